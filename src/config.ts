@@ -27,16 +27,16 @@ import {
  */
 
 export interface UpstreamConfig {
-  /** Where the surface's SDK base URL would point. */
+  /** The base URL that the surface's SDK would use. */
   readonly url: URL
-  /** What upstream is paid with. Absent for local model servers that ask for none. */
+  /** The API key that pays upstream. Null for local model servers that ask for none. */
   readonly key: Secret | null
 }
 
 /** Which calls are traced, as `OTEL_TRACES_SAMPLER` and its argument say. The exporter reads its variables itself. */
 export interface TraceConfig {
   readonly sampler: (typeof SAMPLERS)[number]
-  /** Of the traces that begin here, for the samplers that take a part of them. */
+  /** The sampled part of the traces that begin here, for the samplers that take a ratio. */
   readonly ratio: number
 }
 
@@ -55,7 +55,7 @@ export interface Config {
   readonly pepper: Secret | null
   readonly prefix: string
   readonly logLevel: LogLevel
-  /** Files in PEM format; null: plain HTTP is spoken. What is in them is looked at by `readCertificate`. */
+  /** Files in PEM format, whose content `readCertificate` checks; null: plain HTTP is spoken. */
   readonly tls: { readonly certFile: string; readonly keyFile: string } | null
   /** `null` on both: the built-in simulator is upstream. `null` on one: that surface answers 503. */
   readonly messages: UpstreamConfig | null
@@ -65,12 +65,12 @@ export interface Config {
   readonly minting: 'pass' | 'refuse'
   /** The text of the price overlay file, or null without one. */
   readonly prices: { readonly file: string; readonly text: string } | null
-  /** Off list prices, as decimal fractions: one for all models, and more specific ones by pattern. */
+  /** Discounts off list prices, as decimal fractions: one for all models, and more specific ones by pattern. */
   readonly discount: string
   readonly discounts: Readonly<Record<string, string>>
   readonly unpriced: 'auto' | 'refuse' | 'pass'
   readonly injectUsage: boolean
-  /** What becomes of a call upstream whose client left. */
+  /** Whether a call whose client left is cancelled upstream or read to its end. */
   readonly onLeave: 'cancel' | 'finish'
   /** The service tier of the upstream project, for requests that name none. */
   readonly chatDefaultTier: string | null
@@ -79,13 +79,13 @@ export interface Config {
   readonly budgetWaitMs: number
   /** How long logged bodies are kept. */
   readonly retentionDays: number
-  /** What all of them may take together. */
+  /** The most bytes that all logged bodies may take together. */
   readonly bodiesBytesMax: number
   readonly drainMs: number
   readonly bodyIdleTimeoutMs: number
   readonly bodyBytesPerSecondMin: number
   readonly callsInFlightPerKeyMax: number
-  /** 0 without a limit. */
+  /** 0: there is no limit. */
   readonly connectionsPerAddressMax: number
   readonly spilledBytesMax: number
   /** Addresses and CIDR ranges whose `X-Forwarded-For` names the client. */
@@ -104,7 +104,7 @@ export interface Config {
   readonly balanceLowNanos: Nanos | null
   /** Per cent of a cap at which `key.budget.threshold` is told, ascending. */
   readonly budgetThresholdsPercent: readonly number[]
-  /** Where people open the dashboard, for links in messages. */
+  /** The URL at which people open the dashboard, for links in messages. */
   readonly dashboardUrl: URL | null
 }
 
@@ -197,7 +197,7 @@ const variables = {
 /** The providers' own variables, used when ours are not set. */
 const fallbackVariables = { ANTHROPIC_API_KEY: secret(1), OPENAI_API_KEY: secret(1) } as const
 
-/** OpenTelemetry's own, which other programs of a host may share. The rest is left to its packages, which read them. */
+/** OpenTelemetry's own variables, which other programs of a host may share. Its packages read the others themselves. */
 const traceVariables = {
   OTEL_EXPORTER_OTLP_ENDPOINT: httpUrl(''),
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: httpUrl(''),
@@ -205,7 +205,7 @@ const traceVariables = {
   OTEL_TRACES_SAMPLER_ARG: fraction,
 } as const
 
-/** An address or a range of them. A zone (`%eth0`) is no part of what a connection's address is compared with. */
+/** An address or a range of addresses. A zone (`%eth0`) is refused: addresses of connections are compared without it. */
 const addresses: SettingReader<string> = (given, name, tell) => {
   const [, address = '', bits = '0'] = /^([0-9a-fA-F.:]+)(?:\/(\d{1,3}))?$/.exec(String(given)) ?? []
   const family = isIP(address)
@@ -214,7 +214,7 @@ const addresses: SettingReader<string> = (given, name, tell) => {
   return undefined
 }
 
-/** An amount as the management API takes it. What more than nine decimals say is refused, not rounded. */
+/** An amount as the management API takes it. An amount with more than nine decimals is refused, not rounded. */
 const usdAmount: SettingReader<Nanos> = (given, name, tell) => {
   const text = typeof given === 'number' ? given.toFixed(9) : ''
   const nanos = Number(text) === given ? parseUsd(text) : null
@@ -223,7 +223,7 @@ const usdAmount: SettingReader<Nanos> = (given, name, tell) => {
   return undefined
 }
 
-/** None of them twice, in any order. 100 is told as `key.budget.exceeded`. */
+/** Thresholds may be in any order, none of them twice. 100 is told as `key.budget.exceeded`. */
 const thresholds: SettingReader<readonly number[]> = (given, name, tell) => {
   const percents = listOf(wholeNumberFrom(1, 99))(given, name, tell)
   if (percents === undefined) return undefined
@@ -336,7 +336,7 @@ export function readConfig(environment: Environment, workingDir = process.cwd())
   }
 }
 
-/** Where no traces are sent, what the variables of others say is none of our business. */
+/** Where no traces are sent, OpenTelemetry's variables are not checked: they may be meant for other programs. */
 function readTraces(environment: Environment, problems: string[]): TraceConfig | null {
   const isSet = (name: string) => (environment[name] ?? '') !== ''
   if (!isSet('OTEL_EXPORTER_OTLP_ENDPOINT') && !isSet('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT')) return null
@@ -401,7 +401,7 @@ function readVariables<Readers extends Readonly<Record<string, SettingReader<unk
   return values as SettingsOf<Readers>
 }
 
-/** What the documentation has clients export. The gateway reads neither, and may be started from the same shell. */
+/** Variables that the documentation has clients export. The gateway reads neither, and may be started from the same shell. */
 export const CLIENT_VARIABLES: readonly string[] = ['TOLLGATE_URL', 'TOLLGATE_KEY']
 
 function refuseUnknownVariables(environment: Environment, problems: string[]): void {

@@ -24,7 +24,7 @@ import { whyNotOpened } from './store/migrate-store/move-state.ts'
 import { openSqliteStore } from './store/sqlite/sqlite-store.ts'
 import type { Store } from './store/store.ts'
 
-/** What lives in the data directory or the shared database: the store, the pepper, the first admin key. */
+/** The content of the data directory or the shared database: the store, the pepper, the first admin key. */
 export interface Installation {
   readonly store: Store
   /** The time that counts: the database's where there is one, else this machine's. */
@@ -36,16 +36,16 @@ export interface Installation {
   /** Calls that were in flight when the gateway last ended without settling them. */
   readonly interruptedCalls: number
   readonly disk: Disk
-  /** What this node is called by the others. */
+  /** The name of this node among the others. */
   readonly nodeName: string
   close(): Promise<void>
 }
 
-/** What an open store needs from its process. */
+/** The parts of the process that an open store needs. */
 export interface StoreSurroundings {
   readonly log: Log
   readonly clock: Clock
-  /** For tests of what a failing disk does; see the SQLite worker. */
+  /** For tests of failing disks; see the SQLite worker. */
   readonly diskFault: SharedArrayBuffer | null
   readonly disk?: Disk
   /** For tests on machines that have other things to do: how long PostgreSQL may take to answer. */
@@ -53,7 +53,7 @@ export interface StoreSurroundings {
   onFatal(error: Error): void
 }
 
-/** Opens the data directory to serve from it: alone, with an admin key in force. Creates what is not there yet. */
+/** Opens the data directory to serve from it: alone, with an admin key in force. Creates the files that are missing. */
 export async function openInstallation(
   config: Config,
   surroundings: StoreSurroundings,
@@ -72,7 +72,7 @@ export async function openInstallation(
     const opened = await openStore(config, { ...surroundings, disk: ballast }, true)
     store = opened.store
     const { digestKey, webhookSealer, clock } = opened
-    // The process that held these calls is gone: this is the only one that serves from here, or under this name.
+    // The process that held these calls is gone: this process is the only one that serves from here, or under this name.
     const interruptedCalls = await store.interruptOpenCalls(clock.nowMs())
     const firstAdminKey = await ensureAdminKey(config, clock, store, digestKey)
     ballast.start()
@@ -108,7 +108,7 @@ export async function openStore(
       ? { store: await openOwnBooks(config.dataDir, surroundings, serving), clock: surroundings.clock }
       : await openSharedBooks(config.databaseUrl, surroundings, serving ? nodeName(config.dataDir) : null)
   try {
-    // Before the pepper, which would be the first thing written to a database that is only half there.
+    // The move is checked before the pepper is written, which would be the first row of a database that is only half moved.
     const moved = await whyNotOpened(store)
     if (moved !== null) throw new InstallationError(moved)
     const pepper = config.pepper ?? (await readPepper(config, store))
@@ -136,12 +136,12 @@ async function openSharedBooks(
   name: string | null,
 ): Promise<Pick<Installation, 'store' | 'clock'>> {
   try {
-    // Loaded only where it is used: its driver is a tenth of the start of a gateway that has its books here.
+    // PostgreSQL's driver is loaded only where it is used: it would be a tenth of the start of a gateway on SQLite.
     const { openPostgresStore } = await import('./store/postgres/postgres-store.ts')
     const store = await openPostgresStore(databaseUrl.reveal(), {
-      // Tests that bring a clock of their own live by it; nodes live by the one that they share.
+      // Tests bring a clock of their own, and it decides; nodes go by the database's clock, which they share.
       clock: clock === systemClock ? 'database' : 'caller',
-      // No other process serves from this data directory, so one that served under its name before is gone.
+      // No other process serves from this data directory, so a node that served under its name before is gone.
       // A command admits nothing, and so is no node.
       node: { name: name ?? 'command line', alone: name !== null },
       log,
@@ -162,8 +162,8 @@ export function unopenedDatabase(databaseUrl: Secret, { message }: Error): Insta
 }
 
 /**
- * What this node is called by the others. It stays the same over restarts, so that a node that comes back gives up its
- * former life at once; the host's name is part of it, because data directories get copied with the machines they are on.
+ * The name of this node among the others. The name stays the same over restarts, so that a node that comes back fences its
+ * former process at once; the host's name is part of it, because data directories get copied with the machines they are on.
  */
 function nodeName(dataDir: string): string {
   const file = join(dataDir, 'node')
@@ -191,7 +191,7 @@ async function closeAll(store: Store, ballast: Ballast, lock: DataDirLock): Prom
   lock.release()
 }
 
-/** What others may see of an existing directory is the operator's to say; the files in it are for this user alone. */
+/** The mode of an existing directory is the operator's choice, so it is only warned of; its files are for this user alone. */
 function keepPrivate(dataDir: string, log: Log): void {
   const mode = modeOf(dataDir)
   if (mode !== null && isOpenToOthers(mode)) {
@@ -236,7 +236,7 @@ async function readPepper({ dataDir, databaseUrl }: Config, store: Store): Promi
 
 async function checkPepper(store: Store, digestKey: DigestKey, shared: boolean): Promise<void> {
   const fingerprint = pepperFingerprint(digestKey)
-  // Of nodes that start at once on an empty database one is first, and the others have to have the same.
+  // Of nodes that start at once on an empty database the first sets the pepper, and the others must have the same.
   if ((await store.keepSetting('pepper', fingerprint)) === fingerprint) return
   throw shared ? strangePepper('This node has another pepper') : lostPepper('the configured pepper')
 }
@@ -277,12 +277,12 @@ async function ensureAdminKey(
     await create('TOLLGATE_ADMIN_KEY', config.adminKey, true)
     return null
   }
-  // A key of the configuration goes with the configuration: it may have a form that nothing else recognises.
+  // An admin key of the configuration is revoked when the configuration drops it: its form may be recognised nowhere else.
   const inForce = (await store.listAdminKeys()).filter((key) => key.revokedAtMs === null)
   for (const key of inForce) if (key.bootstrap) await store.revokeAdminKey(key.id, clock.nowMs())
   if (inForce.some((key) => !key.bootstrap)) return null
   const key = mintKey(config.prefix, 'admin')
-  // The file first: a key in force that was never told is worse than a file that opens nothing.
+  // The file is written first: a key in force that was never told is worse than a file that opens nothing.
   writePrivateFile(join(config.dataDir, 'admin-key'), `${key.reveal()}\n`)
   await create('first start', key, false)
   return key.reveal()

@@ -52,11 +52,11 @@ import { createWebhookDispatcher } from './webhooks/dispatcher.ts'
 import { createResolveHost, type EndpointRules, type ResolveHost } from './webhooks/endpoint-address.ts'
 
 export interface RunningTollgate {
-  /** Takes a changed price overlay into use, or says what is wrong with it and leaves the prices as they are. */
+  /** Takes a changed price overlay into use, or returns its problems and leaves the prices as they are. */
   reloadPrices(overlayText: string): Promise<readonly string[]>
-  /** Takes the certificate as it lies there now into use, or says what is wrong with it and leaves the old one in use. */
+  /** Reads the certificate's files again and uses them, or returns their problems and leaves the old certificate in use. */
   reloadCertificate(): readonly string[]
-  /** What it started with; null without TLS. */
+  /** The certificate at the start; null without TLS. */
   readonly certificate: Certificate | null
   readonly host: string
   readonly port: number
@@ -71,9 +71,9 @@ export interface Surroundings {
   readonly clock?: Clock
   /** For tests that kill the process at a named point of a call's life. */
   reached?(point: CallPoint): void
-  /** Told of every call when it is over. */
+  /** An observer of every call when it is over. */
   readonly observeCall?: ObserveCall
-  /** For tests of what a failing disk does; see the SQLite worker. */
+  /** For tests of failing disks; see the SQLite worker. */
   readonly diskFault?: SharedArrayBuffer
   /** For tests on machines that have other things to do: how long PostgreSQL may take to answer. */
   readonly storeAnswerMs?: number
@@ -87,7 +87,7 @@ export interface Surroundings {
   onFatal(error: Error): void
 }
 
-/** Secrets of any form that could stand in a request or a reply: what upstream is paid with, a chosen admin key. */
+/** Secrets of any form that could stand in a request or a reply: the keys of upstream, a chosen admin key. */
 function secretsIn({ messages, chat, adminKey }: Config): string[] {
   const known = [messages?.key, chat?.key, adminKey].map((secret) => secret?.reveal())
   // A key of one or two characters is a placeholder for a local server, and would be found in every word.
@@ -96,10 +96,10 @@ function secretsIn({ messages, chat, adminKey }: Config): string[] {
 
 const SECRET_CHARS_MIN = 8
 
-/** With what checks its requests it takes a fifth of a second to load, and no call needs it. */
+/** The management API, with the schemas of its requests, takes a fifth of a second to load, and no call needs it. */
 const MANAGEMENT_AFTER_MS = 1_000
 
-/** Before the first call is billed with them. */
+/** Price versions are kept before the first call is billed with them. */
 async function keepPrices(
   store: Pick<Installation['store'], 'keepPriceVersion'>,
   { versions }: PriceBook,
@@ -114,7 +114,7 @@ async function openTraces({ traces }: Config, { log }: Surroundings, clock: Cloc
   return telemetry.openTraces(traces, atMostEvery(TOLD_AGAIN_MS, clock, tell))
 }
 
-/** What the server is given of a certificate. That it is out of date is no reason not to start, but is said. */
+/** The certificate in the server's form. A certificate that is out of date is no reason not to start, but is warned of. */
 function pairOf(certificate: Certificate, clock: Clock, log: Log): CertificatePair {
   const warning = outOfDate(certificate, clock.nowMs())
   if (warning !== null) log.warn(warning)
@@ -143,7 +143,7 @@ export async function startTollgate(config: Config, surroundings: Surroundings):
   }
 }
 
-/** Settlements that a database elsewhere cannot take wait on the disk here. The books on this disk need none. */
+/** The spool keeps settlements that a remote database cannot take on the local disk. SQLite on this disk needs no spool. */
 async function openSpool(
   { databaseUrl, dataDir }: Config,
   log: Log,
@@ -159,7 +159,7 @@ async function openSpool(
   }
 }
 
-/** The life that made the call has ended without counting it. Its closing does not say all that is counted. */
+/** Counts a replayed call, whose process ended before it did. The record is read: a closing has no surface or asked model. */
 async function countReplayed(
   closing: CallClosing,
   store: Pick<Installation['store'], 'getCall'>,
@@ -309,7 +309,7 @@ async function serveFrom(
     deferredObjects: () => unlessLate(store.countDeferred(), limits.scrapeStoreMs),
     nowMs: () => clock.nowMs(),
   }
-  // With the first scrape: prom-client takes a while to load.
+  // The scraper is loaded with the first scrape: prom-client takes a while to load.
   const scraper = loadLater(
     async () => (await import('./telemetry/scrape.ts')).createScraper(metricSources),
     null,
@@ -424,7 +424,7 @@ async function serveFrom(
       await audit.stop()
       await webhooks.stop()
       if (traces !== null) await unlessLate(traces.close(), limits.tracesFlushMs)
-      // Before the data directory is free for another process, which would read a spool that is still being written.
+      // The spool closes before the data directory is free for another process, which would read a spool still being written.
       if (spool !== null) {
         await store.close()
         await spool.close()

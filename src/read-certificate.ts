@@ -11,15 +11,15 @@ export interface Certificate {
   /** PEM texts. */
   readonly cert: string
   readonly key: Secret
-  /** The hosts and addresses that it is for. */
+  /** The hosts and addresses that the certificate is for. */
   readonly names: readonly string[]
   readonly fromMs: number
   readonly untilMs: number
-  /** Clients have to be told to trust it. */
+  /** Clients have to be told to trust a self-signed certificate. */
   readonly isSelfSigned: boolean
 }
 
-/** The certificate that the configuration names, if it can be served with. All that is wrong with it is said at once. */
+/** The certificate that the configuration names, if it can be served with. All of its problems are thrown together. */
 export function readCertificate({ certFile, keyFile }: TlsFiles): Certificate {
   const problems: string[] = []
   const cert = textOf('TOLLGATE_TLS_CERT', certFile, problems)
@@ -50,7 +50,7 @@ export function readCertificate({ certFile, keyFile }: TlsFiles): Certificate {
   }
 }
 
-/** Why clients will refuse it, by the time of day; null if they have no reason. */
+/** Why clients will refuse the certificate at this date; null if they have no reason. */
 export function outOfDate({ file, fromMs, untilMs }: Certificate, nowMs: number): string | null {
   if (nowMs > untilMs) return `the certificate in ${file} expired on ${dayOf(untilMs)}: clients refuse it`
   if (nowMs < fromMs)
@@ -106,7 +106,7 @@ function keyIn(text: string, file: string, problems: string[]): KeyObject | null
   return null
 }
 
-/** Clients go by these alone; the common name of the subject counts for nothing. */
+/** Clients go by the alternative names alone; the common name of the subject counts for nothing. */
 function namesOf({ subjectAltName = '' }: X509Certificate): string[] {
   return subjectAltName.split(', ').flatMap((entry) => /^(?:DNS|IP Address):(.+)$/.exec(entry)?.[1] ?? [])
 }

@@ -23,7 +23,7 @@ export interface NodeParts extends Pick<ServingNode, Figures> {
   book(): PriceBook
 }
 
-/** This process as its dashboard shows it, and the audits that are begun there. */
+/** This process as its dashboard shows it, and the audits that are begun from the dashboard. */
 export function createServingNode(
   { store, clock, nodeName }: Pick<Installation, 'store' | 'clock' | 'nodeName'>,
   config: Config,
@@ -59,7 +59,7 @@ interface BackgroundAuditParts {
   readonly books: BooksToAudit
 }
 
-/** Audits that are begun over the API, in `audit-thread.ts`. The store knows how far they are, so that every node can tell. */
+/** Audits that are begun over the API, in `audit-thread.ts`. The store has their progress, so that every node can tell it. */
 export class BackgroundAudit {
   readonly #parts: BackgroundAuditParts
   #running: { readonly thread: Worker; readonly ended: Promise<void> } | null = null
@@ -68,7 +68,7 @@ export class BackgroundAudit {
     this.#parts = parts
   }
 
-  /** False: one is running, here or on another node. */
+  /** False: an audit is running, here or on another node. */
   async start(): Promise<boolean> {
     const { store, clock, nextUlid, node, books } = this.#parts
     const id = `aud_${nextUlid()}`
@@ -78,7 +78,7 @@ export class BackgroundAudit {
     return true
   }
 
-  /** One that is running has failed. */
+  /** Ends an audit that is running, which has failed then. */
   async stop(): Promise<void> {
     await this.#running?.thread.terminate()
     await this.#running?.ended
@@ -88,7 +88,7 @@ export class BackgroundAudit {
     const { store, clock, log } = this.#parts
     let progress = { done: 0, total: 0 }
     const heartbeat = setInterval(() => {
-      // If the store cannot take it now, the next one will tell.
+      // If the store cannot take this heartbeat, the next one tells the progress.
       store.advanceAudit(id, progress.done, progress.total, clock.nowMs()).catch(() => {})
     }, limits.auditBeatMs)
     const result = await new Promise<AuditResult>((resolve) => {

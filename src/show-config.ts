@@ -10,7 +10,7 @@ export interface ShownSetting {
 type Value = ShownSetting['value']
 type Shown<T> = (value: T) => Readonly<Record<string, Value>>
 
-/** Under the name of its variable, or of its place in the configuration file. The value may be shown as it is. */
+/** A setting under the name of its variable, or of its place in the configuration file. The value is shown as it is. */
 const plain =
   (name: string): Shown<Value> =>
   (value) => ({ [name]: value })
@@ -19,7 +19,7 @@ const seconds =
   (name: string): Shown<number> =>
   (ms) => ({ [name]: ms / 1_000 })
 
-/** Of a secret only that it is there. */
+/** A secret is shown only as set or not. */
 const secret =
   (name: string): Shown<Secret | null> =>
   (value) => ({ [name]: value === null ? null : 'set' })
@@ -76,7 +76,7 @@ const SHOWN: { readonly [Name in keyof Config]: Shown<Config[Name]> } = {
   traces: (traces) => ({ OTEL_TRACES_SAMPLER: traces === null ? null : `${traces.sampler} ${traces.ratio}` }),
 }
 
-/** What is configured, without secrets. */
+/** The configuration without secrets. */
 export function shownConfiguration(config: Config): readonly ShownSetting[] {
   return Object.entries(SHOWN).flatMap(([name, show]) => {
     const shown = (show as Shown<unknown>)(config[name as keyof Config])

@@ -26,7 +26,7 @@ export type FiguresCome =
 
 export interface AnswerParts {
   readonly memory: ByteBudget
-  /** Whose memory it is that the reply is held in. */
+  /** Names the key whose part of the memory a held reply takes. */
   readonly keyName: string
   /** Milliseconds spent upstream until now. */
   upstreamMs(): number
@@ -42,9 +42,9 @@ export class Answer {
   readonly #exchange: Exchange
   readonly #parts: AnswerParts
   readonly #speaks11: boolean
-  /** Of a reply that is kept until it is whole. */
+  /** The head of a reply that is held until it is whole. */
   #heldHead: ReplyHead | null = null
-  /** When that came, should the reply have to stream after all. */
+  /** The milliseconds that upstream took to the held head, should the reply have to stream after all. */
   #heldHeadMs: number | null = null
   readonly #held = new ChunkList()
   #heldBytes = 0
@@ -64,12 +64,12 @@ export class Answer {
     exchange.res.whenClosed.add(() => this.#onClose())
   }
 
-  /** Of the body, what was written. */
+  /** Bytes of the body that were written. */
   get bytesOut(): number {
     return this.#bytesOut
   }
 
-  /** Of the body, what is held to be written with the figures. */
+  /** Bytes of the body that are held to be written with the figures. */
   get bytesHeld(): number {
     return this.#lastEventBytes + (this.#heldHead === null ? 0 : this.#heldBytes)
   }
@@ -115,7 +115,7 @@ export class Answer {
   }
 
   /**
-   * The last event of a stream, or more of it. It waits for `finish`: clients stop reading there, and would drop the
+   * Keeps the last event of a stream, or more of it, until `finish`: clients stop reading at that event, and would drop the
    * connection and miss the figures behind it.
    */
   keepLast(bytes: Borrowed): void {
@@ -132,7 +132,7 @@ export class Answer {
     if (trailers.length > 0) res.addTrailers(withoutOurs(trailers, names.prefix))
     if (this.#trailing) res.addTrailers(figureLines(names, figures, this.#parts.upstreamMs()))
     const last = held.at(-1)
-    // One piece leaves with its head as it is.
+    // A single piece leaves with its head without corking.
     const isMany = held.length > 1
     if (isMany) res.cork()
     for (const chunk of held.slice(0, -1)) this.#write(chunk)
@@ -141,7 +141,7 @@ export class Answer {
     if (isMany) res.uncork()
   }
 
-  /** Upstream ended before its body did. The client must not take what it got for the whole. */
+  /** Upstream ended before its body did. The client must not take the part that it got for the whole reply. */
   cut(): void {
     this.#release(null, false)
     this.#releaseLast()
@@ -149,7 +149,7 @@ export class Answer {
     this.#exchange.res.cut()
   }
 
-  /** Sends what was held back. Afterwards the reply streams. */
+  /** Sends the held head and body. Afterwards the reply streams. */
   #release(figures: Figures | null, figuresFollow: boolean): void {
     for (const chunk of this.#beginHeld(figures, figuresFollow)) this.#write(chunk)
   }
@@ -168,7 +168,7 @@ export class Answer {
     return [Buffer.concat(last)]
   }
 
-  /** Writes the head that was held back, if it was. The body held with it is still to be written. */
+  /** Writes the held head, if there is one, and returns the body held with it, which is still to be written. */
   #beginHeld(figures: Figures | null, figuresFollow: boolean): readonly Buffer[] {
     const head = this.#heldHead
     if (head === null) return []
@@ -197,7 +197,7 @@ export class Answer {
     return false
   }
 
-  /** Cuts off a client that takes nothing at all for a long time; one that reads slowly is reading. */
+  /** Cuts off a client that takes nothing at all for a long time; a client that reads slowly is not cut off. */
   #watchStall(): void {
     const { res } = this.#exchange
     const taken = res.bytesTaken
@@ -221,7 +221,7 @@ export class Answer {
   #onClose(): void {
     this.#stopStall()
     this.#takeLast()
-    // Not before: until then the bytes wait in the socket.
+    // The memory is given back at the close and not before: until then the bytes wait in the socket.
     if (this.#heldBytes > 0) this.#parts.memory.giveBack(this.#heldBytes, this.#parts.keyName)
     this.#heldBytes = 0
     this.#heldHead = null
@@ -229,12 +229,12 @@ export class Answer {
   }
 }
 
-/** A reason phrase with other characters is not sent. */
+/** A reason phrase with characters other than tabs and printable ASCII is not sent. */
 function printable(reason: string): string {
   return /^[\t\x20-\x7e]*$/.test(reason) ? reason : ''
 }
 
-/** Lines with our own prefix are only ours to say. */
+/** Drops upstream's lines with our own prefix: only the gateway may send those lines. */
 export function withoutOurs(lines: string[], prefix: string): string[] {
   const out: string[] = []
   for (let i = 0; i < lines.length; i += 2) {
@@ -244,7 +244,7 @@ export function withoutOurs(lines: string[], prefix: string): string[] {
   return out
 }
 
-/** What the client is told of a call's money. The balance is unknown while the store cannot be reached. */
+/** The money figures of a call, for the client. The balance is unknown while the store cannot be reached. */
 export interface Figures {
   readonly costNanos: Nanos
   readonly listNanos: Nanos
@@ -268,7 +268,7 @@ export function figureLines(
   return lines
 }
 
-/** What the `Trailer` header announces when the figures follow a stream. */
+/** The value of the `Trailer` header where the figures follow a stream. */
 export function announcedTrailers(names: HeaderNames): string {
   return [names.costUsd, names.listCostUsd, names.upstreamMs, names.balanceUsd].join(', ')
 }

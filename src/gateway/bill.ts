@@ -18,9 +18,9 @@ export interface CallOutcome {
   readonly end: CallEnd
   /** Upstream's head, if one came. */
   readonly head: ReplyHead | null
-  /** What the meter read, where there was one: on a metered endpoint that answered with success, or not at all. */
+  /** The meter's reading of a success, or of no answer at all; null for an error, and where the reply tells no cost. */
   readonly metered: Metered | null
-  /** Of the reply, as far as it was given on. */
+  /** Bytes of the reply that were passed on to the client. */
   readonly bytesOut: number
   /** How long the reply showed nothing that the model wrote. */
   readonly silentMs: number
@@ -28,29 +28,29 @@ export interface CallOutcome {
 
 type BilledCall = Pick<AdmittedCall, 'surface' | 'plan' | 'request'>
 
-/** The closing but for what is about time and bytes, which the caller knows. */
+/** The closing without its id, its times, its bytes and `streamed`, which the caller knows. */
 export type Bill = Omit<
   CallClosing,
   'requestId' | 'atMs' | 'streamed' | 'upstreamMs' | 'overheadMs' | 'bytesIn' | 'bytesOut'
 >
 
-/** The bill of a call of which nothing was consumed. */
+/** The bill of a call that consumed nothing. */
 export const NOTHING_BILLED: Bill = { ...NOTHING_USED, state: 'released' }
 
-/** Of a call whose cost comes later, or is that of another one. */
+/** The bill of a call whose cost comes later, or is the cost of another call. */
 export function billWithoutCost(head: ReplyHead | null): Bill {
   const upstreamId = upstreamRequestId(head)
   return { ...NOTHING_BILLED, state: 'settled', status: head?.status ?? null, upstreamRequestId: upstreamId }
 }
 
-/** The bill of a call of which it cannot be known what it consumed. Its hold counts as lost. */
+/** The bill of a call whose consumption cannot be known. Its hold counts as lost. */
 const LOST: Bill = { ...NOTHING_BILLED, state: 'interrupted' }
 
 /**
- * What a call costs, however it ended. A call that upstream never received is released. One that upstream received and
- * broke off before it said a word costs the customer nothing and is counted as lost. One that upstream answered with
- * an error costs nothing. Every other call of a metered endpoint costs what upstream says it used; what
- * upstream did not get to say is counted, and the bill says `estimated`.
+ * The bill of a call, however it ended. A call that upstream never received is released. A call that upstream received and
+ * broke off before its head came costs the customer nothing and is counted as lost. A call that upstream answered with
+ * an error costs nothing. Every other call of a metered endpoint costs the usage that upstream states; usage that
+ * upstream did not get to state is counted, and the bill says `estimated`.
  */
 export function billCall(call: BilledCall, outcome: CallOutcome, counting: Counting): Bill | Promise<Bill> {
   const plan = call.plan.bill
@@ -66,7 +66,7 @@ export function billCall(call: BilledCall, outcome: CallOutcome, counting: Count
   const said = rateSaid(call, charged)
   if (said !== null) return billOf(plan, head, said)
   if (plan.counts) return countAndBill(call, outcome, charged, counting)
-  // It works on upstream, under a name that is not known.
+  // An object that works on upstream under a name that is not known cannot be asked for: its cost is lost.
   return plan.makes === null ? freeBill(plan, head) : LOST
 }
 
@@ -75,7 +75,7 @@ function withFees(metered: Metered, plan: BillPlan): Metered {
   return usage === metered.usage ? metered : { ...metered, usage }
 }
 
-/** The bill of a call that costs nothing, or of which it cannot be said what it costs. */
+/** The bill of a call that costs nothing, or whose cost cannot be told. */
 function freeBill(plan: BillPlan, head: ReplyHead | null): Bill {
   return {
     ...NOTHING_BILLED,
@@ -97,7 +97,7 @@ function billOf(plan: BillPlan, head: ReplyHead | null, { usage, rated, estimate
   }
 }
 
-/** The bill of what upstream says was used, whenever it says so. */
+/** The bill of the usage that upstream states, with the reply or later. */
 export function billUsage(usage: Usage, rated: RatedCall): Bill {
   return {
     state: 'settled',
@@ -115,10 +115,10 @@ export function billUsage(usage: Usage, rated: RatedCall): Bill {
   }
 }
 
-/** Of what upstream calls a call or its end. */
+/** The most characters that are recorded of upstream's request id and stop reason. */
 export const RECORDED_CHARS_MAX = 256
 
-/** Upstreams that echo the name of the model they were asked for echo whatever was put there. */
+/** Some upstreams echo the name of the model that was asked for, and with it a secret that a client put there. */
 export function withoutSecrets(bill: Bill, redact: Redact): Bill {
   const clean = (text: string | null) => (text === null ? null : redact(text))
   const short = (text: string | null) => clean(text?.slice(0, RECORDED_CHARS_MAX) ?? null)
@@ -131,14 +131,14 @@ export function withoutSecrets(bill: Bill, redact: Redact): Bill {
   }
 }
 
-/** A stream that began with 200 and said nothing but an error is an error, and errors cost nothing. */
+/** A stream that began with 200 and brought nothing but an error costs nothing, like every error. */
 function failedAtOnce({ error, inputKnown, outputTokensSeen, output }: Metered): boolean {
   if (error === null || inputKnown || outputTokensSeen > 0) return false
   const { text, thinking, tool } = output.bytes
   return text + thinking + tool === 0
 }
 
-/** No call costs a million dollars or has a trillion tokens. What says so is wrong, and would not fit the columns. */
+/** No call costs a million dollars or has a trillion tokens. A usage that says so is wrong, and would not fit the columns. */
 const PLAUSIBLE_NANOS_MAX = 1_000_000n * NANOS_PER_USD
 const PLAUSIBLE_TOKENS_MAX = 1_000_000_000_000
 
@@ -148,7 +148,7 @@ interface RatedUsage {
   readonly estimated: boolean
 }
 
-/** What the call costs by what was said about it, and without counting. Null where that is not all, or cannot be. */
+/** The cost by the stated usage, or by the characters of a speech request. Null where the usage is incomplete or implausible. */
 function rateSaid(
   { plan: { bill: plan, modelAsked }, request }: BilledCall,
   metered: Metered,
@@ -205,7 +205,7 @@ export function upstreamRequestId(head: ReplyHead | null): string | null {
   return firstValue(headers, 'request-id') ?? firstValue(headers, 'x-request-id') ?? null
 }
 
-/** Which of the four counts a unit of tokens belongs to. */
+/** The count, of the four, that each unit of tokens belongs to. */
 const COUNTED_AS: ReadonlyMap<string, keyof TokenCounts> = new Map(
   UNITS.filter((unit) => unit.endsWith('_tokens')).map((unit) => {
     if (unit.includes('cache_read')) return [unit, 'cacheRead']

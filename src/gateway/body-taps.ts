@@ -17,15 +17,15 @@ import type { Gateway } from './gateway.ts'
 import { hasConflictingValues, type RequestBody } from './read.ts'
 
 /**
- * Sees the bytes of a call as they pass, in both directions, and how it ended. Like the meter it sees a view of each
- * chunk and can neither change, delay nor fail what passes. Most calls have none.
+ * A body tap sees the bytes of a call as they pass, in both directions, and how the call ended. Like the meter a tap sees a
+ * view of each chunk and can neither change, delay nor fail the bodies. Most calls have no tap.
  */
 interface BodyTap {
   /** A chunk of the request's body on its way upstream. */
   readonly sent: (chunk: Borrowed) => void
   /** A chunk of the reply as upstream sent it. */
   readonly received: (chunk: Borrowed) => void
-  /** Whether a JSON reply is kept back until this tap is done: the client may build on what it found. */
+  /** Whether a JSON reply is kept back until this tap is done: the client may build on the tap's result. */
   readonly beforeAnswer: boolean
   /** The call is settled. */
   ended(call: SeenCall): Promise<void>
@@ -38,7 +38,7 @@ interface SeenCall {
   readonly sentBytes: number
 }
 
-/** The body taps of a call. Counts what was sent for all of them. */
+/** The body taps of a call. Counts the bytes sent upstream for all of them. */
 export class BodyTaps {
   readonly #all: readonly BodyTap[]
   readonly #requestId: string
@@ -51,7 +51,7 @@ export class BodyTaps {
     this.#gateway = gateway
   }
 
-  /** Of the request's body, as far as it has gone. */
+  /** Bytes of the request's body that have gone upstream; a held body counts whole from `seeHeld` on. */
   get sentBytes(): number {
     return this.#sentBytes
   }
@@ -61,7 +61,7 @@ export class BodyTaps {
     return this.#all.some((tap) => tap.beforeAnswer)
   }
 
-  /** A body that was held back goes in one piece; one that flows through is seen as it does. */
+  /** Shows the taps the beginning of a held body in one piece; a body that flows through is seen as it passes. */
   async seeHeld(body: RequestBody): Promise<void> {
     if (body.kind !== 'held') return
     if (this.#all.length > 0) this.sent(await body.held.beginning(limits.loggedBodyBytesMax))
@@ -161,7 +161,7 @@ function watchBatchFile(
 
 const compress = promisify(zstdCompress)
 
-/** Keeps what was said in a call, for keys that have logging switched on: readable, without secrets, and bounded. */
+/** Logs the bodies of a call, for keys that have logging switched on: readable, without secrets, and bounded. */
 function logBodies({ exchange }: AdmittedCall, atMs: number, { store, bodiesBytesMax }: Gateway): BodyTap {
   const { requestId, names } = exchange
   const request = new BodyPrefix(limits.loggedBodyBytesMax)
@@ -173,7 +173,7 @@ function logBodies({ exchange }: AdmittedCall, atMs: number, { store, bodiesByte
     lengthBytes: number,
   ): Promise<LoggedBody | null> {
     const coding = codingOf(firstValue(headers, 'content-encoding'))
-    // What cannot be read cannot be rid of secrets.
+    // A body in an unknown coding cannot be rid of secrets, and is not logged.
     if (lengthBytes === 0 || coding === 'unknown') return null
     const { bytes, whole } = await decodePrefix(body.bytes(), coding, limits.loggedBodyBytesMax)
     const truncated = lengthBytes > body.keptBytes || !whole
@@ -196,14 +196,14 @@ function logBodies({ exchange }: AdmittedCall, atMs: number, { store, bodiesByte
       ])
       if (sent !== null || received !== null) {
         await store.keepBodies({ requestId, request: sent, response: received, atMs })
-        // One step: what is left over, many small bodies for a large one, the next call or the hour takes away.
+        // One step: where many small bodies must go for a large one, the next call or the hourly retention deletes the rest.
         await store.trimBodies(bodiesBytesMax, limits.bodiesDeletedAtOnce)
       }
     },
   }
 }
 
-/** A secret that the limit cut in two would not be found. */
+/** Bytes dropped at the end of a truncated body: a secret that the limit cut in two would not be found. */
 const EDGE_BYTES = 512
 
 function withoutEdge(bytes: Buffer): Buffer {
@@ -232,7 +232,7 @@ class BodyPrefix {
     this.lengthBytes += chunk.length
     const room = this.#bytesMax - this.keptBytes
     if (room <= 0) return
-    // Copied in any case: a small piece of a large buffer would keep the whole of it alive.
+    // The chunk is copied in any case: a small piece of a large buffer would keep the whole buffer alive.
     const copy = Buffer.from(chunk.subarray(0, room))
     this.keptBytes += copy.length
     this.#chunks.push(copy)
@@ -247,7 +247,7 @@ class BodyPrefix {
   }
 }
 
-/** As it was before it was encoded for the way, as far as that can be told from what was kept. */
+/** The body without its content coding, as far as the kept prefix can be decoded. */
 async function decodePrefix(
   bytes: Buffer,
   coding: Exclude<ReturnType<typeof codingOf>, 'unknown'>,

@@ -20,13 +20,13 @@ export interface Call {
   readonly surface: Surface
   /** Null for a path that is in no table. */
   readonly endpoint: Endpoint | null
-  /** Of the key. */
+  /** The digest of the key. */
   readonly digest: Buffer
-  /** The request id of the handshake, of a turn of a WebSocket and of the handshake itself. */
+  /** The request id of the WebSocket's handshake, for its turns and for the handshake itself; null for other calls. */
   readonly socketId: string | null
 }
 
-/** After `identify`: there is an upstream for it, and its key may have one more call here. */
+/** After `identify`: there is an upstream for the call, and its key may have one more call here. */
 export interface IdentifiedCall extends Call {
   readonly upstream: Upstream
   readonly share: KeyShare
@@ -49,7 +49,7 @@ export interface AdmittedCall extends PlannedCall {
   readonly admission: Admission & { readonly kind: 'admitted' }
 }
 
-/** What is decided of a call before anything is asked of the store. */
+/** The decisions about a call that are made before the store is asked to admit it. */
 export interface CallPlan {
   readonly modelAsked: string | null
   /** All models that the request names, for the key's allowlist. */
@@ -57,8 +57,8 @@ export interface CallPlan {
   readonly ambiguity: Ambiguity | null
   /** What the call may cost, and how it will be rated. */
   readonly bill: BillPlan
-  /** What reads the usage in the reply; null where the reply costs nothing. */
+  /** The reader of the usage in the reply; null where the reply costs nothing. */
   readonly reader: UsageReader | null
-  /** What reads the cost of an earlier call, where the reply shows its object. */
+  /** The reader of an earlier call's cost, where the reply shows the object of that call. */
   readonly shows: UsageReader | null
 }

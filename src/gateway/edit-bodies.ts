@@ -28,12 +28,12 @@ export interface PreparedBody {
   readonly content: UpstreamBody
   /** Announced to upstream; null for a chunked body or none. */
   readonly lengthBytes: number | null
-  /** Usage was asked for in the client's place: what that adds to the reply is to be cut out again. */
+  /** Usage was asked for in the client's place: the usage that this adds to the reply is to be cut out again. */
   readonly usageAdded: boolean
 }
 
 /**
- * The one permitted change of a body: a chat stream that would not report its usage is asked to. Everything else, and
+ * The one permitted change of a body: a chat stream that would not report its usage is asked to. Every other body, and
  * every other byte of this one, goes as it came.
  */
 export async function prepareBody(
@@ -44,10 +44,10 @@ export async function prepareBody(
   settings: {
     readonly injectUsage: boolean
     readonly times: BodyTimes
-    /** To decode and encode again is work that keys take turns at. */
+    /** The turns that keys take at decoding a body and encoding it again. */
     readonly turns: DecodingTurns
     readonly share: KeyShare
-    /** Sees what flows through. */
+    /** Sees the chunks of a body that flows through. */
     look(chunk: Borrowed): void
   },
 ): Promise<PreparedBody> {
@@ -69,7 +69,7 @@ export async function prepareBody(
   return { content, lengthBytes, usageAdded: true }
 }
 
-/** What is in memory is encoded in one go, and sent chunked again if it came so; the rest as upstream takes it. */
+/** A body in memory is encoded in one go, and sent chunked if it came chunked; a body in a file as upstream takes it. */
 async function encodedAnew(
   exchange: Exchange,
   { held, lengthBytes }: RequestBody & { readonly kind: 'held' },
@@ -96,7 +96,7 @@ function usageSplices(facts: RequestFacts, endpoint: Endpoint | null): readonly 
 
 /**
  * The body in the form it is sent: bytes go with their length, a stream goes chunked unless a length is given.
- * What the client sent chunked is sent chunked.
+ * A body that the client sent chunked is sent chunked.
  */
 function bodyForUpstream(
   exchange: Exchange,
@@ -114,7 +114,7 @@ function bodyForUpstream(
   }
 }
 
-/** The client stopped sending a body that flows through, or sends it too slowly; the message is for it. */
+/** The client stopped sending a body that flows through, or sends it too slowly; the message is for the client. */
 export class BodyIdle extends Error {
   readonly code = 'TOLLGATE_BODY_IDLE'
 }
@@ -136,7 +136,7 @@ function bridge({ req, res }: Exchange, times: BodyTimes, look: (chunk: Borrowed
       done(error)
     },
   })
-  // Without a listener an error would end the process; where upstream cannot be reached, there is no other one.
+  // Without a listener an error would end the process; where upstream cannot be reached, there is no other listener.
   out.on('error', () => {})
   function onData(chunk: Borrowed): boolean {
     if (!pace.arrived(chunk.length)) return true
@@ -163,13 +163,13 @@ export interface ReplyEditor {
   /** A promise means: the next chunk waits for it. `broken` ends the reply as a cut one. */
   write(chunk: Buffer, take: TakeBytes): Promise<'open' | 'broken'> | null
   end(take: TakeBytes): Promise<'whole' | 'broken'>
-  /** Upstream was cut; what may still leave, leaves. */
+  /** Upstream's reply was cut: bytes that the editor keeps are sent as far as they may leave. */
   breakOff(take: TakeBytes): Promise<void>
   destroy(): void
 }
 
 /**
- * Takes out of a stream of events what our asking for usage has put in; null for every other reply, which passes as it is.
+ * Cuts the usage that we asked for out of a stream of events; null for every other reply, which passes as it is.
  */
 export function createUsageRemover(status: number, headers: RawHeaders): ReplyEditor | null {
   const type = firstValue(headers, 'content-type') ?? ''
@@ -177,14 +177,14 @@ export function createUsageRemover(status: number, headers: RawHeaders): ReplyEd
   return editReply(headers, new UsageCutter())
 }
 
-/** In whatever coding it comes; null for one that is not known. */
+/** Edits a reply in the content coding in which it comes; null for a coding that is not known. */
 function editReply(headers: RawHeaders, editor: ByteEditor): ReplyEditor | null {
   const coding = codingOf(firstValue(headers, 'content-encoding'))
   if (coding === 'unknown') return null
   return coding === 'identity' ? plainEditor(editor) : new RecodedStream(coding.coding, editor)
 }
 
-/** Where the client finds this gateway; null where addresses in replies stay as they are. */
+/** The origin at which the client finds this gateway; null where addresses in replies stay as they are. */
 export function originFor(
   exchange: Exchange,
   isSecure: ((exchange: Exchange) => boolean) | null,
@@ -197,8 +197,8 @@ export function originFor(
 const SHOWS_BATCHES = /^\/v1\/messages\/batches(?:\/\{[^/]+\}(?:\/cancel)?)?$/
 
 /**
- * Points the `results_url` of Message batches at this gateway, where it is to do so. Upstream gives an absolute address, and
- * SDKs fetch it as it is: past the gateway, with a key that is ours. Null for every other reply.
+ * Points the `results_url` of Message batches at this gateway, where there is an `origin`. Upstream gives an absolute address,
+ * and SDKs fetch that address as it is: past the gateway, with a key that is ours. Null for every other reply.
  */
 export function createUrlRewriter(
   { template, origin }: { readonly template: string; readonly origin: string | null },
@@ -214,7 +214,7 @@ export function createUrlRewriter(
 const RESULTS_URL =
   /("results_url"\s*:\s*")(?:[^"\\]|\\\/)*?((?:\\?\/)v1\\?\/messages\\?\/batches\\?\/[\w-]+\\?\/results")/g
 
-/** Keeps a reply until it is whole. One that is too long passes as it is. */
+/** Keeps a reply until it is whole. A reply that is too long passes as it is. */
 class ResultsUrls implements ByteEditor {
   readonly #origin: string
   readonly #chunks: Buffer[] = []
@@ -234,7 +234,7 @@ class ResultsUrls implements ByteEditor {
     if (this.#bytes > limits.batchListBytesMax) return this.#take()
     // Latin-1 keeps every byte as it is, whatever stands around the addresses.
     const text = this.#take().toString('latin1')
-    // A host may have a `$`, which is a sign in a replacement that is text.
+    // A host may have a `$`, which is special in a replacement that is a string.
     const replace = (_all: string, before: string, path: string) => `${before}${this.#origin}${path}`
     return Buffer.from(text.replace(RESULTS_URL, replace), 'latin1')
   }

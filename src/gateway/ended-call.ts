@@ -12,14 +12,14 @@ import type { AdmittedCall, Call } from './call.ts'
 import type { Gateway } from './gateway.ts'
 import { explainFailure } from './refusals.ts'
 
-/** Answers with a refusal. On a proxied path it says what it cost, which is nothing. */
+/** Answers with a refusal. On a proxied path the headers state the cost, which is nothing. */
 export function deny(
   exchange: Exchange,
   audience: Audience,
   refusal: Refusal,
   known: { readonly balanceNanos?: Nanos | null; readonly upstreamMs?: number } = {},
 ): void {
-  // A response that has begun cannot become an error; breaking it off is the only honest sign left.
+  // A response that has begun cannot become an error; only breaking it off tells the client.
   if (exchange.res.headersSent) {
     exchange.res.destroy()
     return
@@ -34,7 +34,7 @@ export function deny(
   )
 }
 
-/** The same where nothing was sent upstream: a refusal, and counted as one where upstream was meant. */
+/** Denies a request, and counts the refusal where the request was meant for upstream. Leaves no record. */
 export function refuseRequest(
   exchange: Exchange,
   audience: Audience,
@@ -45,7 +45,7 @@ export function refuseRequest(
   deny(exchange, audience, refusal)
 }
 
-/** What the log, the traces and the terminal are told of a call that is over. */
+/** A call that is over, for the log, the traces and the terminal. */
 export function endedCall(call: AdmittedCall, bill: Bill, end: CallEnd, { clock }: Gateway): EndedCall {
   const { exchange } = call
   const { names } = exchange
@@ -73,8 +73,8 @@ export function endedCall(call: AdmittedCall, bill: Bill, end: CallEnd, { clock 
 }
 
 /**
- * Answers a call with a refusal, and then leaves a record of it: its id is what people quote when they ask why. A key
- * that is none of ours leaves nothing.
+ * Answers a call with a refusal, and then leaves a record of the refusal: people quote its id when they ask why. A call
+ * with a key that is none of ours leaves no record.
  */
 export function refuseCall(
   call: Call,
@@ -86,7 +86,7 @@ export function refuseCall(
   recordRefusal(call, refusal, gateway, known.modelAsked ?? null)
 }
 
-/** The same where the client is told in another way. */
+/** Counts and records a refusal, where the client is told of it in another way. */
 export function recordRefusal(
   call: Call,
   refusal: Refusal,
@@ -106,7 +106,7 @@ export function recordRefusal(
   observeCall?.(refusedCall(call, unsent, { status, code: refusal.code, endedAtMs }))
 }
 
-/** What they are told of a call of which nothing was sent upstream. */
+/** A refused call, for the log, the traces and the terminal: nothing of the call was sent upstream. */
 function refusedCall(
   { exchange, endpoint }: Call,
   unsent: ReturnType<typeof describeUnsent>,

@@ -19,28 +19,28 @@ import type { BillPlan } from './pricer.ts'
 
 /** The request as far as its input can be counted: its bytes where they are at hand and plain, and their number. */
 export interface CountableInput {
-  /** As they lie in memory: joining those of a large body takes longer than a call may keep others waiting. */
+  /** The bytes as they lie in memory: joining those of a large body takes longer than a call may keep others waiting. */
   readonly pieces: Buffer | readonly Buffer[] | null
   readonly lengthBytes: number
-  /** A form: most of it is a file, and none of that is text. */
+  /** The body is a form: most of it is a file, and none of the file is text. */
   readonly isForm: boolean
-  /** How long the file of a transcription is, where there is one. */
+  /** The duration of the file that is to be transcribed, where there is a file. */
   readonly audioMs: number | null
-  /** What speech is to be made of. */
+  /** The text that speech is to be made of, as a count, and the format; null without an `input`. */
   readonly speech: SpeechRequest | null
 }
 
-/** What counting has to know of a call. */
+/** The facts about a call that counting needs. */
 export interface CountedCall {
   readonly surface: Surface
   readonly reader: UsageReader | null
   readonly plan: Pick<BillPlan, 'tokensHeld' | 'asked'>
   readonly modelAsked: string | null
   readonly request: CountableInput
-  /** Upstream answered to the end, and did not say what that took. */
+  /** Upstream answered to the end, without stating a usage that can be billed. */
   readonly whole: boolean
   readonly unseen: UnseenWork
-  /** Of the reply, as far as it was given on. */
+  /** Bytes of the reply that were passed on to the client. */
   readonly bytesOut: number
   readonly silentMs: number
 }
@@ -54,8 +54,8 @@ export interface Counting {
 const CHAT_AUDIO_BYTES_PER_MS = 64
 
 /**
- * Fills in what upstream did not say: input is counted in the request, output in what was delivered, and output that
- * upstream had already spoken of counts at least. What can be counted in neither is taken from the hold.
+ * Fills in the usage that upstream did not state: input is counted in the request, output in the delivered reply, and no
+ * less output than upstream has reported already. Usage that can be counted in neither is taken from the hold.
  */
 export async function estimateUsage(metered: Metered, call: CountedCall, counting: Counting): Promise<Usage> {
   const { usage } = metered
@@ -71,7 +71,7 @@ export async function estimateUsage(metered: Metered, call: CountedCall, countin
   const { asked } = call.plan
   return {
     ...usage,
-    // Before its end upstream says of the tier no more than what it was asked for.
+    // Before the end of a reply upstream only repeats the tier that it was asked for.
     serviceTier: usage.serviceTier === 'auto' ? asked.serviceTier : (usage.serviceTier ?? asked.serviceTier),
     speed: usage.speed ?? asked.speed,
     parts: [{ ...part, quantities, promptTokens }, ...others, ...drawn],
@@ -87,10 +87,10 @@ async function countInput(metered: Metered, call: CountedCall, counting: Countin
   }
   if (request.isForm) return {}
   const held = call.plan.tokensHeld(metered.usage.modelServed)
-  // What the request only refers to cannot be counted in it.
+  // Context that the request only refers to cannot be counted in the request.
   if (call.unseen.context && !call.whole && held.input !== null) return { input_tokens: held.input }
   const { pieces, lengthBytes } = request
-  // Of media the bytes say nothing.
+  // The bytes of media do not tell how many tokens they are.
   const least = call.unseen.context ? 0 : leastBodyTokens(lengthBytes)
   const tokens =
     pieces === null
@@ -105,14 +105,14 @@ async function countOutput(metered: Metered, call: CountedCall, counting: Counti
   if (reader === 'transcription' && isSoldByDuration(call.modelAsked)) return {}
   if (reader === 'images') return { image_output_tokens: unseen.imageTokens() * unseen.images }
   const held = call.plan.tokensHeld(metered.usage.modelServed)
-  // What a request that could not be read has turned off is not known: its usage, for one. Nor what such a reply says.
+  // An unreadable request may have turned things off, its usage for one, and an unreadable reply tells nothing.
   const isUnreadable = unseen.request || metered.faults.includes('unreadable')
   if (isUnreadable && call.whole && held.output !== null) return { output_tokens: held.output }
   const written = await countWritten(metered, call.surface, counting)
   const reasons = unseen.reasoning || metered.shown.reasons
   const silent =
     reasons && !call.whole ? call.silentMs * counting.outputSpeeds.tokensPerMs(call.modelAsked) : 0
-  // What a reply shows of the thinking is a summary of it, written in the time that counts as silence.
+  // The thinking that a reply shows is a summary of the model's, written in the time that counts as silence.
   const used = Math.max(written, Math.ceil(written * answerShare(metered) + silent))
   const tokens = Math.min(used, Math.max(written, held.output ?? Infinity))
   return {
@@ -121,18 +121,18 @@ async function countOutput(metered: Metered, call: CountedCall, counting: Counti
   }
 }
 
-/** The tokens of what was delivered. */
+/** The tokens of the output that was delivered. */
 async function countWritten(metered: Metered, surface: Surface, counting: Counting): Promise<number> {
   const { output, outputTokensSeen } = metered
   const allBytes = output.bytes.text + output.bytes.thinking + output.bytes.tool
   if (allBytes === 0) return outputTokensSeen
   const kept = await count(surface, output.texts(), counting)
-  // What was too long to be kept is taken to be like what was.
+  // Output that was too long to be kept is taken to have as many tokens per byte as the kept output.
   const counted = output.keptBytes === 0 ? roughBodyTokens(allBytes) : (kept * allBytes) / output.keptBytes
   return Math.max(outputTokensSeen, Math.ceil(counted))
 }
 
-/** How much of what was delivered is no thinking. */
+/** The share of the delivered bytes that is not thinking. */
 function answerShare({ output: { bytes } }: Metered): number {
   const answer = bytes.text + bytes.tool
   return bytes.thinking === 0 ? 1 : answer / (answer + bytes.thinking)
@@ -150,17 +150,17 @@ async function count(surface: Surface, texts: readonly string[], counting: Count
   return countedAs === 'chat' ? await counting.tokenCounter.countChat(texts) : countMessagesTokens(texts)
 }
 
-/** Calls of a model that its speed is taken from, and models that are remembered. Beyond either the oldest go. */
+/** The most calls that a model's speed is taken from, and the most models that are remembered. Beyond either the oldest go. */
 const CALLS_MAX = 20
 const MODELS_MAX = 500
 
-/** Taken for a model that has completed no call here yet: what the slower reasoning models write in a millisecond. */
+/** The speed of a model that has completed no call here yet: what the slower reasoning models write in a millisecond. */
 const TOKENS_PER_MS_UNKNOWN = 0.05
 
-/** Of fewer tokens the time until the first one is most of the time, which a long prompt makes as long as one likes. */
+/** With fewer tokens the time to the first token is most of the time, and a long prompt stretches that time at will. */
 const TOKENS_MIN = 16
 
-/** No speed is taken to be beyond these: all keys share what calls have shown, whatever one of them has them show. */
+/** Bounds of a speed: all keys share the speeds that calls have shown, and one key can make its calls show any speed. */
 const TOKENS_PER_MS_MIN = 0.02
 const TOKENS_PER_MS_MAX = 2
 
@@ -173,7 +173,7 @@ interface Shown {
 export class OutputSpeeds {
   readonly #models = new Map<string, Shown[]>()
 
-  /** Of a call with one answer. `ms` without the time in which its client did not read. */
+  /** Notes the speed of a call with one answer. `ms` is without the time in which the client did not read. */
   note(model: string, tokens: number, ms: number): void {
     if (tokens < TOKENS_MIN || ms <= 0) return
     let calls = this.#models.get(model)
@@ -196,7 +196,7 @@ export class OutputSpeeds {
   }
 }
 
-/** Pauses between pieces of output that are the network's and not the model's. */
+/** The longest pause between pieces of output that counts as the network's and not the model's. */
 const PAUSE_MS_MAX = 1_000
 
 /**
@@ -214,7 +214,7 @@ export class Silence {
     this.#lastMs = startedMs
   }
 
-  /** After each chunk, with all that was visible until then. */
+  /** To be called after each chunk, with the count of all bytes that were visible until then. */
   see(visibleBytes: number, nowMs: number): void {
     if (visibleBytes === this.#visibleBytes) return
     this.#silentMs = this.until(nowMs)
@@ -227,7 +227,7 @@ export class Silence {
     this.#pausedSinceMs ??= nowMs
   }
 
-  /** It is read again. */
+  /** Upstream is read again. */
   resume(nowMs: number): void {
     if (this.#pausedSinceMs === null) return
     const pausedMs = nowMs - this.#pausedSinceMs

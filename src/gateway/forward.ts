@@ -75,7 +75,7 @@ function sendUpstream(
 ): UpstreamCall {
   const { method, headers, names, res } = exchange
   const upgrades = res.maySwitch
-  // A credential in a protocol is answered by one in the same place.
+  // A credential among the client's subprotocols is replaced by the provider's there, and not in a header.
   const inProtocols = upgrades && keysInProtocols(headers).length > 0
   return callUpstream(
     pool,
@@ -102,8 +102,8 @@ function sendUpstream(
 const FREE = { costNanos: 0n, listNanos: 0n, balanceNanos: null }
 
 /**
- * A browser's question before the real request. It has no credential to check and none to pay with, and no body; the
- * browser sees upstream's own answer. It is no call: nothing is admitted, held or recorded.
+ * Passes on a preflight, a browser's question before the real request. A preflight has no credential to check or to pay
+ * with, and no body; the browser sees upstream's own answer. It is no call: nothing is admitted, held or recorded.
  */
 export async function passPreflight(
   preflight: Sendable,

@@ -1,30 +1,30 @@
 import { hasHeader, isHopByHop, NameMemo, nominatedIn, type RawHeaders } from '../http/raw-headers.ts'
 import { CLIENT_ACCOUNT_HEADERS, CREDENTIAL_HEADERS } from '../providers/surfaces.ts'
 
-/** What tells about the path a request took. Upstream sees the gateway as its client. */
+/** Headers that tell about the path a request took. Upstream sees the gateway as its client. */
 const PATH_TRACES = /^(?:x-forwarded-.*|forwarded|via|x-real-ip|cf-connecting-ip)$/
 
-/** What makes some servers take a request for one of another method than the one that was judged here. */
+/** Headers that make some servers take a request for one of another method than the one that was judged here. */
 const METHOD_OVERRIDES = /^x-(?:http-method(?:-override)?|method-override)$/
 
 interface UpstreamHeaders {
-  /** The line that pays upstream, or null where nothing is to be sent as credential. */
+  /** The header line with the credential that pays upstream; null where no credential is to be sent. */
   readonly credential: readonly [name: string, value: string] | null
   /** The host and port upstream is known by. */
   readonly host: string
   /** Known length of the body, or null for a chunked one or none. */
   readonly contentLength: number | null
-  /** The beginning of our own header names. */
+  /** The prefix of our own header names. */
   readonly ownPrefix: string
-  /** The body is not the client's to the byte: lines that vouch for its bytes would lie. */
+  /** The body is not the client's to the byte: header lines that vouch for its bytes would be wrong. */
   readonly bodyEdited: boolean
-  /** What is made of the subprotocols of a handshake, which may have a credential among them; null for other requests. */
+  /** Rewrites the subprotocols of a handshake, which may have a credential among them; null for other requests. */
   readonly protocols: ((value: string) => string | null) | null
 }
 
 interface RequestLine {
   readonly lower: string
-  /** Whether the line stays here for its name alone; a credential does, and gives its place to the provider's. */
+  /** Whether the line is kept from upstream for its name alone; a credential is, and gives its place to the provider's. */
   readonly fate: 'goes' | 'stays' | 'credential' | 'protocols'
 }
 
@@ -77,7 +77,7 @@ interface ReplyFraming {
 
 interface ReplyLine {
   readonly lower: string
-  /** Whether the line stays there for its name alone; one that frames does unless the client reads chunks. */
+  /** Whether the line is kept from the client for its name alone; a line that frames is, unless the reply goes in chunks. */
   readonly fate: 'goes' | 'stays' | 'frames'
 }
 
@@ -111,7 +111,7 @@ export function toReplyHeaders(headers: RawHeaders, framing: ReplyFraming): stri
   return out
 }
 
-/** What upstream ended with its connection, we send in chunks, and say so. */
+/** A body that upstream ended with its connection is sent in chunks, and its coding says so. */
 function codingSent(value: string): string | null {
   if (/\bchunked\s*$/i.test(value)) return value
   return /^\s*identity\s*$/i.test(value) ? null : `${value}, chunked`
@@ -135,7 +135,7 @@ export function isOutdated(name: string, value: string): boolean {
   return name === 'etag' ? !/^\s*W\//.test(value) : Object.hasOwn(OUTDATED_HEADERS, name)
 }
 
-/** Upstream's headers without those that no longer hold. */
+/** Upstream's headers without those that no longer hold for a changed body. */
 export function withoutOutdated(headers: RawHeaders): string[] {
   const kept: string[] = []
   for (let i = 0; i < headers.length; i += 2) {

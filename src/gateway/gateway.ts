@@ -23,12 +23,12 @@ import type { ReadOptions } from './read.ts'
 import type { Settler } from './settle.ts'
 import type { OpenSockets } from './turns/open-sockets.ts'
 
-/** What the data plane works with. Made once by the composition root, the same for every request. */
+/** The parts that the data plane works with. Made once by the composition root, the same for every request. */
 export interface Gateway {
   readonly clock: Clock
   readonly log: Log
   readonly store: KeyLookupStore & LedgerStore & RequestLogStore & Pick<KeyStore, 'getKey'>
-  /** For the turns of sockets; every other call has the id of its exchange. */
+  /** Makes the ids for the turns of sockets; every other call has the id of its exchange. */
   nextRequestId(): string
   readonly credentials: CredentialParts
   readonly reading: ReadOptions
@@ -39,25 +39,25 @@ export interface Gateway {
   readonly inFlight: InFlight
   /** The WebSockets that are open here. */
   readonly sockets: OpenSockets
-  /** What each key takes of this node. */
+  /** The share of this node that each key takes. */
   readonly keyShares: KeyShares
-  /** While it is full nothing is admitted: what room there is belongs to what is in flight. */
+  /** While the disk is full no call is admitted: the room that is left belongs to the calls in flight. */
   readonly disk: { readonly isFull: boolean }
-  /** What goes on after its call was answered. */
+  /** Work that goes on after its call was answered. */
   readonly background: BackgroundQueue
-  /** Where calls wait for room under a cap or for credit. */
+  /** The queues in which calls wait for room under a cap or for credit. */
   readonly queues: AdmissionQueues
-  /** Those of them that wait now, for the management API. */
+  /** The calls that wait in these queues now, for the management API. */
   readonly waitingCalls: WaitingCalls
-  /** Where records of refused calls go. */
+  /** Takes the records of refused calls. */
   readonly refusedCalls: RefusedCalls
-  /** What calls came to, for the metrics. */
+  /** Counts of calls, with the sums of their tokens and costs, for the metrics. */
   readonly counts: CallCounts
-  /** Told of every call that has ended or was refused, for the terminal, the log or traces; null without any. */
+  /** Told of every call that has ended or was refused, for the terminal, the log or traces; null without any of these. */
   readonly observeCall: ObserveCall | null
-  /** What the logged bodies of all calls may take together. */
+  /** The most bytes that the logged bodies of all calls may take together. */
   readonly bodiesBytesMax: number
-  /** `settled` lets calls in flight pass a cap; `exact` never lets more than one. */
+  /** `settled` lets calls in flight pass a cap; `exact` never lets more than one call pass. */
   readonly budgetMode: 'exact' | 'settled'
   readonly pricer: Pricer
   readonly settler: Settler
@@ -70,7 +70,7 @@ export interface Gateway {
   readonly isSecure: ((exchange: Exchange) => boolean) | null
   /** Whether chat streams are asked for their usage in the client's place. */
   readonly injectUsage: boolean
-  /** What becomes of a call upstream whose client left. */
+  /** Whether a call upstream whose client left is cancelled or finished. */
   readonly onLeave: OnLeave
   /** How fast models write here. */
   readonly outputSpeeds: OutputSpeeds
@@ -80,7 +80,7 @@ export interface Gateway {
 
 export type CallPoint = 'admitted' | 'before_send' | 'first_byte' | 'before_settle' | 'settled'
 
-/** How many calls are upstream now. Bounds what a flood can make us open. */
+/** How many calls and preflights are upstream now. Bounds the connections that a flood can make us open. */
 export interface InFlight {
   count: number
   preflights: number

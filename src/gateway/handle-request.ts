@@ -37,8 +37,8 @@ import type { SocketMeter } from './turns/socket-meter.ts'
 export type HandleOwned = (exchange: Exchange, target: Target, credential: Credential) => Promise<void>
 
 /**
- * Where every request comes in: the head and the target are judged as they stand, then the request is ours or
- * upstream's. Whatever goes wrong behind this door becomes an answer here, and never an unhandled rejection.
+ * The entrance of every request: the head and the target are judged as they stand, then the request is ours or
+ * upstream's. An error behind this door becomes an answer here, and never an unhandled rejection.
  */
 export function openFrontDoor(gateway: Gateway, handleOwned: HandleOwned): (exchange: Exchange) => void {
   const { counts } = gateway
@@ -72,11 +72,11 @@ export function openFrontDoor(gateway: Gateway, handleOwned: HandleOwned): (exch
  *
  *   identify   which key, on which surface, with how many others   → 400 401 402 403 404 426 429 503
  *   read       find models, limits and stream flag in the body     → 401 402 408 413 503
- *   plan       what the call may cost, which models it names, how it is priced; of a batch that is made of a file, and
- *              of a video that is made from another, by what is known of these
+ *   plan       what the call may cost, which models it names, how it is priced; a batch that is made of a file, and a
+ *              video that is made from another, are planned by that file or video
  *   admit      one store transaction: key in force? models allowed? room under cap and credit?
- *              place the hold, or wait in the admission queue. A DELETE waits until what it
- *              takes away is paid                                  → 400 401 402 403 404 429 503
+ *              place the hold, or wait in the admission queue. A DELETE waits until the object
+ *              that it takes away is paid                          → 400 401 402 403 404 429 503
  *   forward    provider credential in, bytes out                   → 502
  *   observe    the meter looks at a view of each chunk of the reply
  *   settle     usage → price → one store transaction; closes the hold once, on every way out. A call whose cost comes
@@ -84,7 +84,7 @@ export function openFrontDoor(gateway: Gateway, handleOwned: HandleOwned): (exch
  *   answer     upstream's reply, with the figures as headers or trailers
  *
  * A WebSocket is a free call until upstream answers 101. Then each of its turns is a call: response-lanes.ts,
- * realtime-turns.ts, timed-turns.ts, all in turns/. What its turns need in advance is held before the handshake goes
+ * realtime-turns.ts, timed-turns.ts, all in turns/. The advance holds of its turns are placed before the handshake goes.
  */
 async function handleRequest(exchange: Exchange, target: Target, gateway: Gateway): Promise<void> {
   const { method, headers } = exchange
@@ -96,7 +96,7 @@ async function handleRequest(exchange: Exchange, target: Target, gateway: Gatewa
   if (credential.kind === 'refused')
     return refuseRequest(exchange, surface, credential.refusal, gateway.counts)
   const upstream = gateway.upstreams[surface]
-  // HEAD does what GET does.
+  // A HEAD goes by the endpoint of the GET.
   const endpoint = isHandshake
     ? findHandshake(surface, target)
     : findEndpoint(surface, method === 'HEAD' ? 'GET' : method, target.path)
@@ -133,7 +133,7 @@ async function handleRequest(exchange: Exchange, target: Target, gateway: Gatewa
   }
 }
 
-/** All of this is a call of its key, which may have so many. */
+/** Serves a call from its body to its answer. All of this counts as one of the calls that its key may have under way. */
 async function serveCall(
   identified: IdentifiedCall,
   checkKey: Sender['checkKey'],
@@ -168,7 +168,7 @@ async function serveCall(
     }
     gateway.reached('admitted')
 
-    // forward, observe, settle, answer; of a handshake that upstream agrees to, all of this again for each turn
+    // forward, observe, settle, answer; for a handshake that upstream accepts, all of this again for each turn
     const switched = await runAdmittedCall({ ...call, admission }, gateway)
     if (switched !== null && meter !== null)
       await serveSocket({ ...call, admission }, switched, meter, gateway)
@@ -178,7 +178,7 @@ async function serveCall(
   }
 }
 
-/** Asked of keys in force only: it has upstream asked. */
+/** Refuses to delete an unpaid object. For keys in force only, because upstream is asked about the object. */
 async function refuseDelete({ surface, target }: ReadCall, gateway: Gateway): Promise<Denial | null> {
   const mayGo = await gateway.deferrals.beforeDelete(surface, target.path)
   return mayGo ? null : { refusal: refuseUnpaidDelete(), balanceNanos: null }
@@ -216,7 +216,7 @@ async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<Sw
     upstreamMs: upstreamMs(),
     overheadMs: Math.max(0, Math.round(elapsedMs()) - upstreamMs()),
     bytesIn: taps.sentBytes,
-    // What is held leaves next, with the figures of this settlement.
+    // The held bytes leave next, with the figures of this settlement.
     bytesOut: reply.bytesOut + reply.bytesHeld,
   })
   const settle = (bill: Bill) => {
@@ -224,13 +224,13 @@ async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<Sw
     const closing = { ...withoutSecrets(bill, exchange.names.redact), ...passed(), atMs: clock.nowMs() }
     return gateway.settler.settle(closing, () => {
       gateway.queues.settled(digest, admission.accountId)
-      // A defect after its settlement closes a call again, which changes nothing.
+      // A defect after the settlement closes the call again, which changes nothing, and is not to be counted.
       if (!counted) gateway.counts.settled(surface, modelAsked, closing, times)
       counted = true
     })
   }
 
-  // Plain audio states no usage. The counter is loaded while upstream speaks, or the first such reply would end late.
+  // Plain audio states no usage. The token counter is loaded while upstream speaks, or the first audio would end late.
   if (reader === 'speech') gateway.tokenCounter.warm()
   gateway.inFlight.count += 1
   let whole = false
@@ -288,8 +288,8 @@ async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<Sw
 }
 
 /**
- * A person who typed the address of the gateway: `/` is upstream's, but no call of an SDK asks for a page there without a
- * key, and upstream would never see one.
+ * Whether a person has typed the address of the gateway: `/` is upstream's, but no call of an SDK asks for a page there
+ * without a key, and upstream would never see such a request.
  */
 function isBrowserAtRoot(path: string, { method, headers }: Exchange): boolean {
   if (path !== '/' || method !== 'GET') return false

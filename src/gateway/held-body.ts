@@ -21,7 +21,7 @@ export class HeldBody {
   readonly #chunks = new ChunkList()
   #memoryBytes = 0
   #file: FileHandle | null = null
-  /** Of the disk, what was taken for it and what of that is written. */
+  /** Bytes of the disk that were taken for the body, and how many of them are written. */
   #diskBytes = 0
   #writtenBytes = 0
   #disposed = false
@@ -32,7 +32,7 @@ export class HeldBody {
     this.#share = share
   }
 
-  /** Keeps a chunk. Null if that is done; otherwise wait before offering more, or memory would grow. */
+  /** Keeps a chunk. Null if the chunk is kept; otherwise wait for the promise before offering more, or memory would grow. */
   append(chunk: Borrowed): Promise<void> | null {
     this.length += chunk.length
     const fits = this.#file === null && this.#memoryBytes + chunk.length <= limits.bodyMemoryBytesMax
@@ -50,7 +50,7 @@ export class HeldBody {
     return this.#chunks.joined()
   }
 
-  /** The same as it is sent: one piece as it is, several as a list, which spares joining them. */
+  /** The whole body as it is sent: a single piece as it is, several pieces as a list, which spares joining them. */
   pieces(): Buffer | readonly Buffer[] | null {
     if (this.#file !== null) return null
     const pieces = this.#chunks.all()
@@ -58,7 +58,7 @@ export class HeldBody {
     return pieces.length === 1 && only !== undefined ? only : pieces
   }
 
-  /** Its first bytes, wherever they are. */
+  /** The first bytes of the body, from memory and then from the file. */
   async beginning(bytesMax: number): Promise<Buffer> {
     const parts: Buffer[] = []
     let bytes = 0
@@ -75,7 +75,7 @@ export class HeldBody {
     return Readable.from(this.parts(), { objectMode: false, highWaterMark: PART_BYTES })
   }
 
-  /** Each time from the beginning. A stream of the file would close it where it is not read to its end. */
+  /** The body in parts, each time from the beginning. A stream of the file would close the file if not read to its end. */
   async *parts(): AsyncGenerator<Buffer> {
     yield* this.#chunks.all()
     for (let at = 0; this.#file !== null; ) {
@@ -94,7 +94,7 @@ export class HeldBody {
     this.#room.giveMemoryBack(this.#memoryBytes, this.#share)
     this.#chunks.clear()
     if (this.#file === null) this.#giveDiskBack()
-    // Closing waits for what is being written.
+    // Closing waits for writes that are under way.
     else
       this.#file.close().then(
         () => this.#giveDiskBack(),
@@ -145,7 +145,7 @@ export interface Sender {
   readonly checkKey: (() => Promise<Denial | null>) | null
 }
 
-/** Sees each chunk as it arrives. A promise means: wait for it before the next one. */
+/** Sees each chunk as it arrives. A promise means: wait for it before the next chunk. */
 interface Looker {
   readonly write: (chunk: Borrowed) => Promise<void> | null
 }
@@ -156,8 +156,8 @@ export type Received =
   | { readonly kind: 'client_left' }
 
 /**
- * Takes the request's body in, whole, with a limit on its size, on its silence and on its slowness. The key of one that
- * does not come at once is asked about meanwhile: without one a slow client would keep its connection.
+ * Takes the request's body in, whole, with a limit on its size, on its silence and on its slowness. If the body does not come
+ * at once, the store is asked about the key meanwhile: without a key in force a slow client would keep its connection.
  */
 export function receiveBody(
   exchange: Exchange,
@@ -184,7 +184,7 @@ export function receiveBody(
     }
 
     let pace: BodyPace | null = null
-    /** Arriving bytes do not put the question off. */
+    /** The timer for the question about the key: arriving bytes do not put the question off. */
     let keyTimer: NodeJS.Timeout | undefined
     /** Most bodies come in one piece with their head, and need no timers. */
     function waitForMore(): void {
@@ -218,7 +218,7 @@ export function receiveBody(
       return true
     }
 
-    /** False: no more before the promises below have resolved. */
+    /** False: no more chunks before the promises below have resolved. */
     function take(chunk: Borrowed): boolean {
       const looked = looker?.write(chunk) ?? null
       const appended = body.append(chunk)
@@ -245,12 +245,12 @@ export function receiveBody(
     }
 
     req.receive({ data: onData, end: onEnd })
-    // After the piece that is being read now.
+    // The timers start after the piece that is being read now.
     queueMicrotask(waitForMore)
   })
 }
 
-/** Refuses at once what announces itself as too large, before a byte of it is taken in. */
+/** Refuses at once a body that is announced as too large, before a byte of it is taken in. */
 export function refuseAnnouncedLength(contentLength: number | null): Refusal | null {
   return contentLength !== null && contentLength > limits.bodyBytesMax ? tooLarge() : null
 }

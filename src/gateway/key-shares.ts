@@ -2,7 +2,7 @@ import { statfs } from 'node:fs/promises'
 import { clientLeft, type Exchange } from '../http/exchange.ts'
 import { limits } from '../kernel/limits.ts'
 
-/** What the calls of one key take, on this node, of what all keys share. It is there as long as one of them is. */
+/** The calls, memory and disk of this node that one key takes. A share is there as long as the key has a call here. */
 export class KeyShare {
   readonly name: string
   calls = 0
@@ -14,7 +14,7 @@ export class KeyShare {
   }
 }
 
-/** The keys with calls under way. A key that is not in force is one like others until the store has said so. */
+/** The keys with calls under way. A key that is not in force counts like any other until the store has said so. */
 export class KeyShares {
   readonly callsMax: number
   readonly #shares = new Map<string, KeyShare>()
@@ -34,7 +34,7 @@ export class KeyShares {
     return share !== undefined && share.calls >= this.callsMax ? null : this.enterInAnyCase(digest)
   }
 
-  /** For what is under way already. */
+  /** For a call that is under way already, whatever the number of calls. */
   enterInAnyCase(digest: Buffer): KeyShare {
     const name = digest.toString('latin1')
     let share = this.#shares.get(name)
@@ -57,7 +57,7 @@ export interface BodyRoomParts {
   readonly tempDir: string
   readonly memoryBytesMax: number
   readonly spilledBytesMax: number
-  /** What is left of the disk that the temporary files are on. */
+  /** The free bytes of the disk that the temporary files are on. */
   freeBytes(): Promise<number>
 }
 
@@ -70,7 +70,7 @@ export class BodyRoom {
   readonly #parts: BodyRoomParts
   #memoryBytes = 0
   #spilledBytes = 0
-  /** Of that, what was promised to bodies and is not on the disk yet. */
+  /** Spilled bytes that were promised to bodies and are not on the disk yet. */
   #unwrittenBytes = 0
 
   constructor(parts: BodyRoomParts) {
@@ -100,7 +100,7 @@ export class BodyRoom {
     share.memoryBytes -= bytes
   }
 
-  /** Takes disk for a body, or throws why there is none. The books may be on it, and must never find it full. */
+  /** Takes disk for a body, or throws why there is none. The books may be on the same disk, and must never find it full. */
   async takeDisk(bytes: number, share: KeyShare): Promise<void> {
     const { spilledBytesMax } = this.#parts
     if (share.spilledBytes + bytes > partOf(spilledBytesMax, this.#spilledBytes - share.spilledBytes)) {
@@ -108,7 +108,7 @@ export class BodyRoom {
         share.spilledBytes === 0 ? 'too many large ones are held' : 'those of this key fill its part'
       throw new NoBodyRoom(`There is no room to hold the request body: ${whose} already.`)
     }
-    // Before the disk is looked at, so that bodies which look at the same time do not take the same room.
+    // The bytes are counted before the disk is looked at, so that bodies which look at the same time do not take the same room.
     this.#spilledBytes += bytes
     share.spilledBytes += bytes
     this.#unwrittenBytes += bytes
@@ -134,7 +134,7 @@ export class BodyRoom {
   }
 }
 
-/** What one key may take beside the others: however many fill their parts, there is room for the next. */
+/** The bytes that one key may take beside the others: however many keys fill their parts, there is room for the next key. */
 function partOf(bytesMax: number, othersBytes: number): number {
   return (bytesMax - othersBytes) * limits.bodiesPartPerKeyMax
 }
@@ -145,8 +145,8 @@ export async function freeBytesOf(dir: string): Promise<number> {
 }
 
 /**
- * How much memory bodies of one kind may take together, and those of one key of what others leave. A body that gets no
- * room streams instead.
+ * The memory that bodies of one kind may take together, and the bodies of one key of what other keys leave. A body that
+ * gets no room streams instead.
  */
 export interface ByteBudget {
   tryTake(bytes: number, keyName: string): boolean
@@ -173,16 +173,16 @@ export function createByteBudget(bytesMax: number): ByteBudget {
   }
 }
 
-/** A key whose bodies are being decoded or wait for it. */
+/** A key with bodies that are being decoded or wait to be decoded. */
 interface KeyTurns {
   running: number
-  /** In the order in which they came. */
+  /** Bodies that wait, in the order in which they came. */
   readonly waiting: Set<() => void>
 }
 
 /**
- * Turns of decoding bodies. A few are decoded at once, and fewer of one key; the others wait. Bodies of one key follow each other
- * in their order, and keys take turns: however many bodies one of them sends, another waits for a few of them only.
+ * Turns at decoding bodies. A few bodies are decoded at once, and fewer of one key; the others wait. Bodies of one key follow
+ * each other in their order, and keys take turns: however many bodies one key sends, another key waits for a few of them only.
  */
 export class DecodingTurns {
   readonly #max: number
@@ -207,7 +207,7 @@ export class DecodingTurns {
     return waiting
   }
 
-  /** Does the work when it is its turn. Null, and the work not begun, if the client has left by then. */
+  /** Does the work when its turn has come. Null, and the work not begun, if the client has left by then. */
   async take<T>(share: KeyShare, exchange: Exchange, work: () => Promise<T>): Promise<T | null> {
     if (!(await this.#enter(share, exchange))) return null
     try {
@@ -217,7 +217,7 @@ export class DecodingTurns {
     }
   }
 
-  /** False: the client left while it waited. */
+  /** False: the client left while its body waited. */
   #enter(share: KeyShare, { res }: Exchange): Promise<boolean> {
     const { promise, resolve } = Promise.withResolvers<boolean>()
     const turns = this.#keys.get(share) ?? { running: 0, waiting: new Set() }
@@ -265,7 +265,7 @@ export class DecodingTurns {
       turns.waiting.delete(next)
       turns.running += 1
       this.#running += 1
-      // Behind the others.
+      // A key that has more bodies waiting goes behind the other keys.
       if (turns.waiting.size > 0) this.#ready.add(share)
       next()
     }

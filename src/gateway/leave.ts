@@ -8,15 +8,15 @@ import type { AdmittedCall } from './call.ts'
 import type { BillPlan } from './pricer.ts'
 import type { ReplyPipeline } from './reply-pipeline.ts'
 
-/** What becomes of a call upstream whose client has left: the bill is the same as if it had stayed. */
+/** The end of a call upstream whose client has left: the bill is the same as if the client had stayed. */
 
-/** `cancel`: a call whose client left is cancelled where what it used can be told. `finish`: every call is read to its end. */
+/** `cancel`: a call whose client left is cancelled where its usage can be told. `finish`: every call is read to its end. */
 export type OnLeave = 'cancel' | 'finish'
 
-/** A reply that its client has left, as far as it decides how long it is read on. */
+/** The parts of a reply that decide how long it is read on when its client has left. */
 export type LeftReply = Pick<ReplyPipeline, 'isError' | 'isStreamed' | 'isNearlyDone' | 'isSilent' | 'shown'>
 
-/** A client that leaves ends the call upstream, at once or when it has been read on for as long as it is worth. */
+/** Ends the call upstream when its client leaves: at once, or when the reply was read on for as long as it is worth. */
 export function leaveWithClient(
   { exchange, plan }: AdmittedCall,
   upstreamCall: UpstreamCall,
@@ -26,7 +26,7 @@ export function leaveWithClient(
   const { res } = exchange
   res.whenClosed.add(() => {
     if (res.writableFinished) return
-    // What waited for the client to read waits no longer.
+    // The reply waits no longer for the client to read.
     reply.onDrain()
     const ms = readOnMs(reply, plan.bill, onLeave)
     if (ms === 0) return upstreamCall.abandon()
@@ -36,14 +36,14 @@ export function leaveWithClient(
 }
 
 /**
- * How long a call is read on after its client has left, in milliseconds; 0 cancels it. Leaving early saves nothing of
- * what upstream has already worked: a reply that is nearly done is read on for its final figures, and one whose use
- * cannot be told from what was delivered is read to its end.
+ * How long a call is read on after its client has left, in milliseconds; 0 cancels it. Cancelling saves nothing of
+ * the work that upstream has already done: a reply that is nearly done is read on for its final figures, and a reply whose
+ * usage cannot be told from the delivered part is read to its end.
  */
 export function readOnMs(reply: LeftReply, plan: BillPlan, onLeave: OnLeave): number {
-  // What is free costs nothing, and neither does an error: there is nothing to learn from the rest of it.
+  // A free call costs nothing, and neither does an error: the rest of the reply tells nothing that the bill needs.
   if (!plan.metered || reply.isError) return 0
-  // What it has made is named when it is answered; from then on it can be asked for.
+  // The reply names the object that the call makes; from then on upstream can be asked for the object.
   if (plan.makes !== null) return reply.isStreamed ? limits.readOnMs : limits.finishMs
   if (onLeave === 'finish' || cannotBeTold(reply, plan.unseen())) return limits.finishMs
   if (reply.isNearlyDone) return limits.readOnMs
@@ -54,17 +54,17 @@ export function readOnMs(reply: LeftReply, plan: BillPlan, onLeave: OnLeave): nu
 
 function cannotBeTold({ shown, isStreamed, isSilent }: LeftReply, unseen: UnseenWork): boolean {
   if (unseen.media || shown.toolsRan) return true
-  // Summing up comes before the answer, and shows as a block or item when it is done.
+  // Compaction comes before the answer, and shows as a block or item when it is done.
   if (unseen.compaction && isSilent) return true
-  // What a document will say of tools is not seen before it is whole.
+  // The tools that ran for a reply which is no stream are not seen before the reply is whole.
   if (unseen.tools && !isStreamed) return true
   return unseen.context && !shown.inputKnown
 }
 
-/** Upstream may take a moment to close a response whose stream was cut. Pauses before each further question. */
+/** Pauses before each question: upstream may take a moment to close a response whose stream was cut. */
 const PAUSES_MS = [0, 250, 750, 1_500, 2_500] as const
 
-/** The usage that upstream itself states of a response that was cut, where it stores it. Null: what was observed is all. */
+/** The usage that upstream states of a response that was cut and is stored there. Null: there is only the observed usage. */
 export async function askForStored(
   { plan, upstream }: AdmittedCall,
   observed: Metered | null,

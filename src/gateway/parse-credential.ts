@@ -18,7 +18,7 @@ export interface CredentialParts {
   readonly bootstrapDigest: Buffer | null
 }
 
-/** Nearly every path decides by itself, and then no header is looked for. */
+/** The surface of a request. Nearly every path decides it alone, and then no header is looked for. */
 export function surfaceOf(path: string, method: string, headers: RawHeaders): Surface {
   return chooseSurface(path, (name) => {
     if (hasHeader(headers, name)) return true
@@ -70,8 +70,8 @@ export function parseCredential(
 }
 
 /**
- * Null for what is no key of ours: a wrong checksum is answered like an unknown key, without a lookup. The digest is
- * two thirds of identifying, so a connection remembers that of its last key. Whether a key is in force is not remembered.
+ * Null for a text that is no key of ours: a wrong checksum is answered like an unknown key, without a lookup. The digest is two
+ * thirds of identifying, so a connection remembers the digest of its last key. Whether a key is in force is not remembered.
  */
 function digestOf(key: string, parts: CredentialParts): Buffer | null {
   const wellFormed = keyKindOf(key, parts.servicePrefix) !== null

@@ -11,7 +11,7 @@ import type { BillPlan, MadeFrom } from './pricer.ts'
 
 const NOTHING: MadeFrom = { fileBound: null, video: null }
 
-/** What the store or upstream knows of what the call is made from. Null, as of nearly every call: that is nothing. */
+/** The file or video that the call is made from, as the store or upstream knows it. Null for nearly every call. */
 export function findMadeFrom(call: ReadCall, gateway: Gateway): Promise<MadeFrom> | null {
   const { endpoint } = call
   if (endpoint?.model === 'batch_file') return findFile(call, gateway)
@@ -19,17 +19,17 @@ export function findMadeFrom(call: ReadCall, gateway: Gateway): Promise<MadeFrom
   return isVideo && endpoint.template !== '/v1/videos' ? findVideo(call, endpoint, gateway) : null
 }
 
-/** As the file was found when this key uploaded it. */
+/** The bound of the batch file, as it was found when this key uploaded the file. */
 async function findFile({ read, digest }: ReadCall, { store }: Gateway): Promise<MadeFrom> {
   const { batchFile } = namedInFile(read.facts)
   if (batchFile === null) return NOTHING
-  // A store that cannot be asked is found out again, and told, when the call is to be admitted.
+  // A store that cannot be asked fails again, and is reported, when the call is to be admitted.
   return { ...NOTHING, fileBound: await store.findBatchFile(digest, batchFile).catch(() => null) }
 }
 
 /**
- * As upstream shows it, which knows videos that were not made here as well. It is asked only where a limit depends on the
- * hold, so that a stranger, or a key that has nothing left, has nothing asked.
+ * The source video as upstream shows it, which knows videos that were not made here as well. Upstream is asked only where a
+ * limit depends on the hold, so that an unknown key, or a key that has nothing left, causes no question.
  */
 async function findVideo(
   { target, read, surface, upstream, digest }: ReadCall,
@@ -49,8 +49,8 @@ async function findVideo(
 }
 
 /**
- * What the call may cost, which models it names and how it will be priced, by what was read of it and of what it is made
- * from.
+ * Plans what the call may cost, which models it names and how it will be priced, by its request and by the file or video
+ * that it is made from.
  */
 export function planCall(
   call: ReadCall,

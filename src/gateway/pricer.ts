@@ -23,7 +23,7 @@ import { NOTHING_UNSEEN, type UnseenWork, unseenWork } from '../providers/unseen
 import { addToolCalls } from '../providers/usage/reading.ts'
 import type { BoundEntry } from '../providers/watch-records.ts'
 
-/** What has to be known of a request to say what its call may cost. */
+/** The facts about a request that decide what its call may cost. */
 export interface PricedRequest {
   readonly surface: Surface
   readonly method: string
@@ -31,16 +31,16 @@ export interface PricedRequest {
   readonly endpoint: Endpoint | null
   readonly facts: RequestFacts
   readonly modelAsked: string | null
-  /** Of the decoded body. */
+  /** The length of the decoded body. */
   readonly bodyBytes: number
-  /** Left out where it is made from nothing that was there before. */
+  /** Left out where the call is made from no file or video that was there before. */
   readonly madeFrom?: MadeFrom
   readonly atMs: number
 }
 
-/** What a call makes something of that was there before: its hold goes by it. */
+/** The file or video, there before the call, that the call makes something of: the hold goes by it. */
 export interface MadeFrom {
-  /** What the file may cost that a batch is made of; null where it is not known. */
+  /** The most that the file of a batch may cost; null where that is not known. */
   readonly fileBound: Bound | null
   /** The video that another one is made from; null where it was not asked for, is an upload or cannot be had. */
   readonly video: Usage | null
@@ -55,15 +55,15 @@ export interface BillPlan {
   readonly unratable: Unratable | null
   /** The model that has no price, where that is why the call cannot be rated. */
   readonly unpricedModel: string | null
-  /** The member of the request without which its endpoint could be metered, where that is why it cannot. */
+  /** The member of the request for which the call cannot be metered, where one is the reason. */
   readonly unmeteredMember: string | null
-  /** Whether what upstream answers costs anything; free endpoints need no meter. */
+  /** Whether upstream's answer costs anything; free endpoints need no meter. */
   readonly metered: boolean
-  /** What the call makes upstream, whose cost is told later; null where this reply tells it. */
+  /** The kind of object that the call makes upstream, whose cost is told later; null where this reply tells the cost. */
   readonly makes: ObjectKind | null
-  /** Whether what upstream does not say is counted. Else a reply that states no usage has no cost. */
+  /** Whether usage that upstream does not state is counted. Else a reply that states no usage has no cost. */
   readonly counts: boolean
-  /** What the reply will not show as it goes. Made when it is asked for: few calls are cut. */
+  /** Work that the reply will not show as it goes. Computed on demand: few calls are cut. */
   unseen(): UnseenWork
   /** The two sides of the hold in tokens, by the limits of the model that served, or else was asked for. */
   tokensHeld(modelServed: string | null): TokensHeld
@@ -71,14 +71,14 @@ export interface BillPlan {
   readonly answers: number
   /** The model that the call goes by because the request names none, and nothing stored may bring another. */
   readonly modelDefault: string | null
-  /** What the request asks for and upstream may not have said when the call is cut. */
+  /** The tier and speed that the request asks for: upstream may not have stated them when the call is cut. */
   readonly asked: { readonly serviceTier: string | null; readonly speed: string | null }
   /** The usage of an answered call with the fees that its reply does not state. */
   withFees(usage: Usage): Usage
   rate(usage: Usage): RatedCall
 }
 
-/** Null where nothing limits them. */
+/** The tokens of a hold; null where nothing limits them. */
 export interface TokensHeld {
   readonly input: number | null
   readonly output: number | null
@@ -100,7 +100,7 @@ export interface PricerSettings {
   readonly chatDefaultTier: string | null
   /** The Chat upstream processes in one region only. */
   readonly chatRegional: boolean
-  /** Whether upstream is asked for what calls have made there. Else their cost is never known. */
+  /** Whether upstream is polled for the objects that calls have made there. Else the cost of these calls is never known. */
   readonly polls: boolean
 }
 
@@ -174,7 +174,7 @@ export function createPricer(firstBook: PriceBook, settings: PricerSettings): Pr
       const makes = endpoint.makes ?? (isBackground ? 'response' : null)
       if (makes === null) return plan
       const storing = storingMember(endpoint, call.facts)
-      // What storing costs is never told; all else is, where it is asked for.
+      // The cost of storing is never told; every other cost is, where upstream is polled for it.
       const deferred = { ...plan, makes: settings.polls ? makes : null, counts: false }
       if (settings.polls && storing === null) return deferred
       const unmeteredMember = storing ?? (isBackground ? 'background' : null)
@@ -195,7 +195,7 @@ function limitsOf(
   return findModel(version, modelAsked)?.searchesEachCall === true ? withSearch(limits) : limits
 }
 
-/** What is not byte for byte in our table cannot be known to be free, unless it only reads. */
+/** An endpoint that is not byte for byte in our table cannot be known to be free, unless its method only reads. */
 function isFree({ endpoint, method }: PricedRequest): boolean {
   if (endpoint !== null) return endpoint.billing === 'free'
   return method === 'GET' || method === 'HEAD' || method === 'OPTIONS'
@@ -206,7 +206,7 @@ function refusal(reason: Unratable['reason'], { unpriced }: PricerSettings): Unr
   return { reason, refuse: unpriced === 'refuse' ? 'always' : 'limited' }
 }
 
-/** What a bound means for the call that it is one of. */
+/** The hold that a bound leads to, or why the call cannot be rated. */
 function holding(
   bound: Bound,
   settings: PricerSettings,
@@ -222,7 +222,7 @@ function unmetered(
   unratable: Unratable | null,
 ): BillPlan {
   return {
-    // What cannot be rated is no free call: where it is let pass, a spent cap still stops it.
+    // A call that cannot be rated is no free call: where it is let pass, a spent cap still stops it.
     hold: unratable === null ? { kind: 'none' } : NO_HOLD,
     priceVersion: version.id,
     rating: writeRating(context, settings.discount),
@@ -275,7 +275,7 @@ function metered(
   }
 }
 
-/** What a video costs follows from what was asked for: its hold is its price. */
+/** The cost of a video follows from the duration and size asked for: its hold is its price. */
 function boundVideo(
   { milliseconds, size }: VideoAsked,
   source: Usage | null,
@@ -295,7 +295,7 @@ function priceOf(
   { discount }: PricerSettings,
 ): Bound {
   const { listNanos, costNanos } = rateFigures(made, context, version, discount)
-  // A model that has a price, and none for what is made, costs nothing by the list.
+  // A model that has a price, but none for the units of this usage, costs nothing by the list.
   if (listNanos === 0n) return { kind: 'unpriced', model: context.modelAsked ?? context.endpoint }
   return { kind: 'bound', listNanos, costNanos }
 }
@@ -319,7 +319,7 @@ function boundFor(
   return { kind: 'unbounded', reason: 'something takes part that the request does not limit' }
 }
 
-/** A batch of requests, each of which is rated by itself when it is done; null for what is none, or is not asked for. */
+/** The plan of a batch, each request of which is rated by itself when done. Null for other calls, or without polling. */
 function batchPlan(
   call: PricedRequest,
   context: RatingContext,
@@ -349,10 +349,10 @@ function batchPlan(
 
 const NO_HOLD: Hold = { kind: 'bound', nanos: 0n, listNanos: 0n }
 
-/** What it will cost is told later, so that only limits are in its way. */
+/** The cost of a batch is told later, so that a batch of unknown cost is refused only to keys with limits. */
 const UNKNOWN_BATCH: Unratable = { reason: 'batch_file_unknown', refuse: 'limited' }
 
-/** What the requests of a batch are for, as it says itself. */
+/** The endpoint of the requests of a batch, as the batch itself names it. */
 function endpointIn(facts: RequestFacts): string | null {
   const member = memberGetter(facts)('endpoint')
   return member?.kind === 'string' ? member.value : null
@@ -376,14 +376,14 @@ function tokensHeld(
   }
 }
 
-/** What upstream takes for a request that leaves its model out. A name that cannot be read is no such request. */
+/** The model that upstream takes where a request leaves its model out. A name that cannot be read was not left out. */
 function defaultModel(call: PricedRequest, limits: RequestLimits, version: PriceVersion): string | null {
   if (call.modelAsked !== null || call.endpoint === null || limits.stored) return null
   if ((membersOf(call.facts)['model'] ?? null) !== null) return null
   return version.defaultModels.get(call.endpoint.template) ?? null
 }
 
-/** A request for `auto`, or for none, leaves the tier to the settings of the upstream project. */
+/** A request for `auto`, or for no tier, leaves the tier to the settings of the upstream project. */
 function tierFor(
   surface: PricedRequest['surface'],
   { serviceTier }: RequestLimits,
@@ -402,7 +402,7 @@ function atMost(nanos: bigint): bigint {
   return nanos < HOLD_NANOS_MAX ? nanos : HOLD_NANOS_MAX
 }
 
-/** How a call is rated is kept with it. No name that has a price is longer. */
+/** Cuts a name for the rating that is kept with a call. No name that has a price is longer than the limit. */
 function recorded<T extends string | null>(name: T): T
 function recorded(name: string | null): string | null {
   return name === null ? null : name.slice(0, kernelLimits.recordedCharsMax)
@@ -419,7 +419,7 @@ function contextOf(call: PricedRequest, settings: PricerSettings): RatingContext
   }
 }
 
-/** The usage of an answered call with the fees that only its request or its model tells of, and without those that are none. */
+/** The usage of an answered call with the fees that only its request or its model tells of, and without fees for free work. */
 function settleFees(usage: Usage, fees: RequestFees, context: RatingContext, version: PriceVersion): Usage {
   if (context.video !== undefined) return videoUsage(usage, context.video)
   if (fees.codeRunsFree) return { ...usage, parts: usage.parts.map(withoutCode) }

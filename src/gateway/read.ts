@@ -26,7 +26,7 @@ import {
 } from './held-body.ts'
 import type { DecodingTurns } from './key-shares.ts'
 
-/** What of the request's body upstream is to get. `lengthBytes` is null where the client sent it chunked. */
+/** The request's body for upstream. `lengthBytes` is null where the client sent the body chunked. */
 export type RequestBody =
   | { readonly kind: 'none' }
   | { readonly kind: 'held'; readonly held: HeldBody; readonly lengthBytes: number | null }
@@ -52,7 +52,7 @@ interface Announced {
   readonly lengthBytes: number | null
 }
 
-/** What the head says about the body. Node has refused contradictions between the two headers already. */
+/** The body as the head announces it. The HTTP parser has refused contradictions between the two headers already. */
 function announcedBody(exchange: Exchange): Announced {
   if (firstValue(exchange.headers, 'transfer-encoding') !== undefined)
     return { present: true, lengthBytes: null }
@@ -75,15 +75,15 @@ function isEncoded({ headers }: Exchange): boolean {
   return codingOf(firstValue(headers, 'content-encoding')) !== 'identity'
 }
 
-/** Of two lines that disagree, we would believe the first and upstream may believe the last. */
+/** Header lines that disagree are a danger: we would believe the first, and upstream may believe the last. */
 export function hasConflictingValues(headers: RawHeaders, name: string): boolean {
   const values = valuesOf(headers, name)
   return values.length > 1 && new Set(values).size > 1
 }
 
 /**
- * Finds in the body what admission has to know. Only bodies of endpoints that name a model or a limit in them are
- * held back for it; every other body flows through as it comes.
+ * Finds the facts in the body that admission needs. Only bodies of endpoints that name a model or a limit in them are
+ * held back for that; every other body flows through as it comes.
  */
 export async function readBody(
   exchange: Exchange,
@@ -129,8 +129,8 @@ export async function readBody(
 }
 
 /**
- * What is compressed is read once it is whole: decoding it as it comes, a slow client would have a turn for as long as it
- * likes. Null if the client has left.
+ * A compressed body is read once it is whole: if it were decoded as it comes, a slow client would keep a decoding turn for as
+ * long as it likes. Null if the client has left.
  */
 function readEncoded(
   exchange: Exchange,
@@ -162,7 +162,7 @@ interface AudioWatch extends AlsoRead {
   readonly files?: AudioUpload
 }
 
-/** What only those endpoints are read for that are held or billed by it. */
+/** The members, fields and files that are read only for endpoints whose hold or bill goes by them. */
 export function alsoRead(endpoint: Endpoint): AudioWatch | undefined {
   if (endpoint.model === 'batch_file') return { names: FILE_BATCH_NAMES }
   if (endpoint.billing !== 'metered') return undefined
@@ -172,7 +172,7 @@ export function alsoRead(endpoint: Endpoint): AudioWatch | undefined {
   return endpoint.usage === 'speech' ? { names: SPEECH_NAMES } : undefined
 }
 
-/** What the request's input can be counted and bounded by: plain bytes, or only how many there are once decoded. */
+/** The input by which a request is counted and bounded: its plain bytes, or only the number of bytes once decoded. */
 export function countableInput(exchange: Exchange, { body, facts, audio }: ReadBody): CountableInput {
   if (body.kind !== 'held') return NOTHING_COUNTABLE
   const isForm = facts.kind === 'form'
@@ -185,7 +185,7 @@ export function countableInput(exchange: Exchange, { body, facts, audio }: ReadB
   return { pieces: null, lengthBytes, isForm, audioMs, speech }
 }
 
-/** The decoded body was seen once, as it passed. */
+/** The length of the decoded body, which was seen only once, as it passed. */
 function decodedBytes(facts: RequestFacts): number | null {
   if (facts.kind === 'json') return facts.scan.objectEnd + 1
   return facts.kind === 'form' ? facts.scan.lengthBytes : null

@@ -13,18 +13,18 @@ import { findMeant } from '../providers/find-meant.ts'
 import { SURFACES } from '../providers/surfaces.ts'
 import { BodyIdle } from './edit-bodies.ts'
 
-/** What of a call a refusal may name. */
+/** The parts of a call that a refusal may name. */
 export interface AskedFor {
   /** Method and path. */
   readonly endpoint: string
   readonly model: string | null
-  /** Why the call cannot be metered though its endpoint can. */
+  /** The member of the request for which the call cannot be metered though its endpoint can. */
   readonly unmeteredMember: string | null
-  /** Of the key; known only where the call was refused for its models. */
+  /** The allowed models of the key; known only where the call was refused for its models. */
   readonly allowedModels: readonly string[]
 }
 
-/** What the client is told of a call that the store did not admit. It names the limit and what can be done. */
+/** The refusal of a call that the store did not admit. Its message names the limit and what can be done. */
 export function explainRefusal(refusal: CallRefusal, asked: AskedFor, names: HeaderNames): Refusal {
   switch (refusal.reason) {
     case 'unknown_key':
@@ -76,7 +76,7 @@ export function explainRefusal(refusal: CallRefusal, asked: AskedFor, names: Hea
   }
 }
 
-/** After a wait that was too long. */
+/** The refusal of a call that has waited too long for room. */
 export function explainHeld(by: HeldBy, names: HeaderNames): Refusal {
   if (by.limit === 'credit') return creditExhausted()
   return refuse(
@@ -96,7 +96,7 @@ function creditExhausted(): Refusal {
   )
 }
 
-/** A key may have hundreds. */
+/** How many allowed models a refusal names: a key may have hundreds. */
 const MODELS_NAMED_MAX = 10
 
 function mayUse(models: readonly string[]): string {
@@ -106,7 +106,7 @@ function mayUse(models: readonly string[]): string {
   return others > 0 ? `It may use ${named} and ${others} more.` : `It may use ${named}.`
 }
 
-/** Whatever a model is called, what is said of it stays readable. */
+/** Quotes and cuts the name of a model, so that the message stays readable whatever the name is. */
 function quoted(model: string): string {
   return JSON.stringify(model.slice(0, limits.recordedCharsMax))
 }
@@ -121,7 +121,7 @@ const MONTHS = [
   ...['August', 'September', 'October', 'November', 'December'],
 ]
 
-/** A month ends where the next begins, on its first day. */
+/** A budget resets where the next month begins, on its first day. */
 function resetsOn({ resetsAtMs }: Budget): string {
   return `resets on 1 ${MONTHS[new Date(resetsAtMs).getUTCMonth()]} (UTC)`
 }
@@ -152,7 +152,7 @@ function figuresOf(budget: Budget, names: HeaderNames): Pick<Refusal, 'details' 
   }
 }
 
-/** Of a path that has no sockets: nothing would say what they cost. */
+/** Refuses WebSockets on a path that has none: nothing would tell their cost. */
 export function refuseWebSocket(path: string): Refusal {
   const message = `There are no WebSockets on ${path.slice(0, SHOWN_PATH_CHARS_MAX)}. Use the HTTP form of this endpoint, with SSE for streams.`
   // A 426 names the protocol to use instead.
@@ -169,7 +169,7 @@ export function refuseTooManyTurns(): Refusal {
   return refuse('too_many_calls', message)
 }
 
-/** `param`: where it was named. */
+/** `param`: the place at which the model was named. */
 export function refuseTooManyModels(param: string): Refusal {
   const message = `This session was asked to go by ${limits.modelsPerSessionMax} other models already; ${param} names one more.`
   return refuse('bad_request', message, { param })
@@ -193,7 +193,7 @@ export function refuseEndpoint(
   return refusal ?? refuseStored(endpoint, settings.stateful)
 }
 
-/** Of an unknown path, how much a refusal shows. */
+/** The most characters of an unknown path that a refusal shows. */
 const SHOWN_PATH_CHARS_MAX = 200
 
 /** Upstream may obey a spelling that our tables do not have, and nothing would be metered. */
@@ -226,7 +226,7 @@ function refuseStored(endpoint: Endpoint | null, stateful: 'pass' | 'refuse'): R
   return refuse('endpoint_not_allowed', message)
 }
 
-/** What is gone cannot be asked what it cost. */
+/** Upstream cannot be asked for the cost of an object that is deleted. */
 export function refuseUnpaidDelete(): Refusal {
   return refuse(
     'overloaded',
@@ -234,7 +234,7 @@ export function refuseUnpaidDelete(): Refusal {
   )
 }
 
-/** What the client may know of a call that brought no head. The cause stays in our log: it names our upstream. */
+/** The refusal that a client may see of a call that brought no head. The cause stays in our log: it names our upstream. */
 export function explainFailure(end: CallEnd & { kind: 'failed' }): Refusal {
   const code = 'code' in end.error ? String(end.error.code) : ''
   if (end.error instanceof BodyIdle) {
@@ -253,7 +253,7 @@ export function explainFailure(end: CallEnd & { kind: 'failed' }): Refusal {
   )
 }
 
-/** What the client may know of a call that was not refused but failed here. */
+/** The refusal that a client may see of a call that was not refused but failed here. */
 export function explainThrown(error: unknown, request: string, log: Log): Refusal {
   if (error instanceof StoreUnavailable) {
     log.error({ request, cause: error.message }, 'the store cannot answer')

@@ -24,15 +24,15 @@ import { withoutOutdated } from './forwarded-headers.ts'
 export interface PipelineParts {
   /** Makes the answer that the reply goes to. `onDrain`: the client has room again. */
   createAnswer(onDrain: () => void): Answer
-  /** What reads the usage; null where the reply costs nothing. */
+  /** The reader of the usage; null where the reply costs nothing. */
   readonly reader: UsageReader | null
-  /** What reads the cost of an earlier call in a reply that costs nothing itself. */
+  /** The reader of an earlier call's cost in a reply that costs nothing itself. */
   readonly shows: UsageReader | null
-  /** Of the endpoint. */
+  /** The path template of the endpoint; empty for a path that is in no table. */
   readonly template: string
-  /** Where the client finds this gateway, if addresses in the reply are to lead there. */
+  /** The origin at which the client finds this gateway, if addresses in the reply are to lead there. */
   readonly origin: string | null
-  /** Before this call. */
+  /** The balance before this call. */
   readonly balanceNanos: Nanos | null
   /** A JSON reply is kept back though its figures are known, until the body taps are done with it. */
   readonly holdJson: boolean
@@ -42,7 +42,7 @@ export interface PipelineParts {
   look(chunk: Borrowed): void
 }
 
-/** The way of a reply from upstream to the client: observed, rid of the usage that we asked for, and answered with. */
+/** The way of a reply from upstream to the client: observed, rid of the usage that we asked for, and handed to the answer. */
 export class ReplyPipeline implements ReplyReceiver {
   readonly #parts: PipelineParts
   readonly #answer: Answer
@@ -57,7 +57,7 @@ export class ReplyPipeline implements ReplyReceiver {
   #begun = false
   #keepsLast = false
   #isLast = false
-  // What upstream waits for, each until it is over: the client, the usage remover, the observer.
+  // The three waits during which upstream is not read: for the client, for the editor of the reply, for the observer.
   #isClientFull = false
   #lastWait: Promise<unknown> | null = null
   #behind: Promise<void> | null = null
@@ -69,7 +69,7 @@ export class ReplyPipeline implements ReplyReceiver {
     this.#silence = new Silence(parts.nowMs())
   }
 
-  /** The call that this is the reply of; `usageAdded`: usage was asked for in the client's place. */
+  /** Attaches the call upstream that this is the reply of; `usageAdded`: usage was asked for in the client's place. */
   attach(call: UpstreamCall, usageAdded: boolean): void {
     this.#call = call
     this.#usageAdded = usageAdded
@@ -80,12 +80,12 @@ export class ReplyPipeline implements ReplyReceiver {
     return this.#replyHead
   }
 
-  /** Of the body, what was written to the client. */
+  /** Bytes of the body that were written to the client. */
   get bytesOut(): number {
     return this.#answer.bytesOut
   }
 
-  /** Of the body, what is held to be written with the figures. */
+  /** Bytes of the body that are held to be written with the figures. */
   get bytesHeld(): number {
     return this.#answer.bytesHeld
   }
@@ -94,17 +94,17 @@ export class ReplyPipeline implements ReplyReceiver {
     return this.#isStreamed
   }
 
-  /** Nothing of what the model writes has come. */
+  /** No output of the model has come yet. */
   get isSilent(): boolean {
     return (this.#observer?.visibleBytes ?? 0) === 0
   }
 
-  /** Worth reading to its end though the client has left: what says how much it cost is on its way. */
+  /** The reply is worth reading to its end though the client has left: the usage, which tells its cost, is on its way. */
   get isNearlyDone(): boolean {
     return this.#isHeld || this.#stage !== 'content'
   }
 
-  /** Upstream refused. */
+  /** Upstream answered with a status that is no success. */
   get isError(): boolean {
     return this.#replyHead !== null && this.#replyHead.status >= 300
   }
@@ -113,7 +113,7 @@ export class ReplyPipeline implements ReplyReceiver {
     return this.#observer?.shown ?? NOTHING_SHOWN
   }
 
-  /** How long it has shown nothing that the model wrote. */
+  /** How long the reply has shown nothing that the model wrote. */
   get silentMs(): number {
     return this.#silence.until(this.#parts.nowMs())
   }
@@ -150,7 +150,7 @@ export class ReplyPipeline implements ReplyReceiver {
       { status, reason, headers: this.#editor === null ? headers : withoutOutdated(headers) },
       come,
     )
-    // Of an encoded stream it is not known in time which bytes are the last event, and images end more than once.
+    // The last event of an encoded stream is not known in time, and a stream of images ends more than once.
     this.#keepsLast =
       answer.hasTrailers &&
       isEventStream(headers) &&
@@ -201,7 +201,7 @@ export class ReplyPipeline implements ReplyReceiver {
     })
   }
 
-  /** It catches up by itself, whatever becomes of the client and of upstream, so this always ends. */
+  /** The observer catches up whatever becomes of the client and of upstream, so this always ends. */
   #waitForObserver(behind: Promise<void>): void {
     this.#behind = behind
     behind.then(() => {
@@ -220,10 +220,10 @@ export class ReplyPipeline implements ReplyReceiver {
     } else this.#resume()
   }
 
-  /** What the observer found, where there was one. */
+  /** The usage that the observer found, where there was an observer. */
   async observed(whole: boolean): Promise<Metered | null> {
     if (this.#observer !== null) return await this.#observer.end(whole)
-    // The client left before upstream answered: there is a bill, and nothing was read that it could be made from.
+    // The client left before upstream answered: there is a bill, and no reply that the bill could be made from.
     return this.#replyHead === null && this.#parts.reader !== null ? new SilentMeter().end(false) : null
   }
 
@@ -239,7 +239,7 @@ export class ReplyPipeline implements ReplyReceiver {
     this.#answer.cut()
   }
 
-  /** Gives back what the way it took has kept. */
+  /** Gives back the memory of the editor, and ends its wait for the client. */
   dispose(): void {
     this.#editor?.destroy()
     this.#drained?.()
@@ -275,7 +275,7 @@ export class ReplyPipeline implements ReplyReceiver {
   }
 }
 
-/** Where the last event that ends in these bytes begins, or 0 if that was before them. */
+/** The offset at which the last event that ends in these bytes begins, or 0 if the event began before them. */
 function lastEventAt(bytes: Borrowed): number {
   let end = bytes.length
   while (end > 0 && (bytes[end - 1] === NEWLINE || bytes[end - 1] === RETURN)) end--
@@ -291,11 +291,11 @@ function isEventStream(headers: string[]): boolean {
 }
 
 /**
- * Looks at a reply as it passes. It cannot change or fail it, and never looks away: rather upstream waits. Of a reply
- * that is encoded the meter reads a decoded copy; nothing that goes to the client is touched.
+ * The observer looks at a reply as it passes. It cannot change or fail the reply, and misses no byte: upstream waits instead.
+ * The meter reads a decoded copy of a reply that is encoded; the bytes that go to the client are not touched.
  */
 class Observer extends MeterAround {
-  /** Null where there is nothing to decode; `unreadable` where we do not know how. */
+  /** Null where there is nothing to decode; `unreadable` where the coding is not known. */
   readonly #decoder: CopyDecoder | 'unreadable' | null
 
   constructor(meter: Meter, decoder: CopyDecoder | 'unreadable' | null) {
@@ -318,7 +318,7 @@ class Observer extends MeterAround {
 }
 
 /**
- * A reply that is held back until it was read anyway may as well wait for the reading; one that streams is delayed only
+ * A reply that is held back until it was observed may as well wait for the observer; a reply that streams is delayed only
  * where memory would grow.
  */
 function observe(reader: UsageReader, status: number, headers: RawHeaders, isHeld: boolean): Observer {

@@ -8,19 +8,19 @@ import type { SettlementWatch } from '../ledger/request-log.ts'
 import type { SettlementSpool } from '../ledger/settlement-spool.ts'
 
 /**
- * Takes every settlement to the store, and does not give up: while the store cannot write (a full disk, a database
- * that is away), they wait here and are tried again until it can. A call is settled once, however often it is tried,
- * because the store closes a hold once.
+ * The settler takes every settlement to the store, and does not give up: while the store cannot write (a full disk, a
+ * database that is away), settlements wait here and are retried until it can. A call is settled once, however often its
+ * settlement is tried, because the store closes a hold once.
  */
 export interface Settler {
   /**
-   * Null if the store could not take it within the time an answer may wait; it is still under way then, and in the
-   * spool if there is one. `onSettled` is told when the store has it, sooner or later.
+   * Null if the store could not take the settlement within the time an answer may wait; it is still under way then, and in
+   * the spool if there is one. `onSettled` is called when the store has the settlement, sooner or later.
    */
   settle(closing: CallClosing, onSettled: OnSettled): Promise<Settled | null>
   /**
-   * Takes what an earlier life has left in the spool to the store, so many at a time. `onBooked` is told of those that were
-   * not in the books before. Never fails.
+   * Takes the settlements that an earlier process left in the spool to the store, `limits.settlementsReplayedAtOnce` at a
+   * time. `onBooked` is called for settlements that were not in the books before. Never fails.
    */
   replay(closings: readonly CallClosing[], onBooked: (closing: CallClosing) => void): Promise<void>
   /** Settlements that are under way or wait. */
@@ -34,10 +34,10 @@ type OnSettled = (settled: Settled) => void
 export interface SettlerParts {
   readonly store: Pick<LedgerStore, 'settle'>
   readonly watch: SettlementWatch
-  /** Null where the store is on the same disk: what cannot be written there cannot be written here. */
+  /** Null where the store is on the same disk: a disk that takes no settlement takes no spool either. */
   readonly spool: SettlementSpool | null
   readonly log: Log
-  /** How long an answer waits. */
+  /** How long an answer waits for its settlement. */
   readonly waitMs?: number
 }
 
@@ -46,9 +46,9 @@ const RETRY_MAX_MS = 2_000
 
 /** A settlement that the store could not take at the first attempt. */
 class Late {
-  /** The spool has it, or it needs none; never rejects. */
+  /** Resolves when the spool has the settlement, or the settlement needs no spool; never rejects. */
   readonly kept: Promise<void>
-  /** Rejects only if the store refused it, or is gone; then the spool has it. */
+  /** Rejects only if the store refused the settlement, or is gone; a settlement that the spool kept is not lost then. */
   readonly atLast: Promise<Settled>
 
   constructor(kept: Promise<void>, atLast: Promise<Settled>) {
@@ -64,7 +64,7 @@ export function createSettler(parts: SettlerParts): Settler {
 
   function begin(closing: CallClosing, onSettled: OnSettled): Promise<Settled | Late> {
     const before = underWay.get(closing.requestId)
-    // Of closings of the same call the first counts: a bill that waits must not be overtaken by a release.
+    // The first of several closings of a call counts: a bill that waits must not be overtaken by a release.
     if (before !== undefined) return before
     const first = settleFirst(closing, onSettled)
     underWay.set(closing.requestId, first)
@@ -92,7 +92,7 @@ export function createSettler(parts: SettlerParts): Settler {
     const atLast = kept
       .then(() => settleAtLast(closing, onSettled, failure))
       .finally(() => underWay.delete(closing.requestId))
-    // Callers that wait for it are told; without one, this would be an unhandled rejection.
+    // Callers that wait for `atLast` are told; without a caller this would be an unhandled rejection.
     atLast.catch(() => {})
     return new Late(kept, atLast)
   }
@@ -111,7 +111,7 @@ export function createSettler(parts: SettlerParts): Settler {
     for (let waitMs = RETRY_FIRST_MS; ; waitMs = Math.min(waitMs * 2, RETRY_MAX_MS)) {
       if (cause instanceof StoreRefused) await spool?.refuse(request, cause.message)
       if (cause instanceof StoreGone || cause instanceof StoreRefused) throw cause
-      // Once: thousands may wait, and each tries again and again.
+      // A settlement is logged once: thousands may wait, and each is retried again and again.
       if (waitMs === RETRY_FIRST_MS) {
         log.error({ request, cause: (cause as Error).message }, 'a settlement waits for the store')
       }
@@ -124,7 +124,7 @@ export function createSettler(parts: SettlerParts): Settler {
     }
   }
 
-  /** The race, and its timer, only where the store has failed once. */
+  /** The race and its timer are needed only where the store has failed once. */
   function waitFor({ kept, atLast }: Late): Promise<Settled | null> {
     const patience = sleep(patienceMs, null, { ref: false })
     return Promise.race([atLast.catch(unlessRefused), Promise.all([kept, patience]).then(() => null)])
@@ -163,13 +163,13 @@ export function createSettler(parts: SettlerParts): Settler {
         }
       }
       await Promise.all(Array.from({ length: limits.settlementsReplayedAtOnce }, replayInTurn))
-      // What a store that is gone has not taken is left to the next life.
+      // Settlements that a store which is gone has not taken are left to the next process.
       replaysToCome = 0
     },
   }
 }
 
-/** What the store refuses for good is a defect, and the caller's to deal with. */
+/** A settlement that the store refuses for good is a defect, and the caller has to deal with it. */
 function unlessRefused(error: unknown): null {
   if (error instanceof StoreRefused) throw error
   return null

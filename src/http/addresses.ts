@@ -6,11 +6,11 @@ import { type RawHeaders, tokensOf, valuesOf } from './raw-headers.ts'
 export class AddressRanges {
   readonly #list = new BlockList()
 
-  /** Each an address or a range such as `10.0.0.0/8`. */
+  /** Each of `ranges` is an address or a range such as `10.0.0.0/8`. */
   constructor(ranges: readonly string[]) {
     for (const range of ranges) {
       const [address = '', bits] = range.split('/')
-      // Not `isIP`, whose expression for IPv6 takes 8 ms to compile: the list itself refuses what is no address.
+      // Not `isIP`, whose expression for IPv6 takes 8 ms to compile: the list itself refuses text that is no address.
       const family = address.includes(':') ? 'ipv6' : 'ipv4'
       if (bits === undefined) this.#list.addAddress(address, family)
       else this.#list.addSubnet(address, Number(bits), family)
@@ -24,14 +24,14 @@ export class AddressRanges {
 
 /** Proxies in front of us, which are believed about where a request comes from. */
 export class TrustedProxies extends AddressRanges {
-  /** Whether a proxy says that the client speaks TLS with it; of several the first one's word is the client's. */
+  /** Whether a proxy says that the client speaks TLS with it; the first of several values is about the client. */
   saysEncrypted(peer: string, headers: RawHeaders): boolean {
     return this.has(plain(peer)) && tokensOf(headers, 'x-forwarded-proto')[0] === 'https'
   }
 
   /**
-   * The sender of the request: the last address of `X-Forwarded-For` that is no trusted proxy's own. Those before it are what
-   * the client says. Where a proxy wrote no address, the proxy is the client.
+   * The sender of the request: the last address of `X-Forwarded-For` that is no trusted proxy's own. Addresses before
+   * that one are the client's own claims. Where a proxy wrote no address, the proxy is the client.
    */
   clientOf(peer: string, headers: RawHeaders): string {
     let client = plain(peer)
@@ -47,7 +47,7 @@ export class TrustedProxies extends AddressRanges {
   }
 }
 
-/** Connections by address. Those of one /64 count as one: that is what a customer of IPv6 has to choose from. */
+/** Connections by address. Addresses of one /64 count as one: a customer of IPv6 has a whole /64 to choose from. */
 export class AddressCounts {
   readonly #max: number
   readonly #counts = new Map<string, number>()
@@ -56,7 +56,7 @@ export class AddressCounts {
     this.#max = max
   }
 
-  /** False: there are as many as there may be. */
+  /** False: the network has as many connections as it may have. */
   enter(network: string): boolean {
     const count = this.#counts.get(network) ?? 0
     if (count >= this.#max) return false
@@ -71,7 +71,7 @@ export class AddressCounts {
   }
 }
 
-/** The address itself, or the first 64 bits of one of IPv6. */
+/** The address itself, or the first 64 bits of an IPv6 address. */
 export function networkOf(address: string): string {
   const ip = plain(address)
   if (!ip.includes(':')) return ip
@@ -91,7 +91,7 @@ function plain(address: string): string {
   return mapped?.[1] ?? address
 }
 
-/** Some proxies add the port. A zone, which may have any length, is for the machine that wrote it alone. */
+/** Some proxies add the port. An address with a zone is not taken: a zone may have any length, and only its writer knows it. */
 function addressIn(text: string): string | null {
   const [, bracketed, v4, bare = ''] =
     /^\s*(?:\[([^\]%]+)\](?::\d+)?|([\d.]+):\d+|([^\s%]+))\s*$/.exec(text) ?? []

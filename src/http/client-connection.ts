@@ -9,9 +9,9 @@ import { OutgoingReply } from './outgoing-reply.ts'
 import { RawConnection } from './raw-connection.ts'
 import { firstValue, hasHeader, tokensOf } from './raw-headers.ts'
 
-/** What a connection tells the server that accepted it. None of these may throw. */
+/** Callbacks from a connection to the server that accepted it. None of them may throw. */
 export interface ConnectionOwner {
-  /** Whether connections still end with the reply they carry. */
+  /** Whether the server is draining: each connection ends with the reply that it carries. */
   readonly isDraining: boolean
   monotonicMs(): number
   /** The time of day. */
@@ -23,7 +23,7 @@ export interface ConnectionOwner {
   onClosed(connection: ClientConnection): void
 }
 
-/** What an `Expect` line asks for. */
+/** The expectation of an `Expect` line. */
 export type Expects = 'nothing' | 'continue' | 'something_else'
 
 interface Turn {
@@ -41,8 +41,8 @@ export const HEAD_TIMEOUT = 'TOLLGATE_HEAD_TIMEOUT'
 const CONTINUE = /(?:^|\W)100-continue(?:$|\W)/i
 
 /**
- * A client's connection: requests are read as they come and answered one after the other. Nothing is asked of upstream
- * for a request before the reply to the one before it has left.
+ * A client's connection: requests are read as they come and answered one after the other. Nothing is asked of
+ * upstream for a request before the reply to the request before it has left.
  */
 export class ClientConnection implements MessageReceiver, RequestSource {
   readonly socket: Socket
@@ -50,24 +50,24 @@ export class ClientConnection implements MessageReceiver, RequestSource {
   readonly memory = new ConnectionMemory()
   readonly #owner: ConnectionOwner
   readonly #reader: MessageReader
-  /** The request that is being answered; then those sent ahead. */
+  /** The request that is being answered, then the requests sent ahead. */
   readonly #turns: Turn[] = []
   /** The request whose body is being read. */
   #arriving: IncomingRequest | null = null
-  /** No further request is read: the last one said so, or what came after it is none. */
+  /** No further request is read: the last request said so, or the bytes behind it are no request. */
   #isLast = false
-  /** What follows the last request: it asked for another protocol. */
+  /** Takes the bytes behind the last request, if that asked for another protocol. */
   #raw: RawConnection | null = null
   readonly #timeouts: ConnectionTimeouts
   readonly remoteAddress: string
   readonly isEncrypted: boolean
 
-  /** `wire` is what lies under an encrypted socket. Without one the socket is plain, and taken over. */
+  /** `wire` is the socket under an encrypted one. Without it the accepted socket is plain, and taken over. */
   constructor(accepted: Socket, owner: ConnectionOwner, wire: Socket | null = null) {
     this.remoteAddress = accepted.remoteAddress ?? ''
     this.isEncrypted = wire !== null
     const onData = (chunk: Borrowed) => this.#onData(chunk)
-    // What was decrypted has memory of its own.
+    // Decrypted chunks have memory of their own.
     const socket = wire === null ? adoptSocket(accepted, onData) : accepted.on('data', onData)
     this.socket = socket
     this.#wire = wire ?? socket
@@ -76,7 +76,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     this.#reader = new MessageReader('request', this, limits)
     socket.on('end', this.#onEnd)
     socket.on('drain', this.#onDrain)
-    // Its close is where it is dealt with. An encrypted socket does not close by itself after what it cannot decrypt.
+    // An error is dealt with at 'close'. An encrypted socket does not close by itself after bytes that it cannot decrypt.
     socket.on('error', () => socket.destroy())
     socket.on('close', this.#onClose)
   }
@@ -89,7 +89,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     return this.#turns.map(({ reply }) => reply)
   }
 
-  /** Ends a connection that has said nothing, or not enough, for too long, and one that takes nothing of its reply. */
+  /** Ends a connection that has sent nothing, or no whole head, for too long, or that takes nothing of its reply. */
   checkTime(nowMs: number): void {
     const reply = this.#turns[0]?.reply
     const takenBytes = reply?.ended === true && !reply.writableFinished ? reply.bytesTaken : null
@@ -117,8 +117,8 @@ export class ClientConnection implements MessageReceiver, RequestSource {
   head(head: MessageHead): void {
     if (this.#isLast) return
     this.#timeouts.headCame()
-    // What is sent ahead beyond the limit is dropped, and `Connection: close` tells: if it were left unread, we would
-    // not see either that the client has left. An answer to a CONNECT would stand before those to others.
+    // Requests sent ahead beyond the limit are dropped, and `Connection: close` tells the client: if they were left
+    // unread, we would not see either that the client has left. An answer to a CONNECT would overtake those before it.
     if (this.#turns.length > (head.method === 'CONNECT' ? 0 : limits.requestsAheadMax)) {
       this.#endWithLastTurn()
       return
@@ -189,11 +189,11 @@ export class ClientConnection implements MessageReceiver, RequestSource {
   readonly #onEnd = (): void => {
     const error = this.#isLast ? null : this.#reader.finish()
     if (error !== null && (this.#arriving !== null || this.#timeouts.headBegun)) this.#onBroken(error, null)
-    // A half-closed client is treated as gone: otherwise one that left could not be told from one that waits.
+    // A half-closed client is treated as gone: otherwise a client that left could not be told from one that waits.
     else if (this.#turns[0]?.reply.ended !== true) this.socket.destroy()
   }
 
-  /** An encrypted socket knows no reset. */
+  /** The reset is sent on the wire: an encrypted socket has none. */
   readonly #reset = (): void => {
     this.#wire.resetAndDestroy()
   }
@@ -222,7 +222,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     // The handler may have answered without taking the body in.
     if (request?.complete === false) request.discard(limits.earlyAnswerDrainMs)
     if (reusable) this.#goOn()
-    // Frames that were sent ahead of the answer are still taken, or a reset would overtake it.
+    // Frames that were sent ahead of the answer are still taken, or a reset would overtake the answer.
     else if (this.#raw !== null) this.#raw.end(limits.earlyAnswerDrainMs)
     else if (request?.complete === true) this.socket.destroySoon()
     // The rest of a request that was answered early is still taken, or a reset would overtake the answer.
@@ -230,14 +230,14 @@ export class ClientConnection implements MessageReceiver, RequestSource {
   }
 
   /**
-   * A reply whose head has left has promised to keep the connection. Its client may well have all of it, by its length, and
-   * go on while the call is still being settled: then the next request waits in the kernel instead.
+   * A reply whose head has left has promised to keep the connection. The client may well have the whole reply, by its
+   * length, and go on while the call is still being settled: then the next request waits in the kernel instead.
    */
   #mayDropAhead(): boolean {
     return this.#turns.at(-2)?.reply.headersSent !== true
   }
 
-  /** A request without a receiver is larger than what may wait. */
+  /** Drops the arriving request: it has no receiver yet, and is larger than may wait. */
   #dropAhead(): void {
     this.#arriving = null
     this.#turns.pop()
@@ -270,7 +270,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     if (last === undefined) {
       this.#owner.onBroken(this.socket, error, chunk?.toString('latin1') ?? '')
     } else if (last.request.complete) {
-      // The request is whole; the bytes behind it are none. It keeps its answer, then we part.
+      // The request is whole; the bytes behind it are no request. It gets its answer, then the connection closes.
       this.#endWithLastTurn()
     } else if (this.#turns.length === 1 && !last.reply.headersSent) {
       last.reply.supersede()
@@ -279,7 +279,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
   }
 }
 
-/** What has a body is a request like others: servers that take the upgrade would take the body for frames. */
+/** A request with a body is no upgrade here: servers that take the upgrade would take the body for frames. */
 function asksForWebSocket({ isUpgrade, method, httpVersion, headers }: MessageHead): boolean {
   if (!isUpgrade || method !== 'GET' || httpVersion !== '1.1') return false
   const hasBody =
@@ -291,7 +291,7 @@ function headTimeout(): WireError {
   return Object.assign(new Error('the head did not arrive in time'), { code: HEAD_TIMEOUT })
 }
 
-/** Any line with this word in it is taken for the expectation that is known; the head is judged as a whole later. */
+/** Any `Expect` line with `100-continue` in it is taken for that expectation; the head is judged as a whole later. */
 function expectationOf({ headers, httpVersion }: MessageHead): Expects {
   const expect = httpVersion === '1.1' ? firstValue(headers, 'expect') : undefined
   if (expect === undefined) return 'nothing'
@@ -315,10 +315,10 @@ type ConnectionTimeout = 'idle' | 'head_late' | 'not_taken'
 
 /** How long a client may be silent, and how long it may take nothing of a reply that is over. */
 export class ConnectionTimeouts {
-  /** Since when a head is being waited for; null while one is being answered. */
+  /** Since when a head is being waited for; null while a request is being answered. */
   #waitingSinceMs: number | null
   #headBegun = false
-  /** The first head must come in time; before another one the connection may rest. */
+  /** The first head must come in time; before a later head the connection may rest. */
   #isNew = true
   #taken: number | null = null
   #takenSinceMs = 0
@@ -327,7 +327,7 @@ export class ConnectionTimeouts {
     this.#waitingSinceMs = nowMs
   }
 
-  /** Of a head something has come, but not all. */
+  /** Some bytes of a head have come, but not all. */
   get headBegun(): boolean {
     return this.#headBegun
   }
@@ -343,13 +343,13 @@ export class ConnectionTimeouts {
     this.#waitingSinceMs = null
   }
 
-  /** All that was asked is answered. Some of the next head may have come meanwhile. */
+  /** All requests are answered. Some of the next head may have come meanwhile. */
   allAnswered(nowMs: number, headBegun: boolean): void {
     this.#waitingSinceMs = nowMs
     this.#headBegun = headBegun
   }
 
-  /** `takenBytes` is how much was taken of a reply that is over and has not left yet; null if there is none. */
+  /** `takenBytes` is how much was taken of a reply that is over and has not left yet; null if there is no such reply. */
   check(nowMs: number, takenBytes: number | null): ConnectionTimeout | null {
     if (takenBytes === null || takenBytes !== this.#taken) this.#takenSinceMs = nowMs
     this.#taken = takenBytes

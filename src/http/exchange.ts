@@ -4,7 +4,7 @@ import type { ConnectionMemory, IncomingRequest } from './incoming-request.ts'
 import type { OutgoingReply } from './outgoing-reply.ts'
 import type { RawHeaders } from './raw-headers.ts'
 
-/** One request and the response to it, with what the whole service needs to know of them. */
+/** One request and the response to it, with the facts about both that the whole service needs. */
 export interface Exchange {
   readonly req: IncomingRequest
   readonly res: OutgoingReply
@@ -17,7 +17,7 @@ export interface Exchange {
   /** The client waits for `100 Continue` before it sends its body. */
   readonly expectsContinue: boolean
   readonly memory: ConnectionMemory
-  /** Where the request comes from: the other end of the connection, or whom a trusted proxy names. */
+  /** The client's address: the other end of the connection, or the address that a trusted proxy names. */
   readonly clientIp: string
 }
 
@@ -39,8 +39,8 @@ export function sendWhole(exchange: Exchange, reply: WholeReply, options?: { clo
 }
 
 /**
- * Reads and throws away what the client is still uploading, for a while. Closing the connection instead would
- * reset it, and a reset overtakes the answer: 13 of 40 clients lost it that way, none of 40 this way.
+ * Reads and throws away the rest of a client's upload, for a while. Closing the connection instead would reset it,
+ * and a reset overtakes the answer: 13 of 40 clients lost the answer that way, none of 40 this way.
  */
 export function discardRest(req: IncomingRequest): void {
   req.discard(limits.earlyAnswerDrainMs)
@@ -60,13 +60,13 @@ export interface StreamedReply {
   readonly status: number
   /** Flat name, value pairs, without a length. */
   readonly headers: readonly string[]
-  /** No further one is asked for before the client has room for it, nor after it has left. Empty ones are not sent. */
+  /** The next chunk is not asked for before the client has room, nor after the client has left. Empty chunks are not sent. */
   readonly chunks: AsyncIterable<Buffer>
 }
 
 /**
- * Sends it chunk by chunk. The head leaves with the first chunk, so a failure before it can still become an error;
- * a later one breaks the connection off, because what has been sent must not pass for the whole.
+ * Sends the reply chunk by chunk. The head leaves with the first chunk, so a failure before it can still become an
+ * error; a later failure breaks the connection off, because a part must not pass for the whole.
  */
 export async function sendStream(exchange: Exchange, reply: StreamedReply): Promise<void> {
   const { req, res } = exchange
@@ -93,7 +93,7 @@ export async function sendStream(exchange: Exchange, reply: StreamedReply): Prom
   }
 }
 
-/** Resolves when the client has room or has left. One that takes nothing at all for a long time is cut off. */
+/** Resolves when the client has room or has left. A client that takes nothing at all for a long time is cut off. */
 function untilRoom({ res }: Exchange): Promise<void> {
   return new Promise((resolve) => {
     let taken = res.bytesTaken

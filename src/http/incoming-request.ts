@@ -9,7 +9,7 @@ export type BodyReceiver = Pick<MessageReceiver, 'data' | 'end'>
 /** The connection that a request comes in on. */
 export interface RequestSource {
   readonly remoteAddress: string
-  /** It is TLS. */
+  /** Whether the connection is TLS. */
   readonly isEncrypted: boolean
   readonly memory: ConnectionMemory
   /** To be called when more or less may be read; the connection asks `isFull` then. */
@@ -32,7 +32,7 @@ export class IncomingRequest {
   #ended = false
   #receiver: BodyReceiver | null = null
   #paused = false
-  /** What has come while there was no receiver, and how much of that has been given since. */
+  /** Chunks that came while there was no receiver, and how many of them have been given since. */
   #waiting: ChunkList | null = null
   #given = 0
   #waitingBytes = 0
@@ -47,7 +47,7 @@ export class IncomingRequest {
     this.#source = source
   }
 
-  /** All of it has arrived. */
+  /** All of the request has arrived. */
   get complete(): boolean {
     return this.#complete
   }
@@ -65,20 +65,20 @@ export class IncomingRequest {
     return this.#source.memory
   }
 
-  /** No more of it should be read for now. */
+  /** No more of the request should be read for now. */
   get isFull(): boolean {
     if (this.#complete) return false
     return this.#paused || this.#waitingBytes >= limits.bodyBytesAheadMax
   }
 
-  /** From here on the body goes there, beginning with what has come already, before this returns. */
+  /** From here on the body goes to the receiver, beginning with the bytes that have come already, before this returns. */
   receive(receiver: BodyReceiver): void {
     this.#receiver = receiver
     this.#paused = false
     this.#flow()
   }
 
-  /** The receiver wants no more of it. */
+  /** The receiver wants no more of the body. */
   release(): void {
     this.#receiver = null
   }
@@ -94,7 +94,7 @@ export class IncomingRequest {
     this.#flow()
   }
 
-  /** Reads the rest and throws it away. What takes longer than this ends with the connection; without it never. */
+  /** Reads the rest of the body and throws it away. After `timeoutMs` the connection is destroyed; without it never. */
   discard(timeoutMs?: number): void {
     this.receive(NOWHERE)
     if (timeoutMs === undefined || this.#complete || this.#closed) return
@@ -103,7 +103,7 @@ export class IncomingRequest {
     this.#discardTimer.unref()
   }
 
-  // What follows is the connection's to call.
+  // The methods below are the connection's to call.
 
   arrived(chunk: Borrowed): void {
     if (this.#receiver !== null && !this.#paused && this.#waiting === null) {
@@ -161,16 +161,16 @@ export class IncomingRequest {
 
 /** How long a client may take to send a body. */
 export interface BodyTimes {
-  /** Without a byte. */
+  /** How long no byte may come. */
   readonly idleTimeoutMs: number
-  /** Over any stretch of that length; 0 without a limit. */
+  /** The least rate over any stretch of `idleTimeoutMs`; 0 without a limit. */
   readonly bytesPerSecondMin: number
   monotonicMs(): number
 }
 
 /**
- * Ends a body that stops arriving or comes too slowly. How fast it comes is judged when a byte arrives, once a stretch is as
- * long as a silence may be, so that a short stall of a mobile uplink is nothing.
+ * Ends a body that stops arriving or comes too slowly. The rate is judged when a byte arrives, once a stretch is as
+ * long as a silence may be, so that a short stall of a mobile uplink does no harm.
  */
 export class BodyPace {
   readonly #times: BodyTimes
@@ -195,7 +195,7 @@ export class BodyPace {
     this.#silence = setTimeout(() => this.#onLate(message), idleTimeoutMs)
   }
 
-  /** False: too slow. */
+  /** False: the body comes too slowly. */
   arrived(bytes: number): boolean {
     const { idleTimeoutMs, bytesPerSecondMin } = this.#times
     this.#silence?.refresh()
@@ -230,12 +230,12 @@ export class BodyPace {
   }
 }
 
-/** What is remembered from one request of a connection to the next. It ends with the connection. */
+/** The key and digest that are remembered from one request of a connection to the next, until the connection ends. */
 export class ConnectionMemory {
   #key = ''
   #digest: Buffer | null = null
 
-  /** The digest that the key had last time, or what `compute` makes of it. What has none is not remembered. */
+  /** The digest that the key had last time, or the one that `compute` makes. A key without a digest is not remembered. */
   digestOf(key: string, compute: (key: string) => Buffer | null): Buffer | null {
     if (this.#digest !== null && this.#key === key) return this.#digest
     const digest = compute(key)

@@ -5,8 +5,8 @@ import { type RawHeaders, valuesOf } from './raw-headers.ts'
 const HOST = /^[A-Za-z0-9._~%!$&'()*+,;=:[\]-]+$/
 
 /**
- * What Node's parser lets through though it could be read in two ways: other HTTP versions, doubled or odd Host
- * lines, transfer codings we do not decode, transfer coding on HTTP/1.0. Each closes the connection.
+ * Refuses heads that Node's parser lets through though they could be read in two ways: other HTTP versions, doubled or
+ * odd Host lines, transfer codings we do not decode, transfer coding on HTTP/1.0. Each refusal closes the connection.
  */
 export function judgeHead(httpVersion: string, method: string, headers: RawHeaders): Refusal | null {
   if (httpVersion !== '1.1' && httpVersion !== '1.0') {
@@ -24,7 +24,7 @@ export function judgeHead(httpVersion: string, method: string, headers: RawHeade
   if (host !== undefined && !HOST.test(host)) {
     return refuse('bad_request', 'The Host header is not a host name with an optional port.', { close: true })
   }
-  // Node takes any value with this word in it for the expectation it knows.
+  // The connection, like Node, takes any value with `100-continue` in it for that expectation.
   if (valuesOf(headers, 'expect').some((value) => value.trim().toLowerCase() !== '100-continue')) {
     return refuse('expectation_failed', 'The only expectation served here is 100-continue.', { close: true })
   }
@@ -51,8 +51,8 @@ type JudgedTarget =
   | { readonly kind: 'refused'; readonly refusal: Refusal }
 
 /**
- * Judges the target as it stands, on the part before `?`. Two parsers that disagree about a path are how one
- * endpoint's check is used to reach another, so whatever could be read in two ways is refused, not repaired.
+ * Judges the target as it stands, on the part before `?`. Where two parsers disagree about a path, one endpoint's
+ * check can be used to reach another, so a path that could be read in two ways is refused, not repaired.
  */
 export function judgeTarget(rawTarget: string, host: string | undefined): JudgedTarget {
   const origin = toOriginForm(rawTarget, host)
@@ -64,7 +64,7 @@ export function judgeTarget(rawTarget: string, host: string | undefined): Judged
   return { kind: 'target', target: { path, query: queryAt === -1 ? '' : origin.slice(queryAt) } }
 }
 
-/** What paths are reached under our own names even when they are spelled with encoded slashes. */
+/** The path with its encoded slashes decoded: our own paths can be reached in that spelling, too. */
 function decodeSlashes(path: string): string {
   return path.includes('%') ? path.replaceAll(/%2f/gi, '/') : path
 }
@@ -82,7 +82,7 @@ function toOriginForm(target: string, host: string | undefined): string | null {
   return rest.startsWith('/') ? rest : `/${rest}`
 }
 
-/** Nothing of what follows can be in such a path, and nearly all are such. */
+/** A plain path has none of the problems below, and nearly all paths are plain. */
 const PLAIN_PATH = /^(?:\/[\w-]+)+$/
 
 function problemOf(path: string): string | null {
@@ -99,8 +99,8 @@ function problemOf(path: string): string | null {
 }
 
 /**
- * The paths that are ours. Under `/v1` exactly two, the rest where no upstream path can be. They are never
- * forwarded; everything else is.
+ * The gateway's own paths. Under `/v1` there are exactly two, the rest are where no upstream path can be. They are
+ * never forwarded; all other paths are.
  */
 const OWNED_EXACT: ReadonlySet<string> = new Set([
   '/v1/keys',

@@ -7,7 +7,7 @@ declare const WebAssembly: {
   Instance: new (module: object, imports: object) => { readonly exports: Exports }
 }
 
-/** What llhttp exports, as far as it is used. A parser is an address in its memory. */
+/** The exports of llhttp, as far as they are used. A parser is an address in its memory. */
 interface Exports {
   readonly memory: { readonly buffer: ArrayBuffer }
   _initialize(): void
@@ -29,13 +29,13 @@ interface Exports {
 export const REQUEST = 1
 export const RESPONSE = 2
 
-/** What a run ends with, and what a callback returns to end one. */
+/** The results of a run, and the values that a callback returns to end a run. */
 export const OK = 0
 export const PAUSED = 21
 export const PAUSED_UPGRADE = 22
 export const STOPPED = 24
 
-/** What `onHead` returns besides `OK`: no body follows; or what follows is not the parser's to read. */
+/** The values that `onHead` returns besides `OK`: no body follows; or the body is not the parser's to read. */
 export const NO_BODY = 1
 export const BODY_ELSEWHERE = 2
 
@@ -46,16 +46,16 @@ export const VALUE = 3
 export const BODY = 4
 export type SpanKind = typeof TARGET | typeof REASON | typeof FIELD | typeof VALUE | typeof BODY
 
-/** None of these may throw, nor run a parser: WebAssembly is below them on the stack. */
+/** No callback may throw, nor run a parser: WebAssembly is below it on the stack. */
 interface ParserCallbacks {
   onBegin(): void
-  /** These bytes of what is being read are of that kind; a further span of the same kind goes on with it. */
+  /** The input from `from` to `to` is of that kind; a further span of the same kind continues it. */
   onSpan(kind: SpanKind, from: number, to: number): number
   onHead(status: number, isUpgrade: boolean, keepAlive: boolean): number
   onEnd(): number
 }
 
-/** What is read in one run at most: as much as one read of a socket brings. */
+/** The most bytes of one run: as many as one read of a socket brings. */
 export const RUN_BYTES_MAX = 64 * 1024
 
 /**
@@ -96,7 +96,7 @@ export class Llhttp {
     this.#input.set(bytes)
   }
 
-  /** Of what was loaded. */
+  /** A byte of the loaded input. */
   byte(at: number): number {
     return this.#input[at] ?? 0
   }
@@ -105,7 +105,7 @@ export class Llhttp {
     return this.#input.toString('latin1', from, to)
   }
 
-  /** Reads what was loaded. `OK`: all of it; otherwise `position` tells how far. */
+  /** Parses the loaded input. `OK`: all of it; otherwise `position` tells how far. */
   run(parser: number, from: number, to: number): number {
     return this.exports.llhttp_execute(parser, this.#inputAt + from, to - from)
   }
@@ -131,7 +131,7 @@ export class Llhttp {
     return major === 1 && minor === 1 ? '1.1' : `${major}.${minor}`
   }
 
-  /** Such as `HPE_INVALID_METHOD`. */
+  /** The name of an error, such as `HPE_INVALID_METHOD`. */
   errorName(code: number): string {
     return this.#cString(this.exports.llhttp_errno_name(code))
   }

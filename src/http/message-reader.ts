@@ -19,31 +19,31 @@ import {
 } from './llhttp.ts'
 import { firstValue, hasHeader, valuesOf } from './raw-headers.ts'
 
-/** What a message says before its body. The lines are flat name, value pairs, as they came. */
+/** The head of a message. `headers` has its lines as flat name, value pairs, as they came. */
 export interface MessageHead {
   /** Such as `1.1`. */
   readonly httpVersion: string
   readonly headers: string[]
-  /** Of requests; empty otherwise. */
+  /** Only for requests; empty for replies. */
   readonly method: string
   readonly target: string
-  /** Of replies; 0 and empty otherwise. */
+  /** Only for replies; 0 and empty for requests. */
   readonly status: number
   readonly reason: string
-  /** Whether the connection may carry another message after this one, as far as this one says. */
+  /** Whether the connection may carry another message after this one, as far as this message says. */
   readonly keepAlive: boolean
   /** A CONNECT, or a wish to speak something else than HTTP from here on. */
   readonly isUpgrade: boolean
 }
 
-/** Takes a message in. None of these may throw. */
+/** Takes a message in. None of its methods may throw. */
 export interface MessageReceiver {
   /** Replies with a status below 200 are messages of their own. */
   head(head: MessageHead): void
-  /** Whether more may come at once. A property, so that a method which takes a Buffer does not compile in its place. */
+  /** Answers whether more may come at once. A property, so that a method which takes a Buffer does not compile in its place. */
   readonly data: (chunk: Borrowed) => boolean
   end(trailers: string[]): void
-  /** What is read after `stop`. */
+  /** Takes the bytes that are read after `stop`. */
   readonly beyond?: (chunk: Borrowed) => void
 }
 
@@ -52,7 +52,7 @@ interface HeadLimits {
   readonly headLinesMax: number
 }
 
-/** The bytes are not HTTP, or their heads are larger than allowed. The code is the parser's, or this one's own. */
+/** The bytes are not HTTP, or their heads are larger than allowed. The code is the parser's, or one of this file. */
 export interface WireError extends Error {
   readonly code: string
 }
@@ -61,12 +61,12 @@ export const TOO_MANY_LINES = 'TOLLGATE_TOO_MANY_LINES'
 const HEADER_OVERFLOW = 'HPE_HEADER_OVERFLOW'
 
 /**
- * Up to here the strings of a head are parts of one, which takes a third of the time of making each alone. Such a part keeps
- * the whole in memory, so the whole must not be large.
+ * Up to this size the strings of a head are slices of one string, which takes a third of the time of making each
+ * alone. A slice keeps the whole string in memory, so the whole must not be large.
  */
 const SLICED_HEAD_BYTES_MAX = 4 * 1024
 
-/** Protocols whose request lines llhttp takes for ones of HTTP. */
+/** Protocols whose request lines llhttp takes for request lines of HTTP. */
 const OTHER_PROTOCOL = /^(?:RTSP|ICE\/)$/
 const PROTOCOL_CHARS = 4
 const BLANK = 0x20
@@ -80,9 +80,9 @@ let spanCount = 0
 let loads = 0
 
 /**
- * Reads HTTP/1 messages off a connection. Grammar and framing are llhttp's alone; of a body with a length the bytes are
- * counted here, and pass as views of the chunks they came in. What a run finds is told when it is over, so that no receiver
- * is called from within the parser.
+ * Reads HTTP/1 messages off a connection. Grammar and framing are llhttp's alone; the bytes of a body with a length
+ * are counted here, and pass as views of the chunks they came in. The findings of a run are told when the run is
+ * over, so that no receiver is called from within the parser.
  */
 export class MessageReader {
   static readonly #llhttp = new Llhttp({
@@ -92,34 +92,34 @@ export class MessageReader {
     onEnd: () => running.#onEnd(),
   })
 
-  /** Of replies to HEAD: no body follows, whatever the head says. */
+  /** Set for replies to HEAD: no body follows, whatever the head says. */
   hasNoBody = false
   readonly #receiver: MessageReceiver
   readonly #limits: HeadLimits
   readonly #isRequest: boolean
   readonly #parser: number
-  /** What follows a CONNECT is not ours to read, nor what follows a change of the protocol. */
+  /** No more is read: the bytes behind a CONNECT or a change of the protocol are not HTTP. */
   #isOver = false
   #isClosed = false
   #hasBegun = false
   #hasHead = false
-  // Of the head or the trailers that are being read.
+  // The head or the trailers that are being read.
   #lines: string[] = []
   #lineCount = 0
   #target = ''
   #reason = ''
-  /** What follows the target: the first characters of the protocol's name. */
+  /** The first characters of the protocol's name, which follows the target. */
   #protocol = ''
   #lastKind: SpanKind = BODY
-  /** Of its spans. */
+  /** Bytes of the spans of the head so far. */
   #spanBytes = 0
   #bytesSinceBody = 0
-  // What the run has found.
+  // The findings of the run.
   #head: MessageHead | null = null
   #bodies: number[] = []
   #hasEnded = false
   #error: WireError | null = null
-  /** How much is to come of a body that the parser does not see. */
+  /** Bytes still to come of a body that the parser does not see. */
   #sizedLeft = 0
   #runFrom = 0
   #runTo = 0
@@ -136,7 +136,7 @@ export class MessageReader {
     return this.#hasBegun
   }
 
-  /** Takes in what has arrived. An error is the end: nothing may be read after it. */
+  /** Reads a chunk that has arrived. An error is the end: no chunk may be read after it. */
   read(chunk: Borrowed): WireError | null {
     for (let from = 0; from < chunk.length; from += RUN_BYTES_MAX) {
       const fits = chunk.length <= RUN_BYTES_MAX
@@ -157,7 +157,7 @@ export class MessageReader {
     return null
   }
 
-  /** What follows the message that is being told is no HTTP: it goes to the receiver's `beyond`. */
+  /** The bytes behind the message that is being told are no HTTP: they go to the receiver's `beyond`. */
   stop(): void {
     this.#isOver = true
   }
@@ -190,7 +190,7 @@ export class MessageReader {
     return null
   }
 
-  /** Of a body whose length is known the parser need not see anything. */
+  /** The parser need not see a body whose length is known. */
   #readSized(piece: Borrowed, from: number): number {
     const to = Math.min(piece.length, from + this.#sizedLeft)
     this.#sizedLeft -= to - from
@@ -199,7 +199,7 @@ export class MessageReader {
     return to
   }
 
-  /** How far it was read: to the end of a message at most. */
+  /** Runs the parser, and answers how far it has read: to the end of a message at most. */
   #run(piece: Borrowed, from: number): number | WireError {
     const llhttp = MessageReader.#llhttp
     running = this
@@ -215,7 +215,7 @@ export class MessageReader {
     return this.#error ?? to
   }
 
-  /** Tells the receiver what the run has found, in its order. */
+  /** Tells the receiver the findings of the run, in their order. */
   #tell(piece: Borrowed, bytes: number): void {
     const head = this.#head
     const bodies = this.#bodies
@@ -228,7 +228,7 @@ export class MessageReader {
       this.#bytesSinceBody = 0
       for (let i = 0; i < bodies.length; i += 2) this.#receiver.data(piece.subarray(bodies[i], bodies[i + 1]))
     } else if (this.#hasHead) {
-      // What a peer writes between two chunks of a body is limited like a head.
+      // The bytes that a peer writes between two chunks of a body are limited like a head.
       this.#bytesSinceBody += bytes
       if (this.#bytesSinceBody > this.#limits.headBytesMax) this.#error ??= wireError(HEADER_OVERFLOW)
     }
@@ -243,7 +243,7 @@ export class MessageReader {
     this.#receiver.end(trailers)
   }
 
-  // What follows is called by the parser.
+  // The methods below are called by the parser.
 
   #onBegin(): void {
     this.#hasBegun = true
@@ -285,7 +285,7 @@ export class MessageReader {
     }
     const isCoded = hasHeader(head.headers, 'transfer-encoding')
     if (OTHER_PROTOCOL.test(this.#protocol)) this.#error = wireError('HPE_INVALID_CONSTANT')
-    // An empty line frames nothing for llhttp, and may for others.
+    // An empty `Transfer-Encoding` frames nothing for llhttp, and may for other parsers.
     else if (isCoded && valuesOf(head.headers, 'transfer-encoding').includes('')) {
       this.#error = wireError('HPE_INVALID_TRANSFER_ENCODING')
     }
@@ -302,7 +302,7 @@ export class MessageReader {
   }
 
   #onEnd(): number {
-    // Where the body is not the parser's, the message ends for it with the head.
+    // For a parser that does not see the body, the message ends with the head.
     if (this.#sizedLeft > 0) return OK
     this.#hasEnded = true
     return PAUSED
@@ -337,7 +337,7 @@ export class MessageReader {
     if (this.#target !== '' && !this.#hasHead) this.#readProtocol(protocolAt)
   }
 
-  /** Names stand at even places. What comes at the wrong place goes on with the text before it. */
+  /** Names stand at even places. A text at the wrong place continues the text before it. */
   #addLine(kind: typeof FIELD | typeof VALUE, text: string): void {
     const lines = this.#lines
     const isNext = lines.length % 2 === (kind === FIELD ? 0 : 1)
@@ -365,8 +365,8 @@ export class MessageReader {
 }
 
 /**
- * The size of the body behind a head without a transfer coding, where it is certain that there is one; in every other case
- * the parser decides. It has refused lengths that are no number or that differ.
+ * The size of the body behind a head without a transfer coding, where it is certain that there is one; in every other
+ * case the parser decides. The parser has refused lengths that are no number or that differ.
  */
 function sizeOf({ method, status, headers }: MessageHead): number {
   const mayLack = status === 0 ? method === 'CONNECT' : status < 200 || status === 204 || status === 304
@@ -375,7 +375,7 @@ function sizeOf({ method, status, headers }: MessageHead): number {
   return Number.isSafeInteger(bytes) ? bytes : 0
 }
 
-/** A regular expression would take the square of the blanks within a value. */
+/** A regular expression would take time with the square of the blanks within a value. */
 function withoutBlanksBehind(value: string): string {
   let end = value.length
   while (end > 0 && isBlank(value.charCodeAt(end - 1))) end -= 1

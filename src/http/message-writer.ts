@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import type { Borrowed } from '../kernel/memory.ts'
 
-/** Which of the lines that frame a message a head has. */
+/** Whether a head has each of the lines that frame a message, and a date. */
 interface FramingHeaders {
   readonly hasLength: boolean
   readonly hasCoding: boolean
@@ -29,7 +29,7 @@ export function framingHeaders(lines: readonly string[]): FramingHeaders {
   return { hasLength, hasCoding, hasDate }
 }
 
-/** Header lines as they are sent. A value with a line end in it would become two lines, and is a defect here. */
+/** Header lines as they are sent. A value with a line end in it would become two lines, and is a defect of the caller. */
 export function serialiseHeaders(lines: readonly string[]): string {
   let text = ''
   for (let i = 0; i < lines.length; i += 2) {
@@ -48,7 +48,7 @@ export const UNSENDABLE = /[^\t\x20-\x7e\x80-\xff]/
 let dateText = ''
 let dateUntilMs = 0
 
-/** `Date` is told in seconds, and made once in each. */
+/** The `Date` line, which has whole seconds, and is made once in each. */
 export function dateLine(nowMs: number): string {
   if (nowMs >= dateUntilMs) {
     dateUntilMs = nowMs - (nowMs % 1_000) + 1_000
@@ -57,7 +57,7 @@ export function dateLine(nowMs: number): string {
   return dateText
 }
 
-/** The phrases of the statuses that are sent with one of ours: our own answers, and interim ones of upstream. */
+/** The reason phrases of statuses that are sent with a phrase of ours: our own answers, and interim replies of upstream. */
 const REASONS: Readonly<Record<number, string>> = {
   102: 'Processing',
   103: 'Early Hints',
@@ -102,13 +102,13 @@ export function statusLine(status: number, reason: string | undefined): string {
 /** Enough for most messages with their heads. */
 const SCRATCH_BYTES = 8 * 1024
 
-/** What leaves in one write is put together here. Nearly always it has left when the write returns. */
+/** The buffer in which one write is put together. Nearly always the bytes have left when the write returns. */
 let scratch = Buffer.allocUnsafeSlow(SCRATCH_BYTES)
 
 /**
- * Writes a head, a chunk and what comes behind it as one. None of them is needed any more when this returns. False:
- * there is no room for more before `drain`. The socket has to be one of the kernel, which has a copy of what it has
- * taken: a stream in between would hand on the scratch buffer itself.
+ * Writes a head, a chunk and the text behind it as one. None of them is needed any more when this returns. False:
+ * there is no room for more before `drain`. The socket has to be one of the kernel, which has a copy of the bytes it
+ * has taken: a stream in between would hand on the scratch buffer itself.
  */
 export function writeCoalesced(
   socket: Socket,
@@ -124,12 +124,12 @@ export function writeCoalesced(
   bytes.set(chunk, head.length)
   if (after !== '') bytes.write(after, head.length + chunk.length, 'latin1')
   const hasRoom = socket.write(bytes, onWritten)
-  // What the kernel did not take at once the socket still has to send: that memory is its own from now on.
+  // The socket still has to send the bytes that the kernel did not take at once: the memory is the socket's from now on.
   if (isScratch && socket.writableLength > 0) scratch = Buffer.allocUnsafeSlow(SCRATCH_BYTES)
   return hasRoom
 }
 
-/** Nothing has left such a socket when a write returns. */
+/** Nothing has left an encrypted socket when a write returns. */
 function isEncrypted(socket: Socket & { readonly encrypted?: boolean }): boolean {
   return socket.encrypted === true
 }

@@ -3,7 +3,7 @@ import { type Borrowed, copyIfBorrowed } from '../kernel/memory.ts'
 import { dateLine, framingHeaders, serialiseHeaders, statusLine, writeCoalesced } from './message-writer.ts'
 import type { RawConnection } from './raw-connection.ts'
 
-/** What the reply has to know of the request and of the connection that carries both. */
+/** The facts that a reply needs about its request and about the connection that carries both. */
 interface ReplySetting {
   readonly socket: Socket
   readonly method: string
@@ -18,23 +18,23 @@ interface ReplySetting {
   reset(): void
   /** The reply has left. If not `reusable`, the connection ends with it. */
   onFinished(reusable: boolean): void
-  /** The connection, for a request that asked for another protocol; null for every other one. */
+  /** The connection, for a request that asked for another protocol; null for every other request. */
   readonly raw: RawConnection | null
 }
 
 /** How the end of the body is known. */
 type Framing = 'none' | 'length' | 'chunked' | 'close'
 
-/** Up to here copying a chunk to its frame is cheaper than sending the two as a list. */
+/** Up to this size copying a chunk to its frame is cheaper than sending the two as a list. */
 const COPIED_BYTES_MAX = 16 * 1024
 
 const EMPTY = Buffer.alloc(0)
 
-/** The one reply to a request. What belongs together leaves in one write. */
+/** The one reply to a request. Parts that belong together leave in one write. */
 export class OutgoingReply {
   /** The client has room again. */
   readonly whenDrained = new Listeners()
-  /** It is over, whether or not all of it has left. Comes once. */
+  /** The reply is over, whether or not all of it has left. Told once. */
   readonly whenClosed = new Listeners()
   /** To be set before the head is written. */
   shouldKeepAlive: boolean
@@ -59,12 +59,12 @@ export class OutgoingReply {
     this.shouldKeepAlive = setting.keepAlive
   }
 
-  /** What the kernel has taken of everything sent on this connection. */
+  /** Bytes that the kernel has taken of everything sent on this connection. */
   get bytesTaken(): number {
     return this.#socket.bytesWritten - this.#socket.writableLength
   }
 
-  /** All of it was handed over, though it may not have left yet. */
+  /** All of the reply was handed over, though it may not have left yet. */
   get ended(): boolean {
     return this.#ended
   }
@@ -80,7 +80,7 @@ export class OutgoingReply {
     this.#socket.write(`${statusLine(status, undefined)}${serialiseHeaders(lines)}\r\n`, 'latin1')
   }
 
-  /** The head is made now and leaves with the first of the body, or when it is flushed. */
+  /** The head is made now and leaves with the first bytes of the body, or when it is flushed. */
   writeHead(status: number, reason: string | undefined, lines: readonly string[]): void {
     const { method, httpVersion, expectsContinue, keepAliveSeconds } = this.#setting
     const { hasLength, hasCoding, hasDate } = framingHeaders(lines)
@@ -109,7 +109,7 @@ export class OutgoingReply {
     return this.#setting.raw !== null
   }
 
-  /** Answers 101 with these lines and no others. What follows on the connection is not HTTP. */
+  /** Answers 101 with these lines and no others. The bytes that follow on the connection are not HTTP. */
   switchProtocols(reason: string | undefined, lines: readonly string[]): RawConnection | null {
     const { raw } = this.#setting
     if (this.destroyed || this.headersSent || raw === null) return null
@@ -118,7 +118,7 @@ export class OutgoingReply {
     return raw
   }
 
-  /** What is written between these two leaves together. */
+  /** Bytes that are written between `cork` and `uncork` leave together. */
   cork(): void {
     this.#socket.cork()
   }
@@ -133,8 +133,8 @@ export class OutgoingReply {
   }
 
   /**
-   * False: there is no room for more before `drain`. What arrived is not needed any more when this returns; memory of
-   * the caller's own is, until the reply is closed.
+   * False: there is no room for more before `drain`. A borrowed chunk is not needed any more when this returns; a
+   * buffer of the caller's own is, until the reply is closed.
    */
   write(chunk: Borrowed): boolean {
     if (this.destroyed || this.#ended || this.#framing === 'none' || chunk.length === 0) return true
@@ -142,7 +142,7 @@ export class OutgoingReply {
     return this.#send(`${chunk.length.toString(16)}\r\n`, chunk, '\r\n')
   }
 
-  /** Lines behind the body; only a chunked one has a place for them. */
+  /** Lines behind the body; only a chunked body has a place for them. */
   addTrailers(lines: readonly string[]): void {
     this.#trailers += serialiseHeaders(lines)
   }
@@ -159,8 +159,8 @@ export class OutgoingReply {
   }
 
   /**
-   * Ends the connection where the framing says that more is to come: what was sent must not pass for the whole, and
-   * still arrives. Where the end of the connection is the end of the body, only a reset tells.
+   * Ends the connection where the framing says that more is to come: the part that was sent must not pass for the
+   * whole, and still arrives. Where the end of the connection is the end of the body, only a reset tells.
    */
   cut(): void {
     const socket = this.#socket
@@ -180,13 +180,13 @@ export class OutgoingReply {
     this.#socket.destroy()
   }
 
-  // What follows is the connection's to call.
+  // The methods below are the connection's to call.
 
   drained(): void {
     this.whenDrained.tell()
   }
 
-  /** Another reply is written in its place. */
+  /** Another reply is written in the place of this one. */
   supersede(): void {
     this.destroyed = true
   }
@@ -246,7 +246,7 @@ export class Listeners {
     this.#all = this.#all.filter((each) => each !== listener)
   }
 
-  /** Calls the listeners of this instant in the order in which they came; one that comes or goes meanwhile changes nothing. */
+  /** Calls the present listeners in the order in which they came; a listener that comes or goes meanwhile changes nothing. */
   tell(): void {
     for (const listener of this.#all) listener()
   }

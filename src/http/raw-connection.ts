@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 import { limits } from '../kernel/limits.ts'
 import { type Borrowed, ChunkList, copyIfBorrowed, withBorrowed } from '../kernel/memory.ts'
 
-/** Takes what arrives. None of these may throw. */
+/** Takes the bytes that arrive. None of its methods may throw. */
 export interface RawReceiver {
   readonly data: (chunk: Borrowed) => void
   /** There is room for more to be written. */
@@ -13,11 +13,11 @@ export interface RawReceiver {
 
 const KEEP_ALIVE_MS = 60_000
 
-/** A connection that has stopped to speak HTTP: bytes both ways, with back-pressure. */
+/** A connection that has stopped speaking HTTP: bytes both ways, with back-pressure. */
 export class RawConnection {
   readonly #socket: Socket
   #receiver: RawReceiver | null = null
-  /** What has come before there was a receiver. */
+  /** The chunks that came before there was a receiver. */
   #ahead: ChunkList | null = null
   #aheadBytes = 0
   #isDiscarding = false
@@ -31,15 +31,15 @@ export class RawConnection {
     return this.#isClosed || this.#socket.destroyed
   }
 
-  /** What the kernel has not taken yet. */
+  /** Bytes written that the kernel has not taken yet. */
   get bytesWaiting(): number {
     return this.#socket.writableLength
   }
 
-  /** From here on what arrives goes there, beginning with what has come already, before this returns. */
+  /** From here on chunks go to the receiver, beginning with those that have come already, before this returns. */
   receive(receiver: RawReceiver): void {
     this.#receiver = receiver
-    // An end that has vanished without a word is found out by the kernel: there is no silence that would be too long.
+    // The kernel finds a peer that has vanished without a word: no silence of a peer is too long by itself.
     this.#socket.setKeepAlive(true, KEEP_ALIVE_MS)
     const ahead = this.#ahead
     this.#ahead = null
@@ -54,7 +54,7 @@ export class RawConnection {
     return this.isClosed || this.#socket.writableEnded || this.#socket.write(copyIfBorrowed(chunk))
   }
 
-  /** What is written between these two leaves together. */
+  /** Bytes that are written between `cork` and `uncork` leave together. */
   cork(): void {
     this.#socket.cork()
   }
@@ -71,7 +71,7 @@ export class RawConnection {
     if (this.#socket.isPaused()) this.#socket.resume()
   }
 
-  /** Closes it when all that was written has left, or after this long. What still arrives is thrown away. */
+  /** Closes the connection when all that was written has left, or after `timeoutMs`. Bytes that still arrive are thrown away. */
   end(timeoutMs: number): void {
     if (this.isClosed || this.#isDiscarding) return
     this.#isDiscarding = true
@@ -86,7 +86,7 @@ export class RawConnection {
     this.#socket.destroy()
   }
 
-  // What follows is the connection's to call.
+  // The methods below are the HTTP connection's to call.
 
   arrived(chunk: Borrowed): void {
     if (this.#isDiscarding) return

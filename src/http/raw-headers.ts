@@ -4,17 +4,17 @@
  */
 export type RawHeaders = readonly string[]
 
-/** A copy of a string for as long as one wants: a part of a head keeps all of the head in memory. */
+/** A copy of a string that may be kept for long: a slice of a head keeps all of the head in memory. */
 export function ownText(part: string): string {
   return Buffer.from(part, 'latin1').toString('latin1')
 }
 
-/** As a bit, what makes an ASCII letter a small one. */
+/** The bit that makes an ASCII letter lower case. */
 const SMALL = 0x20
 
 /**
- * Whether a line has this name, which is lower case and begins with a letter. Nearly every other one has another length
- * or another first letter, and need not be lower-cased to be told apart.
+ * Whether a line has this name, which is lower case and begins with a letter. Nearly every other line has another
+ * length or another first letter, and need not be lower-cased to be told apart.
  */
 export function isNamed(line: string, name: string): boolean {
   return (
@@ -53,7 +53,7 @@ export function tokensOf(headers: RawHeaders, name: string): string[] {
   return tokens
 }
 
-/** Of one line. */
+/** Adds the members of one line. */
 function addTokens(value: string, tokens: string[]): void {
   for (let start = 0; start <= value.length; ) {
     const commaAt = value.indexOf(',', start)
@@ -64,14 +64,14 @@ function addTokens(value: string, tokens: string[]): void {
   }
 }
 
-/** The members of a header such as `Accept`, in lower case, with what each weighs by its `q`. */
+/** The members of a header such as `Accept`, in lower case, each with its weight `q`. */
 export function weightsOf(headers: RawHeaders, name: string): ReadonlyMap<string, number> {
   const members = tokensOf(headers, name).map((token): [string, number] => {
     const [value = '', ...parameters] = token.split(';').map((part) => part.trim())
     const weight = parameters.find((parameter) => parameter.startsWith('q='))
     return [value, weight === undefined ? 1 : Number(weight.slice(2)) || 0]
   })
-  // Of a member that is there twice the first counts.
+  // The first weight of a member that is there twice counts.
   return new Map(members.reverse())
 }
 
@@ -89,8 +89,8 @@ const HOP_BY_HOP: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Headers that a `Connection` line cannot nominate away. A client that names `content-length` or its credential
- * there would otherwise have us drop what the request's meaning, or our own check, rests on.
+ * Headers that a `Connection` line cannot nominate away. A client that names `content-length` or its credential there
+ * would otherwise have us drop lines on which the request's meaning, or our own check, rests.
  */
 const END_TO_END =
   /^(?:host|date|age|vary|etag|range|cookie|set-cookie|origin|expect|user-agent|authorization|x-api-key|api-key|x-request-id|request-id|retry-after|cache-control|content-.*|accept.*|anthropic-.*|openai-.*|x-stainless-.*|x-ratelimit-.*|idempotency-key)$/
@@ -102,7 +102,7 @@ export function isHopByHop(lowerName: string): boolean {
 
 const NOTHING: ReadonlySet<string> = new Set()
 
-/** What else a message's own `Connection` lines keep on this hop; mostly they say `keep-alive`, which adds nothing. */
+/** Further names that a message's own `Connection` lines keep on this hop; mostly they say `keep-alive`, which adds none. */
 export function nominatedIn(headers: RawHeaders): ReadonlySet<string> {
   let names: string[] | null = null
   for (let i = 0; i < headers.length; i += 2) {
@@ -117,7 +117,7 @@ export function nominatedIn(headers: RawHeaders): ReadonlySet<string> {
   return nominated.length === 0 ? NOTHING : new Set(nominated)
 }
 
-/** Of the spellings that are known. A power of two. */
+/** How many places there are for spellings. A power of two. */
 const PLACES = 2_048
 const NAME_CHARS_MAX = 64
 
@@ -127,9 +127,9 @@ interface Remembered<Known> {
 }
 
 /**
- * What is known of the names of header lines, by their spelling: the same few come with every request. A name has one
- * place, and the last name that came there has it; a new one costs what it would cost without this. A Map would hash each
- * string anew, which takes twice as long as all of this.
+ * A cache of what is known of the names of header lines, by their spelling: the same few names come with every
+ * request. A name has one place, and the last name that came there has it; a new name costs what it would cost
+ * without the cache. A Map would hash each string anew, which takes twice as long as this cache.
  */
 export class NameMemo<Known> {
   readonly #remembered: (Remembered<Known> | null)[] = new Array<null>(PLACES).fill(null)
@@ -152,7 +152,7 @@ export class NameMemo<Known> {
   }
 }
 
-/** By such letters and factors that no two of the 160 names that SDKs and providers send, as they spell them, meet. */
+/** The letters and factors are such that no two of the 160 names that SDKs and providers send, as they spell them, collide. */
 function placeOf(name: string): number {
   const { length } = name
   if (length < 3) return 0

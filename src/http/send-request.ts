@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream'
 import { UNSENDABLE, writeCoalesced } from './message-writer.ts'
 import { NameMemo } from './raw-headers.ts'
 
-/** A request of which nothing may be written: what upstream reads would not be what was meant. */
+/** A request of which nothing may be written: upstream would read another request than the one that was meant. */
 export class Unsendable extends Error {
   readonly code = 'TOLLGATE_UNSENDABLE'
 }
@@ -11,7 +11,7 @@ export class Unsendable extends Error {
 interface RequestHead {
   /** Request line and header lines; framing and the empty line are still to come. */
   readonly text: string
-  /** Of the body. Null: a stream that is sent in chunks. */
+  /** The length of the body. Null: a stream that is sent in chunks. */
   readonly lengthBytes: number | null
 }
 
@@ -45,7 +45,7 @@ const roles = new NameMemo<Role>((name) => {
 
 /**
  * The head as it is written: host and connection first, then the lines as they are given, framing last. The parser
- * lets nothing through that could not be sent; this is for the day it does.
+ * lets no line through that could not be sent; these checks are for the day it does.
  */
 export function composeHead(request: UpstreamRequest): RequestHead | Unsendable {
   const { method, target, headers, body, upgrades = false } = request
@@ -73,7 +73,7 @@ export function composeHead(request: UpstreamRequest): RequestHead | Unsendable 
   }
 }
 
-/** A length, none or chunks, and the empty line. A length of nothing is told only where a body is expected. */
+/** The framing line (a length, none, or chunked) and the empty line. A length of 0 is told only where a body is expected. */
 function framingOf(method: string, lengthBytes: number | null): string {
   if (lengthBytes === null) return 'transfer-encoding: chunked\r\n\r\n'
   if (lengthBytes === 0 && !EXPECTS_BODY.test(method)) return '\r\n'
@@ -90,7 +90,7 @@ function lengthOf(body: UpstreamBody, given: string | null): number | null | Uns
   return actual
 }
 
-/** Null where only its end will tell. */
+/** Null for a stream, whose length only its end will tell. */
 function bytesIn(body: UpstreamBody): number | null {
   if (body === null) return 0
   if (Buffer.isBuffer(body)) return body.length
@@ -115,10 +115,10 @@ export interface Sendable {
   readonly body: UpstreamBody
 }
 
-/** Up to here a body is copied behind its head, and both leave in one write. */
+/** Up to this size a body is copied behind its head, and both leave in one write. */
 const ONE_WRITE_BYTES = 16 * 1024
 
-/** Of a body in pieces, what is handed to the socket at once. */
+/** How much of a body in pieces is handed to the socket at once. */
 const BATCH_BYTES = 256 * 1024
 
 /** Writes a request. Null if all of it was handed to the socket. */
@@ -172,7 +172,7 @@ class PieceUpload implements Upload {
     this.#isStopped = true
   }
 
-  /** Whether there is room for more. */
+  /** Answers whether the socket has room for more. */
   #writeBatch(): boolean {
     let hasRoom = true
     let bytes = 0
@@ -188,7 +188,7 @@ class PieceUpload implements Upload {
   }
 }
 
-/** The head leaves with the first bytes of the body: only then it is certain that there is one. */
+/** The head leaves with the first bytes of the body: only then is it certain that there is a body. */
 class StreamUpload implements Upload {
   readonly #socket: Socket
   readonly #method: string
@@ -212,7 +212,7 @@ class StreamUpload implements Upload {
     this.#body = body
     this.#onFailed = onFailed
     body.on('data', this.#onData).on('end', this.#onEnd).on('close', this.#onClose)
-    // One that is gone already has nothing more to say.
+    // A body that has closed already emits no 'close' any more.
     if (body.closed) process.nextTick(this.#onClose)
   }
 
@@ -260,7 +260,7 @@ class StreamUpload implements Upload {
     this.stop()
   }
 
-  /** Its error, if it had one, has been told before. */
+  /** The body's error, if it had one, has been emitted before. */
   readonly #onClose = (): void => {
     if (!this.#isOver) this.#onFailed(this.#body.errored ?? new Unsendable('the body broke off'))
   }

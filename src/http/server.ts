@@ -17,7 +17,7 @@ export interface ServerParts {
   readonly clock: Clock
   readonly nextUlid: IdSource
   readonly names: HeaderNames
-  /** Takes over an exchange. Must not throw; what it returns is not awaited. */
+  /** Takes over an exchange. Must not throw; its result is not awaited. */
   onExchange(exchange: Exchange): void
   /** Gives a refusal its form when there is no parsed request: `head` is the text that came, as far as it came. */
   shapeBroken(refusal: Refusal, head: string, requestId: string): WholeReply
@@ -27,7 +27,7 @@ export interface ServerParts {
   readonly connectionsMax?: number
   /** Connections at once from one address that is no proxy's; null without a limit. */
   readonly connectionsPerAddressMax?: number | null
-  /** A connection was closed for that reason. */
+  /** A connection was closed because its address has as many as it may have. */
   onCrowded?(address: string): void
   /** Null: plain HTTP is spoken. */
   readonly certificate?: CertificatePair | null
@@ -39,9 +39,9 @@ export interface ServerParts {
 
 export interface HttpServer {
   listen(host: string, port: number): Promise<AddressInfo>
-  /** Of a server that speaks TLS: new connections get this one. */
+  /** For a server that speaks TLS: new connections get this certificate. */
   useCertificate(certificate: CertificatePair): void
-  /** Stops accepting, lets running exchanges finish for up to `drainMs`, then cuts them. How many were cut. */
+  /** Stops accepting, lets running exchanges finish for up to `drainMs`, then cuts them. Answers how many were cut. */
   drain(drainMs: number): Promise<number>
 }
 
@@ -56,7 +56,7 @@ export function createHttpServer(parts: ServerParts): HttpServer {
   const { trustedProxies = null, certificate = null } = parts
   const door = certificate === null ? null : createTlsDoor(certificate)
   const counts = connectionsPerAddressMax === null ? null : new AddressCounts(connectionsPerAddressMax)
-  /** With the network that each is counted for, or null. */
+  /** The open connections, each with the network that it is counted for, or null. */
   const connections = new Map<Connection, string | null>()
   let draining = false
   let onNoneLeft = (): void => {}
@@ -93,7 +93,7 @@ export function createHttpServer(parts: ServerParts): HttpServer {
     if (connections.size === 0) onNoneLeft()
   }
 
-  /** It is counted from now on, whether or not its handshake is ever done. */
+  /** The connection is counted from now on, whether or not its handshake is ever done. */
   function shakeHands(accepted: Socket, network: string | null): void {
     const acceptedMs = parts.clock.monotonicMs()
     const handshake: Connection = {
@@ -111,7 +111,7 @@ export function createHttpServer(parts: ServerParts): HttpServer {
         connections.set(new ClientConnection(secure, owner, accepted), network)
       },
       onPlain(head) {
-        // What is unread when a connection closes resets it, and the answer with it.
+        // Bytes that are unread when a connection closes reset it, and the answer is lost with it.
         accepted.resume()
         answerBroken(accepted, refuse('bad_request', SPEAK_TLS), head.toString('latin1'))
       },
@@ -193,7 +193,7 @@ export function createHttpServer(parts: ServerParts): HttpServer {
       let cut = 0
       const deadline = setTimeout(() => {
         for (const connection of connections.keys()) {
-          // What a WebSocket loses is not its handshake, but the turns on it.
+          // A WebSocket loses the turns on it, not its handshake, which is therefore not counted here.
           cut += connection.replies.filter((reply) => !reply.maySwitch).length
           connection.destroy()
         }
@@ -213,7 +213,7 @@ const TLS_HANDSHAKE = '\x16\x03'
 
 const SPEAK_TLS = 'This port speaks TLS: begin the base URL with https://.'
 
-/** What to tell a client whose bytes are not a request, or null if the client is gone. */
+/** The refusal for a client whose bytes are not a request, or null if the client is gone. */
 function explainClientError(error: WireError): Refusal | null {
   switch (error.code) {
     case 'HPE_HEADER_OVERFLOW':

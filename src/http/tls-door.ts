@@ -4,25 +4,25 @@ import { createServer, type TLSSocket } from 'node:tls'
 import { limits } from '../kernel/limits.ts'
 import type { Borrowed } from '../kernel/memory.ts'
 
-/** PEM texts: the certificate with those that vouch for it behind it, and its key. */
+/** PEM texts: the certificate with the chain that vouches for it behind it, and its key. */
 export interface CertificatePair {
   readonly cert: string
   readonly key: string
 }
 
-/** What becomes of a connection that was accepted. */
+/** Callbacks about what becomes of a connection that was accepted. */
 export interface Arriving {
   /** The handshake is done: requests come on `secure`, which lies on the accepted socket. */
   onSecure(secure: TLSSocket): void
   /** The client speaks plain HTTP. The connection is the caller's to answer and to end. */
   onPlain(head: Borrowed): void
-  /** It has closed, and `onSecure` was never told. */
+  /** The connection has closed, and `onSecure` was never called. */
   onGone(): void
 }
 
 export interface TlsDoor {
   receive(accepted: Socket, arriving: Arriving): void
-  /** For connections from now on; those that are open keep theirs. */
+  /** Sets the certificate for connections from now on; open connections keep theirs. */
   use(pair: CertificatePair): void
 }
 
@@ -33,8 +33,8 @@ export interface TlsDoor {
 const PROTOCOL = { minVersion: 'TLSv1.2', secureOptions: constants.SSL_OP_NO_RENEGOTIATION } as const
 
 /**
- * Turns connections that were accepted into encrypted ones. Node's own server does the handshakes but accepts nothing itself:
- * a connection is counted and timed from its acceptance on, and one that says nothing costs no more than a socket.
+ * Turns connections that were accepted into encrypted ones. Node's own server does the handshakes but accepts nothing itself: a
+ * connection is counted and timed from its acceptance on, and a connection that says nothing costs no more than a socket.
  */
 export function createTlsDoor(pair: CertificatePair): TlsDoor {
   const handshakes = new Map<string, Handshake>()
@@ -67,7 +67,7 @@ export function createTlsDoor(pair: CertificatePair): TlsDoor {
         if (handshakes.get(handshake.ends) === handshake) handshakes.delete(handshake.ends)
         if (!handshake.isDone) arriving.onGone()
       })
-      // What goes wrong also closes the socket.
+      // An error also closes the socket, and 'close' deals with it.
       accepted.on('error', () => {})
       accepted.once('readable', () => {
         const first = accepted.read() as Buffer | null
@@ -91,7 +91,7 @@ interface Handshake {
   isDone: boolean
 }
 
-/** The same for a connection and for the encrypted one that lies on it, and for no other that is open. */
+/** A text that is the same for a connection and for the encrypted one on it, and for no other open connection. */
 function endsOf({ remoteAddress, remotePort, localAddress }: Socket): string {
   return `${remoteAddress} ${remotePort} ${localAddress}`
 }

@@ -7,7 +7,7 @@ import { composeHead, type Sendable, Unsendable, type UpstreamRequest } from './
 import { UpstreamBroke, type UpstreamConnection } from './upstream-connection.ts'
 import type { Placed, UpstreamPool } from './upstream-pool.ts'
 
-/** Takes what upstream says. Where `data` wants no more at once, `resume()` the call later. */
+/** Takes upstream's reply. Where `data` wants no more at once, `resume()` the call later. */
 export type ReplyReceiver = Pick<MessageReceiver, 'head' | 'data'>
 
 /** How a call ended. Exactly one of these, once, whatever happened. */
@@ -24,7 +24,7 @@ export type CallEnd =
     }
   /** Upstream has agreed to speak another protocol on this connection. */
   | { readonly kind: 'switched'; readonly head: MessageHead; readonly connection: RawConnection }
-  /** We gave it up because the client left. */
+  /** We gave the call up because the client left. */
   | { readonly kind: 'abandoned'; readonly sent: boolean }
 
 export interface UpstreamCall {
@@ -34,8 +34,8 @@ export interface UpstreamCall {
 }
 
 /**
- * One call upstream: bytes out with back-pressure, the reply handed on chunk by chunk as it arrives. Nothing is ever
- * sent twice, since that would be a second bill.
+ * One call upstream: bytes out with back-pressure, the reply handed on chunk by chunk as it arrives. No request is
+ * ever sent twice, since that would be a second bill.
  */
 export function callUpstream(
   pool: UpstreamPool,
@@ -76,12 +76,12 @@ class PlacedCall implements UpstreamCall, Placed {
     this.upgrades = upgrades
     this.#sendable = sendable
     this.#receiver = receiver
-    // From the beginning, since it may break while there is no connection yet.
+    // Handshake and body are watched from the beginning, since they may fail while there is no connection yet.
     if (upgrades) this.#limitHandshake()
     if (sendable.body instanceof Readable) sendable.body.once('error', (error) => this.#breakOff(error))
   }
 
-  /** A socket is made at once or not at all: its client cannot tell a slow answer from a lost one. */
+  /** The handshake of a WebSocket has a timeout: its client cannot tell a slow answer from a lost one. */
   #limitHandshake(): void {
     this.#handshakeTimer = setTimeout(() => {
       this.#breakOff(new UpstreamBroke(HANDSHAKE_TIMEOUT, 'upstream did not answer the handshake'))
@@ -152,7 +152,7 @@ class PlacedCall implements UpstreamCall, Placed {
     this.#end({ kind: 'abandoned', sent: this.#isSent })
   }
 
-  /** The body broke, or the receiver of the reply: neither may go on. */
+  /** The body or the receiver of the reply has failed, or the handshake is late: the call cannot go on. */
   #breakOff(cause: unknown): void {
     if (this.#isOver) return
     this.#connection?.abandon(this)

@@ -7,39 +7,39 @@ import { RawConnection } from './raw-connection.ts'
 import { firstValue, hasHeader } from './raw-headers.ts'
 import { type Sendable, sendRequest, type Upload } from './send-request.ts'
 
-/** A socket that has begun to connect, and what it says when it is ready. */
+/** A socket that has begun to connect, and the event that it emits when it is ready. */
 export interface Connecting {
   readonly socket: Socket
   readonly readyEvent: 'connect' | 'secureConnect'
 }
 
-/** `onChunk` gets what arrives. It is good until that returns. */
+/** `onChunk` gets the bytes that arrive. They are good until it returns. */
 export type Connect = (onChunk: (chunk: Borrowed) => void) => Connecting
 
 /** A request with its reply, as a connection sees it. `end` or `broken` comes last, and once. */
 export interface CarriedCall extends MessageReceiver {
   readonly method: string
-  /** To be asked for once: nothing is sent twice, and what was sent is not kept. */
+  /** To be called once: no request is sent twice, and a request that was sent is not kept. */
   takeSendable(): Sendable
-  /** From here on upstream may have seen it. */
+  /** From here on upstream may have seen some of the request. */
   begun(): void
   /** `whole`: nothing of the request was left to be handed to the socket. */
   broken(error: Error, whole: boolean): void
-  /** Whether it asks for another protocol; if upstream agrees, `switched` comes last. */
+  /** Whether the request asks for another protocol; if upstream agrees, `switched` comes last. */
   readonly upgrades: boolean
   switched(head: MessageHead, connection: RawConnection): void
 }
 
 export interface ConnectionOwner {
-  /** It can carry another request within this time. */
+  /** The connection can carry another request within `forMs`. */
   idle(connection: UpstreamConnection, forMs: number): void
   /** Bytes came that belong to no request. The connection is closed. */
   unasked(): void
-  /** It can carry nothing more. May be told again. */
+  /** The connection can carry no more requests. May be called again. */
   gone(connection: UpstreamConnection): void
 }
 
-/** What went wrong between upstream and us. The code keeps it apart from replies that are no HTTP. */
+/** A failure between upstream and us. The code tells it apart from replies that are no HTTP. */
 export class UpstreamBroke extends Error {
   readonly code: string
 
@@ -61,11 +61,11 @@ export class UpstreamConnection implements MessageReceiver {
   #isInterim = false
   #hasHead = false
   #wasReset = false
-  /** Behind the reply came the head of another. */
+  /** Behind the reply came the head of another reply. */
   #hasUnasked = false
-  /** After the reply; 0 if the connection has to close. */
+  /** How long the connection may be used again after the reply; 0 if it has to close. */
   #reusableMs = 0
-  /** Since upstream has changed the protocol. */
+  /** The raw connection, since upstream has changed the protocol; null before. */
   #raw: RawConnection | null = null
 
   constructor(connect: Connect, first: CarriedCall, owner: ConnectionOwner) {
@@ -119,12 +119,12 @@ export class UpstreamConnection implements MessageReceiver {
     if (this.#carried === carried) this.#socket.resume()
   }
 
-  /** The reply is not wanted any more. Upstream sees the connection close, and never the end of a body it lacks. */
+  /** The reply is not wanted any more. Upstream sees the connection close, never the end of a body that is not whole. */
   abandon(carried: CarriedCall): void {
     if (this.#carried === carried) this.close()
   }
 
-  /** Closes it without telling the call on it. */
+  /** Closes the connection without telling the call on it. */
   close(): void {
     this.#carried = null
     this.#upload?.stop()
@@ -133,7 +133,7 @@ export class UpstreamConnection implements MessageReceiver {
     this.#owner.gone(this)
   }
 
-  /** Closes it, and tells the call on it why. */
+  /** Closes the connection, and tells the call on it why. */
   fail(error: Error): void {
     const carried = this.#carried
     const whole = this.#upload?.isDone ?? true
@@ -175,7 +175,7 @@ export class UpstreamConnection implements MessageReceiver {
       return
     }
     this.#carried = null
-    // What upstream has not taken of the request would stand before the next one.
+    // The bytes of the request that upstream has not taken would stand before the next request.
     const isSent = (this.#upload?.isDone ?? true) && this.#socket.writableLength === 0
     if (!isSent) this.#reusableMs = 0
     this.#upload?.stop()
@@ -219,9 +219,9 @@ export class UpstreamConnection implements MessageReceiver {
   }
 
   #onEnd(): void {
-    // What was written to it still leaves; its close comes then.
+    // Bytes that were written to a raw connection still leave; its 'close' comes then.
     if (this.#raw !== null) return
-    // Where only the end of the connection ends a body, a reset must not pass for it.
+    // A reset must not pass for the end of a body that only the end of the connection ends.
     if (this.#hasHead && !this.#wasReset) this.#reader.finish()
     this.fail(new UpstreamBroke('UPSTREAM_CLOSED', 'upstream closed the connection'))
   }
@@ -231,7 +231,7 @@ export class UpstreamConnection implements MessageReceiver {
 const IDLE_MS = 4_000
 const IDLE_MS_MAX = 600_000
 
-/** So much earlier than upstream we close, lest a request cross its close. */
+/** How much earlier than upstream we close a connection, lest a request cross upstream's close. */
 const MARGIN_MS = 2_000
 
 /** How long the connection of this reply may wait for another request; 0 if it may not carry one. */
@@ -246,7 +246,7 @@ function reusableMs(head: MessageHead, method: string): number {
   return Math.max(0, Math.min(Number(timeout) * 1_000 - MARGIN_MS, IDLE_MS_MAX))
 }
 
-/** These have no body. Where they announce one, upstream may send it, and it would be read as the next reply. */
+/** 204 and 304 have no body. Where they announce a body, upstream may send it, and it would be read as the next reply. */
 function mayHaveUnannouncedBody({ status, headers }: MessageHead): boolean {
   if (status !== 204 && status !== 304) return false
   return Number(firstValue(headers, 'content-length') ?? 0) > 0 || hasHeader(headers, 'transfer-encoding')

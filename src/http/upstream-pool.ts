@@ -12,7 +12,7 @@ import {
   UpstreamConnection,
 } from './upstream-connection.ts'
 
-/** A configured provider: where it is, what pays it, and the connections to it. */
+/** A configured provider: its URL, the key that pays it, and the connections to it. */
 export interface Upstream {
   readonly url: URL
   readonly key: Secret | null
@@ -33,7 +33,7 @@ const SWEEP_MS = 1_000
 
 /** A call that waits for its connection. */
 export interface Placed extends CarriedCall {
-  /** It needs none any more. */
+  /** The call needs no connection any more. */
   readonly isOver: boolean
   placed(connection: UpstreamConnection): void
 }
@@ -43,14 +43,14 @@ interface Idle {
   readonly untilMs: number
 }
 
-/** The connections to one upstream: as many as there are calls, and those that wait for the next. */
+/** The connections to one upstream: as many as there are calls, and idle connections that wait for the next call. */
 export class UpstreamPool implements ConnectionOwner {
   readonly #connect: Connect
   readonly #onUnasked: () => void
   readonly #open = new Set<UpstreamConnection>()
   /**
-   * The one that has rested longest is used next: an upstream that closes a connection behind a reply without saying so
-   * is seen to have done it.
+   * The idle connection that has rested longest is used next: if upstream closes connections behind a reply without
+   * saying so, that close has been seen by then.
    */
   #idle: Idle[] = []
   /** Calls of this turn of the event loop. */
@@ -65,14 +65,14 @@ export class UpstreamPool implements ConnectionOwner {
 
   /** Finds or makes a connection for the request. */
   place(call: Placed): void {
-    // Bytes, an end or a reset may have arrived on an idle connection while we were busy. They are seen first: a reply
-    // that was not asked for would be taken for this one's, and this one's for the next one's. Sockets are looked at
-    // once in each turn of the event loop, mostly before us, so that a whole turn must lie in between.
+    // Bytes, an end or a reset may have arrived on an idle connection while we were busy. They have to be seen first:
+    // a reply that was not asked for would be taken for this call's, and this call's for the next call's. Sockets are
+    // looked at once in each turn of the event loop, mostly before us, so that a whole turn must lie in between.
     if (this.#idle.length === 0) this.#placeOnNew(call)
     else if (this.#asked.push(call) === 1) setImmediate(this.#afterThisTurn)
   }
 
-  /** How many connections carry a call or are being made for one, and how many wait for the next. */
+  /** How many connections carry a call or are being made for one, and how many wait for the next call. */
   get connections(): { readonly busy: number; readonly idle: number } {
     const idle = this.#idle.length
     return { busy: this.#open.size - idle, idle }
@@ -94,7 +94,7 @@ export class UpstreamPool implements ConnectionOwner {
     this.#sweep ??= setTimeout(this.#sweepIdle, SWEEP_MS).unref()
   }
 
-  /** An upstream that is out of step on one connection may be on others: what is idle is not used again. */
+  /** An upstream that is out of step on one connection may be on others: idle connections are not used again. */
   unasked(): void {
     const idle = this.#idle
     this.#idle = []
@@ -186,7 +186,7 @@ function secureConnector(host: string, url: URL): Connect {
     const socket = connectSecurely({
       host,
       port,
-      // A name for the certificate; an address is none.
+      // The host name for the certificate; an address is no name.
       servername: isIP(host) === 0 ? host : '',
       secureContext,
       // HTTP/2 would lower-case header names and lose the reason phrase.

@@ -2,9 +2,9 @@ import type { Nanos } from './money.ts'
 import type { Redact } from './secret.ts'
 
 /**
- * The one table of failures the service itself can answer with. For each: the status, whose fault it is, whether the same
- * request may be sent again, and what it means. The `type` of it is a word of the surface (`errors` of its SurfaceSpec).
- * `docs/ERRORS.md` shows the same table; a test holds the two together in both directions.
+ * The one table of failures the service itself can answer with. For each: the status, whose fault it is, whether the
+ * same request may be sent again, and what it means. The `type` of a failure is a word of the surface (`errors` of
+ * its SurfaceSpec). `docs/ERRORS.md` shows the same table; a test holds the two together in both directions.
  *
  * fault   client: the request must change · operator: the configuration must change
  *         gateway: our own trouble · upstream: the provider's trouble
@@ -221,10 +221,10 @@ export const ERRORS = {
 
 export type ErrorCode = keyof typeof ERRORS
 
-/** A named reason not to go on. It is a value that phases return, not an exception that someone might catch. */
+/** A named reason not to go on. It is a value that phases return, not an exception that some handler might catch. */
 export interface Refusal {
   readonly code: ErrorCode
-  /** What the client may read. It names the field and the fix and holds no secret. */
+  /** The text for the client. It names the field and the fix and holds no secret. */
   readonly message: string
   /** The field at fault, where there is one. */
   readonly param?: string
@@ -233,7 +233,7 @@ export interface Refusal {
   readonly headers?: readonly string[]
   /** The byte stream behind this request cannot be trusted to be in step: close the connection. */
   readonly close?: true
-  /** It came with a key that is none of ours: no key could look the refusal up. */
+  /** The request came with a key that is none of ours: no key could look the refusal up. */
   readonly stranger?: boolean
 }
 
@@ -251,7 +251,7 @@ export function refuse(
   return { code, message, ...more }
 }
 
-/** What of a refusal repeats the request must not repeat a secret that stood in it. */
+/** Parts of a refusal repeat the request; they must not repeat a secret that stood in it. */
 export function redactRefusal(refusal: Refusal, redact: Redact): Refusal {
   const message = redact(refusal.message)
   return refusal.param === undefined
@@ -264,7 +264,7 @@ export class StoreUnavailable extends Error {
   override readonly name: string = 'StoreUnavailable'
 }
 
-/** The store cannot take this command, now or later. It is a defect of ours, and trying again would not mend it. */
+/** The store cannot take this command, now or later. That is a defect of ours, and a retry would not mend it. */
 export class StoreRefused extends Error {
   override readonly name = 'StoreRefused'
 }

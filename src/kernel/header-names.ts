@@ -1,6 +1,6 @@
 import { createRedact, type Redact } from './secret.ts'
 
-/** How the service calls itself on the wire: the headers it adds, and what of it must not be shown there. */
+/** The service's names on the wire: the headers it adds, and the redaction of texts that must not be shown there. */
 export interface HeaderNames {
   readonly requestId: string
   readonly upstreamMs: string
@@ -11,12 +11,12 @@ export interface HeaderNames {
   readonly budgetHeldUsd: string
   readonly budgetCapUsd: string
   readonly budgetResetsAt: string
-  /** What all of them begin with; lines with this beginning from either side are dropped, so none can be forged. */
+  /** The beginning of all these names; lines with it from either side are dropped, so that no header can be forged. */
   readonly prefix: string
   readonly redact: Redact
 }
 
-/** `secrets` are those that `redact` cannot know by their form. */
+/** `secrets` are the secrets that `redact` cannot know by their form. */
 export function headerNames(servicePrefix: string, secrets: readonly string[] = []): HeaderNames {
   const prefix = `x-${servicePrefix}-`
   return {

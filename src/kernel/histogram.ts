@@ -1,12 +1,12 @@
 /**
- * Observations counted by bucket, in plain doubles: an observation takes a few nanoseconds and no memory. The memory may be
- * shared with a thread that observes while this one reads; what is read then may lack the last observation, and never
- * goes back.
+ * Observations counted by bucket, in plain doubles: an observation takes a few nanoseconds and no memory. The memory
+ * may be shared with a thread that observes while this one reads; figures that are read then may lack the last
+ * observation, and never go back.
  */
 export class Histogram {
-  /** The upper bounds of the buckets, in rising order. What is above the last is counted too. */
+  /** The upper bounds of the buckets, in rising order. Observations above the last bound are counted too. */
   readonly bounds: readonly number[]
-  /** A count for each bucket and one for what is above them, then the sum of all observations. */
+  /** A count for each bucket and one for observations above them, then the sum of all observations. */
   readonly #cells: Float64Array
 
   constructor(
@@ -17,7 +17,7 @@ export class Histogram {
     this.#cells = new Float64Array(memory)
   }
 
-  /** One that a thread can be given the memory of. */
+  /** Memory for a histogram that is shared with a thread. */
   static sharedMemory(bounds: readonly number[]): SharedArrayBuffer {
     return new SharedArrayBuffer(bytesOf(bounds))
   }

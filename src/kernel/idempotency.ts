@@ -4,14 +4,14 @@
  */
 export interface Idempotency {
   readonly accountId: string
-  /** What the sender calls this command. */
+  /** The sender's name for this command. */
   readonly name: string
-  /** Of everything that the sender asked for: the same name for something else is a mistake. */
+  /** The fingerprint of everything that the sender asked for: the same name for another command is a mistake. */
   readonly fingerprint: Uint8Array
   readonly atMs: number
 }
 
-/** `repeated`: it was done before, and `value` is what came of it, as it is now. */
+/** `repeated`: the command was done before, and `value` is its result, as it is now. */
 export type IdempotentResult<T> =
   | { readonly kind: 'done'; readonly value: T }
   | { readonly kind: 'repeated'; readonly value: T }

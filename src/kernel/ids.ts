@@ -44,7 +44,7 @@ export function createUlidSource(clock: Clock): IdSource {
   }
 }
 
-/** The id of a part of what has this id: as old as that, and the same whenever it is asked for. */
+/** The id of a part of the object with this id: of the same time, and the same whenever it is asked for. */
 export function childIdOf(id: string, name: string): string {
   const digest = createHash('sha256').update(`${id} ${name}`).digest()
   let text = id.slice(0, -RANDOM_CHARS)
@@ -73,7 +73,7 @@ function encodeTime(ms: number): string {
   return text
 }
 
-/** Ids end in a ULID, and that begins with ten characters of milliseconds. */
+/** Ids end in a ULID, and a ULID begins with ten characters of milliseconds. */
 const ULID = /([0-7][0-9A-HJKMNP-TV-Z]{9})[0-9A-HJKMNP-TV-Z]{16}$/
 
 /** When the id was made, by the clock of the node that made it; null if the id is of another form. */
@@ -84,5 +84,5 @@ export function requestInstantMs(requestId: string): number | null {
   return ms <= LAST_MS ? ms : null
 }
 
-/** Years of four digits. */
+/** The last instant that an id may have: years have four digits. */
 const LAST_MS = Date.UTC(9999, 11, 1)

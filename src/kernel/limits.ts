@@ -15,8 +15,8 @@ export const limits = {
   headLinesMax: 1_000,
 
   /**
-   * A path that is in no table, in characters; what it may be another spelling of is looked for, which took 60 ms for one of
-   * 30,000 segments and needs no key in force. Beyond it: `endpoint_not_metered`.
+   * A path that is in no table, in characters: the endpoint that it may be another spelling of is looked for, which
+   * took 60 ms for a path of 30,000 segments and needs no key in force. Beyond it: `endpoint_not_metered`.
    */
   unknownPathCharsMax: 8_192,
 
@@ -45,24 +45,24 @@ export const limits = {
   connectionsMax: 20_000,
 
   /**
-   * Of them, those from one address, or from one /64 of IPv6. Beyond it the accepted socket is closed at once, and the log
-   * says so. Connections from `trusted_proxies` are not counted.
+   * Open client connections from one address, or from one /64 of IPv6. Beyond it the accepted socket is closed at
+   * once, and the log says so. Connections from `trusted_proxies` are not counted.
    */
   connectionsPerAddressMax: 4_000,
 
   /**
-   * What a socket brings compressed and has not been inflated yet. Beyond the first the peer waits; beyond the second, which one
-   * that is made to wait does not reach, nothing compressed of that direction is read any more.
+   * Compressed bytes of a WebSocket that have not been inflated yet. Beyond the first the peer waits; beyond the
+   * second, which a peer that is made to wait does not reach, no compressed message of that direction is read any more.
    */
   inflateAheadBytes: MiB,
   inflateAheadBytesMax: 64 * MiB,
 
-  /** Addresses that are looked at, from the last on, in the `X-Forwarded-For` of a trusted proxy. Then that one counts. */
+  /** Addresses that are looked at, from the last on, in the `X-Forwarded-For` of a trusted proxy. Then the last seen counts. */
   forwardedAddressesMax: 32,
 
   /**
-   * Requests that a client sends ahead on one connection, and what of a body is taken in before it is asked for. Beyond
-   * the first the connection ends with the last that was taken; beyond the second the client waits.
+   * Requests that a client sends ahead on one connection, and bytes of a body that are taken in before it is asked for.
+   * Beyond the first the connection ends with the last request that was taken; beyond the second the client waits.
    */
   requestsAheadMax: 16,
   bodyBytesAheadMax: 64 * KiB,
@@ -113,11 +113,11 @@ export const limits = {
   signInFailuresMs: 60_000,
   signInAddressesMax: 10_000,
 
-  /** The overview counts so long for others, longer where it took longer. More names of a kind are counted only. */
+  /** An overview is given to others so long, longer where it took longer to make. Further names of a kind are counted only. */
   overviewFreshMs: 1_000,
   overviewNamedMax: 20,
 
-  /** A background audit tells this often that it goes on; one that was silent for so long is given up for another. */
+  /** A background audit tells this often that it goes on; an audit that was silent for so long is given up for another. */
   auditBeatMs: 5_000,
   auditSilentMs: 60_000,
 
@@ -133,31 +133,31 @@ export const limits = {
    */
   bodiesMemoryBytesMax: 512 * MiB,
 
-  /** All of the waiting bodies that is in temporary files. Beyond it: 503 `overloaded`. */
+  /** Bytes of all waiting bodies in temporary files. Beyond it: 503 `overloaded`. */
   spilledBytesMax: 8 * GiB,
 
-  /** What temporary files leave of the disk, on which the books may be too. Beyond it: 503 `overloaded`. */
+  /** Free bytes that temporary files leave on the disk, on which the books may be too. Beyond it: 503 `overloaded`. */
   diskFreeBytesMin: 64 * MiB,
 
   /** Disk for a body is taken in steps of this size, and looked at before each. */
   spillStepBytes: 4 * MiB,
 
   /**
-   * Of the memory and the disk for waiting bodies that other keys have left, the part that those of one key may take. Beyond it
-   * in memory: a temporary file; on disk: 503 `overloaded`, for that key alone. Two keys with half of all each left nothing.
-   * Of the memory for replies that are held back as well; beyond it they stream.
+   * The part that waiting bodies of one key may take of the memory and the disk that other keys have left. Beyond it
+   * in memory: a temporary file; on disk: 503 `overloaded`, for that key alone. Two keys with half of all each left
+   * nothing. The same part holds for the memory of replies that are held back; beyond it they stream.
    */
   bodiesPartPerKeyMax: 0.5,
 
   /** One waiting body, in memory or on disk. Beyond it: 413. */
   bodyBytesMax: 512 * MiB,
 
-  /** What a compressed request body may grow to in the decoded copy we read. Beyond it: unreadable. */
+  /** The size that the decoded copy of a compressed request body may grow to. Beyond it: unreadable. */
   decodedBodyBytesMax: 512 * MiB,
 
   /**
-   * How many times as long as it came a compressed request body may become; up to the second size it may be any. Beyond it:
-   * 413. JSON shrinks to a twentieth, rarely to a hundredth; 438 bytes of brotli can become 512 MiB.
+   * How many times its length a compressed request body may decode to; up to the second size it may be any number.
+   * Beyond it: 413. JSON shrinks to a twentieth, rarely to a hundredth; 438 bytes of brotli can become 512 MiB.
    */
   decodedRatioMax: 200,
   decodedBytesOfAnyRatio: MiB,
@@ -167,8 +167,8 @@ export const limits = {
   bodiesDecodingPerKeyMax: 2,
 
   /**
-   * What the decoded copy of a compressed reply may grow to. Beyond it the reply passes on, but is not read any more:
-   * what it said until then counts, and the rest of its usage is estimated.
+   * The size that the decoded copy of a compressed reply may grow to. Beyond it the reply passes on, but is not read
+   * any more: the usage read until then counts, and the rest of the usage is estimated.
    */
   decodedReplyBytesMax: 1024 * MiB,
 
@@ -187,9 +187,9 @@ export const limits = {
   codedFramesMax: 20_000,
 
   /**
-   * Bodies up to this size are received before the store is asked about the key; larger and compressed ones after. It is
-   * also asked when a body is not whole after this long: most clients send head and body as two packets, and need not be
-   * asked about twice.
+   * Bodies up to this size are received before the store is asked about the key; larger and compressed ones after.
+   * The store is also asked when a body is not whole after this long: most clients send head and body as two packets,
+   * and need not be asked about twice.
    */
   bodyBytesBeforeKeyCheck: 64 * KiB,
   bodyMsBeforeKeyCheck: 100,
@@ -204,20 +204,20 @@ export const limits = {
   heldReplyBytesMax: 64 * MiB,
   heldRepliesBytesMax: 512 * MiB,
 
-  /** The last event of a stream waits this long for the figures, to leave with them; and no more of it than this. */
+  /** The last event of a stream waits this long for the figures, to leave with them; a longer event does not wait. */
   lastEventWaitMs: 1_000,
   lastEventBytesMax: 64 * KiB,
 
   /** After the client left and the last content has come, upstream is read on this long for the usage. */
   readOnMs: 5_000,
 
-  /** The same while a model answers that has reasoned out of sight. Then the call is cancelled and estimated. */
+  /** Upstream is read on so long while a model answers that reasoned out of sight. Then the call is cancelled and estimated. */
   reasonedReadOnMs: 500,
 
-  /** A call whose use cannot be told from what was delivered is read to its end though its client left. Then it is cut. */
+  /** A call whose usage cannot be told from the delivered output is read to its end though its client left. Then it is cut. */
   finishMs: 600_000,
 
-  /** How long upstream may take to answer what a stored response has used. Then that is estimated. */
+  /** How long upstream may take to tell the usage of a stored response. Then the usage is estimated. */
   storedAnswerMs: 5_000,
 
   /**
@@ -235,7 +235,7 @@ export const limits = {
   /** Records that one look at the request log goes through. Then the next look goes on, and others come in between. */
   logLookRecordsMax: 10_000,
 
-  /** Looks for one page of the request log. Then it answers with what it has found and says where to go on. */
+  /** Looks for one page of the request log. Then the page has the records found so far and says where to go on. */
   logPageLooksMax: 20,
 
   /** Calls that an export has in memory at once. Writing these down takes 0.4 ms, for which streams wait. */
@@ -271,10 +271,10 @@ export const limits = {
   /** Connections to one upstream that are kept though nothing is on them. Beyond it they close after their reply. */
   upstreamIdleConnectionsMax: 1_000,
 
-  /** Of a path or a user agent, what is kept in the record of a call. */
+  /** Characters of a path or a user agent that are kept in the record of a call. */
   recordedCharsMax: 1_024,
 
-  /** Of a body that a key has logged, what is kept. */
+  /** Bytes of a logged body that are kept. */
   loggedBodyBytesMax: MiB,
 
   /** Logged bodies are deleted after `requests.retention_days`: how soon after the start, how often, how many at once. */
@@ -297,27 +297,27 @@ export const limits = {
   bodiesBeingLoggedMax: 200,
 
   /**
-   * How long the thread that counts tokens is kept without work. It holds a vocabulary of 67 MB, and few calls
-   * are cut; where many are, it stays. Ten seconds after its end 20 are left of them.
+   * How long the thread that counts tokens is kept without work. It holds a vocabulary of 67 MB, and few calls are
+   * cut; where many are, it stays. Ten seconds after its end 20 MB of these are left.
    */
   tokenCounterIdleMs: 60_000,
 
-  /** How long a call waits for its tokens to be counted. Then they are taken by the length of what is left. */
+  /** How long a call waits for its tokens to be counted. Then the rest is estimated by its length. */
   tokenCountMs: 2_000,
 
-  /** Calls whose tokens are being counted. Beyond it a call's are taken by the length of its text at once. */
+  /** Calls whose tokens are being counted. Beyond it a call's tokens are estimated by the length of its text at once. */
   tokenCountsWaitingMax: 256,
 
   /**
-   * Slices of a call's text that are counted, of up to 512 characters: a quarter of a million tokens, in 0.2 s for English. What
-   * is beyond is taken by its script.
+   * Slices of a call's text that are counted, of up to 512 characters: a quarter of a million tokens, in 0.2 s for
+   * English. Further text is estimated by its script.
    */
   countedSlicesMax: 2_048,
 
-  /** A body whose count is not to be had is looked through for its text up to this size, in less than 1 ms. Beyond it its length counts. */
+  /** A body without a count is looked through for its text up to this size, in less than 1 ms. Beyond it its length counts. */
   roughLookBytesMax: 64 * KiB,
 
-  /** What of a body is copied at once for being counted, and what the counting thread has of one at a time. */
+  /** Bytes of a body that are copied at once to be counted, and that the counting thread has of a body at a time. */
   countedPieceBytes: 128 * KiB,
 
   /**
@@ -359,16 +359,17 @@ export const limits = {
   storeQueueMax: 20_000,
   /** Reads beside the hot path that wait for their turn: lists, usage, exports. Beyond it: 503 `store_unavailable`. */
   readQueueMax: 1_000,
-  /** How long a scrape of the metrics waits for what only the store knows. Then the answer leaves without it. */
+  /** How long a scrape of the metrics waits for figures that only the store knows. Then the answer leaves without them. */
   scrapeStoreMs: 2_000,
   /** How long a stop waits for the last traces to be sent. Then they are lost. */
   tracesFlushMs: 3_000,
-  /** A look for work of webhooks or deferred calls that was woken while it ran is followed by another one so soon. */
+  /** A look for work of webhooks or deferred calls that was woken while it ran is followed by another look so soon. */
   wokenLookMs: 50,
 
   /**
-   * Objects of deferred calls: so many are claimed at once and asked for with this gap; how often a node looks for those that are
-   * due, and whether there are any; the pause after one that went wrong; after how long one that is not final is given up.
+   * Objects of deferred calls: so many are claimed at once and asked for with this gap; how often a node looks for
+   * those that are due, and whether there are any; the pause after an object that went wrong; after how long an
+   * object that is not final is given up.
    */
   deferredClaimMax: 20,
   deferredGapMs: 100,
@@ -376,11 +377,11 @@ export const limits = {
   deferredIdleLookMs: 5_000,
   deferredFailedMs: 60_000,
   deferredMs: 30 * 24 * 60 * 60 * 1000,
-  /** How many are asked for at a time; how long an answer that shows or deletes one waits for it, and for how many at most. */
+  /** Objects asked for at a time; how long an answer that shows or deletes an object waits for it, and for how many at most. */
   deferredPollsMax: 8,
   deferredShownMs: 5_000,
   deferredBelowMax: 50,
-  /** Results of a batch that bring nothing for so long are read again later. Replies up to this length have addresses rewritten. */
+  /** Results of a batch that bring nothing so long are read again later. Replies up to this length have addresses rewritten. */
   resultsIdleMs: 60_000,
   batchListBytesMax: 4 * MiB,
 
@@ -388,7 +389,7 @@ export const limits = {
   webhooksMax: 50,
   /** The text of one event. A key with the longest allowlist stays below it; a larger event is given up, and the log says so. */
   webhookPayloadBytesMax: MiB,
-  /** How long a node that fell silent keeps others from its work. A delivery that is under way takes longer: its lease is kept. */
+  /** How long a node that fell silent keeps others from its work. A delivery under way takes longer: its lease is kept. */
   webhookLeaseMs: 10_000,
   /** Events relayed, deliveries of one endpoint claimed, and keys looked at for their expiry, at once. The others come next. */
   webhookRelayMax: 100,
@@ -398,7 +399,7 @@ export const limits = {
   webhookUnpricedModelsMax: 100,
   /** Nothing but failures for so long: the endpoint is disabled. */
   webhookFailingMs: 5 * 24 * 60 * 60 * 1000,
-  /** Events and deliveries are deleted after this, and what happened while all nodes were off is not told; so many rows at once. */
+  /** Events and deliveries are deleted after this, so many rows at once; older events while all nodes were off are not told. */
   webhookKeptMs: 30 * 24 * 60 * 60 * 1000,
   webhooksDeletedAtOnce: 1_000,
   /** Percentages of `webhooks.thresholds_percent`. Beyond it the configuration is refused. */
@@ -406,7 +407,7 @@ export const limits = {
   /** A try of a webhook: beyond the first it has failed; beyond the second its connection closes, and the status counts. */
   webhookTryMs: 15_000,
   webhookAnswerBytesMax: 64 * KiB,
-  /** Why it has failed, in the `error` of its delivery. Beyond it the text is cut. */
+  /** The reason of a failed try, in the `error` of its delivery. Beyond it the text is cut. */
   webhookErrorCharsMax: 200,
   /** The look-up of a webhook's host name when it is created. A name that is not found by then is accepted. */
   webhookLookupMs: 3_000,
@@ -415,14 +416,14 @@ export const limits = {
   /** An endpoint at which all of `webhookClaimMax` tries have failed is left alone so long before the next of them. */
   webhookFailingPauseMs: 1_000,
   /**
-   * How often a node looks for events and deliveries: for what settlements, other nodes and commands have left, and for endpoints
-   * while there are none. What its own management API changes wakes it.
+   * How often a node looks for events and deliveries: for work that settlements, other nodes and commands have left,
+   * and for endpoints while there are none. Changes by its own management API wake it.
    */
   webhookLookMs: 1_000,
   webhookIdleLookMs: 5_000,
   /** How often keys that expire and a balance that is low are looked for. */
   webhookSweepMs: 5_000,
-  /** Deliveries that are under way when the gateway stops. Then they are left to be tried again. */
+  /** How long a stop waits for deliveries that are under way. Then they are left to be tried again. */
   webhookStopMs: 2_000,
   /** How long a secret signs on that `rotate-secret` has replaced. A third rotation in this time: 409. */
   webhookOldSecretMs: 24 * 60 * 60_000,

@@ -16,7 +16,7 @@ export function createLog(level: LogLevel, stream: LogStream = droppingStream(2)
 
 export type LogStream = ReturnType<typeof droppingStream>
 
-/** Writes to a file descriptor without blocking: what its reader is too slow for is dropped. */
+/** Writes to a file descriptor without blocking: lines that its reader is too slow for are dropped. */
 export function droppingStream(fd: 1 | 2) {
   const stream = destination({ dest: fd, sync: false, minLength: 0, maxLength: limits.logBufferBytesMax })
   // A reader that went away (EPIPE) or a full disk must not become an uncaught exception.
@@ -24,7 +24,7 @@ export function droppingStream(fd: 1 | 2) {
   return stream
 }
 
-/** For the end of the process, when no event loop runs any more. What its reader is too slow for is lost. */
+/** For the end of the process, when no event loop runs any more. Text that the reader is too slow for is lost. */
 export function writeLast(fd: 1 | 2, text: string): void {
   try {
     for (let rest = Buffer.from(text); rest.length > 0; ) rest = rest.subarray(writeSync(fd, rest))

@@ -1,14 +1,15 @@
 /**
- * Sockets without TLS all read into this, one after the other. The alternative is 64 KiB for each read, of which most
- * use a few hundred bytes: with bodies of 1 MB, clearing them away was a third of all work.
+ * All sockets without TLS read into this buffer, one after the other. The alternative is 64 KiB for each read, of
+ * which most use a few hundred bytes: with bodies of 1 MB, clearing such buffers away was a third of all work.
  *
- * What arrives here is good until the function that was given it returns: it is `Borrowed`.
+ * Bytes in this buffer are good until the function that was given them returns: they are `Borrowed`.
  */
 export const readBuffer = Buffer.allocUnsafeSlow(64 * 1024)
 
 /**
- * A view of memory that is used again as soon as the function that was given it returns. Every Buffer may be passed as one.
- * It is no Buffer itself, so it does not compile where bytes are kept or handed to a socket: `copyIfBorrowed` makes it one.
+ * A view of memory that is used again as soon as the function that was given it returns. Every Buffer may be passed
+ * as `Borrowed`. The type is no Buffer, so it does not compile where bytes are kept or handed to a socket:
+ * `copyIfBorrowed` makes a Buffer of it.
  */
 export interface Borrowed {
   readonly length: number
@@ -20,10 +21,10 @@ export interface Borrowed {
   toString(encoding?: BufferEncoding, from?: number, to?: number): string
 }
 
-/** What `withBorrowed` has given, while it is good. */
+/** The memory that `withBorrowed` has given, while it is good. */
 let lent: ArrayBufferLike | null = null
 
-/** Gives bytes that are good until `take` returns, like those that arrive. */
+/** Gives bytes that are good until `take` returns, like bytes that arrive. */
 export function withBorrowed(chunk: Buffer, take: (chunk: Borrowed) => void): void {
   const before = lent
   lent = chunk.buffer
@@ -39,7 +40,7 @@ export function viewOf(chunk: Borrowed): Buffer {
   return chunk as Buffer
 }
 
-/** The same bytes for as long as one wants; a copy only where they would not last. */
+/** The same bytes as a Buffer that may be kept; a copy only where the bytes would not last. */
 export function copyIfBorrowed(chunk: Borrowed): Buffer {
   const bytes = viewOf(chunk)
   const { buffer } = bytes
@@ -51,7 +52,7 @@ const MiB = 1024 * KiB
 
 interface Size {
   readonly bytes: number
-  /** Of those that were given back, as many are kept: 40 MiB of all sizes together. */
+  /** How many slabs that were given back are kept: 40 MiB of all sizes together. */
   readonly sparesMax: number
   readonly spares: Buffer[]
 }
@@ -60,19 +61,19 @@ function sizeOf(bytes: number, spareBytesMax: number): Size {
   return { bytes, sparesMax: spareBytesMax / bytes, spares: [] }
 }
 
-/** As much as one read of a socket brings. */
+/** The largest slab holds as much as one read of a socket brings. */
 const LARGEST = sizeOf(64 * KiB, 16 * MiB)
 
-/** Most bodies are small, and many wait at once: from a KiB on none in one piece gets twice the memory it needs. */
+/** Most bodies are small, and many wait at once: from a KiB on no body in one piece gets twice the memory it needs. */
 const SIZES: readonly Size[] = [
   ...[KiB, 2 * KiB, 4 * KiB, 8 * KiB, 16 * KiB, 32 * KiB].map((bytes) => sizeOf(bytes, 4 * MiB)),
   LARGEST,
 ]
 
 /**
- * Memory for bodies that wait until they are whole, used again and again. As buffers of their own, the pieces of large
- * bodies outlive the young generation, and V8 walks its whole heap to find out that they can go: that was a third of
- * what a body of 1 MB cost. Small ones cost 2 µs each to get and to give back.
+ * Memory for bodies that wait until they are whole, used again and again. As buffers of their own, the pieces of
+ * large bodies outlive the young generation, and V8 walks its whole heap to find out that they can go: that was a
+ * third of what a body of 1 MB cost. Small buffers cost 2 µs each to get and to give back.
  *
  * A slab may be given back only when no socket has it to send any more.
  */
@@ -86,18 +87,18 @@ function giveSlabBack(slab: Buffer): void {
   if (size !== undefined && size.spares.length < size.sparesMax) size.spares.push(slab)
 }
 
-/** What comes in small pieces gets little memory at first: 20,000 connections could send two bytes each. */
+/** A body that comes in small pieces gets little memory at first: 20,000 connections could send two bytes each. */
 const SLAB_GROWTH = 2
 
 /** Up to this size a slab is given away with the bytes in it, rather than copied from. */
 const GIVEN_AWAY_BYTES_MAX = 16 * 1024
 
-/** Bytes that are kept until they are whole. What it costs follows the bytes, however small the pieces come. */
+/** Bytes that are kept until a body is whole. The memory follows the number of bytes, however small the pieces come. */
 export class ChunkList {
   #pieces: Buffer[] = []
   #whole: Buffer | null = null
   #slabs: Buffer[] = []
-  /** Where the next bytes go in the last of the slabs, and from where on they are not among the pieces yet. */
+  /** The offset of the next bytes in the last slab, and the offset from which on its bytes are not among the pieces yet. */
   #at = 0
   #from = 0
 
@@ -111,13 +112,13 @@ export class ChunkList {
     }
   }
 
-  /** All of it, in order. The pieces are good until they are cleared. */
+  /** All bytes, in order. The pieces are good until `clear`. */
   all(): readonly Buffer[] {
     this.#seal()
     return this.#pieces
   }
 
-  /** All of it in one piece, which may be kept. It is joined once. */
+  /** All bytes in one piece, which may be kept. They are joined once. */
   joined(): Buffer {
     if (this.#whole !== null) return this.#whole
     this.#seal()

@@ -15,7 +15,7 @@ export type Bound =
 
 export const NO_COST: Bound = { kind: 'bound', listNanos: 0n, costNanos: 0n }
 
-/** Of both together. What has no price comes first: it decides whether the call may go at all. */
+/** The bound of both together. A bound without a price comes first: it decides whether the call may go at all. */
 export function addBounds(one: Bound, other: Bound): Bound {
   if (one.kind === 'bound' && other.kind === 'bound') {
     const listNanos = one.listNanos + other.listNanos
@@ -40,7 +40,7 @@ export function parseUsd(text: string): Nanos | null {
 /** Plain decimal text: no exponent, at most nine places, no trailing zeros, `-` where it is negative. */
 export function formatUsd(nanos: Nanos): string {
   const size = nanos < 0n ? -nanos : nanos
-  // Dividing by a power of ten is to put the point somewhere in the digits.
+  // Dividing by a power of ten only places the point within the digits.
   const digits = size.toString().padStart(PLACES + 1, '0')
   const pointAt = digits.length - PLACES
   let end = digits.length
@@ -55,7 +55,7 @@ export interface Fraction {
   readonly denominator: bigint
 }
 
-/** To the nearest whole number; a half goes to the even one, so that rounding favours neither side. */
+/** To the nearest whole number; a half goes to the even number, so that rounding favours neither side. */
 export function roundHalfEven({ numerator, denominator }: Fraction): bigint {
   const floor = floorDivide(numerator, denominator)
   const twiceRest = (numerator - floor * denominator) * 2n
@@ -74,19 +74,19 @@ export interface RawNumber {
   readonly rawJSON: string
 }
 
-/** TypeScript's library does not know JSON.rawJSON yet. It refuses what is not a JSON scalar. */
+/** TypeScript's library does not know JSON.rawJSON yet. `rawJSON` refuses a text that is not a JSON scalar. */
 export function rawNumber(text: string): RawNumber {
   return (JSON as unknown as { rawJSON(text: string): RawNumber }).rawJSON(text)
 }
 
-/** Sums can pass what a double holds. */
+/** An integer as its digits: sums can be larger than a double holds. */
 export function rawInteger(value: bigint): RawNumber {
   return rawNumber(String(value))
 }
 
 /**
- * A whole number with a comma at each thousand. Not `toLocaleString`, whose first use loads the languages of the world: 20 to 40 ms
- * of a start.
+ * A whole number with a comma at each thousand. Not `toLocaleString`, whose first use loads the languages of the
+ * world: 20 to 40 ms of a start-up.
  */
 export function withCommas(count: number | bigint): string {
   return String(count).replace(/\B(?=(?:\d{3})+$)/g, ',')

@@ -24,9 +24,9 @@ interface Internals {
 type WriteDone = (error?: NodeJS.ErrnoException | null) => void
 
 /**
- * A socket that was accepted, reading into the shared buffer. Node lets only those choose their buffer that connect
- * themselves, so the connection is handed over to a new one. The accepted one is done with: Node's server does not
- * count this connection any more.
+ * A socket that was accepted, reading into the shared buffer. Node lets only sockets that connect themselves choose
+ * their buffer, so the connection is handed over to a new socket. The accepted socket is done with: Node's server
+ * does not count this connection any more.
  */
 export function adoptSocket(accepted: Socket, onChunk: (chunk: Borrowed) => void): Socket {
   const handed = accepted as unknown as Internals
@@ -37,7 +37,7 @@ export function adoptSocket(accepted: Socket, onChunk: (chunk: Borrowed) => void
   return new Socket(options as SocketConstructorOpts)
 }
 
-/** The documented option `onread`: what arrives is read into the shared buffer. */
+/** The documented option `onread`: bytes that arrive are read into the shared buffer. */
 export function readInto(onChunk: (chunk: Borrowed) => void) {
   return {
     buffer: readBuffer,
@@ -54,7 +54,7 @@ const FAILED_WRITE_GRACE_MS = 250
 /**
  * Upstream may answer (413, say) and close while we still send the body. The failed write would destroy the socket
  * before the answer that it has already received is read: 227 of 240 such answers were lost. Here a failed write's
- * callback waits until the read side has closed: 0 of 240 were.
+ * callback waits until the read side has closed: 0 of 240 answers were lost.
  *
  * `onReset` is told when such a write has met a reset. The kernel tells of a reset once, so the read side will then
  * see an ordinary end where there was none.
@@ -85,25 +85,25 @@ function holdUntilClosed(socket: Socket, release: () => void): void {
 }
 
 /**
- * Old objects are to be cleared away when they have become twice as many. V8 waits for a tenth more at times and for four
- * times as many at others, and malloc keeps what those held: with 2,000 requests a second 40 MB, in one minute or another
- * of the first ten. Half as many again would take a tenth more time with 256 callers; this takes none. To be called when the
- * start is over, because what Node brings compiled is compiled anew under another option: the start would take 85 ms more,
- * and threads that start later take 50 more.
+ * V8 is told to collect old objects when they have become twice as many. By itself it waits for a tenth more at times
+ * and for four times as many at others, and malloc keeps their memory: with 2,000 requests a second 40 MB, in one
+ * minute or another of the first ten. To collect at half as many again would take a tenth more time with 256 callers;
+ * this takes none. To be called when the start is over, because code that Node brings compiled is compiled anew under
+ * another option: the start would take 85 ms more, and threads that start later take 50 more.
  */
 export function tuneHeap(): void {
   setFlagsFromString('--heap-growing-percent=100')
 }
 
 /**
- * What the process was told of young objects has shaped the heap of the main thread long ago. Left standing it would take
- * the place of a new thread's limit: with `npm start` the store's grew from 8 to 33 MB after minutes of work.
+ * The process's option for young objects has shaped the heap of the main thread long ago. Left standing, the option would take
+ * the place of a new thread's limit: with `npm start` the store's young heap grew from 8 to 33 MB after minutes of work.
  */
 export function leaveYoungHeapToThreads(): void {
   setFlagsFromString('--max-semi-space-size=0')
 }
 
-/** This Node is not one that the gateway can serve on. */
+/** The gateway cannot serve on this version of Node. */
 export class UnsupportedNode extends Error {
   constructor(problem: string) {
     super(
@@ -114,7 +114,7 @@ export class UnsupportedNode extends Error {
 
 const CHECK_TIMEOUT_MS = 5_000
 
-/** Tries on a connection of its own whether this Node has what is used here, and throws where it has not. Takes some 3 ms. */
+/** Tries on a connection of its own whether this Node has the internals used here, and throws if not. Takes some 3 ms. */
 export async function checkNodeInternals(): Promise<void> {
   const server = createServer().listen(0, '127.0.0.1')
   const open: Socket[] = []
@@ -166,7 +166,7 @@ function adoptForCheck(accepted: Socket) {
   return { socket, arrived }
 }
 
-/** Notes whether the stream above a socket calls what the instance has under these names. */
+/** Notes whether the stream above a socket calls the `_write` and `_writev` of the instance. */
 function watchWrites(socket: Socket): { one: boolean; several: boolean } {
   const written = { one: false, several: false }
   const internals = socket as unknown as Internals

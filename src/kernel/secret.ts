@@ -28,7 +28,7 @@ export class Secret {
   }
 }
 
-/** Cuts out of a text what must neither be kept nor repeated. */
+/** Cuts secrets out of a text, which must neither be kept nor repeated. */
 export type Redact = (text: string) => string
 
 /** An underscore as it is, percent-encoded, and escaped in JSON. */
@@ -36,15 +36,15 @@ const UNDERSCORE = '(?:_|%5[Ff]|\\\\u005[Ff])'
 
 /**
  * Our own keys, which people put into paths, user agents and model names by mistake, are recognised by their form,
- * and stay recognisable by their beginning. Secrets of any other form are given.
+ * and stay recognisable by their beginning. Secrets of any other form are given in `secrets`.
  */
 export function createRedact(servicePrefix: string, secrets: readonly string[] = []): Redact {
-  // Of secrets that begin alike the longer one is looked for first, or its rest would stay.
+  // The longer of two secrets that begin alike is looked for first, or its rest would stay.
   const longestFirst = secrets.toSorted((a, b) => b.length - a.length)
   const literals = longestFirst.map((secret) => secret.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
   const ownKey = `(${servicePrefix}${UNDERSCORE}(?:live|admin)${UNDERSCORE})[0-9A-Za-z]+`
   const pattern = [...literals, ownKey].join('|')
-  // Nearly no text has one of them in it. To look for all at once takes a third of looking for one after the other.
+  // Nearly no text has a secret in it. To look for all secrets at once takes a third of looking for one after the other.
   const first = new RegExp(pattern)
   const all = new RegExp(pattern, 'g')
   // A replacing function takes three times as long: 49 ms instead of 16 for a MiB of nothing but keys.
@@ -53,7 +53,7 @@ export function createRedact(servicePrefix: string, secrets: readonly string[] =
 
 const PERCENT_ENCODED = /%([2-7][0-9A-Fa-f])/g
 
-/** A secret that is percent-encoded, once or twice, is one too: what has such a one in it is kept as it reads decoded. */
+/** A secret that is percent-encoded, once or twice, is cut out too: a text with such a secret is kept as it reads decoded. */
 export function redactEncoded(text: string, redact: Redact): string {
   if (!text.includes('%')) return redact(text)
   let decoded = text
@@ -66,8 +66,8 @@ export function redactEncoded(text: string, redact: Redact): string {
 }
 
 /**
- * Members of a body that carry credentials for others than us, and keys of the usual forms in any text. It takes more
- * than is certain: what it cuts is for reading, not for running.
+ * Members of a body that carry credentials for others than us, and keys of the usual forms in any text. The patterns
+ * cut more than is certain: a redacted body is for reading, not for running.
  */
 const FOREIGN_MEMBER =
   /("(?:authorization_token|authorization|access_token|refresh_token|client_secret|api[_-]?key|x-api-key|password)"\s*:\s*")[^"\\]+/gi

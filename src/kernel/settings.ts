@@ -3,7 +3,7 @@
  * library that checks the bodies of requests takes a tenth of a second to load.
  */
 
-/** What is wrong, with the setting's full name. */
+/** Tells a problem, with the setting's full name. */
 export type Tell = (name: string, problem: string) => void
 
 /** The setting, or undefined after telling what is wrong with it. */
@@ -25,7 +25,7 @@ export function section<Readers extends Readonly<Record<string, SettingReader<un
     }
     for (const key of Object.keys(given)) {
       if (Object.hasOwn(readers, key)) continue
-      // Of a short name nearly any other is near.
+      // A short name is near to nearly any other name.
       const near = nearestName(key, Object.keys(readers), Math.min(3, Math.floor(key.length / 3)))
       const hint = near === null ? '' : ` (did you mean "${within(name, near)}"?)`
       tell(within(name, key), `is not a setting${hint}`)

@@ -7,14 +7,14 @@ export const socketLimits = {
   socketHandshakeMs: 10_000,
   /** A message, which waits until it is whole and judged. Beyond it the socket closes (1009). */
   socketMessageBytesMax: 64 * MiB,
-  /** What is read ahead while a message is judged. Beyond either one the client waits. */
+  /** Bytes and messages that are read ahead while a message is judged. Beyond either limit the client waits. */
   socketAheadBytesMax: MiB,
   socketAheadMessagesMax: 64,
   /** Turns under way on one socket. Beyond it: `too_many_calls`. */
   turnsPerSocketMax: 64,
   /** Models that updates of a session name for one thing; each is priced with every hold, in 6 µs. Beyond it: `bad_request`. */
   modelsPerSessionMax: 16,
-  /** After so long a turn counts as ended that seems to have, and one that has not begun is waited for no more. */
+  /** How long until a silent turn that seems to have ended counts as ended, and one that has not begun is waited for no more. */
   silentTurnMs: 10_000,
   /** How often the keys of open sockets are looked at, and how many at once. */
   socketKeyLookMs: 2_000,
@@ -22,13 +22,13 @@ export const socketLimits = {
   /** How long a close may take. Then the connection is cut. */
   socketCloseMs: 2_000,
 
-  /** A request up to this size is kept for as long as its turn lasts, in case its tokens have to be counted; a larger one by its length. */
+  /** Requests up to this size are kept while their turn lasts, for a count of tokens; larger ones are counted by their length. */
   turnKeptBytesMax: 64 * KiB,
   /** Turns of a socket that were answered with an error and may begin after all. Beyond it the oldest is settled. */
   rejectedTurnsMax: 8,
   /** Lanes of a socket in which nothing runs. Beyond it the oldest is forgotten, unless its last response may be steered. */
   idleLanesMax: 4,
-  /** What is kept of a response until it is admitted that was not asked for. Beyond it the socket closes (1013); on Live, events between are left out. */
+  /** Bytes of an unsolicited response kept until admission. Beyond it: the socket closes (1013); Live omits events between. */
   unsolicitedBytesMax: MiB,
   /** Responses of a socket that have ended, by their ids. Beyond it the oldest is forgotten, and would be taken for a new one. */
   endedIdsMax: 256,

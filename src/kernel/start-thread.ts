@@ -5,7 +5,7 @@ import { leaveYoungHeapToThreads } from './node-internals.ts'
 /** Source runs as .ts, the published package as .js: a thread's file has the ending of this one. */
 const ENDING = import.meta.url.endsWith('.ts') ? '.ts' : '.js'
 
-/** Starts the file of that name beside the one that asks. Its heap is as large as the main thread's if nothing else is said. */
+/** Starts a thread with the file `name` beside the caller's file. Its heap is as large as the main thread's if none is given. */
 export function startThread(
   beside: string,
   name: string,

@@ -2,7 +2,7 @@
  * The vocabulary between the readers of usage on the wire and pricing.
  *
  * The units are disjoint: a token is counted in exactly one of them, however many totals and details upstream
- * reported it under. What is a detail of output (reasoning, thinking, predictions) is `output_tokens` and no unit.
+ * reported it under. A detail of output (reasoning, thinking, predictions) is part of `output_tokens` and no unit.
  */
 export const UNITS = [
   /** Text that was neither read from nor written to a cache. */
@@ -33,8 +33,8 @@ export const UNITS = [
 export type Unit = (typeof UNITS)[number]
 
 /**
- * `standard` is what every model has. `batch` is half price for work without a deadline, `flex` the same for work
- * that may be refused, `priority` and `ultrafast` are paid for speed on the Chat surface, `fast` on Messages.
+ * Every model has `standard`. `batch` is half price for work without a deadline, `flex` the same for work that may be
+ * refused, `priority` and `ultrafast` are paid for speed on the Chat surface, `fast` on Messages.
  */
 export const TIERS = ['standard', 'batch', 'flex', 'priority', 'fast', 'ultrafast'] as const
 
@@ -43,7 +43,7 @@ export type Tier = (typeof TIERS)[number]
 /** Whole numbers from 0 to 2^53 - 1. A unit that is absent is 0. */
 export type Quantities = { readonly [U in Unit]?: number }
 
-/** What one model did for a call. Most calls have one part; fallbacks, advisors and image tools add more. */
+/** The usage of one model in a call. Most calls have one part; fallbacks, advisors and image tools add more. */
 export interface UsagePart {
   /** The model that upstream names for this part, or null for the model of the whole response. */
   readonly model: string | null
@@ -52,7 +52,7 @@ export interface UsagePart {
   readonly promptTokens: number
 }
 
-/** What upstream says about a whole call. */
+/** The usage that upstream states for a whole call. */
 export interface Usage {
   readonly parts: readonly UsagePart[]
   /** The model named in the response. */
@@ -69,11 +69,11 @@ export interface Usage {
   readonly freeRefusal: boolean
   /** Something reported could not be true (negative, fractional, too large, falling) and was left out or bounded. */
   readonly suspect: boolean
-  /** Of a video, as upstream reports it: `1280x720`. Its price depends on it. */
+  /** The size of a video, as upstream reports it: `1280x720`. The price of the video depends on it. */
   readonly videoSize?: string
 }
 
-/** Of a reply that says nothing about usage. */
+/** The usage of a reply that says nothing about usage. */
 export const NO_USAGE: Usage = {
   parts: [{ model: null, quantities: {}, promptTokens: 0 }],
   modelServed: null,

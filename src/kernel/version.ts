@@ -7,7 +7,7 @@ export const VERSION: string = ((): string => {
       const file = readFileSync(new URL(path, import.meta.url), 'utf8')
       return String((JSON.parse(file) as { version: unknown }).version)
     } catch {
-      // Not there: the other one is.
+      // package.json is at the other path.
     }
   }
   return 'unknown'

@@ -5,7 +5,7 @@ import { limits } from './limits.ts'
 /** How often the log says the same trouble again. */
 export const TOLD_AGAIN_MS = 60_000
 
-/** Tells no more often than that; what comes in between is not told. */
+/** Calls `tell` no more often than every `ms`; calls in between are dropped. */
 export function atMostEvery<T>(ms: number, clock: Clock, tell: (what: T) => void): (what: T) => void {
   let toldMs = -Infinity
   return (what) => {
@@ -15,12 +15,12 @@ export function atMostEvery<T>(ms: number, clock: Clock, tell: (what: T) => void
   }
 }
 
-/** Null if it fails or takes too long. */
+/** The result of `asked`; null if it fails or takes too long. */
 export function unlessLate<T>(asked: Promise<T>, withinMs: number): Promise<T | null> {
   return Promise.race([asked.catch(() => null), sleep(withinMs, null, { ref: false })])
 }
 
-/** Resolves when nothing is under way any more, or after the time. */
+/** Resolves when `isQuiet` says so, or after `withinMs`. */
 export async function untilQuiet(isQuiet: () => boolean, withinMs: number): Promise<void> {
   const deadline = performance.now() + withinMs
   while (!isQuiet() && performance.now() < deadline) await sleep(10)
@@ -35,7 +35,7 @@ export interface WorkLoop {
 }
 
 export interface WorkLook {
-  /** Does what there is to do, and says how long to pause then; 0 for not at all. */
+  /** Does the work that there is, and says how long to pause then; 0 for no pause. */
   look(): Promise<number>
   /** A look has failed. How long to pause. */
   onFailure(error: unknown): number
@@ -53,7 +53,7 @@ export function createWorkLoop({ look, onFailure, stopping }: WorkLook): WorkLoo
       isWoken = false
       const pauseMs = await look().catch(onFailure)
       if (pauseMs === 0 || stopping.aborted) continue
-      // The look may have come too early for what it was woken for; and of many wakes in a row not each gets a look.
+      // The look may have come too early for the work it was woken for; and of many wakes in a row not each gets a look.
       if (isWoken) await sleep(limits.wokenLookMs)
       else await pause(pauseMs)
     }
@@ -88,25 +88,25 @@ export function createWorkLoop({ look, onFailure, stopping }: WorkLook): WorkLoo
 /** A part of the program that the start does not wait for. */
 export interface Later<T> {
   get(): Promise<T>
-  /** It is no longer loaded by itself. */
+  /** The part is no longer loaded by itself. */
   leave(): void
 }
 
 /**
- * Loads it when it is first asked for, or by itself after a while: if the program's files are replaced
- * under a running gateway, it must not load half of another version hours later. Null: never by itself.
+ * Loads a part when it is first asked for, or by itself after `afterMs`: if the program's files are replaced under a
+ * running gateway, half of another version must not be loaded hours later. Null: never by itself.
  */
 export function loadLater<T>(load: () => Promise<T>, afterMs: number | null): Later<T> {
   let loading: Promise<T> | null = null
   const get = (): Promise<T> => {
-    // What could not be loaded now, for want of descriptors perhaps, may be the next time.
+    // A part that could not be loaded now, for want of descriptors perhaps, may be loaded the next time.
     loading ??= load().catch((error: unknown) => {
       loading = null
       throw error
     })
     return loading
   }
-  // If it fails, the next `get` tries again and tells.
+  // If this load fails, the next `get` tries again and tells.
   const timer = afterMs === null ? undefined : setTimeout(() => get().catch(() => {}), afterMs)
   timer?.unref()
   return { get, leave: () => clearTimeout(timer) }

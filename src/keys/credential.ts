@@ -1,10 +1,10 @@
 import { type Refusal, refuse } from '../kernel/errors.ts'
 import type { Nanos } from '../kernel/money.ts'
 
-/** The credential of a request, by form alone. Whether the key is in force, the store decides. */
+/** The credential of a request, by form alone. The store decides whether the key is in force. */
 export type Credential =
   | { readonly kind: 'key'; readonly digest: Buffer }
-  /** A browser asking before the real request. It never carries a credential. */
+  /** A browser's preflight before the real request. It never carries a credential. */
   | { readonly kind: 'preflight' }
   | { readonly kind: 'refused'; readonly refusal: Refusal }
 
@@ -25,14 +25,14 @@ export function refuseKey(reason: KeyRefusal | 'admin_key'): Refusal {
   return refuse('invalid_api_key', MESSAGES[reason], { stranger })
 }
 
-/** What a key has to pay with: its month and its account, as they stood when it was looked up. */
+/** The means that a key pays with: its month and its account, as they stood when the key was looked up. */
 export interface KeyMeans {
-  /** Null without a cap. */
+  /** Null where the key has no cap. */
   readonly capNanos: Nanos | null
   readonly spentNanos: Nanos
   readonly heldNanos: Nanos
   readonly creditEnforced: boolean
-  /** Of the account. */
+  /** The balance of the account. */
   readonly balanceNanos: Nanos
 }
 
@@ -48,10 +48,10 @@ export type Caller =
 export type KeyLookup = Caller | { readonly kind: 'refused'; readonly reason: KeyRefusal }
 
 /**
- * Nothing about a key is remembered between requests: each one asks, so that a key revoked on any node is refused
- * by all of them from the moment the revocation returned.
+ * Keys are not cached between requests: each request asks the store, so that a key revoked on any node is refused by all
+ * nodes from the moment the revocation returned.
  */
 export interface KeyLookupStore {
-  /** Whose key this is and whether it may be used now. If it is an API key and may, its use is recorded. */
+  /** The owner of the key, and whether the key may be used now. The use of an API key that may be used is recorded. */
   lookUpKey(digest: Uint8Array, atMs: number): Promise<KeyLookup>
 }

@@ -8,21 +8,21 @@ import type { Secret } from '../kernel/secret.ts'
  */
 export type DigestKey = (key: string) => Buffer
 
-/** What SHA-256 works on at once. */
+/** The block size of SHA-256. */
 const BLOCK_BYTES = 64
 const DIGEST_BYTES = 32
-/** Keys of ours have about 60; a longer one is digested in a buffer of its own. */
+/** Our keys have about 60 characters; a key of more than this is digested in a buffer of its own. */
 const KEY_CHARS_MAX = 256
 const UTF8_BYTES_PER_CHAR_MAX = 3
 
 /**
  * HMAC as RFC 2104 defines it, from two plain hashes in buffers that are used again and again. An object of
- * `createHmac` takes 5.7 µs and work for the garbage collector at every request, this takes 2.
+ * `createHmac` takes 5.7 µs and work for the garbage collector at every request, the two hashes take 2 µs.
  */
 export function createKeyDigest(pepper: Secret): DigestKey {
   const inner = padded(pepper, 0x36, KEY_CHARS_MAX * UTF8_BYTES_PER_CHAR_MAX)
   const outer = padded(pepper, 0x5c, DIGEST_BYTES)
-  // Keys of ours are all of one length: what one takes of the buffer, the next one takes as well.
+  // Our keys are all of one length, so the view of the buffer that one key takes fits the next key as well.
   let begun = inner
   const put = (key: string): Buffer => {
     const end = BLOCK_BYTES + inner.write(key, BLOCK_BYTES)
@@ -36,7 +36,7 @@ export function createKeyDigest(pepper: Secret): DigestKey {
   }
 }
 
-/** Not of Node's pool: the digest lives as long as its call, and would keep 64 KiB of the pool from being freed. */
+/** A buffer outside of Node's pool: a digest lives as long as its call, and would keep 64 KiB of the pool from being freed. */
 function ownBytes(digest: string): Buffer {
   const bytes = Buffer.alloc(DIGEST_BYTES)
   for (let i = 0; i < DIGEST_BYTES; i++) bytes[i] = digest.charCodeAt(i)
@@ -49,7 +49,7 @@ function paddedBefore(pepper: Secret, key: string): Buffer {
   return bytes
 }
 
-/** The secret, filled up with zeros to a block or hashed if it is longer, and room for what is hashed behind it. */
+/** The secret, filled up with zeros to a block or hashed if it is longer, and room behind it for the text to hash. */
 function padded(pepper: Secret, pad: number, roomBytes: number): Buffer {
   const secret = Buffer.from(pepper.reveal(), 'utf8')
   const bytes = Buffer.alloc(BLOCK_BYTES + roomBytes)

@@ -24,7 +24,7 @@ export function mintKey(servicePrefix: string, kind: KeyKind): Secret {
   return new Secret(body + checksum(body))
 }
 
-/** What kind of key this text is by its form alone, or null if it cannot be one of ours. */
+/** The kind of key that this text is by its form alone, or null if it cannot be a key of ours. */
 export function keyKindOf(text: string, servicePrefix: string): KeyKind | null {
   const kind = kindClaimed(text, servicePrefix)
   if (kind === null) return null
@@ -33,7 +33,7 @@ export function keyKindOf(text: string, servicePrefix: string): KeyKind | null {
   return endsInChecksum(text) ? kind : null
 }
 
-/** Whether the text claims to be one of ours, well-formed or not. Claims count when a request carries several. */
+/** Whether the text claims to be a key of ours, well-formed or not. Claims count when a request carries several credentials. */
 export function claimsToBeOurs(text: string, servicePrefix: string): boolean {
   return kindClaimed(text, servicePrefix) !== null
 }
@@ -44,14 +44,14 @@ function kindClaimed(text: string, servicePrefix: string): KeyKind | null {
   return text.startsWith('_admin_', servicePrefix.length) ? 'admin' : null
 }
 
-/** What of a key may be kept and shown. Of one that is not of our making, the start may be half of the secret. */
+/** The parts of a key that may be kept and shown. The start of a key not minted here may be half of the secret, and is not. */
 export function shownParts(key: Secret, servicePrefix: string): { prefix: string; last4: string } {
   const text = key.reveal()
   const prefix = keyKindOf(text, servicePrefix) === null ? '' : text.slice(0, SHOWN_PREFIX_CHARS)
   return { prefix, last4: text.slice(-SHOWN_LAST_CHARS) }
 }
 
-/** Compares digit by digit from the last: to write the checksum down took longer than to compute it. */
+/** The checksum is compared digit by digit from the last: to write it down as text took longer than to compute it. */
 function endsInChecksum(text: string): boolean {
   const split = text.length - CHECKSUM_CHARS
   let rest = crc32(text.slice(0, split))

@@ -1,11 +1,11 @@
 import type { Idempotency, IdempotentResult } from '../kernel/idempotency.ts'
 import type { Nanos } from '../kernel/money.ts'
 
-/** What the service keeps about keys, and the port through which it is kept. Instants are milliseconds (UTC). */
+/** The records that the service keeps about keys, and the port through which it keeps them. Instants are milliseconds (UTC). */
 
 export type KeyStatus = 'usable' | 'revoked' | 'expired'
 
-/** What the column of a limit holds; with a question mark it may be null. `names` are kept as JSON. */
+/** The kinds of value in the column of a limit; with a question mark it may be null. `names` are kept as JSON. */
 interface LimitKinds {
   readonly 'nanos?': Nanos | null
   readonly 'count?': number | null
@@ -32,17 +32,17 @@ export const KEY_LIMITS = [
   { name: 'expiresAtMs', column: 'expires_at_ms', kind: 'count?' },
 ] as const satisfies readonly KeyLimitColumn[]
 
-/** What a key may do. Every limit is looked up anew for each call, in the transaction that admits it. */
+/** The limits of a key. Every limit is looked up anew for each call, in the transaction that admits the call. */
 export type KeyLimits = {
   readonly [Limit in (typeof KEY_LIMITS)[number] as Limit['name']]: LimitKinds[Limit['kind']]
 }
 
-/** What a call is refused for by the limits of its key, but for money. */
+/** The reasons to refuse a call by the limits of its key, but for money. */
 export type LimitRefusal =
   | { readonly reason: 'model_not_allowed'; readonly model: string }
   | { readonly reason: 'models_unknown'; readonly detail: string }
 
-/** What a key's calls of one month come to. `lost` is the list price of what a crash took from the books. */
+/** The sums of a key's calls of one month. `lost` is the list price of the calls that a crash took from the books. */
 export interface KeyMonth {
   readonly spentNanos: Nanos
   readonly heldNanos: Nanos
@@ -61,7 +61,7 @@ export interface KeyRecord extends KeyLimits {
   readonly lastUsedAtMs: number | null
   /** The key in whose place this one was made. */
   readonly rotatedFrom: string | null
-  /** Of the month in which the record was asked for. */
+  /** The sums of the month in which the record was asked for. */
   readonly month: KeyMonth
 }
 
@@ -75,10 +75,10 @@ export interface NewKey extends KeyLimits {
   readonly createdAtMs: number
 }
 
-/** `born_expired`: its expiry is past and this is no repetition, so nothing was made. */
+/** `born_expired`: the key's expiry is past and the request is no repetition, so nothing was made. */
 export type KeyCreation = IdempotentResult<KeyRecord> | { readonly kind: 'born_expired' }
 
-/** What an edit may change; what is absent stays. */
+/** The members that an edit may change; absent members stay. */
 export type KeyChanges = Partial<Pick<KeyRecord, 'name' | keyof KeyLimits>>
 
 /** `final`: the key is revoked or expired, and nothing about it changes any more. */
@@ -87,14 +87,14 @@ export type KeyEdit =
   | { readonly kind: 'final'; readonly key: KeyRecord }
   | { readonly kind: 'none' }
 
-/** The new key of a rotation. It takes its name and its limits from the key that it follows. */
+/** The new key of a rotation. The successor takes its name and its limits from the key that it follows. */
 export interface KeySuccessor {
   readonly id: string
   readonly digest: Uint8Array
   readonly prefix: string
   readonly last4: string
   readonly createdAtMs: number
-  /** When the old key ends; null leaves it as it is. It never ends later than it would have without this. */
+  /** When the old key ends; null leaves its expiry as it is. A rotation never makes the old key end later. */
   readonly oldExpiresAtMs: number | null
 }
 
@@ -116,9 +116,9 @@ export interface KeyQuery {
 
 /**
  * - `name`: by the alphabet, in any case.
- * - `spent`: those that spent most this month first; `last_used`: those that were used last.
- * - `attention`: those with a spent cap, those near it, those that end within a week, the others by how much of their cap is
- *   spent, and then those that are revoked or expired.
+ * - `spent`: keys that spent most this month first; `last_used`: keys that were used last first.
+ * - `attention`: keys with a spent cap, keys near their cap, keys that end within a week, the others by how much of their cap
+ *   is spent, and then keys that are revoked or expired.
  */
 export const KEY_SORTS = ['name', 'spent', 'last_used', 'attention'] as const
 export type KeySort = (typeof KEY_SORTS)[number]
@@ -128,19 +128,19 @@ export interface SortedKeyQuery extends Omit<KeyQuery, 'after'> {
   readonly after: KeyPlace | null
 }
 
-/** A place in a sorted list: what the key there is sorted by, and its id. */
+/** A place in a sorted list: the value that the key there is sorted by, and its id. */
 export interface KeyPlace {
   readonly by: string | bigint
   readonly id: string
 }
 
-/** A page of a sorted list, and the place behind it if there are more. */
+/** A page of a sorted list, and the place where the next page begins if there are more keys. */
 export interface SortedKeys {
   readonly rows: readonly KeyRecord[]
   readonly next: KeyPlace | null
 }
 
-/** A part of a list, newest first. */
+/** A page of a list, newest first. */
 export interface Page<Row> {
   readonly rows: readonly Row[]
   readonly more: boolean
@@ -154,7 +154,7 @@ export interface AdminKeyRecord {
   readonly last4: string
   readonly createdAtMs: number
   readonly revokedAtMs: number | null
-  /** The one that came from the configuration; a changed value there replaces it. */
+  /** True of the admin key that came from the configuration; a changed value there replaces the key. */
   readonly bootstrap: boolean
 }
 
@@ -169,14 +169,14 @@ export interface NewAdminKey {
   readonly bootstrap: boolean
 }
 
-/** Each method is one transaction. Ids are looked up within the account: those of others do not exist. */
+/** Each method is one transaction. Ids are looked up within the account: ids of other accounts are not found. */
 export interface KeyStore {
   createKey(key: NewKey, idempotency: Idempotency | null): Promise<KeyCreation>
   getKey(accountId: string, id: string, atMs: number): Promise<KeyRecord | null>
   listKeys(query: KeyQuery): Promise<Page<KeyRecord>>
   listSortedKeys(query: SortedKeyQuery): Promise<SortedKeys>
   updateKey(accountId: string, id: string, changes: KeyChanges, atMs: number): Promise<KeyEdit>
-  /** The first revocation counts, and one of an expired key changes nothing. Null if there is no such key. */
+  /** The first revocation counts, and a revocation of an expired key changes nothing. Null if there is no such key. */
   revokeKey(accountId: string, id: string, atMs: number): Promise<KeyRecord | null>
   rotateKey(
     accountId: string,
@@ -197,14 +197,14 @@ export function keyStatus(key: Pick<KeyRecord, 'revokedAtMs' | 'expiresAtMs'>, n
   return 'usable'
 }
 
-/** Sessions of people who signed in with an admin key. The browser has a token, the store its digest. */
+/** Sessions of the dashboard, each signed in with an admin key. The browser has a token, the store its digest. */
 
 export interface NewSession {
   readonly digest: Uint8Array
   readonly adminKeyId: string
   readonly atMs: number
   readonly lifeMs: number
-  /** Sessions of one admin key. Beyond it the oldest end. */
+  /** The most sessions of one admin key. Beyond this number the oldest end. */
   readonly sessionsMax: number
 }
 
@@ -214,11 +214,11 @@ export interface SessionRecord {
   readonly expiresAtMs: number
 }
 
-/** Nothing about a session is remembered between requests: each one asks, as each does about its key. */
+/** Sessions are not cached between requests: each request asks the store, as it does about a key. */
 export interface SessionStore {
   /** Null if the admin key is not in force. */
   openSession(session: NewSession): Promise<SessionRecord | null>
-  /** Null if there is none, if it has expired, or if its admin key is not in force any more. */
+  /** Null if there is no such session, if it has expired, or if its admin key is not in force any more. */
   findSession(digest: Uint8Array, atMs: number): Promise<SessionRecord | null>
   endSession(digest: Uint8Array): Promise<void>
 }

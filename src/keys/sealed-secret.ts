@@ -3,21 +3,21 @@ import { Secret } from '../kernel/secret.ts'
 
 /**
  * Secrets that have to be used again, unlike keys, which are only recognised: AES-256-GCM under a key that is derived from
- * the pepper, so that the database alone tells none. Each is bound to the record that it belongs to, and opens nowhere else.
+ * the pepper, so that the database alone reveals no secret. Each secret is bound to its record, and opens nowhere else.
  */
 export interface SecretSealer {
   seal(secret: Secret, recordId: string): Buffer
-  /** It fails if the bytes were changed, or sealed for another record or under another pepper. */
+  /** Throws if the bytes were changed, or sealed for another record or under another pepper. */
   open(sealed: Uint8Array, recordId: string): Secret
 }
 
 const KEY_BYTES = 32
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
-/** Before everything else, so that another form can follow this one. */
+/** The first byte of a sealed secret, its version, so that another form can follow this one. */
 const FORM = 1
 
-/** Each purpose has a key of its own: what leaks of one opens nothing of another. */
+/** Each purpose has a key of its own: a key that leaks opens no secret of another purpose. */
 export function createSecretSealer(pepper: Secret, purpose: string): SecretSealer {
   const key = Buffer.from(hkdfSync('sha256', pepper.reveal(), '', `tollgate ${purpose}`, KEY_BYTES))
   return {

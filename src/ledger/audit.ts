@@ -26,8 +26,8 @@ export interface AuditReport {
 }
 
 /**
- * Derives everything that is kept as a sum or a price from the records it was made of, and says where the two
- * differ first: single calls and credits before the sums over them, so that what is named is the cause and not its
+ * The audit derives every sum and price that is kept from the records it was made of, and reports the first difference:
+ * single calls and credits are checked before the sums over them, so that the report names the cause and not its
  * consequence.
  */
 export async function runAudit(
@@ -193,10 +193,10 @@ function differInCall(what: string, call: AuditedCall, stored: string, derived: 
   return { what, where: `call ${call.id}`, stored, derived }
 }
 
-/** Checks the journal of credits entry by entry. Those about one call must follow each other, in order. */
+/** Checks the journal of credits entry by entry. The entries about one call must follow each other, in order. */
 function createCreditCheck(rateAgain: RateAgain): (entry: AuditedCredit) => Difference | null {
   let callId: string | null = null
-  /** What the entries of this call before the present one have given back. */
+  /** The sum that earlier entries about this call have given back. */
   let creditedNanos = 0n
 
   return (entry) => {
@@ -231,7 +231,7 @@ function createCreditCheck(rateAgain: RateAgain): (entry: AuditedCredit) => Diff
     return entry.kind === 'rerate' ? checkRerate(entry, call, before) : checkCreditBack(entry, call, before)
   }
 
-  /** After the entry, what was paid for the call in all is what it costs at the new prices. */
+  /** After a rerate, the sum paid for the call is the call's cost at the new prices. */
   function checkRerate(entry: AuditedCredit, call: CreditedCall, before: Nanos): Difference | null {
     if (entry.once === null || !entry.once.startsWith(RERATE))
       return differInCredit('once of a rerate', entry, entry.once ?? 'none', `${RERATE}<price version>`)
@@ -260,7 +260,7 @@ function createCreditCheck(rateAgain: RateAgain): (entry: AuditedCredit) => Diff
   }
 }
 
-/** It gives back all that was paid for the call, and is the last entry about it. */
+/** A credit-back returns all that was paid for the call, and is the last entry about the call. */
 function checkCreditBack(entry: AuditedCredit, call: CreditedCall, before: Nanos): Difference | null {
   const stored = money(entry.amountNanos)
   if (entry.amountNanos <= 0n) return differInCredit('amount of a credit-back', entry, stored, 'above 0')
@@ -279,7 +279,7 @@ function differInCredit(what: string, entry: AuditedCredit, stored: string, deri
   return { what, where: `credit ${entry.id}${about}`, stored, derived }
 }
 
-/** Holds the sums of a row, which is `ofWhat`, against what its calls and credits come to. */
+/** Compares the sums of a row, which is `ofWhat`, with the sums of its calls and credits. */
 function sumsCheck(ofWhat: string, columns: readonly string[]): (row: SumsRow) => Difference | null {
   return (row) => checkRow(ofWhat, columns, row)
 }
@@ -323,7 +323,7 @@ function checkAccount(account: AccountSums): Difference | null {
     return differ('held of an account', money(stored.heldNanos), money(derived.heldNanos))
   if (account.callsMarkedCredited !== account.callsCreditedBack)
     return differ('calls credited back', `${account.callsMarkedCredited}`, `${account.callsCreditedBack}`)
-  // Credit counts from the first top-up on, and from nothing else.
+  // Credit is enforced from the first top-up on, and by nothing else.
   if (account.topUps > 0n && stored.enforced !== 1n)
     return differ('enforced credit of an account', 'no', 'yes: it was topped up')
   if (account.topUps === 0n && stored.enforced !== 0n)

@@ -1,8 +1,8 @@
 import { formatUsd, type Nanos } from '../kernel/money.ts'
 
 /**
- * Prices a call from its record alone. Null: the version has no price for it, and the call costs nothing. Throws if
- * the record cannot be read. The same version comes as the same string, so what is made of it can be kept by it.
+ * Prices a call from its record alone. Null: the version has no price for the call, which then costs nothing. Throws if
+ * the record cannot be read. The same version comes as the same string, so a parsed version can be cached by that string.
  */
 export type RateAgain = (call: {
   readonly usage: string
@@ -10,7 +10,7 @@ export type RateAgain = (call: {
   readonly priceVersionJson: string
 }) => { readonly costNanos: Nanos; readonly listNanos: Nanos } | null
 
-/** Something kept is not what the records say. Both sides are text for people. */
+/** A stored figure that differs from the one derived from the records. Both sides are text for people. */
 export interface Difference {
   readonly what: string
   readonly where: string
@@ -53,7 +53,7 @@ export interface AuditedCredit {
   readonly callId: string | null
   readonly once: string | null
   readonly call: CreditedCall | null
-  /** Of the version that `once` names, if the entry is a rerate. */
+  /** The price version that `once` names, if the entry is a rerate. */
   readonly priceVersionJson: string | null
 }
 
@@ -66,10 +66,10 @@ export interface CreditedCall {
   readonly rating: string
 }
 
-/** What `credit.once` begins with for an entry that prices a call again; the id of the price version follows. */
+/** The prefix of `credit.once` in an entry that prices a call again; the id of the price version follows. */
 export const RERATE = 'rerate:'
 
-/** What `credit.once` is for an entry that gives back what a call cost: there is one at most, and none after it. */
+/** The `credit.once` of an entry that gives back a call's cost: a call has at most one, and no entry after it. */
 export const CREDIT_BACK = 'credit_back'
 
 export function money(nanos: Nanos | null): string {
@@ -91,7 +91,7 @@ export const DAY_SUMS = [
   'estimated_requests',
 ] as const
 
-/** Not sums: the largest of their calls, and whether the month says that there is something to look up. */
+/** The figures of a hold floor are not sums: the largest of their calls, and whether the month is marked as having floors. */
 export const FLOOR_FIGURES = ['cost_nanos', 'list_nanos', 'mark'] as const
 
 /** A row of sums as it is kept and as it should be. Null: there is none, or there should be none. */
@@ -106,7 +106,7 @@ export interface AccountSums {
   readonly stored: AccountFigures & { readonly enforced: bigint }
   readonly derived: AccountFigures
   readonly topUps: bigint
-  /** Of calls: those marked as credited back, and those of which the journal says so. */
+  /** Calls that are marked as credited back, and calls that the journal says were. */
   readonly callsMarkedCredited: bigint
   readonly callsCreditedBack: bigint
   /** A key of another account, or of none, that calls of this account name. */
@@ -119,7 +119,7 @@ export interface AccountFigures {
   readonly heldNanos: Nanos
 }
 
-/** How much there is to check. */
+/** The numbers of records that an audit checks. */
 export interface AuditCounts {
   readonly calls: number
   readonly keys: number
@@ -129,24 +129,24 @@ export interface AuditCounts {
 }
 
 /**
- * The books as they stood at one instant. Nothing that is booked meanwhile is seen. What is read comes in batches:
+ * The books as they stood at one instant. Nothing that is booked meanwhile is seen. Rows are read in batches:
  * to wait for each row by itself would cost more than to check it.
  */
 export interface BooksReader {
-  /** Such as "2025-01": its calls were put away by the operator, and what is known of them is taken as it stands. */
+  /** Months such as "2025-01" whose calls were put away by the operator; the sums kept of them are taken as they stand. */
   readonly monthsAway: readonly string[]
   counts(): Promise<AuditCounts>
-  /** In the order of their ids. */
+  /** Calls in the order of their ids. */
   calls(): Batches<AuditedCall>
-  /** Those about calls come call by call, in the order in which they were booked. */
+  /** Entries about calls come call by call, in the order in which they were booked. */
   credits(): Batches<AuditedCredit>
-  /** Adds up all calls and credits anew. Must be done before those below are asked. */
+  /** Adds up all calls and credits anew. Must be done before the methods below are called. */
   addUp(onCalls: (count: number) => void): Promise<void>
-  /** Each of these gives the rows whose sums differ, and may give others too. */
+  /** `months`, `days`, `accounts` and `floors` give the rows whose sums differ, and may give others too. */
   months(): Batches<SumsRow>
   days(): Batches<SumsRow>
   accounts(): Batches<AccountSums>
-  /** None in books from before there were floors. */
+  /** No rows in books from before there were hold floors. */
   floors(): Batches<SumsRow>
 }
 

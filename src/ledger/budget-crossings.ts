@@ -1,9 +1,9 @@
 /** Which thresholds of its cap a key's month crosses. The function of PostgreSQL that settles calls says the same in SQL. */
 
-/** The cap itself, which is always told. */
+/** The threshold of the cap itself, which is always told. */
 export const CAP_PERCENT = 100
 
-/** Where no configuration says otherwise. */
+/** The thresholds where no configuration sets others. */
 export const DEFAULT_THRESHOLDS: readonly number[] = [50, 80, 90]
 
 export interface SpentCall {
@@ -14,13 +14,13 @@ export interface SpentCall {
 
 export interface Crossing {
   readonly percent: number
-  /** The call that crossed it, and what was spent with it. */
+  /** The call that crossed the threshold, and the sum spent with that call. */
   readonly call: SpentCall
   readonly spentNanos: bigint
 }
 
 /**
- * What was spent only ever grows, so a threshold of one cap is crossed at most once in a month, whatever the cap was
+ * The sum spent only ever grows, so a threshold of one cap is crossed at most once in a month, whatever the cap was
  * meanwhile: nothing has to be remembered. A call that crosses several is told for each, from the lowest on.
  */
 export function budgetCrossings(

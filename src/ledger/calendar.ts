@@ -19,7 +19,7 @@ export function dayOf(atMs: number): string {
   return lastDayText
 }
 
-/** When the month ends that this instant is in, and every cap is whole again. */
+/** The end of the month that this instant is in: every cap is whole again from then on. */
 export function nextMonthMs(atMs: number): number {
   const at = new Date(atMs)
   return Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + 1)

@@ -7,30 +7,30 @@ import type { Surface } from '../kernel/surface.ts'
  * reading of a row and the move from one store to the other. CONTRIBUTING.md shows what one more column takes.
  */
 
-/** What a column holds; with a question mark it may be null. A `count` is a number, `nanos` are bigint. */
+/** The kind of value in a column; with a question mark it may be null. A `count` is a number, `nanos` are bigint. */
 export type ColumnKind = 'text' | 'text?' | 'count' | 'count?' | 'flag' | 'nanos' | 'nanos?'
 
 interface CallColumn {
-  /** Its name in the tables of both stores. */
+  /** The column's name in the tables of both stores. */
   readonly column: string
   readonly kind: ColumnKind
-  /** The command that brings it; `store` is one that the store works out. */
+  /** The command that brings the value; `store`: the store works it out. */
   readonly from: 'opening' | 'closing' | 'store'
-  /** Null in the record of a call that has not come so far: it is in flight, or was never sent. */
+  /** A late column is null in the record of a call that is in flight or was never sent. */
   readonly late?: boolean
 }
 
-/** By their names in a record, and in the command that brings them. */
+/** The columns by their names in a record, and in the command that brings them. */
 export const CALL_COLUMNS = {
   requestId: { column: 'id', kind: 'text', from: 'opening' },
   accountId: { column: 'account_id', kind: 'text', from: 'store' },
   keyId: { column: 'key_id', kind: 'text', from: 'store' },
   state: { column: 'state', kind: 'text', from: 'store' },
-  /** What the call has made upstream, of a call whose cost comes later. */
+  /** The object that a deferred call has made upstream. */
   objectId: { column: 'object_id', kind: 'text?', from: 'store' },
   /** The call that made the batch of which this is one model's part. */
   parentId: { column: 'parent_id', kind: 'text?', from: 'store' },
-  /** The request id of the handshake, of a turn of a WebSocket; the handshake has its own. */
+  /** The request id of the handshake, in the record of a WebSocket's turn; the handshake's record has its own id here. */
   socketId: { column: 'socket_id', kind: 'text?', from: 'opening' },
   startedAtMs: { column: 'started_at_ms', kind: 'count', from: 'store' },
   endedAtMs: { column: 'ended_at_ms', kind: 'count?', from: 'store' },
@@ -51,10 +51,10 @@ export const CALL_COLUMNS = {
   costNanos: { column: 'cost_nanos', kind: 'nanos', from: 'closing', late: true },
   listNanos: { column: 'list_nanos', kind: 'nanos', from: 'closing', late: true },
   lostListNanos: { column: 'lost_list_nanos', kind: 'nanos', from: 'store' },
-  /** What it held, at our prices and at list prices. */
+  /** The hold of the call, at our prices and at list prices. */
   holdNanos: { column: 'hold_nanos', kind: 'nanos', from: 'store' },
   holdListNanos: { column: 'hold_list_nanos', kind: 'nanos', from: 'store' },
-  /** Of the account, after the call. */
+  /** The balance of the account after the call. */
   balanceNanos: { column: 'balance_nanos', kind: 'nanos?', from: 'store' },
   upstreamMs: { column: 'upstream_ms', kind: 'count?', from: 'closing' },
   overheadMs: { column: 'overhead_ms', kind: 'count', from: 'closing', late: true },
@@ -80,24 +80,24 @@ export const TOKEN_COLUMNS = {
 /** The four counts that usage reports show, over all units of their kind. */
 export type TokenCounts = Readonly<Record<keyof typeof TOKEN_COLUMNS, number>>
 
-/** What the stores keep of a call besides what its record shows. The endpoint comes with the opening. */
+/** Columns that the stores keep of a call and its record does not show. The endpoint comes with the opening. */
 export const UNSHOWN_COLUMNS = {
   month: 'text',
   day: 'text',
   endpoint: 'text?',
-  /** How many it counts as in usage: of a batch its lines, of a handshake none. */
+  /** The number of requests that the call counts as in usage: a batch counts its lines, a handshake none. */
   requests: 'count',
 } as const satisfies Readonly<Record<string, ColumnKind>>
 
 type Columns = typeof CALL_COLUMNS
 type Name = keyof Columns
 
-/** Texts of which only some are possible. */
+/** Text columns with a closed set of values. */
 interface Words {
   readonly surface: Surface
   /**
-   * A waiting call is in the memory of its node alone; a refused one is kept apart from those that were admitted. In the
-   * tables a deferred one is in flight and has an object.
+   * A waiting call is in the memory of its node alone; a refused call is kept apart from admitted ones. In the tables a
+   * deferred call is in flight and has an object.
    */
   readonly state: 'waiting' | 'in_flight' | 'deferred' | 'settled' | 'released' | 'interrupted' | 'refused'
 }
@@ -127,11 +127,11 @@ export type RecordColumns = {
   readonly [Of in Name]: Value<Of> | (Columns[Of] extends { late: true } ? null : never)
 }
 
-/** A column as the command that brings it has its value. */
+/** A column, and how its value is read from the command that brings it. */
 export interface Brought<Command> {
   readonly column: string
   readonly kind: ColumnKind
-  /** As JSON has it for PostgreSQL: the member of the command, but for the tokens, which have a column each. */
+  /** The name in the JSON for PostgreSQL: the member of the command, but for the tokens, which have a column each. */
   readonly name: string
   of(command: Command): unknown
 }
@@ -145,7 +145,7 @@ function namesFrom<From extends CallColumn['from']>(from: From): readonly NameFr
 export const OPENING_NAMES = namesFrom('opening')
 export const CLOSING_NAMES = namesFrom('closing')
 
-/** In JSON these are text: as numbers they would pass through doubles. */
+/** Amounts are text in JSON: as numbers they would pass through doubles. */
 export const CLOSING_AMOUNTS = CLOSING_NAMES.filter((name) => CALL_COLUMNS[name].kind.startsWith('nanos'))
 
 type Opening = OpeningColumns & { readonly endpoint: string }
@@ -174,13 +174,13 @@ function emptyOf({ kind, late }: CallColumn): unknown {
   return late || kind.endsWith('?') ? null : EMPTY[kind as keyof typeof EMPTY]
 }
 
-/** What the closing of a call says that used nothing. */
+/** The closing of a call that used nothing. */
 export const NOTHING_USED = {
   ...Object.fromEntries(CLOSING_NAMES.map((name) => [name, emptyOf({ ...CALL_COLUMNS[name], late: false })])),
   tokens: NO_TOKENS,
 } as Closing
 
-/** What the record of a call says as long as nothing more is known. */
+/** The record of a call of which nothing more is known yet. */
 export const NOTHING_RECORDED = {
   ...Object.fromEntries(entries.map(([name, column]) => [name, emptyOf(column)])),
   rating: '{}',

@@ -4,50 +4,50 @@ import type { LimitRefusal } from '../keys/key-store.ts'
 import type { ClosingColumns, OpeningColumns, RecordColumns, TokenCounts } from './call-columns.ts'
 
 /**
- * Words, used once: a **hold** is an upper bound of what a call may cost, placed when it is admitted; it is
- * **settled** (the actual cost is charged), **released** (nothing was consumed) or **interrupted** (what was consumed
- * will never be known; nobody is charged, and the hold counts as lost), exactly once. **Held** is in flight, **spent** is
+ * Words, used once: a **hold** is an upper bound of what a call may cost, placed when the call is admitted; a hold is
+ * **settled** (the actual cost is charged), **released** (nothing was consumed) or **interrupted** (the consumption will
+ * never be known; no account is charged, and the hold counts as lost), exactly once. **Held** is in flight, **spent** is
  * settled; a **credit** adds to the balance, a **charge** takes from it.
  */
 
-/** What is known of a call before it goes upstream. */
+/** The facts of a call before it goes upstream. */
 export interface CallOpening extends OpeningColumns {
   readonly digest: Uint8Array
   /** The instant that fixes the call's month and day. */
   readonly atMs: number
-  /** The template of the path where it is in the endpoint table, else the path. */
+  /** The template of the path where the endpoint table has one, else the path. */
   readonly endpoint: string
   readonly hold: Hold
   readonly models: NamedModels
-  /** Why the body can be read in two ways, or in none; a key with limits is refused for it. */
+  /** Why the body can be read in two ways, or in none; a call of a key with limits is refused for that. */
   readonly ambiguity: string | null
-  /** Why the call cannot be rated, if it cannot, and for whom that is a reason to refuse it. */
+  /** Why the call cannot be rated, and for which keys that is a reason to refuse it; null where it can be rated. */
   readonly unratable: Unratable | null
-  /** False trades exactness for never waiting: only what is settled counts against a limit. */
+  /** False trades exactness for never waiting: only settled costs count against a limit, and holds do not. */
   readonly heldCounts: boolean
   readonly ahead: Ahead
   /** The same call was held back before: asking again is not another use of the key. */
   readonly askedBefore: boolean
-  /** Upstream works on it already, so that it is booked on its key even if that is not in force any more. */
+  /** Upstream works on the call already, so that the call is booked on its key even if the key is not in force any more. */
   readonly hasBegun: boolean
 }
 
-/** How many it counts as in usage: the handshake of a WebSocket is a record, and in no sum. */
+/** The number of requests that a call counts as in usage: the handshake of a WebSocket is a record, and in no sum. */
 export function requestsOf({ requestId, socketId }: Pick<CallOpening, 'requestId' | 'socketId'>): 0 | 1 {
   return socketId === requestId ? 0 : 1
 }
 
 /** An upper bound of what a call may cost, at our prices and at list prices. */
 export type Hold =
-  /** It costs nothing: it holds nothing, and no cap or credit stands in its way. */
+  /** A call that costs nothing holds nothing, and no cap or credit stands in its way. */
   | { readonly kind: 'none' }
   | { readonly kind: 'bound'; readonly nanos: Nanos; readonly listNanos: Nanos }
-  /** Nothing limits it, so it takes all that is left of the limits it stands under. */
+  /** A call that nothing bounds takes all that is left of the limits it stands under. */
   | { readonly kind: 'unbounded' }
 
 /**
  * The largest cost above its hold that a key has had with an endpoint and a model this month. Until the month is over
- * no bound there is smaller: a shape of request whose bound is wrong costs one burst and not every one.
+ * no hold of that key, endpoint and model is smaller: a shape of request whose bound is wrong overruns in one burst only.
  */
 export interface HoldFloor {
   readonly nanos: Nanos
@@ -57,20 +57,20 @@ export interface HoldFloor {
 /** The models that a request can lead to, as far as they can be known before it runs. */
 export interface NamedModels {
   readonly names: readonly string[]
-  /** Why there may be more than the names say, or null. A key with an allowlist is refused for it. */
+  /** Why there may be more models than the names say, or null. A call of a key with an allowlist is refused for that. */
   readonly unknown: string | null
-  /** A file of requests, of which the store knows the models if this key uploaded it here. */
+  /** A file of requests, whose models the store knows if this key uploaded the file here. */
   readonly batchFile: string | null
 }
 
 /**
- * Who waits already, and comes first. A call that others are ahead of is told how things stand and is not admitted,
+ * The calls that wait already, and come first. A call behind them is answered `refused` or `held` and is not admitted,
  * even if there is room by now.
  */
 export interface Ahead {
   /** Other calls with the same key. */
   readonly key: boolean
-  /** Accounts of which calls wait for credit. */
+  /** Accounts that have calls waiting for credit. */
   readonly accounts: readonly string[]
 }
 
@@ -82,7 +82,7 @@ export interface Unratable {
   readonly refuse: 'always' | 'limited' | 'never'
 }
 
-/** Why a call is not admitted, now or later, whatever other calls come to. */
+/** Why a call is not admitted, now or later, even if other calls cost less than they hold. */
 export type CallRefusal =
   | { readonly reason: KeyRefusal | Unratable['reason'] }
   | { readonly reason: 'ambiguous_body'; readonly detail: string }
@@ -105,13 +105,13 @@ export type Admission =
       readonly keyId: string
       readonly accountId: string
       readonly logRequests: boolean
-      /** Before this call. */
+      /** The balance before this call. */
       readonly balanceNanos: Nanos
     }
   | {
       readonly kind: 'refused'
       readonly refusal: CallRefusal
-      /** Of the key's account; null where the key is not in force, and its holder is to learn nothing. */
+      /** The balance of the key's account; null where the key is not in force, and its holder is to learn nothing. */
       readonly balanceNanos: Nanos | null
     }
   /** Calls in flight hold what is left. Once they are settled there may be room. */
@@ -125,17 +125,17 @@ export type Admission =
 
 export type HeldBy = { readonly limit: 'budget'; readonly budget: Budget } | { readonly limit: 'credit' }
 
-/** What is known of a call when it has ended. */
+/** The facts of a call when it has ended. */
 export interface CallClosing extends ClosingColumns {
   readonly requestId: string
-  /** Interrupted is a call that was sent and of which no word came back. It costs nothing. */
+  /** An interrupted call was sent, and no word of it came back. It costs nothing. */
   readonly state: 'settled' | 'released' | 'interrupted'
   readonly atMs: number
   readonly tokens: TokenCounts
 }
 
 export interface Settled {
-  /** After this call. */
+  /** The balance after this call. */
   readonly balanceNanos: Nanos
   /** False if the call had been closed before; then nothing was booked again. */
   readonly booked: boolean
@@ -146,6 +146,6 @@ export type CallState = RecordColumns['state']
 /** A call as it is kept. Figures are null while it is in flight. */
 export interface CallRecord extends RecordColumns {
   readonly tokens: TokenCounts
-  /** Of a refusal. */
+  /** The code of a refusal. */
   readonly code: string | null
 }

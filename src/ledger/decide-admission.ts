@@ -6,15 +6,15 @@ import type { Budget, CallOpening, CallRefusal, HeldBy, HoldFloor, NamedModels }
 export interface KeyState extends Pick<KeyLimits, 'allowedModels' | 'expiresAtMs'> {
   readonly accountId: string
   readonly revokedAtMs: number | null
-  /** Null without a cap. */
+  /** Null where the key has no cap. */
   readonly budget: Budget | null
   readonly creditEnforced: boolean
   readonly balanceNanos: Nanos
-  /** Of the whole account. */
+  /** The holds of the whole account. */
   readonly heldNanos: Nanos
-  /** The models of the batch file that the call names, if this key uploaded it; null if it did not. */
+  /** The models of the batch file that the call names; null if this key did not upload the file. */
   readonly batchModels: readonly string[] | null
-  /** Of the call's endpoint and model; null where no call has cost more than it held. */
+  /** The floor of the call's endpoint and model; null where no call has cost more than it held. */
   readonly holdFloor: HoldFloor | null
 }
 
@@ -37,7 +37,7 @@ export function decideAdmission(opening: CallOpening, keyState: KeyState): Decis
   return admit(opening, keyState)
 }
 
-/** For a key with nothing to keep to, upstream judges odd requests itself. */
+/** Odd requests of a key without limits are left to upstream to judge. */
 function isLimited({ budget, allowedModels, creditEnforced }: KeyState): boolean {
   return budget !== null || allowedModels !== null || creditEnforced
 }
@@ -48,7 +48,7 @@ function refuseByKey({ atMs, hasBegun }: CallOpening, keyState: KeyState): CallR
   return { reason: status === 'revoked' ? 'revoked_key' : 'expired_key' }
 }
 
-/** Parsers disagree on such bodies: the one that we judge may not be the one that upstream obeys. */
+/** Parsers disagree on ambiguous bodies: the reading that we judge may not be the reading that upstream obeys. */
 function refuseByBody({ ambiguity }: CallOpening, keyState: KeyState): CallRefusal | null {
   if (ambiguity === null || !isLimited(keyState)) return null
   return { reason: 'ambiguous_body', detail: ambiguity }
@@ -82,7 +82,7 @@ function refuseByMoney({ hold }: CallOpening, keyState: KeyState): CallRefusal |
   return null
 }
 
-/** What stands in the way now and may not stand there later. */
+/** The limit that has no room for the call now and may have room later; null if there is room. */
 function heldBy({ hold, heldCounts, ahead }: CallOpening, keyState: KeyState): HeldBy | null {
   if (hold.kind === 'none') return null
   const { budget, creditEnforced, balanceNanos, accountId } = keyState
@@ -97,13 +97,13 @@ function leftOf({ capNanos, spentNanos, heldNanos }: Budget): Nanos {
   return capNanos - spentNanos - heldNanos
 }
 
-/** A sum that no call has reached. It is what an unbounded call holds of the credit that it shares with other keys. */
+/** A sum that no call has reached: the most that an unbounded call holds of the credit that it shares with other keys. */
 export const UNBOUNDED_NANOS = 1_000n * NANOS_PER_USD
 
 /** Ten thousand holds of this size still fit a 64-bit column. */
 export const HOLD_NANOS_MAX = 100_000n * NANOS_PER_USD
 
-/** A call that nothing bounds takes all that is left of its key's cap: no other call of the key is admitted until it is settled. */
+/** A call that nothing bounds holds all that is left of its key's cap: the key's other calls wait until it is settled. */
 function admit({ hold }: CallOpening, keyState: KeyState): Decision {
   if (hold.kind === 'none') return { kind: 'admit', holdNanos: 0n, holdListNanos: 0n }
   if (hold.kind === 'bound') {
@@ -114,7 +114,7 @@ function admit({ hold }: CallOpening, keyState: KeyState): Decision {
   const { budget, creditEnforced, balanceNanos } = keyState
   const most =
     budget !== null ? leftOf(budget) : creditEnforced ? balanceNanos - keyState.heldNanos : UNBOUNDED_NANOS
-  // Where only what is settled counts, calls in flight may hold more than there is.
+  // Where only settled costs count, calls in flight may hold more than there is.
   const nanos = within(most, 0n, budget === null ? UNBOUNDED_NANOS : HOLD_NANOS_MAX)
   return { kind: 'admit', holdNanos: nanos, holdListNanos: within(nanos, 0n, UNBOUNDED_NANOS) }
 }

@@ -3,23 +3,23 @@ import type { ObjectKind, Surface } from '../kernel/surface.ts'
 import type { CallRecord } from './call.ts'
 
 /**
- * Calls whose cost comes later. What such a call has made upstream, a batch or a response in the background, is its
+ * Calls whose cost comes later. The batch, or the response in the background, that such a call has made upstream is its
  * **object**. Until the object says what it cost, the call is `deferred`: open, with its hold in force.
  */
 
-/** An object by the name that upstream gave it. One name belongs to one call: what says it a second time says nothing new. */
+/** An object by the name that upstream gave it. A name belongs to one call: a second call that is given it defers nothing. */
 export interface ObjectName {
   readonly surface: Surface
   readonly objectId: string
 }
 
-/** What the answer of the creating call has told. */
+/** The facts from the answer to the call that created the object. */
 export interface Deferral extends ObjectName {
   readonly requestId: string
   readonly kind: ObjectKind
-  /** Where upstream shows the object, without the host. */
+  /** The path at which upstream shows the object, without the host. */
   readonly path: string
-  /** When it is first asked for. */
+  /** How soon upstream is first asked for the object. */
   readonly dueInMs: number
   readonly atMs: number
   readonly status: number
@@ -35,21 +35,21 @@ export interface Deferral extends ObjectName {
 export interface DeferredObject extends ObjectName {
   readonly kind: ObjectKind
   readonly path: string
-  /** How often upstream was asked for it. */
+  /** How often upstream was asked for the object. */
   readonly polls: number
   readonly call: CallRecord
 }
 
-/** One record for each model of a batch. Its id follows from the parent's, so that a repetition finds it there. */
+/** One record for each model of a batch. Its id follows from the parent's, so that a repetition finds the record there. */
 export interface ChildCall {
   readonly requestId: string
   readonly parentId: string
   readonly model: string | null
-  /** How it is rated, which is as a request for its model. */
+  /** How the record is rated, which is as a request for its model. */
   readonly rating: string
   /** Lines that succeeded. */
   readonly requests: number
-  /** What it will be settled at, and so much of the batch's hold is its own. */
+  /** The cost at which the record will be settled; the same amount of the batch's hold becomes the record's own. */
   readonly costNanos: Nanos
   readonly listNanos: Nanos
 }
@@ -62,7 +62,7 @@ export interface DeferredStore {
   deferCall(deferral: Deferral): Promise<'deferred' | 'closed' | 'known'>
   /** The open object of this name, if there is one here. */
   findDeferred(name: ObjectName): Promise<DeferredObject | null>
-  /** Objects to ask for now, those that wait longest first, under the lease of the poller; null: another node has it. */
+  /** Objects to ask for now, the longest due first, under the poller's lease; null: another node has the lease. */
   claimDeferred(
     holder: string,
     surfaces: readonly Surface[],
@@ -70,9 +70,9 @@ export interface DeferredStore {
   ): Promise<readonly DeferredObject[] | null>
   /** The open objects at this path and below it, up to a limit. */
   listDeferred(surface: Surface, path: string): Promise<readonly DeferredObject[]>
-  /** It is asked for again after so long. */
+  /** Upstream is asked for the object again after `inMs`. */
   postponeDeferred(name: ObjectName, inMs: number, atMs: number): Promise<void>
-  /** Records for the models of a batch, to be settled like calls. Those that are there stay as they are. */
+  /** Records for the models of a batch, to be settled like calls. Records that exist stay as they are. */
   openChildren(children: readonly ChildCall[]): Promise<void>
   /** The call was closed: the object is asked for no more. */
   forgetDeferred(name: ObjectName, atMs: number): Promise<void>

@@ -26,27 +26,27 @@ export interface BatchFile {
   /** Upstream's id of the file. */
   readonly fileId: string
   readonly models: readonly string[]
-  /** What its requests may cost in a batch; null where that could not be read. */
+  /** The most that its requests may cost in a batch; null where the file could not be read for that. */
   readonly bound: Bound | null
   readonly atMs: number
 }
 
-/** An entry of the journal and what the account came to with it. */
+/** An entry of the journal, and the balance of the account with that entry. */
 export interface Credited {
   readonly credit: NewCredit
   readonly balance: Balance
 }
 
-/** Gives back what calls cost. */
+/** The command that gives back the cost of calls. */
 export interface CreditBack {
   readonly accountId: string
-  /** Each call with the id of the entry that is written if it is credited. */
+  /** Each call with the id of the entry that is written if the call is credited. */
   readonly calls: readonly { readonly requestId: string; readonly creditId: string }[]
   readonly reason: string
   readonly atMs: number
 }
 
-/** What came of each call, in the order asked. */
+/** The outcome for each call, in the order asked. */
 export interface CreditedBack {
   readonly calls: readonly CreditBackOutcome[]
   readonly balance: Balance
@@ -60,9 +60,9 @@ export type CreditBackOutcome =
       readonly amountNanos: Nanos
     }
   | { readonly kind: 'already_credited'; readonly requestId: string }
-  /** It cost nothing, or a new price has given back what it cost. */
+  /** The call cost nothing, or a new price has given its cost back. */
   | { readonly kind: 'nothing_to_credit'; readonly requestId: string }
-  /** It has not ended yet. */
+  /** The call has not ended yet. */
   | { readonly kind: 'in_flight'; readonly requestId: string }
   | { readonly kind: 'not_found'; readonly requestId: string }
 
@@ -77,13 +77,13 @@ export interface LedgerStore {
   settle(closing: CallClosing): Promise<Settled>
   getCall(requestId: string): Promise<CallRecord | null>
   getBalance(accountId: string): Promise<Balance>
-  /** What the calls in flight of all accounts hold, on all nodes. */
+  /** The sum of the holds of all calls in flight, of all accounts, on all nodes. */
   sumHeld(): Promise<Nanos>
   addCredit(credit: NewCredit, idempotency: Idempotency | null): Promise<IdempotentResult<Credited>>
-  /** Gives back what each listed call cost, once each, as entries of the journal; the calls stay as they were billed. */
+  /** Gives back the cost of each listed call, once each, as entries of the journal; the calls stay as they were billed. */
   creditBack(command: CreditBack, idempotency: Idempotency | null): Promise<IdempotentResult<CreditedBack>>
-  /** Remembers which models the requests in an uploaded file name and what they may cost, for the batch that this key makes of it. */
+  /** Keeps the models that the requests of an uploaded file name, and their bound, for the batch that this key makes of it. */
   keepBatchFile(file: BatchFile): Promise<void>
-  /** What the file may cost; null for one that the key of this digest has not uploaded here. */
+  /** The most that the file may cost; null for a file that the key of this digest has not uploaded here. */
   findBatchFile(digest: Buffer, fileId: string): Promise<Bound | null>
 }

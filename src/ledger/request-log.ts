@@ -14,21 +14,21 @@ export const CALL_FLAGS = [
 ] as const
 export type CallFlag = (typeof CALL_FLAGS)[number]
 
-/** Which calls are meant. What is null does not matter. */
+/** Which calls are meant. A member that is null filters nothing. */
 export interface CallFilter {
   readonly accountId: string
   readonly keyId: string | null
-  /** When the call was admitted: from this instant on, and before that one. */
+  /** The instant of admission: from `fromMs` on, and before `toMs`. */
   readonly fromMs: number | null
   readonly toMs: number | null
-  /** Asked for or served. */
+  /** The model asked for or served. */
   readonly model: string | null
   /** HTTP status. */
   readonly status: number | null
   readonly state: CallState | null
   readonly minCostNanos: Nanos | null
   readonly flag: CallFlag | null
-  /** The records that a call of this id has: of a batch one for each model. */
+  /** The child records of the call with this id: a batch has one for each model. */
   readonly parentId?: string | null
   /** The turns of the WebSocket whose handshake has this id, and the handshake. */
   readonly socketId?: string | null
@@ -41,16 +41,16 @@ export interface CallCursor {
 }
 
 /**
- * A part of the log. It may have fewer calls than were asked for, or none, and still not be the end: one look goes
- * through a bounded number of records, so that a rare filter over millions of calls does not keep others waiting.
+ * A page of the log. It may have fewer calls than were asked for, or none, and still not be the last page: one query reads
+ * a bounded number of records, so that a rare filter over millions of calls does not keep other queries waiting.
  */
 export interface CallPage {
   readonly calls: readonly CallRecord[]
-  /** Where to go on, or null at the end. */
+  /** The cursor of the next page, or null at the end. */
   readonly next: CallCursor | null
 }
 
-/** What was said in a call, compressed. Only of keys that have logging switched on. */
+/** The bodies of a call, compressed. Kept only for keys that have logging switched on. */
 export interface CallBodies {
   readonly requestId: string
   readonly request: LoggedBody | null
@@ -62,13 +62,13 @@ export interface LoggedBody {
   readonly contentType: string | null
   /** zstd. */
   readonly compressed: Uint8Array
-  /** Of the whole body, before it was cut and compressed. */
+  /** The length of the whole body, before it was cut and compressed. */
   readonly lengthBytes: number
   /** Only the beginning was kept. */
   readonly truncated: boolean
 }
 
-/** A call that was refused. Whose key it came with, the store finds out; of an unknown key it keeps nothing. */
+/** A call that was refused. The store finds the key by its digest, and keeps no call of an unknown key. */
 export interface RefusedCall {
   readonly requestId: string
   readonly digest: Uint8Array
@@ -93,13 +93,13 @@ export interface RequestLogStore {
   listCalls(filter: CallFilter, after: CallCursor | null, limit: number): Promise<CallPage>
   keepBodies(bodies: CallBodies): Promise<void>
   getBodies(requestId: string): Promise<CallBodies | null>
-  /** Deletes some of the bodies kept before this instant; how many. 0 when there are none left. */
+  /** Deletes some of the bodies kept before this instant. Returns how many; 0 when there are none left. */
   deleteBodies(beforeMs: number, limit: number): Promise<number>
-  /** Deletes some of the oldest bodies while all together take more than this; how many. 0 when they do not. */
+  /** Deletes some of the oldest bodies while all bodies take more than `bytesMax`. Returns how many; 0 when they do not. */
   trimBodies(bytesMax: number, limit: number): Promise<number>
-  /** Of calls that are known already nothing changes. */
+  /** Refused calls that are recorded already do not change. */
   keepRefused(calls: readonly RefusedCall[]): Promise<void>
-  /** Deletes some refused calls that began before this instant, and the oldest beyond so many of an account; how many. */
+  /** Deletes some refused calls that began before this instant, and the oldest beyond `callsMax` of an account; how many. */
   deleteRefused(beforeMs: number, callsMax: number, limit: number): Promise<number>
 }
 

@@ -11,9 +11,9 @@ export interface CurrentPrices {
 /** Which calls to price again. All of them are settled. */
 export interface RerateSelection {
   readonly fromMs: number
-  /** Not included. */
+  /** The end of the range, not included. */
   readonly toMs: number
-  /** Asked for or served, by its exact name. Null: all. */
+  /** The exact name of the model asked for or served. Null: all models. */
   readonly model: string | null
   readonly unpricedOnly: boolean
 }
@@ -29,10 +29,10 @@ export interface RerateCandidate {
   readonly rating: string
   readonly costNanos: Nanos
   readonly listNanos: Nanos
-  /** What entries about the call have given back so far. */
+  /** The sum that entries about the call have given back so far. */
   readonly creditedNanos: Nanos
   readonly creditedBack: boolean
-  /** The `once` of each time it was priced again. */
+  /** The `once` of each rerate of the call. */
   readonly rerates: readonly string[]
 }
 
@@ -43,7 +43,7 @@ export type KeptBecause =
   | 'no_price'
   | 'credited_back'
   | 'unreadable'
-  /** With this very version, before a later one changed the price once more. That can be booked only once. */
+  /** A rerate with this very version came before a later one changed the price. A version can be booked only once. */
   | 'rerated_before'
 
 export type Rerated =
@@ -52,7 +52,7 @@ export type Rerated =
       readonly kind: 'changed'
       readonly call: RerateCandidate
       readonly version: { readonly id: string; readonly json: string }
-      /** What was paid for the call until now: its cost less what was given back since. */
+      /** The sum paid for the call until now: its cost less the credits given back since. */
       readonly oldCostNanos: Nanos
       readonly newCostNanos: Nanos
       readonly newListNanos: Nanos
@@ -60,7 +60,7 @@ export type Rerated =
 
 export type ChangedCall = Extract<Rerated, { kind: 'changed' }>
 
-/** What changes for the customer: above 0 a credit, below it a charge. */
+/** The change for the customer: above 0 a credit, below 0 a charge. */
 export function creditOf(changed: ChangedCall): Nanos {
   return changed.oldCostNanos - changed.newCostNanos
 }
@@ -98,11 +98,11 @@ export interface RerateLine {
   newCostNanos: Nanos
 }
 
-/** Beyond so many models, the rest share a line: names of fine-tuned models are the customers' own. */
+/** Models beyond this number share a line: the names of fine-tuned models are the customers' own, and without limit. */
 const MODELS_MAX = 500
 const OTHER_MODELS = '(other models)'
 
-/** What pricing again would change. */
+/** The changes that a rerate would make. */
 export class RerateSummary {
   readonly models = new Map<string, RerateLine>()
   readonly total = emptyLine()
@@ -158,7 +158,7 @@ export interface RerateWriter {
   count(selection: RerateSelection): Promise<number>
   /** The selected calls after an id, in the order of their ids. The empty id comes before all. */
   read(selection: RerateSelection, afterId: string): Promise<readonly RerateCandidate[]>
-  /** One transaction. What was booked before, or has changed since it was read, is left out. */
+  /** One transaction. Calls that were booked before, or have changed since they were read, are left out. */
   book(changed: readonly ChangedCall[]): Promise<Booked>
   close(): Promise<void>
 }

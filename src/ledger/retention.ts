@@ -13,9 +13,9 @@ export interface RetentionLimits {
 }
 
 /**
- * Deletes logged bodies when their time is over or they take too much, and records of refused calls alike: soon after
- * the start, and then every hour. A bit at a time, so that what runs now does not wait behind it. The records of other
- * calls stay for as long as the ledger.
+ * Retention deletes logged bodies when their time is over or they take too much, and records of refused calls alike: soon
+ * after the start, and then every hour. It deletes in small steps, so that calls in flight do not wait behind it. The
+ * records of other calls stay for as long as the ledger.
  */
 export function startRetention(
   store: Kept,
@@ -62,7 +62,7 @@ export function startRetention(
   }
 }
 
-/** How many were deleted. */
+/** Returns the number of bodies that were deleted. */
 export async function deleteOldBodies(
   store: Pick<RequestLogStore, 'deleteBodies'>,
   beforeMs: number,

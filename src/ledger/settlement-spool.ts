@@ -11,20 +11,20 @@ import { amountsAsText, readSpoolFile, refuseOldSpool, type SpoolRow, toSpoolRow
 import type { SpoolAnswer, SpoolChange } from './spool-thread.ts'
 
 /**
- * Settlements that the store cannot take now, on the local disk, so that they outlive the process. What is replayed
- * although the store had taken it does no harm: the store closes a hold once. Only one process may use a spool.
+ * Settlements that the store cannot take now, on the local disk, so that they outlive the process. A replay of a settlement
+ * that the store had taken does no harm: the store closes a hold once. Only one process may use a spool.
  */
 export interface SettlementSpool {
   /**
-   * Resolves when it is on the disk. It never fails: if the disk does, or takes too long, it resolves too, the log
-   * says why, and `isSound` is false until all that waits is on the disk or taken.
+   * Resolves when the settlement is on the disk. Never rejects: if the disk fails or takes too long, it resolves too, the
+   * log says why, and `isSound` is false until every waiting settlement is on the disk or taken.
    */
   keep(closing: CallClosing): Promise<void>
-  /** The store has it. A removal that a crash loses is one more replay. Does nothing if it was not kept. */
+  /** The store has the settlement. A removal that a crash loses is one more replay. Does nothing if it was not kept. */
   done(requestId: string): void
-  /** The store will never take it: it is put into a file of its own, for a person. Does nothing if it was not kept. */
+  /** The store will never take the settlement: it goes to a file of its own, for a person. Does nothing if it was not kept. */
   refuse(requestId: string, reason: string): Promise<void>
-  /** What waits, oldest first: after the start, what an earlier life has left. */
+  /** The waiting settlements, oldest first: after the start, those that an earlier process has left. */
   left(): readonly CallClosing[]
   readonly waiting: number
   /** False while settlements wait in memory alone, or for a disk that does not answer. */
@@ -39,14 +39,14 @@ const REFUSED_FILE = 'refused.jsonl'
 const RETRY_MS = 1_000
 
 export interface SpoolOptions {
-  /** For tests of what a failing disk does. */
+  /** Replaced in tests of failing disks. */
   openWriter(path: string): SpoolWriter
   readonly bytesMax: number
-  /** There is no room on the disk. It is tried again in a while. */
+  /** There is no room on the disk. The write is tried again in a while. */
   onFull(): void
 }
 
-/** Writes the file elsewhere. One change at a time; what has resolved is on the disk. */
+/** Writes the file in another thread. One change at a time; a change that has resolved is on the disk. */
 export interface SpoolWriter {
   write(change: SpoolChange): Promise<void>
   close(): Promise<void>
@@ -55,7 +55,7 @@ export interface SpoolWriter {
 /** A disk without room. */
 export class SpoolDiskFull extends Error {}
 
-/** Opens the spool in `dir` and reads what is left there. Throws if the directory cannot be made or read. */
+/** Opens the spool in `dir` and reads the settlements left there. Throws if the directory cannot be made or read. */
 export async function openSettlementSpool(
   dir: string,
   log: Log,
@@ -75,7 +75,7 @@ export async function openSettlementSpool(
 
 async function makeDirectory(dir: string): Promise<void> {
   if ((await mkdir(dir, { recursive: true, mode: 0o700 })) === undefined) return
-  // Or a crash might lose the name of the new directory.
+  // Without this sync of the parent, a crash might lose the name of the new directory.
   const parent = await open(dirname(dir))
   await parent.sync().finally(() => parent.close())
 }
@@ -116,16 +116,16 @@ interface SpoolParts extends Omit<SpoolOptions, 'openWriter'> {
 interface Kept {
   readonly closing: CallClosing
   readonly row: SpoolRow
-  /** On the disk, or not to be waited for. */
+  /** Resolved when the settlement is on the disk, or is not to be waited for. */
   readonly told: PromiseWithResolvers<void>
 }
 
 class Spool implements SettlementSpool {
   readonly #parts: SpoolParts
-  /** All that the store has not taken, on the disk or not, oldest first. */
+  /** All settlements that the store has not taken, on the disk or not, oldest first. */
   readonly #waiting = new Map<string, Kept>()
   #waitingBytes = 0
-  /** What the file has to be told: these have come, and those were taken. */
+  /** The changes that the file lacks: settlements that have come, and ids that the store has taken. */
   #come: Kept[] = []
   #taken: string[] = []
   #writing: Promise<void> | null = null
@@ -156,7 +156,7 @@ class Spool implements SettlementSpool {
 
   async keep(closing: CallClosing): Promise<void> {
     const before = this.#waiting.get(closing.requestId)
-    // Of closings of the same call the first counts.
+    // The first closing of a call counts, and any later one is ignored.
     if (before !== undefined) return await before.told.promise
     if (this.#closed) {
       this.#parts.log.error({ request: closing.requestId }, 'a settlement came after the spool was closed')
@@ -199,7 +199,7 @@ class Spool implements SettlementSpool {
       await appendFile(file, line, { mode: 0o600, flush: true })
       this.done(requestId)
     } catch (error) {
-      // It stays where it is, and the next start tries again.
+      // The refused settlement stays in the spool, and the next start tries again.
       const cause = (error as Error).message
       this.#parts.log.error({ request: requestId, cause }, 'a refused settlement cannot be put aside')
     }
@@ -215,7 +215,7 @@ class Spool implements SettlementSpool {
   async #finish(): Promise<void> {
     this.#write()
     await this.#writing
-    // What was under way may have failed just now, and it would not be tried again.
+    // The write that was under way may have failed just now, and no timer would retry it after the close.
     if (this.#failed) this.#write()
     await this.#writing
     await this.#parts.writer.close().catch(() => {})
@@ -228,7 +228,7 @@ class Spool implements SettlementSpool {
     return kept
   }
 
-  /** One write at a time. What comes meanwhile goes together with the next one. */
+  /** One write at a time. Settlements that come meanwhile go together with the next write. */
   #write(): void {
     if (this.#writing === null && this.#isBehind()) this.#writing = this.#writeAll()
   }
@@ -248,7 +248,7 @@ class Spool implements SettlementSpool {
     } catch (error) {
       this.#fail(error as Error)
     } finally {
-      // In the same turn as the last look at what is behind, or what comes in between would not be written.
+      // Cleared in the same turn as the last `#isBehind`, or a settlement that comes in between would not be written.
       this.#writing = null
     }
   }
@@ -271,7 +271,7 @@ class Spool implements SettlementSpool {
 
   async #writeOnce(): Promise<void> {
     const takenIds = this.#taken
-    // What the store has taken meanwhile needs no row.
+    // A settlement that the store has taken meanwhile needs no row.
     const come = this.#come.filter((kept) => this.#waiting.get(kept.closing.requestId) === kept)
     this.#taken = []
     this.#come = []
@@ -284,7 +284,7 @@ class Spool implements SettlementSpool {
     for (const { told } of come) told.resolve()
   }
 
-  /** After a failed fsync it is unknown what is on the disk: all that waits is written again. */
+  /** After a failed fsync the content of the disk is unknown: every waiting settlement is written again. */
   #fail(error: Error): void {
     if (!this.#failed) {
       this.#parts.log.error(

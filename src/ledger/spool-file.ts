@@ -5,7 +5,7 @@ import { crc32 } from 'node:zlib'
 import type { CallClosing } from './call.ts'
 import { CALL_COLUMNS, CLOSING_AMOUNTS, CLOSING_NAMES } from './call-columns.ts'
 
-/** A settlement in the spool. The checksum finds what a disk has changed: a changed figure would still be a figure. */
+/** A settlement in the spool. The checksum finds bytes that a disk has changed: a changed figure would still be a figure. */
 export interface SpoolRow {
   readonly id: string
   readonly json: string
@@ -22,8 +22,8 @@ export function amountsAsText(closing: CallClosing): Readonly<Record<string, unk
 }
 
 /**
- * The closing; null if the row is damaged, or lacks a member. One that may be null may be missing: the version that wrote
- * the row may not have had it.
+ * The closing; null if the row is damaged, or lacks a member. A nullable member may be missing: the version that wrote the
+ * row may not have had that column.
  */
 function readSpoolRow({ json, crc }: Pick<SpoolRow, 'json' | 'crc'>): CallClosing | null {
   if (crc32(json) !== crc) return null
@@ -41,7 +41,7 @@ const NULLABLE = CLOSING_NAMES.filter((name) => CALL_COLUMNS[name].kind.endsWith
 export function openSpoolFile(path: string): DatabaseSync {
   const db = new DatabaseSync(path, { timeout: 5_000 })
   try {
-    // What was taken gives its room back to the disk.
+    // Rows that were taken give their room back to the disk.
     db.exec('PRAGMA auto_vacuum = FULL')
     db.exec('PRAGMA journal_mode = WAL')
     db.exec('PRAGMA synchronous = FULL')
@@ -55,8 +55,8 @@ export function openSpoolFile(path: string): DatabaseSync {
 }
 
 /**
- * Removes rows and adds others, in one transaction. After a failure all that waits is given again: what SQLite could not
- * commit it writes anew the next time, so a failed fsync is never just repeated.
+ * Removes rows and adds others, in one transaction. After a failure every waiting row is given again: SQLite writes pages
+ * that it could not commit anew the next time, so a failed fsync is never just repeated.
  */
 export function changeRows(db: DatabaseSync, takenIds: readonly string[], rows: readonly SpoolRow[]): void {
   const remove = db.prepare('DELETE FROM settlement WHERE id = ?')
@@ -74,15 +74,15 @@ export function changeRows(db: DatabaseSync, takenIds: readonly string[], rows: 
 }
 
 /**
- * What an earlier life has left in the file, oldest first. A damaged file is put aside under another name, and what is
- * legible in it goes into a new one.
+ * The settlements that an earlier process has left in the file, oldest first. A damaged file is put aside under another
+ * name, and its legible rows go into a new file.
  */
 export function readSpoolFile(path: string): { left: readonly CallClosing[]; damagedFile: string | null } {
   const { left, isDamaged } = readRows(path)
   if (!isDamaged) return { left, damagedFile: null }
   let damagedFile = `${path}.1.damaged`
   for (let i = 2; existsSync(damagedFile); i++) damagedFile = `${path}.${i}.damaged`
-  // With the log that SQLite may have left beside it, which it finds by its name.
+  // The -wal file that SQLite may have left beside the database moves too: SQLite finds it by its name.
   for (const suffix of ['', '-wal']) {
     if (existsSync(path + suffix)) renameSync(path + suffix, damagedFile + suffix)
   }
@@ -93,7 +93,7 @@ export function readSpoolFile(path: string): { left: readonly CallClosing[]; dam
   return { left, damagedFile }
 }
 
-/** SQLite's codes for a file that is damaged, or none of its own. */
+/** SQLite's codes for a file that is damaged, or is no database. */
 const DAMAGE = [11, 26]
 
 /** The file is read from both ends: rows behind a damaged page are found from the other side. */
@@ -121,12 +121,12 @@ function readRows(path: string): { left: readonly CallClosing[]; isDamaged: bool
   return { left: oldestFirst.map(([, closing]) => closing), isDamaged }
 }
 
-/** The low byte tells the kind. 0: the error is not SQLite's. */
+/** The low byte of SQLite's error code, which tells the kind. 0: the error is not SQLite's. */
 export function sqliteCode(error: unknown): number {
   return Number((error as { errcode?: number }).errcode ?? 0) & 0xff
 }
 
-/** What the spool was before it was a database, and what only the version that wrote it can send. */
+/** Refuses a spool from before it was a database: only the version that wrote its settlements can send them. */
 export function refuseOldSpool(dir: string): void {
   const log = join(dir, 'settlements.log')
   const bytes = statSync(log, { throwIfNoEntry: false })?.size ?? 0

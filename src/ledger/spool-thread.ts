@@ -7,7 +7,7 @@ export interface SpoolChange {
   readonly rows: readonly SpoolRow[]
 }
 
-/** Null: it is on the disk. */
+/** Null: the change is on the disk. */
 export type SpoolAnswer = { readonly message: string; readonly isFull: boolean } | null
 
 const FULL = 13

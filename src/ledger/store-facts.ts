@@ -1,20 +1,20 @@
 import { Histogram } from '../kernel/histogram.ts'
 
-/** What can be said of the store itself. */
+/** Facts about the store itself. */
 
 export interface NodeRecord {
   readonly id: string
   readonly name: string
   readonly startedAtMs: number
   readonly seenAtMs: number
-  /** It was given up, and admits nothing any more. */
+  /** A fenced node was given up, and admits nothing any more. */
   readonly fenced: boolean
 }
 
 export interface StoreFacts {
   readonly kind: 'sqlite' | 'postgres'
   readonly sizeBytes: number
-  /** Those that share the database; those that were given up long ago are forgotten. Null where there is one only. */
+  /** The nodes that share the database, without those that were given up long ago. Null where there is only one node. */
   readonly nodes: readonly NodeRecord[] | null
 }
 
@@ -22,9 +22,9 @@ export interface StoreFactsStore {
   readStoreFacts(): Promise<StoreFacts>
 }
 
-/** How busy the way to the books is, as the metrics tell it. Counted since the start, by this process alone. */
+/** The load of the store, for the metrics. Counted since the start, by this process alone. */
 export interface StoreLoad {
-  /** Admissions and settlements that one transaction has done. */
+  /** Admissions and settlements per transaction. */
   readonly batchCalls: Histogram
   /** How long such a transaction took: with SQLite its fsync, with PostgreSQL the round trip and all locks. */
   readonly commitSeconds: Histogram
@@ -38,7 +38,7 @@ export const COMMIT_SECONDS_BOUNDS = [
   ...[0.1, 0.25, 0.5, 1, 2.5],
 ]
 
-/** Where transactions are counted; a thread that does them is given the memory. */
+/** The counts of transactions; a thread that commits them is given the memory. */
 export class CommitCounts {
   readonly batchCalls: Histogram
   readonly commitSeconds: Histogram
@@ -48,7 +48,7 @@ export class CommitCounts {
     this.commitSeconds = new Histogram(COMMIT_SECONDS_BOUNDS, memory?.commitSeconds)
   }
 
-  /** What did nothing for a call is not counted. */
+  /** A transaction without a call is not counted. */
   committed(calls: number, ms: number): void {
     if (calls === 0) return
     this.batchCalls.observe(calls)

@@ -4,7 +4,7 @@ import type { CallRecord } from './call.ts'
 import { NOTHING_RECORDED } from './call-columns.ts'
 import type { CallFilter, RefusedCall, RequestLogStore } from './request-log.ts'
 
-/** Calls that have not gone upstream: those that wait are in memory alone, those that were refused are recorded. */
+/** Calls that have not gone upstream: waiting calls are in memory alone, refused calls are recorded. */
 
 type Known =
   | 'requestId'
@@ -60,7 +60,7 @@ export class WaitingCalls {
     return this.#ofKey.get(keyId) ?? 0
   }
 
-  /** Newest first. What is known only of calls that have ended matches none of these. */
+  /** Newest first. A filter by a figure that only ended calls have matches no waiting call. */
   list(filter: CallFilter): readonly CallRecord[] {
     const { accountId, keyId, fromMs, toMs, model, status, minCostNanos, flag } = filter
     const { parentId = null, socketId = null } = filter
@@ -80,15 +80,15 @@ export class WaitingCalls {
 }
 
 /**
- * Takes the records of refused calls to the store, in batches, after their answers have left. No call waits for it and
- * none fails with it: what does not fit into the queue, or what the store cannot take, is dropped, and the log says so.
+ * The queue that takes records of refused calls to the store, in batches, after their answers have left. No call waits for
+ * it or fails with it: records that do not fit into the queue, or that the store cannot take, are dropped, and the log says so.
  */
 export class RefusedCalls {
   readonly #store: Pick<RequestLogStore, 'keepRefused' | 'deleteRefused'>
   readonly #log: Log
   readonly #callsMax: number
   readonly #queue: RefusedCall[] = []
-  /** So many have come in, and so many of those are dealt with. */
+  /** The records that were queued, and those of them that were written or given up. */
   #added = 0
   #done = 0
   #dropped = 0
@@ -119,7 +119,7 @@ export class RefusedCalls {
     }
   }
 
-  /** Writes what waits, now. Resolves when all that was added before is in the store, or given up. Never fails. */
+  /** Writes the queue now. Resolves when every record added before is in the store, or given up. Never rejects. */
   async written(): Promise<void> {
     if (this.#timer !== null) clearTimeout(this.#timer)
     this.#timer = null
@@ -136,7 +136,7 @@ export class RefusedCalls {
     const batch = this.#queue.splice(0, limits.refusedCallsAtOnce)
     try {
       await this.#store.keepRefused(batch)
-      // Twice as many as were added, so that a limit that was lowered is reached too.
+      // Twice as many records are deleted as were added, so that a limit that was lowered is reached too.
       await this.#store.deleteRefused(0, this.#callsMax, 2 * batch.length)
     } catch (error) {
       const about = { calls: batch.length, cause: (error as Error).message }

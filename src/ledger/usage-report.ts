@@ -15,14 +15,14 @@ export interface UsageQuery {
   /** UTC dates, both inclusive. */
   readonly startDay: string
   readonly endDay: string
-  /** None is one bucket over everything. */
+  /** An empty list gives one bucket over everything. */
   readonly groupBy: readonly UsageDimension[]
   /** Only buckets that come after this one. */
   readonly after: UsageGroup | null
   readonly limit: number
 }
 
-/** What a bucket is about. Null where it is not grouped by that. */
+/** The group of a bucket. A dimension that the query does not group by is null. */
 export interface UsageGroup {
   readonly day: string | null
   /** The model served, else the model asked for; empty where there was neither. */
@@ -49,7 +49,7 @@ export interface UsageBucket extends UsageGroup, UsageSums {
 }
 
 export interface UsageReport {
-  /** In the order of day, model and key id. */
+  /** Buckets in the order of day, model and key id. */
   readonly buckets: readonly UsageBucket[]
   readonly more: boolean
   /** Over the whole query, not only this page. */
@@ -60,16 +60,16 @@ export interface UsageStore {
   readUsage(query: UsageQuery): Promise<UsageReport>
 }
 
-/** What the first page of the dashboard shows of an account, in one look. */
+/** The figures of an account on the first page of the dashboard, in one query. */
 
 export interface OverviewQuery {
   readonly accountId: string
   readonly atMs: number
-  /** Keys and models that are named of each kind; all are counted. */
+  /** The most keys and models that are named of each kind; all are counted. */
   readonly namedMax: number
 }
 
-/** A key that needs a look. */
+/** A key that needs attention. */
 export interface AttentionKey {
   readonly id: string
   readonly name: string
@@ -84,24 +84,24 @@ export interface AttentionKeys {
 }
 
 export interface Overview {
-  /** Such as "2026-11": the sums are of its calls up to now. */
+  /** The month of the sums, such as "2026-11", up to now. */
   readonly month: string
   readonly requests: bigint
   readonly costNanos: Nanos
   readonly listNanos: Nanos
   readonly creditedNanos: Nanos
   readonly balance: Balance
-  /** At least four fifths of the cap are spent, but not all of it. A cap of 0 is meant to let nothing through. */
+  /** Keys that have spent at least four fifths of their cap, but not all. A cap of 0 is meant to let nothing through. */
   readonly nearCap: AttentionKeys
   readonly exhausted: AttentionKeys
-  /** Within a week. */
+  /** Keys that expire within a week. */
   readonly expiring: AttentionKeys
-  /** In the last seven days. */
+  /** Models with unpriced calls in the last seven days. */
   readonly unpricedModels: readonly { readonly model: string; readonly requests: bigint }[]
-  /** Of webhooks: deliveries of the last 24 hours that were given up, and endpoints that were disabled for failing. */
+  /** Deliveries of the last 24 hours that were given up, and webhooks that were disabled for failing or being gone. */
   readonly failedDeliveries: number
   readonly disabledWebhooks: number
-  /** In the last 24 hours. */
+  /** Refused calls of the last 24 hours, by code. */
   readonly refusals: readonly { readonly code: string; readonly calls: bigint }[]
 }
 

@@ -10,9 +10,9 @@ import { type Members, objectOf, schemaOf, usd, usdAmount } from './fields.ts'
 import type { Management } from './route.ts'
 
 /**
- * The bill of a call as arithmetic. Nothing of it is kept but its two totals: the lines are derived again from the usage,
- * the way of rating and the prices that were kept with the call, as an audit derives them. So a bill of last year is shown
- * at the prices of last year, and a line that did not add up would show here.
+ * The bill of a call as arithmetic. Only its two totals are kept: the lines are derived again from the usage, the way of
+ * rating and the prices that were kept with the call, as an audit derives them. So a bill of last year is shown at the
+ * prices of last year, and a line that did not add up would show here.
  */
 
 interface ShownLine {
@@ -48,7 +48,7 @@ const lineMembers: Members<ShownLine> = {
   ],
 }
 
-/** 1e-18 dollars: what a token of a price with nine decimals per million costs is three digits above it. */
+/** Exact amounts are in 1e-18 dollars: a token's cost, at a price with nine decimals per million, is three digits above. */
 const EXACT_PER_NANO = 1_000_000_000n
 
 function exactOf({ numerator, denominator }: Fraction): bigint {

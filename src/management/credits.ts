@@ -79,7 +79,7 @@ const creditSchema = schemaOf(creditMembers).meta({
 
 const listed = `request_ids must be a list of 1 to ${withCommas(limits.creditBackCallsMax)} request ids.`
 
-/** The calls to give back. A list that is not what its sender believes it to be is refused before any is credited. */
+/** The calls to give back. A list with a malformed or repeated id is refused before any call is credited. */
 export const requestIds = z
   .array(
     z
@@ -142,7 +142,7 @@ const creditBackSchema = schemaOf(creditBackMembers).meta({
   description: 'What calls cost, given back as entries of the journal.',
 })
 
-/** All credit that an account was ever given. 64 bits hold 9.2 billion dollars; what is left is for credit back. */
+/** The most credit that an account may ever be given. 64 bits hold 9.2 billion dollars; the rest is for credit back. */
 const CREDITED_MAX: Nanos = 9_000_000_000n * NANOS_PER_USD
 
 const creditFields = z
@@ -156,7 +156,7 @@ const creditFields = z
     request_ids: requestIds.optional(),
     reason: textField('reason', 500).describe('What the books say it was for.'),
   })
-  // A union of two objects would say of every mistake only that neither fits; this way it names the field.
+  // A union of two objects would say of every mistake only that neither fits; one object lets the refusal name the field.
   .meta({
     oneOf: [
       { type: 'object', required: ['amount_usd'] },
@@ -164,7 +164,7 @@ const creditFields = z
     ],
   })
 
-/** Adds prepaid credit to the account, which counts from the first time on, or gives back what calls cost. */
+/** Adds prepaid credit to the account, which is enforced from the first time on, or gives back the cost of calls. */
 export const addCredit = defineRoute({
   endpoint: 'POST /gateway/v1/credits',
   operationId: 'add_credit',
@@ -208,8 +208,8 @@ async function topUp(
     const show = (credited: Credited) => objectOf(creditMembers, credited)
     return reply(await store.addCredit(credit, idempotency), show, management)
   } catch (error) {
-    // A command with a name may repeat one that is part of the sum already. Only the store can tell, and it takes none
-    // of which 64 bits do not hold the sum.
+    // A command with an `Idempotency-Key` may repeat a command that is part of the sum already. Only the store can tell,
+    // and it refuses a sum that 64 bits do not hold.
     if (tooMuch && error instanceof StoreRefused) return refusedTooMuch()
     throw error
   }

@@ -5,7 +5,7 @@ export type CsvCell = string | number | bigint | boolean | null | RawNumber
 
 export const CSV_TYPE = 'text/csv; charset=utf-8'
 
-/** What spreadsheets take for the beginning of a formula, also in full width and behind blanks. */
+/** The characters that spreadsheets take for the beginning of a formula, also in full width and behind blanks. */
 const FORMULA = /^(?:[\t\r\n]|\s*[=+\-@\uff1d\uff0b\uff0d\uff20])/u
 
 /** One row as RFC 4180 writes it, with its line end. Null is an empty cell. */
@@ -20,8 +20,8 @@ function csvCell(cell: CsvCell): string {
 }
 
 /**
- * A name such as `=HYPERLINK(…)` would be run by the spreadsheet that opens the file, so it gets the apostrophe by
- * which spreadsheets mark text. Only texts do: a negative number is a number.
+ * A name such as `=HYPERLINK(…)` would be run by the spreadsheet that opens the file, so such text gets the apostrophe by
+ * which spreadsheets mark text. Numbers get none: a negative number is a number.
  */
 function csvText(text: string): string {
   if (FORMULA.test(text)) return quoted(`'${text}`)

@@ -7,13 +7,13 @@ import { type Refusal, refuse } from '../kernel/errors.ts'
 import { shapeError } from '../providers/surfaces.ts'
 import { entityTag, hasTagged } from './route.ts'
 
-/** Where the build of the dashboard is, seen from the source and from the published build of this file. */
+/** The directory of the dashboard's build, seen from the source and from the published build of this file. */
 export const DASHBOARD_DIR = new URL(
   import.meta.url.endsWith('.ts') ? '../../dist/dashboard/' : '../../dashboard/',
   import.meta.url,
 )
 
-/** A file of the dashboard, as it is and as it was compressed when it was built. The best coding comes first. */
+/** A file of the dashboard, plain and as it was compressed when it was built. The best coding comes first. */
 interface Served {
   readonly contentType: string
   readonly plain: Representation
@@ -31,7 +31,7 @@ export interface DashboardFiles {
   readonly assets: ReadonlyMap<string, Served>
 }
 
-/** The best first, with the endings of their files. */
+/** Content codings, the best first, with the endings of their files. */
 const CODINGS = [
   ['br', '.br'],
   ['gzip', '.gz'],
@@ -48,8 +48,8 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
 }
 
 /**
- * Reads all files of the dashboard. Requests are answered from this alone, so no path that a client sends ever reaches
- * the file system. Fails if the dashboard was not built.
+ * Reads all files of the dashboard. Requests are answered from these files in memory alone, so no path that a client sends
+ * ever reaches the file system. Fails if the dashboard was not built.
  */
 export async function readDashboard(dir: URL): Promise<DashboardFiles> {
   const assetsDir = new URL('assets/', dir)
@@ -77,13 +77,13 @@ async function read(dir: URL, name: string): Promise<Served> {
 const PAGE_PATH = '/dashboard'
 const ASSETS_PATH = '/dashboard/assets/'
 
-/** Also of a browser at `/`, which the front door lets in here. */
+/** A path of the dashboard, or `/`, where the front door lets browsers in. */
 export const isDashboardPath = ({ path }: Target): boolean =>
   path === PAGE_PATH || path.startsWith(`${PAGE_PATH}/`) || path === '/'
 
 /**
- * Scripts, styles, pictures and data come from here alone, and nothing that stands inside the page runs. So markup that
- * gets in by way of a key's name can neither run nor send anything anywhere.
+ * The content security policy: scripts, styles, pictures and data come from this origin alone, and no inline script runs.
+ * So markup that gets in by way of a key's name can neither run nor send anything anywhere.
  */
 const POLICY = [
   "default-src 'none'",
@@ -110,7 +110,7 @@ const SAFE_HEADERS = [
 const KEPT_FOR_EVER = 'public, max-age=31536000, immutable'
 const ASKED_ANEW = 'no-cache'
 
-/** The dashboard, to everybody: there is nothing secret in it. Its data needs a session. */
+/** The dashboard's files are served without a credential: nothing in them is secret. Its data needs a session. */
 export async function answerDashboard(
   exchange: Exchange,
   { path }: Target,
@@ -144,7 +144,7 @@ function sendFile(exchange: Exchange, file: Served, caching: string): void {
 
 const NOTHING = Buffer.alloc(0)
 
-/** The smallest that the client takes. One that takes none gets the file as it is. */
+/** The smallest representation that the client takes. A client that takes no coding gets the plain file. */
 function representationFor(headers: RawHeaders, { plain, compressed }: Served): Representation {
   const weights = weightsOf(headers, 'accept-encoding')
   return compressed.find(({ coding }) => (weights.get(coding) ?? weights.get('*') ?? 0) > 0) ?? plain

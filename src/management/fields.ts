@@ -2,11 +2,11 @@ import { z } from 'zod'
 import { formatUsd, type Nanos, parseUsd, type RawNumber, rawNumber } from '../kernel/money.ts'
 import { dayOf } from '../ledger/calendar.ts'
 
-// What comes in
+// Fields of requests
 
 /**
- * A field of which `read` makes the value, or null where it is not what is expected. zod cannot describe such a field,
- * so `schema` is what the document says of it.
+ * A field whose value `read` makes, or null where the input is not as expected. zod cannot describe such a field, so
+ * `schema` describes it in the OpenAPI document.
  */
 export function readField<T>(
   expected: string,
@@ -24,7 +24,7 @@ export function readField<T>(
     .meta(schema)
 }
 
-/** The same for a parameter of the query, which is always a text and may be absent. */
+/** `readField` for a parameter of the query, which is always a text and may be absent. */
 export function parameter<T>(
   expected: string,
   schema: Record<string, unknown>,
@@ -33,7 +33,7 @@ export function parameter<T>(
   return readField(expected, schema, (value) => (typeof value === 'string' ? read(value) : null)).optional()
 }
 
-/** One of these words, or absent. */
+/** A parameter that is one of these words, or absent. */
 export function wordParameter<const Word extends string>(
   name: string,
   words: readonly Word[],
@@ -44,11 +44,11 @@ export function wordParameter<const Word extends string>(
 }
 
 export interface TextRules {
-  /** Where it is compared with a text that is bounded by its length in UTF-16. */
+  /** The most UTF-16 code units, where the text is compared with a text that is bounded by those. */
   readonly unitsMax?: number
-  /** Whether it may be nothing but blanks; it may unless told otherwise. */
+  /** Whether the text may be nothing but blanks; true by default. */
   readonly blank?: boolean
-  /** Whether it may be empty; it may not unless told otherwise. */
+  /** Whether the text may be empty; false by default. */
   readonly empty?: boolean
 }
 
@@ -80,7 +80,7 @@ export function textField(subject: string, charsMax: number, more: TextRules = {
 
 const INSTANT = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(?:Z|[+-]00:00)$/
 
-/** An instant in UTC as milliseconds. What is finer than that is cut off, so that a key never outlives its expiry. */
+/** An instant in UTC as milliseconds. Finer digits are cut off, so that a key never outlives its expiry. */
 export function instantField(name: string) {
   return readField(
     `${name} must be a UTC timestamp such as 2030-01-31T00:00:00Z.`,
@@ -127,7 +127,7 @@ export function parseOwnJson(text: string): unknown {
 export function usdField(name: string, { min, max }: { readonly min: Nanos; readonly max: Nanos }) {
   return readField(
     `${name} must be a number from ${formatUsd(min)} to ${formatUsd(max)} with at most 9 decimals.`,
-    // Doubles are for the document alone. Amounts never become any.
+    // Doubles are for the document alone. Amounts never become doubles.
     { type: 'number', minimum: Number(formatUsd(min)), maximum: Number(formatUsd(max)) },
     (value) => {
       const nanos = value instanceof UsdNumber ? parseUsd(withoutExponent(value.source)) : null
@@ -150,7 +150,7 @@ function withoutExponent(source: string): string {
   return sign + integers + (decimals === '' ? '' : `.${decimals}`)
 }
 
-/** What a refusal says of `after`. */
+/** The sentence of a refusal about `after`. */
 export const AFTER_EXPECTED = 'after must be the `next` of an earlier page.'
 
 export function limitParameter({ max, fallback } = { max: 1_000, fallback: 100 }) {
@@ -166,11 +166,11 @@ export function limitParameter({ max, fallback } = { max: 1_000, fallback: 100 }
     .describe('How many rows the answer has at most.')
 }
 
-// What goes out
+// Members of answers
 
 /**
- * The members of an answer: of each what the document says of it, and its value. The value is a member of the record
- * that is shown, by its name, or is made from it.
+ * The members of an answer: each with its schema in the OpenAPI document, and its value. The value is a member of the
+ * record that is shown, by its name, or is made from the record.
  */
 export type Members<Shown> = Readonly<
   Record<string, readonly [schema: z.ZodType, value: keyof Shown | ((shown: Shown) => unknown)]>
@@ -188,7 +188,7 @@ export function objectOf<Shown>(members: Members<Shown>, shown: Shown): Record<s
   return object
 }
 
-/** Ids of ours are a prefix that says of what, and a ULID. */
+/** Our ids are a prefix that names the kind of object, and a ULID. */
 const KEY_ID = /^key_[0-9A-HJKMNP-TV-Z]{26}$/
 export const REQUEST_ID = /^req_[0-9A-HJKMNP-TV-Z]{26}$/
 const CREDIT_ID = /^crd_[0-9A-HJKMNP-TV-Z]{26}$/

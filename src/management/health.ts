@@ -7,8 +7,8 @@ import { replyJson } from './route.ts'
 export const isHealthPath = ({ path }: Target): boolean => path === '/healthz' || path === '/readyz'
 
 /**
- * Whether something can be written to the store, which on a full disk it cannot. No credential is needed to ask and each
- * probe is a write of the disk, so requests at the same time, or soon after, share one.
+ * Whether the store can write, which on a full disk it cannot. No credential is needed to ask and each probe is a write of
+ * the disk, so requests at the same time, or soon after, share one probe.
  */
 export function createWriteProbe(write: () => Promise<void>, clock: Clock): () => Promise<boolean> {
   let answer: Promise<boolean> | null = null

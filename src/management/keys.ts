@@ -40,7 +40,7 @@ import {
 
 export const KEY_STATUSES = ['usable', 'revoked', 'expired'] as const satisfies readonly KeyStatus[]
 
-// What can be said of a key
+// The fields of a key in requests
 
 const keyFields = {
   name: textField('name', 120, { blank: false }).describe('What people call this key.'),
@@ -53,7 +53,7 @@ const keyFields = {
     ),
   allowed_models: z
     .array(
-      // What no request can name must not be on a list as if it could.
+      // A name longer than any request may have must not be on an allowlist as if it could match.
       textField('Each of allowed_models', MODEL_NAME_CHARS_MAX, { unitsMax: MODEL_NAME_CHARS_MAX }),
       `allowed_models must be null or a list of 1 to ${limits.allowedModelsMax} model names.`,
     )
@@ -76,10 +76,10 @@ const keyFields = {
 
 const newKeyFields = z.strictObject(keyFields)
 
-/** Any of them; null takes a limit away. */
+/** Any of the fields; null takes a limit away. */
 const keyEditFields = z.strictObject({ ...keyFields, name: keyFields.name.optional() })
 
-/** The limits of a key about which nothing was said. */
+/** The limits of a key for which none were sent. */
 const NO_LIMITS: KeyLimits = {
   monthlyBudgetNanos: null,
   allowedModels: null,
@@ -87,7 +87,7 @@ const NO_LIMITS: KeyLimits = {
   expiresAtMs: null,
 }
 
-/** Only what was said: an edit must not touch the rest. */
+/** Only the fields that were sent: an edit must not touch the rest. */
 function keyChanges(fields: z.infer<typeof keyEditFields>): KeyChanges {
   const { name, monthly_budget_usd, allowed_models, log_requests, expires_at } = fields
   return {
@@ -103,7 +103,7 @@ function keyChanges(fields: z.infer<typeof keyEditFields>): KeyChanges {
 
 interface ShownKey extends KeyRecord {
   readonly nowMs: number
-  /** Its calls that wait, on this node. */
+  /** The number of the key's calls that wait, on this node. */
   readonly waiting: number
 }
 
@@ -182,13 +182,13 @@ export function keyObject(
   return objectOf(keyMembers, { ...key, nowMs, waiting: waitingCalls.countOf(key.id) })
 }
 
-/** A key as webhooks tell of it: without what is true on one node only. */
+/** A key as webhooks tell of it: without figures that are true on one node only. */
 export function toldKey(key: KeyRecord, nowMs: number): Record<string, unknown> {
   const { month_waiting: _, ...object } = objectOf(keyMembers, { ...key, nowMs, waiting: 0 })
   return object
 }
 
-// What can go wrong with a key
+// The refusals of a key's endpoints
 
 export function refusedMissingKey(): Refused {
   return refused('not_found', 'There is no key with this id.')
@@ -199,14 +199,14 @@ function refusedFinalKey(key: KeyRecord): Refused {
   return refused('conflict', `This key ${how} and cannot be changed any more.`)
 }
 
-/** A key that is born expired, or that an edit ends, is more likely a mistake; to end one there is revocation. */
+/** A key that is born expired, or that an edit ends, is more likely a mistake; to end a key there is revocation. */
 function refusedPastExpiry(): Refused {
   return refused('bad_request', 'expires_at must be in the future.', 'expires_at')
 }
 
 // The endpoints
 
-/** A new secret, and what the store is told of it. */
+/** A new secret, and the part of it that the store keeps. */
 function mint({ clock, nextUlid, digestKey, servicePrefix }: Management) {
   const secret = mintKey(servicePrefix, 'live')
   const record = {
@@ -236,7 +236,7 @@ export const createKey = defineRoute({
     if (result.kind === 'conflict') return refusedOtherCommand()
     if (result.kind === 'born_expired') return refusedPastExpiry()
     const object = keyObject(result.value, record.createdAtMs, management)
-    // The secret of the first attempt is not known any more, and this one belongs to no key.
+    // The secret of the first attempt is not known any more, and the secret made now belongs to no key.
     return replyOnce(result, result.kind === 'repeated' ? object : { ...object, key: secret.reveal() })
   },
 })
@@ -247,7 +247,7 @@ async function showKey(accountId: string, id: string, management: Management): P
   return key === null ? refusedMissingKey() : replyJson(200, keyObject(key, nowMs, management))
 }
 
-/** What the holder of a key may know of it: its limits, and how much of them is left. */
+/** The holder of a key may know its limits, and how much of them is left. */
 const getOwnKey = defineRoute({
   endpoint: 'GET /v1/keys/me',
   access: 'any_key',
@@ -308,7 +308,7 @@ const ANY_CALL = {
   flag: null,
 } as const
 
-/** The one that began last, admitted or refused. */
+/** The key's call that began last, admitted or refused. */
 async function lastCall(
   { accountId, id }: KeyRecord,
   { store, refusedCalls }: Management,
@@ -323,7 +323,7 @@ async function lastCall(
   return calls.sort((one, other) => other.startedAtMs - one.startedAtMs)[0] ?? null
 }
 
-/** A new limit counts from the next admission on, and leaves what was spent as it is. */
+/** A new limit counts from the next admission on, and leaves the sum spent as it is. */
 export const updateKey = defineRoute({
   endpoint: 'PATCH /v1/keys/{id}',
   operationId: 'update_key',
@@ -347,20 +347,20 @@ export const updateKey = defineRoute({
 })
 
 /**
- * Revocation is immediate and final. When this answers, the store holds it durably, and since key state is kept
- * nowhere else, no request with the key is admitted any more. Repeating it answers the same record. A body that comes
- * with it is ignored, so that nothing about it can delay a revocation.
+ * Revocation is immediate and final. When it is answered, the store holds it durably, and since key state is kept nowhere
+ * else, no request with the key is admitted any more. A repetition is answered with the same record. A body that comes
+ * with the request is ignored, so that nothing about a body can delay a revocation.
  */
 async function revoke({ caller, params: [id = ''] }: OwnRequest, management: Management): Promise<OwnReply> {
   const nowMs = management.clock.nowMs()
   const key = await management.store.revokeKey(caller.accountId, id, nowMs)
   if (key === null) return refusedMissingKey()
-  // Its calls that wait for room are refused now, not when their time is up.
+  // The key's calls that wait for room are refused now, not when their time is up.
   management.limitsMoved()
   return replyJson(200, keyObject(key, nowMs, management))
 }
 
-/** The record stays: what a key has spent must be shown as long as there are books. */
+/** The record of a revoked key stays: its sum spent must be shown as long as there are books. */
 export const deleteKey = defineRoute({
   endpoint: 'DELETE /v1/keys/{id}',
   operationId: 'delete_key',

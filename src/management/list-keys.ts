@@ -62,12 +62,12 @@ export const listKeys = defineRoute({
 
 const refusedPlace = (): Refused => refused('bad_request', AFTER_EXPECTED, 'after')
 
-/** The sort is part of it, so that it cannot be used for another, where it would be a place that was never meant. */
+/** The sort is part of a place, so that the place cannot be used for another sort, where it would be a wrong place. */
 function formatPlace({ by, id }: KeyPlace, sort: KeySort): string {
   return Buffer.from(JSON.stringify([sort, String(by), id])).toString('base64url')
 }
 
-/** Null: it is of another sort, or nothing that we made. */
+/** Null: the place is of another sort, or was not made by us. */
 function parsePlace(text: string, sort: KeySort): KeyPlace | null {
   let parts: unknown
   try {

@@ -110,7 +110,7 @@ export const healthRoute = defineRoute({
   },
 })
 
-/** With `metrics.public` this path needs no key. */
+/** The path of the metrics, which with `metrics.public` needs no key. */
 export const METRICS_PATH = '/metrics'
 
 export const metricsRoute = defineRoute({

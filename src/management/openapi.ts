@@ -9,13 +9,13 @@ import { SESSION_COOKIE } from './session.ts'
 type JsonObject = Record<string, unknown>
 
 export interface OpenApiOptions {
-  /** Of the package. */
+  /** The version of the package. */
   readonly version: string
   /** Sets the names of the headers and the beginning of keys. */
   readonly servicePrefix: string
 }
 
-/** The endpoints of the service itself as an OpenAPI 3.1 document, made from what the routes check and answer. */
+/** The endpoints of the service itself as an OpenAPI 3.1 document, made from the schemas that the routes check and answer. */
 export function openApiDocument(
   routes: readonly Route[],
   { version, servicePrefix }: OpenApiOptions,
@@ -175,7 +175,7 @@ function queryParameters(query: z.ZodType, components: Components): JsonObject[]
   }))
 }
 
-/** An absent body is read as `{}`, so it is required only where that is not enough. */
+/** An absent body is read as `{}`, so a body is required only where `{}` is refused. */
 function requestBody(body: z.ZodType, components: Components): JsonObject {
   return {
     required: !body.safeParse({}).success,
@@ -187,25 +187,25 @@ function requestBody(body: z.ZodType, components: Components): JsonObject {
 class Components {
   readonly schemas: Record<string, JsonObject> = {}
   readonly responses: Record<string, JsonObject> = {}
-  /** Of every answer. */
+  /** The headers of every answer. */
   readonly headers: JsonObject
 
   constructor(requestIdHeader: string) {
     this.headers = { [requestIdHeader]: { $ref: '#/components/headers/request_id' } }
   }
 
-  /** What a client sends (`input`) or reads (`output`); the two differ where a field is transformed. */
+  /** The schema as a client sends (`input`) or reads (`output`) it; the two differ where a field is transformed. */
   schema(schema: z.ZodType, io: 'input' | 'output'): JsonObject {
     // Inside another object a schema with an id becomes a reference; by itself it would be written out.
     const { properties, $defs } = toPlainJson(
       z.toJSONSchema(z.object({ wanted: schema }), {
         target: 'draft-2020-12',
         io,
-        // Fields that zod cannot describe, such as money, say in their metadata what they are.
+        // Fields that zod cannot describe, such as money, have their schema in their metadata.
         unrepresentable: 'any',
         override({ zodSchema, jsonSchema }) {
           shortenDatePattern(jsonSchema)
-          // zod leaves out the defaults of transformed fields, for they may have another type than what is sent.
+          // zod leaves out the defaults of transformed fields, for a default may have another type than the input.
           const { def } = zodSchema._zod
           if (def.type === 'default' && isScalar(def.defaultValue)) jsonSchema.default = def.defaultValue
         },
@@ -221,7 +221,7 @@ class Components {
     return properties.wanted
   }
 
-  /** An answer with one of these errors. Endpoints that fail alike share it. */
+  /** An answer with one of these errors. Endpoints with the same errors share it. */
   errorResponse(codes: readonly ErrorCode[], name = codes.join('.')): JsonObject {
     const rows: readonly ErrorRow[] = codes.map((code) => ERRORS[code])
     const retryAfter = rows.some((row) => row.retryAfterSeconds !== undefined)
@@ -256,7 +256,7 @@ function toPlainJson(described: unknown): Described {
   }) as Described
 }
 
-/** zod's own pattern for instants has 300 characters; the format says all of it but that they are in UTC. */
+/** zod's own pattern for instants has 300 characters; the format says all of it but that instants are in UTC. */
 function shortenDatePattern(schema: JsonObject): void {
   if (schema['format'] !== 'date-time' || String(schema['pattern'] ?? '').length < 100) return
   schema['pattern'] = 'Z$'
@@ -270,7 +270,7 @@ function isEmptyObject(value: unknown): boolean {
   return typeof value === 'object' && value !== null && Object.keys(value).length === 0
 }
 
-/** What any request to any endpoint can be answered with: bad credentials, and trouble of our own. */
+/** The errors that any request to any endpoint can be answered with: bad credentials, and trouble of our own. */
 const EVERYWHERE: readonly ErrorCode[] = [
   'bad_request',
   'invalid_api_key',
@@ -278,7 +278,7 @@ const EVERYWHERE: readonly ErrorCode[] = [
   'store_unavailable',
 ]
 
-/** What is said before an endpoint is found, or instead of one. */
+/** The errors that are answered before a route is found, or instead of one. */
 const BEFORE_A_ROUTE: readonly ErrorCode[] = [
   'expectation_failed',
   'head_too_large',
@@ -291,7 +291,7 @@ function errorCodesOf(route: Route): readonly ErrorCode[] {
   if (route.access === 'admin') codes.add('admin_key_required')
   if (route.access !== 'sign_in' && route.method !== 'GET') codes.add('csrf_token_required')
   if (route.body !== null) codes.add('body_too_large').add('request_timeout')
-  // Its `Idempotency-Key` may have been used for something else.
+  // The `Idempotency-Key` of a request may have been used for another command.
   if (route.repeatable) codes.add('conflict')
   return [...codes].sort()
 }
@@ -306,7 +306,7 @@ function errorResponses(route: Route, components: Components): JsonObject {
   return responses
 }
 
-/** The error object, whatever went wrong. */
+/** The error object of every refusal. */
 function errorSchema(routes: readonly Route[]): JsonObject {
   const codes = [...new Set([...routes.flatMap(errorCodesOf), ...BEFORE_A_ROUTE])].sort()
   return {
@@ -336,8 +336,8 @@ function errorSchema(routes: readonly Route[]): JsonObject {
 }
 
 /**
- * The list of routes is given as a function, because it contains this one. The document is made when it is first
- * asked for, once for each gateway of the process.
+ * The list of routes is given as a function, because it contains this route. The document is made when it is first asked
+ * for, once for each gateway of the process.
  */
 export function openApiRoute(routes: () => readonly Route[]): Route {
   const made = new WeakMap<Management, OwnReply>()

@@ -33,7 +33,7 @@ const expiringMembers: Members<AttentionKey> = {
   expires_at: [instant().nullable(), (key) => formatInstant(key.expiresAtMs)],
 }
 
-/** All are counted, and some are named. */
+/** All keys are counted, and some are named. */
 function keysMembers(members: Members<AttentionKey>): Members<AttentionKeys> {
   return {
     count: [count(), 'count'],
@@ -106,8 +106,8 @@ interface Read {
 }
 
 /**
- * Pages ask for it every few seconds, many at once perhaps. What one look has found serves the others for twenty times as long
- * as it took, so that all of them together take a twentieth of a thread at most.
+ * Pages ask for the overview every few seconds, many at once perhaps. The result of one read serves all pages for twenty times
+ * as long as it took, so that all of them together take a twentieth of a thread at most.
  */
 class SharedLooks {
   readonly #reads = new Map<string, Read>()

@@ -43,7 +43,7 @@ const modelMembers: Members<ShownModel> = {
   ],
 }
 
-/** The order of members differs: an overlay makes all entries anew. */
+/** Entries are compared deeply: an overlay makes all of them anew, with their members in another order. */
 function isShipped({ id, entry }: ModelPrice, shipped: PriceVersion): boolean {
   const listed = shipped.names.get(id)?.entry
   return listed === entry || isDeepStrictEqual(listed, entry)

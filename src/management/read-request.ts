@@ -34,16 +34,16 @@ export type OwnBody =
   | Refused
   | { readonly kind: 'client_left' }
 
-/** Where the body of a request comes from: a connection, or a command in this process. */
+/** The source of a request's body: a connection, or a command in this process. */
 export interface BodySource {
   receive(): Promise<OwnBody>
-  /** No body is expected. What comes all the same must not keep us from seeing that the client left. */
+  /** No body is expected. Bytes that come all the same must not keep us from seeing that the client left. */
   discard(): void
 }
 
 type Checked<T> = { readonly kind: 'ok'; readonly value: T } | Refused
 
-/** Reads and checks what the route takes: the query, then the body, then the name of the command. */
+/** Reads and checks the parts that the route takes: the query, then the body, then the `Idempotency-Key`. */
 export async function readRequest(
   message: Message,
   target: Target,
@@ -55,7 +55,7 @@ export async function readRequest(
   if (query.kind === 'refused') return query
   if (route.body === null) {
     source.discard()
-    // Whatever body came is ignored, and so it tells no two commands apart.
+    // A body that came is ignored, and so it tells no two commands apart.
     const idempotency = route.repeatable ? readOnce(message, target.path, NO_BODY, sender) : NOT_NAMED
     if (idempotency.kind === 'refused') return idempotency
     return { kind: 'request', query: query.value, body: null, idempotency: idempotency.value }
@@ -72,8 +72,8 @@ export async function readRequest(
 const NO_QUERY = z.strictObject({})
 
 /**
- * Checks the part behind `?`. A parameter that is repeated or cannot be decoded is refused, because whichever
- * reading we chose, the sender may have meant the other.
+ * Checks the part behind `?`. A parameter that is repeated or cannot be decoded is refused, because the sender may have
+ * meant another reading than the one we chose.
  */
 function checkQuery(schema: z.ZodType | null, query: string): Checked<unknown> {
   const values = new Map<string, string>()
@@ -95,9 +95,9 @@ function malformed(name: string): Refused {
   return refused('bad_request', `${name} is not percent-encoded UTF-8.`, name)
 }
 
-/** As forms and URLSearchParams write it: a plus is a blank. */
+/** Decodes a parameter as forms and URLSearchParams write it: a plus is a blank. */
 function decode(text: string): string | null {
-  // Node hands bytes beyond ASCII on as if they were Latin-1; what they were meant to be is not known.
+  // Bytes beyond ASCII arrive as if they were Latin-1; their real encoding is not known.
   if (/[^\x21-\x7e]/.test(text)) return null
   try {
     return decodeURIComponent(text.replaceAll('+', ' '))
@@ -123,7 +123,7 @@ function checkBody(schema: z.ZodType, bytes: Buffer): Checked<unknown> {
   return checkInput(schema, json, 'is not a field of this request')
 }
 
-/** The scanner guards against texts of any size; these have a limit of their own and were parsed already. */
+/** The scanner's own limits guard against texts of any size; our bodies have a limit of size and were parsed already. */
 const SCAN_LIMITS = {
   depthMax: limits.ownBodyBytesMax,
   nameBytesMax: limits.ownBodyBytesMax,
@@ -131,18 +131,18 @@ const SCAN_LIMITS = {
 }
 
 /**
- * A name that the top-level object of a JSON text has twice, escapes decoded, or null. JSON.parse takes the last one,
- * so that `"monthly_budget_usd":5` with a null behind it would make a key without the cap that its sender reads.
+ * A name that the top-level object of a JSON text has twice, escapes decoded, or null. JSON.parse takes the last value, so
+ * that `"monthly_budget_usd":5` with a null behind it would make a key without the cap that its sender reads.
  */
 export function findRepeatedName(text: string, parsed: unknown): string | null {
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) return null
   const scan = scanJson(Buffer.from(text), Object.keys(parsed), SCAN_LIMITS)
-  // What JSON.parse has read and the scanner cannot read would be a defect, and not one to let a limit slip through.
+  // A text that JSON.parse reads and the scanner cannot would be a defect, which must not let a limit slip through.
   if (scan.kind === 'unreadable') throw new Error(`a parsed body is unreadable: ${scan.reason}`)
   return scan.duplicates[0] ?? null
 }
 
-/** Checks what came against its schema; a failure names the first field at fault and what it should be. */
+/** Checks an input against its schema; a refusal names the first field at fault and what it should be. */
 function checkInput<T>(schema: z.ZodType<T>, input: unknown, unknownField: string): Checked<T> {
   const parsed = schema.safeParse(input)
   if (parsed.success) return { kind: 'ok', value: parsed.data }
@@ -170,7 +170,7 @@ function isMissing(input: unknown, path: readonly PropertyKey[]): boolean {
 const NO_BODY = Buffer.alloc(0)
 const NOT_NAMED = { kind: 'ok', value: null } as const
 
-/** The name that the sender gave this command by an `Idempotency-Key`, or null. */
+/** The `Idempotency-Key` that the sender gave this command, or null. */
 function readOnce(
   { method, headers }: Message,
   path: string,
@@ -184,17 +184,17 @@ function readOnce(
   if (name === undefined) return NOT_NAMED
   if (!/^[\x20-\x7e]{1,255}$/.test(name))
     return refuseHeader('must have 1 to 255 printable ASCII characters.')
-  // Neither a method nor a path has a blank or a line end in it, so the three cannot be mistaken for one another.
+  // Neither a method nor a path has a blank or a line end in it, so method, path and body cannot run into one another.
   const fingerprint = createHash('sha256').update(`${method} ${path}\n`).update(body).digest()
   return { kind: 'ok', value: { ...sender, name, fingerprint } }
 }
 
-/** The body that comes over the connection, whole, with a limit on its size and on its silence. */
+/** The whole body that comes over the connection, with a limit on its size and an idle timeout. */
 export function bodyOfExchange(exchange: Exchange, times: BodyTimes): BodySource {
   return { receive: () => receiveBody(exchange, times), discard: () => exchange.req.discard() }
 }
 
-/** A body that is there already. */
+/** A body that is in memory already. */
 export function bodyOfCommand(bytes: Buffer): BodySource {
   return {
     receive: async () =>

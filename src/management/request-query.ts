@@ -18,7 +18,7 @@ export const CALL_STATES = [
 const FORMATS = ['json', 'ndjson', 'csv'] as const
 const FLAGS = [...CALL_FLAGS, 'refused'] as const
 
-/** Of a page, and of an export. */
+/** The most calls of a page, and of an export. */
 const PAGE_MAX = 1_000
 const PAGE_DEFAULT = 100
 const EXPORT_MAX = 10_000_000
@@ -46,7 +46,7 @@ function timeParameter(name: string, description: string) {
 
 type Status = { readonly state: CallState } | { readonly status: number }
 
-/** What selects calls of the log, and in which format they are answered. */
+/** The parameters that select calls of the log, and the format of the answer. */
 export const requestQuery = z
   .strictObject({
     start: timeParameter('start', 'Calls that began at this instant or later; a date is a day in UTC.'),
@@ -153,7 +153,7 @@ export const requestQuery = z
 
 export type RequestQuery = z.infer<typeof requestQuery>
 
-/** From an instant to the same one is a time in which nothing begins, but not a mistake. */
+/** A range from an instant to the same instant is empty, but not a mistake. */
 function isAfter(start: Time, end: Time): boolean {
   return start.fromMs > end.fromMs && start.fromMs >= end.fromMs + end.lengthMs
 }
@@ -183,12 +183,12 @@ export function filterOf(query: RequestQuery, accountId: string, keyId: string |
   }
 }
 
-/** How many calls the answer may have. */
+/** The most calls that the answer may have. */
 export function limitOf({ format, limit }: RequestQuery): number {
   return limit ?? (format === 'json' ? PAGE_DEFAULT : Number.POSITIVE_INFINITY)
 }
 
-/** A position in the log as `next` and `after` show it. Encoded, so that it is not taken for something to be made up. */
+/** A position in the log as `next` and `after` show it. A cursor is encoded, so that clients do not make up their own. */
 export function formatCursor({ startedAtMs, requestId }: CallCursor): string {
   return Buffer.from(`${startedAtMs}.${requestId}`).toString('base64url')
 }

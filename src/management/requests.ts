@@ -49,7 +49,7 @@ const tokenMembers: Members<CallRecord> = {
   cache_write_tokens: [count(), (call) => call.tokens.cacheWrite],
 }
 
-/** While a call waits, is in flight or deferred its figures are null. */
+/** The figures of a call are null while it waits, is in flight or deferred. */
 const OPEN: ReadonlySet<CallRecord['state']> = new Set(['waiting', 'in_flight', 'deferred'])
 const isOpen = (call: CallRecord) => OPEN.has(call.state)
 
@@ -211,7 +211,7 @@ async function answerRequests(
   }
 }
 
-/** Looks until the page is full, but not for ever: a page of few calls, or none, may still have one after it. */
+/** Reads the log until the page is full, but not for ever: a page of few calls, or none, may still have a page after it. */
 async function replyPage(
   log: Log,
   filter: CallFilter,
@@ -248,8 +248,8 @@ const EXPORT_FORMS: Readonly<Record<'ndjson' | 'csv', ExportForm>> = {
 }
 
 /**
- * All calls that match, a page at a time, so that millions need no more memory than a few. Each look is a chunk,
- * even an empty one: where matches are rare, the sender can stop between looks.
+ * All calls that match, a page at a time, so that millions need no more memory than a few. Each page of the log is a chunk,
+ * even an empty one: where matches are rare, the sender can stop between pages.
  */
 async function* exportRequests(
   log: Log,
@@ -285,7 +285,7 @@ const LISTED = {
   },
 } as const
 
-/** The full log of a key, revoked or not: when a key has leaked, this says what was done with it. */
+/** The full log of a key, revoked or not: when a key has leaked, the log shows what was done with it. */
 const listKeyRequests = defineRoute({
   endpoint: 'GET /v1/keys/{id}/requests',
   operationId: 'list_key_requests',
@@ -316,8 +316,8 @@ export function refusedMissingRequest(): Refused {
 }
 
 /**
- * The figures of one call, for clients that cannot read trailers. It waits until the call is settled, so that the
- * answer is final; an API key sees its own calls only.
+ * The figures of one call, for clients that cannot read trailers. The answer waits until the call is settled, so that it
+ * is final; an API key sees its own calls only.
  */
 const getRequest = defineRoute({
   endpoint: 'GET /gateway/v1/requests/{id}',
@@ -351,7 +351,7 @@ function maySee({ caller }: OwnRequest, call: CallRecord): boolean {
   return caller.kind === 'admin_key' || caller.keyId === call.keyId
 }
 
-/** Another node may settle the call, of which this one is not told: look again this often. */
+/** How often the record is read again: another node may settle the call, and this node is not told of that. */
 const LOOK_AGAIN_MS = 1_000
 
 async function settledCall(
@@ -359,7 +359,7 @@ async function settledCall(
   request: OwnRequest,
   { store, settlements, clock, waitingCalls, refusedCalls }: Management,
 ): Promise<CallRecord | null> {
-  // A call may wait for room for longer than the client waits for this answer, so it is told at once.
+  // A call may wait for room for longer than the client waits for this answer, so a waiting call is answered at once.
   const waiting = waitingCalls.find(id)
   if (waiting !== null) return waiting
   // The record of a refusal follows its answer by a moment.
@@ -367,7 +367,7 @@ async function settledCall(
   const { res } = request.exchange
   const deadlineMs = clock.monotonicMs() + limits.requestWaitMs
   for (;;) {
-    // The wait begins before the look, or a settlement between the two would be missed.
+    // The wait begins before the record is read, or a settlement between the two would be missed.
     const wait = settlements.wait(id, LOOK_AGAIN_MS)
     const stop = () => wait.stop()
     res.whenClosed.add(stop)

@@ -22,7 +22,7 @@ import type { PriceBook } from '../pricing/price-book.ts'
 import type { EndpointRules } from '../webhooks/endpoint-address.ts'
 import type { WebhookStore } from '../webhooks/webhook-store.ts'
 
-/** What the endpoints of the service itself work with. */
+/** The parts that the endpoints of the service itself work with. */
 export interface Management {
   readonly clock: Clock
   readonly nextUlid: IdSource
@@ -43,22 +43,22 @@ export interface Management {
   readonly waitingCalls: Pick<WaitingCalls, 'find' | 'list' | 'countOf'>
   /** Records of refused calls that are on their way to the store. */
   readonly refusedCalls: Pick<RefusedCalls, 'written'>
-  /** The process that serves. Null: this one is a command, and serves nothing. */
+  /** The process that serves. Null: this process is a command, and serves nothing. */
   readonly node: ServingNode | null
   /** Everything that /metrics shows, made for this answer. */
   scrapeMetrics(): Promise<{ readonly contentType: string; readonly text: string }>
   /** A limit was changed or money was added: calls that wait for room are to be decided again. */
   limitsMoved(): void
   readonly webhooks: {
-    /** Of the secrets that messages are signed with. */
+    /** The sealer of the secrets that messages are signed with. */
     readonly sealer: SecretSealer
     readonly rules: EndpointRules
-    /** A command was carried out, and there may be something to tell. */
+    /** A command was carried out, and there may be an event to tell. */
     wake(): void
   }
 }
 
-/** What an endpoint may know of how it was reached. A command on the host reaches it without a connection. */
+/** The part of an exchange that an endpoint may see. A command on the host reaches an endpoint without a connection. */
 export interface OwnExchange extends Pick<Exchange, 'headers' | 'names'> {
   /** The client speaks TLS, with us or with a proxy that we believe. */
   readonly isSecure: boolean
@@ -71,7 +71,7 @@ export interface OwnExchange extends Pick<Exchange, 'headers' | 'names'> {
 
 /** A session that the request came with. */
 export interface Session {
-  /** What the store knows it by. */
+  /** The digest by which the store knows the session. */
   readonly digest: Buffer
   readonly csrfToken: string
   readonly expiresAtMs: number
@@ -80,14 +80,14 @@ export interface Session {
 export interface OwnRequest<Query = unknown, Body = unknown> {
   readonly exchange: OwnExchange
   readonly caller: Caller
-  /** That the caller signed in by; null where it came with a key. */
+  /** The session of the caller; null where the request came with a key. */
   readonly session: Session | null
   /** The values of the template's `{…}` segments, in order. */
   readonly params: readonly string[]
-  /** Checked against the schemas of the route before it sees them. */
+  /** Query and body are checked against the schemas of the route before it sees them. */
   readonly query: Query
   readonly body: Body
-  /** Of a request with an `Idempotency-Key`, where the route is repeatable. */
+  /** The idempotency of a request with an `Idempotency-Key`, where the route is repeatable; else null. */
   readonly idempotency: Idempotency | null
 }
 
@@ -98,7 +98,7 @@ export interface Refused {
 
 export type OwnReply =
   | { readonly kind: 'reply'; readonly reply: WholeReply }
-  /** For what may be too large to be held as a whole. */
+  /** For an answer that may be too large to be held as a whole. */
   | { readonly kind: 'stream'; readonly reply: StreamedReply }
   | Refused
 
@@ -108,8 +108,8 @@ export interface RouteParts<Query, Body> {
   readonly method: Method
   readonly template: string
   /**
-   * Which keys may call it: `any_key` are API keys and admin keys. To `sign_in` the admin key is in the body, and no other
-   * credential is looked at.
+   * The keys that may call the route: `any_key` are API keys and admin keys. With `sign_in` the admin key is in the body, and
+   * no other credential is looked at.
    */
   readonly access: 'admin' | 'any_key' | 'sign_in'
   /** For the document at /gateway/openapi.json: a name for generated clients, a line, and more where it helps. */
@@ -118,18 +118,18 @@ export interface RouteParts<Query, Body> {
   readonly description?: string
   /** Parameters that are not in the schema are refused; null takes none. */
   readonly query: z.ZodType<Query> | null
-  /** Null: whatever body comes is ignored. */
+  /** Null: a body that comes is ignored. */
   readonly body: z.ZodType<Body> | null
   /** Whether an `Idempotency-Key` names the command. Where it does not, the header is not looked at. */
   readonly repeatable: boolean
   readonly success: {
     readonly status: 200 | 201 | 202 | 204
-    /** Of the answer as JSON; null where it has no such form, or no body. */
+    /** The schema of the answer as JSON; null where the answer has no such form, or no body. */
     readonly schema: z.ZodType | null
-    /** Other media types that the answer can be asked for in, each with what it is then. */
+    /** Other media types that the answer can be asked for in, each with its description. */
     readonly alsoAs?: Readonly<Record<string, string>>
   }
-  /** What can go wrong here besides what can on every route of its kind. */
+  /** The errors of this route besides those of every route of its kind. */
   readonly errors: readonly ErrorCode[]
   handle(request: OwnRequest<Query, Body>, management: Management): Promise<OwnReply>
 }
@@ -145,8 +145,8 @@ type Definition<Query, Body> = Omit<RouteParts<Query, Body>, Defaulted | 'method
   }
 
 /**
- * In its file a route knows the types of its query and body; outside, the schemas vouch for them. Unless it says
- * otherwise it is for admin keys, takes no query and no body, and is not repeatable.
+ * In its file a route knows the types of its query and body; outside, the schemas vouch for them. By default a route is
+ * for admin keys, takes no query and no body, and is not repeatable.
  */
 export function defineRoute<Query, Body>({ endpoint, ...parts }: Definition<Query, Body>): Route {
   const [method, template] = endpoint.split(' ')
@@ -154,14 +154,14 @@ export function defineRoute<Query, Body>({ endpoint, ...parts }: Definition<Quer
   return { ...defaults, method, template, ...parts } as unknown as Route
 }
 
-/** What no cache between us and the client may keep. */
+/** The header of answers that no cache between us and the client may keep. */
 export const UNSTORED = ['cache-control', 'no-store'] as const
 
 export function replyJson(status: number, value: unknown, headers: readonly string[] = UNSTORED): OwnReply {
   return replyWhole(status, 'application/json', JSON.stringify(value), headers)
 }
 
-/** The same for what is asked again and again: a client that has it already is told so, with nothing more. */
+/** `replyJson` for answers that are polled: a client that has this answer already gets 304 without a body. */
 export function replyTagged(headers: RawHeaders, value: unknown): OwnReply {
   const text = JSON.stringify(value)
   const etag = entityTag(text)
@@ -205,12 +205,12 @@ export function refusedOtherCommand(): Refused {
   return refused('conflict', `This ${ONCE_HEADER} was used for another request.`, ONCE_HEADER)
 }
 
-/** A strong entity tag of this content. What is behind it tells its codings apart. */
+/** A strong entity tag of this content. The suffix `behind` tells its codings apart. */
 export function entityTag(content: string | Uint8Array, behind = ''): string {
   return `"${createHash('sha256').update(content).digest('hex').slice(0, 32)}${behind}"`
 }
 
-/** Whether the client has what bears this tag already. Tags of ours have no capital letters. */
+/** Whether the client has the content of this tag already. Our tags have no capital letters. */
 export function hasTagged(headers: RawHeaders, tag: string): boolean {
   const known = tokensOf(headers, 'if-none-match').map((token) => token.replace(/^w\//, ''))
   return known.includes('*') || known.includes(tag)
@@ -218,19 +218,19 @@ export function hasTagged(headers: RawHeaders, tag: string): boolean {
 
 /** The process that serves, as its dashboard shows it. */
 export interface ServingNode {
-  /** How the other nodes call it. */
+  /** The name of this node among the others. */
   readonly name: string
   readonly startedAtMs: number
   callsInFlight(): number
   callsWaiting(): number
   /** Settlements that the store has not taken yet. */
   settlementsWaiting(): number
-  /** Whether it can serve: as `GET /readyz` says. */
+  /** Whether this process can serve: as `GET /readyz` says. */
   isReady(): Promise<boolean>
   canWrite(): Promise<boolean>
-  /** Where the books are, without a password. */
+  /** The place of the books, without a password. */
   readonly booksPlace: string
-  /** What was configured, without secrets, in the order of the documentation. */
+  /** The configuration, without secrets, in the order of the documentation. */
   readonly configuration: readonly { readonly name: string; readonly value: unknown }[]
   /** The prices in force, and the file of the operator that changed some of them. */
   prices(): { readonly book: PriceBook; readonly shipped: PriceBook; readonly overlayFile: string | null }

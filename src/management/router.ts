@@ -62,13 +62,13 @@ export type FoundRoute =
   | { readonly kind: 'other_methods'; readonly allowed: readonly string[] }
   | { readonly kind: 'none' }
 
-/** A linear walk: there are a few routes, and none is on the hot path. HEAD is GET, of which no body is sent. */
+/** Routes are searched one by one: they are few, and none is on the hot path. HEAD is a GET without the body of the answer. */
 export function findRoute(method: string, path: string): FoundRoute {
   const matching = routes.flatMap((route) => {
     const params = matchTemplate(route.template, path)
     return params === null ? [] : [{ kind: 'route' as const, route, params }]
   })
-  // A path that is a template by itself is no other one's parameter: `me` is not the id of a key.
+  // A path that is a template by itself is not a parameter of another template: `me` is not the id of a key.
   const exact = matching.filter(({ params }) => params.length === 0)
   const candidates = exact.length > 0 ? exact : matching
   const asked = method === 'HEAD' ? 'GET' : method
@@ -107,7 +107,7 @@ export interface OwnedParts {
   isSecure(exchange: Exchange): boolean
 }
 
-/** By a key, or by a session that stands in for one. */
+/** The caller of a request, recognised by a key, or by a session that stands in for a key. */
 interface Recognised {
   readonly kind: 'recognised'
   readonly caller: Caller
@@ -115,8 +115,8 @@ interface Recognised {
 }
 
 /**
- * Requests for our own paths. The credential is checked before the path is looked up, so that without one it cannot be
- * learned which paths exist, and a leaked API key learns nothing at all. A sign-in has its credential in the body.
+ * Requests for our own paths. The credential is checked before a missing path is answered, so that a client without one
+ * cannot learn which paths exist, and a leaked API key learns nothing at all. A sign-in has its credential in the body.
  */
 export async function handleOwned(
   exchange: Exchange,
@@ -132,7 +132,7 @@ export async function handleOwned(
   }
   const recognised = await recognise(exchange, credential, parts)
   if (recognised.kind === 'refused') return deny(exchange, recognised.refusal)
-  // What an API key may call is looked up first; that something else does not exist, it does not learn.
+  // An API key is refused before a missing endpoint is: it must not learn which admin endpoints exist.
   const isOpenToAll = found.kind === 'route' && found.route.access === 'any_key'
   if (recognised.caller.kind === 'api_key' && !isOpenToAll) {
     return deny(exchange, refuse('admin_key_required', 'This endpoint needs an admin key.'))
@@ -142,7 +142,7 @@ export async function handleOwned(
   await answerRoute(exchange, target, found, recognised, parts)
 }
 
-/** A key counts before a session: what sends both means the key. */
+/** A key counts before a session: a client that sends both means the key. */
 async function recognise(
   exchange: Exchange,
   credential: Credential,
@@ -181,7 +181,7 @@ async function answerRoute(
   const answer = await route.handle({ ...request, exchange: own, caller, session, params }, management)
   if (route.method !== 'GET') management.webhooks.wake()
   if (answer.kind === 'refused') deny(exchange, answer.refusal)
-  // All of it would have to be made for its length to be known.
+  // HEAD of a stream is refused: the whole stream would have to be made for its length to be known.
   else if (answer.kind === 'stream' && exchange.method === 'HEAD')
     deny(exchange, refuseMethod(exchange, ['GET']))
   else if (answer.kind === 'stream') await sendStream(exchange, answer.reply)
@@ -214,9 +214,9 @@ function refuseMethod({ method }: Exchange, methods: readonly string[]): Refusal
 export interface InProcessRequest {
   readonly method: string
   readonly target: Target
-  /** JSON, or nothing. */
+  /** The body as JSON, or empty. */
   readonly body: Buffer
-  /** What an `Idempotency-Key` would say. */
+  /** The value of the `Idempotency-Key`, or null. */
   readonly onceName: string | null
 }
 
@@ -225,8 +225,8 @@ export type InProcessReply =
   | { readonly kind: 'stream'; readonly reply: StreamedReply }
 
 /**
- * Answers a command in this process as a connection would have been answered: the same routes, checks and messages,
- * refusals included. The command must be allowed to ask as this caller; that is not checked here.
+ * Answers a command in this process as a request over a connection would be answered: the same routes, checks and messages,
+ * refusals included. The command must be allowed to ask as this caller; that permission is not checked here.
  */
 export async function answerInProcess(
   { method, target, body, onceName }: InProcessRequest,
@@ -250,5 +250,5 @@ export async function answerInProcess(
   return answer.kind === 'refused' ? deny(answer.refusal) : answer
 }
 
-/** A command does not leave before its answer: it ends with the process. */
+/** A command never leaves before its answer: it ends with the process. */
 const STAYS = { destroyed: false, whenClosed: new Listeners() }

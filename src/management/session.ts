@@ -20,19 +20,19 @@ import {
 } from './route.ts'
 
 /**
- * Sessions of the dashboard. The cookie stands in for the admin key it was opened with, on our own paths alone: on the
- * others nothing reads it. Pages of other sites can make a browser send a request, with its cookies in browsers that do not
- * know SameSite; they can neither read the token that a change needs nor set its header, and `Sec-Fetch-Site` gives them away.
+ * Sessions of the dashboard. The cookie stands in for the admin key it was opened with, on our own paths alone: on other
+ * paths nothing reads it. Pages of other sites can make a browser send a request, with its cookies in browsers that do not
+ * know SameSite; such pages can neither read the token that a change needs nor set its header, and `Sec-Fetch-Site` shows them.
  */
 
 export const SESSION_COOKIE = 'tollgate_session'
 const TOKEN_BYTES = 32
 const TOKEN = /^[\w-]{43}$/
 
-/** What the store knows a session by. Keys have another form, so no key has the digest of a token. */
+/** The digest by which the store knows a session. Keys have another form, so no key has the digest of a token. */
 const digestOf = (token: string, digestKey: DigestKey): Buffer => digestKey(`session:${token}`)
 
-/** Derived from the session's token, so that nothing more is kept. The token cannot be had from it. */
+/** The CSRF token is derived from the session's token, so that nothing more is kept. It does not reveal the session's token. */
 const csrfTokenOf = (token: string, digestKey: DigestKey): string =>
   digestKey(`csrf:${token}`).toString('base64url')
 
@@ -42,7 +42,7 @@ export type FoundSession =
   /** The request has no cookie that counts. */
   | { readonly kind: 'none' }
 
-/** The session of a request that has no key. Nothing of it is remembered: a revoked admin key ends it at once, on every node. */
+/** The session of a request without a key. Sessions are not cached: a revoked admin key ends them at once, on every node. */
 export async function findSession(
   { method, headers }: Pick<Exchange, 'method' | 'headers'>,
   { store, clock, digestKey }: Pick<Management, 'store' | 'clock' | 'digestKey'>,
@@ -65,12 +65,12 @@ function refusal(why: Refusal): FoundSession {
   return { kind: 'refused', refusal: why }
 }
 
-/** Browsers say where a request was made. What says nothing is no browser of today, and has to have the token anyway. */
+/** Browsers name the site of a request. A client without the header is no browser of today, and needs the token anyway. */
 function isOfOtherSite(headers: RawHeaders): boolean {
   return valuesOf(headers, 'sec-fetch-site').some((site) => site !== 'same-origin' && site !== 'none')
 }
 
-/** Two different ones are none: the other may be a neighbouring site's, which can set cookies for its whole domain. */
+/** Two different cookies count as none: one may be of a neighbouring site, which can set cookies for its whole domain. */
 function tokenIn(headers: RawHeaders): string | null {
   const pairs = valuesOf(headers, 'cookie').flatMap((line) => line.split(';'))
   const named = pairs.map((pair) => pair.trim()).filter((pair) => pair.startsWith(`${SESSION_COOKIE}=`))
@@ -167,7 +167,7 @@ const endSession = defineRoute({
   },
 })
 
-/** Of a request with a key: that opens everything else, but it is no session. */
+/** The refusal of a request with a key: a key opens everything else, but it is no session. */
 function refusedNoSession(): OwnReply {
   return refused('invalid_api_key', 'There is no session. Sign in with POST /gateway/v1/session.')
 }

@@ -13,8 +13,8 @@ interface Failures {
 }
 
 /**
- * Sign-ins that have failed, by the address they came from. A key has 256 random bits, so this guards less against guessing
- * than against a chosen admin key that is a weak one, and against a form that is used to test leaked keys.
+ * Sign-ins that have failed, by the network they came from. A minted key has 256 random bits, so the limit guards less against
+ * guessing than against a chosen admin key that is weak, and against a form that is used to test leaked keys.
  */
 export class SignInAttempts {
   readonly #failures = new Map<string, Failures>()
@@ -24,7 +24,7 @@ export class SignInAttempts {
     this.#clock = clock
   }
 
-  /** Counts an attempt as failed until it is forgiven, so that many at once are no more. False: too many. */
+  /** Counts an attempt as failed until it is forgiven, so that attempts at once do not pass the limit. False: too many. */
   begin(address: string): boolean {
     const network = networkOf(address)
     const nowMs = this.#clock.monotonicMs()
@@ -34,7 +34,7 @@ export class SignInAttempts {
       known.count += 1
       return true
     }
-    // To its place behind all others: the first is always the oldest.
+    // The network moves behind all others in the map: the first is always the oldest.
     this.#failures.delete(network)
     const [oldest] = this.#failures.keys()
     if (oldest !== undefined && this.#failures.size >= limits.signInAddressesMax)
@@ -43,7 +43,7 @@ export class SignInAttempts {
     return true
   }
 
-  /** It did not fail, or not for what was sent. */
+  /** Takes back a counted attempt, which did not fail, or not for what was sent. */
   forgive(address: string): void {
     const known = this.#failures.get(networkOf(address))
     if (known !== undefined && known.count > 0) known.count -= 1
@@ -56,7 +56,7 @@ export interface SignInParts {
   readonly signIns: SignInAttempts
 }
 
-/** The caller whose admin key this is. */
+/** The caller of a sign-in, recognised by its admin key. */
 export async function recogniseSignIn(
   { admin_key: key }: SignIn,
   { clientIp }: Pick<Exchange, 'clientIp'>,
@@ -66,7 +66,7 @@ export async function recogniseSignIn(
   if (!signIns.begin(clientIp)) {
     return refused('too_many_sign_ins', 'Too many sign-ins have failed. Try again in a minute.')
   }
-  // An API key is not looked up: that would count as a use of it.
+  // An API key is not looked up: the look-up would count as a use of the key.
   if (keyKindOf(key, servicePrefix) === 'live') {
     return refused('invalid_api_key', 'This is an API key. Sign in with an admin key.', 'admin_key')
   }

@@ -25,7 +25,7 @@ import {
 } from './fields.ts'
 import { defineRoute, type Refused, refused, replyJson, replyWhole, UNSTORED } from './route.ts'
 
-// What is asked
+// The query
 
 function dateParameter(name: string, description: string) {
   return z
@@ -88,11 +88,11 @@ const DAYS_MAX = 400
 
 type DayRange = { readonly kind: 'range'; readonly startDay: string; readonly endDay: string } | Refused
 
-/** The days of a report, both inclusive; without word on them, those of this month. */
+/** The days of a report, both inclusive; by default those of this month up to today. */
 function dayRange(start: string | undefined, end: string | undefined, nowMs: number): DayRange {
   const startDay = start ?? `${monthOf(nowMs)}-01`
   const endDay = end ?? dayOf(nowMs)
-  // What was not sent cannot be at fault.
+  // A parameter that was not sent cannot be at fault.
   const param = start === undefined ? 'end' : 'start'
   if (startDay > endDay) {
     return refused('bad_request', `start must not be after end; ${startDay} is after ${endDay}.`, param)
@@ -102,12 +102,12 @@ function dayRange(start: string | undefined, end: string | undefined, nowMs: num
   return refused('bad_request', `start and end must be at most ${DAYS_MAX} days apart, not ${days}.`, param)
 }
 
-/** What a bucket is told by, under the names of the dimensions. */
+/** The group of a bucket, under the names of the dimensions. */
 const groupValues = ({ day, model, keyId }: UsageGroup) => ({ day, model, key: keyId })
 
 /**
- * The position of a bucket as `next` and `after` show it. The dimensions are part of it, so that it cannot be used for
- * another grouping, where it would be a position that was never meant.
+ * The position of a bucket as `next` and `after` show it. The dimensions are part of a cursor, so that it cannot be used for
+ * another grouping, where it would be a wrong position.
  */
 function formatUsageCursor(dimensions: readonly UsageDimension[], group: UsageGroup): string {
   const values = groupValues(group)
@@ -115,7 +115,7 @@ function formatUsageCursor(dimensions: readonly UsageDimension[], group: UsageGr
   return Buffer.from(JSON.stringify(position)).toString('base64url')
 }
 
-/** Null: it is not of this grouping, or nothing that we made. */
+/** Null: the cursor is of another grouping, or was not made by us. */
 function parseUsageCursor(text: string, dimensions: readonly UsageDimension[]): UsageGroup | null {
   let position: unknown
   try {
@@ -140,9 +140,9 @@ function parseUsageCursor(text: string, dimensions: readonly UsageDimension[]): 
   return formatUsageCursor(dimensions, group) === text ? group : null
 }
 
-// What is answered
+// The answer
 
-/** A count that can pass what a double holds; it is printed exactly all the same. */
+/** A count that may be larger than a double holds exactly; it is printed exactly all the same. */
 const count = (description: string) => z.bigint().meta({ type: 'integer', minimum: 0, description })
 
 const sums: Members<UsageSums> = {
@@ -176,7 +176,7 @@ const sums: Members<UsageSums> = {
   ],
 }
 
-/** What a bucket is told by. Which of them it has, the grouping says. */
+/** The members of a bucket's group. The grouping decides which of them a bucket has. */
 const groupMembers: Members<UsageBucket> = {
   day: [date().optional().describe('The day (UTC) on which the calls began.'), 'day'],
   model: [
@@ -219,8 +219,8 @@ const usageSchema = z
   .meta({ id: 'usage', description: 'What was used and what it cost.' })
 
 /**
- * What was spent on what. Read from sums that settlement keeps by the day, so its time depends on the number of days,
- * models and keys, not of calls.
+ * Usage and cost by day, model and key. Read from sums that settlement keeps by the day, so the time of a report depends on
+ * the number of days, models and keys, not of calls.
  */
 export const usageRoute = defineRoute({
   endpoint: 'GET /v1/usage',

@@ -24,7 +24,7 @@ import {
 } from './fields.ts'
 import { toldKey } from './keys.ts'
 
-/** All events, or those that are named. */
+/** Names that an endpoint may subscribe to: `*` is all events. */
 export const EVENT_NAMES = ['*', ...WEBHOOK_EVENT_TYPES] as const
 export const FORMATS = ['standard', 'slack'] as const satisfies readonly WebhookFormat[]
 export const DELIVERY_STATUSES = [

@@ -37,7 +37,7 @@ import {
   webhookWithSecretSchema,
 } from './webhook-object.ts'
 
-// What can be said of a webhook
+// The fields of a webhook in requests
 
 const eventsExpected = `events must be ["*"] or a list of ${EVENT_NAMES.slice(1).join(', ')}.`
 
@@ -76,12 +76,12 @@ const webhookEditFields = z.strictObject({
     .describe('While it is false nothing is queued. True also forgets why it was disabled.'),
 })
 
-/** Only what was said: an edit must not touch the rest. */
+/** Only the fields that were sent: an edit must not touch the rest. */
 function webhookChanges(fields: z.infer<typeof webhookEditFields>): WebhookChanges {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
 }
 
-// What can go wrong with it
+// The refusals of a webhook's endpoints
 
 async function refusedUrl(url: string, { webhooks }: Management): Promise<Refused | null> {
   const problem = await judgeEndpointUrl(url, webhooks.rules)
@@ -118,7 +118,7 @@ export const createWebhook = defineRoute({
       return refused('conflict', `There are ${limits.webhooksMax} webhooks already, and no more are taken.`)
     }
     const object = webhookObject(result.value)
-    // The secret of the first attempt is not told again, and this one belongs to no webhook.
+    // The secret of the first attempt is not told again, and the secret made now belongs to no webhook.
     return replyOnce(result, result.kind === 'repeated' ? object : { ...object, secret: secret.reveal() })
   },
 })

@@ -2,16 +2,16 @@ import { type Borrowed, viewOf } from '../kernel/memory.ts'
 import { MatroskaTrack, Mp4Track, OggTrack, ProgramStreamTrack, WavTrack } from './audio-containers.ts'
 import { type AudioTrack, FlacTrack, id3Bytes, MpegTrack } from './audio-frames.ts'
 
-/** What is looked at to tell a format. */
+/** How many of the first bytes are looked at to tell the format. */
 const HEAD_BYTES = 16
 const NOTHING = Buffer.alloc(0)
 
-/** 16-bit samples of one channel at 24 kHz, which is what `pcm` means wherever OpenAI speaks. */
+/** 16-bit samples of one channel at 24 kHz: the meaning of `pcm` in all of OpenAI's APIs. */
 export const PCM_BYTES_PER_MS = 48
 
 /**
- * Tells how long audio is from its bytes as they pass. It looks at headers alone, keeps a few hundred bytes, and never
- * throws. The format is told by the bytes themselves; only bare samples have nothing to be told by.
+ * Tells how long audio is from its bytes as they pass. It looks at headers alone, keeps a few hundred bytes, and
+ * never throws. The bytes themselves tell the format; only bare samples have no mark.
  */
 export class AudioClock {
   readonly #mayBePcm: boolean
@@ -21,7 +21,7 @@ export class AudioClock {
   #failed = false
   #bytes = 0
 
-  /** `mayBePcm`: the request or the reply says that these are bare samples, which counts where they are nothing else. */
+  /** `mayBePcm`: the request or the reply says that the bytes are bare samples, which counts where no other format is found. */
   constructor(mayBePcm = false) {
     this.#mayBePcm = mayBePcm
   }
@@ -30,7 +30,7 @@ export class AudioClock {
     return this.#bytes
   }
 
-  /** Null where it cannot be told. */
+  /** The length of the audio; null where the bytes do not tell. */
   get milliseconds(): number | null {
     const told = this.#failed ? null : (this.#track?.milliseconds ?? null)
     if (told !== null && told > 0 && Number.isFinite(told)) return Math.ceil(told)
@@ -44,7 +44,7 @@ export class AudioClock {
       if (this.#track === null) this.#open(viewOf(chunk))
       else this.#track.write(chunk)
     } catch {
-      // A fault of ours: the audio counts as one of an unknown format.
+      // A fault in our reader: the audio counts as audio of an unknown format.
       this.#failed = true
     }
   }

@@ -3,7 +3,7 @@ import { type AudioTrack, ByteWalker, toMark } from './audio-frames.ts'
 /** The length of a part that was not known when its head was written. */
 const OPEN_LENGTH = 0xffff_ffff
 
-/** WAV: the bytes of the samples, by how many a second has. */
+/** WAV: the length is the bytes of the samples, divided by the bytes of a second. */
 export class WavTrack extends ByteWalker implements AudioTrack {
   #isOpen = false
   #bytesPerSecond = 0
@@ -38,7 +38,7 @@ export class WavTrack extends ByteWalker implements AudioTrack {
     } else if (id === 'data') {
       if (this.#dataStart !== null) this.#dataBytes += this.#dataLength
       this.#dataStart = this.position + 8
-      // Written as it goes: the rest is all samples.
+      // A file that was written as it was recorded states no length: the rest is all samples.
       this.#dataLength = length === 0 || length === OPEN_LENGTH ? Infinity : length
       return 8 + this.#dataLength + (length & 1)
     }
@@ -49,7 +49,7 @@ export class WavTrack extends ByteWalker implements AudioTrack {
   #readFormat(bytes: Buffer, at: number): void {
     const format = bytes.readUInt16LE(at)
     const hz = bytes.readUInt32LE(at + 4)
-    // Plain samples are played by what a sample takes, whatever else is stated.
+    // Players of plain samples go by the bytes of a sample, whatever rate of bytes the header states.
     const isPlain = format === 1 || format === 3 || format === 0xfffe
     const frameBytes = bytes.readUInt16LE(at + 2) * Math.ceil(bytes.readUInt16LE(at + 14) / 8)
     const blockBytes = bytes.readUInt16LE(at + 12)
@@ -66,7 +66,7 @@ interface LogicalStream {
 }
 
 const OGG_PAGE_BYTES = 27
-/** Of the first packet of a stream, what says which codec it is and at what rate. */
+/** Bytes of a stream's first packet that tell its codec and its rate. */
 const OGG_PACKET_BYTES = 48
 const OGG_STREAMS_MAX = 16
 /** A page is shorter than this: a recording that begins with a later position was cut out of a longer one. */
@@ -75,7 +75,7 @@ const OGG_MARK = Buffer.from('OggS')
 
 /** Ogg with Opus, Vorbis, Speex or FLAC: each page says how many samples there are up to its end. */
 export class OggTrack extends ByteWalker implements AudioTrack {
-  /** Of streams that are over, one recording behind the other. */
+  /** Milliseconds of the streams that are over: recordings may follow one another. */
   #before = 0
   #streams = new Map<number, LogicalStream>()
 
@@ -121,7 +121,7 @@ export class OggTrack extends ByteWalker implements AudioTrack {
   #pass(serial: number, low: number, high: number): void {
     const stream = this.#streams.get(serial)
     const position = high * 2 ** 32 + low
-    // None ends in a page without a position, and pages of heads are at 0.
+    // A page in which no packet ends has no position (-1), and pages of heads are at position 0.
     if (stream === undefined || position <= 0) return
     stream.first ??= position
     stream.last = Math.max(stream.last, position)
@@ -158,7 +158,7 @@ const MATROSKA_OUTER = new Set([0x18538067, 0x1549a966, MATROSKA_CLUSTER, 0xa0])
 /** A head of 12 bytes at most, and the number behind it. */
 const MATROSKA_NEED = 24
 
-/** WebM and Matroska: the length is stated, or it is that of the last block. The longer counts. */
+/** WebM and Matroska: the length is the stated one or the time of the last block, whichever is longer. */
 export class MatroskaTrack extends ByteWalker implements AudioTrack {
   #nanosPerUnit = 1_000_000
   #durationUnits = 0
@@ -179,7 +179,7 @@ export class MatroskaTrack extends ByteWalker implements AudioTrack {
     const idBytes = Math.clz32((bytes[at] ?? 0) << 24) + 1
     const sizeAt = at + idBytes
     const sizeBytes = Math.clz32((bytes[sizeAt] ?? 0) << 24) + 1
-    // No element begins here: what follows the next cluster can be read again.
+    // No element begins at this byte: reading can go on at the next cluster.
     const id = idBytes > 4 || sizeBytes > 8 ? 0 : bytes.readUIntBE(at, idBytes)
     this.#isLost = id === 0 || (this.#isLost && id !== MATROSKA_CLUSTER)
     if (this.#isLost) return toMark(bytes, at, MATROSKA_CLUSTER_MARK)
@@ -198,7 +198,7 @@ export class MatroskaTrack extends ByteWalker implements AudioTrack {
   }
 }
 
-/** A number that says its own length; all ones leave it open. */
+/** A number that says its own length; a number of all ones stands for an open length. */
 function vint(bytes: Buffer, at: number, length: number): number {
   let value = (bytes[at] ?? 0) & (0xff >> length)
   let isOpen = value === 0xff >> length
@@ -253,7 +253,7 @@ export class ProgramStreamTrack extends ByteWalker implements AudioTrack {
 
 /** Boxes whose content is boxes. */
 const MP4_OUTER = new Set(['moov', 'trak', 'mdia', 'minf', 'stbl', 'mvex', 'moof', 'traf'])
-/** Of these boxes, what has to be seen behind their head. */
+/** How many bytes behind their head have to be seen of the boxes that are read. */
 const MP4_READ: ReadonlyMap<string, number> = new Map([
   ['mvhd', 32],
   ['mdhd', 32],
@@ -269,23 +269,23 @@ const MP4_TRACKS_MAX = 64
 
 interface Mp4Timing {
   unitsPerSecond: number
-  /** Of each sample, where nothing else is said. */
+  /** The length of each sample, where the fragment states no other. */
   sampleUnits: number
   endUnits: number
 }
 
 /**
- * MP4, M4A and QuickTime: the length is stated in several places, before the samples or behind them, or told by the
- * fragments of what was written as it went. The longest counts.
+ * MP4, M4A and QuickTime: the length is stated in several places, before the samples or behind them, or is the sum of
+ * the fragments where a file was written as it was recorded. The longest counts.
  */
 export class Mp4Track extends ByteWalker implements AudioTrack {
   #stated = 0
   #movieUnitsPerSecond = 0
   readonly #tracks = new Map<number, Mp4Timing>()
-  /** The one at hand, and how long its samples are if the fragment at hand says so. */
+  /** The track at hand, and how long its samples are by the fragment at hand. */
   #track: Mp4Timing = newTiming()
   #sampleUnits = 0
-  /** Entries of a list that is being read: how many follow, how long each is, and what is behind them. */
+  /** The list that is being read: how many entries follow, the bytes of each, and the bytes of the box behind the entries. */
   #entriesLeft = 0
   #entryBytes = 0
   #behindEntries = 0
@@ -397,7 +397,7 @@ export class Mp4Track extends ByteWalker implements AudioTrack {
     return offset
   }
 
-  /** Of a fragment, how long one sample is; of a table, how many samples there are of how much each. */
+  /** An entry of a fragment is the length of one sample; an entry of a table is a number of samples and the length of each. */
   #readEntry(bytes: Buffer, at: number): number {
     const first = bytes.readUInt32BE(at)
     this.#track.endUnits += this.#isTable ? first * bytes.readUInt32BE(at + 4) : first

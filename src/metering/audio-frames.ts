@@ -9,13 +9,13 @@ export interface AudioTrack {
 const NOTHING = Buffer.alloc(0)
 
 /**
- * Walks through bytes that arrive in chunks, from one header to the next: `step` sees `need` bytes of it and says how
- * many to advance, which may lead far behind the chunk. What is kept between two chunks is shorter than `need`.
+ * Walks through bytes that arrive in chunks, from one header to the next: `step` sees `need` bytes of a header and
+ * says how many to advance, which may lead far behind the chunk. Fewer bytes than `need` are kept between two chunks.
  */
 export abstract class ByteWalker {
   /** How many bytes `step` has to see at least. */
   protected need: number
-  /** Where in all of the bytes the step at hand stands, and how many there were. */
+  /** The offset of the step at hand in all of the bytes, and how many bytes have come. */
   protected position = 0
   protected length = 0
   #skip = 0
@@ -46,13 +46,13 @@ export abstract class ByteWalker {
   }
 }
 
-/** How far it is from here to the next such byte, or to the end of what is there. */
+/** The distance from `at` to the next such byte, or to the end of the bytes at hand. */
 function toNext(bytes: Buffer, at: number, byte: number): number {
   const next = bytes.indexOf(byte, at + 1)
   return (next < 0 ? bytes.length : next) - at
 }
 
-/** How far it is from here to the next such mark, or to where one may begin that is not whole yet. */
+/** The distance from `at` to the next such mark, or to where a mark may begin that is not whole yet. */
 export function toMark(bytes: Buffer, at: number, mark: Buffer): number {
   const next = bytes.indexOf(mark, at + 1)
   return (next < 0 ? Math.max(at + 1, bytes.length - mark.length + 1) : next) - at
@@ -61,7 +61,7 @@ export function toMark(bytes: Buffer, at: number, mark: Buffer): number {
 interface Frame {
   readonly bytes: number
   readonly milliseconds: number
-  /** What all frames of one recording have in common. */
+  /** Layer, version and rate (of AAC the rate alone), which all frames of one recording have in common. */
   readonly kind: number
 }
 
@@ -76,12 +76,12 @@ const ADTS_HZ = [
   96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000, 7_350,
 ]
 
-/** Enough for the mark of a frame that holds no audio but figures about the others. */
+/** Enough bytes to see the mark of a frame that holds no audio but figures about the other frames. */
 const MPEG_NEED = 40
 
 /**
- * MP3 and AAC (ADTS), and their elder relatives: every frame says how long it is, in bytes and in time, so that a
- * variable bit rate is no matter. A frame counts when another follows where it ends, or when it is the last of such.
+ * MP3 and AAC (ADTS), and their elder relatives: every frame says how long it is, in bytes and in time, so a variable bit rate
+ * does no harm. A frame counts when another of its kind follows where it ends, or when it is the last of a row of such frames.
  */
 export class MpegTrack extends ByteWalker implements AudioTrack {
   #milliseconds = 0
@@ -99,7 +99,7 @@ export class MpegTrack extends ByteWalker implements AudioTrack {
   get milliseconds(): number | null {
     const last = this.#isLinked ? this.#pending : null
     const bytes = this.#frameBytes + (last?.bytes ?? 0)
-    // Bytes of which half are something else are something else.
+    // A body is not audio of this format if less than half of its bytes are frames.
     if (bytes * 2 < this.length - this.#tagBytes) return null
     return this.#milliseconds + (last?.milliseconds ?? 0)
   }
@@ -192,8 +192,8 @@ const FLAC_NEED = 16
 const FLAC_STREAMINFO_BYTES = 34
 
 /**
- * FLAC: the head of the file may state how many samples there are. Where it is written as it goes it does not, and the
- * frames are counted, of which each says where it begins.
+ * FLAC: the head of the file may state how many samples there are. The head of a file that was written as it was
+ * recorded does not: its frames are counted, each of which says at which sample it begins.
  */
 export class FlacTrack extends ByteWalker implements AudioTrack {
   #hz = 0
@@ -253,7 +253,7 @@ export class FlacTrack extends ByteWalker implements AudioTrack {
     return toNext(bytes, at, 0xff)
   }
 
-  /** Bytes that only look like a head are told by their number. A recording that was cut out begins with any. */
+  /** Bytes that only look like a head have a wrong number. A recording that was cut out of another begins with any number. */
   #follows(start: number): boolean {
     if (this.#firstSample !== null) return start === this.#nextSample
     return start === 0 || this.position === this.#framesStart
@@ -300,7 +300,7 @@ function crc8(bytes: Buffer, from: number, to: number): number {
   return crc
 }
 
-/** How many bytes an ID3v2 tag takes that stands here; 0 where none does. */
+/** The length in bytes of the ID3v2 tag at `at`; 0 where there is none. */
 export function id3Bytes(bytes: Buffer, at: number): number {
   if (bytes.toString('latin1', at, at + 3) !== 'ID3') return 0
   let size = 0

@@ -37,13 +37,13 @@ export class BoundedCopy {
     if (length > this.#bytes.length) this.#grow(length)
     const bytes = this.#bytes
     const shift = this.#length - from
-    // Of most members little is copied, and for so little a native copy costs more for its call alone.
+    // Most copies are of a few bytes, for which the call of the native copy alone costs more than this loop.
     if (taken <= 32) for (let i = from; i < from + taken; i++) bytes[i + shift] = chunk[i] as number
     else chunk.copy(bytes, this.#length, from, from + taken)
     this.#length = length
   }
 
-  /** A view of the first `length` bytes, to be used at once; null when those were more than the limit. Starts anew. */
+  /** A view of the first `length` bytes, to be used at once; null when not all of them were kept. Empties the copy. */
   take(length: number): Buffer | null {
     const bytes = length <= this.#length ? this.#bytes.subarray(0, length) : null
     this.clear()

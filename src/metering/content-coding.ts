@@ -17,21 +17,21 @@ import { limits } from '../kernel/limits.ts'
 /** One of node:zlib's streams. `bytesWritten` is how much of its input it has read. */
 type CodingStream = Transform & { readonly bytesWritten: number }
 
-/** When a compressor gives out what it has: after every chunk, for a stream that is being watched, or when it must. */
+/** When a compressor flushes its output: after every chunk, for a stream that is being watched, or when its buffer is full. */
 export type FlushWhen = 'each_chunk' | 'full'
 
 /** Compresses or decompresses one chunk after the other. */
 export interface Coder {
-  /** What the chunk gives, as it is asked for: a piece that is taken late holds up the work, and takes no memory. */
+  /** The output for the chunk, made as the caller takes it: a slow caller holds up the work, and no output piles up in memory. */
   feed(chunk: Buffer): AsyncGenerator<Buffer>
-  /** What is left when no chunk follows. Throws if a compressed text is not complete. */
+  /** The rest of the output, when no chunk follows. Throws if a compressed text is not complete. */
   finish(): AsyncGenerator<Buffer>
-  /** Of what was fed, the bytes behind the end of the compressed text: they were not read. */
+  /** Bytes that were fed but not read, because they are behind the end of the compressed text. */
   readonly unreadBytes: number
   destroy(): void
 }
 
-/** A body taken apart and put together again. */
+/** The two coders of a body that is decoded, changed and encoded again. */
 export interface CodingPair {
   readonly decoder: Coder
   readonly encoder: Coder
@@ -42,7 +42,7 @@ interface Coding {
   readonly encoder: (first: number, flush: FlushWhen) => Coder
 }
 
-/** What a match may refer back to, 256 KiB: gzip has 32, and brotli and zstd would take megabytes per stream. */
+/** The window that a match may refer back to, 256 KiB: gzip has 32, and brotli and zstd would take megabytes per stream. */
 const WINDOW_BITS = 18
 
 /** node:zlib reads members of gzip that follow each other as one text. */
@@ -51,10 +51,10 @@ const GZIP: Coding = {
   encoder: (_first, flush) => new StreamCoder(createGzip({ flush: zlibFlush(flush) })),
 }
 
-/** "deflate" means the zlib format, but some senders leave its header out; the low half of its first byte is 8. */
+/** "deflate" means the zlib format, but some senders leave out zlib's header; the low half of the header's first byte is 8. */
 const isZlib = (first: number): boolean => (first & 0x0f) === 8
 
-/** By their names in `Content-Encoding`. */
+/** The codings, by their names in `Content-Encoding`. */
 const CODINGS: Readonly<Record<string, Coding>> = {
   gzip: GZIP,
   'x-gzip': GZIP,
@@ -106,7 +106,7 @@ export function openDecoder(coding: string, first: number): Coder {
   return find(coding).decoder(first)
 }
 
-/** The same, and an encoder that puts the body together again in the form it came in. */
+/** A decoder, and an encoder that writes the body in the coding and form it came in. */
 export function openPair(coding: string, first: number, flush: FlushWhen): CodingPair {
   const { decoder, encoder } = find(coding)
   return { decoder: decoder(first), encoder: encoder(first, flush) }
@@ -123,8 +123,8 @@ function zlibFlush(flush: FlushWhen): number {
 }
 
 /**
- * A stream of node:zlib as a coder, which says when all that a chunk gives has been given. It is read by hand: 'data'
- * events come when they come, and the end of a chunk could not be told from a pause.
+ * A stream of node:zlib as a coder, whose generators end when a chunk's whole output was given. The stream is read
+ * with `read()`: with 'data' events the end of a chunk's output could not be told from a pause.
  */
 class StreamCoder implements Coder {
   readonly #stream: CodingStream
@@ -162,7 +162,7 @@ class StreamCoder implements Coder {
     let done = this.#over
     if (!this.#over) {
       start((error) => {
-        // An error is also an event, which comes next and says more.
+        // An error is also emitted as an event, which comes next and says more.
         done = error === undefined || error === null
         this.#wake()
       })

@@ -1,8 +1,8 @@
-/** What a string of a body can mark. They are bits, so that one number gathers those of a whole body. */
+/** The marks that a string of a body can be. They are bits, so that one number gathers the marks of a whole body. */
 export const MARKS = {
   /**
-   * Content that costs tokens beyond the bytes of the body: what the body names and does not carry, and documents,
-   * images and audio that it carries, whose pages, pixels and seconds count.
+   * Content that costs tokens beyond the bytes of the body: content that the body names and does not carry, and
+   * documents, images and audio that it carries, whose pages, pixels and seconds count.
    */
   elsewhere: 1,
   /** A tool that is defined inside of the conversation. */
@@ -14,7 +14,7 @@ export const MARKS = {
   attachments: 16,
 } as const
 
-/** What a string may mark that cannot be read. */
+/** The marks of a string that cannot be read: it may be any. */
 export const EVERY_MARK = MARKS.elsewhere | MARKS.tool | MARKS.audio | MARKS.id | MARKS.attachments
 
 interface Mark {
@@ -38,12 +38,12 @@ const ENDING = Buffer.from('_url')
 
 const LONGEST_BYTES = Math.max(...STRINGS.map(({ bytes }) => bytes.length))
 
-/** The longest of them with every character escaped. */
+/** Bytes of the longest mark with every character escaped. */
 const ESCAPED_BYTES_MAX = 6 * LONGEST_BYTES
-/** No more of a string than its last bytes need be known: one more than that, so that it is seen to be longer. */
+/** How many of a string's last bytes are kept: one more than an escaped mark has, so that a longer string is seen as such. */
 const TAIL_BYTES = ESCAPED_BYTES_MAX + 1
 
-/** 1 for every byte that one of them ends with: for all other strings one look is enough. */
+/** 1 for every byte that a mark ends with: all other strings need no more than one look. */
 export const MARK_ENDS = new Uint8Array(256)
 for (const { bytes } of [...STRINGS, { bytes: ENDING }]) MARK_ENDS[bytes[bytes.length - 1] ?? 0] = 1
 
@@ -51,7 +51,7 @@ const BY_LENGTH: readonly (readonly Mark[])[] = Array.from({ length: LONGEST_BYT
   STRINGS.filter(({ bytes }) => bytes.length === length),
 )
 
-/** What the string whose bytes these are marks, 0 for nearly every one. */
+/** The mark that the string between `from` and `to` is; 0 for nearly every string. */
 export function markOf(chunk: Uint8Array, from: number, to: number): number {
   if (to - from <= LONGEST_BYTES)
     for (const { bytes, bit } of BY_LENGTH[to - from] ?? []) if (endsWith(chunk, from, to, bytes)) return bit
@@ -65,13 +65,13 @@ function endsWith(chunk: Uint8Array, from: number, to: number, end: Uint8Array):
   return true
 }
 
-/** Watches a string that does not end where it began, or that has escapes, for being one of them. */
+/** Tells whether a string is a mark, for strings that do not end in the chunk they began in, or that have escapes. */
 export class MarkWatch {
-  /** Its last bytes, as far as they are behind us. */
+  /** The string's last bytes in earlier chunks. */
   #tail: Uint8Array = NOTHING
   #from = 0
 
-  /** Its first byte is at `i` of the chunk at hand. */
+  /** The string's first byte is at `i` of the chunk at hand. */
   open(i: number): void {
     this.#tail = NOTHING
     this.#from = i
@@ -83,7 +83,7 @@ export class MarkWatch {
     this.#from = 0
   }
 
-  /** Its closing quote is at `i`. One that has escaped what need not be escaped may spell a mark unseen. */
+  /** The string's closing quote is at `i`. A string with a needless escape may spell a mark unseen. */
   close(chunk: Uint8Array, i: number, hasNeedlessEscape: boolean): number {
     if (hasNeedlessEscape) return this.#closeEscaped(chunk, i)
     if (this.#tail.length === 0) return markOf(chunk, this.#from, i)
@@ -103,7 +103,7 @@ export class MarkWatch {
     }
   }
 
-  /** A copy, as far as `to` of the chunk at hand. */
+  /** A copy of the string's last bytes, up to `to` of the chunk at hand. */
   #lastBytes(chunk: Uint8Array, to: number): Uint8Array {
     const start = Math.max(this.#from, to - TAIL_BYTES)
     const all = Buffer.concat([this.#tail, chunk.subarray(start, to)])

@@ -4,16 +4,16 @@ import { type CountedAs, roughShares, SHARES_PER_TOKEN } from './rough-tokens.ts
 
 /**
  * The tokenizer's work grows with the square of a run without breaks. At this size the worst text known, ideographs without
- * a blank, takes 4 µs a character and English prose 0.2; at twice the size the first takes half as long again.
+ * a blank, takes 4 µs a character and English prose 0.2; at twice the size the ideographs take half as long again.
  */
 export const SLICE_CHARS_MAX = 512
 
-/** Cuts texts into slices that take the tokenizer a few milliseconds at most. Short texts share a slice, each on its own. */
+/** Cuts texts into slices of a few milliseconds of tokenizing at most. Short texts share a slice, but are counted one by one. */
 export class TextSlices {
   readonly #take: (slice: readonly string[]) => void
   #slice: string[] = []
   #sliceChars = 0
-  /** What has come of the text at hand and is in no slice yet. */
+  /** The end of the text at hand, which is in no slice yet. */
   #rest = ''
 
   constructor(take: (slice: readonly string[]) => void) {
@@ -31,13 +31,13 @@ export class TextSlices {
     this.#rest = rest
   }
 
-  /** What comes next is another text: tokens do not reach across the two. */
+  /** The text at hand ends: tokens do not reach from one text into the next. */
   endText(): void {
     if (this.#rest !== '') this.#put(this.#rest)
     this.#rest = ''
   }
 
-  /** Gives on what is there, though there may be room for more. */
+  /** Hands the slice on, though there may be room for more in it. */
   flush(): void {
     if (this.#slice.length > 0) this.#take(this.#slice)
     this.#slice = []
@@ -52,8 +52,8 @@ export class TextSlices {
 }
 
 /**
- * Before the last blank that begins a word, if there is one: no token reaches across it, so nothing is counted otherwise than
- * in the whole. A run without any is cut where it must be, but not within a pair of surrogates.
+ * The offset of the last blank that begins a word, if there is one: no token reaches across such a blank, so the
+ * count is that of the whole text. A run without blanks is cut at the limit, but not within a pair of surrogates.
  */
 function sliceEnd(text: string): number {
   for (let at = text.lastIndexOf(' ', SLICE_CHARS_MAX); at > 0; at = text.lastIndexOf(' ', at - 1)) {
@@ -63,7 +63,7 @@ function sliceEnd(text: string): number {
   return last >= 0xd800 && last <= 0xdbff ? SLICE_CHARS_MAX - 1 : SLICE_CHARS_MAX
 }
 
-/** What the counting thread is told. A body comes piece by piece, the next when it was asked for. */
+/** A message to the counting thread. A body comes piece by piece, the next piece when the thread has asked for it. */
 export type CountOrder =
   | { readonly kind: 'texts'; readonly id: number; readonly texts: readonly string[] }
   | {
@@ -76,7 +76,7 @@ export type CountOrder =
   /** The call has ended: its count is given up. */
   | { readonly kind: 'drop'; readonly id: number }
 
-/** What it answers: what all that it was given so far comes to. */
+/** The counting thread's answer: the tokens of all that it was given so far for this call. */
 export interface CountAnswer {
   readonly id: number
   readonly kind: 'more' | 'done'
@@ -86,8 +86,8 @@ export interface CountAnswer {
 }
 
 /**
- * Counts for many calls at once, a slice of a call at a time. The call that has had the fewest turns is next: a short text is counted
- * at once, however many long ones are under way, and no call waits for another's work but a slice of it.
+ * Counts for many calls at once, a slice of a call at a time. The call that has had the fewest turns is next: a short text
+ * is counted at once, however many long texts are under way, and no call waits longer for another than for a slice.
  */
 export class CountTurns {
   readonly #counts = new Map<number, Count>()

@@ -5,11 +5,11 @@ import { type Coder, openDecoder } from './content-coding.ts'
 export interface CopyDecoder {
   /** A promise means: the copy is behind, wait for it before the next chunk, or compressed bytes would pile up. */
   write(chunk: Borrowed): Promise<void> | null
-  /** Resolves when all output was seen: whole, or broken by bad input or by a limit. */
+  /** Resolves when all output was seen: the whole body, or its beginning where bad input or a limit ended the copy. */
   end(): Promise<DecodedState>
 }
 
-/** `too_dense`: it becomes far longer than it came, which is no text but a way to make work. */
+/** `too_dense`: the body becomes far longer than it came, which no text does; such a body is made to cost work. */
 export type DecodedState = 'whole' | 'corrupt' | 'too_large' | 'too_dense'
 
 export interface CopyLimits {
@@ -20,8 +20,8 @@ export interface CopyLimits {
 }
 
 /**
- * Decodes a copy of a body for reading, while the body itself passes as it is. Output beyond the limit ends it, and so
- * does bad input; from then on nothing is taken and `write` never asks to wait.
+ * Decodes a copy of a body for reading, while the body itself passes as it is. Output beyond the limit ends the copy,
+ * and so does bad input; from then on no chunk is taken and `write` never asks to wait.
  */
 export function decodeCopy(
   coding: string,
@@ -71,7 +71,7 @@ class QueuedDecoder implements CopyDecoder {
     const coder = this.#coder
     if (coder !== null && this.#state === 'whole') {
       await this.#show(coder.finish())
-      // Bytes behind the end: some decoders skip padding there and read on, so what the body says is not known.
+      // Bytes behind the end: some decoders skip padding there and read on, so another reader may find another body than we did.
       if (this.#state === 'whole' && coder.unreadBytes > 0) this.#state = 'corrupt'
     }
     coder?.destroy()

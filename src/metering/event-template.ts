@@ -4,17 +4,17 @@ import type { OutputChannel } from './output-text.ts'
 const [BACKSLASH, LETTER_U] = [0x5c, 0x75]
 /** As many digits as a number can have and be exact. */
 const DIGITS_MAX = 15
-/** Longer events are rare, and so are those that have many values. */
+/** Longer events are rare, and so are events with many values. */
 const EVENT_BYTES_MAX = 2048
 const DEPTH_MAX = 8
 
-/** What may differ from one event to the next: a text with escapes, a string without, or a number. */
+/** A value that may differ from one event to the next: a text with escapes, a string without escapes, or a number. */
 export type Hole = 'text' | 'string' | 'digits'
 
 /** Names and indexes from the outermost container to a value. */
 export type JsonPath = readonly (string | number)[]
 
-/** Says of a value, by where it stands, whether it may differ. */
+/** Says whether the value at a path may differ. */
 export type HoleAt = (at: JsonPath) => 'text' | 'noise' | null
 
 interface Gap {
@@ -26,19 +26,19 @@ interface Gap {
 
 /**
  * An event as it comes again and again in a stream, down to the byte, but for the inside of a few values. Most of a
- * stream are such events, a token each; to know one by its bytes costs a twentieth of what it takes to find its
- * lines, parse its JSON and look what it is.
+ * stream are such events, a token each; to know an event by its bytes costs a twentieth of finding its lines, parsing
+ * its JSON and looking what it is.
  *
  * This is exact, not a guess: where every byte outside the holes is the same and each hole holds one whole value of
- * the same type, the event has the same members at the same places, whatever the text says. Of escapes by digits the
- * inside is not looked at: `hasCodes` says that there are some.
+ * the same type, the event has the same members at the same places, whatever the text says. The digits of `\u`
+ * escapes are not looked at: `hasCodes` says that there are such escapes.
  */
 export class EventShape {
   readonly gaps: readonly Gap[]
   readonly #literals: readonly Literal[]
   readonly #marked: number
   readonly #markedOffset: number
-  /** Of the event that was matched last: where the last of its texts is, what it has, and where the marked byte is. */
+  /** The event that was matched last: where its last text is, whether its texts have escapes, and where the marked byte is. */
   textFrom = 0
   textTo = 0
   isPlain = true
@@ -55,8 +55,8 @@ export class EventShape {
   }
 
   /**
-   * The shape of an event with one line of data, which was parsed before, so that it is JSON; null for another one.
-   * `marked` is the offset of a byte outside of all holes, whose place in other events is to be known.
+   * The shape of an event with one line of data, which was parsed before, so that it is JSON; null for any other
+   * event. `marked` is the offset of a byte outside of all holes, whose place in other events is to be known.
    */
   static of(raw: Buffer, holeAt: HoleAt, marked = 0): EventShape | null {
     if (raw.length > EVENT_BYTES_MAX) return null
@@ -68,7 +68,7 @@ export class EventShape {
     return new EventShape(raw, findGaps(line[0], line.index, holeAt), marked)
   }
 
-  /** The offset behind the event of this shape that begins at `from`; -1 if it is another one, or not all there. */
+  /** The offset behind the event of this shape that begins at `from`; -1 if the event has another shape or is not all there. */
   match(chunk: Buffer, words: DataView, from: number): number {
     const literals = this.#literals
     const gaps = this.gaps
@@ -106,14 +106,14 @@ export class EventShape {
   }
 }
 
-/** Where an event has its text, and where that goes. */
+/** Where an event has its text, and the channel that the text goes to. */
 export interface TextPlace {
   readonly path: JsonPath
   readonly text: string
   readonly channel: OutputChannel
 }
 
-/** A shape of events with one text, which is delivered. */
+/** The shape of events with one text, and the channel that the text is appended to. */
 export class EventTemplate {
   readonly #shape: EventShape
   readonly #channel: OutputChannel
@@ -123,7 +123,7 @@ export class EventTemplate {
     this.#channel = channel
   }
 
-  /** Takes the text of the event that begins at `from` and answers the offset behind it; -1 if it is another one. */
+  /** Takes the text of the event that begins at `from` and answers the offset behind the event; -1 for another shape. */
   take(chunk: Buffer, words: DataView, from: number): number {
     const shape = this.#shape
     const behind = shape.match(chunk, words, from)
@@ -145,8 +145,8 @@ export class EventTemplate {
 }
 
 /**
- * Makes a template of an event: its text may differ, and so may the members named in `noise`, which stand in the
- * outermost object and say nothing. Null if the event is not of a kind that this is made for.
+ * Makes a template of an event: its text may differ, and so may the members named in `noise`, which stand in the outermost
+ * object and say nothing. Null if the event is too long, has several lines of data, or does not have its text exactly once.
  */
 export function learnTemplate(
   raw: Buffer,
@@ -216,8 +216,8 @@ interface Literal {
 }
 
 /**
- * Literals of late. The events of one provider mostly differ in their holes only, so that thousands of streams share
- * them; those with an id of the stream in them come and go.
+ * Literals of recent events. The events of one provider mostly differ in their holes only, so that thousands of
+ * streams share their literals; literals with an id of the stream in them come and go.
  */
 const recent = new Map<string, Literal>()
 const RECENT_MAX = 64
@@ -226,7 +226,7 @@ function toLiteral(bytes: Buffer): Literal {
   const name = bytes.toString('latin1')
   const known = recent.get(name)
   if (known !== undefined) return known
-  // Memory of its own: a piece of Node's pool would keep all of the pool as long as the stream lasts.
+  // A buffer of its own: a slice of Node's pool would keep the whole pool alive as long as the stream lasts.
   const copy = Buffer.alloc(bytes.length)
   bytes.copy(copy)
   const words = new BigInt64Array(copy.length >> 3)
@@ -238,8 +238,8 @@ function toLiteral(bytes: Buffer): Literal {
 }
 
 /**
- * The offset behind the literal, or -1 if it is not there. Eight bytes at once take half the time of single ones,
- * and less than the call of native code for a literal of this length; compiled code makes no big integers of them.
+ * The offset behind the literal, or -1 if it is not there. Eight bytes at once take half the time of single ones, and
+ * less than the call of native code for a literal of this length; compiled code allocates no big integers for them.
  */
 function crossLiteral(literal: Literal, chunk: Buffer, view: DataView, from: number): number {
   const { bytes, words } = literal
@@ -257,7 +257,7 @@ function crossLiteral(literal: Literal, chunk: Buffer, view: DataView, from: num
 }
 
 function crossDigits(chunk: Buffer, from: number): number {
-  // A number that begins with 0 ends with it; no more digits than that may follow.
+  // A number that begins with 0 has no further digit. A number of more than DIGITS_MAX digits fails at the literal behind it.
   const end = Math.min(from + DIGITS_MAX, chunk.length)
   let i = from
   while (i < end && (chunk[i] as number) >= 0x30 && (chunk[i] as number) <= 0x39) i++

@@ -3,9 +3,9 @@ import { ESCAPES, NEAR_BYTES, nextStop, QUOTE } from './json-string.ts'
 
 /**
  * RFC 8259 outside strings, as one table: `STEP[state * 256 + byte]` is the next state, or one of the actions below,
- * which the walker carries out. Strings and containers come back to `AFTER[state]`, the state they were met in; the
+ * which the walker carries out. The state behind a string or container is `AFTER` of the state it was met in; the
  * walker's stack holds nothing else. Containers that a selector looks into ("seen" ones) have states of their own, so
- * that all others, which are nearly all there is, never ask whether they are looked at.
+ * that all other containers, which are nearly all there is, need no check whether they are looked into.
  */
 
 export const BEFORE_ROOT = 0
@@ -13,7 +13,7 @@ export const AFTER_ROOT = 1
 /** Strings are not in the table: json-string.ts crosses them. */
 export const IN_STRING = 2
 
-/** Behind `{`, a name or `}`; behind a comma, a name. */
+/** SEEN_FIRST_NAME: behind `{`, a name or `}` is due. SEEN_NAME: behind a comma, a name is due. */
 export const SEEN_FIRST_NAME = 3
 const SEEN_NAME = 4
 export const SEEN_COLON = 5
@@ -32,7 +32,7 @@ const AFTER_MEMBER = 14
 const FIRST_ELEMENT = 15
 const AFTER_ELEMENT = 16
 
-/** Each of the three is a value that is due, followed by the states inside a number and inside a literal. */
+/** Each of SEEN_VALUE, MEMBER and ELEMENT is a value that is due, followed by the states inside a number and inside a literal. */
 const VALUE_STATES = 19
 export const SEEN_VALUE = 17
 const MEMBER = SEEN_VALUE + VALUE_STATES
@@ -54,7 +54,7 @@ export const OPEN_OBJECT = ACTION + 2
 export const OPEN_ARRAY = ACTION + 3
 export const CLOSE = ACTION + 4
 export const OPEN_SEEN_NAME = ACTION + 5
-/** The first byte of the outermost value, or of one in a seen container. */
+/** The first byte of the outermost value, or of a value in a seen container. */
 export const START_SEEN_VALUE = ACTION + 6
 /** The byte is behind the number and not part of it. */
 export const END_SEEN_NUMBER = ACTION + 7
@@ -78,7 +78,7 @@ function onSpace(...states: number[]): void {
   for (const state of states) on(state, WHITESPACE, state)
 }
 
-/** What follows a number or literal: the bytes that end the number, and where each leads. */
+/** The bytes that may follow a number, and the state or action that each leads to. */
 type Followers = readonly (readonly [bytes: string, to: number])[]
 
 function buildValue(value: number, afterLiteral: number, followers: Followers): void {
@@ -161,7 +161,7 @@ AFTER[FIRST_ELEMENT] = AFTER_ELEMENT
 on(AFTER_ELEMENT, ',', ELEMENT)
 for (const state of [FIRST_ELEMENT, AFTER_ELEMENT]) on(state, ']', CLOSE)
 
-/** The compiler treats a constant of this module as known, an imported one not: a tenth of the speed. */
+/** The compiler treats a constant of this module as known, an imported constant not, which costs a tenth of the speed. */
 const markEnds = MARK_ENDS
 const escapes = ESCAPES
 const BACKSLASH = 0x5c
@@ -171,7 +171,7 @@ export interface Cursor {
   i: number
   state: number
   depth: number
-  /** What the strings mark that came by, as content-marks.ts says. */
+  /** The marks among the strings that came by: bits of content-marks.ts. */
   marks: number
   /** How many containers are open in the value that is passed over. */
   skipped: number
@@ -181,10 +181,10 @@ export interface Cursor {
 export const END_OF_CHUNK = 0
 
 /**
- * Walks through what no selector looks into until something has to be done about a byte: answers the action of the
+ * Walks through text that no selector looks into until the walker has to act on a byte: answers the action of the
  * grammar for `cursor.i`, or END_OF_CHUNK. Strings that are short and whole and have no escapes but those of one
- * character, and containers within an unseen one, which together are nearly everything, never leave this function; it holds no call and no field access in its loops, but for the rare string that may be a mark,
- * because either one halves its speed.
+ * character, and containers within an unseen one, which together are nearly everything, never leave this function. Its
+ * loops hold no call and no field access, but for the rare string that may be a mark: either one halves the speed.
  */
 export function walk(chunk: Buffer, words: DataView, stack: Uint8Array, cursor: Cursor): number {
   const length = chunk.length

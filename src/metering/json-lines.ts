@@ -6,18 +6,18 @@ const CR = 0x0d
 const LF = 0x0a
 const BLANKS = new Set([0x20, 0x09, CR])
 
-/** Lines with something on them, and lines of all kinds. Providers take fewer. */
+/** The most lines that are not blank, and the most lines of all kinds. Providers take fewer lines. */
 const FULL_LINES_MAX = 100_000
 const LINES_MAX = 1_000_000
 
 /**
- * Picks out of each line of a text that arrives in pieces, and reads only what all parsers read alike: every line is
- * one JSON value or blank, no member that is looked at is there twice, and CR stands only before LF. A CR elsewhere
+ * Reads the selected places of each line of a text that arrives in pieces, and accepts only a text that all parsers read alike:
+ * every line is one JSON value or blank, no member that is looked at is given twice, and CR stands only before LF. A CR elsewhere
  * is a blank to JSON and a line's end to many readers of lines. Lines of any length are read without being kept.
  */
 export class JsonLines {
   readonly #walker: JsonWalker
-  /** Answers whether to go on. */
+  /** Takes the values of a line, and answers whether to go on. */
   readonly #onLine: (line: Picked) => boolean
   #failed = false
   #open = false
@@ -45,7 +45,7 @@ export class JsonLines {
     }
   }
 
-  /** Whether everything could be read, and there was something. */
+  /** Whether every line could be read, and at least one line was not blank. */
   end(): boolean {
     this.#endLine()
     return !this.#failed && this.#fullLines > 0

@@ -1,4 +1,4 @@
-/** Answers for a name that is not watched, but that a server may read as one that is. */
+/** The answer for a name that is not watched, but that a server may read as a watched name. */
 export const AMBIGUOUS: unique symbol = Symbol('ambiguous')
 
 const BACKSLASH = 0x5c
@@ -34,7 +34,7 @@ export class WatchedNames<Name extends string> {
     return this.#exact.get(name)
   }
 
-  /** True for a name that is not watched, but that a server may read as one that is. */
+  /** True for a name that is not watched, but that a server may read as a watched name. */
   isAmbiguous(name: string): boolean {
     if (this.#exact.has(name)) return false
     return name.includes('\0') || !name.isWellFormed() || this.#folded.has(fold(name))
@@ -42,8 +42,8 @@ export class WatchedNames<Name extends string> {
 
   /**
    * The watched name that stands between the quotes, as it is written, or null. Nearly every name is told apart by its
-   * bytes, without making a string of it: one that some parser could take for a watched name has as many bytes and
-   * the same letters, or it has other than ASCII characters, or escapes. Control characters are refused before.
+   * bytes, without making a string of it: a name that some parser could take for a watched name has as many bytes and the
+   * same letters, or it has other than ASCII characters, or escapes. The grammar has refused control characters before.
    */
   read(bytes: Buffer, from: number, to: number): Name | null | typeof AMBIGUOUS {
     const candidates = this.#byLength.get(to - from)
@@ -58,14 +58,14 @@ export class WatchedNames<Name extends string> {
     return this.readText(bytes.toString('utf8', from, to))
   }
 
-  /** The same for a name as it is written that is at hand as text. */
+  /** Does what `read` does, for a name that is at hand as text with its escapes. */
   readText(text: string): Name | null | typeof AMBIGUOUS {
     const name = text.includes('\\') ? (JSON.parse(`"${text}"`) as string) : text
     return this.isAmbiguous(name) ? AMBIGUOUS : (this.find(name) ?? null)
   }
 }
 
-/** Upper case first: it is what folds the letters whose lower case is themselves, such as U+017F. */
+/** Upper case comes first, because it folds the letters that are their own lower case, such as U+017F. */
 function fold(name: string): string {
   return name.toUpperCase().toLowerCase()
 }
@@ -87,15 +87,15 @@ function isPlain(bytes: Buffer, from: number, to: number): boolean {
   return true
 }
 
-/** Something is there that was not read: what no selector reads, what is too long, a container that is not looked into. */
+/** A value is there that was not read: no selector reads it, it is too long, or it is a container that is not looked into. */
 export const UNREAD: unique symbol = Symbol('unread')
 
 /** No escape has more characters. */
 const ESCAPE_CHARS_MAX = 6
 
 /**
- * A string, without its quotes, or an object as it is written, maybe cut off. It is parsed when it is asked for: what a
- * model wrote is long, and hardly ever asked for.
+ * A string, without its quotes, or an object as it is written, maybe cut off. The text is parsed when it is asked
+ * for: a model's output is long, and hardly ever asked for.
  */
 export class Written {
   readonly #json: string
@@ -106,7 +106,7 @@ export class Written {
     this.#type = type
   }
 
-  /** What the string says, or the object without blanks. Of an object that was cut off what is there. */
+  /** The string without its escapes, or the object without blanks; an object that was cut off is given as it is written. */
   get text(): string {
     const json = this.#json
     if (this.#type === 'object') return parsed(json, (value) => JSON.stringify(value)) ?? json
@@ -127,7 +127,7 @@ function parsed(json: string, make: (value: unknown) => string): string | null {
   }
 }
 
-/** What was found at a place: of an object or array only what is looked at. */
+/** The value found at a place; an object or array has only the members and elements that are looked at. */
 export type Picked =
   | string
   | number
@@ -143,31 +143,31 @@ export interface PickedObject {
 }
 
 /**
- * - `nothing`: only whether it is null.
+ * - `nothing`: only whether the value is null.
  * - `text`: a string.
  * - `scalar`: a string, a number or a boolean.
- * - `output`: a string that a model wrote: of a long one as much as there is room for.
+ * - `output`: a string that a model wrote; a long string is cut off where the room ends.
  * - `written`: an object as it is written, within the same room.
- * - `bytes`: nothing. Whatever stands there, its bytes are handed over as they pass.
+ * - `bytes`: no value. The bytes of whatever stands at the place are handed over as they pass.
  */
 type Reads = 'nothing' | 'text' | 'scalar' | 'output' | 'written' | 'bytes'
 
-/** A place in a JSON text, and what is to be read if an object or an array stands there. */
+/** A place in a JSON text, and the places to be read in an object or an array that stands there. */
 export interface Place {
   readonly members: PlaceMembers | null
   readonly elements: Place | null
   /** Each element is handed over as it ends, and not kept. */
   readonly streams: boolean
-  /** Of the elements only objects are kept that have one of the members. */
+  /** Only elements are kept that are objects with one of the members that are looked at. */
   readonly sparse: boolean
-  /** What is read of a value that is not looked into. */
+  /** How a value is read that is not looked into. */
   readonly reads: Reads
 }
 
 /** A place where only a string can be read. */
 export const TEXT: Place = { members: null, elements: null, streams: false, sparse: false, reads: 'text' }
 
-/** A place of which only is to be known whether there is anything but null. */
+/** A place of which is only read whether anything but null stands there. */
 export const PRESENCE: Place = { ...TEXT, reads: 'nothing' }
 export const SCALAR: Place = { ...TEXT, reads: 'scalar' }
 export const OUTPUT: Place = { ...TEXT, reads: 'output' }
@@ -195,12 +195,12 @@ export function sparseArrayOf(elements: Place): Place {
   return { ...TEXT, elements, sparse: true }
 }
 
-/** The bytes of what stands at the place are handed over as they pass, whether it is looked into or not. */
+/** The bytes of the value at the place are handed over as they pass, whether the value is looked into or not. */
 export function handedOver(place: Place): Place {
   return { ...place, reads: 'bytes' }
 }
 
-/** An object of which members are captured as they are written: with their spans, and not looked into. */
+/** An object whose named members are captured as they are written: with their spans, and not looked into. */
 export function capturing(names: Iterable<string>): Place {
   return { ...TEXT, members: new PlaceMembers(new Map(Array.from(names, (name) => [name, null]))) }
 }
@@ -208,7 +208,7 @@ export function capturing(names: Iterable<string>): Place {
 export interface FoundMember {
   readonly name: string
   readonly bytes: Buffer
-  /** Null for one that is captured as it is written. */
+  /** Null for a member that is captured as it is written. */
   readonly place: Place | null
 }
 
@@ -230,7 +230,7 @@ export class PlaceMembers {
     }
   }
 
-  /** The member whose name stands between the quotes, null for one that is not looked at. */
+  /** The member whose name stands between the quotes; null for a member that is not looked at. */
   find(bytes: Buffer, from: number, to: number): FoundMember | typeof AMBIGUOUS | null {
     const found = this.findPlain(bytes, from, to)
     if (found !== null) return found
@@ -238,7 +238,7 @@ export class PlaceMembers {
     return name === null || name === AMBIGUOUS ? name : (this.#found.get(name) ?? null)
   }
 
-  /** The same for a name without escapes, where no other name is ambiguous. */
+  /** Does what `find` does, for a name without escapes, and never answers AMBIGUOUS. */
   findPlain(bytes: Buffer, from: number, to: number): FoundMember | null {
     const candidates = this.#byLength[to - from]
     if (candidates === undefined) return null
@@ -251,7 +251,7 @@ export class PlaceMembers {
     return null
   }
 
-  /** The same for a name as it is written that is at hand as text. */
+  /** Does what `find` does, for a name that is at hand as text with its escapes. */
   findWritten(text: string, tolerant: boolean): FoundMember | typeof AMBIGUOUS | null {
     const name = tolerant ? (JSON.parse(`"${text}"`) as string) : this.#names.readText(text)
     return name === null || name === AMBIGUOUS ? name : (this.#found.get(name) ?? null)

@@ -37,7 +37,7 @@ export type UnreadableJson =
   | 'name_too_long'
   /** More top-level members than `membersMax`. */
   | 'too_many_members'
-  /** A name that is not looked at, but that some parsers read as one that is. */
+  /** A name that is not looked at, but that some parsers read as a name that is looked at. */
   | 'ambiguous_name'
   /** More was found at the places that are looked into than is kept at a time. */
   | 'too_much'
@@ -53,9 +53,9 @@ export type JsonScan<Name extends string = string> =
       readonly objectEnd: number
       /** True when there is no member at all, so that an inserted one needs no comma. */
       readonly empty: boolean
-      /** What the strings mark, at any depth and however they are spelled: bits of content-marks.ts. */
+      /** The marks among the strings, at any depth and however they are spelled: bits of content-marks.ts. */
       readonly marks: number
-      /** What was found in what was looked into. */
+      /** The values found at the places that were looked into. */
       readonly picked: Selection
     }
   | { readonly kind: 'unreadable'; readonly reason: UnreadableJson; readonly at: number }
@@ -66,14 +66,14 @@ export interface JsonScanLimits {
   readonly documentBytesMax: number
   /** Each captured value's length as written in the document; memory is at most this times the captured names. */
   readonly captureBytesMax: number
-  /** The same for a text that is read where the walker looks into the document. */
+  /** The longest string or number, as written, that is read where the walker looks into the document. */
   readonly stringBytesMax: number
   readonly nameBytesMax: number
   /** Members of the top-level object: each costs a look-up, 0.6 µs, where other bytes cost a few nanoseconds. */
   readonly membersMax: number
-  /** Values that are kept at a time of what is looked into. */
+  /** How many values of the containers that are looked into are kept at a time. */
   readonly valuesMax: number
-  /** Of all that a model wrote together. */
+  /** How many bytes are kept of all that a model wrote, together. */
   readonly outputBytesMax: number
 }
 
@@ -88,7 +88,7 @@ export const JSON_SCAN_LIMITS: JsonScanLimits = {
   outputBytesMax: 0,
 }
 
-/** What upstream sends may be of any length: only what is kept of it is limited. */
+/** A reply may be of any length: only the bytes and values that are kept of it are limited. */
 export const REPLY_LIMITS: JsonScanLimits = {
   depthMax: 64,
   documentBytesMax: Number.MAX_SAFE_INTEGER,
@@ -127,7 +127,7 @@ function memberOf({ nameStart, start, end }: JsonSpan, firstByte: number, text: 
   }
 }
 
-/** Hardly any has an escape; what has none stands there as it is. */
+/** Hardly any string has an escape; a string without escapes needs no parser. */
 function stringOf(json: string): string {
   return json.includes('\\') ? (JSON.parse(json) as string) : json.slice(1, -1)
 }
@@ -173,7 +173,7 @@ export class CapturedMembers {
     this.#marksBefore = marks
   }
 
-  /** Answers what is marked now. */
+  /** Answers the marks found so far, without those of the unmarked member. */
   end(text: string | null, end: number, marks: number): number {
     const name = this.#name ?? ''
     const span = { nameStart: this.#nameStart, start: this.#start, end }
@@ -195,26 +195,26 @@ interface Frame {
   readonly place: Place
   readonly object: Record<string, Picked> | null
   readonly array: Picked[] | null
-  /** How many values were kept when it was opened. */
+  /** How many values were kept when the container was opened. */
   readonly valuesBefore: number
   /** The member whose value is due, if it is to be kept. */
   member: FoundMember | null
 }
 
-/** What was found at the places that are looked into. */
+/** The values found at the places that are looked into. */
 export interface Selection {
   readonly value: Picked
-  /** The places of members given more than once. Parsers differ on which counts. */
+  /** The places of members given more than once. Parsers differ on which value counts. */
   readonly duplicates: readonly string[]
-  /** Some array had more than is kept, and ends early here. */
+  /** Some array had more elements than are kept, and ends early in `value`. */
   readonly overflow: boolean
 }
 
 const NONE: readonly string[] = []
 
 /**
- * Puts together what a walker finds where it looks into a text, and keeps no more than it may. Of members given more than
- * once it takes the first; a `tolerant` one takes the last, as JSON.parse does, and of arrays as much as it may keep.
+ * Builds the values that a walker finds where it looks into a text, up to `valuesMax`. The first of members given more than
+ * once counts; a `tolerant` tree takes the last, as JSON.parse does, and keeps the beginning of an array that is too long.
  */
 export class PickedTree {
   readonly #root: Place
@@ -243,7 +243,7 @@ export class PickedTree {
     return this.#frame !== null && this.#frame.object !== null
   }
 
-  /** What is to be read of the value that is due; null if it is not looked at, or captured. */
+  /** The place of the value that is due; null if the value is not looked at, or is captured. */
   get place(): Place | null {
     const frame = this.#frame
     if (frame === null) return this.#root
@@ -263,7 +263,7 @@ export class PickedTree {
     return this.#due(this.#tolerant ? members.findPlain(bytes, from, to) : members.find(bytes, from, to))
   }
 
-  /** The same for a name as it is written that is at hand as text; null is too long to be one that is looked for. */
+  /** Does what `find` does, for a name at hand as text with its escapes; null is a name too long to be looked for. */
   findWritten(name: string | null): FoundMember | typeof AMBIGUOUS | null {
     const members = this.#frame?.place.members
     return this.#due(name === null || members == null ? null : members.findWritten(name, this.#tolerant))
@@ -280,7 +280,7 @@ export class PickedTree {
     return found
   }
 
-  /** False if that is more than is kept. */
+  /** Opens a container. False if there are more values now than may be kept. */
   open(place: Place, isObject: boolean): boolean {
     this.#frame = {
       outer: this.#frame,
@@ -293,14 +293,14 @@ export class PickedTree {
     return this.#count()
   }
 
-  /** Takes the value that was due. False if that is more than is kept. */
+  /** Takes the value that was due. False if there are more values now than may be kept. */
   add(value: Picked): boolean {
     const frame = this.#frame
     if (frame === null || (frame.object !== null && frame.member === null)) return true
     return this.#put(frame, value) ? this.#count() : true
   }
 
-  /** Ends the container at hand. True if it is the outermost one. */
+  /** Ends the container at hand. True if that is the outermost container. */
   close(): boolean {
     const closed = this.#frame
     if (closed === null) return true
@@ -333,7 +333,7 @@ export class PickedTree {
       return false
     }
     if (frame.place.sparse && !hasMembers(value)) return false
-    // An array may take half of what is left, so that behind a long one there is room for others.
+    // An array may take half of the room that is left, so that a long array leaves room for the values behind it.
     const { valuesBefore } = frame
     if (this.#tolerant && this.#values - valuesBefore > (this.#valuesMax - valuesBefore) / 2) {
       this.#overflow = true

@@ -5,15 +5,15 @@ export const QUOTE = 0x22
 const BACKSLASH = 0x5c
 const LETTER_U = 0x75
 
-/** One by digits. */
+/** The longest escape is a character by its digits. */
 const ESCAPE_BYTES_MAX = 6
 
-/** What makes an escape of one character behind a backslash. */
+/** 1 for every byte that makes an escape of one character behind a backslash. */
 export const ESCAPES = new Uint8Array(256)
 for (const byte of Buffer.from('"\\/bfnrt')) ESCAPES[byte] = 1
 
 const { memory, run } = buildRunCode(ESCAPES)
-/** The object whose bytes are in the memory: all share the one, and load their bytes again where it is not theirs. */
+/** The object whose bytes are in the memory: all objects share it, and load their bytes again after another. */
 let owner: StringRuns | null = null
 
 /** Finds where runs of characters of JSON strings end, in one chunk after the other. No byte is copied or searched twice. */
@@ -49,7 +49,7 @@ export class StringRuns {
       const end = Math.min(to, this.#to)
       i = run(i + shift, end + shift, strict ? 0x20 : 0) - shift
       if (i < end) {
-        // An escape that the end of the part cuts is whole once the part is another.
+        // An escape that the end of the part cuts off is whole once the part is loaded that begins with it.
         if (i <= end - ESCAPE_BYTES_MAX || end === to || chunk[i] !== BACKSLASH) return i
         this.#to = i
       }
@@ -58,8 +58,8 @@ export class StringRuns {
   }
 
   /**
-   * Brings a part of the chunk into the memory, and answers from where on. Where neither a quote nor a backslash is
-   * near, as in an image, native code finds that out in half the time.
+   * Copies a part of the chunk into the memory, and answers the offset of that part. Where neither a quote nor a
+   * backslash is near, as in an image, native code finds that out in half the time.
    */
   #load(chunk: Buffer, from: number, strict: boolean): number {
     let i = from
@@ -84,7 +84,7 @@ function indexOrLength(chunk: Buffer, byte: number, from: number): number {
 const HEX_DIGITS = new Uint8Array(256)
 for (const byte of Buffer.from('0123456789abcdefABCDEF')) HEX_DIGITS[byte] = 1
 
-/** What is due inside a string: a character, the character behind a backslash, or 1 to 4 hexadecimal digits. */
+/** The byte that is due inside a string: of a character, behind a backslash, or one of 1 to 4 hexadecimal digits. */
 const CHARACTER = 0
 const ESCAPED = 5
 
@@ -92,10 +92,10 @@ const ESCAPED = 5
 export const NEAR_BYTES = 256
 
 /**
- * Crosses the inside of a JSON string, however it is cut. Escapes are always verified: a parser that trusts `\u`
- * jumps four bytes, be the closing quote among them, and would see other members than we do. Control characters are
- * refused only in a `strict` string: they move no quote, so a parser that accepts them and one that refuses them
- * never see different members, and native code looks for two bytes faster than anything looks for them all.
+ * Crosses the inside of a JSON string, however it is cut. Escapes are always verified: a parser that trusts `\u` jumps
+ * four bytes, be the closing quote among them, and would see other members than we do. Control characters are refused
+ * only in a `strict` string: they move no quote, so a parser that accepts them and one that refuses them never see
+ * different members, and native code looks for two bytes faster than any code looks for all control characters.
  */
 export class JsonString {
   #strict = false
@@ -111,7 +111,7 @@ export class JsonString {
     this.#hasNeedlessEscape = false
   }
 
-  /** Whether it has a letter, a digit of `base64` or an underscore escaped, so that it may spell a name unseen. */
+  /** Whether the string has a letter, a digit of `base64` or an underscore escaped, so that it may spell a mark unseen. */
   get hasNeedlessEscape(): boolean {
     return this.#hasNeedlessEscape
   }
@@ -157,7 +157,7 @@ export class JsonString {
   }
 }
 
-/** The digits of U+0050 to U+007F, U+0034 or U+0036. No encoder escapes those; what it must escape is elsewhere. */
+/** The digits of U+0050 to U+007F, U+0034 or U+0036. No encoder escapes these; characters that must be escaped are elsewhere. */
 function isNeedless(digits: number): boolean {
   if (digits >>> 16 !== 0x3030) return false
   const high = (digits >>> 8) & 0xff
@@ -253,7 +253,7 @@ export class Utf8Check {
   }
 }
 
-/** Where a sequence begins that the end of the chunk cuts off; the chunk's length if there is none. */
+/** The offset of a UTF-8 sequence that the end of the chunk cuts off; the chunk's length if there is none. */
 export function startOfOpenSequence(chunk: Uint8Array, from: number): number {
   for (let back = 1; back <= 3 && chunk.length - back >= from; back++) {
     const byte = chunk[chunk.length - back] as number

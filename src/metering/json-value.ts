@@ -8,15 +8,15 @@ const NOWHERE = -1
 const [LETTER_N, LETTER_T] = [0x6e, 0x74]
 
 /**
- * The part at hand of a text that arrives in pieces, of which the text is to be known: a name, a member that is captured,
- * or a value that is read. It begins in the chunk at hand or in an earlier one; only what is in two chunks is copied.
- * `offset` is the text's offset of the first byte of the chunk at hand, `end` is the chunk's offset behind the part.
+ * The part at hand of a JSON text that arrives in pieces: a name, a member that is captured, or a value that is read.
+ * The part begins in the chunk at hand or in an earlier chunk; only a part that lies in two chunks is copied.
+ * `offset` is where in the text the chunk at hand begins, `end` is the offset in the chunk behind the part.
  */
 export class JsonValue {
   readonly #limits: JsonScanLimits
   #start = NOWHERE
   #copy: BoundedCopy | null = null
-  /** What is read of it; null for a name, and for what is captured. */
+  /** The place of the value; null for a name, and for a captured member. */
   #place: Place | null = null
   #outputRoom: number
 
@@ -31,7 +31,7 @@ export class JsonValue {
     this.#outputRoom = this.#limits.outputBytesMax
   }
 
-  /** The text's offset of its first byte. */
+  /** The offset in the text of the part's first byte. */
   get start(): number {
     return this.#start
   }
@@ -55,7 +55,7 @@ export class JsonValue {
     this.#copy.append(chunk, Math.max(0, this.#start - offset), chunk.length)
   }
 
-  /** Its text as it is written; null if that is longer than it may be. */
+  /** The part as it is written; null if it is longer than `bytesMax`. */
   take(chunk: Buffer, offset: number, end: number, bytesMax: number): string | null {
     if (end + offset - this.#start <= bytesMax) return this.#takeStart(chunk, offset, end, bytesMax)
     this.drop()
@@ -99,14 +99,14 @@ export class JsonValue {
     return this.#place === null ? UNREAD : new Written(this.#takeOutput(chunk, offset, end), 'object')
   }
 
-  /** As much of what a model wrote as there is room for; what is short there is always room for. */
+  /** As much of a model's output as there is room for; for a short value there is always room. */
   #takeOutput(chunk: Buffer, offset: number, end: number): string {
     const room = Math.max(this.#outputRoom, NEAR_BYTES)
     this.#outputRoom -= Math.min(offset + end - this.#start, room)
     return this.#takeStart(chunk, offset, end, room)
   }
 
-  /** Its text, up to the last whole character of its first bytes if it is longer than that. */
+  /** The part's text; a part longer than `bytesMax` is cut behind its last whole character within that. */
   #takeStart(chunk: Buffer, offset: number, end: number, bytesMax: number): string {
     const from = this.#start - offset
     const length = Math.min(end - from, bytesMax)
@@ -120,16 +120,16 @@ export class JsonValue {
   }
 }
 
-/** What a text says that may have escapes. What a model wrote is left as it is written until it is asked for. */
+/** A text without its escapes. A model's output with escapes is left as it is written until it is asked for. */
 function withoutEscapes(text: string, { reads }: Place): string | Written {
   if (!text.includes('\\')) return text
   return reads === 'output' ? new Written(text, 'string') : (JSON.parse(`"${text}"`) as string)
 }
 
-/** Hands over the bytes of a value as they pass, be it a text or a container that is looked into. One at a time. */
+/** Hands over the bytes of a value as they pass, be it a text or a container that is looked into. One value at a time. */
 export class HandOver {
   readonly #take: ((bytes: Borrowed) => void) | null
-  /** Where it begins, or goes on, in the chunk at hand. */
+  /** Where the value begins, or goes on, in the chunk at hand. */
   #from = NOWHERE
   #depth = 0
 
@@ -148,7 +148,7 @@ export class HandOver {
     this.#from = 0
   }
 
-  /** A value has ended, which may be this one or one inside of it. */
+  /** A value has ended: the value that is handed over, or a value inside of it. */
   endValue(chunk: Buffer, end: number, depth: number): void {
     if (this.#from === NOWHERE || depth !== this.#depth) return
     this.#give(chunk, end)

@@ -43,7 +43,7 @@ import {
 import { ESCAPES, JsonString, NEAR_BYTES, nextStop, QUOTE, Utf8Check } from './json-string.ts'
 import { HandOver, JsonValue } from './json-value.ts'
 
-/** Up to here the stack is an array that V8 keeps on its heap: one that it does not takes 3.5 µs to make and to give back. */
+/** V8 keeps a stack of up to this depth on its heap: an array outside of the heap takes 3.5 µs to make and to give back. */
 const SHALLOW_DEPTH = 64
 const [OPEN_BRACE, OPEN_BRACKET] = [0x7b, 0x5b]
 const [BACKSLASH, COLON] = [0x5c, 0x3a]
@@ -52,7 +52,7 @@ for (const byte of Buffer.from('"{[-0123456789tfn')) STARTS_VALUE[byte] = 1
 const NOWHERE = -1
 const UNREAD_STRINGS: ReadonlySet<Place['reads']> = new Set(['nothing', 'written', 'bytes'])
 
-/** What is wrong with the byte at the cursor. */
+/** The fault at the byte at the cursor; null where there is none. */
 type Fault = UnreadableJson | null
 
 export interface WalkOptions {
@@ -61,25 +61,25 @@ export interface WalkOptions {
   readonly unmarked?: string
   /** Takes the elements of arrays that are streamed, as they end. */
   readonly onElement?: (element: Picked) => void
-  /** Takes the bytes of values that are handed over, as they pass. The end of one is that of what it stands in. */
+  /** Takes the bytes of values that are handed over, as they pass. A value's end is that of the element it stands in. */
   readonly onBytes?: (bytes: Borrowed) => void
   /**
-   * For replies, which no server reads after us: takes what clients take. That is a byte order mark, bytes that are no
-   * UTF-8, names that only look like one that is read, and the last of members given twice. Values that are not read are
-   * not judged, and of an array that is too long the beginning is kept.
+   * For replies, which no server reads after us: accepts what clients accept. That is a byte order mark, bytes that
+   * are no UTF-8, names that only look like a name that is read, and the last of members given twice. The grammar of
+   * values that are not read is not judged, and an array that is too long keeps its beginning.
    */
   readonly tolerant?: boolean
 }
 
 /**
- * Reads what stands at the selected places of a JSON text that arrives in pieces, however deep they are, and skips all
- * else without building it. Members of an object are captured as they are written, with their spans, or looked into.
+ * Reads the values at the selected places of a JSON text that arrives in pieces, however deep they are, and skips all other
+ * values without building them. Members of an object are captured as they are written, with their spans, or looked into.
  *
- * It accepts what RFC 8259 and JSON.parse accept, encoded in UTF-8, whose outermost value is a container that is looked
- * into, with one exception: control characters inside of strings that are not read are not looked for (json-string.ts
- * says why that is safe). What it refuses beyond the grammar is what parsers are known to disagree on: see
- * UnreadableJson. A tolerant one refuses less. The answer does not depend on how the text was cut, and no chunk is
- * referred to after `write` returns.
+ * It accepts what RFC 8259 and JSON.parse accept, encoded in UTF-8, whose outermost value is a container that is
+ * looked into, with one exception: control characters inside of strings that are not read are not looked for
+ * (json-string.ts says why that is safe). Beyond the grammar it refuses texts that parsers are known to disagree on:
+ * see UnreadableJson. A tolerant walker refuses less. The answer does not depend on how the text was cut, and no
+ * chunk is referred to after `write` returns.
  */
 export class JsonWalker {
   readonly #limits: JsonScanLimits
@@ -88,10 +88,10 @@ export class JsonWalker {
   readonly #utf8: Utf8Check | null
   readonly #string = new JsonString()
   readonly #mark: MarkWatch | null
-  /** For each open container the state behind it. */
+  /** The state behind each open container. */
   #stack: Uint8Array
   readonly #cursor: Cursor
-  /** The document's offset of the first byte of the chunk at hand. */
+  /** The offset in the document of the first byte of the chunk at hand. */
   #offset = 0
   /** The state behind the string at hand. */
   #afterString = 0
@@ -124,12 +124,12 @@ export class JsonWalker {
     this.#handOver = new HandOver(onBytes ?? null)
   }
 
-  /** True once nothing that follows can change the answer. */
+  /** True once the text was refused: no bytes that follow can change the answer. */
   get failed(): boolean {
     return this.#failure !== null
   }
 
-  /** The next bytes. Behind an end they begin another text. */
+  /** Takes the next bytes of the text. The first bytes after `end` begin another text. */
   write(chunk: Borrowed): void {
     if (this.#ended) this.#restart()
     if (this.#failure !== null || chunk.length === 0) return
@@ -192,7 +192,7 @@ export class JsonWalker {
     this.#value.endChunk(bytes, this.#offset)
   }
 
-  /** Does what the grammar asks for at the byte at the cursor, and leaves the cursor at the next byte to look at. */
+  /** Does the grammar's action for the byte at the cursor, and leaves the cursor at the next byte to look at. */
   #act(action: number, bytes: Buffer, words: DataView): Fault {
     const cursor = this.#cursor
     switch (action) {
@@ -253,7 +253,7 @@ export class JsonWalker {
     if (found === AMBIGUOUS) return 'ambiguous_name'
     if (found !== null && found.place === null) this.#captured.name(found.name, this.#nameStart)
     cursor.i++
-    // Nearly no text has blanks here, and without a walk over one byte names are read in four fifths of the time.
+    // Nearly no text has blanks at the colon, and without a walk over one byte names are read in four fifths of the time.
     if (bytes[cursor.i] === COLON && STARTS_VALUE[bytes[cursor.i + 1] as number] === 1) {
       cursor.i++
       return this.#startValue(bytes, words)
@@ -393,14 +393,14 @@ export class JsonWalker {
     return null
   }
 
-  /** At the cursor is what no escape can have. In a string that is passed over that is no reason to stop. */
+  /** The byte at the cursor makes no escape, which is no reason to stop in a string that is passed over. */
   #passEscape(bytes: Buffer): Fault {
     if (bytes[this.#cursor.i] !== QUOTE) this.#cursor.i++
     this.#string.open(false)
     return null
   }
 
-  /** False if no more containers may be open. Else the byte at the cursor is to be looked at again. */
+  /** Gives the stack its full depth. False if it has that already; else the byte at the cursor is to be looked at again. */
   #deepen(): boolean {
     const { depthMax } = this.#limits
     if (this.#stack.length >= depthMax) return false
@@ -420,7 +420,7 @@ export class JsonWalker {
     return '"-0123456789ftn'.includes(bytes.toString('latin1', i, i + 1)) ? 'not_an_object' : 'not_json'
   }
 
-  /** The first fault counts. `i` is where in the chunk at hand it is. Lets go of everything that was found. */
+  /** The first fault counts. `i` is the fault's offset in the chunk at hand. Lets go of everything that was found. */
   #fail(reason: UnreadableJson, i: number): void {
     this.#failure ??= { kind: 'unreadable', reason, at: this.#offset + i }
     this.#letGo()

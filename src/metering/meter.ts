@@ -6,14 +6,14 @@ import { type DeliveredOutput, OutputText } from './output-text.ts'
 
 /**
  * How far a reply has come.
- * - `content`: more of what the client asked for is to come, as far as can be seen.
+ * - `content`: more of the content that the client asked for is to come, as far as can be seen.
  * - `closing`: the content may be complete, the final figures are still to come. A further block or item makes it
  *   `content` again.
- * - `over`: nothing that matters is to come. Leaving now is a normal end.
+ * - `over`: nothing that matters is to come. A client that leaves now makes a normal end.
  */
 export type Stage = 'content' | 'closing' | 'over'
 
-/** What a reply has shown so far. It decides what becomes of the call if the client leaves now. */
+/** Facts that a reply has shown so far. They decide what becomes of the call if the client leaves now. */
 export interface Shown {
   /** Upstream has said how much input there was. */
   readonly inputKnown: boolean
@@ -25,11 +25,11 @@ export interface Shown {
 
 export const NOTHING_SHOWN: Shown = { inputKnown: false, toolsRan: false, reasons: false }
 
-/** Looks at a view of a reply and finds what it says about usage. It never throws and keeps no chunk. */
+/** Reads the usage in a reply from views of its chunks. A meter never throws and keeps no chunk. */
 export interface Meter {
   readonly stage: Stage
   readonly shown: Shown
-  /** Bytes of what the model answered, as far as a stream has shown it. Its thinking is not among them. */
+  /** Bytes of the model's answer, as far as a stream has shown it. Thinking is not among them. */
   readonly visibleBytes: number
   /** The reply's next bytes, without their content coding. */
   readonly write: (chunk: Borrowed) => void
@@ -38,51 +38,51 @@ export interface Meter {
 }
 
 export type MeterFault =
-  /** Something was longer than anything that is read here, and was not read. */
+  /** A value was longer than the limits of the reader, and was not read. */
   | 'too_large'
   /** A document or an event is no JSON. */
   | 'not_json'
-  /** It came in a coding that is not known here. */
+  /** The reply came in a content coding that is not known here. */
   | 'unreadable'
   /** The meter itself failed, and read nothing from then on. */
   | 'failed'
 
-/** What a reply that is audio, or the text of some, tells about how long that is. */
+/** How long the audio is that a reply consists of, or that it transcribes. */
 export interface AudioSeen {
-  /** As it is stated, or as the audio itself tells; null where neither does. */
+  /** The length that is stated, or that the audio itself tells; null where neither does. */
   readonly milliseconds: number | null
-  /** It is at least so long: the last time stamp of subtitles. */
+  /** The audio is at least so long: the last time stamp of subtitles. */
   readonly leastMilliseconds: number
-  /** Of audio that came with the reply. */
+  /** Bytes of the audio that came with the reply. */
   readonly bytes: number
 }
 
-/** What a reader of one kind of reply found. */
+/** The result of a reader of one kind of reply. */
 export interface Reading {
   /**
-   * What upstream said. The units of a side that is not known are absent from all parts; calls of tools are there
-   * in any case. Where a side is not known, the first part is that of the response's own model, maybe empty.
+   * The usage that upstream stated. The units of a side that is not known are absent from all parts; calls of tools are
+   * there in any case. Where a side is not known, the first part is that of the response's own model, maybe empty.
    */
   readonly usage: Usage
-  /** Upstream said how much input there was, and that can be true. Else it has to be counted. */
+  /** Upstream said how much input there was, and that can be true. Else the input has to be counted. */
   readonly inputKnown: boolean
-  /** Upstream said finally how much output there was, and that can be true. Else it has to be counted. */
+  /** Upstream said finally how much output there was, and that can be true. Else the output has to be counted. */
   readonly outputKnown: boolean
   /** The output that upstream last spoke of, finally or not: there was at least so much. */
   readonly outputTokensSeen: number
   /** The type or code of the error that upstream reported inside a reply that began well. */
   readonly error: string | null
-  /** The id of the message, completion or response: what a later GET of the same names too. */
+  /** The id of the message, completion or response, which a later GET of the same object names too. */
   readonly objectId: string | null
-  /** Images that a tool has begun to draw. What they took stands in the final usage alone. */
+  /** Images that a tool has begun to draw. Their tokens stand in the final usage alone. */
   readonly imagesBegun: number
-  /** Of runs alone: the thread that the run is of, without which it cannot be asked for. */
+  /** Only for runs: the thread that the run belongs to, without which the run cannot be asked for. */
   readonly threadId?: string
-  /** Of replies about audio alone. */
+  /** Only for replies about audio. */
   readonly audio?: AudioSeen
-  /** Of a batch: the file that has its results, where they are in one. */
+  /** Only for a batch: the file that has its results, where they are in a file. */
   readonly resultsFile?: string | null
-  /** Of a batch: what its requests are for, where it says so. */
+  /** Only for a batch: the endpoint that its requests are for, where it says so. */
   readonly requestsFor?: string | null
 }
 
@@ -93,9 +93,9 @@ export interface Metered extends Reading {
   readonly faults: readonly MeterFault[]
 }
 
-/** What the bytes of a reply look like, known before the first of them. */
+/** The layout of a reply's bytes, known before the first of them. */
 export interface ReplyLayout {
-  /** What is read of a body, and of an event's data. All else is passed over. */
+  /** The places that are read of a body, and of an event's data. All else is passed over. */
   readonly body: Place
   readonly event: Place
   /** Members of an event's data that say nothing and differ from event to event. */
@@ -104,16 +104,16 @@ export interface ReplyLayout {
   readonly dullEvents: readonly Buffer[]
 }
 
-/** A body, or an event's data, that was read: it may be all that was there, or no more than the layout says. */
+/** A body, or an event's data, that was read: `value` may have all of it, or no more than the layout says. */
 export interface ReplyDocument {
   readonly value: unknown
-  /** A member that is read is given twice: parsers differ on which one counts, `value` has the last. */
+  /** A member that is read is given twice: parsers differ on which value counts, `value` has the last. */
   readonly repeatsNames: boolean
-  /** An array was too long to be kept, and ends early here. */
+  /** An array was too long to be kept, and ends early in `value`. */
   readonly overflow: boolean
 }
 
-/** Knows what one kind of reply means. One is made for each call. */
+/** Knows what one kind of reply means. Each call gets a reader of its own. */
 export interface ReplyReader {
   readonly layout: ReplyLayout
   readonly stage: Stage
@@ -125,9 +125,9 @@ export interface ReplyReader {
   readEvent(document: ReplyDocument, name: string): TextPlace | null
   /** The mark `[DONE]`, which is no JSON. */
   readDone(): void
-  /** A reply that is one document: all that it says, but not what the model wrote. */
+  /** Reads a reply that is one document, without the text that the model wrote. */
   readBody(document: ReplyDocument): void
-  /** What the model wrote in that document. Asked for only where it has to be counted, which is hardly ever. */
+  /** Reads the text that the model wrote in that document. Called only where it has to be counted, which is hardly ever. */
   readText(document: ReplyDocument): void
   reading(): Reading
 }
@@ -157,7 +157,7 @@ export class SilentMeter implements Meter {
   }
 }
 
-/** A meter around another: what can be seen of a reply while it runs is what the inner one sees. */
+/** A meter around another: it shows what the inner meter sees of a reply while the reply runs. */
 export abstract class MeterAround {
   protected inner: Meter
 
@@ -179,8 +179,8 @@ export abstract class MeterAround {
 }
 
 /**
- * Keeps a fault of ours from breaking a reply: a meter that fails once is not asked again, and says so at the end.
- * Nothing that upstream can send is known to lead here.
+ * Keeps a fault in our meters from breaking a reply: a meter that fails once is not asked again, and the fault is
+ * told at the end. No reply of an upstream is known to make a meter fail.
  */
 export class GuardedMeter extends MeterAround implements Meter {
   #failed = false
@@ -211,14 +211,14 @@ export class GuardedMeter extends MeterAround implements Meter {
 
 export type SniffedForm = 'json' | 'events'
 
-/** What may stand before a document or a stream: blanks, the ends of lines, and a byte order mark. */
+/** Bytes that may stand before a document or a stream: blanks, the ends of lines, and a byte order mark. */
 const BEFORE: ReadonlySet<number> = new Set([0x20, 0x09, 0x0a, 0x0d, 0xef, 0xbb, 0xbf])
 
-/** How lines of events begin; one without a name is a comment. */
+/** The beginnings of lines of events; a line without a name is a comment. */
 const EVENT_LINE = /^(?:data|event|id|retry)?:/
 const EVENT_LINE_LENGTH = 'event:'.length
 
-/** The meter of a reply that does not say what it is: its first bytes do, and most say that it has no usage. */
+/** The meter of a reply that does not say what it is: its first bytes tell, and most such replies have no usage. */
 export class SniffingMeter implements Meter {
   readonly #create: (form: SniffedForm | 'other') => Meter
   /** Null until the first bytes are there. */

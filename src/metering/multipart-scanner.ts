@@ -6,7 +6,7 @@ import { WatchedNames } from './json-place.ts'
 /** A field of a form. `start` and `end` are where its value stands in the body, in bytes; `end` is exclusive. */
 export type MultipartField = { readonly start: number; readonly end: number } & (
   | { readonly kind: 'text'; readonly value: string }
-  /** Longer than `valueBytesMax`: what it says is not known, only that it is there. */
+  /** Longer than `valueBytesMax`: the value is not known, only that it is there. */
   | { readonly kind: 'too_long' }
 )
 
@@ -22,7 +22,7 @@ export type UnreadableMultipart =
   | 'part_head_too_large'
   | 'too_many_parts'
   | 'too_large'
-  /** A field name that is not watched, but that some parsers read as one that is. */
+  /** A field name that is not watched, but that some parsers read as a watched name. */
   | 'ambiguous_name'
   /** A watched field that some parsers would take for a file, or decode in another way than we do. */
   | 'ambiguous_part'
@@ -38,7 +38,7 @@ export type MultipartScan<Name extends string = string> =
     }
   | { readonly kind: 'unreadable'; readonly reason: UnreadableMultipart; readonly at: number }
 
-/** Looks at the parts that are no watched field as they pass. What it is given is overwritten afterwards. */
+/** Looks at the parts that are no watched field as they pass. The bytes it is given are overwritten afterwards. */
 export interface PartSink {
   /** A part begins. Its bytes are given if the answer is true. */
   open(head: PartHead): boolean
@@ -59,7 +59,7 @@ const MULTIPART_SCAN_LIMITS: MultipartScanLimits = {
   valueBytesMax: 1024,
 }
 
-/** What the head of a part says. `plain` means that every parser takes the part for a text field of that name. */
+/** The facts in the head of a part. `plain` means that every parser takes the part for a text field of that name. */
 export interface PartHead {
   readonly name: string
   readonly plain: boolean
@@ -67,14 +67,14 @@ export interface PartHead {
   readonly asciiOnly: boolean
   /** A file name is given. */
   readonly isFile: boolean
-  /** Nothing says that the bytes stand for others, or for text in another charset than UTF-8. */
+  /** The head states no encoding of the bytes, and no other charset than UTF-8. */
   readonly verbatim: boolean
 }
 
 const HEADER_LINE = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):([\t\x20-\x7e\x80-\xff]*)$/
 /** The form every client in use writes: the name first, quoted, or bare if it is a word. */
 const DISPOSITION = /^form-data[ \t]*;[ \t]*name=(?:"([^"\\]*)"|([0-9A-Za-z_.-]+))(?![^ \t;])/i
-/** What may stand behind the name: `filename=` and `filename*=`, once each, are no second name. */
+/** Parameters that may stand behind the name: `filename=` and `filename*=`, once each, are no second name. */
 const FILENAME = /;[ \t]*filename=/i
 const FILENAME_EXTENDED = /;[ \t]*filename\*=/i
 const ANOTHER_NAME = /name[ \t*0-9]*=/i
@@ -124,7 +124,7 @@ function withoutBlanks(value: string): string {
   return value.slice(start, end)
 }
 
-/** The name as parsers may see it that undo percent escapes, which browsers write, trim, and take `a[]` for a list `a`. */
+/** The name as seen by parsers that undo percent escapes, which browsers write, trim, and take `a[]` for a list `a`. */
 export function looseName(name: string): string {
   return name
     .replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
@@ -143,8 +143,8 @@ const BOUNDARY = /^[0-9A-Za-z'()+_,./:=?-]{1,70}$/
 
 /**
  * The boundary in a `Content-Type` of `multipart/form-data`, or null where there is none that every parser reads the
- * same way: RFC 2046 allows 70 characters; we leave out the space, which some parsers trim, and what must be quoted
- * but is not.
+ * same way: RFC 2046 allows 70 characters; we leave out the space, which some parsers trim, and characters that must
+ * be quoted but are not.
  */
 export function boundaryOf(contentType: string): string | null {
   const type = /^[ \t]*multipart\/form-data(?=[ \t;])/i.exec(contentType)
@@ -165,10 +165,10 @@ type State = 'content' | 'delimiter' | 'head' | 'closed'
 type Fault = UnreadableMultipart | null
 
 /**
- * Finds the text fields of a multipart/form-data body that arrives in pieces, without keeping it. It reads only what
- * all parsers read alike: lines end in CRLF, and the boundary stands nowhere but in delimiter lines, without
- * padding, so a parser that finds delimiters in a more generous way finds the same ones. The answer does not depend on how
- * the body was cut, and no chunk is referred to after `write` returns.
+ * Finds the text fields of a multipart/form-data body that arrives in pieces, without keeping it. It accepts only a
+ * body that all parsers read alike: lines end in CRLF, and the boundary stands nowhere but in delimiter lines,
+ * without padding, so a parser that finds delimiters in a more generous way finds the same delimiters. The answer
+ * does not depend on how the body was cut, and no chunk is referred to after `write` returns.
  */
 export class MultipartScanner<Name extends string = string> {
   readonly #names: WatchedNames<Name>
@@ -180,14 +180,14 @@ export class MultipartScanner<Name extends string = string> {
   readonly #value: BoundedCopy
   #failure: Extract<MultipartScan, { kind: 'unreadable' }> | null = null
   #ended = false
-  /** The body's offset of the first byte of the chunk at hand, and the byte of that chunk to be looked at next. */
+  /** The offset in the body of the chunk at hand, and the offset in the chunk of the byte to be looked at next. */
   #offset = 0
   #i = 0
-  /** What precedes the first boundary is searched as content too, and must be nothing. */
+  /** The bytes before the first boundary are searched as content too; there must be none. */
   #state: State = 'content'
   #parts = 0
   #contentStart = 0
-  /** The last bytes of the content so far, in which a boundary may have begun; at first the line break it needs. */
+  /** The last bytes of the content so far, in which a boundary may have begun; at first the line break that a boundary needs. */
   #tail = Buffer.from('\r\n')
   #headLength = 0
   /** How many bytes are there of the line break, or the empty line, that the state waits for. */
@@ -263,7 +263,7 @@ export class MultipartScanner<Name extends string = string> {
     if (hit === null) {
       const kept = this.#needle.length + 1
       const last = chunk.subarray(Math.max(from, chunk.length - kept))
-      // What may yet turn out to be the line break and the boundary behind the content is shown once it is not.
+      // The last bytes may be the line break and the boundary behind the content: the sink sees them once they are not.
       if (this.#sunk) this.#show(chunk, from, chunk.length - kept)
       this.#tail = Buffer.concat([this.#tail, last]).subarray(-kept)
       return null
@@ -286,7 +286,7 @@ export class MultipartScanner<Name extends string = string> {
     if (end > from) this.#sink?.write(chunk.subarray(from, end))
   }
 
-  /** Where in the chunk the next boundary begins: negative if it began in the one before. */
+  /** The offset in the chunk of the next boundary: negative if it began in the chunk before. */
   #findBoundary(chunk: Buffer, from: number): number | null {
     const { length } = this.#tail
     if (length > 0) {

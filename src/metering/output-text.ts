@@ -1,27 +1,27 @@
-/** Prose and refusals; thinking as far as it is shown; what is written for tools to read. */
+/** Prose and refusals; thinking as far as it is shown; the input that is written for tools. */
 export type OutputKind = 'text' | 'thinking' | 'tool'
 
-/** What a call delivered, for counting its output where upstream does not say how much that was. */
+/** The output that a call delivered, to be counted where upstream does not say how much there was. */
 export interface DeliveredOutput {
   /** UTF-8 bytes of all that was delivered, kept or not. */
   readonly bytes: Readonly<Record<OutputKind, number>>
-  /** How much of it `texts` has. Where that is less than all, the rest is to be taken for alike. */
+  /** How many of the bytes `texts` has. Where that is less than all, the rest is counted at the same rate. */
   readonly keptBytes: number
   /** The text of each choice, block or item for itself: tokens do not reach across them. */
   texts(): string[]
 }
 
 /**
- * 16,000 tokens or so. It is kept for every call in flight, cut or not, so the sum over all of them decides: 640 MB
- * for 10,000 calls that all write this much.
+ * 16,000 tokens or so. The text is kept for every call in flight, cut or not, so the sum over all calls decides: 640
+ * MB for 10,000 calls that all write this much.
  */
 const KEPT_BYTES_MAX = 64 * 1024
-/** Choices of a chat call are at most 128. What comes beside these is counted, not kept. */
+/** Choices of a chat call are at most 128. The text of further channels is counted, not kept. */
 const CHANNELS_MAX = 128
 const SMALL_BYTES = 256
 const NOTHING = Buffer.alloc(0)
 
-/** What a document delivered, which is not looked for before it is asked for. */
+/** The output in a document, which is not looked for before it is asked for. */
 export class LateOutput implements DeliveredOutput {
   #read: (() => DeliveredOutput) | null
   #delivered: DeliveredOutput | null = null
@@ -50,7 +50,7 @@ export class LateOutput implements DeliveredOutput {
       try {
         this.#delivered = read()
       } catch {
-        // A fault of ours: counting goes on without the text.
+        // A fault in our reader: counting goes on without the text.
       }
     }
     this.#delivered ??= new OutputText().delivered()
@@ -58,10 +58,10 @@ export class LateOutput implements DeliveredOutput {
   }
 }
 
-/** Collects the text of a reply as it comes, the first of it in full and the rest as a number. */
+/** Collects the text of a reply as it comes: the beginning in full, the rest as a number of bytes. */
 export class OutputText {
   readonly #channels = new Map<string, OutputChannel>()
-  /** Where all text of a kind goes that there is no channel for any more. */
+  /** The channels, by kind, for text beyond the limit of channels. */
   readonly #overflow: Readonly<Record<OutputKind, OutputChannel>>
   readonly #keptBytesMax: number
   #keptBytes = 0
@@ -77,7 +77,7 @@ export class OutputText {
     }
   }
 
-  /** `index` tells apart what is written side by side: the choice, the block or the item. */
+  /** `index` tells texts apart that are written side by side: the choice, the block or the item. */
   channel(kind: OutputKind, index: number | string): OutputChannel {
     const key = `${kind} ${index}`
     const known = this.#channels.get(key)
@@ -88,12 +88,12 @@ export class OutputText {
     return channel
   }
 
-  /** All that was appended, kept or not, but for thinking: of that a reply shows a summary, or as much as it likes. */
+  /** Bytes of all text that was appended, kept or not, except thinking: a reply shows only a summary or some of that. */
   get answerBytes(): number {
     return this.#answerBytes
   }
 
-  /** True if so many bytes more are to be kept. After the first piece that did not fit none is. */
+  /** True if so many more bytes are to be kept. After the first piece that did not fit no piece is kept. */
   keep(bytes: number, kind: OutputKind): boolean {
     if (kind !== 'thinking') this.#answerBytes += bytes
     if (this.#isFull) return false
@@ -123,7 +123,7 @@ export class OutputChannel {
   #kept: Buffer = NOTHING
   #keptBytes = 0
 
-  /** Without an output its text is counted, but not kept. */
+  /** The text of a channel without an output is counted, but not kept. */
   constructor(kind: OutputKind, output: OutputText | null) {
     this.kind = kind
     this.#output = output
@@ -138,13 +138,13 @@ export class OutputChannel {
     if (this.#reserve(length)) this.#keptBytes += this.#kept.write(text, this.#keptBytes)
   }
 
-  /** The same for bytes of ASCII, which need not become a string first. */
+  /** Appends bytes of ASCII, which need not become a string first. */
   appendAscii(chunk: Buffer, from: number, to: number): void {
     const length = to - from
     if (!this.#reserve(length)) return
     const kept = this.#kept
     const shift = this.#keptBytes - from
-    // A token has a few bytes: for so few a native copy costs more for its call alone.
+    // A token has a few bytes: for so few the call of a native copy alone costs more than this loop.
     if (length <= 32) for (let i = from; i < to; i++) kept[i + shift] = chunk[i] as number
     else chunk.copy(kept, this.#keptBytes, from, to)
     this.#keptBytes += length

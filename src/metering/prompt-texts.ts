@@ -1,6 +1,6 @@
 import { nextStop, QUOTE, startOfOpenSequence } from './json-string.ts'
 
-/** Members whose strings are prompt text on either surface. What is not here (image data, ids, URLs) is not counted. */
+/** Members whose strings are prompt text on either surface. Other strings (image data, ids, URLs) are not counted. */
 const TEXT_MEMBERS: ReadonlySet<string> = new Set([
   'text',
   'content',
@@ -13,9 +13,9 @@ const TEXT_MEMBERS: ReadonlySet<string> = new Set([
   'output',
 ])
 
-/** Deeper than any request nests its text. What is deeper is passed over. */
+/** Deeper than any request nests its text. Text that is nested deeper is passed over. */
 const DEPTH_MAX = 64
-/** More bytes than a name of the list has, were every letter of it escaped. */
+/** More bytes than any name of TEXT_MEMBERS has with every letter escaped. */
 const NAME_BYTES_MAX = 96
 
 const [BACKSLASH, LETTER_U] = [0x5c, 0x75]
@@ -25,12 +25,12 @@ const [OPEN_BRACE, CLOSE_BRACE, OPEN_BRACKET, CLOSE_BRACKET, COMMA, COLON] = [
 const [DIGIT_0, DIGIT_9] = [0x30, 0x39]
 const NOTHING = Buffer.alloc(0)
 
-/** What an open container is: an object, an array, or an array whose strings are prompt text. */
+/** The kinds of open containers: an object, an array, or an array whose strings are prompt text. */
 const OBJECT = 0
 const ARRAY = 1
 const TEXT_ARRAY = 2
 
-/** What the string at hand is. */
+/** The kinds of the string at hand. */
 const NO_STRING = 0
 const NAME = 1
 const TEXT = 2
@@ -46,7 +46,7 @@ export interface PromptTextSink {
 
 /**
  * Finds the prompt text in a JSON request body that comes in pieces. It keeps a few bytes from one piece to the next,
- * whatever the body is; it judges no grammar, because upstream has, and only has to stay on its feet where there is none.
+ * whatever the body is; it judges no grammar, because upstream has, and only must not fail where the body is no JSON.
  */
 export class PromptTexts {
   readonly #sink: PromptTextSink
@@ -54,10 +54,10 @@ export class PromptTexts {
   #depth = 0
   #string = NO_STRING
   #nameIsDue = false
-  /** Whether a string that comes now is prompt text. */
+  /** Whether a string that comes next is prompt text. */
   #valueIsText = false
   #sawNumber = false
-  /** The end of the last piece, where it was the beginning of something. */
+  /** The last bytes of the piece before, where a character, an escape or a name was cut off. */
   #carried: Buffer = NOTHING
   #began = false
   #broken = false
@@ -76,7 +76,7 @@ export class PromptTexts {
     }
   }
 
-  /** Whether what was written was an object and nothing else, as far as that was looked at. */
+  /** Whether the body was one object and nothing else, as far as the grammar was looked at. */
   end(): boolean {
     return this.#began && !this.#broken && this.#depth === 0 && this.#string === NO_STRING
   }
@@ -131,7 +131,7 @@ export class PromptTexts {
     this.#nameIsDue = false
   }
 
-  /** What may come next in the innermost container. */
+  /** Sets whether a name or prompt text may come next in the innermost container. */
   #expect(): void {
     const container = this.#depth <= DEPTH_MAX ? this.#containers[this.#depth] : ARRAY
     this.#nameIsDue = container === OBJECT && this.#depth > 0
@@ -143,7 +143,7 @@ export class PromptTexts {
     this.#sawNumber = false
   }
 
-  /** Goes on behind the string's end, or keeps what has to be looked at together with the next piece. */
+  /** Goes on behind the string's end, or keeps the bytes that have to be looked at together with the next piece. */
   #crossString(bytes: Buffer, words: DataView, from: number): number {
     const { length } = bytes
     let escaped = false
@@ -175,12 +175,12 @@ export class PromptTexts {
     if (this.#string === NAME) {
       if (bytes.length - from <= NAME_BYTES_MAX) kept = from
       else {
-        // No name that is looked for is so long.
+        // No name of TEXT_MEMBERS is so long.
         this.#string = OTHER
         this.#valueIsText = false
       }
     }
-    // A copy: the piece may be large, and this is a few bytes.
+    // A copy of a few bytes: a view would keep the piece in memory, which may be large.
     this.#carried = Buffer.from(bytes.subarray(kept))
     return bytes.length
   }
@@ -196,7 +196,7 @@ function decode(bytes: Buffer, from: number, to: number, escaped: boolean): stri
   try {
     return JSON.parse(`"${written}"`) as string
   } catch {
-    // No JSON: counted as it is written.
+    // Text that is no JSON is counted as it is written.
     return written
   }
 }

@@ -13,7 +13,7 @@ const TOO_LARGE: ReadonlySet<UnreadableJson> = new Set(['too_large', 'too_much',
 /** Reads one JSON text of a reply after the other, each in any number of pieces. */
 class ReplyJson {
   readonly #place: Place
-  /** Null until there is a text that is not small and whole. */
+  /** Null until the first text that is not small and whole in its first piece. */
   #walker: JsonWalker | null = null
   #small: SmallJson | null = null
   #began = false
@@ -29,13 +29,13 @@ class ReplyJson {
       if (this.#small !== null) return
     }
     this.#walker ??= new JsonWalker(this.#place, TOLERANT)
-    // Where there is more than the small text, all of it has to be walked, from its beginning.
+    // Where more follows the small text, the whole text has to be walked, from its beginning.
     if (this.#small !== null) this.#walker.write(Buffer.from(this.#small.text))
     this.#small = null
     this.#walker.write(bytes)
   }
 
-  /** What was written since the last end. */
+  /** The document that was written since the last end. */
   end(): ReplyDocument | MeterFault {
     const small = this.#small
     const began = this.#began
@@ -50,14 +50,14 @@ class ReplyJson {
   }
 }
 
-/** Reads what the place says of a JSON text that is whole. */
+/** Reads the values that `place` selects from a JSON text that is whole. */
 export function readJson(place: Place, text: Buffer): ReplyDocument | MeterFault {
   const json = new ReplyJson(place)
   json.write(text)
   return json.end()
 }
 
-/** The meter of a reply that is one JSON document. Nothing is known of it before it is whole. */
+/** The meter of a reply that is one JSON document. Its usage is known when the document is whole. */
 export class BodyMeter implements Meter {
   readonly #reader: ReplyReader
   readonly #output: OutputText
@@ -77,7 +77,7 @@ export class BodyMeter implements Meter {
     return this.#reader.shown
   }
 
-  /** A document is seen when it is whole. */
+  /** A document shows nothing before it is whole. */
   readonly visibleBytes = 0
 
   write(chunk: Borrowed): void {
@@ -88,7 +88,7 @@ export class BodyMeter implements Meter {
     const document = this.#json.end()
     if (typeof document === 'string') return this.#metered(whole ? [document] : [], this.#output.delivered())
     this.#reader.readBody(document)
-    // What the model wrote is put together when it is asked for.
+    // The text that the model wrote is put together when it is asked for.
     const output = new LateOutput(() => {
       this.#reader.readText(document)
       return this.#output.delivered()
@@ -103,7 +103,7 @@ export class BodyMeter implements Meter {
 
 const DONE = Buffer.from('[DONE]')
 
-/** After so many templates in a row that fitted nothing, this stream is not of the kind that has them. */
+/** After so many templates in a row that matched no event, no more templates are made for this stream. */
 const FRUITLESS_MAX = 8
 
 /** The meter of a reply of server-sent events. */
@@ -114,12 +114,12 @@ export class StreamMeter implements Meter, SseSink {
   readonly #scanner = new SseScanner(this)
   readonly #faults = new Set<MeterFault>()
   /**
-   * The event that was read last, if all that may follow it and differs from it in nothing but its text means
-   * nothing else. It holds until another event comes, since that may change what the like of it means.
+   * The template of the event that was read last, if further events that differ from it in their text alone mean
+   * nothing else. It holds until another event comes, since another event may change what such events mean.
    */
   #template: EventTemplate | null = null
   #fruitless = 0
-  /** How much there is of the event's data, and its first bytes, by which `[DONE]` and dull events are known. */
+  /** The length of the event's data so far, and its first bytes, by which `[DONE]` and dull events are known. */
   #dataLength = 0
   readonly #start: Buffer
   #isDull = false
@@ -205,7 +205,7 @@ export class StreamMeter implements Meter, SseSink {
   }
 }
 
-/** Up to here parsing the text at once and counting its names is quicker than walking it: 9 µs instead of 11 for a reply of 2 kB. */
+/** Up to this size parsing a text at once and counting its names is quicker than walking it: for 2 kB, 9 µs instead of 11. */
 const SMALL_BYTES = 4096
 const [SPACE, QUOTE, COLON, BACKSLASH, OPENING_BRACE, CLOSING_BRACE] = [0x20, 0x22, 0x3a, 0x5c, 0x7b, 0x7d]
 
@@ -216,8 +216,8 @@ export interface SmallJson {
 }
 
 /**
- * Parses an object of few bytes that is whole in this chunk. Null for everything that has to be looked at more closely:
- * what is no object, is not whole, is no JSON, has escaped letters, or may name a member twice.
+ * Parses an object of few bytes that is whole in this chunk. Null for every text that has to be looked at more
+ * closely: one that is no object, is not whole, is no JSON, has escaped letters, or may name a member twice.
  */
 export function parseSmall(chunk: Buffer): SmallJson | null {
   if (chunk.length > SMALL_BYTES || !seemsWhole(chunk)) return null
@@ -225,8 +225,8 @@ export function parseSmall(chunk: Buffer): SmallJson | null {
   if (mayConfuse(text)) return null
   try {
     const value: unknown = JSON.parse(text)
-    // The text has at least the names of its value, and at most as many as are counted: if these are the same, none is
-    // given twice.
+    // The text has at least the names of its value, and at most as many as `namesAtMost` counts: if both numbers are
+    // the same, no name is given twice.
     return countNames(value) === namesAtMost(chunk) ? { text, value } : null
   } catch {
     return null
@@ -255,15 +255,15 @@ function countNames(value: unknown): number {
     for (const element of value) names += countNames(element)
     return names
   }
-  // Whatever JSON.parse makes has no other names than its own.
+  // Objects that JSON.parse makes have no names to be found here but their own.
   for (const name in value) names += 1 + countNames((value as Readonly<Record<string, unknown>>)[name])
   return names
 }
 
 /**
- * How many colons stand behind a quote that may close a name, white space between them or not. Every name has one; so
- * does a string that begins with a colon. A quote behind a single backslash is within a string, as in the arguments of
- * a tool.
+ * How many colons stand behind a quote that may close a name, white space between them or not. Every name has such a
+ * colon; so does a string that begins with a colon. A quote behind a single backslash is within a string, as in the
+ * arguments of a tool.
  */
 function namesAtMost(bytes: Buffer): number {
   let names = 0

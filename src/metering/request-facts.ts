@@ -47,19 +47,19 @@ export const REQUEST_MEMBERS = [
   'chunking_strategy',
 ] as const
 
-/** Where speech is made, what is to be said as well: elsewhere `input` is long, and would be copied in vain. */
+/** Requests for speech have their text in `input`: in other requests `input` is long, and would be copied in vain. */
 const SPEECH_MEMBERS = [...REQUEST_MEMBERS, 'input', 'response_format'] as const
 
-/** A batch that is made of a file says what its requests are for. */
+/** A batch that is made of a file names the endpoint that its requests are for. */
 const FILE_BATCH_MEMBERS = [...REQUEST_MEMBERS, 'endpoint'] as const
 
-/** How long a video is to be, and which one it is made from: an object in JSON, a field of its id in a form. */
+/** How long a video is to be, and which video it is made from: an object in JSON, a field of its id in a form. */
 const VIDEO_MEMBERS = [...REQUEST_MEMBERS, 'seconds', 'video'] as const
 export const VIDEO_FIELDS = [...REQUEST_MEMBERS, 'seconds', 'video[id]'] as const
 
 const RUN_MEMBERS = [...REQUEST_MEMBERS, 'max_prompt_tokens'] as const
 
-/** A request that comes over a socket says what it is, and in which lane its answer is to come. */
+/** A request that comes over a socket states its `type`, and by `stream_id` the lane in which its answer is to come. */
 const SOCKET_MEMBERS = [...REQUEST_MEMBERS, 'type', 'stream_id'] as const
 
 export type RequestMember = (
@@ -71,7 +71,7 @@ export type RequestMember = (
   | typeof SOCKET_MEMBERS
 )[number]
 
-/** The same, ready to be looked for: making this for every request took as long as scanning 10 kB of it. */
+/** The members as places to be looked for: making these for every request took as long as scanning 10 kB of its body. */
 export const REQUEST_NAMES: Place = capturing(REQUEST_MEMBERS)
 export const SPEECH_NAMES: Place = capturing(SPEECH_MEMBERS)
 export const FILE_BATCH_NAMES: Place = capturing(FILE_BATCH_MEMBERS)
@@ -79,14 +79,14 @@ export const VIDEO_NAMES: Place = capturing(VIDEO_MEMBERS)
 export const RUN_NAMES: Place = capturing(RUN_MEMBERS)
 export const SOCKET_NAMES: Place = capturing(SOCKET_MEMBERS)
 
-/** What was found in a request's body. */
+/** The facts that were found in a request's body. */
 export type RequestFacts =
-  /** There was no body, or none that this endpoint needs to be read. */
+  /** There was no body, or this endpoint does not need it to be read. */
   | { readonly kind: 'not_read' }
   | {
       readonly kind: 'json'
       readonly scan: Extract<JsonScan<RequestMember>, { kind: 'object' }>
-      /** Null where they were not looked into. */
+      /** Null where the records were not looked into. */
       readonly records: RecordsFound | null
       readonly doubt: Doubt | null
     }
@@ -99,43 +99,43 @@ export type RequestFacts =
 
 /**
  * Why upstream may find something else in a body that was read here without trouble.
- * - `may_be_form`: it says of itself that it is a form, and what is in it could be one: `{"model":"a","x":"&model=b&"}`.
- * - `deflate`: some take that for the zlib format and some for bare deflate, and bytes can be made that are both.
- * - `foreign_charset`: it says that its text is not UTF-8; where upstream believes it, quotes may stand elsewhere.
+ * - `may_be_form`: the body's type says that it is a form, and its content could be one: `{"model":"a","x":"&model=b&"}`.
+ * - `deflate`: some servers take that for the zlib format and some for bare deflate, and bytes can be made that are both.
+ * - `foreign_charset`: the body's type says that its text is not UTF-8; where upstream believes that, quotes may stand elsewhere.
  */
 export type Doubt = 'may_be_form' | 'deflate' | 'foreign_charset'
 
 /** Why a body can be read in two ways, or in none. */
 export interface Ambiguity {
-  /** As a sentence. */
+  /** The reason as a sentence. */
   readonly detail: string
   /**
-   * `always`: parsers differ on what it says, so a metered endpoint refuses it to every key. `limited`: it could not be
-   * read here, and upstream answers it unless there is a limit to be kept.
+   * `always`: parsers differ on what the body says, so a metered endpoint refuses it to every key. `limited`: the
+   * body could not be read here, and upstream answers it unless there is a limit to be kept.
    */
   readonly refuse: 'always' | 'limited'
 }
 
-/** What the records of a body say: the requests of a batch, the items of a conversation. There may be many. */
+/** The facts in the records of a body: the requests of a batch, the items of a conversation. There may be many records. */
 export interface RecordsFound {
-  /** Every model that they name, once. */
+  /** Every model that the records name, once. */
   readonly models: readonly string[]
-  /** Why they may lead to other models too, as a sentence, or null. */
+  /** Why the records may lead to other models too, as a sentence, or null. */
   readonly unknown: string | null
   readonly ambiguity: Ambiguity | null
-  /** Some bring tools, of whatever kind: what these may do is not limited by what the request itself declares. */
+  /** Some records bring tools, of whatever kind: the request's own declarations do not limit what these tools may do. */
   readonly bringsTools: boolean
-  /** Some name content that is kept upstream. */
+  /** Some records name content that is kept upstream. */
   readonly refersElsewhere: boolean
-  /** Some ask for what came before them to be summed up. */
+  /** Some records ask for the conversation before them to be summed up. */
   readonly compacts: boolean
   /** How many prompts there are, each of which is answered on its own. */
   readonly prompts: number
-  /** What the requests of a batch may cost together; null for what is none. */
+  /** The most that the requests of a batch may cost together; null where the records are no batch. */
   readonly bound: Bound | null
 }
 
 export const NOT_READ: RequestFacts = { kind: 'not_read' }
 
-/** No model's name is longer. What is, names none, and is not worth keeping in every record. */
+/** No model's name is longer. A longer text names no model, and is not worth keeping in every record. */
 export const MODEL_NAME_CHARS_MAX = 256

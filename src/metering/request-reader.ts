@@ -15,26 +15,26 @@ import {
   type RequestMember,
 } from './request-facts.ts'
 
-/** Reads a request's body from its chunks as they pass. It looks, and can neither change nor stop anything. */
+/** Reads a request's body from its chunks as they pass. A reader can neither change nor stop a body. */
 export interface RequestReader {
   /** A promise means: wait for it before the next chunk. */
   readonly write: (chunk: Borrowed) => Promise<void> | null
   end(): RequestFacts | Promise<RequestFacts>
 }
 
-/** Looks into the records of a JSON body as they pass. It costs a second pass, and is for the endpoints that have some. */
+/** Looks into the records of a JSON body as they pass. It costs a second pass, so only endpoints with records have a watch. */
 export interface RecordWatch {
   readonly place: Place
-  /** Takes the bytes of what the place hands over. */
+  /** Takes the bytes of the values that the place hands over. */
   readonly seen?: (bytes: Borrowed) => void
   take(record: Picked): void
-  /** There are more than may be: nothing that follows is looked into. */
+  /** There are more records than may be: no further record is looked into. */
   readonly isFull?: boolean
-  /** `scan` has what was found around the records. */
+  /** `scan` has the values that were found around the records. */
   found(scan: JsonScan): RecordsFound
 }
 
-/** What few endpoints want besides: other members of a JSON body or fields of a form, its files. */
+/** Parts of a body that few endpoints need besides: other members of JSON, other fields of a form, its files. */
 export interface AlsoRead {
   readonly names?: Place
   readonly fields?: readonly RequestMember[]
@@ -43,20 +43,20 @@ export interface AlsoRead {
 
 const NOTHING_ELSE: AlsoRead = {}
 
-/** A reader that is never behind. */
+/** A reader that never asks to wait. */
 interface Scanner {
   write(chunk: Borrowed): null
   end(): RequestFacts
 }
 
-/** Chooses the reader by what the request says of its body: a form is read as a form, all else as JSON. */
+/** Chooses the reader by the request's content type and coding: a form is read as a form, all else as JSON. */
 export function readerFor(
   contentType: string | undefined,
   contentEncoding: string | undefined,
   records: RecordWatch | null = null,
   also: AlsoRead = NOTHING_ELSE,
 ): RequestReader {
-  // What nearly every request says.
+  // The headers of nearly every request.
   if (contentType === 'application/json' && contentEncoding === undefined) return jsonScanner(records, also)
   const coding = codingOf(contentEncoding)
   if (coding === 'unknown') return unreadable('unknown_content_encoding')
@@ -65,7 +65,7 @@ export function readerFor(
   return coding === 'identity' ? scanner : readEncoded(scanner, coding.coding)
 }
 
-/** What is read at a time of a text that is there: others come in between. */
+/** How much of a text at hand is read at a time: other work of the event loop comes in between. */
 export const PIECE_BYTES = 1024 * 1024
 
 export async function writeInPieces(text: Buffer, write: (piece: Buffer) => unknown): Promise<void> {
@@ -75,7 +75,7 @@ export async function writeInPieces(text: Buffer, write: (piece: Buffer) => unkn
   }
 }
 
-/** What JSON says that is there as a whole. */
+/** The facts in a JSON text that is at hand as a whole. */
 export function readAtOnce(text: Buffer, names: Place): RequestFacts {
   const json = new RequestJson(names)
   json.write(text)
@@ -95,7 +95,7 @@ function readEncoded(scanner: Scanner, coding: string): RequestReader {
   }
 }
 
-/** For a body of which it is not even clear how it is to be read. */
+/** The reader of a body whose format is not even clear. */
 export function unreadable(reason: string): Scanner {
   return { write: () => null, end: () => ({ kind: 'unreadable', reason }) }
 }
@@ -107,7 +107,7 @@ function scannerFor(contentType: string, records: RecordWatch | null, also: Also
   return /urlencoded/i.test(contentType) ? wary(json) : json
 }
 
-/** Of a body as a whole, by what is said about it. */
+/** The doubt about a body as a whole, by its content type and coding. */
 function doubtOf(contentType: string, coding: string): Doubt | null {
   if (coding === 'deflate') return 'deflate'
   return FOREIGN_CHARSET.test(contentType) ? 'foreign_charset' : null
@@ -122,7 +122,7 @@ function doubted(facts: RequestFacts, doubt: Doubt): RequestFacts {
   return facts.kind === 'json' || facts.kind === 'form' ? { ...facts, doubt } : facts
 }
 
-/** What curl calls every body that is given with -d. JSON without a separator of fields is one field of no name. */
+/** curl says `urlencoded` of every body that is given with -d. JSON without a separator of fields is one field of no name. */
 function wary(json: Scanner): Scanner {
   let mayBeForm = false
   return {
@@ -137,7 +137,7 @@ function wary(json: Scanner): Scanner {
   }
 }
 
-/** What separates the fields of a form; some parsers still know the second. */
+/** The separators of the fields of a form; some parsers still know the semicolon. */
 const [AMPERSAND, SEMICOLON] = [0x26, 0x3b]
 
 function formScanner(contentType: string, { fields = REQUEST_MEMBERS, files }: AlsoRead): Scanner {
@@ -162,7 +162,7 @@ function jsonScanner(records: RecordWatch | null, { names = REQUEST_NAMES }: Als
   return records === null ? new RequestJson(names) : jsonScannerWith(records, names)
 }
 
-/** Schemas of tools have properties called `url` or `id`. What tools cost is read from them as a whole. */
+/** Schemas of tools have properties called `url` or `id`. The cost of tools is read from the member as a whole. */
 const TOOLS_UNMARKED = { unmarked: 'tools' }
 
 class RequestJson implements Scanner {

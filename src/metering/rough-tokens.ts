@@ -1,7 +1,7 @@
 import { limits } from '../kernel/limits.ts'
 import { PromptTexts } from './prompt-texts.ts'
 
-/** Whose tokens: both surfaces have a vocabulary of their own. */
+/** The surface whose tokens are counted: each has a vocabulary of its own. */
 export type CountedAs = 'chat' | 'messages'
 
 /** Shares of a token, so that a quarter, a half and two sevenths are whole numbers. */
@@ -9,15 +9,15 @@ export const SHARES_PER_TOKEN = 28
 const HALF = SHARES_PER_TOKEN / 2
 
 /**
- * What each character of ASCII is taken for: letters and blanks, and all others. Anthropic publishes no tokenizer for its
- * current models; its documentation puts a token at about 3.5 English characters.
+ * The shares of each ASCII character: of letters and blanks, and of all others. Anthropic publishes no tokenizer for
+ * its current models; its documentation puts a token at about 3.5 English characters.
  */
 const ASCII_SHARES = {
   chat: asciiShares(SHARES_PER_TOKEN / 4, HALF),
   messages: asciiShares(SHARES_PER_TOKEN / 3.5, SHARES_PER_TOKEN / 3.5),
 }
 
-/** Below are the alphabets of Europe, the Near East and India, with two or three letters to a token. */
+/** Below this code are the alphabets of Europe, the Near East and India, with two or three letters to a token. */
 const DENSE_FROM = 0x0e00
 
 /**
@@ -49,27 +49,27 @@ function asciiShares(letter: number, other: number): Uint8Array {
   })
 }
 
-/** Where only the size of a body is known: JSON around English text has about this many bytes to a token. */
+/** For a body of which only the size is known: JSON around English text has about this many bytes to a token. */
 const BODY_BYTES_PER_TOKEN = 4
 
 export function roughBodyTokens(bytes: number): number {
   return Math.ceil(bytes / BODY_BYTES_PER_TOKEN)
 }
 
-/** So much of a body may be settings, ids and white space that no model reads. */
+/** How much of a body may be settings, ids and white space that no model reads. */
 const UNREAD_BYTES_MAX = 2048
 /** JSON of prose, code or schemas has fewer bytes to a token. */
 const BODY_BYTES_PER_TOKEN_MAX = 8
 
 /**
- * What a body without media has at least. Upstream reads text where it is not looked for: names and values of schemas,
- * refusals, grammars, what is encrypted or nested deeply.
+ * The least tokens of a body without media. Upstream reads text where PromptTexts does not look for it: names and
+ * values of schemas, refusals, grammars, content that is encrypted or nested deeply.
  */
 export function leastBodyTokens(bytes: number): number {
   return Math.ceil(Math.max(0, bytes - UNREAD_BYTES_MAX) / BODY_BYTES_PER_TOKEN_MAX)
 }
 
-/** The prompt tokens of a body: by their script where it is so small that looking takes no time, else by its length. */
+/** The prompt tokens of a body: by the script of its texts where it is small enough to look without delay, else by its length. */
 export function roughRequestTokens(countedAs: CountedAs, chunks: readonly Buffer[], bytes: number): number {
   if (bytes > limits.roughLookBytesMax) return roughBodyTokens(bytes)
   let shares = 0

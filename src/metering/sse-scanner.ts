@@ -9,7 +9,7 @@ const LINE_FEED = Buffer.from('\n')
 
 /** The longest field name that means something is `event`; a longer one is no field of ours. */
 const FIELD_BYTES_MAX = 5
-/** Names of events are short; one that is longer is cut, which makes it the name of no event that is read. */
+/** Names of events are short; a longer name is cut, which makes it the name of no event that is read. */
 const NAME_BYTES_MAX = 128
 
 /** At the first byte of an event, in the name of a field, or in a value: of `data`, of `event`, of anything else. */
@@ -20,18 +20,18 @@ const NAME = 3
 const IGNORED = 4
 
 /**
- * Splits a stream of server-sent events that arrives in pieces into lines, by the rules of the HTML standard: LF, CRLF
- * and CR end one, and a byte order mark may come first.
+ * Splits a stream of server-sent events that arrives in pieces into lines, by the rules of the HTML standard: LF,
+ * CRLF and CR end a line, and a byte order mark may come first.
  */
 export class SseLines {
-  /** Bytes of the byte order mark seen so far; all of them once it is over with. */
+  /** Bytes of the byte order mark seen so far; all three once there is no mark to look for. */
   #mark = 0
   /** The last byte was a CR that ended a line: a LF behind it belongs to it. */
   #endedInCr = false
   /** The next LF and CR of this chunk: both are searched natively, and no byte twice. */
   #lf = -1
   #cr = -1
-  /** What began like a byte order mark in an earlier chunk and is none was the beginning of a line. */
+  /** Bytes that began like a byte order mark, but are none, were the beginning of a line. */
   hasFalseMark = false
 
   /** Takes up a chunk that begins at `first`. Answers where its first line begins or goes on. */
@@ -85,7 +85,7 @@ export interface SseSink {
  * and other fields say nothing. It differs in one point: an event that the end of the stream leaves without its blank
  * line counts, as it does for the SDKs.
  *
- * It keeps nothing but a few bytes of the current line: what an event says goes to the sink as it comes.
+ * It keeps nothing but a few bytes of the current line: an event's data goes to the sink as it comes.
  */
 export class SseScanner {
   readonly #sink: SseSink
@@ -96,7 +96,7 @@ export class SseScanner {
   #field = ''
   #name = ''
   #hasData = false
-  /** Where in this chunk the event began, or -1 when it began in an earlier one. */
+  /** The offset in this chunk at which the event began, or -1 when it began in an earlier chunk. */
   #rawFrom = -1
 
   constructor(sink: SseSink) {
@@ -141,7 +141,7 @@ export class SseScanner {
     return next
   }
 
-  /** The offset behind the colon, or the end when there is none yet. */
+  /** The offset behind the colon, or the line's end when there is no colon yet. */
   #readField(chunk: Buffer, from: number, end: number): number {
     let i = from
     while (i < end && chunk[i] !== COLON && this.#field.length <= FIELD_BYTES_MAX) {

@@ -1,8 +1,8 @@
 /**
- * The search for the end of a run of string characters, as code of WebAssembly: it looks at sixteen bytes at once, and
- * escapes of one character do not stop it. A MB of prose takes it 0.3 ms, of which the copy into its memory is 0.06;
- * compiled JavaScript takes 0.9, and so does a native indexOf for each escape. It is written here instruction by
- * instruction, so that nothing has to be built and no bytes have to be believed that cannot be read.
+ * The search for the end of a run of string characters, as code of WebAssembly: it looks at sixteen bytes at once,
+ * and escapes of one character do not stop it. A MB of prose takes it 0.3 ms, of which the copy into its memory is
+ * 0.06; compiled JavaScript takes 0.9, and so does a native indexOf for each escape. The code is written here
+ * instruction by instruction, so that no build step is needed and no opaque bytes have to be trusted.
  *
  * In memory, the first 256 bytes say of each byte whether it makes an escape of one character behind a backslash; the
  * bytes to be searched begin behind them. Up to fifteen bytes behind their end are looked at, and do not count.
@@ -12,7 +12,7 @@ const GROUPS_AT = 512
 export const RUN_BYTES_AT = 544
 export const RUN_BYTES_MAX = 32 * 1024
 
-/** `run(from, to, controls)`: bytes below `controls` end it as well. */
+/** `run(from, to, controls)`: bytes below `controls` end the run as well. */
 export type FindRunEnd = (from: number, to: number, controls: number) => number
 
 interface Instance {
@@ -52,7 +52,7 @@ const tee = (local: number): Code => [0x22, local]
 const loadByte = (offset: number): Code => [0x2d, 0, (offset & 0x7f) | 0x80, offset >> 7]
 const loadTwoBytes = (offset: number): Code => [0x2f, 0, offset]
 const loadVector = (offset: number): Code => [0xfd, 0, 0, offset]
-/** Three bytes hold what is between -2^20 and 2^20 - 1. */
+/** Three bytes hold a number between -2^20 and 2^20 - 1. */
 const constant = (value: number): Code => [
   0x41,
   (value & 0x7f) | 0x80,
@@ -61,7 +61,7 @@ const constant = (value: number): Code => [
 ]
 const when = (...code: Code): Code => [IF, NO_RESULT, code, END]
 
-/** Parameters first, then what is local to the function. */
+/** Parameters first, then the function's local variables. */
 const [FROM, TO, CONTROLS, BEFORE] = [0, 1, 2, 3]
 const [BYTES, STOPS, QUOTES, BACKSLASHES, CONTROL_BYTES] = [4, 5, 6, 7, 8]
 const [LOW_HALVES, HIGH_HALVES, LOW_BITS, NOTHING] = [9, 10, 11, 12]
@@ -69,8 +69,8 @@ const [LOW_HALVES, HIGH_HALVES, LOW_BITS, NOTHING] = [9, 10, 11, 12]
 const advance = (bytes: number): Code => [get(FROM), constant(bytes), ADD, set(FROM)]
 
 /**
- * By the halves of a byte: both of an escape's letter belong to a group. That of the backslash is in none, since a
- * backslash behind it would have to be told from one that escapes.
+ * Groups of letters by the halves of a byte: both halves of an escape's letter belong to the same group. The
+ * backslash is in no group, since an escaped backslash would have to be told from one that escapes.
  */
 const GROUPS = Buffer.alloc(32)
 for (const byte of Buffer.from('"/bfnrt')) {
@@ -80,9 +80,9 @@ for (const byte of Buffer.from('"/bfnrt')) {
 }
 
 /**
- * Whether something among the next sixteen bytes needs a closer look: a backslash with no letter of a group behind it,
- * a quote with no backslash before it, or a control character. The bytes before each of them are loaded as well, one
- * byte earlier. In most text nothing does, however many escapes it has.
+ * Whether something among the next sixteen bytes needs a closer look: a backslash with no letter of a group behind
+ * it, a quote with no backslash before it, or a control character. The bytes before each of them are loaded as well,
+ * one byte earlier. In most text no byte needs one, however many escapes there are.
  */
 const NEEDS_CLOSER_LOOK: Code = [
   [get(FROM), constant(-1), ADD, tee(BEFORE), loadVector(0), get(BACKSLASHES), EQUAL, tee(STOPS)],
@@ -92,12 +92,12 @@ const NEEDS_CLOSER_LOOK: Code = [
   [get(BYTES), get(CONTROL_BYTES), LESS, EITHER, ANY],
 ]
 
-/** For each byte whether it is a hexadecimal digit, and a second bit for the third one of those of U+0030 and U+0050 on. */
+/** A bit for each hexadecimal digit, and a second bit for the third digits of U+0030 to U+003F and of U+0050 to U+007F. */
 const DIGITS = Buffer.alloc(256)
 for (const byte of Buffer.from('0123456789abcdefABCDEF')) DIGITS[byte] = 1
 for (const byte of Buffer.from('3567')) DIGITS[byte] = 3
 
-/** Whether the escape that begins here is by digits, whole and harmless. */
+/** Whether the escape at FROM is by digits, whole and harmless. */
 const IS_ESCAPE_BY_DIGITS: Code = [
   [get(FROM), loadByte(1), constant(LETTER_U), EQ, get(FROM), constant(6), ADD, get(TO), LE_UNSIGNED, AND],
   [2, 3, 4, 5].map((offset) => [get(FROM), loadByte(offset), loadByte(DIGITS_AT), AND]),
@@ -122,7 +122,7 @@ const PASS_PLAIN: Code = [
   [LOOP, NO_RESULT],
   [NEEDS_CLOSER_LOOK, EQZ, get(FROM), constant(16), ADD, get(TO), LE_UNSIGNED, AND],
   [when(advance(16), BRANCH, 1), END],
-  // Not to begin inside of an escape.
+  // One byte back, so as not to begin inside of an escape.
   [get(FROM), constant(-1), ADD, loadByte(0), constant(BACKSLASH), EQ, when(advance(-1))],
 ]
 
@@ -130,7 +130,7 @@ const RUN: Code = [
   [constant(QUOTE), SPREAD, set(QUOTES)],
   [constant(BACKSLASH), SPREAD, set(BACKSLASHES)],
   [get(CONTROLS), SPREAD, set(CONTROL_BYTES)],
-  // From memory: constants would be made anew in each turn of the loop.
+  // The groups come from memory: constants would be made anew in each turn of the loop.
   [
     constant(GROUPS_AT),
     loadVector(0),
@@ -155,7 +155,7 @@ const RUN: Code = [
   [UNREACHABLE, END],
 ]
 
-/** With the number of its bytes before it, in two bytes. */
+/** The code with the number of its bytes before it, in two bytes. */
 function sized(...code: Code): Code {
   const { length } = flat(code)
   return [(length & 0x7f) | 0x80, length >> 7, code]
@@ -177,7 +177,7 @@ const MODULE: Code = [
   [10, sized(1, sized(2, 1, I32, 9, V128, RUN))],
 ]
 
-/** Makes one, with a memory of its own, in which `escapes` are marked. */
+/** Makes an instance of the code, with a memory of its own, in which `escapes` are marked. */
 export function buildRunCode(escapes: Uint8Array): { readonly memory: Buffer; readonly run: FindRunEnd } {
   const module = new WebAssembly.Module(Uint8Array.from(flat(MODULE)))
   const { memory, run } = new WebAssembly.Instance(module).exports

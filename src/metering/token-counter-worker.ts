@@ -16,7 +16,8 @@ function tokensIn(text: string): number {
 
 function loadEncoding(): GptEncoding {
   const loaded = GptEncoding.getEncodingApi('o200k_base', readVocabulary)
-  // It would remember 100,000 words, each with the text around it, and hardly a prompt has the same rare ones again.
+  // The tokenizer's cache would keep 100,000 words, each with the text around it, and hardly a prompt has the same
+  // rare words again.
   loaded.setMergeCacheSize(0)
   return loaded
 }
@@ -24,7 +25,7 @@ function loadEncoding(): GptEncoding {
 const turns = new CountTurns(tokensIn, (answer) => parentPort?.postMessage(answer))
 let isScheduled = false
 
-/** What has arrived meanwhile is taken in before each turn. */
+/** Does the next turn from the event loop, so that orders that have arrived meanwhile are taken in before it. */
 function schedule(): void {
   if (isScheduled) return
   isScheduled = true

@@ -5,30 +5,30 @@ import type { CountAnswer, CountOrder } from './count-turns.ts'
 import { type CountedAs, roughBodyTokens, roughRequestTokens, roughTokens } from './rough-tokens.ts'
 
 /**
- * Counts the tokens of text that upstream did not count for us: the output of a call that was cut, the input of one
- * that never answered. It is a fallback; whatever is counted here is flagged `estimated`. No count takes longer than
- * `limits.tokenCountMs`: what is not counted by then, or when the counter closes, is taken by its length.
+ * Counts the tokens of text that upstream did not count for us: the output of a call that was cut, the input of a call
+ * that never got an answer. It is a fallback: tokens counted here are flagged `estimated`. No count takes longer than
+ * `limits.tokenCountMs`: text that is not counted by then, or when the counter closes, is estimated by its length.
  */
 export interface TokenCounter {
-  /** With OpenAI's o200k vocabulary, which all its models since gpt-4o use. */
+  /** Counts with OpenAI's o200k vocabulary, which all its models since gpt-4o use. */
   countChat(texts: readonly string[]): Promise<number>
-  /** The prompt text in a plain JSON body. The bytes must stay what they are until it is counted. */
+  /** Counts the prompt text in a plain JSON body. The bytes must not change until the count is done. */
   countRequest(countedAs: CountedAs, body: Buffer | readonly Buffer[]): Promise<number>
-  /** Something is about to be counted for Chat: what takes a while to load is loaded meanwhile. */
+  /** A count for Chat is about to come: the vocabulary, which takes a while to load, is loaded meanwhile. */
   warm(): void
-  /** All counts under way end roughly at once, and so does every later one. */
+  /** All counts under way end at once with rough figures, and so does every later count. */
   close(): Promise<void>
 }
 
-/** Messages text needs no vocabulary, since there is none. For what was delivered, of which little is kept. */
+/** Text of Messages is counted without a vocabulary, since there is none. For delivered output, of which little is kept. */
 export function countMessagesTokens(texts: readonly string[]): number {
   return roughTokens(texts, 'messages')
 }
 
-/** What a call is to be counted for, and what it is taken for where that is not to be had. */
+/** The text that is to be counted for a call, and its rough figure where no count is to be had. */
 interface Asked {
   first(id: number): CountOrder
-  /** Null if all of it was sent. */
+  /** Null if all of the text was sent. */
   next(id: number, answer: CountAnswer): CountOrder | null
   result(answer: CountAnswer): number
   roughly(): number
@@ -47,8 +47,8 @@ export interface CounterTimes {
 
 /**
  * The vocabulary takes some 0.3 s to load and 67 MB of memory, and counting a long text some 0.2 ms per thousand
- * characters: all of it in a thread of its own, which starts with the first call that needs it and ends when none has
- * for a while. Here nothing is done but sending a body over in small pieces.
+ * characters: all of it in a thread of its own, which starts with the first call that needs it and ends when no call
+ * has needed it for a while. The main thread only sends a body over in small pieces.
  */
 export function createTokenCounter(options: Partial<CounterTimes> = {}): TokenCounter {
   const { idleMs = limits.tokenCounterIdleMs, countMs = limits.tokenCountMs } = options
@@ -68,7 +68,7 @@ export function createTokenCounter(options: Partial<CounterTimes> = {}): TokenCo
     opened.on('message', onAnswer)
     opened.on('error', () => giveUp(opened))
     opened.on('exit', () => giveUp(opened))
-    // After the listeners: one for messages keeps the process alive again.
+    // After the listeners: a listener for messages would keep the process alive again.
     opened.unref()
     return opened
   }
@@ -106,7 +106,7 @@ export function createTokenCounter(options: Partial<CounterTimes> = {}): TokenCo
     for (const [id, { asked }] of waiting) end(id, asked.roughly())
   }
 
-  /** Ends the idle thread. The next count starts another one. */
+  /** Ends the idle thread. The next count starts another thread. */
   function letGo(): void {
     const idler = worker
     worker = null
@@ -160,16 +160,16 @@ function askForTexts(texts: readonly string[]): Asked {
   }
 }
 
-/** A body on its way over. At no time more than a piece of it is there, or copied at once. */
+/** A body on its way to the counting thread. At no time is more than a piece of it there, or copied at once. */
 class AskedBody implements Asked {
   readonly #countedAs: CountedAs
   readonly #chunks: readonly Buffer[]
   readonly #bytes: number
-  /** The next chunk to be sent, how much of it was, and how much of all. */
+  /** The next chunk to be sent, how much of it was sent, and how much of the whole body. */
   #chunk = 0
   #from = 0
   #sentBytes = 0
-  /** What was counted, and in how much of the body. */
+  /** The tokens counted so far, and in how many bytes of the body. */
   #counted = 0
   #countedBytes = 0
 
@@ -204,7 +204,7 @@ class AskedBody implements Asked {
     return this.#counted + roughBodyTokens(this.#bytes - this.#countedBytes)
   }
 
-  /** A copy, which becomes the other thread's: the chunks are slabs, and other bodies come to be in them. */
+  /** A copy, which is transferred to the other thread: the chunks are slabs, which will hold other bodies. */
   #nextPiece(): Uint8Array {
     const piece = new Uint8Array(Math.min(limits.countedPieceBytes, this.#bytes - this.#sentBytes))
     for (let at = 0; at < piece.length; ) {

@@ -5,19 +5,19 @@ import { UNIT_PRICES } from './rate-keys.ts'
 
 /**
  * Amounts of one calculation share one denominator, so that adding them is adding numerators and nothing is rounded
- * before the end. 18,000,000 is the least common multiple of what prices are per (a thousand, a million, an hour of
- * milliseconds); the billions are for the modifiers that can apply at once.
+ * before the end. 18,000,000 is the least common multiple of the units that prices are for (a thousand, a million, an hour
+ * of milliseconds); the billions are for the modifiers that can apply at once.
  */
 const PER_UNITS = 18_000_000n
 
 export const AMOUNT_DENOMINATOR = PER_UNITS * MULTIPLIER_ONE
 
-/** What so many units cost without modifiers, in nanodollars over what prices are per. */
+/** The cost of a quantity without modifiers: nanodollars with PER_UNITS as the denominator. */
 export function plainAmountOf(unit: Unit, quantity: bigint, rateNanos: bigint): bigint {
   return quantity * rateNanos * FACTORS[unit]
 }
 
-/** What makes an amount of so many units one over what prices are per. */
+/** The factors that bring amounts of each unit to the denominator PER_UNITS. */
 const FACTORS = Object.fromEntries(
   UNITS.map((unit) => [unit, PER_UNITS / UNIT_PRICES[unit].units]),
 ) as Readonly<Record<Unit, bigint>>
@@ -28,17 +28,17 @@ export function multipliedBy(amount: bigint, multiplier: bigint): Fraction {
 }
 
 /**
- * What several amounts come to, by the list and after discounts, exactly. The denominator grows with the first
- * multiplier, and there is a sum of its own for what is to be paid from the first discount on: most calls have
- * neither, and numbers of one machine word take a third of the time.
+ * The sums of several amounts, by the list and after discounts, exactly. The denominator grows with the first
+ * multiplier, and the cost has a sum of its own from the first discount on: most calls have neither, and numbers
+ * of one machine word take a third of the time.
  */
 export class Totals {
   #list = 0n
-  /** Null while it is the same. */
+  /** Null while the cost is the same as the list cost. */
   #cost: bigint | null = null
   #multiplied = false
 
-  /** `amount` is a plain one; `payable` billionths of it are to be paid. */
+  /** `amount` is a plain amount; `payable` billionths of it are to be paid. */
   add(amount: bigint, multiplier: bigint, payable: bigint): void {
     if (multiplier !== MULTIPLIER_ONE && !this.#multiplied) {
       this.#multiplied = true
@@ -51,12 +51,12 @@ export class Totals {
     this.#list += listed
   }
 
-  /** To the nearest, each once from its exact sum. */
+  /** The totals rounded half to even, each once from its exact sum. */
   rounded(): { readonly listNanos: Nanos; readonly costNanos: Nanos } {
     return this.#divided(nearest)
   }
 
-  /** Up, because a hold must not be below the cost it stands for. */
+  /** The totals rounded up, because a hold must not be below the cost it stands for. */
   raised(): { readonly listNanos: Nanos; readonly costNanos: Nanos } {
     return this.#divided(ceiling)
   }
@@ -81,7 +81,7 @@ function ceiling(numerator: bigint, denominator: bigint): bigint {
  * The id is that of the price book, so that a discount does not depend on which alias a client or upstream used.
  */
 export interface Discount {
-  /** What remains to be paid, in billionths of the list cost. */
+  /** The rest that is to be paid, in billionths of the list cost. */
   readonly payable: bigint
   /** The most specific pattern first. */
   readonly overrides: readonly { readonly pattern: string; readonly payable: bigint }[]
@@ -95,7 +95,7 @@ type ReadDiscount =
 
 const PATTERNS_MAX = 1_000
 
-/** From decimals in text: a fraction such as 0.15 has no exact binary form. */
+/** Reads a discount from decimals in text: a fraction such as 0.15 has no exact binary form. */
 export function readDiscount(all: string, byPattern: Readonly<Record<string, string>> = {}): ReadDiscount {
   const problems: string[] = []
   const payableOf = (where: string, text: string): bigint => {
@@ -120,14 +120,14 @@ export function payableFor(discount: Discount, modelId: string): bigint {
   return discount.overrides.find(({ pattern }) => matches(pattern, modelId))?.payable ?? discount.payable
 }
 
-/** A name without a wildcard is one model; otherwise the pattern that spells out more of it. Ties go by the alphabet. */
+/** A name without a wildcard comes first; then the pattern that spells out more characters. Ties go by the alphabet. */
 function bySpecificity(a: { readonly pattern: string }, b: { readonly pattern: string }): number {
   const wild = Number(a.pattern.includes('*')) - Number(b.pattern.includes('*'))
   const literal = b.pattern.replaceAll('*', '').length - a.pattern.replaceAll('*', '').length
   return wild || literal || (a.pattern < b.pattern ? -1 : 1)
 }
 
-/** `*` is any text. Pieces are found from left to right, so that no pattern can take more than linear time each. */
+/** `*` is any text. Pieces are found from left to right and never tried again, so that a piece takes linear time at most. */
 function matches(pattern: string, text: string): boolean {
   const pieces = pattern.split('*')
   const first = pieces[0] ?? ''

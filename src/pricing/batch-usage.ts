@@ -4,29 +4,29 @@ import type { RatingContext } from './modifiers.ts'
 import { findModel, type PriceVersion, tableFor } from './price-book.ts'
 import { resolve, toolsOf } from './priced-parts.ts'
 
-/** What the requests of a batch have used that one model served. */
+/** The usage of those requests of a batch that one model served. */
 export interface ModelUsage {
   readonly model: string | null
-  /** Those that succeeded. */
+  /** The number of requests that succeeded. */
   readonly requests: number
   readonly usage: Usage
 }
 
-/** Names of models are upstream's own, those of fine-tuned ones as well. */
+/** The most sums of a batch. Names of models are upstream's, fine-tuned models included, so their number is not known before. */
 const SUMS_MAX = 10_000
 
 interface Sum {
   requests: number
   readonly first: Usage
   suspect: boolean
-  /** By their models, and whether their prompts are long. */
+  /** The parts by model, and by whether their prompts are long. */
   readonly parts: Map<string, UsagePart>
 }
 
 /**
- * Adds up what the requests of a batch have used, for each model that served them. Requests are added only where all rates
- * are the same, so that rating the sum is rating each of them, and rounding once: those with a long prompt stand apart, and
- * where inference ran makes a usage of its own.
+ * Adds up the usage of the requests of a batch, for each model that served them. Requests are added only where all rates
+ * are the same, so that rating the sum is rating each of them, and rounding once: requests with a long prompt stand apart,
+ * and each geography of inference has a usage of its own.
  */
 export class BatchUsage {
   readonly #context: RatingContext
@@ -38,7 +38,7 @@ export class BatchUsage {
     this.#version = version
   }
 
-  /** `isKnown`: upstream has said all of it. */
+  /** `isKnown`: upstream has stated all of the usage. */
   add(usage: Usage, isKnown: boolean): void {
     const { modelServed, geography } = usage
     const key = JSON.stringify([modelServed, geography])

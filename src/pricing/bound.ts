@@ -23,12 +23,12 @@ import {
 } from './price-book.ts'
 import { type Side, UNITS_OF } from './rate-keys.ts'
 
-/** All inputs of one request for embeddings together; each of them has to fit the window. */
+/** The most tokens of all inputs of one request for embeddings together; each input has to fit the window. */
 const EMBEDDED_TOKENS_MAX = 300_000
 
 /**
- * One byte of audio is taken for at most this much of it. That is 0.8 kbit/s, below the lowest setting of speech
- * codecs; a file of coded silence can pass it, and is then booked in full as an overrun.
+ * One byte of audio is taken to last at most this long. That is 0.8 kbit/s, below the lowest setting of speech
+ * codecs; a file of coded silence can last longer, and is then booked in full as an overrun.
  */
 const AUDIO_MS_PER_BYTE = 10
 
@@ -37,8 +37,8 @@ const BOUND_NANOS_MAX = 1_000_000_000n * 1_000_000_000n
 
 /**
  * The most that a request can cost: all it sends at the dearest rate for input that it can lead to, all it may get
- * at the dearest rate for output, for every model that may answer. Never below what `rate` makes of any usage that
- * fits the request, and reached by some such usage.
+ * at the dearest rate for output, for every model that may answer. The bound is never below what `rate` makes of any
+ * usage that fits the request, and some such usage reaches it.
  */
 export function boundOf(
   request: BoundRequest,
@@ -86,7 +86,7 @@ function unbounded(reason: string): Bound {
   return { kind: 'unbounded', reason }
 }
 
-/** How much a model reads and writes at a time, and how often. */
+/** The tokens that a model reads and writes at a time, and how often. */
 interface Work {
   readonly model: ModelPrice
   readonly context: number | null
@@ -94,11 +94,11 @@ interface Work {
   readonly output: number | null
   readonly answers: number
   readonly compactions: number
-  /** The tools of the request are paid for beside it. */
+  /** The tools of the request are paid for beside the tokens. */
   readonly paysFees: boolean
 }
 
-/** Of a model that answers the request, tools and all. */
+/** The work of a model that answers the request, tools and all. */
 function workOfAttempt(
   model: ModelPrice,
   { maxOutputTokens }: Fallback,
@@ -115,7 +115,7 @@ function workOfAttempt(
   return { model, context, contexts: steps, output, answers, compactions, paysFees: true }
 }
 
-/** Of a model that is asked by a tool, and reads all that the one reads which asks it. */
+/** The work of a model that a tool asks, and that reads all that the asking model reads. */
 function workOfAdvisor(
   model: ModelPrice,
   { maxOutputTokens, usesMax }: Advisor,
@@ -128,11 +128,11 @@ function workOfAdvisor(
   return { model, context, contexts: times, output, answers: times, compactions: 0, paysFees: false }
 }
 
-/** What the tokens come to, or why there is no limit. */
+/** The cost of the tokens, or why there is no limit. */
 function tokensAmount(work: Work, request: BoundRequest, settings: BoundSettings): bigint | string {
   const { model, context, output, compactions } = work
   const readings = work.contexts + compactions
-  // What one model reads in several passes may be reported, and so rated, as one prompt.
+  // The prompts of several passes of one model may be reported, and so rated, as one prompt.
   const prompt = (context ?? Number.MAX_SAFE_INTEGER) * readings * (1 + request.fallbacks.length)
   const nanos = dearestFor(model, request, settings, prompt)
   let sum = 0n
@@ -145,7 +145,7 @@ function tokensAmount(work: Work, request: BoundRequest, settings: BoundSettings
     sum += plainAmountOf('input_tokens', BigInt(context) * BigInt(readings), nanos.input)
   }
   if (nanos.output > 0n) {
-    // How long a summary may be is a matter of the model: what the request states is the limit of the answer.
+    // The length of a summary is limited by the model: the limit in the request is that of the answer.
     const summary = compactions === 0 ? 0 : (model.maxOutputTokens ?? model.contextWindowTokens)
     if (output === null || summary === null) return `no output limit is known for ${model.id}`
     const tokens = BigInt(output) * BigInt(work.answers) + BigInt(summary) * BigInt(compactions)
@@ -154,7 +154,7 @@ function tokensAmount(work: Work, request: BoundRequest, settings: BoundSettings
   return sum
 }
 
-/** All that the prompts of one request can come to, where that is known. */
+/** The most tokens of all prompts of one request together; null where that is not known. */
 export function inputTokensMax(model: ModelPrice, endpoint: string, prompts: number): number | null {
   const { contextWindowTokens: window } = model
   if (endpoint === '/v1/embeddings') return Math.max(EMBEDDED_TOKENS_MAX, window ?? 0)
@@ -174,7 +174,7 @@ function hearsAudio({ rates }: ModelPrice): boolean {
   return rates.standard.short.has('audio_input_tokens')
 }
 
-/** A stated limit beyond the window is refused upstream or cut to it; what a model writes has to fit its window. */
+/** A stated limit beyond the window is refused upstream or cut to it; the output of a model has to fit its window. */
 export function outputTokensMax(
   model: ModelPrice,
   stated: number | null,
@@ -192,14 +192,14 @@ function mayCompact(above: number | null, context: number | null, output: number
   return above !== null && (context ?? Infinity) + (output ?? Infinity) >= above
 }
 
-/** What is read, written or heard; what a video costs is known before, and is no bound. */
+/** The sides of tokens and of audio by its length; the cost of a video is known before, and needs no bound. */
 type PricedSide = Exclude<Side, 'tool' | 'video'>
 
 type Dearest = Readonly<Record<PricedSide, bigint>>
 
 /**
- * Over every set of rates the call may be rated with: the tier asked for, and prompts up to the limit. Of the listed
- * rates: the one that stands in for a missing rate is among them.
+ * The dearest rates of all sets the call may be rated with: the tier asked for, and prompts up to the limit. Only rates
+ * that a set has are looked at: the rate that stands in for a missing one is among them.
  */
 function dearestFor(
   model: ModelPrice,
@@ -215,14 +215,14 @@ function dearestFor(
   if (tier === 'standard' && known) return usual
   const rates = ratesOf(table, tier) ?? standard
   const own = dearestOf(rates, mayBeLong)
-  // A word that we do not know may be one for any of those that the model has.
+  // A tier that we do not know may be another name of any tier that the model has.
   if (!known)
     return [...table.others.values()].reduce(
       (most, each) => dearestOfBoth(most, dearestOf(each, mayBeLong)),
       dearestOfBoth(own, usual),
     )
-  // What is paid for speed may be served, and reported, as standard. Cheaper tiers are refused rather than raised,
-  // by the models that have them.
+  // A tier that is dearer for its speed may be served, and reported, as standard. Calls at a cheaper tier are refused
+  // rather than raised to standard, by the models that have it.
   return settings.batch === true || (tier === 'flex' && rates.listed) ? own : dearestOfBoth(own, usual)
 }
 
@@ -233,7 +233,7 @@ function tierFor(request: BoundRequest, settings: BoundSettings): ReportedTier {
     left && SURFACES[request.surface].pricing.hasProjectTier ? settings.defaultTier : request.serviceTier
   const speed = request.mayBeFast ? 'fast' : null
   const reported = tierOf(request.surface, { serviceTier, speed, batch: false })
-  // Asking for the price of a batch does not give it.
+  // A request outside of a batch that asks for the batch tier does not get its price.
   return reported.tier === 'batch' ? { tier: 'standard', known: reported.known } : reported
 }
 
@@ -265,7 +265,7 @@ function dearestOfBoth(a: Dearest, b: Dearest): Dearest {
   }
 }
 
-/** What is paid by the call and not by the token. */
+/** The fees of tools, which are paid by the call and not by the token. */
 function feesAmount(model: ModelPrice, tools: RequestTools): bigint | string {
   if (tools.webSearchesMax === 0 && tools.fileSearchesMax === 0 && tools.containers === 0) return 0n
   let sum = 0n

@@ -14,7 +14,7 @@ import {
 import type { BookVersionEntry, ModelEntry, RateTableEntry, TariffEntry } from './price-file.ts'
 import { instantMs, UNIT_PRICES } from './rate-keys.ts'
 
-/** From the words of a file to maps of whole numbers, once per version, so that rating a call only looks up. */
+/** Makes maps of whole numbers from the words of a price file, once per version, so that rating a call only looks up. */
 export function compileVersion(entry: BookVersionEntry, effectiveFromMs: number | null): PriceVersion {
   const ratios = entry.rules === 2 ? new TierRatios(entry.models) : null
   const models = entry.models.map((model) => compileModel(model, entry.tools, ratios))
@@ -25,7 +25,7 @@ export function compileVersion(entry: BookVersionEntry, effectiveFromMs: number 
   return { id: entry.id, effectiveFromMs, rules: entry.rules ?? 1, defaultModels, models, names, entry }
 }
 
-/** Without `ratios`, nothing is derived that the entry does not list. */
+/** Without `ratios`, no rate is derived that the entry does not list. */
 function compileModel(
   entry: ModelEntry,
   tools: BookVersionEntry['tools'],
@@ -88,7 +88,7 @@ function compileTariff(rates: Rates): Map<Unit, bigint> {
   return tariff
 }
 
-/** What a model for text reads of an image is tokens like any other, unless the list has rates for images. */
+/** Image tokens that a model for text reads cost as much as its text tokens, unless the list has rates for images. */
 function withImages(rates: Rates): Tariff {
   const tariff = compileTariff(rates)
   if (tariff.has('image_input_tokens')) return tariff
@@ -99,17 +99,17 @@ function withImages(rates: Rates): Tariff {
   return tariff
 }
 
-/** The file was checked before: each decimal in it can be read as one. */
+/** The price file was checked before, so each decimal in it can be read. */
 function nanos(text: string): bigint {
   const value = parseUsd(text)
   if (value === null) throw new TypeError(`not a decimal: ${text}`)
   return value
 }
 
-/** What a tier costs of the standard rate, as a fraction. */
+/** The rate of a tier as a fraction of the standard rate. */
 type Ratio = readonly [over: bigint, under: bigint]
 
-/** What most families list. */
+/** The ratios that most families list. */
 const USUAL: Readonly<Record<Tier, Ratio>> = {
   standard: [1n, 1n],
   batch: [1n, 2n],
@@ -126,10 +126,10 @@ function familyOf(id: string): string | null {
   return FAMILY.exec(id)?.[1] ?? null
 }
 
-/** What tiers cost in each family of a book: the dearest ratio that a model of the family lists. */
+/** The ratio of each tier in each family of a book: the dearest one that a model of the family lists. */
 class TierRatios {
   readonly #models: readonly ModelEntry[]
-  /** Looked through when first asked, not at every start: few calls need it. */
+  /** The models are looked through when a ratio is first asked for, not at every start: few calls need one. */
   #listed: Map<string, Ratio> | null = null
 
   constructor(models: readonly ModelEntry[]) {
@@ -185,7 +185,7 @@ class DerivedTiers {
   }
 }
 
-/** A fraction of a billionth of a dollar for a million units is rounded up. */
+/** A rate that is not a whole number of nanodollars is rounded up. */
 function times(tariff: Tariff, [over, under]: Ratio): Tariff {
   const rates = new Map<Unit, bigint>()
   for (const [unit, nanos] of tariff) rates.set(unit, (nanos * over + under - 1n) / under)
@@ -193,8 +193,8 @@ function times(tariff: Tariff, [over, under]: Ratio): Tariff {
 }
 
 /**
- * The list prices that come with the product, as they are. They are checked by a test, not at every start: that took
- * a sixth of the time until the gateway served, most of it to load what checks.
+ * The list prices that come with the product, as they are. A test checks them, not every start: the check took a sixth of
+ * the time until the gateway served, most of it to load the code that checks.
  */
 export function shippedBook(): PriceBook {
   const [first, ...later] = listPrices.versions as readonly BookVersionEntry[]

@@ -15,7 +15,7 @@ import { type Catalog, type CatalogModel, type CatalogRates, readCatalog } from 
 interface ImportOptions {
   /** The list prices that the overlay will lie on. */
   readonly shipped: PriceVersion
-  /** The prices in force, which the differences are against. What an overlay in use added is carried over. */
+  /** The prices in force, against which differences are stated. Prices that an overlay in use added are carried over. */
   readonly current: PriceVersion
   readonly nowMs: number
   /** Only these models; all, if empty. */
@@ -62,7 +62,7 @@ export function importPrices(text: string, options: ImportOptions): Import {
     differencesOf(current.names.get(model.id)?.entry, model),
   )
   const models = new Map([...current.models.map((model) => [model.id, model.entry] as const), ...changed])
-  // Null takes a default away.
+  // A null in the overlay takes a default model away.
   const noDefaults = Object.fromEntries([...shipped.defaultModels.keys()].map((endpoint) => [endpoint, null]))
   const defaults = { ...noDefaults, ...Object.fromEntries(current.defaultModels) }
   const overlay: OverlayEntry = {
@@ -99,7 +99,7 @@ function differencesOf(before: ModelEntry | undefined, after: ModelEntry): Diffe
   })
 }
 
-/** An entry as its scalars by path. */
+/** The scalars of an entry by their paths. */
 function flatten(value: unknown, path = '', into = new Map<string, string>()): ReadonlyMap<string, string> {
   if (typeof value === 'object' && value !== null) {
     for (const [key, inner] of Object.entries(value))
@@ -108,14 +108,14 @@ function flatten(value: unknown, path = '', into = new Map<string, string>()): R
   return into
 }
 
-/** What of a model has to stand in an overlay on the shipped prices. */
+/** The members of a model that an overlay on the shipped prices has to have. */
 function overlayModel(shipped: ModelEntry | undefined, model: ModelEntry): OverlayModelEntry[] {
   if (shipped === undefined) return [model]
   const changed = changesOf(shipped, model)
   return changed === undefined ? [] : [{ id: model.id, ...changed }]
 }
 
-/** The members that are not what they were before, if there are any. */
+/** The members whose values have changed, if there are any. */
 function changesOf(before: object, now: object) {
   const was = new Map<string, unknown>(Object.entries(before))
   const changed = Object.entries(now).filter(
@@ -125,7 +125,7 @@ function changesOf(before: object, now: object) {
 }
 
 /**
- * A model of the book with what a catalog states about it, or a new model. Limits and aliases that the book has are
+ * A model of the book with the prices that a catalog states, or a new model. Limits and aliases that the book has are
  * kept: catalogs disagree on them, and a smaller window would make holds too small.
  */
 function mergeCatalogModel(current: PriceVersion, model: CatalogModel, notes: string[]): ModelEntry | null {
@@ -135,7 +135,7 @@ function mergeCatalogModel(current: PriceVersion, model: CatalogModel, notes: st
     return null
   }
   const tools = toolsOf(before, model, current.entry.tools)
-  // Names that mean another model here are left to it.
+  // An alias that is the name of a model in the book stays with that model.
   const aliases = model.aliases?.filter((name) => !current.names.has(name))
   return {
     ...before,
@@ -158,7 +158,7 @@ function canBeRated(model: CatalogModel): boolean {
   return isText ? 'input' in standard && 'output' in standard : Object.keys(standard).length > 0
 }
 
-/** Tiers and rates that the catalog does not know stay as they were, which may no longer fit: that is noted. */
+/** Tiers and rates that the catalog does not know stay as they were. Such tiers may no longer fit, so they are noted. */
 function mergeTable(
   before: RateTableEntry | undefined,
   model: CatalogModel,
@@ -180,7 +180,7 @@ function mergeTable(
   return table
 }
 
-/** A tier that the book does not have yet needs what the standard one has, or it would rate the rest by guessing. */
+/** A tier that the book does not have yet needs the rates that the standard tier has, or missing rates would be guessed. */
 function isWhole(tier: Tier, model: CatalogModel, before: RateTableEntry | undefined): boolean {
   const { short = {}, long = {} } = model.tiers.get(tier) ?? {}
   const isLong = before?.long_context_above !== undefined || model.longContextAbove !== undefined
@@ -206,7 +206,7 @@ function mergeLongContext(table: RateTableEntry, model: CatalogModel, notes: str
     table[tier] = { ...table[tier], long_context: replaceRates(table[tier]?.long_context, stated(tier)) }
 }
 
-/** Prices per call are the provider's; a model gets its own only where the catalog says something else. */
+/** Prices per call are the provider's; a model gets its own only where the catalog states another price. */
 function toolsOf(
   before: ModelEntry | undefined,
   model: CatalogModel,
@@ -221,7 +221,7 @@ function toolsOf(
 
 type Rates = Readonly<Record<string, unknown>>
 
-/** Replaces only what differs as a number: "5.0" in the book is the catalog's "5". */
+/** Replaces only rates that differ as a number: "5.0" in the book is the catalog's "5". */
 function replaceRates<T extends object>(before: T | undefined, stated: Rates): T {
   const known: Rates = { ...before }
   const changes = Object.entries(stated).filter(([key, price]) => !isSamePrice(known[key], price))

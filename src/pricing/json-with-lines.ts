@@ -16,7 +16,7 @@ export const JSON_CHARS_MAX = 16 * 1024 * 1024
 export function readJsonWithLines(given: string): JsonRead {
   if (given.length > JSON_CHARS_MAX)
     return { kind: 'bad', line: 1, message: 'the file is larger than 16 MiB' }
-  // A byte order mark is what some editors put first; it means nothing.
+  // A byte order mark means nothing; some editors put it first.
   const text = given.startsWith('\u{feff}') ? given.slice(1) : given
   try {
     const root = new LineReader(text).document()
@@ -27,7 +27,7 @@ export function readJsonWithLines(given: string): JsonRead {
   }
 }
 
-/** The line of a value, and what is inside of it by name or index. */
+/** The line of a value, and the lines of its members or elements by name or index. */
 interface Lines {
   readonly line: number
   readonly inner: ReadonlyMap<string, Lines>
@@ -57,11 +57,11 @@ const TOKEN =
 
 const NOTHING_INSIDE: ReadonlyMap<string, Lines> = new Map()
 
-/** Walks through the tokens of a document. What it walks through to the end, JSON.parse takes as well. */
+/** Walks through the tokens of a document. A document that it walks through to the end is one that JSON.parse takes. */
 class LineReader {
   readonly #text: string
   #at = 0
-  /** Of the last token. */
+  /** The line of the last token. */
   #line = 1
 
   constructor(text: string) {

@@ -21,7 +21,7 @@ type LoadedBook =
   | { readonly kind: 'book'; readonly book: PriceBook }
   | { readonly kind: 'refused'; readonly problems: readonly string[] }
 
-/** A book from its text and, on top of it, an overlay. Either all of it is good or nothing is taken. */
+/** A book from its text and, on top of it, an overlay. One problem in either refuses both. */
 export function loadBook(text: string, overlayText?: string): LoadedBook {
   return assemble(readJsonWithLines(text), overlayText)
 }
@@ -55,7 +55,7 @@ function assemble(book: JsonRead, overlayText: string | undefined): LoadedBook {
   )
 }
 
-/** What a file says, if it has the form that `formOf` tells by its JSON. */
+/** The data of a file, if it has the form that `formOf` chooses by its JSON. */
 function parse<T>(
   json: JsonRead,
   formOf: (value: unknown) => z.ZodType<T>,
@@ -132,7 +132,7 @@ function combine(
   return { kind: 'book', book: { versions: [first, ...later] } }
 }
 
-/** Of what the overlays say, not of how they are laid out: the same prices keep their id. */
+/** A digest of the content of the overlays, not of their layout: the same prices keep their id. */
 function mark(applied: readonly DatedOverlay[]): string {
   if (applied.length === 0) return ''
   const content = JSON.stringify(applied.map(({ entry }) => entry))
@@ -140,7 +140,7 @@ function mark(applied: readonly DatedOverlay[]): string {
 }
 
 /**
- * The prices with what the overlay replaces or adds. A model that exists keeps what the overlay does not mention
+ * The prices with the overlay's changes and additions. A model that exists keeps members that the overlay does not mention
  * (aliases, limits, multipliers), but its `rates` are replaced as a whole: half old and half new rates would be
  * no price list at all.
  */
@@ -216,7 +216,7 @@ function mergeTools(tools: Prices['tools'], changes: Prices['tools']): Prices['t
   return merged
 }
 
-/** What the shape of a file cannot say: names are unique, and every table is complete enough to rate with. */
+/** Checks that the shape of a file cannot make: names are unique, and every table is complete enough to rate with. */
 
 interface NamedEntry {
   readonly id: string
@@ -261,7 +261,7 @@ function checkModel(model: ModelEntry, path: JsonPath, problems: PriceProblems):
   }
 }
 
-/** A tier that knew nothing of long prompts would rate them as short ones. */
+/** A tier without rates for long prompts would rate them as short ones. */
 function checkTable(table: RateTableEntry, path: JsonPath, problems: PriceProblems): void {
   for (const [tier, tariff] of tariffsOf(table)) {
     const at = [...path, tier]

@@ -5,7 +5,7 @@ import type { VideoAsked } from '../providers/chat/videos.ts'
 import type { RequestLimits } from '../providers/request-limits.ts'
 import { SURFACES } from '../providers/surfaces.ts'
 
-/** What rating must know beside the usage: how the call was made. */
+/** The facts of a call that rating needs beside the usage: how the call was made. */
 export interface RatingContext {
   readonly surface: Surface
   readonly modelAsked: string | null
@@ -15,30 +15,30 @@ export interface RatingContext {
   readonly regional: boolean
   /** The usage is that of an entry of a batch. */
   readonly batch: boolean
-  /** The model that the image tool of the request names. Upstream does not repeat it. */
+  /** The model that the image tool of the request names. Upstream does not repeat that name. */
   readonly imageToolModel?: string | null
   /**
-   * The service tier that the request asked for, else the one that the upstream project gives those that ask for
-   * none: what goes where a reply states no tier. Null where neither is known.
+   * The service tier that the request asked for, else the one that the upstream project gives to requests that ask for
+   * none: the tier of a call whose reply states none. Null where neither is known.
    */
   readonly tierAsked?: string | null
-  /** Of a call that makes a video. */
+  /** The video asked for, of a call that makes one. */
   readonly video?: VideoAsked
 }
 
-/** What a request says that limits what it can cost. */
+/** The limits that a request sets for its cost, and what it is for. */
 export interface BoundRequest extends Omit<RequestLimits, 'speed' | 'background' | 'stored' | 'unlimited'> {
   readonly surface: Surface
   /** The template of the endpoint, such as `/v1/messages`. */
   readonly endpoint: string
-  /** Null where the request names none: it may come from a stored prompt or conversation. */
+  /** Null where the request names no model: it may come from a stored prompt or conversation. */
   readonly model: string | null
-  /** Of the decoded body. */
+  /** The length of the decoded body. */
   readonly bodyBytes: number
 }
 
 export interface BoundSettings {
-  /** What `auto` and no service tier at all mean where the upstream project has a tier for them. */
+  /** The tier that `auto` and no service tier at all mean where the upstream project has a tier for them. */
   readonly defaultTier: string | null
   readonly regional: boolean
   /** A default of the upstream workspace may choose where inference runs. */
@@ -49,7 +49,7 @@ export interface BoundSettings {
 
 export interface ReportedTier {
   readonly tier: Tier
-  /** False for words that are not in the surface's tables: rated as standard, and flagged. */
+  /** False for tiers that are not in the surface's tables: such calls are rated as standard, and flagged. */
   readonly known: boolean
 }
 
@@ -57,7 +57,7 @@ const STANDARD: ReportedTier = { tier: 'standard', known: true }
 const BATCH: ReportedTier = { tier: 'batch', known: true }
 const NOT_KNOWN: ReportedTier = { tier: 'standard', known: false }
 
-/** The rates that a call is rated with, by what upstream calls its tier and its speed. */
+/** The tier whose rates a call is rated with, by upstream's names for its tier and its speed. */
 export function tierOf(
   surface: Surface,
   said: { readonly serviceTier: string | null; readonly speed: string | null; readonly batch: boolean },
@@ -65,7 +65,7 @@ export function tierOf(
   if (said.batch) return BATCH
   const { tiers, speeds } = SURFACES[surface].pricing
   const tier = lookUp(tiers, said.serviceTier)
-  // Batches know no speed.
+  // Batches have no speed.
   if (speeds === null || tier.tier === 'batch') return tier
   const speed = lookUp(speeds, said.speed)
   return tier.known ? speed : { tier: speed.tier, known: false }
@@ -73,7 +73,7 @@ export function tierOf(
 
 function lookUp(words: Readonly<Record<string, Tier>>, word: string | null): ReportedTier {
   if (word === null) return STANDARD
-  // The word is upstream's or the client's: it may be that of a member of every object.
+  // The word is upstream's or the client's: it may be the name of a member that every object has.
   const tier = Object.hasOwn(words, word) ? words[word] : undefined
   return tier === undefined ? NOT_KNOWN : { tier, known: true }
 }
@@ -81,29 +81,29 @@ function lookUp(words: Readonly<Record<string, Tier>>, word: string | null): Rep
 /** Factors and discounts are decimals with at most nine places, kept as whole billionths. */
 export const ONE = NANOS_PER_USD
 
-/** The factors of one modifier that a model's entry states, in billionths, by name; one without a name is under ''. */
+/** The factors of one modifier that a model's entry states, in billionths, by name; a factor without a name is under ''. */
 export type Factors = ReadonlyMap<string, bigint>
 
-/** A factor on every token of a call. What is priced by the call is left alone. */
+/** A factor on every token of a call. Tools, which are priced by the call, are left alone. */
 interface Modifier {
-  /** Whether an entry of a price file states one factor for it, or several by name. */
+  /** Whether an entry of a price file states one factor for the modifier, or several by name. */
   readonly stated: 'one' | 'by_name'
-  /** What `tollgate prices` calls it. */
+  /** The name of the modifier in `tollgate prices`. */
   readonly label: string
-  /** The name of the factor that goes for a call, or null where none does. */
+  /** The name of the factor that applies to a call, or null where none does. */
   nameOf(usage: Usage, context: RatingContext): string | null
-  /** The most that it can make of a call which has not gone yet. */
+  /** The largest factor that may apply to a call which has not gone yet. */
   most(factors: Factors, request: BoundRequest, settings: BoundSettings): bigint
-  /** As a line of a rating says it. */
+  /** The modifier in words, for a line of a rating. */
   describe(name: string, factor: string): string
 }
 
-/** The one place that is not dearer than others; another name may be another spelling of a dearer one. */
+/** The one geography that is not dearer than others; another name may be another spelling of a dearer geography. */
 const ANYWHERE = 'global'
 
-/** By the member of a model in price files that states the factors. */
+/** The modifiers, by the member of a model in price files that states their factors. */
 export const MODIFIERS = {
-  /** Where upstream says that inference ran. */
+  /** The geography where upstream says that inference ran. */
   geography: {
     stated: 'by_name',
     label: 'geography',
@@ -130,10 +130,10 @@ export type ModifierName = keyof typeof MODIFIERS
 
 export const MODIFIER_NAMES = Object.keys(MODIFIERS) as readonly ModifierName[]
 
-/** What is multiplied with all modifiers has this for 1. */
+/** The product of all modifiers where each of them is 1. */
 export const MULTIPLIER_ONE = ONE ** BigInt(MODIFIER_NAMES.length)
 
-/** All that a model's entry states. */
+/** All factors that a model's entry states. */
 export type ModelFactors = Readonly<Record<ModifierName, Factors>>
 
 /** The factors of a model as they stand in its entry of a price file. */
@@ -146,12 +146,12 @@ type StatedFactors = {
   readonly [M in ModifierName]?: string | Readonly<Record<string, string>> | null | undefined
 }
 
-/** Those of a call, all multiplied: over `MULTIPLIER_ONE`. */
+/** The factors that apply to a call, all multiplied: over `MULTIPLIER_ONE`. */
 export function multiplierOf(factors: ModelFactors, usage: Usage, context: RatingContext): bigint {
   return product((name, modifier) => factorOf(factors[name], modifier.nameOf(usage, context)))
 }
 
-/** The same for the most that a call can come to. */
+/** The largest factors that may apply to a call, all multiplied: over `MULTIPLIER_ONE`. */
 export function multiplierMax(factors: ModelFactors, request: BoundRequest, settings: BoundSettings): bigint {
   return product((name, modifier) => modifier.most(factors[name], request, settings))
 }
@@ -160,13 +160,13 @@ function product(factor: (name: ModifierName, modifier: Modifier) => bigint): bi
   let product = MULTIPLIER_ONE
   for (const name of MODIFIER_NAMES) {
     const own = factor(name, MODIFIERS[name])
-    // Nearly all are 1, and a multiplication makes a number.
+    // Nearly all factors are 1, and a multiplication of bigints allocates a new one.
     if (own !== ONE) product = (product / ONE) * own
   }
   return product
 }
 
-/** Those of a call that make a difference, in words. */
+/** The modifiers of a call whose factor is not 1, in words. */
 export function describeModifiers(
   factors: ModelFactors,
   usage: Usage,

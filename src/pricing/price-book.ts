@@ -3,26 +3,26 @@ import { type ModelFactors, maxRate } from './modifiers.ts'
 import type { BookVersionEntry, Mode, ModelEntry, RateTableEntry, TariffEntry } from './price-file.ts'
 import { UNIT_PRICES, UNITS_OF } from './rate-keys.ts'
 
-/** Models of these modes read and write text, so that one price without the other must be a slip. */
+/** Models of these modes read and write text, so that a price for input without one for output must be a slip, or the reverse. */
 export const TEXT_MODES: readonly string[] = ['chat', 'responses', 'completion', 'realtime']
 
-/** Nanodollars for as many units as UNIT_PRICES names. What is not in the map has no price. */
+/** Nanodollars for as many units as UNIT_PRICES names. A unit that is not in the map has no price. */
 export type Tariff = ReadonlyMap<Unit, bigint>
 
 /** The rates of a tier, for prompts up to the threshold and for longer ones. */
 export interface TierRates {
-  /** False where they were derived from those of `standard`. */
+  /** False where the rates were derived from those of `standard`. */
   readonly listed: boolean
   readonly short: Tariff
   readonly long: Tariff | null
 }
 
 export interface RateTable {
-  /** Prompts of strictly more tokens are long. Null: all are short. */
+  /** Prompts of strictly more tokens are long. Null: all prompts are short. */
   readonly longContextAbove: number | null
   readonly standard: TierRates
   readonly others: ReadonlyMap<Tier, TierRates>
-  /** What stands for the tiers that are not among them; null where `standard` does. */
+  /** The rates of tiers that the table does not list; null where `standard` stands in for them. */
   readonly unlisted: { get(tier: Tier): TierRates } | null
 }
 
@@ -40,20 +40,20 @@ export interface ModelPrice {
   readonly factors: ModelFactors
   /** Each answer of Chat Completions includes a paid search of the web. */
   readonly searchesEachCall: boolean
-  /** As it stands in the file, for showing and comparing. */
+  /** The entry as it stands in the file, for showing and comparing. */
   readonly entry: ModelEntry
 }
 
-/** All prices in force during one stretch of time. It never changes; a new price makes a new version. */
+/** All prices in force during one stretch of time. A version never changes; a new price makes a new version. */
 export interface PriceVersion {
   /** Two versions with one id have the same prices. */
   readonly id: string
   /** Null for the first version, which is in force from the beginning. */
   readonly effectiveFromMs: number | null
   /**
-   * How calls are rated with these prices. They were kept with their version, so a bill of the past is derived again
-   * by the rules of its day, and one that is rated again by those of today.
-   * - 1: a tier without rates is rated as standard, what has no model with a price costs 0.
+   * The rules by which calls are rated with these prices. Prices are kept with their rules, so a bill of the past is derived
+   * again by the rules of its day, and a call that is rated again by the rules of today.
+   * - 1: a tier without rates is rated as standard, usage that has no model with a price costs 0.
    * - 2: a tier without rates is derived, usage that no request named a model for is rated at the dearest model,
    *   images are read at the rates for text by models that have none for them, image tools go by standard rates, and
    *   refusals pay for their searches.
@@ -62,13 +62,13 @@ export interface PriceVersion {
   readonly models: readonly ModelPrice[]
   /** The model of requests that name none, by the path template of the endpoint. */
   readonly defaultModels: ReadonlyMap<string, string>
-  /** By id and by alias. */
+  /** The models by id and by alias. */
   readonly names: ReadonlyMap<string, ModelPrice>
-  /** As it would stand in a file: a book of this one version gives the same prices again. */
+  /** The version as it would stand in a file: a book of this one version gives the same prices again. */
   readonly entry: BookVersionEntry
 }
 
-/** In order of time, never empty. */
+/** Versions in order of time, never empty. */
 export interface PriceBook {
   readonly versions: readonly [PriceVersion, ...PriceVersion[]]
 }
@@ -79,8 +79,8 @@ export function versionAt(book: PriceBook, instantMs: number): PriceVersion {
 }
 
 /**
- * By exact id or alias. A fine-tuned model is called `ft:<base>:<organisation>:…` and costs what `ft:<base>` costs;
- * there is no other guessing, because names that begin alike differ in price.
+ * Finds a model by exact id or alias. A fine-tuned model is called `ft:<base>:<organisation>:…` and costs what `ft:<base>`
+ * costs; there is no other guessing, because names that begin alike differ in price.
  */
 export function findModel(version: PriceVersion, name: string | null): ModelPrice | null {
   if (name === null) return null
@@ -106,14 +106,14 @@ export function tariffsOf(table: RateTableEntry): readonly (readonly [tier: Tier
   })
 }
 
-/** Which of a model's rates a call is rated with. */
+/** The rates of a model that a call is rated with. */
 export interface Tariffs {
   readonly tier: Tier
-  /** False where the list has no rates for the tier: those of `standard` stand in, or others derived from them. */
+  /** False where the list has no rates for the tier: the rates of `standard` stand in, or rates derived from them. */
   readonly listed: boolean
   readonly long: boolean
   readonly tariff: Tariff
-  /** That it was taken from. */
+  /** The table that the tariff was taken from. */
   readonly table: RateTable
 }
 
@@ -130,11 +130,11 @@ export function tariffsFor(table: RateTable, tier: Tier, promptTokens: number): 
   }
 }
 
-/** OpenAI's. Its models before gpt-5.6 report writes and charge nothing extra for them. */
+/** Cache writes of OpenAI, whose models before gpt-5.6 report writes and charge nothing extra for them. */
 const CHAT_CACHE_WRITES: readonly Unit[] = ['cache_write_30m_tokens', 'cache_write_12h_tokens']
 
 /**
- * - `listed`: the price list names it.
+ * - `listed`: the price list names the rate.
  * - `no_fee`: writing to the cache costs no more than reading the prompt.
  * - `sibling`: the list names no rate for this unit, so the dearest one of the same side stands in.
  * - `none`: nothing on the list can stand in.

@@ -31,7 +31,7 @@ function plain(given: number): string {
 
 const multiplier = decimal.refine((text) => (parseUsd(text) ?? 0n) > 0n, 'must be more than 0')
 
-/** Upper limits of a model. 2^31 is far above any and far below where sums could lose a digit. */
+/** Upper limits of a model. 2^31 is far above any limit and far below the numbers whose sums could lose a digit. */
 const tokens = z
   .number({ error: 'must be a whole number of tokens' })
   .int('must be a whole number of tokens')
@@ -44,7 +44,7 @@ const name = z
   .string({ error: 'must be a text' })
   .regex(/^[\x21-\x7e]{1,200}$/, 'must be 1 to 200 printable ASCII characters without blanks')
 
-/** A rate that is absent or null does not exist: usage of it is rated at a dearer one and flagged. */
+/** A rate that is absent or null does not exist: usage of its unit is rated at a dearer rate and flagged. */
 const rateShape = Object.fromEntries(RATE_KEYS.map((key) => [key, decimal.nullish()])) as Record<
   RateKey,
   z.ZodOptional<z.ZodNullable<typeof decimal>>
@@ -98,13 +98,13 @@ const modelMembers = {
   /** Names that mean this model. They match exactly, never by prefix. */
   aliases: z.array(name).max(200).optional(),
   mode: z.enum(MODES, `must be one of ${MODES.join(', ')}`).optional(),
-  /** No longer served upstream; kept so that past calls can be rated again. */
+  /** The model is no longer served upstream; it is kept so that past calls can be rated again. */
   retired: z.boolean({ error: 'must be true or false' }).optional(),
   context_window_tokens: tokens.nullish(),
   max_output_tokens: tokens.nullish(),
   /** Rates of their own on some endpoints, by path template. */
   endpoints: z.record(endpoint, rateTable).optional(),
-  /** It searches the web for every answer, asked to or not, and no reply says so. */
+  /** The model searches the web for every answer, asked to or not, and no reply says so. */
   searches_each_call: z.boolean({ error: 'must be true or false' }).optional(),
   /** Prices per call that differ from the provider's. */
   tools: tools.optional(),
@@ -112,7 +112,7 @@ const modelMembers = {
 }
 
 const bookModel = z.strictObject({ id: name, provider: name, rates: rateTable, ...modelMembers })
-/** What an overlay leaves out of a model that exists stays as it was; `rates` are replaced as a whole. */
+/** Members of an existing model that an overlay leaves out stay as they were; `rates` are replaced as a whole. */
 const overlayModel = z.strictObject({
   id: name,
   provider: name.optional(),
@@ -136,7 +136,7 @@ export const bookFile = z.strictObject({
       z.strictObject({
         id: name,
         effective_from: instant,
-        /** How calls are rated with these prices. A version that was kept without it is rated as it was then. */
+        /** The rules by which calls are rated. A version that was kept without them is rated by rules 1, as it was then. */
         rules: z.literal(2, 'must be 2').optional(),
         /** The model of a request that names none, by path template. */
         default_models: z.record(endpoint, name).optional(),
@@ -149,9 +149,9 @@ export const bookFile = z.strictObject({
 })
 
 const overlay = z.strictObject({
-  /** From when on it counts; always, if absent. */
+  /** The instant from which on the overlay counts; always, if absent. */
   effective_from: instant.optional(),
-  /** Null takes a default away. */
+  /** Null takes a default model away. */
   default_models: z.record(endpoint, name.nullable()).optional(),
   tools: toolsByProvider.optional(),
   models: z.array(overlayModel).max(20_000).optional(),
@@ -169,16 +169,16 @@ export type TariffEntry = z.output<typeof tariff>
 export type ToolsEntry = z.output<typeof tools>
 export type Mode = (typeof MODES)[number]
 
-/** Date.parse turns the 31st of a short month into the next one, which is not what the file meant. */
+/** Date.parse turns the 31st of a short month into a day of the next month, which is not what the file meant. */
 function isInstant(text: string): boolean {
   const ms = instantMs(text)
   return Number.isFinite(ms) && new Date(ms).toISOString().startsWith(text.slice(0, 10))
 }
 
-/** More than this says nothing new about a file that is wrong throughout. */
+/** More problems than this say nothing new about a file that is wrong throughout. */
 const PROBLEMS_MAX = 50
 
-/** Collects what is wrong with a price file, each with its line and its path, so that all of it can be mended at once. */
+/** Collects the problems of a price file, each with its line and its path, so that all of them can be mended at once. */
 export class PriceProblems {
   readonly #lineOf: (path: JsonPath) => number
   readonly #found: string[] = []

@@ -17,17 +17,17 @@ import {
 import type { Mode } from './price-file.ts'
 import { UNITS_OF } from './rate-keys.ts'
 
-/** What a part of the usage goes by. */
+/** The price that a part of the usage is rated with. */
 export interface PartPrice {
   readonly model: ModelPrice
   /** Upstream named a tier that is known. */
   readonly tierKnown: boolean
   readonly tariffs: Tariffs
-  /** Of all modifiers, over `MULTIPLIER_ONE`. */
+  /** The product of all modifiers, over `MULTIPLIER_ONE`. */
   readonly multiplier: bigint
 }
 
-/** Metering promises whole numbers; what is none must not become a credit, nor end the process in BigInt(). */
+/** Metering promises whole numbers; any other number must not become a credit, nor end the process in BigInt(). */
 export function quantityOf(quantities: Quantities, unit: Unit): number {
   const quantity = quantities[unit] ?? 0
   return Number.isSafeInteger(quantity) && quantity > 0 ? quantity : 0
@@ -35,12 +35,12 @@ export function quantityOf(quantities: Quantities, unit: Unit): number {
 
 const TOOLS: ReadonlySet<Unit> = new Set(UNITS_OF.tool)
 
-/** What is priced by the call: tiers and multipliers leave it alone. */
+/** Whether a unit is priced by the call: tiers and multipliers leave it alone. */
 export function isTool(unit: Unit): boolean {
   return TOOLS.has(unit)
 }
 
-/** The rate that a unit of the part goes by. */
+/** The rate that a unit of the part is rated with. */
 export function rateOf({ model, tariffs }: PartPrice, unit: Unit): FoundRate {
   return isTool(unit) ? findTool(model, unit) : findRate(tariffs, unit)
 }
@@ -50,19 +50,19 @@ function findTool(model: ModelPrice, unit: Unit): FoundRate {
   return nanos === undefined ? { nanos: 0n, how: 'none' } : { nanos, how: 'listed' }
 }
 
-/** The part of it that is priced by the call. */
+/** The quantities that are priced by the call. */
 export function toolsOf(quantities: Quantities): Quantities {
   const units = Object.entries(quantities).filter(([unit]) => isTool(unit as Unit))
   return Object.fromEntries(units)
 }
 
-/** A part of the usage that did something, and what it goes by. */
+/** A part of the usage with a quantity above 0, and its price. */
 export interface PricedPart {
   readonly quantities: Quantities
   readonly asRequested: boolean
   /** The price is that of a model which neither upstream nor the request named. */
   readonly standsIn: boolean
-  /** Null: its model has no price. */
+  /** Null: the model of the part has no price. */
   readonly price: PartPrice | null
 }
 
@@ -70,7 +70,7 @@ export function pricedParts(usage: Usage, context: RatingContext, version: Price
   const priced: PricedPart[] = []
   if (usage.freeRefusal && version.rules === 1) return priced
   for (const part of usage.parts) {
-    // What was searched before upstream refused is paid all the same.
+    // Searches before upstream refused are paid all the same.
     const quantities = usage.freeRefusal ? toolsOf(part.quantities) : part.quantities
     if (!didSomething(quantities)) continue
     const { otherModelsDraw } = SURFACES[context.surface].pricing
@@ -100,7 +100,7 @@ function priceOf(
   }
 }
 
-/** A compaction has tiers, and its reply does not say which. Elsewhere a reply without a tier means the standard one. */
+/** A compaction has tiers, and its reply does not name its tier. Elsewhere a reply without a tier means the standard one. */
 function tierUnstated({ endpoint, tierAsked }: RatingContext): string | null {
   return endpoint === '/v1/responses/compact' ? (tierAsked ?? null) : null
 }
@@ -122,23 +122,23 @@ function modelOf(
   const own = isDrawn ? drawnBy(named, version) : resolve(named, context, version)
   const found = usage.videoSize === undefined ? own : atSize(own, usage.videoSize, version)
   if (found.model !== null || version.rules === 1) return found
-  // A model that the request names and that has no price was let pass to be rated later, at its own.
+  // A call whose request names a model without a price was let pass to be rated later, at that model's own price.
   if (context.modelAsked !== null && !isDrawn) return found
   const price = (model: ModelPrice) => priceOf(model, part.promptTokens, usage, context, isDrawn)
   const model = dearestModel(candidates(context, isDrawn, version), part.quantities, price)
   return { model, asRequested: false, standsIn: true }
 }
 
-/** What a second model drew never goes by the price of the one that wrote. */
+/** Images that a second model drew are never rated at the price of the model that wrote. */
 function drawnBy(named: string | null, version: PriceVersion): Resolved {
   return { model: findModel(version, named), asRequested: false, standsIn: false }
 }
 
-/** Pixels of a video at the plain rate of its model, and of one at the rate that the list has for high resolution. */
+/** The most pixels of a video at the plain rate of its model, and at the rate that the list has for high resolution. */
 const PLAIN_PIXELS_MAX = 1_280 * 720
 const HIGH_PIXELS_MAX = 1_792 * 1_024
 
-/** Models whose large videos cost more have a second entry on the list. A size that is beyond it, or unknown, goes by it too. */
+/** Models whose large videos cost more have a second entry on the list. A larger or unknown size is rated with it too. */
 function atSize(found: Resolved, size: string, version: PriceVersion): Resolved {
   const [, width = NaN, height = NaN] = /^(\d{1,5})x(\d{1,5})$/.exec(size)?.map(Number) ?? []
   const pixels = width * height
@@ -149,8 +149,8 @@ function atSize(found: Resolved, size: string, version: PriceVersion): Resolved 
 }
 
 /**
- * Where upstream names no model at all (images, speech), the requested one is simply the model; where the request names
- * none either, it is the default of the endpoint.
+ * Where upstream names no model at all (images, speech), the model is the requested one; where the request names none
+ * either, the model is the default of the endpoint.
  */
 export function resolve(
   named: string | null,
@@ -195,15 +195,15 @@ const MODES_OF: ReadonlyMap<string, readonly Mode[]> = new Map([
   ['/v1/realtime/translations', ['realtime', 'audio_translation']],
 ])
 
-/** Of Responses, and of what answers in its form. */
+/** The modes of Responses, and of the endpoints that answer in its form. */
 const RESPONSES_MODES: readonly Mode[] = ['chat', 'responses']
 
-/** Models of providers that no surface is made for are served by what speaks the Chat API. */
+/** Models of providers that have no surface of their own are served by upstreams that speak the Chat API. */
 function surfaceOfProvider(provider: string): Surface {
   return SURFACE_NAMES.find((surface) => SURFACES[surface].pricing.provider === provider) ?? 'chat'
 }
 
-/** The models that an endpoint can be served by; all that draw, for what was drawn besides. */
+/** The models that can serve an endpoint; all image models, for a part that a second model drew. */
 function candidates(
   { surface, endpoint }: RatingContext,
   isDrawn: boolean,
@@ -216,7 +216,7 @@ function candidates(
   )
 }
 
-/** The model that so much costs most at, or null if there is none. */
+/** The model at which the quantities cost most, or null if there is none. */
 function dearestModel(
   models: readonly ModelPrice[],
   quantities: Quantities,

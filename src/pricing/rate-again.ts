@@ -3,7 +3,7 @@ import { loadBook } from './load-book.ts'
 import type { PriceVersion } from './price-book.ts'
 import { type KeptRating, type Rating, rate, readRating } from './rate.ts'
 
-/** What is kept of a call for deriving its bill again. */
+/** The record that is kept of a call for deriving its bill again. */
 export interface RecordedCall {
   readonly usage: string
   readonly rating: string
@@ -26,7 +26,7 @@ export function createRateAgain(): (call: RecordedCall) => Rating | null {
     versions.set(json, version)
     return version
   }
-  // Calls of one kind are rated alike: reading how took a tenth of an audit's time.
+  // Calls of one kind have the same rating text: reading it each time took a tenth of an audit's time.
   let lastRating = ''
   let kept: KeptRating | null = null
   return ({ usage, rating, priceVersionJson }) => {

@@ -1,7 +1,7 @@
 import { UNITS, type Unit } from '../kernel/usage.ts'
 
 /**
- * The words of a price file. A rate without more in its name is USD per million tokens; every other one says in
+ * The words of a price file. A rate without `per` in its name is USD per million tokens; every other rate says in
  * its name what it is for, as the providers' own price lists do.
  */
 export const RATE_KEYS = [
@@ -25,7 +25,7 @@ export const RATE_KEYS = [
 
 export type RateKey = (typeof RATE_KEYS)[number]
 
-/** What is paid by the call or by the hour, whichever model did it. The hours are not on the wire. */
+/** Tools that are paid by the call or by the hour, whichever model used them. The hours are not on the wire. */
 export const TOOL_KEYS = [
   'web_search_per_1000',
   'web_fetch_per_1000',
@@ -39,14 +39,14 @@ export type ToolKey = (typeof TOOL_KEYS)[number]
 
 /**
  * - `input` and `output`: a missing rate may be replaced by a dearer one of the same side.
- * - `duration`: nothing else is counted in time, so nothing can stand in for it.
- * - `video`: the same for what is made.
+ * - `duration`: input audio by its length; no other rate is by time, so no rate can stand in for a missing one.
+ * - `video`: output video by its length, for which no rate can stand in either.
  * - `tool`: priced by the call, and untouched by tiers and multipliers.
  */
 export type Side = 'input' | 'output' | 'duration' | 'video' | 'tool'
 
 interface UnitPrice {
-  /** Null: what it costs cannot be told from how many there were. */
+  /** Null: the cost cannot be told from the number of units. */
   readonly key: RateKey | ToolKey | null
   /** How many units the listed price buys. */
   readonly units: bigint
@@ -91,7 +91,7 @@ export const UNITS_OF: Readonly<Record<Side, readonly Unit[]>> = {
   tool: bySide('tool'),
 }
 
-/** Prices change at an instant, and a bare date means its first one in UTC. */
+/** Prices change at an instant, and a bare date means its first instant in UTC. */
 export function instantMs(text: string): number {
   return Date.parse(text.includes('T') ? text : `${text}T00:00:00Z`)
 }

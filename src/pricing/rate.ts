@@ -14,21 +14,21 @@ import {
 } from './priced-parts.ts'
 import { UNIT_PRICES } from './rate-keys.ts'
 
-/** What a call comes to. */
+/** The cost of a call. */
 interface RatedFigures {
   /** `unpriced`: none of the models that did something has a price. The figures are 0 and mean nothing. */
   readonly kind: 'rated' | 'unpriced'
   readonly listNanos: Nanos
   readonly costNanos: Nanos
-  /** Some of it has no price on the list and was rated at another one, or at none. */
+  /** Some of the usage has no price on the list and was rated at another one, or at none. */
   readonly unpriced: boolean
-  /** The model that upstream names has no price, and that of the requested one was taken. */
+  /** The model that upstream names has no price, and the price of the requested model was taken. */
   readonly pricedAsRequested: boolean
   /** The id of the price that the response as a whole goes by. */
   readonly modelPriced: string | null
 }
 
-/** The same with how it comes about, for people. */
+/** The cost of a call with the lines that it is made of, for people. */
 export interface Rating extends RatedFigures {
   readonly lines: readonly RatedLine[]
 }
@@ -79,7 +79,7 @@ export function rateFigures(
   }
 }
 
-/** False where some of it has no price of its own. */
+/** False where some unit of the part has no price of its own. */
 function addPart(totals: Totals, quantities: Quantities, price: PartPrice, discount: Discount): boolean {
   let allListed = price.tierKnown && price.tariffs.listed
   let plain = 0n
@@ -105,16 +105,16 @@ function isUnit(name: string): name is Unit {
   return KNOWN.has(name)
 }
 
-/** How a rating comes about, for people. */
+/** A line of a rating, for people. */
 interface RatedLine {
-  /** Its id in the price book. */
+  /** The model's id in the price book. */
   readonly model: string
   readonly unit: Unit
   readonly quantity: number
   /** USD for `per` units, as listed. */
   readonly rate: string
   readonly per: number
-  /** What makes the amount differ from the plain standard rate, in words. */
+  /** The reasons why the amount differs from the plain standard rate, in words. */
   readonly modifiers: readonly string[]
   /** In nanodollars, exactly. */
   readonly amount: Fraction
@@ -175,14 +175,14 @@ export interface KeptRating {
   readonly discount: Discount
 }
 
-/** The last text for each model, of so many. Calls of one kind are rated alike, and writing how took 2 µs of each. */
+/** The last text of each model, for WRITTEN_MAX models. Calls of one kind have one text, and writing it took 2 µs of each. */
 const written = new Map<string | null, KeptRating & { readonly text: string }>()
 const WRITTEN_MAX = 256
 
 export function writeRating(context: RatingContext, discount: Discount): string {
   const last = written.get(context.modelAsked)
   if (last !== undefined && last.discount === discount && isSame(last.context, context)) return last.text
-  // One object behind the other: calls differ in the first, and hardly ever in the second.
+  // The members of context and discount are joined as text: calls differ in the context, and hardly ever in the discount.
   const text = `${JSON.stringify(context).slice(0, -1)},${discountText(discount)}`
   if (written.size >= WRITTEN_MAX) written.clear()
   written.set(context.modelAsked, { context, discount, text })
@@ -221,7 +221,7 @@ function discountText(discount: Discount): string {
   return text
 }
 
-/** The reverse. Null if the text is not one of ours. */
+/** Reads the text of `writeRating`. Null if the text is not one of ours. */
 export function readRating(text: string): KeptRating | null {
   try {
     const {

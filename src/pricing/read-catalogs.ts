@@ -5,7 +5,7 @@ import { isObject, listAt, objectAt, type WireObject } from '../providers/usage/
 import { MODES, type Mode } from './price-file.ts'
 import type { RateKey, ToolKey } from './rate-keys.ts'
 
-/** What a public price catalog says about a model, in our words. What it does not say is undefined, never zero. */
+/** A model of a public price catalog, in our words. A price or limit that the catalog does not state is undefined, never zero. */
 export interface CatalogModel {
   readonly id: string
   readonly provider: string
@@ -28,11 +28,11 @@ export interface CatalogRates {
 export interface Catalog {
   readonly source: 'genai-prices' | 'litellm'
   readonly models: readonly CatalogModel[]
-  /** What was left out, and why. */
+  /** The models and members that were left out, and why. */
   readonly notes: readonly string[]
 }
 
-/** A catalog of either kind, or null if it is none. */
+/** A catalog of either kind, or null if the JSON is neither. */
 export function readCatalog(json: unknown, nowMs: number): Catalog | null {
   if (listAt(json).some((provider) => Array.isArray(objectAt(provider)['models'])))
     return readGenaiPrices(listAt(json), nowMs)
@@ -43,19 +43,19 @@ export function readCatalog(json: unknown, nowMs: number): Catalog | null {
 /** The providers whose surfaces the gateway has; the catalogs list some hundred more. */
 const PROVIDERS: readonly unknown[] = SURFACE_NAMES.map((surface) => SURFACES[surface].pricing.provider)
 
-/** What both catalogs call a write to the cache is the shortest-lived one of the provider. */
+/** Both catalogs mean the shortest-lived cache write of the provider where they state a price for cache writes. */
 const WRITES: Readonly<Record<string, RateKey>> = { anthropic: 'cache_write_5m', openai: 'cache_write_30m' }
 
 /**
- * A JSON number times a factor, as a plain decimal, or null if it is no price. What float arithmetic left behind the
- * ninth place is rounded off.
+ * A JSON number times a factor, as a plain decimal, or null if it is no price. Errors of float arithmetic behind the
+ * ninth place are rounded off.
  */
 export function decimalOf(given: unknown, factor = 1): string | null {
   if (typeof given !== 'number' || !(given >= 0 && given * factor < 1e9)) return null
   return (given * factor).toFixed(9).replace(/\.?0+$/, '')
 }
 
-/** A limit as a whole number of tokens, if it is one. */
+/** A limit as a whole number of tokens; undefined if the value is none. */
 function tokensOf(value: unknown): number | undefined {
   const isLimit = typeof value === 'number' && Number.isInteger(value) && value > 0 && value <= 2 ** 31
   return isLimit ? value : undefined
@@ -134,7 +134,7 @@ function readGenaiModel(model: WireObject, provider: string, nowMs: number, note
   ]
 }
 
-/** The last alternative whose date has come; those by the hour of the day are for providers we do not have. */
+/** The last alternative whose date has come; prices by the hour of the day are for providers we do not have. */
 function pricesInForce(prices: unknown, id: string, nowMs: number, notes: string[]): WireObject | null {
   if (isObject(prices)) return prices
   let inForce: WireObject | null = null
@@ -222,7 +222,7 @@ function readLitellmModel(
     }
   }
   const { mode } = model
-  // It also has a factor for fast mode, which the provider's own price list contradicts for some models.
+  // LiteLLM also has a factor for fast mode there, which the provider's own price list contradicts for some models.
   const us = decimalOf(objectAt(model['provider_specific_entry'])['us'])
   return {
     id,

@@ -48,10 +48,10 @@ const REASONS: Readonly<Record<Reason, string>> = {
   too_dense: 'decoded it is far longer than it came',
 }
 
-/** Parsers differ on these. The others are of bodies that no parser can read, or that are beyond what is looked at. */
+/** Reasons on which parsers differ. The other reasons are of bodies that no parser can read, or that are beyond our limits. */
 const ALWAYS: ReadonlySet<string> = new Set<Reason>(['ambiguous_name', 'name_too_long', 'ambiguous_part'])
 
-/** Null for a body that is clear or was not read. */
+/** The ambiguity of a body; null for a body that is clear or was not read. */
 export function ambiguityOf(facts: RequestFacts): Ambiguity | null {
   switch (facts.kind) {
     case 'not_read':
@@ -93,7 +93,7 @@ function always(detail: string): Ambiguity {
   return { detail, refuse: 'always' }
 }
 
-/** Why the body of a call is to be refused, and to whom; only what is metered is refused to every key for it. */
+/** Why the body of a call is to be refused, and to which keys; only metered calls are refused to every key for it. */
 export function ambiguityFor(endpoint: Endpoint | null, facts: RequestFacts): Ambiguity | null {
   const found = ambiguityOf(facts)
   if (endpoint?.billing !== 'metered') {
@@ -104,13 +104,13 @@ export function ambiguityFor(endpoint: Endpoint | null, facts: RequestFacts): Am
   return odd === null ? found : always(odd)
 }
 
-/** Some servers take 1, "true" or [] for what they want to read, and others refuse it, so it is not known what is metered. */
+/** Some servers convert 1, "true" or [] to the type of the member, others refuse it, so it is not known what is metered. */
 function oddMember(facts: RequestFacts, hasBackground: boolean): string | null {
   if (facts.kind === 'json') {
     const { members } = facts.scan
     if (!isText(members.get('model'))) return '"model" must be a string.'
     if (!isFlag(members.get('stream'))) return '"stream" must be a boolean.'
-    // The images endpoints have a word under this name.
+    // The images endpoints have a word under `background`.
     if (hasBackground && !isFlag(members.get('background'))) return '"background" must be a boolean.'
     const options = members.get('stream_options')
     return options === undefined ? null : oddOptions(options)
@@ -134,7 +134,7 @@ function isFlag(member: JsonMember | undefined): boolean {
   return member === undefined || member.kind === 'null' || member.kind === 'boolean'
 }
 
-/** Clients in Python spell it with a capital. */
+/** Clients in Python spell `True` and `False` with a capital. */
 function isFlagField(field: MultipartField | undefined): boolean {
   return field === undefined || (field.kind === 'text' && /^(?:true|false|null|)$/i.test(field.value))
 }

@@ -19,8 +19,8 @@ const FILE_NAME = new WatchedNames(['file'])
 
 /**
  * Watches the upload of a file of batch requests as it passes, and finds the models that the requests name and what they
- * may cost together. It answers only what every reader of the file would find; for all else, be it another kind of file,
- * it answers null, and a batch of such a file is refused to keys with limits. It never throws and keeps no chunk.
+ * may cost together. The scanner answers only what every reader of the file would find; for every other file it answers
+ * null, and a batch of such a file is refused to keys with limits. The scanner never throws and keeps no chunk.
  */
 export class BatchFileScanner {
   readonly #form: MultipartScanner<'purpose'> | null
@@ -85,10 +85,10 @@ export class BatchFileScanner {
   }
 }
 
-/** The reply to an upload is a few hundred bytes; one that is longer is none. */
+/** The reply to an upload is a few hundred bytes; a reply longer than this is not read. */
 export const UPLOAD_REPLY_BYTES_MAX = 64 * 1024
 
-/** The id of the file in the whole, decoded reply to its upload, or null if that is not what it is. */
+/** The id of the file in the whole, decoded reply to its upload, or null if the reply is no file object. */
 export function uploadedFileId(reply: Uint8Array): string | null {
   if (reply.length > UPLOAD_REPLY_BYTES_MAX) return null
   const scan = scanJson(reply, ['id', 'object'])

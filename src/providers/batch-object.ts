@@ -12,7 +12,7 @@ import { isObject, nameAt } from './usage/reading.ts'
 const BATCH: Place = objectOf(scalars('id status processing_status output_file_id endpoint'))
 const LAYOUT: ReplyLayout = { body: BATCH, event: BATCH, noise: new Set(), dullEvents: [] }
 
-/** Reads a batch of either surface. It says how far it is and where its results are; what it cost stands in these. */
+/** Reads the object of a batch, of either surface: its status and where its results are. The usage stands in the results. */
 export class BatchReader implements ReplyReader {
   readonly layout = LAYOUT
   readonly stage = 'over'

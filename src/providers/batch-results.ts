@@ -6,20 +6,20 @@ import type { UsageReader } from './endpoint.ts'
 import { isPickedObject } from './request-members.ts'
 import { createMeter } from './surfaces.ts'
 
-/** A line of the results, of Messages and of Chat. */
+/** A line of the results of a batch, of Messages and of Chat. */
 const LINE: Place = objectOf({
   result: objectOf({ type: SCALAR, message: handedOver(PRESENCE) }),
   response: objectOf({ status_code: SCALAR, body: handedOver(PRESENCE) }),
 })
 
-/** Reads the results of a batch as they pass: what each request that succeeded has used. Nothing else costs. */
+/** Reads the results of a batch as they pass, for the usage of each request that succeeded. Other requests cost nothing. */
 export class BatchResults {
   readonly #lines: JsonLines
   readonly #createMeter: () => Meter
   readonly #onSucceeded: (metered: Metered) => void
   #meter: Meter | null = null
 
-  /** `reader` is that of replies of the endpoint that the requests are for. */
+  /** `reader` is the reader of replies of the endpoint that the requests are for. */
   constructor(reader: UsageReader, onSucceeded: (metered: Metered) => void) {
     this.#createMeter = () => createMeter(reader, { status: 200, contentType: 'application/json' })
     this.#onSucceeded = onSucceeded
@@ -36,7 +36,7 @@ export class BatchResults {
     this.#lines.write(chunk)
   }
 
-  /** Whether all of it could be read. */
+  /** Whether all lines could be read. */
   end(): boolean {
     return this.#lines.end()
   }

@@ -22,7 +22,7 @@ const MODEL_PLACES = {
   batch_file: 'json',
   /** Deeper in the body, at a place that only this endpoint has (`session.model`, `grader.model` …). */
   nested: 'json',
-  /** In an object, a file or a socket event that this request only leads to. */
+  /** In an object, a file or a socket event that this request leads to and does not contain. */
   elsewhere: 'nothing',
   /** No model takes part. */
   none: 'nothing',
@@ -55,7 +55,7 @@ export type UsageReader =
   | 'video'
   | 'run'
 
-/** What reads an object whose cost comes later. */
+/** The reader of an object whose cost comes later. */
 export const READER_OF: Readonly<Record<ObjectKind, UsageReader>> = {
   message_batch: 'batch',
   batch: 'batch',
@@ -84,13 +84,13 @@ export type Endpoint = Billing & {
   readonly template: Template
   readonly model: ModelPlace
   readonly reads: BodyReading
-  /** Shows or touches objects kept under the upstream account, which all gateway keys share. */
+  /** The endpoint shows or touches objects kept under the upstream account, which all gateway keys share. */
   readonly stateful: boolean
-  /** Its reply shows an object that a call has made before, with what that has cost, read by this reader. */
+  /** The reply shows an object that a call has made before, with its usage, which this reader finds. */
   readonly shows?: UsageReader
-  /** Its reply names an object whose cost is told later. Of other deferred endpoints it is never known. */
+  /** The reply names an object whose cost is told later. The cost of other deferred endpoints is never known. */
   readonly makes?: ObjectKind
-  /** It costs more than any reply tells, if `tool_resources` in its body create vector stores, whose storage is paid by the day. */
+  /** The call costs more than any reply tells if `tool_resources` in its body create vector stores, which are paid by the day. */
   readonly mayStoreFiles?: true
 }
 

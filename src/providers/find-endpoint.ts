@@ -35,8 +35,8 @@ for (const { fixed } of Object.values(directories)) {
 }
 
 /**
- * A path that only one surface has decides. Where several or none have it, the headers do by which the clients of a
- * surface are known, as `hasHeader` finds them.
+ * A path that only one surface has decides. Where several surfaces or none have the path, the headers decide by which
+ * the clients of a surface are known; `hasHeader` says whether the request has one.
  */
 export function chooseSurface(path: string, hasHeader: (name: string) => boolean): Surface {
   const surfaces = surfacesOf(path)
@@ -46,7 +46,7 @@ export function chooseSurface(path: string, hasHeader: (name: string) => boolean
   return known ?? DEFAULT_SURFACE
 }
 
-/** The one whose clients send no header of their own. */
+/** The surface whose clients send no header of their own. */
 const DEFAULT_SURFACE: Surface = 'chat'
 
 /**
@@ -77,7 +77,7 @@ function walkForSurfaces(path: string): readonly Surface[] {
  * A literal wins over a parameter for good: there is no way back to the parameter, so that the cost stays
  * linear and `/v1/threads/runs` can never pass for a thread.
  *
- * For the same reason no parameter takes a `%` or `;`, nor what some servers take for a literal beside it. An upstream
+ * For the same reason no parameter takes a `%` or `;`, nor a segment that some servers take for a literal. An upstream
  * that decodes `/v1/threads/%72uns` or `/v1/threads/x%2fruns`, that drops the end of `/v1/threads/runs;a` or
  * `/v1/threads/runs.json`, or the case of `/v1/threads/RUNS`, starts a paid run, where a parameter would see the free
  * update of a thread.
@@ -100,13 +100,13 @@ function walk(root: Node, path: string): Methods | null {
 }
 
 function paramFor({ param, literals }: Node, segment: string): Node | null {
-  // What begins with a dot is an ending and no id: /v1/chat/completions/.json
+  // A segment that begins with a dot is an ending and no id: /v1/chat/completions/.json
   if (param === null || segment.charCodeAt(0) === DOT) return null
   if (literals.size === 0) return param
   return literals.has(foldSegment(segment)) ? null : param
 }
 
-/** What is left of a segment for a server that knows neither case nor what follows a dot; literals have neither. */
+/** The segment as a server reads it that ignores case and everything from a dot on; literals have no capitals and no dots. */
 function foldSegment(segment: string): string {
   const dotAt = segment.indexOf('.')
   return (dotAt === -1 ? segment : segment.slice(0, dotAt)).toLowerCase()

@@ -19,9 +19,9 @@ function segmentsOf({ template }: Endpoint): (string | null)[] {
 }
 
 /**
- * The paid or credential-minting endpoint of either surface that some server takes the path for: one that decodes it,
- * however often it was encoded, ignores case, trailing slashes and what follows a `;` or `.` in a segment, or has
- * another base URL. To be asked only for paths that no table has; what it answers may only ever be used against a call.
+ * The paid or credential-minting endpoint of either surface that some server takes the path for: a server that decodes the
+ * path, however often it was encoded, that ignores case, trailing slashes and what follows a `;` or `.` in a segment, or
+ * that has another base URL. To be asked only for paths that no table has; the answer may only ever be used against a call.
  */
 export function findMeant(method: string, path: string): Endpoint | null {
   // HEAD does what GET does.
@@ -31,7 +31,7 @@ export function findMeant(method: string, path: string): Endpoint | null {
   return found ?? (path.includes('%') ? findFolded(asked, decode(path)) : null)
 }
 
-/** The path of an object as a server reads it that decodes it and drops trailing slashes and what follows a `;`. */
+/** The path of an object as read by a server that decodes paths and drops trailing slashes and what follows a `;`. */
 export function plainPath(path: string): string {
   if (!/[%;]|\/$/.test(path)) return path
   return decode(path)
@@ -41,7 +41,7 @@ export function plainPath(path: string): string {
 
 function findFolded(method: string, path: string): Endpoint | null {
   const segments = foldPath(path)
-  // A segment of which nothing is left is an odd id, or no segment at all: /v1/messages/;a=b
+  // A segment that is empty once it is folded is an odd id, or no segment at all: /v1/messages/;a=b
   return findBehindV1(method, segments) ?? findBehindV1(method, segments.filter(Boolean))
 }
 
@@ -61,7 +61,7 @@ function findPaid(method: string, path: readonly string[]): Endpoint | null {
   return paidEndpoints.find(fits)?.endpoint ?? null
 }
 
-/** The segments as a lenient server compares them. Escaped dot segments and doubled slashes are passed over. */
+/** The segments as a lenient server compares them. Escaped dot segments are resolved, doubled slashes are passed over. */
 function foldPath(path: string): string[] {
   const folded: string[] = []
   for (const segment of path.split(/[/\\]/)) {
@@ -72,7 +72,7 @@ function foldPath(path: string): string[] {
   return folded
 }
 
-/** Literals of the tables are of these characters alone, so what follows another one is an ending. */
+/** Literals of the tables consist of [a-z0-9_-] alone, so any other character begins an ending. */
 function foldSegment(segment: string): string {
   // Escapes stand for bytes of UTF-8.
   const text = Buffer.from(segment, 'latin1').toString('utf8').normalize('NFKC').trim().toLowerCase()
@@ -80,8 +80,8 @@ function foldSegment(segment: string): string {
 }
 
 /**
- * Every escape resolved, those too that only appear when others are, in one pass: a path can hold 20,000 levels. On bytes in
- * place: with a list of characters one of 60,000 blocked the event loop for 10 to 40 ms.
+ * Resolves every escape in one pass, also escapes that appear only when others are resolved: a path can hold 20,000 levels.
+ * The bytes are changed in place: with a list of characters a path of 60,000 blocked the event loop for 10 to 40 ms.
  */
 function decode(text: string): string {
   if (!text.includes('%')) return text

@@ -25,8 +25,8 @@ const NOTHING: NamedModels = { names: [], unknown: null, batchFile: null }
 const MODEL_MAY_BE_OBJECT = /^\/v1\/(?:agents|dreams)(?:\/|$)/
 
 /**
- * Finds every model that a request can lead to. Where the answer cannot be known before the call has run it says so,
- * and never nothing, unless no model takes part or the call is free. `query` is the target's, with its `?`; `byDefault`
+ * Finds every model that a request can lead to. Models that cannot be known before the call has run are told as `unknown`;
+ * the answer is empty only where no model takes part or the call is free. `query` is the target's, with its `?`; `byDefault`
  * is the model that upstream takes for a request that names none, where that is known.
  */
 export function namedModels(
@@ -80,7 +80,7 @@ function modelInPath({ template }: Endpoint, path: string): string | null {
   return path.split('/')[template.split('/').indexOf('{model}')] ?? null
 }
 
-/** With these parameters a socket joins a call, or takes its model from an event. */
+/** With `call_id` or `intent` in its query a socket joins a call, or takes its model from an event. */
 function modelInQuery(query: string): string | null {
   const models: string[] = []
   for (const [name, value] of new URLSearchParams(query)) {
@@ -135,7 +135,7 @@ export function namedInFile(facts: RequestFacts): NamedModels {
   return { ...NOTHING, batchFile: file.value }
 }
 
-/** No file's id is longer. */
+/** The longest id that a file can have. */
 const FILE_ID_CHARS_MAX = 256
 
 export function isFileId(text: string): boolean {
@@ -152,17 +152,17 @@ export class ModelNames {
     return [...this.#names]
   }
 
-  /** Of a name that is there and cannot be checked. */
+  /** Why a name that is there cannot be checked, or null. */
   get unreadable(): string | null {
     return this.#unreadable
   }
 
-  /** Also of models that are chosen elsewhere. */
+  /** Why there may be more models than the names: one is unreadable, or is chosen elsewhere. */
   get unknown(): string | null {
     return this.#unreadable ?? this.#open
   }
 
-  /** `what` says where the name stands, if it is none. */
+  /** `what` says where the name stands, for the reason if it cannot be read. */
   name(name: Picked, what: string): void {
     if (typeof name !== 'string' || name.length > MODEL_NAME_CHARS_MAX) this.cannotRead(what)
     else if (this.#names.size < limits.batchModelsMax || this.#names.has(name)) this.#names.add(name)
@@ -179,8 +179,8 @@ export class ModelNames {
 }
 
 /**
- * Finds every model that a request can lead to. `mayBeObject` is for those that may give it as an object with an `id`,
- * `byDefault` is what upstream takes if there is none.
+ * Finds every model that a request can lead to. `mayBeObject` is for requests that may give the model as an object with an
+ * `id`, `byDefault` is the model that upstream takes if the request names none.
  */
 export function readModels(
   body: PickedObject,
@@ -195,7 +195,7 @@ export function readModels(
   readOtherModels(body, names)
 }
 
-/** Whether there is anything that could lead to other models than the one that the request is for. */
+/** Whether a body has members that could lead to other models than the one that the request is for. */
 export function mayLeadToOthers(body: PickedObject): boolean {
   return Object.keys(body).length > (body['model'] === undefined ? 0 : 1)
 }
@@ -213,7 +213,7 @@ export function readOtherModels(body: PickedObject, names: ModelNames): void {
   readMethod(body['method'] ?? null, names)
 }
 
-/** Tools bring models: one they name, or one that upstream takes if they name none. */
+/** Tools bring models: the model that a tool names, or the one that upstream takes if the tool names none. */
 function readTools(tools: Picked, names: ModelNames): void {
   if (tools === null) return
   const list: readonly Picked[] = isPickedArray(tools) ? tools : [tools]
@@ -244,7 +244,7 @@ export function readItem(item: Picked, names: ModelNames): void {
   if (isPickedObject(item)) readTools(item['tools'] ?? null, names)
 }
 
-/** A string asks for a chain of models that only upstream knows. */
+/** Fallbacks that are a string ask for a chain of models that only upstream knows. */
 function readFallbacks(fallbacks: Picked, names: ModelNames): void {
   if (fallbacks === null) return
   if (typeof fallbacks === 'string') {
@@ -254,13 +254,13 @@ function readFallbacks(fallbacks: Picked, names: ModelNames): void {
   for (const model of fallbackModels(fallbacks)) names.name(model, '"fallbacks"')
 }
 
-/** Of each entry the name, or what stands in its place. */
+/** The name of each entry, or the value in its place. */
 function fallbackModels(fallbacks: Picked): readonly Picked[] {
   const entries: readonly Picked[] = isPickedArray(fallbacks) ? fallbacks : [null]
   return entries.map((entry) => (isPickedObject(entry) ? (entry['model'] ?? null) : entry))
 }
 
-/** An object asks for a moderation model; the images endpoints have a word here. */
+/** An object under `moderation` asks for a moderation model; the images endpoints have a word there. */
 function readModeration(moderation: Picked, names: ModelNames): void {
   if (moderation === null || typeof moderation === 'string') return
   names.name(isPickedObject(moderation) ? (moderation['model'] ?? null) : moderation, '"moderation"')

@@ -8,14 +8,14 @@ import { count, type GetMember, isGiven, LIMITLESS, memberGetter, membersOf } fr
 import { NO_REQUEST_TOOLS, type RequestTools, readRequestTools, UNKNOWN_TOOLS } from './request-tools.ts'
 import { READERS, SURFACES } from './surfaces.ts'
 
-/** What a request says that limits what it can cost. */
+/** The members of a request that limit what it can cost. */
 export interface RequestLimits {
   readonly maxOutputTokens: number | null
-  /** All that may be read, where the request says so. */
+  /** The most input tokens that all steps may read together, where the request limits them. */
   readonly maxInputTokens?: number
-  /** The longest that audio can be which is paid by its length, where that is not a matter of the body's bytes. */
+  /** The longest that audio can be which is paid by its length, where the body's bytes do not bound it. */
   readonly audioMsMax?: number
-  /** Of the prediction of an answer: what of it does not come true is paid for like output. */
+  /** The most tokens of a prediction: those that do not come true are paid for like output. */
   readonly predictedTokensMax: number
   /** How many prompts there are, and how many answers to all of them together. */
   readonly prompts: number
@@ -26,15 +26,15 @@ export interface RequestLimits {
   readonly mayBeFast: boolean
   readonly geography: string | null
   readonly refersElsewhere: boolean
-  /** Audio is talked of, and ids: an answer may be meant that was spoken earlier. */
+  /** The body mentions audio and ids: it may refer to an answer that was spoken earlier. */
   readonly mayReferToAudio: boolean
-  /** From so many tokens on upstream may sum them up first; null where it does not. */
+  /** From so many tokens on upstream may sum up the context first (compaction); null where it does not. */
   readonly compactsAbove: number | null
   readonly background: boolean
   /** A stored prompt, response or conversation takes part, which may bring a model of its own. */
   readonly stored: boolean
   readonly tools: RequestTools
-  /** Those that may answer in the place of the model asked for. */
+  /** The models that may answer in the place of the model asked for. */
   readonly fallbacks: readonly Fallback[]
   /**
    * Something takes part that none of the above limits: a model that upstream chooses or that cannot be read, tools
@@ -79,9 +79,9 @@ export function readLimits(endpoint: Endpoint, facts: RequestFacts): RequestLimi
 }
 
 /**
- * The same for a run, which reads a thread that is kept upstream. With tools, be they the assistant's, it reads it again
- * after each call, and nothing limits how often, unless the request limits what is read and written in all. Runs have no
- * service tier.
+ * The limits of a run, which reads a thread that is kept upstream. With tools, be they the assistant's, a run reads the
+ * thread again after each call, and nothing limits how often, unless the request limits what is read and written in all.
+ * Runs have no service tier.
  */
 function ofRun(limits: RequestLimits, get: GetMember): RequestLimits {
   const run = { ...limits, serviceTier: 'default', refersElsewhere: true, tools: NO_REQUEST_TOOLS }
@@ -93,16 +93,16 @@ function ofRun(limits: RequestLimits, get: GetMember): RequestLimits {
   return hasNoTools ? run : { ...run, unlimited: true }
 }
 
-/** The same for a chat that searches the web: once, as it is paid for, and the model reads what is found. */
+/** The limits of a chat that searches the web: once, as it is paid for, and the model reads what is found. */
 export function withSearch(limits: RequestLimits): RequestLimits {
   const { webSearchesMax } = limits.tools
   const searches = webSearchesMax === null ? null : Math.max(1, webSearchesMax)
   return { ...limits, refersElsewhere: true, tools: { ...limits.tools, webSearchesMax: searches } }
 }
 
-/** Marks in JSON were looked for as it passed: to look for each of them in the bytes took 3 ms for a MB of them. */
+/** Marks in JSON were looked for as the body passed: to search its bytes for each mark took 3 ms for a MB. */
 function refersElsewhere(usage: UsageReader | null, facts: RequestFacts, get: GetMember): boolean {
-  // Pixels are not counted by their bytes; sound is less than its bytes.
+  // The tokens of pixels are not bounded by their bytes; sound has fewer tokens than bytes.
   if (facts.kind === 'form') return usage === 'images'
   if (facts.kind !== 'json') return true
   if (hasMarks(facts, MARKS.elsewhere) || facts.records?.refersElsewhere === true) return true
@@ -138,7 +138,7 @@ function isUnlimited(
   members: PickedObject,
 ): boolean {
   if (facts.kind === 'unreadable') return true
-  // What a form says to an endpoint that reads JSON is not looked for.
+  // The members of a form are not looked for where the endpoint reads JSON.
   if (facts.kind === 'form') return endpoint.reads !== 'multipart' || drawsMore(facts, members)
   if (SURFACES[endpoint.surface].toolsInConversation && hasMarks(facts, MARKS.tool)) return true
   if (isFilled(get('mcp_servers')) || isGiven(get('multi_agent'))) return true
@@ -156,7 +156,7 @@ function hasMember(facts: RequestFacts, name: RequestMember): boolean {
   return facts.kind === 'json' && isGiven(facts.scan.members.get(name))
 }
 
-/** What a list of allowed models could not be held against, no price can be either. */
+/** A model that cannot be checked against a list of allowed models cannot be priced either. */
 function leavesOpen(members: PickedObject): boolean {
   if (!mayLeadToOthers(members)) return false
   const names = new ModelNames()
@@ -179,7 +179,7 @@ function toolsOf(
   return readRequestTools(endpoint.surface, tools.json, limited ? callsMax : null)
 }
 
-/** Items of a conversation can bring tools that run models or search, and nothing limits those. */
+/** Items of a conversation can bring tools that run models or search, and nothing limits such tools. */
 function bringsTools(facts: RequestFacts): boolean {
   if (facts.kind !== 'json' || facts.records === null) return false
   return facts.records.bringsTools || facts.records.unknown !== null
@@ -189,7 +189,7 @@ interface SpeedyFallback extends Fallback {
   readonly speed: unknown
 }
 
-/** What cannot be read of them is refused, or left to upstream, elsewhere: readFallbacks of named-models.ts. */
+/** Fallbacks that cannot be read are refused, or left to upstream, elsewhere: readFallbacks of named-models.ts. */
 function fallbacksOf(member: JsonMember | undefined, asked: number | null): readonly SpeedyFallback[] {
   if (member?.kind !== 'array') return []
   return (JSON.parse(member.json) as readonly unknown[]).flatMap((entry) => {
@@ -201,12 +201,12 @@ function fallbacksOf(member: JsonMember | undefined, asked: number | null): read
   })
 }
 
-/** Any other word may be another spelling of it. */
+/** Any word but `standard` may be another spelling of a fast speed. */
 function isFast(speed: unknown): boolean {
   return speed !== null && speed !== 'standard'
 }
 
-/** Where a request gives several, the largest is the safe one. */
+/** Where a request gives several limits of output, the largest is the safe one. */
 function outputLimit(usage: UsageReader | null, get: GetMember): number | null {
   const { outputLimits = [], mayBeSilent = false } = (usage === null ? undefined : READERS[usage]) ?? {}
   let largest: number | null = null
@@ -219,10 +219,10 @@ function outputLimit(usage: UsageReader | null, get: GetMember): number | null {
   return largest
 }
 
-/** Upstream gives no more answers than this; a number that cannot be read is taken for it. */
+/** The most answers that upstream gives; a number that cannot be read is taken for this. */
 const ANSWERS_MAX = 128
 
-/** To one prompt. */
+/** The number of answers to one prompt. */
 function answersOf(facts: RequestFacts): number {
   return Math.min(Math.max(1, askedFor(facts, 'n'), askedFor(facts, 'best_of')), ANSWERS_MAX)
 }
@@ -237,7 +237,7 @@ function askedFor(facts: RequestFacts, name: 'n' | 'best_of'): number {
   return field.kind === 'text' && /^\d+$/.test(field.value) ? Number(field.value) : LIMITLESS
 }
 
-/** Numbers are the tokens of one prompt. */
+/** An array of numbers holds the tokens of one prompt. */
 const TOKENS = /^\[[\d\s,.eE+-]*\]$/
 
 function promptsOf(facts: RequestFacts, prompt: JsonMember | undefined): number {
@@ -257,7 +257,7 @@ function isTrue(member: JsonMember | undefined): boolean {
   return member?.kind === 'boolean' && member.value
 }
 
-/** What is there and is no text is a word that is not known. */
+/** A member that is given and is no text is taken for an unknown word. */
 function textOf(member: JsonMember | undefined): string | null {
   if (!isGiven(member)) return null
   return member.kind === 'string' ? member.value : ''
@@ -267,13 +267,13 @@ function countOf(member: JsonMember | undefined): number {
   return count(member?.kind === 'number' ? member.value : null)
 }
 
-/** Where Messages begins to sum up unless it is told otherwise. */
+/** The tokens from which on Messages sums up unless it is told otherwise. */
 const DEFAULT_TRIGGER_TOKENS = 150_000
 
 type Entry = Readonly<Record<string, unknown>>
 
 /**
- * From how many tokens on a `context_management` has upstream sum them up before it answers, which is a pass of its
+ * The tokens from which on a `context_management` has upstream sum up the context before it answers, which is a pass of its
  * own; null if it does not, 0 where that cannot be read. Messages has a list of `edits`, Responses the list alone.
  */
 function compactsAbove(member: JsonMember | undefined): number | null {
@@ -292,7 +292,7 @@ function compactsAbove(member: JsonMember | undefined): number | null {
 }
 
 function thresholdOf({ type, trigger, compact_threshold: threshold }: Entry): number | null {
-  // Edits that only leave something out.
+  // Edits of these types only leave parts of the context out.
   if (typeof type === 'string' && type.startsWith('clear_')) return null
   if (type === 'compaction') return readable(threshold)
   if (trigger === null || trigger === undefined)

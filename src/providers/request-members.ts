@@ -28,7 +28,7 @@ export function isGiven(member: JsonMember | undefined): member is JsonMember {
   return member !== undefined && member.kind !== 'null'
 }
 
-/** The model a request asks for, if it says so in a way that can be read. */
+/** The model that a request asks for; null where it names none, or none that can be read. */
 export function modelAsked(facts: RequestFacts): string | null {
   const name = modelNamed(facts)
   return name === null || name.length > MODEL_NAME_CHARS_MAX ? null : name
@@ -44,10 +44,10 @@ function modelNamed(facts: RequestFacts): string | null {
   return member?.kind === 'string' ? member.value : null
 }
 
-/** Stands for a number that limits nothing, or that cannot be read: an upstream that does read it may read any. */
+/** Stands for a number that limits nothing, or that cannot be read: an upstream that reads it may read any number. */
 export const LIMITLESS = Number.MAX_SAFE_INTEGER
 
-/** A value of JSON as a whole number from 0 on. 1e3 and 8.0 are some; a text, -1 and 1.5 are left to upstream. */
+/** A value of JSON as a whole number from 0 on, such as 1e3 and 8.0. A text, -1 and 1.5 are left to upstream: limitless. */
 export function count(value: unknown): number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : LIMITLESS
 }
@@ -62,10 +62,10 @@ export function isPickedArray(picked: Picked | undefined): picked is readonly Pi
 
 const NAMING: Place = objectOf({ model: TEXT })
 
-/** Besides the model, what limits the cost. */
+/** The members of a fallback: its model, and the limits of its cost. */
 const FALLBACK: Place = objectOf({ model: TEXT, max_tokens: TEXT, speed: TEXT })
 
-/** An image tool draws with `model`, and may have an SVG written by another one. The rest limits the cost. */
+/** An image tool draws with `model`, and may have an SVG written by another model. The other members limit the cost. */
 const TOOL_MEMBERS = {
   type: TEXT,
   model: TEXT,
@@ -85,7 +85,7 @@ const TOOLS: Place = arrayOf(
 /** An item of the input that brings tools: `additional_tools`, the output of a tool search. */
 const ITEM: Place = objectOf({ tools: TOOLS })
 
-/** What is stored for file search is paid by its size and the days it is kept. */
+/** Vector stores for file search are paid by their size and the days they are kept. */
 const VECTOR_STORES: Place = objectOf({ file_search: objectOf({ vector_stores: arrayOf(TEXT) }) })
 
 const EDIT: Place = objectOf({
@@ -95,8 +95,8 @@ const EDIT: Place = objectOf({
 })
 
 /**
- * The members of a request that lead to models, one that leads to storage, and two that limit what it costs: what is read
- * inside of them must not be there twice.
+ * The members of a request that lead to models, one that leads to storage, and two that limit what it costs: a member that
+ * is read inside of them must not be there twice.
  */
 const MODEL_MEMBERS = {
   model: objectOf({ id: TEXT }),
@@ -121,7 +121,7 @@ export const BATCH: Place = objectOf({ requests: streamOf(objectOf({ params: han
 /** A line of an uploaded batch of the Chat surface. */
 export const BATCH_LINE: Place = objectOf({ url: TEXT, body: handedOver(BODY) })
 
-/** What an item of the input says for itself, besides its tools. */
+/** The members in which an item of the input has its content, besides its tools. */
 export const ITEM_CONTENT = ['content', 'arguments', 'output', 'input', 'action', 'operation'] as const
 
 const SEEN_ITEM: Place = objectOf({
@@ -140,17 +140,17 @@ export function withItems(name: string): Place {
 /** Prompts to be completed: texts, or arrays of tokens, of which nothing is kept. */
 export const PROMPTS: Place = objectOf({ prompt: streamOf(sparseArrayOf(TEXT)) })
 
-/** What the members say that lead to models. */
+/** The values of the members that lead to models. */
 interface PickedMembers {
   readonly body: PickedObject
-  /** Inside of them. */
+  /** Paths inside of the members that are given twice. */
   readonly duplicates: readonly string[]
   readonly unreadable: UnreadableJson | null
 }
 
 /**
- * The limits, the models and the ambiguity of a request are read one after the other, all from these, and `tools` can be
- * long. The last pick is remembered: a WeakMap of all took a microsecond for each request.
+ * The limits, the models and the ambiguity of a request are read one after the other, all from the picked members, and
+ * `tools` can be long. The last pick is remembered: a WeakMap of all picks took a microsecond for each request.
  */
 let last: { readonly facts: JsonFacts; readonly members: PickedMembers } | null = null
 
@@ -196,7 +196,7 @@ function pickAll({ scan }: JsonFacts): PickedMembers {
   return { body, duplicates, unreadable }
 }
 
-/** A member's value, or what of it has to be looked into. */
+/** A member's value, or the JSON that has to be looked into and the place to look for. */
 function pickMember(
   member: JsonMember,
   place: Place,
@@ -211,7 +211,7 @@ function pickMember(
     case 'array':
       return place.elements === null ? { value: UNREAD } : { json: member.json, place }
     case 'too_long':
-      // An object of which nothing is known is still an object: a prompt that is one is a stored one.
+      // An object that was too long to be kept is still an object: a prompt that is an object is a stored one.
       return { value: member.type === 'object' && place.members !== null ? {} : UNREAD }
     case 'boolean':
     case 'number':

@@ -9,26 +9,26 @@ import { count, isGiven, isPickedArray, isPickedObject, LIMITLESS, membersOf } f
 import type { ToolRules } from './surface.ts'
 import { SURFACES } from './surfaces.ts'
 
-/** What the `tools` of a request say about its cost. */
+/** The limits and models that the `tools` of a request set for its cost. */
 export interface RequestTools {
-  /** The instructions that upstream puts before the prompt because of them. */
+  /** The instructions that upstream puts before the prompt because of the tools. */
   readonly promptTokens: number
-  /** How often those may be used that upstream runs, whose results the model reads: null where nothing limits it. */
+  /** How often tools may be used that upstream runs, whose results the model reads: null where nothing limits it. */
   readonly usesMax: number | null
-  /** 0 without such a tool, null with one whose calls nothing limits. */
+  /** 0 without a search tool, null with one whose calls nothing limits. */
   readonly webSearchesMax: number | null
   readonly fileSearchesMax: number | null
   /** Containers to run code in, each of which is paid for. */
   readonly containers: number
-  /** The model that draws, if an image tool is there. */
+  /** The model of the image tool, if there is one. */
   readonly imageModel: string | null
-  /** Models that are asked by a tool, as often as it may be used. */
+  /** Models that a tool asks, as often as the tool may be used. */
   readonly advisors: readonly Advisor[]
 }
 
 export interface Advisor {
   readonly model: string
-  /** Of one answer; null is the limit of the model. */
+  /** The limit of one answer; null is the limit of the model. */
   readonly maxOutputTokens: number | null
   readonly usesMax: number
 }
@@ -51,14 +51,14 @@ export const UNKNOWN_TOOLS: RequestTools = {
   fileSearchesMax: null,
 }
 
-/** What upstream puts before the prompt when tools are declared, and again for each that it describes itself. */
+/** Tokens that upstream puts before the prompt when tools are declared, and again for each tool that it describes itself. */
 const TOOL_PROMPT_TOKENS = 2_048
 const TOOLSET_PROMPT_TOKENS = 8 * TOOL_PROMPT_TOKENS
 
 /** Tools that the client runs and describes. */
 const OWN_TOOLS = /^(?:function|custom|namespace)$/
 
-/** Reads the JSON of a `tools` member. What cannot be read is taken for the dearest it could be. */
+/** Reads the JSON of a `tools` member. Tools that cannot be read are taken for the dearest they could be. */
 export function readRequestTools(surface: Surface, json: string, callsMax: number | null): RequestTools {
   const list: Tool[] = []
   if (!collectTools(JSON.parse(json), NAMESPACE_DEPTH_MAX, list)) return UNKNOWN_TOOLS
@@ -84,10 +84,10 @@ function typeOf(tool: Tool): string {
   return typeof tool['type'] === 'string' ? tool['type'] : 'custom'
 }
 
-/** A namespace holds tools, and no namespaces: one inside of another is not read. */
+/** A namespace holds tools, and no namespaces: a namespace inside of another is not read. */
 const NAMESPACE_DEPTH_MAX = 1
 
-/** Tools can hold tools: all of them, at every level. False if there is something that cannot be read. */
+/** Collects all tools at every level, since tools can hold tools. False if there is something that cannot be read. */
 function collectTools(tools: unknown, depthLeft: number, list: Tool[]): boolean {
   if (!Array.isArray(tools)) return false
   for (const tool of tools as readonly unknown[]) {
@@ -140,7 +140,7 @@ function imageModelOf({ model }: Tool): string | null {
   return typeof model === 'string' ? model : null
 }
 
-/** A tool that names a model has it asked. */
+/** A tool that names a model has upstream ask that model. */
 function advisorOf(rules: ToolRules, tool: Tool): Advisor[] {
   const { model, max_tokens: limit } = tool
   if (typeof model !== 'string') return []
@@ -149,8 +149,8 @@ function advisorOf(rules: ToolRules, tool: Tool): Advisor[] {
 }
 
 /**
- * The member by which a call that is free by itself has upstream store files for search, or may: what cannot be read may
- * say anything. Null where there is none.
+ * The member by which a call has upstream store files for search, or may: a body that cannot be read may say anything. Null
+ * where there is no such member.
  */
 export function storingMember(
   endpoint: Endpoint | null,
@@ -166,7 +166,7 @@ function createsStores(facts: RequestFacts): boolean {
   if (facts.kind !== 'json') return true
   const given = (['tool_resources', 'thread'] as const).map((name) => facts.scan.members.get(name))
   if (!given.some(isGiven)) return false
-  // Of one that is too long, nothing was looked at.
+  // A member that is too long was not looked into.
   if (given.some((member) => member?.kind === 'too_long') || ambiguityOf(facts) !== null) return true
   const { tool_resources: own = null, thread = null } = membersOf(facts)
   return haveStores(own) || (isPickedObject(thread) && haveStores(thread['tool_resources'] ?? null))

@@ -1,9 +1,9 @@
 import { type RawHeaders, valuesOf } from '../http/raw-headers.ts'
 
-/** Where a browser puts its credential: its sockets can send no header of their own. */
+/** The header in which a browser puts its credential: a browser's sockets can send no header of their own. */
 const PROTOCOLS = 'sec-websocket-protocol'
 const KEY = /^openai-insecure-api-key\.(.*)$/i
-/** These would bill another account than the one that pays. */
+/** Protocols that would bill another account than the one that pays. */
 const ACCOUNT = /^openai-(?:organization|project)\./i
 
 function protocolsIn(value: string): string[] {
@@ -17,7 +17,7 @@ export function keysInProtocols(headers: RawHeaders): string[] {
     .flatMap((protocol) => KEY.exec(protocol)?.[1] ?? [])
 }
 
-/** What upstream is offered: the key that pays it in the place of the client's, and no account but its own. Null: nothing. */
+/** The protocols to offer upstream: the key that pays in the place of the client's, and no account. Null: none are left. */
 export function protocolsForUpstream(value: string, key: string | null): string | null {
   const offered = protocolsIn(value)
   const kept = offered
@@ -30,7 +30,7 @@ export function protocolsForUpstream(value: string, key: string | null): string 
     : kept.join(', ')
 }
 
-/** Upstream's header lines. Where it chooses the protocol with the key, the client is told its own, as it offered it. */
+/** Upstream's header lines. Where upstream chooses the protocol with the key, the client is told the one that it offered. */
 export function protocolsForClient(headers: readonly string[], offered: RawHeaders): string[] {
   return headers.map((text, i) => {
     if (i % 2 === 0 || headers[i - 1]?.toLowerCase() !== PROTOCOLS) return text

@@ -15,14 +15,14 @@ export interface SurfaceSpec {
   readonly name: Surface
   /** The rows of its endpoint table, as `readEndpoints` takes them. */
   readonly endpoints: readonly string[]
-  /** Headers that its clients send and those of other surfaces do not. They decide where a path does not. */
+  /** Headers that the clients of no other surface send. These headers decide where a path does not. */
   readonly clientHeaders: readonly string[]
   readonly upstream: UpstreamSpec
   readonly errors: ErrorSpec
   /** The kinds of replies that its metered endpoints give. */
   readonly readers: Readonly<Partial<Record<UsageReader, ReaderSpec>>>
   readonly tools: ToolRules
-  /** Messages of a conversation can define tools, and those can name models. */
+  /** Messages of a conversation can define tools, and such tools can name models. */
   readonly toolsInConversation: boolean
   /** By endpoint, the member whose items can bring tools, and so models. */
   readonly itemMembers: Readonly<Record<string, string>>
@@ -32,13 +32,13 @@ export interface SurfaceSpec {
   readonly batchEndpoints: readonly string[]
   /** The fees that a request leads to and its reply does not state. */
   fees(facts: RequestFacts): RequestFees
-  /** How tokens are counted that upstream did not state. */
+  /** The way to count tokens that upstream did not state. */
   readonly countedAs: CountedAs
   readonly pricing: SurfacePricing
 }
 
 interface UpstreamSpec {
-  /** The variables for its URL and its key, and the provider's own for the key. */
+  /** The environment variables for its URL and its key, and the provider's own variable for the key. */
   readonly variables: { readonly url: string; readonly key: string; readonly providerKey: string }
   /** Headers in which clients choose an organisation, a project or a workspace to be billed. */
   readonly accountHeaders: readonly string[]
@@ -48,38 +48,38 @@ interface UpstreamSpec {
   path(basePath: string, path: string): string
   /** Hosts that process in one region only, which can cost more. */
   readonly regionalHost: RegExp | null
-  /** What requests of the gateway's own need besides the credential. */
+  /** Headers that the gateway's own requests need besides the credential. */
   ownHeaders(path: string): Readonly<Record<string, string>>
-  /** What the list of models is asked for with, to have all of them. */
+  /** The query with which upstream lists all of its models. */
   readonly modelListQuery: string
 }
 
 /** How SDKs of the surface expect an error of our own. */
 interface ErrorSpec {
   readonly requestIdHeader: string
-  /** Where the provider says the same with another status than ours. */
+  /** The status of errors for which the provider has another status than ours. */
   readonly statuses: Readonly<Partial<Record<ErrorCode, number>>>
   type(code: ErrorCode, status: number): string
   body(type: string, refusal: Refusal, requestId: string): Readonly<Record<string, unknown>>
 }
 
-/** One kind of reply, and what goes with it of the requests that lead to it. */
+/** One kind of reply, and the rules for the requests that lead to it. */
 export interface ReaderSpec {
   /** Null where usage is stated in the events of a socket. */
   create: ((output: OutputText) => ReplyReader) | null
-  /** For replies that are neither a document nor events. */
+  /** The meter for replies that are neither a document nor events. */
   other?(contentType: string): Meter
-  /** For streams whose events say more than the reader takes from them. */
+  /** The meter around that of a stream whose events say more than the reader takes from them. */
   wrapEvents?(meter: Meter): Meter
-  /** The reply can be bare samples, which may begin with any byte, that of a document too. */
+  /** The reply can be bare samples, whose first byte may be any, even one that begins a document. */
   readonly bareBytes?: true
   /** Upstream states the usage of a stream only where the request asks for it. */
   readonly usageOnRequest?: true
-  /** The members that limit the output: the names of the others mean nothing to the endpoint. */
+  /** The members that limit the output. Other members that limit output elsewhere mean nothing to the endpoint. */
   readonly outputLimits?: readonly RequestMember[]
-  /** No output can be asked for. Elsewhere a limit of 0 is refused, or taken for no limit. */
+  /** A limit of 0 asks for no output at all. Elsewhere a limit of 0 is refused, or taken for no limit. */
   readonly mayBeSilent?: true
-  /** Images or audio are made, and only the end of the reply says what they took. */
+  /** Images or audio are made, and only the end of the reply says how much they used. */
   makesMedia?(get: GetMember): boolean
   /** The model may reason without showing all of it. */
   mayReason?(get: GetMember, model: string | null): boolean
@@ -87,13 +87,13 @@ export interface ReaderSpec {
   readonly stored?: true
 }
 
-/** The tools of a request by their types. Every other type runs upstream, those that are not known here included. */
+/** The tools of a request by their types. Every other type runs upstream, types that are not known here included. */
 export interface ToolRules {
   /** Tools that the client runs and upstream describes. */
   readonly runByClient: RegExp
-  /** One name for some thirty tools. */
+  /** Types of which one stands for some thirty tools. */
   readonly toolset: RegExp | null
-  /** `limited` tools know `max_uses`, each of its own; or `max_tool_calls` of the request counts them all together. */
+  /** Either each of the `limited` tools has a `max_uses`, or `max_tool_calls` of the request counts them all together. */
   readonly limit: 'each' | 'together'
   readonly limited: RegExp
   /** Tools that run in containers which are paid for. */
@@ -101,23 +101,23 @@ export interface ToolRules {
 }
 
 export interface RequestFees {
-  /** Chat Completions searches the web once for it. */
+  /** The request asks for a web search, which Chat Completions makes once. */
   readonly asksForSearch: boolean
   /** Code that a message has run costs nothing beside web tools of February 2026 or later. */
   readonly codeRunsFree: boolean
 }
 
 interface SurfacePricing {
-  /** Of its models in the price book. */
+  /** The provider of its models in the price book. */
   readonly provider: string
-  /** What upstream calls a tier, and which rates it means. */
+  /** Upstream's names of tiers, and the rates that each name means. */
   readonly tiers: Readonly<Record<string, Tier>>
-  /** The same for a speed, on surfaces that have one: there every tier but `batch` costs the standard rates. */
+  /** Upstream's names of speeds, on surfaces that have them: there every tier but `batch` costs the standard rates. */
   readonly speeds: Readonly<Record<string, Tier>> | null
-  /** The upstream project has a tier for requests that leave it open. */
+  /** The upstream project has a tier for requests that name none. */
   readonly hasProjectTier: boolean
-  /** Whether a stated limit of output may be that of each step that tools lead to, or is that of all together. */
+  /** Whether a stated limit of output may hold for each step that tools lead to, or holds for all steps together. */
   readonly limitsEachStep: boolean
-  /** Whether a second model of a response draws for it, or samples like the first. */
+  /** Whether a second model of a response draws images for it, or samples like the first model. */
   readonly otherModelsDraw: boolean
 }

@@ -21,7 +21,7 @@ export const READERS: Readonly<Partial<Record<UsageReader, ReaderSpec>>> = Objec
   ...specs.map((surface) => surface.readers),
 )
 
-/** Where clients of either surface put a key. All of them are looked at on both. */
+/** The headers in which clients of either surface put a key. All of them are looked at on both surfaces. */
 export const CREDENTIAL_HEADERS: ReadonlySet<string> = new Set(['authorization', 'x-api-key', 'api-key'])
 
 export function carriesCredential(headers: RawHeaders): boolean {
@@ -30,7 +30,7 @@ export function carriesCredential(headers: RawHeaders): boolean {
 }
 
 /**
- * What the client says about an account that is not the one upstream will see: credentials of any kind, and the
+ * The client's headers about an account that is not the one upstream will see: credentials of any kind, and the
  * selectors that would bill another organisation, project or workspace.
  */
 export const CLIENT_ACCOUNT_HEADERS: ReadonlySet<string> = new Set([
@@ -89,7 +89,7 @@ export function statusOf(audience: Audience, code: ErrorCode): number {
   return SURFACES[formOf(audience)].errors.statuses[code] ?? ERRORS[code].status
 }
 
-/** What the surface calls an error of this kind. */
+/** The surface's name for an error of this kind. */
 export function errorType(audience: Audience, code: ErrorCode): string {
   return SURFACES[formOf(audience)].errors.type(code, statusOf(audience, code))
 }
@@ -104,8 +104,8 @@ export interface ReplyHead {
 }
 
 /**
- * The meter for a reply of a metered endpoint. What the reply is decides, not what was asked for: a stream may be
- * answered with a document and the reverse. Servers that name neither type, or none, are told by how the reply begins.
+ * The meter for a reply of a metered endpoint. The form of the reply decides, not the form that was asked for: a stream may
+ * be answered with a document and the reverse. A reply with another content type, or none, is judged by how it begins.
  * Errors, audio and pictures say nothing about usage.
  */
 export function createMeter(usage: UsageReader, reply: ReplyHead): Meter {
@@ -118,12 +118,12 @@ export function createMeter(usage: UsageReader, reply: ReplyHead): Meter {
   return new SniffingMeter((sniffed) => (sniffed === 'other' ? null : meterOf(spec, sniffed)) ?? other())
 }
 
-/** For what is neither a document nor events. */
+/** The meter for a reply that is neither a document nor events. */
 function otherMeter(spec: ReaderSpec, contentType = ''): Meter {
   return spec.other === undefined ? new SilentMeter() : new GuardedMeter(spec.other(contentType))
 }
 
-/** Null for what is not a reply but goes over a socket. */
+/** The meter for a document or events; null where usage is stated in the events of a socket. */
 function meterOf(spec: ReaderSpec, form: SniffedForm): Meter | null {
   if (spec.create === null) return null
   const output = new OutputText()

@@ -6,15 +6,15 @@ import { memberGetter } from './request-members.ts'
 import { READERS } from './surfaces.ts'
 
 /**
- * What of a call's work its reply does not show as it goes. It decides whether a call is read to its end after its
- * client has left, and what is charged if that cannot be.
+ * The work of a call that its reply does not show as it goes. Unseen work decides whether a call is read to its end after
+ * its client has left, and what is charged if the call cannot be read to its end.
  */
 export interface UnseenWork {
-  /** Images or audio are being made, and only their end says what they took. */
+  /** Images or audio are being made, and only the end of the reply says how much they used. */
   readonly media: boolean
   /** The context is stored upstream or referred to, so that its tokens cannot be counted in the request. */
   readonly context: boolean
-  /** What goes before may be summed up first, which is paid for apart from the answer. */
+  /** The context may be summed up first, and the summary is paid for apart from the answer. */
   readonly compaction: boolean
   /** Tools that upstream runs were declared. */
   readonly tools: boolean

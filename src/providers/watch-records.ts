@@ -12,7 +12,7 @@ import { ModelNames, readItem, readModels } from './named-models.ts'
 import { BATCH, ITEM_CONTENT, isPickedObject, PROMPTS, withItems } from './request-members.ts'
 import { SURFACES } from './surfaces.ts'
 
-/** No batch may have more. */
+/** The most requests that a batch may have. */
 const ENTRIES_MAX = 100_000
 const UNREAD_ENTRY = {
   detail: '"requests" must be a list of objects, each with its request as an object under "params".',
@@ -22,8 +22,8 @@ const MORE = `The batch has more than ${ENTRIES_MAX} requests.`
 const TOO_MANY = { unknown: MORE, ambiguity: { detail: MORE, refuse: 'limited' }, bound: null } as const
 
 /**
- * What has to be looked at inside the body of a request, as it passes, to know its models and what it can cost; null
- * where it is nothing.
+ * The watch over the records inside the body of a request, as the body passes, to know its models and what it can cost;
+ * null where there is nothing to look at.
  */
 export function watchRecords(
   endpoint: Endpoint | null,
@@ -44,13 +44,13 @@ function itemsOf({ surface, template }: Endpoint): string | null {
 
 /** Bounds the requests of a batch as they pass. */
 export interface EntryWatch {
-  /** Of all that have ended. */
+  /** The bound of all requests that have ended. */
   readonly bound: Bound
-  /** Of the first that has one. */
+  /** The ambiguity of the first request that has one. */
   readonly ambiguity: Ambiguity | null
   /** The next bytes of the request at hand. */
   write(bytes: Borrowed): void
-  /** The request at hand is whole, and for this endpoint. False if it is for another one than those before it. */
+  /** The request at hand is whole, and for this endpoint. False if the requests before were for another endpoint. */
   endEntry(template: string): boolean
 }
 
@@ -120,10 +120,10 @@ function isGiven(item: PickedObject, name: string): boolean {
 /** Items whose content is kept upstream, however much of them is sent along. */
 const KEPT_UPSTREAM =
   /^(?:item_reference|image_generation_call|(?:file_search|web_search|code_interpreter)_call)$/
-/** Items whose content only upstream can read: they carry it only where they carry it encrypted. */
+/** Items whose content only upstream can read: such an item carries content only where it has `encrypted_content`. */
 const HIDDEN = /^(?:reasoning|compaction)$/
 
-/** Whether an item stands for more than it says: it is an id and nothing else, or one of upstream's own making. */
+/** Whether an item stands for more than it says: the item is an id and nothing else, or of upstream's own making. */
 function isReference(item: PickedObject): boolean {
   const type = item['type'] ?? ''
   if (typeof type !== 'string') return true
@@ -157,7 +157,7 @@ function ambiguityOfScan(scan: JsonScan): Ambiguity | null {
 /** The most that a request inside a batch can cost. */
 export type BoundEntry = (endpoint: Endpoint, facts: RequestFacts, bodyBytes: number) => Bound
 
-/** What requests for an endpoint are read by. Endpoints of one kind are read alike. */
+/** The kind of reader for requests of an endpoint. Endpoints of one kind are read alike. */
 function kindOf(endpoint: Endpoint): string {
   if (endpoint.billing === 'metered' && endpoint.usage === 'completions') return 'prompts'
   return itemsOf(endpoint) ?? ''
@@ -165,13 +165,13 @@ function kindOf(endpoint: Endpoint): string {
 
 /**
  * Bounds the requests of a batch, one after the other, as their bytes pass. Each is read like a request of its own, with
- * the same words and the same doubts. Nothing is kept but the sum.
+ * the same members and the same ambiguities. Nothing is kept but the sum.
  */
 export class BatchEntries implements EntryWatch {
   readonly #boundEntry: BoundEntry
-  /** Those that the entries may be for. A batch has requests for one of them; the first entry tells which. */
+  /** The endpoints that the entries may be for. A batch has requests for one endpoint; the first entry tells which. */
   #endpoints: readonly Endpoint[]
-  /** Of the request at hand, one for each kind that it may be of. */
+  /** The readers of the request at hand, one for each kind that it may be of. */
   #readers: Map<string, RequestReader> | null = null
   #bytes = 0
   #bound: Bound = NO_COST
@@ -206,7 +206,7 @@ export class BatchEntries implements EntryWatch {
     const reader = endpoint === undefined ? undefined : readers?.get(kindOf(endpoint))
     if (endpoint === undefined || reader === undefined) return false
     this.#endpoints = [endpoint]
-    // Nothing that is read here is encoded, so the answer is there at once.
+    // Entries of a batch have no content coding of their own, so the facts are there at once.
     const facts = reader.end() as RequestFacts
     this.#ambiguity ??= ambiguityFor(endpoint, facts)
     this.#bound = addBounds(this.#bound, this.#boundEntry(endpoint, facts, bodyBytes))

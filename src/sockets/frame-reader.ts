@@ -3,20 +3,20 @@ import { isUtf8 } from 'node:buffer'
 /** A piece of the wire that belongs to one frame, in order; all `wire`s concatenated are exactly the bytes that were given. */
 export interface FramePart {
   readonly kind: 'data' | 'control'
-  /** Of data 1 or 2, that of the message also on continuation frames; of control frames 8, 9 or 10. */
+  /** For data 1 or 2, the opcode of the message also on continuation frames; for control frames 8, 9 or 10. */
   readonly opcode: number
-  /** As received, and never changed. The first part of a frame has its header. A view of the chunk, where it can be. */
+  /** The bytes as received, never changed. The first part of a frame has its header. A view of the chunk, where it can be. */
   readonly wire: Buffer
-  /** What of the payload is in this part: a view where the frame is not masked, a copy where it is. */
+  /** The payload bytes in this part: a view where the frame is not masked, a copy where it is. */
   readonly payload: Buffer
   /** RSV1 of the message's first frame. */
   readonly compressed: boolean
   readonly endsFrame: boolean
-  /** The message of which this is a part ends. A control frame, which may come between the frames of one, ends none. */
+  /** The message of this part ends. A control frame, which may come between the frames of a message, ends no message. */
   readonly endsMessage: boolean
 }
 
-/** The peer broke the protocol. `closeCode` is what RFC 6455 has for it. */
+/** The peer broke the protocol. `closeCode` is the code that RFC 6455 has for the fault. */
 export interface Violation {
   readonly kind: 'violation'
   readonly closeCode: number
@@ -38,7 +38,7 @@ const WHOLE_TEXT = 0x80 | OPCODE.text
 const CONTROL_PAYLOAD_BYTES_MAX = 125
 const MASK_BYTES = 4
 
-/** The most that has to be in one piece before it is a part: a control frame. The header of a data frame has 14 bytes at most. */
+/** The most bytes that are kept until they make a part: a control frame. The header of a data frame has 14 bytes at most. */
 const KEPT_BYTES_MAX = 2 + MASK_BYTES + CONTROL_PAYLOAD_BYTES_MAX
 
 const NO_BYTES: Buffer = Buffer.alloc(0)
@@ -57,7 +57,7 @@ export class FrameReader {
   #kept: Buffer | null = null
   #keptBytes = 0
 
-  /** The data frame that is being read: of its payload what is still to come, and the key as it applies to that. */
+  /** The data frame that is being read: the payload bytes still to come, and the key as it applies to them. */
   #leftBytes = 0
   #key = 0
   #isFinal = false
@@ -72,21 +72,21 @@ export class FrameReader {
   }
 
   /**
-   * Of the frames whose parts were given out none is incomplete, so a frame of one's own may follow them. True also when a
-   * header has come in part, which is given out only when it is whole, and after a violation, of which nothing is.
+   * No frame whose parts were given out is incomplete, so a frame of our own may follow. True also when a header has come
+   * in part, since a header is given out only when it is whole, and after a violation, of which nothing is given out.
    */
   get isBetweenFrames(): boolean {
     return this.#leftBytes === 0
   }
 
-  /** Nor is a fragmented message open: a data frame of one's own may follow. */
+  /** No frame is incomplete and no fragmented message is open: a data frame of our own may follow. */
   get isBetweenMessages(): boolean {
     return this.#leftBytes === 0 && this.#opcode === 0
   }
 
   /**
-   * Where the payload begins if the chunk is one message, in one text frame that is not compressed, and nothing else: most chunks of
-   * a server are. Else -1: it is to be read.
+   * Where the payload begins if the chunk is one message, in one text frame that is not compressed, and nothing else:
+   * most chunks of a server are. Else -1: the chunk has to be read.
    */
   wholeText(chunk: Buffer): number {
     if (chunk[0] !== WHOLE_TEXT || this.#isMasked || this.#isClosed) return -1
@@ -97,8 +97,9 @@ export class FrameReader {
   }
 
   /**
-   * Calls `onPart` for each part. Control frames come whole; of data frames comes what there is. Returns the violation if there
-   * is one: nothing is read after it, ever again. Nor is anything read behind a close frame, where a peer must not send more.
+   * Calls `onPart` for each part. Control frames come whole; data frames come as far as they have arrived. Returns
+   * the violation if there is one: no byte is read after it, ever again. Nor is any byte read behind a close frame,
+   * where a peer must not send more.
    */
   read(chunk: Buffer, onPart: (part: FramePart) => void): Violation | null {
     let at = 0
@@ -110,7 +111,7 @@ export class FrameReader {
     return this.#violation
   }
 
-  /** Reads from the beginning of a frame; what cannot be told yet is kept. */
+  /** Reads from the beginning of a frame; a header or control frame that is not whole yet is kept. */
   #readFrame(chunk: Buffer, at: number, onPart: (part: FramePart) => void): number {
     const neededBytes = this.#judge(chunk, at, chunk.length)
     if (this.#violation !== null) return at
@@ -127,7 +128,7 @@ export class FrameReader {
     return this.#passPayload(chunk, at, at + neededBytes, onPart)
   }
 
-  /** Adds to what was kept, no more than it needs. */
+  /** Adds to the kept bytes, no more than the header or control frame needs. */
   #readKept(chunk: Buffer, at: number, onPart: (part: FramePart) => void): number {
     const kept = this.#kept ?? NO_BYTES
     let taken = at
@@ -152,8 +153,8 @@ export class FrameReader {
   }
 
   /**
-   * How many bytes have to be there: the header of a data frame, the whole of a control frame, or what tells more. A violation
-   * is found with the byte that shows it, wherever the chunk ends.
+   * How many bytes have to be there: the header of a data frame, the whole of a control frame, or a frame's first two
+   * bytes, which tell more. A violation is found with the byte that shows it, wherever the chunk ends.
    */
   #judge(bytes: Buffer, from: number, to: number): number {
     const available = to - from
@@ -173,7 +174,7 @@ export class FrameReader {
     return isControl(bytes, from) ? headerBytes + length : headerBytes
   }
 
-  /** What is wrong with the first two bytes of a frame. */
+  /** The fault in the first two bytes of a frame; null if there is none. */
   #wrongStart(first: number, second: number): string | null {
     const opcode = first & 0x0f
     const isFinal = (first & 0x80) !== 0
@@ -207,7 +208,7 @@ export class FrameReader {
     return 0
   }
 
-  /** A header that was judged. */
+  /** Begins a data frame, whose header was judged. */
   #beginFrame(wire: Buffer, from: number, headerBytes: number): void {
     const first = wire[from] ?? 0
     const length = (wire[from + 1] ?? 0) & 0x7f
@@ -273,11 +274,11 @@ function isCloseCode(code: number): boolean {
   return code >= 3000 && code <= 4999
 }
 
-/** Words are five times as fast as bytes. Memory of our own is aligned, that of a pool need not be. */
+/** Unmasking words is five times as fast as bytes. Memory of our own is aligned, memory of a pool need not be. */
 const scratch = Buffer.allocUnsafeSlow(64 * 1024)
 const words = new Int32Array(scratch.buffer)
 
-/** From here on the two copies through the scratch memory cost less than going byte by byte. */
+/** From this size on the two copies through the scratch memory cost less than going byte by byte. */
 const WORDS_FROM_BYTES = 64
 
 /** The key as it applies from this place of a frame's payload on: a payload comes in parts that end anywhere. */

@@ -4,21 +4,21 @@ import { ChunkList } from '../kernel/memory.ts'
 
 /** One direction of permessage-deflate as the two ends agreed. */
 export interface Deflate {
-  /** A message may refer to what was in those before it. */
+  /** A message may refer to the content of messages before it. */
   readonly contextTakeover: boolean
   readonly windowBits: number
 }
 
 type Inflated = Buffer | 'too_large' | 'not_inflatable'
 
-/** What RFC 7692 leaves out at the end of every message. */
+/** The bytes that RFC 7692 leaves out at the end of every message. */
 const TAIL = Buffer.from([0x00, 0x00, 0xff, 0xff])
 
-/** A message that is still coming is inflated in steps of this: a trip to another thread for each fragment would cost more. */
+/** A message that is still coming is inflated in steps of this size: a trip to a thread for each fragment would cost more. */
 const STEP_BYTES = 64 * 1024
 
 class CompressedMessage {
-  /** What is still to be inflated. */
+  /** The bytes still to be inflated. */
   readonly input = new ChunkList()
   inputBytes = 0
   lastByte = 0
@@ -41,12 +41,12 @@ export class Inflater {
   #isRunning = false
   #stream: InflateRaw | null = null
   #fedBytes = 0
-  /** Of what was fed, the bytes behind a block that says it is the last one of the stream. */
+  /** Bytes that were fed but not read, behind a block that says it is the stream's last. */
   #unreadBytes = 0
   /** The message whose step is under way, and what ends the step. */
   #reading: CompressedMessage | null = null
   #endStep: () => void = () => {}
-  /** What messages to come may refer to is gone, so they cannot be read. */
+  /** The context that messages to come may refer to is gone, so they cannot be read. */
   #isLost = false
   #waitingBytes = 0
   #lag: PromiseWithResolvers<void> | null = null
@@ -61,7 +61,7 @@ export class Inflater {
     return this.#waitingBytes + (first?.failure === null ? first.outputBytes : 0)
   }
 
-  /** Where much waits to be inflated: settles when it no longer does. */
+  /** Back-pressure where many bytes wait to be inflated: settles when they no longer do. Null where they do not. */
   caughtUp(): Promise<void> | null {
     if (this.#waitingBytes <= limits.inflateAheadBytes) return null
     this.#lag ??= Promise.withResolvers()
@@ -83,7 +83,7 @@ export class Inflater {
     return endsMessage ? message.result.promise : null
   }
 
-  /** What has not been inflated will not be. */
+  /** Messages that have not been inflated will not be: they become `not_inflatable`. */
   dispose(): void {
     this.#lose()
     for (const message of this.#messages.splice(0)) {
@@ -118,7 +118,7 @@ export class Inflater {
     this.#isRunning = false
   }
 
-  /** Inflates what has come of a message, if not for its own sake, for that of the messages that refer to it. */
+  /** Inflates the bytes of a message that have come, if not for its own sake, for the messages that refer to it. */
   async #inflateStep(message: CompressedMessage): Promise<void> {
     const isNeeded = !this.#isLost && (message.failure === null || this.#deflate.contextTakeover)
     const input = isNeeded ? message.input.joined() : null
@@ -135,7 +135,7 @@ export class Inflater {
     this.#fedBytes += input.length
     this.#reading = message
     stream.write(input, (error) => {
-      // One that we have closed ourselves has an error to tell here too.
+      // A stream that we have closed ourselves reports an error here too.
       if (error && stream === this.#stream) this.#fail()
       step.resolve()
     })
@@ -171,8 +171,8 @@ export class Inflater {
   }
 
   /**
-   * A stream may say that it ends (RFC 7692, 7.2.3.4). What then follows in the same message, other than the empty block that is
-   * asked for, some readers skip and some read: such a message is not one that we can claim to have read.
+   * A stream may say that it ends (RFC 7692, 7.2.3.4). Bytes that then follow in the same message, other than the empty
+   * block that is asked for, are skipped by some readers and read by others: we cannot claim to have read such a message.
    */
   #endMessage(message: CompressedMessage): void {
     const isOver = this.#unreadBytes > 0

@@ -5,12 +5,12 @@ import { type Deflate, Inflater } from './inflater.ts'
 
 export type { Deflate }
 
-/** What a message says, or why that cannot be told. The payload may be kept, whatever becomes of the chunks it came in. */
+/** The content of a message, or why it cannot be read. The payload may be kept, whatever becomes of the chunks it came in. */
 export type Message =
   | { readonly kind: 'message'; readonly opcode: 1 | 2; readonly payload: Buffer }
   | { readonly kind: 'unreadable'; readonly why: 'too_large' | 'not_inflatable' | 'not_utf8' }
 
-/** What both ends have agreed on, for what each of them sends. */
+/** The compression that both ends have agreed on, for the messages that each of them sends. */
 export interface Extensions {
   readonly client: Deflate
   readonly server: Deflate
@@ -20,10 +20,10 @@ export interface Extensions {
 export class MessageReader {
   readonly #inflater: Inflater | null
   readonly #messageBytesMax: number
-  /** Of a message that is not compressed and not complete. */
+  /** The pieces of a message that is not compressed and not complete. */
   #pieces: ChunkList | null = null
   #bytes = 0
-  /** The last message that is not delivered yet. Those that follow must not overtake it. */
+  /** The last message that is not delivered yet. Messages that follow must not overtake it. */
   #last: Promise<Message> | null = null
   #isDisposed = false
 
@@ -32,21 +32,21 @@ export class MessageReader {
     this.#inflater = options.inflate && new Inflater(options.inflate, options.messageBytesMax)
   }
 
-  /** What is kept of messages that are not complete or not inflated yet. */
+  /** Bytes that are kept of messages that are not complete or not inflated yet. */
   get keptBytes(): number {
     const bytes = this.#pieces === null ? 0 : this.#bytes
     return bytes + (this.#inflater?.keptBytes ?? 0)
   }
 
-  /** Where much waits to be inflated: the peer should wait until this settles. Null where it need not. */
+  /** Back-pressure where many bytes wait to be inflated: the peer should wait until this settles. Null where it need not. */
   caughtUp(): Promise<void> | null {
     return this.#inflater?.caughtUp() ?? null
   }
 
   /**
-   * Takes data parts in order. Gives a message where the part ends one: a promise where it has to be inflated, or one before it is
-   * being inflated; else null. Of what is too large nothing is kept, but where the messages after it may refer to it, it is
-   * inflated all the same.
+   * Takes data parts in order. Gives a message where the part ends one: a promise where the message has to be
+   * inflated, or a message before it is being inflated; else null. A message that is too large is not kept, but where
+   * the messages after it may refer to it, it is inflated all the same.
    */
   push(part: FramePart): Message | Promise<Message> | null {
     if (part.kind === 'control' || this.#isDisposed) return null
@@ -92,7 +92,8 @@ export class MessageReader {
 
   #wait(message: Promise<Message>): Promise<Message> {
     this.#last = message
-    // One microtask after those that await this message, or the next one, which is there at once, would overtake it.
+    // The message is forgotten one microtask after it was awaited, or the next message, which is there at once, would
+    // overtake it.
     const forget = (): void => {
       if (this.#last === message) this.#last = null
     }
@@ -118,8 +119,8 @@ const TAKEOVER = /^(client|server)_no_context_takeover$/
 const WINDOW_BITS = /^(client|server)_max_window_bits=("?)([89]|1[0-5])\2$/
 
 /**
- * What upstream's `Sec-WebSocket-Extensions` means: null is no extension, 'unknown' something else than one permessage-deflate as
- * RFC 7692 has it, which the gateway could read otherwise than the two ends do.
+ * The meaning of upstream's `Sec-WebSocket-Extensions`: null is no extension, 'unknown' is anything but one
+ * permessage-deflate as RFC 7692 has it, since the gateway could read that otherwise than the two ends do.
  */
 export function readExtensions(value: string | null): Extensions | null | 'unknown' {
   if (value === null) return null

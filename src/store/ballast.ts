@@ -4,17 +4,17 @@ import { join } from 'node:path'
 import { limits } from '../kernel/limits.ts'
 import type { Log } from '../kernel/log.ts'
 
-/** The disk of the data directory, as far as those who write to it have found out. */
+/** The disk of the data directory, as far as its writers have found out. */
 export interface Disk {
-  /** Nothing new may begin: what room there is belongs to what is under way. */
+  /** No new call may begin: the room that is left belongs to calls in flight. */
   readonly isFull: boolean
   /** A write has failed for want of room. */
   wasFull(): void
 }
 
 /**
- * Room on the disk that is kept for the worst: a file of bytes that mean nothing. When the disk is full it is deleted, nothing
- * new is admitted, and calls in flight are settled in the room that it leaves. It is written again when there is room.
+ * The ballast is a file of random bytes that reserves room on the disk. When the disk is full the file is deleted, no new
+ * call is admitted, and calls in flight are settled in the room that it leaves. It is written again when there is room.
  */
 export class Ballast implements Disk {
   readonly #dir: string
@@ -26,7 +26,7 @@ export class Ballast implements Disk {
   #isFull = false
   #timesGiven = 0
   #isClosed = false
-  /** What went wrong is told once, and not each time it is tried. */
+  /** A failure to write the ballast is logged once, and not at each retry. */
   #hasWarned = false
 
   constructor(
@@ -44,7 +44,7 @@ export class Ballast implements Disk {
     return this.#isFull
   }
 
-  /** Writes it soon, and again whenever it was given back. */
+  /** Writes the ballast soon, and again whenever it was given back. */
   start(): void {
     this.#tryIn(limits.ballastFirstMs)
   }
@@ -57,7 +57,7 @@ export class Ballast implements Disk {
       { directory: this.#dir },
       'the disk is full: nothing is admitted until there is room again',
     )
-    // A disk that has forgotten how to delete will be tried again.
+    // A deletion that fails is tried again when the next write finds the disk full.
     rm(this.#file, { force: true }).catch(() => {})
     this.#tryIn(limits.ballastEveryMs)
   }
@@ -106,14 +106,14 @@ export class Ballast implements Disk {
     return found?.size === this.#bytes
   }
 
-  /** As much again has to be left, or the next write would find the disk full because of us. */
+  /** Room for twice the ballast is required, or the next write would find the disk full because of the ballast. */
   async #hasRoom(): Promise<boolean> {
     const { bavail, bsize } = await statfs(this.#dir)
     return bavail * bsize >= 2 * this.#bytes
   }
 
   async #write(): Promise<void> {
-    // Not zeros, which some file systems keep without taking room for them.
+    // The bytes are random: some file systems store zeros without taking room for them.
     const block = randomBytes(Math.min(this.#bytes, 1024 * 1024))
     const file = await open(this.#file, 'w', 0o600)
     try {

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { isMainThread } from 'node:worker_threads'
 
-/** What a gateway keeps in its data directory. Files of the operator's own that lie beside it are left as they are. */
+/** The files of a gateway in its data directory. Files of the operator's own beside them are left as they are. */
 const DATABASES = ['tollgate.db', 'bodies.db', 'spool/settlements.db']
 const FILES = [
   ...DATABASES.flatMap((name) => [name, `${name}-wal`, `${name}-shm`]),
@@ -11,14 +11,14 @@ const FILES = [
 ]
 const FOLDERS = ['tmp', 'spool']
 
-/** These files tell which key called what, and the temporary ones what was asked. */
+/** The data directory is private: its files tell which key made which call, and the temporary ones hold requests. */
 export function makePrivateDir(dataDir: string): void {
-  // SQLite makes its files with whatever the process permits. A thread cannot permit anything else than its process.
+  // SQLite makes its files by the umask of the process. A thread cannot change the umask.
   if (isMainThread) process.umask(0o077)
   mkdirSync(dataDir, { recursive: true, mode: 0o700 })
 }
 
-/** Takes from others what an earlier version, or another umask, has left open to them. What could not be taken is told. */
+/** Closes files that an earlier version, or another umask, has left open to other users. Returns files that stay open. */
 export function tightenFiles(dataDir: string): readonly string[] {
   const stillOpen: string[] = []
   for (const [names, mode] of [
@@ -32,7 +32,7 @@ export function tightenFiles(dataDir: string): readonly string[] {
       try {
         chmodSync(path, mode)
       } catch {
-        // It belongs to another user.
+        // The file belongs to another user.
         stillOpen.push(path)
       }
     }
@@ -46,7 +46,7 @@ export function modeOf(path: string): number | null {
   return stat === undefined ? null : stat.mode & 0o777
 }
 
-/** Windows has no such bits; what it reports there means nothing. */
+/** Windows has no such bits; the mode that it reports there means nothing. */
 export function isOpenToOthers(mode: number): boolean {
   return process.platform !== 'win32' && (mode & 0o077) !== 0
 }

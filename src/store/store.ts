@@ -8,7 +8,7 @@ import type { StoreFactsStore, StoreLoad } from '../ledger/store-facts.ts'
 import type { OverviewStore, UsageStore } from '../ledger/usage-report.ts'
 import type { WebhookStore } from '../webhooks/webhook-store.ts'
 
-/** All ports together: what an implementation of the store offers. Each part of the service sees only its port. */
+/** All ports of the store together, as an implementation offers them. Each part of the service sees only its port. */
 export interface Store
   extends KeyStore,
     SessionStore,
@@ -21,15 +21,15 @@ export interface Store
     AuditRunStore,
     DeferredStore,
     WebhookStore {
-  /** After a crash: gives back every open hold of the process that died. How many there were. */
+  /** After a crash: gives back every open hold of the process that died. Returns how many there were. */
   interruptOpenCalls(atMs: number): Promise<number>
   /** Keeps a price version for as long as there are bills made with it. */
   keepPriceVersion(id: string, json: string): Promise<void>
   /** Small facts about the installation, such as which pepper its keys were made with. */
   readSetting(name: string): Promise<string | null>
-  /** Keeps the value if there is none yet. The one that is kept. */
+  /** Keeps the value if there is none yet. Returns the value that is kept. */
   keepSetting(name: string, value: string): Promise<string>
-  /** Writes something that means nothing, to find out whether that is possible. */
+  /** Writes a row without meaning, to find out whether the store can write. */
   probeWrite(): Promise<void>
   readonly load: StoreLoad
   close(): Promise<void>

@@ -4,16 +4,16 @@ import { SURFACE_NAMES, type Surface } from '../kernel/surface.ts'
 import type { CallClosing } from '../ledger/call.ts'
 import { findModel, type PriceBook, type PriceVersion, versionAt } from '../pricing/price-book.ts'
 
-/** The model of calls whose model is not in the price book, or that have none: a label must not take whatever clients send. */
+/** The label of calls whose model is not in the price book, or that have none: a label must not take any name clients send. */
 export const OTHER_MODEL = 'other'
 
 /** Upstream's status by its first digit; `none` where upstream gave no answer. */
 export const STATUS_CLASSES = ['none', '1xx', '2xx', '3xx', '4xx', '5xx'] as const
 
-/** What the calls of one model on one surface came to. Whole numbers, so that no sum drifts. */
+/** The sums of the calls of one model on one surface. Whole numbers, so that no sum drifts. */
 class ModelCounts {
   readonly model: string
-  /** In the order of STATUS_CLASSES. */
+  /** The numbers of calls, in the order of STATUS_CLASSES. */
   readonly calls: number[] = STATUS_CLASSES.map(() => 0)
   unpriced = 0
   input = 0
@@ -28,18 +28,18 @@ class ModelCounts {
   }
 }
 
-/** From 50 µs, which no call is under, to a second, in which something waited. */
+/** The buckets of overhead: from 50 µs, which no call is under, to a second, in which something waited. */
 const OVERHEAD_SECONDS = [
   ...[0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05],
   ...[0.1, 0.25, 0.5, 1],
 ]
 
-/** From a cached answer to the longest work that SDKs wait for. */
+/** The buckets of upstream's time: from a cached answer to the longest work that SDKs wait for. */
 const UPSTREAM_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600]
 
 class SurfaceCounts {
   readonly models = new Map<string, ModelCounts>()
-  /** The same by the names that the book has for them, so that a call has one lookup. */
+  /** The same counts by every name that the price book has for a model, so that a call has one lookup. */
   readonly named = new Map<string, ModelCounts>()
   readonly overheadSeconds = new Histogram(OVERHEAD_SECONDS)
   readonly upstreamSeconds = new Histogram(UPSTREAM_SECONDS)
@@ -58,14 +58,14 @@ export interface CallTimes {
 }
 
 /**
- * What the calls of this process came to since its start, for the metrics. A call is counted when the store has its
- * settlement, and a refusal when it is answered: some additions each, and nothing more until a scrape reads them.
+ * The sums of this process's calls since its start, for the metrics. A call is counted when the store has its settlement,
+ * and a refusal when it is answered: some additions each, and no further work until a scrape reads the sums.
  */
 export class CallCounts {
   readonly surfaces = Object.fromEntries(
     SURFACE_NAMES.map((surface) => [surface, new SurfaceCounts()]),
   ) as Readonly<Record<Surface, SurfaceCounts>>
-  /** By code of the error table. */
+  /** Numbers of refusals by code of the error table. */
   readonly refusals = new Map((Object.keys(ERRORS) as ErrorCode[]).map((code) => [code, 0]))
   #book: PriceBook
 
@@ -73,7 +73,7 @@ export class CallCounts {
     this.#book = book
   }
 
-  /** Calls from now on are known by the models of this book. What was counted stays. */
+  /** Calls from now on are counted under the models of this book. Earlier counts stay. */
   use(book: PriceBook): void {
     this.#book = book
     for (const surface of SURFACE_NAMES) this.surfaces[surface].named.clear()
@@ -84,8 +84,8 @@ export class CallCounts {
   }
 
   /**
-   * A call was closed. Its model is the one that served, else the one that was asked for, as in usage reports. A record of a
-   * batch has no times: it is no call, and only what it cost counts.
+   * Counts a closed call. Its model is the model served, else the model asked for, as in usage reports. A record of a batch
+   * has no times: it is no call, and only its cost and tokens count.
    */
   settled(
     surface: Surface,
@@ -115,13 +115,13 @@ export class CallCounts {
     this.refusals.set(code, (this.refusals.get(code) ?? 0) + 1)
   }
 
-  /** A model of any version of the book counts under its id, whatever alias or fine-tuned name it was called by. */
+  /** A model of any version of the book counts under its id, also when a call used an alias or a fine-tuned name. */
   #findCounts(surface: SurfaceCounts, name: string): ModelCounts {
     for (const version of this.#book.versions) {
       const model = findModel(version, name)
       if (model === null) continue
       const counts = surface.ofModel(model.id)
-      // Of fine-tuned models there may be any number of names.
+      // Names of fine-tuned models are not cached: there may be any number of them.
       if (version.names.has(name)) surface.named.set(name, counts)
       return counts
     }

@@ -1,27 +1,27 @@
 import { formatUsd } from '../kernel/money.ts'
 import type { EndedCall, ObserveCall } from './ended-call.ts'
 
-/** Where lines go: a stream that neither blocks nor fails. */
+/** The stream that lines are written to: it neither blocks nor fails. */
 export interface LineStream {
   write(text: string): unknown
 }
 
 export interface CallLog {
   readonly observe: ObserveCall
-  /** What waits to be written: from now on it is the caller's to write. */
+  /** Takes the lines that wait to be written: from now on the caller has to write them. */
   take(): string
 }
 
-/** Lines that wait are written together: after so long, or when there are so many of them. */
+/** Lines that wait are written together: after WRITE_AFTER_MS, or when they may pass WRITE_BYTES. */
 const WRITE_AFTER_MS = 100
 const WRITE_BYTES = 65_536
 
 /**
- * A line for each call, as JSON between the lines of the log and in their form. It is put together by hand and written with
- * others, which takes 2 to 3 µs in all: with pino it took 5, and a write for each line 6 more.
+ * A line for each call, as JSON between the lines of the log and in their form. A line is put together by hand and written
+ * with others, which takes 2 to 3 µs in all: with pino a line took 5, and a write for each line 6 more.
  */
 export function createCallLog(stream: LineStream): CallLog {
-  // As bytes: strings that are added up are put together only when they are written, and hundreds of them took 0.7 ms then.
+  // Lines wait as bytes: concatenated strings are put together only when they are written, and hundreds took 0.7 ms then.
   const waiting = Buffer.allocUnsafeSlow(WRITE_BYTES)
   let end = 0
   let timer: NodeJS.Timeout | null = null
@@ -44,13 +44,13 @@ export function createCallLog(stream: LineStream): CallLog {
   }
 }
 
-/** Of a character as JavaScript counts them. A line has some 400; with the longest name of a model, 7,000. */
+/** The most UTF-8 bytes of a UTF-16 code unit. A line has some 400 of those; with the longest name of a model, 7,000. */
 const UTF8_BYTES_MAX = 3
 
-/** pino's `info`. */
+/** The level of pino's `info`. */
 const LEVEL = 30
 
-/** Names, figures and ids alone: no path, header or body, in which there may be secrets. */
+/** A line has names, figures and ids alone: no path, header or body, in which there may be secrets. */
 export function logLine(call: EndedCall): string {
   const { requestId, keyId, surface, method, endpoint, status, code, tokens, costNanos, endedAtMs, ms } = call
   const model = call.modelServed ?? call.modelAsked
@@ -69,7 +69,7 @@ export function logLine(call: EndedCall): string {
 
 const PLAIN = /^[\w.:/-]*$/
 
-/** Nearly no text has something to escape, and to see that takes less than to escape it. */
+/** Nearly no text has something to escape, and the test for that takes less time than JSON.stringify. */
 function quoted(text: string): string {
   return PLAIN.test(text) ? `"${text}"` : JSON.stringify(text)
 }
@@ -77,7 +77,7 @@ function quoted(text: string): string {
 let shownSecond = 0
 let shownText = ''
 
-/** As `toISOString` has it. Many lines are of one second, and to put a date together is a tenth of a line. */
+/** The time in the form of `toISOString`. Many lines share a second, and formatting a date is a tenth of a line's time. */
 function isoTime(ms: number): string {
   const second = Math.floor(ms / 1_000)
   if (second !== shownSecond) {
@@ -87,7 +87,7 @@ function isoTime(ms: number): string {
   return `${shownText}${String(Math.floor(ms) % 1_000).padStart(3, '0')}Z`
 }
 
-/** Of our own ids, templates and codes, in which there is nothing to escape. */
+/** For our own ids, templates and codes, in which there is nothing to escape. */
 function textOrNull(text: string | null): string {
   return text === null ? 'null' : `"${text}"`
 }

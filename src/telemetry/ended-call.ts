@@ -7,38 +7,38 @@ import type { Endpoint } from '../providers/endpoint.ts'
 /** A call that has ended or was refused, for the terminal, the log and traces. */
 export interface EndedCall {
   readonly requestId: string
-  /** Null of a refused call: the store finds out later whose it was. */
+  /** Null for a refused call: the store finds its key later. */
   readonly keyId: string | null
   readonly surface: Surface
   readonly method: string
-  /** As it was sent: it may have secrets in it, and goes to the terminal of the operator alone. */
+  /** The path as it was sent: it may have secrets in it, and goes to the terminal of the operator alone. */
   readonly path: string
   /** Null for a path that is in no table. */
   readonly endpoint: Endpoint | null
-  /** Without secrets, as all texts below are. */
+  /** The model's name without secrets, as all texts below are. */
   readonly modelAsked: string | null
   readonly modelServed: string | null
-  /** Upstream's, or that of the refusal; null where upstream gave no answer. */
+  /** The status of upstream, or of the refusal; null where upstream gave no answer. */
   readonly status: number | null
-  /** Of the error table: why it was refused, or why upstream could not be asked. */
+  /** A code of the error table: why the call was refused, or why upstream could not be asked. */
   readonly code: string | null
   /** The reply broke off. */
   readonly cut: boolean
   readonly tokens: TokenCounts | null
   readonly costNanos: Nanos
   readonly endedAtMs: number
-  /** From its head to its end. */
+  /** The duration of the call, from its head to its end. */
   readonly ms: number
-  /** Of the request, for the trace that it belongs to. */
+  /** The headers of the request, for the trace that it belongs to. */
   readonly headers: RawHeaders
-  /** Where it went; null if it went nowhere. */
+  /** The upstream that the call went to; null if it was not sent. */
   readonly upstream: URL | null
 }
 
-/** Told of every call when all is done. Must not fail, and must not wait. */
+/** An observer is told of every call when all is done. It must not fail, and must not wait. */
 export type ObserveCall = (call: EndedCall) => void
 
-/** Told of every call, all of them; null where there are none, and nothing has to be put together for them. */
+/** One observer that tells all; null where there are none, so that no `EndedCall` has to be put together. */
 export function observeAll(observers: readonly (ObserveCall | undefined)[]): ObserveCall | null {
   const all = observers.filter((observe) => observe !== undefined)
   if (all.length <= 1) return all[0] ?? null

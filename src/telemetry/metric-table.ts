@@ -6,7 +6,7 @@ import type { StoreLoad } from '../ledger/store-facts.ts'
 import { type CallCounts, STATUS_CLASSES } from './call-counts.ts'
 
 /**
- * Every metric of the gateway: its name, type, labels, what it says and where its samples come from at a scrape. Operators
+ * Every metric of the gateway: its name, type, labels, help text and where its samples come from at a scrape. Operators
  * build on the names, so a name never changes. docs/METRICS.md shows the same table, held to this one by a test.
  */
 
@@ -33,10 +33,10 @@ export type Metric =
   | (Described & { readonly type: 'counter' | 'gauge'; read(from: MetricSources): Samples })
   | (Described & { readonly type: 'histogram'; read(from: MetricSources): readonly HistogramSample[] })
 
-/** Null: what it asks did not answer in time. Then the metric has no sample in this scrape, and all others have. */
+/** Null: the metric's source did not answer in time. Then the metric has no sample in this scrape, and all others have. */
 type Samples = readonly Sample[] | Promise<readonly Sample[] | null>
 
-/** What the metrics are read from. All of it is at hand but for what is a promise. */
+/** The sources of the metrics. All of them are in memory but for those that return a promise. */
 export interface MetricSources {
   readonly counts: CallCounts
   readonly load: StoreLoad
@@ -47,18 +47,18 @@ export interface MetricSources {
   webhookFailures(): number
   /** Open connections to upstream; null for a surface without one. */
   connections(surface: Surface): { readonly busy: number; readonly idle: number } | null
-  /** Of all nodes; null if the store did not answer in time. */
+  /** The holds of all nodes; null if the store did not answer in time. */
   heldNanos(): Promise<Nanos | null>
-  /** Objects of deferred calls; null where the store does not say in time. */
+  /** The number of objects of deferred calls; null if the store did not answer in time. */
   deferredObjects(): Promise<number | null>
   nowMs(): number
-  /** In seconds, since the scrape before this one. */
+  /** The quantiles of the delay in seconds, since the scrape before this one. */
   eventLoopDelay(): readonly { readonly quantile: string; readonly seconds: number }[]
 }
 
 const only = (value: number): Sample[] => [{ labels: {}, value }]
 
-/** The decimal text is exact, and so is the nearest double to it: nothing is rounded twice. */
+/** The decimal text of an amount is exact, and parses to the nearest double: nothing is rounded twice. */
 const usd = (nanos: Nanos): number => Number(formatUsd(nanos))
 
 /** A sample for each model that had a call, on each surface. */

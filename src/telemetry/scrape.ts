@@ -14,14 +14,14 @@ export interface Scraped {
   readonly text: string
 }
 
-/** How often the event loop is looked at. */
+/** How often the delay of the event loop is sampled. */
 const DELAY_RESOLUTION_MS = 10
 const QUANTILES = ['0.5', '0.9', '0.99', '1']
 
 /**
- * Answers scrapes in the OpenMetrics format. This file and prom-client are loaded with the first scrape, which also starts
- * what watches the event loop and garbage collection. Scrapes at the same time share one answer: with `metrics.public`
- * every client may ask.
+ * The scraper answers in the OpenMetrics format. This file and prom-client are loaded with the first scrape, which also
+ * starts the monitors of the event loop and garbage collection. Scrapes at the same time share one answer: with
+ * `metrics.public` every client may ask.
  */
 export function createScraper(sources: Omit<MetricSources, 'eventLoopDelay'>): () => Promise<Scraped> {
   const registry = new Registry<typeof Registry.OPENMETRICS_CONTENT_TYPE>()
@@ -30,7 +30,7 @@ export function createScraper(sources: Omit<MetricSources, 'eventLoopDelay'>): (
   delay.enable()
   const eventLoopDelay = () => {
     const told = QUANTILES.map((quantile) => {
-      // What is recorded is the time between two looks; until there was one, it is 0 or the largest number.
+      // The monitor records the time between two samples; before the first one, the percentile is 0 or the largest number.
       const lateMs =
         delay.count === 0 ? 0 : delay.percentile(Number(quantile) * 100) / 1e6 - DELAY_RESOLUTION_MS
       return { quantile, seconds: Math.max(0, lateMs) / 1_000 }
@@ -54,8 +54,8 @@ export function createScraper(sources: Omit<MetricSources, 'eventLoopDelay'>): (
 }
 
 /**
- * Without those that list every handle of the process, which with thousands of connections takes milliseconds, and without
- * a second watch of the event loop: that one is set to look once a day.
+ * The metrics of the process, without those that list every handle, which with thousands of connections takes milliseconds,
+ * and without a second monitor of the event loop: prom-client's monitor is set to sample once a day.
  */
 function collectProcessMetrics(registry: Registry<typeof Registry.OPENMETRICS_CONTENT_TYPE>): void {
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 86_400_000 })
@@ -64,8 +64,8 @@ function collectProcessMetrics(registry: Registry<typeof Registry.OPENMETRICS_CO
 }
 
 /**
- * What prom-client's registry reads of a metric. Its own counters take their values one by one and by a hash of their
- * labels, and its histograms cannot be given what was counted elsewhere.
+ * A metric in the form that prom-client's registry reads. prom-client's own counters take their values one by one and by a
+ * hash of their labels, and its histograms cannot be given counts from elsewhere.
  */
 function toClientMetric(metric: Metric, from: MetricSources): ClientMetric {
   const { type, help } = metric

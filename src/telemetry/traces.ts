@@ -35,14 +35,14 @@ import type { EndedCall, ObserveCall } from './ended-call.ts'
 
 export interface Traces {
   readonly observe: ObserveCall
-  /** Sends what waits. */
+  /** Sends the spans that wait. */
   close(): Promise<void>
 }
 
 /**
  * A span for each call by the GenAI semantic conventions of OpenTelemetry, made when the call is over and sent in batches.
- * Where, and with which headers, service name and timeout, the exporter reads from the `OTEL_…` variables itself. What the
- * receiver is too slow for is dropped, and `tell` is told what went wrong. This file is loaded only where an endpoint is
+ * The exporter itself reads the receiver's URL, headers, service name and timeout from the `OTEL_…` variables. Spans that the
+ * receiver is too slow for are dropped, and `tell` is told what went wrong. This file is loaded only where an endpoint is
  * set: with its packages it takes a tenth of a second.
  */
 export function openTraces({ sampler, ratio }: TraceConfig, tell: (problem: string) => void): Traces {
@@ -54,7 +54,7 @@ export function openTraces({ sampler, ratio }: TraceConfig, tell: (problem: stri
   const provider = new TracerProvider({
     resource: defaultResource().merge(own).merge(detectResources({ detectors })),
     sampler: samplerOf(sampler, ratio),
-    // Its queue holds 2,048 spans. Beyond it they are dropped.
+    // The queue of the processor holds 2,048 spans. Spans beyond that are dropped.
     spanProcessors: [new BatchSpanProcessor({ exporter: new OTLPTraceExporter() })],
   })
   const tracer = provider.getTracer('tollgate', VERSION)
@@ -72,7 +72,7 @@ export function openTraces({ sampler, ratio }: TraceConfig, tell: (problem: stri
 
 const PROBLEM_CHARS_MAX = 300
 
-/** The SDK writes an error as JSON, with its stack and all that the collector has answered. Of that, what it is and its code. */
+/** The SDK writes an error as JSON, with its stack and the collector's whole answer. Only its message and code are kept. */
 function inShort(problem: string): string {
   let text = String(problem)
   try {
@@ -91,7 +91,7 @@ function samplerOf(name: TraceConfig['sampler'], ratio: number): Sampler {
   return name.startsWith('parentbased_') ? new ParentBasedSampler({ root }) : root
 }
 
-/** A number could be taken for one of `performance.now()`. */
+/** Times go to the SDK as pairs: it could take a number for one of `performance.now()`. */
 function hrTime(ms: number): HrTime {
   const seconds = Math.floor(ms / 1_000)
   return [seconds, Math.floor((ms - seconds * 1_000) * 1e6)]
@@ -99,7 +99,7 @@ function hrTime(ms: number): HrTime {
 
 const TRACE_PARENT = /^(?!ff)[\da-f]{2}-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})(?:-.*)?$/
 
-/** The span of the caller, as its `traceparent` names it; one that is no such header begins a trace here. */
+/** The span of the caller, as its `traceparent` names it; without a valid header the trace begins here. */
 function parentOf(headers: RawHeaders): Context {
   const values = valuesOf(headers, 'traceparent')
   const [, traceId, spanId, flags] = TRACE_PARENT.exec(values.length === 1 ? (values[0] ?? '') : '') ?? []
@@ -108,7 +108,7 @@ function parentOf(headers: RawHeaders): Context {
   return trace.setSpanContext(ROOT_CONTEXT, { traceId, spanId, traceFlags, isRemote: true })
 }
 
-/** By what reads the usage of the reply. What the conventions have no word for is content that is generated. */
+/** The operation by the reader of the reply's usage. Operations without a word in the conventions are `generate_content`. */
 const OPERATIONS: Readonly<Record<UsageReader, string>> = {
   messages: 'chat',
   chat: 'chat',
@@ -138,7 +138,7 @@ function spanName(call: EndedCall): string {
   return call.endpoint === null ? call.method : `${call.method} ${call.endpoint.template}`
 }
 
-/** Names, figures and ids; nothing of what was asked or answered. */
+/** The attributes are names, figures and ids; nothing of a request's or a reply's content. */
 function attributesOf(call: EndedCall) {
   const { modelAsked, modelServed, status, tokens, upstream, keyId } = call
   const operation = operationOf(call)
@@ -151,7 +151,7 @@ function attributesOf(call: EndedCall) {
     ...(tokens === null || operation === null
       ? {}
       : {
-          // By the conventions what was read from or written to a cache is input too.
+          // By the conventions tokens read from or written to a cache are input too.
           'gen_ai.usage.input_tokens': tokens.input + tokens.cacheRead + tokens.cacheWrite,
           'gen_ai.usage.output_tokens': tokens.output,
           'gen_ai.usage.cache_read.input_tokens': tokens.cacheRead,
@@ -172,7 +172,7 @@ function portOf({ protocol }: URL): number {
   return protocol === 'https:' ? 443 : 80
 }
 
-/** Our own code, else upstream's status. */
+/** The type of the error: our own code, else upstream's status. */
 function errorOf({ code, status, cut }: EndedCall): string | null {
   if (code !== null) return code
   if (status !== null && status >= 400) return String(status)

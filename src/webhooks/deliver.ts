@@ -13,29 +13,29 @@ export interface Deliverer {
   readonly store: Pick<WebhookStore, 'claimDeliveries' | 'keepWebhookLease' | 'recordAttempts'>
   readonly clock: Clock
   readonly log: Log
-  /** Of the leases: this process and no other. */
+  /** The holder of the leases: names this process and no other. */
   readonly holder: string
   readonly sealer: SecretSealer
   readonly rules: EndpointRules
   readonly dashboardUrl: URL | null
   /** How long a try may take. */
   readonly tryMs: number
-  /** How long an endpoint is left alone at which everything fails while more is due. */
+  /** The pause of an endpoint at which every try fails while more deliveries are due. */
   readonly failingPauseMs: number
-  /** From 0 to 1, for the jitter of retries. */
+  /** A random number from 0 to 1, for the jitter of retries. */
   chance(): number
-  /** Aborted: nothing more is begun. */
+  /** Aborted: no more tries are begun. */
   readonly stopping: AbortSignal
-  /** Aborted: what is under way is left to be tried again. */
+  /** Aborted: tries under way are left to be retried by another node, or by the next start. */
   readonly stopped: AbortSignal
   /** A try has failed. */
   onFailure(): void
 }
 
 /**
- * Delivers what is due at one endpoint, as long as there is something, under a lease that other nodes respect. A few at a time:
- * a receiver that is slow or dead costs a few sockets and delays nothing but its own messages. Each recording brings the endpoint
- * as it is then, so after it was deleted, disabled or moved only the tries that are under way go where they went before.
+ * Sends the deliveries due at one endpoint until none is left, under a lease that other nodes respect. A few at a time:
+ * a receiver that is slow or dead costs a few sockets and delays nothing but its own messages. Each recording brings the
+ * endpoint as it is then, so after a deletion, disabling or move only tries that are under way still go to the old URL.
  */
 export async function deliverTo(webhookId: string, deliverer: Deliverer): Promise<void> {
   const { store, clock, holder, stopping, stopped } = deliverer
@@ -45,7 +45,7 @@ export async function deliverTo(webhookId: string, deliverer: Deliverer): Promis
   const keeping = setInterval(() => {
     store.keepWebhookLease(holder, webhookId, clock.nowMs()).then(
       (kept) => kept || lost.abort(),
-      // Recording will tell.
+      // A lease that was lost shows when the attempts are recorded.
       () => {},
     )
   }, limits.webhookLeaseMs / 4)
@@ -62,12 +62,12 @@ export async function deliverTo(webhookId: string, deliverer: Deliverer): Promis
         const { target } = recorder
         if (stopping.aborted || end.aborted || target === null) return
         const outcome = await tryDelivery(delivery, target, deliverer, end)
-        // The next node, or the next start, tries it again.
+        // The next node, or the next start, retries the delivery.
         if (end.aborted) return
         await recorder.record(attemptOf(delivery, outcome, target, deliverer))
       })
       if (recorder.target === null) return
-      // Thousands that wait for a dead receiver would keep a core busy: 700 tries a second took half of one.
+      // Thousands of deliveries to a dead receiver would keep a core busy: 700 tries a second took half a core.
       if (!recorder.hasDelivered && claimed.deliveries.length >= limits.webhookClaimMax)
         await sleep(deliverer.failingPauseMs, undefined, { signal: stopping }).catch(() => {})
     }
@@ -91,7 +91,7 @@ async function tryDelivery(
   }
 }
 
-/** What the store is told of a try. The log names ids: the URL of an endpoint is often a secret by itself. */
+/** The attempt as the store records it. The log names ids: the URL of an endpoint is often a secret by itself. */
 function attemptOf(
   delivery: ClaimedDelivery,
   outcome: TryOutcome,
@@ -118,7 +118,7 @@ function attemptOf(
   return { id, responseStatus, error, outcome: { kind: 'retry', inMs } }
 }
 
-/** Why a try has failed, on one line. It names a host at most: the rest of a URL is a secret. */
+/** The reason of a failed try, on one line. The line names a host at most: the rest of a URL is a secret. */
 function errorOf(outcome: TryOutcome): string {
   if (outcome.kind === 'answered') {
     const isRedirect = outcome.status >= 300 && outcome.status < 400
@@ -142,7 +142,7 @@ class Recorder {
   readonly #onLost: () => void
   #waiting: DeliveryAttempt[] = []
   #recording: Promise<void> | null = null
-  /** As of the last recording. Null: there is nothing more to send to it. */
+  /** The endpoint as of the last recording. Null: it is deleted or disabled, and nothing more is sent to it. */
   target: DeliveryTarget | null
   hasDelivered = false
 
@@ -173,18 +173,18 @@ class Recorder {
     try {
       const recorded = await store.recordAttempts(holder, this.#webhookId, attempts, false, clock.nowMs())
       isRecorded = recorded.kind === 'recorded'
-      // After a 410 it stays null: this recording may be of tries before it.
+      // After a 410 the target stays null: this recording may be of tries before the 410.
       if (recorded.kind === 'recorded' && this.target !== null) this.target = recorded.target
     } finally {
-      // What was not recorded is sent again, as few as possible.
+      // Deliveries whose attempts were not recorded are sent again, so no more are begun, to keep these duplicates few.
       if (!isRecorded) this.#onLost()
     }
   }
 }
 
 /**
- * Events of one key follow each other; others go at the same time, so many at once. A try that fails is overtaken by
- * what comes after it: an endpoint that refuses one message gets the others.
+ * Events of one key follow each other; events of other keys go at the same time, up to `limits.webhookTriesMax` at once. A
+ * try that fails is overtaken by later events: an endpoint that refuses one message gets the others.
  */
 async function inLanes(
   deliveries: readonly ClaimedDelivery[],
@@ -195,14 +195,14 @@ async function inLanes(
     for (let lane = lanes.shift(); lane !== undefined; lane = lanes.shift())
       for (const delivery of lane) await run(delivery)
   }
-  // All of them have ended before this endpoint can be claimed again, whatever went wrong with one.
+  // All workers have ended before this endpoint can be claimed again, even if one of them failed.
   const ended = await Promise.allSettled(Array.from({ length: limits.webhookTriesMax }, worker))
   for (const result of ended) if (result.status === 'rejected') throw result.reason
 }
 
 const KEY_IDS = /"key_[0-9A-HJKMNP-TV-Z]{26}"/g
 
-/** A rotation is of two keys, so that it joins their lanes. */
+/** The event of a rotation names two keys, so that it joins their lanes. */
 function lanesOf(deliveries: readonly ClaimedDelivery[]): ClaimedDelivery[][] {
   const lanes = new Map<string, ClaimedDelivery[]>()
   for (const delivery of deliveries) {
@@ -219,7 +219,7 @@ const SECOND_MS = 1_000
 const MINUTE_MS = 60 * SECOND_MS
 const HOUR_MS = 60 * MINUTE_MS
 
-/** How long after a failed try the next one follows. After the last of them the delivery has failed. */
+/** The pauses between a failed try and its retry. A try that fails after the last pause has failed the delivery. */
 const PAUSES_MS = [
   5 * SECOND_MS,
   5 * MINUTE_MS,
@@ -230,10 +230,10 @@ const PAUSES_MS = [
   10 * HOUR_MS,
 ]
 
-/** Up to a tenth more, so that what failed together is not tried again at one instant. */
+/** Jitter of up to a tenth more, so that deliveries that failed together are not retried at one instant. */
 const JITTER = 0.1
 
-/** The pause after so many tries, or null after the last. `chance` is from 0 to 1. */
+/** The pause after this number of tries, or null after the last try. `chance` is from 0 to 1. */
 export function pauseAfterMs(tries: number, chance: number): number | null {
   const pause = PAUSES_MS[tries - 1]
   return pause === undefined ? null : Math.round(pause * (1 + JITTER * chance))

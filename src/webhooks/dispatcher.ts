@@ -5,7 +5,7 @@ import { atMostEvery, createWorkLoop, TOLD_AGAIN_MS } from '../kernel/within-tim
 import type { Deliverer } from './deliver.ts'
 import type { OutboxEvent, WebhookStore } from './webhook-store.ts'
 
-/** The text of an event's payload. It is the management API's, whose objects are in it, and loaded with the first event. */
+/** Renders an event's payload. The code is the management API's, whose objects are in a payload; loaded with the first event. */
 export type RenderPayload = (event: OutboxEvent) => string
 
 export interface DispatcherParts
@@ -17,24 +17,24 @@ export interface DispatcherParts
 
 export interface WebhookDispatcher {
   start(): void
-  /** Something may be due that was not a moment ago. */
+  /** Looks for due work now: some may have just become due. */
   wake(): void
   /** Tries that failed since the start. */
   readonly failures: number
   /** Events and deliveries that wait, on all nodes. */
   waiting(): Promise<number>
-  /** Deliveries under way get a moment. What is left then is due for another node, or for the next start. */
+  /** Deliveries under way get a moment. Those not done by then are due for another node, or for the next start. */
   stop(): Promise<void>
 }
 
-/** The one there is. */
+/** The only account there is. */
 const ACCOUNT = 'default'
 const ENDPOINTS_AT_ONCE = 1_000
 const PRUNE_MS = 60 * 60_000
 
 /**
- * Brings events from the outbox to the endpoints, on every node of one store: what the store has leases for is done by one of
- * them at a time. It looks for work every second, and less often while there is no endpoint. Nothing of it is on the way of a call.
+ * The dispatcher brings events from the outbox to the endpoints. It runs on every node of one store; work under a lease is done
+ * by one node at a time. It looks for work every second, and less often while there is no endpoint. No call waits for it.
  */
 export function createWebhookDispatcher(parts: DispatcherParts): WebhookDispatcher {
   const { store, clock, log } = parts
@@ -67,7 +67,7 @@ export function createWebhookDispatcher(parts: DispatcherParts): WebhookDispatch
     return clock.monotonicMs() - lastMs >= everyMs
   }
 
-  /** Null, and said in the log: one event that cannot be told must not hold up those behind it. */
+  /** Null, and a line in the log, for an event that cannot be rendered: it must not hold up the events behind it. */
   function payloadOf(event: OutboxEvent, render: RenderPayload): string | null {
     try {
       const payload = render(event)
@@ -82,10 +82,10 @@ export function createWebhookDispatcher(parts: DispatcherParts): WebhookDispatch
     return null
   }
 
-  /** True: there may be more. */
+  /** True: there may be more events to relay. */
   async function relay(): Promise<boolean> {
     const events = await store.readOutbox(holder, clock.nowMs())
-    // Another node does this.
+    // Another node has the lease of the relay.
     if (events === null) return false
     if (events.length > 0) {
       const render = await parts.loadRender()
@@ -105,7 +105,7 @@ export function createWebhookDispatcher(parts: DispatcherParts): WebhookDispatch
       const pruned = await store.pruneWebhooks(holder, clock.nowMs())
       if (pruned === 0) prunedMs = clock.monotonicMs()
     }
-    // What was swept is in the outbox now.
+    // Events that the sweep found are in the outbox now.
     return sweeps || events.length >= limits.webhookRelayMax
   }
 
@@ -123,10 +123,10 @@ export function createWebhookDispatcher(parts: DispatcherParts): WebhookDispatch
     }
   }
 
-  /** How long to pause. */
+  /** Does the work that is due, and returns how long to pause. */
   async function look(): Promise<number> {
     const { rows } = await store.listWebhooks({ accountId: ACCOUNT, after: null, limit: 1 })
-    // What is left of endpoints that were deleted has to go too.
+    // Rows that deleted endpoints have left must be pruned too.
     if (rows.length === 0 && !isDue(prunedMs, PRUNE_MS)) return limits.webhookIdleLookMs
     const more = await relay()
     await deliver()

@@ -7,19 +7,19 @@ export interface HostAddress {
   readonly family: number
 }
 
-/** All addresses of a host name; none if it has none. It fails if the name servers do not answer. */
+/** All addresses of a host name; an empty list if it has none. Rejects if the name servers do not answer. */
 export type ResolveHost = (host: string, signal: AbortSignal) => Promise<readonly HostAddress[]>
 
 export interface EndpointRules {
-  /** Private addresses, and http. */
+  /** Whether private addresses, and http, are permitted. */
   readonly allowPrivate: boolean
   readonly resolveHost: ResolveHost
 }
 
 /**
  * Names of the internet are asked of the name servers directly: `dns.lookup` takes one of four threads of the process
- * for as long as it lasts, and the look-ups of upstream would wait behind those of a dead name server. It is used where
- * private addresses are permitted, because it knows `/etc/hosts` and the names of the local network.
+ * for as long as it lasts, and the look-ups of upstream would wait behind those of a dead name server. `dns.lookup` is used
+ * where private addresses are permitted, because it knows `/etc/hosts` and the names of the local network.
  */
 export function createResolveHost(allowPrivate: boolean): ResolveHost {
   return allowPrivate ? lookUpLocally : askNameServers
@@ -52,7 +52,7 @@ export function hostOf(url: URL): string {
   return url.hostname.replace(/^\[|\]$/g, '')
 }
 
-/** The addresses that a webhook may be sent to, resolved once. It fails if there is none, or if one of them is forbidden. */
+/** The addresses that a webhook may be sent to, resolved once. Rejects if there is none, or if one of them is forbidden. */
 export async function permittedAddresses(
   url: URL,
   { allowPrivate, resolveHost }: EndpointRules,
@@ -74,7 +74,7 @@ export class ForbiddenAddress extends Error {
   }
 }
 
-/** What is wrong with the URL of an endpoint; null if nothing is. A name that does not resolve may do so later. */
+/** The fault of an endpoint's URL; null if it has none. A name that does not resolve is accepted: it may do so later. */
 export async function judgeEndpointUrl(text: string, rules: EndpointRules): Promise<string | null> {
   const url = URL.parse(text)
   if (url === null || !/^https?:$/.test(url.protocol)) return 'url must be an absolute https:// URL.'
@@ -115,10 +115,10 @@ const FORBIDDEN_IPV4 = [
   '240.0.0.0/4', // reserved, broadcast
 ]
 
-/** Global unicast and NAT64. What is in neither (loopback, unique-local, link-local, multicast …) is forbidden. */
+/** Global unicast and NAT64. Addresses in neither (loopback, unique-local, link-local, multicast …) are forbidden. */
 const PERMITTED_IPV6 = ['2000::/3', '64:ff9b::/96']
 
-/** Of global unicast. 6to4 and Teredo have another address in them and carry nothing any more. */
+/** Forbidden ranges of global unicast. 6to4 and Teredo have another address in them and carry nothing any more. */
 const FORBIDDEN_IPV6 = [
   '2001::/23', // protocol assignments: Teredo, benchmarks, ORCHID
   '2001:db8::/32', // documentation
@@ -137,9 +137,9 @@ const permittedIpv6 = new AddressRanges(PERMITTED_IPV6)
 const forbiddenIpv6 = new AddressRanges([...FORBIDDEN_IPV6, ...FORBIDDEN_IPV4.map(behindNat64)])
 const mappedIpv4 = new AddressRanges(['::ffff:0:0/96'])
 
-/** Whether a webhook may not be sent there. What is no address is forbidden too. */
+/** Whether a webhook may not be sent to an address. Text that is no address is forbidden too. */
 export function isForbiddenAddress(address: string): boolean {
-  // A zone belongs to link-local addresses.
+  // An address with a zone is link-local.
   if (address.includes('%')) return true
   const family = isIP(address)
   if (family === 0) return true

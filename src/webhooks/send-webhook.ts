@@ -9,15 +9,15 @@ export interface WebhookRequest {
   readonly body: string
 }
 
-/** What came of a try: the status of the answer, or why there was none. */
+/** The outcome of a try: the status of the answer, or why there was none. */
 export type TryOutcome =
   | { readonly kind: 'answered'; readonly status: number }
   | { readonly kind: 'failed'; readonly reason: string }
 
 /**
  * One try. The host is resolved once and its addresses are judged; the connection gets those and no others, so that a
- * name that changes between the two leads nowhere else. Redirects are not followed, no proxy of the environment is used,
- * no connection is kept. All of it together has its time, and the answer a size.
+ * name that changes after the check leads nowhere else. Redirects are not followed, no proxy of the environment is used,
+ * no connection is kept. The whole try has a timeout, and the answer a limit of size.
  */
 export async function sendWebhook(
   request: WebhookRequest,
@@ -33,7 +33,7 @@ export async function sendWebhook(
   try {
     if (stop.aborted) onStop()
     const url = new URL(request.url)
-    // An endpoint may be older than the configuration.
+    // The endpoint may have been made before the configuration forbade http.
     if (url.protocol !== 'https:' && !rules.allowPrivate) throw new Error('http is not permitted any more')
     const addresses = await whileNotAborted(permittedAddresses(url, rules, signal), signal)
     const options = {
@@ -54,7 +54,7 @@ export async function sendWebhook(
         if (all === true) found(null, [...addresses])
         else found(null, first?.address ?? '', first?.family)
       },
-      // Whatever NODE_TLS_REJECT_UNAUTHORIZED says.
+      // Certificates are checked even where NODE_TLS_REJECT_UNAUTHORIZED turns that off.
       rejectUnauthorized: true,
     } satisfies RequestOptions & { rejectUnauthorized: boolean }
     return { kind: 'answered', status: await statusOf(await openRequest(url, options), request.body) }
@@ -66,13 +66,13 @@ export async function sendWebhook(
   }
 }
 
-/** Loaded when there is something to send. An agent of its own has no proxy and keeps no connection. */
+/** The HTTP client is loaded with the first webhook. An agent of its own has no proxy and keeps no connection. */
 async function openRequest(url: URL, options: RequestOptions): Promise<ClientRequest> {
   const { request, Agent } = await (url.protocol === 'https:' ? import('node:https') : import('node:http'))
   return request({ ...options, agent: new Agent({ keepAlive: false }) })
 }
 
-/** The status says what came of it. The rest of the answer is read so that the receiver can end it in peace. */
+/** The status decides the outcome. The rest of the answer is read so that the receiver can finish it without an error. */
 function statusOf(request: ClientRequest, body: string): Promise<number> {
   return new Promise((resolve, reject) => {
     let status: number | null = null
@@ -107,6 +107,6 @@ function whileNotAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
 
 function reasonOf(error: unknown, signal: AbortSignal): string {
   const told = signal.aborted ? signal.reason : error
-  // What happy eyeballs tried has a message for each address, and none of its own.
+  // An error of happy eyeballs has a message for each address tried, and none of its own.
   return (told instanceof AggregateError ? told.errors[0] : told).message
 }

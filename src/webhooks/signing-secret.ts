@@ -6,18 +6,18 @@ import type { DeliveryTarget } from './webhook-store.ts'
 /** Standard Webhooks asks for 24 to 64 bytes. */
 const SECRET_BYTES = 32
 
-/** What an endpoint's messages are signed with, in the form that its libraries take. */
+/** The secret that signs an endpoint's messages, in the form that the libraries of Standard Webhooks take. */
 export function mintSigningSecret(): Secret {
   return new Secret(`whsec_${randomBytes(SECRET_BYTES).toString('base64')}`)
 }
 
 export interface Message {
-  /** Of the event: the same at every try, so that a receiver knows what it had already. */
+  /** The id of the event: the same at every try, so that a receiver recognises a message that it had already. */
   readonly id: string
   readonly body: string
 }
 
-/** The headers of a message. For a day after a rotation there is a signature more, and a receiver with either secret is content. */
+/** The headers of a message. For a day after a rotation the former secret signs too, so a receiver may have either secret. */
 export async function signMessage(
   { id, body }: Message,
   target: Pick<DeliveryTarget, 'id' | 'secret' | 'formerSecrets'>,

@@ -1,6 +1,6 @@
 /**
- * An event as a message for people: what Slack calls an incoming webhook takes `{"text"}`, and so do Mattermost, Rocket.Chat
- * and others. The figures are those of the payload, cut to what people read, with a link to the dashboard where its address is
+ * An event as a message for people: Slack's incoming webhooks take `{"text"}`, and so do Mattermost, Rocket.Chat and others.
+ * The figures are those of the payload, cut to the digits that people read, with a link to the dashboard where its address is
  * known.
  */
 export function slackBody(payload: string, dashboardUrl: URL | null): string {
@@ -13,7 +13,7 @@ export function slackBody(payload: string, dashboardUrl: URL | null): string {
 
 type Reviver = (key: string, value: unknown, context: { source?: string }) => unknown
 
-/** Amounts stay the digits that they are: `dollars` cuts them. */
+/** Amounts stay text, with all their digits: `dollars` cuts them. */
 const keepAmounts: Reviver = (key, value, { source }) =>
   typeof value === 'number' && key.endsWith('_usd') ? (source ?? String(value)) : value
 
@@ -23,7 +23,7 @@ interface ShownKey {
   readonly expires_at: string | null
 }
 
-/** What the sentences need of a payload. Which members there are depends on the type. */
+/** The members of a payload that the sentences need. Which of them there are depends on the type. */
 interface Payload {
   readonly type: string
   readonly data: {
@@ -93,7 +93,7 @@ function linkOf({ key }: Payload['data'], dashboardUrl: URL | null): string {
   return ` <${escaped(`${base}/dashboard/keys/${key.id}`)}|Open in the dashboard>`
 }
 
-/** As Slack asks for it. */
+/** Escapes the three characters that Slack asks to escape. */
 function escaped(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 }
@@ -101,8 +101,8 @@ function escaped(text: string): string {
 const QUOTED_MAX = 100
 
 /**
- * What clients call a key or a model, as code: there no URL is linked and nothing is bold. Without line ends, marks that turn
- * the direction of writing, and backticks it cannot get out of it.
+ * The name that a client gave a key or a model, as code: no URL in code is linked and nothing is bold. A name without line
+ * ends, marks that turn the direction of writing, and backticks cannot break out of the code.
  */
 function quoted(text: string | null | undefined): string {
   const characters = [
@@ -116,8 +116,8 @@ function quoted(text: string | null | undefined): string {
 }
 
 /**
- * An amount for people: cents from a dollar on, below it three digits that count. What follows is cut off and not rounded, so
- * that what is spent is never shown as the whole of a cap before it is.
+ * An amount for people: cents from a dollar on, three significant digits below a dollar. Further digits are cut off and not
+ * rounded, so that the sum spent is never shown as the whole of a cap before it is.
  */
 function dollars(amount: string | undefined): string {
   const [, sign = '', whole = '', fraction = ''] = /^(-?)(\d+)(?:\.(\d+))?$/.exec(amount ?? '') ?? []

@@ -4,10 +4,10 @@ import type { KeyRecord, Page } from '../keys/key-store.ts'
 import type { Balance } from '../ledger/ledger-store.ts'
 
 /**
- * What the store keeps for webhooks, and the port through which it is kept.
+ * The records that the store keeps for webhooks, and the port through which they are kept.
  *
  * The transaction that causes an event writes a row of the **outbox**, if the account has an endpoint that is enabled. One
- * node at a time, by a **lease**, relays them: `readOutbox` gives the rows in their order, completed with the records they
+ * node at a time, by a **lease**, relays the rows: `readOutbox` gives them in their order, completed with the records they
  * are about, the caller makes the payload's text of each (the JSON form of a key is the management API's, and the store
  * knows nothing of it), and `keepEvents` puts the event and one delivery per subscribed endpoint in the place of the
  * outbox row, in one transaction. Ids of events and deliveries are made there. Deliveries are then claimed and recorded
@@ -37,7 +37,7 @@ export const WEBHOOK_TEST = 'webhook.test'
 
 export type WebhookFormat = 'standard' | 'slack'
 
-/** `gone`: it answered 410. `failing`: nothing but failures for five days. `manual`: by an edit. */
+/** `gone`: the endpoint answered 410. `failing`: nothing but failures for five days. `manual`: disabled by an edit. */
 export type DisabledReason = 'gone' | 'failing' | 'manual'
 
 /** An endpoint, without its secret. */
@@ -52,7 +52,7 @@ export interface WebhookRecord {
   readonly enabled: boolean
   readonly disabledReason: DisabledReason | null
   readonly createdAtMs: number
-  /** The last attempt at a delivery, and the status of its answer; null where none came. */
+  /** The instant of the last attempt at a delivery, and the status of its answer; null where no answer came. */
   readonly lastDeliveryAtMs: number | null
   readonly lastStatus: number | null
 }
@@ -64,7 +64,7 @@ export interface NewWebhook {
   readonly events: readonly string[]
   readonly description: string
   readonly format: WebhookFormat
-  /** Sealed: the store cannot read it. */
+  /** The sealed secret: the store cannot read it. */
   readonly secret: Uint8Array
   readonly createdAtMs: number
 }
@@ -72,12 +72,12 @@ export interface NewWebhook {
 /** `too_many`: the account has `limits.webhooksMax` endpoints, and nothing was made. */
 export type WebhookCreation = IdempotentResult<WebhookRecord> | { readonly kind: 'too_many' }
 
-/** What an edit may change; what is absent stays. Enabling forgets the reason and the failures from before. */
+/** The members that an edit may change; absent members stay. Enabling forgets the reason and the failures from before. */
 export type WebhookChanges = Partial<
   Pick<WebhookRecord, 'url' | 'events' | 'description' | 'format' | 'enabled'>
 >
 
-/** `too_soon`: so many secrets from before still sign that none may be added until then. */
+/** `too_soon`: so many former secrets still sign that none may be added before `untilMs`. */
 export type SecretRotation =
   | IdempotentResult<WebhookRecord>
   | { readonly kind: 'too_soon'; readonly untilMs: number }
@@ -103,7 +103,7 @@ export interface DeliveryRecord {
   /** Why the last attempt failed; null after a success, and before the first. */
   readonly error: string | null
   readonly lastAttemptAtMs: number | null
-  /** Null when there will be none. */
+  /** Null when there will be no further attempt. */
   readonly nextAttemptAtMs: number | null
   readonly createdAtMs: number
 }
@@ -117,21 +117,21 @@ export interface DeliveryQuery {
 }
 
 /**
- * `disabled`: nothing is sent to this endpoint until it is enabled. What is still pending is made due at once; of any
- * other a new delivery of the same event is made.
+ * `disabled`: nothing is sent to this endpoint until it is enabled. A delivery that is still pending is made due at once;
+ * for any other delivery a new one of the same event is made.
  */
 export type Redelivery =
   | IdempotentResult<DeliveryRecord>
   | { readonly kind: 'disabled' }
   | { readonly kind: 'none' }
 
-/** A key as a payload shows it: the record, and the instant at which it was so. */
+/** A key as a payload shows it: the record, and the instant at which the record was read. */
 export interface ToldKey {
   readonly record: KeyRecord
   readonly atMs: number
 }
 
-/** How the month stood with the call that crossed. It may be a past month: a call counts for that of its admission. */
+/** The month with the call that crossed the threshold. It may be a past month: a call counts for the month of its admission. */
 export interface ToldBudget {
   /** 100 for `key.budget.exceeded`. */
   readonly percent: number
@@ -140,7 +140,7 @@ export interface ToldBudget {
   readonly capNanos: Nanos
   readonly month: string
   readonly resetsAtMs: number
-  /** Null where an edit of the cap did it. */
+  /** The call that crossed the threshold; null where an edit of the cap did. */
   readonly requestId: string | null
 }
 
@@ -170,14 +170,14 @@ export type OutboxEvent = Told & {
 /** The text that is sent, and signed, for each delivery of an event. At most `limits.webhookPayloadBytesMax` bytes. */
 export interface EventPayload {
   readonly sequence: bigint
-  /** Null: it could not be made, and the event is given up. */
+  /** Null: the payload could not be rendered, and the event is given up. */
   readonly payload: string | null
 }
 
-/** An endpoint as it is delivered to. */
+/** An endpoint with the secrets that sign its deliveries. */
 export interface DeliveryTarget extends WebhookRecord {
   readonly secret: Uint8Array
-  /** Those from before that still sign, the latest first. */
+  /** Former secrets that still sign, the latest first. */
   readonly formerSecrets: readonly Uint8Array[]
 }
 
@@ -186,7 +186,7 @@ export interface ClaimedDelivery {
   readonly eventId: string
   readonly eventType: string
   readonly payload: string
-  /** Attempts before this one, since it was queued or redelivered. */
+  /** Attempts before this one, since the delivery was queued or redelivered. */
   readonly attempts: number
 }
 
@@ -195,16 +195,16 @@ export interface ClaimedDeliveries {
   readonly deliveries: readonly ClaimedDelivery[]
 }
 
-/** What came of one attempt. */
+/** The outcome of one attempt. */
 export interface DeliveryAttempt {
   readonly id: string
   /** Null if no answer came. */
   readonly responseStatus: number | null
-  /** Why it failed, in at most `limits.webhookErrorCharsMax`; null if it did not. */
+  /** Why the attempt failed, in at most `limits.webhookErrorCharsMax`; null if it did not. */
   readonly error: string | null
   readonly outcome:
     | { readonly kind: 'succeeded' }
-    /** From now on. */
+    /** The pause until the retry, from now on. */
     | { readonly kind: 'retry'; readonly inMs: number }
     /** There is no further attempt. */
     | { readonly kind: 'failed' }
@@ -215,12 +215,12 @@ export interface DeliveryAttempt {
 /** `lost`: another node has the lease, and nothing was recorded. */
 export type Recorded = 'recorded' | 'lost'
 
-/** With the endpoint as it is now, null if it is deleted or disabled: what has not been sent yet goes by that. */
+/** `target` is the endpoint as it is now, null if it is deleted or disabled: deliveries not sent yet go by that. */
 export type RecordedAttempts =
   | { readonly kind: 'lost' }
   | { readonly kind: 'recorded'; readonly target: DeliveryTarget | null }
 
-/** Each method is one transaction. Ids are looked up within the account: those of others do not exist. */
+/** Each method is one transaction. Ids are looked up within the account: ids of other accounts are not found. */
 export interface WebhookStore {
   createWebhook(webhook: NewWebhook, idempotency: Idempotency | null): Promise<WebhookCreation>
   getWebhook(accountId: string, id: string): Promise<WebhookRecord | null>
@@ -231,9 +231,9 @@ export interface WebhookStore {
     changes: WebhookChanges,
     atMs: number,
   ): Promise<WebhookRecord | null>
-  /** With all of its deliveries. Whether there was one. */
+  /** Deletes an endpoint; its deliveries are not found any more. Returns whether there was one. */
   deleteWebhook(accountId: string, id: string): Promise<boolean>
-  /** The secret until now signs as well for `limits.webhookOldSecretMs`, and so does the one before it to the end of its time. */
+  /** The former secret signs as well for `limits.webhookOldSecretMs`, and earlier ones to the end of their own time. */
   rotateWebhookSecret(
     accountId: string,
     id: string,
@@ -266,28 +266,28 @@ export interface WebhookStore {
 
   /**
    * Takes the lease of the relay, or keeps it, and gives the oldest rows of the outbox, at most `limits.webhookRelayMax`.
-   * Null: another node has it. `holder` names this process and no other.
+   * Null: another node has the lease. `holder` names this process and no other.
    */
   readOutbox(holder: string, atMs: number): Promise<readonly OutboxEvent[] | null>
   /** Puts events and deliveries in the place of rows that `readOutbox` gave. */
   keepEvents(holder: string, events: readonly EventPayload[], atMs: number): Promise<Recorded>
   /**
-   * Looks for what happens by time alone, and writes it into the outbox: keys that expire, and a balance that is low though no
-   * call has made it so. To be called every few seconds by the holder of the relay's lease; if all nodes were off, what
-   * happened meanwhile is told later. True: there is more to look at.
+   * The sweep finds events that no call causes, and writes them into the outbox: keys that expire, and a balance that is low
+   * though no call has made it so. To be called every few seconds by the holder of the relay's lease; if all nodes were off,
+   * events of that time are told later. True: there is more to look at.
    */
   sweepEvents(holder: string, atMs: number): Promise<boolean>
-  /** Deletes some of what is too old, and gives up what is queued for disabled endpoints. How many rows: 0 is the end. */
+  /** Deletes some rows that are too old, and gives up deliveries queued for disabled endpoints. Rows done: 0 is the end. */
   pruneWebhooks(holder: string, atMs: number): Promise<number>
 
   /**
-   * Enabled endpoints that have deliveries due and that no other node holds, the longest due first. The leases of those
-   * in the answer are taken.
+   * Enabled endpoints that have deliveries due and that no other node holds, the longest due first. The leases of the
+   * endpoints in the answer are taken.
    */
   claimWebhooks(holder: string, limit: number, atMs: number): Promise<readonly string[]>
   /**
-   * The oldest deliveries of an endpoint that are due, at most `limits.webhookClaimMax`, and all that is needed to send
-   * them. Takes the lease of the endpoint or keeps it. Null: another node has it, or the endpoint is not enabled any more.
+   * The oldest deliveries of an endpoint that are due, at most `limits.webhookClaimMax`, and all that is needed to send them.
+   * Takes the lease of the endpoint or keeps it. Null: another node has the lease, or the endpoint is not enabled any more.
    */
   claimDeliveries(holder: string, webhookId: string, atMs: number): Promise<ClaimedDeliveries | null>
   /** Keeps the lease of an endpoint while deliveries are under way. A lease lasts `limits.webhookLeaseMs`. */
@@ -303,9 +303,9 @@ export interface WebhookStore {
     release: boolean,
     atMs: number,
   ): Promise<RecordedAttempts>
-  /** At the end of a process: its leases need not run out. */
+  /** Releases the leases of a process at its end, so that other nodes need not wait for them to run out. */
   releaseLeases(holder: string): Promise<void>
 
-  /** What waits, for metrics. */
+  /** The numbers of waiting rows, for metrics. */
   countWaiting(): Promise<{ readonly outbox: number; readonly deliveries: number }>
 }

@@ -3,7 +3,7 @@ import type { JsonMember } from '../../metering/json-scan.ts'
 import { scanJson } from '../../metering/json-walker.ts'
 import type { Splice } from './splice-bytes.ts'
 
-/** What has to be known of a request; every scan of it that watched these two names will do. */
+/** The facts of a request that `askForUsage` needs; every scan that watched these two names will do. */
 export interface ScannedRequest {
   readonly members: { get(name: 'stream' | 'stream_options'): JsonMember | undefined }
   readonly duplicates: readonly string[]
@@ -19,10 +19,10 @@ export type CannotAsk =
   | 'stream_twice'
   | 'stream_options_twice'
   | 'include_usage_twice'
-  /** Upstream refuses it, and the client is to see that it does. */
+  /** Upstream refuses such `stream_options`, and the client is to see the refusal. */
   | 'stream_options_no_object'
   | 'stream_options_too_long'
-  /** It has a name that some servers take for `include_usage` and others do not. */
+  /** The options have a name that some servers take for `include_usage` and others do not. */
   | 'stream_options_ambiguous'
   /** Some servers refuse `"true"` and 1, some take them for true; setting true would hide either. */
   | 'include_usage_no_boolean'
@@ -30,7 +30,7 @@ export type CannotAsk =
 export type UsageAsk =
   /** `stream` is not true: the reply is JSON and has its usage in any case, or the request is refused. */
   | { readonly kind: 'not_streaming' }
-  /** The client asked itself, so what it gets stays as it is. */
+  /** The client asked for usage itself, so its stream stays as it is. */
   | { readonly kind: 'asked' }
   | { readonly kind: 'edit'; readonly splices: readonly Splice[] }
   | { readonly kind: 'cannot'; readonly reason: CannotAsk }
@@ -49,12 +49,12 @@ export function askForUsage(request: ScannedRequest): UsageAsk {
   if (duplicates.includes('stream_options')) return cannot('stream_options_twice')
 
   const options = members.get('stream_options')
-  // The comma is always due: `stream` stands before it.
+  // A comma is always due, because the object has `stream`.
   if (options === undefined) return edit(request.objectEnd, 0, `,"stream_options":${ASKING_OBJECT}`)
   return askInOptions(options)
 }
 
-/** The same for a stream whose `stream_options` these are. */
+/** How the `stream_options` of a stream are to be changed so that it reports usage. */
 export function askInOptions(options: JsonMember): UsageAsk {
   switch (options.kind) {
     case 'null':
@@ -70,9 +70,9 @@ export function askInOptions(options: JsonMember): UsageAsk {
 
 const OPTION_NAMES = capturing(['include_usage'])
 
-/** `json` is what stands at `start`: it was read as UTF-8 without a fault, so encoding it gives the same bytes. */
+/** `json` is the text at `start`: it was read as UTF-8 without a fault, so encoding it gives the same bytes. */
 function askInside(start: number, json: string): UsageAsk {
-  // What nearly every client says that asks itself.
+  // The texts that nearly every client sends that asks for usage itself.
   if (json === ASKING_OBJECT || json === '{"include_usage": true}') return { kind: 'asked' }
   const scan = scanJson(Buffer.from(json), OPTION_NAMES)
   if (scan.kind === 'unreadable') return cannot('stream_options_ambiguous')

@@ -7,7 +7,7 @@ const CLOSE_BRACKET = 0x5d
 const OPEN_BRACE = 0x7b
 const CLOSE_BRACE = 0x7d
 
-/** The members of a chunk of a chat stream that decide what the client gets of it. */
+/** The members of a chunk of a chat stream that decide which bytes of it the client gets. */
 export type ChunkMemberName = 'usage' | 'choices' | 'error' | 'other'
 
 /** `nameStart` is the name's opening quote; `end` is exclusive, and where the bytes end if the member goes on. */
@@ -26,7 +26,7 @@ export interface ChunkObject {
 
 /**
  * The members of the object that begins at `from`, in order, twice if they are there twice. Strings and brackets are
- * followed, and what lies between them is not checked: whether the text is JSON is for the caller to find out. Null
+ * followed, the text between them is not checked: whether it is JSON is for the caller to find out. Null
  * when there is no object, or when something else stands where a name, a colon or a comma has to.
  */
 export function readChunkMembers(bytes: Buffer, from: number, to: number): ChunkObject | null {
@@ -77,7 +77,7 @@ export function isBlank(byte: number): boolean {
   return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09
 }
 
-/** From the opening quote to behind the closing one. */
+/** The offset behind the closing quote of the string whose opening quote is at `from`, or UNFINISHED. */
 function skipString(bytes: Buffer, from: number, to: number): number {
   for (let i = from + 1; i < to; i++) {
     const byte = bytes[i]
@@ -122,7 +122,7 @@ const NAMES: Readonly<Record<string, ChunkMemberName>> = {
   '"choices"': 'choices',
   '"error"': 'error',
 }
-/** An escape makes one letter six. */
+/** An escape writes one letter as six bytes. */
 const ESCAPED_BYTES_MIN = '"usage"'.length + 5
 const ESCAPED_BYTES_MAX = '""'.length + 6 * 'choices'.length
 
@@ -135,7 +135,7 @@ function nameOf(bytes: Buffer, start: number, end: number): ChunkMemberName {
   return text.includes('\\') ? (NAMES[withoutEscapes(text)] ?? 'other') : 'other'
 }
 
-/** Only the letters of the names that are looked for, which have no other escapes than these. */
+/** Resolves the escapes of letters alone: the names that are looked for can have no other escapes. */
 function withoutEscapes(text: string): string {
   return text.replace(/\\u00([67][0-9a-fA-F])/g, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)))
 }

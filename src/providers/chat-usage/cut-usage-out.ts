@@ -6,7 +6,7 @@ const LF = 0x0a
 const CR = 0x0d
 const COLON = 0x3a
 const USAGE = Buffer.from('usage')
-/** A letter of a name may be written as an escape; those of `usage` are all below U+0080. */
+/** A letter of a name may be written as an escape; the letters of `usage` are all below U+0080. */
 const ESCAPED_LETTER = Buffer.from('\\u00')
 
 /** The line at hand began in bytes that have been given on already. */
@@ -17,7 +17,7 @@ export const EVENT_BYTES_MAX = 4 * 1024 * 1024
 
 const NO_WORDS = new DataView(new ArrayBuffer(0))
 
-/** After so many shapes in a row that fitted nothing, this stream is not of the kind that has them. */
+/** After so many shapes in a row that fitted no event, the events of this stream are taken to have no common shape. */
 const FRUITLESS_MAX = 8
 
 /** The texts of a chunk, and the padding that hides their lengths: all that differs from one chunk to the next. */
@@ -26,7 +26,7 @@ function holeAt(at: JsonPath): 'text' | 'noise' | null {
   return at.length === 1 && at[0] === 'obfuscation' ? 'noise' : null
 }
 
-/** What was done to a stream. */
+/** How many events of a stream were changed, and how. */
 export interface CutTally {
   readonly eventsRemoved: number
   readonly eventsCut: number
@@ -35,10 +35,10 @@ export interface CutTally {
 }
 
 /**
- * Takes out of a chat stream what upstream added to it because usage was asked for, whatever pieces the bytes come in.
+ * Takes the usage out of a chat stream that upstream added because the gateway asked for it, whatever pieces the bytes come in.
  *
  * Everything but usage passes byte for byte. Comments and empty lines pass at once, the lines of an event together when
- * it is complete; sooner, if its data cannot be an object. At most one event is held, one that is too long is not, and
+ * it is complete; sooner, if its data cannot be an object. At most one event is held, an event that is too long is not, and
  * a chunk in gives at most one chunk out: a slice of it where nothing was changed.
  */
 export class UsageCutter {
@@ -48,24 +48,24 @@ export class UsageCutter {
   #lineStart = 0
   /** Where the event at hand begins, whose lines are not given on yet. */
   #eventStart = NONE
-  /** How many lines of it are complete, and where the last of them ends. */
+  /** How many lines of the event at hand are complete, and where the last of them ends. */
   #lineCount = 0
   #lineEnd = NONE
   /** All lines up to the next empty one pass. */
   #passing = false
-  /** The last bytes were an event that was removed: if they end in CR, a LF behind it belongs to it and goes as well. */
+  /** The last bytes were an event that was removed: if they end in CR, a LF behind belongs to the event and goes as well. */
   #hasRemovedLast = false
   readonly #lines = new SseLines()
   #ended = false
-  /** Where in the bytes at hand the next mention of usage and the next such escape are. */
+  /** Where in the bytes at hand the next mention of usage and the next escaped letter are. */
   #usageAt = NONE
   #escapeAt = NONE
-  /** What is cut out of the bytes at hand: start, end, start, end … in order. */
+  /** The cuts to be made in the bytes at hand: start, end, start, end … in order. */
   #cuts: number[] = []
-  /** The last event that was cut in one place: those that follow are mostly like it, and are cut without being judged. */
+  /** The last event that was cut in one place: most events behind it are like it, and are cut without being judged. */
   #shape: EventShape | null = null
   #shapeCutBytes = 0
-  /** Of the bytes at hand. */
+  /** A view of the bytes at hand. */
   #words: DataView = NO_WORDS
   #fruitless = 0
   #tally = { eventsRemoved: 0, eventsCut: 0, eventsTooLong: 0 }
@@ -78,7 +78,7 @@ export class UsageCutter {
     return { ...this.#tally }
   }
 
-  /** What of the stream can be given on now. */
+  /** The bytes of the stream that can be given on now. */
   write(chunk: Buffer): Buffer | null {
     if (this.#ended) throw new Error('UsageCutter: write after end')
     if (chunk.length === 0) return null
@@ -97,7 +97,7 @@ export class UsageCutter {
     return this.#leave(bytes)
   }
 
-  /** The rest, when the stream is over, be it whole or cut. */
+  /** The rest of the stream when it is over, be it whole or cut. */
   end(): Buffer | null {
     this.#ended = true
     if (this.#held === null) return null
@@ -107,7 +107,7 @@ export class UsageCutter {
     return this.#kept(bytes, bytes.length)
   }
 
-  /** What the first bytes of a chunk mean depends on the last of the one before it. Answers where to go on. */
+  /** The meaning of a chunk's first bytes depends on the last bytes of the chunk before. Answers where to go on. */
   #enter(bytes: Buffer, first: number): number {
     const from = this.#lines.enter(bytes, first)
     if (from > first) {
@@ -119,7 +119,7 @@ export class UsageCutter {
     return from
   }
 
-  /** Cuts the events at `from` that are like the last one. Answers where the first that is not begins. */
+  /** Cuts the events at `from` that are like the last one. Answers where the first event begins that is not. */
   #cutKnown(bytes: Buffer, from: number): number {
     if (this.#passing || this.#eventStart !== NONE || this.#lineStart !== from) return from
     let start = from
@@ -144,7 +144,7 @@ export class UsageCutter {
     return behind
   }
 
-  /** The cut is that of an event which stands at bytes[start..next). */
+  /** Remembers the shape and the cut of an event which stands at bytes[start..next). */
   #learn(bytes: Buffer, start: number, next: number, cuts: readonly number[]): void {
     const [from, to] = cuts
     if (from === undefined || to === undefined || cuts.length > 2 || this.#fruitless === FRUITLESS_MAX) return
@@ -184,7 +184,7 @@ export class UsageCutter {
       this.#tally.eventsTooLong++
       return false
     }
-    // One that came in two chunks may be like the others too.
+    // An event that came in two chunks may be like the others too.
     if (this.#cutLike(bytes, start) >= 0 || !this.#mentionsUsage(bytes, start, end)) return false
     const verdict =
       this.#lineCount === 1 ? judgeLine(bytes, start, this.#lineEnd) : judgeEvent(bytes, start, end)
@@ -211,7 +211,7 @@ export class UsageCutter {
     }
   }
 
-  /** The chunk is used up. What is held is from now on all there is of the bytes at hand. */
+  /** The chunk is used up. The held event is from now on all there is of the bytes at hand. */
   #leave(bytes: Buffer): Buffer | null {
     const { length } = bytes
     const start = this.#lineStart
@@ -235,7 +235,7 @@ export class UsageCutter {
     return this.#kept(bytes, from)
   }
 
-  /** Whether the event at hand passes whatever else it holds. */
+  /** Whether the event at hand passes whatever the rest of it is. */
   #mayPass(bytes: Buffer): boolean {
     const start = this.#eventStart
     if (bytes.length - start > this.#eventBytesMax) {
@@ -246,7 +246,7 @@ export class UsageCutter {
     return content >= 0 && isNoObject(bytes[content])
   }
 
-  /** The bytes up to `end` without what was cut. */
+  /** The bytes up to `end` without the cuts. */
   #kept(bytes: Buffer, end: number): Buffer | null {
     const cuts = this.#cuts
     if (cuts.length === 0) {
@@ -269,18 +269,18 @@ export class UsageCutter {
   }
 }
 
-/** The first byte of an event's data, where it is neither a brace nor a blank: then the data is no object. */
+/** Data of an event is no object if its first byte is neither a brace nor a blank. */
 function isNoObject(byte: number | undefined): boolean {
   return byte !== undefined && byte !== 0x7b && byte !== 0x20 && byte !== 0x09 && byte !== LF && byte !== CR
 }
 
-/** Like indexOf, but what is not there is at the end: then it need not be looked for again. */
+/** Like indexOf, but answers the end for a text that is not found: then no event searches for it again. */
 function indexOrEnd(bytes: Buffer, what: number | Buffer, from: number): number {
   const at = bytes.indexOf(what, from)
   return at < 0 ? bytes.length : at
 }
 
-/** At least so much is reserved for an event that is held. */
+/** The least memory that is reserved for an event that is held. */
 const HELD_BYTES_MIN = 1024
 
 /**

@@ -6,7 +6,7 @@ const SPACE = 0x20
 const DATA = Buffer.from('data')
 const COLON = 0x3a
 
-/** What one `data` line of an event says, without the name, the colon and the one blank behind it. */
+/** The content of one `data` line of an event, without the name, the colon and the one blank behind it. */
 export interface DataLine {
   readonly start: number
   readonly end: number
@@ -56,7 +56,7 @@ function dataLinesOf(bytes: Buffer, from: number, to: number): DataLine[] {
   return lines
 }
 
-/** What an event says as a whole: its `data` lines with a line feed between them. */
+/** The data of an event as a whole: its `data` lines with a line feed between them. */
 export class JoinedData {
   readonly #lines: readonly DataLine[]
   readonly bytes: Buffer
@@ -106,7 +106,7 @@ export class JoinedData {
   }
 }
 
-/** What becomes of an event. `cuts` are the bytes to take out of it: start, end, start, end … in order. */
+/** The decision about an event. `cuts` are the bytes to take out of it: start, end, start, end … in order. */
 export type Verdict =
   | { readonly kind: 'pass' }
   | { readonly kind: 'remove' }
@@ -115,13 +115,13 @@ export type Verdict =
 const PASS: Verdict = { kind: 'pass' }
 const REMOVE: Verdict = { kind: 'remove' }
 
-/** Of an event that is the one line bytes[start..end), as all are that chat servers are known to send. */
+/** The verdict on an event that is the one line bytes[start..end), as chat servers are known to send all of theirs. */
 export function judgeLine(bytes: Buffer, start: number, end: number): Verdict {
   const from = dataStart(bytes, start, end)
   return from < 0 ? PASS : judgeChunk(bytes, from, end)
 }
 
-/** Of an event whose lines are bytes[start..end). */
+/** The verdict on an event whose lines are bytes[start..end). */
 export function judgeEvent(bytes: Buffer, start: number, end: number): Verdict {
   const lines = dataLinesOf(bytes, start, end)
   const [only] = lines
@@ -132,9 +132,9 @@ export function judgeEvent(bytes: Buffer, start: number, end: number): Verdict {
   return verdict.kind === 'cut' ? { kind: 'cut', cuts: data.toEvent(verdict.cuts) } : verdict
 }
 
-/** The chunk that reports usage and nothing else goes as a whole, any other loses the member; no JSON, no change. */
+/** A chunk that reports usage and nothing else is removed, any other chunk loses the member; data that is no JSON passes. */
 function judgeChunk(bytes: Buffer, from: number, to: number): Verdict {
-  // As single-byte characters: JSON means something only by bytes below 0x80, and offsets stay those of the bytes.
+  // The text has a character for each byte: JSON's syntax is in bytes below 0x80, and offsets stay those of the bytes.
   const text = bytes.toString('latin1', from, to)
   const chunk = parseObject(text)
   if (chunk === null || !Object.hasOwn(chunk, 'usage')) return PASS
@@ -162,8 +162,8 @@ function parseObject(text: string): Chunk | null {
 const FIELDS = ['data', 'event', 'id', 'retry']
 
 /**
- * Of the lines that a stream ended in, before their event did. What is given on is the beginning of what the client
- * would have got: as long as the event may be the chunk that reports usage, nothing of it; then all but its usage.
+ * The verdict on the lines that a stream ended in, before their event did. The client gets the beginning of what it would
+ * have got: nothing as long as the event may be the chunk that reports usage; then all of the event but its usage.
  */
 export function judgeUnfinished(bytes: Buffer, start: number, end: number): Verdict {
   const lines = dataLinesOf(bytes, start, end)
@@ -188,7 +188,7 @@ function isBlankText(text: Buffer): boolean {
   return text.every(isBlank)
 }
 
-/** Whether all lines are such as may stand before the data of an event, and not a text that is no event stream. */
+/** Whether all lines may stand before the data of an event, and are not a text that is no event stream. */
 function mayBecomeData(bytes: Buffer, start: number, end: number): boolean {
   for (const line of linesOf(bytes, start, end)) {
     const [field = '', ...content] = bytes.toString('latin1', line.start, line.end).split(':', 2)
@@ -201,8 +201,8 @@ function mayBecomeData(bytes: Buffer, start: number, end: number): boolean {
 
 /**
  * The bytes of all members `usage`: start, end, start, end … in order. Each goes with the comma and the blanks that
- * join it to the member before it or, when none before it stays, to the member behind it: what is left is what the same
- * writer would have written without it.
+ * join it to the member before it or, when none before it stays, to the member behind it: the rest of the chunk is as the
+ * same writer would have written it without usage.
  */
 function usageCuts({ members }: ChunkObject): number[] {
   const cuts: number[] = []
@@ -218,9 +218,9 @@ function usageCuts({ members }: ChunkObject): number[] {
 }
 
 /**
- * The same for nearly every chunk there is, where `usage` is null and the word is nowhere else: then the member needs
- * no search through the others, which takes longer than everything else that is done to a chunk. The text is JSON and
- * has the member; null when it has to be searched for.
+ * The cut of nearly every chunk there is, where `usage` is null and the word is nowhere else: then the member needs no
+ * search through the other members, which takes longer than everything else that is done to a chunk. The text is JSON and
+ * has the member; null when the member has to be searched for.
  */
 function loneNullCut(text: string): readonly [start: number, end: number] | null {
   const word = text.indexOf('usage')

@@ -1,6 +1,6 @@
 import { type CodingPair, openPair } from '../../metering/content-coding.ts'
 
-/** Takes bytes for the client. A promise means: wait for it before more. */
+/** Takes bytes for the client. A promise is back-pressure: wait for it before more. */
 export type TakeBytes = (bytes: Buffer) => Promise<void> | null
 
 /** Changes bytes as they pass. Null: there is nothing to give on yet. */
@@ -38,7 +38,7 @@ export class RecodedStream {
     }).then((isWhole) => (isWhole ? 'open' : 'broken'))
   }
 
-  /** Upstream's body is complete. If what it holds is not, the stream is broken all the same. */
+  /** Upstream's body is complete. If the compressed data in it is not, the stream is broken all the same. */
   async end(take: TakeBytes): Promise<'whole' | 'broken'> {
     const isWhole = await this.#inTurn(async () => {
       const pair = this.#pair
@@ -51,7 +51,7 @@ export class RecodedStream {
     return isWhole ? 'whole' : 'broken'
   }
 
-  /** Upstream was cut: what is held of its last event leaves as far as it may, and the coding stays open. */
+  /** Upstream was cut: the held bytes of its last event leave as far as they may, and the coding stays open. */
   async breakOff(take: TakeBytes): Promise<void> {
     await this.#inTurn(async () => {
       if (this.#pair !== null) await this.#encode(this.#pair, this.#editor.end(), take)
@@ -59,7 +59,7 @@ export class RecodedStream {
     this.#release()
   }
 
-  /** Gives the memory back. What is under way ends as broken. */
+  /** Gives the memory back. A write that is under way ends as broken. */
   destroy(): void {
     this.#isBroken = true
     this.#release()
@@ -79,7 +79,7 @@ export class RecodedStream {
     for await (const coded of pair.encoder.feed(bytes)) await take(coded)
   }
 
-  /** After whatever was asked for before. Answers whether all went well, now and until now. */
+  /** Runs the work after all work that was asked for before. Answers whether all of it went well, now and until now. */
   #inTurn(work: () => Promise<void>): Promise<boolean> {
     const done = this.#turn.then(async () => {
       if (this.#isBroken) return false

@@ -8,7 +8,7 @@ export interface Splice {
   readonly insert: Buffer
 }
 
-/** By how much the text grows (or, if negative, shrinks). */
+/** The bytes by which the text grows (or, if negative, shrinks). */
 export function lengthChange(splices: readonly Splice[]): number {
   return splices.reduce((sum, { deleteBytes, insert }) => sum + insert.length - deleteBytes, 0)
 }
@@ -21,13 +21,13 @@ export function applySplices(bytes: Buffer, splices: readonly Splice[]): Buffer 
   return Buffer.concat(pieces, bytes.length + lengthChange(splices))
 }
 
-/** The changes made to a text that arrives in chunks. What stays is given on as slices of the chunks, not copied. */
+/** Makes the changes to a text that arrives in chunks. Bytes that stay are given on as slices of the chunks, not copied. */
 export class Splicer {
   readonly #splices: readonly Splice[]
   #next = 0
   /** The text's offset of the next byte to arrive. */
   #offset = 0
-  /** How many bytes from there on are still to be taken out. */
+  /** How many bytes from the next one on are still to be taken out. */
   #deleting = 0
 
   /** The splices are in order and do not overlap. */
@@ -61,7 +61,7 @@ export class Splicer {
     return out
   }
 
-  /** What is to be put in at the very end. A text that ends before a change is not the text that was judged. */
+  /** The inserts at the very end of the text. A text that ends before a change is not the text that was judged. */
   end(): Buffer[] {
     const out: Buffer[] = []
     for (;;) {
@@ -81,7 +81,7 @@ export class Splicer {
   }
 }
 
-/** The same over a body that is read from a file or a socket. */
+/** The changes made to a body that is read from a file or a socket. */
 export async function* spliceChunks(
   source: AsyncIterable<Buffer> | Iterable<Buffer>,
   splices: readonly Splice[],
@@ -93,7 +93,7 @@ export async function* spliceChunks(
 
 /**
  * A compressed request with the changes made inside, in the same coding. Offsets are those of the decoded body. Throws
- * when the body cannot be decoded, is not the one that was judged, or decodes to more than may be read of one.
+ * when the body cannot be decoded, is not the body that was judged, or decodes to more than `decodedBytesMax`.
  */
 export async function* reencodeRequest(
   coding: string,
@@ -130,8 +130,8 @@ export async function* reencodeRequest(
 }
 
 /**
- * The same for a body in memory, whose length can then be stated. Null when the result is longer than the limit: it was
- * compressed harder than we do, and has to be sent as it comes.
+ * Like `reencodeRequest` for a body in memory, so that its length can be stated. Null when the result is longer than the
+ * limit: the client compressed the body harder than we do, and it has to be sent as it comes.
  */
 export async function reencodeWhole(
   coding: string,

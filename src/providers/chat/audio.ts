@@ -15,17 +15,17 @@ import type { RequestFacts } from '../../metering/request-facts.ts'
 const HEARD_MS_PER_TOKEN = 100
 const SPOKEN_MS_PER_TOKEN = 50
 
-/** 16 kbit/s, a voice note: what an upload of unknown format is taken for. Speech is rarely encoded in less. */
+/** An upload of unknown format is taken for a voice note of 16 kbit/s. Speech is rarely encoded in less. */
 const UNKNOWN_UPLOAD_BYTES_PER_MS = 2
 
 /**
- * A head may state any length. No byte of audio lasts longer than this, and the hold counts with no more; a minute is
- * believed of any file.
+ * The head of a file may state any length. No byte of audio lasts longer than this, and the hold counts with no more; a
+ * minute is believed of any file.
  */
 const UPLOAD_MS_PER_BYTE_MOST = 10
 const UPLOAD_MS_BELIEVED = 60_000
 
-/** Speech is not faster for long: 200 words a minute are 20 characters a second. So much text took so much audio. */
+/** Speech is not faster for long: 200 words a minute are 20 characters a second. Text tells the least length of its audio. */
 export const CHARACTERS_PER_SECOND_MOST = 25
 
 /**
@@ -61,7 +61,7 @@ export function spokenTokens(milliseconds: number): number {
   return Math.ceil(milliseconds / SPOKEN_MS_PER_TOKEN)
 }
 
-/** What came of a speech request, by its length. */
+/** The tokens of the audio that a speech request got, by its length. */
 export function countSpoken(audio: AudioSeen | undefined, format: string | null): Quantities {
   if (audio === undefined) return { audio_output_tokens: 0 }
   const bytesPerMs = SPOKEN_BYTES_PER_MS.get(format ?? 'mp3') ?? 16
@@ -69,8 +69,8 @@ export function countSpoken(audio: AudioSeen | undefined, format: string | null)
 }
 
 /**
- * What a transcription heard: as long as the reply says, else as long as the file is, and then at least up to the last
- * time stamp and as long as it takes to say the text, so that a file that lies about its length is not free.
+ * The audio that a transcription heard: as long as the reply says, else as long as the file is, and then at least up to the
+ * last time stamp and as long as it takes to say the text, so that a file that lies about its length is not free.
  */
 export function countHeard(
   { audio, output }: Pick<Metered, 'audio' | 'output'>,
@@ -83,7 +83,7 @@ export function countHeard(
   return countHeardMs(model, ms, tokensMax)
 }
 
-/** So much audio, as a transcription of it is sold. */
+/** Audio of this length in the unit by which a transcription of it is sold. */
 export function countHeardMs(model: string | null, ms: number, tokensMax: number | null): Quantities {
   // Whole seconds, as upstream states them: 8.47 s are stated as 9.
   if (isSoldByDuration(model)) return { audio_input_milliseconds: Math.ceil(ms / 1_000) * 1_000 }
@@ -100,7 +100,7 @@ function spokenMs(output: Metered['output']): number {
 const SOLD_BY_DURATION =
   /^(?:whisper-\d+|gpt-transcribe|gpt-live-transcribe|gpt-realtime-whisper|gpt-realtime-translate)$/
 
-/** Models of which the list prices the hour, not the token. */
+/** Models that the price list sells by the hour, not by the token. */
 export function isSoldByDuration(model: string | null): boolean {
   return model !== null && SOLD_BY_DURATION.test(model)
 }
@@ -124,7 +124,7 @@ export class AudioUpload implements PartSink {
     this.#clock?.write(bytes)
   }
 
-  /** How long it is, or may be if its format is unknown; null if there is no file. To be asked when all has passed. */
+  /** The length of the file, or a guess if its format is unknown; null if there is no file. To be asked when all has passed. */
   get milliseconds(): number | null {
     this.#keep()
     return this.#longestMs
@@ -141,17 +141,17 @@ export class AudioUpload implements PartSink {
 /** The speech models that are sold by the character of their input. Nothing of that is on the wire. */
 const SOLD_BY_CHARACTER = /^tts-1(?:-hd)?(?:-\d{4})?$/
 
-/** What a speech request is to say, and how. */
+/** The text of a speech request, as a count of characters, and the format of the audio. */
 export interface SpeechRequest {
   /** Characters as people count them, not UTF-16 units. */
   readonly characters: number
-  /** False: the text was too long to be kept, and there are at most so many. No upstream is known to take such a text. */
+  /** False: the text was too long to be kept, and `characters` is the most. No upstream is known to take such a text. */
   readonly exact: boolean
   /** `response_format`, where the request names one. */
   readonly format: string | null
 }
 
-/** Null for every request that is none: only where speech is made `input` is looked for. */
+/** Null for every request that is no speech request: only where speech is made `input` is looked for. */
 export function speechRequest(facts: RequestFacts): SpeechRequest | null {
   const input = facts.kind === 'json' ? facts.scan.members.get('input') : undefined
   if (facts.kind !== 'json' || input === undefined) return null
@@ -175,7 +175,7 @@ function codePoints(text: string): number {
   return text.length - pairs
 }
 
-/** Speech as bytes of audio. */
+/** The meter of speech as bytes of audio. */
 export class SpeechMeter extends SilentMeter {
   readonly #clock: AudioClock
 
@@ -194,7 +194,7 @@ export class SpeechMeter extends SilentMeter {
   }
 }
 
-/** Speech as events. The last of them says the usage; without it only the bytes tell, of which 3 in 4 are audio in base64. */
+/** The meter of speech as events. The last event states the usage; without it the bytes count: base64, so 3 in 4 are audio. */
 export class SpeechEventsMeter extends MeterAround implements Meter {
   #bytes = 0
 
@@ -211,14 +211,14 @@ export class SpeechEventsMeter extends MeterAround implements Meter {
   }
 }
 
-/** Of SRT and WebVTT: from when to when a line of text is shown. */
+/** The line of SRT and WebVTT that says from when to when a text is shown. */
 const TIME_STAMPS = /^\s*(?:\d+:)?\d\d:\d\d[.,]\d{3}\s+-->\s+(?:(\d+):)?(\d\d):(\d\d)[.,](\d{3})/
-/** What else in subtitles is not spoken. */
+/** Other lines of subtitles that are not spoken. */
 const UNSPOKEN = /^\s*(?:\d+|WEBVTT.*)?\s*$/
-/** A line that is longer is text, and is not waited for. */
+/** A line that is longer is text, and is taken before its end. */
 const LINE_CHARS_MAX = 1_024
 
-/** A transcript as plain text or as subtitles. */
+/** The meter of a transcript as plain text or as subtitles. */
 export class TranscriptMeter extends SilentMeter {
   readonly #output = new OutputText()
   readonly #decoder = new StringDecoder('utf8')

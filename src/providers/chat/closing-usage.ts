@@ -25,7 +25,7 @@ import {
 import { readImageTokens, SVG_USAGE, svgParts } from './images.ts'
 import { ERROR, errorNameOf, partOf, type ReportedTokens, readTokens, TOKEN_MEMBERS } from './tokens.ts'
 
-/** What one usage object says, ready to be priced. */
+/** The content of one usage object, ready to be priced. */
 interface ClosingUsage {
   readonly parts: readonly UsagePart[]
   readonly inputKnown: boolean
@@ -44,7 +44,7 @@ interface ClosingKind {
   readonly namesModel?: true
   /** The member in which a body states how long the audio is, in seconds. */
   readonly durationMember?: string
-  /** Several closing events are several results, each with its own usage. Otherwise they are one said twice. */
+  /** Several closing events are several results, each with its own usage. Otherwise they are one result stated twice. */
   readonly closesEachResult?: true
   /** `object` is the body or the closing event, `usage` the object in it. */
   readUsage(usage: WireObject, object: WireObject, counts: Counts): ClosingUsage
@@ -116,12 +116,12 @@ const CLOSING_KINDS = {
   },
 } as const satisfies Record<string, ClosingKind>
 
-/** What a transcription used, over HTTP or on a socket. */
+/** The usage of a transcription, over HTTP or on a socket. */
 export function readTranscription(usage: WireObject, counts: Counts): ClosingUsage {
   return usage['type'] === 'duration' ? readDuration(usage, counts) : readAudioTokens(usage, counts)
 }
 
-/** Models that are paid by the length of the recording. */
+/** The usage of models that are paid by the length of the recording. */
 function readDuration(usage: WireObject, counts: Counts): ClosingUsage {
   const milliseconds = counts.readSeconds(usage['seconds'])
   const quantities = quantitiesOf({ audio_input_milliseconds: milliseconds })
@@ -133,7 +133,7 @@ function readDuration(usage: WireObject, counts: Counts): ClosingUsage {
   }
 }
 
-/** Input without details is the recording. */
+/** Input tokens without details are those of the recording. */
 function readAudioTokens(usage: WireObject, counts: Counts): ClosingUsage {
   const { input, output } = readTokens(usage, counts)
   if (input === null || isObject(usage['input_token_details'])) return usageOf({ input, output })
@@ -141,7 +141,7 @@ function readAudioTokens(usage: WireObject, counts: Counts): ClosingUsage {
   return usageOf({ input: { total, quantities: quantitiesOf({ audio_input_tokens: total }) }, output })
 }
 
-/** A year, of which no recording is. */
+/** A year: no recording is longer. */
 const SECONDS_MAX = 365 * 24 * 60 * 60
 
 /** A call makes ten images at most. */
@@ -209,7 +209,7 @@ export class ClosingUsageReader implements ReplyReader {
     return this.#audio === null ? reading : { ...reading, audio: this.#audio }
   }
 
-  /** A number, which the documents of some years call a string. What cannot be true is not taken. */
+  /** The duration is a number, which the documents of some years call a string. A duration that cannot be true is not taken. */
   #readDuration(body: WireObject): AudioSeen | null {
     const { durationMember } = this.#kind
     const stated = durationMember === undefined ? undefined : body[durationMember]
@@ -226,7 +226,7 @@ export class ClosingUsageReader implements ReplyReader {
     this.#usages = this.#addUsage(this.#kind.readUsage(usage, object, this.#counts))
   }
 
-  /** What is said twice and should be said once counts once, and it is the larger that counts. */
+  /** Usage that is stated twice and should be stated once counts once, and the larger one counts. */
   #addUsage(usage: ClosingUsage): readonly ClosingUsage[] {
     const { closesEachResult } = this.#kind
     if (this.#usages.length < (closesEachResult ? RESULTS_MAX : 1)) return [...this.#usages, usage]

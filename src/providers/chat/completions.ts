@@ -34,7 +34,7 @@ const LAYOUT: ReplyLayout = {
 
 type Path = readonly (string | number)[]
 
-/** Where a choice has what the model wrote: below `delta` in a stream and `message` in a body, `text` in either. */
+/** The places of a choice's texts: below `delta` in a stream and `message` in a body; `text` is read in either. */
 const TEXTS: readonly (readonly [kind: OutputKind, ...path: string[]])[] = [
   ['text', 'content'],
   ['text', 'refusal'],
@@ -49,7 +49,7 @@ const CHOICES_MAX = 128
 /** POST /v1/chat/completions and /v1/completions: an object, or chunks of it up to `[DONE]`. */
 export class ChatReader implements ReplyReader {
   readonly layout = LAYOUT
-  /** Usage comes last, tools are the client's, and reasoning is never spoken of before the usage. */
+  /** Usage comes last, tools are the client's, and reasoning is never mentioned before the usage. */
   readonly shown = NOTHING_SHOWN
   readonly #output: OutputText
   readonly #facts = new ReplyFacts()
@@ -84,7 +84,7 @@ export class ChatReader implements ReplyReader {
           ? (texts[0] ?? null)
           : null
     }
-    // Without being asked for it a chunk has none, and before the last one it is null.
+    // A chunk has no usage unless it was asked for, and before the last chunk the usage is null.
     const hasUsage = this.#facts.readUsage(chunk, document)
     if (hasUsage && (choices.length === 0 || this.stage === 'closing')) {
       this.#isFinal = true

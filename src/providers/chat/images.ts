@@ -18,7 +18,7 @@ import { partOf, type ReportedTokens, readTokens, TOKEN_MEMBERS } from './tokens
  */
 export const IMAGE_TOOL_MODEL = 'image_generation'
 
-/** What upstream uses for an image tool that names no model. */
+/** The model that upstream uses for an image tool that names none. */
 export const DEFAULT_IMAGE_MODEL = 'gpt-image-2'
 
 /**
@@ -31,12 +31,12 @@ const IMAGE_TOKENS: Readonly<Record<string, readonly [square: number, oblong: nu
   high: [4_160, 6_240],
 }
 
-/** The pixels that the table is for; larger images take more in proportion. */
+/** The pixels that the table is for; larger images take more tokens in proportion. */
 const SQUARE_PIXELS = 1_024 * 1_024
 const OBLONG_PIXELS = 1_024 * 1_536
 
 /**
- * What one image takes, by what the request says of size and quality. What it leaves to upstream, or says in a way that
+ * Output tokens of one image, by the size and quality in the request. A size or quality that is left to upstream, or that
  * cannot be read, is taken for the dearest of the usual ones.
  */
 export function imageTokens(facts: RequestFacts): number {
@@ -49,7 +49,7 @@ export function imageTokens(facts: RequestFacts): number {
     : Math.ceil(oblong * Math.max(1, pixels / OBLONG_PIXELS))
 }
 
-/** A member of the body, or of the image tool that it declares. */
+/** The word under a member of the body, or of the image tool that the body declares. */
 function wordOf(facts: RequestFacts, name: 'size' | 'quality'): string {
   if (facts.kind === 'form') {
     const field = facts.scan.fields.get(name)
@@ -76,13 +76,13 @@ function textOf(facts: Extract<RequestFacts, { kind: 'json' }>, name: RequestMem
 
 export const SVG_USAGE = objectOf({ ...TOKEN_MEMBERS, model: SCALAR })
 
-/** What the model that drew a vector image used: another model than the one that renders it. */
+/** The usage of the model that drew a vector image: another model than the one that renders it. */
 export function svgParts(value: unknown, counts: Counts): UsagePart[] {
   if (!isObject(value)) return []
   return [partOf(nameAt(value['model']) ?? IMAGE_TOOL_MODEL, readTokens(value, counts))]
 }
 
-/** Tokens of an image model: output without details is images. */
+/** Tokens of an image model: output without details is taken for images. */
 export function readImageTokens(usage: WireObject, counts: Counts): ReportedTokens {
   const tokens = readTokens(usage, counts)
   if (tokens.output === null || isObject(usage['output_tokens_details'])) return tokens
@@ -90,7 +90,7 @@ export function readImageTokens(usage: WireObject, counts: Counts): ReportedToke
   return { ...tokens, output: { total, quantities: quantitiesOf({ image_output_tokens: total }) } }
 }
 
-/** What image tools used besides the model itself, from `tool_usage`. */
+/** The usage of image tools besides that of the model itself, from `tool_usage`. */
 export function imageToolParts(response: WireObject, counts: Counts): UsagePart[] {
   const usage = objectAt(response['tool_usage'])['image_gen']
   if (!isObject(usage)) return []

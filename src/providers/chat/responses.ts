@@ -54,7 +54,7 @@ const LAYOUT: ReplyLayout = {
   ),
 }
 
-/** Deltas of what the model wrote. Others are what tools answered, or no text. */
+/** Deltas of text that the model wrote. Other deltas are answers of tools, or no text. */
 const DELTAS: ReadonlyMap<string, OutputKind> = new Map([
   ['response.output_text.delta', 'text'],
   ['response.refusal.delta', 'text'],
@@ -71,10 +71,10 @@ const DELTAS: ReadonlyMap<string, OutputKind> = new Map([
 /** Items of tools that the client runs. Every other call is one that upstream runs. */
 const CLIENT_CALL = /^(?:function|custom_tool|computer|local_shell|apply_patch)_call$/
 
-/** Items that tools work on can be open side by side. */
+/** The most open items that are told apart: items that tools work on can be open side by side. */
 const OPEN_ITEMS_MAX = 256
 
-/** POST /v1/responses, and what answers in its form: /v1/responses/compact and /v1/decisions. */
+/** Reads replies to POST /v1/responses, and to /v1/responses/compact and /v1/decisions, which answer in its form. */
 export class ResponsesReader implements ReplyReader {
   readonly layout = LAYOUT
   readonly #output: OutputText
@@ -156,7 +156,7 @@ export class ResponsesReader implements ReplyReader {
 
   /** An item that begins in a stream. */
   #noteItem(type: string): void {
-    // Summing up is a pass of its own, like the ones that tools lead to.
+    // A compaction is a pass of its own, like the passes that tools lead to.
     this.#toolsRan ||= /_call$|^mcp_|^compaction/.test(type) && !CLIENT_CALL.test(type)
     this.#reasons ||= type === 'reasoning'
     if (type === 'image_generation_call') this.#imagesBegun++
@@ -170,9 +170,9 @@ export class ResponsesReader implements ReplyReader {
     this.#status = nameAt(response['status'])
     this.#facts.readError(response)
     this.#facts.readUsage(response, document)
-    // Fees are counted in its items.
+    // Fees are counted in the items of the response, so an overflow may have lost some.
     if (document.overflow) counts.doubt()
-    // Live shows it empty, whatever was done.
+    // Live shows an empty `output`, whatever was done.
     if (Array.isArray(output) && output.length > 0) {
       this.#tools = new SeenTools()
       for (const item of output) this.#tools.read(objectAt(item), counts)
@@ -182,7 +182,7 @@ export class ResponsesReader implements ReplyReader {
     this.#imageParts = imageToolParts(response, counts)
   }
 
-  /** What the model wrote, in an item of a whole response. */
+  /** Takes the texts that the model wrote in an item of a whole response. */
   #readItemText(item: WireObject): void {
     for (const part of listAt(item['content'])) {
       const kind = item['type'] === 'reasoning' ? 'thinking' : 'text'
@@ -196,10 +196,10 @@ export class ResponsesReader implements ReplyReader {
   }
 }
 
-/** No response makes more calls than this; beyond it they are neither told apart nor counted. */
+/** No response makes more calls than this; calls beyond it are neither told apart nor counted. */
 const CALLS_MAX = 10_000
 
-/** Calls of tools that are seen as output items; most of these costs stand nowhere in the usage. */
+/** Calls of tools that are seen as output items; the fees of most of them stand nowhere in the usage. */
 class SeenTools {
   readonly #ids = new Set<string>()
   readonly #containers = new Set<string>()
@@ -207,7 +207,7 @@ class SeenTools {
   #fileSearches = 0
   readonly #svgParts: UsagePart[] = []
 
-  /** An item that is done. One that is shown twice counts once. */
+  /** Counts an item that is done. An item that is shown twice counts once. */
   read(item: WireObject, counts: Counts): void {
     this.noteContainer(item, counts)
     const type = nameAt(item['type'])
@@ -222,7 +222,7 @@ class SeenTools {
     else if (objectAt(item['action'])['type'] === 'search') this.#webSearches++
   }
 
-  /** The machine that an item runs code or a shell in. It is paid from when it is there, done or not, and once. */
+  /** The container in which an item runs code or a shell. It is paid for as soon as it is there, done or not, and once. */
   noteContainer(item: WireObject, counts: Counts): void {
     const id = nameAt(item['container_id']) ?? nameAt(objectAt(item['environment'])['container_id'])
     if (id === null || this.#containers.has(id)) return
@@ -234,7 +234,7 @@ class SeenTools {
     return this.#svgParts
   }
 
-  /** Where upstream says how many searches it charges for, that counts: it leaves out the discounted ones. */
+  /** The number of searches that upstream says it charges for has precedence: it leaves out the discounted ones. */
   calls(webSearches: number | null): Quantities {
     return quantitiesOf({
       web_searches: webSearches ?? this.#webSearches,

@@ -11,7 +11,7 @@ const RUN = objectOf({
 })
 const LAYOUT: ReplyLayout = { body: RUN, event: RUN, noise: new Set(), dullEvents: [] }
 
-/** Nothing is done any more in these, and what was used is stated. */
+/** The states in which a run does nothing any more, and states its usage. */
 const OVER: ReadonlySet<string | null> = new Set([
   'completed',
   'incomplete',
@@ -26,7 +26,7 @@ const NOTHING: ReportedTokens = {
 }
 
 /**
- * A run of a thread, by itself or as the events of one. Those are told apart by the `object` that they are about: steps
+ * Reads a run of a thread, as a document or as events. Events are told apart by the `object` that they are about: steps
  * state usage as well, and the run states the sum of them.
  */
 export class RunReader implements ReplyReader {
@@ -72,7 +72,7 @@ export class RunReader implements ReplyReader {
     if (!OVER.has(this.#status)) return
     this.stage = 'over'
     const isStated = facts.readUsage(run, document)
-    // One that ended before it began states none. One that is complete has used something.
+    // A run that ended before it began states no usage. A run that is complete has used something.
     if (!isStated && this.#status !== 'completed' && facts.tokens.input === null) facts.tokens = NOTHING
   }
 }

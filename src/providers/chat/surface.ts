@@ -83,7 +83,7 @@ export const chat: SurfaceSpec = {
     credential: (key) => ['Authorization', `Bearer ${key}`],
     path: upstreamPath,
     regionalHost: /^(?:us|eu|ae|au|in|jp)\.api\.openai\.com$/,
-    // Without it upstream shows nothing of threads.
+    // Without this header upstream shows nothing of threads.
     ownHeaders: (path) => (path.startsWith('/v1/threads/') ? { 'openai-beta': 'assistants=v2' } : {}),
     modelListQuery: '',
   },
@@ -167,7 +167,7 @@ function mentionsAudio(get: GetMember): boolean {
 const NEVER_REASONS =
   /^(?:ft:)?(?:gpt-(?:3|4)|chatgpt-4o|(?:gpt-)?chat-latest|gpt-5(?:\.\d+)?-chat|gpt-audio|babbage|davinci)/
 
-/** The model decides whether it reasons, and a request can turn it off. */
+/** The model decides whether it reasons; a request can turn reasoning off. */
 function neverReasons(model: string | null): boolean {
   return model !== null && NEVER_REASONS.test(model)
 }

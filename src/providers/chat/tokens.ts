@@ -20,7 +20,7 @@ const INPUT_DETAILS = objectOf({
 })
 const OUTPUT_DETAILS = objectOf(scalars('audio_tokens image_tokens'))
 
-/** What is read of a usage object. */
+/** The members that are read of a usage object. */
 export const TOKEN_MEMBERS = {
   ...scalars('prompt_tokens input_tokens completion_tokens output_tokens cached_tokens'),
   prompt_tokens_details: INPUT_DETAILS,
@@ -34,10 +34,10 @@ export const TOKEN_MEMBERS = {
   output_token_details: OUTPUT_DETAILS,
 }
 
-/** What is read of an error object. */
+/** The members that are read of an error object. */
 export const ERROR = objectOf(scalars('code type'))
 
-/** One side of a call: what went in, or what came out. */
+/** One side of a call: its input or its output. */
 interface TokenSide {
   readonly total: number
   readonly quantities: Quantities
@@ -72,7 +72,7 @@ export function readTokens(usage: WireObject, counts: Counts): ReportedTokens {
   }
 }
 
-/** What is known when usage is reported again in the same reply: totals are running totals and can only rise. */
+/** The tokens when usage is reported again in the same reply: totals are running totals and can only rise. */
 function laterTokens(before: ReportedTokens, now: ReportedTokens, counts: Counts): ReportedTokens {
   return {
     input: laterSide(before.input, now.input, counts),
@@ -87,7 +87,7 @@ function laterSide(before: TokenSide | null, now: TokenSide | null, counts: Coun
   return before
 }
 
-/** What tools have made that upstream runs. */
+/** The calls, parts and images of tools that upstream runs. */
 interface ToolsSeen {
   readonly calls: Quantities
   readonly otherParts: readonly UsagePart[]
@@ -96,7 +96,7 @@ interface ToolsSeen {
 
 const NO_TOOLS: ToolsSeen = { calls: {}, otherParts: [], imagesBegun: 0 }
 
-/** What a reply of Chat or Responses has said of itself and of its usage so far. */
+/** The facts that a reply of Chat or Responses has stated so far: its id, model and tier, its usage, its error. */
 export class ReplyFacts {
   readonly counts = new Counts()
   tokens: ReportedTokens = NO_TOKENS
@@ -153,8 +153,8 @@ export function partOf(model: string | null, tokens: ReportedTokens): UsagePart 
 
 /**
  * The details are parts of the total and may overlap: upstream does not say whether a token can be read from the
- * cache and written to it, and of cached tokens it often does not say whether they were text or audio. So each
- * takes from what is left of the total, writes first because they are dearest, and text gets what remains: no token
+ * cache and written to it, and it often does not say whether cached tokens were text or audio. So each detail
+ * takes from the rest of the total, writes first because they are dearest, and text gets what remains: no token
  * is counted twice, and all details together never exceed the total.
  */
 function splitInput(total: number, usage: WireObject, details: WireObject, counts: Counts): Quantities {
@@ -208,7 +208,7 @@ function splitOutput(total: number, details: WireObject, counts: Counts): Quanti
   })
 }
 
-/** What an error object of upstream calls itself. */
+/** The name that an error object of upstream has for itself. */
 export function errorNameOf(error: WireObject): string {
   return nameAt(error['code']) ?? nameAt(error['type']) ?? 'error'
 }

@@ -8,16 +8,16 @@ import { memberGetter } from '../request-members.ts'
 import { Counts, isObject, nameAt, objectAt, quantitiesOf, readingOf } from '../usage/reading.ts'
 import { ERROR, errorNameOf } from './tokens.ts'
 
-/** What a request says of the video that it asks for. Kept with the call: the finished video does not repeat all of it. */
+/** The video that a request asks for. It is kept with the call, because the finished video does not repeat all of it. */
 export interface VideoAsked {
-  /** Null where nothing says how long it will be. */
+  /** Null where nothing says how long the video will be. */
   readonly milliseconds: number | null
   readonly size: string | null
-  /** It goes on from another video. When it is done, it states the length of both. */
+  /** The video goes on from another one. When it is done, it states the length of both. */
   readonly extends: boolean
 }
 
-/** What upstream makes of a request that leaves them out. */
+/** The length and size of the video that upstream makes if the request leaves them out. */
 const DEFAULT_MILLISECONDS = 4_000
 const DEFAULT_SIZE = '720x1280'
 
@@ -36,7 +36,7 @@ export function videoAsked({ template }: Endpoint, facts: RequestFacts, source: 
   return { milliseconds, size: source?.videoSize ?? null, extends: extending }
 }
 
-/** It is none of those that are known, so the dearest are meant. */
+/** No known size has this name, so the video is rated like the dearest size. */
 const UNREADABLE_SIZE = '?'
 
 /** The id of the video that a request is to make another one from, where it names one. */
@@ -50,7 +50,7 @@ export function sourceOf({ template }: Endpoint, path: string, facts: RequestFac
   return video?.kind === 'object' ? nameAt(objectAt(JSON.parse(video.json))['id']) : null
 }
 
-/** Undefined where it was left out, null where it is there and cannot be read. */
+/** The value of a member: undefined where it was left out, null where it is there and cannot be read. */
 function stated(facts: RequestFacts, name: 'seconds' | 'size'): string | number | null | undefined {
   if (facts.kind === 'not_read') return undefined
   if (facts.kind === 'form') {
@@ -75,7 +75,7 @@ function lengthOf(usage: Usage | null): number | null {
   return usage?.parts[0]?.quantities.video_output_milliseconds ?? null
 }
 
-/** The usage of a video as it is paid for, once it is there: with what it does not state itself. */
+/** The usage of a finished video as it is paid for: the request adds what the video does not state itself. */
 export function videoUsage(usage: Usage, { milliseconds, size, extends: extending }: VideoAsked): Usage {
   if (usage.stopReason !== 'completed') return usage
   const whole = lengthOf(usage)
@@ -92,7 +92,7 @@ export function videoOf(usage: Usage, milliseconds: number | null, size: string 
 const VIDEO = objectOf({ ...scalars('id model status seconds size'), error: ERROR })
 const LAYOUT: ReplyLayout = { body: VIDEO, event: VIDEO, noise: new Set(), dullEvents: [] }
 
-/** A video as POST /v1/videos and what else makes one answer it, and as GET /v1/videos/{video_id} shows it. */
+/** Reads a video, as POST /v1/videos and the other endpoints that make one answer it, and as GET /v1/videos/{video_id} does. */
 export class VideoReader implements ReplyReader {
   readonly layout = LAYOUT
   readonly shown = NOTHING_SHOWN
@@ -117,7 +117,7 @@ export class VideoReader implements ReplyReader {
     this.#id = nameAt(video['id'])
     if (isObject(video['error'])) this.#error = errorNameOf(video['error'])
     const milliseconds = millisecondsOf(video['seconds'] ?? undefined, null)
-    // One that failed has nothing to be paid for.
+    // A video that failed costs nothing.
     if (status === 'completed' && milliseconds === null) this.#counts.doubt()
     const made = { ...NO_USAGE, modelServed: nameAt(video['model']), stopReason: status }
     this.#usage = videoOf(made, status === 'failed' ? null : milliseconds, nameAt(video['size']))

@@ -47,7 +47,7 @@ const LAYOUT: ReplyLayout = {
   dullEvents: [],
 }
 
-/** The deltas that carry what the model wrote, and the member that it is in. */
+/** The deltas that carry text which the model wrote, and the member that the text is in. */
 const DELTAS: ReadonlyMap<unknown, readonly [kind: OutputKind, member: string]> = new Map([
   ['text_delta', ['text', 'text']],
   ['thinking_delta', ['thinking', 'thinking']],
@@ -55,16 +55,16 @@ const DELTAS: ReadonlyMap<unknown, readonly [kind: OutputKind, member: string]> 
   ['compaction_delta', ['text', 'content']],
 ])
 
-/** Blocks of tools that upstream runs, and of what they answered. */
+/** Blocks of tools that upstream runs, and of their results. */
 const SERVER_TOOL = /^(?:server_tool_use|mcp_tool_use|.+_tool_result)$/
 
-/** The names of the tools with which upstream runs code, and the types of the blocks with what came of it. */
+/** The names of the tools with which upstream runs code, and the types of the blocks with their results. */
 const CODE = /^(?:bash_|text_editor_)?code_execution(?:_tool_result)?$/
 
-/** Blocks come one after the other; a few may be open at once. */
+/** The most open blocks that are told apart: blocks come one after the other, and a few may be open at once. */
 const OPEN_BLOCKS_MAX = 64
 
-/** POST /v1/messages: a message, or the stream of events that build one. */
+/** Reads replies to POST /v1/messages: a message, or the stream of events that build one. */
 export class MessagesReader implements ReplyReader {
   readonly layout = LAYOUT
   readonly #output: OutputText
@@ -188,7 +188,7 @@ export class MessagesReader implements ReplyReader {
     const type = nameAt(block['type']) ?? ''
     if (type !== 'fallback') {
       this.#hasContent = true
-      // Summing up is a pass of its own, like the ones that tools lead to.
+      // A compaction is a pass of its own, like the passes that tools lead to.
       this.#toolsRan ||= type === 'compaction' || SERVER_TOOL.test(type)
       this.#ranCode ||= CODE.test(type === 'server_tool_use' ? (nameAt(block['name']) ?? '') : type)
       this.#reasons ||= type === 'thinking' || type === 'redacted_thinking'
@@ -199,7 +199,7 @@ export class MessagesReader implements ReplyReader {
     this.#usage.noteFallback()
   }
 
-  /** There is one as soon as code can run, or files wait for it. */
+  /** A message has a container as soon as code can run, or files wait for it. */
   #noteContainer(owner: WireObject): void {
     if (isObject(owner['container'])) this.#ranCode = true
   }

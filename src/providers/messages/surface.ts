@@ -21,8 +21,8 @@ const ERROR_TYPES: Readonly<Record<number, string>> = {
 export const messages: SurfaceSpec = {
   name: 'messages',
   endpoints,
-  // Anthropic's API demands the first, and OpenAI's SDKs never send it. `Authorization: Bearer` tells nothing, since
-  // Anthropic's SDKs send it too from 1.0 on; hand-written clients without the version are known by the second.
+  // Anthropic's API demands `anthropic-version`, and OpenAI's SDKs never send it. `Authorization: Bearer` tells nothing,
+  // since Anthropic's SDKs send it too from 1.0 on; hand-written clients without the version are known by `x-api-key`.
   clientHeaders: ['anthropic-version', 'x-api-key'],
   upstream: {
     variables: {
@@ -36,7 +36,7 @@ export const messages: SurfaceSpec = {
     path: (basePath, path) => basePath + path,
     regionalHost: null,
     ownHeaders: () => ({ 'anthropic-version': '2023-06-01' }),
-    // It answers in pages of 20 unless asked for more.
+    // The list of models comes in pages of 20 unless more are asked for.
     modelListQuery: '?limit=1000',
   },
   errors: {
@@ -86,13 +86,13 @@ export const messages: SurfaceSpec = {
     },
     speeds: { standard: 'standard', fast: 'fast' },
     hasProjectTier: false,
-    // It is not said whether the limit is that of each.
+    // Anthropic does not say whether the limit holds for each step.
     limitsEachStep: true,
     otherModelsDraw: false,
   },
 }
 
-/** Thinking is asked for. Where a model thinks unasked, its blocks show that it does. */
+/** Whether thinking is asked for. Where a model thinks unasked, its blocks show it. */
 function mayReason(get: GetMember): boolean {
   const thinking = get('thinking')
   if (!isGiven(thinking)) return false

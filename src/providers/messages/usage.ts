@@ -3,9 +3,9 @@ import { arrayOf, objectOf, type Place, scalars } from '../../metering/json-plac
 import type { ReplyDocument } from '../../metering/meter.ts'
 import { Counts, isObject, nameAt, objectAt, quantitiesOf, type WireObject } from '../usage/reading.ts'
 
-/** A message that took more steps than this is beyond belief; the rest of them is not read. */
+/** A message that took more steps than this is beyond belief; the steps beyond it are not read. */
 const ITERATIONS_MAX = 1000
-/** Beyond this many parts the later ones are added to earlier ones of the same model. */
+/** Beyond this many parts later parts are added to earlier ones of the same model. */
 const PARTS_MAX = 64
 
 /** Cache writes by how long they live: minutes or an hour. */
@@ -14,7 +14,7 @@ interface WriteSplit {
   readonly oneHour: number
 }
 
-/** The tokens of a message or of one step towards it, each null where nothing was said. */
+/** The tokens of a message or of one step towards it, each null where upstream stated none. */
 interface MessageTokens {
   readonly input: number | null
   readonly written: number | null
@@ -28,7 +28,7 @@ const TOKENS = {
   cache_creation: objectOf(scalars('ephemeral_5m_input_tokens ephemeral_1h_input_tokens')),
 }
 
-/** What is read of a usage object. */
+/** The members that are read of a usage object. */
 export const MESSAGE_USAGE: Place = objectOf({
   ...TOKENS,
   ...scalars('service_tier speed inference_geo'),
@@ -49,8 +49,8 @@ function readSplit(value: unknown, counts: Counts): WriteSplit | null {
 const NO_TOKENS: MessageTokens = { input: null, written: null, split: null, read: null, output: null }
 
 /**
- * A usage object: that of a whole message, of one entry of `iterations`, or totals so far that go on from those `before`,
- * and can only rise.
+ * The tokens of a usage object: that of a whole message, of one entry of `iterations`, or totals so far that go on from
+ * those `before`, and can only rise.
  */
 function readMessageTokens(usage: WireObject, counts: Counts, before = NO_TOKENS): MessageTokens {
   return {
@@ -63,9 +63,9 @@ function readMessageTokens(usage: WireObject, counts: Counts, before = NO_TOKENS
 }
 
 /**
- * The writes of a total and a split of it that may be older. Writes that the split does not know are breakpoints
- * which server tools set by themselves, and those live five minutes. A split above its total cannot be true; if it
- * is the older one, the total replaced it, else the larger of the two counts.
+ * The cache writes of a total and of a split of it that may be older. Writes that the split does not know are breakpoints
+ * which server tools set by themselves, and such writes live five minutes. A split above its total cannot be true; if the
+ * split is older, the total replaced it, else the larger of the two counts.
  */
 function splitWrites(
   written: number | null,
@@ -125,7 +125,7 @@ function readIterations(value: unknown, counts: Counts): Iteration[] {
 const isSampling = (entry: Iteration): boolean =>
   entry.type === 'message' || entry.type === 'fallback_message'
 
-/** Whether the entries say more than the totals above them: then those cover only one attempt, or only one kind. */
+/** Whether the entries say more than the totals above them: then the totals cover only one attempt, or only one kind. */
 function exceedTotals(iterations: readonly Iteration[], modelServed: string | null): boolean {
   const models = new Set(iterations.map((entry) => entry.model ?? modelServed))
   return models.size > 1 || iterations.some((entry) => entry.type !== 'message')
@@ -139,8 +139,8 @@ interface IterationContext {
 }
 
 /**
- * An attempt that was declined before any output is listed, but free: the first, or a fallback that was declined in its
- * turn. If the whole message is a refusal, so is the last one.
+ * An attempt that was declined before any output is listed, but free: the first attempt, or a fallback that was declined in
+ * its turn. If the whole message is a refusal, the last attempt was declined too.
  */
 function withoutDeclined(iterations: readonly Iteration[], isRefusal: boolean): readonly Iteration[] {
   const lastFallback = iterations.findLastIndex((entry) => entry.type === 'fallback_message')
@@ -194,9 +194,9 @@ interface SettledMessage {
 }
 
 /**
- * Merges what a message says about usage, once or in the course of a stream. `message_start` has everything but the
- * output, of which it only has a placeholder. Each `message_delta` has totals of the whole message so far, which
- * replace those before and are never added to them; what it leaves out stays as it was.
+ * Merges the usage objects of a message, one or those of a stream. `message_start` has everything but the output, for
+ * which it only has a placeholder. Each `message_delta` has totals of the whole message so far, which replace the
+ * totals before and are never added to them; totals that it leaves out stay as they were.
  */
 export class MessageUsage {
   readonly #counts = new Counts()
@@ -206,7 +206,7 @@ export class MessageUsage {
   #splitIsOlder = false
   #iterations: readonly Iteration[] = []
   #isFinal = false
-  /** Another attempt, or a credit for one, made other figures of it. */
+  /** A fallback, or a credit for one, changed the figures: later totals may be lower than those of the start. */
   #hasFallback = false
   /** How the message was served. */
   stated: Usage = NO_USAGE
@@ -227,7 +227,7 @@ export class MessageUsage {
     this.#hasFallback = true
   }
 
-  /** The message is complete: what was said last is final, even if it did not say so. */
+  /** The message is complete: the last usage is final, even if no stop reason came with it. */
   noteEnd(): void {
     this.#isFinal = true
   }
@@ -274,7 +274,7 @@ export class MessageUsage {
     }
     const billed = withoutDeclined(this.#iterations, context.isRefusal)
     const parts = iterationParts(billed, context, this.#counts)
-    // Compactions and advisors come on top of the totals; samplings are what the totals are made of.
+    // Compactions and advisors come on top of the totals; the totals are made of the samplings.
     const isSampled = this.#iterations.some(({ type }) => type === 'message' || type === 'fallback_message')
     const own = isSampled ? [] : [this.#totalsPart(totals)]
     const counted: MessageTokens[] = billed.map((entry) => entry.tokens)
@@ -299,7 +299,7 @@ export class MessageUsage {
     }
   }
 
-  /** Totals only rise, unless another attempt took over: then the later ones are its own. */
+  /** Totals only rise, unless another attempt took over: then the later totals are those of that attempt. */
   #latest(name: 'input' | 'written' | 'read'): number | null {
     const start = this.#tokens.start[name]
     const later = this.#tokens.later[name]
@@ -314,7 +314,7 @@ export class MessageUsage {
     return messagePart(null, totals, splitWrites(totals.written, split, this.#splitIsOlder, this.#counts))
   }
 
-  /** The entries know of writes that were made after `message_start`; where they account for all, they are right. */
+  /** The entries know of cache writes after `message_start`; where they account for all writes, their split is right. */
   #splitOfIterations(written: number | null): WriteSplit | null {
     let fiveMinutes = 0
     let oneHour = 0

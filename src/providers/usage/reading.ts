@@ -28,12 +28,12 @@ export function nameAt(value: unknown): string | null {
   return typeof value === 'string' && value !== '' && value.length <= NAME_LENGTH_MAX ? value : null
 }
 
-/** What tells blocks or items apart that are open side by side. */
+/** The index that tells blocks or items apart which are open side by side. */
 export function indexAt(value: unknown): string {
   return typeof value === 'object' || typeof value === 'symbol' ? '' : String(value)
 }
 
-/** What a model wrote there. */
+/** The text that a model wrote into a member. */
 export function textAt(value: unknown): string {
   if (typeof value === 'string') return value
   return value instanceof Written ? value.text : ''
@@ -51,7 +51,7 @@ const COUNT_MAX = 1e12
 /**
  * Reads the numbers of a reply and remembers whether all of them can be true.
  *
- * The rule for those that cannot: a count is a whole number from 0 to a trillion. Anything else (negative,
+ * The rule for numbers that cannot: a count is a whole number from 0 to a trillion. Anything else (negative,
  * fractional, larger, a string, an object) is left out as if it had not been sent, and makes the call suspect.
  * A number that is left out never makes a call cheaper by itself: where it was a total, that side of the call is
  * counted by us; where it was a part of a total (cached, audio), the total is charged as if there was no such part.
@@ -67,7 +67,7 @@ export class Counts {
     this.#suspect = true
   }
 
-  /** Null when upstream did not say, or said what cannot be. */
+  /** The count; null when upstream stated none, or one that cannot be true. */
   read(value: unknown): number | null {
     if (value === null || value === undefined) return null
     // The addition makes a 0 of -0.
@@ -77,7 +77,7 @@ export class Counts {
     return null
   }
 
-  /** The same for an amount of time in seconds, which may have a fraction, in milliseconds. */
+  /** An amount of time that is stated in seconds, which may have a fraction, in milliseconds. */
   readSeconds(value: unknown): number | null {
     if (value === null || value === undefined) return null
     if (typeof value === 'number' && value >= 0 && value <= COUNT_MAX / 1000) return Math.round(value * 1000)
@@ -86,8 +86,8 @@ export class Counts {
   }
 
   /**
-   * The next value of a count that can only rise. One that falls cannot be true, at either end; the larger one is
-   * taken, since what was reported once was consumed.
+   * The next value of a count that can only rise. A count that falls cannot be true, at either end; the larger value is
+   * taken, since tokens that were reported once were consumed.
    */
   readRising(value: unknown, before: number | null): number | null {
     const count = this.read(value)
@@ -110,7 +110,7 @@ export function quantitiesOf(counts: { readonly [U in Unit]?: number | null }): 
   return quantities
 }
 
-/** Takes what the model wrote, and says where that stood. Null if there is no text. */
+/** Takes the text that the model wrote, and says where it stood. Null if there is no text. */
 export function takeText(
   output: OutputText,
   kind: OutputKind,
@@ -125,11 +125,11 @@ export function takeText(
   return { path, text, channel }
 }
 
-/** What a reader of replies has found when its reply is over. What it cannot know is left out. */
+/** The findings of a reader of replies when its reply is over. Members that it cannot know are left out. */
 interface Found extends Omit<Partial<Reading>, 'audio'> {
-  /** What the reply says of the whole call, but for its parts and for doubts. */
+  /** The facts that the reply states of the whole call, but for its parts and for doubts. */
   readonly usage: Usage
-  /** Of the response's own model, and of others that have the same two sides. */
+  /** The parts of the response's own model, and of others that have the same two sides. */
   readonly parts: readonly UsagePart[]
   readonly inputKnown: boolean
   readonly outputKnown: boolean
@@ -141,7 +141,7 @@ interface Found extends Omit<Partial<Reading>, 'audio'> {
   readonly suspect: boolean
 }
 
-/** Member by member: objects that are spread into what is there, and rests of others, took 2 µs of every call. */
+/** The reading is built member by member: spreading `found`, and taking the rest of it, took 2 µs of every call. */
 export function readingOf(found: Found): Reading {
   const { usage, parts, calls = {}, otherParts = [], inputKnown, outputKnown, suspect } = found
   const known = addToolCalls(keepKnownSides(parts, inputKnown, outputKnown), calls)
@@ -163,8 +163,8 @@ const OUTPUT_UNITS: ReadonlySet<string> = new Set<Unit>([
 ])
 
 /**
- * The parts without the units of a side that is not known, so that what is counted in their place is not added to
- * half of it. Then the first part is that of the response's own model, for what is counted to be added to.
+ * The parts without the units of a side that is not known, so that tokens counted in their place are not added to
+ * half of it. Then the first part is that of the response's own model, for the counted tokens to be added to.
  */
 function keepKnownSides(
   parts: readonly UsagePart[],

@@ -7,7 +7,7 @@ import type { MovedKind, MovedTable } from './moved-tables.ts'
 
 export type SourceRow = readonly SQLOutputValue[]
 
-/** Text that is sent at once: about as much as the system takes without waiting. */
+/** The size of a chunk that is sent at once: about as much as the system takes without waiting. */
 const CHUNK_CHARS = 64 * 1024
 
 /** Copies rows of SQLite into a table of PostgreSQL. `onRows` is told how many have been sent. */
@@ -57,7 +57,7 @@ const WRITERS: Readonly<Record<MovedKind, (value: Value) => string>> = {
   text: (value) => escaped(String(value)),
   upper: (value) => escaped(String(value).toUpperCase()),
   integer: String,
-  // As in SQLite: what is not 1 is false.
+  // As in SQLite, any value but 1 is false.
   flag: (value) => (value === 1n ? 't' : 'f'),
   bytes: (value) => `\\\\x${Buffer.from(value as Uint8Array).toString('hex')}`,
   json: (value) => escaped(toKeptJson(JSON.parse(String(value)))),
@@ -67,12 +67,12 @@ const SPECIAL = /[\0\u0001\\\t\n\r]/
 const ESCAPED = /[\\\t\n\r]/g
 const ESCAPES: Readonly<Record<string, string>> = { '\\': '\\\\', '\t': '\\t', '\n': '\\n', '\r': '\\r' }
 
-/** Nearly all texts have none of the characters that mean something here, or that the database does not keep. */
+/** Nearly all texts have none of the characters that COPY gives a meaning, or that the database does not keep. */
 function escaped(text: string): string {
   return SPECIAL.test(text) ? toKept(text).replace(ESCAPED, (character) => ESCAPES[character] ?? '') : text
 }
 
-/** What a connection of pg can do and its types do not say. */
+/** Methods of a connection of pg that its types lack. */
 interface CopyConnection {
   readonly stream: Duplex
   sendCopyFromChunk(chunk: Uint8Array): void
@@ -81,11 +81,11 @@ interface CopyConnection {
 }
 
 /**
- * `COPY … FROM STDIN` as pg's client runs a statement: it calls `submit`, and then what the database answers with. Each
- * chunk is made while the database is busy with those before it. If the iterator throws, nothing is copied.
+ * `COPY … FROM STDIN` as pg's client runs a statement: it calls `submit`, and then the handlers of the database's messages.
+ * Each chunk is made while the database is busy with those before it. If the iterator throws, nothing is copied.
  */
 class CopyIn implements pg.Submittable {
-  /** The client puts its own around it. */
+  /** The client wraps this callback in its own. */
   callback: (error: Error | null) => void
   readonly #statement: string
   readonly #chunks: Iterable<Uint8Array>
@@ -111,7 +111,7 @@ class CopyIn implements pg.Submittable {
       for (const chunk of this.#chunks) {
         if (this.#ended) return
         connection.sendCopyFromChunk(chunk)
-        // A turn of the event loop, so that what was written leaves the process before more is made.
+        // A turn of the event loop, so that a written chunk leaves the process before the next is made.
         await (connection.stream.writableNeedDrain ? drained(connection.stream) : nextTurn())
       }
       if (!this.#ended) connection.endCopyFrom()
@@ -134,7 +134,7 @@ class CopyIn implements pg.Submittable {
   }
 }
 
-/** Or gone: the client hears of that by itself. */
+/** Resolves when the stream is drained, or closed: the client hears of a close by itself. */
 function drained(stream: Duplex): Promise<void> {
   return new Promise((resolve) => {
     const go = () => {

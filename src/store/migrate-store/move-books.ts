@@ -6,7 +6,7 @@ import { describeMoved, type MovedTo, type MoveState, parseState, shownInstant }
 import { MOVED_TABLES, type MovedTable, STORE_MOVE } from './moved-tables.ts'
 import { type Source, summed, type Totals } from './source.ts'
 
-/** Where the books cannot be moved; the message says why, and what to do. */
+/** Thrown where the books cannot be moved; the message says why, and what to do. */
 export class MoveRefused extends Error {
   override readonly name = 'MoveRefused'
 }
@@ -19,11 +19,11 @@ export interface Target {
   close(): Promise<void>
 }
 
-/** With what the role or the database sets for nodes put aside: to look at all rows takes the time that it takes. */
+/** The timeouts that the role or the database sets for nodes are lifted: reading all rows may take long. */
 const BEGIN = `BEGIN; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0;
   SET LOCAL idle_in_transaction_session_timeout = 0`
 
-/** Brings its schema to this version; one of a newer version is refused. */
+/** Brings the database's schema to this version; a database of a newer version is refused. */
 export async function openTarget(url: string): Promise<Target> {
   await migrate(url)
   const client = new pg.Client({
@@ -61,7 +61,7 @@ export async function openTarget(url: string): Promise<Target> {
   }
 }
 
-/** What is left to do: all of it, or only to check and to say so, or nothing. */
+/** The work that is left: the whole move, or only the check and `finishMove`, or nothing. */
 export type Beginning = 'new' | 'copied' | 'finished_before'
 
 export interface Begun {
@@ -77,7 +77,7 @@ export async function beginMove(
   source: Source,
   target: Target,
   nowMs: number,
-  /** What was noted in the source by a move that has finished, or had only to say so. */
+  /** The seal in the source, of a move that has finished or had only to be marked as finished. */
   seal: MovedTo | null,
 ): Promise<Begun> {
   const { installation } = source
@@ -115,7 +115,7 @@ async function writeState({ query }: Target, state: MoveState): Promise<void> {
   )
 }
 
-/** What a new database has by itself, or a command has left that was tried on it, is not strange. */
+/** Conditions for rows of other books. Rows that a new database has by itself, or that a command has left, are not strange. */
 const STRANGE: Readonly<Record<string, string>> = {
   account:
     "id <> 'default' OR credited_nanos <> 0 OR charged_nanos <> 0 OR held_nanos <> 0 OR credit_enforced",
@@ -136,8 +136,8 @@ async function refuseOccupied({ query }: Target, installation: string): Promise<
 }
 
 /**
- * Copies all rows, in one transaction: a run that ends before its end leaves nothing, and another one starts anew. What
- * an earlier run has copied and not finished is taken away.
+ * Copies all rows, in one transaction: a run that breaks off leaves nothing, and another one starts anew. Rows that an
+ * earlier run has copied without finishing the move are deleted.
  */
 export async function moveRows(
   source: Source,
@@ -145,7 +145,7 @@ export async function moveRows(
   onRows: (table: MovedTable, done: number, total: number) => void,
 ): Promise<void> {
   await target.transaction(async (client) => {
-    // Of two runs at once the second waits here, and then copies again what the first has copied.
+    // Of two runs at once the second waits here, and then copies all rows again.
     await client.query('LOCK TABLE setting IN SHARE ROW EXCLUSIVE MODE')
     const emptied = MOVED_TABLES.map(({ name }) => name).filter((name) => name !== 'setting')
     await client.query(`TRUNCATE ${emptied.join(', ')}`)
@@ -157,12 +157,12 @@ export async function moveRows(
       await copyRows(client, table, source.read(table), (sent) => onRows(table, sent, total))
       onRows(table, total, total)
     }
-    // In the same transaction: a second run that waits for it takes locks in another order.
+    // ANALYZE runs in the same transaction: a second run that waits for this one takes locks in another order.
     await client.query(`ANALYZE ${MOVED_TABLES.map(({ name }) => name).join(', ')}`)
   })
 }
 
-/** Rows and sums on both sides. Null: they are the same, and nothing is held. */
+/** Compares rows and sums on both sides. Null: they are the same, and nothing is held. */
 export async function compareBooks(
   source: Source,
   target: Target,

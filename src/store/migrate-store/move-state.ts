@@ -1,6 +1,6 @@
 import { MOVED_TO, STORE_MOVE } from './moved-tables.ts'
 
-/** How far a move has come. Kept in PostgreSQL, from before the first row is there. */
+/** The progress of a move. Kept in PostgreSQL, from before the first row is there. */
 export interface MoveState {
   /** Which installation is moved. */
   readonly installation: string
@@ -8,9 +8,9 @@ export interface MoveState {
   readonly finishedAtMs: number | null
 }
 
-/** What is left in SQLite: where the books are now. */
+/** The seal that is left in SQLite: it says where the books are now. */
 export interface MovedTo {
-  /** Without a password. */
+  /** The database's URL without a password. */
   readonly database: string
   readonly atMs: number
 }
@@ -24,8 +24,8 @@ export function parseMovedTo(json: string): MovedTo {
 }
 
 /**
- * Why the books of a store must not be used: half of them are elsewhere, or all of them. Null: nothing stands against
- * it. Asked before anything is written.
+ * Why the books of a store must not be used: half of them are elsewhere, or all of them. Null: they may be used. Asked
+ * before anything is written.
  */
 export async function whyNotOpened(store: {
   readSetting(name: string): Promise<string | null>

@@ -3,8 +3,8 @@ import { CALL_COLUMNS, type ColumnKind, TOKEN_COLUMNS, UNSHOWN_COLUMNS } from '.
 import { lastUsedInSqlite } from '../operations/keys.ts'
 
 /**
- * What the two stores have in common, table by table. The columns are those of PostgreSQL; where SQLite has none of the
- * name, `from` says what is read instead.
+ * The tables that the two stores have in common. The columns are those of PostgreSQL; where SQLite has none of the name,
+ * `from` is the expression that is read instead.
  */
 
 /** How a value of SQLite is written for PostgreSQL. `upper` is the text as our own runtime puts it into capitals. */
@@ -21,11 +21,11 @@ export interface MovedTable {
   /** For people, in the plural. */
   readonly noun: string
   readonly columns: readonly MovedColumn[]
-  /** What its rows are read in the order of, where that matters. */
+  /** The order in which its rows are read, where that matters. */
   readonly orderBy: string | null
-  /** Where SQLite keeps it. */
+  /** The table of SQLite that has the rows. */
   readonly source: string
-  /** Of the rows there, those that are moved. */
+  /** The condition of the rows that are moved. */
   readonly where: string
 }
 
@@ -59,11 +59,11 @@ const json = 'json'
 /** How the limits of keys are moved. */
 const LIMIT_AS = { 'nanos?': integer, 'count?': integer, 'names?': json, flag } as const
 
-/** Settings that say something about a move, and are no part of what is moved. */
+/** Settings about a move, which are not moved themselves. */
 export const STORE_MOVE = 'store_move'
 export const MOVED_TO = 'moved_to'
 
-/** What PostgreSQL calls the node that admitted the calls from before. None of them is open, so it is never looked up. */
+/** The node of calls from before the move, in PostgreSQL. None of these calls is open, so the node is never looked up. */
 const FORMER_NODE = "'sqlite'"
 
 const MOVED_AS: Readonly<Record<ColumnKind, MovedKind>> = {
@@ -77,14 +77,14 @@ const CALL: Columns = {
   ...Object.fromEntries(Object.entries(UNSHOWN_COLUMNS).map(([column, kind]) => [column, MOVED_AS[kind]])),
 }
 
-/** In the order in which they are moved: what others refer to comes first. */
+/** Tables in the order in which they are moved: a table that others refer to comes first. */
 export const MOVED_TABLES: readonly MovedTable[] = [
   table('account', 'accounts', {
     ...{ id: text, created_at_ms: integer, credited_nanos: integer, charged_nanos: integer },
     ...{ held_nanos: integer, credit_enforced: flag },
   }),
   table('price_version', 'price versions', { id: text, json: text }),
-  // In the order in which they were made: a key refers to the one that it took over from, and clocks may step back.
+  // Keys in the order in which they were made: a key refers to the key that it was rotated from, and clocks may step back.
   table(
     'api_key',
     'keys',
@@ -157,7 +157,7 @@ export const MOVED_TABLES: readonly MovedTable[] = [
     ...{ last_delivery_at_ms: integer, last_status: integer, secret: bytes, former_secret: bytes },
     ...{ former_until_ms: integer, older_secret: bytes, older_until_ms: integer },
   }),
-  // PostgreSQL numbers them anew, in the same order.
+  // PostgreSQL numbers the events of the outbox anew, in the same order.
   table(
     'webhook_outbox',
     'events to be told',

@@ -5,7 +5,7 @@ import type { SourceRow } from './copy-rows.ts'
 import { type MovedTo, parseMovedTo } from './move-state.ts'
 import { MOVED_TABLES, MOVED_TO, type MovedColumn, type MovedTable } from './moved-tables.ts'
 
-/** What a table comes to: its rows, and the sum of each column of numbers. */
+/** The totals of a table: the number of its rows, and the sum of each column of numbers. */
 export type Totals = Readonly<Record<string, bigint>>
 
 /** The books of a data directory. Nothing can be written into them until they are closed. */
@@ -17,7 +17,7 @@ export interface Source {
   /** An instant in every month that has calls. */
   callMonths(): readonly number[]
   totals(table: MovedTable): Totals
-  /** Leaves word in SQLite that the books are elsewhere now. Then they are not read any more. */
+  /** Notes in SQLite that the books are elsewhere now. After that the source is not read any more. */
   seal(to: MovedTo): void
   close(): void
 }
@@ -27,7 +27,7 @@ export function openSource(dataDir: string): Source {
   // Where no body was ever logged there is no file; the table is then empty.
   const bodies = join(dataDir, 'bodies.db')
   db.prepare('ATTACH DATABASE ? AS bodies').run(existsSync(bodies) ? bodies : ':memory:')
-  // One view for all that is read. A command that wants to write waits, and fails if the move takes longer.
+  // One transaction for all reads. A command that wants to write waits, and fails if the move takes longer.
   db.exec('BEGIN IMMEDIATE')
   const rows = new Map(MOVED_TABLES.map((table) => [table.name, countRows(db, table)]))
   return {
@@ -45,7 +45,7 @@ export function openSource(dataDir: string): Source {
   }
 }
 
-/** That of the bodies is made with the first body; books that were moved before have not all of the others. */
+/** The table of bodies is made with the first body; books that were moved before may lack some of the other tables. */
 function hasTable(db: DatabaseSync, source: string): boolean {
   const [name = '', schema = 'main'] = source.split('.').toReversed()
   return db.prepare(`SELECT 1 FROM ${schema}.sqlite_master WHERE name = ?`).get(name) !== undefined
@@ -72,7 +72,7 @@ function selectArrays(db: DatabaseSync, sql: string): Iterable<SourceRow> {
   return select.iterate() as unknown as Iterable<SourceRow>
 }
 
-/** By the index of calls by their start: one look for each month, however many calls it has. */
+/** Months are found by the index of calls by their start: one look-up for each month, however many calls it has. */
 function callMonths(db: DatabaseSync): readonly number[] {
   const next = db.prepare(
     'SELECT min(started_at_ms) AS at FROM call WHERE account_id = ? AND started_at_ms >= ?',
@@ -94,7 +94,7 @@ function totalsOf(db: DatabaseSync, table: MovedTable): Totals {
   if (!hasTable(db, table.source))
     return Object.fromEntries([['rows', 0n], ...summed(table).map(({ name }) => [name, 0n])])
   const columns = summed(table)
-  // SQLite's sums end at 64 bits, and those of holds may go beyond: the halves are added up each for itself.
+  // SQLite's sums end at 64 bits, and sums of holds may go beyond: the halves of the numbers are added up separately.
   const halves = columns.flatMap(({ from }) => [`sum(${from} >> 32)`, `sum(${from} & 4294967295)`])
   const [row = []] = selectArrays(
     db,
@@ -111,12 +111,12 @@ export function summed({ columns }: MovedTable): readonly MovedColumn[] {
   return columns.filter(({ kind }) => kind === 'integer' || kind === 'flag')
 }
 
-/** The pepper's fingerprint: where that is the same, so are the keys. */
+/** The fingerprint of the pepper names the installation: where it is the same, so are the keys. */
 function installationOf(db: DatabaseSync): string {
   return String(db.prepare("SELECT value FROM setting WHERE name = 'pepper'").get()?.['value'] ?? '')
 }
 
-/** Where the books are said to be now; null if they are here. */
+/** The seal, which says where the books are now; null if they are here. */
 export function readSeal(dataDir: string): MovedTo | null {
   return withWritable(dataDir, (db) => {
     const value = db.prepare('SELECT value FROM setting WHERE name = ?').get(MOVED_TO)?.['value']
@@ -124,7 +124,7 @@ export function readSeal(dataDir: string): MovedTo | null {
   })
 }
 
-/** Takes the word back. */
+/** Deletes the seal. */
 export function breakSeal(dataDir: string): void {
   withWritable(dataDir, (db) => db.prepare('DELETE FROM setting WHERE name = ?').run(MOVED_TO))
 }

@@ -7,7 +7,7 @@ const COLUMNS = raw('id, account_id, name, prefix, last4, created_at_ms, revoked
 
 export const createAdminKey = atomic(function* (key: NewAdminKey): Operation<AdminKeyRecord> {
   if (key.bootstrap) {
-    // All nodes do this when they start, and they may start at once.
+    // All nodes create the bootstrap key when they start, and they may start at once.
     const lock = `tollgate bootstrap admin key ${key.accountId}`
     yield onPostgres(sql`SELECT pg_advisory_xact_lock(hashtextextended(${lock}, 0))`)
     yield sql`
@@ -57,7 +57,7 @@ export const openSession = atomic(function* (session: NewSession): Operation<Ses
     INSERT INTO session (digest, admin_key_id, expires_at_ms)
     SELECT ${digest}, id, ${now(atMs)} + ${lifeMs} FROM admin_key
     WHERE id = ${adminKeyId} AND revoked_at_ms IS NULL`
-  // Those that have expired are deleted when another is opened: there are never more than were opened in one lifetime.
+  // Expired sessions are deleted when another is opened: there are never more than were opened in one lifetime.
   yield sql`DELETE FROM session WHERE expires_at_ms <= (SELECT ${now(atMs)})`
   yield sql`
     DELETE FROM session WHERE admin_key_id = ${adminKeyId} AND digest NOT IN (
@@ -67,7 +67,7 @@ export const openSession = atomic(function* (session: NewSession): Operation<Ses
 })
 
 export function* findSession(digest: Uint8Array, atMs: number): Operation<SessionRecord | null> {
-  // The admin key is looked at as well: a node of a version without sessions revokes it and leaves them.
+  // The admin key is checked as well: a node of a version without sessions revokes the key and leaves its sessions.
   const [row] = yield sql`
     SELECT admin_key_id, account_id, expires_at_ms FROM session JOIN admin_key ON admin_key.id = admin_key_id
     WHERE session.digest = ${digest} AND revoked_at_ms IS NULL AND expires_at_ms > (SELECT ${now(atMs)})`
@@ -78,7 +78,7 @@ export function* endSession(digest: Uint8Array): Operation<void> {
   yield sql`DELETE FROM session WHERE digest = ${digest}`
 }
 
-/** A bootstrap key that is put into force again must not bring back the sessions of its former life. */
+/** A bootstrap key that is put into force again must not bring back the sessions from before its revocation. */
 export function* endSessionsOfRevokedKeys(): Operation<void> {
   yield sql`DELETE FROM session WHERE admin_key_id IN (SELECT id FROM admin_key WHERE revoked_at_ms IS NOT NULL)`
 }

@@ -11,10 +11,10 @@ import { bookSums } from './audit-sums.ts'
 import type { Ask } from './operation.ts'
 import { byStore, onPostgres, raw, type Sql, sql } from './sql.ts'
 
-/** Rows in memory at once. */
+/** The most rows in memory at once. */
 const BATCH_ROWS_MAX = 5_000
 
-/** What is added up at once, in batches: it takes longer than a batch is read, and shows progress. */
+/** The chunk that is added up at once, in batches: adding up takes longer than reading a batch, and shows progress. */
 const CHUNK_BATCHES = 10
 
 /** The books as one transaction sees them. Makes temporary tables, and writes nothing else. */
@@ -30,7 +30,7 @@ export async function booksIn(ask: Ask, batchRows: number = BATCH_ROWS_MAX): Pro
   }
 }
 
-/** Months that sums are kept of, and whose partition of calls has been detached. */
+/** Months that have sums, and whose partition of calls has been detached. */
 async function findMonthsAway(ask: Ask): Promise<string[]> {
   const rows = await ask(
     onPostgres(`
@@ -62,7 +62,7 @@ async function readCounts(ask: Ask): Promise<AuditCounts> {
 
 type VersionJson = (id: string) => Promise<string | null>
 
-/** A version is some 100 KB of text, and calls in order of time change it rarely: a few are enough to keep. */
+/** A price version is some 100 KB of text, and calls in order of time rarely change it: a cache of a few is enough. */
 const VERSIONS_KEPT_MAX = 64
 
 function priceVersions(ask: Ask): VersionJson {
@@ -83,7 +83,7 @@ function flagNumber(column: string): Sql {
   return byStore({ sqlite: column, postgres: `${column}::int::bigint` })
 }
 
-/** The names are those of an `AuditedCall`, so that its row is one: to make another object costs more than to read it. */
+/** The columns are named as in `AuditedCall`, so that a row is one: making another object costs more than reading the row. */
 const CALL_COLUMNS = sql`id, state, month, day, rating, usage, price_version AS "priceVersion",
   started_at_ms AS "startedAtMs", ended_at_ms AS "endedAtMs", ${flagNumber('overrun')} AS overrun,
   input_tokens AS "inputTokens", output_tokens AS "outputTokens", cache_read_tokens AS "cacheReadTokens",
@@ -114,17 +114,17 @@ async function* readCalls(ask: Ask, versionJson: VersionJson, batchRows: number)
   }
 }
 
-/** Before every entry. */
+/** The place before every entry. */
 const BEGINNING: CreditPlace = ['', false, '']
 type CreditPlace = readonly [callId: string, isLast: boolean, id: string]
 
-/** By itself SQLite might sort all entries for each batch. */
+/** Without the hint SQLite might sort all entries for each batch. */
 const BY_CALL = byStore({ sqlite: 'INDEXED BY credit_once', postgres: '' })
 
 /**
- * First the entries about no call: the index that gives the others call by call does not hold them. Nothing is booked
- * about a call once it is credited back; the id of that entry may be older than that of a rerate before it, because it
- * is made before the store is asked.
+ * Entries about no call come first: the index that gives the others call by call does not hold them. No entry is booked
+ * about a call after its credit-back; the id of the credit-back may be older than that of a rerate before it, because the
+ * id is made before the store is asked.
  */
 const CREDITS: readonly ((after: CreditPlace) => Sql)[] = [
   ([, , id]) => sql`credit WHERE call_id IS NULL AND id > ${id} ORDER BY id`,
@@ -151,7 +151,7 @@ async function* readCredits(
       const credits: AuditedCredit[] = []
       for (const row of rows) {
         const credit = await auditedCredit(row as unknown as CreditRow, versionJson)
-        // An entry does not say of which month its call was. One that is missing in a month that is here shows in sums.
+        // An entry does not name the month of its call. A call that is missing in a month that is here shows in the sums.
         if (areCallsAway && credit.callId !== null && credit.call === null) continue
         credits.push(credit)
       }

@@ -3,7 +3,7 @@ import { number, numberOrNull, type Row, text, textOrNull } from '../rows.ts'
 import { atomic, type Operation } from './operation.ts'
 import { now, onPostgres, sql } from './sql.ts'
 
-/** Runs that are kept for a look. */
+/** The number of past runs that are kept. */
 const KEPT_MAX = 20
 
 export const beginAudit = atomic(function* (

@@ -18,7 +18,7 @@ const MODEL = raw("coalesce(model_served, model_asked, '')")
 const OTHER_SUMS = ['held_nanos', 'lost_nanos', 'calls_credited'] as const
 const DERIVED = [...DAY_SUMS, ...OTHER_SUMS]
 
-/** Where nothing is said, the sum of the column over settled calls. */
+/** Expressions of derived sums; a column that is not listed is summed over settled calls. */
 const EXPRESSIONS: Readonly<Record<string, string>> = {
   requests: "coalesce(sum(requests) FILTER (WHERE state = 'settled'), 0)",
   credited_nanos: '0',
@@ -34,8 +34,8 @@ const each = (columns: readonly string[], textOf: (column: string) => string): S
 
 /**
  * The derived sums live in temporary tables, so that memory does not depend on how many days, models and keys there
- * are. The months and accounts are added up from the days, which saves reading all calls again. Of months whose calls
- * are away, what is kept is taken for derived, as far as anything can be known.
+ * are. The months and accounts are added up from the days, which saves reading all calls again. The stored sums of months
+ * whose calls are away are taken for derived, as far as anything can be known.
  */
 export async function bookSums(
   ask: Ask,
@@ -66,7 +66,7 @@ export async function bookSums(
         INSERT INTO derived_month (key_id, month, spent_nanos, held_nanos, lost_nanos)
         SELECT key_id, substr(day, 1, 7), sum(cost_nanos), sum(held_nanos), sum(lost_nanos)
         FROM derived_day GROUP BY 1, 2`)
-      // What was spent is in the days; what was lost is nowhere else. Nothing should be held for calls that are away.
+      // The sum spent is in the days; the sum lost is nowhere else. Nothing should be held for calls that are away.
       await ask(sql`
         INSERT INTO derived_month (key_id, month, lost_nanos)
         SELECT key_id, month, lost_nanos FROM key_month WHERE ${isAway('month')}
@@ -97,7 +97,7 @@ async function hasTable(ask: Ask, name: string): Promise<boolean> {
 
 async function createTables(ask: Ask): Promise<void> {
   const name = byStore({ sqlite: 'TEXT', postgres: 'text COLLATE "C"' })
-  // PostgreSQL's sums are numeric, which has no end.
+  // PostgreSQL's sums are numeric, which has no limit.
   const amount = byStore({ sqlite: 'INTEGER', postgres: 'numeric' })
   const end = byStore({ sqlite: 'STRICT, WITHOUT ROWID', postgres: 'ON COMMIT DROP' })
   const create = (table: string, key: readonly string[], sums: readonly string[]): Sql => {
@@ -114,7 +114,7 @@ async function createTables(ask: Ask): Promise<void> {
   await ask(create('derived_floor', FLOORS.key, FLOOR_FIGURES))
 }
 
-/** In chunks, few enough calls that progress shows, and so many that finding the end of one costs nothing. */
+/** Calls are added in chunks, small enough that progress shows, and so large that finding the end of a chunk costs nothing. */
 async function addCalls(
   ask: Ask,
   hasFloors: boolean,
@@ -151,8 +151,8 @@ const LEAST = byStore({ sqlite: 'min', postgres: 'least' })
 const GREATEST = byStore({ sqlite: 'max', postgres: 'greatest' })
 
 /**
- * The floors that the calls should have left, put together from calls that cost more than they held. A pair that is one
- * too many has no row of its own, and stands under the row for all others of its key.
+ * The floors that the calls should have left, put together from calls that cost more than they held. A pair of endpoint and
+ * model beyond the limit has no row of its own, and stands under the row for all others of its key.
  */
 function addFloors(chunk: Sql): Sql {
   const most = raw(`${HOLD_NANOS_MAX}`)
@@ -219,10 +219,10 @@ const FLOORS: Comparison = {
     `key ${text(row, 'key_id')}, month ${text(row, 'month')}, endpoint ${text(row, 'endpoint')}, model ${text(row, 'model')}`,
 }
 
-/** Every row that this gives is a difference, so a few are enough. */
+/** Every row of a comparison is a difference, so a few are enough. */
 const DIFFERENCES_MAX = 100
 
-/** Rows of a table that are not what was derived. */
+/** Rows of a table that differ from the derived rows. */
 async function* compared(ask: Ask, comparison: Comparison): Batches<SumsRow> {
   const { stored, derived, due, key, columns } = comparison
   const isStored = raw(`stored.${key[0]} IS NOT NULL`)

@@ -3,10 +3,10 @@ import { bool, number, present, type Row, text, textOrNull } from '../rows.ts'
 import type { Operation } from './operation.ts'
 import { FOR_DELETE, join, onPostgres, raw, type SqlValue, sql } from './sql.ts'
 
-/** What a row takes besides its bodies: a megabyte of zeros is compressed to a hundred bytes. */
+/** The bytes of a row besides its bodies, which count too: a megabyte of zeros is compressed to a hundred bytes. */
 const ROW_BYTES = 256
 
-/** What a row takes; the prefix names the row. Triggers of both stores keep the sum. */
+/** The bytes of a row, as SQL; the prefix names the row. Triggers of both stores keep the sum. */
 export function bytesOf(prefix = ''): string {
   return `coalesce(octet_length(${prefix}request), 0) + coalesce(octet_length(${prefix}response), 0) + ${ROW_BYTES}`
 }
@@ -41,7 +41,7 @@ export function* deleteBodies(beforeMs: number, limit: number): Operation<number
 export function* trimBodies(bytesMax: number, limit: number): Operation<number> {
   const [total] = yield sql`SELECT bytes FROM body_total`
   if (number(present(total), 'bytes') <= bytesMax) return 0
-  // Nodes that do this at once follow each other at the total, or each would delete as much as is beyond.
+  // Nodes that trim at once wait for each other at the row of the total, or each would delete all that is beyond.
   const deleted = yield sql`
     WITH total AS MATERIALIZED (
       SELECT bytes - ${bytesMax} AS beyond FROM body_total ${onPostgres('FOR UPDATE')}

@@ -59,8 +59,8 @@ import {
 
 /**
  * All operations but those on the way of every call, by where they run: recognising a key, admitting, settling and
- * reading a call are each store's own. These look at a few rows: SQLite's writing thread does them between batches of
- * calls.
+ * reading a call are each store's own. Brief operations look at a few rows: SQLite's writing thread does them between
+ * batches of calls.
  */
 export const BRIEF = {
   createKey,
@@ -118,14 +118,14 @@ export const BRIEF = {
   listDeferred,
 }
 
-/** For SQLite these are brief as well; on PostgreSQL they must not take the connections of the others. */
+/** Operations on refused calls are brief on SQLite; on PostgreSQL they must not take the connections of other operations. */
 export const REFUSED = { keepRefused, deleteRefused }
 
-/** What may look at many rows: no admission waits for it. */
+/** Operations that may look at many rows: no admission waits for them. */
 export const READS = {
   ...{ listKeys, listSortedKeys, listCalls, readUsage, readOverview, readStoreFacts },
   ...{ listDeliveries, countWaiting, countDeferred },
 }
 
-/** SQLite has a file and a thread of its own for them. */
+/** Operations on bodies, for which SQLite has a file and a thread of its own. */
 export const BODIES = { keepBodies, getBodies, deleteBodies, trimBodies }

@@ -15,8 +15,8 @@ import { atomic, type Operation } from './operation.ts'
 import { FOR_UPDATE, join, onPostgres, raw, type Sql, sql } from './sql.ts'
 
 /**
- * The account's balance and the journal of credits. Whatever moves an account locks calls first, then the account, then
- * the days, as settlement does; and the account as late as can be, since all admissions wait for it.
+ * The account's balance and the journal of credits. Every operation that moves an account locks calls first, then the
+ * account, then the days, as settlement does; and the account as late as can be, since all admissions wait for it.
  */
 
 const BALANCE = raw('credited_nanos, charged_nanos, held_nanos, credit_enforced')
@@ -59,15 +59,15 @@ function* readCredited(accountId: string, id: string): Operation<Credited | null
 }
 
 /**
- * Gives back what calls cost. A call stays as it was billed, and its key's month with it: what was spent was spent.
- * The entry, the account's credit, the mark on the call and what its day shows as credited move together.
+ * Gives back the cost of calls. A call stays as it was billed, and its key's month with it: a credit-back makes no room
+ * under a cap. The entry, the account's credit, the mark on the call and the credited sum of its day move together.
  */
 export const creditBack = atomic(function* (
   command: CreditBack,
   idempotency: Idempotency | null,
 ): Operation<IdempotentResult<CreditedBack>> {
   const { accountId, reason, atMs } = command
-  // Nothing is kept under an empty subject when the command has been done.
+  // The empty subject is replaced by `keepSubject` once the outcomes are known.
   const replay = yield* claimKey(idempotency, '', (subject) => readCreditedBack(subject, command))
   if (replay !== null) return replay
   const found = yield* lockCalls(command)
@@ -95,10 +95,10 @@ export const creditBack = atomic(function* (
   return { kind: 'done', value: { calls: outcomes, balance } }
 })
 
-/** What the calls cost less what was given back since, by id. Once they are locked that cannot change any more. */
+/** The calls by id, with their cost less the credits since. Once the calls are locked that sum cannot change any more. */
 function* lockCalls({ accountId, calls }: CreditBack): Operation<ReadonlyMap<string, Row>> {
   if (calls.length === 0) return new Map()
-  // The account is compared in a way for which no index serves: that of the account's calls holds all of them.
+  // The account is compared in a way for which no index serves: the index by account would read all of its calls.
   const these = sql`FROM call WHERE id IN (${join(calls.map(({ requestId }) => requestId))})
     AND account_id IS NOT DISTINCT FROM ${accountId}`
   yield onPostgres(sql`SELECT id ${these} ORDER BY id ${FOR_UPDATE}`)
@@ -108,7 +108,7 @@ function* lockCalls({ accountId, calls }: CreditBack): Operation<ReadonlyMap<str
   return new Map(rows.map((row) => [text(row, 'id'), row]))
 }
 
-/** What entries about a call have given back so far. */
+/** The sum that entries about a call have given back so far. */
 export const CREDITED_NANOS: Sql = sql`CAST(
   (SELECT coalesce(sum(amount_nanos), 0) FROM credit WHERE credit.call_id = call.id) AS bigint)`
 
@@ -127,7 +127,7 @@ function outcomesOf({ calls }: CreditBack, found: ReadonlyMap<string, Row>): Cre
   })
 }
 
-/** What this command came to when it was done: how each call fared is kept, its entry is in the journal. */
+/** The result of the command when it was done: the outcome of each call is in the subject, its entry in the journal. */
 function* readCreditedBack(subject: string, command: CreditBack): Operation<CreditedBack | null> {
   const { calls: asked, accountId } = command
   if (!subject.startsWith(SUBJECT) || subject.length !== SUBJECT.length + asked.length) return null
@@ -158,7 +158,7 @@ export function* moveAccount(accountId: string, amountNanos: Nanos): Operation<B
   return balanceOf(present(row))
 }
 
-/** What the day of a call shows as given back. */
+/** The amount by which the credited sum of a call's day moves. */
 export interface DayPart {
   readonly accountId: string
   readonly day: string
@@ -178,7 +178,7 @@ function dayOf(
   return { accountId, day, model, keyId, amountNanos }
 }
 
-/** The account is locked, and with it its days: settlement locks it before them. */
+/** The lock of the account protects its days: settlement locks the account before them. */
 export function* creditDays(parts: readonly DayPart[]): Operation<void> {
   const days = new Map<string, DayPart>()
   for (const part of parts) {
@@ -209,8 +209,8 @@ function balanceOf(row: Row): Balance {
 }
 
 /**
- * What is kept under an `Idempotency-Key`: a digit for each call, in the order asked. The calls themselves need not
- * be kept, since only the very same request is a repetition. The order of the kinds is on disk: add at the end.
+ * The subject under an `Idempotency-Key`: a digit for each call, in the order asked. The calls themselves need not be
+ * kept, since only the very same request is a repetition. The order of the kinds is on disk: add at the end.
  */
 const SUBJECT = 'credit_back:'
 const KINDS = [

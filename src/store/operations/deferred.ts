@@ -8,21 +8,21 @@ import { atomic, type Operation } from './operation.ts'
 import { byStore, join, now, onPostgres, type Sql, sql } from './sql.ts'
 
 /**
- * A deferred call is one in flight that has an object: its hold counts as before, and settlement closes it like any other.
- * No node has it open, so that the end of a node does not interrupt it.
+ * A deferred call is a call in flight that has an object: its hold counts as before, and settlement closes it like any other.
+ * A deferred call belongs to no node, so that the end of a node does not interrupt it.
  */
 
 const POLLER = 'deferred'
 
-/** What is due so late is due no more: added to the instant at which it was settled. */
+/** Added to the due instant of an object when its call is closed: an object due that late is never asked for again. */
 const DONE = 1_000_000_000_000_000
 
-/** A batch counts as its lines do, which are counted with its children. */
+/** A batch itself counts as no request: its lines are counted with its children. */
 const isBatch = (kind: ObjectKind) => kind === 'message_batch' || kind === 'batch'
 
 export const deferCall = atomic(function* (deferral: Deferral): Operation<'deferred' | 'closed' | 'known'> {
   const { requestId, surface, objectId, kind, path, dueInMs, atMs } = deferral
-  // The object first: of two calls at a time that upstream names the same one to, the later waits here for the other.
+  // The object is inserted first: of two calls at a time that upstream names the same object to, the later waits here.
   yield sql`
     INSERT INTO deferred_object (surface, object_id, call_id, month, kind, path, polls, due_at_ms)
     SELECT ${surface}, ${objectId}, id, month, ${kind}, ${path}, 0, ${now(atMs)} + ${dueInMs}
@@ -40,7 +40,7 @@ export const deferCall = atomic(function* (deferral: Deferral): Operation<'defer
   return call === undefined ? 'closed' : 'deferred'
 })
 
-/** With the call that is still open; the others are of a process that ended between the settlement and forgetting it. */
+/** Objects with their calls. A call that is closed is of a process that ended between settlement and `forgetDeferred`. */
 const OBJECTS = sql`
   SELECT o.surface AS object_surface, o.object_id AS name, o.kind, o.path AS object_path, o.polls, call.*
   FROM deferred_object o JOIN call ON call.id = o.call_id AND call.month = o.month`
@@ -88,7 +88,7 @@ export function* postponeDeferred(
     WHERE surface = ${surface} AND object_id = ${objectId}`
 }
 
-/** Each takes of the batch's hold what it will cost, as far as that goes: the sum of what is held stays as it is. */
+/** Each child takes its cost out of the batch's hold, as far as that goes: the sum of all holds stays as it is. */
 export const openChildren = atomic(function* (children: readonly ChildCall[]): Operation<void> {
   for (const { requestId, parentId, model, rating, requests, costNanos, listNanos } of children) {
     const [opened] = yield sql`
@@ -111,14 +111,14 @@ function lesser(column: Sql, limit: bigint): Sql {
   return byStore({ sqlite: sql`min(${column}, ${limit})`, postgres: sql`least(${column}, ${limit}::bigint)` })
 }
 
-/** It is kept for a while: upstream may name it again, to a client that repeats its request. */
+/** The object is kept for a while: upstream may name it again, to a client that repeats its request. */
 export function* forgetDeferred({ surface, objectId }: ObjectName, atMs: number): Operation<void> {
   yield sql`
     UPDATE deferred_object SET due_at_ms = ${now(atMs)} + ${DONE}
     WHERE surface = ${surface} AND object_id = ${objectId} AND due_at_ms < ${DONE}`
 }
 
-/** Asked every few seconds for as long as the gateway runs: one row of an index tells it, where counting reads them all. */
+/** Asked every few seconds for as long as the gateway runs: it reads one row of an index, where counting reads them all. */
 export function* hasDeferred(): Operation<boolean> {
   const rows = yield sql`SELECT 1 FROM deferred_object WHERE due_at_ms < ${DONE} LIMIT 1`
   return rows.length > 0

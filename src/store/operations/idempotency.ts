@@ -9,9 +9,9 @@ import { FOR_DELETE, now, raw, type Sql, sql } from './sql.ts'
 type Read<T> = (subject: string) => Operation<T | null>
 
 /**
- * Takes the key, in the transaction that does the command. Null: it is taken, and the command is to be done now.
- * Otherwise the command was done before, and nothing may be done. Where another command is about to take the key, this
- * waits to see whether it does, and locks nothing itself: twenty that repeat a command read its answer side by side.
+ * Claims the key, in the transaction that does the command. Null: the key is claimed, and the command is to be done now.
+ * Otherwise the command was done before, and nothing may be done. Where another command is about to claim the key, this
+ * one waits to see whether it does, and locks nothing itself: twenty repetitions of a command read its answer side by side.
  */
 export function* claimKey<T>(
   idempotency: Idempotency | null,
@@ -33,14 +33,14 @@ export function* claimKey<T>(
     }
     const replay = yield* findReplay(idempotency, read)
     if (replay !== null) return replay
-    // One that is too old to be recognised makes room.
+    // A key that is too old to be recognised is deleted, and the claim tried again.
     yield sql`DELETE FROM idempotency WHERE account_id = ${accountId} AND name = ${name} AND ${outdated}`
   }
 }
 
 const AGE = raw(`${limits.onceMs}`)
 
-/** More than one per new key, so that a backlog shrinks, and few, so that no command takes long because of it. */
+/** Keys that a new key deletes: more than one, so that a backlog shrinks, and few, so that no command takes long. */
 const FORGOTTEN_AT_ONCE_MAX = 100
 
 function forgetSome(outdated: Sql): Sql {
@@ -52,7 +52,7 @@ function forgetSome(outdated: Sql): Sql {
     DELETE FROM idempotency WHERE (account_id, name) IN (SELECT account_id, name FROM old)`
 }
 
-/** The same for a command that cannot be done: it may be that because it was done before. Null: it was not. */
+/** The replay of a command that cannot be done, perhaps because it was done before. Null: it was not. */
 export function* findReplay<T>(
   idempotency: Idempotency | null,
   read: Read<T>,
@@ -64,7 +64,7 @@ export function* findReplay<T>(
   return row === undefined ? null : yield* replay(row, idempotency, read)
 }
 
-/** For a command that knows only after it was done what to find its answer by. */
+/** For a command whose subject, by which its answer is found again, is known only after it was done. */
 export function* keepSubject(idempotency: Idempotency | null, subject: string): Operation<void> {
   if (idempotency === null) return
   yield sql`
@@ -74,7 +74,7 @@ export function* keepSubject(idempotency: Idempotency | null, subject: string): 
 function* replay<T>(row: Row, idempotency: Idempotency, read: Read<T>): Operation<IdempotentResult<T>> {
   if (Buffer.compare(row['fingerprint'] as Uint8Array, idempotency.fingerprint) !== 0)
     return { kind: 'conflict' }
-  // What cannot be read as this kind of thing was made by another kind of command.
+  // A subject that cannot be read as this kind of record was made by another kind of command.
   const value = yield* read(text(row, 'subject'))
   return value === null ? { kind: 'conflict' } : { kind: 'repeated', value }
 }

@@ -36,7 +36,7 @@ import {
   sql,
 } from './sql.ts'
 
-/** API keys: every statement that changes one, but for the mark of its use, is in this file. */
+/** API keys: every statement that changes a key, but for the mark of its use, is in this file. */
 
 export const createKey = atomic(function* (
   key: NewKey,
@@ -44,7 +44,7 @@ export const createKey = atomic(function* (
 ): Operation<KeyCreation> {
   const readNow = (id: string) => getKey(key.accountId, id, idempotency?.atMs ?? key.createdAtMs)
   const bornExpired = key.expiresAtMs !== null && key.expiresAtMs <= (yield* currentTime(key.createdAtMs))
-  // A repeated command must find its key even if that has expired since.
+  // A repeated command must find its key even if the key has expired since.
   const replay = bornExpired
     ? yield* findReplay(idempotency, readNow)
     : yield* claimKey(idempotency, key.id, readNow)
@@ -89,8 +89,8 @@ export const revokeKey = atomic(function* (
 })
 
 /**
- * Changes the key if it is usable, in one statement: admissions wait for its lock. What the decision depends on is read
- * under the lock, and the time after it.
+ * Changes the key if it is usable, in one statement: admissions wait for its lock. The key's status is read under the lock,
+ * and the time after it.
  */
 function* changeUsable(accountId: string, id: string, atMs: number, set: Sql): Operation<boolean> {
   const changed = yield sql`
@@ -124,10 +124,10 @@ export const rotateKey = atomic(function* (
   if (old === null) return { kind: 'none' }
   if (!isUsable) return { kind: 'final', key: old }
 
-  // After this point the key is rotated. The new one gets the old one's expiry as it was before this.
+  // After this point the key is rotated. The new key gets the expiry that the old key had before the rotation.
   const key = yield* insertKey({ ...old, ...made }, id)
   if (oldExpiresAtMs !== null) {
-    // From the instant at which the store looks, not from that of the node that asks.
+    // The old key's time runs from the store's instant, not from that of the node that asks.
     const endMs = nowMs + oldExpiresAtMs - createdAtMs
     if (endMs < (old.expiresAtMs ?? Number.POSITIVE_INFINITY))
       yield sql`UPDATE api_key SET expires_at_ms = ${endMs} WHERE id = ${id}`
@@ -140,7 +140,7 @@ export function* listKeys(query: KeyQuery): Operation<Page<KeyRecord>> {
   const { after, limit, atMs } = query
   const where = wanted(query)
   if (after !== null) where.push(sql`id < ${after}`)
-  // The page is cut before the months are looked up. One more than asked for tells whether there are more.
+  // The page is cut before the months are looked up. One row more than asked for tells whether there are more.
   const page = sql`(SELECT * FROM api_key WHERE ${and(where)} ORDER BY id DESC LIMIT ${limit + 1})`
   const rows = yield sql`SELECT ${COLUMNS} FROM ${withMonth(page, atMs)} ORDER BY id DESC`
   return { rows: rows.slice(0, limit).map(keyRecord), more: rows.length > limit }
@@ -154,8 +154,8 @@ function wanted({ accountId, status, search, atMs }: Omit<KeyQuery, 'after'>): S
 }
 
 /**
- * By what changes with each call, which no index follows: every admission would have to write it. So each page is one pass
- * over the keys of the account, of which the first are kept; it does not grow with the calls.
+ * Keys are sorted by figures that change with each call, which have no index: every admission would have to write it. So
+ * each page is one pass over the keys of the account, of which the first are kept; its cost does not grow with the calls.
  */
 export function* listSortedKeys(query: SortedKeyQuery): Operation<SortedKeys> {
   const { sort, after, limit, atMs } = query
@@ -166,7 +166,7 @@ export function* listSortedKeys(query: SortedKeyQuery): Operation<SortedKeys> {
   const those =
     after === null ? sql`true` : sql`(sorted_by, sorted_id) ${isBehind} (${after.by}, ${after.id})`
   const order = raw(`ORDER BY sorted_by ${direction}, sorted_id ${direction}`)
-  // Of all keys only what they are sorted by; the rest of those on the page alone.
+  // The sort reads only the sorted figure of all keys; the other columns are read for the keys on the page alone.
   const page = sql`(SELECT * FROM (${keys}) AS sorted WHERE ${those} ${order} LIMIT ${limit + 1})`
   const found = sql`(SELECT * FROM ${page} AS page JOIN api_key ON id = sorted_id)`
   const rows = yield sql`SELECT ${COLUMNS}, sorted_by, sorted_id FROM ${withMonth(found, atMs)} ${order}`
@@ -196,7 +196,7 @@ const KEY_ORDERS: Readonly<Record<KeySort, (atMs: number) => KeyOrder>> = {
 
 const WEEK = raw(`${7 * 24 * 60 * 60 * 1000}`)
 
-/** In thousandths of the cap, and above all of those what needs a look. Divided first: 64 bits do not hold the product. */
+/** The sum spent in thousandths of the cap; keys that need attention rank above. Divided first: the product overflows 64 bits. */
 function attentionSql(atMs: number): Sql {
   const nowMs = sql`(SELECT ${now(atMs)})`
   const spent = sql`coalesce(spent_nanos, 0)`
@@ -210,16 +210,16 @@ function attentionSql(atMs: number): Sql {
 }
 
 /**
- * SQLite's own upper() knows ASCII only, and a function of ours costs a microsecond per key: a million names took
- * 1.9 s with it and 0.7 s without. So it is called for those names alone that need it. What PostgreSQL's upper() knows
- * depends on its version and locale: it has a column of names as our runtime says them.
+ * SQLite's own upper() knows ASCII only, and a function of ours costs a microsecond per key: a million names took 1.9 s
+ * with it and 0.7 s without. So our function is called only for names that are not ASCII. The letters that PostgreSQL's
+ * upper() knows depend on its version and locale: there a column has the names in the capitals of our runtime.
  */
 const NAME_IN_UPPER_CASE = byStore({
   sqlite: 'iif(octet_length(name) = length(name), upper(name), upper_case(name))',
   postgres: 'name_upper',
 })
 
-/** These functions give no character a meaning, as LIKE would. */
+/** `instr` and `strpos` give no character a special meaning, as LIKE would. */
 const POSITION = byStore({ sqlite: 'instr', postgres: 'strpos' })
 
 function found(search: string): Sql {
@@ -227,15 +227,15 @@ function found(search: string): Sql {
     OR ${POSITION}(prefix, ${search}) > 0 OR ${POSITION}(last4, ${search}) > 0)`
 }
 
-/** As `keyStatus` says it. */
+/** The status of a key in SQL, by the same rules as `keyStatus`. */
 export function statusSql(at: Sql): Sql {
   return sql`CASE WHEN revoked_at_ms IS NOT NULL THEN 'revoked' WHEN expires_at_ms <= ${at} THEN 'expired'
     ELSE 'usable' END`
 }
 
 /**
- * When a key was last used, in SQLite. What it was admitted for says so itself, which spares every admission a page to
- * write; the column has the uses that no call came of.
+ * The last use of a key, in SQLite. The record of an admitted call has the instant itself, which spares every admission a
+ * page to write; the column has the uses that no call came of.
  */
 export function lastUsedInSqlite(keys: string): string {
   return `nullif(max(coalesce(last_used_at_ms, 0), coalesce(
@@ -251,7 +251,7 @@ const COLUMNS = sql`id, account_id, name, prefix, last4, ${LIMIT_COLUMNS}, creat
   coalesce(spent_nanos, 0) AS spent_nanos, coalesce(held_nanos, 0) AS held_nanos,
   coalesce(lost_nanos, 0) AS lost_nanos`
 
-/** Keys, from the table or from what has been read of it, with the figures of the month. */
+/** Keys, from the table or from a subquery of it, with the figures of the month. */
 function withMonth(keys: Sql, atMs: number): Sql {
   return sql`${keys} AS k LEFT JOIN key_month ON key_month.key_id = k.id AND key_month.month = ${monthNow(atMs)}`
 }
@@ -275,7 +275,7 @@ function limitValue(value: KeyLimits[keyof KeyLimits]): SqlValue {
   return typeof value === 'object' ? json(value) : value
 }
 
-/** What is absent stays. */
+/** The assignments of an edit; absent members stay. */
 function changesSql({ name, ...limits }: KeyChanges): Sql {
   const set = KEY_LIMITS.flatMap((limit) => {
     const value = limits[limit.name]

@@ -3,16 +3,17 @@ import type { Operation } from './operation.ts'
 import { FOR_UPDATE, now, raw, sql } from './sql.ts'
 
 /**
- * Leases, of webhooks and of whatever else one node does at a time, and another takes over when it falls silent. Work is recorded in the transaction
- * that has seen its lease in force, and on PostgreSQL locked: a node that was paused for too long finds it lost.
+ * Leases, for webhooks and all other work that one node does at a time and another takes over when it falls silent. Work is
+ * recorded in the transaction that has seen its lease in force, and on PostgreSQL locked: a node that was paused for too long
+ * finds its lease lost.
  */
 
-/** Of relaying and looking for what happens by time alone. Those of endpoints have the endpoint's id. */
+/** The lease of the relay and the sweep. The lease of an endpoint has the endpoint's id. */
 export const RELAY = 'relay'
 
 const LEASE_MS = raw(`${limits.webhookLeaseMs}`)
 
-/** Takes a lease that is free or run out, or keeps the one that the holder has. */
+/** Takes a lease that is free or run out, or keeps the lease that the holder has. */
 export function* takeLease(name: string, holder: string, atMs: number): Operation<boolean> {
   const taken = yield sql`
     INSERT INTO webhook_lease (name, holder, until_ms) VALUES (${name}, ${holder}, ${now(atMs)} + ${LEASE_MS})

@@ -4,25 +4,25 @@ import { now, type Sql, sql } from './sql.ts'
 /**
  * An operation, written once for both stores: it yields statements and is given their rows. SQLite's threads run it to
  * its end in the transaction of their batch. On PostgreSQL each statement is waited for and stands alone, unless the
- * operation is `atomic`: then all of them are one transaction, at READ COMMITTED.
+ * operation is `atomic`: then all of its statements are one transaction, at READ COMMITTED.
  */
 export type Operation<T> = Generator<Sql, T, readonly Row[]>
 
-/** Runs one statement, for those that can wait for each. */
+/** Runs one statement, for callers that can wait for each. */
 export type Ask = (statement: Sql) => Promise<readonly Row[]>
 
-/** What makes an operation of the arguments of a command. */
+/** A function that makes an operation of the arguments of a command. */
 export type Operate = (...args: never[]) => Operation<unknown>
 export type Operations = Readonly<Record<string, Operate>>
 
 export type AnswerOf<O extends Operate> = O extends (...args: never[]) => Operation<infer T> ? T : never
 
-/** Operations by name, as they are called where they run. */
+/** Operations by name, as they are called on the thread that runs them. */
 export type Answers<O extends Operations> = {
   [Name in keyof O]: (...args: Parameters<O[Name]>) => AnswerOf<O[Name]>
 }
 
-/** Operations by name, as they are called where their answer is waited for. */
+/** Operations by name, as they are called where the answer is a promise. */
 export type Methods<O extends Operations> = {
   [Name in keyof O]: (...args: Parameters<O[Name]>) => Promise<AnswerOf<O[Name]>>
 }
@@ -37,7 +37,7 @@ export function methodsOf<O extends Operations>(
   ) as unknown as Methods<O>
 }
 
-/** Whether it is depends on the command where a command of one statement need not be. */
+/** Marks an operation as atomic. `isAtomic` decides by the command where a command of one statement need not be atomic. */
 export function atomic<O extends Operate>(
   operate: O,
   isAtomic: (...args: Parameters<O>) => boolean = () => true,

@@ -7,13 +7,13 @@ import type { Operation } from './operation.ts'
 import { FOR_UPDATE, join, json, monthNow, now, onPostgres, type Sql, sql } from './sql.ts'
 
 /**
- * The outbox: what has happened, written in the transaction in which it happens. Settlement writes its rows itself, on
- * SQLite in sqlite/tell-settled.ts and on PostgreSQL in postgres/functions/webhooks.ts, with the same facts and marks.
+ * The outbox: events, each written in the transaction that causes it. Settlement writes its rows itself, on SQLite in
+ * sqlite/tell-settled.ts and on PostgreSQL in postgres/functions/webhooks.ts, with the same facts and marks.
  */
 
-/** What a row of the outbox says besides its type, key and instant. Amounts are text, since JSON numbers are doubles. */
+/** The facts of an outbox row besides its type, key and instant. Amounts are text, since JSON numbers are doubles. */
 export interface OutboxFacts {
-  /** As it was then; of events that settlement and time cause, the key is read when they are relayed. */
+  /** The key as it was then; for events that settlement and time cause, the key is read when they are relayed. */
   readonly key?: KeptKey
   readonly oldKey?: KeptKey
   readonly budget?: KeptBudget
@@ -40,7 +40,7 @@ export interface KeptBalance {
   readonly enforced: boolean
 }
 
-/** A record without bigints, and the instant at which it was so. */
+/** The record of a key without bigints, and the instant at which it was read. */
 interface KeptKey {
   readonly record: Readonly<Record<string, unknown>>
   readonly atMs: number
@@ -86,15 +86,15 @@ export function balanceOf({ credited, charged, held, enforced }: KeptBalance): B
 /** The setting that holds the percents of a cap, as JSON. */
 export const BUDGET_THRESHOLDS = 'budget_thresholds'
 
-/** The setting that holds the balance below which `balance.low` is told, in nanodollars; without it none is. */
+/** The setting that holds the balance below which `balance.low` is told, in nanodollars; without it the event is not told. */
 export const BALANCE_LOW = 'balance_low_nanos'
 
-/** While it is there, the balance is known to be low; then the sweep does not tell it. */
+/** While this mark is there, a low balance has been told, and the sweep does not tell it again. */
 export function lowMark(accountId: string): string {
   return `low/${accountId}`
 }
 
-/** Whether an endpoint of the account would be told anything. */
+/** Whether the account has an endpoint that is enabled. */
 export function* isTold(accountId: string): Operation<boolean> {
   const found = yield sql`SELECT 1 AS found FROM webhook WHERE account_id = ${accountId} AND enabled LIMIT 1`
   return found.length > 0
@@ -120,10 +120,10 @@ export function* tellAll(rows: readonly (readonly [NewOutboxRow, at: Sql])[]): O
   yield sql`INSERT INTO webhook_outbox (account_id, type, key_id, at_ms, facts) VALUES ${join(values)}`
 }
 
-/** How long a mark is kept that says of an instant, a day or a month that something was told of it. */
+/** How long a mark is kept that says that an event of an instant, a day or a month was told. */
 export const MARK_MS = 40 * 24 * 60 * 60 * 1000
 
-/** Of these marks, those that were not there yet. */
+/** Makes marks. Returns the names of those that were not there yet. */
 export function* markAll(names: readonly string[], atMs: number): Operation<ReadonlySet<string>> {
   if (names.length === 0) return new Set()
   const until = sql`${now(atMs)} + ${MARK_MS}`
@@ -137,12 +137,12 @@ export function exceededMark(keyId: string, month: string, capNanos: bigint): st
   return `exceeded/${keyId}/${month}/${capNanos}`
 }
 
-/** Of all models of the day; the name of one follows. */
+/** The prefix of the marks of all models of a day; the name of a model follows. */
 export function unpricedMarks(accountId: string, day: string): string {
   return `unpriced/${accountId}/${day}/`
 }
 
-/** What commands on keys tell, in their own transactions. */
+/** Events of commands on keys, written in the commands' own transactions. */
 
 export function* tellOfKey(
   type: 'key.created' | 'key.updated' | 'key.rotated' | 'key.revoked',
@@ -167,8 +167,8 @@ export function isSame(before: KeyRecord, after: KeyRecord): boolean {
 }
 
 /**
- * A cap that was put at or below what is spent is reached by that. On PostgreSQL the month is locked until the edit is
- * committed, as settlement locks it before it looks at the cap: one of the two sees what the other has done.
+ * An edit that sets the cap at or below the sum spent exceeds the budget. On PostgreSQL the month is locked until the edit
+ * is committed, as settlement locks it before it looks at the cap: one of the two sees the work of the other.
  */
 export function* tellOfCap(key: KeyRecord, changes: KeyChanges, atMs: number): Operation<void> {
   const { monthlyBudgetNanos: capNanos = null } = changes

@@ -9,8 +9,8 @@ import { readUsage } from './usage.ts'
 const DAY_MS = 86_400_000
 
 /**
- * All of it are scans of an index over rows that are few beside the calls: the rollups of the month, keys with a cap, keys
- * that will expire, refusals of a day. With 100,000 keys it takes a fraction of a second, for which no admission waits.
+ * The overview is made of scans of indexes over rows that are few beside the calls: the rollups of the month, keys with a
+ * cap, keys that will expire, refusals of a day. With 100,000 keys it takes a fraction of a second; no admission waits for it.
  */
 export function* readOverview({ accountId, atMs, namedMax }: OverviewQuery): Operation<Overview> {
   const nowMs = yield* currentTime(atMs)
@@ -70,13 +70,13 @@ function* webhookTrouble(
   }
 }
 
-/** Where four fifths are spent, without a product that 64 bits do not hold. */
+/** Keys that have spent four fifths of their cap, without a product that 64 bits do not hold. */
 const NEAR_CAP = sql`spent_nanos < monthly_budget_nanos AND spent_nanos >= monthly_budget_nanos - monthly_budget_nanos / 5`
 const EXHAUSTED = sql`spent_nanos >= monthly_budget_nanos`
 
 const FOUND = sql`k.id, name, monthly_budget_nanos, expires_at_ms`
 
-/** The condition is that of a partial index, word for word. SQLite would take another one. */
+/** The condition is that of a partial index, word for word. Without the hint SQLite would take another index. */
 function cappedKeys(accountId: string, month: string, nowMs: number): Sql {
   return sql`SELECT ${FOUND}, spent_nanos
     FROM api_key AS k ${byStore({ sqlite: 'INDEXED BY api_key_capped', postgres: '' })}

@@ -9,20 +9,20 @@ import { and, byStore, FOR_DELETE, join, onPostgres, raw, type Sql, sql, withinM
 const NEWEST_FIRST = raw('ORDER BY started_at_ms DESC, id DESC')
 
 /**
- * Left alone PostgreSQL's planner thinks of sorting what it believes to be few. It guesses that from its statistics,
- * which a new month does not have yet, which lag behind and are lost in upgrades of PostgreSQL; a wrong guess reads and
- * sorts all of a month for each page. An export of 200,000 calls took more than six minutes so.
+ * PostgreSQL's planner, left alone, may sort rows that it believes to be few. It guesses that from its statistics, which a
+ * new month does not have yet, which lag behind and are lost in upgrades of PostgreSQL; a wrong guess reads and sorts all
+ * of a month for each page. An export of 200,000 calls took more than six minutes so.
  */
 export const IN_ORDER_OF_AN_INDEX = onPostgres(`SELECT set_config('enable_sort', 'off', true),
   set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true)`)
 
-/** Before and after every call. Nothing sorts before an empty id, so an instant alone is a place too. */
+/** The places before and after every call. Nothing sorts before an empty id, so an instant alone is a place too. */
 const BEGINNING: CallCursor = { startedAtMs: Number.MIN_SAFE_INTEGER, requestId: '' }
 const END: CallCursor = { startedAtMs: Number.MAX_SAFE_INTEGER, requestId: '' }
 
 /**
- * A look goes in strides, each of four times as many records as the one before; the first, of four times as many as
- * calls are wanted. Most looks find enough there, and need not know where ten thousand records end.
+ * A query reads in strides, each of four times as many records as the one before; the first stride has four times as many
+ * as calls are wanted. Most queries find enough there, and need not know where ten thousand records end.
  */
 const FIRST_STRIDE = 4
 const STRIDE_GROWTH = 4
@@ -47,7 +47,7 @@ export const listCalls = atomic(function* (
   }
 })
 
-/** At most `limit` of the calls that match among the next so many records, and where to go on. */
+/** At most `limit` of the calls that match among the next `records` records, and where to go on. */
 function* lookOnce(
   filter: CallFilter,
   before: CallCursor,
@@ -64,13 +64,13 @@ function* lookOnce(
   return { calls, next: { startedAtMs: lastShown.startedAtMs, requestId: lastShown.requestId } }
 }
 
-/** How far so many records go: the last of them, and one more if there is one. */
+/** The end of a stride of `records` records: the last of them, and one more if there is one. */
 export function edgeSql(filter: CallFilter, before: CallCursor, from: CallCursor, records: number): Sql {
   return sql`SELECT started_at_ms, id FROM ${source(filter, before, from)} ${NEWEST_FIRST}
     LIMIT 2 OFFSET ${records - 1}`
 }
 
-/** One more than asked for tells whether there are more before the edge. */
+/** One row more than asked for tells whether there are more before the edge. */
 export function matchingSql(filter: CallFilter, before: CallCursor, from: CallCursor, limit: number): Sql {
   return sql`SELECT * FROM ${source(filter, before, from)}
     AND ${and([sql`true`, ...matchesSql(filter)])} ${NEWEST_FIRST} LIMIT ${limit + 1}`
@@ -78,8 +78,8 @@ export function matchingSql(filter: CallFilter, before: CallCursor, from: CallCu
 
 /**
  * All indexes end in the id, so a place in the log is a place in each of them. SQLite's planner has no statistics
- * and would have to guess; a wrong guess reads the whole table. PostgreSQL could use the account's index for a key that
- * has most of the calls, were the account compared in a way for which it serves.
+ * and would have to guess; a wrong guess reads the whole table. PostgreSQL might use the account's index for a key that has
+ * most of the calls; IS NOT DISTINCT FROM compares the account in a way for which that index does not serve.
  */
 function source(filter: CallFilter, before: CallCursor, from: CallCursor): Sql {
   const { accountId, keyId, state, socketId = null } = filter
@@ -98,7 +98,7 @@ function source(filter: CallFilter, before: CallCursor, from: CallCursor): Sql {
     AND (started_at_ms, id) >= (${from.startedAtMs}, ${from.requestId}) ${months}`
 }
 
-/** None: all calls match. */
+/** The conditions of a filter; without any, all calls match. */
 function matchesSql(filter: CallFilter): Sql[] {
   const { model, status, state, minCostNanos, flag, parentId = null, socketId = null } = filter
   const parts: Sql[] = []
@@ -106,7 +106,7 @@ function matchesSql(filter: CallFilter): Sql[] {
   if (state === 'refused') {
     if (model !== null) parts.push(sql`model_asked = ${model}`)
     if (socketId !== null) parts.push(sql`socket_id = ${socketId}`)
-    // It has no flag and cost nothing.
+    // A refused call has no flag and cost nothing.
     if (flag !== null || parentId !== null || (minCostNanos ?? 0n) > 0n) parts.push(sql`false`)
     return parts
   }
@@ -125,14 +125,14 @@ function placeOf(row: Row): CallCursor {
   return { startedAtMs: number(row, 'started_at_ms'), requestId: text(row, 'id') }
 }
 
-/** At the same instant it is the end, which has no id. */
+/** Of a cursor and an end at the same instant the end is earlier, since it has no id. */
 function earlierOf(cursor: CallCursor, end: CallCursor): CallCursor {
   return cursor.startedAtMs < end.startedAtMs ? cursor : end
 }
 
 export function* keepRefused(calls: readonly RefusedCall[]): Operation<void> {
   if (calls.length === 0) return
-  // Of two that are told at once the first counts, as it does of two that are told one after the other.
+  // Of two records of a call in one batch the first counts, as it does when they come one after the other.
   const first = new Map(calls.toReversed().map((call) => [call.requestId, call]))
   const rows = [...first.values()].map(
     (call) => sql`(${call.requestId}, ${call.digest}, ${call.startedAtMs}, ${call.endedAtMs}, ${call.method},

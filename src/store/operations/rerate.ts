@@ -17,7 +17,7 @@ import { isTold, keptBalance, tell } from './outbox.ts'
 import { keepPriceVersion } from './settings.ts'
 import { FOR_UPDATE, join, now, onPostgres, type Sql, sql, withinMonths } from './sql.ts'
 
-/** Calls per batch: some tens of milliseconds during which settlements of the account wait. */
+/** Calls per batch: settlements of the account wait some tens of milliseconds for it. */
 const RERATE_BATCH_CALLS = 2_000
 
 export interface LedgerConnection {
@@ -77,12 +77,12 @@ function candidate(row: Row): RerateCandidate {
 }
 
 /**
- * The call itself is never edited: its record stays what was billed then. The entry, the account's credit and what
- * the day shows as credited move together.
+ * A rerate never edits the call itself: its record stays as it was billed then. The entry, the account's credit and the
+ * credited sum of the day move together.
  */
 function* book(changed: readonly ChangedCall[], nextUlid: () => string, atMs: number): Operation<Booked> {
   if (changed.length === 0) return { calls: 0, nanos: 0n }
-  // A version is some 100 KB of text: once per batch, not once per call.
+  // A price version is some 100 KB of text, so it is sent once per batch, not once per call.
   for (const [id, json] of new Map(changed.map(({ version }) => [version.id, version.json])))
     yield* keepPriceVersion(id, json)
 
@@ -107,7 +107,7 @@ function* book(changed: readonly ChangedCall[], nextUlid: () => string, atMs: nu
   return { calls: parts.length, nanos: parts.reduce((sum, { amountNanos }) => sum + amountNanos, 0n) }
 }
 
-/** A higher price may use up the credit as a call does. What a key has spent stays: no cap is crossed by it. */
+/** A higher price may use up the credit as a call does. The sum that a key has spent stays: a rerate crosses no cap. */
 function* tellExhausted(
   accountId: string,
   after: Balance,
@@ -121,7 +121,7 @@ function* tellExhausted(
   yield* tell({ accountId, type: 'balance.exhausted', keyId: null, facts }, now(atMs))
 }
 
-/** The condition holds off what was credited since the call was read; the unique index holds off a second run. */
+/** The condition leaves out calls that were credited since they were read; the unique index prevents a second run. */
 function insertEntries(entries: ReadonlyMap<string, ChangedCall>, atMs: number): Sql {
   const rows = [...entries].map(([id, one]) => {
     const { call, version } = one

@@ -5,7 +5,7 @@ import { number, numberOrNull, present, type Row, text } from '../rows.ts'
 import type { Operation } from './operation.ts'
 import { byStore, json, onPostgres, sql } from './sql.ts'
 
-/** Small things that are written once and looked up: settings, price versions, batch files; and what the store says of itself. */
+/** Small records that are written once and looked up: settings, price versions, batch files; and the facts of the store. */
 
 export function* readSetting(name: string): Operation<string | null> {
   const [row] = yield sql`SELECT value FROM setting WHERE name = ${name}`
@@ -20,7 +20,7 @@ export function* writeSetting(name: string, value: string): Operation<void> {
 
 /** The value that was there first stays. */
 export function* keepSetting(name: string, value: string): Operation<string> {
-  // A row that is there is written as it was, because only what is written is returned.
+  // An existing row is written as it was, because only written rows are returned.
   const [row] = yield sql`
     INSERT INTO setting (name, value) VALUES (${name}, ${value})
     ON CONFLICT (name) DO UPDATE SET value = setting.value RETURNING value`
@@ -38,7 +38,7 @@ export function* keepPriceVersion(id: string, priceJson: string): Operation<void
   yield sql`INSERT INTO price_version (id, json) VALUES (${id}, ${priceJson}) ON CONFLICT DO NOTHING`
 }
 
-/** As it was kept; null if there is none of this id. */
+/** The price version as it was kept; null if there is none of this id. */
 export function* readPriceVersion(id: string): Operation<string | null> {
   const [row] = yield sql`SELECT json FROM price_version WHERE id = ${id}`
   return row === undefined ? null : text(row, 'json')
@@ -71,7 +71,7 @@ function readBound(json: string): Bound {
   return { kind: 'bound', listNanos: BigInt(bound.listNanos), costNanos: BigInt(bound.costNanos) }
 }
 
-/** Nodes that are shown: the last that were heard of. */
+/** The most nodes that are shown: those that were heard of last. */
 const NODES_MAX = 100
 
 export function* readStoreFacts(): Operation<StoreFacts> {

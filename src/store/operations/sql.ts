@@ -2,8 +2,8 @@ import { monthOf } from '../../ledger/calendar.ts'
 
 /**
  * Statements that both stores understand. A value that stands in a template becomes a parameter, and a statement within
- * a statement becomes part of its text; where the two stores must differ, `byStore` holds both texts. What a statement
- * is for a store is settled when it is rendered, so that whatever puts it together need not know the store.
+ * a statement becomes part of its text; where the two stores must differ, `byStore` holds both texts. The text for a store
+ * is chosen when the statement is rendered, so that the code that puts it together need not know the store.
  */
 export class Sql {
   readonly texts: readonly string[]
@@ -53,15 +53,15 @@ export function byStore(texts: { readonly sqlite: Sql | string; readonly postgre
   return sql`${new ByStore(sqlite, postgres)}`
 }
 
-/** What is nothing in SQLite. A whole statement of this kind is not run there, and gives no rows. */
+/** Text that is empty in SQLite. A whole statement of this kind is not run there, and gives no rows. */
 export function onPostgres(text: Sql | string): Sql {
   return byStore({ sqlite: '', postgres: text })
 }
 
-/** One writer at a time is all that SQLite has: nothing is locked there. */
+/** The lock of rows to be updated. SQLite has one writer at a time, and nothing is locked there. */
 export const FOR_UPDATE = onPostgres('FOR NO KEY UPDATE')
 
-/** Several nodes may delete at once: each takes others. */
+/** The lock of rows to be deleted: several nodes may delete at once, and each skips the rows of the others. */
 export const FOR_DELETE = onPostgres('FOR UPDATE SKIP LOCKED')
 
 class Json {
@@ -85,12 +85,12 @@ class Now {
 }
 
 /**
- * Whose clock says what time it is when a key is looked at. In production it is the database's, of which there is one:
- * nodes whose clocks differ agree on which keys are in force. Tests move the caller's, and SQLite has no other.
+ * The clock that tells the time when a key is looked at. In production it is the database's, of which there is one: nodes
+ * whose clocks differ agree on which keys are in force. Tests move the caller's clock, and SQLite has no other.
  */
 export type StoreClock = 'database' | 'caller'
 
-/** The present instant. The database's is read where the expression stands: after a lock, say. */
+/** The present instant. The database's clock is read where the expression stands: after a lock, say. */
 export function now(atMs: number): Sql {
   return sql`${new Now(atMs)}`
 }
@@ -100,12 +100,12 @@ export function monthNow(atMs: number): Sql {
   return byStore({ sqlite: sql`${monthOf(atMs)}`, postgres: sql`(SELECT month_of(${now(atMs)}))` })
 }
 
-/** Beyond it the year has more than four digits, and months are not in the order of their texts. */
+/** From this instant on a year has more than four digits, and months are not in the order of their texts. */
 const YEAR_10000_MS = Date.UTC(10_000, 0)
 
 /**
- * Leaves out the months in which there is nothing to look for: PostgreSQL keeps calls by the month of their admission.
- * The text goes on from another condition.
+ * A condition that leaves out months outside of the instants: PostgreSQL keeps calls by the month of their admission.
+ * The text begins with AND, so it follows another condition.
  */
 export function withinMonths(fromMs: number, toMs: number): Sql {
   const isMonth = (atMs: number): boolean => atMs >= 0 && atMs < YEAR_10000_MS
@@ -145,7 +145,7 @@ export function render(statement: Sql, dialect: Dialect): Statement {
     return parameter('bigint', typeof part === 'bigint' ? part : BigInt(Math.trunc(part)))
   }
 
-  /** With its type: where only a cast would tell, PostgreSQL takes a parameter for text. */
+  /** A parameter with its type: where only a cast would tell, PostgreSQL takes a parameter for text. */
   function parameter(type: string, value: string | bigint | boolean | Uint8Array): string {
     const place = values.push(value)
     return dialect.store === 'sqlite' ? '?' : `$${place}::${type}`

@@ -48,7 +48,7 @@ export function* readUsage(query: UsageQuery): Operation<UsageReport> {
   const rows = yield pageSql(query, dimensions)
   const buckets = rows.slice(0, limit).map(bucketOf)
   const more = rows.length > limit
-  // Where all buckets are here, their sum is that of the same instant.
+  // Where all buckets are on this page, the total is their sum, which is of the same instant.
   const total = after === null && !more ? totalOf(buckets) : yield* readTotal(query)
   return { buckets, more, total }
 }
@@ -58,7 +58,7 @@ function* readTotal(query: UsageQuery): Operation<UsageSums> {
   return sumsOf(present(row))
 }
 
-/** By itself SQLite would go through the days of the whole account and leave out what is not the key's. */
+/** Without the hint SQLite would go through the days of the whole account and leave out those of other keys. */
 const OF_KEY = byStore({ sqlite: 'INDEXED BY rollup_by_key', postgres: '' })
 
 function source({ accountId, keyId, model, endDay }: UsageQuery, startDay: string): Sql {
@@ -76,10 +76,10 @@ function pageSql(query: UsageQuery, dimensions: readonly UsageDimension[]): Sql 
   const name = dimensions.includes('key')
     ? sql`(SELECT name FROM api_key WHERE api_key.id = rollup.key_id) AS key_name, `
     : sql``
-  // Days before the one where the last page ended need not be looked at.
+  // Days before the end of the last page need not be read.
   const start = laterOf(startDay, dimensions.includes('day') ? (after?.day ?? null) : null)
   const goesOn = after === null ? sql`` : sql`AND (${list}) > (${join(placeOf(after, dimensions))})`
-  // One more than asked for tells whether there are more.
+  // One row more than asked for tells whether there are more.
   return sql`SELECT ${list}, ${name} ${SUMS} FROM ${source(query, start)} ${goesOn}
     GROUP BY ${list} ORDER BY ${list} LIMIT ${query.limit + 1}`
 }

@@ -24,7 +24,7 @@ import { and, now, onPostgres, raw, sql } from './sql.ts'
 import { queueDelivery } from './webhook-relay.ts'
 import { getWebhook, WEBHOOK, webhookRecord } from './webhooks.ts'
 
-/** Deliveries: what is due, who delivers it, and what came of it. */
+/** Deliveries: which are due, which node has their lease, and the outcomes of attempts. */
 
 const DELIVERY = raw(
   `id, webhook_id, event_id, event_type, status, attempts, response_status, error, last_attempt_at_ms,
@@ -100,7 +100,7 @@ export const queueTest = atomic(function* (
   })
 })
 
-/** `queue` makes a delivery, or makes one due, and gives its id. */
+/** `queue` makes a delivery, or makes an existing one due, and gives its id. */
 function* queueOnce(
   { id: webhookId, enabled }: WebhookRecord,
   idempotency: Idempotency | null,
@@ -163,7 +163,7 @@ export const claimDeliveries = atomic(function* (
   return { target, deliveries }
 })
 
-/** Null: it is deleted, or disabled. */
+/** Null: the endpoint is deleted, or disabled. */
 function* readTarget(webhookId: string, atMs: number): Operation<DeliveryTarget | null> {
   const [row] = yield sql`
     SELECT ${WEBHOOK}, secret, CASE WHEN former_until_ms > ${now(atMs)} THEN former_secret END AS former_secret,
@@ -206,7 +206,7 @@ export const recordAttempts = atomic(function* (
   return { kind: 'recorded', target: yield* readTarget(webhookId, atMs) }
 })
 
-/** Since when there have been only failures; null after a success. */
+/** Notes an attempt at the endpoint. Returns since when there have been only failures; null after a success. */
 function* noteOutcome(
   webhookId: string,
   responseStatus: number | null,
@@ -220,7 +220,7 @@ function* noteOutcome(
   return row === undefined ? null : numberOrNull(row, 'failing_since_ms')
 }
 
-/** The other endpoints are told. What is queued for this one is given up by and by, and can be redelivered. */
+/** The other endpoints are told. Deliveries queued for the disabled one are given up by and by, and can be redelivered. */
 function* disable(webhookId: string, reason: DisabledReason, atMs: number): Operation<void> {
   const [row] = yield sql`
     UPDATE webhook SET enabled = false, disabled_reason = ${reason} WHERE id = ${webhookId} AND enabled
@@ -232,7 +232,7 @@ function* disable(webhookId: string, reason: DisabledReason, atMs: number): Oper
     yield* tell({ accountId, type: 'webhook.disabled', keyId: null, facts: { webhook } }, now(atMs))
 }
 
-/** For metrics. What waits for an endpoint that is deleted or disabled is not sent. An index has only what waits, by endpoint. */
+/** For metrics. Deliveries to a deleted or disabled endpoint are not counted. An index has pending deliveries by endpoint. */
 export function* countWaiting(): Operation<{ readonly outbox: number; readonly deliveries: number }> {
   const [row] = yield sql`
     SELECT (SELECT count(*) FROM webhook_outbox) AS outbox,

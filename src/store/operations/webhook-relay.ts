@@ -95,7 +95,7 @@ interface Endpoint {
   readonly sinceMs: number
 }
 
-/** Rows of one statement. */
+/** The most rows of one statement. */
 const INSERTED_AT_ONCE_MAX = 1_000
 
 export const keepEvents = atomic(function* (
@@ -162,7 +162,7 @@ function* insertAll(into: Sql, rows: readonly Sql[]): Operation<void> {
     yield sql`INSERT INTO ${into} VALUES ${join(rows.slice(i, i + INSERTED_AT_ONCE_MAX))}`
 }
 
-/** A delivery of an event to one endpoint, due at once. Its id. */
+/** Makes a delivery of an event to one endpoint, due at once. Returns its id. */
 export function* queueDelivery(
   webhookId: string,
   event: { readonly id: string; readonly type: string },

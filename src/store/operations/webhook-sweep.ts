@@ -8,17 +8,17 @@ import { BALANCE_LOW, keptBalance, lowMark, markAll, type NewOutboxRow, tell, te
 import { readSetting, writeSetting } from './settings.ts'
 import { FOR_DELETE, onPostgres, raw, type Sql, sql } from './sql.ts'
 
-/** What no transaction causes but time alone, and what is too old to be kept. */
+/** The sweep of events that time alone causes, and the pruning of rows that are too old to be kept. */
 
 const DAY_MS = 24 * 60 * 60 * 1000
 
-/** How long before its expiry a key is told to be expiring. */
+/** Days before a key's expiry at which `key.expiring` is told. */
 const EXPIRING_DAYS = [7, 1]
 
-/** Until when keys were looked at. */
+/** The setting with the instant up to which keys were swept. */
 const SWEPT_TO = 'webhooks_swept_to_ms'
 
-/** A key that was changed in a transaction which ended after the last look may have expired before it. */
+/** A key that was changed in a transaction which ended after the last sweep may have expired before that sweep. */
 const LOOK_BACK_MS = 60_000
 
 const IN_TOLD_ACCOUNT = sql`account_id IN (SELECT account_id FROM webhook WHERE enabled)`
@@ -33,7 +33,7 @@ export const sweepEvents = atomic(function* (holder: string, atMs: number): Oper
   const fromMs = Math.max(sweptToMs - LOOK_BACK_MS, sinceMs, nowMs - limits.webhookKeptMs)
   let isMore = yield* sweepExpiry(null, fromMs, nowMs)
   for (const days of EXPIRING_DAYS) isMore = (yield* sweepExpiry(days, fromMs, nowMs)) || isMore
-  // What was told has its mark, so a look that did not see all begins where this one did.
+  // Events that were told have their marks, so after an incomplete sweep the next one begins where this one did.
   if (!isMore) yield* writeSetting(SWEPT_TO, String(nowMs))
   const low = yield* readSetting(BALANCE_LOW)
   if (low !== null) yield* sweepBalances(BigInt(low), nowMs)
@@ -41,8 +41,8 @@ export const sweepEvents = atomic(function* (holder: string, atMs: number): Oper
 })
 
 /**
- * Keys whose expiry, or a number of days before it, is in this stretch of time. One that was only made after that
- * instant is left out, and so is one that has ended by now. Whether there are more.
+ * Tells of keys whose expiry, or a number of days before it, is in this stretch of time. A key that was only made after
+ * that instant is left out, and so is a key that has ended by now. Returns whether there are more.
  */
 function* sweepExpiry(days: number | null, fromMs: number, nowMs: number): Operation<boolean> {
   const leadMs = (days ?? 0) * DAY_MS
@@ -71,8 +71,8 @@ function expiryOf(key: Row, days: number | null): NewOutboxRow {
 }
 
 /**
- * Once, until the balance is at or above the amount again. Settlement tells of a balance that a call brings below it, and marks
- * it; what is left for here is one that was low when an endpoint, the amount or the credit came to count.
+ * Tells of a low balance once, until it is at or above the amount again. Settlement tells of a balance that a call brings below
+ * the amount, and marks it; the sweep finds balances that were low when an endpoint, the amount or the credit came to count.
  */
 function* sweepBalances(lowNanos: Nanos, nowMs: number): Operation<void> {
   const accounts = yield sql`
@@ -88,7 +88,7 @@ function* sweepBalances(lowNanos: Nanos, nowMs: number): Operation<void> {
       yield sql`DELETE FROM webhook_mark WHERE name = ${lowMark(accountId)}`
       continue
     }
-    // A settlement on another node may have marked it since, and told it.
+    // A settlement on another node may have marked the low balance since, and told it.
     const marked = yield sql`
       INSERT INTO webhook_mark (name, until_ms) VALUES (${lowMark(accountId)}, NULL)
       ON CONFLICT DO NOTHING RETURNING name`

@@ -20,7 +20,7 @@ import { BALANCE_LOW, BUDGET_THRESHOLDS } from './outbox.ts'
 import { writeSetting } from './settings.ts'
 import { and, FOR_UPDATE, join, json, now, onPostgres, raw, type Sql, sql } from './sql.ts'
 
-/** Webhook endpoints: every statement that changes one, but for what comes of deliveries, is in this file. */
+/** Webhook endpoints: every statement that changes one, but for the outcomes of deliveries, is in this file. */
 
 export const WEBHOOK = raw(
   `id, account_id, url, events, description, format, enabled, disabled_reason, created_at_ms, last_delivery_at_ms,
@@ -48,7 +48,7 @@ export const createWebhook = atomic(function* (
   idempotency: Idempotency | null,
 ): Operation<WebhookCreation> {
   const { id, accountId, url, events, description, format, secret, createdAtMs } = webhook
-  // Commands that make one at the same time follow each other, or the account would get more than it may have.
+  // Commands that create endpoints at the same time follow each other, or the account would get more than it may have.
   yield onPostgres(sql`SELECT pg_advisory_xact_lock(${WEBHOOKS_LOCK})`)
   const [row] = yield sql`SELECT count(*) AS count FROM webhook WHERE account_id = ${accountId}`
   const isFull = number(present(row), 'count') >= limits.webhooksMax
@@ -97,14 +97,14 @@ export function* updateWebhook(
   }
   if (enabled === false)
     set.push(sql`enabled = false, disabled_reason = CASE WHEN enabled THEN 'manual' ELSE disabled_reason END`)
-  // The failures from before say nothing about another address, nor about one that an operator has mended.
+  // Failures from before say nothing about another URL, nor about an endpoint that an operator has mended.
   if (url !== undefined || enabled === true) set.push(sql`failing_since_ms = NULL`)
   const [row] = yield sql`
     UPDATE webhook SET ${join(set)} WHERE account_id = ${accountId} AND id = ${id} RETURNING ${WEBHOOK}`
   return row === undefined ? null : webhookRecord(row)
 }
 
-/** Its deliveries are deleted when they are old: there may be many, and without the endpoint nothing shows them. */
+/** The deliveries of a deleted endpoint are deleted when they are old: they may be many, and nothing shows them any more. */
 export function* deleteWebhook(accountId: string, id: string): Operation<boolean> {
   const deleted = yield sql`DELETE FROM webhook WHERE account_id = ${accountId} AND id = ${id} RETURNING id`
   return deleted.length > 0

@@ -19,7 +19,7 @@ export interface AdmissionParts {
   readonly clock: StoreClock
 }
 
-/** A node that is fenced again and again while it asks has other troubles than one more try could mend. */
+/** A node that is fenced again and again while it asks has a trouble that one more try would not mend. */
 const TRIES_MAX = 3
 
 /** Admission of a batch: the statement is a function of the database, see functions/admission.ts. */
@@ -37,7 +37,7 @@ export async function admitCalls(
   throw new StoreUnavailable('this node has been given up by the others')
 }
 
-/** Null if the node was given up, or has given up what it was asking for. */
+/** Null if the node was given up, or has raised its epoch since, and so has given up these admissions. */
 async function ask(
   { db, node, clock }: AdmissionParts,
   { id, epoch }: { id: string; epoch: bigint },
@@ -119,8 +119,8 @@ export function lookUpKeyOperation(db: Database, clock: StoreClock): Pick<Store,
   const dialect = dialectOf(clock)
   return {
     async lookUpKey(digest, atMs) {
-      // A key that is not in force is only read: trying one again and again writes nothing. Requests may be recognised
-      // in another order than that in which they came.
+      // A key that is not in force is only read: trying such a key again and again writes nothing. The latest use counts:
+      // requests may be recognised in another order than that in which they came.
       const statement = sql`
         WITH now AS MATERIALIZED (SELECT ${now(atMs)} AS at_ms),
         used AS (

@@ -2,23 +2,23 @@ import { StoreGone, StoreRefused, StoreUnavailable } from '../../kernel/errors.t
 import { limits } from '../../kernel/limits.ts'
 import { StoreInDoubt } from './database.ts'
 
-/** What came of one command of a batch. */
+/** The outcome of one command of a batch. */
 export type Outcome<Answer> =
   | { readonly ok: true; readonly value: Answer }
   | { readonly ok: false; readonly error: Error }
 
 export interface BatcherParts<Command, Answer> {
-  /** One transaction, answers in the order of the commands. If it throws, none of them was done. */
+  /** One transaction, answers in the order of the commands. If it throws, no command was done, but for StoreInDoubt. */
   send(batch: readonly Command[]): Promise<readonly Outcome<Answer>[]>
-  /** So many at once: a statement must not take long, others wait for the rows that it has locked. */
+  /** The most commands of a batch: a statement must not take long, since others wait for the rows that it has locked. */
   readonly batchMax: number
   /** The longest that a command waits for its answer, its turn included. Then: StoreUnavailable. */
   readonly answerMs: number
   /** Told of every transaction: how many commands it did, and how long it took. */
   onCommit?(commands: number, ms: number): void
-  /** It was done, and its caller has been told that it could not be. */
+  /** The command was done, and its caller has been told that it could not be. */
   onLate?(command: Command, answer: Answer): void
-  /** Whether these were done is not known. */
+  /** Told of commands of which it is not known whether they were done. */
   onDoubt?(commands: readonly Command[]): void
 }
 
@@ -35,13 +35,13 @@ export interface Batcher<Command, Answer> {
   ask(command: Command): Promise<Answer>
   /** Commands that wait for the batch before them. */
   readonly waiting: number
-  /** What was asked for before is still answered. */
+  /** Commands that were asked before are still answered. */
   close(): Promise<void>
 }
 
 /**
- * Commands on their way to the database, one batch at a time. Those that come while a batch is under way go together
- * as the next one: under load the batches grow by themselves, and a lone command never waits.
+ * The queue of commands to the database, one batch at a time. Commands that come while a batch is under way go together
+ * as the next batch: under load the batches grow by themselves, and a lone command never waits.
  */
 export function createBatcher<Command, Answer>(
   parts: BatcherParts<Command, Answer>,
@@ -63,7 +63,7 @@ export function createBatcher<Command, Answer>(
     })
   }
 
-  /** Halves a batch that cannot be done, until what cannot be done stands alone and fails alone. */
+  /** Halves a batch that the database refuses, until the command that is refused stands alone and fails alone. */
   async function run(batch: readonly Item[]): Promise<void> {
     const begunMs = performance.now()
     try {
@@ -83,7 +83,7 @@ export function createBatcher<Command, Answer>(
   }
 
   function answer(item: Item, outcome: Outcome<Answer> | undefined): void {
-    // A process that was stopped in its tracks for a while reads answers that are no longer true.
+    // A process that was suspended for a while reads answers that are no longer true.
     if (item.told || performance.now() > item.dueMs) {
       if (outcome?.ok) parts.onLate?.(item.command, outcome.value)
       tell(item, () => item.reject(tooLate()))
@@ -122,7 +122,7 @@ export function createBatcher<Command, Answer>(
           reject,
         }
         queue.push(item)
-        // What this turn of the event loop still brings joins the batch.
+        // Commands that come in the same turn of the event loop join the batch.
         if (queue.length === 1 && underWay === null) setImmediate(sendNext)
       })
     },

@@ -13,7 +13,7 @@ import { type Database, sqlState } from './database.ts'
 export interface SettlementParts {
   readonly db: Database
   readonly clock: StoreClock
-  /** Of this node: for how long ago a call ended, never for when. */
+  /** The clock of this node: it tells how long ago a call ended, never when. */
   readonly nodeClock: Clock
 }
 
@@ -27,7 +27,7 @@ export async function settleCalls(
   const { db, nodeClock } = parts
   const nowMs = nodeClock.nowMs()
   const json = toKeptJson(closings.map((closing, n) => ({ n, ...toJson(closing, parts.clock, nowMs) })))
-  // The youngest says best where they are: calls that end together have mostly begun together.
+  // The youngest call tells best which month they are in: calls that end together have mostly begun together.
   const youngest = closings.map(({ requestId }) => requestId).reduce((a, b) => (a > b ? a : b))
   const month = monthOf(requestInstantMs(youngest) ?? nowMs)
   const [row] = await db.query('SELECT settle_calls($1, $2::jsonb) AS answers', [month, json])
@@ -43,7 +43,7 @@ function toJson(closing: CallClosing, clock: StoreClock, nowMs: number) {
   const { requestId, state, atMs } = closing
   return {
     ...{ requestId, state },
-    // By the database's clock it ended as long ago as it did by ours.
+    // The call ended as long ago by the database's clock as by this node's.
     ...(clock === 'caller' ? { atMs: Math.trunc(atMs) } : { agoMs: Math.max(0, Math.trunc(nowMs - atMs)) }),
     ...Object.fromEntries(CLOSING_COLUMNS.map(({ name, of }) => [name, jsonOf(of(closing))])),
   }
@@ -58,7 +58,7 @@ function jsonOf(value: unknown): unknown {
 export async function getCall(db: Database, requestId: string): Promise<CallRecord | null> {
   const instantMs = requestInstantMs(requestId)
   if (instantMs !== null) {
-    // A clock that is off by less than a day puts it into one of these, and the other months are not looked at.
+    // A clock that is off by less than a day puts the call into one of two months, and no other month is searched.
     const near = [instantMs - DAY_MS, instantMs + DAY_MS].map(monthOf)
     const [row] = await db.query('SELECT * FROM call WHERE id = $1 AND month IN ($2, $3)', [
       requestId,
@@ -77,7 +77,7 @@ const DAY_MS = 86_400_000
 /** This month and the two after it are made ahead of time. */
 const MONTHS_AHEAD = 3
 
-/** What an insert into a month that is not there fails with; the constraint is the table's own, and has no name. */
+/** The error of an insert into a month that is not there; the constraint is the table's own, and has no name. */
 const CHECK_VIOLATION = '23514'
 
 /** Calls are kept by the month of their admission, and a month has to be made before it has its first call. */
@@ -86,7 +86,7 @@ export interface CallMonths {
   makeAhead(): Promise<void>
   /** Makes the month of this instant, for callers that bring their own time. */
   have(atMs: number): Promise<void>
-  /** Does the work, and once more if the month was not there. */
+  /** Does the work; if its month was not there, makes the months and does the work once more. */
   makingThem<T>(work: () => Promise<T>): Promise<T>
 }
 

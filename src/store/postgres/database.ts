@@ -5,21 +5,21 @@ import type { Row } from '../rows.ts'
 import { fromKept, fromKeptJson, toKept } from './any-text.ts'
 
 /**
- * What the parts of the store ask of PostgreSQL. `int8` comes as bigint, `bytea` as Buffer, `jsonb` parsed, `int4` as
- * number, `bool` as boolean. Failures are StoreUnavailable where the same may succeed later, else StoreRefused.
+ * PostgreSQL as the parts of the store use it. `int8` comes as bigint, `bytea` as Buffer, `jsonb` parsed, `int4` as number,
+ * `bool` as boolean. Failures are StoreUnavailable where the same statement may succeed later, else StoreRefused.
  *
- * Nothing here is kept on a connection between two statements outside a transaction: behind a pooler in transaction
- * mode the next statement may run on another one.
+ * No state is kept on a connection between two statements outside a transaction: behind a pooler in transaction mode the
+ * next statement may run on another connection.
  */
 export interface Database {
   /** One statement, or, in the work of a transaction, one of its statements. */
   query(text: string, values?: readonly unknown[]): Promise<readonly Row[]>
   /**
-   * Does the work between BEGIN and COMMIT, at READ COMMITTED: each statement sees what was committed before it began,
-   * so what a decision depends on is locked in one statement and read in it or a later one. If the database ended it
-   * in favour of another (a deadlock, a serialization failure) the whole work is done again, once. Inside the work of
-   * a transaction it is part of that one. The database ends it where it hears nothing for so long between two
-   * statements.
+   * Does the work between BEGIN and COMMIT, at READ COMMITTED: each statement sees the commits from before it began, so
+   * rows that a decision depends on are locked in one statement and read in it or a later one. If the database rolled the
+   * transaction back in favour of another (a deadlock, a serialization failure) the whole work is done again, once. A
+   * transaction inside the work of another is part of that other one. The database ends a transaction that is silent for
+   * `idleMsMax` between two statements.
    */
   transaction<T>(work: (tx: Database) => Promise<T>, idleMsMax?: number): Promise<T>
 }
@@ -29,7 +29,7 @@ export interface PoolOptions {
   readonly connectionsMax: number
   /** How long a statement or a transaction may take, the wait for a connection included. Then: StoreInDoubt. */
   readonly statementMs: number
-  /** How long a connection may be waited for, where that is longer than usual. */
+  /** The timeout of waiting for a connection, where it is longer than CONNECT_MS. */
   readonly connectMs?: number
   readonly settings: SessionSettings
 }
@@ -38,10 +38,10 @@ export interface Pool extends Database {
   close(): Promise<void>
 }
 
-/** How long a statement waits for a connection, a free one or a new one. Then: StoreUnavailable, nothing was sent. */
+/** How long a statement waits for a connection, free or new. Then: StoreUnavailable, and nothing was sent. */
 const CONNECT_MS = 1_800
 
-/** Connections to the database, opened as they are needed. One that fails or hangs is thrown away. */
+/** Connections to the database, opened as they are needed. A connection that fails or hangs is thrown away. */
 export function openPool({ url, connectionsMax, connectMs, statementMs, settings }: PoolOptions): Pool {
   const pool = new pg.Pool({
     connectionString: url,
@@ -51,7 +51,7 @@ export function openPool({ url, connectionsMax, connectMs, statementMs, settings
     idleTimeoutMillis: 30_000,
     keepAlive: true,
     types: { getTypeParser },
-    // A little before ours: a statement that the database has ended leaves no doubt.
+    // The database's timeout is a little before ours: a statement that the database has ended leaves no doubt.
     ...(settings.deadlines
       ? { statement_timeout: 0.9 * statementMs, idle_in_transaction_session_timeout: 2 * statementMs }
       : {}),
@@ -77,7 +77,7 @@ export function openPool({ url, connectionsMax, connectMs, statementMs, settings
     }
   }
 
-  /** The work, and once more if the database gave it up for another. */
+  /** Does the work, and once more if the database rolled it back in favour of another transaction. */
   async function twice<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work()
@@ -101,9 +101,9 @@ export function openPool({ url, connectionsMax, connectMs, statementMs, settings
 /** A connection while it is used. */
 interface Lease {
   readonly client: pg.PoolClient
-  /** When all that is done with it has to be done. */
+  /** The deadline of all work on this lease. */
   readonly dueMs: number
-  /** Whatever it says after this may be the answer to something else: it is not used again. */
+  /** A broken connection is not used again: its next answer may belong to an earlier statement. */
   broken: boolean
 }
 
@@ -116,7 +116,7 @@ async function inTransaction<T>(
     query: async (text, values) => (await run(lease, text, values)).rows,
     transaction: (inner) => inner(tx),
   }
-  // Together, which spares a round trip; and for this transaction only, since the connection may be a pooler's.
+  // BEGIN and SET go together, which spares a round trip; SET LOCAL, since the connection may be a pooler's.
   const deadline =
     idleMsMax === undefined ? '' : `; SET LOCAL idle_in_transaction_session_timeout = ${idleMsMax}`
   await run(lease, `BEGIN${deadline}`)
@@ -125,11 +125,11 @@ async function inTransaction<T>(
     result = await work(tx)
   } catch (error) {
     if (!lease.broken) await run(lease, 'ROLLBACK')
-    // What the work itself throws is a defect of ours, or a command that cannot be done.
+    // An error that the work itself throws is a defect of ours, or a command that cannot be done.
     if (error instanceof StoreUnavailable || error instanceof StoreRefused) throw error
     throw new StoreRefused(error instanceof Error ? error.message : String(error), { cause: error })
   }
-  // After a statement that failed, and whose failure the work has swallowed, COMMIT undoes and says so.
+  // If the work has swallowed the failure of a statement, COMMIT rolls back and answers ROLLBACK.
   const { command } = await run(lease, 'COMMIT')
   if (command !== 'COMMIT') throw new StoreRefused('a statement of the transaction failed')
   return result
@@ -163,7 +163,7 @@ function asKept(value: unknown): unknown {
 
 const { builtins } = pg.types
 
-/** Per pool and not for the whole process: pg's own table is everybody's. */
+/** Parsers are set per pool and not for the whole process: pg's own table is shared by all users of the package. */
 function getTypeParser(oid: number, format?: 'text' | 'binary'): (value: string) => unknown {
   switch (oid) {
     case builtins.INT8:
@@ -183,15 +183,15 @@ function parseJson(json: string): unknown {
   return json.includes('\\u0001') ? fromKeptJson(json) : JSON.parse(json)
 }
 
-/** What connections may ask for when they begin. */
+/** The settings that connections may ask for when they begin. */
 export interface SessionSettings {
   /** Whether the database itself ends statements and transactions that take too long. */
   readonly deadlines: boolean
 }
 
 /**
- * A pooler in transaction mode lends the same connection to many, and refuses settings that would stay on it. Behind
- * one the deadlines are ours alone, and the operator may set `statement_timeout` on the role.
+ * A pooler in transaction mode lends the same connection to many clients, and refuses settings that would stay on it.
+ * Behind a pooler only the node keeps deadlines, and the operator may set `statement_timeout` on the role.
  */
 export async function probeSettings(url: string): Promise<SessionSettings> {
   try {
@@ -220,14 +220,14 @@ function isRefusedSetting(error: unknown): boolean {
   return error instanceof pg.DatabaseError && /unsupported startup parameter/i.test(error.message)
 }
 
-/** The connection or the time ran out while the database was at it: it may have been done, or be done yet. */
+/** The connection broke or the time ran out during a statement: the statement may have been done, or be done yet. */
 export class StoreInDoubt extends StoreUnavailable {
   override readonly name = 'StoreInDoubt'
 }
 
 /**
- * The command itself is wrong: bad data, a constraint, a statement that does not fit the schema. Everything else that
- * the database says (starting, stopping, full, out of connections, read-only after a failover) may pass.
+ * Classes of errors where the command itself is wrong: bad data, a constraint, a statement that does not fit the schema.
+ * All other errors (starting, stopping, full, out of connections, read-only after a failover) may pass.
  */
 const REFUSED_CLASSES: ReadonlySet<string> = new Set([
   '0A',
@@ -242,10 +242,10 @@ const REFUSED_CLASSES: ReadonlySet<string> = new Set([
   'P0',
 ])
 
-/** The owner of the database may give the right back. */
+/** A missing privilege may pass: the owner of the database may grant it again. */
 const INSUFFICIENT_PRIVILEGE = '42501'
 
-/** A serialization failure or a deadlock: the database has undone it in favour of another. */
+/** A serialization failure or a deadlock: the database has rolled the transaction back in favour of another. */
 const GAVE_WAY: ReadonlySet<string> = new Set(['40001', '40P01'])
 
 export function sqlState(error: unknown): string | null {
@@ -257,12 +257,12 @@ function gaveWay(error: unknown): boolean {
   return GAVE_WAY.has(sqlState(error) ?? '')
 }
 
-/** Whether the connection can be used again. An error of a statement leaves it sound; all else does not. */
+/** Whether the connection can be used again. An error of a statement leaves it sound; any other error does not. */
 function leavesSound(error: unknown): boolean {
   return error instanceof pg.DatabaseError && error.severity === 'ERROR'
 }
 
-/** What a statement that was sent has failed with, in the words of the port. */
+/** The failure of a statement that was sent, as an error of the port. */
 export function failureOf(error: unknown): Error {
   if (error instanceof StoreRefused || error instanceof StoreUnavailable) return error
   const { message } = error instanceof Error ? error : new Error(String(error))
@@ -278,7 +278,7 @@ export function failureOf(error: unknown): Error {
 
 /** No connection: nothing was sent. */
 export function unconnected(error: unknown): StoreUnavailable {
-  // A name with several addresses fails once for each of them, and says nothing itself.
+  // A host name with several addresses fails with an error for each address, and no message of its own.
   const [first] = error instanceof AggregateError ? error.errors : [error]
   const message = first instanceof Error ? first.message : String(first)
   return new StoreUnavailable(`no connection to the database: ${message}`, { cause: error })

@@ -10,10 +10,10 @@ import { type Database, openPool, type Pool } from './database.ts'
 import { migrate, newerSchema, SCHEMA_VERSION } from './migrate.ts'
 import { dialectOf, runAtomically, runStatement } from './run-operation.ts'
 
-/** Longer than any command should take; there is no other deadline. */
+/** The only deadline of a command, longer than any command should take. */
 const COMMAND_MS = 7 * 24 * 60 * 60 * 1000
 
-/** Connects a command that works on the books beside the nodes. Null: there are none in this database. */
+/** Connects a command that works on the books beside the nodes. Null: this database has no books. */
 export async function openLedger(url: string): Promise<Pool | null> {
   const pool = openPool({
     url,
@@ -52,10 +52,10 @@ export interface Snapshot<T> {
 }
 
 /**
- * All that is read through it is as it was at one instant, while nodes go on booking. While it lasts, the database
- * cannot clean up after any change: rows that change often get slower to find, the account's above all. On a large
- * installation the place for it is a copy of the database that was restored from a backup. What is prepared may make
- * tables that go with the snapshot; after that they are all that can be written to.
+ * A snapshot reads the books as they were at one instant, while nodes go on booking. While it lasts, the database cannot
+ * clean up after any change: rows that change often get slower to find, the account's above all. On a large installation
+ * the place for it is a copy of the database that was restored from a backup. `prepare` may make temporary tables, which
+ * go with the snapshot; after that only those tables can be written to.
  */
 export async function openSnapshot<T>(
   pool: Pool,
@@ -68,7 +68,7 @@ export async function openSnapshot<T>(
   let running: Promise<void> = Promise.resolve()
   const close = async (): Promise<void> => {
     end()
-    // What failed has been said where it was asked.
+    // A failure has been thrown already where the statement was asked.
     await running.catch(() => {})
     await pool.close()
   }
@@ -91,7 +91,7 @@ export async function openSnapshot<T>(
   }
 }
 
-/** The books as they stand now, and as they stay for what is read of them here. Null: there are none. */
+/** The books as they stand now; later reads see the same instant. Null: there are none. */
 export async function openBooks(url: string): Promise<OpenBooks | null> {
   const pool = await openLedger(url)
   if (pool === null) return null
@@ -102,7 +102,7 @@ export async function openBooks(url: string): Promise<OpenBooks | null> {
 export async function openRerateWriter(url: string, clock: Clock): Promise<RerateWriter | null> {
   const db = await openLedger(url)
   if (db === null) return null
-  // What is booked may have to be told, which books of an earlier version have no tables for.
+  // Bookings may write events into the outbox, and books of an earlier version have no table for it.
   await migrate(url)
   return rerateWriter(
     {
@@ -120,7 +120,7 @@ export function askOn(db: Database): Ask {
   return (statement) => runStatement(db, statement, DIALECT)
 }
 
-/** A statement over many calls, which may take as long as it takes. */
+/** A statement over many calls, without a timeout. */
 export function askAtLength(db: Database, statement: Sql): ReturnType<Ask> {
   return db.transaction(async (tx) => {
     await liftDeadlines(tx)
@@ -128,7 +128,7 @@ export function askAtLength(db: Database, statement: Sql): ReturnType<Ask> {
   })
 }
 
-/** For this transaction. Those of the role or the database are for nodes. */
+/** Lifts the timeouts for this transaction. Timeouts of the role or the database are meant for nodes. */
 async function liftDeadlines(tx: Database): Promise<void> {
   await tx.query(
     `SELECT set_config('statement_timeout', '0', true), set_config('idle_in_transaction_session_timeout', '0', true)`,

@@ -8,11 +8,11 @@ import { webhooks } from './functions/webhooks.ts'
 import { migrations } from './migrations.ts'
 
 /**
- * What runs inside the database. These texts may be edited: a start finds by the hash that they have changed and
- * applies all of them again, after the migrations and in the same transaction. One whose arguments or answer change is
- * dropped first, in its text. Nodes of the version before still run and call them, so they answer as before; and if one
- * of those starts again it applies its own. Where that would be wrong, a migration goes with the change, an empty one
- * if need be: a node that does not know the schema version does not start.
+ * The functions inside the database. Their texts may be edited: a start finds by the hash that they have changed and
+ * applies all of them again, after the migrations and in the same transaction. A function whose arguments or answer change
+ * is dropped first, in its text. Nodes of the version before still run and call the functions, which therefore answer as
+ * before; and if such a node starts again it applies its own texts. Where that would be wrong, a migration goes with the
+ * change, an empty one if need be: a node that does not know the schema version does not start.
  */
 export const FUNCTIONS = [admission, holdFloors, webhooks, settlement, nodes].join('\n')
 
@@ -25,13 +25,13 @@ const MIGRATION_LOCK = 746_001
 
 interface SchemaRow {
   readonly version: number
-  /** The hash of the functions that are there; absent before there was one. */
+  /** The hash of the functions in the database; absent in databases from before the hash was kept. */
   readonly functions?: string | null
 }
 
 /**
  * Brings the schema and its functions to this version, in one transaction; a database of a newer version is refused.
- * Of nodes that start at once the first does it and the others wait. The lock belongs to the transaction, not to the
+ * Of nodes that start at once the first migrates and the others wait. The lock belongs to the transaction, not to the
  * session, so that a pooler may stand between.
  */
 export async function migrate(url: string): Promise<void> {
@@ -59,7 +59,7 @@ export async function migrate(url: string): Promise<void> {
   } catch (error) {
     throw error instanceof NewerSchema ? error : failureOf(error)
   } finally {
-    // The end of the connection is the end of a transaction that was not committed.
+    // The end of the connection rolls back a transaction that was not committed.
     await client.end().catch(() => {})
   }
 }

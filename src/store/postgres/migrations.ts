@@ -212,8 +212,8 @@ const tables = `
 `
 
 /**
- * What settlement works with. A type that has shipped is not changed, since a settlement may be using it: one of another
- * name follows.
+ * The type that settlement works with. A type that has shipped is not changed, since a settlement may be using it: a type
+ * of another name follows.
  */
 const booking = `
   -- A closing together with what the call was opened with.
@@ -225,14 +225,14 @@ const booking = `
   );
 `
 
-/** Which functions the database has, by the hash of their text. */
+/** The hash of the text of the functions that the database has. */
 const functionsApplied = `
   ALTER TABLE schema_version ADD COLUMN functions text;
 `
 
 /**
- * What holds have learned from costs above them. Calls from before have no endpoint and taught nothing. The month says
- * whether there is anything to look up: for nearly all keys there is not.
+ * Hold floors, learned from costs above holds. Calls from before have no endpoint and raised no floor. `has_floors` of the
+ * month says whether there is a floor to look up: for nearly all keys there is none.
  */
 const holdFloors = `
   ALTER TABLE call ADD COLUMN endpoint text;
@@ -251,9 +251,9 @@ const holdFloors = `
 `
 
 /**
- * Calls that were refused: in no sum, and away from the table of calls. How many there are of an account, and what all
- * logged bodies take, is kept beside them by triggers: so it is right whoever writes, nodes of the version before and
- * COPY included, and nobody has to count.
+ * Calls that were refused: in no sum, and away from the table of calls. Their number of an account, and the size of all
+ * logged bodies, are kept beside them by triggers: so both are right for every writer, nodes of the version before and
+ * COPY included, and no statement has to count.
  */
 const refusedCalls = `
   CREATE TABLE refused_call (
@@ -335,7 +335,7 @@ const refusedCalls = `
   SELECT coalesce(sum(coalesce(octet_length(request), 0) + coalesce(octet_length(response), 0) + 256), 0) FROM call_body;
 `
 
-/** Sessions of the dashboard. They refer to nothing, so that other tables can be emptied without them. */
+/** Sessions of the dashboard. They have no foreign keys, so that other tables can be emptied without them. */
 const sessions = `
   CREATE TABLE session (
     digest        bytea PRIMARY KEY,
@@ -346,7 +346,7 @@ const sessions = `
   CREATE INDEX session_by_key ON session (admin_key_id, expires_at_ms);
 `
 
-/** What the dashboard looks at every few seconds, and the audits that are begun there. */
+/** Audits that are begun in the dashboard, and indexes for the figures that it asks for every few seconds. */
 const attention = `
   CREATE TABLE audit_run (
     id            text PRIMARY KEY COLLATE "C",
@@ -366,10 +366,10 @@ const attention = `
     WHERE expires_at_ms IS NOT NULL AND revoked_at_ms IS NULL;
 `
 
-/** What the requests of a file may cost in a batch, as JSON. */
+/** The bound of the cost of a file's requests in a batch, as JSON. */
 const batchFileBounds = 'ALTER TABLE batch_file ADD COLUMN bound text'
 
-/** Costs that come later: what calls have made upstream, and the parts of a batch, one for each model. */
+/** Deferred costs: the objects that calls have made upstream, and the parts of a batch, one for each model. */
 const deferredObjects = `
   ALTER TABLE call ADD COLUMN object_id text;
   ALTER TABLE call ADD COLUMN parent_id text;
@@ -390,7 +390,7 @@ const deferredObjects = `
   CREATE INDEX deferred_object_due ON deferred_object (due_at_ms);
 `
 
-/** The turns of a WebSocket name its handshake, as do those that were refused. */
+/** The turns of a WebSocket name its handshake, as do refused turns. */
 const sockets = `
   ALTER TABLE call ADD COLUMN socket_id text COLLATE "C";
   ALTER TABLE refused_call ADD COLUMN socket_id text COLLATE "C";
@@ -398,13 +398,13 @@ const sockets = `
   CREATE INDEX call_by_socket ON call (socket_id, started_at_ms, id) WHERE socket_id IS NOT NULL;
 `
 
-/** It made functions, which are in functions/ now. */
+/** A migration that made functions, which are in functions/ now. */
 const FUNCTIONS_ONLY = ''
 
 /**
  * Tables, indexes and types, in the order in which they are applied. A migration that has shipped is never edited; a
- * new one follows it. Nodes of the version before still run while it is applied and afterwards: it may add, it must
- * not take away.
+ * new one follows it. Nodes of the version before still run while a migration is applied and afterwards: a migration may
+ * add, it must not take away.
  */
 export const migrations: readonly string[] = [
   tables,

@@ -6,9 +6,9 @@ import type { CallMonths } from './calls.ts'
 import type { Database } from './database.ts'
 
 /**
- * The database's time, told by a node: read now and then, and counted on from there by the clock of the node that never
- * steps. What a node says of keys, months and days is then the same as what the database decides, though the node's own
- * wall clock may be off by a day.
+ * The database's time, told by a node: read now and then, and counted on from there by the node's monotonic clock, which
+ * never steps. A node then tells the same of keys, months and days as the database decides, though the node's own wall
+ * clock may be off by a day.
  */
 export interface DatabaseClock extends Clock {
   /** The database has said what time it is. `askedAtMs`, by the monotonic clock, is when it was asked. */
@@ -22,7 +22,7 @@ export function createDatabaseClock(own: Clock): DatabaseClock {
     monotonicMs: () => own.monotonicMs(),
     nowMs: () => (aheadMs === null ? own.nowMs() : Math.floor(own.monotonicMs() + aheadMs)),
     heard(databaseMs, askedAtMs) {
-      // It was said between the question and the answer; an answer that took long says less than the last one.
+      // The database read its clock between question and answer; a slow answer is less exact than the last one.
       const answeredAtMs = own.monotonicMs()
       if (aheadMs !== null && answeredAtMs - askedAtMs > USABLE_WITHIN_MS) return
       aheadMs = databaseMs - (askedAtMs + answeredAtMs) / 2
@@ -33,13 +33,13 @@ export function createDatabaseClock(own: Clock): DatabaseClock {
 const USABLE_WITHIN_MS = 500
 
 export interface NodeOptions {
-  /** What this node is called in the log and the tables. */
+  /** The name of this node in the log and the tables. */
   readonly name: string
-  /** That no other process serves under this name: one that did before is dead, and is given up at once. */
+  /** No other process serves under this name: a node that did before is dead, and is given up at once. */
   readonly alone: boolean
-  /** How often the others hear of it and it looks after them; null is never, for tests. */
+  /** The interval of the heartbeat, with which this node also looks for silent nodes; null is never, for tests. */
   readonly beatEveryMs: number | null
-  /** A node that has not been heard of for so long, by the database's clock, is given up. */
+  /** A node without a heartbeat for this long, by the database's clock, is given up. */
   readonly silentMs: number
 }
 
@@ -48,21 +48,21 @@ export interface Registration {
   readonly epoch: bigint
 }
 
-/** This process among those that share the database. It registers when it first admits; what only manages does not. */
+/** This process among the nodes of the database. It registers with its first admission; a managing command never does. */
 export interface Node {
   registered(): Promise<Registration>
-  /** An admission under this registration was answered with nothing. */
+  /** An admission under this registration was answered with null. */
   refused(id: string, epoch: bigint): void
-  /** No admission that was asked for before this is made after it. */
+  /** No admission that was asked for before the new epoch is made after it. */
   raiseEpoch(): Promise<void>
-  /** Gives back every open hold of this node and of those that were given up. How many there were. */
+  /** Gives back every open hold of this node and of nodes that were given up. Returns how many there were. */
   interruptOpenCalls(atMs: number | null): Promise<number>
-  /** Tells the others that it is gone. */
+  /** Tells the other nodes that this node is gone. */
   stop(): Promise<void>
 }
 
 export interface NodeParts {
-  /** Over a connection of its own: a heartbeat must not wait for anything else. */
+  /** A connection of the node's own: a heartbeat must not wait for anything else. */
   readonly db: Database
   readonly months: CallMonths
   readonly nextUlid: IdSource
@@ -81,7 +81,7 @@ export function createNode(parts: NodeParts, options: NodeOptions): Node {
   let timer: NodeJS.Timeout | null = null
   let beating: Promise<void> | null = null
   let stopped = false
-  /** Since when, by the clock that never steps, this node has been heard of without a gap. */
+  /** Since when, by the monotonic clock, the heartbeats of this node have had no gap. */
   let soundSinceMs: number | null = null
   let lastBeatMs = 0
   let choresDueMs = clock.monotonicMs() + CHORES_EVERY_MS
@@ -141,14 +141,14 @@ export function createNode(parts: NodeParts, options: NodeOptions): Node {
 
   function noteBeat(): void {
     const nowMs = clock.monotonicMs()
-    // A process that was stopped in its tracks has heard of no other meanwhile.
+    // A process that was suspended has heard of no other node meanwhile.
     if (soundSinceMs === null || nowMs - lastBeatMs > options.silentMs) soundSinceMs = nowMs
     lastBeatMs = nowMs
   }
 
   /**
-   * After the database was away all nodes have been silent. One that judges the others has to have been heard of for
-   * as long as their silence must last.
+   * After the database was away all nodes have been silent. A node that judges the others must have had heartbeats for as
+   * long as their silence must last.
    */
   function isSound(): boolean {
     return soundSinceMs !== null && clock.monotonicMs() - soundSinceMs >= options.silentMs
@@ -173,7 +173,7 @@ export function createNode(parts: NodeParts, options: NodeOptions): Node {
     return total
   }
 
-  /** In portions: others wait for the rows that one locks. */
+  /** Calls are interrupted in portions: other nodes wait for the rows that a portion locks. */
   async function interruptCallsOf(id: string, atMs: number | null): Promise<number> {
     let total = 0
     for (;;) {

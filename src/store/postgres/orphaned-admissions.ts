@@ -7,12 +7,12 @@ import { NOTHING_USED } from '../../ledger/call-columns.ts'
 import type { Node } from './node.ts'
 
 /**
- * Admissions of which the answer was lost or came too late. The caller was told that nothing was sent, and nothing was;
- * but the hold may stand, and no call would ever settle it. They are released as soon as the database answers again.
+ * Admissions whose answer was lost or came too late. The caller was told that nothing was sent upstream, and nothing was;
+ * but the hold may stand, and no call would ever settle it. The holds are released as soon as the database answers again.
  */
 export interface OrphanedAdmissions {
   add(openings: readonly CallOpening[]): void
-  /** Those that are left are closed as interrupted when the next node gives this one up. */
+  /** Orphans that are left are closed as interrupted when another node gives this one up. */
   close(): Promise<void>
 }
 
@@ -48,11 +48,11 @@ export function createOrphanedAdmissions({ node, settle, log }: OrphanParts): Or
 
   async function releaseOnce(): Promise<void> {
     const openings = [...open.values()]
-    // First, so that none of them is made after we have looked.
+    // The epoch is raised first, so that none of these admissions is made after its release was tried.
     await node.raiseEpoch()
     const outcomes = await Promise.allSettled(openings.map((opening) => settle(releaseOf(opening))))
     for (const [i, outcome] of outcomes.entries()) {
-      // Refused is one that was never made: there is no such call.
+      // The store refuses the release of an admission that was never made: there is no such call.
       if (outcome.status === 'rejected' && !(outcome.reason instanceof StoreRefused)) throw outcome.reason
       open.delete(openings[i]?.requestId ?? '')
     }

@@ -17,7 +17,7 @@ import { createOrphanedAdmissions } from './orphaned-admissions.ts'
 import { operationsOn } from './run-operation.ts'
 
 export interface PostgresStoreOptions {
-  /** Whose clock decides. In production the database's, of which there is one; tests move the caller's. */
+  /** The clock that decides. In production the database's, of which there is one; tests move the caller's clock. */
   readonly clock: StoreClock
   readonly node: Pick<NodeOptions, 'name' | 'alone'> & Partial<NodeOptions>
   readonly log: Log
@@ -26,19 +26,19 @@ export interface PostgresStoreOptions {
   readonly answerMs?: number | undefined
 }
 
-/** A store that tells the time as well: that of the database, or of the caller if that decides. */
+/** A store that tells the time as well: by the database's clock, or by the caller's if that one decides. */
 export interface PostgresStore extends Store {
   readonly clock: Clock
 }
 
-/** A call that is not answered within 2 s is refused: there is a little left for the way to here and back. */
+/** The timeout of an answer. A call that waits 2 s is refused: 0.3 s are left for the way to the store and back. */
 const ANSWER_MS = 1_700
 const STATEMENT_MS = 1_800
 
-/** What may look at many rows. */
+/** The timeout of operations that may read many rows. */
 const READ_MS = 10_000
 
-/** A statement of so many calls takes some 20 ms, for which other nodes wait that use the same keys. */
+/** A statement of 200 calls takes some 20 ms, for which other nodes wait that use the same keys. */
 const BATCH_MAX = 200
 
 export const NODE: Pick<NodeOptions, 'beatEveryMs' | 'silentMs'> = { beatEveryMs: 5_000, silentMs: 15_000 }
@@ -46,7 +46,7 @@ export const NODE: Pick<NodeOptions, 'beatEveryMs' | 'silentMs'> = { beatEveryMs
 /**
  * The store on PostgreSQL, for one node or many. Admissions and settlements go in batches, each of the two on a
  * connection of its own, so that neither waits for the other nor for anything else; at most nine connections in all.
- * Whatever the database does, the store comes back by itself.
+ * The store recovers by itself from any failure of the database.
  */
 export async function openPostgresStore(url: string, options: PostgresStoreOptions): Promise<PostgresStore> {
   const { clock, log, answerMs = ANSWER_MS } = options
@@ -89,7 +89,7 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
   let closing: Promise<void> | null = null
 
   async function close(): Promise<void> {
-    // In the order in which they lean on each other.
+    // Closed in the order of their dependencies: orphans settle, and all parts use the pools.
     await admissions.close()
     await orphans.close()
     await settlements.close()

@@ -29,7 +29,7 @@ export async function runToEnd<T>(db: Database, operation: Operation<T>, dialect
   return step.value
 }
 
-/** The whole operation is started again where the database gave it up for another. */
+/** The whole operation is retried where the database has rolled it back in favour of another transaction. */
 export function runAtomically<T>(db: Database, operate: () => Operation<T>, dialect: Dialect): Promise<T> {
   return db.transaction((tx) => runToEnd(tx, operate(), dialect), IDLE_MS_MAX)
 }

@@ -121,7 +121,7 @@ export function admitOperation(
       creditEnforced: account.creditEnforced,
       balanceNanos: account.balanceNanos,
       heldNanos: account.heldNanos,
-      // For nearly all months there is none to look up.
+      // Nearly all months have no hold floor to look up.
       holdFloor:
         hasFloors === 1n && hold.kind === 'bound' ? findFloor(keyId, month, endpoint, modelAsked) : null,
     }
@@ -143,8 +143,8 @@ function refused(refusal: CallRefusal, balanceNanos: bigint | null): Admission {
 }
 
 /**
- * Looks up a key before a large body is taken in. It writes nothing itself, so that it does not wait for the disk: that
- * a key was used goes with what is written next.
+ * Looks up a key before a large body is taken in. The look-up writes nothing itself, so that it does not wait for the disk:
+ * the use of the key goes with the next write.
  */
 export function lookUpKeyOperation(
   db: DatabaseSync,
@@ -183,7 +183,7 @@ export function lookUpKeyOperation(
   }
 }
 
-/** Without what the calls of this batch move: it decides nothing. */
+/** The means of a key, without the moves of the calls of this batch: no decision depends on them. */
 function meansOf(key: Row): KeyMeans {
   return {
     capNanos: nanosOrNull(key, 'monthly_budget_nanos'),

@@ -29,11 +29,11 @@ export type KeyRow = readonly [
   ...limits: CellsOf<typeof KEY_LIMITS>,
 ]
 
-/** How an account stands, with all that this batch has moved so far. */
+/** The figures of an account, with all moves of this batch so far. */
 export interface AccountRow {
   readonly id: string
   readonly creditEnforced: boolean
-  /** Whether it has a webhook endpoint that is enabled. */
+  /** Whether the account has a webhook endpoint that is enabled. */
   readonly isTold: boolean
   balanceNanos: bigint
   heldNanos: bigint
@@ -41,22 +41,22 @@ export interface AccountRow {
   movedChargedNanos: bigint
 }
 
-/** What this batch moves of a key's month. */
+/** The moves of this batch on a key's month. */
 export interface MonthMoves {
   readonly keyId: string
   readonly month: string
   heldNanos: bigint
   spentNanos: bigint
   lostNanos: bigint
-  /** The calls that cost something, of an account that is told of them. */
+  /** The calls that cost something, of an account that has an endpoint which is enabled. */
   told: { readonly accountId: string; readonly calls: SpentCall[] } | null
 }
 
-/** What this batch adds to a day. */
+/** The additions of this batch to a day. */
 interface DayMoves {
   readonly of: readonly [accountId: string, day: string, model: string, keyId: string]
   requests: number
-  /** In the order of `TOKEN_COLUMNS`. */
+  /** The tokens in the order of `TOKEN_COLUMNS`. */
   readonly tokens: [input: number, output: number, cacheRead: number, cacheWrite: number]
   costNanos: bigint
   listNanos: bigint
@@ -70,31 +70,31 @@ const DAY_SUMS = [
   ...['cost_nanos', 'list_nanos', 'unpriced_requests', 'estimated_requests'],
 ]
 
-/** More uses of keys than these are written even if nothing else is. */
+/** Uses of keys beyond this number are written even if nothing else is. */
 const NOTED_USES_MAX = 200
 
 /**
- * The rows that every call of an account, a key or a model reads or changes. In a batch each of them is read once and
- * written once, however many calls of it there are: within a transaction no other connection can change it. Nothing is
- * kept from one batch to the next, nor past a command that may look at these rows itself.
+ * The rows that every call of an account, a key or a model reads or changes. In a batch each row is read once and written
+ * once, however many calls use it: within a transaction no other connection can change it. No row is kept from one batch
+ * to the next, nor past a command that may look at these rows itself.
  */
 export interface BatchRows {
-  /** With the figures as they stand in the tables, without what this batch moves. */
+  /** The key with the figures as they stand in the tables, without the moves of this batch. */
   key(digest: Uint8Array, month: string): KeyRow | undefined
   account(id: string): AccountRow
   month(keyId: string, month: string): MonthMoves
   /**
-   * A use that no call comes of: a call says itself when its key was used. The latest instant counts, since requests
-   * may be decided in another order than that in which they came.
+   * A use of a key that no call comes of: the record of a call says itself when its key was used. The latest instant
+   * counts, since requests may be decided in another order than that in which they came.
    */
   used(keyId: string, atMs: number): void
-  /** A use that waits to be written together with something else. A crash may lose it. */
+  /** A use of a key that waits to be written together with something else. A crash may lose it. */
   noteUse(keyId: string, atMs: number): void
   /** Whether uses of keys are noted and not written yet. */
   hasNotedUses(): boolean
-  /** Whether they can wait for more. */
+  /** Whether the noted uses can wait for more. */
   notedUsesCanWait(): boolean
-  /** A settled call in the sums of its day. */
+  /** Adds a settled call to the sums of its day. */
   count(
     closing: CallClosing,
     requests: number,
@@ -103,11 +103,11 @@ export interface BatchRows {
     model: string,
     keyId: string,
   ): void
-  /** What settlement tells by itself; what a call has crossed of its month is found when the month is written. */
+  /** The events that settlement tells by itself; thresholds that a call has crossed are found when the month is written. */
   readonly tell: Pick<TellSettled, 'unpriced' | 'balance'>
-  /** To be called when a month has got floors: what this batch has read of the key may say that there are none. */
+  /** To be called when a month has got floors: the key's row that this batch has read may say that there are none. */
   forgetKeys(): void
-  /** Writes all that was moved. To be called before the commit, and before a command that reads these rows itself. */
+  /** Writes all moves. To be called before the commit, and before a command that reads these rows itself. */
   write(): void
   /** After the commit: noted uses are written now. */
   committed(): void

@@ -11,7 +11,7 @@ export function flag(value: boolean): bigint {
 }
 
 /**
- * What gives a statement the columns of a call out of the command that brings them. Counts stay numbers: where they are
+ * Binders give a statement the columns of a call out of the command that brings them. Counts stay numbers: where they are
  * stored, and not compared or added, the table makes integers of them, in a third of the time.
  */
 export function bindersOf<Command>(

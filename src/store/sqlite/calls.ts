@@ -9,7 +9,7 @@ import type { BatchRows } from './batch-rows.ts'
 import { bindersOf, flag, inArrays, integer } from './bind.ts'
 import type { Operations } from './operations.ts'
 
-/** What settlement has to know of a call's opening. */
+/** The facts of a call's opening that settlement needs. */
 export interface OpenCall {
   readonly accountId: string
   readonly keyId: string
@@ -20,14 +20,14 @@ export interface OpenCall {
   readonly endpoint: string | null
   readonly holdNanos: bigint
   readonly holdListNanos: bigint
-  /** How many it counts as in usage. */
+  /** The number of requests that the call counts as in usage. */
   readonly requests: number
 }
 
 /**
- * The calls that were opened here and are still in flight, so that closing them need not read them back. It is no
- * authority: the statement that closes a call says itself that it must be in flight, and where it is not, or is not
- * in this map, its row is read.
+ * The calls that were opened here and are still in flight, so that closing them need not read them back. The map is no
+ * authority: the statement that closes a call says itself that the call must be in flight, and the row of a call that is
+ * not, or that is not in this map, is read.
  */
 export type OpenCalls = Map<string, OpenCall>
 
@@ -99,7 +99,7 @@ export function callOperations(db: DatabaseSync, rows: BatchRows, openCalls: Ope
     const call = selectOpening.get(closing.requestId)
     if (call === undefined) throw new Error(`there is no call ${closing.requestId} to settle`)
     const state = text(call, 'state')
-    // An interrupted call that turns out to be known is booked; that it is lost was known before.
+    // An interrupted call whose cost becomes known is booked; interrupting it a second time would change nothing.
     if (state !== 'in_flight' && (state !== 'interrupted' || closing.state === 'interrupted')) {
       const { balanceNanos } = rows.account(text(call, 'account_id'))
       return { balanceNanos: nanosOrNull(call, 'balance_nanos') ?? balanceNanos, booked: false }
@@ -150,7 +150,7 @@ export function callOperations(db: DatabaseSync, rows: BatchRows, openCalls: Ope
     return balanceNanos
   }
 
-  /** The call is booked, and its account wants to know. */
+  /** Tells of a booked call whose account has an endpoint that is enabled. */
   function tell(
     { requestId, costNanos, atMs, state, unpriced, modelServed }: CallClosing,
     call: OpenCall,
@@ -186,8 +186,8 @@ export function callOperations(db: DatabaseSync, rows: BatchRows, openCalls: Ope
 }
 
 /**
- * What holds of a key's month learn from a call that cost more than it held. Whether there is something to learn: a
- * call from before endpoints were kept teaches nothing.
+ * Raises the hold floor of a key's month after a call that cost more than it held. False where there is nothing to raise: a
+ * call from before endpoints were kept has no floor.
  */
 function prepareRaiseFloor(db: DatabaseSync): (call: OpenCall, closing: CallClosing) => boolean {
   const selectOwn = db.prepare(

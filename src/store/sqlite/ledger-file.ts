@@ -15,7 +15,7 @@ import { runToEnd, statementRunner } from './run-operation.ts'
 /** The migration that the ledger came with. A database before it has nothing to audit. */
 const LEDGER_SCHEMA_VERSION = 2
 
-/** Opens a database that is there, with a ledger in it. Null: there is none. */
+/** Opens an existing database with a ledger in it. Null: there is none. */
 function openLedgerFile(file: string, options: { readonly readOnly: boolean }): DatabaseSync | null {
   if (!existsSync(file)) return null
   const db = new DatabaseSync(file, { ...options, readBigInts: true, timeout: 5_000 })
@@ -26,8 +26,8 @@ function openLedgerFile(file: string, options: { readonly readOnly: boolean }): 
 }
 
 /**
- * One read transaction on a connection that cannot write: a consistent view of the books beside a running gateway,
- * which is not kept from writing. While it lasts the write-ahead log cannot be folded back, so it grows.
+ * One read transaction on a connection that cannot write: a consistent view of the books beside a running gateway, which
+ * is not kept from writing. While the transaction lasts the write-ahead log cannot be folded back, so it grows.
  */
 export async function openBooks(file: string): Promise<OpenBooks | null> {
   const db = openLedgerFile(file, { readOnly: true })
@@ -46,9 +46,9 @@ export async function openBooks(file: string): Promise<OpenBooks | null> {
 export async function openRerateWriter(file: string, clock: Clock): Promise<RerateWriter | null> {
   const db = openLedgerFile(file, { readOnly: false })
   if (db === null) return null
-  // What is booked may have to be told, which books of an earlier version have no tables for.
+  // Bookings may write events into the outbox, and books of an earlier version have no table for it.
   migrate(db)
-  // A booking that was reported must outlast a power cut, as one of the gateway does.
+  // A booking that was reported must outlast a power cut, as a booking of the gateway does.
   db.exec('PRAGMA synchronous = FULL')
   const run = statementRunner(db)
 

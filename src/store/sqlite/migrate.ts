@@ -3,7 +3,7 @@ import { migrations } from './migrations.ts'
 
 export const SCHEMA_VERSION = migrations.length
 
-/** Of a database that is there; 0 if it is empty. */
+/** The schema version of an existing database; 0 if it is empty. */
 export function schemaVersionOf(file: string): number {
   const db = new DatabaseSync(file, { readOnly: true, timeout: 5_000 })
   try {

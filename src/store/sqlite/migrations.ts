@@ -155,7 +155,7 @@ const ledger = `
 `
 
 /**
- * What a key may do beyond its cap, the commands that may be repeated without being done twice, and the batch files
+ * The limits of a key besides its cap, the commands that may be repeated without being done twice, and the batch files
  * that keys uploaded. Keys from before have no allowlist, keep no bodies and follow no other key.
  */
 const keyLimits = `
@@ -201,8 +201,8 @@ const requestLog = `
 `
 
 /**
- * What holds have learned from costs above them. Calls from before have no endpoint and taught nothing. The month says
- * whether there is anything to look up: for nearly all keys there is not.
+ * Hold floors, learned from costs above holds. Calls from before have no endpoint and raised no floor. `has_floors` of the
+ * month says whether there is a floor to look up: for nearly all keys there is none.
  */
 const holdFloors = `
   ALTER TABLE call ADD COLUMN endpoint TEXT;
@@ -221,8 +221,8 @@ const holdFloors = `
 `
 
 /**
- * Calls that were refused: in no sum, and away from the table of calls, which every admission writes. How many there
- * are of an account is kept beside them, since they are counted with every batch.
+ * Calls that were refused: in no sum, and away from the table of calls, which every admission writes. The number of an
+ * account's refused calls is kept beside them, since every batch needs it.
  */
 const refusedCalls = `
   CREATE TABLE refused_call (
@@ -270,7 +270,7 @@ const sessions = `
   CREATE INDEX session_by_key ON session (admin_key_id, expires_at_ms);
 `
 
-/** What the dashboard looks at every few seconds, and the audits that are begun there. */
+/** Audits that are begun in the dashboard, and indexes for the figures that it asks for every few seconds. */
 const attention = `
   CREATE TABLE audit_run (
     id            TEXT PRIMARY KEY,
@@ -290,10 +290,10 @@ const attention = `
     WHERE expires_at_ms IS NOT NULL AND revoked_at_ms IS NULL;
 `
 
-/** What the requests of a file may cost in a batch, as JSON. */
+/** The bound of the cost of a file's requests in a batch, as JSON. */
 const batchFileBounds = 'ALTER TABLE batch_file ADD COLUMN bound TEXT'
 
-/** Costs that come later: what calls have made upstream, and the parts of a batch, one for each model. */
+/** Deferred costs: the objects that calls have made upstream, and the parts of a batch, one for each model. */
 const deferredObjects = `
   ALTER TABLE call ADD COLUMN object_id TEXT;
   ALTER TABLE call ADD COLUMN parent_id TEXT;
@@ -314,7 +314,7 @@ const deferredObjects = `
   CREATE INDEX deferred_object_due ON deferred_object (due_at_ms);
 `
 
-/** The turns of a WebSocket name its handshake, as do those that were refused. */
+/** The turns of a WebSocket name its handshake, as do refused turns. */
 const sockets = `
   ALTER TABLE call ADD COLUMN socket_id TEXT;
   ALTER TABLE refused_call ADD COLUMN socket_id TEXT;
@@ -322,7 +322,7 @@ const sockets = `
   CREATE INDEX call_by_socket ON call (socket_id, started_at_ms) WHERE socket_id IS NOT NULL;
 `
 
-/** In the order in which they are applied. A migration that has shipped is never edited; a new one follows it. */
+/** Migrations in the order in which they are applied. A migration that has shipped is never edited; a new one follows it. */
 export const migrations: readonly string[] = [
   accountsAndKeys,
   ledger,

@@ -5,9 +5,9 @@ import type { BODIES, BRIEF, READS, REFUSED } from '../operations/cold-operation
 import type { Answers } from '../operations/operation.ts'
 
 /**
- * What the writing thread can be asked to do. The types on both sides of the thread boundary come from this map,
- * so that a caller cannot send what the worker does not understand. What looks at many rows is not here but among the
- * `READS`: on this thread every admission would wait for it.
+ * The operations of the writing thread. The types on both sides of the thread boundary come from this map, so that a
+ * caller cannot send a command that the worker does not understand. Operations that read many rows are not here but
+ * among the `READS`: on this thread every admission would wait for them.
  */
 export type Operations = Answers<typeof BRIEF> &
   Answers<typeof REFUSED> & {
@@ -26,18 +26,18 @@ export type Command = {
   [Name in OperationName]: readonly [Name, ...Parameters<Operations[Name]>]
 }[OperationName]
 
-/** What the worker is started with. */
+/** The parameters that the worker is started with. */
 export interface WorkerParts {
   readonly file: string
   /** One 32-bit integer: it is counted up, and the thread that waits at it woken, when there is a message at the port. */
   readonly bell: SharedArrayBuffer
   /** One 32-bit integer: while it is not 0, commits fail with it as SQLite's error code. For tests. */
   readonly diskFault: SharedArrayBuffer | null
-  /** Where the thread counts what it commits, for the metrics: to read it there, nothing has to be sent. */
+  /** Shared memory in which the thread counts its commits, for the metrics: to read them, nothing has to be sent. */
   readonly commits: CommitMemory
 }
 
-/** What a thread beside it is started with. */
+/** The parameters that a thread beside the worker is started with. */
 export interface SideParts {
   readonly kind: 'reader' | 'bodies'
   readonly file: string

@@ -11,17 +11,17 @@ export interface PreparedOperations {
   onlyLook(commands: readonly Command[]): boolean
   /** Whether there is something to commit without a command. */
   hasUnwritten(): boolean
-  /** Does what a command says, in the transaction at hand. */
+  /** Does a command, in the transaction at hand. */
   run(command: Command): unknown
   /** To be called before the transaction is committed. */
   beforeCommit(): void
-  /** To be called when it is. */
+  /** To be called when the transaction is committed. */
   committed(): void
-  /** To be called when it could not be. */
+  /** To be called when the transaction could not be committed. */
   rolledBack(): void
 }
 
-/** Their work goes through the rows of the batch; every other command looks at the tables themselves. */
+/** Commands of calls work on the rows of the batch; every other command looks at the tables themselves. */
 const OF_CALLS: ReadonlySet<OperationName> = new Set(['admit', 'settle', 'lookUpKey'])
 
 export function prepareOperations(db: DatabaseSync): PreparedOperations {
@@ -37,7 +37,7 @@ export function prepareOperations(db: DatabaseSync): PreparedOperations {
       if (!OF_CALLS.has(name)) rows.write()
       const operation = operations[name] as (...args: unknown[]) => ReturnType<Operations[typeof name]>
       const value = operation(...args)
-      // Its row says more than is remembered of it here.
+      // The row of a deferred call has changed, so the map of open calls must not answer for it.
       if (name === 'deferCall') openCalls.delete(command[1].requestId)
       if (!OF_CALLS.has(name)) rows.write()
       return value

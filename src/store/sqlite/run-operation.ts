@@ -5,7 +5,7 @@ import type { Row } from '../rows.ts'
 
 const SQLITE: Dialect = { store: 'sqlite', clock: 'caller', toJson: JSON.stringify }
 
-/** To prepare a statement costs six times what it costs to run it. Most are few; lists of values make many. */
+/** Preparing a statement costs six times as much as running it. Most operations have few texts; lists of values make many. */
 const PREPARED_MAX = 200
 const PREPARED_CHARACTERS_MAX = 4_000
 

@@ -7,7 +7,7 @@ import type { SideParts } from './operations.ts'
 import { operationsOn } from './run-operation.ts'
 import { failureOf, type Outcome } from './thread-messages.ts'
 
-/** The threads beside the one that admits and settles: one reads what looks at many rows, one keeps bodies. */
+/** The threads beside the one that admits and settles: the reader runs queries over many rows, the other keeps bodies. */
 
 const port = parentPort
 if (port === null) throw new Error('side-worker.ts runs as a worker thread only')
@@ -69,8 +69,8 @@ function answer(command: SideCommand): Outcome {
 }
 
 /**
- * On a connection that cannot write. Readers and the writer of a write-ahead log do not wait for each other; but while a
- * read lasts the log cannot be folded back, so it grows.
+ * The reader has a connection that cannot write. Readers and the writer of a write-ahead log do not wait for each other;
+ * but while a read lasts the log cannot be folded back, so it grows.
  */
 function openReader(): Side {
   const db = new DatabaseSync(file, { readOnly: true, readBigInts: true, timeout: 5_000 })
@@ -88,8 +88,8 @@ function openReader(): Side {
 }
 
 /**
- * In a file of their own: a megabyte per call has no business in the write-ahead log that every admission waits for, nor
- * in every backup of the books.
+ * Bodies have a file of their own: a megabyte per call would burden the write-ahead log that every admission waits for,
+ * and every backup of the books.
  */
 function openBodies(): Side {
   const db = new DatabaseSync(file, { readBigInts: true, timeout: 5_000 })
@@ -97,9 +97,9 @@ function openBodies(): Side {
   // Space of deleted bodies is given back to the file system bit by bit; this must be set before the first table.
   db.exec('PRAGMA auto_vacuum = INCREMENTAL')
   db.exec('PRAGMA journal_mode = WAL')
-  // What was deleted must not stay readable in the file.
+  // Deleted bodies must not stay readable in the file.
   db.exec('PRAGMA secure_delete = ON')
-  // The last bodies before a power cut may be lost. They are no money.
+  // The last bodies before a power cut may be lost: no money depends on bodies.
   db.exec('PRAGMA synchronous = NORMAL')
   makeBodySchema(db)
   const operations = operationsOn(db, BODIES)
@@ -112,14 +112,14 @@ function openBodies(): Side {
     },
   }
 
-  /** To the file system, and out of the write-ahead log once there is nothing left to delete. */
+  /** Space is given back to the file system, and out of the write-ahead log once there is nothing left to delete. */
   function giveSpaceBack(atEnd: boolean): void {
     db.exec('PRAGMA incremental_vacuum')
     if (atEnd) db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
   }
 }
 
-/** A file of before has bodies and no total yet. */
+/** A file of an earlier version has bodies and no total yet. */
 function makeBodySchema(db: DatabaseSync): void {
   db.exec('BEGIN IMMEDIATE')
   db.exec(BODY_SCHEMA)

@@ -19,12 +19,12 @@ import type {
 } from './operations.ts'
 import { errorOf, type OutcomesMessage, readOutcomes, writeBatch } from './thread-messages.ts'
 
-/** Without a ballast: a command that finds the disk full fails. */
+/** The disk of a store without a ballast: a command that finds the disk full fails. */
 const ALWAYS_ROOM: Disk = { isFull: false, wasFull() {} }
 
 /**
- * The main thread's side of the SQLite store: one thread writes and answers what is quick, one answers what looks at
- * many rows, and one keeps bodies. The last two are started when they are first needed.
+ * The main thread's side of the SQLite store: one thread writes and answers quick commands, one answers queries over many
+ * rows, and one keeps bodies. The last two are started when they are first needed.
  */
 export async function openSqliteStore(
   file: string,
@@ -65,25 +65,25 @@ export async function openSqliteStore(
     getCall: (requestId) => writer.ask('getCall', requestId),
     interruptOpenCalls: (atMs) => writer.ask('interruptOpenCalls', atMs),
     async keepBodies(kept) {
-      // What room there is belongs to the books.
+      // On a full disk the room that is left belongs to the books.
       if (disk.isFull) throw new StoreUnavailable('the disk is full')
       await bodies.ask('keepBodies', kept)
     },
-    // Where no body was ever kept, no thread is started to look for old ones.
+    // Where no body was ever kept, no thread is started to look for bodies.
     getBodies: async (requestId) => (existsSync(bodiesFile) ? bodies.ask('getBodies', requestId) : null),
     deleteBodies: async (beforeMs, limit) =>
       existsSync(bodiesFile) ? bodies.ask('deleteBodies', beforeMs, limit) : 0,
     trimBodies: async (bytesMax, limit) =>
       existsSync(bodiesFile) ? bodies.ask('trimBodies', bytesMax, limit) : 0,
     async close() {
-      // Before the writer: the last connection to close folds the write-ahead log back, and a reader cannot.
+      // The reader closes before the writer: the last connection to close folds the write-ahead log back, and a reader cannot.
       await Promise.all([reader.close(), bodies.close()])
       await writer.close()
     },
   }
 }
 
-/** The thread that answers what looks at many rows. */
+/** The thread that answers queries over many rows. */
 export function createSqliteReader(
   file: string,
   waitingMax: number = limits.readQueueMax,
@@ -91,7 +91,7 @@ export function createSqliteReader(
   return createSideThread({ kind: 'reader', file }, waitingMax)
 }
 
-/** Its commands are answered one by one. If it dies, those that wait fail: nothing that is booked depends on it. */
+/** Commands of a side thread are answered one by one. If it dies, waiting commands fail: no booking depends on it. */
 function createSideThread<Asked extends BodyOperations | ReadOperations>(
   parts: SideParts,
   waitingMax?: number,
@@ -114,7 +114,7 @@ function ready(worker: Worker): Promise<void> {
   })
 }
 
-/** What a thread can be asked, by name. */
+/** The operations of a thread, by name. */
 type Askable = Record<string, (...args: never[]) => unknown>
 
 interface ThreadClient<Asked extends Askable> {
@@ -122,11 +122,11 @@ interface ThreadClient<Asked extends Askable> {
     name: Name,
     ...args: Parameters<Asked[Name]>
   ): Promise<ReturnType<Asked[Name]>>
-  /** The same for names that are in a list. */
+  /** `ask` for a name that is known only at run time. */
   askAny(name: string, args: readonly unknown[]): Promise<unknown>
   /** Commands that wait for the batch before them. */
   readonly waiting: number
-  /** What was asked for before is still answered. */
+  /** Commands that were asked before are still answered. */
   close(): Promise<void>
 }
 
@@ -135,12 +135,12 @@ export interface ThreadParts {
   readonly name: string
   /** A thread that runs already, or how to start one when it is first needed. */
   readonly thread: Worker | (() => Worker)
-  /** So many commands go together and are answered together. */
+  /** The most commands that go together and are answered together. */
   readonly batchMax: number
   readonly waitingMax?: number
-  /** Counted up when there is a message for a thread that waits here and not in its event loop. */
+  /** The bell is counted up when there is a message for a thread that waits at it and not in its event loop. */
   readonly bell?: Int32Array
-  /** The store is gone with this thread. Without it the next command starts another thread. */
+  /** The store is gone with this thread. Without this callback the next command starts another thread. */
   onGone?(error: Error): void
   /** A command has found the disk full. */
   onFull?(): void
@@ -241,7 +241,7 @@ function createThreadClient<Asked extends Askable>(parts: ThreadParts): ThreadCl
     return new Promise((resolve, reject) => {
       queue.push({ command: [name, ...args], resolve, reject })
       if (queue.length > 1 || running.length > 0) return
-      // What this turn of the event loop still brings joins the batch, unless the last command came alone.
+      // Commands that come in the same turn of the event loop join the batch, unless the last command came alone.
       if (isQuiet) sendNext()
       else setImmediate(sendNext)
     })

@@ -19,24 +19,24 @@ import {
 } from '../operations/outbox.ts'
 import { inArrays, integer } from './bind.ts'
 
-/** A key's month after a batch of calls, of an account that is told of it. */
+/** A key's month after a batch of calls, of an account that has an endpoint which is enabled. */
 export interface SettledMonth {
   readonly accountId: string
   readonly keyId: string
   readonly month: string
   readonly spentNanos: bigint
   readonly heldNanos: bigint
-  /** Those that cost something, in the order in which they were booked. */
+  /** The calls that cost something, in the order in which they were booked. */
   readonly calls: readonly SpentCall[]
 }
 
-/** What settlement tells, in its own transaction. It is asked only where the account has an endpoint that is enabled. */
+/** The events of a settlement, written in its transaction, only where the account has an endpoint that is enabled. */
 export interface TellSettled {
   month(settled: SettledMonth): void
   /** The balance after a call of this cost, where credit counts. */
   balance(accountId: string, balanceNanos: bigint, costNanos: bigint, heldNanos: bigint, atMs: number): void
   unpriced(accountId: string, day: string, model: string, requestId: string, atMs: number): void
-  /** The batch is over: what was read for it may change. */
+  /** The batch is over: settings that were read for it may change. */
   forget(): void
 }
 
@@ -68,7 +68,7 @@ export function prepareTellSettled(db: DatabaseSync): TellSettled {
     return value
   }
 
-  /** Read once for a batch, because each call of it may ask: one look takes 4 µs. */
+  /** The setting is read once for a batch, because each call of the batch may ask: one read takes 4 µs. */
   let low: { readonly nanos: bigint | null } | null = null
   function lowNanos(): bigint | null {
     const value = low === null ? setting(BALANCE_LOW) : undefined
@@ -93,7 +93,7 @@ export function prepareTellSettled(db: DatabaseSync): TellSettled {
         thresholds(),
       )) {
         const isCap = percent === CAP_PERCENT
-        // An edit that brings this very cap back must not tell it again.
+        // An edit that brings this very cap back must not tell its crossing again.
         if (isCap) mark(exceededMark(keyId, month, capNanos), call.atMs)
         tell(accountId, isCap ? 'key.budget.exceeded' : 'key.budget.threshold', keyId, call.atMs, {
           budget: {
@@ -108,7 +108,7 @@ export function prepareTellSettled(db: DatabaseSync): TellSettled {
       const lowAt = lowNanos()
       const passes = (nanos: bigint) => balanceNanos < nanos && nanos <= balanceNanos + costNanos
       const isLow = lowAt !== null && passes(lowAt)
-      // Whole nanodollars: below the smallest of them is nothing.
+      // Amounts are whole nanodollars: a balance below 1 is exhausted.
       const isExhausted = passes(1n)
       if (!isLow && !isExhausted) return
       if (lowAt !== null) insertMark.run(lowMark(accountId), null)

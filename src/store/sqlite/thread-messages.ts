@@ -5,21 +5,21 @@ import { CLOSING_AMOUNTS, CLOSING_NAMES, OPENING_NAMES } from '../../ledger/call
 import type { Command } from './operations.ts'
 
 /**
- * How commands and their outcomes cross between the threads. Those that come with every call cross as one JSON text of
- * arrays for a whole batch, with amounts and bytes as text: objects with their names took twice as long on both sides,
- * and cloning them three times as long as that. A batch with anything else in it is rare, and crosses as the objects
- * it is made of.
+ * How commands and their outcomes cross between the threads. The commands of every call cross as one JSON text of arrays
+ * for a whole batch, with amounts and bytes as text: objects with their names took twice as long on both sides, and
+ * cloning them three times as long as that. A batch with any other command in it is rare, and crosses as the objects it
+ * is made of.
  */
 export type BatchMessage = string | readonly Command[]
 export type OutcomesMessage = string | readonly Outcome[]
 
-/** What a thread answers to a command. A failure is text and facts: errors do not cross threads well. */
+/** The answer of a thread to a command. A failure is text and facts: errors do not cross threads well. */
 export type Outcome = { readonly ok: true; readonly value: unknown } | Failure
 
 export interface Failure {
   readonly ok: false
   readonly error: string
-  /** The disk is not to be trusted any more: what was reported as written may not be there. */
+  /** The disk is not to be trusted any more: writes that it reported as done may not be there. */
   readonly fatal: boolean
   /** The same command may succeed later: the disk was full, or another connection was writing. */
   readonly passing: boolean
@@ -37,7 +37,7 @@ const NO_ROOM_FOR_INDEX = 4874
 /** SQLITE_BUSY, LOCKED, NOMEM, INTERRUPT, FULL. */
 const PASSING: ReadonlySet<number> = new Set([5, 6, 7, 9, FULL])
 
-/** On the thread's side. */
+/** An error as a failure, on the thread's side. */
 export function failureOf(error: unknown): Failure {
   const detailed = error instanceof Error && 'errcode' in error ? Number(error.errcode) : 0
   const code = detailed === NO_ROOM_FOR_INDEX ? FULL : detailed & 0xff
@@ -50,7 +50,7 @@ export function failureOf(error: unknown): Failure {
   }
 }
 
-/** On the caller's side. A command that got no answer may get one later. */
+/** A failure as an error, on the caller's side. A command that got no answer may get one later. */
 export function errorOf(failure: Failure | undefined): Error {
   if (failure === undefined) return new StoreUnavailable('the store gave no answer')
   return failure.passing || failure.fatal
@@ -73,7 +73,7 @@ export function readBatch(message: BatchMessage): readonly Command[] {
   return typeof message === 'string' ? (JSON.parse(message) as CommandList[]).map(commandOf) : message
 }
 
-/** Only these functions write such texts, so what is read is what was written. */
+/** Only the functions of this file write such texts, so a list that is parsed has the form in which it was written. */
 type CommandList = OpeningList | ClosingList | readonly ['r', digest: string, atMs: number]
 
 function commandOf(list: CommandList): Command {
@@ -81,14 +81,14 @@ function commandOf(list: CommandList): Command {
   return list[0] === 's' ? ['settle', closingOf(list)] : ['lookUpKey', bytesOf(list[1]), list[2]]
 }
 
-/** What JSON has as it is. The rest of an opening is written out: its digest, its hold, and objects within it. */
+/** The members that JSON takes as they are. The rest of an opening is written out: its digest, its hold, objects within it. */
 const OPENING_PLAIN = [
   ...OPENING_NAMES,
   ...(['atMs', 'endpoint', 'ambiguity', 'unratable', 'heldCounts', 'askedBefore', 'hasBegun'] as const),
 ]
 const BLANK_OPENING = blank(OPENING_PLAIN) as Pick<CallOpening, (typeof OPENING_PLAIN)[number]>
 
-/** Flat: a list within the list takes a sixth longer. */
+/** The list is flat: a list within the list takes a sixth longer. */
 type OpeningList = readonly [
   'a',
   digest: string,
@@ -167,7 +167,7 @@ function blank(names: readonly string[]): unknown {
   return Object.fromEntries(names.map((name) => [name, null]))
 }
 
-/** From a place in the list on. */
+/** Sets the named members from the list, beginning at the index `from`. */
 function setValues<Value>(
   value: Value,
   names: readonly (keyof Value)[],
@@ -219,7 +219,7 @@ type OutcomeList =
       balanceNanos: string,
     ]
 
-/** Null: it is not one of the usual answers. */
+/** Null: the answer is not one of the usual ones, and crosses as an object. */
 function outcomeList(name: Command[0] | undefined, value: unknown): OutcomeList | null {
   if (name === 'settle') {
     const { balanceNanos, booked } = value as Settled

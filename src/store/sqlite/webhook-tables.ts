@@ -1,6 +1,6 @@
 /**
- * Webhooks. `webhook_outbox` is what has happened and is to be told; the relay puts an event, and a delivery for each
- * endpoint that wants it, in the place of each of its rows. A mark is an event that must not be told again, or not yet.
+ * Webhooks. `webhook_outbox` has the events that are to be told; the relay puts an event, and a delivery for each endpoint
+ * that subscribes to it, in the place of each of its rows. A mark is an event that must not be told again, or not yet.
  */
 export const webhookTables = `
   CREATE TABLE webhook (

@@ -9,13 +9,13 @@ import { type BatchMessage, failureOf, type Outcome, readBatch, writeOutcomes } 
 
 /**
  * The thread that owns the database, so that an fsync never stalls a stream. It receives batches of commands and
- * commits each batch once: what arrived together shares one durable write.
+ * commits each batch once: commands that arrived together share one durable write.
  */
 
 /** How long the use of a key waits to be written with something else. */
 const USE_WAITS_MS = 100
 
-/** After so many batches and waits the thread's event loop has its turn, for what V8 has put off until then. */
+/** After this many batches and waits the thread's event loop has its turn, for work that V8 has put off until then. */
 const STEPS_PER_TURN = 1_000
 
 const port = parentPort
@@ -40,8 +40,8 @@ let heard = 0
 serve(port)
 
 /**
- * Waits for the bell and not for its event loop: to be woken and given a message that way takes a third longer. The
- * message is at the port before the bell rings.
+ * The thread waits for the bell and not in its event loop: to be woken and given a message by the event loop takes a third
+ * longer. The message is at the port before the bell rings.
  */
 function serve(asked: NonNullable<typeof parentPort>): void {
   for (let steps = 0; steps < STEPS_PER_TURN; steps += 1) {
@@ -67,7 +67,7 @@ function waitForBell(): void {
   if (woken === 'timed-out') writeUnwritten()
 }
 
-/** No command waits for it: if it fails and may succeed later, it is tried again with what comes next. */
+/** Writes noted uses of keys. No command waits for that: a write that fails in passing is retried with the next batch. */
 function writeUnwritten(): void {
   if (!operations.hasUnwritten()) return
   try {

@@ -2,15 +2,15 @@ import { OPENING_COLUMNS } from '../../../ledger/call-columns.ts'
 import { HOT_SETTINGS, inJson } from './settings.ts'
 
 /**
- * Admission of a batch in one round trip. Everything that a decision depends on is locked before it is read, in a fixed
+ * Admission of a batch in one round trip. Every row that a decision depends on is locked before it is read, in a fixed
  * order (node, keys, their months, accounts, each by id), so that admissions of the same key on any number of nodes
- * follow each other, and each sees the holds of those before it. Settlement locks the calls, then months,
- * accounts and rollups: no transaction holds what another waits for while waiting for what that one holds. The decisions
- * themselves are those of ledger/decide-admission.ts, made one after the other because each depends on the holds of
- * the ones before; rows are written once per batch.
+ * follow each other, and each sees the holds of those before it. Settlement locks the calls, then months, accounts and
+ * rollups: the common rows come in the same order, so no two transactions wait for each other. The decisions themselves
+ * are those of ledger/decide-admission.ts, made one after the other because each depends on the holds of the ones before;
+ * rows are written once per batch.
  *
  * Time is the database's: the clocks of nodes do not matter. A node that was given up is answered with null. So is an
- * admission of an earlier epoch: one that its node has given up waiting for, and that got through after all.
+ * admission of an earlier epoch, which its node has given up waiting for, and which got through after all.
  */
 export const admission = `
   CREATE OR REPLACE FUNCTION now_ms() RETURNS bigint LANGUAGE sql VOLATILE AS

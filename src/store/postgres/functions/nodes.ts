@@ -1,8 +1,8 @@
 import { HOT_SETTINGS } from './settings.ts'
 
 /**
- * The life of nodes: they register, are seen, are given up by the others, and what they left open is closed. And the
- * months of calls, which have to be there before the first call of the month.
+ * The life of nodes: they register, are seen, are given up by the others, and the calls that they left open are closed. And
+ * the months of calls, which have to be there before the first call of the month.
  */
 export const nodes = `
   -- With p_alone, a node that was here under the same name is gone.

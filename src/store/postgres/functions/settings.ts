@@ -9,9 +9,9 @@ export const PLAN_SETTINGS = `
 
 /**
  * The settings of a function of the hot path. Its plans are made once and find rows by their index, however small the
- * table was when they were made: a month begins empty, and a plan that reads all of it would be kept while it grows. A
- * lock that is not to be had ends it before the node stops waiting. Each is set for the function alone, because behind
- * a pooler the connection is not ours to set anything on.
+ * table was when they were made: a month begins empty, and a plan that reads all of it would be kept while it grows. The
+ * lock timeout ends the function before the node stops waiting. Each setting is for the function alone, because behind a
+ * pooler the connection is not ours to set anything on.
  */
 export const HOT_SETTINGS = `
   SET lock_timeout = '1500ms'
@@ -19,7 +19,7 @@ export const HOT_SETTINGS = `
 
 const TYPES = { text: 'text', count: 'bigint', flag: 'boolean', nanos: 'bigint' } as const
 
-/** Columns of a call as `jsonb_to_record` is told of them, by their names in JSON. */
+/** Columns of a call in the form of `jsonb_to_record`, by their names in JSON. */
 export function inJson(columns: readonly { readonly name: string; readonly kind: ColumnKind }[]): string {
   const typeOf = (kind: ColumnKind) => TYPES[kind.replace('?', '') as keyof typeof TYPES]
   return columns.map(({ name, kind }) => `"${name}" ${typeOf(kind)}`).join(', ')

@@ -3,7 +3,7 @@ import { CLOSING_COLUMNS } from '../../../ledger/call-columns.ts'
 import { HOLD_NANOS_MAX } from '../../../ledger/decide-admission.ts'
 import { HOT_SETTINGS, inJson, PLAN_SETTINGS } from './settings.ts'
 
-/** What a call that cost more than it held teaches the holds after it. Its month is locked by settlement. */
+/** Raises the hold floor after a call that cost more than it held. The call's month is locked by settlement. */
 export const holdFloors = `
   CREATE OR REPLACE FUNCTION raise_hold_floor(p_key text, p_month text, p_endpoint text, p_model text,
     p_nanos bigint, p_list_nanos bigint)

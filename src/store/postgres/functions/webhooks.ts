@@ -4,7 +4,7 @@ import { BALANCE_LOW, BUDGET_THRESHOLDS, lowMark, MARK_MS } from '../../operatio
 import { PLAN_SETTINGS } from './settings.ts'
 
 /**
- * What settlement tells, in its own transaction; it is asked only where there is an endpoint that is enabled. The facts
+ * The events of a settlement, written in its own transaction, only where there is an endpoint that is enabled. The facts
  * are those of operations/outbox.ts, the thresholds those of ledger/budget-crossings.ts. Marks are made under the locks
  * of the months and before that of the account, in the order of their names: batches of several nodes follow each other.
  */
