@@ -4,8 +4,10 @@ import { type Ahead, type HeldBy, NOBODY_AHEAD } from '../ledger/call.ts'
 export type Turn =
   /** The call is at the front of its queue, and something may have changed since it asked last. */
   | 'ask'
-  /** The wait is over, or there is no room to wait. */
+  /** The wait is over. */
   | 'timed_out'
+  /** There is no room to wait. */
+  | 'full'
   /** The client has left. */
   | 'left'
 
@@ -97,7 +99,7 @@ export class QueueEntry {
       by.limit === 'budget'
         ? this.#join(this.#waiter, all.ofKey, nameOf(this.#key))
         : this.#join(this.#waiter, all.ofAccount, accountId)
-    if (queue === null) return 'timed_out'
+    if (queue === null) return 'full'
     this.#deadline ??= setTimeout(() => this.end('timed_out'), all.waitMs)
     all.entries.add(this)
     const turn = this.#waiter.wait()

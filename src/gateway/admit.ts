@@ -47,10 +47,10 @@ export async function checkKey(
   return { refusal: explainRefusal(refusal, NOTHING_READ, names), balanceNanos: caller.means.balanceNanos }
 }
 
-/** Of a call whose body was not looked at. What is refused for money names none of it. */
+/** Stands for a call whose body was not read: a refusal for money names no endpoint, model or member. */
 const NOTHING_READ: AskedFor = { endpoint: '', model: null, unmeteredMember: null, allowedModels: [] }
 
-/** As `decideAdmission` refuses by money. */
+/** Refuses a key that has nothing left to pay with, as `decideAdmission` does. */
 export function refuseSpent(means: KeyMeans, atMs: number): CallRefusal | null {
   const { capNanos, spentNanos, heldNanos } = means
   if (capNanos !== null && spentNanos >= capNanos) {
@@ -62,7 +62,7 @@ export function refuseSpent(means: KeyMeans, atMs: number): CallRefusal | null {
 
 /**
  * Whether this call may go upstream. If it may, its hold is on disk when this returns. The answer is for this call
- * only; nothing of it is kept. `onHeld`: it waits for what calls in flight hold.
+ * only; nothing of it is kept. `onHeld`: the call begins to wait for room that calls in flight hold.
  */
 export async function admit(
   call: PlannedCall,
@@ -70,7 +70,7 @@ export async function admit(
   onHeld: () => void = () => {},
 ): Promise<AdmitResult> {
   const { exchange, plan, digest } = call
-  // A client that left while its body was being read will not leave again.
+  // The close event of a client that left while its body was being read has passed already.
   if (clientLeft(exchange)) return CLIENT_LEFT
   const entry = gateway.queues.enter(digest)
   const overload = refuseOverload(gateway)
@@ -98,14 +98,14 @@ export async function admit(
         }
         return refused(explainRefusal(refusal, asked, exchange.names), balanceNanos)
       }
-      // It may be an admin key, whose holder deserves to be told so.
+      // The unknown key may be an admin key, and its holder is to be told so.
       const caller = await gateway.store.lookUpKey(digest, gateway.clock.nowMs())
       return refused(refuseKey(caller.kind === 'admin_key' ? 'admin_key' : 'unknown_key'))
     }
   }
 }
 
-/** How the store is asked to refuse an ambiguous body to a key without limits: it knows no other reason for that. */
+/** Has the store refuse an ambiguous body even to a key without limits: the store knows no other reason for that. */
 const REFUSED_TO_ALL: Unratable = { reason: 'endpoint_not_metered', refuse: 'always' }
 
 function blameBody(refusal: CallRefusal, ambiguity: Ambiguity | null): CallRefusal {
@@ -117,7 +117,7 @@ function isForModels({ reason }: CallRefusal): boolean {
   return reason === 'model_not_allowed' || reason === 'models_unknown'
 }
 
-/** Asked for only where a call was refused for its models: an admission need not carry a list for that. */
+/** The list is read only where a call was refused for its models, so that no admission has to carry it. */
 async function allowedModelsOf(digest: Uint8Array, { store, clock }: Gateway): Promise<readonly string[]> {
   const atMs = clock.nowMs()
   try {
@@ -140,8 +140,8 @@ type TurnAnswer =
   | { readonly kind: 'overloaded'; readonly refusal: Refusal }
 
 /**
- * Where calls in flight hold what is left of a limit, waits for them in the order of arrival and asks again. What is
- * still held when the wait is over is the answer.
+ * Waits in the order of arrival while calls in flight hold what is left of a limit, and asks the store again. A call that
+ * is still held back when its wait is over gets that answer.
  */
 async function askInTurn(
   call: PlannedCall,
@@ -150,7 +150,7 @@ async function askInTurn(
   gateway: Gateway,
 ): Promise<TurnAnswer> {
   const { exchange, plan } = call
-  // A client that left while the store was asked will not leave again either.
+  // The close event of a client that left while the store was asked has passed as well.
   if (clientLeft(exchange)) return CLIENT_LEFT
   const leave = () => entry.leave()
   exchange.res.whenClosed.add(leave)
@@ -164,6 +164,8 @@ async function askInTurn(
     for (;;) {
       const turn = await entry.turn(held.by, held.accountId)
       if (turn === 'left') return CLIENT_LEFT
+      // The store is not asked again: there might be room by now, which is for the calls that wait.
+      if (turn === 'full') return held
       const refusal = refuseOverload(gateway)
       if (refusal !== null) return { kind: 'overloaded', refusal }
       // A call whose wait has timed out ignores the queue: all before it have timed out as well.
@@ -206,7 +208,7 @@ type Asking = Pick<CallOpening, 'ahead' | 'askedBefore' | 'hasBegun'>
 
 const FIRST: Asking = { ahead: NOBODY_AHEAD, askedBefore: false, hasBegun: false }
 
-/** The instant of this question is the instant of the call, if it is admitted now: after a wait it may be next month. */
+/** The instant of this question is that of the call, if the call is admitted now: a wait may reach into the next month. */
 function ask(call: PlannedCall, asking: Asking, gateway: Gateway): Promise<Admission> {
   const { exchange, plan, surface } = call
   const { bill, ambiguity } = plan
@@ -238,7 +240,7 @@ function refused(refusal: Refusal, balanceNanos: Nanos | null = null): AdmitResu
   return { kind: 'refused', refusal, balanceNanos }
 }
 
-/** What the record of a call says that is not sent: it waits, or it is refused. */
+/** The record of a call that is not sent, because the call waits or is refused. */
 export function describeUnsent(
   { exchange, target, surface, socketId }: Call,
   modelAsked: string | null,
@@ -258,7 +260,7 @@ export function describeUnsent(
   }
 }
 
-/** Text of a request as its record keeps it: not too much of it, and without secrets. */
+/** Text of a request as its record keeps it: cut to a limit, and without secrets. */
 export function recordable<T extends string | null>(text: T, names: HeaderNames): T
 export function recordable(text: string | null, { redact }: HeaderNames): string | null {
   if (text === null) return null

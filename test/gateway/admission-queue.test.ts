@@ -190,7 +190,7 @@ test('when too many wait for one cap, the next has no entry, and other keys have
   const queues = new AdmissionQueues(LONG_MS)
   const entries = fill(queues, 'k', limits.callsQueuedPerLimitMax)
   const [same, other] = [queues.enter('k0'), queues.enter('other')]
-  assert.equal(await waitForCap(same), 'timed_out')
+  assert.equal(await waitForCap(same), 'full')
   assert.equal(await waitForCap(other), 'ask')
   for (const entry of [...entries, same, other]) entry.done(false)
   assert.equal(queues.waiting, 0)
@@ -200,7 +200,7 @@ test('when too many wait in all, nobody has a entry', async () => {
   const queues = new AdmissionQueues(LONG_MS)
   const entries = fill(queues, 'k', limits.callsWaitingMax)
   const next = queues.enter('other')
-  assert.equal(await waitForCap(next), 'timed_out')
+  assert.equal(await waitForCap(next), 'full')
   for (const entry of [...entries, next]) entry.done(false)
   assert.equal(queues.waiting, 0)
 })

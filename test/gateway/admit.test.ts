@@ -152,6 +152,19 @@ test('a store that fails while a call waits leaves nobody in line', async () => 
   assert.equal(gateway.queues.waiting, 0)
 })
 
+test('a call that finds the queue full does not overtake the calls in it', async () => {
+  const gateway = gatewayWith([held])
+  const entries = Array.from({ length: limits.callsWaitingMax }, (_, i) => {
+    const entry = gateway.queues.enter(`key ${Math.floor(i / limits.callsQueuedPerLimitMax)}`)
+    void entry.turn(held.by, held.accountId)
+    return entry
+  })
+  const answer = await admit(callOf(client(false)), gateway)
+  assert.equal(answer.kind === 'refused' && answer.refusal.code, 'credit_balance_exhausted')
+  assert.equal(gateway.asked, 1)
+  for (const entry of entries) entry.done(false)
+})
+
 test('a call that waited is refused if there are too many in flight by then', async () => {
   const gateway = gatewayWith([held, held])
   const admitted = admit(callOf(client(false)), gateway)
