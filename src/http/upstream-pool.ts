@@ -23,7 +23,7 @@ export function openUpstream({ url, key }: Pick<Upstream, 'url' | 'key'>, log: P
   const onUnasked = () =>
     log.error(
       { upstream: url.host },
-      'upstream sent bytes that nobody asked for; they reached nobody, and its idle connections were closed',
+      'upstream sent bytes without a request; they were dropped, and its idle connections were closed',
     )
   return { url, key, pool: new UpstreamPool(connectorOf(url), onUnasked) }
 }

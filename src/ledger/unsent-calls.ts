@@ -30,10 +30,6 @@ export class WaitingCalls {
   readonly #calls = new Map<string, CallRecord>()
   readonly #ofKey = new Map<string, number>()
 
-  get size(): number {
-    return this.#calls.size
-  }
-
   add(call: CallRecord): void {
     this.#calls.set(call.requestId, call)
     this.#ofKey.set(call.keyId, this.countOf(call.keyId) + 1)

@@ -209,7 +209,7 @@ function bytesOfText(written: number): number {
 }
 
 /** The duration of audio of so many bytes in base64. */
-export function soundMs(base64Bytes: number, bytesPerMs: number): number {
+export function audioMs(base64Bytes: number, bytesPerMs: number): number {
   return (base64Bytes * 3) / 4 / bytesPerMs
 }
 
@@ -275,6 +275,6 @@ export function sessionEvent(text: Buffer): SessionEvent | null {
 }
 
 /** Whether the `delta` of an event is audio; else it is text. */
-export function isSound(type: string): boolean {
+export function isAudioDelta(type: string): boolean {
   return type.endsWith('audio.delta')
 }

@@ -41,7 +41,7 @@ export interface MetricSources {
   readonly counts: CallCounts
   readonly load: StoreLoad
   readonly inFlight: { readonly count: number }
-  readonly waitingCalls: { readonly size: number }
+  readonly waitingCalls: { readonly count: number }
   readonly sockets: { readonly count: number }
   webhooksWaiting(): Promise<number | null>
   webhookFailures(): number
@@ -177,7 +177,7 @@ export const METRICS: readonly Metric[] = [
     type: 'gauge',
     labels: [],
     help: 'Calls of this node that wait for room under a cap or for credit.',
-    read: ({ waitingCalls }) => only(waitingCalls.size),
+    read: ({ waitingCalls }) => only(waitingCalls.count),
   },
   {
     name: 'tollgate_held_usd',

@@ -64,7 +64,7 @@ for (const [name, tail] of Object.entries({
       assert.equal(upstream.connections.length, 6)
       await withDeadline(Promise.all(old.map(({ closed }) => closed)), () => 'idle connections stay open')
       assert.deepEqual(upstream.logged, [
-        'error: upstream sent bytes that nobody asked for; they reached nobody, and its idle connections were closed',
+        'error: upstream sent bytes without a request; they were dropped, and its idle connections were closed',
       ])
     })
   }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { isSound, sessionEvent, sessionMessage, soundMs } from '../../src/providers/realtime-events.ts'
+import { audioMs, isAudioDelta, sessionEvent, sessionMessage } from '../../src/providers/realtime-events.ts'
 
 const read = (message: unknown) =>
   sessionMessage(Buffer.from(typeof message === 'string' ? message : JSON.stringify(message)))
@@ -18,7 +18,7 @@ test('a message says what it is, and its sound is counted without being built', 
   assert.equal(event.type, 'input_audio_buffer.append')
   assert.equal(event.eventId, 'mine')
   assert.equal(event.audioBytes, audio.length)
-  assert.equal(soundMs(event.audioBytes, 48), 100)
+  assert.equal(audioMs(event.audioBytes, 48), 100)
   assert.equal(event.session, null)
 })
 
@@ -122,8 +122,8 @@ test('an event says whose it is, what was used and how much was said', () => {
   const said = sessionEvent(Buffer.from(JSON.stringify(delta)))
   assert.equal(said?.responseId, 'resp_1')
   assert.equal(said?.deltaBytes, 4)
-  assert.ok(isSound(said?.type ?? ''))
-  assert.ok(!isSound('response.output_audio_transcript.delta'))
+  assert.ok(isAudioDelta(said?.type ?? ''))
+  assert.ok(!isAudioDelta('response.output_audio_transcript.delta'))
   const failed = { type: 'error', error: { event_id: 'mine', message: 'no' } }
   assert.equal(sessionEvent(Buffer.from(JSON.stringify(failed)))?.aboutEventId, 'mine')
   assert.equal(sessionEvent(Buffer.from('garbage')), null)

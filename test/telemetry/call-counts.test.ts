@@ -25,7 +25,7 @@ const sourcesOf = (counts: CallCounts): MetricSources => ({
   load: { batchCalls: new Histogram([1]), commitSeconds: new Histogram([1]), waiting: 3 },
   inFlight: { count: 1 },
   sockets: { count: 0 },
-  waitingCalls: { size: 2 },
+  waitingCalls: { count: 2 },
   webhooksWaiting: async () => 0,
   webhookFailures: () => 0,
   connections: () => null,

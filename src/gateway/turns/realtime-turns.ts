@@ -3,11 +3,11 @@ import { limits } from '../../kernel/limits.ts'
 import type { Usage } from '../../kernel/usage.ts'
 import { PCM_BYTES_PER_MS } from '../../metering/audio-clock.ts'
 import {
-  isSound,
+  audioMs,
+  isAudioDelta,
   type SessionEvent,
   type SessionSettings,
   sessionEvent,
-  soundMs,
 } from '../../providers/realtime-events.ts'
 import type { Message } from '../../sockets/message-reader.ts'
 import type { PlannedCall } from '../call.ts'
@@ -190,7 +190,7 @@ export class RealtimeTurns implements SocketMeter {
   /** All of a message that is not audio counts as text. */
   #inputOf(event: ClientEvent, payload: Buffer): ResponseInput {
     return {
-      inputAudioMs: soundMs(event.audioBytes, this.#bytesPerMs),
+      inputAudioMs: audioMs(event.audioBytes, this.#bytesPerMs),
       inputTextBytes: textBytesOf(event, payload),
     }
   }
@@ -368,7 +368,7 @@ export class RealtimeTurns implements SocketMeter {
     const running = this.#running.get(responseId ?? '')
     if (running === undefined) return
     running.turn?.observe(payload)
-    if (isSound(type)) running.outputAudioBytes += deltaBytes
+    if (isAudioDelta(type)) running.outputAudioBytes += deltaBytes
     else running.outputTextBytes += deltaBytes
   }
 

@@ -1,6 +1,6 @@
 import type { Usage } from '../../kernel/usage.ts'
 import { PCM_BYTES_PER_MS } from '../../metering/audio-clock.ts'
-import { type SessionEvent, soundMs } from '../../providers/realtime-events.ts'
+import { audioMs, type SessionEvent } from '../../providers/realtime-events.ts'
 import { cutResponseUsage, realtimeUsage, statesTotals } from '../../providers/socket-usage.ts'
 import { isPlausible } from '../bill.ts'
 import type { BillPlan } from '../pricer.ts'
@@ -45,7 +45,7 @@ export class ResponseUsages {
   /** An estimate, for a response of which upstream states no usage. */
   usageOfCut(response: BegunResponse, bill: BillPlan): Usage {
     const { models, inputAudioMs, inputTextBytes, outputAudioBytes, outputTextBytes } = response
-    const outputAudioMs = soundMs(outputAudioBytes, this.outputBytesPerMs)
+    const outputAudioMs = audioMs(outputAudioBytes, this.outputBytesPerMs)
     const cut = { before: this.#before, inputAudioMs, inputTextBytes, outputAudioMs, outputTextBytes }
     return dearest(
       models.map((model) => cutResponseUsage(cut, model, bill.tokensHeld(model).contextWindow)),

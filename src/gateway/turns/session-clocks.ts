@@ -1,7 +1,7 @@
 import { limits } from '../../kernel/limits.ts'
 import type { Usage } from '../../kernel/usage.ts'
 import { PCM_BYTES_PER_MS } from '../../metering/audio-clock.ts'
-import { isSound, type SessionEvent, soundMs } from '../../providers/realtime-events.ts'
+import { audioMs, isAudioDelta, type SessionEvent } from '../../providers/realtime-events.ts'
 import { liveUsage, type Translated, translationUsage } from '../../providers/socket-usage.ts'
 
 /** The models of a session that is paid by the time; of a translation, also those that transcribe its input. */
@@ -126,7 +126,7 @@ export class LiveClock implements SessionClock {
   }
 
   sent(audioBytes: number): void {
-    const ms = soundMs(audioBytes, this.bytesPerMs)
+    const ms = audioMs(audioBytes, this.bytesPerMs)
     if (this.#session === null) this.#sentMs += ms
     else this.#session.sentMs += ms
   }
@@ -136,7 +136,7 @@ export class LiveClock implements SessionClock {
     const id = this.#attachedTo ?? session?.id
     if (id !== undefined) this.#session ??= this.#sessions.join(id, this.#attachedTo !== null)
     if (this.#session?.meteredBy === null && !this.#isPaused) this.#takeOver(this.#session)
-    if (isSound(type)) this.#audioOutMs += soundMs(deltaBytes, this.bytesPerMs)
+    if (isAudioDelta(type)) this.#audioOutMs += audioMs(deltaBytes, this.bytesPerMs)
     if (type !== 'session.usage.updated' && type !== 'session.closed') return
     this.#sentMs = 0
     this.#audioOutMs = 0
@@ -207,14 +207,14 @@ export class TranslationClock implements SessionClock {
   }
 
   sent(audioBytes: number): void {
-    const ms = soundMs(audioBytes, PCM_BYTES_PER_MS)
+    const ms = audioMs(audioBytes, PCM_BYTES_PER_MS)
     this.#passed = { ...this.#passed, audioInMs: this.#passed.audioInMs + ms }
   }
 
   observe({ type, deltaBytes }: SessionEvent): void {
     const { audioOutMs, heardChars, writtenChars } = this.#passed
-    if (isSound(type))
-      this.#passed = { ...this.#passed, audioOutMs: audioOutMs + soundMs(deltaBytes, PCM_BYTES_PER_MS) }
+    if (isAudioDelta(type))
+      this.#passed = { ...this.#passed, audioOutMs: audioOutMs + audioMs(deltaBytes, PCM_BYTES_PER_MS) }
     else if (type.startsWith('session.input_'))
       this.#passed = { ...this.#passed, heardChars: heardChars + deltaBytes }
     else this.#passed = { ...this.#passed, writtenChars: writtenChars + deltaBytes }

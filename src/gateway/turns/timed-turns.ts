@@ -2,12 +2,12 @@ import { isDeepStrictEqual } from 'node:util'
 import type { CallEnd } from '../../http/upstream-call.ts'
 import { delegatedBy } from '../../providers/live-events.ts'
 import {
+  audioMs,
   type Delegate,
-  isSound,
+  isAudioDelta,
   type SessionEvent,
   type SessionSettings,
   sessionEvent,
-  soundMs,
 } from '../../providers/realtime-events.ts'
 import { ADVANCE_MS } from '../../providers/socket-turn.ts'
 import type { Message } from '../../sockets/message-reader.ts'
@@ -109,7 +109,7 @@ export class TimedTurns implements SocketMeter {
     if (event.session !== null) this.#applySettings(event.session)
     if (this.#clock.isMeteredElsewhere) this.#suspend()
     else if (this.#isSuspended) this.#resume()
-    if (!isSound(event.type)) this.#delegated.addContext(event.deltaBytes)
+    if (!isAudioDelta(event.type)) this.#delegated.addContext(event.deltaBytes)
     if (event.type === 'error') this.#delegated.failed(event.aboutEventId)
     this.#delegated.observe(event, payload, this.#clock.isMeteredElsewhere)
     this.#settleIfDue(event)
@@ -159,7 +159,7 @@ export class TimedTurns implements SocketMeter {
       this.#settleIfDue(null)
       this.#releaseAhead()
     }
-    const ms = soundMs(audioBytes, this.#clock.bytesPerMs)
+    const ms = audioMs(audioBytes, this.#clock.bytesPerMs)
     const pass: Verdict = { kind: 'pass', sent }
     return this.#clock.unreportedMs + ms <= this.#heldMs ? pass : this.#holdAhead(ms, eventId, pass)
   }
