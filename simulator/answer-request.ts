@@ -15,7 +15,7 @@ import { bodyBytesMaxOf, findRoute, judgeSurface } from './route.ts'
 import type { WorkClock } from './work-clock.ts'
 import { type Outcome, writeReply } from './write-reply.ts'
 
-/** What arrived, as the upstream saw it. */
+/** A request as upstream received it. */
 export interface RequestEntry {
   readonly method: string
   /** The request target to the letter, query string included. */
@@ -28,7 +28,7 @@ export interface RequestEntry {
   readonly isComplete: boolean
 }
 
-/** What happened on a socket after its handshake; `socket` is the position of that among all requests. */
+/** A message or the close of a socket after its handshake; `socket` is the handshake's position among all requests. */
 export type SocketEntry = { readonly socket: number; readonly path: string } & (
   | { readonly kind: 'message'; readonly data: Buffer; readonly isBinary: boolean }
   | { readonly kind: 'close'; readonly code: number; readonly reason: string }
@@ -57,7 +57,7 @@ export interface Exchange {
   readonly signal: AbortSignal
 }
 
-/** From the head of a request to the end of its reply. `cut` means that the caller breaks the connection. */
+/** Answers a request, from its head to the end of the reply. `cut` means that the caller breaks the connection. */
 export async function answerRequest(simulation: Simulation, exchange: Exchange): Promise<Outcome | 'reset'> {
   const { req, res, signal } = exchange
   const received = await receive(simulation, exchange)
@@ -182,7 +182,7 @@ export function behaviourHeader(req: IncomingMessage): string {
   return (req.headersDistinct['x-simulator'] ?? []).join(';')
 }
 
-/** What the request asks for; a request that asks for nothing meets the faults of the seed. */
+/** The behaviours that the request asks for; a request that asks for none meets the faults of the seed. */
 export function chooseBehaviours(
   simulation: Simulation,
   { req, nth }: Pick<Exchange, 'req' | 'nth'>,
@@ -195,7 +195,7 @@ export function chooseBehaviours(
   throw new Refusal(400, parsed.problem)
 }
 
-/** The failure of that status as the surface's upstream would put it. */
+/** The failure with that status, in the words of the surface's upstream. */
 export function failureOf(surface: Surface, status: number): Refusal {
   if (surface === 'messages') {
     return new Refusal(status, messagesFailures.get(status) ?? 'Internal server error')

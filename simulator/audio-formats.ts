@@ -1,12 +1,12 @@
-// Sound for those who only look at it: a soft tone as WAV and PCM, silence as MP3 and Opus. Each format is
-// a head and then pieces of a quarter of a second or less, so that an hour of it takes no memory.
+// Sound for clients that only look at the format: a soft tone as WAV and PCM, silence as MP3 and Opus. Each format is
+// a head and then pieces of a quarter of a second or less, so that an hour of sound takes no memory.
 
 export interface AudioFormat {
   readonly contentType: string
-  /** What comes before the sound itself, for `seconds` of it. */
+  /** The header that comes before `seconds` of sound. */
   readonly head: (seconds: number) => Buffer
   readonly pieceSeconds: number
-  /** The piece with that number; the last one may have to say that it is. */
+  /** The piece with that number; some formats mark the last piece. */
   readonly piece: (index: number, isLast: boolean) => Buffer
 }
 

@@ -14,7 +14,7 @@ function wavSeconds(sound: Buffer): number | undefined {
   const bytesPerSecond = sound.readUInt32LE(28)
   const data = sound.indexOf('data', 12, 'latin1')
   if (bytesPerSecond === 0 || data === -1 || data + 8 > sound.length) return undefined
-  // A head written before the end was known claims more than there is.
+  // A head that was written before the end was known claims more bytes than there are.
   return Math.min(sound.readUInt32LE(data + 4), sound.length - data - 8) / bytesPerSecond
 }
 
@@ -27,7 +27,7 @@ function oggSeconds(sound: Buffer): number | undefined {
 const mpeg1Rates = [0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320]
 const mpeg2Rates = [0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160]
 
-/** By the rate of the first frame of layer III. */
+/** The length of an MP3, by the rate of its first frame of layer III. */
 function mp3Seconds(sound: Buffer): number | undefined {
   const [first = 0, second = 0, third = 0] = sound
   if (first !== 0xff || (second & 0xe6) !== 0xe2) return undefined

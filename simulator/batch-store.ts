@@ -6,18 +6,18 @@ import type { WorkClock } from './work-clock.ts'
 export interface Batch {
   readonly id: string
   readonly createdAt: Date
-  /** When its work began, by the clock of such work. */
+  /** When the batch's work began, by the work clock. */
   readonly startedMs: number
   readonly size: number
   /** Members of the batch object that the request decided. */
   readonly echo: JsonObject
-  /** What is wrong with its requests; such a batch fails. */
+  /** The problems of the batch's requests; a batch with any fails. */
   readonly problems: readonly JsonObject[]
-  /** How far it had come, in milliseconds of work, when it was cancelled. */
+  /** How far the batch had come, in milliseconds of work, when it was cancelled. */
   cancelledAfterMs: number | null
-  /** Works off so many of its requests and says what came of them; asked once, when the batch has ended. */
+  /** Works off the first `requests` of the batch and returns their outcome; called once, when the batch has ended. */
   readonly workOff: (requests: number) => JsonObject
-  /** What `workOff` said. */
+  /** The outcome that `workOff` returned. */
   outcome: JsonObject | null
 }
 
@@ -28,7 +28,7 @@ const closingMs = 1_000
 const workBaseMs = 5_000
 const workPerRequestMs = 20
 
-/** The batches of one surface, oldest forgotten first, and what the ended ones answered. */
+/** The batches of one surface, oldest forgotten first, and the answers of the ended batches. */
 export class BatchStore {
   readonly #batches = new BoundedMap<Batch>(storedBatchesMax, storedBatchesBytesMax)
   readonly answers = new BoundedMap<Buffer>(storedBatchesMax, storedBatchesBytesMax)
@@ -51,7 +51,7 @@ export class BatchStore {
   }
 }
 
-/** Where a batch is now. The first look that finds it ended works it off. */
+/** The stage of a batch now. The first look that finds the batch ended works it off. */
 export function stageOf(batch: Batch, clock: WorkClock): BatchStage {
   if (batch.outcome !== null) return 'ended'
   const elapsedMs = clock.elapsedMs(batch.startedMs)
@@ -65,14 +65,14 @@ export function stageOf(batch: Batch, clock: WorkClock): BatchStage {
   return elapsedMs < validatingMs ? 'validating' : 'working'
 }
 
-/** Does nothing to a batch whose work is over. */
+/** Cancels a batch; a batch whose work is over stays as it is. */
 export function cancelBatch(batch: Batch, clock: WorkClock): void {
   const stage = stageOf(batch, clock)
   if (batch.cancelledAfterMs !== null || stage === 'closing' || stage === 'ended') return
   batch.cancelledAfterMs = clock.elapsedMs(batch.startedMs)
 }
 
-/** The time in seconds at which the batch came to a stage, had nobody hurried it. */
+/** The time in seconds at which the batch came to a stage, as if the work clock had not been hurried. */
 export function secondsAt(batch: Batch, stage: BatchStage): number {
   const workedMs = batch.cancelledAfterMs ?? validatingMs + workMs(batch)
   const ms = { validating: 0, working: validatingMs, closing: workedMs, ended: workedMs + closingMs }[stage]

@@ -1,8 +1,8 @@
 import { isObject, type JsonObject } from './json.ts'
 import { answerTokensMax, behaviourCharactersMax, waitMsMax } from './limits.ts'
 
-// What a request can ask of the simulator through the header `x-simulator`, for example
-// `x-simulator: chunks=1; cut=event:3`. The header passes through a gateway as any other does.
+// Behaviours that a request can ask of the simulator through the header `x-simulator`, for example
+// `x-simulator: chunks=1; cut=event:3`. The header passes through a gateway as any other header does.
 
 export type Coding = 'gzip' | 'br' | 'deflate' | 'zstd'
 export type Chunks = { kind: 'sized'; bytes: number } | { kind: 'random'; seed: number }
@@ -27,13 +27,13 @@ export interface Behaviours {
   readonly errorEvent?: number
   readonly tokens?: number
   readonly refusal?: boolean
-  /** Names of declared tools to call, one after the other, a name as often as it stands there. */
+  /** Names of declared tools to call, one after the other; a name that is given twice is called twice. */
   readonly call?: readonly string[]
-  /** Of a turn on a socket: nothing more after so many events, but the connection stays. */
+  /** A turn on a socket stalls after this many events: nothing more is sent, but the connection stays. */
   readonly stall?: number
-  /** Of a turn on a socket: a message that is no JSON after so many events. */
+  /** A turn on a socket sends a message that is no JSON after this many events. */
   readonly garbage?: number
-  /** Of a turn on a socket: closes it with that code after so many events. */
+  /** A turn on a socket closes the socket with `code` after `count` events. */
   readonly close?: { readonly code: number; readonly count: number }
 }
 
@@ -97,7 +97,7 @@ export function parseBehaviours(header: string): ParsedBehaviours {
   return { ok: true, behaviours }
 }
 
-/** Splits at semicolons, but not at those inside a JSON string. */
+/** Splits the header at semicolons, but not at semicolons inside a JSON string. */
 function splitList(header: string): string[] {
   const items: string[] = []
   let item = ''

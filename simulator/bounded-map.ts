@@ -43,7 +43,7 @@ export class BoundedMap<Value> {
     return this.#entries.delete(key)
   }
 
-  /** Oldest first. */
+  /** The values, oldest first. */
   values(): Value[] {
     return [...this.#entries.values()].map((entry) => entry.value)
   }

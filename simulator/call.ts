@@ -10,7 +10,7 @@ import type { ThreadStore } from './threads/thread-store.ts'
 import type { VideoStore } from './videos/video-store.ts'
 import type { WorkClock } from './work-clock.ts'
 
-/** What the simulator remembers between requests, all of it bounded. */
+/** The stores and caches that the simulator keeps between requests, all of them bounded. */
 export interface Memory {
   readonly promptCache: PromptCache
   readonly files: { readonly messages: FileStore; readonly chat: FileStore }
@@ -28,7 +28,7 @@ export interface Call {
   readonly headers: IncomingHttpHeaders
   readonly contentType: string
   readonly body: Buffer
-  /** What the route's pattern captured, for example a file id. */
+  /** The segments that the route's pattern captured, for example a file id. */
   readonly params: readonly string[]
   readonly behaviours: Behaviours
   readonly identity: Identity

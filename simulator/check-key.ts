@@ -33,7 +33,7 @@ function checkChatKey(key: string, bearer: string | undefined): void {
   throw new Refusal(401, failure?.message ?? 'Incorrect API key provided', { code: 'invalid_api_key' })
 }
 
-/** Upstream refuses calls from a web page unless the page says that it knows what it does. */
+/** Upstream refuses calls from a web page unless a header of the page states that it accepts the danger. */
 function refuseBrowsers(headers: IncomingHttpHeaders): void {
   if (headers.origin === undefined || headers['anthropic-dangerous-direct-browser-access'] === 'true') return
   throw new Refusal(

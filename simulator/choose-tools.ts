@@ -4,8 +4,8 @@ import { Refusal } from './refusal.ts'
 export type ToolWish = { kind: 'auto' } | { kind: 'none' } | { kind: 'any' } | { kind: 'named'; name: string }
 
 /**
- * The tools the "model" calls: those the user's last words name, or the first one if they ask for "a
- * tool"; when forced, the forced one; those that the behaviour `call` demands instead of all that. A turn that
+ * The tools the "model" calls: the tools that the user's last words name, or the first tool if the words ask for "a
+ * tool"; when forced, the forced tool; the tools that the behaviour `call` demands instead of all these. A turn that
  * brings a tool's result is answered with words.
  */
 export function chooseTools(

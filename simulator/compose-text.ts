@@ -69,7 +69,7 @@ function fillWithSentences(
 }
 
 function shorten(topic: string): string {
-  // A topic may be megabytes long; what is echoed of it is not.
+  // A topic may be megabytes long; its echo may not.
   const line = topic
     .slice(0, echoCharactersMax * 4)
     .replace(/\s+/g, ' ')

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import zlib from 'node:zlib'
 import type { Coding } from './behaviours.ts'
 
-/** Compresses a stream event by event: what `push` returns can be decoded as far as it goes. */
+/** Compresses a stream event by event: a client can decode the bytes of each `push` without waiting for the next. */
 export interface Encoder {
   push(bytes: Buffer): Promise<Buffer>
   finish(): Promise<Buffer>

@@ -2,7 +2,7 @@ import type { Behaviours } from './behaviours.ts'
 import { pick, seededChance, seedFromText } from './chance.ts'
 import type { Surface } from './refusal.ts'
 
-/** What goes wrong at random. The kinds are those that a request can also ask for by name. */
+/** A fault that happens at random. A request can also ask for each kind of fault by name. */
 type Fault = (nth: number) => Behaviours
 
 const faults: readonly [Fault, ...Fault[]] = [
@@ -20,7 +20,7 @@ const faults: readonly [Fault, ...Fault[]] = [
 ]
 
 /**
- * The fault of the nth request, or none. It depends on seed, rate and position only: a run that sends
+ * The fault of the nth request, or none. The fault depends on seed, rate and position only: a run that sends
  * its requests in the same order meets the same faults.
  */
 export function drawFault(seed: number, faultRate: number, nth: number, surface: Surface): Behaviours {

@@ -10,7 +10,7 @@ export interface StoredFile {
   readonly content: Buffer
 }
 
-/** Uploaded files, newest last. The oldest are forgotten when there are too many. */
+/** Uploaded files, newest last. The oldest files are forgotten when there are too many. */
 export class FileStore {
   readonly #files = new BoundedMap<StoredFile>(storedFilesMax, storedFilesBytesMax)
 

@@ -4,18 +4,18 @@ import type { JsonObject } from './json.ts'
 import { sampleFromSchema } from './sample-json.ts'
 import { countTokens, cutToTokens } from './tokens.ts'
 
-// What the "model" writes, before any surface gives it a shape. Every surface asks here, so that a
-// question has the same answer wherever it is put.
+// The output of the "model", before any surface gives it a shape. Every surface calls this module, so that a
+// question has the same answer on each surface.
 
 export interface ToolDefinition {
   readonly name: string
-  /** How its surface writes a call of it. */
+  /** How the tool's surface writes a call of the tool. */
   readonly kind: string
-  /** The JSON schema of its arguments. */
+  /** The JSON schema of the tool's arguments. */
   readonly schema: unknown
-  /** It takes words instead of JSON. */
+  /** Whether the tool takes words instead of JSON. */
   readonly takesText?: boolean
-  /** Upstream runs it by itself, and the answer goes on after it. */
+  /** Whether upstream runs the tool by itself, and the answer goes on after the tool's result. */
   readonly isServer?: boolean
 }
 

@@ -44,7 +44,7 @@ export function deterministicIdentity(fingerprint: Uint8Array): Identity {
 }
 
 /**
- * What makes two requests the same. `stream_options` says how a stream is reported, not what is asked,
+ * The fingerprint by which two requests are the same. `stream_options` says how a stream is reported, not what is asked,
  * and a multipart boundary is random in every client: neither may change the ids.
  */
 export function fingerprintRequest(request: {
@@ -66,7 +66,7 @@ function withoutStreamOptions(body: Uint8Array): Uint8Array | string {
   try {
     const parsed: unknown = JSON.parse(Buffer.from(body).toString('utf8'))
     if (typeof parsed !== 'object' || parsed === null) return body
-    // Always written anew, so that a body with blanks in it is the same with and without the member.
+    // The JSON is always written anew, so that a body with blanks in it is the same with and without the member.
     return JSON.stringify({ ...parsed, stream_options: undefined })
   } catch {
     return body

@@ -3,7 +3,7 @@ import { seedFromText } from './chance.ts'
 
 const side = 16
 
-/** The pictures that are made: a small square in a colour of the prompt's own, or one white pixel. */
+/** The makers of images, by format: a small square in a colour that follows from the prompt, or one white pixel. */
 export const imageMakers: ReadonlyMap<string, (prompt: string) => Buffer> = new Map([
   ['png', paintPng],
   ['webp', () => Buffer.from('UklGRhoAAABXRUJQVlA4TA0AAAAvAAAAEAcQERGIiP4HAA==', 'base64')],

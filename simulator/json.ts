@@ -16,7 +16,7 @@ export function asText(value: unknown): string {
   return typeof value === 'string' ? value : ''
 }
 
-/** What a text is as JSON; undefined for what is none. */
+/** The value of a JSON text; undefined for a text that is no JSON. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)

@@ -6,11 +6,11 @@ const mebibyte = 1024 * 1024
 /** The Messages API's own documented limit for a request body. */
 export const messagesBodyBytesMax = 32 * mebibyte
 export const chatBodyBytesMax = 64 * mebibyte
-/** Upstream takes 512 MB files; the simulator keeps them in memory and stays below that. */
+/** Upstream takes files of 512 MB; the simulator keeps files in memory and takes smaller ones only. */
 export const uploadBodyBytesMax = 64 * mebibyte
 /** A compressed request body may not grow beyond this when it is decoded. */
 export const decodedBodyBytesMax = 64 * mebibyte
-/** All request bodies being read or answered at this moment. Beyond it new uploads are refused as overload. */
+/** All request bodies being read or answered at this moment. Beyond this limit new uploads are refused as overload. */
 export const bodyBytesInFlightMax = 512 * mebibyte
 
 export const headBytesMax = 64 * 1024
@@ -29,19 +29,19 @@ export const storedResponsesBytesMax = 64 * mebibyte
 export const storedFilesMax = 1_000
 export const storedFilesBytesMax = 256 * mebibyte
 
-/** Upstream takes 100,000; the simulator works a batch off in one go. */
+/** Upstream takes batches of 100,000 requests; the simulator takes fewer, as it works a batch off in one go. */
 export const batchRequestsMax = 10_000
 export const storedBatchesMax = 1_000
 export const storedVideosMax = 1_000
-/** Of assistants, of threads and of runs. */
+/** The most assistants, the most threads and the most runs that are kept. */
 export const storedThreadsMax = 1_000
 export const storedThreadsBytesMax = 64 * mebibyte
-/** What batches were asked, and again what they answered. */
+/** The limit for the requests of all batches, and again for their answers. */
 export const storedBatchesBytesMax = 64 * mebibyte
 /** Requests of a batch that would answer more than this together expire. */
 export const batchAnswersBytesMax = 32 * mebibyte
 
-/** A sound may claim any length; more than this is not believed. */
+/** A sound may claim any length; a longer sound is taken for this long. */
 export const audioSecondsMax = 86_400
 
 export const socketMessageBytesMax = 64 * mebibyte

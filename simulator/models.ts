@@ -25,7 +25,7 @@ export interface Model {
   readonly aliases: readonly string[]
   readonly surface: Surface
   readonly kind: ModelKind
-  /** Thinks before it answers: hidden tokens that count as output. */
+  /** Whether the model thinks before it answers: hidden tokens that count as output. */
   readonly reasons: boolean
   readonly contextTokensMax: number
   readonly outputTokensMax: number
@@ -36,7 +36,7 @@ const paces = {
   small: { firstByteMs: 220, tokensPerSecond: 140 },
   medium: { firstByteMs: 350, tokensPerSecond: 80 },
   large: { firstByteMs: 550, tokensPerSecond: 50 },
-  /** Of images and speech, whose tokens are many and come fast. */
+  /** The pace of images and speech, whose tokens are many and come fast. */
   media: { firstByteMs: 400, tokensPerSecond: 1_000 },
 } as const satisfies Record<string, Pace>
 
@@ -264,7 +264,7 @@ export function findModel(surface: Surface, name: string): Model | undefined {
   return byName.get(`${surface} ${name}`)
 }
 
-/** One without a list price is not among them: every client of ours would be warned of it. */
+/** Models without a list price are not listed: every gateway that reads the list would warn of them. */
 const UNLISTED: ReadonlySet<string> = new Set(['gpt-live-1'])
 
 export function listModels(surface: Surface): Model[] {

@@ -12,7 +12,7 @@ export function tokensMs(pace: Pace, tokens: number): number {
   return (tokens / pace.tokensPerSecond) * 1000
 }
 
-/** Waits, or returns at once when the signal says that nobody is waiting for the answer any more. */
+/** Waits, or returns at once when the signal says that the client has left. */
 export function wait(ms: number, signal: AbortSignal): Promise<void> {
   if (ms <= 0 || signal.aborted) return Promise.resolve()
   return new Promise((resolve) => {

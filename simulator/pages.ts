@@ -1,4 +1,4 @@
-/** One page of a list: `limit` items after the one with the id `after`, or from the beginning. */
+/** One page of a list: `limit` items after the item with the id `after`, or from the beginning. */
 export function pageAfter<Item extends { readonly id: string }>(
   items: readonly Item[],
   after: string | null,

@@ -1,7 +1,7 @@
 import type { Call } from './call.ts'
 import type { BodyReply, Header } from './reply.ts'
 
-/** OPTIONS is answered to anybody, as a browser's preflight carries no key. */
+/** OPTIONS is answered without a check of the key, as a browser's preflight carries no key. */
 export function preflightReply(headers: Call['headers']): BodyReply {
   const asked = headers['access-control-request-headers']
   const allowed: Header[] = [

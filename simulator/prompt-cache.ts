@@ -12,7 +12,7 @@ export type CacheLifetime = '5m' | '1h'
 
 /** A piece of a prompt, in order. `breakpoint` marks where a prefix may be written to the cache. */
 export interface PromptBlock {
-  /** Called only if the prompt is cached at all: most are not, and some are megabytes long. */
+  /** Called only if the prompt is cached at all: most prompts are not, and some are megabytes long. */
   readonly text: () => string
   readonly tokens: number
   readonly breakpoint: CacheLifetime | null
@@ -26,7 +26,7 @@ export interface CacheCounts {
 }
 
 /**
- * Remembers which prompt prefixes were seen. The first request with a prefix writes it, the next one
+ * Remembers which prompt prefixes were seen. The first request with a prefix writes the prefix, the next request
  * reads it; unlike upstream there is no minimum length, so that a small test can see both.
  */
 export class PromptCache {

@@ -14,7 +14,7 @@ export type ReadBody =
   | { kind: 'refused'; bytes: Buffer; refusal: Refusal }
   | { kind: 'left'; bytes: Buffer }
 
-/** Reads a body up to a limit. The caller gives `budget` back what it took once the request is answered. */
+/** Reads a body up to a limit. The caller gives the body's bytes back to `budget` once the request is answered. */
 export async function readBody(
   req: IncomingMessage,
   bytesMax: number,

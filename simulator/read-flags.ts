@@ -37,7 +37,7 @@ const flags = {
   help: { type: 'boolean' },
 } as const
 
-/** Reads the command line; all problems are reported at once, each with what would be right. */
+/** Reads the command line; all problems are reported at once, each with the values that would be right. */
 export function readFlags(args: readonly string[]): Flags {
   let values: ReturnType<typeof parse>
   try {

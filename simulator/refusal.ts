@@ -20,7 +20,7 @@ export class Refusal extends Error {
   }
 }
 
-/** Whatever was thrown: what is no refusal is a defect, and upstream's way of saying so. */
+/** A thrown error as a refusal: an error that is no refusal is a defect of the simulator, and is told as upstream's 500. */
 export function asRefusal(error: unknown): Refusal {
   return error instanceof Refusal ? error : new Refusal(500, `The simulator itself failed: ${String(error)}`)
 }

@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { wait } from './pace.ts'
 
-/** How long a cut waits for what was written before it to leave; a client that reads nothing gets no more. */
+/** How long a cut waits for the bytes written before it to leave; a client that reads nothing gets no more. */
 const flushMsMax = 1_000
 
 /** Writes pieces of a body with back-pressure, and knows after how many bytes it has to break off. */
@@ -25,7 +25,7 @@ export class ReplyWriter {
 
   /**
    * Pieces of one batch that have to stay apart are given separate turns of the event loop, because
-   * writes of the same turn leave as one segment. Returns whether there is any use in going on.
+   * writes of the same turn leave as one segment. Returns whether the caller should go on writing.
    */
   async write(pieces: readonly Buffer[], pauseMs: number | undefined): Promise<boolean> {
     for (const [index, piece] of pieces.entries()) {
@@ -53,7 +53,7 @@ export class ReplyWriter {
       hasRoom = this.#res.write(bytes, () => resolve())
     })
     if (hasRoom || this.#signal.aborted) return
-    // A client that reads slowly stops the generation here; one that leaves aborts the signal.
+    // A client that reads slowly stops the generation here; a client that leaves aborts the signal.
     await once(this.#res, 'drain', { signal: this.#signal }).catch(() => undefined)
   }
 }

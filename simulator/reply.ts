@@ -3,7 +3,7 @@ import type { Frame } from './sse.ts'
 
 export type Header = readonly [name: string, value: string]
 
-/** A reply that is complete before it is sent. `tokens` is how long the model took to write it. */
+/** A reply that is complete before it is sent. `tokens` says how long the model took to write the reply. */
 export interface BodyReply {
   readonly kind: 'body'
   readonly status: number

@@ -149,8 +149,8 @@ function route(surface: Surface, method: string, path: string, handle: Handler):
 }
 
 /**
- * Two upstreams share one port here. A path that only one of them has decides; otherwise the header
- * that only Anthropic's clients send, and then the one that only they used to send.
+ * Two upstreams share one port here. A path that only one upstream has decides; otherwise the header
+ * that only Anthropic's clients send, and then the header that only those clients used to send.
  */
 export function judgeSurface(path: string, headers: IncomingHttpHeaders): Surface {
   const surfaces = new Set(routes.filter(({ pattern }) => pattern.test(path)).map(({ surface }) => surface))
@@ -188,7 +188,7 @@ export function findRoute(
   )
 }
 
-/** The paths of a surface; those of single objects go with their list. */
+/** The paths of a surface, without the paths of single objects, which go with the path of their list. */
 function playedPaths(surface: Surface): string {
   const paths = routes.filter((played) => played.surface === surface && !played.path.includes('*'))
   return [...new Set(paths.map((played) => played.path))].join(', ')

@@ -4,8 +4,8 @@ import { seededChance } from './chance.ts'
 const randomPieceBytesMax = 48
 
 /**
- * Cuts a byte stream into pieces that respect no boundary of the content: what is left of one write is
- * sent together with the beginning of the next.
+ * Cuts a byte stream into pieces that respect no boundary of the content: the rest of one write is
+ * sent together with the beginning of the next write.
  */
 export interface Slicer {
   push(bytes: Buffer): Buffer[]
@@ -38,7 +38,7 @@ export function createSlicer(chunks: Chunks): Slicer {
   }
 }
 
-/** Pieces as they come. */
+/** A slicer that leaves each write whole. */
 export const wholeWrites: Slicer = {
   push: (bytes) => (bytes.length === 0 ? [] : [bytes]),
   finish: () => [],

@@ -1,4 +1,4 @@
-/** One event of a stream, or one piece of a sound. `tokens` is what it costs in time; deltas are what the model wrote. */
+/** One event of a stream, or one piece of a sound. `tokens` paces the frame; a delta carries output of the model. */
 export interface Frame {
   readonly text: string | Buffer
   readonly tokens: number

@@ -24,19 +24,19 @@ export interface SimulatorOptions {
   readonly faultRate?: number
   readonly pace?: PaceMode
   /**
-   * How many times faster than time itself work in the background goes: batches, background responses, videos, runs.
-   * Left out it is 1, and endless where the pace is instant and no clock is given.
+   * How many times faster than real time background work goes: batches, background responses, videos, runs.
+   * The default is 1, and endless where the pace is instant and no clock is given.
    */
   readonly hurry?: number
-  /** The time in milliseconds that work in the background goes by, for a test that moves it by hand. */
+  /** The clock in milliseconds that background work goes by, for a test that moves the time by hand. */
   readonly clock?: () => number
   /** Ids and times follow from the request alone: the same request gets the same bytes. */
   readonly deterministic?: boolean
-  /** Called once per request, when its body was read or it was refused before that. */
+  /** Called once per request, when its body was read or the request was refused before that. */
   readonly onRequest?: (entry: RequestEntry) => void
   /** Called for each message of a client on a socket, and when the socket is closed. */
   readonly onSocket?: (entry: SocketEntry) => void
-  /** Whether messages on sockets are compressed for clients that offer it; with context takeover if left out. */
+  /** Whether messages on sockets are compressed for clients that offer compression; the default is with context takeover. */
   readonly socketCompression?: SocketCompression
 }
 
@@ -102,7 +102,7 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
       const outcome = await answerRequest(simulation, exchange)
       if (outcome === 'cut' || outcome === 'reset') breakOff(outcome === 'reset')
     } catch (error) {
-      // Whatever failed here failed while writing: the only honest end of the reply is a broken one.
+      // The failure happened while the reply was written: the only honest end of the reply is a broken connection.
       console.error('simulator:', error)
       breakOff(false)
     }
@@ -113,13 +113,13 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
     maxHeaderSize: headBytesMax,
     requestTimeout: 0,
     keepAliveTimeout: 75_000,
-    // Any other upgrade is ignored, as it is without a listener.
+    // Node ignores any other upgrade, as it would without a listener.
     shouldUpgradeCallback: ({ method, headers }) =>
       method === 'GET' && headers.upgrade?.toLowerCase() === 'websocket',
   })
   server.maxConnections = connectionsMax
   server.on('request', handle)
-  // Without this Node would answer 100 Continue before the key has been looked at.
+  // Without this listener Node would answer 100 Continue before the key has been looked at.
   server.on('checkContinue', handle)
   server.on('upgrade', (req, socket, head) => {
     counters.requests += 1

@@ -1,5 +1,5 @@
 // One rule for every model: a token is four bytes of UTF-8, rounded up once per piece of text.
-// Real tokenisers differ by model; what the tests need is a count that follows from the text alone.
+// Real tokenisers differ by model; the tests need a count that follows from the text alone.
 
 const bytesPerToken = 4
 

@@ -1,10 +1,10 @@
 /**
- * Time as work in the background sees it: batches and background responses go by it, and it can be hurried,
- * so that a test need not wait for what takes a minute here and a day upstream.
+ * The clock of background work: batches and background responses go by this clock, and it can be hurried,
+ * so that a test need not wait for work that takes a minute here and a day upstream.
  */
 export interface WorkClock {
   nowMs(): number
-  /** How much work was done since then; endless hurry has done all of it. */
+  /** The milliseconds of work done since `sinceMs`; endless hurry has done all of the work. */
   elapsedMs(sinceMs: number): number
 }
 

@@ -17,10 +17,10 @@ export interface Delivery {
   readonly signal: AbortSignal
 }
 
-/** `cut` asks the caller to destroy the socket; `left` means that there is nobody to write to. */
+/** `cut` asks the caller to destroy the socket; `left` means that the client has left. */
 export type Outcome = 'complete' | 'cut' | 'left'
 
-/** In instant mode this many events may share one turn of the event loop before others get theirs. */
+/** In instant mode this many events may share one turn of the event loop before other requests get a turn. */
 const eventsPerTurn = 32
 /** `cut=mid-event` breaks off half way through this event, counted from 0. */
 const midEventIndex = 2
@@ -76,7 +76,7 @@ export async function writeReply(delivery: Delivery, reply: Reply): Promise<Outc
   }
   const tail = encoder === undefined ? [] : slicer.push(await encoder.finish())
   if (!(await writer.write([...tail, ...slicer.finish()], pauseMs))) return await end()
-  // A reply shorter than the asked place of the cut still breaks: a clean end is not what was asked for.
+  // A reply that is shorter than the place of the cut still breaks: a cut was asked for, not a clean end.
   if (cut !== undefined) return await end()
   res.end()
   return 'complete'

@@ -1,6 +1,6 @@
 import { isObject, type JsonObject } from '../json.ts'
 
-/** What the answers of a batch used together, whichever endpoint gave them. */
+/** The usage of all answers of a batch together, whichever endpoint gave them. */
 export interface BatchUsage {
   readonly input: number
   readonly cached: number
@@ -10,7 +10,7 @@ export interface BatchUsage {
 
 export const noUsage: BatchUsage = { input: 0, cached: 0, output: 0, reasoning: 0 }
 
-/** Chat and its elders say prompt and completion where Responses says input and output. */
+/** Chat and older endpoints say prompt and completion where Responses says input and output. */
 export function addUsage(sum: BatchUsage, usage: unknown): BatchUsage {
   const input = detailed(usage, 'prompt_tokens', 'input_tokens', 'cached_tokens')
   const output = detailed(usage, 'completion_tokens', 'output_tokens', 'reasoning_tokens')

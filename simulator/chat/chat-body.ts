@@ -120,7 +120,7 @@ const tiers: ReadonlyMap<unknown, string> = new Map([
   ['ultrafast', 'ultrafast'],
 ])
 
-/** The tier that serves a request: what it asks for under one name may be reported under another. */
+/** The tier that serves a request: a tier that is asked for under one name may be reported under another. */
 export function readTier(value: unknown): string {
   const tier = tiers.get(value)
   if (tier === undefined) {
@@ -146,7 +146,7 @@ export function readToolWish(choice: unknown): ToolWish {
   return typeof name === 'string' ? { kind: 'named', name } : { kind: 'auto' }
 }
 
-/** A structured answer: by its schema, or any object for the older JSON mode. Chat nests what Responses does not. */
+/** The schema of a structured answer; any object for the older JSON mode. Chat nests the schema, Responses does not. */
 export function readSchema(format: unknown, param: string): JsonObject | undefined {
   if (!isObject(format) || format['type'] === 'text') return undefined
   if (format['type'] === 'json_object') return { type: 'object', properties: { answer: { type: 'string' } } }
@@ -179,7 +179,7 @@ export function reasoningTokens(model: Model, effort: unknown): number {
   return model.reasons ? (reasoningTokensByEffort.get(effort) ?? 32) : 0
 }
 
-/** Padding that hides the length of a delta from those who watch the wire. */
+/** Padding that hides the length of a delta from an observer of the wire. */
 export function obfuscation(hex: string, delta: string): string {
   return hex.slice(0, 4 + ((16 - (delta.length % 16)) % 16))
 }

@@ -11,7 +11,7 @@ interface Failure {
   readonly code: string | null
 }
 
-/** What upstream says when it fails for reasons of its own, by status. */
+/** The errors of upstream when it fails for reasons of its own, by status. */
 export const chatFailures: ReadonlyMap<number, Failure> = new Map([
   [400, { message: 'Your request could not be understood.', type: 'invalid_request_error', code: null }],
   [

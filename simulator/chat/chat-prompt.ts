@@ -2,7 +2,7 @@ import { asArray, asText, isObject } from '../json.ts'
 import { countTokens } from '../tokens.ts'
 
 const tokensPerMessage = 4
-/** Pictures, audio and files carry encoded bytes, which say nothing about their tokens. */
+/** Pictures, audio and files carry encoded bytes, which do not tell how many tokens they are. */
 const tokensPerAttachment = 850
 
 export interface ChatPrompt {

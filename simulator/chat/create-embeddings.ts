@@ -72,7 +72,7 @@ function toInput(input: unknown): Input {
   throw new Refusal(400, "'$.input' is invalid.", { param: 'input' })
 }
 
-/** A vector of length 1 that depends on the text alone. It says nothing about what the text means. */
+/** A vector of length 1 that depends on model, text and dimensions alone. The vector says nothing about what the text means. */
 function embed(model: string, text: string, dimensions: number): Float32Array {
   const chance = seededChance(seedFromText(model, text))
   const vector = Float32Array.from({ length: dimensions }, () => chance() * 2 - 1)

@@ -49,7 +49,7 @@ export function editImage(call: Call): Reply {
   return answer(call, readRequest(body, 'v1/images/edits', inputImages), 'image_edit')
 }
 
-/** Fields of a form are text; those that JSON has as numbers and booleans are read as such. */
+/** Fields of a form are text; fields that are numbers and booleans in JSON are read as such. */
 function numbersOf(fields: JsonObject): JsonObject {
   const read = ([name, value]: [string, unknown]): [string, unknown] => {
     if (name === 'stream') return [name, value === 'true']
@@ -93,7 +93,7 @@ function readRequest(body: JsonObject, endpoint: string, inputImages: number): I
   }
 }
 
-/** What a pattern finds in a member, nothing for an absent one. */
+/** The groups that a pattern finds in a member; none for an absent member. */
 function readOf(body: JsonObject, name: string, pattern: RegExp): (string | undefined)[] {
   const value = body[name]
   if (value === undefined || value === null) return []

@@ -7,7 +7,7 @@ import { jsonReply, type Reply } from '../reply.ts'
 import { invalid, missing, parseChatBody, requireModel } from './chat-body.ts'
 import { chatHeaders } from './chat-headers.ts'
 
-/** A category, what it applies to, and the plain words that set it off here. */
+/** A category, the kinds of input it applies to, and the plain words that set the category off here. */
 const categories: readonly (readonly [name: string, inputs: readonly string[], words: RegExp])[] = [
   ['harassment', ['text'], /\b(idiot|loser)\b/i],
   ['harassment/threatening', ['text'], /\bwatch your back\b/i],

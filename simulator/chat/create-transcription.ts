@@ -41,7 +41,7 @@ export function createTranscription(call: Call): Reply {
   return writeDown(call, heard, 'transcribe', usage)
 }
 
-/** POST /v1/audio/translations, which never say what they used. */
+/** POST /v1/audio/translations, whose answers never report usage. */
 export function createTranslation(call: Call): Reply {
   const heard = listen(call, 'v1/audio/translations')
   if (heard.model.id !== 'whisper-1') {

@@ -4,7 +4,7 @@ import { type Part, parseMultipart } from '../multipart.ts'
 import { Refusal } from '../refusal.ts'
 
 export interface FormBody {
-  /** The fields as text, by name; of a field given twice the last. */
+  /** The fields as text, by name; a field that is given twice has its last value. */
   readonly fields: JsonObject
   readonly files: readonly Part[]
 }

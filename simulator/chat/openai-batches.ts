@@ -136,7 +136,7 @@ function parseLine(line: string): { custom_id?: unknown; url?: unknown; method?:
   }
 }
 
-/** Answers the first `count` requests; those that went well and the others make a file each. */
+/** Answers the first `count` requests; the answers that went well and the other answers make a file each. */
 function workOff(call: Call, handle: Handler, lines: readonly Line[], count: number): JsonObject {
   const { identity } = call
   const answers: Buffer[] = []

@@ -30,10 +30,10 @@ export interface ChatPlan {
   readonly tier: string
   readonly fingerprint: string
   readonly choices: readonly PlannedChoice[]
-  /** Undefined when the request asked for none to be reported. */
+  /** The usage; undefined when the request asked for no usage to be reported. */
   readonly usage: JsonObject | undefined
   readonly outputTokens: number
-  /** Random enough to pad deltas with. */
+  /** Characters that are random enough to pad deltas with. */
   readonly padding: string
 }
 
@@ -112,7 +112,7 @@ function citation(text: string): JsonObject {
   return { type: 'url_citation', url_citation: { ...place, ...page } }
 }
 
-/** Cache writes are reported since the 5.6 family, which is when they began to cost. */
+/** Cache writes are reported since the 5.6 family, with which cache writes began to cost. */
 export function reportsCacheWrites(model: Model): boolean {
   return /^gpt-(5\.6|6)/.test(model.id)
 }

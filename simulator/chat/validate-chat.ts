@@ -57,7 +57,7 @@ export interface ChatRequest {
   readonly toolWish: ToolWish
   readonly parallelTools: boolean
   readonly schema: JsonObject | undefined
-  /** Upstream looks the answer up on the web, which it does not count. */
+  /** Whether upstream looks the answer up on the web; usage does not count the search. */
   readonly searches: boolean
   readonly tier: string
 }
@@ -85,7 +85,7 @@ export function validateChat(call: Call): ChatRequest {
     stops: readStops(body.stop),
     tools: [...readTools(body.tools), ...readFunctions(body.functions)],
     toolWish: readToolWish(body.tool_choice ?? body.function_call),
-    // The older form has room for one call.
+    // The older form, `functions`, has room for one call.
     parallelTools: body.parallel_tool_calls !== false && body.functions === undefined,
     schema: readSchema(body.response_format, 'response_format'),
     searches: /-search-/.test(model.id) || isObject(body.web_search_options),
@@ -151,7 +151,7 @@ function readTools(tools: unknown): ToolDefinition[] {
   return definitions
 }
 
-/** The form that `tools` replaced; its calls are answered in its own form too. */
+/** The older form, `functions`, which `tools` replaced; its calls are answered in the older form too. */
 function readFunctions(functions: unknown): ToolDefinition[] {
   return asArray(functions).map((definition, index) => {
     const name = isObject(definition) ? asText(definition['name']) : ''

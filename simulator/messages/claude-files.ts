@@ -41,7 +41,7 @@ export function getClaudeFile(call: Call): Reply {
   return reply(call, fileJson(requireFile(call)))
 }
 
-/** GET /v1/files/{id}/content on the Messages surface: what a user uploaded cannot be downloaded there. */
+/** GET /v1/files/{id}/content on the Messages surface: a file that a user uploaded cannot be downloaded there. */
 export function getClaudeFileContent(call: Call): Reply {
   const file = requireFile(call)
   throw new Refusal(400, `File '${file.id}' is not downloadable`, { code: 'file_not_downloadable' })

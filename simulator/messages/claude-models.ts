@@ -69,7 +69,7 @@ function modelJson(model: Model, id: string): object {
 const yes = { supported: true }
 const no = { supported: false }
 
-/** The same for every model: the simulator plays all of them alike. */
+/** The capabilities are the same for every model: the simulator plays all models alike. */
 const capabilities = {
   batch: yes,
   citations: no,

@@ -53,7 +53,7 @@ export function listMessageBatches(call: Call): Reply {
   }
   const batches = call.memory.batches.messages.newestFirst()
   const before = call.query.get('before_id')
-  // A page that ends before an id is the one that follows it in the opposite order.
+  // A page that ends before an id is the page that follows the id in the opposite order.
   const ordered = before === null ? batches : batches.reverse()
   const found = pageAfter(ordered, before ?? call.query.get('after_id'), limit)
   const page = before === null ? found.page : found.page.reverse()
@@ -165,7 +165,7 @@ function batchJson(call: Call, batch: Batch, when: 'new' | 'now' = 'now'): JsonO
     ended_at: isEnded ? new Date(secondsAt(batch, 'ended') * 1000).toISOString() : null,
     archived_at: null,
     cancel_initiated_at: cancelledAt,
-    // An absolute address, as upstream's is, and of the upstream itself.
+    // The URL of the results is absolute, as upstream's is, and names upstream itself.
     results_url: isEnded
       ? `http://${call.headers.host ?? 'simulator'}/v1/messages/batches/${batch.id}/results`
       : null,

@@ -1,7 +1,7 @@
 import { type JsonObject, parseJson } from '../json.ts'
 import type { ContentBlock, MessagePlan } from './plan-message.ts'
 
-/** The message object. In a stream it opens without content and without an end. */
+/** The message object. In a stream the message opens without content and without an end. */
 export function messageJson(
   plan: MessagePlan,
   usage: JsonObject | undefined,

@@ -3,11 +3,11 @@ import type { Identity } from '../identity.ts'
 import { asArray, asText, isObject, type JsonObject } from '../json.ts'
 import { Refusal } from '../refusal.ts'
 
-/** What a tool of a dated type is asked, and whether upstream runs it itself. */
+/** The arguments of a tool of a dated type, and whether upstream runs the tool itself. */
 interface Played {
   readonly schema: JsonObject
   readonly isServer: boolean
-  /** Under which name it is called; otherwise under the one it was declared with. */
+  /** The name under which the tool is called; otherwise the name that it was declared with. */
   readonly name?: string
 }
 
@@ -28,7 +28,7 @@ const played: ReadonlyMap<string, Played> = new Map([
   ['tool_search_tool_bm25', { schema: query, isServer: true }],
 ])
 
-/** Tools with a schema of their own, and those that upstream knows by a type with a date in it. */
+/** Tools with a schema of their own, and tools that upstream knows by a type with a date in it. */
 export function readTools(tools: unknown): ToolDefinition[] {
   return asArray(tools).map((tool, index) => {
     if (!isObject(tool)) throw new Refusal(400, `tools.${index}: Input should be a valid dictionary`)
@@ -50,7 +50,7 @@ function unplayed(index: number, type: string): Refusal {
   )
 }
 
-/** What a tool that upstream runs gives the model to read. */
+/** Tokens of the result that a tool which upstream runs gives the model to read. */
 export const tokensPerToolResult = 400
 
 /** The block with the result of a tool that upstream has run. */

@@ -3,7 +3,7 @@ import { type JsonObject, mergeJson } from '../json.ts'
 import { tokensPerToolResult } from './message-tools.ts'
 import type { MessagePlan } from './plan-message.ts'
 
-/** Members that only the final figures have, and those that only the first ones have. */
+/** Members that a request cannot override in `message_start`, and members that `message_delta` leaves out. */
 const outputMembers: readonly string[] = ['output_tokens', 'output_tokens_details']
 const startMembers: readonly string[] = ['cache_creation', 'service_tier', 'inference_geo', 'speed']
 
@@ -13,7 +13,7 @@ export function finalUsage(plan: MessagePlan, behaviours: Behaviours): JsonObjec
   return mergeJson(inputUsage(plan, plan.outputTokens), behaviours.usage ?? {})
 }
 
-/** What `message_start` reports: the whole input, and one output token as a placeholder. */
+/** The usage that `message_start` reports: the whole input, and one output token as a placeholder. */
 export function startUsage(plan: MessagePlan, behaviours: Behaviours): JsonObject | undefined {
   if (behaviours.noUsage === true) return undefined
   const over = without(behaviours.usage ?? {}, outputMembers)
@@ -23,7 +23,7 @@ export function startUsage(plan: MessagePlan, behaviours: Behaviours): JsonObjec
   )
 }
 
-/** What `message_delta` reports: cumulative figures, without the split, the tier, the place and the speed. */
+/** The usage that `message_delta` reports: cumulative figures, without the split, the tier, the place and the speed. */
 export function deltaUsage(plan: MessagePlan, behaviours: Behaviours): JsonObject | undefined {
   const usage = finalUsage(plan, behaviours)
   return usage === undefined ? undefined : without(usage, startMembers)
@@ -33,7 +33,7 @@ function inputUsage(plan: MessagePlan, outputTokens: number): JsonObject {
   const { cache, serverTools } = plan
   const count = (kind: string): number => serverTools.filter((tool) => tool === kind).length
   return {
-    // What tools of upstream's own found is read as input, so the end counts more than the beginning.
+    // The results of upstream's own tools are read as input, so the end counts more input than the beginning.
     input_tokens: cache.uncached + serverTools.length * tokensPerToolResult,
     cache_creation_input_tokens: cache.written5m + cache.written1h,
     cache_read_input_tokens: cache.read,

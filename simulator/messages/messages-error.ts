@@ -19,7 +19,7 @@ const typeByStatus: ReadonlyMap<number, string> = new Map([
   [529, 'overloaded_error'],
 ])
 
-/** What upstream says when it fails for reasons of its own, by status. */
+/** The words of upstream when it fails for reasons of its own, by status. */
 export const messagesFailures: ReadonlyMap<number, string> = new Map([
   [400, 'Your request could not be understood.'],
   [401, 'invalid x-api-key'],

@@ -19,7 +19,7 @@ export function messagesHeaders(identity: Identity, requestId: string): Header[]
   ]
 }
 
-/** Limits as upstream reports them. Nothing is counted here: `used` is what this one request is said to take. */
+/** Rate limits as upstream reports them. The simulator counts nothing: `used` is the amount that this request is said to take. */
 export function rateLimitHeaders(identity: Identity, used: number): Header[] {
   const reset = identity
     .now()

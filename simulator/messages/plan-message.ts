@@ -26,7 +26,7 @@ export interface MessagePlan {
   readonly cache: CacheCounts
   /** Tools that upstream has run, by kind. */
   readonly serverTools: readonly string[]
-  /** Where code was run. */
+  /** The container in which code was run. */
   readonly container: JsonObject | null
   readonly outputTokens: number
   readonly thinkingTokens: number

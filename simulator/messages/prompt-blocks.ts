@@ -4,9 +4,9 @@ import { Refusal } from '../refusal.ts'
 import { countTokens } from '../tokens.ts'
 import type { MessagesBody } from './validate-messages.ts'
 
-/** What a turn costs beside its words. */
+/** Tokens that a turn costs beside its words. */
 const tokensPerMessage = 4
-/** Images and documents carry encoded bytes, which say nothing about their tokens. */
+/** Images and documents carry encoded bytes, which do not tell how many tokens they are. */
 const tokensPerAttachment = 1_500
 const breakpointsMax = 4
 
@@ -30,7 +30,7 @@ export function promptBlocks(body: MessagesBody): PromptBlock[] {
       `A maximum of ${breakpointsMax} blocks with cache_control may be provided. Found ${marked}.`,
     )
   }
-  // A mark on the request itself stands for one on its last block.
+  // A mark on the request itself stands for a mark on its last block.
   const last = blocks.at(-1)
   const whole = lifetimeOf(body.cache_control)
   if (last !== undefined && whole !== null) blocks[blocks.length - 1] = { ...last, breakpoint: whole }

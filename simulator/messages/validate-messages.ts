@@ -65,7 +65,7 @@ export function parseMessagesBody(call: Call): MessagesBody {
   return body
 }
 
-/** What both message creation and token counting need. */
+/** The checks that both message creation and token counting need. */
 export function requireModelAndMessages(body: MessagesBody): Model {
   if (body.model === undefined) throw new Refusal(400, 'model: Field required')
   if (typeof body.model !== 'string') throw new Refusal(400, 'model: Input should be a valid string')
@@ -148,7 +148,7 @@ function readSpeed(speed: unknown, model: Model): 'standard' | 'fast' {
   if (speed === undefined || speed === null || speed === 'standard') return 'standard'
   if (speed !== 'fast') throw new Refusal(400, "speed: Input should be 'standard' or 'fast'")
   if (fastModels.includes(model.id)) return 'fast'
-  // This one accepts the parameter and runs at standard speed; the others refuse it.
+  // claude-opus-4-6 accepts the parameter and runs at standard speed; other models without fast mode refuse it.
   if (model.id === 'claude-opus-4-6') return 'standard'
   throw new Refusal(400, `speed: fast mode is not supported for ${model.id}`)
 }

@@ -45,7 +45,7 @@ export function keepResponse(
   return stored
 }
 
-/** A stream that nobody reads to its end stops there: what is stored is what was written by then. */
+/** A stream that the client does not read to its end stops there: the stored response keeps the output written by then. */
 export function whenLeft(stored: StoredResponse): (cut: ResponsePlan | null) => void {
   return (cut) => {
     stored.work = null

@@ -28,7 +28,7 @@ export function getResponse(call: Call): Reply {
   )
 }
 
-/** Whoever has seen the end of work in the background finds it ended from then on. */
+/** A background response is final from the moment when a stream has shown a client its end. */
 export function whenSeen(stored: StoredResponse): (cut: ResponsePlan | null) => void {
   return (cut) => {
     if (cut === null && stored.work?.kind === 'background') stored.work = null

@@ -10,7 +10,7 @@ import { requireStored } from './get-response.ts'
 const pageSizeDefault = 20
 const pageSizeMax = 100
 
-/** GET /v1/responses/{id}/input_items: what the response was made from, the last item first. */
+/** GET /v1/responses/{id}/input_items: the items that the response was made from, the last item first. */
 export function listInputItems(call: Call): Reply {
   const { plan, turns } = requireStored(call)
   const limit = Number(call.query.get('limit') ?? pageSizeDefault)

@@ -14,18 +14,18 @@ export interface ItemEvent {
 /** One item of a response's output: as JSON in any state, and as the events that write it. */
 export interface OutputItem {
   readonly id: string
-  /** What it counts as output. */
+  /** The output tokens that the item counts. */
   readonly tokens: number
   /** Whether the output limit broke this item off. */
   readonly isCut: boolean
   readonly isReasoning?: boolean
-  /** Upstream ran a tool, whose result it then read. */
+  /** Whether the item is a tool that upstream ran, and whose result it then read. */
   readonly isServer?: boolean
-  /** What the image model used for it. */
+  /** The tokens that the image model used for the item. */
   readonly image?: { readonly input: number; readonly output: number }
   json(status: ItemStatus): JsonObject
   events(): Iterable<ItemEvent>
-  /** The beginning of it that is worth so many tokens; null for an item that is whole or not there. */
+  /** The beginning of the item that is worth `tokens` tokens; null for an item that can only be whole or not there. */
   cutTo(tokens: number): OutputItem | null
 }
 

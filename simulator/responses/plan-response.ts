@@ -10,7 +10,7 @@ import { outputTokensOf, type ResponsePlan } from './response-plan.ts'
 import { toolItems } from './tool-items.ts'
 import type { ResponseRequest } from './validate-response.ts'
 
-/** What a tool that upstream runs gives the model to read. */
+/** Tokens of the result that a tool which upstream runs gives the model to read. */
 const tokensPerToolResult = 400
 
 export function planResponse(call: Call, request: ResponseRequest): ResponsePlan {
@@ -66,7 +66,7 @@ function toItems(call: Call, request: ResponseRequest, written: Generated): Outp
   const id = `msg_${identity.hex(48)}`
   for (const tool of written.serverCalls) items.push(...toolItems(tool, identity, false))
   if (written.finish === 'refusal') {
-    // What was written before the refusal is taken back, and counts.
+    // The text that was written before the refusal is taken back, but its tokens count.
     const tokens = countTokens(written.text) + countTokens(refusalText)
     items.push(messageItem(id, 'refusal', refusalText, false, tokens))
   } else if (written.text !== '') {

@@ -7,7 +7,7 @@ export type ResponseState = 'queued' | 'in_progress' | 'final'
 /** The response object while it is being written, or when it is done. */
 export function responseJson(plan: ResponsePlan, state: ResponseState): JsonObject {
   const isFinal = state === 'final'
-  // A request can ask for usage to be left out; before the end it is null for everybody.
+  // A request can ask for usage to be left out; before the end usage is null for every request.
   const usage = isFinal ? plan.usageOf(plan.items) : null
   return {
     id: plan.id,

@@ -20,7 +20,7 @@ export function outputTokensOf(items: readonly OutputItem[]): number {
   return items.reduce((sum, item) => sum + item.tokens, 0)
 }
 
-/** The response as it stands when it is broken off after so many tokens of output. */
+/** The response as it stands when it is broken off after `tokens` tokens of output. */
 export function cutPlan(
   plan: ResponsePlan,
   tokens: number,

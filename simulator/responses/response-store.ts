@@ -6,12 +6,12 @@ import type { ResponseState } from './response-json.ts'
 import { cutPlan, outputTokensOf, type ResponsePlan } from './response-plan.ts'
 
 export interface StoredResponse {
-  /** Another one once the response was broken off. */
+  /** The plan; a shorter plan replaces it once the response was broken off. */
   plan: ResponsePlan
   readonly turns: readonly unknown[]
-  /** Of all turns, the earlier ones included: they stay in memory as long as a later response needs them. */
+  /** Bytes of all turns, the earlier turns included: turns stay in memory as long as a later response needs them. */
   readonly bytes: number
-  /** What writes the response at this moment: a stream, or time. */
+  /** The work that writes the response at this moment: a stream, or time in the background. Null: the response is final. */
   work: { kind: 'stream' } | { kind: 'background'; startedMs: number; pace: Pace } | null
 }
 
@@ -42,7 +42,7 @@ export function stateOf({ plan, work }: StoredResponse, clock: WorkClock): Respo
   return elapsedMs < queuedMs ? 'queued' : elapsedMs < queuedMs + workMs ? 'in_progress' : 'final'
 }
 
-/** Ends work in the background where it stands. */
+/** Ends background work where it stands. */
 export function cancelWork(stored: StoredResponse, clock: WorkClock): void {
   const { work } = stored
   if (work?.kind !== 'background' || stateOf(stored, clock) === 'final') return

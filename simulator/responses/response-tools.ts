@@ -9,7 +9,7 @@ function always(value: unknown): JsonObject {
 
 const words = { type: 'object', properties: { query: { type: 'string' } } }
 
-/** Tools that need no name, by type: how a call of them reads, and whether upstream runs them itself. */
+/** Tools that need no name, by type: the schema of a call's arguments, and whether upstream runs the tool itself. */
 const builtIn: ReadonlyMap<string, { schema: JsonObject; isServer: boolean }> = new Map([
   ['local_shell', { schema: always(['ls', '-la']), isServer: false }],
   ['shell', { schema: always(['ls -la']), isServer: false }],
@@ -29,7 +29,7 @@ const builtIn: ReadonlyMap<string, { schema: JsonObject; isServer: boolean }> = 
   ['image_generation', { schema: words, isServer: true }],
 ])
 
-/** Declared by coding agents, accepted, and never called: it only tells where other tools are found. */
+/** Tools that coding agents declare, accepted and never called: `tool_search` only tells where other tools are found. */
 const silent: readonly string[] = ['tool_search']
 const played: readonly string[] = ['function', 'custom', 'namespace', ...builtIn.keys(), ...silent]
 

@@ -10,7 +10,7 @@ export interface StreamedResponse {
   readonly obfuscates: boolean
   /** Asked before each piece of the output: whether the response is to end here because it was steered. */
   readonly isSteered?: () => boolean
-  /** Told when the stream is over: the response as it was cut, or null if all of it left. */
+  /** Called when the stream is over, with the response as it was cut, or null if all of the response left. */
   readonly onEnd?: (cut: ResponsePlan | null) => void
 }
 
@@ -63,7 +63,7 @@ export function* writeResponse(plan: ResponsePlan, options: StreamedResponse): G
         words += delta
       }
       if (isStopped) break
-      // What is written out of sight takes its time too.
+      // Hidden output takes its time too: an item without paced events waits for its tokens here.
       const unseenTokens = tokensPaced === 0 ? item.tokens : 0
       yield numbered(
         'response.output_item.done',
@@ -89,7 +89,7 @@ export function* writeResponse(plan: ResponsePlan, options: StreamedResponse): G
     const last = plan.ending === 'incomplete' ? 'response.incomplete' : 'response.completed'
     yield numbered(last, { response: responseJson(plan, 'final') })
   } finally {
-    // A client that leaves, or a connection that breaks, ends the generator at the event it was to send.
+    // A client that leaves, or a connection that breaks, ends the generator at the event that was to be sent.
     options.onEnd?.(isWhole ? null : standing())
   }
 }

@@ -8,7 +8,7 @@ import { event, type ItemEvent, type ItemStatus, type OutputItem, written } from
 const piecesLength = 12
 const pictureSide = 1_024
 
-/** The items that a call of a tool makes, of whichever kind it is. */
+/** The items that a call of a tool makes, whatever the kind of the tool. */
 export function toolItems(
   { tool, argumentsJson }: ToolCall,
   identity: Identity,
@@ -86,7 +86,7 @@ function plainItem(id: string, members: JsonObject, tokens: number): OutputItem 
   }
 }
 
-/** A tool that upstream runs by itself: what it did shows when it is done. */
+/** The item of a tool that upstream runs by itself: its events tell the stages of the work. */
 function serverItem(
   id: string,
   type: string,
@@ -116,7 +116,7 @@ function* codeEvents(id: string, { code }: JsonObject): Generator<ItemEvent> {
   yield event(`${name}.done`, { item_id: id, code })
 }
 
-/** An image is not in the text model's tokens: it has its own, in `tool_usage`. */
+/** The tokens of an image are not among the text model's tokens: they are told in `tool_usage`. */
 function pictureItem(id: string, prompt: string, tokens: number): OutputItem {
   const picture = (imageMakers.get('png')?.(prompt) ?? Buffer.alloc(0)).toString('base64')
   const facts = {

@@ -51,9 +51,9 @@ export interface ResponseBody {
 export interface ResponseRequest {
   readonly body: ResponseBody
   readonly model: Model
-  /** The earlier turns this one continues, then its own. */
+  /** The earlier turns that this request continues, then its own turns. */
   readonly turns: readonly unknown[]
-  /** What keeping those turns costs in memory. */
+  /** Bytes of memory that keeping the turns costs. */
   readonly turnsBytes: number
   readonly outputTokensMax: number
   readonly statedLimit: number | null
@@ -71,7 +71,7 @@ export interface ResponseRequest {
 
 /** Upstream refuses smaller limits on this endpoint. */
 const outputTokensMin = 16
-/** A stored prompt names its own model; the simulator stores none and takes this one. */
+/** A stored prompt names its own model; the simulator stores no prompts and takes this model. */
 const promptModel = 'gpt-6.1-sol'
 
 export function validateResponse(call: Call): ResponseRequest {

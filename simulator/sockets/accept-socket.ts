@@ -42,7 +42,7 @@ export interface SocketDoor {
 
 interface Route {
   readonly pattern: RegExp
-  /** Finds out who serves a socket; it may refuse before there is one. */
+  /** Finds the function that serves a socket, or refuses before there is a socket. */
   readonly open: (id: string) => (socket: EventSocket) => void
 }
 
@@ -60,7 +60,7 @@ function listRoutes(): readonly Route[] {
 
 const keyProtocol = 'openai-insecure-api-key.'
 
-/** Where sockets come in: a handshake is judged as a request is, and refused in the same words. */
+/** The door for sockets: a handshake is judged as a request is, and refused in the same words. */
 export function createSocketDoor(simulation: Simulation, compression: SocketCompression): SocketDoor {
   const sockets = new Set<WebSocket>()
   const routes = listRoutes()
@@ -68,7 +68,7 @@ export function createSocketDoor(simulation: Simulation, compression: SocketComp
   const server = new WebSocketServer({
     noServer: true,
     maxPayload: socketMessageBytesMax,
-    // Small messages too: a reader of compressed streams is tried by all of them.
+    // Small messages are compressed too: a reader of compressed streams is tested by messages of all sizes.
     perMessageDeflate:
       compression === 'none'
         ? false
@@ -142,7 +142,7 @@ interface Refused {
   readonly simulation: Simulation
 }
 
-/** Answers a handshake as any request is answered that fails, and ends the connection. */
+/** Refuses a handshake as any failing request is answered, and ends the connection. */
 async function refuse(
   { req, socket, behaviours, signal, simulation }: Refused,
   error: unknown,

@@ -13,10 +13,10 @@ export interface Counts {
 export interface ConversationItem {
   readonly json: JsonObject
   readonly counts: Counts
-  /** What is said in it. */
+  /** The words that are said in the item. */
   readonly words: string
   readonly isUser: boolean
-  /** What keeping it costs in memory. */
+  /** Bytes of memory that keeping the item costs. */
   readonly bytes: number
 }
 
@@ -24,10 +24,10 @@ export const noTokens: Counts = { text: 0, audio: 0, image: 0 }
 const tokensPerMessage = 4
 const tokensPerImage = 850
 const bytesPerSecond = 48_000
-/** Beyond either the oldest items are forgotten, as upstream truncates a conversation. */
+/** Beyond this count, or too many bytes, the oldest items are forgotten, as upstream truncates a conversation. */
 const itemsMax = 1_000
 
-/** The items of a session in their order, and what of them a response has read before. */
+/** The items of a session in their order, and how many of their tokens a response has read before. */
 export class Conversation {
   readonly #items = new Map<string, ConversationItem>()
   #read: Counts = noTokens
@@ -45,7 +45,7 @@ export class Conversation {
     })
   }
 
-  /** Adds an item, or puts it in the place of the one with its id; returns the id of the one before it. */
+  /** Adds an item, or replaces the item with the same id; returns the id of the item before it. */
   add(item: ConversationItem): string | null {
     const ids = [...this.#items.keys()]
     const id = asText(item.json['id'])
@@ -65,7 +65,7 @@ export class Conversation {
     this.#items.delete(id)
   }
 
-  /** What a response reads: what the one before it has read as well comes from the cache. */
+  /** The tokens that a response reads; tokens that the response before it has read as well come from the cache. */
   read(instructions: string): { input: Counts; cached: Counts } {
     const input = countItems(this.items, instructions)
     const cached = least(input, this.#read)
@@ -128,7 +128,7 @@ export function readItem(given: unknown, id: string): ConversationItem {
   return { json, counts, words: words.join(' '), isUser, bytes }
 }
 
-/** An item of what a user has said aloud. */
+/** The item of speech that a user has spoken. */
 export function heardItem(id: string, transcript: string, audioTokens: number): ConversationItem {
   const content = [{ type: 'input_audio', transcript: null }]
   const json = { id, object: 'realtime.item', type: 'message', status: 'completed', role: 'user', content }

@@ -7,7 +7,7 @@ import { asText, isObject, type JsonObject, parseJson } from '../json.ts'
 import { asRefusal, Refusal } from '../refusal.ts'
 import { createSlicer } from '../slicer.ts'
 
-/** What the handshake has said. */
+/** The facts of the handshake that the socket goes by. */
 export interface Handshake {
   readonly simulation: Simulation
   readonly nth: number
@@ -21,14 +21,14 @@ export interface ClientEvent {
   readonly type: string
   readonly json: JsonObject
   readonly bytes: Buffer
-  /** Which message of the socket it is, from 0. */
+  /** The position of the message among those of the socket, from 0. */
   readonly position: number
 }
 
-/** Beyond this much that the client has not read, it has to read first. */
+/** Beyond this many bytes that the client has not read, the client has to read before more is sent. */
 const unreadBytesMax = 1024 * 1024
 
-/** One client: JSON events in both directions. */
+/** The socket of one client: JSON events in both directions. */
 export class EventSocket {
   readonly handshake: Handshake
   readonly #ws: WebSocket
@@ -46,7 +46,7 @@ export class EventSocket {
       this.#left.abort()
       simulation.onSocket?.({ kind: 'close', socket: nth, path: target, code, reason: reason.toString() })
     })
-    // What is wrong with a frame closes the socket, which is all there is to do about it.
+    // A faulty frame closes the socket, which is all there is to do about the error.
     ws.on('error', () => undefined)
   }
 
@@ -55,7 +55,7 @@ export class EventSocket {
     return this.#left.signal
   }
 
-  /** Gives each event of the client to `take`, and what it throws back to the client. */
+  /** Gives each event of the client to `take`, and the refusal that `take` throws to `refuse`, which tells the client. */
   listen(take: (event: ClientEvent) => void, refuse: (refusal: Refusal, event: JsonObject) => void): void {
     const { simulation, nth, target } = this.handshake
     this.#ws.on('message', (data: RawData, isBinary: boolean) => {
@@ -93,7 +93,7 @@ export class EventSocket {
       }
     })
     if (this.#ws.bufferedAmount < unreadBytesMax) return
-    // Nor is anything more read of a client that does not listen: each of its messages may have an answer.
+    // No more is read from a client that does not read either: each of its messages may have an answer.
     this.#ws.pause()
     await this.#flushed
     this.#ws.resume()
@@ -103,7 +103,7 @@ export class EventSocket {
     this.#ws.close(code, reason)
   }
 
-  /** Writes the beginning of a frame, of which so many bytes are the message, and breaks the connection there. */
+  /** Writes a frame up to the first `bytesMax` bytes of its message, and breaks the connection there. */
   async cutWithin(text: string, bytesMax: number): Promise<void> {
     const bytes = Buffer.from(text)
     const head = Buffer.from([0x81, 127, 0, 0, 0, 0, 0, 0, 0, 0])
@@ -117,12 +117,12 @@ export class EventSocket {
     this.#ws.terminate()
   }
 
-  /** Resolves when what was sent before has left; messages may still be compressed when they were sent. */
+  /** Resolves when the messages sent before have left: after a send, a message may still be under compression. */
   flush(): Promise<void> {
     return this.#flushed
   }
 
-  /** What the turn that a message begins is to do: the handshake's wishes, and over them those of its metadata. */
+  /** The behaviours of the turn that a message begins: the handshake's, and over them those of the message's metadata. */
   behavioursOf(metadata: unknown): Behaviours {
     const { behaviours } = this.handshake
     const header = isObject(metadata) ? asText(metadata['x-simulator']) : ''
@@ -132,7 +132,7 @@ export class EventSocket {
     return { ...behaviours, ...parsed.behaviours }
   }
 
-  /** Ids of what a message brings about. In a deterministic simulator the same conversation gets the same ones. */
+  /** Ids of the objects that a message makes. In a deterministic simulator the same conversation gets the same ids. */
   identityOf(position: number, body: Uint8Array): Identity {
     const { simulation, target, behaviourHeader } = this.handshake
     if (!simulation.isDeterministic) return uniqueIdentity()

@@ -7,7 +7,7 @@ import { deltaEvent, plainEvent, writeTurn } from './write-turn.ts'
 
 const modelDefault = 'gpt-4o-transcribe'
 
-/** Writes down what was said, beside whatever is being answered. It meets none of the faults that are meant for answers. */
+/** Transcribes speech, beside any response that is being written. The faults that are meant for responses do not apply. */
 export async function transcribe(
   events: SessionEvents,
   itemId: string,

@@ -15,15 +15,15 @@ import { readAudio, SpeechBuffer, soundPiece, speak, tokensPerPiece } from './sp
 import { deltaEvent, plainEvent, type TurnEvent, writeTurn } from './write-turn.ts'
 
 interface Command extends ClientEvent {
-  /** Names the command in what is said about it. */
+  /** The members that name the command in events about it. */
   readonly about: JsonObject
   readonly isPrimary: boolean
 }
 
-/** A Live session: one socket that speaks and hears, and any number that look on and may interfere. */
+/** A Live session: one socket that speaks and hears, and any number of sockets that look on and may interfere. */
 export class LiveSession {
   readonly id: string
-  /** The configuration; null until it was started. */
+  /** The configuration; null until the session was started. */
   json: JsonObject | null = null
   readonly #events: SessionEvents
   readonly #onStart: () => void
@@ -32,7 +32,7 @@ export class LiveSession {
   readonly #speech = new SpeechBuffer()
   #isMuted = false
   #secondsTold = 0
-  /** Items that the next delegated response reads, after the one before it. */
+  /** Items that the next delegated response reads, after the delegated response before it. */
   #items: unknown[] = []
   #itemsBytes = 0
   #lastResponse: string | undefined
@@ -149,7 +149,7 @@ export class LiveSession {
     else if (Math.floor(this.#seconds) > this.#secondsTold) this.#tellUsage()
   }
 
-  /** Someone has spoken and is silent: it is written down, delegated if it can be, and answered aloud. */
+  /** The user has spoken and is silent: the speech is transcribed, delegated if it can be, and answered aloud. */
   #answer(position: number): void {
     const { transcript, startMs, endMs } = this.#speech.take()
     const delegation = isObject(this.json?.['delegation']) ? this.json['delegation'] : {}
@@ -173,7 +173,7 @@ export class LiveSession {
     )
   }
 
-  /** A response of the backend, its events inside those of the session; then it is said. */
+  /** A response of the backend, its events inside events of the session; then the session speaks. */
   *#delegate(backend: JsonObject, position: number, delegationId: string | null): Generator<TurnEvent> {
     const { socket } = this.#events
     const previous = this.#lastResponse === undefined ? {} : { previous_response_id: this.#lastResponse }
@@ -205,7 +205,7 @@ export class LiveSession {
     return speak(text, word, sound)
   }
 
-  /** One turn after the other. What cannot be answered is an error of the primary socket. */
+  /** Writes one turn after the other. A turn that cannot be answered is an error event on the primary socket. */
   #write(events: () => Iterable<TurnEvent>, then: () => void = () => undefined): void {
     const { socket } = this.#events
     this.#turn = this.#turn.then(async () => {

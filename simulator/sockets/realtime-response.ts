@@ -13,7 +13,7 @@ export type CancelReason = 'client_cancelled' | 'turn_detected'
 
 export interface RealtimePlan {
   readonly id: string
-  /** Null for a response that stands beside the conversation. */
+  /** Null for a response that is out of band. */
   readonly conversationId: string | null
   readonly config: JsonObject
   readonly isSpoken: boolean
@@ -38,7 +38,7 @@ export interface PlanRequest {
   readonly identity: Identity
 }
 
-/** For each token of words that are spoken, and a little for the last piece of sound. */
+/** Output tokens, of text and sound, for each token of spoken words; the last piece of sound may take a few more. */
 const spokenTokensPerToken = 1 + (4 * 4 * tokensPerPiece) / 15
 const argumentsPieceLength = 12
 
@@ -95,7 +95,7 @@ function readFunctions(tools: unknown): ToolDefinition[] {
 export interface Progress {
   /** Why the response is to end now, asked before each delta. */
   readonly cancelled: () => CancelReason | undefined
-  /** Takes an item into the conversation, and names the one before it. */
+  /** Takes an item into the conversation, and returns the id of the item before it. */
   readonly addItem: (item: ConversationItem) => string | null
 }
 

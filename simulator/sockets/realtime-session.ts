@@ -53,7 +53,7 @@ class RealtimeSession {
   readonly #conversationId: string
   readonly #speech = new SpeechBuffer()
   readonly #active = new Set<ActiveResponse>()
-  /** The item that speech which has begun will be. */
+  /** The id of the item that the speech which has begun will become. */
   #speechItem: string | undefined
   #turn: Promise<void> = Promise.resolve()
 
@@ -171,7 +171,7 @@ class RealtimeSession {
     if (isObject(transcription)) void transcribe(this.#events, asText(itemId), heard, transcription)
   }
 
-  /** Begins a response: one of the conversation at a time, any number beside it. */
+  /** Begins a response: one at a time in the conversation, any number out of band. */
   #create(params: JsonObject, { json, position, bytes }: ClientEvent): void {
     if (this.json['type'] !== 'realtime') {
       throw new Refusal(400, 'A transcription session has no responses.', {
@@ -201,7 +201,7 @@ class RealtimeSession {
         this.#active.delete(active)
       }
     }
-    // One that was cancelled a moment ago still has to say so.
+    // A response that was cancelled a moment ago still has to say so before this response begins.
     if (isBeside) void run()
     else this.#turn = this.#turn.then(run)
   }
@@ -242,7 +242,7 @@ class RealtimeSession {
     })
   }
 
-  /** Items for one response alone; a reference stands for an item of the conversation. */
+  /** Items that one response alone reads; a reference stands for an item of the conversation. */
   #readInput(items: readonly unknown[]): ConversationItem[] {
     return items.map((given) =>
       isObject(given) && given['type'] === 'item_reference'

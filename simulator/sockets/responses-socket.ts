@@ -21,11 +21,11 @@ interface Create {
   readonly streamId: string | undefined
   readonly generates: boolean
   readonly position: number
-  /** Of a response that was steered. */
+  /** Whether this response follows from steering another one. */
   readonly isSuccessor: boolean
 }
 
-/** WS /v1/responses: lanes of responses. Those of one `stream_id`, or without any, are written one after the other. */
+/** WS /v1/responses: lanes of responses. Responses of one `stream_id`, or without any, are written one after the other. */
 export function serveResponses(socket: EventSocket): void {
   const lanes = new Map<string, Promise<void>>()
   const steers = new SteerQueue(socket)
@@ -49,7 +49,7 @@ export function serveResponses(socket: EventSocket): void {
     lanes.set(lane, done)
   }
 
-  /** Writes a response, and returns the one that follows by itself. */
+  /** Writes a response, and returns the successor that follows from steering it. */
   const answer = async (create: Create): Promise<Create | undefined> => {
     const { streamId } = create
     try {
@@ -113,7 +113,7 @@ function readCreate({ json, position }: ClientEvent, steers: SteerQueue): Create
   }
 }
 
-/** Who steers a response that was stalled wants it to go on. */
+/** A client that steers a stalled response wants it to go on: the successor does not stall. */
 function withoutStall({ stall: _, ...behaviours }: Behaviours): Behaviours {
   return behaviours
 }
@@ -155,7 +155,7 @@ function readStreamId(json: JsonObject): string | undefined {
   return typeof json['stream_id'] === 'string' ? json['stream_id'] : undefined
 }
 
-/** What a later turn of the socket may continue: all that is stored, and its own responses that are not. */
+/** The responses that a later turn of the socket may continue: all stored ones, and the socket's own that are not stored. */
 class SocketResponses extends ResponseStore {
   readonly #stored: ResponseStore
 

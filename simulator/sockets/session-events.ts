@@ -5,7 +5,7 @@ import { asText, type JsonObject } from '../json.ts'
 import type { Refusal } from '../refusal.ts'
 import type { EventSocket } from './event-socket.ts'
 
-/** What sessions say: every event has an id of its own, and an error names the event that it is about. */
+/** The events of a session: every event has an id of its own, and an error names the event that it is about. */
 export class SessionEvents {
   readonly socket: EventSocket
   readonly identity: Identity
@@ -33,7 +33,7 @@ export class SessionEvents {
     return { type: 'error', error: { ...chatErrorJson(failureOf('chat', 500)), event_id: null } }
   }
 
-  /** A session that cannot be: it is told why, and closed. */
+  /** Refuses a session that cannot be: the client is told why, and the socket is closed. */
   refuseSession(refusal: Refusal): void {
     this.refuse(refusal, {})
     const { type, code } = chatErrorJson(refusal)

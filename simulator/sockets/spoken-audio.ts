@@ -11,7 +11,7 @@ const silenceMsMin = 200
 const heardTokensPerSecond = 10
 const transcriptTokensPerSecond = 4
 const transcriptTokensMax = 2_000
-/** Of what is said. A piece of sound is a quarter of a second. */
+/** Characters of spoken text per piece of sound. A piece of sound is a quarter of a second. */
 const charactersPerPiece = 15 / 4
 export const tokensPerPiece = 5
 
@@ -24,8 +24,8 @@ export interface Heard {
 }
 
 /**
- * Audio that was sent since the last turn. Only its length is kept, and where it is silent: half a second that is not, and
- * then a fifth of a second of zeros, are a turn.
+ * Audio that was sent since the last turn. Only the lengths of the audio, of its speech and of the silence at its end are
+ * kept: half a second of speech, and then a fifth of a second of zeros, are a turn.
  */
 export class SpeechBuffer {
   #endMs = 0
@@ -100,7 +100,7 @@ function bytesPerMsOf(format: unknown): number {
   return ((typeof rate === 'number' && rate > 0 ? rate : 24_000) * 2) / 1_000
 }
 
-/** Says a text: each word of it, and after it the sound that it takes. */
+/** Speaks a text: each word, and after the word the sound that it takes. */
 export function* speak(
   text: string,
   word: (delta: string) => TurnEvent,
@@ -115,7 +115,7 @@ export function* speak(
   }
 }
 
-/** A quarter of a second of a tone, as base64; at a telephone's format it is a hum. */
+/** A quarter of a second of a tone, as base64; a hum in the formats of telephones. */
 export function soundPiece(format: unknown): string {
   const { type } = isObject(format) ? format : {}
   if (type === 'audio/pcmu' || type === 'audio/pcma') return Buffer.alloc(2_000, 0x2a).toString('base64')

@@ -21,10 +21,10 @@ export interface ActiveResponse {
 }
 
 const steersMax = 16
-/** How many ended responses a socket knows to be ended, and not unknown. */
+/** How many ended responses a socket remembers, to tell an ended response from an unknown one. */
 const rememberedMax = 256
 
-/** Input for a response that is being written: it stops there, and another one takes the input up. */
+/** Input for a response that is being written: the response stops there, and a successor takes the input up. */
 export class SteerQueue {
   readonly #socket: EventSocket
   readonly #active = new Map<string, Steered>()
@@ -58,7 +58,7 @@ export class SteerQueue {
     void this.#socket.send(active.stamp({ type: 'response.steer.accepted', steer }))
   }
 
-  /** Ends a response; what was steered into it is the input of the one that follows, or waits, or is given back. */
+  /** Ends a response; the input that was steered into it becomes its successor's input, or waits, or is given back. */
   async end(response: ActiveResponse, outcome: TurnOutcome): Promise<readonly unknown[] | undefined> {
     const active = this.#active.get(response.id)
     this.#active.delete(response.id)
@@ -158,7 +158,7 @@ function readInput(json: JsonObject): readonly unknown[] | undefined {
   return items.length > 0 && isAllowed ? items : undefined
 }
 
-/** What the client has to bring before the response can go on: results of the tools that are its own. */
+/** The input that the client has to bring before the response can go on: results of the client's own tools. */
 function requiredInputOf(plan: ResponsePlan): readonly JsonObject[] {
   const items = plan.items.map((item) => item.json('completed'))
   const answered = new Set(

@@ -9,7 +9,7 @@ import { deltaEvent, type TurnEvent, writeTurn } from './write-turn.ts'
 
 const bytesPerSecond = 48_000
 
-/** WS /v1/realtime/translations: each second of sound is answered with its words, theirs in another language, and sound. */
+/** WS /v1/realtime/translations: each second of sound is answered with its transcript if asked for, a translation, and sound. */
 export function serveTranslation(socket: EventSocket): void {
   const events = new SessionEvents(socket)
   try {

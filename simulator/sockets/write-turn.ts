@@ -22,15 +22,15 @@ export interface Turn {
   readonly events: Iterable<TurnEvent>
   readonly behaviours: Behaviours
   readonly pace: Pace
-  /** Aborted when the turn is to end early: it waits for nothing any more, and its events lead to their end. */
+  /** Aborted when the turn is to end early: the turn waits for nothing any more, and its events lead to the end. */
   readonly interrupt: AbortSignal
   /** The event that ends a turn which fails. */
   readonly errorEvent: JsonObject
-  /** Gives an event, when it leaves, what tells its place among those of the socket. */
+  /** Adds to an event, when it leaves, the members that tell its place among the events of the socket. */
   readonly stamp: (event: JsonObject) => JsonObject
 }
 
-/** `failed` is a turn that ended with an error event, `gone` one whose socket was lost or closed. */
+/** `failed` is a turn that ended with an error event, `gone` is a turn whose socket was lost or closed. */
 export type TurnOutcome = 'complete' | 'failed' | 'gone'
 
 /** `cut=mid-event` breaks off half way through this event, counted from 0. */
@@ -77,7 +77,7 @@ export async function writeTurn(socket: EventSocket, turn: Turn): Promise<TurnOu
     index += 1
     if (isDelta) deltas += 1
   }
-  // A turn shorter than the asked place of the cut still breaks: a clean end is not what was asked for.
+  // A turn that is shorter than the place of the cut still breaks: a cut was asked for, not a clean end.
   return cut === undefined ? 'complete' : await breakOff(socket)
 }
 

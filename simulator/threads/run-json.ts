@@ -45,7 +45,7 @@ function requiredAction({ leg }: Run): JsonObject {
 
 const piecesLength = 12
 
-/** The events of one leg: until the run is over or waits for its tools. `isNew`: it was made by this request. */
+/** The events of one leg: until the run is over or waits for its tools. `isNew`: the run was made by this request. */
 export function* streamRun(
   run: Run,
   behaviours: Behaviours,

@@ -18,22 +18,22 @@ export type RunStatus =
   | 'incomplete'
   | 'expired'
 
-/** A call of a function, which is the client's to run. */
+/** A call of a function that the client has to run. */
 interface FunctionCall {
   readonly id: string
   readonly name: string
   readonly argumentsJson: string
 }
 
-/** What a model reads and writes before the run ends or waits for its tools. */
+/** The part of a run that a model reads and writes before the run ends or waits for its tools. */
 interface Leg {
-  /** By the clock of such work. */
+  /** When the leg began, by the work clock. */
   readonly startedMs: number
   readonly promptTokens: number
   readonly written: Generated
   readonly calls: readonly FunctionCall[]
   readonly message: Message
-  /** A stream has shown its end. */
+  /** Whether a stream has shown the leg's end. */
   isSeen: boolean
 }
 
@@ -46,7 +46,7 @@ export interface Run {
   readonly echo: JsonObject
   readonly tools: readonly ToolDefinition[]
   readonly toolWish: ToolWish
-  /** What the model reads, tool calls and their outputs included. */
+  /** The turns that the model reads, tool calls and their outputs included. */
   readonly turns: unknown[]
   readonly limits: { readonly prompt: number; readonly completion: number }
   readonly tokensWanted: number | undefined
@@ -54,11 +54,11 @@ export interface Run {
   readonly fails: boolean
   readonly newId: (prefix: string) => string
   leg: Leg
-  /** Of the legs before this one. */
+  /** Tokens that the legs before this one used. */
   used: { readonly prompt: number; readonly completion: number }
-  /** When it was cancelled, and how far its leg had come by then. */
+  /** When the run was cancelled, and how far its leg had come by then. */
   cancelled: { readonly atMs: number; readonly workedMs: number } | null
-  /** Set once it is over. */
+  /** The final status, set once the run is over. */
   ended: RunStatus | null
 }
 
@@ -72,7 +72,7 @@ export function isOver(status: RunStatus): boolean {
   return over.has(status)
 }
 
-/** The next leg, by what there is to read now. */
+/** The next leg, by the turns that there are to read now. */
 export function startLeg(run: Omit<Run, 'leg'>, clock: WorkClock): Leg {
   const prompt = readPrompt(run.turns, run.echo['tools'] as unknown[], String(run.echo['instructions'] ?? ''))
   const { model, toolWish } = run
@@ -108,7 +108,7 @@ export function startLeg(run: Omit<Run, 'leg'>, clock: WorkClock): Leg {
   }
 }
 
-/** Where a run is now. The first look that finds it ended puts its answer into the thread. */
+/** The status of a run now. The first look that finds the run completed or incomplete puts its answer into the thread. */
 export function statusOf(run: Run, clock: WorkClock): RunStatus {
   if (run.ended !== null) return run.ended
   if (run.cancelled !== null) {
@@ -122,7 +122,7 @@ export function statusOf(run: Run, clock: WorkClock): RunStatus {
   if (run.fails) return end(run, 'failed')
   if (leg.written.finish === 'length') return end(run, 'incomplete')
   if (leg.calls.length === 0) return end(run, 'completed')
-  // Endless hurry leaves the client no time, and this is the client's work.
+  // Running the tools is the client's work, for which endless hurry leaves no time: no run expires then.
   const isLate = Number.isFinite(elapsedMs) && elapsedMs > expiresMs
   return isLate ? end(run, 'expired') : 'requires_action'
 }
@@ -137,7 +137,7 @@ function end(run: Run, status: RunStatus): RunStatus {
   return status
 }
 
-/** Of all legs; of one that was cancelled, what was written by then. */
+/** The usage of all legs; a leg that was cancelled counts the tokens that were written by then. */
 export function usageOf(run: Run): { readonly prompt: number; readonly completion: number } {
   const { used, leg, model, cancelled } = run
   const written = leg.written.outputTokens
@@ -151,7 +151,7 @@ export function cancel(run: Run, clock: WorkClock): void {
   run.cancelled ??= { atMs: clock.nowMs(), workedMs: clock.elapsedMs(run.leg.startedMs) }
 }
 
-/** The outputs of the tools are there: the model reads them, and goes on. */
+/** Continues a run when the outputs of its tools are there: the model reads the outputs in the next leg. */
 export function goOn(run: Run, outputs: readonly unknown[], clock: WorkClock): void {
   run.used = usageOf(run)
   const calls = run.leg.calls.map(({ id, name, argumentsJson }) => ({

@@ -3,7 +3,7 @@ import type { JsonObject } from '../json.ts'
 export interface Assistant {
   readonly id: string
   readonly createdAt: number
-  /** What the request said, with what upstream takes for what it left out. */
+  /** The members that the request stated, with upstream's defaults for the members that it left out. */
   readonly echo: JsonObject
 }
 
@@ -12,7 +12,7 @@ export interface Thread {
   readonly createdAt: number
   readonly metadata: unknown
   readonly messages: Message[]
-  /** Of what was sent to be kept in it. */
+  /** Bytes that were sent to be kept in the thread. */
   bytes: number
 }
 
@@ -21,7 +21,7 @@ export interface Message {
   readonly createdAt: number
   readonly role: string
   readonly text: string
-  /** Of the run that wrote it. */
+  /** The run that wrote the message; null where no run wrote it. */
   readonly run: { readonly id: string; readonly assistantId: unknown } | null
 }
 

@@ -19,7 +19,7 @@ import {
 const pageSizeMax = 100
 const pageSizeDefault = 20
 
-/** All of this is in a beta that a request has to ask for. */
+/** Assistants, threads and runs are a beta that a request has to ask for. */
 export function requireBeta({ headers }: Call): void {
   if (/\bassistants=v2\b/.test(String(headers['openai-beta'] ?? ''))) return
   throw new Refusal(
@@ -120,7 +120,7 @@ export function getThread(call: Call): Reply {
   return reply(call, threadJson(requireThread(call)))
 }
 
-/** DELETE /v1/threads/{id}: its runs are gone with it. */
+/** DELETE /v1/threads/{id}: deletes the thread's runs too. */
 export function deleteThread(call: Call): Reply {
   requireBeta(call)
   const { id } = requireThread(call)

@@ -6,17 +6,17 @@ import type { WorkClock } from '../work-clock.ts'
 export interface Video {
   readonly id: string
   readonly createdAt: Date
-  /** When its work began, by the clock of such work. */
+  /** When the video's work began, by the work clock. */
   readonly startedMs: number
   readonly model: string
   readonly prompt: string
-  /** Of the whole video: an extension has its source in it. */
+  /** Seconds of the whole video: an extension includes its source. */
   readonly seconds: number
-  /** Of what is made anew. */
+  /** Seconds that are made anew. */
   readonly newSeconds: number
   readonly size: string
   readonly remixedFrom: string | null
-  /** What it fails with when its work is over. */
+  /** The error that the video fails with when its work is over; null for a video that succeeds. */
   readonly failure: JsonObject | null
 }
 

@@ -16,7 +16,7 @@ const sizes = ['720x1280', '1280x720']
 const highSizes = ['1024x1792', '1792x1024']
 const newSeconds = [4, 8, 12]
 const addedSeconds = [4, 8, 12, 16, 20]
-/** Of a video that was not made here. */
+/** The length that a video which was not made here is taken to have. */
 const uploadedSeconds = 8
 const pageSizeMax = 100
 const pageSizeDefault = 20
@@ -46,14 +46,14 @@ export function remixVideo(call: Call): Reply {
   return start(call, body, { model, seconds, newSeconds: seconds, size, remixedFrom: source.id })
 }
 
-/** POST /v1/videos/edits: of a video that was made here, or of an upload. */
+/** POST /v1/videos/edits: edits a video that was made here, or an upload. */
 export function editVideo(call: Call): Reply {
   const { body, source } = readBody(call)
   const { model, seconds, size } = source ?? uploaded
   return start(call, body, { model, seconds, newSeconds: seconds, size, remixedFrom: null })
 }
 
-/** POST /v1/videos/extensions: the new video has the old one in it. */
+/** POST /v1/videos/extensions: the new video includes the old video. */
 export function extendVideo(call: Call): Reply {
   const { body, source } = readBody(call)
   const { model, seconds, size } = source ?? uploaded
@@ -82,7 +82,7 @@ export function getVideo(call: Call): Reply {
   return reply(call, videoJson(video, statusOf(video, call.clock), call.clock))
 }
 
-/** DELETE /v1/videos/{id}: of one that is done. */
+/** DELETE /v1/videos/{id}: deletes a video whose work is over. */
 export function deleteVideo(call: Call): Reply {
   const video = requireVideo(call, call.params[0] ?? '')
   const status = statusOf(video, call.clock)
@@ -93,7 +93,7 @@ export function deleteVideo(call: Call): Reply {
   return reply(call, { id: video.id, object: 'video.deleted', deleted: true })
 }
 
-/** GET /v1/videos/{id}/content: a file that begins like one, and is nothing to look at. */
+/** GET /v1/videos/{id}/content: a file that begins like a video, and has nothing to look at. */
 export function getVideoContent(call: Call): Reply {
   const video = requireCompleted(call, call.params[0] ?? '')
   const headers = chatHeaders(call.identity)
@@ -141,7 +141,7 @@ function readBody(call: Call): { readonly body: JsonObject; readonly source: Vid
   return { body: fields, source: typeof id === 'string' ? requireCompleted(call, id) : null }
 }
 
-/** Upstream writes them as a string; a number is as good. */
+/** Upstream writes seconds as a string; a number is as good. */
 function readSeconds(body: JsonObject, allowed: readonly number[], initial: number): number {
   const stated = body['seconds'] ?? initial
   const seconds = typeof stated === 'string' && /^\d+$/.test(stated) ? Number(stated) : stated

@@ -29,7 +29,7 @@ import {
 import { outputStyle, print, type TerminalStyle } from './terminal.ts'
 import { type Answer, type Asked, createHttpTransport, type Transport } from './transport.ts'
 
-/** How parameters of the API are called on the command line. */
+/** The names that parameters of the API have on the command line. */
 type OptionNames = Readonly<Record<string, string>>
 
 const refusal = object({
@@ -38,7 +38,7 @@ const refusal = object({
 
 const REFUSAL_CHARS_MAX = 1024 * 1024
 
-/** The management API as the commands see it. What it refuses is thrown, in the words of the command line. */
+/** The management API as the commands see it. Refusals are thrown, in the words of the command line. */
 export class Api {
   readonly #transport: Transport
   readonly #names: OptionNames
@@ -52,12 +52,12 @@ export class Api {
     return this.#transport.place
   }
 
-  /** Another name for a parameter. */
+  /** The same API, with other names for some parameters. */
   naming(names: OptionNames): Api {
     return new Api(this.#transport, { ...this.#names, ...names })
   }
 
-  /** What the answer says, in the members that are needed, and its text. Numbers are texts. */
+  /** The members of the answer that are needed, and its text. Numbers are texts. */
   async ask<T>(
     schema: Schema<T>,
     ...question: Parameters<Api['askText']>
@@ -80,7 +80,7 @@ export class Api {
     return chunks
   }
 
-  /** Throws if the API refused. What is wrong with a parameter is wrong with the option that it came from. */
+  /** Throws if the API refused. A problem with a parameter is reported for the option that it came from. */
   #expectDone(status: number, text: string): void {
     if (status >= 200 && status < 300) return
     const read = readOrNull(refusal, text)
@@ -138,9 +138,9 @@ const CONNECTION_HELP = `Where
 `
 
 interface ApiDeclaration<O extends Options> extends Omit<Declaration<O>, 'run'> {
-  /** How the API calls what is no option, such as `{ amount_usd: '<amount>' }`. */
+  /** Names of arguments that are no options, by their parameter, such as `{ amount_usd: '<amount>' }`. */
   readonly params?: OptionNames
-  /** Reads the command line, and gives back what is to be done when the API is open. */
+  /** Reads the command line, and returns the work to do when the API is open. */
   run(...line: Parameters<Declaration<O>['run']>): Work | Promise<Work>
 }
 
@@ -170,10 +170,10 @@ export function defineApiCommand<const O extends Options>(declaration: ApiDeclar
   })
 }
 
-/** The option under whose text the API does a command once. */
+/** The option with the idempotency key, under which the API does a command once. */
 export const idempotencyKey = (help: string) => option('<text>', help, 'Idempotency-Key')
 
-/** The text under which a command is done once: the one that was given, or one of its own. */
+/** The idempotency key, under which a command is done once: the text that was given, or a random one. */
 export function onceKey(values: { readonly 'idempotency-key': string | undefined }): string {
   return values['idempotency-key'] ?? randomUUID()
 }
@@ -187,12 +187,12 @@ export function someFields(
   return fields
 }
 
-/** An amount to the digit as it was typed. What is no number is sent as it is, for the API to say so. */
+/** An amount to the digit as it was typed. A text that is no number is sent as it is, for the API to refuse. */
 export function amountField(text: string): unknown {
   return /^-?(?:0|[1-9]\d*)(?:\.\d+)?$/.test(text) ? rawNumber(text) : text
 }
 
-/** The API's own answer with `--json`, else what people are to read. */
+/** Prints the API's own answer with `--json`, else a text for people. */
 export async function printAnswer<T>(
   { json }: { readonly json: boolean },
   { text, value }: { readonly text: string; readonly value: T },
@@ -201,7 +201,7 @@ export async function printAnswer<T>(
   await print(json ? `${text}\n` : render(value))
 }
 
-/** A secret that the API tells once, and what is said with it. */
+/** A secret that the API tells once, and the sentences that are printed with it. */
 interface ToldSecret {
   /** Absent where an idempotency key repeats a command that was done before. */
   readonly secret: string | undefined
@@ -222,10 +222,10 @@ export async function printSecret<T>(
   await print(`${secret}\n`)
 }
 
-/** Of a command that shows one thing. */
+/** The options of a command that shows one thing. */
 export const SHOW_OPTIONS = { json: flag("print the API's answer instead"), 'no-color': NO_COLOR }
 
-/** Of a command that lists what the API gives page by page. */
+/** The options of a command that lists one page of the API. */
 export const PAGE_OPTIONS = {
   limit: option('<n>', 'at most this many, 1 to 1000; 100 unless given'),
   after: option('<id>', 'go on behind this one, the last of the list before'),
@@ -241,7 +241,7 @@ interface Page<T> {
 export const pageOf = <T>(item: Schema<T>): Schema<Page<T>> =>
   object({ data: array(item), has_more: boolean, next: nullable(string) })
 
-/** A page as a table, or what there is to say where it is empty; then how to go on. */
+/** Prints a page as a table, or `empty` where the page has no rows; then how to go on. */
 export async function printPage<T>(
   values: { readonly json: boolean; readonly 'no-color': boolean },
   { text, value }: { readonly text: string; readonly value: Page<T> },
@@ -260,7 +260,7 @@ async function openTransport(connection: Connection, config: Config): Promise<Tr
   if (url === undefined) {
     if (keyFile !== undefined)
       throw new UsageError('--admin-key-file is for --url; the data directory needs no key')
-    // Half of the program, and over HTTP it is not needed.
+    // The local transport loads half of the program, which is not needed over HTTP.
     const { openLocalTransport } = await import('./local-transport.ts')
     return await openLocalTransport(config)
   }
@@ -269,7 +269,7 @@ async function openTransport(connection: Connection, config: Config): Promise<Tr
   return createHttpTransport(base, keyFile === undefined ? configuredKey(config) : readKey(keyFile))
 }
 
-/** The certificate that a gateway with this configuration serves with, which no authority may vouch for. */
+/** Trusts the certificate that a gateway with this configuration serves with, which no authority may vouch for. */
 function trust(certFile: string): void {
   try {
     setDefaultCACertificates([...getCACertificates(), readFileSync(certFile, 'utf8')])

@@ -14,7 +14,7 @@ export async function openBooks(config: Config): ReturnType<typeof openStore> {
   if (!(await areThere(config)))
     refuseMissing(config, '; name the right place, or a running gateway with --url')
   try {
-    // Whatever is asked of a store that failed is refused, and that is how the command learns of it.
+    // `onFatal` does nothing: a store that failed refuses every operation, and the command learns of the failure so.
     return await openStore(config, { log: SILENT, clock: systemClock, diskFault: null, onFatal() {} })
   } catch (error) {
     if (error instanceof InstallationError || !(error instanceof Error)) throw error
@@ -22,25 +22,25 @@ export async function openBooks(config: Config): ReturnType<typeof openStore> {
   }
 }
 
-/** Not pino with the level `silent`: loading it takes 40 ms. */
+/** A log of our own instead of pino with the level `silent`: loading pino takes 40 ms. */
 const SILENT: Log = { fatal() {}, error() {}, warn() {}, info() {}, debug() {}, trace() {} }
 
 async function areThere({ dataDir, databaseUrl }: Config): Promise<boolean> {
   if (databaseUrl === null) return existsSync(join(dataDir, 'tollgate.db'))
-  // Loaded only here: the driver of PostgreSQL is 35 modules.
+  // The driver of PostgreSQL is loaded only here: it is 35 modules.
   const { hasLedger } = await import('../store/postgres/ledger-snapshot.ts')
   return await hasLedger(databaseUrl.reveal()).catch((error: Error) => {
     throw unopenedDatabase(databaseUrl, error)
   })
 }
 
-/** How a command opens the books in each of the stores. Null: there are none. */
+/** The openers of the books in each of the stores; null where there are no books. */
 export interface LedgerOpeners<T> {
   inFile(file: string): Promise<T | null>
   inDatabase(url: string): Promise<T | null>
 }
 
-/** For commands that work on the books themselves, not through the store: beside running gateways or without one. */
+/** Opens the books for commands that do not go through the store: beside running gateways or without one. */
 export async function openLedger<T>(config: Config, openers: LedgerOpeners<T>): Promise<T> {
   const { dataDir, databaseUrl } = config
   if (databaseUrl === null)
@@ -51,7 +51,7 @@ export async function openLedger<T>(config: Config, openers: LedgerOpeners<T>): 
   return opened ?? refuseMissing(config)
 }
 
-/** Where the books are, for people. */
+/** The place of the books, for people. */
 export function placeOfBooks({ dataDir, databaseUrl }: Config): string {
   return databaseUrl === null ? dataDir : shownDatabase(databaseUrl)
 }

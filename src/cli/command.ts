@@ -7,23 +7,23 @@ import { OutputFailed, ReaderGone } from './terminal.ts'
 /** The command line is wrong. The message names the option. */
 export class UsageError extends Error {}
 
-/** It could not be done. The message says why, and what to do. */
+/** The command could not be done. The message says why, and what to do. */
 export class Failure extends Error {}
 
 export interface Option {
   readonly type: 'string' | 'boolean'
   readonly multiple?: true
-  /** What stands for its value in the help, such as `<usd>`. Empty for one that has none. */
+  /** The placeholder of the value in the help, such as `<usd>`. Empty for an option without a value. */
   readonly value: string
-  /** Empty: it is explained elsewhere. */
+  /** Empty where the option is explained elsewhere. */
   readonly help: string
-  /** The parameter of the management API that it fills, where that has another name than the option. */
+  /** The parameter of the management API that the option fills, where the two names differ. */
   readonly param?: string
 }
 
 export type Options = Readonly<Record<string, Option>>
 
-/** What was typed. An option without a value is true or false. */
+/** The options as they were typed. An option without a value is true or false. */
 export type Values<O extends Options> = {
   readonly [K in keyof O]: O[K]['type'] extends 'boolean'
     ? boolean
@@ -40,11 +40,11 @@ export const flag = (help: string) => ({ type: 'boolean', value: '', help }) as 
 export const NO_COLOR = flag('no colour on a terminal either; the variable NO_COLOR says the same')
 
 export interface Declaration<O extends Options> {
-  /** As it is typed, such as `keys create`. */
+  /** The name as it is typed, such as `keys create`. */
   readonly name: string
-  /** In the help of its group: its arguments, and what it does in a few words. */
+  /** The line in the help of the group: the arguments, and in a few words what the command does. */
   readonly summary?: readonly [args: string, does: string]
-  /** The whole line, with `tollgate`; several where there are several ways to use it. */
+  /** The whole command line, with `tollgate`; several where there are several ways to use the command. */
   readonly usage: string | readonly string[]
   readonly about: string
   readonly options: O
@@ -54,7 +54,7 @@ export interface Declaration<O extends Options> {
   /** Sections behind the examples, each with its title. */
   readonly sections?: readonly string[]
   readonly exitCodes?: string
-  /** `args` is what is no option. Those of a command that takes none are refused. */
+  /** Whether the command takes arguments that are no options, as `args`; otherwise arguments are refused. */
   readonly takesArguments?: boolean
   run(values: Values<O>, args: readonly string[]): Promise<void>
 }
@@ -131,7 +131,7 @@ async function runWithHelp(
   }
 }
 
-/** Null: it is a fault of the program. */
+/** Null for an error that is a fault of the program. */
 function explain(
   error: unknown,
   name: string,
@@ -168,11 +168,11 @@ function asksForHelp(args: readonly string[]): boolean {
   return (end === -1 ? args : args.slice(0, end)).some((arg) => arg === '--help' || arg === '-h')
 }
 
-/** A sentence that names what was probably typed, or nothing. */
+/** A sentence with the name that was probably meant, or an empty text. */
 export function didYouMean(typed: string, known: readonly string[]): string {
   const meant = known.filter((name) => typed.length > 1 && name.startsWith(typed))
   const letters = typed.replace(/^-+/, '').length
-  // Of a short word nearly every other one is a few changes away.
+  // A short word is only a few changes away from nearly every other word.
   const changesMax = letters <= 3 ? 1 : letters <= 7 ? 2 : 3
   const near = meant.length === 1 ? (meant[0] ?? null) : nearestName(typed, known, changesMax)
   return near === null ? '' : ` Did you mean ${near}?`
@@ -183,7 +183,7 @@ const HELP_COLUMNS = 120
 function helpOf<O extends Options>(declaration: Declaration<O>): string {
   const { name, usage, about, options, notes, examples, sections = [] } = declaration
   const usages = typeof usage === 'string' ? [usage] : usage
-  // What stands in brackets belongs together.
+  // A part in brackets is not broken between lines.
   const usageLines = usages.map((line) => wrap(`  ${line}`, `  tollgate ${name} `.length, /\[[^\]]*\]+|\S+/g))
   const rows = Object.entries<Option>(options)
     .filter(([, { help }]) => help !== '')
@@ -206,7 +206,7 @@ function twoColumns(rows: readonly Row[]): string {
   return rows.map(([left, right]) => wrap(`  ${left}`.padEnd(width) + right, width)).join('')
 }
 
-/** The line if it fits, else several: what is over is broken between words and begins in column `indent`. */
+/** The line if it fits, else several lines, broken between words; further lines begin in column `indent`. */
 function wrap(line: string, indent: number, word = /\S+/g): string {
   if (line.length <= HELP_COLUMNS) return `${line}\n`
   let lines = ''

@@ -28,7 +28,7 @@ const EXAMPLES = [
   'TOLLGATE_CHAT_URL=http://127.0.0.1:11434/v1 tollgate a local model server, no key',
 ]
 
-/** Declared here: all that serves takes a while to load, and its help does not need it. */
+/** The serve command is declared here: the modules that serve take a while to load, and its help does not need them. */
 const serve = defineCommand({
   name: 'serve',
   usage: 'tollgate [serve]',
@@ -50,10 +50,10 @@ admin key and prints it, once, with a first call to copy.`,
   run: async () => await (await import('./serve.ts')).serve(),
 })
 
-/** A command loads what it needs only when it is called. */
+/** The module of a command is loaded only when the command is called. */
 type Load = () => Promise<{ readonly command: { run(args: readonly string[]): Promise<void> } }>
 
-/** The commands in the order of the help: name, what may follow it, what it does, where it is. */
+/** The commands in the order of the help: name, arguments that may follow, summary, module. */
 export const COMMANDS: readonly (readonly [name: string, args: string, does: string, load: Load])[] = [
   [
     'serve',

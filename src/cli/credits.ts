@@ -151,7 +151,7 @@ function listed(what: string, calls: readonly Credited[] = []): string {
 
 const IDS_MAX = 1_000_000
 
-/** In the parts that the API takes. All are looked at before any is sent: a wrong list is to move no money. */
+/** The ids in batches that the API takes. All ids are checked before any is sent: a wrong list is to move no money. */
 async function checkedParts(ids: readonly string[]): Promise<string[][]> {
   if (ids.length === 0)
     throw new UsageError('name one or more calls by their <request-id>, or - to read them')

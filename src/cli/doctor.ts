@@ -7,7 +7,7 @@ import { outputStyle, print, type Style, shownText, type TerminalStyle } from '.
 const DEADLINES: Deadlines = { checkMs: 10_000, integrityMs: 60_000 }
 const TIMEOUT_SECONDS_MAX = 3_600
 
-/** Looks at all that the gateway depends on, and says what to do about what is not right. */
+/** Checks all that the gateway depends on, and says what to do about problems and warnings. */
 export const command = defineCommand({
   name: 'doctor',
   usage: 'tollgate doctor [--offline] [--json] [--no-color] [--timeout <seconds>]',

@@ -5,27 +5,27 @@ import { print, type TerminalStyle } from './terminal.ts'
 import { Unreachable } from './transport.ts'
 
 /**
- * Finds each call once, when it is final. The log is ordered by when calls began, but they end in any order, so what
- * is new cannot be read off its top. Each look
+ * Finds each call once, when it is final. The log is ordered by when calls began, but calls end in any order, so new
+ * final calls cannot be read off the top of the log. Each look
  *   1. notes where the top is,
- *   2. asks which calls are in flight, among those that were and those that have begun since the last look's top,
- *   3. takes the final ones that have begun since then, and those that were in flight and are no more.
+ *   2. asks which calls are in flight, among calls that were in flight and calls begun since the last look's top,
+ *   3. takes the final calls that have begun since then, and the calls that were in flight and are no more.
  * A call that step 2 does not see in flight is either final by step 3, or begins above the top of step 1 and is found
- * by the next look. The filter is left to the API: what a call in flight will cost is not known here.
+ * by the next look. The filter is left to the API: the cost of a call in flight is not known here.
  */
 
-/** Calls come into the log in the order in which they are admitted, but for the moment until that is on the disk. */
+/** Calls come into the log in the order of their admission, but for the moment until the admission is on the disk. */
 const SLACK_MS = 10_000
 /** How far back the first look searches for calls in flight. */
 const OPEN_SINCE_MS = 60 * 60 * 1000
-/** Calls that began so close to each other are asked for together. */
+/** Calls that began within this time of each other are asked for together. */
 const NEAR_MS = 1_000
 
 export type ListCalls = (query: LogQuery) => AsyncIterable<LoggedCall>
 
 interface Span {
   readonly start: number
-  /** Not part of it. */
+  /** The end is not part of the span. */
   readonly end: number
 }
 
@@ -36,7 +36,7 @@ export class CallFollower {
   #from: number | null = null
   /** The calls in flight, with when they began. */
   #open = new Map<string, number>()
-  /** The final calls that could be met again. */
+  /** The final calls that were found already, and that a later look could find again. */
   readonly #seen = new Map<string, number>()
 
   constructor(list: ListCalls, filter: LogQuery) {
@@ -44,13 +44,13 @@ export class CallFollower {
     this.#filter = filter
   }
 
-  /** The newest final calls that are there already, oldest first. What ends from now on is for `look`. */
+  /** The newest final calls that are there already, oldest first. Calls that end from now on are left to `look`. */
   async begin(limit: number): Promise<LoggedCall[]> {
     const top = await this.#top()
     this.#from = top === null ? null : top - SLACK_MS
     if (top !== null) this.#open = await this.#inFlight([{ start: top - OPEN_SINCE_MS, end: Infinity }])
     for await (const call of this.#list({ ...this.#filter, ...during(this.#from, Infinity) })) {
-      // One that was in flight a moment ago has ended since we began.
+      // A final call that is in #open has ended since we began: `look` may still have to find it.
       if (isFinal(call) && !this.#open.has(call.id)) this.#seen.set(call.id, startOf(call))
     }
     if (limit === 0) return []
@@ -82,7 +82,7 @@ export class CallFollower {
     }
 
     const fresh = [...found.values()].filter((call) => isFinal(call) && !this.#seen.has(call.id))
-    // Only now: a look that broke off is to find the same again.
+    // The state changes only now: a look that broke off is to find the same calls again.
     this.#open = open
     for (const call of fresh) this.#seen.set(call.id, startOf(call))
     if (top !== null) this.#from = Math.max(from ?? 0, top - SLACK_MS)
@@ -107,7 +107,7 @@ export class CallFollower {
   }
 }
 
-/** The instants, with those that are near each other in one span. */
+/** Spans that cover the instants; instants that are near each other share a span. */
 function spansOf(instants: readonly number[]): Span[] {
   const spans: Span[] = []
   for (const at of instants.toSorted((a, b) => a - b)) {
@@ -148,12 +148,12 @@ interface Followed {
   readonly asJson: boolean
 }
 
-/** Prints calls as they become final, until it is interrupted. */
+/** Prints calls as they become final, until Ctrl-C or SIGTERM. */
 export async function followRequests(api: Api, followed: Followed, style: TerminalStyle): Promise<void> {
   const { path, filter, limit, asJson } = followed
   const stopping = new AbortController()
   const stop = () => stopping.abort()
-  // Only once: a second Ctrl-C ends the process whatever it is doing.
+  // Signals are caught only once: a second Ctrl-C ends the process whatever the process is doing.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, stop)
   const { signal } = stopping
   const list = (query: LogQuery) => readCalls(api, path, query, signal)
@@ -175,7 +175,7 @@ export async function followRequests(api: Api, followed: Followed, style: Termin
         isLost = false
       } catch (error) {
         if (signal.aborted || !(error instanceof Unreachable)) throw error
-        // A gateway that restarts is no reason to stop looking; what ends meanwhile is found afterwards.
+        // A gateway that restarts is no reason to stop looking; calls that end meanwhile are found afterwards.
         if (!isLost) process.stderr.write(`${error.message}\nTrying again until it answers, or Ctrl-C.\n`)
         isLost = true
       }

@@ -37,7 +37,7 @@ export function statusCell({ status }: KeyAnswer): Exclude<Cell, string> {
   return { text: shownText(status), style: status === 'usable' ? 'green' : 'red' }
 }
 
-/** All that there is to say of a key, for people. What is empty is left out. */
+/** All that there is to say of a key, for people. Empty values are left out. */
 export function renderKey(key: KeyAnswer, style: TerminalStyle): string {
   const status = statusCell(key)
   const cap = key.monthly_budget_usd
@@ -76,8 +76,8 @@ function utc(instant: string | null): string {
 const KEY_ID = /^key_[0-9A-HJKMNP-TV-Z]{26}$/
 
 /**
- * The id of the key that was named: by its id, else by its name, else by how it begins or ends. What several keys are
- * called is refused, with all of them: a command must not end another key than the one that was meant.
+ * The id of the key that was named: by its id, else by its name, else by how it begins or ends. A name of several
+ * keys is refused, with a list of these keys: a command must not end another key than the one that was meant.
  */
 export async function findKey(api: Api, option: string, named: string): Promise<string> {
   if (KEY_ID.test(named)) return named
@@ -91,12 +91,12 @@ export async function findKey(api: Api, option: string, named: string): Promise<
   const [only, ...others] = matching
   if (only === undefined || others.length > 0)
     throw new Failure(`${quoted(named)} could be several keys.${listed('Name one by its id', matching)}`)
-  // An id that is none could be another path.
+  // An id of another form could lead to another path of the API.
   if (!KEY_ID.test(only.id)) throw new Failure(`${api.place} lists a key whose id is none.`)
   return only.id
 }
 
-/** How much of a key is shown. The rest of it is secret, and is put into no query. */
+/** Characters of a key that are shown. The rest of the key is secret, and is put into no query. */
 const PREFIX_CHARS = 16
 const PAGES_MAX = 100
 
@@ -109,7 +109,7 @@ async function search(api: Api, named: string): Promise<KeyAnswer[]> {
   for (let pages = 0; pages < PAGES_MAX; pages += 1) {
     const query = { search: text, limit: '1000', after }
     const { data, next } = (await api.ask(page, 'GET', '/v1/keys', { query })).value
-    // Of those that are only near, some are enough.
+    // A few of the keys that do not match exactly are enough, for the suggestion.
     found.push(...data.filter((key) => found.length < LISTED_MAX || key.name === named || isLike(key, named)))
     if (next === null) return found
     after = next
@@ -122,7 +122,7 @@ function isLike({ prefix, last4 }: KeyAnswer, named: string): boolean {
   return prefix.startsWith(named) || last4 === named
 }
 
-/** A key as lists show it, `prefix…last4`, or all of it. */
+/** Whether the text is a key as lists show it, `prefix…last4`, or a whole key. */
 function isWhole(named: string): boolean {
   return named.length > PREFIX_CHARS && /^[a-z][a-z0-9]*_live_/.test(named)
 }
@@ -139,7 +139,7 @@ function listed(heading: string, keys: readonly KeyAnswer[]): string {
   return ` ${heading}:\n${[...lines, ...more].join('\n')}`
 }
 
-/** What was typed may be a key by mistake, which must not come into a log. */
+/** The typed text may be a whole key by mistake, which must not come into a log. */
 function quoted(named: string): string {
   return `"${shownText(isWhole(named) ? `${named.slice(0, PREFIX_CHARS)}…` : named, 60)}"`
 }

@@ -62,7 +62,7 @@ const LIMIT_OPTIONS = {
   ),
 } as const
 
-/** The fields of the API: only those that were said. What is not good, the API says of them. */
+/** The fields of the API, only for options that were given. The API checks the values. */
 function limitFields(values: Values<typeof LIMIT_OPTIONS>): Record<string, unknown> {
   const { name, 'monthly-budget': budget, 'allow-model': models, 'expires-at': expires } = values
   const logs = values['log-requests']

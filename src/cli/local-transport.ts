@@ -27,7 +27,7 @@ export async function openLocalTransport(config: Config): Promise<Transport> {
     refusedCalls: { written: async () => {} },
     node: null,
     scrapeMetrics: () => Promise.reject(new Error('metrics are those of a running gateway')),
-    // Calls wait in another process, which looks again by itself.
+    // Calls wait in another process, which looks at the limits again by itself.
     limitsMoved() {},
     webhooks: {
       sealer: webhookSealer,
@@ -35,7 +35,7 @@ export async function openLocalTransport(config: Config): Promise<Transport> {
         allowPrivate: config.webhooksAllowPrivate,
         resolveHost: createResolveHost(config.webhooksAllowPrivate),
       },
-      // A running gateway looks every few seconds.
+      // A running gateway looks for deliveries every few seconds.
       wake() {},
     },
   }

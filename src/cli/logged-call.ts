@@ -39,7 +39,7 @@ const callAnswer = object({
 })
 
 export interface LoggedCall extends Readonly<Infer<typeof callAnswer>> {
-  /** The answer as it came. */
+  /** The line of the answer as it came. */
   readonly json: string
 }
 
@@ -63,7 +63,7 @@ export async function* readCalls(
   }
 }
 
-/** A record has a few texts of a thousand characters. */
+/** Far more than a record has: a few texts of a thousand characters. */
 const LINE_CHARS_MAX = 1024 * 1024
 
 async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
@@ -79,7 +79,7 @@ async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<strin
 }
 
 interface CallColumn extends Column {
-  /** Fixed, because the first call is printed before the last one is known. */
+  /** The width is fixed, because the first call is printed before the last one is known. */
   readonly width: number
   of(call: LoggedCall): Cell
 }
@@ -113,10 +113,10 @@ export interface CallTable {
   line(call: LoggedCall): string
 }
 
-/** What a narrow terminal can do without, in this order. */
+/** Columns that a narrow terminal can do without, in this order. */
 const DISPENSABLE = ['key', 'path', 'cached']
 
-/** Calls line by line. On a terminal that is too narrow for all of it some columns are left out; --json has them. */
+/** Calls line by line. On a terminal that is too narrow for all columns some are left out; --json has them. */
 export function callTable(style: TerminalStyle): CallTable {
   let columns = COLUMNS
   for (const title of DISPENSABLE) {
@@ -133,7 +133,7 @@ export function callTable(style: TerminalStyle): CallTable {
   }
 }
 
-/** What upstream answered, or what became of a call that it did not answer; of a refused one, what we answered. */
+/** Upstream's status, or the state of a call that has none or was interrupted; a refused call has our own status. */
 function statusCell({ status, state }: LoggedCall): Cell {
   if (state === 'waiting') return { text: 'waiting', style: 'yellow' }
   if (state === 'in_flight') return { text: 'in flight', style: 'dim' }

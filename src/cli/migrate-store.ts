@@ -106,8 +106,8 @@ async function undo(dataDir: string): Promise<void> {
 }
 
 /**
- * Moves the books of a data directory that no gateway serves from. Whatever keeps it from its end, the exit code says
- * that it did not get there.
+ * Moves the books of a data directory that no gateway serves from. The exit code is 1 until the move is
+ * finished, whatever stops the move.
  */
 async function moveBooks(config: Config, databaseUrl: Secret): Promise<void> {
   process.exitCode = 1
@@ -135,7 +135,7 @@ async function moveBooks(config: Config, databaseUrl: Secret): Promise<void> {
       await bring(source, target, progress)
     } else await print(`The rows of the books in ${dataDir} are in ${to} already.\n`)
     await check(source, target, databaseUrl, progress)
-    // SQLite first: there must be no instant at which both could be served from.
+    // SQLite is sealed first: there must be no instant at which both stores could be served from.
     const atMs = systemClock.nowMs()
     source.seal({ database: to, atMs })
     await finishMove(target, begun.state, atMs)
@@ -151,7 +151,7 @@ async function moveBooks(config: Config, databaseUrl: Secret): Promise<void> {
   }
 }
 
-/** As serving would do it: the process that held these calls is gone. */
+/** Interrupts open calls as serving would do: the process that held these calls is gone. */
 async function closeOpenCalls(dataDir: string): Promise<void> {
   const store = await openSqliteStore(join(dataDir, 'tollgate.db'), () => {}).catch((error: Error) => {
     throw new Failure(`The books in ${dataDir} cannot be opened: ${error.message}`)
@@ -180,7 +180,7 @@ async function bring(source: Source, target: Target, progress: MoveProgress): Pr
   await print(`Moved ${shownCount(rows)} rows in ${duration(seconds)}.\n`)
 }
 
-/** Before any node may serve from the database. */
+/** Compares and audits the books before any node may serve from the database. */
 async function check(
   source: Source,
   target: Target,
@@ -237,7 +237,7 @@ a backup until you are content.
 
 const START_AGAIN = 'Rows are moved all together or not at all: start the same command again.'
 
-/** What to do about a failure of the database is the same for all of them. */
+/** All failures of the database have the same remedy: start the command again. */
 function explained(error: unknown): unknown {
   if (error instanceof MoveRefused) return new Failure(error.message)
   if (error instanceof StoreUnavailable || error instanceof StoreRefused)
@@ -249,7 +249,7 @@ function tellWhenInterrupted(progress: MoveProgress): { forget(): void } {
   const tell = (): void => {
     progress.end()
     process.stderr.write(`Stopped. ${START_AGAIN}\n`)
-    // As it would have ended without us.
+    // SIGINT is sent again, to end the process as it would have ended without this handler.
     process.kill(process.pid, 'SIGINT')
   }
   process.once('SIGINT', tell)

@@ -136,7 +136,7 @@ function showDifferences(differences: readonly Difference[]): string {
   return `${text}Differences: ${differences.length}, in models: ${models.size}.\n`
 }
 
-/** Never over a file that is there: it may have been written by hand. */
+/** An existing file is never overwritten: it may have been written by hand. */
 function writeOverlay(file: string, text: string): void {
   try {
     writeFileSync(file, text, { flag: 'wx' })
@@ -190,7 +190,7 @@ const COLUMNS = [
   left('other tiers'),
 ]
 
-/** One line per model: enough to see what there is, and to choose which one to look at. */
+/** One line per model: enough to see which models there are, and to choose the model to look at. */
 function showModels(version: PriceVersion): string {
   const rows = version.models.map(({ entry }) => rowOf(entry))
   return `${titleOf(version)}, USD per million tokens\n\n${renderTable(COLUMNS, rows, PLAIN)}`

@@ -4,9 +4,9 @@ import { print, shownCount } from './terminal.ts'
 type Stream = Pick<NodeJS.WriteStream, 'isTTY' | 'write'> & { readonly columns?: number }
 
 export interface Progress {
-  /** Without a total it counts. */
+  /** Without a total, only the count is shown. */
   show(done: number, total: number | null): void
-  /** Removes the bar, so that what is printed next stands on a clean line. */
+  /** Removes the bar, so that the next output stands on a clean line. */
   end(): void
 }
 
@@ -50,9 +50,9 @@ export async function printExport(
   format: ExportFormat,
   label: string,
 ): Promise<void> {
-  // Where the export goes to the terminal too, each would be written over the other.
+  // An export to the terminal shows no progress: each would be written over the other.
   const progress = createProgress(label, process.stdout.isTTY ? HIDDEN : process.stderr)
-  // The first line of CSV is its head. Line ends within quotes are counted as well: this is for people only.
+  // The first line of CSV is its head. Line ends within quotes are counted as well: the count is for people only.
   let rows = format === 'csv' ? -1 : 0
   try {
     for await (const chunk of chunks) {
@@ -67,7 +67,7 @@ export async function printExport(
 
 const HIDDEN = { isTTY: false, write: () => true }
 
-/** For work in phases that may take hours: how much of the phase is done, how fast, and for how long yet. */
+/** The progress of work in phases that may take hours: how much of the phase is done, how fast, and for how long yet. */
 export interface MoveProgress {
   show(phase: string, done: number, total: number): void
   end(): void
@@ -78,12 +78,12 @@ const LINE_EVERY_MS = 10_000
 interface Phase {
   readonly name: string
   readonly beganMs: number
-  /** What an earlier run had done says nothing of how fast this one is. */
+  /** Work of an earlier run, which says nothing of how fast this run is. */
   readonly doneBefore: number
   isOver: boolean
 }
 
-/** A bar on a terminal; elsewhere a line for each phase, and one now and then while it lasts. */
+/** A bar on a terminal; elsewhere a line at the end of each phase, and one every ten seconds while the phase lasts. */
 export function createMoveProgress(
   stream: Stream = process.stderr,
   clock: Pick<Clock, 'monotonicMs'> = systemClock,

@@ -86,7 +86,7 @@ table begins with the calls that wait in that gateway for room under a cap or fo
   },
 })
 
-/** What is no end of a call that was sent. */
+/** Filters that --follow refuses: these states are no end of a call that was sent. */
 const UNFOLLOWED: ReadonlySet<string> = new Set(['waiting', 'in_flight', 'deferred', 'refused'])
 
 async function printTable(api: Api, path: string, query: LogQuery, style: TerminalStyle): Promise<void> {
@@ -98,7 +98,7 @@ async function printTable(api: Api, path: string, query: LogQuery, style: Termin
       rows += 1
     }
   }
-  // Those that wait have not begun, and come before all that have.
+  // Waiting calls have not begun, and come before all calls that have.
   if (query['state'] === undefined && query['status'] === undefined && query['flag'] === undefined)
     await show({ ...query, state: 'waiting' })
   const left = Number(query['limit']) - rows
@@ -106,7 +106,7 @@ async function printTable(api: Api, path: string, query: LogQuery, style: Termin
   if (rows === 0) process.stderr.write('There is no such call.\n')
 }
 
-/** The API would say the same, but not of 0, which here is no earlier call at all. */
+/** The API checks limits too, but does not take 0, which with --follow means no earlier call at all. */
 function checkedLimit(text: string): number {
   if (/^\d{1,4}$/.test(text) && Number(text) <= 1_000) return Number(text)
   throw new UsageError('--limit must be a whole number from 0 to 1000 with --follow')

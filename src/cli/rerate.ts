@@ -95,12 +95,12 @@ function selectionOf(values: Values<typeof OPTIONS>): RerateSelection {
 
 const DAY_MS = 86_400_000
 
-/** A day has a start and an end; an instant is both. */
+/** A day has a start and an end; an instant is its own start and end. */
 function instantOf(option: string, text: string): { readonly startMs: number; readonly endMs: number } {
   const isDay = /^\d{4}-\d\d-\d\d$/.test(text)
   const ms =
     isDay || /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,3})?)?Z$/.test(text) ? Date.parse(text) : Number.NaN
-  // The parser takes the 31st of a shorter month for the 1st of the next.
+  // Date.parse takes the 31st of a shorter month for the 1st of the next.
   if (Number.isNaN(ms) || new Date(ms).toISOString().slice(0, 10) !== text.slice(0, 10)) {
     throw new UsageError(
       `${option} must be a date such as 2026-11-01 or an instant such as 2026-11-01T12:00:00Z`,
@@ -137,10 +137,10 @@ async function rerateCalls(request: Request, prices: CurrentPrices, writer: Rera
   await print(describeBooked(await book(request, prices, writer)))
 }
 
-/** Between two batches a gateway that waits for the same locks gets them: SQLite's own waiting knows no queue. */
+/** The pause between two batches lets a gateway take the locks that it waits for: SQLite's own waiting knows no queue. */
 const PAUSE_MS = 20
 
-/** Priced a second time rather than remembered from the first: memory must not grow with the number of calls. */
+/** Prices calls a second time rather than remember the first result: memory must not grow with the number of calls. */
 async function book(
   { selection, charge }: Request,
   prices: CurrentPrices,
@@ -183,7 +183,7 @@ async function passOver(
   }
 }
 
-/** What would change, as lines of text. Amounts are USD. */
+/** The changes that the prices would make, as lines of text. Amounts are USD. */
 function describeSummary(summary: RerateSummary, charge: boolean): string {
   const { creditCalls, creditNanos, chargeCalls, chargeNanos, kept } = summary
   let text = summary.total.calls === 0 ? 'No call costs anything else.\n' : table(summary)
@@ -199,7 +199,7 @@ function describeSummary(summary: RerateSummary, charge: boolean): string {
   return text
 }
 
-/** Why calls cost what they did, in the order in which it is told. */
+/** The reasons why calls keep their cost, in the order in which they are printed. */
 const KEPT: readonly (readonly [keyof RerateSummary['kept'], string, string?])[] = [
   ['same_price', 'Unchanged'],
   ['no_usage', 'Left as they are, without usage'],

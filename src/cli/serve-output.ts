@@ -12,11 +12,11 @@ export interface BannerFacts {
   readonly config: Config
   readonly simulated: boolean
   readonly firstAdminKey: string | null
-  /** Null: plain HTTP is spoken. */
+  /** Null where the gateway speaks plain HTTP. */
   readonly certificate: Certificate | null
 }
 
-/** What a person sees when it has started: what it serves, and what to type for a first call. */
+/** The banner of a gateway that has started: its address, its upstreams, and the commands for a first call. */
 export function banner({ url, config, simulated, firstAdminKey, certificate }: BannerFacts): string {
   const near = relative(process.cwd(), config.dataDir) || '.'
   const dataDir = near.startsWith('..') ? config.dataDir : near

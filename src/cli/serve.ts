@@ -15,7 +15,7 @@ import { type TerminalStyle, terminalStyle } from './terminal.ts'
 /** A key that only our own simulator accepts, so that the made-up upstream checks credentials like a real one. */
 const SIMULATOR_KEY = 'simulator-provider-key'
 
-/** When all of the program is loaded. */
+/** The time after the banner by which all of the program is loaded. */
 const STARTED_AFTER_MS = 2_000
 
 export async function serve(): Promise<void> {
@@ -47,7 +47,7 @@ export async function serve(): Promise<void> {
         process.stderr.write(`tollgate: ${error.message}\n`, () => process.exit(1))
       },
     })
-    // Before the banner: its reader may send a signal at once.
+    // Signals are listened for before the banner is printed: its reader may send a signal at once.
     const stop = Promise.race([stopSignal(), npmGone()])
     reloadOnHangup(running, config)
     const { certificate, firstAdminKey } = running
@@ -65,12 +65,12 @@ export async function serve(): Promise<void> {
   } catch (error) {
     await simulator?.close()
     process.stderr.write(`tollgate: ${explain(error, config)}\n`)
-    // Not exitCode: whatever is still open must not keep a process alive that does not serve.
+    // process.exit, not exitCode: open handles must not keep a process alive that does not serve.
     process.exit(error instanceof ConfigError ? 2 : 1)
   }
 }
 
-/** On a terminal a line for people, in a pipe or a file one of the log. */
+/** Each call is a line for people on a terminal, and a line of the log in a pipe or a file. */
 function tellCalls(terminal: TerminalStyle, logStream: LogStream): ObserveCall {
   if (terminal.isTerminal) {
     // Not process.stdout: a terminal that is held blocks the thread that writes to it, and every call with it.
@@ -78,20 +78,20 @@ function tellCalls(terminal: TerminalStyle, logStream: LogStream): ObserveCall {
     return createCallLines((line) => lines.write(line), terminal)
   }
   const calls = createCallLog(logStream)
-  // However the process ends: it is the last that can be heard of a gateway that fails.
+  // Pending lines are written however the process exits: they are the last that can be heard of a gateway that fails.
   process.on('exit', () => writeLast(2, calls.take()))
   return calls.observe
 }
 
 function endStart(): void {
-  // Not only at the end, which may be a kill, and days later what only a start needs is compiled no more. It takes some 30 ms
-  // after an upgrade and next to nothing otherwise.
+  // The compile cache is not flushed at the end only: the end may be a kill, and days later the code that only a start needs
+  // is compiled no more. Flushing takes some 30 ms after an upgrade and next to nothing otherwise.
   flushCompileCache()
   tuneHeap()
 }
 
 async function startBuiltInSimulator() {
-  // Loaded only here: a gateway with real upstreams never runs a line of it.
+  // The simulator is loaded only here: a gateway with real upstreams never runs a line of it.
   const { startSimulator } = await import('../../simulator/start-simulator.ts')
   const simulator = await startSimulator({
     messagesKey: SIMULATOR_KEY,
@@ -108,7 +108,7 @@ async function startBuiltInSimulator() {
   }
 }
 
-/** SIGHUP reads the price overlay and the certificate again. A bad file changes nothing, and what is wrong with it is said. */
+/** SIGHUP reads the price overlay and the certificate again. A bad file changes nothing, and its problems are printed. */
 function reloadOnHangup(running: RunningTollgate, { prices, tls }: Config): void {
   process.on('SIGHUP', async () => {
     if (prices === null && tls === null)
@@ -135,7 +135,7 @@ function tellReloaded(file: string, what: 'certificate' | 'prices', problems: re
     )
 }
 
-/** Those before that time are of a signal that was heard already. */
+/** Signals before `notBeforeMs` are repetitions of a signal that was heard already. */
 function stopSignal(notBeforeMs = 0): Promise<void> {
   return new Promise((resolve) => {
     const hear = () => {
@@ -145,7 +145,7 @@ function stopSignal(notBeforeMs = 0): Promise<void> {
   })
 }
 
-/** A terminal signals all processes in it, and npm passes on what it gets: one Ctrl-C comes twice. */
+/** A terminal signals all processes in it, and npm passes on the signals that it gets: one Ctrl-C comes twice. */
 const SAME_SIGNAL_MS = 500
 
 function isUnderNpm(): boolean {

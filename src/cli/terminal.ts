@@ -4,12 +4,12 @@ import { withCommas } from '../kernel/money.ts'
 
 export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan'
 
-/** What the output may look like: for people on a terminal, or plain. */
+/** The look of the output: for people on a terminal, or plain. */
 export interface TerminalStyle {
   readonly isTerminal: boolean
-  /** How wide it is. Without an end in a pipe. */
+  /** The width of the terminal; infinite in a pipe. */
   readonly columns: number
-  /** What bars are made of. */
+  /** The character that bars are made of. */
   readonly bar: string
   paint(style: Style, text: string): string
 }
@@ -37,19 +37,19 @@ export function outputStyle(values: { readonly 'no-color': boolean }): TerminalS
   return terminalStyle(process.stdout, process.env, values['no-color'])
 }
 
-/** For output that is the same on a terminal and in a pipe. */
+/** The style of output that is the same on a terminal and in a pipe. */
 export const PLAIN: TerminalStyle = terminalStyle({}, {}, true)
 
 /**
- * Text of others for a terminal: names of keys and models, whatever they are made of, must not move the cursor, turn
- * the reading direction or fill the screen. Letters of all scripts stay what they are.
+ * Text of others made safe for a terminal: names of keys and models must not move the cursor, turn the reading
+ * direction or fill the screen, whatever characters they have. Letters of all scripts stay what they are.
  */
 export function shownText(text: string, widthMax = 100): string {
   const plain = text.replace(/[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu, '?')
   if (widthOf(plain) <= widthMax && plain.length <= 4 * widthMax) return plain
   let shown = ''
   for (const char of plain) {
-    // Marks have no width, and must not be without number for that.
+    // Combining marks have no width, so the number of characters is limited as well.
     if (widthOf(shown + char) >= widthMax || shown.length >= 2 * widthMax) break
     shown += char
   }
@@ -59,7 +59,7 @@ export function shownText(text: string, widthMax = 100): string {
 const WIDE =
   /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{1f300}-\u{1f64f}\u{1f900}-\u{1f9ff}\u{20000}-\u{3fffd}]/u
 
-/** How many columns of a terminal it takes. */
+/** How many columns of a terminal the text takes. */
 function widthOf(text: string): number {
   if (/^[\x20-\x7e]*$/.test(text)) return text.length
   let width = 0
@@ -67,12 +67,12 @@ function widthOf(text: string): number {
   return width
 }
 
-/** An instant of the API, which is in UTC. The heading says so. */
+/** An instant of the API, which is in UTC. The heading or the caller has to say so. */
 export function shownInstant(instant: string | null): string {
   return instant === null ? '-' : shownText(instant.replace(/^(.{10})T(.{8}).*$/, '$1 $2'), 30)
 }
 
-/** A whole number with commas. What the API writes as one is a text; what is no number stays as it is. */
+/** A whole number with commas. Numbers of the API are texts; a text that is no number stays as it is. */
 export function shownCount(count: number | string): string {
   if (typeof count === 'number') return withCommas(count)
   return /^\d+$/.test(count) ? withCommas(BigInt(count)) : count
@@ -90,7 +90,7 @@ export interface Column {
 export const left = (title: string): Column => ({ title, align: 'left' })
 export const right = (title: string): Column => ({ title, align: 'right' })
 
-/** A text, or one in a colour. */
+/** A text, or a text with a style. */
 export type Cell = string | { readonly text: string; readonly style: Style }
 
 export type Rows = readonly (readonly Cell[])[]
@@ -144,7 +144,7 @@ export function alignAmounts(amounts: readonly string[], decimalsMin = 2): strin
   return amounts.map((amount) => withDecimals(amount, decimals))
 }
 
-/** An amount as the API writes it, with zeros behind it. No digit is ever taken away. */
+/** An amount as the API writes it, padded with zeros. No digit is ever taken away. */
 export function withDecimals(amount: string, decimals: number): string {
   const [whole = ''] = amount.split('.')
   return `${whole}.${fractionOf(amount).padEnd(decimals, '0')}`
@@ -173,19 +173,19 @@ export function print(chunk: string | Uint8Array): Promise<void> {
         else fail(error)
       })
     } catch (error) {
-      // A file is written at once, and throws.
+      // Writing to a file is synchronous, and throws.
       fail(error as Error)
     }
   })
 }
 
-/** Asks on the terminal; without one, or without an answer, nothing is agreed to. */
+/** Asks on the terminal; without a terminal, or without an answer, nothing is agreed to. */
 export async function confirm(question: string): Promise<boolean> {
   if (!process.stdin.isTTY) return false
   const { createInterface } = await import('node:readline/promises')
   const terminal = createInterface({ input: process.stdin, output: process.stderr })
   try {
-    // It fails if the input is ended or interrupted.
+    // The question fails if the input is ended or interrupted.
     const answer = await terminal.question(`${question} [y/N] `).catch(() => '')
     return /^y(es)?$/i.test(answer.trim())
   } finally {

@@ -4,15 +4,15 @@ import { enableCompileCache, getCompileCacheDir } from 'node:module'
 import { homedir } from 'node:os'
 import { isAbsolute, join } from 'node:path'
 
-// Source is stripped of its types and compiled once, not at every start: that halves the time until it serves. For
-// the same reason each command loads only what it needs. The store's threads learn of it from the environment alone.
-// Where nothing can be kept, it takes longer.
+// The compile cache has source stripped of its types and compiled once, not at every start: that halves the time until
+// the gateway serves. For the same reason each command loads only what it needs. The store's threads learn of the cache
+// from the environment alone. Without a directory for the cache, every start takes longer.
 const directory = keepCompiled()
 if (directory !== undefined) Object.assign(process.env, { NODE_COMPILE_CACHE: directory })
 
 /**
- * What is kept is run as it lies there, so it lies where only this user can write, or nowhere. Node's own choice is a
- * folder in the system's temporary one, which belongs to the user that came first. NODE_COMPILE_CACHE names another.
+ * Cached code is run as it lies there, so the cache lies where only this user can write, or nowhere. Node's own choice
+ * is a folder in the system's temporary one, which belongs to the user that came first. NODE_COMPILE_CACHE names another.
  */
 function keepCompiled(): string | undefined {
   const chosen = getCompileCacheDir()
@@ -23,12 +23,12 @@ function keepCompiled(): string | undefined {
     if (!isAbsolute(cache) || !isOurs(cache) || !isOurs(own)) return undefined
     return enableCompileCache(own).directory
   } catch {
-    // A user without a home, or one in which nothing can be made.
+    // The user has no home, or a home in which no directory can be made.
     return undefined
   }
 }
 
-/** Made if it is not there; a home that is not there is not. */
+/** Makes the directory if it is missing; a missing home is not made. */
 function isOurs(directory: string): boolean {
   try {
     mkdirSync(directory, 0o700)

@@ -3,11 +3,11 @@ import { Failure } from './command.ts'
 
 /** A question to the management API. */
 export interface Asked {
-  /** What is undefined is not sent. */
+  /** Parameters that are undefined are not sent. */
   readonly query?: Readonly<Record<string, string | undefined>>
   /** Sent as JSON. */
   readonly body?: unknown
-  /** The same command under the same name is done once. */
+  /** The same command under the same key is done once. */
   readonly idempotencyKey?: string
 }
 
@@ -18,14 +18,14 @@ export interface Answer {
 }
 
 /**
- * The way to the management API: over HTTP, or in this process on the data directory. It is the same API: each rule and
+ * The way to the management API: over HTTP, or in this process on the data directory. Both are the same API: each rule and
  * each message is the gateway's own.
  */
 export interface Transport {
-  /** What is asked, for messages. */
+  /** The gateway's address or the place of the books, for messages. */
   readonly place: string
   send(method: 'GET' | 'POST' | 'PATCH' | 'DELETE', path: string, asked: Asked): Promise<Answer>
-  /** For what may be too large to be held. A caller that stops reading ends it. */
+  /** For answers that may be too large for the memory. A caller that stops reading ends the stream. */
   stream(
     path: string,
     query: NonNullable<Asked['query']>,
@@ -34,7 +34,7 @@ export interface Transport {
   close(): Promise<void>
 }
 
-/** With its `?`, or empty. */
+/** The query with its `?`, or an empty text. */
 export function queryText(query: Asked['query'] = {}): string {
   const given = Object.entries(query).filter((pair): pair is [string, string] => pair[1] !== undefined)
   return given.length === 0 ? '' : `?${new URLSearchParams(given)}`
@@ -44,7 +44,7 @@ export function queryText(query: Asked['query'] = {}): string {
 export class Unreachable extends Failure {}
 
 const ASK_TIMEOUT_MS = 60_000
-/** Ten thousand rows of usage are four of them. */
+/** Ten thousand rows of usage, the most that the API answers at once, are four MiB. */
 const ANSWER_BYTES_MAX = 64 * 1024 * 1024
 
 /** The management API of a gateway, over HTTP with an admin key. */
@@ -56,7 +56,7 @@ export function createHttpTransport(base: URL, adminKey: Secret): Transport {
     const response = await fetch(`${place}${path}${queryText(query)}`, {
       method,
       signal,
-      // The key is for this address and for no other.
+      // Redirects are not followed: the key is for this address and for no other.
       redirect: 'manual',
       headers: {
         authorization: `Bearer ${adminKey.reveal()}`,
@@ -136,7 +136,7 @@ function explain(error: unknown, place: string, idempotencyKey?: string): unknow
   return new Unreachable(`The connection to ${place} broke off: ${reason}. ${again}`)
 }
 
-/** Nothing was sent. */
+/** Codes of errors, here and in NOT_CONNECTED, before any request was sent. */
 const NOT_TRUSTED = /CERT|LEAF_SIGNATURE/
 const NOT_CONNECTED =
   /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT)$|_TLS_|_SSL_/

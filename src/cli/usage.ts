@@ -19,10 +19,10 @@ import {
 } from './terminal.ts'
 import type { Asked } from './transport.ts'
 
-/** The most that the API answers at once. */
+/** The most rows that the API answers at once. */
 const ROWS_MAX = 10_000
 
-/** What was used, as a table with bars, as JSON or as CSV. */
+/** The usage as a table with bars, as JSON or as CSV. */
 export const command = defineApiCommand({
   name: 'usage',
   usage:
@@ -59,7 +59,7 @@ which it began; calls in flight are not in it yet.`,
   },
 })
 
-/** All pages as one file: the title line is that of the first. */
+/** All pages as one file: the title line is that of the first page. */
 async function* csvPages(api: Api, query: NonNullable<Asked['query']>): AsyncGenerator<Buffer> {
   let after: string | undefined
   do {
@@ -121,7 +121,7 @@ interface Figure {
   readonly of: keyof Sums
 }
 
-/** Amounts in USD are those whose names end with `_usd`; the others are counts. */
+/** Figures whose names end with `_usd` are amounts in USD; the others are counts. */
 const FIGURES: readonly Figure[] = [
   { title: 'calls', of: 'requests' },
   { title: 'input', of: 'input_tokens' },
@@ -133,10 +133,10 @@ const FIGURES: readonly Figure[] = [
   { title: 'credited', of: 'credited_usd' },
 ]
 
-/** What a narrow terminal can do without, in this order, before there is no room for bars. */
+/** Columns that a narrow terminal can do without, in this order, before there is no room for bars. */
 const DISPENSABLE = ['credited', 'at list price', 'cache write', 'cache read', 'input', 'output']
 
-/** The buckets, their sum, and on a terminal a bar for what each cost. */
+/** The buckets, their sum, and on a terminal a bar for the cost of each bucket. */
 function renderUsage(report: UsageAnswer, style: TerminalStyle): string {
   const { total, start, end } = report
   const data = report.data.filter(usedSomething)
@@ -166,11 +166,11 @@ function tableLines(report: UsageAnswer, style: TerminalStyle): string[] {
   const lines = rows.map(
     (row, at) => tableLine(columns, widths, styled(row, at === data.length), style) + (bars[at] ?? ''),
   )
-  // One bucket is its own sum.
+  // Without groups there is one bucket, which is its own sum.
   return [titleLine(columns, widths, style), ...(isGrouped ? lines : lines.slice(-1))]
 }
 
-/** Calls to free endpoints are calls, but there is nothing to say of what they used. */
+/** Calls to free endpoints are counted as calls, but have no usage to show. */
 function usedSomething(bucket: Bucket): boolean {
   const used = FIGURES.some(({ title, of }) => title !== 'calls' && bucket[of] !== '0')
   return used || bucket.unpriced_requests !== '0'
@@ -188,7 +188,7 @@ function idleRemark(data: readonly Bucket[]): string[] {
 interface Layout {
   readonly columns: readonly Column[]
   readonly widths: readonly number[]
-  /** Of the buckets, then of their sum. */
+  /** The rows of the buckets, then the row of their sum. */
   readonly rows: readonly (readonly string[])[]
   readonly width: number
 }
@@ -225,7 +225,7 @@ const BAR_CHARS_MAX = 40
 const BAR_CHARS_WANTED = 20
 const BAR_CHARS_MIN = 8
 
-/** A bar for each bucket, as long as its cost is of the dearest one's. None where there is no room. */
+/** A bar for each bucket, in proportion to the cost of the dearest bucket. No bars where there is no room. */
 function barsOf(data: readonly Bucket[], style: TerminalStyle, room: number): string[] {
   // A line that fills the last column makes some terminals begin another one.
   const chars = Math.min(BAR_CHARS_MAX, room - 1)
@@ -234,7 +234,7 @@ function barsOf(data: readonly Bucket[], style: TerminalStyle, room: number): st
   const most = costs.reduce((a, b) => (b > a ? b : a), 0n)
   return costs.map((cost) => {
     if (cost <= 0n) return ''
-    // Rounded up, because what cost anything is to be seen.
+    // Lengths are rounded up, because a bucket that cost anything is to have a visible bar.
     const length = Number((cost * BigInt(chars) + most - 1n) / most)
     return `  ${style.paint('cyan', style.bar.repeat(length))}`
   })

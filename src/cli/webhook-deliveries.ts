@@ -50,7 +50,7 @@ export const test = defineApiCommand({
   },
 })
 
-/** A gateway sends it: without one that runs, it waits. */
+/** A running gateway sends the delivery; until a gateway runs, the delivery waits. */
 function queuedLine(delivery: DeliveryAnswer, id: string): string {
   return `Queued ${shownText(delivery.id)}. \`tollgate webhooks deliveries ${id}\` shows what came of it.\n`
 }

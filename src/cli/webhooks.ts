@@ -37,7 +37,7 @@ const webhookAnswer = object({
   created_at: string,
   last_delivery_at: nullable(string),
   last_status: nullable(string),
-  /** Of a webhook that was just made, or got another one. */
+  /** The secret of a webhook that was just made, or whose secret was just replaced. */
   secret: optional(string),
 })
 
@@ -63,7 +63,7 @@ const FIELD_OPTIONS = {
   format: option('<format>', 'standard, or slack for a sentence that Slack and others show'),
 } as const
 
-/** The fields of the API: only those that were said. What is not good, the API says of them. */
+/** The fields of the API, only for options that were given. The API checks the values. */
 function webhookFields({
   event,
   description,

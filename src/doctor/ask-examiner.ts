@@ -8,25 +8,25 @@ import type { DataDirFacts, Observation } from './examiner.ts'
 
 export interface Examination {
   readonly facts: Partial<DataDirFacts>
-  /** Why there are not more of them. Null: there are no more to tell. */
+  /** Why facts are missing: the examiner was late or failed. Null: the examiner has told all there is to tell. */
   readonly cutShort: 'late' | 'failed' | null
 }
 
-/** Source runs as .ts, the published package as .js: the process's file has the ending of this one. */
+/** Source runs as .ts, the published package as .js: the examiner's file has the ending of this file. */
 const EXAMINER = fileURLToPath(
   new URL(`./examiner${import.meta.url.endsWith('.ts') ? '.ts' : '.js'}`, import.meta.url),
 )
 const PROGRESS_EVERY_MS = 200
 
-/** Has the data directory examined, and waits no longer for each part of it than its deadline. Never rejects. */
+/** Has the data directory examined, and waits for each part no longer than the part's deadline. Never rejects. */
 export async function askExaminer(
   dataDir: string,
   books: 'books-here' | 'books-elsewhere',
   { deadlines, progress }: DoctorContext,
 ): Promise<Examination> {
-  // Written for a measurement and removed after it.
+  // This file is written to measure fsync, and removed after the measurement.
   const fsyncFile = join(dataDir, `.doctor-${process.pid}.tmp`)
-  // It needs no environment, and gets none of the secrets in ours.
+  // The examiner needs no environment, and gets none of the secrets in ours.
   const child = fork(EXAMINER, [dataDir, books, fsyncFile], {
     env: {},
     execArgv: [],
@@ -46,7 +46,7 @@ export async function askExaminer(
     if (integrityIsNext) stopWatching = watchReading(child, facts.database, progress)
   })
   child.on('error', () => resolve('failed'))
-  // Not 'exit': what it told last may still be on its way then.
+  // Not 'exit': at that moment the examiner's last message may still be on its way.
   child.on('close', (code) => resolve(code === 0 ? null : 'failed'))
 
   const cutShort = await promise
@@ -54,15 +54,15 @@ export async function askExaminer(
   stopWatching()
   if (cutShort === 'late') {
     child.kill('SIGKILL')
-    // A disk that hangs hangs this too: it is tried, not waited for.
+    // A disk that hangs makes this removal hang too: it is tried, not waited for.
     rm(fsyncFile, { force: true }).catch(() => {})
   }
   return { facts, cutShort }
 }
 
 /**
- * SQLite does not tell how far a check has come. But it reads each page twice, once along the trees and once for
- * the rows, and Linux counts what a process reads.
+ * SQLite does not tell how far a check has come. But SQLite reads each page twice, once along the trees and once for
+ * the rows, and Linux counts the bytes that a process reads.
  */
 function watchReading(
   child: ChildProcess,

@@ -15,7 +15,7 @@ export function checkRuntime({ version, execArgv, environment }: Runtime): Check
   if (Number.parseInt(version, 10) < NODE_MAJOR_MIN)
     return problem(`Node.js ${version}`, `Install Node.js ${NODE_MAJOR_MIN} or newer.`)
   const flags = [...execArgv, ...(environment['NODE_OPTIONS'] ?? '').split(/\s+/)]
-  // It accepts a request with two lengths, which is how a second request is smuggled behind a first.
+  // The insecure parser accepts a request with two lengths, which is how a second request is smuggled behind a first.
   if (flags.some((flag) => /^--insecure[-_]http[-_]parser$/.test(flag)))
     return problem(
       `Node.js ${version} with --insecure-http-parser, which lets requests be smuggled past the checks`,
@@ -26,7 +26,7 @@ export function checkRuntime({ version, execArgv, environment }: Runtime): Check
 
 const OPEN_FILES_MIN = 4_096
 
-/** A call takes two: one to the client, one to upstream. `limits` is the text of /proc/self/limits. */
+/** A call takes two open files: a socket to the client, one to upstream. `limits` is the text of /proc/self/limits. */
 export function checkOpenFiles(limits: string | null): Check {
   const { ok, skipped, warning } = verdicts('open_files')
   const soft = /^Max open files\s+(\d+|unlimited)\s/m.exec(limits ?? '')?.[1]
@@ -75,7 +75,7 @@ export function checkSpeed(fsync: DiskFacts['fsync']): Check {
 
 const CLOCK_WARNING_MS = 5_000
 const CLOCK_PROBLEM_MS = 60_000
-/** A Date header tells whole seconds: on average it is half a second behind. */
+/** A Date header tells whole seconds: on average the header is half a second behind. */
 const HALF_SECOND_MS = 500
 
 export interface HostClock {
@@ -83,14 +83,14 @@ export interface HostClock {
   readonly reading: ClockReading
 }
 
-/** What the clock of an upstream said, and ours just before it was asked and just after. */
+/** The time by an upstream's clock, and the time by ours just before upstream was asked and just after it answered. */
 export interface ClockReading {
   readonly upstreamMs: number
   readonly beforeMs: number
   readonly afterMs: number
 }
 
-/** By the upstream that agrees best: a server of one's own may be wrong where a provider is right. */
+/** The upstream that agrees best decides: a self-hosted server's clock may be wrong where a provider's is right. */
 export function checkClock(readings: readonly HostClock[]): Check {
   const { ok, skipped, warning, problem } = verdicts('clock')
   const [best] = readings
@@ -105,7 +105,7 @@ export function checkClock(readings: readonly HostClock[]): Check {
   return offMs > CLOCK_PROBLEM_MS ? problem(found, todo) : warning(found, todo)
 }
 
-/** At least so much: the answer may have been written at any moment between the question and its arrival. */
+/** The least that our clock can be ahead: upstream wrote its answer at any moment between the question and the arrival. */
 function aheadOf({ upstreamMs, beforeMs, afterMs }: ClockReading): number {
   const tellsMs = upstreamMs + HALF_SECOND_MS
   if (beforeMs > tellsMs) return beforeMs - tellsMs

@@ -1,33 +1,33 @@
 import type { Environment } from '../config.ts'
 import type { Clock } from '../kernel/clock.ts'
 
-/** What the doctor is to look at, and how long it may take. */
+/** The environment that the doctor is to look at, and how long a check may take. */
 export interface DoctorContext {
   readonly environment: Environment
   readonly workingDir: string
   readonly clock: Clock
   readonly offline: boolean
   readonly deadlines: Deadlines
-  /** For the one check that may take long. */
+  /** The progress of the integrity check, the one check that may take long. */
   readonly progress: { show(done: number, total: number): void; end(): void }
 }
 
 export interface Deadlines {
   readonly checkMs: number
-  /** Of the one check whose time grows with the database. */
+  /** The deadline of the integrity check, the one check whose time grows with the database. */
   readonly integrityMs: number
 }
 
 /**
- * What was looked at, how it is, and, where something is to be done, what. `skipped` is what could not or should not
- * be looked at this time: it is neither good nor bad.
+ * A check: its name, its state, what was found and, where the operator has to act, what to do. A `skipped` check could not
+ * or should not be made this time: that is neither good nor bad.
  */
 export type Check = { readonly name: CheckName; readonly found: string } & (
   | { readonly state: 'ok' | 'skipped'; readonly todo: null }
   | { readonly state: 'warning' | 'problem'; readonly todo: string }
 )
 
-/** In the order in which they are shown. Scripts read these names. */
+/** The names of the checks, in the order in which the doctor shows them. Scripts read these names. */
 export type CheckName =
   | 'runtime'
   | 'open_files'

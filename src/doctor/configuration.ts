@@ -10,20 +10,20 @@ import { readPricing } from '../read-pricing.ts'
 import { type Check, counted, inTime, verdicts } from './check.ts'
 
 export interface Settings {
-  /** With what is wrong left out, so that the rest can be looked at. Null if nothing can be made of it. */
+  /** The configuration without its faulty settings, so that the rest can be checked. Null if the rest cannot be read either. */
   readonly config: Config | null
   readonly problems: readonly string[]
-  /** Surfaces whose URL may not be the one that was meant: their key must not be sent there. */
+  /** Surfaces whose URL may not be the URL that was meant: the surface's key must not be sent there. */
   readonly doubtful: ReadonlySet<Surface>
-  /** The books may not be where it seems. */
+  /** The books may not be in the data directory though the configuration seems to say so: TOLLGATE_DATABASE_URL is faulty. */
   readonly booksAreDoubtful: boolean
 }
 
-/** A problem with one of these says nothing about where a provider's key belongs. */
+/** A problem with one of these variables says nothing about where a provider's key belongs. */
 const HARMLESS =
   /^TOLLGATE_(?:HOST|PORT|DATA_DIR|DATABASE_URL|CONFIG|ADMIN_KEY|PEPPER|DISCOUNT|PRICES|PREFIX|LOG_LEVEL|TLS_CERT|TLS_KEY)\b/
 
-/** The configuration as the gateway reads it or, where that refuses, as much of it as is good. */
+/** The configuration as the gateway reads it or, where the gateway refuses it, without the settings at fault. */
 export function readSettings(environment: Environment, workingDir: string): Settings {
   const read = attempt(environment, workingDir)
   if (read.config !== null) return { ...read, doubtful: new Set(), booksAreDoubtful: false }
@@ -54,7 +54,7 @@ function readRest(environment: Environment, workingDir: string, problems: readon
   const rest = Object.fromEntries(Object.entries(environment).filter(([name]) => !isFaulty(name)))
   const withFile = attempt(rest, workingDir).config
   if (withFile !== null) return withFile
-  // It is the file. Without it, in a folder that has none; what is relative stays relative to the real one.
+  // The configuration file is at fault: read without it, in a folder that has none. Relative paths stay relative to the real one.
   const dataDir = resolve(workingDir, rest['TOLLGATE_DATA_DIR'] || 'data')
   const prices = rest['TOLLGATE_PRICES'] ? resolve(workingDir, rest['TOLLGATE_PRICES']) : ''
   return attempt(
@@ -64,8 +64,8 @@ function readRest(environment: Environment, workingDir: string, problems: readon
 }
 
 /**
- * A mistyped name may be that of a URL, and the key beside it would go to the default one. So whatever is not known
- * to be about something else makes all surfaces doubtful.
+ * A mistyped name may be that of a URL, and the key beside it would go to the default URL. So a problem with a variable that
+ * is not known to be about something else makes all surfaces doubtful.
  */
 function doubtfulOf(problems: readonly string[]): Set<Surface> {
   const doubtful = new Set<Surface>()
@@ -110,7 +110,7 @@ export function checkSurfaces({ config, doubtful }: Settings): Check {
 
 const RENEW_BEFORE_MS = 14 * 24 * 3_600_000
 
-/** None where plain HTTP is spoken. */
+/** No check where the gateway speaks plain HTTP. */
 export function checkCertificate({ tls }: Config, nowMs: number): Check[] {
   if (tls === null) return []
   const { ok, warning, problem } = verdicts('certificate')
@@ -142,7 +142,7 @@ function sendsKeyInClear({ url, key }: UpstreamConfig): boolean {
 
 const NAMES_SHOWN_MAX = 20
 
-/** `listed` is what upstream says it has. Null: it was not asked, or gave no list. */
+/** `listed` are the models that upstream says it has. Null: upstream was not asked, or gave no list. */
 export async function* checkPrices(
   config: Config,
   listed: readonly string[] | null,
@@ -181,17 +181,17 @@ const CONSEQUENCE: Readonly<Record<Config['unpriced'], string>> = {
   pass: 'Calls of these models cost 0, flagged as unpriced, and pass every cap.',
 }
 
-/** Shorter ones cannot be told from ordinary words, and protect nothing. */
+/** Secrets shorter than this cannot be told from ordinary words, and protect nothing. */
 const CHARS_MIN = 8
 
 /**
- * No check prints a secret. But texts of others are shown (a model's name, where a redirect leads, what is wrong with
- * a file), and their authors may have had the key.
+ * No check prints a secret. But checks show texts of other authors (a model's name, the target of a redirect, the problem with
+ * a file), and those authors may have had the key.
  */
 export function hideSecretsOf(environment: Environment): (text: string) => string {
   const secrets = Object.entries(environment)
     .flatMap(([name, value = '']) => {
-      // This one is the name of a file.
+      // The value of TOLLGATE_TLS_KEY is the name of a file.
       if (name === 'TOLLGATE_TLS_KEY') return []
       if (/(?:_KEY|_PEPPER)$/.test(name)) return [value.trim()]
       return name.endsWith('DATABASE_URL') ? passwordsIn(value) : []
@@ -201,7 +201,7 @@ export function hideSecretsOf(environment: Environment): (text: string) => strin
   return (text) => secrets.reduce((hidden, secret) => hidden.replaceAll(secret, '[secret]'), text)
 }
 
-/** As it stands in the URL, and as it is meant. */
+/** The password as it stands in the URL, and decoded. */
 function passwordsIn(url: string): string[] {
   const password = URL.canParse(url) ? new URL(url).password : ''
   try {

@@ -23,7 +23,7 @@ import {
 } from './configuration.ts'
 import { checkUpstream } from './upstream.ts'
 
-/** Looks at everything that a gateway with this environment would depend on, and changes nothing. */
+/** Checks everything that a gateway with this environment would depend on, and changes nothing. */
 export async function* examine(context: DoctorContext): AsyncGenerator<Check> {
   const hide = hideSecretsOf(context.environment)
   for await (const check of allChecks(context)) {
@@ -89,7 +89,7 @@ async function* checkDataDir(
 }
 
 async function askPostgres(databaseUrl: Secret, { deadlines, clock }: DoctorContext) {
-  // Loaded only here: the driver of PostgreSQL is 35 modules.
+  // The driver of PostgreSQL is 35 modules: it is loaded only here.
   const { checkPostgres, examinePostgres, knownBooks } = await import('./postgres.ts')
   const facts = await examinePostgres(databaseUrl, deadlines.checkMs, clock)
   return { books: knownBooks(facts), checks: checkPostgres(shownDatabase(databaseUrl), facts) }

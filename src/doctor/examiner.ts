@@ -20,11 +20,11 @@ import { createKeyDigest, pepperFingerprint } from '../keys/key-digest.ts'
 import { migrate } from '../store/sqlite/migrate.ts'
 
 /**
- * The process that touches the data directory. A disk that does not answer, or a database of many gigabytes, blocks the
- * caller, and a thread in such a call cannot be ended; a process can be killed, and the report still comes.
+ * The examiner: the process that touches the data directory. A disk that does not answer, or a database of many gigabytes,
+ * blocks the caller, and a thread in such a call cannot be ended; a process can be killed, and the report still comes.
  */
 
-/** What this process tells about the data directory. Nothing in here is secret. */
+/** The facts that this process tells about the data directory. None of them is secret. */
 export interface DataDirFacts {
   readonly directory: DirectoryFacts
   readonly disk: DiskFacts
@@ -51,7 +51,7 @@ export type KnownBooks =
 const PROBLEMS_MAX = 20
 const SQLITE_BUSY = 5
 const DATABASE_FILES = ['tollgate.db', 'bodies.db'] as const
-/** The schema versions that brought what is read here. */
+/** The schema versions that brought the tables and columns which are read here. */
 const KEYS_VERSION = 1
 const CALLS_VERSION = 2
 const DEFERRED_VERSION = 10
@@ -71,7 +71,7 @@ if (directory.kind === 'there' && books === 'books-here') {
 }
 process.disconnect()
 
-/** Resolves when it was sent: what follows may block this process for good. */
+/** Resolves when the observation was sent: the next examination may block this process for good. */
 function tell(observation: Observation): Promise<void> {
   return new Promise((resolve, reject) => {
     process.send?.(observation, undefined, {}, (error) => (error === null ? resolve() : reject(error)))
@@ -87,7 +87,7 @@ function examineDirectory() {
       mode: stat.mode & 0o777,
       writable: isWritable(dataDir),
       pepper: examinePepper(join(dataDir, 'pepper')),
-      /** Of the file with the first admin key, if it is still there. */
+      /** The mode of the file with the first admin key; null if the file is no longer there. */
       adminKeyMode: modeOf(join(dataDir, 'admin-key')),
     }
   } catch (error) {
@@ -100,7 +100,7 @@ function examineDirectory() {
 function examineDisk(directory: DirectoryFacts) {
   const isThere = directory.kind === 'there'
   const { bavail, blocks, bsize } = statfsSync(isThere ? dataDir : nearestAbove(dataDir))
-  // Null where nothing can be written yet.
+  // The fsync measurement is null where nothing can be written yet.
   const fsync = isThere && directory.writable ? measureFsync(fsyncFile) : null
   return { freeBytes: bavail * bsize, totalBytes: blocks * bsize, fsync }
 }
@@ -194,7 +194,7 @@ function examineDatabase() {
   }
 }
 
-/** Page by page and row by row, but not whether each index holds what its table does: that is `tollgate audit`'s. */
+/** Checks page by page and row by row, but not that each index agrees with its table: `tollgate audit` checks that. */
 function examineIntegrity() {
   return DATABASE_FILES.map((name) => join(dataDir, name))
     .filter((file) => existsSync(file))
@@ -251,7 +251,7 @@ function isServing(lockFile: string): boolean | null {
   }
 }
 
-/** What a new database gets is what this version knows. */
+/** The schema version that this Tollgate knows is the one that a new database gets. */
 function versionKnown(): number {
   const db = new DatabaseSync(':memory:')
   try {
@@ -272,8 +272,8 @@ function sizeOf(file: string): number {
 
 /**
  * Reads a database without leaving a trace. A read-only connection to a write-ahead database still creates its -wal
- * and -shm files and leaves them there, so one that was closed in order is opened as immutable. If a gateway starts
- * meanwhile, what was read that way is worth nothing, and is read again beside it.
+ * and -shm files and leaves them there, so a database that was closed in order is opened as immutable. If a gateway starts
+ * meanwhile, the result of the immutable read is worth nothing, and the database is read again beside the gateway.
  */
 function readUntouched<T>(file: string, read: (db: DatabaseSync) => T): T {
   if (existsSync(`${file}-wal`)) return readWith(file, read)

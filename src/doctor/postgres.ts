@@ -9,14 +9,14 @@ import type { DatabaseContents, KnownBooks } from './examiner.ts'
 
 const ROUND_TRIPS = 9
 
-/** What the doctor has learned of the database that nodes share. Nothing in here is secret. */
+/** The facts that the doctor has learned of the database that nodes share. None of them is secret. */
 export type PostgresFacts =
   | { readonly kind: 'unreachable'; readonly reason: string }
   | {
       readonly kind: 'open'
       readonly server: ServerFacts
       readonly schemaVersionKnown: number
-      /** Null: there are no books in it yet. */
+      /** Null: there are no books in the database yet. */
       readonly schemaVersion: number | null
       /** Null where the schema is not there, or not ours to read. */
       readonly books: BooksFacts | null
@@ -30,7 +30,7 @@ type ServerFacts = Awaited<ReturnType<typeof readServer>> &
 type BooksFacts = Awaited<ReturnType<typeof readBooks>>
 type NodesFacts = BooksFacts['nodes']
 
-/** Asks the database, changes nothing in it, and is no node. Never rejects. */
+/** Asks the database, changes nothing in it, and does not register as a node. Never rejects. */
 export async function examinePostgres(
   databaseUrl: Secret,
   deadlineMs: number,
@@ -76,16 +76,16 @@ async function readServer(db: Database) {
        current_setting('full_page_writes') AS full_page_writes, pg_database_size(current_database()) AS bytes`,
   )
   return {
-    /** As the server says it, such as "17.5". */
+    /** The version as the server says it, such as "17.5". */
     version: text(row, 'version'),
     majorVersion: Math.trunc(number(row, 'number') / 10_000),
-    /** It follows another server and takes no writes. */
+    /** Whether the server follows another server and takes no writes. */
     isReplica: bool(row, 'is_replica'),
-    /** Transactions are read-only unless they ask for more: by the settings of server, database or role. */
+    /** Whether transactions are read-only unless they ask for more, by the settings of server, database or role. */
     isReadOnly: bool(row, 'is_read_only'),
     /** Whether tables can be made: the schema at the first start, and every month one for its calls. */
     mayCreateTables: bool(row, 'may_create'),
-    /** As the server's settings say them. */
+    /** The settings for durability, in the server's words. */
     durability: {
       fsync: text(row, 'fsync'),
       synchronousCommit: text(row, 'synchronous_commit'),
@@ -95,7 +95,7 @@ async function readServer(db: Database) {
   }
 }
 
-/** `aheadMs`: how far this machine is ahead of the database, at least: its answer was written at any moment of its way. */
+/** `aheadMs`: the least that this machine is ahead: the database wrote its answer at any moment of the round trip. */
 async function measure(db: Database, clock: Clock) {
   const took: number[] = []
   let aheadMs = 0
@@ -159,10 +159,10 @@ async function readNodes(db: Database) {
   )
   return {
     alive: number(row, 'alive'),
-    /** Gone or given up, with calls that no node has closed yet. */
+    /** Nodes that are gone or given up, and whose calls no node has closed yet. */
     unswept: number(row, 'unswept'),
     callsOfUnswept: number(row, 'calls'),
-    /** Since when the one that is gone longest has not been heard of. Zero: there is none. */
+    /** How long the unswept node that is silent longest has not been heard of. Zero: there is no such node. */
     longestSilenceMs: number(row, 'silent_ms'),
   }
 }
@@ -176,7 +176,7 @@ const MAJOR_VERSION_MIN = 15
 const MAJOR_VERSION_TESTED_MAX = 18
 /** Every call waits for two round trips in all: one when it is admitted, one when it is settled. */
 const ROUND_TRIP_MS_MAX = 10
-/** Nodes close what another has left within 30 s. */
+/** Nodes close the calls that a lost node has left within 30 s. */
 const SWEPT_WITHIN_MS = 60_000
 const CLOCK_MS_MAX = 1_000
 
@@ -287,7 +287,7 @@ export function checkRoundTrip({ medianMs, count }: ServerFacts['roundTrip']): C
       )
 }
 
-/** Nothing depends on it: it explains differences between the times of logs. */
+/** Nothing depends on the difference of the clocks: the check explains differences between the times of logs. */
 export function checkDatabaseClock(aheadMs: number): Check {
   const { ok } = verdicts('database_clock')
   const offMs = Math.abs(aheadMs)
@@ -322,7 +322,7 @@ export function checkNodes(nodes: NodesFacts, openCalls: number): Check {
   )
 }
 
-/** The same books as far as the keys in them are concerned. */
+/** The shared books, as far as the keys in them are concerned. */
 export function knownBooks(shared: PostgresFacts): KnownBooks {
   if (shared.kind !== 'open') return { kind: 'broken' }
   if (shared.schemaVersion === null) return { kind: 'missing' }

@@ -10,7 +10,7 @@ import { type Check, counted, type DoctorContext, inMs, inTime, verdicts } from 
 import type { ClockReading, HostClock } from './check-machine.ts'
 import type { Settings } from './configuration.ts'
 
-/** What is asked, and what of the configuration decided it. */
+/** The upstream that is asked, and the configuration that led to it. */
 interface Asked {
   readonly surface: Surface
   readonly url: URL
@@ -25,11 +25,11 @@ function variablesOf(surface: Surface) {
 
 const CHECK_NAMES = { messages: 'upstream_messages', chat: 'upstream_chat' } as const
 
-/** What an upstream has told: its check, and what others are made of. */
+/** The check of an upstream, and the facts from its answer that other checks are made of: clock and models. */
 interface Reached {
   readonly check: Check
   readonly clock: HostClock | null
-  /** The models that it lists. Null: it gave no list. */
+  /** The models that upstream lists. Null: upstream gave no list. */
   readonly models: readonly string[] | null
 }
 
@@ -149,7 +149,7 @@ function judgeFailure(asked: Asked, failed: Extract<UpstreamAnswer, { kind: 'fai
   )
 }
 
-/** Without the query, which may hold what is not for a terminal. */
+/** The target of a redirect without its query, which may hold secrets that are not for a terminal. */
 function describeLocation(location: string | null, base: URL): string {
   if (location === null || !URL.canParse(location, base.href)) return 'nowhere'
   const { origin, pathname } = new URL(location, base)
@@ -178,7 +178,7 @@ type UpstreamAnswer = { readonly timings: Timings } & (
       readonly kind: 'answered'
       readonly status: number
       readonly location: string | null
-      /** The names it lists. Null: the answer is no list of models. */
+      /** The names that upstream lists. Null: the answer is no list of models. */
       readonly models: readonly string[] | null
       readonly clock: ClockReading | null
     }
@@ -188,7 +188,7 @@ type UpstreamAnswer = { readonly timings: Timings } & (
 
 const BODY_BYTES_MAX = 8 * 1024 * 1024
 
-/** Asks for the model list as the gateway would, with the configured key. Never rejects, never redirects. */
+/** Asks for the model list as the gateway would, with the configured key. Never rejects, and follows no redirect. */
 function askUpstream(
   surface: Surface,
   upstream: UpstreamConfig,
@@ -268,12 +268,12 @@ function open(surface: Surface, { url, key }: UpstreamConfig): ClientRequest {
   })
 }
 
-/** Without the brackets that a URL puts around an IPv6 address. */
+/** The host without the brackets that a URL puts around an IPv6 address. */
 function hostOf({ hostname }: URL): string {
   return hostname.replace(/^\[(.*)\]$/, '$1')
 }
 
-/** Null: it is longer than any list of models. */
+/** A body of null is longer than any list of models. */
 function receive(response: IncomingMessage, done: (body: Buffer | null) => void): void {
   const chunks: Buffer[] = []
   let bytes = 0
@@ -293,7 +293,7 @@ function readClock(date: string | undefined, beforeMs: number, afterMs: number):
 const NAMES_MAX = 10_000
 const NAME_CHARS_MAX = 200
 
-/** The ids of a list of models, in the shape that both providers and most local servers give. Null: it is none. */
+/** The ids of a list of models, in the shape that both providers and most local servers give. Null: the body is no such list. */
 function readModelList(body: Buffer): string[] | null {
   let json: unknown
   try {
