@@ -8,18 +8,22 @@ import { Unreachable } from './transport.ts'
  * Finds each call once, when it is final. The log is ordered by when calls began, but calls end in any order, so new
  * final calls cannot be read off the top of the log. Each look
  *   1. notes where the top is,
- *   2. asks which calls are in flight, among calls that were in flight and calls begun since the last look's top,
- *   3. takes the final calls that have begun since then, and the calls that were in flight and are no more.
- * A call that step 2 does not see in flight is either final by step 3, or begins above the top of step 1 and is found
+ *   2. asks which calls are in flight or deferred, among calls that were and calls begun since the last look's top,
+ *   3. takes the final calls that have begun since then, and the calls that were open and are no more.
+ * A call that step 2 does not see open is either final by step 3, or begins above the top of step 1 and is found
  * by the next look. The filter is left to the API: the cost of a call in flight is not known here.
  */
 
 /** Calls come into the log in the order of their admission, but for the moment until the admission is on the disk. */
 const SLACK_MS = 10_000
-/** How far back the first look searches for calls in flight. */
-const OPEN_SINCE_MS = 60 * 60 * 1000
+/** How far back the first look searches for open calls: batches are done within a day. */
+const OPEN_SINCE_MS = { in_flight: 60 * 60 * 1000, deferred: 25 * 60 * 60 * 1000 } as const
+/** In the order in which they are asked for: a call in flight may become deferred meanwhile, and not the other way round. */
+const OPEN_STATES = ['in_flight', 'deferred'] as const
 /** Calls that began within this time of each other are asked for together. */
 const NEAR_MS = 1_000
+
+type OpenState = (typeof OPEN_STATES)[number]
 
 export type ListCalls = (query: LogQuery) => AsyncIterable<LoggedCall>
 
@@ -32,9 +36,9 @@ interface Span {
 export class CallFollower {
   readonly #list: ListCalls
   readonly #filter: LogQuery
-  /** Everything before this instant is known, but for the calls in flight. Null: the log was empty. */
+  /** Everything before this instant is known, but for the open calls. Null: the log was empty. */
   #from: number | null = null
-  /** The calls in flight, with when they began. */
+  /** The calls in flight and those deferred, with when they began. */
   #open = new Map<string, number>()
   /** The final calls that were found already, and that a later look could find again. */
   readonly #seen = new Map<string, number>()
@@ -48,7 +52,8 @@ export class CallFollower {
   async begin(limit: number): Promise<LoggedCall[]> {
     const top = await this.#top()
     this.#from = top === null ? null : top - SLACK_MS
-    if (top !== null) this.#open = await this.#inFlight([{ start: top - OPEN_SINCE_MS, end: Infinity }])
+    if (top !== null)
+      this.#open = await this.#findOpen((state) => [{ start: top - OPEN_SINCE_MS[state], end: Infinity }])
     for await (const call of this.#list({ ...this.#filter, ...during(this.#from, Infinity) })) {
       // A final call that is in #open has ended since we began: `look` may still have to find it.
       if (isFinal(call) && !this.#open.has(call.id)) this.#seen.set(call.id, startOf(call))
@@ -69,7 +74,7 @@ export class CallFollower {
     const recent = { start: from ?? 0, end: Infinity }
     const before = this.#open
     const older = [...before.values()].filter((at) => at < recent.start)
-    const open = await this.#inFlight([...spansOf(older), recent])
+    const open = await this.#findOpen(() => [...spansOf(older), recent])
 
     const found = new Map<string, LoggedCall>()
     for await (const call of this.#list({ ...this.#filter, ...during(from, Infinity) }))
@@ -97,11 +102,13 @@ export class CallFollower {
     return null
   }
 
-  async #inFlight(spans: readonly Span[]): Promise<Map<string, number>> {
+  async #findOpen(spansFor: (state: OpenState) => readonly Span[]): Promise<Map<string, number>> {
     const open = new Map<string, number>()
-    for (const { start, end } of spans) {
-      for await (const call of this.#list({ status: 'in_flight', ...during(start, end) }))
-        open.set(call.id, startOf(call))
+    for (const state of OPEN_STATES) {
+      for (const { start, end } of spansFor(state)) {
+        for await (const call of this.#list({ status: state, ...during(start, end) }))
+          open.set(call.id, startOf(call))
+      }
     }
     return open
   }
@@ -127,7 +134,7 @@ function during(start: number | null, end: number): LogQuery {
 }
 
 function isFinal({ state }: LoggedCall): boolean {
-  return state !== 'in_flight'
+  return OPEN_STATES.every((open) => state !== open)
 }
 
 function startOf({ started_at }: LoggedCall): number {

@@ -118,8 +118,8 @@ export const redeliver = defineApiCommand({
   options: { json: flag("print the API's answer instead") },
   examples: ['tollgate webhooks redeliver wh_01JCN1ZV5M3T9Q8W7E6R5T4Y3X whd_01JCN2A7X0P5M8S6R4V1B9C2DE'],
   takesArguments: true,
-  run(values, [webhook = '', delivery = '', ...more]) {
-    const id = onlyId([webhook, ...more])
+  run(values, [webhook, delivery = '', ...more]) {
+    const id = onlyId(webhook === undefined ? [] : [webhook, ...more])
     if (!DELIVERY_ID.test(delivery))
       throw new UsageError('name the <delivery-id>; `tollgate webhooks deliveries <id>` shows them')
     return async (api) => {

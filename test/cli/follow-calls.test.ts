@@ -10,6 +10,8 @@ interface Fate {
   readonly loggedAfterMs: number
   readonly runsMs: number
   readonly cost: number
+  /** From the middle of its time on it is deferred. */
+  readonly isDeferred?: boolean
 }
 
 const MINUTE = 60_000
@@ -24,6 +26,7 @@ const fate = fc.record({
     fc.integer({ min: 0, max: 20 * MINUTE }),
   ),
   cost: fc.constantFrom(0, 1),
+  isDeferred: fc.boolean(),
 })
 
 /** The connection. */
@@ -43,6 +46,10 @@ function createWorld(fates: readonly Fate[], delays: readonly number[], breaks: 
     endMs: each.startMs + each.loggedAfterMs + each.runsMs,
   }))
   let nowMs = 0
+  const stateOf = ({ loggedMs, endMs, isDeferred }: (typeof calls)[number]) => {
+    if (endMs <= nowMs) return 'settled'
+    return isDeferred === true && nowMs > (loggedMs + endMs) / 2 ? 'deferred' : 'in_flight'
+  }
   let delayed = 0
   let isSound = true
   const goOn = () => {
@@ -60,7 +67,7 @@ function createWorld(fates: readonly Fate[], delays: readonly number[], breaks: 
         .filter(({ loggedMs }) => loggedMs <= nowMs)
         .filter(({ startMs }) => start === undefined || EPOCH + startMs >= Date.parse(start))
         .filter(({ startMs }) => end === undefined || EPOCH + startMs < Date.parse(end))
-        .filter((call) => status !== 'in_flight' || call.endMs > nowMs)
+        .filter((call) => status === undefined || status === stateOf(call))
         .filter(
           (call) => min_cost_usd === undefined || (call.endMs <= nowMs && call.cost >= Number(min_cost_usd)),
         )
@@ -74,7 +81,7 @@ function createWorld(fates: readonly Fate[], delays: readonly number[], breaks: 
       const isOpen = next.endMs > nowMs
       yield {
         id: next.id,
-        state: isOpen ? 'in_flight' : 'settled',
+        state: stateOf(next),
         started_at: new Date(EPOCH + next.startMs).toISOString(),
         ended_at: isOpen ? null : new Date(EPOCH + next.endMs).toISOString(),
       } as LoggedCall
@@ -112,7 +119,7 @@ test('each call that ends is found once and in its final state, in whatever orde
         let openKnownMs: number | null = null
         const list: ListCalls = async function* (query) {
           yield* world.list(query)
-          if (query['status'] === 'in_flight') openKnownMs ??= world.now()
+          if (query['status'] === 'deferred') openKnownMs ??= world.now()
         }
         const follower = new CallFollower(list, onlyDear ? { min_cost_usd: '1' } : {})
         const beganMs = world.now()
