@@ -111,6 +111,7 @@ test('a command line that is wrong says what is missing, and does nothing', asyn
   for (const [args, message] of [
     [['create'], /name one <endpoint>/],
     [['show'], /name one webhook by its <id>/],
+    [['redeliver'], /name one webhook by its <id>/],
     [['show', 'ci'], /<id>: ci is none; it is wh_ and 26 characters/],
     [['update', UNKNOWN], /say what to change, such as --enable/],
     [['update', UNKNOWN, '--enable', '--disable'], /cannot be used together/],
