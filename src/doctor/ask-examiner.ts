@@ -1,4 +1,5 @@
 import { type ChildProcess, fork } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -24,8 +25,8 @@ export async function askExaminer(
   books: 'books-here' | 'books-elsewhere',
   { deadlines, progress }: DoctorContext,
 ): Promise<Examination> {
-  // This file is written to measure fsync, and removed after the measurement.
-  const fsyncFile = join(dataDir, `.doctor-${process.pid}.tmp`)
+  // Written to measure fsync, and removed after it. No name twice: a doctor that was killed leaves its file behind.
+  const fsyncFile = join(dataDir, `.doctor-${randomUUID()}.tmp`)
   // The examiner needs no environment, and gets none of the secrets in ours.
   const child = fork(EXAMINER, [dataDir, books, fsyncFile], {
     env: {},

@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { showCheck, showSummary } from '../../src/cli/doctor.ts'
 import { terminalStyle } from '../../src/cli/terminal.ts'
-import { verdicts } from '../../src/doctor/check.ts'
+import { askExaminer } from '../../src/doctor/ask-examiner.ts'
+import { type DoctorContext, verdicts } from '../../src/doctor/check.ts'
 import { checkOpenFiles, checkRuntime, checkSpace, checkSpeed } from '../../src/doctor/check-machine.ts'
 import { checkDatabase, checkIntegrity } from '../../src/doctor/check-store.ts'
 import { checkSurfaces, readSettings } from '../../src/doctor/configuration.ts'
@@ -23,6 +27,15 @@ test('little space warns, next to none is a problem, and a share of a large disk
     [0, 0, 'problem'],
   ] as const)
     assert.equal(checkSpace({ freeBytes, totalBytes }).state, state, `${freeBytes} of ${totalBytes}`)
+})
+
+test('what a doctor that was killed has left in the data directory is no problem of the disk', async (t) => {
+  const dataDir = await mkdtemp(join(tmpdir(), 'tollgate-doctor-'))
+  t.after(() => rm(dataDir, { recursive: true }))
+  await writeFile(join(dataDir, `.doctor-${process.pid}.tmp`), '')
+  const deadlines = { checkMs: 60_000, integrityMs: 60_000 }
+  const { facts } = await askExaminer(dataDir, 'books-elsewhere', { deadlines } as DoctorContext)
+  assert.ok('medianMs' in (facts.disk?.fsync ?? {}), JSON.stringify(facts.disk))
 })
 
 test('a disk that takes more than 20 ms for a write warns, one that takes none is a problem', () => {
