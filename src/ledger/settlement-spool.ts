@@ -132,8 +132,10 @@ class Spool implements SettlementSpool {
   #failed = false
   /** A write takes so long that no answer waits for it any more. */
   #stuck = false
-  /** Settlements that there was no room for wait in memory alone. */
+  /** There was no room for a settlement, and the spool is still more than half full. */
   #full = false
+  /** Settlements that there was no room for: the settler has them in memory alone. */
+  readonly #unkept = new Set<string>()
   #retry: NodeJS.Timeout | undefined
   #closed = false
 
@@ -147,6 +149,7 @@ class Spool implements SettlementSpool {
   }
 
   get isSound(): boolean {
+    if (this.#unkept.size > 0) return false
     return this.#waiting.size === 0 || !(this.#failed || this.#stuck || this.#full)
   }
 
@@ -166,6 +169,7 @@ class Spool implements SettlementSpool {
     if (this.#waitingBytes + row.json.length > this.#parts.bytesMax) {
       if (!this.#full) this.#parts.log.error({ settlements: this.waiting }, 'the settlement spool is full')
       this.#full = true
+      this.#unkept.add(closing.requestId)
       return
     }
     const kept = this.#add(closing, row)
@@ -177,6 +181,7 @@ class Spool implements SettlementSpool {
   }
 
   done(requestId: string): void {
+    this.#unkept.delete(requestId)
     const kept = this.#waiting.get(requestId)
     if (kept === undefined) return
     this.#waiting.delete(requestId)
@@ -188,6 +193,7 @@ class Spool implements SettlementSpool {
   }
 
   async refuse(requestId: string, reason: string): Promise<void> {
+    this.#unkept.delete(requestId)
     const kept = this.#waiting.get(requestId)
     if (kept === undefined) return
     const { dir, bytesMax } = this.#parts

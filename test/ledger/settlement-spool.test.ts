@@ -234,7 +234,7 @@ test('a disk that does not answer holds nobody up for ever', async () => {
   assert.deepEqual(await onDisk(), [A, B])
 })
 
-test('beyond its size settlements wait in memory alone until half of it is free', async () => {
+test('beyond its size settlements wait in memory alone, and it is sound when these are taken and half of it is free', async () => {
   const { open, onDisk, lines } = await bench()
   const spool = await open()
   const large = (id: string) => closingOf(id, { usage: LARGE })
@@ -244,8 +244,16 @@ test('beyond its size settlements wait in memory alone until half of it is free'
   assert.equal(spool.isSound, false)
   assert.deepEqual(lines, ['error: the settlement spool is full'])
   spool.done('a')
-  assert.equal(spool.isSound, false)
   spool.done('b')
+  assert.equal(spool.isSound, false)
+  spool.done('d')
+  assert.equal(spool.isSound, true)
+  await Promise.all(['e', 'f'].map((id) => spool.keep(large(id))))
+  await spool.keep(large('g'))
+  spool.done('g')
+  assert.equal(spool.isSound, false)
+  spool.done('e')
+  spool.done('f')
   assert.equal(spool.isSound, true)
   await spool.close()
   assert.deepEqual(idsOf(await onDisk()), ['c'])
