@@ -13,44 +13,44 @@ import { serveTollgate } from './support/tollgate-process.ts'
 
 /**
  * `node test/run.ts [sqlite|postgres] [area|file …]`: the tests on one store or, where nothing is named, on both. With
- * SQLite all of them run, with PostgreSQL once more those that have a gateway. An area is a folder of test/; what is
- * named runs on SQLite unless PostgreSQL is asked for.
+ * SQLite all tests run, with PostgreSQL once more the tests that have a gateway. An area is a folder of test/; areas and
+ * files that are named run on SQLite unless PostgreSQL is asked for.
  */
 
 const STORES = { sqlite: 'SQLite', postgres: 'PostgreSQL' } as const
 type StoreName = keyof typeof STORES
 
 /**
- * Two more than the smallest machine has cores that the tests are made for: one is always a browser and one a cluster, each of which
- * uses a third of a core and waits for the rest of its time, and others wait for processes, timers or PostgreSQL.
+ * Two processes more than the smallest machine for the tests has cores: one process is always a browser and one a cluster,
+ * each of which uses a third of a core and waits for the rest of its time, and others wait for processes, timers or PostgreSQL.
  */
 const CONCURRENCY = 4
 
 /** A test that hangs fails with its name. The longest takes half a minute; a machine under load is ten times slower. */
 const TEST_TIMEOUT_MS = 300_000
-/** And so does a file whose process does not end when its tests have. */
+/** A file whose process does not end when its tests have ended fails too. */
 const SILENCE_MS = TEST_TIMEOUT_MS + 60_000
 
-/** Here a test file speaks to a gateway from outside, as far as it has one. */
+/** Areas whose test files, as far as they have a gateway, speak to it from outside. */
 const BEHAVIOUR =
   /^test\/(?:billing|cli|cluster|crash|dashboard|hostile|limits|management|sdk|sockets|telemetry|transparency|webhooks)\//
 
-/** What chooses the store: a test file that imports it, by whatever way, has a gateway. */
+/** The module that chooses the store: a test file that imports it, directly or through others, has a gateway. */
 const CHOICE = 'test/support/test-store.ts'
 
-/** What starts databases: a test file that imports it other than through the choice needs PostgreSQL on either store. */
+/** The module that starts databases: a file that imports it other than through CHOICE needs PostgreSQL on either store. */
 const DATABASES = 'test/support/postgres.ts'
 
 /**
- * Bytes that are refused before the store is asked, or flow after it has answered: half a minute that shows no more. Nor do
- * certificates, lines on a terminal, the words of a help and the looks of pages depend on where the books are.
- * An SDK is compared by what it gets with and without the gateway; the figures are those of billing, on both stores. What is
- * settled later is kept by the store, so the SDK tests of that run on both.
+ * Tests of bytes that are refused before the store is asked, or that flow after it has answered: on PostgreSQL they take half
+ * a minute and show no more. Nor do certificates, lines on a terminal, help texts and the looks of pages depend on the store.
+ * An SDK is compared by its results with and without the gateway; the figures are tested by billing, on both stores. Calls
+ * that are settled later are kept by the store, so the SDK tests of such calls run on both.
  */
 const ONE_STORE =
   /\/(?:browser|compressed-replies|jam|looks|smuggling)\.test\.ts$|^test\/cli\/(?:call-lines|did-you-mean|help|tls)\.test\.ts$|^test\/sdk\/(?:ai-7|anthropic-[01]|openai-(?:[47]|sockets))\.test\.ts$/
 
-/** They are about one of the stores, or name theirs themselves: a failing disk, commands for this store or that. */
+/** Tests about one of the stores, or that name their store themselves: a failing disk, commands for this store or that. */
 const OWN_STORE = /\/sqlite-|^test\/cluster\/|^test\/cli\/(?:doctor|migrate-store|postgres-books|wrong-books)/
 
 const imports = new Map(readSourceTree('test').map((source) => [source.path, source.imports]))
@@ -102,16 +102,16 @@ function processesOf(
   return made.map((file) => ({ ...common, file, line: LINES.findIndex((line) => line.test(file)) }))
 }
 
-/** Nodes and images, and browsers: two of one line at once leave too little for the time limits that they are about. */
+/** Tests of nodes and images, and of browsers: two of one line at once leave too little CPU for the time limits they test. */
 const LINES = [
   /\/(?:cluster|crash)\/|\/deploy\/dockerfile\.|\/docs\/run-pages\./,
   /\/dashboard\/(?:looks|pages|states)\.|\/sockets\/browser\./,
 ]
 
 /**
- * What takes longest first, so that at the end there is something short to do for every core. Those that run one at a time
- * begin at once and never wait: their lines are nearly as long as the whole run. Then by what the processes took, in tens of
- * seconds, with the books in PostgreSQL longer than with those in SQLite.
+ * The longest processes come first, so that at the end there is a short one for every core. The lines, of which one process
+ * runs at a time, begin at once and never wait: they are nearly as long as the whole run. The rest is ordered by the time that
+ * the processes took, in tens of seconds; with the books in PostgreSQL they take longer than with SQLite.
  */
 const FIRST = [
   ...LINES,
@@ -153,12 +153,12 @@ async function runAll(
 }
 
 /**
- * What a process has compiled is kept when it ends by itself. Gateways of tests are killed, and on a machine that has run none
- * before each of them would take two seconds of CPU time to start in the place of one.
+ * The compile cache is written when a process ends by itself. Gateways of tests are killed, so on a machine that has run no
+ * gateway before, each of them would take two seconds of CPU time to start in the place of one.
  */
 async function compileGateway(environment: Environment): Promise<void> {
   const gateway = await serveTollgate(environment)
-  // Refused, by what else would be loaded a second later.
+  // This request is refused; it loads the modules that would else be loaded a second later.
   await fetch(`${gateway.url}/v1/keys`)
   gateway.signal('SIGTERM')
   await gateway.finished

@@ -6,7 +6,7 @@ export interface WavShape {
   readonly hz?: number
   readonly channels?: number
   readonly bits?: number
-  /** What the head says of the length; absent: the truth. */
+  /** The length that the head states; absent: the true length. */
   readonly stated?: number
   readonly before?: Buffer
 }
@@ -31,7 +31,7 @@ export function chunk(id: string, content: Buffer, length = content.length): Buf
   return Buffer.concat([Buffer.from(id), u32le(length), content, Buffer.alloc(content.length & 1)])
 }
 
-/** Frames of MPEG-1 layer III at 44.1 kHz, of 1,152 samples each: bit rates by the four bits of the header. */
+/** Frames of MPEG-1 layer III at 44.1 kHz, of 1,152 samples each; a bit rate is given as the four bits of the header. */
 export function mp3(bitrates: readonly number[]): Buffer {
   const kbits = [0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320]
   return Buffer.concat(
@@ -45,7 +45,7 @@ export function mp3(bitrates: readonly number[]): Buffer {
 
 export const MP3_FRAME_MS = (1_152 * 1_000) / 44_100
 
-/** One frame of another kind, by the bytes of its header and its length. */
+/** A frame of another kind, by the bytes of its header and its length, repeated `count` times. */
 export function frames(header: readonly number[], bytes: number, count: number): Buffer {
   const frame = Buffer.alloc(bytes)
   frame.set(header)
@@ -67,7 +67,7 @@ export function adts(count: number, bytes = 60): Buffer {
   return frames([...header, ((bytes & 7) << 5) | 0x1f, 0xfc], bytes, count)
 }
 
-/** FLAC at 44.1 kHz with 4,096 samples a frame; `stated` samples in its head, 0 where it was written as it went. */
+/** FLAC at 44.1 kHz with 4,096 samples a frame; its head states `stated` samples, 0 as for a recording of unknown length. */
 export function flac(count: number, stated: number): Buffer {
   const info = Buffer.alloc(34)
   info.writeUInt16BE(4_096, 0)
@@ -83,7 +83,7 @@ export function flac(count: number, stated: number): Buffer {
 function flacFrame(number: number): Buffer {
   const coded = [...Buffer.from(String.fromCodePoint(number))]
   const head = [0xff, 0xf8, 0xc9, 0x18, ...coded]
-  // What looks like the head of a frame, and is not: its check is wrong, or its number.
+  // Bytes that look like the head of a frame and are none: the check is wrong, or the number.
   const lookalike = [0xff, 0xf8, 0xc9, 0x18, 5, 0]
   const wrongNumber = [0xff, 0xf8, 0xc9, 0x18, 0x7f]
   return Buffer.from([
@@ -148,7 +148,7 @@ export function box(type: string, ...content: readonly Buffer[]): Buffer {
   return Buffer.concat([u32be(body.length + 8), Buffer.from(type), body])
 }
 
-/** A head of a movie or a track: how long it is, in units of which a second has so many. */
+/** The head of a movie or a track: its length in units, and how many units a second has. */
 export function timeBox(type: string, unitsPerSecond: number, units: number, isLong = false): Buffer {
   const times = isLong
     ? [u32be(0x01000000), Buffer.alloc(16), u32be(unitsPerSecond), u64be(units)]
@@ -183,7 +183,7 @@ export function moov(shape: Mp4Shape): Buffer {
 
 export const FTYP = box('ftyp', Buffer.from('M4A \0\0\0\0isom'))
 
-/** As browsers record it: nothing is stated, and each fragment says how many samples of which length it has. */
+/** MP4 as browsers record it: its head states no length, and each fragment says how many samples of which length it has. */
 export function fragmentedMp4(fragments: number, stated: 'each' | 'default' | 'track'): Buffer {
   const trex = box('trex', u32be(0), u32be(1), u32be(1), u32be(1_024), Buffer.alloc(8))
   const out = [FTYP, moov({}), box('mvex', trex)]
@@ -205,7 +205,7 @@ export function fragmentedMp4(fragments: number, stated: 'each' | 'default' | 't
 }
 
 export interface WebmShape {
-  /** Stated in its head, in units of a millisecond. */
+  /** The duration in the head, in units of a millisecond. */
   readonly durationMs?: number
   readonly clusters?: number
   /** The lengths of segment and clusters are left open, as browsers do. */

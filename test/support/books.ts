@@ -18,7 +18,7 @@ export type ReadRows = (sql: string) => Promise<Rows>
 
 export interface Books {
   readonly read: ReadRows
-  /** All that is read in between is as of one instant. */
+  /** All rows that `work` reads are as of one instant. */
   atOneInstant(work: (read: ReadRows) => Promise<void>): Promise<void>
   close(): Promise<void>
 }

@@ -1,6 +1,6 @@
 import { Socket } from 'node:net'
 
-/** To be loaded before a program: its sockets write as those of another Node might, past what the instance has. */
+/** Loaded before a program: sockets write past the `_write` of the instance, as a future version of Node might. */
 const write = Reflect.get(Socket.prototype, '_write') as (...args: unknown[]) => void
 
 Socket.prototype.write = function (this: Socket, chunk: string | Uint8Array): boolean {

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /**
- * Made for tests, good for a hundred years and for nothing else: self-signed, for localhost and 127.0.0.1.
+ * A certificate for tests only, valid for a hundred years: self-signed, for localhost and 127.0.0.1.
  * openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 36500 -subj /CN=other.test \
  *   -addext subjectAltName=DNS:localhost,IP:127.0.0.1,DNS:other.test -keyout key.pem -out cert.pem
  */
@@ -25,7 +25,7 @@ UDQt4r4CIQDVM1KFdfyhh92aBfXM+E5hBibs2uqsffL/OdAUUj69ug==
 -----END CERTIFICATE-----`,
 }
 
-/** Another one, also for other.test. */
+/** Another certificate, also for other.test. */
 export const otherPair = {
   key: `-----BEGIN PRIVATE KEY-----
 MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQg7gB1nq7U1d4GvBXY

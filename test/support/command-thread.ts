@@ -5,13 +5,13 @@ import { withDeadline } from './deadline.ts'
 import { cleanEnvironment, type Finished } from './tollgate-process.ts'
 
 /**
- * The program in a thread that stays: for command lines whose output and exit code are looked at. A process for each of
- * them takes half a second to load what is the same every time. Signals, terminals and input need one.
+ * The program in a thread that stays: for command lines whose output and exit code are looked at. A process for each
+ * command line takes half a second to load the same modules. Signals, terminals and input need a process.
  */
 let thread: Worker | null = null
 let former: Promise<unknown> = Promise.resolve()
 
-/** Runs a command of the program to its end, after those that were asked for before. */
+/** Runs a command of the program to its end, after the commands that were asked for before. */
 export function runInThread(
   args: readonly string[],
   environment: Environment = {},
@@ -23,12 +23,12 @@ export function runInThread(
   return finished
 }
 
-/** What a command has left open is given this long to close. */
+/** How long sockets and files that a command has left open may take to close. */
 const ENDING_MS = 5_000
 
 function start(): Worker {
   const worker = new Worker(new URL('command-thread-program.ts', import.meta.url))
-  // A thread that is stopped while Node still writes to one of its sockets was once seen to wait for that for ever.
+  // A thread that is stopped while Node still writes to one of its sockets was once seen to wait for that write for ever.
   process.once('beforeExit', () => {
     worker.ref()
     worker.postMessage('end')
@@ -45,7 +45,7 @@ async function finish(line: CommandLine): Promise<Finished> {
   const fail = (reason: unknown) =>
     reject(new Error(`${shown} needs a process of its own: it ends with ${reason}`))
   worker.once('message', resolve).once('exit', fail).once('error', fail)
-  // It must not keep the tests alive, but for its answer they wait.
+  // An idle thread must not keep the tests alive; a thread that owes an answer must.
   worker.ref()
   worker.postMessage(line)
   try {

@@ -16,7 +16,7 @@ export type ComparedCall = {
   upstream: ScriptedUpstream
   gateway: Address
   request: Bytes | readonly Bytes[]
-  /** Made once for each of the two calls, so that pauses can be made afresh. */
+  /** The script is made once for each of the two calls, so that each has pauses of its own. */
   script: (request: ReceivedRequest) => Script
   /** The line that upstream must see in place of the client's credentials; undefined where there are none. */
   credentialLine?: string | undefined
@@ -119,7 +119,7 @@ function assertRequestFraming(direct: ReceivedRequest, through: ReceivedRequest)
   if (direct.framing === 'none') assert.equal(through.body.length, 0)
 }
 
-/** A message of megabytes is no use: it names the first byte that differs. */
+/** The message names the first byte that differs, since one with all bytes would have megabytes. */
 export function assertSameBytes(got: Buffer, expected: Buffer, what: string): void {
   if (got.equals(expected)) return
   let at = 0

@@ -7,8 +7,8 @@ import { join } from 'node:path'
  * nothing else, because a bare machine has none. An option that is not known fails, so the documentation cannot outgrow it
  * unseen. Like the real one, it shows trailers behind the body where it shows the head.
  *
- * `CURL_EXPECTS` makes it stricter: it fails on a status of 400 or more that is another, or on any where it is empty,
- * also without -f, so that an example that is refused is noticed.
+ * `CURL_EXPECTS` names the status that must come; any other status fails. Where `CURL_EXPECTS` is empty, each status of
+ * 400 or more fails, also without -f, so that an example that is refused is noticed.
  */
 export function curlStandIn(): { readonly folder: string; dispose(): void } {
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-curl-'))

@@ -9,7 +9,7 @@ export async function withDeadline<T>(
 ): Promise<T> {
   const { promise, reject } = Promise.withResolvers<never>()
   const timer = setTimeout(() => reject(new Error(`after ${deadlineMs} ms: ${describe()}`)), deadlineMs)
-  // An exchange that nobody awaits any more must not keep the test process alive.
+  // The timer of an exchange that no test awaits any more must not keep the process alive.
   timer.unref()
   try {
     return await Promise.race([work, promise])

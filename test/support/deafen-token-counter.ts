@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads'
 import { limits } from '../../src/kernel/limits.ts'
 
-/** Loaded first into a gateway: what is to be counted never reaches the thread that counts, and is waited for without end. */
+/** Loaded first into a gateway: texts to be counted never reach the thread that counts, so a count is awaited without end. */
 const post = Worker.prototype.postMessage
 Worker.prototype.postMessage = function (message: { kind?: unknown }, ...more) {
   if (message.kind !== 'texts' && message.kind !== 'body') return post.call(this, message, ...more)

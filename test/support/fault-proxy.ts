@@ -4,13 +4,13 @@ import net from 'node:net'
 export interface FaultProxy {
   /** The URL of the server, by way of this wire. */
   readonly url: string
-  /** What the server says stays on the way; what it is told still arrives. */
+  /** Replies of the server are held back; requests to the server still arrive. */
   holdReplies(): void
-  /** Nothing arrives anywhere, and nobody is told. */
+  /** No byte arrives on either side, and neither side is told. */
   mute(): void
-  /** Everything that was held goes on its way. */
+  /** Bytes that were held back go on their way. */
   heal(): void
-  /** Every connection ends at once. New ones are accepted as before. */
+  /** Every connection ends at once. New connections are accepted as before. */
   cut(): void
   close(): Promise<void>
 }

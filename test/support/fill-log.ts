@@ -2,8 +2,8 @@ import { dayOf, monthOf } from '../../src/ledger/calendar.ts'
 import { type BooksOwner, changeBooks } from './books.ts'
 
 /**
- * Writes so many settled calls of a key straight into the database, two in each millisecond before `atMs`. The books
- * do not know of them; the log does.
+ * Writes so many settled calls of a key straight into the database, two in each millisecond before `atMs`. The log
+ * has these calls; balances and sums of the books do not.
  */
 export async function fillLog(gateway: BooksOwner, keyId: string, rows: number, atMs: number): Promise<void> {
   const lastMs = atMs - 1

@@ -19,7 +19,7 @@ export interface GatewayOptions {
   readonly chatKey?: string
   /** More variables, as an operator would set them. */
   readonly env?: Environment
-  /** Clients speak TLS to it, with the certificate of the tests, which this process then trusts. */
+  /** Clients speak TLS to the gateway, with the certificate of the tests, which this process then trusts. */
   readonly secure?: boolean
   /** Settings that the configuration file would give. */
   readonly settings?: Partial<Config>
@@ -27,11 +27,11 @@ export interface GatewayOptions {
   readonly diskFault?: SharedArrayBuffer
   /** Where the build of the dashboard is. */
   readonly dashboardDir?: URL
-  /** Where webhooks find their hosts, in the place of name servers. */
+  /** Resolves the hosts of webhooks, in the place of name servers. */
   readonly resolveHost?: ResolveHost
-  /** In the place of one that is silent. */
+  /** A log in the place of a silent one. */
   readonly log?: Log
-  /** Told how far calls have come. */
+  /** Is called at each point that a call reaches. */
   reached?(point: CallPoint): void
   onFatal?(error: Error): void
 }
@@ -47,7 +47,7 @@ export interface TestGateway {
   readonly adminKey: string
   /** A usable API key. */
   readonly apiKey: string
-  /** With more fields where limits are wanted. */
+  /** `fields` are more fields of the key, such as limits. */
   createKey(name?: string, fields?: Readonly<Record<string, unknown>>): Promise<{ id: string; key: string }>
   /** A request to the management API with the admin key; fails where the answer is an error. */
   manage(method: string, path: string, body?: unknown): Promise<Record<string, unknown>>
@@ -55,10 +55,13 @@ export interface TestGateway {
   close(): Promise<void>
 }
 
-/** For the store, and for counting tokens. Tests run beside others on machines that are busy; those about how soon start a process or a store of their own. */
+/**
+ * How long an answer of the store or a count of tokens may take: tests run beside others on busy machines. A test about how
+ * soon an answer comes starts a process or a store of its own.
+ */
 const PATIENCE_MS = 30_000
 
-/** One for all gateways of this process: its thread takes 0.3 s of CPU time to load the vocabulary. It is idle in between. */
+/** One counter for all gateways of this process: its thread takes 0.3 s of CPU time to load the vocabulary, and is then idle. */
 const tokenCounter = { ...createTokenCounter({ countMs: PATIENCE_MS }), close: async () => {} }
 
 /** A gateway in this process, on a free port, with books and a data directory that go when it closes. */

@@ -3,26 +3,27 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 
 /**
- * Files that share a process with others of their folder. To start one and to load a gateway into it takes a second,
- * which is more than most of these files do with it. Their hooks are those of the process: a suite that loads its file
- * later does not own what the file declares, since nothing follows it there (see untracked-tests.ts).
+ * Files that share a process with others of their folder. To start a process and to load a gateway into it takes a second,
+ * which is more than most of these files take to run. Hooks of a file are hooks of the whole process: a suite that loads its
+ * file later does not own the hooks that the file declares, since node:test does not follow them (see untracked-tests.ts).
  */
 const SHARING =
   /^test\/(?:billing|cli|config|hostile|http|gateway|kernel|keys|ledger|limits|management|metering|pricing|providers|sdk|simulator|sockets|store|style|telemetry|transparency|webhooks)\//
 
-/** They need the machine, or what they measure is of the process. */
+/** Files that need the machine for themselves, or that measure the process they run in. */
 const ALONE =
   /sqlite-(?:ballast|disk|simulation)|\/(?:against-ws|browser|caps|compressed-bodies|cut-streams|export-memory|golden-streams|large-bodies|many-streams|postgres|postgres-simulation|revoke-hammered|slow-readers?|sqlite)\.test\.ts$/
 
 /**
- * One process for a folder, as a rule: what the second file runs is loaded and compiled already. Of management, in one process
- * in the place of four, the tests take a sixth less CPU time, of providers a quarter. Commands wait for other processes, and billing has many large bodies.
+ * One process for a folder, as a rule: the code of the second file is loaded and compiled already. The tests of management
+ * take a sixth less CPU time in one process than in four, those of providers a quarter. Tests of commands wait for other
+ * processes, and tests of billing have many large bodies, so fewer of them share a process.
  */
 const FILES_MAX = 32
 const FEWER = new Set(['billing', 'cli'])
 const FEWER_FILES_MAX = 8
 
-/** What to run instead: files that stay as they are, and one for each group, made in this folder. */
+/** The files to run in place of the given ones: files that run alone, and one file for each group, made in this folder. */
 export function groupFiles(files: readonly string[], root: string, folder: string): string[] {
   const alone = files.filter((file) => !SHARING.test(file) || ALONE.test(file))
   const rooms = Map.groupBy(

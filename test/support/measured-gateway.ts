@@ -18,21 +18,21 @@ export interface MeasuredGateway {
   /** Null: the books are in the data directory. */
   readonly databaseUrl: string | null
   readonly adminKey: string
-  /** With more fields where limits are wanted. */
+  /** `fields` are more fields of the key, such as limits. */
   createKey(
     name: string,
     fields?: Readonly<Record<string, unknown>>,
   ): Promise<{ readonly id: string; readonly key: string }>
-  /** What the program answers to this question. */
+  /** Resolves with the program's answer to this question. */
   ask(what: string): Promise<unknown>
-  /** Of the whole process, with all its threads. */
+  /** The resident memory of the whole process, with all its threads. */
   residentBytes(): Promise<number>
-  /** What its main thread holds on to, garbage not counted. */
+  /** The memory that the main thread holds on to, garbage not counted. */
   heldBytes(): Promise<number>
   close(): Promise<void>
 }
 
-/** A gateway in a process of its own, whose memory is that of a gateway and of nothing else. */
+/** A gateway in a process of its own, so that its memory can be measured without that of the tests. */
 export async function startMeasuredGateway(
   environment: Environment,
   program = measuredProgram,

@@ -2,7 +2,7 @@ import { readConfig } from '../../src/config.ts'
 import { createLog } from '../../src/kernel/log.ts'
 import { startTollgate } from '../../src/main.ts'
 
-/** A gateway that tells its parent how much memory it has, whenever it is asked. Configured by the environment. */
+/** A gateway that tells its parent process how much memory it has, whenever asked. Configured by the environment. */
 
 const tell = (what: unknown) => process.send?.(what)
 const config = readConfig(process.env)

@@ -12,7 +12,7 @@ export interface Sample {
   readonly value: number
 }
 
-/** What samples of a type are called, behind the name of their family. */
+/** The suffixes that names of samples have behind the name of their family, by type. */
 const SUFFIXES: Readonly<Record<string, readonly string[]>> = {
   gauge: [''],
   counter: ['_total'],
@@ -25,7 +25,7 @@ const LABEL = '[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\\\\n]|\\\\[\\\\"n])*"'
 const SAMPLE = new RegExp(`^(${NAME})(?:\\{(${LABEL}(?:,${LABEL})*)?\\})? (\\S+)$`)
 const NUMBER = /^(?:[+-]?\d+(?:\.\d*)?(?:e[+-]?\d+)?|[+-]Inf|NaN)$/
 
-/** Reads the OpenMetrics text format by its rules; whatever does not keep to them fails. Families by name. */
+/** Reads the OpenMetrics text format by its rules, and fails on any line that breaks one. Families by name. */
 export function readOpenMetrics(text: string): ReadonlyMap<string, Family> {
   assert.ok(text.endsWith('\n# EOF\n'), 'it ends with # EOF')
   const families = new Map<string, { name: string; type: string; help: string; samples: Sample[] }>()
@@ -84,7 +84,7 @@ function checkFamily(name: string, { type, samples }: Family): void {
   if (type === 'histogram') checkHistogram(name, samples)
 }
 
-/** Buckets rise and end with +Inf, which is the count. */
+/** Buckets rise and end with +Inf, which equals the count. */
 function checkHistogram(name: string, samples: readonly Sample[]): void {
   const without = ({ le: _, ...labels }: Readonly<Record<string, string>>) => JSON.stringify(labels)
   for (const [labels, group] of Map.groupBy(samples, (sample) => without(sample.labels))) {
@@ -107,7 +107,7 @@ function checkHistogram(name: string, samples: readonly Sample[]): void {
   }
 }
 
-/** The sum of all samples of that name whose labels are those. */
+/** The sum of all samples of that name that have these labels. */
 export function sumOf(
   families: ReadonlyMap<string, Family>,
   name: string,

@@ -14,7 +14,7 @@ export type RequestParts = {
   method?: string
   target?: string
   version?: string
-  /** Lines in front of those that carry the key, and behind them. */
+  /** Header lines in front of the lines that carry the key; `lines` stand behind them. */
   before?: readonly string[]
   lines?: readonly string[]
   body?: Bytes
@@ -23,8 +23,8 @@ export type RequestParts = {
 export type Pair = Awaited<ReturnType<typeof startPair>>
 
 /**
- * The gateway with one scripted upstream behind both of its surfaces. What passes between the sockets has nothing to do with
- * the store, so the round that has the books in PostgreSQL is also the one in which clients speak TLS.
+ * The gateway with one scripted upstream behind both of its surfaces. The bytes between the sockets do not depend on the
+ * store, so in the round that has the books in PostgreSQL clients speak TLS.
  */
 export async function startPair() {
   const upstream = await ScriptedUpstream.start()

@@ -1,17 +1,17 @@
 import { headerName, headerValues } from './wire-message.ts'
 
 /**
- * The only place that says in what a call through the gateway may differ from the same call made directly.
- * Whatever is not written here is compared byte for byte.
+ * The only place that says how a call through the gateway may differ from the same call made directly.
+ * All that is not named here is compared byte for byte.
  */
 
-/** How a difference was made, and why it may be. */
+/** The header names that may differ, and the reason. */
 type Rule = { names: readonly string[]; reason: string }
 
 export const surfaceNames = ['messages', 'chat'] as const
 export type SurfaceName = (typeof surfaceNames)[number]
 
-/** Removed from every request; the provider's own credential stands in the place of the first of them. */
+/** Credentials are removed from every request; the provider's own credential stands in the place of the first. */
 const credentials: Rule = {
   names: ['authorization', 'x-api-key', 'api-key'],
   reason: 'the client holds a key of the gateway; upstream must see the operator’s',
@@ -68,7 +68,7 @@ const replyFraming: Rule = {
 const ownPrefix = 'x-svc-'
 const forwardedPrefix = 'x-forwarded-'
 
-/** A nomination in Connection cannot take away what the message needs end to end. */
+/** Headers that a message needs end to end: a nomination in Connection does not remove them. */
 const endToEnd = new Set([
   'content-length',
   'transfer-encoding',
@@ -112,7 +112,7 @@ export function requestLinesExpected(sent: readonly string[], credentialLine: st
   return lines
 }
 
-/** What upstream got, without the lines that belong to the hop and are judged by themselves. */
+/** The header lines that upstream got, without the lines of the hop, which are judged by themselves. */
 export const requestLinesCompared = (received: readonly string[]): string[] =>
   received
     .filter((line) => ![...requestFraming.names, 'connection'].includes(headerName(line)))
@@ -132,7 +132,7 @@ export function replyLinesExpected(sent: readonly string[], kind: ReplyKind): st
   return kept.map(lineCompared)
 }
 
-/** What the client got, without framing and without what the gateway adds. */
+/** The header lines that the client got, without framing and without the lines that the gateway adds. */
 export function replyLinesCompared(received: readonly string[]): string[] {
   const compared = received.filter((line) => {
     const name = headerName(line)

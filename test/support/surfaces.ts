@@ -13,7 +13,7 @@ export type Surface = {
   streamedEndpoint: string
   /** The header lines that put a request on this surface, with the client's key. */
   lines: (key: string) => string[]
-  /** What upstream must see in their place. */
+  /** The header line that upstream must see in the place of the client's key. */
   credentialLine: string
   /** A body that asks for a stream and leaves the gateway nothing to add to it. */
   streamingBody: string

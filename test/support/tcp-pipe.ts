@@ -9,7 +9,7 @@ export type Mangle = {
   toClient?: (bytes: Buffer) => Buffer
 }
 
-/** A gateway that does nothing, or one thing wrong: it shows what the comparison notices. */
+/** A gateway that changes nothing, or does one thing wrong: it shows which differences the comparison notices. */
 export async function startPipe(target: Address, mangle: Mangle = {}): Promise<Pipe> {
   const sockets = new Set<net.Socket>()
   const server = net.createServer((client) => {

@@ -1,6 +1,6 @@
 import { registerHooks } from 'node:module'
 
-/** Loaded before a program: names every package it loads on its error output, when it is loaded. */
+/** Loaded before a program: writes the name of every package to the error output when the program loads it. */
 const told = new Set<string>()
 
 registerHooks({

@@ -2,26 +2,26 @@ import { basename } from 'node:path'
 import { run } from 'node:test'
 import type { TestEvent } from 'node:test/reporters'
 
-/** A test file in a process of its own, with the environment that says on which store. */
+/** A test file in a process of its own, with the environment that names the store. */
 export interface TestProcess {
   readonly file: string
   readonly env: NodeJS.ProcessEnv
-  /** What each test's name is followed by: the tests of both stores are the same. */
+  /** The suffix of each test's name, since the tests of both stores have the same names. */
   readonly suffix: string
-  /** It starts many processes itself: of those in one line one runs at a time. -1: it is in none. */
+  /** Test files that start many processes stand in a line, of which one runs at a time. -1: the file is in no line. */
   readonly line: number
 }
 
 type Summary = Extract<TestEvent, { type: 'test:summary' }>['data']
 
-/** What node:test says of a run at its end. Each process is a run, and all of them are told as one. */
+/** The totals that node:test reports at the end of a run. Each process is a run, and all runs are reported as one. */
 const TOTALS = /^(?:tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) /
 
 /**
  * Runs these files, so many at a time whatever their store, so that no core is idle while the last file of one store is still
- * at work; of those in one line one at a time. Events come in the order in which the files were begun, and the
- * sum of them at the end. A process that has told nothing for `silenceMs` is ended and has failed: what a failed test left
- * open would keep it for ever.
+ * at work; of the files in one line one at a time. Events come in the order in which the files were begun, and their
+ * sum at the end. A process that has reported nothing for `silenceMs` is ended and has failed: a socket or timer that a
+ * failed test left open would keep the process alive for ever.
  */
 export async function* runPool(
   processes: readonly TestProcess[],
@@ -99,5 +99,5 @@ export async function* runPool(
   }
 }
 
-/** Of the processes, how many are named at the end: what makes the suite long is not to be searched for. */
+/** How many of the slowest processes are named at the end, so that the cause of a long run need not be searched for. */
 const SLOWEST = 25

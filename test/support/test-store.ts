@@ -20,7 +20,7 @@ export interface OwnBooksPlace extends BooksPlace {
 /** A place for the books of a new gateway, in the store of this run. */
 export async function makeBooksPlace(): Promise<OwnBooksPlace> {
   if (testStore === 'sqlite') return { databaseUrl: null, remove: async () => {} }
-  // A server of this process would keep it alive: only who starts the tests knows when all of them are over.
+  // A server of this process would keep the process alive: only test/run.ts knows when all tests are over.
   if (process.env['TEST_POSTGRES_URL'] === undefined) {
     throw new Error('there is no PostgreSQL to test on: node test/run.ts postgres <file>')
   }

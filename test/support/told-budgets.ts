@@ -3,8 +3,8 @@ import type { KeptBudget } from '../../src/store/operations/outbox.ts'
 import type { Rows } from './books.ts'
 
 /**
- * An endpoint past the API, of whose events no node makes deliveries: the lease of the relay is held for ever, so that
- * all that is to be told stays in the outbox.
+ * A webhook written past the API, of whose events no node makes deliveries: the lease of the relay is held for ever, so
+ * that all events stay in the outbox.
  */
 export const keepAllEvents = (store: 'sqlite' | 'postgres'): string => `
   INSERT INTO webhook (id, account_id, url, events, description, format, created_at_ms, since_ms, secret)
@@ -12,7 +12,7 @@ export const keepAllEvents = (store: 'sqlite' | 'postgres'): string => `
   INSERT INTO webhook_lease (name, holder, until_ms) VALUES ('relay', 'a test', 9000000000000000)
   ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until_ms = excluded.until_ms`
 
-/** What the outbox tells about the budget of a key, in its order. */
+/** The events of the outbox about the budget of a key, in their order. */
 export function toldBudgets(outbox: Rows, keyId: string): readonly KeptBudget[] {
   const rows = outbox.filter(
     (row) => row['key_id'] === keyId && String(row['type']).startsWith('key.budget.'),
@@ -26,11 +26,11 @@ export function toldBudgets(outbox: Rows, keyId: string): readonly KeptBudget[] 
     })
 }
 
-/** Every crossing is by a settled call whose cost did it, and none of the same cap and month is told twice. */
+/** Every crossing is by a settled call whose cost crossed the mark, and no crossing of a cap and month is told twice. */
 export function assertTold(told: readonly KeptBudget[], calls: Rows): void {
   const byId = new Map(calls.map((call) => [call['id'], call]))
   for (const { percent, spent, cap, requestId } of told) {
-    // By an edit.
+    // The crossing was by an edit of the cap.
     if (requestId === null) {
       assert.ok(percent === 100 && BigInt(spent) >= BigInt(cap), `${percent} % of ${cap}, ${spent} spent`)
       continue

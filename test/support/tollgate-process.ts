@@ -35,9 +35,9 @@ export function runTollgate(
 }
 
 export interface CommandOptions {
-  /** What it reads from standard input, which is empty otherwise. */
+  /** The standard input of the command, which is empty otherwise. */
   readonly input?: string
-  /** What is a terminal of so many columns, as far as it can tell: all its output, or only the error output. */
+  /** The command takes its output, or only its error output, for a terminal of so many columns. */
   readonly terminal?: { readonly columns: number; readonly only?: 'stderr' }
 }
 
@@ -51,7 +51,7 @@ export interface RunningCommand {
   stopReading(): void
 }
 
-/** Starts a command of the program, in a pipe or on what it takes for a terminal. */
+/** Starts a command of the program, with its output in a pipe or on a pretended terminal. */
 export function startCommand(
   args: readonly string[],
   environment: Environment = {},
@@ -62,7 +62,7 @@ export function startCommand(
       ? {}
       : { NODE_OPTIONS: `--import=${pretendTerminal}`, PRETEND_TERMINAL: JSON.stringify(terminal) }
   const child = start(args, { ...environment, ...pretence }, undefined, 'pipe')
-  // It may end without having read it.
+  // The command may end without having read its input.
   child.stdin?.on('error', () => {}).end(input)
   const { finished, printed, complained } = watch(child)
   const soon = (output: Promise<string>, pattern: RegExp) =>
@@ -82,7 +82,7 @@ export interface ServingProcess {
   readonly dataDir: string
   /** Null: the books are in the data directory. */
   readonly databaseUrl: string | null
-  /** For whoever is to find the same books: a command, or another life of this gateway. */
+  /** The variables that name the same books, for a command or for a restart of this gateway. */
   readonly environment: Readonly<Record<string, string>>
   readonly pid: number
   readonly finished: Promise<Finished>
@@ -90,9 +90,9 @@ export interface ServingProcess {
   /** Resolves when its output, or its error output, matches. */
   printed(pattern: RegExp): Promise<string>
   complained(pattern: RegExp): Promise<string>
-  /** Closes our end of its output, as a reader does that goes away. */
+  /** Closes our end of its output, like a reader that goes away. */
   stopReading(): void
-  /** Reads nothing more of its output and leaves it open, as a terminal does that is held. */
+  /** Reads nothing more of its output and leaves it open, like a terminal that is held. */
   pauseReading(): void
   /** Kills it if it still runs, and removes its data. */
   dispose(): Promise<void>
@@ -168,7 +168,7 @@ function watch(child: ChildProcess) {
   return { finished, printed: stdout.matches, complained: stderr.matches }
 }
 
-/** All that a stream has said, and the moment at which it matches something. */
+/** The text of a stream so far, and a promise of the moment at which the text matches a pattern. */
 function collect(stream: Readable | null) {
   let text = ''
   const listeners = new Set<() => void>()

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { deadlineMsDefault } from './deadline.ts'
 
-/** Asks again and again until it is so, of something that tells nobody when it changes: a database, another process. */
+/** Polls until the condition holds, for a state whose changes raise no event: a database, another process. */
 export async function until(
   what: string,
   isSo: () => Promise<boolean>,

@@ -75,12 +75,12 @@ async function runStep(step: Step, request: ReceivedRequest, connection: Upstrea
   } else if ('reset' in step) {
     socket.resetAndDestroy()
   } else {
-    // As a server that calls close(): what it wrote is delivered, what it left unread turns into a reset.
+    // Like a server that calls close(): bytes that it wrote are delivered, bytes that it left unread turn into a reset.
     socket.destroySoon()
   }
 }
 
-/** In pieces, each awaited, so that `sentBytes` tells how far the peer's flow control let us come. */
+/** Sends in pieces, each awaited, so that `sentBytes` tells how far the peer's flow control let us come. */
 async function send(bytes: Buffer, request: ReceivedRequest, connection: UpstreamConnection): Promise<void> {
   const gone = connection.ended.promise.then(() => false)
   for (let at = 0; at < bytes.length; at += writeBytesMax) {

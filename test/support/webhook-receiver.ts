@@ -51,12 +51,12 @@ export class WebhookReceiver {
     return `http://127.0.0.1:${this.port}/hook`
   }
 
-  /** The types of what came, in its order. */
+  /** The types of the messages, in the order in which they came. */
   get types(): string[] {
     return this.messages.map(({ json }) => String(json['type'] ?? 'text'))
   }
 
-  /** Resolves as soon as what came so far is enough. */
+  /** Resolves as soon as the messages that came so far are enough. */
   async until(
     isEnough: (messages: readonly ReceivedMessage[]) => boolean,
   ): Promise<readonly ReceivedMessage[]> {

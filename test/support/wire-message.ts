@@ -17,7 +17,7 @@ export type WireMessage = {
   trailerLines: string[]
 }
 
-/** Whose message it is decides its framing: a reply to HEAD has none, whatever its headers say. */
+/** The role of a message decides its framing: a reply to HEAD has no body, whatever its headers say. */
 export type Role = { kind: 'request' } | { kind: 'response'; method: string }
 
 const lineBytesMax = 4 * 1024 * 1024
@@ -76,7 +76,7 @@ export class MessageReader {
     return this.#bodyBytes
   }
 
-  /** Whether anything at all has arrived, a half head included. */
+  /** Whether any byte of the message has arrived, a half head included. */
   get touched(): boolean {
     return this.hasHead || this.#held.length > 0
   }
@@ -112,7 +112,7 @@ export class MessageReader {
     return Buffer.alloc(0)
   }
 
-  /** What the end of the connection means for this message. */
+  /** How the message has ended, now that the connection has. */
   endOfInput(): 'complete' | 'closed' | 'cut' {
     if (this.#state === 'done') return 'complete'
     return this.#state === 'eof' ? 'closed' : 'cut'
@@ -125,7 +125,7 @@ export class MessageReader {
       headerLines: [...this.#headerLines],
       framing: this.#framing,
       body,
-      // Without chunks they are the same bytes, and of large bodies copies are a third of what a test takes.
+      // Without chunks both are the same bytes, and copies of large bodies take a third of a test's time.
       rawBody: this.#framing === 'chunked' ? Buffer.concat(this.#rawBody) : body,
       chunks: [...this.#chunks],
       trailerLines: [...this.#trailerLines],
