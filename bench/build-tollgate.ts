@@ -5,7 +5,7 @@ import { makeScratchFolder } from './scratch.ts'
 
 const built = new Map<string, string>()
 
-/** Builds a revision as it is published, outside its folder, and says which program to run. */
+/** Builds a revision as it is published, outside its folder. Resolves with the path of the program to run. */
 export async function buildTollgate(root: string): Promise<string> {
   const known = built.get(root)
   if (known !== undefined) return known

@@ -2,12 +2,12 @@ import { connect, type Socket } from 'node:net'
 import { ResponseReader } from './response-reader.ts'
 
 export interface CallerEvents {
-  /** A response is complete, or a connection broke before that: then with no status. */
+  /** A response is complete, or its connection broke before that; the status is null then. */
   ended(caller: Caller, status: number | null): void
   body?(caller: Caller, piece: Buffer): void
 }
 
-/** One connection that asks and waits for its answer. Opened again when it breaks. */
+/** One connection that sends a request and waits for its answer. Opened again when it breaks. */
 export class Caller {
   readonly #host: string
   readonly #port: number
@@ -15,7 +15,7 @@ export class Caller {
   readonly #reader: ResponseReader
   #socket: Socket | null = null
   #waiting = false
-  /** When the request under way was sent; its user keeps it. */
+  /** When the request under way was sent; set by the code that sends it. */
   sentNs = 0
 
   constructor(url: string, events: CallerEvents) {

@@ -10,8 +10,8 @@ export interface OtherRevision {
 }
 
 /**
- * The source of another revision in a folder of its own, with the packages that are installed here. As an archive and
- * not as a work tree of git's, so that nothing is left in the repository however the run ends.
+ * The source of another revision in a folder of its own, with the packages that are installed here. The source is unpacked
+ * from an archive and is no work tree of git's, so that nothing is left in the repository however the run ends.
  */
 export function checkOutRevision(revision: string): OtherRevision {
   const name = git('rev-parse', '--short=9', `${revision}^{commit}`)

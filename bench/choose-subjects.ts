@@ -6,7 +6,7 @@ import { isPortkeyInstalled, portkey } from './subjects/portkey.ts'
 import type { Subject } from './subjects/subject.ts'
 import { type TollgateParts, tollgate } from './subjects/tollgate.ts'
 
-/** Those that were asked for and are there, with a note on each that is not. */
+/** The subjects that were asked for and are installed, with a note on each that is not installed. */
 export function chooseSubjects(
   names: readonly SubjectName[],
   tollgates: readonly TollgateParts[],

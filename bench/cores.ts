@@ -1,11 +1,11 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 
-/** The core of what is measured, and that of the load and the upstream. Null: not pinned. */
+/** The core of the subject, and the core of the load and the upstream. Null: not pinned. */
 export interface Cores {
   readonly subject: number | null
   readonly load: number | null
-  /** Why nothing is pinned. */
+  /** The reason for which nothing is pinned. */
   readonly note: string | null
 }
 
@@ -23,7 +23,7 @@ export function chooseCores(): Cores {
   return { subject, load, note: null }
 }
 
-/** `0-1,4` as the kernel writes it. */
+/** Reads a list of cores as the kernel writes it, such as `0-1,4`. */
 function listCores(list: string): number[] {
   return list.split(',').flatMap((range) => {
     const [first = Number.NaN, last = first] = range.split('-').map(Number)
@@ -32,7 +32,7 @@ function listCores(list: string): number[] {
   })
 }
 
-/** Moves this process, with all its threads, to where the load runs. */
+/** Moves this process, with all its threads, to this core. */
 export function moveTo(core: number | null): void {
   if (core !== null) spawnSync('taskset', ['-acp', String(core), String(process.pid)])
 }

@@ -6,11 +6,11 @@ import { type FillPlan, TOLD_KEYS_FILE } from './fill-plan.ts'
 import { MODELS } from './wire-text.ts'
 
 /**
- * Writes keys or calls straight into a new database, in the schema of the revision it is for.
+ * Writes keys or calls straight into a new database, in the schema of the revision that will use it.
  * Run: node bench/fill-database.ts '{"root":…,"dataDir":…,"pepper":…,"keys":1000,"allUsedToday":true,"calls":0}'
  */
 
-/** How many keys are told to the load. The others are in the database only, and nothing tells them apart there. */
+/** How many keys the load gets. The other keys are in the database only, where no column tells them apart. */
 const TOLD_KEYS_MAX = 20_000
 
 const DAYS = 30
@@ -76,7 +76,7 @@ function fillToday(): void {
   ).run(day, MODELS.messages)
 }
 
-/** The same every time, so that rounds differ in nothing. */
+/** Shuffles in the same order every time, so that rounds do not differ. */
 function shuffled<T>(items: readonly T[]): T[] {
   let seed = 1
   return items
@@ -88,7 +88,7 @@ function shuffled<T>(items: readonly T[]): T[] {
     .map(({ item }) => item)
 }
 
-/** Every combination of day, model and key comes up early, and again and again after that. */
+/** Every combination of day, model and key comes up among the first calls, and again and again after them. */
 function fillCalls(): void {
   db.prepare(
     `WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < :calls)

@@ -1,4 +1,4 @@
-/** What a database is filled with before anything is measured on it. */
+/** The content of a database before anything is measured on it. */
 export interface FillContent {
   readonly keys: number
   /** Every key has its figures of the month and of the day. */

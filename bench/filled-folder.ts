@@ -8,7 +8,7 @@ import { PEPPER, type TollgateParts } from './subjects/tollgate.ts'
 
 const program = fileURLToPath(new URL('fill-database.ts', import.meta.url))
 
-/** Made once and kept for all rounds: filling takes far longer than measuring. */
+/** Filled folders are made once and kept for all rounds: filling takes far longer than measuring. */
 const filled = new Map<string, Promise<string>>()
 
 /** A data directory for this revision with so many keys and calls. */

@@ -1,7 +1,7 @@
 const NOTHING = Buffer.alloc(0)
 const MASK_BYTES = 4
 
-/** Splits what arrives on a WebSocket into its frames. Masked ones are those of the load, whose mask is all zeros. */
+/** Splits the bytes of a WebSocket into frames. Masked frames come from the load, whose mask is all zeros. */
 export class FrameSplitter {
   readonly #onFrame: (opcode: number, payload: Buffer) => void
   #pending: Buffer = NOTHING
@@ -28,7 +28,7 @@ export class FrameSplitter {
   }
 }
 
-/** Of eight bytes of a length the first two are zeros. */
+/** A length of eight bytes has two zeros in front, so six bytes are read. */
 function lengthAt(bytes: Buffer, at: number, short: number): number {
   if (short < 126) return short
   return short === 126 ? bytes.readUInt16BE(at + 2) : bytes.readUIntBE(at + 4, 6)

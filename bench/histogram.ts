@@ -1,8 +1,8 @@
-/** Buckets half a percent wide, so that any number of values takes the same memory. */
+/** Buckets are half a percent wide, so that any number of values takes the same memory. */
 const BUCKETS_PER_E = 200
 const BUCKETS = Math.ceil(Math.log(1e13) * BUCKETS_PER_E)
 
-/** How long things took, in nanoseconds. */
+/** Durations in nanoseconds. */
 export class Histogram {
   readonly #counts = new Uint32Array(BUCKETS)
   #count = 0

@@ -1,14 +1,14 @@
 import type { Surface } from './wire-text.ts'
 
-/** What the load process is asked to do, as one JSON document on its standard input, and what it answers. */
+/** The job of the load process, one JSON document on its standard input, and the figures that it answers with. */
 
 export interface Target {
-  /** One for each node: callers are spread over them. */
+  /** One URL for each node: callers are spread over the nodes. */
   readonly urls: readonly string[]
   readonly headers: readonly (readonly [name: string, value: string])[]
-  /** Whose processor time and memory are measured. */
+  /** The processes whose processor time and memory are measured. */
   readonly pids: readonly number[]
-  /** Whose processor time is that of the load: the upstream. */
+  /** The process of the upstream, whose processor time counts as that of the load. */
   readonly loadPids: readonly number[]
 }
 
@@ -24,7 +24,7 @@ export interface RequestsJob extends Target {
   /** Callers of the warm-up, if they are more: one caller alone would take minutes to have all code compiled. */
   readonly warmUpCallers?: number
   readonly seconds: number
-  /** A file with an API key on each line: every request uses another one of the first so many. */
+  /** A file with an API key on each line: every request uses another of the first `inUse` keys. */
   readonly keys?: { readonly file: string; readonly inUse: number }
 }
 
@@ -34,12 +34,12 @@ export interface StreamsJob extends Target {
   readonly surface: Surface
   readonly streams: number
   readonly eventsPerStream: number
-  /** Over how long they are opened. */
+  /** Over how many seconds the streams are opened. */
   readonly rampSeconds: number
-  /** How long all of them run before the measuring begins. */
+  /** How long all streams run before the measuring begins. */
   readonly warmUpSeconds: number
   readonly seconds: number
-  /** So many more, which hang up when the measuring is over, before they are complete. */
+  /** How many more streams hang up when the measuring is over, before they are complete. */
   readonly leavers?: number
 }
 
@@ -50,7 +50,7 @@ export interface ReportsJob extends Target {
   readonly seconds: number
 }
 
-/** WebSockets, which say nothing, have one long turn each, or one turn after the other. */
+/** WebSockets that are idle, have one long turn each, or one turn after the other. */
 export interface SocketsJob extends Target {
   readonly kind: 'idle-sockets' | 'streaming-sockets' | 'busy-sockets'
   readonly sockets: number
@@ -64,5 +64,5 @@ export type Job = RequestsJob | StreamsJob | ReportsJob | SocketsJob
 
 export type Figures = Readonly<Record<string, number>>
 
-/** The headers that a run's own key is put into where every request uses another one. */
+/** The header of the key where every request uses another key. */
 export const KEY_HEADER = 'x-api-key'

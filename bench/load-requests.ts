@@ -10,7 +10,7 @@ import { PATHS, requestBody } from './wire-text.ts'
 /** A connection that was refused is tried again after a moment, or a dead server would keep a core busy. */
 const RETRY_MS = 20
 
-/** A warm-up that waits for its requests takes at most so many times as long as one that does not have to. */
+/** A warm-up that waits for its requests takes at most so many times as long as a warm-up without waiting. */
 const WARM_UP_TIMES_MAX = 8
 
 /** Callers in a closed loop: warmed up, then measured for a while. */
@@ -50,7 +50,7 @@ export async function loadRequests(job: RequestsJob): Promise<Figures> {
   const warmUpMs = job.warmUpSeconds * 1_000
   const latestMs = performance.now() + warmUpMs * WARM_UP_TIMES_MAX
   await sleep(warmUpMs)
-  // What has hardly run is not compiled yet, and would be measured as if it always ran like this.
+  // Code that has hardly run is not optimised yet, and would be measured as if it always ran like this.
   while (answered < job.warmUpRequests && performance.now() < latestMs) await sleep(20)
   for (const caller of callers.splice(job.callers)) surplus.add(caller)
   while (surplus.size > 0) await sleep(5)

@@ -8,14 +8,14 @@ import { FRAMES_AROUND, handshake, turnAsked } from './socket-text.ts'
 import { TimeFinder } from './time-finder.ts'
 import { watchProcesses } from './watch-processes.ts'
 
-/** A few, so that what is loaded on first use is there before memory is looked at the first time. */
+/** A few sockets before memory is first looked at, so that modules that are loaded on first use are there. */
 const FIRST_SOCKETS = 50
-/** Longer than a gateway waits for the other side of a socket that closes. */
+/** A pause longer than a gateway waits for the other side of a socket that closes. */
 const SETTLE_MS = 3_000
 const COLLECTIONS = 3
 const OPENING_MS_MAX = 20_000
 
-/** Opens sockets one after the other, evenly over the time. Throws where not all of them can be had. */
+/** Opens sockets one after the other, evenly over the time. Throws where not all sockets can be opened. */
 async function openSockets(
   job: SocketsJob,
   count: number,
@@ -47,7 +47,7 @@ async function openSockets(
   return callers
 }
 
-/** Sockets that are open and say nothing: the memory that each of them takes. */
+/** The memory of each socket that is open and idle. */
 export async function loadIdleSockets(job: SocketsJob): Promise<Figures> {
   for (const caller of await openSockets(job, FIRST_SOCKETS)) caller.close()
   const beforeBytes = await memoryInUse(job.pids)
@@ -79,7 +79,7 @@ async function memoryInUse(pids: readonly number[]): Promise<number> {
   return memoryBytes(pids)
 }
 
-/** Sockets with turns, one after the other or a long one each: the delay of each event, and what it takes of processor time. */
+/** Sockets with one turn after the other, or with a long turn each: the delay and the processor time of an event. */
 export async function loadBusySockets(job: SocketsJob): Promise<Figures> {
   const delays = new Histogram()
   const framesLeft = new Map<SocketCaller, number>()
@@ -92,7 +92,7 @@ export async function loadBusySockets(job: SocketsJob): Promise<Figures> {
 
   const callers = await openSockets(job, job.sockets, {
     opened(caller) {
-      // First turns that others follow differ in length, so that those do not all end at the same time.
+      // Where other turns follow, the first turns of sockets differ in length, so that turns do not all end at the same time.
       const share = job.kind === 'streaming-sockets' ? 1 : framesLeft.size / job.sockets
       const events = 1 + Math.floor(share * job.eventsPerTurn)
       framesLeft.set(caller, FRAMES_AROUND + events)

@@ -11,12 +11,12 @@ import { watchProcesses } from './watch-processes.ts'
 import { PATHS, requestBody } from './wire-text.ts'
 
 const REQUEST_BYTES = 2_000
-/** A few requests, so that what is loaded on first use is there before memory is looked at the first time. */
+/** A few requests before memory is first looked at, so that modules that are loaded on first use are there. */
 const FIRST_REQUESTS = { callers: 4, warmUpSeconds: 0.3, warmUpRequests: 200, seconds: 0 }
 const SETTLE_MS = 500
-/** What streams last longer than the measuring. */
+/** How much longer streams last than the measuring. */
 const MARGIN_SECONDS = 0.5
-/** A subject that has fallen behind may deliver what is missing, as long as anything comes at all. */
+/** How long no event may come: a subject that has fallen behind may deliver the missing events as long as any come. */
 const STALL_MS = 10_000
 const MEMORY_EVERY_MS = 500
 
@@ -33,7 +33,7 @@ interface OpenStream {
   events: number
 }
 
-/** Streams side by side: the delay of each event, and what the streams take while all of them are open. */
+/** Streams side by side: the delay of each event, and the processor time and memory while all streams are open. */
 export async function loadStreams(job: StreamsJob): Promise<Figures> {
   await loadRequests({ ...job, ...FIRST_REQUESTS, kind: 'requests', requestBytes: REQUEST_BYTES })
   await sleep(SETTLE_MS)
@@ -102,7 +102,7 @@ export async function loadStreams(job: StreamsJob): Promise<Figures> {
   busyBytes.push(memoryBytes(job.pids))
   const watched = stopWatch()
   const openThen = open
-  // The youngest: the others are nearly complete.
+  // The youngest streams leave: the others are nearly complete.
   const left = [...streams.keys()].toReversed().slice(0, leavers)
   for (const caller of left) {
     caller.close()

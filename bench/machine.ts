@@ -23,7 +23,7 @@ function processorName(): string {
   return /^(?:model name|CPU part)\s*:\s*(.+)$/m.exec(info)?.[1] ?? process.arch
 }
 
-/** The revision as git says it, marked where files differ from it. */
+/** The revision of git, with a mark where files differ from it. */
 export function revisionHere(): string {
   const revision = git('rev-parse', '--short=9', 'HEAD')
   if (revision === null) return 'unknown'
@@ -32,7 +32,7 @@ export function revisionHere(): string {
     : `${revision}-changed`
 }
 
-/** What git prints, or null where it fails. */
+/** The output of git, or null where git fails. */
 export function git(...args: string[]): string | null {
   const { status, stdout } = spawnSync('git', args, { cwd: root, encoding: 'utf8' })
   return status === 0 ? stdout.trim() : null

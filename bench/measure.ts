@@ -10,7 +10,7 @@ import type { Surface } from './wire-text.ts'
 const upstreamProgram = fileURLToPath(new URL('upstream.ts', import.meta.url))
 const loadProgram = fileURLToPath(new URL('load.ts', import.meta.url))
 
-/** A load that has not answered by then is stuck, or what it loads is. */
+/** How much longer than its job a load may take; then the load or the subject is stuck. */
 const OVERTIME_MS = 300_000
 
 export interface RunningUpstream {
@@ -59,7 +59,7 @@ async function stopQuietly(started: StartedProcess): Promise<void> {
   await started.ended
 }
 
-/** Upstream and subject in fresh processes, and in a folder that goes with them. */
+/** Upstream and subject in fresh processes, with a folder that is removed with them. */
 export async function withSubject<T, Running extends RunningSubject>(
   subject: Subject<Running>,
   plan: UpstreamPlan,

@@ -1,6 +1,6 @@
 /**
- * Nanoseconds of the machine's monotonic clock, which all processes share: what one of them writes into an event,
- * another can compare with. Exact for a hundred days after the machine has started, and good to some nanoseconds then.
+ * Nanoseconds of the machine's monotonic clock, which all processes share: a time that one process writes into an event
+ * can be compared by another. Exact for a hundred days after the machine has started, and good to some nanoseconds then.
  */
 export function monotonicNs(): number {
   const [seconds, nanoseconds] = process.hrtime()

@@ -1,7 +1,7 @@
 import { monotonicNs } from './monotonic.ts'
 
 export interface PacedStream {
-  /** Sends an event that bears this time. False when it was the last one. */
+  /** Sends an event that bears this time. False when it was the stream's last event. */
   send(nowNs: number): boolean
 }
 
@@ -10,8 +10,8 @@ export interface Pacer {
 }
 
 /**
- * Gives every stream so many events a second, the streams spread evenly over the time between two events. One timer
- * for all of them: two thousand timers would cost more than the writing.
+ * Gives every stream so many events a second, the streams spread evenly over the time between two events. All streams
+ * share one timer: two thousand timers would cost more than the writing.
  */
 export function createPacer(eventsPerSecond: number): Pacer {
   const slots = Array.from(
@@ -30,7 +30,7 @@ export function createPacer(eventsPerSecond: number): Pacer {
 
   setInterval(() => {
     const dueTick = Math.floor((monotonicNs() - beganNs) / 1e6)
-    // After a long pause what was missed is not made up for: it would be a burst that no provider sends.
+    // Events that were missed in a long pause are not made up for: they would be a burst that no provider sends.
     nextTick = Math.max(nextTick, dueTick - slots.length)
     for (; nextTick < dueTick; nextTick += 1) {
       const slot = slots[nextTick % slots.length]

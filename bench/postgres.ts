@@ -7,22 +7,22 @@ import { freePort } from './start-process.ts'
 
 export interface RunningPostgres {
   readonly url: string
-  /** The processor time of the server and all its processes, those that have ended among them. */
+  /** The processor time of the server and all its processes, ended ones included. */
   cpuSeconds(): number
   stop(): Promise<void>
 }
 
-/** PostgreSQL as it comes, and durable: only what a server with some memory would be given is set. */
+/** PostgreSQL with its defaults, and durable: only the settings of a server with some memory are changed. */
 const SETTINGS = [
   ...['shared_buffers=512MB', 'max_wal_size=4GB', 'max_connections=200'],
   ...['listen_addresses=127.0.0.1', 'unix_socket_directories='],
 ].flatMap((setting) => ['-c', setting])
 
-/** A server of its own in the folder. It is pinned to no core: nodes and load have theirs. */
+/** Starts a server in the folder. The server is pinned to no core: nodes and load have theirs. */
 export async function startPostgres(folder: string): Promise<RunningPostgres> {
   const databaseDir = join(folder, 'postgres', 'data')
   mkdirSync(join(folder, 'postgres'))
-  // It does not run as root: its folder is made by the account that it runs as.
+  // The server does not run as root: its folder is made by the account that it runs as.
   for (const path of [folder, join(folder, 'postgres')]) chmodSync(path, 0o777)
   const port = await freePort()
   const said: string[] = []

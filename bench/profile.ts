@@ -13,8 +13,8 @@ import type { RunningSubject } from './subjects/subject.ts'
 import { tollgate } from './subjects/tollgate.ts'
 
 /**
- * Where the time of a request goes: one CPU profile of each of Tollgate's threads under steady load. With `--sockets`, where that
- * of an event of so many WebSockets goes.
+ * Shows where the time of a request goes: one CPU profile of each of Tollgate's threads under steady load. With
+ * `--sockets` the load is the events of so many WebSockets.
  * Run: node bench/profile.ts [--callers 32 | --sockets 300] [--seconds 10] [--bytes 2000] [--top 25] [--keep <folder>]
  */
 

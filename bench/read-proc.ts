@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 
-/** What the kernel knows about processes: the time they computed, with all their threads, and their memory. */
+/** The kernel's figures of processes: the time they computed, with all their threads, and their memory. */
 
 const ticksPerSecond = readTicksPerSecond()
 
@@ -25,7 +25,7 @@ export function cpuSeconds(pids: readonly number[]): number {
   return ticks / ticksPerSecond
 }
 
-/** The bytes of memory of these processes; what they share counts once. */
+/** The bytes of memory of these processes; shared memory counts once. */
 export function memoryBytes(pids: readonly number[]): number {
   let kilobytes = 0
   for (const pid of pids) {

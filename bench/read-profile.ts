@@ -8,12 +8,12 @@ export interface TimeAt {
 
 export interface ThreadProfile {
   readonly name: string
-  /** Without the time in which the thread had nothing to do. */
+  /** The time of the thread without its idle time. */
   readonly busyUs: number
   readonly functions: readonly TimeAt[]
   /** The same time by file, or by module of Node's. */
   readonly areas: readonly TimeAt[]
-  /** Functions of ours with all that they call. What comes after an `await` stands under the function that awaited. */
+  /** Functions of ours with all that they call. Code after an `await` counts for the function that awaited. */
   readonly totals: readonly TimeAt[]
 }
 
@@ -70,7 +70,7 @@ export function readProfile(
   }
 }
 
-/** Each function counts once on a path, however often it stands there. */
+/** Total times; a function counts once on a path, however often it stands there. */
 function totalsOf(
   nodes: ReadonlyMap<number, ProfileNode>,
   selfUs: ReadonlyMap<number, number>,

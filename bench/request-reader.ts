@@ -1,4 +1,4 @@
-/** Beyond it a body is counted, not kept: only small ones say that they want a stream. */
+/** A larger body is counted, not kept: only small bodies ask for a stream. */
 const KEPT_BYTES_MAX = 64 * 1024
 const HEAD_BYTES_MAX = 64 * 1024
 const HEAD_END = Buffer.from('\r\n\r\n')
@@ -45,7 +45,7 @@ export class RequestReader {
   #readHead(head: string): void {
     const pathAt = head.indexOf(' ') + 1
     this.#path = head.slice(pathAt, head.indexOf(' ', pathAt))
-    // None of those that are measured sends its requests in chunks; one that did would be seen at once.
+    // No subject sends its requests in chunks; one that did would be seen at once.
     if (/\r\ntransfer-encoding:/i.test(head)) throw new Error('a request in chunks')
     this.#bodyLeft = Number(/\r\ncontent-length: *(\d+)/i.exec(head)?.[1] ?? 0)
     this.#inBody = true

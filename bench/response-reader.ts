@@ -23,7 +23,7 @@ export class ResponseReader {
     this.#onBody = onBody
   }
 
-  /** Ready for the next response. */
+  /** Makes the reader ready for the next response. */
   reset(): void {
     this.#phase = 'head'
     this.#pending = NOTHING

@@ -5,7 +5,7 @@ import type { Measurement, Results } from './report/results.ts'
 
 type Progress = Pick<Results, 'workloads' | 'measurements' | 'notes'>
 
-/** Above this share of its core, the load was the limit and not what it loads. */
+/** Above this share of its core, the load was the limit and not the subject. */
 const LOAD_FULL = 0.97
 
 /** Runs the groups one after the other, and the cases of each in turns. Reports after every group. */
@@ -77,7 +77,7 @@ function shortly(figures: Figures): string {
     .join(', ')
 }
 
-/** What makes a figure say less than it seems to. */
+/** Notes on figures that say less than they seem to. */
 function notesOn(measurements: readonly Measurement[]): string[] {
   const notes = measurements.flatMap(({ workload, subject, figures }) => {
     const found: string[] = []

@@ -66,7 +66,7 @@ async function main(options: Options): Promise<void> {
   let written: readonly string[] = []
   const last = await runGroups(groups, options.rounds, (progress) => {
     const results = { ...heading, ...progress, notes: [...firstNotes, ...progress.notes] }
-    // After every group, so that a run that is cut short has told what it knew.
+    // The report is written after every group, so that a run that is cut short has reported its groups so far.
     written = writeReport(results, options.out)
     return results
   })
@@ -88,7 +88,7 @@ function allGroups(plan: Plan, options: Options): Group[] {
   ]
 }
 
-/** A group goes on with those of its workloads that were asked for. */
+/** The groups with only the workloads that were asked for. */
 function chosen(groups: readonly Group[], only: readonly string[] | null): Group[] {
   if (only === null) return [...groups]
   return groups

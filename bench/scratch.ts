@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-/** What a run leaves behind unless it is undone: processes and folders. Undone last first, on every way out. */
+/** Processes and folders that a run would leave behind, as functions that undo them: last first, on every way out. */
 const undoing = new Set<() => void>()
 
-/** Remembers how to undo something; what is returned does it now. */
+/** Registers a function that undoes something at the end of the run; the returned function undoes it now. */
 export function undoOnExit(undo: () => void): () => void {
   const once = (): void => {
     if (!undoing.delete(once)) return
@@ -39,14 +39,14 @@ export function installUndo(): void {
 
 const TMPFS = 0x01021994
 
-/** On a disk: a ledger that is durable in memory only would be measured without the price of its promise. */
+/** A folder on a disk: in memory a durable ledger would be measured without the cost of its durability. */
 function diskFolder(): string {
   const candidates = [tmpdir(), '/var/tmp']
   for (const folder of candidates) {
     try {
       if (statfsSync(folder).type !== TMPFS) return folder
     } catch {
-      // Not there: the next one.
+      // This folder is not there: the next one is tried.
     }
   }
   const own = fileURLToPath(new URL('.scratch', import.meta.url))

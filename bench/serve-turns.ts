@@ -5,7 +5,7 @@ import { eventsAsked, SWITCHED, type TurnText, turnText } from './socket-text.ts
 
 const TEXT_FRAME = 1
 
-/** Takes a WebSocket, and answers each message on it with the turn that it asks for. What is returned reads what arrives. */
+/** Accepts a WebSocket, and answers each message with the turn that it asks for. The returned splitter reads the bytes. */
 export function serveTurns(socket: Socket, pacer: Pacer): FrameSplitter {
   socket.write(SWITCHED, 'latin1')
   return new FrameSplitter((opcode, message) => {

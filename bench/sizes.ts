@@ -1,11 +1,11 @@
-/** Of how many keys each request uses another one, the same among few and many, and what the others have done. */
+/** How many keys the requests use in turn, the same number among few keys and among many, and what the others have done. */
 export interface KeysInUse {
   readonly count: number
-  /** All of them were used earlier in the day, and have their figures of the month and the day. Else they only exist. */
+  /** All keys were used earlier in the day, and have their figures of the month and the day. Else the keys only exist. */
   readonly allUsedToday: boolean
 }
 
-/** How much of everything. A quick run only shows that all of it works. */
+/** The sizes of all workloads. A quick run only shows that every workload works. */
 export interface Sizes {
   readonly callers: readonly [one: number, some: number, many: number]
   readonly requestBytes: number

@@ -41,7 +41,7 @@ export class SocketCaller {
     this.#socket.destroy()
   }
 
-  /** Nothing follows it before something was asked. */
+  /** The head of the handshake's answer: no byte follows it before the client has sent a message. */
   #readHead(chunk: Buffer): void {
     this.#head += chunk.toString('latin1')
     if (!this.#head.endsWith(HEAD_END)) return

@@ -1,6 +1,6 @@
 import { MODELS, prose, TIME_MARK } from './wire-text.ts'
 
-/** What goes over a WebSocket of `/v1/responses`: the handshake, and turns shaped as the provider shapes them. */
+/** The messages of a WebSocket of `/v1/responses`: the handshake, and turns shaped as the provider shapes them. */
 
 export const SOCKET_PATH = '/v1/responses'
 
@@ -17,7 +17,7 @@ export function handshake(url: string, headers: readonly (readonly [name: string
   return `GET ${SOCKET_PATH} HTTP/1.1\r\nhost: ${new URL(url).host}\r\n${UPGRADE}${key}${own}\r\n`
 }
 
-/** A text frame as characters of one byte each, which the text must be as well. */
+/** A text frame as characters of one byte each; the text must consist of such characters too. */
 function frame(text: string, masked: boolean): string {
   const mask = masked ? '\0\0\0\0' : ''
   return String.fromCharCode(0x81, ...sizeOf(text.length, masked ? 0x80 : 0)) + mask + text
@@ -32,7 +32,7 @@ function sizeOf(length: number, bit: number): number[] {
 const REQUEST_BYTES = 2_000
 const EVENTS_ASKED = /"max_output_tokens":(\d+)/
 
-/** The message that begins a turn, of 2 kB, which asks for so many events. A mask of zeros is one, too. */
+/** The message of 2 kB that begins a turn and asks for so many events. Its mask is zeros, which is a valid mask. */
 export function turnAsked(events: number): Buffer {
   const message = {
     type: 'response.create',
@@ -96,7 +96,7 @@ const OPENING = [
   eventFrame('response.content_part.added', 3, { ...PLACE, part: part('') }),
 ]
 
-/** Providers tell the whole text again at the end, four times. */
+/** The last events of a turn, in which providers repeat the whole text four times. */
 function closingOf(events: number): string[] {
   const text = WORDS.repeat(events)
   const next = OPENING.length + events
@@ -116,7 +116,7 @@ function closingOf(events: number): string[] {
   ]
 }
 
-/** Frames of a turn beside those of its timed events. */
+/** The number of frames of a turn beside those of its timed events. */
 export const FRAMES_AROUND = OPENING.length + closingOf(1).length
 
 const [DELTA_START, DELTA_END] = [

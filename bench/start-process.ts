@@ -9,31 +9,31 @@ export interface ProcessPlan {
   readonly core: number | null
   readonly env?: Readonly<Record<string, string>>
   readonly cwd?: string
-  /** Where its error output goes: a file, or our own. */
+  /** The target of the process's error output: a file, or our own error output. */
   readonly errors: { readonly file: string } | 'shown'
 }
 
 export interface StartedProcess {
   readonly pid: number
   readonly child: ChildProcess
-  /** Resolves when it has ended. */
+  /** Resolves when the process has ended. */
   readonly ended: Promise<number | null>
-  /** Resolves with what it printed when that matches; rejects when it ends before. */
+  /** Resolves when the output matches; rejects when the process ends before. */
   printed(pattern: RegExp): Promise<RegExpExecArray>
-  /** Asks it to stop, and kills it if it does not. */
+  /** Asks the process to stop, and kills it if it does not. */
   stop(graceMs?: number): Promise<void>
 }
 
 const STOP_GRACE_MS = 3_000
 const OUTPUT_CHARS_MAX = 1024 * 1024
 
-/** The environment of a stranger's shell: nothing that would configure or instrument what is measured. */
+/** The environment of a stranger's shell: no variable that would configure or instrument the subject. */
 function cleanEnvironment(): Record<string, string | undefined> {
   const foreign = /^TOLLGATE_|_API_KEY$|^NODE_OPTIONS$|^NODE_TEST/
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !foreign.test(name)))
 }
 
-/** Starts a process pinned to a core. It dies with the run. */
+/** Starts a process pinned to a core. The process dies with the run. */
 export function startProcess(plan: ProcessPlan): StartedProcess {
   const pinned = plan.core === null ? [] : ['taskset', '-c', String(plan.core)]
   // taskset becomes the program: the process id is the program's own.

@@ -5,7 +5,7 @@ const ZERO = 48
 const NINE = 57
 const NOTHING = Buffer.alloc(0)
 
-/** Finds the times that upstream wrote into its events, also where one is cut between two pieces. */
+/** Finds the times that upstream wrote into its events, also where a time is cut between two pieces. */
 export class TimeFinder {
   readonly #found: (sentNs: number, nowNs: number) => void
   #pending: Buffer = NOTHING

@@ -7,15 +7,15 @@ import { SOCKET_PATH } from './socket-text.ts'
 import { PATHS, replyBody, type StreamText, type Surface, streamText } from './wire-text.ts'
 
 /**
- * The upstream that everything is measured against: it answers with bytes made beforehand and knows no more of HTTP
- * than it needs for that, so that it takes a fraction of what a gateway takes.
+ * The upstream of all measurements: it answers with bytes made beforehand and knows no more of HTTP than it needs for
+ * that, so that it takes a fraction of a gateway's CPU time.
  * Run: node bench/upstream.ts '{"replyBytes":2000,"events":100,"eventsPerSecond":20}'
  */
 
 export interface UpstreamPlan {
   /** The size of a reply that is no stream. */
   readonly replyBytes: number
-  /** How many timed events a stream has, and how many of them it gets in a second. A turn has as many as it asks for. */
+  /** How many timed events a stream has, and how many of them it gets in a second. A turn of a socket names its own number. */
   readonly events: number
   readonly eventsPerSecond: number
 }
@@ -25,7 +25,7 @@ const plan = JSON.parse(process.argv[2] ?? '{}') as UpstreamPlan
 /** A reader that falls further behind is cut off. */
 const BACKLOG_BYTES_MAX = 16 * 1024 * 1024
 
-/** About what providers send along. */
+/** Headers like those that providers send. */
 const HEADERS = [
   'date: Sun, 01 Nov 2026 12:00:00 GMT',
   'request-id: req_011CSHoEeqs5C35K2UUqR7Fy',
@@ -110,5 +110,5 @@ server.listen({ port: 0, host: '127.0.0.1', backlog: 4_096 }, () => {
   const address = server.address()
   process.stdout.write(`listening ${typeof address === 'object' ? address?.port : 0}\n`)
 })
-// Whoever started it is gone.
+// The process that started the upstream is gone.
 process.stdin.on('end', () => process.exit()).resume()

@@ -4,12 +4,12 @@ import { cpuSeconds, memoryBytes } from './read-proc.ts'
 
 export interface Watched {
   readonly seconds: number
-  /** The processor time of what is measured. */
+  /** The processor time of the subject. */
   readonly cpuSeconds: number
   readonly figures: Figures
 }
 
-/** Watches processes from now on; what is returned says what they used until then. */
+/** Watches processes from now on; the returned function tells what they used until it is called. */
 export function watchProcesses({ pids, loadPids }: Target): () => Watched {
   const load = [...loadPids, process.pid]
   const began = { atNs: monotonicNs(), cpu: cpuSeconds(pids), loadCpu: cpuSeconds(load) }
@@ -21,7 +21,7 @@ export function watchProcesses({ pids, loadPids }: Target): () => Watched {
       cpuSeconds: used,
       figures: {
         seconds,
-        // Near 1 the load was the limit, and what is measured could have done more.
+        // Near 1 the load was the limit, and the subject could have done more.
         loadCoreShare: (cpuSeconds(load) - began.loadCpu) / seconds,
         subjectCoreShare: used / seconds,
         memoryMb: memoryBytes(pids) / 1e6,

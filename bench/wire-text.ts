@@ -1,4 +1,4 @@
-/** What goes over the wire in every workload: requests and replies of a chosen size, shaped as providers shape them. */
+/** The bodies of every workload: requests and replies of a chosen size, shaped as providers shape them. */
 
 export type Surface = 'messages' | 'chat'
 
@@ -13,7 +13,7 @@ export const MODELS: Readonly<Record<Surface, string>> = {
   chat: 'gpt-4.1-mini',
 }
 
-/** Stands in front of the time in an event's text, and nowhere else. */
+/** The mark in front of the time in an event's text, which stands nowhere else. */
 export const TIME_MARK = '@@'
 
 const PROSE =
@@ -85,13 +85,13 @@ const CHAT_USAGE = {
 
 export interface StreamText {
   readonly opening: string
-  /** What stands in an event before and after the time at which it is sent. */
+  /** The text of an event before the time at which it is sent, and after it. */
   readonly before: string
   readonly after: string
   readonly closing: string
 }
 
-/** A stream; on the chat surface with the usage that only those get who asked for it. */
+/** A stream; on the chat surface it has usage only where the request asked for it. */
 export function streamText(surface: Surface, usageAsked: boolean): StreamText {
   return surface === 'messages' ? MESSAGES_STREAM : chatStream(usageAsked)
 }
@@ -150,7 +150,7 @@ function chatStream(usageAsked: boolean): StreamText {
       service_tier: 'default',
       system_fingerprint: 'fp_b28b39ffa8',
       choices,
-      // Whoever asks for usage gets the member in every chunk, and null in all but the last.
+      // A request that asks for usage gets the member in every chunk, with null in all but the last.
       ...(usageAsked ? { usage } : {}),
     })}\n\n`
   const choice = (delta: object, finishReason: string | null): object[] => [

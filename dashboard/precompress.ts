@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
 
 /**
- * Puts a `.br` and a `.gz` beside every file of the build that gets smaller by it. The gateway sends them as they are:
- * the best compression takes a second here, and would take it from calls there.
+ * Puts a `.br` and a `.gz` beside every file of the build that gets smaller by it. The gateway sends these files as they
+ * are: the best compression takes a second, which at build time takes no CPU from calls.
  */
 
 const built = join(import.meta.dirname, '../dist/dashboard')

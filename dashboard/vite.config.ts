@@ -10,7 +10,7 @@ export default defineConfig({
     outDir: '../dist/dashboard',
     emptyOutDir: true,
     target: 'es2023',
-    // light-dark() and @property as they are written: browsers of the last two years have them.
+    // light-dark() and @property stay as they are written: browsers of the last two years have them.
     cssTarget: ['chrome125', 'firefox129', 'safari18'],
     // A file that is inlined as data: would need an exception in the Content-Security-Policy.
     assetsInlineLimit: 0,

@@ -9,11 +9,11 @@ export interface Sample {
   readonly memoryMb: number
 }
 
-/** One thing to measure, again in every round. */
+/** One workload on one subject, measured again in every round. */
 export interface Case {
   readonly workload: string
   readonly subject: string
-  /** A long run also tells what it sees on its way. */
+  /** A long run also hands over samples on its way. */
   run(keepSample: (sample: Sample) => void): Promise<Figures>
 }
 
@@ -21,9 +21,9 @@ export interface Case {
 export interface Group {
   readonly title: string
   readonly cases: readonly Case[]
-  /** What all cases need and what takes long: made once, before the first round. */
+  /** Prepares data that all cases need and that takes long to make: once, before the first round. */
   prepare?(): Promise<void>
-  /** Unless given, as many as the run was asked for. */
+  /** The number of rounds; unless given, that of the run. */
   readonly rounds?: number
 }
 
@@ -33,7 +33,7 @@ export interface Plan {
   readonly warmUpSeconds: number
   readonly seconds: number
   readonly soakMinutes: number
-  /** All that are to be compared, Tollgate among them. */
+  /** All subjects that are to be compared, Tollgate among them. */
   readonly subjects: readonly Subject[]
   /** Tollgate alone, in one revision or in two. */
   readonly tollgates: readonly TollgateParts[]

@@ -10,7 +10,7 @@ import { wholeReplies } from './requests.ts'
 export const keysWorkload = (count: number, inUse: KeysInUse): string =>
   `keys-${shortCount(count)}-${shortCount(inUse.count)}-in-use${inUse.allUsedToday ? '-all-used-today' : ''}`
 
-/** Whether admission gets slower with the number of keys. As many are in use among few as among many, spread over all. */
+/** Whether admission gets slower with the number of keys. The number of keys in use stays the same, spread over all keys. */
 export function keysGroup(plan: Plan): Group {
   const { keys, keysInUse } = plan.sizes
   return {

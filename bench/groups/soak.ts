@@ -10,8 +10,8 @@ import type { Case, Group, Plan, Sample } from './group.ts'
 const CALLERS = 16
 const STREAMS = 100
 /**
- * They leave before their usage has come, and the gateway loads a vocabulary to count their tokens: in every run, because
- * in some by chance would be memory that comes and goes.
+ * Streams that hang up before their usage has come, so that the gateway loads a vocabulary to count their tokens. Every
+ * run has some: by chance alone the vocabulary would take memory in one run and not in another.
  */
 const LEAVERS = 4
 const SAMPLE_EVERY_MS = 1_000

@@ -8,9 +8,9 @@ import { tollgate } from '../subjects/tollgate.ts'
 import type { Case, Group, Plan } from './group.ts'
 
 export const IDLE_SOCKETS = 'sockets-idle'
-/** Each within one turn that outlasts the measuring, as the streams of HTTP do. */
+/** Sockets that are each in one turn that outlasts the measuring, like the streams of HTTP. */
 export const STREAMING_SOCKETS = 'sockets-streaming'
-/** One turn after the other. */
+/** Sockets that have one turn after the other. */
 const BUSY_SOCKETS = 'sockets-busy'
 
 const COLLECTOR = fileURLToPath(new URL('../collect-garbage.ts', import.meta.url))
@@ -63,7 +63,7 @@ function socketCase(
   const { requestBytes: replyBytes, eventsPerSecond } = sizes
   const rampSeconds = Math.max(0.5, what.sockets / sizes.streamsOpenedPerSecond)
   const times = { rampSeconds, warmUpSeconds, seconds }
-  // The first sockets of a process open slowly, and none of their turns is to end while there is measuring.
+  // The first sockets of a process open slowly, and none of their turns may end during the measuring.
   const openSeconds = rampSeconds + OPENING_SECONDS
   const eventsPerTurn =
     what.kind === 'streaming-sockets'

@@ -14,12 +14,12 @@ export const startWorkload = (calls: number): string =>
 
 const KEYS = 20
 
-/** Behind the name of a revision that runs as it is published, not from its source. */
+/** The suffix of a revision that runs as it is published, not from its source. */
 export const BUILT = ' (built)'
 
 /**
- * From the start of the process to the first 200 of /healthz: from the source, and as it is published. The first start
- * of all is not measured, because what it compiles is kept for those after it.
+ * The time from the start of the process to the first 200 of /healthz: from the source, and as it is published. The first
+ * start of all is not measured, because later starts use the code that it has compiled.
  */
 export function startGroup(plan: Plan): Group {
   const { startCalls } = plan.sizes
@@ -54,7 +54,7 @@ async function startOnce({ cores }: Plan, parts: TollgateParts, calls: number): 
         ? join(folder.path, 'data')
         : await filledFolder(parts, { keys: KEYS, calls, allUsedToday: true })
     const port = await freePort()
-    // Nothing is asked of upstream.
+    // No request goes to upstream.
     const setting = { upstreamUrl: 'http://127.0.0.1:9', folder: folder.path, core: cores.subject }
     const sinceMs = performance.now()
     const started = startTollgate(chosen, setting, dataDir, port)

@@ -43,7 +43,7 @@ function onPostgres(plan: Plan, parts: TollgateParts, callers: number, count: nu
         const before = running.database.cpuSeconds()
         const figures = await load(plan, callers, running, upstream)
         const used = running.database.cpuSeconds() - before
-        // The warm-up is in it: it is as long as it is in the other figures, relative to what was asked.
+        // The CPU time of the database includes the warm-up, so its requests are counted too, by its share of the time.
         const asked = (figures['requests'] ?? 0) * (1 + plan.warmUpSeconds / plan.seconds)
         return { ...figures, databaseMicrosPerRequest: (used / Math.max(1, asked)) * 1e6 }
       }),

@@ -36,7 +36,7 @@ export function streamWorkloads({ sizes }: Pick<Plan, 'sizes'>): StreamsWorkload
   ]
 }
 
-/** The delay of each event, and what a stream takes of processor time and memory. */
+/** The delay of each event, and the processor time and memory of a stream. */
 export function streamGroups(plan: Plan): Group[] {
   return streamWorkloads(plan).map((workload) => ({
     title: workload.title,

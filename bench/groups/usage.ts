@@ -7,7 +7,7 @@ import { wholeReplies } from './requests.ts'
 
 export const usageWorkload = (calls: number): string => `usage-${shortCount(calls)}`
 
-/** Few keys with many calls: the reports are as long over few calls as over many. */
+/** Few keys, each with many calls, so that reports are as long over few calls as over many. */
 const KEYS = 20
 
 const MONTH = 'start=2026-11-01&end=2026-11-30'
@@ -39,7 +39,7 @@ function usageCase({ cores, seconds, sizes }: Plan, parts: TollgateParts, calls:
   const subject: Subject = {
     name: parts.name,
     async start(setting) {
-      // In place: nothing is written, and a copy would take longer than the measurement.
+      // The folder is used in place: nothing is written to it, and a copy would take longer than the measurement.
       const { started, url } = await serve(
         parts,
         setting,

@@ -1,6 +1,6 @@
 import { UsageCutter } from '../../src/providers/chat-usage/cut-usage-out.ts'
 
-/** What cutting usage out of a chat stream costs. Run: node bench/micro/cut-usage-out.ts */
+/** The cost of cutting usage out of a chat stream. Run: node bench/micro/cut-usage-out.ts */
 
 const MEASURE_MS = 400
 const ROUNDS = 5
@@ -51,7 +51,7 @@ const shapes: Record<string, Buffer[]> = {
   'usage asked for, 20 KB events': long,
 }
 
-/** The best of some rounds: the others had to share the processor. */
+/** The best of some rounds, since the other rounds had to share the processor. */
 function nanosecondsPerRun(work: () => void): number {
   let best = Number.POSITIVE_INFINITY
   for (let round = 0; round < ROUNDS; round++) {

@@ -4,7 +4,7 @@ import { fillLog } from '../../test/support/fill-log.ts'
 import { startMeasuredGateway } from '../../test/support/measured-gateway.ts'
 
 /**
- * What an export of the request log costs: rows a second, the memory of the gateway, and how much later the events of
+ * The cost of an export of the request log: rows a second, the memory of the gateway, and how much later the events of
  * a stream come that runs through the gateway meanwhile.
  * Run: node bench/micro/export.ts [rows]
  */
@@ -22,7 +22,7 @@ const { id, key } = await gateway.createKey('bench')
 console.log(`writing ${ROWS} calls …`)
 await fillLog(gateway, id, ROWS, Date.parse('2026-01-01T00:00:00Z'))
 
-/** A stream through the gateway; the milliseconds between its events, until it ends or nobody wants it any more. */
+/** The milliseconds between the events of streams through the gateway, one stream after the other until `isOver`. */
 async function gaps(tokens: number, isOver: () => boolean): Promise<number[]> {
   const found: number[] = []
   while (!isOver()) {

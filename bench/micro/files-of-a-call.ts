@@ -3,9 +3,9 @@ import { relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 /**
- * Which files of src one streamed POST /v1/messages runs through on the main thread, and how many functions of each: what a
- * reader of that call has to open. Counted by V8's precise coverage over one call, after calls that have warmed it up and
- * loaded what is loaded late. Run: node bench/micro/files-of-a-call.ts
+ * The files of src that one streamed POST /v1/messages runs through on the main thread, with the number of functions of
+ * each: the files that a reader of that call has to open. Counted by V8's precise coverage over one call, after calls that
+ * have warmed the gateway up and loaded its late modules. Run: node bench/micro/files-of-a-call.ts
  */
 
 const WARM_UP_CALLS = 50
@@ -15,7 +15,7 @@ const KEY = 'simulator-provider-key'
 const session = new Session()
 session.connect()
 await session.post('Profiler.enable')
-// Before anything is loaded: of a function that was compiled before, calls may go uncounted.
+// Coverage starts before anything is loaded: calls of a function that was compiled earlier may go uncounted.
 await session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: false })
 const { startSimulator } = await import('../../simulator/start-simulator.ts')
 const { startGateway } = await import('../../test/support/gateway.ts')
@@ -38,7 +38,7 @@ async function call(): Promise<void> {
   })
   if (!response.ok) throw new Error(await response.text())
   await response.text()
-  // Settlement has its answer before the body ends; what is counted and told after it has one more turn.
+  // Settlement has its answer before the body ends; the counts and lines after settlement get one more turn.
   await new Promise((resolve) => setImmediate(resolve))
 }
 
@@ -53,7 +53,7 @@ session.disconnect()
 const rows = result.flatMap(({ url, functions }) => {
   if (!url.startsWith('file://')) return []
   const path = relative(SOURCE, fileURLToPath(url))
-  // What begins where the file begins is the module itself, which ran when it was loaded.
+  // The function that begins where the file begins is the module itself, which ran when it was loaded.
   const ran = functions.filter(({ ranges: [range] }) => range && range.startOffset > 0 && range.count > 0)
   return path.startsWith('..') || ran.length === 0 ? [] : [{ path, ran: ran.length }]
 })

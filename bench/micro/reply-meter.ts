@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import type { createMeter } from '../../src/providers/surfaces.ts'
 
 /**
- * What metering costs for a whole reply, in microseconds: of this tree, and of others whose folders are given, in turns.
+ * The cost of metering a whole reply, in microseconds: of this tree, and of others whose folders are given, in turns.
  * Run: node bench/micro/reply-meter.ts [folder of another revision …]
  */
 
@@ -11,7 +11,7 @@ type CreateMeter = typeof createMeter
 
 const MEASURE_MS = 40
 const ROUNDS = 15
-/** As they come from a socket. */
+/** The size of chunks as they come from a socket. */
 const CHUNK_BYTES = 64 * 1024
 
 const [JSON_TYPE, EVENTS] = ['application/json', 'text/event-stream']
@@ -56,7 +56,7 @@ function event(data: object): string {
   return `data: ${JSON.stringify(data)}\n\n`
 }
 
-/** No two of these differ in their text alone, so none is known by its bytes. */
+/** No two of these chunks differ in their text alone, so the meter knows none by its bytes. */
 function chunk(i: number): string {
   const logprobs = { content: [{ token: 'x', logprob: -0.1 - i }] }
   const choices = [{ index: 0, delta: { content: `word ${i}` }, logprobs, finish_reason: null }]
@@ -131,7 +131,7 @@ const folders = [
 ]
 const creators: CreateMeter[] = []
 for (const folder of folders) {
-  // Where earlier revisions have it.
+  // The path of the meter in earlier revisions.
   const before = `${folder}/src/providers/usage/create-meter.ts`
   const path = existsSync(before) ? before : `${folder}/src/providers/surfaces.ts`
   const module = (await import(path)) as { createMeter: CreateMeter }

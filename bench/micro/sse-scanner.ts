@@ -2,7 +2,7 @@ import type { UsageReader } from '../../src/providers/endpoint.ts'
 import { createMeter } from '../../src/providers/surfaces.ts'
 
 /**
- * What a meter costs for each event and each byte of a stream, beside JSON.parse of every event.
+ * The cost of a meter for each event and each byte of a stream, beside JSON.parse of every event.
  * Run: node bench/micro/sse-scanner.ts
  */
 
@@ -54,7 +54,7 @@ function chatChunk(i: number): string {
   )
 }
 
-/** No two of these differ in their text alone, so none is known by its bytes. */
+/** No two of these chunks differ in their text alone, so the meter knows none by its bytes. */
 function chatWithLogprobs(i: number): string {
   return chatChunk(i).replace('"logprobs":null', `"logprobs":{"content":[{"token":"x","logprob":-0.${i}}]}`)
 }

@@ -11,8 +11,8 @@ import { createCallLog, logLine } from '../../src/telemetry/call-log.ts'
 import type { EndedCall } from '../../src/telemetry/ended-call.ts'
 
 /**
- * What counting a call for the metrics, writing its line to the log and sending its span take, in CPU time of the whole
- * process, and what the same lines took with pino. Lines go to a file, `/dev/null` unless another is named.
+ * The CPU time of the whole process for counting a call in the metrics, writing its line to the log and sending its span,
+ * and for the same lines with pino. Lines go to a file, `/dev/null` unless another is named.
  * Run: node bench/micro/telemetry.ts [--calls 300000] [--to <file>]
  */
 
@@ -20,7 +20,7 @@ const { values } = parseArgs({
   options: { calls: { type: 'string', default: '300000' }, to: { type: 'string', default: '/dev/null' } },
 })
 const CALLS = Number(values.calls)
-/** So many calls end in one turn of the event loop, as under load. */
+/** How many calls end in one turn of the event loop, as under load. */
 const TURN = 4
 
 const loaded = loadListPrices()
@@ -79,7 +79,7 @@ const kept = { write() {} }
 const textOnly = pino({ level: 'info', base: null, timestamp: iso }, kept)
 await measure('pino, as text alone', () => textOnly.info(pinoFields(), 'call'))
 
-// Spans, with a collector in this process that throws them away: its part is in the figure.
+// Spans go to a collector in this process that throws them away: the work of the collector is in the figure.
 const collector = createServer((request, response) => request.resume().on('end', () => response.end('{}')))
 await new Promise<void>((resolve) => collector.listen(0, '127.0.0.1', resolve))
 process.env['OTEL_EXPORTER_OTLP_ENDPOINT'] = `http://127.0.0.1:${(collector.address() as AddressInfo).port}`

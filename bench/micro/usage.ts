@@ -119,7 +119,7 @@ function open(file: string, calls: number): Filled {
   const seconds = ((performance.now() - start) / 1000).toFixed(0)
   const megabytes = (statSync(file).size / 1e6).toFixed(0)
   console.log(`${calls.toLocaleString('en')} calls: ${megabytes} MB, filled in ${seconds} s`)
-  // As the reading thread opens it.
+  // The database is opened as the reading thread opens it.
   const db = new DatabaseSync(file, { readOnly: true, readBigInts: true })
   return { ...operationsOn(db, READS), close: () => db.close() }
 }
@@ -131,7 +131,7 @@ try {
   console.log(`\n${'milliseconds for a report'.padEnd(30)}${['few', 'many', 'ratio'].map(toCell).join('')}`)
   for (const [name, query] of Object.entries(queries)) {
     let [small, large] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY]
-    // In turns, and the shortest of each, so that both meet the same machine.
+    // Both databases take turns and the shortest time of each counts, so that both meet the same machine.
     for (let round = 0; round < ROUNDS; round += 1) {
       small = Math.min(
         small,

@@ -5,7 +5,7 @@ import { svgDocument, svgLine, svgRect, svgText } from './svg.ts'
 export interface Bar {
   readonly label: string
   readonly spread: Spread
-  /** Ours stand out. */
+  /** The bars of Tollgate stand out. */
   readonly own: boolean
 }
 

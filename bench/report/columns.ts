@@ -1,13 +1,13 @@
 import type { Figures } from '../job.ts'
 
-/** The figures that tables show, each with its heading. Which of them a workload has tells what it measured. */
+/** The figures that tables show, each with its heading. A workload has those of them that it measured. */
 export interface Column {
   readonly figure: string
   readonly heading: string
   readonly digits: number
-  /** Also as a multiple of what the others are compared with. */
+  /** The figure is also shown as a multiple of the base of the comparison. */
   readonly asRatio?: true
-  /** Also as what is added to a direct connection. */
+  /** The figure is also shown as the difference from a direct connection. */
   readonly asAdded?: true
 }
 
@@ -41,7 +41,7 @@ const COLUMNS: readonly Column[] = [
   { figure: 'errors', heading: 'errors', digits: 0 },
 ]
 
-/** A count that only says how many values stand behind the others. */
+/** Counts that only say how many values another figure rests on; they are left out where that figure is shown. */
 const NOT_SHOWN_WITH: Readonly<Record<string, string>> = { requests: 'requestsPerSecond' }
 
 export function columnsFor(figures: Figures): Column[] {
@@ -51,7 +51,7 @@ export function columnsFor(figures: Figures): Column[] {
   })
 }
 
-/** A direct connection has no processes of its own. */
+/** A direct connection has no process, so no figure of one. */
 export function isMeasured(figure: string, subject: string): boolean {
   return subject !== 'direct' || !/^(?:cpu|memory|subjectCore)/.test(figure)
 }

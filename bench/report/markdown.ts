@@ -91,7 +91,7 @@ function cell(spread: Spread | null, { figure, digits }: Column, index: number, 
   return `${middle} (${shownNumber(spread.min, digits)}–${shownNumber(spread.max, digits)})`
 }
 
-/** What the others are compared with: the other revision, or else the bare pipe. */
+/** The base of the comparison: the other revision, or else the bare pipe. */
 function baseOf({ comparedTo }: Results, rows: readonly Row[]): string | null {
   const subjects = rows.map(({ subject }) => subject)
   return (
@@ -101,7 +101,7 @@ function baseOf({ comparedTo }: Results, rows: readonly Row[]): string | null {
   )
 }
 
-/** What was built is compared with what was built. */
+/** A built subject is compared with a built one. */
 function likeOf(base: string, subject: string): string {
   return subject.endsWith(BUILT) ? base + BUILT : base
 }

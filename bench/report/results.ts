@@ -20,9 +20,9 @@ export interface Results {
   readonly machine: Readonly<Record<string, string | number>>
   readonly settings: Readonly<Record<string, string | number>>
   readonly sizes: Sizes
-  /** What a reader of the figures must know: what was left out, what failed. */
+  /** Notes that a reader of the figures needs: workloads that were left out, cases that failed. */
   readonly notes: readonly string[]
-  /** In the order in which they were measured, each with its title. */
+  /** The workloads in the order in which they were measured, each with its title. */
   readonly workloads: readonly { readonly name: string; readonly title: string }[]
   readonly measurements: readonly Measurement[]
 }
@@ -33,7 +33,7 @@ export interface Spread {
   readonly max: number
 }
 
-/** A figure over all rounds, or null where there is none. */
+/** A figure over all rounds, or null where no round has it. */
 export function spreadOf(results: Results, workload: string, subject: string, figure: string): Spread | null {
   const values = results.measurements
     .filter((one) => one.workload === workload && one.subject === subject)

@@ -7,11 +7,11 @@ import { medianOf, type Results } from './results.ts'
 export interface Judged {
   readonly target: string
   readonly measured: string
-  /** Null where it was not measured. */
+  /** Null where the target was not measured. */
   readonly met: boolean | null
 }
 
-/** What Tollgate must reach, each against the medians of the run. */
+/** The targets of Tollgate, each judged by the medians of the run. */
 export function judgeTargets(results: Results): Judged[] {
   const { sizes } = results
   const get = (workload: string, subject: string, figure: string): number | null =>

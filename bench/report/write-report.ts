@@ -4,7 +4,7 @@ import { drawCharts } from './charts.ts'
 import { writeMarkdown } from './markdown.ts'
 import type { Results } from './results.ts'
 
-/** Writes the raw rounds, the tables and the charts side by side. The names of the files that were written. */
+/** Writes the raw rounds, the tables and the charts side by side. Returns the names of the files. */
 export function writeReport(results: Results, folder: string): string[] {
   mkdirSync(folder, { recursive: true })
   const compared = results.comparedTo === null ? '' : `-against-${results.comparedTo}`

@@ -4,7 +4,7 @@ import { type Dispatcher, Pool } from 'undici'
 
 /**
  * The least that a proxy on this Node with this HTTP client can do: bytes in, bytes out. No keys, no counting, no
- * store. What a gateway adds is measured from here.
+ * store. The cost of a gateway is measured from here.
  * Run: node bench/subjects/bare-pipe.ts <upstream URL>
  */
 
@@ -30,7 +30,7 @@ function passedOn(raw: readonly string[]): string[] {
   return headers
 }
 
-/** Not the request itself: undici destroys the streams it has sent, and would take the connection with it. */
+/** A copy of the request's stream: undici destroys a stream that it has sent, and the request's takes the connection along. */
 function bodyOf(request: IncomingMessage): Readable | null {
   if (request.method === 'GET' || request.method === 'HEAD') return null
   const body = new Readable({ read: () => request.resume() })

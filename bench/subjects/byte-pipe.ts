@@ -1,7 +1,7 @@
 import { connect, createServer } from 'node:net'
 
 /**
- * The least that can stand between two sockets on this Node: bytes in, bytes out, whatever they mean.
+ * The least that can stand between two sockets on this Node: bytes in, bytes out, of any protocol.
  * Run: node bench/subjects/byte-pipe.ts <upstream URL>
  */
 

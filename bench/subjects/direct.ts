@@ -1,6 +1,6 @@
 import type { Subject } from './subject.ts'
 
-/** Nothing in between: what the load and the upstream take by themselves. */
+/** No gateway in between: shows the time that the load and the upstream take by themselves. */
 export const direct: Subject = {
   name: 'direct',
   start: async ({ upstreamUrl }) => ({

@@ -8,7 +8,7 @@ export interface RunningNodes extends RunningSubject {
   readonly database: RunningPostgres
 }
 
-/** Nodes of Tollgate on one PostgreSQL, all with everything on. They share the core that one subject has. */
+/** Nodes of Tollgate on one PostgreSQL, all with everything on. The nodes share the core of one subject. */
 export function nodesOnPostgres(parts: TollgateParts, count: number): Subject<RunningNodes> {
   return {
     name: `PostgreSQL, ${count === 1 ? 'one node' : `${count} nodes`}`,

@@ -5,7 +5,7 @@ import type { Subject } from './subject.ts'
 
 export const pipe: Subject = pipeOf('bare-pipe.ts')
 
-/** For sockets, of which a pipe has to know nothing. */
+/** The pipe for WebSockets, which needs to know nothing of their protocol. */
 export const bytePipe = (nodeArgs: readonly string[]): Subject => pipeOf('byte-pipe.ts', nodeArgs)
 
 function pipeOf(file: string, nodeArgs: readonly string[] = []): Subject {

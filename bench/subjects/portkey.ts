@@ -11,7 +11,7 @@ const program = fileURLToPath(
 
 export const isPortkeyInstalled = (): boolean => existsSync(program)
 
-/** A request names its provider and where that is; 127.0.0.1 is trusted without a setting. */
+/** A request to Portkey names its provider and the provider's URL; 127.0.0.1 is trusted without a setting. */
 export const portkey: Subject = {
   name: 'portkey',
   async start({ upstreamUrl, folder, core }) {
@@ -26,7 +26,7 @@ export const portkey: Subject = {
     })
     const url = `http://127.0.0.1:${port}`
     await untilAnswers(url)
-    // It shows a turning wheel for a second after it has begun to serve.
+    // Portkey shows a turning wheel for a second after it has begun to serve.
     await started.printed(/Ready for connections/)
     return {
       urls: [url],

@@ -1,18 +1,18 @@
 import type { Surface } from '../wire-text.ts'
 
-/** What a subject is started with. */
+/** The setting that a subject is started with. */
 export interface Setting {
   readonly upstreamUrl: string
-  /** A folder of its own on a disk; gone after the measurement. */
+  /** A folder of the subject's own on a disk; removed after the measurement. */
   readonly folder: string
   readonly core: number | null
 }
 
 export interface RunningSubject {
-  /** One for each node. */
+  /** One URL for each node. */
   readonly urls: readonly string[]
   headers(surface: Surface): readonly (readonly [name: string, value: string])[]
-  /** All its processes; none for a direct connection. */
+  /** All processes of the subject; none for a direct connection. */
   pids(): readonly number[]
   stop(): Promise<void>
 }

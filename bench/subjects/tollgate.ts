@@ -4,24 +4,24 @@ import { KEY_HEADER } from '../job.ts'
 import { type StartedProcess, startProcess } from '../start-process.ts'
 import type { RunningSubject, Setting, Subject } from './subject.ts'
 
-/** Fixed, so that databases filled beforehand know the keys, and their owner. */
+/** Pepper and admin key are fixed, so that databases that were filled beforehand know the keys, and their owner. */
 export const PEPPER = 'tollgate-bench-pepper'
 export const ADMIN_KEY = 'tollgate-bench-admin-key-of-48-characters-0123456'
 
-/** Far beyond what a run can spend, so that the cap is checked on every call and never reached. */
+/** A cap far beyond the spend of a run, so that it is checked on every call and never reached. */
 const BUDGET_USD = 1_000_000
 const CREDIT_USD = 1_000_000_000
 
-/** All streams of a run come with one key. */
+/** A high limit, since all streams of a run come with one key. */
 const CALLS_PER_KEY = 10_000
 
 export interface TollgateParts {
   readonly name: string
-  /** Where its source is: this one, or that of another revision. */
+  /** The folder of the source: this tree, or that of another revision. */
   readonly root: string
-  /** What is run; the command-line program of the source unless given. */
+  /** The program to run; unless given, the command-line program of the source. */
   readonly program?: string
-  /** A data directory to begin with instead of an empty one. It is copied. */
+  /** A data directory to begin with instead of an empty one. The directory is copied. */
   readonly dataDir?: string
   readonly nodeArgs?: readonly string[]
 }
@@ -67,7 +67,7 @@ export async function serve(
   return { started, url }
 }
 
-/** Starts it as an operator does. Port 0 is any. */
+/** Starts Tollgate as an operator does. Port 0 is any free port. */
 export function startTollgate(
   { root, program = join(root, 'src/cli/tollgate.ts'), nodeArgs = [] }: TollgateParts,
   { upstreamUrl, folder, core }: Setting,
@@ -100,12 +100,12 @@ export function startTollgate(
   })
 }
 
-/** Revisions before that limit refuse its setting, and need none. */
+/** Revisions without the limit of calls per key refuse its setting, and need none. */
 function knowsCallsPerKey(root: string): boolean {
   return readFileSync(join(root, 'src/config.ts'), 'utf8').includes('calls_in_flight_per_key')
 }
 
-/** What `npm start` of that revision gives to Node. */
+/** The options that `npm start` of that revision gives to Node. */
 function startOptions(root: string): string[] {
   const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
     scripts: { start: string }

@@ -1,7 +1,7 @@
 import { get } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Asks until there is an answer with this status, or with any. The milliseconds it took from `sinceMs` on. */
+/** Polls until an answer has this status, or any where none is given. Resolves with the milliseconds since `sinceMs`. */
 export async function untilAnswers(
   url: string,
   options: { readonly status?: number; readonly withinMs?: number; readonly sinceMs?: number } = {},

@@ -29,7 +29,7 @@ export interface Answer<T> {
   readonly etag: string | null
 }
 
-/** Null: not modified since the ETag. */
+/** Resolves with null where the answer is not modified since the ETag. */
 export async function fetchAnswer<T>(
   method: string,
   path: string,
@@ -65,7 +65,7 @@ function errorOf(response: Response, text: string): ApiError {
   try {
     error = JSON.parse(text).error ?? {}
   } catch {
-    // An answer of something between the page and the gateway: its status has to do.
+    // The answer came from a proxy between the page and the gateway, and has no error object: the status has to do.
   }
   if (status === 401 && csrfToken !== '') onEnded()
   return new ApiError(
@@ -122,11 +122,11 @@ export interface Call {
   readonly id: string
   readonly key_id: string
   readonly state: 'waiting' | 'in_flight' | 'deferred' | 'settled' | 'released' | 'interrupted' | 'refused'
-  /** What it made upstream, whose cost comes later. */
+  /** The object that the call made upstream and whose cost comes later. */
   readonly object_id: string | null
-  /** The batch that it is the record of one model of. */
+  /** The batch of which this record is the part of one model. */
   readonly parent_id: string | null
-  /** The handshake of the WebSocket that it is a turn of, or is itself. */
+  /** The handshake of the WebSocket on which the call is a turn; of a handshake its own id. */
   readonly socket_id: string | null
   readonly started_at: string
   readonly ended_at: string | null
@@ -142,7 +142,7 @@ export interface Call {
   readonly unpriced: boolean
   readonly overrun: boolean
   readonly priced_as_requested: boolean
-  /** Null while it is not known. */
+  /** Null while the usage is not known. */
   readonly usage: Tokens | null
   readonly cost_usd: number
   readonly list_cost_usd: number
@@ -214,7 +214,7 @@ export interface Overview {
   }
 }
 
-/** All are counted, and some are named. */
+/** `count` counts all items; `data` names some of them. */
 interface Named<T> {
   readonly count: number
   readonly data: readonly T[]
@@ -292,7 +292,7 @@ export interface Audit {
   readonly error: string | null
 }
 
-/** In the order in which they are offered; a test holds them against the gateway's. */
+/** The events in the order in which the form offers them; a test compares them with the gateway's. */
 export const WEBHOOK_EVENTS = [
   'key.budget.threshold',
   'key.budget.exceeded',
@@ -352,10 +352,10 @@ export interface BillLine {
   readonly model: string
   readonly quantity: number
   readonly rate_usd: number
-  /** How many the rate buys. */
+  /** How many units the rate buys. */
   readonly rate_per: number
   readonly modifiers: readonly string[]
   readonly amount_usd: number
-  /** The fraction of it that is not billed. */
+  /** The fraction of the amount that is not billed. */
   readonly discount: number
 }

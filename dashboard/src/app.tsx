@@ -16,7 +16,7 @@ import { Link, type Place, usePlace } from './router.tsx'
 import { useTheme } from './theme.ts'
 import { Empty, Failure } from './ui/states.tsx'
 
-/** The rail, in the order of how often one comes. The letter after `g` goes there. */
+/** The pages of the rail, the most visited first. `g` and the letter open a page. */
 export const PAGES = [
   { path: '/', title: 'Overview', letter: 'o' },
   { path: '/keys', title: 'Keys', letter: 'k' },
@@ -27,7 +27,7 @@ export const PAGES = [
   { path: '/health', title: 'Health', letter: 'h' },
 ] as const
 
-/** That there may be a session; its cookie cannot be seen from here. Without it the first visit asks for nothing. */
+/** The mark that there may be a session, whose cookie scripts cannot see. Without the mark a first visit sends no request. */
 const SIGNED_IN = 'tollgate-signed-in'
 
 type State =
@@ -62,7 +62,7 @@ export function App() {
       else setState({ kind: 'failed', error })
     }
   }
-  // Asked once; afterwards the state moves by itself.
+  // The session is asked for once; afterwards answers and commands change the state.
   useEffect(() => void ask(), [])
 
   if (state.kind === 'asking') return null

@@ -1,18 +1,18 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import { type Answer, ApiError, fetchAnswer } from './api.ts'
 
-/** What a page shows of the API: the last good answer, and what went wrong since. */
+/** A resource of the API on a page: the last good answer, and the error since. */
 export interface Resource<T> {
   readonly value: T | null
   readonly error: ApiError | null
-  /** What is shown belongs to an earlier address, or nothing is there yet. */
+  /** The value belongs to an earlier path, or there is none yet. */
   readonly isLoading: boolean
   refresh(): void
 }
 
 /**
- * Reads a path, again when it changes, and every `everyMs` while the tab is seen. An answer that was overtaken by a
- * newer question is dropped: each question aborts the one before it. Null reads nothing.
+ * Reads a path, again when the path changes, and every `everyMs` while the tab is visible. An answer that was overtaken by
+ * a newer request is dropped: each request aborts the one before it. A path of null reads nothing.
  */
 export function useResource<T>(path: string | null, everyMs: number | null = null): Resource<T> {
   const [state, setState] = useState<{ path: string | null; value: T | null; error: ApiError | null }>({
@@ -24,7 +24,7 @@ export function useResource<T>(path: string | null, everyMs: number | null = nul
   const etag = useRef<{ path: string; etag: string | null } | null>(null)
   const refresh = useCallback(() => setTurn((n) => n + 1), [])
 
-  // `turn` is how refresh() asks again.
+  // refresh() changes `turn`, which reads the path again.
   useEffect(() => {
     if (path === null) return
     const abort = new AbortController()
@@ -63,7 +63,7 @@ export function useResource<T>(path: string | null, everyMs: number | null = nul
   return { value: state.value, error: state.error, isLoading: path !== null && state.path !== path, refresh }
 }
 
-/** An instant that moves every few seconds, for times in words. */
+/** The present time, updated every few seconds, for times in words. */
 export function useNow(everyMs = 5_000): number {
   const [now, setNow] = useState(Date.now)
   useEffect(() => {

@@ -12,7 +12,7 @@ export function columnDecimals(amounts: readonly number[]): number {
   return Math.min(6, decimalsFor(Math.max(0, ...amounts.map(Math.abs))))
 }
 
-/** Below a header that names the unit. What would be rounded to nothing is said to be less than the least. */
+/** An amount below a header that names the unit. An amount that would round to zero is written as `<` and the least amount. */
 export function figure(usd: number, decimals: number): string {
   const least = 10 ** -decimals
   if (usd !== 0 && Math.abs(usd) < least / 2) return `<${least.toFixed(decimals)}`
@@ -27,7 +27,7 @@ export function money(usd: number, decimals = decimalsFor(usd)): string {
   return `${usd < 0 ? '−' : ''}$${text}`
 }
 
-/** With every digit there is, and no more. */
+/** An amount with all of its digits, at least to the cent. */
 export function exactMoney(usd: number): string {
   const [whole = '0', part = ''] = Math.abs(usd).toFixed(9).split('.')
   const digits = part.replace(/0+$/, '').padEnd(2, '0')
@@ -105,7 +105,7 @@ export function addDays(day: string, days: number): string {
   return dayOf(Date.parse(day) + days * DAY_MS)
 }
 
-/** Both ends included. */
+/** All days of a range, both ends included. */
 export function daysBetween(start: string, end: string): string[] {
   const days = Math.round((Date.parse(end) - Date.parse(start)) / DAY_MS)
   return Array.from({ length: Math.max(0, days) + 1 }, (_, i) => addDays(start, i))

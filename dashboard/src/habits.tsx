@@ -8,10 +8,10 @@ interface Destination {
   readonly letter: string
 }
 
-/** A letter counts as the second one of `g k` for so long. */
+/** How long after `g` a letter counts as the second of the chord, as in `g k`. */
 const CHORD_MS = 1_500
 
-/** Keys that work on every page: `/`, `g` with a letter, `?`. Not while something is typed into. */
+/** Keys that work on every page, except while a field has the focus: `/`, `g` with a letter, `?`. */
 export function Habits({ pages }: { readonly pages: readonly Destination[] }) {
   const [isShown, show] = useState(false)
   useEffect(() => {

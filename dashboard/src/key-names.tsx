@@ -2,7 +2,7 @@ import { useEffect, useState } from 'preact/hooks'
 import { fetchAnswer, type Key } from './api.ts'
 import { Link } from './router.tsx'
 
-/** Calls tell the id of their key, people know its name. Each is read once and remembered while the page is open. */
+/** Names of keys by id: calls carry the id, people know the name. Each name is read once and kept while the page is open. */
 const names = new Map<string, Promise<string>>()
 
 function nameOf(id: string): Promise<string> {

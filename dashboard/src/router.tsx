@@ -1,13 +1,13 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 
-/** Where the reader is, is the URL and nothing else: reload and the back button keep every filter. */
+/** The place of the reader is only in the URL: reload and the back button keep every filter. */
 
 export const BASE = '/dashboard'
 const MOVED = 'tollgate:moved'
 
 export interface Place {
-  /** Below the base: `/keys`. */
+  /** The path below the base: `/keys`. */
   readonly path: string
   readonly query: URLSearchParams
 }
@@ -37,7 +37,7 @@ export function go(to: string, how: 'push' | 'replace' = 'push'): void {
 
 export type Query = Readonly<Record<string, string | number | null | undefined>>
 
-/** A path with the parameters that say something. */
+/** A path with the parameters that have a value. */
 export function withQuery(path: string, query: Query): string {
   const said = Object.entries(query).filter(
     ([, value]) => value !== null && value !== undefined && value !== '',
@@ -46,7 +46,7 @@ export function withQuery(path: string, query: Query): string {
   return text === '' ? path : `${path}?${text}`
 }
 
-/** Changes parameters of the present page; null takes one away. */
+/** Changes parameters of the present page; null removes a parameter. */
 export function setQuery(changes: Query, how: 'push' | 'replace' = 'push'): void {
   const query = new URLSearchParams(location.search)
   for (const [name, value] of Object.entries(changes)) {

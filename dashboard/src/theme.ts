@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks'
 
-/** Light and dark follow the system until the reader says otherwise. */
+/** The theme follows the system until the reader chooses light or dark. */
 export type Theme = 'system' | 'light' | 'dark'
 
 const NAME = 'tollgate-theme'

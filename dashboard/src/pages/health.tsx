@@ -7,7 +7,7 @@ import { When } from '../ui/figures.tsx'
 import { Failure, Show, Tag } from '../ui/states.tsx'
 import { Table } from '../ui/table.tsx'
 
-/** Is it sound? The node that answers, the others, the store, and whether the books add up. */
+/** Is the gateway sound? The node that answers, the others, the store, and whether the books add up. */
 export function HealthPage() {
   const health = useResource<Health>('/gateway/v1/health', 3_000)
   return (
@@ -63,7 +63,7 @@ export function HealthPage() {
 const isSet = (value: unknown) =>
   value !== null && value !== '' && !(Array.isArray(value) && value.length === 0)
 
-/** Without secrets. What is not set is named below, for a look at what there is. */
+/** The configuration without secrets. Settings that are not set are named below, so that the reader sees what exists. */
 function Configuration({ of: settings }: { readonly of: Health['configuration'] }) {
   return (
     <div class="measure">
@@ -112,7 +112,7 @@ function Nodes({ nodes }: { readonly nodes: NonNullable<Health['nodes']> }) {
   )
 }
 
-/** Every sum and price derived again from the records. It runs beside the calls. */
+/** The audit derives every sum and price again from the records. It runs beside the calls. */
 function AuditOf({ audit, onStarted }: { readonly audit: Audit; onStarted(): void }) {
   const command = useCommand()
   const isRunning = audit.state === 'running'

@@ -120,7 +120,7 @@ export function KeyForm({
   )
 }
 
-/** A secret is told once: leaving before it was copied asks. */
+/** A secret is shown once: a reader that leaves before it was copied is asked. */
 export function SecretDialog({
   title,
   secret,

@@ -12,7 +12,7 @@ import { Failure, Show, Tag } from '../ui/states.tsx'
 import { KeyForm, SecretDialog } from './key-form.tsx'
 import { CallTable } from './requests.tsx'
 
-/** Can I revoke this one now? When it was last used, by what, and the errand of replacing it. */
+/** Can I revoke this key now? When it was last used, by which client, and the steps of replacing it. */
 export function KeyPage({ id }: { readonly id: string }) {
   const [dialog, setDialog] = useState<'edit' | 'revoke' | null>(null)
   const [made, setMade] = useState<NewKey | null>(null)
@@ -174,7 +174,7 @@ function callsOf({ id }: Key, start: string): string {
   return withQuery('/requests', { key: id, start })
 }
 
-/** What used a key last, refused calls too. */
+/** The client that used a key last; refused calls count too. */
 interface LastUsedBy {
   readonly request_id: string
   readonly user_agent: string | null
@@ -206,8 +206,8 @@ function LastUse({ by: { user_agent, address, request_id } }: { readonly by: Las
 const QUIET_CHOICES_MS = [60_000, 3_600_000, 86_400_000, 7 * 86_400_000]
 
 /**
- * Replacing a key, as an errand that can be left and taken up again: which successor and how long it has to be quiet
- * are in the URL. It refuses nothing and warns in words.
+ * Replacing a key, in steps that can be left and taken up again: the successor and how long the old key has to be quiet
+ * are in the URL. No step is refused; the page only warns.
  */
 function Rotation({ of: key, onRevoke }: { readonly of: Key; onRevoke(): void }) {
   const { query } = usePlace()
@@ -294,7 +294,7 @@ function Rotation({ of: key, onRevoke }: { readonly of: Key; onRevoke(): void })
   )
 }
 
-/** Where the key's money went in the last thirty days, and when. */
+/** The key's spend in the last thirty days, by day and by model. */
 function KeyModels({ id }: { readonly id: string }) {
   const end = dayOf(Date.now())
   const start = addDays(end, -29)

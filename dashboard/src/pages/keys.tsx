@@ -13,7 +13,7 @@ const ROWS = 100
 const STATUSES = ['usable', 'revoked', 'expired'] as const
 const SOON_MS = 7 * 86_400_000
 
-/** Who can spend, how much is left, and which are dead? */
+/** Which keys can spend, how much is left of each, and which are dead? */
 export function KeysPage({ query }: { readonly query: URLSearchParams }) {
   const [isCreating, setCreating] = useState(false)
   const [made, setMade] = useState<NewKey | null>(null)

@@ -12,7 +12,7 @@ import { CallTable } from './requests.tsx'
 /** Is everything all right, and what is it costing me? */
 export function OverviewPage() {
   const today = dayOf(Date.now())
-  // A day of a year would be less than a pixel wide on a phone.
+  // The bar of a day would be less than a pixel wide on a phone if the chart had a year.
   const isNarrow = innerWidth < 640
   const start = addDays(today, isNarrow ? -83 : -364)
   const overview = useResource<Overview>('/gateway/v1/overview', 3_000)
@@ -100,7 +100,7 @@ interface Look {
   readonly kind: 'bad' | 'high'
 }
 
-/** What a person should look at. Empty on a good day. */
+/** The findings that a person should look at. Empty on a good day. */
 function looksOf({ attention }: Overview): readonly Look[] {
   const { keys_exhausted, keys_near_cap, keys_expiring, unpriced_models, refusals } = attention
   return [
@@ -229,7 +229,7 @@ client.messages.create(model="claude-haiku-5-5", max_tokens=64, messages=[{"role
 }
 type Client = keyof typeof CLIENTS
 
-/** Before the first call there is nothing to show: the page teaches it, and becomes the overview when the call comes. */
+/** Before the first call the page shows how to make one, and becomes the overview when the call comes. */
 function FirstRun() {
   const [client, setClient] = useState<Client>('curl')
   const [key, setKey] = useState<string | null>(null)

@@ -72,13 +72,13 @@ export function PricesPage({ query }: { readonly query: URLSearchParams }) {
   )
 }
 
-/** The standard tier is what a call costs that says nothing else. */
+/** The rate of the standard tier, by which a call is priced that names no other. */
 function rateOf({ prices: { rates = {} } }: PricedModel, kind: string): string | null {
   const rate = (rates['standard'] ?? Object.values(rates)[0])?.[kind]
   return typeof rate === 'string' || typeof rate === 'number' ? String(rate) : null
 }
 
-/** With as many decimals as the longest of them, so that points stand below each other. */
+/** A column whose rates have as many decimals as the longest, so that points stand below each other. */
 function rateColumn(
   title: string,
   kinds: readonly string[],

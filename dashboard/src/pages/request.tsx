@@ -15,7 +15,7 @@ type BilledCall = Call & { readonly bill?: Bill | null }
 
 const OPEN_STATES: readonly string[] = ['waiting', 'in_flight', 'deferred']
 
-/** What happened to this call, what it cost, and how that comes about. */
+/** The state of this call, its cost, and how the cost comes about. */
 export function RequestPage({ id }: { readonly id: string }) {
   const [isOpen, setOpen] = useState(true)
   const [isCrediting, setCrediting] = useState(false)
@@ -98,7 +98,7 @@ function Summary({ of: call }: { readonly of: Call }) {
   }
 }
 
-/** The price as arithmetic: what a customer can check with a pencil. */
+/** The price as arithmetic, which a customer can check with a pencil. */
 function BillTable({ bill }: { readonly bill: Bill }) {
   const { lines, discount_usd: discount } = bill
   if (lines.length === 0) return bill.note === null ? null : <p class="quiet">{bill.note}</p>
@@ -176,7 +176,7 @@ function shownFraction(fraction: number): string {
   return `${(fraction * 100).toLocaleString('en-US', { maximumFractionDigits: 6 })} %`
 }
 
-/** A line is not rounded, so it may have more decimals than an amount. All are written with as many, point below point. */
+/** A line is not rounded, so it may have more decimals than an amount. All lines get as many decimals, point below point. */
 function lineDecimals(usd: number): number {
   const text = Math.abs(usd).toFixed(15).replace(/0+$/, '')
   return Math.max(2, text.length - text.indexOf('.') - 1)
@@ -256,7 +256,7 @@ function Facts({ of: call }: { readonly of: Call }) {
   )
 }
 
-/** What a batch cost, model by model. Its records began when it did, so that the log need not be searched for them. */
+/** The cost of a batch, model by model. Its records have its start, so the log is read for one millisecond only. */
 function Parts({ of: { id, started_at } }: { readonly of: Call }) {
   const end = new Date(Date.parse(started_at) + 1).toISOString()
   const query = new URLSearchParams({ parent_id: id, start: started_at, end })
@@ -294,7 +294,7 @@ interface KeptBody {
   readonly content: string
 }
 
-/** Only of keys that keep them; read when they are opened. */
+/** The bodies of a call, only of keys that keep bodies; read when the section is opened. */
 function Bodies({ id }: { readonly id: string }) {
   const [isOpen, setOpen] = useState(false)
   const bodies = useResource<{ request: KeptBody | null; response: KeptBody | null }>(

@@ -166,8 +166,8 @@ function Text({
 }
 
 /**
- * What the listed calls come to, from the same sums as the usage report; so it is there for the filters that a report
- * knows. A filter by day, model or key has the sum that the figure had which led here.
+ * The sum of the listed calls, from the same sums as the usage report, so only for the filters that a report knows.
+ * Calls that were opened from a figure by day, model or key have the sum of that figure.
  */
 function SumOf({
   filters,

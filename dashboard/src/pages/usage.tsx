@@ -30,7 +30,7 @@ function rangesOf(today: string): readonly Range[] {
   ]
 }
 
-/** Where did the money go? The same sums as `GET /v1/usage`, each a door to the calls that make it up. */
+/** Where did the money go? The same sums as `GET /v1/usage`, each with a link to its calls. */
 export function UsagePage({ query }: { readonly query: URLSearchParams }) {
   const ranges = rangesOf(dayOf(Date.now()))
   const [thisMonth] = ranges as [Range]
@@ -247,7 +247,7 @@ function columnsOf(
   ]
 }
 
-/** Sums that rest on less than upstream's word. */
+/** Calls of a sum that were not priced, or whose usage is an estimate and not upstream's report. */
 function Doubts({
   of: { unpriced_requests: unpriced, estimated_requests: estimated },
 }: {
@@ -261,7 +261,7 @@ function Doubts({
   )
 }
 
-/** The dearest first, where all of them are here; days stay in their order. */
+/** Buckets of a list that has one page only, the dearest first; days stay in their order. */
 function inOrder(by: readonly Dimension[], buckets: readonly Bucket[]): readonly Bucket[] {
   return by.includes('day') ? buckets : [...buckets].sort((a, b) => b.cost_usd - a.cost_usd)
 }

@@ -16,7 +16,7 @@ const DISABLED: Readonly<Record<string, string>> = {
   manual: 'turned off',
 }
 
-/** What is told to other systems, and did it arrive? */
+/** Which events are sent to other systems, and did they arrive? */
 export function WebhooksPage({ query }: { readonly query: URLSearchParams }) {
   const [isCreating, setCreating] = useState(false)
   const [secret, setSecret] = useState<string | null>(null)

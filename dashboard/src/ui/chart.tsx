@@ -12,11 +12,11 @@ export interface Day {
 }
 
 interface DayBarsProps {
-  /** What the chart shows, for those who do not see it. */
+  /** The chart's subject, for screen readers. */
   readonly title: string
   readonly start: string
   readonly end: string
-  /** By day; days on which nothing was used are not among them. */
+  /** Usage by day, without the days on which nothing was used. */
   readonly buckets: readonly Bucket[]
   onPick(day: string): void
   /** A range was drawn with the pointer. */
@@ -27,7 +27,7 @@ const DAY_S = 86_400
 const HEIGHT = 160
 
 /**
- * Money per day as bars from zero, before a paler one of the list price where that is more. A click opens a day, a drag
+ * Money per day as bars from zero, before a paler bar of the list price where that is more. A click opens a day, a drag
  * a range. The values of the day under the pointer are written above the chart instead of in a legend.
  */
 export function DayBars({ title, start, end, buckets, onPick, onBrush }: DayBarsProps) {
@@ -38,7 +38,7 @@ export function DayBars({ title, start, end, buckets, onPick, onBrush }: DayBars
   const actions = useRef({ days, pick: onPick, brush: onBrush, show: setShown })
   actions.current = { days, pick: onPick, brush: onBrush, show: setShown }
 
-  // Another range is another plot; other values are put into it below.
+  // Another range needs another plot; other values of the same range are put into the plot below.
   useEffect(() => {
     const element = holder.current
     if (element === null) return
@@ -138,7 +138,7 @@ interface Actions {
   show(day: string | null): void
 }
 
-/** The library is loaded with the first chart: pages without one do not pay for it. */
+/** uPlot is loaded with the first chart: pages without a chart do not load it. */
 async function drawBars(element: HTMLElement, actions: () => Actions): Promise<Bars> {
   const [{ default: Plot }] = await Promise.all([import('uplot'), import('uplot/dist/uPlot.min.css')])
   const { days } = actions()
@@ -175,7 +175,7 @@ async function drawBars(element: HTMLElement, actions: () => Actions): Promise<B
           grid: { show: false },
           size: 24,
           space: 72,
-          // One at the very edge would be cut off.
+          // A label at the very edge would be cut off.
           values: (plot, splits) =>
             splits.map((split) => (plot.valToPos(split, 'x') < EDGE_PX ? '' : dayLabel(split, isLong))),
         },
@@ -247,7 +247,7 @@ function columnsOf(days: readonly Day[]): [number[], number[], number[]] {
 
 const FONT = '12px system-ui, sans-serif'
 
-/** With the decimals that tell one line from the next, and no cents where there are none. */
+/** Labels with the decimals that tell one line of the grid from the next, and no cents where there are none. */
 function moneyLabels(splits: readonly number[]): string[] {
   const [first = 0, second = 1] = splits
   const part = (second - first).toFixed(9).split('.')[1]?.replace(/0+$/, '') ?? ''
@@ -255,7 +255,7 @@ function moneyLabels(splits: readonly number[]): string[] {
   return splits.map((usd) => (usd === 0 ? '$0' : money(usd, decimals)))
 }
 
-/** A year is read by its months. */
+/** A label of a long range names only the month. */
 function dayLabel(seconds: number, isLong: boolean): string {
   return new Date(seconds * 1_000).toLocaleDateString('en-GB', {
     ...(isLong ? {} : { day: 'numeric' }),

@@ -1,5 +1,5 @@
 interface ChoicesProps<Option extends string> {
-  /** What is chosen, for those who do not see how the buttons stand together. */
+  /** The subject of the choice, for screen readers. */
   readonly title: string
   readonly options: readonly Option[]
   isChosen(option: Option): boolean

@@ -13,12 +13,12 @@ export function Dialog({
 }: {
   readonly title: string
   onClose(): void
-  /** Asked before Esc closes it. */
+  /** Is asked before Esc closes the dialog. */
   mayClose?(): boolean
   readonly children: ComponentChildren
 }) {
   const dialog = useRef<HTMLDialogElement>(null)
-  // Before the next key is pressed: it belongs to the dialog.
+  // The dialog opens before the next key is pressed, since that key belongs to the dialog.
   useLayoutEffect(() => {
     const element = dialog.current
     element?.showModal()
@@ -39,7 +39,7 @@ export function Dialog({
   )
 }
 
-/** A dialog with fields and one command. Enter sends it; what the API refuses is said beside the field it names. */
+/** A dialog with fields and one command. Enter sends it; a refusal of the API is shown beside the field it names. */
 export function FormDialog({
   title,
   submit,
@@ -50,7 +50,7 @@ export function FormDialog({
   children,
 }: {
   readonly title: string
-  /** What the button says. */
+  /** The label of the button. */
   readonly submit: string
   readonly isDangerous?: boolean
   readonly isReady?: boolean
@@ -86,7 +86,7 @@ export function FormDialog({
   )
 }
 
-/** For what cannot be undone: the name has to be typed. */
+/** A dialog for commands that cannot be undone: the name has to be typed. */
 export function ConfirmByName({
   title,
   name,

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 
-/** What is known of a thing, each fact with its title; in two columns where there is room. */
+/** A list of facts, each with its title; in two columns where there is room. */
 export function Facts({ children }: { readonly children: ComponentChildren }) {
   return <dl class="facts">{children}</dl>
 }

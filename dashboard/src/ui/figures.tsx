@@ -3,7 +3,7 @@ import type { Key } from '../api.ts'
 import { useNow } from '../data.ts'
 import { decimalsFor, exactMoney, exactTime, figure, inWords, money, percent } from '../format.ts'
 
-/** An amount with as many digits as matter; the exact one on hover. */
+/** An amount with as many digits as matter; the exact amount on hover. */
 export function Money({ usd, decimals }: { readonly usd: number; readonly decimals?: number | undefined }) {
   return (
     <data value={usd} title={exactMoney(usd)}>
@@ -21,7 +21,7 @@ export function Figure({ usd, decimals }: { readonly usd: number; readonly decim
   )
 }
 
-/** A time in words; the exact one on hover. */
+/** A time in words; the exact time on hover. */
 export function When({ at, never = 'never' }: { readonly at: string | null; readonly never?: string }) {
   const now = useNow()
   if (at === null) return <span class="quiet">{never}</span>
@@ -65,7 +65,7 @@ export function Copy({
   )
 }
 
-/** What a key has spent and holds, against its cap. */
+/** The spend and the holds of a key, against its cap. */
 export function BudgetBar({
   budget,
 }: {
@@ -104,7 +104,7 @@ export function BudgetBar({
   )
 }
 
-/** To the cent, so that a column of them can be read from top to bottom. */
+/** An amount to the cent, so that a column of amounts can be read from top to bottom. */
 function Spent({ usd }: { readonly usd: number }) {
   return (
     <data class="spent-figure" value={usd} title={exactMoney(usd)}>

@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact'
 import type { ApiError } from '../api.ts'
 import type { Resource } from '../data.ts'
 
-/** What failed, whether anything was changed, and what to do. */
+/** An error of the API: its message, code and request id, and a button to try again. */
 export function Failure({
   error,
   onRetry,
@@ -36,14 +36,14 @@ export function Failure({
   )
 }
 
-/** The three states of everything that is read: not there yet, failed, there (and perhaps failing since). */
+/** The three states of a resource: not there yet, failed, there (and perhaps failing since). */
 export function Show<T>({
   resource,
   lines = 3,
   children,
 }: {
   readonly resource: Resource<T>
-  /** How much room it will take, so that the page does not jump. */
+  /** How many lines the value will take, so that the page does not jump. */
   readonly lines?: number
   children(value: T): ComponentChildren
 }) {

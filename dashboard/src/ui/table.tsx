@@ -6,11 +6,11 @@ export interface Column<Row> {
   readonly title: ComponentChildren
   /** Figures stand to the right, in tabular digits. */
   readonly isFigure?: boolean
-  /** What a narrow screen can do without. */
+  /** A minor column is left out on a narrow screen. */
   readonly isMinor?: boolean
-  /** Takes the room that is left, and is cut off where there is none. */
+  /** A wide column takes the room that is left, and its text is cut off where there is none. */
   readonly isWide?: boolean
-  /** On a phone, where a row is two lines: it stands in the first, on this side. The others follow in the second. */
+  /** On a phone, where a row is two lines, this column stands in the first line, on this side; columns without it follow. */
   readonly lead?: 'left' | 'right'
   cell(row: Row): ComponentChildren
 }
@@ -23,7 +23,7 @@ export function Table<Row>({
   footer,
   rowClass,
 }: {
-  /** For those who do not see the page. */
+  /** The caption is for screen readers. */
   readonly caption: string
   readonly columns: readonly Column<Row>[]
   readonly rows: readonly Row[]
@@ -77,7 +77,7 @@ export function Table<Row>({
   )
 }
 
-/** Scrolls sideways where it has to. Only then is it a stop of the Tab key, for the arrow keys to move it. */
+/** A box that scrolls sideways where its content is wider. Only then the Tab key stops at it, so that arrow keys scroll it. */
 export function Scroller({
   title,
   kind = '',
