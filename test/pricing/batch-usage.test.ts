@@ -12,7 +12,7 @@ const units = fc.record(Object.fromEntries(UNITS.map((unit) => [unit, fc.nat({ m
   requiredKeys: [],
 })
 
-/** Lines of every length, so that of one model some are long and some are not. */
+/** Lines of a batch of every length, so that each model has prompts above the long-context mark and below it. */
 const line = fc.record({
   units,
   modelServed: fc.constantFrom('claude-haiku-5-5', 'claude-opus-5', 'gpt-6-luna', 'gpt-6-sol', 'unknown'),

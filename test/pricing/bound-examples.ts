@@ -43,7 +43,7 @@ export interface BoundExample {
   readonly listNanos: bigint
 }
 
-/** A test for each example, each with the figure that somebody worked out by hand beside it. */
+/** A test for each example, each with a figure that was worked out by hand. */
 export function testBounds(examples: readonly BoundExample[]): void {
   for (const { says, request, settings, listNanos } of examples) {
     test(says, () => {

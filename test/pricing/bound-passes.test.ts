@@ -1,7 +1,7 @@
 import { NO_REQUEST_TOOLS as NO_TOOLS } from '../../src/providers/request-tools.ts'
 import { COMPLETION, fallback, MESSAGE, testBounds } from './bound-examples.ts'
 
-/** Where more is done than to read one prompt and to write one answer. */
+/** Bounds of requests for which upstream does more than read one prompt and write one answer. */
 testBounds([
   {
     says: 'every fallback may have to be paid as well, at its own rates',

@@ -85,7 +85,7 @@ interface Outcome {
 }
 
 const fraction = fc.double({ min: 0, max: 1, noNaN: true })
-/** Mostly one kind of token, which is where the extremes are. */
+/** Weights that mostly give one kind of token, since the extremes are there. */
 const weights = (count: number) =>
   fc.oneof(
     fc.array(fc.nat({ max: 10 }), { minLength: count, maxLength: count }),
@@ -102,7 +102,7 @@ const outcomes: fc.Arbitrary<Outcome> = fc.record({
   inTheUs: fc.boolean(),
 })
 
-/** Everything that the model may have used up without breaking what the request and the price list say. */
+/** Quantities that the model may have used within the limits of the request and of the price list. */
 function quantitiesOf(
   request: BoundRequest,
   { model: name, maxOutputTokens: stated }: Fallback,
@@ -144,7 +144,7 @@ test('no usage that fits a request costs more than its bound, at list price or d
         const speedy = tierAsked !== 'flex' && outcome.downgraded
         const places = request.geography ?? (given.geographyPossible && outcome.inTheUs ? 'us' : null)
         const asked = { model: request.model ?? '', maxOutputTokens: request.maxOutputTokens }
-        // Only Messages has other models take over.
+        // Only the Messages API has other models take over.
         const attempts = [asked, ...(request.surface === 'messages' ? request.fallbacks : [])]
         const usage = usageOf(
           attempts.map((attempt, at) =>
@@ -225,7 +225,7 @@ test('the bound is as small as can be: some usage that fits the request costs al
           most = listNanos > most ? listNanos : most
         }
       }
-      // A bound is rounded up, a cost to the nearest.
+      // A bound is rounded up, a cost to the nearest nanodollar.
       assert.ok(bound.listNanos - most <= 1n, `${model.id}: ${bound.listNanos} for ${most}`)
     }
   }

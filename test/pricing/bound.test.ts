@@ -336,7 +336,7 @@ test('the dearest rate counts even where an operator lists speed or length below
   const loaded = loadListPrices(JSON.stringify({ models: [{ id: 'odd', provider: 'x', rates }] }))
   assert.equal(loaded.kind, 'book')
   const request = { ...COMPLETION, model: 'odd', serviceTier: 'priority' }
-  // It may be served as standard, and with less than 100 tokens: 1,000 × $5/M + 100 × $5/M
+  // The request may be served as standard, and with less than 100 tokens: 1,000 × $5/M + 100 × $5/M
   assert.deepEqual(boundOf(request, loaded.book.versions[0], SETTINGS), {
     kind: 'bound',
     listNanos: 5_500_000n,

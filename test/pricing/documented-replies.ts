@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { Effect } from './documented-requests.ts'
 
-/** What the price list says of a model's limits; read as the file it is. */
+/** A model's limits in the price list, which is read straight from its file. */
 interface Limits {
   readonly window: number
   readonly output: number
@@ -30,7 +30,7 @@ export function modelsOf(provider: string, ...modes: string[]): readonly string[
     .map((model) => model.id)
 }
 
-/** What an operator has told the gateway about images, which no list limits. */
+/** The limits of image models as an operator configures them; no list has such limits. */
 export const IMAGE_LIMITS = { context_window_tokens: 30_000, max_output_tokens: 6_240 }
 
 function limitsOf(id: string): Limits {
@@ -49,12 +49,12 @@ export interface Asked {
   readonly hasTools: boolean
 }
 
-/** What a reply may differ in: how much of what is possible was used, and in which kind of tokens. */
+/** How replies to the same request may differ: the share of the possible tokens that was used, and their kind. */
 export interface Whim {
   readonly share: number
   readonly inputKind: number
   readonly outputIsAudio: boolean
-  /** Upstream was busy and served it as standard. */
+  /** Upstream was busy and served the request as standard. */
   readonly downgraded: boolean
   readonly abroad: boolean
 }
@@ -160,7 +160,7 @@ export function messageReply(asked: Asked, whim: Whim): object {
 
 function tierOf({ effect }: Asked, { downgraded }: Whim, projectTier: string | null): string {
   const tier = effect.tier ?? projectTier ?? 'default'
-  // Flex is refused where it cannot be had.
+  // Upstream refuses flex where it has none; it does not downgrade it.
   return downgraded && tier !== 'flex' ? 'default' : tier
 }
 
@@ -170,7 +170,7 @@ function inputDetails(input: number, audio: boolean, { inputKind }: Whim): objec
   return kind === 'plain' ? {} : { [kind]: input }
 }
 
-/** /v1/chat/completions and /v1/completions. */
+/** The reply of /v1/chat/completions and /v1/completions. */
 export function chatReply(asked: Asked, whim: Whim, projectTier: string | null): object {
   const { model, effect } = asked
   const { window, audio } = limitsOf(model)
@@ -193,7 +193,7 @@ export function chatReply(asked: Asked, whim: Whim, projectTier: string | null):
   }
 }
 
-/** /v1/responses, /v1/responses/compact and /v1/decisions. */
+/** The reply of /v1/responses, /v1/responses/compact and /v1/decisions. */
 export function responseReply(asked: Asked, whim: Whim, projectTier: string | null): object {
   const { model, effect } = asked
   const samplings = 1 + (effect.uses ?? 0)
@@ -233,7 +233,7 @@ export function embeddingReply(asked: Asked, whim: Whim): object {
   return { model: asked.model, data: [], usage: { prompt_tokens: tokens, total_tokens: tokens } }
 }
 
-/** Images are counted by pixels, and those that are sent along are no matter of their bytes. */
+/** Images are counted by pixels, so the bytes of images that are sent along do not bound their tokens. */
 export function imageReply(asked: Asked, whim: Whim, sendsImages: boolean): object {
   const { window, output } = limitsOf(asked.model)
   const input = portion(sendsImages ? window : Math.min(asked.bodyBytes, window), whim)

@@ -16,7 +16,7 @@ const claudeTools = functions.map(({ name, description, parameters }) => ({
   input_schema: parameters,
 }))
 
-/** What a call holds at most, in dollars. Figures are worked out from the list, with room for names and brackets. */
+/** The largest hold of a call, in dollars. Figures are worked out from the list, with room for names and brackets. */
 const everyday: readonly [what: string, path: string, body: Record<string, unknown>, usdMax: number][] = [
   [
     'a chat of 2 kB',
@@ -159,7 +159,7 @@ for (const [what, path, body, usdMax] of everyday) {
   test(`${what} holds no more than $${usdMax}`, async () => {
     const nanos = await holdOf(path, body)
     assert.ok(nanos <= BigInt(Math.round(usdMax * 1e9)), String(nanos))
-    // A limit that is far from what is held says nothing.
+    // A limit that is far above the hold would prove nothing.
     assert.ok(nanos * 10n > BigInt(Math.round(usdMax * 1e9)) * 8n, String(nanos))
   })
 }

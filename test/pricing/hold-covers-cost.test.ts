@@ -65,7 +65,7 @@ const endpoints: readonly PaidEndpoint[] = [
   {
     path: '/v1/chat/completions',
     surface: 'chat',
-    // Of those that speak or search there are few, and they have rules of their own.
+    // Models that speak or search are few and have rules of their own, so they are listed four times more.
     models: [
       ...openai('chat'),
       ...Array<string[]>(4)
@@ -126,7 +126,7 @@ const endpoints: readonly PaidEndpoint[] = [
   },
 ]
 
-/** A body of all its pieces: lists are put together, of all else the last counts. */
+/** A body of all its pieces: lists are put together; of other members the last counts. */
 function join(parts: readonly Piece['body'][]): Piece['body'] {
   const body: Record<string, unknown> = {}
   for (const part of parts)

@@ -32,7 +32,7 @@ async function planOf(path: string, body: Body, source = null as ReturnType<type
 }
 
 const high = '1792x1024'
-/** By what is asked for, in dollars. What upstream would not make is refused there; here it must not be too little. */
+/** Holds in dollars, by request. Upstream refuses videos that it does not make; their holds must not be too low. */
 const videos: readonly (readonly [asked: Record<string, string | number>, held: string])[] = [
   [{}, '0.4'],
   [{ seconds: '8' }, '0.8'],
@@ -44,12 +44,12 @@ const videos: readonly (readonly [asked: Record<string, string | number>, held: 
   [{ model: 'sora-2-pro', size: high }, '2'],
   [{ model: 'sora-2-pro-2025-10-06', size: '1024x1792', seconds: '12' }, '6'],
   [{ model: 'sora-2-pro-high-res' }, '2'],
-  // Sizes that no list has.
+  // Sizes that are in no list.
   [{ model: 'sora-2-pro', size: '3840x2160' }, '2'],
   [{ model: 'sora-2-pro', size: 'auto' }, '2'],
   [{ model: 'sora-2-pro', size: '320x200' }, '1.2'],
   [{ model: 'sora-2', size: high }, '0.4'],
-  // Lengths that cannot be read may be any.
+  // A length that cannot be read may be any length.
   [{ seconds: '' }, 'unbounded'],
   [{ seconds: 'eight' }, 'unbounded'],
   [{ seconds: '-8' }, 'unbounded'],
@@ -99,7 +99,7 @@ test('what is made from a video holds by its model, size and length, and an exte
   assert.equal(await held('/v1/videos/edits', { video: { id: 'video_1' } }, source), '6')
   const extension = { video: { id: 'video_1' }, seconds: '20' }
   assert.equal(await held('/v1/videos/extensions', extension, source), '10')
-  // Of a source that is not known, the dearest that there is, and any length.
+  // A source that is not known counts as the dearest that there is, of any length.
   assert.equal(await held('/v1/videos/extensions', form({ seconds: '20' }), null), '10')
   assert.equal(await held('/v1/videos/extensions', {}, source), 'unbounded')
   assert.equal(await held(remix, {}, null), 'unbounded')
@@ -117,7 +117,7 @@ const runs: readonly (readonly [asked: Record<string, unknown>, held: string])[]
   [{ model: 'gpt-4o', max_prompt_tokens: '1000', max_completion_tokens: 1_000 }, 'unbounded'],
   [{ model: 'gpt-4o', max_prompt_tokens: 0, max_completion_tokens: 1_000 }, 'unbounded'],
   [{ model: 'gpt-4o', tools: [{ type: 'file_search' }] }, 'unbounded'],
-  // The assistant's own model.
+  // Without `model` the run uses the assistant's own model, which the request does not tell.
   [{ max_prompt_tokens: 1_000, max_completion_tokens: 1_000 }, 'unbounded'],
   [{ model: 'gpt-9' }, 'no price: gpt-9'],
 ]

@@ -14,7 +14,7 @@ const pricer = createPricer(shippedBook, {
   polls: true,
 })
 
-/** What a request holds at the list prices, in nanodollars. It fails if nothing bounds the request. */
+/** The hold of a request at the list prices, in nanodollars. Fails if nothing bounds the request. */
 export async function holdOf(path: string, body: Readonly<Record<string, unknown>>): Promise<bigint> {
   const surface = path === '/v1/messages' ? 'messages' : 'chat'
   const endpoint = findEndpoint(surface, 'POST', path)

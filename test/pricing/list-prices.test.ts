@@ -35,7 +35,7 @@ test('a price that changes gets a new version id', () => {
 })
 
 test('the shipped book is used as it stands, and stands every check', () => {
-  // The start does not check it again, and worked examples and commands read it through all checks.
+  // The start does not check the shipped book again; worked examples and commands read the book through all checks.
   assert.deepEqual(uncheckedBook(), shippedBook)
 })
 

@@ -139,7 +139,7 @@ test('the id of overlaid prices depends on what they are, not on how the file is
   assert.notEqual(id(JSON.stringify(overlay)), id('{"models":[]}'))
 })
 
-/** Each overlay is wrong in one place; the refusal names the path and the line of it. */
+/** Each overlay is wrong in one place; the refusal names the path and the line of that place. */
 const wrong: readonly [says: string, overlay: string, problem: RegExp][] = [
   ['what is not JSON', '{"models": [\n}', /^line 2: this is not a JSON value/],
   ['a document that is no object', '"prices"', /^line 1: the document must be of type object/],

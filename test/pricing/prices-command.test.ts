@@ -17,7 +17,7 @@ interface Ran {
   readonly err: string
 }
 
-/** Runs one command after the other and tells what each wrote and how it ended. */
+/** Runs one command after the other and tells the output and the exit code of each. */
 const script = `
 const { command } = await import(${JSON.stringify(command)})
 const ran = []
@@ -37,7 +37,7 @@ stderr.write = toErr
 toOut(JSON.stringify(ran))
 `
 
-/** In a process of its own, because it writes to the standard streams and sets the exit code. */
+/** Runs commands in a process of their own, because they write to the standard streams and set the exit code. */
 function run(...commands: readonly (readonly string[])[]): readonly Ran[] {
   const args = ['--input-type=module', '-e', script, '--', JSON.stringify(commands)]
   const { stdout, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8', cwd: dir })

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { createRateAgain } from '../../src/pricing/rate-again.ts'
 import { shipped } from '../pricing/worked-example.ts'
 
-/** A drawing that nobody named a model for, as it was recorded when such calls cost nothing. */
+/** A drawing for which no model was named, as it was recorded when such calls cost nothing. */
 const usage = JSON.stringify({
   parts: [{ model: null, quantities: { input_tokens: 100, image_output_tokens: 1_000 }, promptTokens: 100 }],
   modelServed: null,

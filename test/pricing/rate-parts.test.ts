@@ -64,7 +64,7 @@ test('the length of a prompt is what the usage object adds up to, over all sampl
     iterations: steps,
   }
   const reply = { model: 'claude-haiku-5-5', usage }
-  // None of the three was longer than 40,000, and together they are 120,000:
+  // None of the three prompts was longer than 40,000 tokens, and together they have 120,000:
   // 90,000 × $0.50/M + 30,000 × $0.05/M + 300 × $2.50/M = 45,000,000 + 1,500,000 + 750,000
   for (const metered of [
     meterBody('messages', messageBody(reply)),
@@ -142,13 +142,13 @@ test('the model that writes an SVG is rated at its own standard rates, or as one
       },
     )
   const context = { ...CHAT, endpoint: '/v1/images/generations', modelAsked: 'gpt-image-1-mini' }
-  // 500 × $4/M + 200 × $20/M, and what was drawn: 1,000 × $8/M, in a tier that images do not have
+  // 500 × $4/M + 200 × $20/M for the author, and 1,000 × $8/M for the drawing
   const known = rated({ ...svg('gpt-5.6-sol'), serviceTier: null }, context)
   assert.deepEqual([known.listNanos, known.unpriced], [14_000_000n, false])
-  // 500 × $5/M + 200 × $40/M, the dearest of those that draw, for want of a rate for text
+  // 500 × $5/M + 200 × $40/M, the dearest rates of models that draw, for want of a rate for text
   const unknown = rated({ ...svg('nobody-knows-it'), serviceTier: null }, context)
   assert.deepEqual([unknown.listNanos, unknown.unpriced], [18_500_000n, true])
-  // Half of what was drawn, derived; the author is not touched.
+  // At flex, a tier that images do not have, the drawing costs half, derived; the author costs the same.
   assert.equal(rated(svg('gpt-5.6-sol'), context).listNanos, 10_000_000n)
 })
 

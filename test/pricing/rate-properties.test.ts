@@ -10,7 +10,7 @@ import { CHAT, discountOf, MESSAGES, partOf, shipped, usageOf } from './worked-e
 
 const ONE = 1_000_000_000n
 
-/** Few enough that no prompt is long: rates do not change when two of them are added. */
+/** Few enough units that no prompt is long: rates do not change when two prompts are added. */
 const fewUnits = unitsUpTo(4_000)
 const manyUnits = unitsUpTo(2_000_000)
 

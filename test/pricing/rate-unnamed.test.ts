@@ -8,7 +8,7 @@ import type { PriceVersion } from '../../src/pricing/price-book.ts'
 import { rate } from '../../src/pricing/rate.ts'
 import { CHAT, MESSAGES, partOf, shipped, usageOf } from './worked-example.ts'
 
-/** Calls whose request names no model: what they are rated at, and what flags they get. */
+/** Calls whose request names no model: the rates that they get, and the flags. */
 
 interface Unnamed {
   readonly says: string
@@ -103,7 +103,7 @@ const unnamed: readonly Unnamed[] = [
     says: 'speech by the dearest that is sold by the token',
     endpoint: '/v1/audio/speech',
     units: { input_tokens: 100, audio_output_tokens: 1_000 },
-    // gpt-4o-mini-tts: 100 × $0.60/M + 1,000 × $12/M, where tts-1-hd has no rate for what it speaks
+    // gpt-4o-mini-tts: 100 × $0.60/M + 1,000 × $12/M, since tts-1-hd has no rate for audio output
     listNanos: 12_060_000n,
     unpriced: true,
   },
@@ -161,12 +161,12 @@ test('an overlay changes the default of an endpoint, and takes one away', () => 
   // 100 × $2/M + 50 × $2.50/M + 1,000 × $8/M
   assert.equal(rated('/v1/images/edits', IMAGE).listNanos, 8_325_000n)
   assert.equal(rated('/v1/images/generations', IMAGE).listNanos, 30_900_000n)
-  // Now the dearest: 1,000 × $150/M + 500 × $600/M
+  // The endpoint has no default now and is rated at the dearest model: 1,000 × $150/M + 500 × $600/M
   const compacted = rated('/v1/responses/compact', TEXT)
   assert.deepEqual([compacted.listNanos, compacted.unpriced], [450_000_000n, true])
 })
 
-/** A version as it was kept before there were rules: what was rated with it must come out as it did. */
+/** A price version as it was kept before there were rules: calls that it rated must come out as they did. */
 const before: PriceVersion = (() => {
   const { rules: _rules, default_models: _defaults, ...entry } = shipped.entry
   const loaded = loadBook(JSON.stringify({ versions: [entry] }))

@@ -22,7 +22,7 @@ const settings: PricerSettings = {
 }
 const pricer = createPricer(shippedBook, settings)
 
-/** What the list does not have, as an operator can add it: $3.60 an hour. */
+/** A price that the list does not have, as an operator can add it: $3.60 an hour. */
 const hourly = {
   ...{ id: 'gpt-live-1', provider: 'openai', mode: 'audio_transcription' },
   rates: { standard: { audio_input_per_hour: '3.6' } },
@@ -128,14 +128,14 @@ test('Live and translations cost their time, Live where an overlay has its price
   // 1.25 s of $3.60 an hour
   const live = liveUsage(61.25, 60, 'gpt-live-1')
   assert.deepEqual(rateOf(turn('live', 'gpt-live-1'), live, hourlyPricer), rated(1_250_000n))
-  // Without it it costs nothing, flagged.
+  // Without the overlay Live costs nothing, and the call is flagged.
   assert.deepEqual(rateOf(turn('live', 'gpt-live-1'), live), { ...rated(0n), unpriced: true })
   // 30 s of $0.034 a minute
   const passed = { audioInMs: 30_000, audioOutMs: 29_000, heardChars: 200, writtenChars: 300 }
   const translated = translationUsage(passed, 'gpt-realtime-translate', [])
   const planned = turn('translation', 'gpt-realtime-translate')
   assert.deepEqual(rateOf(planned, translated), rated(17_000_000n))
-  // And of $1.02 an hour for the transcript of what was heard
+  // And 30 s of $1.02 an hour for the transcript of the speech that was heard
   const transcribed = translationUsage(passed, 'gpt-realtime-translate', ['gpt-realtime-whisper'])
   assert.deepEqual(rateOf(planned, transcribed), rated(25_500_000n))
 })
@@ -200,7 +200,7 @@ test('a turn of a model without a price, or without one for what it does, is ref
   const unpriced = [
     ...[turn('realtime', 'gpt-unheard-of'), turn('transcription', 'gpt-unheard-of')],
     ...[turn('live', 'gpt-live-1'), turn('translation', 'gpt-unheard-of')],
-    // It has rates for tokens, and Live is paid by the time.
+    // gpt-realtime-2.1 has rates for tokens, and Live is paid by the time.
     turn('live', 'gpt-realtime-2.1'),
   ]
   for (const each of unpriced) {

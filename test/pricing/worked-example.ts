@@ -17,7 +17,7 @@ export const shippedBook: PriceBook = (() => {
 
 export const shipped: PriceVersion = shippedBook.versions[0]
 
-/** All tokens that went in: what a prompt's length is measured by. */
+/** All input tokens, by which the length of a prompt is measured. */
 export function promptTokensOf(units: Quantities): number {
   return UNITS.filter((unit) => UNIT_PRICES[unit].side === 'input' && unit !== 'input_characters')
     .map((unit) => units[unit] ?? 0)
@@ -56,16 +56,16 @@ export interface Example {
   readonly says: string
   readonly model: string
   readonly units: Quantities
-  /** What upstream reports beside the counts. */
+  /** Facts that upstream reports beside the counts. */
   readonly said?: Partial<Usage>
   readonly context?: Partial<RatingContext>
   readonly listNanos: bigint
-  /** False unless it says otherwise. */
+  /** The flags are false unless given. */
   readonly unpriced?: true
   readonly pricedAsRequested?: true
 }
 
-/** A test for each example, each with the list cost that somebody worked out by hand beside it. */
+/** A test for each example, each with a list cost that was worked out by hand. */
 export function testExamples(base: RatingContext, examples: readonly Example[]): void {
   for (const { says, model, units, said, context, ...expected } of examples) {
     test(says, () => {

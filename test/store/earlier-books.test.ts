@@ -33,7 +33,7 @@ async function unpackSqlite(name: string): Promise<Books> {
 async function unpackPostgres(name: string): Promise<Books> {
   const database = await createEmptyDatabase()
   await runOn(database.url, unpacked(name).toString())
-  // Other nodes give up one that is silent for some seconds; these stores do nothing by themselves.
+  // Other nodes fence a node that is silent for some seconds; these stores do nothing by themselves.
   await runOn(database.url, 'UPDATE node SET fenced_at_ms = seen_at_ms')
   return new PostgresBooks(database)
 }

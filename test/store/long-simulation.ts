@@ -6,7 +6,7 @@ import { openMortalPostgres } from './postgres-under-test.ts'
 
 /**
  * `node test/store/long-simulation.ts [seed] [steps]`: simulations one after the other, each with the next seed and a
- * new store, until so many steps are done; by default 20,000. The seed of a failure, given again, plays it again.
+ * new store, until so many steps are done; by default 20,000. The seed of a failure, given again, repeats the failure.
  * With TEST_STORE=postgres the store is PostgreSQL's.
  */
 const STEPS_PER_RUN = 500

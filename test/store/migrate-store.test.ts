@@ -30,7 +30,7 @@ interface Move {
   close(): Promise<void>
 }
 
-/** A run of the command as far as it begins to bring rows. */
+/** A run of the command up to the point at which it copies rows. */
 async function begin(dir: DataDir, url: string): Promise<Move> {
   const target = await openTarget(url)
   const source = openSource(dir.path)
@@ -74,7 +74,7 @@ async function withBooks(work: (dir: DataDir, database: OpenDatabase) => Promise
   }
 }
 
-/** Every row of every table, as both stores have it. */
+/** Every row of every table is the same in both stores. */
 async function assertSame(dir: DataDir, { rows }: OpenDatabase): Promise<void> {
   for (const { name, where, source } of MOVED_TABLES) {
     if (source !== name) continue
@@ -88,7 +88,7 @@ async function assertSame(dir: DataDir, { rows }: OpenDatabase): Promise<void> {
   }
 }
 
-/** SQLite does not write down with a key what its calls say themselves; PostgreSQL does. */
+/** SQLite does not write the last use of a key into its row, since the calls tell it; PostgreSQL does. */
 async function withLastUse(dir: DataDir, keys: readonly Record<string, unknown>[]) {
   const calls = await dir.rows('SELECT key_id, max(started_at_ms) AS at FROM call GROUP BY key_id')
   return keys.map((key) => {

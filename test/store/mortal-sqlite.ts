@@ -6,8 +6,8 @@ import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
 import type { MortalStore } from './conformance/simulation-run.ts'
 
 /**
- * A SQLite store that dies as in a power cut: what the files hold at that moment is copied, and the next life opens
- * the copy. The old process is then closed and has no say any more.
+ * A SQLite store that dies as in a power cut: the files are copied as they are at that moment, and the next life opens
+ * the copy. The old store is then closed and cannot change the copy.
  */
 export async function openMortalSqlite(): Promise<MortalStore> {
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-simulation-'))

@@ -84,7 +84,7 @@ function books(sentence: string, prove: (subject: Books) => Promise<void>): void
   })
 }
 
-/** Sees too that every call is looked at twice. */
+/** Runs an audit, and asserts too that every call is looked at twice. */
 async function auditOf(open: BooksReader): Promise<AuditReport> {
   let seen: readonly [done: number, total: number] = [0, 0]
   const report = await runAudit(open, rateAgain, (done, total) => {
@@ -254,7 +254,7 @@ books('calls priced again are booked once, and the books balance', async ({ url,
       ['req_06', 'req_08', 'req_09'],
     )
     const changed = await changes(writer)
-    // The one that was credited back keeps its price.
+    // The call that was credited back keeps its price.
     assert.deepEqual(
       changed.map(({ call }) => call.id),
       ['req_01', 'req_02', 'req_05', 'req_06', 'req_08'],
@@ -270,7 +270,7 @@ books('calls priced again are booked once, and the books balance', async ({ url,
     assert.deepEqual(await writer.book(changed), { calls: 0, nanos: 0n })
     assert.deepEqual(await changes(writer), [])
 
-    // Calls with several entries each, of which the last has an older id than the one before.
+    // Each call has several entries now, of which the last has an older id than the entry before.
     const calls = changed.map(({ call }) => ({ requestId: call.id, creditId: `crd_00_${call.id}` }))
     await store.creditBack({ accountId: 'default', calls, reason: 'x', atMs: NOON }, null)
     assert.equal((await audit(url)).difference, null)

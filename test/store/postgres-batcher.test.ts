@@ -4,7 +4,7 @@ import { StoreGone, StoreRefused, StoreUnavailable } from '../../src/kernel/erro
 import { type BatcherParts, createBatcher, type Outcome } from '../../src/store/postgres/batcher.ts'
 import { StoreInDoubt } from '../../src/store/postgres/database.ts'
 
-/** A lane whose batches are answered when the test says so. */
+/** A batcher whose batches are answered when the test says so. */
 function laneUnderTest(more: Partial<BatcherParts<string, string>> = {}) {
   const sent: { readonly batch: readonly string[]; answer(): void; fail(error: Error): void }[] = []
   const arrivals: (() => void)[] = []
@@ -84,7 +84,7 @@ test('commands of which nobody can say whether they were done are named', async 
   assert.deepEqual(doubted, ['a', 'b'])
 })
 
-/** Time enough to be sent on a busy machine, and no more than a test can wait. */
+/** Long enough for a batch to be sent on a busy machine, and short enough for a test to wait. */
 const SOON_MS = 200
 
 test('an answer that comes after its time is not given, and whoever undoes it is told', async () => {

@@ -8,7 +8,7 @@ import type { Row } from '../../src/store/rows.ts'
 
 const SILENT_MS = 15_000
 
-/** A node over a database that only takes note of what it is asked. */
+/** A node over a database that only takes note of its statements. */
 function nodeUnderTest() {
   const state = { nowMs: 0, away: false, fenced: false, sweeps: 0, registrations: 0, heard: [] as number[] }
   const beats: (() => void)[] = []
@@ -36,7 +36,7 @@ function nodeUnderTest() {
     },
     { name: 'test', alone: false, beatEveryMs: 1, silentMs: SILENT_MS },
   )
-  /** After the next heartbeat and all that it leads to. */
+  /** Resolves after the next heartbeat and the work that it leads to. */
   async function beat(): Promise<void> {
     await new Promise<void>((resolve) => beats.push(resolve))
     await new Promise<void>((resolve) => beats.push(resolve))

@@ -10,17 +10,17 @@ import { createDatabase, openPatientPool, stopPostgres } from '../support/postgr
 import { addKey, closing, digestOf, NOON, newKey, opening } from './conformance/fixtures.ts'
 import { openByCallersClock } from './postgres-under-test.ts'
 
-/** What only a store has that many nodes share: commands that meet, and one clock for all of them. */
+/** Tests of a store that many nodes share: commands that meet, and one clock for all nodes. */
 
 after(stopPostgres)
 
 const HOUR_MS = 3_600_000
 
 interface Shared {
-  /** As two nodes have it. */
+  /** The store of each of two nodes. */
   readonly stores: readonly [Store, Store]
   databaseMs(): Promise<number>
-  /** Does something in a transaction, undoes it when so many commands wait for it, and says what came of those. */
+  /** Runs `obstacle` in a transaction, rolls it back when CROWD commands wait for it, and resolves with their results. */
   crowd<T>(obstacle: string, command: (store: Store, i: number) => Promise<T>): Promise<T[]>
 }
 
@@ -98,7 +98,7 @@ const kindsOf = (results: readonly { readonly kind: string }[]): string[] =>
 const others = (kind: string): string[] => Array(CROWD - 1).fill(kind)
 const ONE_DONE = ['done', ...others('repeated')]
 
-/** Somebody takes the name, and may yet do what it stands for. */
+/** Another transaction takes the name, and may yet run the command that the name stands for. */
 const nameTaken = (name: string): string =>
   `INSERT INTO idempotency (account_id, name, fingerprint, subject, at_ms) VALUES ('default', '${name}', '', '', ${NOON})`
 
@@ -206,7 +206,7 @@ shared('calls that many commands credit back are credited once', 'caller', async
   const ids = Array.from({ length: 20 }, (_, i) => `req_${i}`)
   await Promise.all(ids.map((id) => one.admit(opening(id, 'a'))))
   await Promise.all(ids.map((id) => one.settle(closing(id, { costNanos: 3n }))))
-  // In whatever order they name them.
+  // The commands name the calls in different orders.
   const results = await crowd("SELECT 1 FROM call WHERE id = 'req_9' FOR UPDATE", (store, i) => {
     const order = i % 3 === 0 ? ids : i % 3 === 1 ? ids.toReversed() : ids.slice(i)
     const calls = order.map((requestId) => ({ requestId, creditId: `crd_${i}_${requestId}` }))

@@ -26,11 +26,11 @@ test('nodes that start at once on an empty database migrate it once', async () =
   await database.drop()
 })
 
-/** Stands for the text of another version. */
+/** A function whose text stands for that of another version. */
 const STALE = `CREATE OR REPLACE FUNCTION now_ms() RETURNS bigint LANGUAGE sql VOLATILE AS $$ SELECT -1::bigint $$`
 const IS_STALE = 'SELECT now_ms() = -1 AS stale'
 
-/** What every function of the database is, and the shape of every table. */
+/** The text of every function of the database, and the shape of every table. */
 const SHAPE = `SELECT proname AS name, pg_get_functiondef(oid) AS shape FROM pg_proc
     WHERE pronamespace = 'public'::regnamespace
   UNION ALL SELECT table_name || '.' || column_name, concat(data_type, column_default, is_nullable)

@@ -241,7 +241,7 @@ nodesTest(
     assert.equal((await silent.settle(closing('req_1'))).booked, true)
     assert.equal((await other.settle(closing('req_1'))).booked, false)
     assert.equal((await other.getCall('req_1'))?.state, 'settled')
-    // What is left of the old registration is not looked at again, and the new one is untouched.
+    // The calls of the old registration are not looked at again, and those of the new registration are untouched.
     assert.equal(await other.interruptOpenCalls(NOON + 9_001), 0)
     assert.equal((await other.getCall('req_3'))?.state, 'in_flight')
   },

@@ -43,7 +43,7 @@ test('a look at the log reads in the order of an index, and only the months it i
         [from],
       )
     }
-    // Now it is known that one of the keys has few calls, and that they could be sorted.
+    // The planner now knows that one of the keys has few calls, and that they could be sorted.
     await db.query('ANALYZE call')
     const planOf = (filter: CallFilter): Promise<string> =>
       db.transaction(async (tx) => {

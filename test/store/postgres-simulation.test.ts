@@ -5,5 +5,5 @@ import { openMortalPostgres } from './postgres-under-test.ts'
 
 after(stopPostgres)
 
-/** One with other rules each time: they take some eight seconds each, and the long run plays them all. */
+/** One new run, with other rules each time: a run takes some eight seconds, and the long simulation plays all rules. */
 simulationConformance('PostgreSQL', openMortalPostgres, 1)

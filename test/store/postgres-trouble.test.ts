@@ -25,7 +25,7 @@ interface Troubled {
   readonly wire: FaultProxy
 }
 
-/** A store whose wire to the database can fail, and which has to be well again at the end. */
+/** A store whose wire to the database can fail, and which must work again at the end. */
 function troubleTest(
   sentence: string,
   prove: (troubled: Troubled) => Promise<void>,
@@ -71,7 +71,7 @@ troubleTest(
     const name = new URL(database.url).pathname.slice(1)
     await runOn(database.url, `ALTER DATABASE ${name} SET default_transaction_read_only = on`)
     await cutConnections(database.url)
-    // The first that is sent over a connection that was cut does not know what became of it.
+    // The first call over a connection that was cut does not know whether its statement was run.
     await assert.rejects(store.admit(opening('req_first', 'a')), StoreUnavailable)
     await assert.rejects(store.admit(opening('req_replica', 'a')), /read-only transaction/)
     await assert.rejects(store.settle(closing('req_before')), StoreUnavailable)

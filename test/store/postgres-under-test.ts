@@ -6,10 +6,10 @@ import { createDatabase, openPatientPool } from '../support/postgres.ts'
 import type { Rows, StoreUnderTest } from './conformance/fixtures.ts'
 import type { MortalStore } from './conformance/simulation-run.ts'
 
-/** The suite asks for thousands of calls at once, on machines that have other things to do. */
+/** A long timeout: the suite asks for thousands of calls at once, on machines that have other things to do. */
 const PATIENCE_MS = 60_000
 
-/** A store that lives by the time of its caller, and does nothing by itself. */
+/** A store that uses the caller's clock, and does nothing by itself. */
 export function openByCallersClock(url: string, more: Partial<PostgresStoreOptions> = {}): Promise<Store> {
   return openPostgresStore(url, {
     clock: 'caller',
@@ -50,7 +50,7 @@ export async function openMortalPostgres(): Promise<MortalStore> {
 
 export interface OpenDatabase extends Pick<StoreUnderTest, 'rows' | 'addAccount'> {
   readonly url: string
-  /** Of this database, beside every store. */
+  /** Queries this database beside every store. */
   query(text: string, values?: readonly unknown[]): Promise<Rows>
   close(): Promise<void>
 }

@@ -21,7 +21,7 @@ function openBallast(t: TestContext, bytes = BYTES) {
   return {
     ...{ file, sizeOf, lines, open },
     pass: (ms: number) => t.mock.timers.tick(ms),
-    /** Files are not the clock's. */
+    /** Polls by the real clock: the mocked timers do not move the writing of files. */
     async becomes(what: string, isSo: () => boolean) {
       const deadline = performance.now() + 20_000
       while (!isSo()) {
@@ -53,7 +53,7 @@ test('when the disk is full the ballast goes, and nothing may begin before it is
   ballast.start()
   pass(limits.ballastFirstMs)
   await becomes('it is there', () => sizeOf() === BYTES)
-  // One that is given back while it is being written is told of, too.
+  // Warnings are left out: a ballast that is given back while it is being written is logged, too.
   const said = () => lines.filter((line) => !line.startsWith('warn'))
   for (let round = 1; round <= 2; round++) {
     assert.equal(ballast.isFull, false)

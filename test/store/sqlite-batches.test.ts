@@ -21,7 +21,7 @@ const MONTH_LATER = NOON + 31 * 86_400_000
 
 interface Books {
   readonly db: DatabaseSync
-  /** Runs the commands in one transaction. If it cannot be committed, it throws and nothing was done. */
+  /** Runs the commands in one transaction. Throws if it cannot be committed; nothing was done then. */
   batch(commands: readonly Command[]): unknown[]
   rows(table: string): Rows
 }
@@ -57,7 +57,7 @@ function openBooks(): Books {
   return books
 }
 
-/** A month in which nothing was moved in the end may have a row of zeros or none: both say the same. */
+/** A month in which no money was moved in the end may have a row of zeros or no row: both say the same. */
 function tablesOf(books: Books): Record<string, Rows> {
   const isZero = (row: Record<string, unknown>): boolean =>
     row['spent_nanos'] === 0n && row['held_nanos'] === 0n && row['lost_nanos'] === 0n
@@ -66,7 +66,7 @@ function tablesOf(books: Books): Record<string, Rows> {
   )
 }
 
-/** What came of each command; of one that fails, that it did. */
+/** The result of each command, or `failed`. */
 function oneByOne(books: Books, commands: readonly Command[]): unknown[] {
   return commands.map((command) => {
     try {
@@ -77,7 +77,7 @@ function oneByOne(books: Books, commands: readonly Command[]): unknown[] {
   })
 }
 
-/** As the store's thread does it. */
+/** Runs commands as the store's thread does: together, and one by one where the batch fails. */
 function together(books: Books, commands: readonly Command[]): unknown[] {
   try {
     return books.batch(commands)
@@ -149,7 +149,7 @@ test('commands that share a transaction come to what they come to one by one, wh
       const [shared, single] = [openBooks(), openBooks()]
       for (const [all, withFailing] of batches) {
         const expected = oneByOne(single, all)
-        // Where one fails, all are run again one by one; only without such do they really share a transaction.
+        // Where a command fails, all are run again one by one; only a batch without such a command shares a transaction.
         const stays = (_: unknown, i: number): boolean => withFailing || expected[i] !== 'failed'
         const batch = all.filter(stays)
         const values = withFailing ? together(shared, batch) : shared.batch(batch)
@@ -188,7 +188,7 @@ test('the thread of the store runs a batch with a failing command one by one, an
     throw error
   })
   await store.createKey(newKey('free'), null)
-  // The first goes at once, and what is asked for while it runs is one batch.
+  // The first command goes at once, and the commands that come while it runs are one batch.
   const outcomes = await Promise.allSettled([
     store.getBalance('default'),
     store.admit(opening('req_a', 'free')),
@@ -279,7 +279,7 @@ test('what somebody else booked between two batches is seen by the second', () =
   assert.deepEqual(settled, { balanceNanos: 4_200n, booked: true })
   assert.deepEqual([refused?.kind, admitted?.kind, admitted?.balanceNanos], ['refused', 'admitted', 4_200n])
   const [account] = books.rows('account')
-  // The hold of the interrupted call was given back by the one who interrupted it.
+  // The hold of the interrupted call was given back by the process that interrupted it.
   assert.deepEqual([account?.['held_nanos'], account?.['charged_nanos']], [2_000n, 800n])
   const month = books.rows('key_month').find((row) => row['key_id'] === 'key_capped')
   assert.deepEqual([month?.['held_nanos'], month?.['spent_nanos'], month?.['lost_nanos']], [0n, 3_800n, 0n])

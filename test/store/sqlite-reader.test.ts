@@ -24,7 +24,7 @@ const DISK_FULL = 13
 interface Opened {
   readonly file: string
   readonly store: Store
-  /** 0 is a disk that works. */
+  /** Commits fail with this code of SQLite; 0 is a disk that works. */
   failCommits(errcode: number): void
 }
 

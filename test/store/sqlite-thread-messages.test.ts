@@ -20,10 +20,10 @@ const text = fc
 const textOrNull = fc.option(text)
 const nanos = fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n })
 const count = fc.maxSafeNat()
-/** As the objects of the gateway are. */
+/** Records with a prototype, like the objects of the gateway. */
 const record = <T>(of: { [K in keyof T]: fc.Arbitrary<T[K]> }): fc.Arbitrary<T> =>
   fc.record(of, { noNullPrototype: true }) as fc.Arbitrary<T>
-/** Part of a larger memory, as most bytes are. */
+/** Bytes that are a part of a larger buffer, as most bytes are. */
 const digest = fc
   .tuple(fc.uint8Array({ minLength: 32, maxLength: 32 }), fc.nat(9))
   .map(([bytes, before]) =>
@@ -67,7 +67,7 @@ const anyClosing: fc.Arbitrary<CallClosing> = record({
   bytesOut: count,
 }).map((more) => closing('', more))
 
-/** What the other thread gets. */
+/** The commands as the other thread gets them. */
 function sent(...commands: readonly Command[]): readonly Command[] {
   return readBatch(structuredClone(writeBatch(commands)))
 }

@@ -4,7 +4,7 @@ import { promisesOf } from './promise.ts'
 
 const SILENT_MS = 60_000
 
-/** What every store promises about audits that run in the background. */
+/** The promises of every store about audits that run in the background. */
 export function auditRunConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   const promise = promisesOf(storeName, openStore)
 

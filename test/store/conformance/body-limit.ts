@@ -30,7 +30,7 @@ async function keptOf(store: Store, requestIds: readonly string[]): Promise<stri
   return requestIds.filter((_, i) => found[i] !== null)
 }
 
-/** What every store promises about the size of all logged bodies. Each store's test file calls this in one line. */
+/** The promises of every store about the size of all logged bodies. Each store's test file calls this in one line. */
 export function bodyLimitConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   const promise = promisesOf(storeName, openStore)
 

@@ -13,7 +13,7 @@ import {
   type StoreUnderTest,
 } from './fixtures.ts'
 
-/** What every store promises about caps, credit and allowlists. */
+/** The promises of every store about caps, credit and allowlists. */
 export function capConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   function promise(sentence: string, prove: (store: Store, subject: StoreUnderTest) => Promise<void>): void {
     test(`${storeName}: ${sentence}`, async () => {
@@ -34,7 +34,7 @@ export function capConformance(storeName: string, openStore: OpenStoreUnderTest)
   const capped = (store: Store, name: string, monthlyBudgetNanos: bigint | null) =>
     addKey(store, name, { monthlyBudgetNanos })
   const resetsAtMs = Date.UTC(2026, 11, 1)
-  /** One word for what came of it. */
+  /** One word for an admission. */
   const wordFor = (admission: Admission) =>
     admission.kind === 'refused'
       ? admission.refusal.reason
@@ -236,7 +236,7 @@ export function capConformance(storeName: string, openStore: OpenStoreUnderTest)
     const behindKey = { ahead: { key: true, accounts: [] } }
     const behindAccount = { ahead: { key: false, accounts: ['default'] } }
     assert.equal(await ask(store, 'req_1', 'a', behindKey), 'held by budget')
-    // Without a limit there is nothing that the others could be waiting for.
+    // Without a limit the calls ahead cannot be waiting for room, so no call waits behind them.
     assert.equal(await ask(store, 'req_2', 'b', behindKey), 'admitted')
     assert.equal(await ask(store, 'req_3', 'b', behindAccount), 'admitted')
     await addCredit(store, 9_000n)

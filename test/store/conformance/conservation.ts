@@ -8,7 +8,7 @@ const sum = (rows: Rows, column: string): bigint =>
 
 /**
  * The books balance to the last digit: balance = credits - charges, each key's month = its calls, each day = its
- * calls, and what is held is what is in flight.
+ * calls, and the sum of holds = the holds of calls in flight.
  */
 export async function assertConserved({ rows }: Pick<StoreUnderTest, 'rows'>): Promise<void> {
   const calls = await rows('call')

@@ -26,7 +26,7 @@ function once(name: string, command: string, more: Partial<Idempotency> = {}): I
   return { accountId: 'default', name, fingerprint: digestOf(command), atMs: NOON, ...more }
 }
 
-/** A call that ended, with what it cost. */
+/** A call that has ended and cost so much. */
 async function settle(store: Store, requestId: string, costNanos: bigint, keyName = 'a'): Promise<void> {
   await store.admit(opening(requestId, keyName))
   await store.settle(closing(requestId, { costNanos, listNanos: costNanos }))
@@ -39,7 +39,7 @@ const credited = (requestId: string, amountNanos: bigint) => ({
   amountNanos,
 })
 
-/** Every day shows as credited what the journal gave back for its calls. */
+/** The credited amount of every day is the sum of what the journal gave back for the day's calls. */
 async function assertDaysCredited({ rows }: StoreUnderTest): Promise<void> {
   const credits = await rows('credit')
   const calls = await rows('call')
@@ -55,7 +55,7 @@ async function assertDaysCredited({ rows }: StoreUnderTest): Promise<void> {
   }
 }
 
-/** What every store promises about calls that are credited back. Each store's test file calls this in one line. */
+/** The promises of every store about calls that are credited back. Each store's test file calls this in one line. */
 export function creditBackConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   const promise = promisesOf(storeName, openStore)
 
@@ -205,7 +205,7 @@ export function creditBackConformance(storeName: string, openStore: OpenStoreUnd
     await store.settle(closing('req_open', { costNanos: 9n }))
     await addCredit(store, 5n)
 
-    // A repetition comes with new ids for entries, which it does not write.
+    // A repetition comes with new ids for entries, and writes no entries.
     const again = { ...command, calls: command.calls.map((call) => ({ ...call, creditId: 'crd_other' })) }
     const repeated = await store.creditBack(again, once('n', 'back', { atMs: NOON + 1 }))
     assert.equal(repeated.kind, 'repeated')

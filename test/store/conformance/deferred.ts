@@ -25,7 +25,7 @@ async function deferred(store: Store, requestId: string, more: Partial<Deferral>
 const claim = async (store: Store, atMs: number, holder = 'one') =>
   (await store.claimDeferred(holder, ['messages', 'chat'], atMs))?.map(({ objectId }) => objectId) ?? null
 
-/** What every store promises about calls whose cost comes later. */
+/** The promises of every store about calls whose cost comes later. */
 export function deferredConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   const promise = promisesOf(storeName, openStore)
 
@@ -112,7 +112,7 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     assert.equal((await store.getCall('req_2'))?.state, 'in_flight')
     assert.equal(await store.deferCall(deferral('req_1', { objectId: 'resp_1' })), 'deferred')
     assert.equal((await store.findDeferred({ surface: 'chat', objectId: 'resp_1' }))?.call.requestId, 'req_1')
-    // Also when it is settled, until nothing can repeat it any more.
+    // The object stays known also when it is settled, until its id cannot be repeated any more.
     await store.settle(closing('req_1'))
     await store.forgetDeferred({ surface: 'chat', objectId: 'resp_1' }, NOON + 200)
     assert.equal(await store.countDeferred(), 0)
@@ -205,7 +205,7 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
       )
       assert.equal(none, undefined)
       const child = await store.getCall('req_1b')
-      // So much of the batch's hold was theirs, and what they cost is not over it.
+      // Each part takes its cost from the batch's hold as its own hold, so no part is over its hold.
       const holds = await Promise.all(['req_1', 'req_1a', 'req_1b'].map((id) => store.getCall(id)))
       assert.deepEqual(
         holds.map((call) => [call?.holdNanos, call?.overrun]),

@@ -4,12 +4,12 @@ import type { NewKey } from '../../../src/keys/key-store.ts'
 import { type CallClosing, type CallOpening, NOBODY_AHEAD } from '../../../src/ledger/call.ts'
 import type { Store } from '../../../src/store/store.ts'
 
-/** A store under test: opened anew for each test, closed by it. */
+/** A store under test, opened anew for each test and closed by that test. */
 export interface StoreUnderTest {
   readonly store: Store
   /** All rows of a table, as a reader beside the service sees them. Integers are bigint. */
   rows(table: string): Rows | Promise<Rows>
-  /** There is one account, `default`, and no way through the port to have more; yet every row names its own. */
+  /** Adds an account past the store's port, which knows only `default`; yet every row names its account. */
   addAccount(id: string): void | Promise<void>
   close(): Promise<void>
 }
@@ -39,12 +39,12 @@ export function newKey(name: string, more: Partial<NewKey> = {}): NewKey {
   }
 }
 
-/** Its id. */
+/** Creates a key; resolves with its id. */
 export async function addKey(store: Store, name: string, more: Partial<NewKey> = {}): Promise<string> {
   return doneValue(await store.createKey(newKey(name, more), null)).id
 }
 
-/** What came of a command that must have been done by this very call. */
+/** The value of a command that must have been done by this very call. */
 export function doneValue<T>(result: IdempotentResult<T> | { readonly kind: 'born_expired' }): T {
   if (result.kind !== 'done') throw new Error(`done was expected, not ${result.kind}`)
   return result.value

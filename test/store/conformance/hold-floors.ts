@@ -4,12 +4,12 @@ import type { CallOpening } from '../../../src/ledger/call.ts'
 import { addKey, closing, NOON, type OpenStoreUnderTest, opening, type StoreUnderTest } from './fixtures.ts'
 import { promisesOf } from './promise.ts'
 
-/** What every store promises about holds after a call has cost more than it held. */
+/** The promises of every store about holds after a call has cost more than it held. */
 export function holdFloorConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   const promise = promisesOf(storeName, openStore)
   let calls = 0
 
-  /** Its id. */
+  /** Admits a call; resolves with its id. */
   async function admit(
     { store }: StoreUnderTest,
     key: string,
@@ -26,7 +26,7 @@ export function holdFloorConformance(storeName: string, openStore: OpenStoreUnde
     return [row?.['hold_nanos'], row?.['hold_list_nanos']]
   }
 
-  /** What a call of this kind would hold now. It is released. */
+  /** The hold of a call of this kind now. The call is released. */
   async function nextHold(subject: StoreUnderTest, key: string, more: Partial<CallOpening> = {}) {
     const id = await admit(subject, key, more)
     await subject.store.settle(closing(id, { state: 'released', costNanos: 0n, listNanos: 0n }))
@@ -52,7 +52,7 @@ export function holdFloorConformance(storeName: string, openStore: OpenStoreUnde
     await subject.store.settle(closing(first ?? '', { costNanos: 900n, listNanos: 1_100n }))
     assert.deepEqual(await nextHold(subject, 'a'), OWN)
     await subject.store.settle(closing(second ?? '', { costNanos: 5_000n, listNanos: 5_500n }))
-    // It was admitted before anything was learned, and its cost is not the largest.
+    // The third call was admitted before anything was learned, and its cost is not the largest.
     await subject.store.settle(closing(third ?? '', { costNanos: 4_000n, listNanos: 7_000n }))
     assert.deepEqual(await nextHold(subject, 'a'), [5_000n, 7_000n])
     await overrun(subject, 'a', 6_000n)
@@ -87,7 +87,7 @@ export function holdFloorConformance(storeName: string, openStore: OpenStoreUnde
     await overrun(subject, 'a', 5_000n)
     assert.deepEqual(await nextHold(subject, 'a', { atMs: lastMs }), [5_000n, 6_000n])
     assert.deepEqual(await nextHold(subject, 'a', { atMs: lastMs + 1 }), OWN)
-    // A call of the old month that ends in the new one teaches the old one.
+    // A call of the old month that ends in the new month raises the floor of the old month.
     const late = await admit(subject, 'a', { atMs: lastMs, modelAsked: 'late' })
     await subject.store.settle(closing(late, { atMs: lastMs + 9_000, costNanos: 7_000n, listNanos: 7_000n }))
     assert.deepEqual(await nextHold(subject, 'a', { atMs: lastMs + 1, modelAsked: 'late' }), OWN)

@@ -22,7 +22,7 @@ function credit(id: string, amountNanos: bigint): NewCredit {
   return { id, accountId: 'default', amountNanos, reason: 'top-up', atMs: NOON }
 }
 
-/** What every store promises about commands that are repeated. Each store's test file calls this in one line. */
+/** The promises of every store about commands that are repeated. Each store's test file calls this in one line. */
 export function onceConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   const promise = promisesOf(storeName, openStore)
 
@@ -31,7 +31,7 @@ export function onceConformance(storeName: string, openStore: OpenStoreUnderTest
     const results = await Promise.all(
       ['a', 'b', 'c'].map((name) => store.createKey(newKey(name), once('n', 'create'))),
     )
-    // On PostgreSQL whichever comes first.
+    // On PostgreSQL any of the three may come first.
     const kinds = results.map((result) => result.kind).sort()
     assert.deepEqual(kinds, ['done', 'repeated', 'repeated'])
     assert.equal(new Set(results.map((result) => 'value' in result && result.value.id)).size, 1)
@@ -105,13 +105,13 @@ export function onceConformance(storeName: string, openStore: OpenStoreUnderTest
     const { store } = subject
     const name = (i: number) => once(`n${i}`, 'credit', { atMs: NOON + i })
     const add = (i: number) => store.addCredit(credit(`crd_${i}`, 1n), name(i))
-    // Not all at once: on a slow machine the last would wait too long for a connection.
+    // The commands are not sent all at once: on a slow machine the last would wait too long for a connection.
     for (const from of [0, 50, 100]) await Promise.all(Array.from({ length: 50 }, (_, i) => add(from + i)))
     assert.equal((await subject.rows('idempotency')).length, 150)
     const late = NOON + 100 + limits.onceMs
     await store.addCredit(credit('crd_late', 1n), once('late', 'credit', { atMs: late }))
     await store.addCredit(credit('crd_later', 1n), once('later', 'credit', { atMs: late }))
-    // Those of the last 49 ms are younger than a day.
+    // The names of the last 49 ms are younger than a day.
     assert.equal((await subject.rows('idempotency')).length, 49 + 2)
   })
 

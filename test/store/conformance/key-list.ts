@@ -20,7 +20,7 @@ async function find(store: Store, search: string): Promise<string[]> {
   return names((await store.listKeys({ ...ALL, search })).rows)
 }
 
-/** Of every name, with an id in the order of the list: the first comes last. */
+/** Creates a key of every name, with ids in the order of the names: the first name is the last of a list. */
 async function addNames(store: Store, all: readonly string[]): Promise<void> {
   await Promise.all(
     all.map((name, i) =>
@@ -32,7 +32,7 @@ async function addNames(store: Store, all: readonly string[]): Promise<void> {
   )
 }
 
-/** What every store promises about lists of keys. Each store's test file calls this in one line. */
+/** The promises of every store about lists of keys. Each store's test file calls this in one line. */
 export function keyListConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   const promise = promisesOf(storeName, openStore)
 
@@ -124,7 +124,7 @@ export function keyListConformance(storeName: string, openStore: OpenStoreUnderT
     assert.deepEqual(await find(store, 'key_01J'), ['b', 'a'])
     assert.deepEqual(await find(store, 'live_AbC'), ['a'])
     assert.deepEqual(await find(store, '1Z9'), ['a'])
-    // The digest is nobody's to look for, and the parts are not one text.
+    // The prefix and the last four characters are not searched as one text.
     assert.deepEqual(await find(store, 'AbCdEfGw1Z9'), [])
   })
 

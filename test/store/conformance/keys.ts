@@ -49,7 +49,7 @@ async function useKey(store: Store, name: string): Promise<void> {
 
 const USED = { spentNanos: 800n, heldNanos: 1_000n, lostNanos: 0n }
 
-/** What every store promises about keys. Each store's test file calls this in one line. */
+/** The promises of every store about keys. Each store's test file calls this in one line. */
 export function keyConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   const promise = promisesOf(storeName, openStore)
 

@@ -11,7 +11,7 @@ import {
   type StoreUnderTest,
 } from './fixtures.ts'
 
-/** What every store promises about calls and money. Each store's test file calls this in one line. */
+/** The promises of every store about calls and money. Each store's test file calls this in one line. */
 export function ledgerConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   function promise(sentence: string, prove: (subject: StoreUnderTest) => Promise<void>): void {
     test(`${storeName}: ${sentence}`, async () => {
@@ -219,7 +219,7 @@ export function ledgerConformance(storeName: string, openStore: OpenStoreUnderTe
       balanceNanos: 10_000n,
       booked: false,
     })
-    // Nobody has told it a balance before.
+    // This call has had no answer with a balance before.
     assert.deepEqual(await subject.store.settle(closing('req_2', LOST)), {
       balanceNanos: 9_300n,
       booked: false,
@@ -238,7 +238,7 @@ export function ledgerConformance(storeName: string, openStore: OpenStoreUnderTe
 
   promise('of closings that come together, the one that knows the cost counts', async (subject) => {
     for (const id of ['req_0', 'req_1']) await subject.store.admit(opening(id, 'a'))
-    // While the first is on its way the others come together.
+    // The other closings come together while the first is on its way.
     await Promise.all([
       subject.store.settle(closing('req_0')),
       subject.store.settle(closing('req_1', LOST)),
@@ -259,7 +259,7 @@ export function ledgerConformance(storeName: string, openStore: OpenStoreUnderTe
   promise('a request id that was used before cannot open a second call', async (subject) => {
     await subject.store.admit(opening('req_1', 'a'))
     await assert.rejects(subject.store.admit(opening('req_1', 'a')))
-    // The failure was its own: what came in the same batch is not touched.
+    // The failure is that of one call: another call in the same batch is not touched.
     const [bad, good] = await Promise.allSettled([
       subject.store.admit(opening('req_1', 'a')),
       subject.store.admit(opening('req_2', 'a')),

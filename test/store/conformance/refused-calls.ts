@@ -31,7 +31,7 @@ const ids = (calls: readonly CallRecord[]): string[] => calls.map((call) => call
 const find = async (store: Store, filter: Partial<CallFilter> = {}): Promise<string[]> =>
   ids((await store.listCalls({ ...REFUSED, ...filter }, null, 1_000)).calls)
 
-/** What every store promises about calls that were refused. Each store's test file calls this in one line. */
+/** The promises of every store about calls that were refused. Each store's test file calls this in one line. */
 export function refusedCallConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   const promise = promisesOf(storeName, openStore)
 
@@ -104,7 +104,7 @@ export function refusedCallConformance(storeName: string, openStore: OpenStoreUn
     assert.deepEqual(await find(store), ['req_2', 'req_1'])
     assert.equal((await store.getCall('req_1'))?.code, 'budget_exceeded')
     await store.keepRefused([])
-    // One too many of two, and not of three.
+    // Two rows are counted, not three: with room for one, one is deleted.
     assert.equal(await store.deleteRefused(0, 1, 10), 1)
   })
 

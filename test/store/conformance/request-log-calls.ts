@@ -15,11 +15,11 @@ export async function addMixedCalls(subject: StoreUnderTest): Promise<CallRecord
   const id = (i: number) => `req_${String(i).padStart(4, '0')}`
   const every = (n: number, i: number) => i % n === 0
   for (let i = 0; i < COUNT; i += 1) {
-    // The calls that are open by now stay so; those before were cut off by a crash.
+    // A crash interrupts the calls that are open here; the later ones stay open.
     if (i === COUNT - 20) await store.interruptOpenCalls(NOON + 1_000)
     const keyName = ['a', 'a', 'b', 'c'][i % 4] ?? 'a'
     const modelAsked = every(3, i) ? 'm-asked' : every(5, i) ? null : 'm-other'
-    // Not in the order of the ids.
+    // The instants are not in the order of the ids.
     const atMs = NOON + ((i * 7) % 11)
     // Turns of a socket, whatever their key.
     const socketId = every(5, i + 3) ? SOCKET : null
@@ -57,7 +57,7 @@ const HAS_FLAG: Readonly<Record<CallFlag, (call: CallRecord) => boolean>> = {
   credited: (call) => call.credited,
 }
 
-/** What the port says a filter means. */
+/** Whether a call matches a filter, by the words of the store's port. */
 export function matches(call: CallRecord, filter: CallFilter): boolean {
   const { keyId, fromMs, toMs, model, status, state, minCostNanos, flag, socketId = null } = filter
   return (

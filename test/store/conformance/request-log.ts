@@ -37,7 +37,7 @@ async function pages(store: Store, filter: CallFilter, limit: number): Promise<s
   throw new Error('the log has no end')
 }
 
-/** Calls that are only admitted, with an instant each. */
+/** Admits a call at each instant and settles none. */
 async function admitAt(store: Store, instants: readonly number[], key = 'a', prefix = 'req_'): Promise<void> {
   const name = (i: number) => `${prefix}${String(i).padStart(6, '0')}`
   for (let i = 0; i < instants.length; i += 5_000) {
@@ -48,7 +48,7 @@ async function admitAt(store: Store, instants: readonly number[], key = 'a', pre
   }
 }
 
-/** What every store promises about the log of calls. Each store's test file calls this in one line. */
+/** The promises of every store about the log of calls. Each store's test file calls this in one line. */
 export function requestLogConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   const promise = promisesOf(storeName, openStore)
 
@@ -89,7 +89,7 @@ export function requestLogConformance(storeName: string, openStore: OpenStoreUnd
     assert.deepEqual(await find(store, { keyId: 'key_a' }), ['req_a000001', 'req_a000000'])
     assert.deepEqual(await find(store, { keyId: 'key_b' }), ['req_b000000'])
     assert.deepEqual(await find(store, { keyId: 'key_none' }), [])
-    // A key of another account is none of this one.
+    // A key of another account has no calls in this account.
     assert.deepEqual(await find(store, { keyId: 'key_c' }), [])
     assert.deepEqual(await find(store, { keyId: 'key_c', accountId: 'other' }), ['req_c000000'])
     assert.deepEqual(await find(store, { accountId: 'other' }), ['req_c000000'])
@@ -152,7 +152,7 @@ export function requestLogConformance(storeName: string, openStore: OpenStoreUnd
     assert.deepEqual(await after(NOON + 2, 'req_0000015'), ['req_000001', 'req_000000'])
     assert.deepEqual(await after(NOON, ''), [])
     assert.deepEqual(await after(NOON - 5, 'req_9'), [])
-    // Whichever comes first, the place or the end of the time, counts.
+    // The earlier of the cursor and the end of the time counts.
     assert.deepEqual(await after(NOON + 9, 'req_9', { toMs: NOON + 2 }), ['req_000000'])
     assert.deepEqual(await after(NOON + 2, 'req_9', { toMs: NOON + 2 }), ['req_000000'])
     assert.deepEqual(await after(NOON + 2, 'req_000002', { toMs: NOON + 9 }), ['req_000001', 'req_000000'])
@@ -214,7 +214,7 @@ export function requestLogConformance(storeName: string, openStore: OpenStoreUnd
       const rest = await store.listCalls(rare, empty.next, 10)
       assert.deepEqual([ids(rest.calls), rest.next], [[first], null])
     }
-    // The same records with nothing beyond them are the end.
+    // Where no record lies beyond those that were looked at, the list ends.
     const justAsMany = { ...ALL, model: 'rare', fromMs: NOON }
     assert.deepEqual(await store.listCalls(justAsMany, null, 10), { calls: [], next: null })
   })

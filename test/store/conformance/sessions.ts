@@ -16,7 +16,7 @@ async function addAdmin(store: Store, name: string, bootstrap = false): Promise<
 const open = (store: Store, name: string, adminKeyId: string, atMs = NOON, sessionsMax = 10) =>
   store.openSession({ digest: digestOf(name), adminKeyId, atMs, lifeMs: HOUR_MS, sessionsMax })
 
-/** What every store promises about sessions. Each store's test file calls this in one line. */
+/** The promises of every store about sessions. Each store's test file calls this in one line. */
 export function sessionConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   const promise = promisesOf(storeName, openStore)
 

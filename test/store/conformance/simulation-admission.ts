@@ -12,11 +12,11 @@ import {
   type World,
 } from './simulation-world.ts'
 
-/** What a call that nothing bounds holds where no limit stands over it, and the most that is called lost of one. */
+/** The hold of an unbounded call under no limit, and the most of such a call that is counted as lost. */
 const THOUSAND_DOLLARS = 1_000_000_000_000n
 const HUNDRED_THOUSAND_DOLLARS = 100n * THOUSAND_DOLLARS
 
-/** What a store should answer to an opening, and what should be different afterwards. */
+/** The answer that a store should give to an opening, and the changes that it should make. */
 export function admit(world: World, keyId: string, opening: CallOpening): Admission | 'rejected' {
   if (!world.keys.has(keyId))
     return { kind: 'refused', refusal: { reason: 'unknown_key' }, balanceNanos: null }
@@ -27,7 +27,7 @@ export function admit(world: World, keyId: string, opening: CallOpening): Admiss
 
   const answer = judge(world, key, opening)
   if (answer.kind === 'admitted' && world.calls.has(opening.requestId)) return 'rejected'
-  // A call that waits asks again and again, and that is no use of the key until it is let in.
+  // A call that waits asks again and again; asking again is no use of the key until the call is admitted.
   if (answer.kind === 'admitted' || !opening.askedBefore) {
     world.keys.set(keyId, { ...key, lastUsedAtMs: Math.max(key.lastUsedAtMs ?? 0, opening.atMs) })
   }
@@ -60,7 +60,7 @@ function judge(world: World, key: KeyModel, opening: CallOpening): Admission {
     logRequests: key.logRequests,
     balanceNanos,
   }
-  // What is free needs no room.
+  // A free call needs no room under a limit.
   if (opening.hold.kind === 'none') return admitted
 
   const { spentNanos, heldNanos } = monthOfKey(world, key.id, opening.atMs)
@@ -89,7 +89,7 @@ function judge(world: World, key: KeyModel, opening: CallOpening): Admission {
   return admitted
 }
 
-/** The first name that is not on the list counts before what is not known. */
+/** The first name that is not on the list counts before names that are not known. */
 function judgeModels(
   world: World,
   key: KeyModel,
@@ -143,7 +143,7 @@ function holdFor(
 ): Pick<CallModel, 'holdNanos' | 'holdListNanos'> {
   if (hold.kind === 'none') return { holdNanos: 0n, holdListNanos: 0n }
   if (hold.kind === 'bound') {
-    // Not below the largest cost that has passed its hold there this month.
+    // The hold is not below the largest cost above a hold of this endpoint and model in this month.
     const floor = world.floors.get(floorKey({ keyId: key.id, startedAtMs: atMs, endpoint, modelAsked }))
     return {
       holdNanos: larger(hold.nanos, floor?.nanos ?? 0n),

@@ -12,23 +12,23 @@ import {
 interface LastAdmitted {
   readonly callId: string
   readonly limitNanos: bigint
-  /** Its own part in what is used: its hold while it is open, its cost afterwards. */
+  /** The call's own part of the used amount: its hold while it is open, its cost afterwards. */
   partNanos: bigint
-  /** What other calls have booked since beyond the holds that they gave back for it. */
+  /** The costs of other calls since then, as far as they were above the holds that the calls gave back. */
   excessNanos: bigint
 }
 
 /**
- * The promise of `exact` budgets, for each key's month and for each account's credit. Used is what is spent and what
- * is held; a call is admitted only while `used < limit`. Afterwards a booking replaces a hold by a cost that is not
- * larger, so what is used can only shrink until the next call is admitted. Therefore at any time, of the last call
+ * The promise of `exact` budgets, for each key's month and for each account's credit. `used` is the spend plus the
+ * holds; a call is admitted only while `used < limit`. Afterwards a booking replaces a hold by a cost that is not
+ * larger, so `used` can only shrink until the next call is admitted. Therefore at any time, for the last call
  * that was admitted and the limit that it was admitted under:
  *
  *     used - (that call's own part) < limit        and so        spent < limit + (that one call's cost)
  *
- * to the nanodollar, however the limit was edited since. Two things break the step in the middle, and each by an
- * amount that is known: a call that costs more than it held, and a late settlement of a call whose hold a crash had
- * given back. Their sum since that admission is the excess, and the right side grows by it and by nothing else.
+ * to the nanodollar, however the limit was edited since. Two events break the step in the middle, each by an amount
+ * that is known: a call that costs more than it held, and a late settlement of a call whose hold a crash had given
+ * back. The sum of these amounts since that admission is the excess; the right side grows by the excess only.
  */
 export class OneCallBound {
   readonly #last = new Map<string, LastAdmitted>()
@@ -50,7 +50,7 @@ export class OneCallBound {
     }
   }
 
-  /** The figures of this world have just been compared with the store's. */
+  /** Checks the bound in this world, whose figures have just been compared with the store's. */
   check(world: World): void {
     for (const [key, { spentNanos, heldNanos }] of world.months) this.#check(key, spentNanos + heldNanos)
     for (const accountId of world.accounts.keys()) {

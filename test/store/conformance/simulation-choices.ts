@@ -18,7 +18,7 @@ const MODELS = ['claude-haiku-5-5', 'claude-opus-5', 'gpt-6', 'gpt-6-mini']
 const ENDPOINTS = ['/v1/messages', '/v1/models/{model}']
 export const FILES = ['file_1', 'file_2', 'file_3']
 
-/** Mostly one in force; of those that end about now, often one. */
+/** Mostly a key in force; often one that ends about now. */
 export function chooseKey(random: Random, world: World): KeyModel {
   const keys = [...world.keys.values()]
   const usable = keys.filter((key) => endOf(key, world.nowMs) === null)
@@ -41,7 +41,7 @@ export function chooseLimits(random: Random, world: World): KeyLimits {
   }
 }
 
-/** Around what is used of the key's month, or anywhere, or none. */
+/** A cap around the used amount of the key's month, or any cap, or none. */
 export function chooseCap(random: Random, world: World, key: KeyModel): bigint | null {
   const { spentNanos, heldNanos } = monthOfKey(world, key.id, world.nowMs)
   return random.weighted<() => bigint | null>([
@@ -62,7 +62,7 @@ export function chooseExpiry(random: Random, world: World): number {
   ])
 }
 
-/** Around what makes room in the account, or any amount. */
+/** An amount around that which makes room in the account, or any amount. */
 export function chooseCredit(random: Random, world: World, accountId: string): bigint {
   const { creditedNanos, chargedNanos, heldNanos } = accountOf(world, accountId)
   const missing =
@@ -118,12 +118,12 @@ function chooseHold(random: Random, world: World, key: KeyModel | null, atMs: nu
     [2, () => bound(random.nanos(1n, 2n))],
     [20, () => bound(random.nanos(1n, 400n))],
     [3, () => bound(random.nanos(400n, 5_000n))],
-    // Exactly what is left, or one more or less.
+    // A hold of exactly the rest, or one nanodollar more or less.
     [left.length === 0 ? 0 : 6, () => bound(notBelowZero(random.pick(left) + random.nanos(-1n, 1n)))],
   ])()
 }
 
-/** What is left under each limit of the key: before what is held is taken off, and after it. */
+/** The rest under each limit of the key, before holds are taken off and after it. */
 function leftOf(
   world: World,
   key: KeyModel,
@@ -159,7 +159,7 @@ function chooseUnratable(random: Random): Unratable {
   }
 }
 
-/** Above the hold only where overruns are part of the run. Often what brings a limit exactly to its end. */
+/** A cost, above the hold only where overruns are part of the run. Often the cost that uses a limit up exactly. */
 export function chooseCost(random: Random, world: World, call: CallModel, overruns: boolean): bigint {
   const { holdNanos } = call
   if (overruns && random.oneIn(5)) return holdNanos < 5_000n ? holdNanos + random.nanos(1n, 400n) : 9_000n
@@ -175,7 +175,7 @@ export function chooseCost(random: Random, world: World, call: CallModel, overru
   ])()
 }
 
-/** Mostly a little later; sometimes just before, exactly at or after the end of a month, or a key's end. */
+/** The next instant: mostly a little later; sometimes just before, at or after the end of a month or of a key. */
 export function chooseInstant(random: Random, world: World): number {
   const month = monthAt(world.nowMs)
   const expiries = [...world.keys.values()]

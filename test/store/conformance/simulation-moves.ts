@@ -7,12 +7,12 @@ import { admit } from './simulation-admission.ts'
 import { interrupt, settle } from './simulation-closing.ts'
 import { accountOf, endOf, keyOf, mustHave, recordOf, type World } from './simulation-world.ts'
 
-/** One thing that is asked of the store, and of the world beside it. Both must answer the same. */
+/** One command to the store, and to the world beside it. Both must answer the same. */
 export interface Move {
   readonly words: string
   send(store: Store): Promise<unknown>
   play(world: World): unknown
-  /** What it may have changed, to be looked at afterwards. */
+  /** Looks at everything that the move may have changed. */
   looks(world: World): readonly Move[]
 }
 

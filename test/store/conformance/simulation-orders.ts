@@ -3,7 +3,7 @@ import { inspect, isDeepStrictEqual } from 'node:util'
 import type { Move } from './simulation-moves.ts'
 import { copyWorld, type World } from './simulation-world.ts'
 
-/** A move and what the store answered. */
+/** A move and the store's answer. */
 export interface Played {
   readonly move: Move
   /** `rejected` where the store threw. */
@@ -12,8 +12,8 @@ export interface Played {
 }
 
 /**
- * What is asked at once may be decided in any order, but in some order it must have been: the world after an order in
- * which each move is answered as the store answered, and every look afterwards shows what the store showed.
+ * Moves that are sent at once may be decided in any order, but there must be such an order: returns the world after an
+ * order in which each move is answered as the store answered, and every look afterwards shows what the store showed.
  */
 export function explain(before: World, played: readonly Played[], seen: readonly Played[]): World {
   const after = findOrder(before, played, seen)

@@ -6,10 +6,10 @@ import * as moves from './simulation-moves.ts'
 import type { Random } from './simulation-random.ts'
 import { accountOf, type CallModel, endOf, type KeyModel, type World } from './simulation-world.ts'
 
-/** What kind of run it is. */
+/** The rules of a run. */
 export interface Rules {
   readonly words: string
-  /** Whether what is held counts against limits, or only what is settled. */
+  /** Whether holds count against limits, or only settled costs. */
   readonly heldCounts: boolean
   /** Whether calls may cost more than they held, or be settled though a crash has given their hold back. */
   readonly overruns: boolean
@@ -20,12 +20,12 @@ export const ACCOUNTS = ['default', 'second']
 const USABLE_KEYS_MIN = 4
 const OPEN_CALLS_MANY = 25
 
-/** Decides what happens next. Everything that it chooses follows from the seed and the world. */
+/** Decides what happens next. All choices follow from the seed and the world. */
 export class Player {
   readonly #random: Random
   readonly #rules: Rules
   #calls = 0
-  /** Calls that a move has said to be interrupted. */
+  /** Calls that a move has interrupted. */
   readonly #interrupted = new Set<string>()
   #keys = 0
   #credits = 0
@@ -35,7 +35,7 @@ export class Player {
     this.#rules = rules
   }
 
-  /** What is asked at once: one thing, several calls with one key, or anything. */
+  /** The moves to send at once: one move, several calls with one key, or several of any kind. */
   next(world: World): moves.Move[] {
     const missing = this.#missingKeys(world)
     if (missing.length > 0) return missing
@@ -94,7 +94,7 @@ export class Player {
   }
 
   #close(world: World, call: CallModel): moves.Move {
-    // Those that are asked at once do not see each other: what one of them interrupts, another settles late.
+    // Moves that are sent at once do not see each other: one may interrupt a call that another settles late.
     const isInterrupted = call.state === 'interrupted' || this.#interrupted.has(call.id)
     const late = isInterrupted && !this.#rules.overruns
     const state = this.#random.oneIn(12)
@@ -131,7 +131,7 @@ export class Player {
     return moves.rotateMove(key.accountId, key.id, this.#newKeyId(), world.nowMs, until)
   }
 
-  /** The first credit of an account comes late: until then nothing is enforced, and that is to be seen as well. */
+  /** The first credit of an account comes late: until then credit is not enforced, and that state is to be tested too. */
   #credit(world: World): moves.Move {
     const started = ACCOUNTS.filter((id) => accountOf(world, id).enforced || this.#random.oneIn(8))
     if (started.length === 0) return this.#edit(world, choices.chooseKey(this.#random, world))

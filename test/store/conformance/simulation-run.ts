@@ -15,7 +15,7 @@ import { addWebhook } from './webhook-fixtures.ts'
 
 /** A store that can die and be found again by the next process. */
 export interface MortalStore extends StoreUnderTest {
-  /** The process dies where it stands, and the next one opens what is left: `store` is another one afterwards. */
+  /** The process dies where it stands, and the next process opens what is left; `store` is another object afterwards. */
   die(): Promise<void>
 }
 
@@ -27,7 +27,7 @@ export const RULES: readonly Rules[] = [
   { words: 'settled budgets', heldCounts: false, overruns: true },
 ]
 
-/** The seed says which rules a run has, so that the seed alone says all. */
+/** The rules of a run follow from its seed, so that the seed alone is enough to repeat the run. */
 export function rulesOf(seed: number): Rules {
   const rules = RULES[seed % RULES.length]
   assert.ok(rules !== undefined, `${seed} is not a seed`)
@@ -54,7 +54,7 @@ export class SimulationRun {
     this.#seed = seed
     this.#random = new Random(seed)
     this.#player = new Player(this.#random, rules)
-    // Where only what is settled counts, calls in flight may pass a limit together: there is no such bound.
+    // Where only settled costs count, calls in flight may pass a limit together: there is no such bound.
     this.#bound = rules.heldCounts ? new OneCallBound(rules.overruns) : null
     this.#world = createWorld(EPOCH_MS + this.#random.below(20 * 86_400_000), ACCOUNTS)
   }
@@ -91,7 +91,7 @@ export class SimulationRun {
     this.#doing = 'the process dies'
     this.#count('death')
     await this.#subject.die()
-    // Nothing that was answered is lost, and nothing happens by itself.
+    // No answered command is lost by the death, and nothing else changes.
     await this.#ask([], 'after the process died')
     await this.#ask([interruptMove(this.#world.nowMs)])
   }
@@ -113,7 +113,7 @@ export class SimulationRun {
     this.#forgetOldCalls()
   }
 
-  /** The accounts, the keys that can be used, and what the moves may have changed. */
+  /** Looks at the accounts, at the keys that can be used, and at everything that the moves may have changed. */
   #looks(moves: readonly Move[]): Move[] {
     const { accounts, keys, nowMs } = this.#world
     const usable = [...keys.values()].filter((key) => endOf(key, nowMs) === null)
@@ -130,7 +130,7 @@ export class SimulationRun {
     await compareTables({ rows }, this.#world)
   }
 
-  /** What was told of budgets did happen, once; the other account has no endpoint. */
+  /** Every event of a budget did happen, once; the other account has no webhook and so no events. */
   async #checkTold(): Promise<void> {
     const { rows } = this.#subject
     const [outbox, calls] = await Promise.all([rows('webhook_outbox'), rows('call')])
@@ -152,7 +152,7 @@ export class SimulationRun {
   }
 }
 
-/** Nothing changes while the books are looked at, and to read the calls is the half of a look. */
+/** Reads each table once: the books do not change meanwhile, and to read the calls takes half of the time. */
 function readOnce(rows: StoreUnderTest['rows']): StoreUnderTest['rows'] {
   const read = new Map<string, ReturnType<typeof rows>>()
   return (table) => {
@@ -162,7 +162,7 @@ function readOnce(rows: StoreUnderTest['rows']): StoreUnderTest['rows'] {
   }
 }
 
-/** All in one turn of the event loop, so that they reach the store together. */
+/** Sends all moves in one turn of the event loop, so that they reach the store together. */
 function sendAll(store: Store, asked: readonly Move[]): Promise<Played[]> {
   return Promise.all(
     asked.map(async (move) => {

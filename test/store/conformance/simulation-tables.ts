@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { StoreUnderTest } from './fixtures.ts'
 import { monthKey, type World } from './simulation-world.ts'
 
-/** Every month of every key, the ended ones included, what was learned in it, and every open call: nothing else. */
+/** Compares every month of every key, ended keys included, its hold floors, and every open call. */
 export async function compareTables({ rows }: Pick<StoreUnderTest, 'rows'>, world: World): Promise<void> {
   const months = (await rows('key_month')).map((row) => ({
     key: monthKey(String(row['key_id']), String(row['month'])),

@@ -3,22 +3,22 @@ import type { CallState } from '../../../src/ledger/call.ts'
 import type { Balance } from '../../../src/ledger/ledger-store.ts'
 
 /**
- * What the store should hold, kept beside it. Only types are shared with the service: every rule is written down here
- * a second time, from the specification. Values are never changed but replaced, so that a copy is cheap.
+ * The content that the store should have, kept beside it. Only types are shared with the service: every rule is written
+ * here a second time, from the specification. Values are never changed but replaced, so that a copy is cheap.
  */
 export interface World {
   nowMs: number
   readonly accounts: Map<string, Balance>
   readonly keys: Map<string, KeyModel>
-  /** By key and month. */
+  /** Months by key and month. */
   readonly months: Map<string, MonthModel>
   /** The largest costs above a hold, by key, month, endpoint and model. */
   readonly floors: Map<string, FloorModel>
-  /** All that are open, and the last that have ended. */
+  /** All calls that are open, and the last calls that have ended. */
   readonly calls: Map<string, CallModel>
-  /** By account and file. */
+  /** Files by account and file. */
   readonly files: Map<string, FileModel>
-  /** What has moved money since the last look. */
+  /** Events that have moved money since the last look. */
   readonly events: MoneyEvent[]
 }
 
@@ -33,7 +33,7 @@ export interface FloorModel {
 export interface CallModel {
   readonly id: string
   readonly keyId: string
-  /** What its hold is learned by. */
+  /** The endpoint and the model by which the hold floor is learned. */
   readonly endpoint: string
   readonly modelAsked: string | null
   readonly accountId: string
@@ -57,7 +57,7 @@ export type MoneyEvent =
   | {
       readonly kind: 'admitted'
       readonly call: CallModel
-      /** The limits that it was admitted under; null where there was none. */
+      /** The limits that the call was admitted under; null where there was none. */
       readonly capNanos: bigint | null
       readonly creditNanos: bigint | null
     }
@@ -133,7 +133,7 @@ export function recordOf(world: World, keyId: string, atMs: number): KeyRecord {
   return { ...keyOf(world, keyId), month: monthOfKey(world, keyId, atMs) }
 }
 
-/** Null: it is in force. A key ends at the instant of its expiry, and the first end is the one that counts. */
+/** Null: the key is in force. A key ends at the instant of its expiry, and only the first end of a key counts. */
 export function endOf(key: KeyModel, atMs: number): 'revoked_key' | 'expired_key' | null {
   if (key.revokedAtMs !== null) return 'revoked_key'
   return key.expiresAtMs === null || atMs < key.expiresAtMs ? null : 'expired_key'
@@ -148,11 +148,11 @@ export interface Month {
 const DAY_MS = 86_400_000
 const MONTH_DAYS = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
 
-/** A simulation begins in the first of these months. A leap day is among the first that it meets. */
+/** The months of a simulation, which begins in the first. A leap day is among the first days that it meets. */
 const MONTHS: readonly Month[] = countMonths()
 export const EPOCH_MS = mustHave(MONTHS[0]).startMs
 
-/** Counted in days from the first of January 2027, a Friday 20,819 days after the first of January 1970. */
+/** Months, counted in days from the first of January 2027, a Friday 20,819 days after the first of January 1970. */
 function countMonths(): Month[] {
   const months: Month[] = []
   let startMs = 20_819 * DAY_MS

@@ -5,9 +5,9 @@ import { type OpenMortalStore, RULES, rulesOf, SimulationRun } from './simulatio
 const STEPS = 250
 
 /**
- * The same whenever the tests are run; after them come some that are new every time. The first, one per set of rules,
- * were chosen because they meet, within the steps, the rarest edges: credit that is exactly spent, the revocation of a
- * key that has expired, a rotation that must not prolong the old key. The last once found a cap above 1,000 USD.
+ * Seeds that are the same in every run of the tests; seeds that are new every time come after them. The first, one per set
+ * of rules, were chosen because they meet, within the steps, the rarest edges: credit that is exactly spent, the revocation
+ * of a key that has expired, a rotation that must not prolong the old key. The last once found a cap above 1,000 USD.
  */
 const FIXED_SEEDS = [15, 19, 23, 500_000_246]
 
@@ -18,7 +18,7 @@ const EVERY_ANSWER = [
 ]
 
 /**
- * What every store promises whatever happens in whatever order: admissions, settlements, edits, revocations, expiry,
+ * The promises of every store for events in any order: admissions, settlements, edits, revocations, expiry,
  * crashes and the ends of months at random, each answer and figure compared with a world that is kept beside the
  * store. A failure names its seed and step; `SIMULATION_SEED=<seed>` plays that seed again.
  */

@@ -13,7 +13,7 @@ const ALL: CallFilter = {
 const find = async (store: Store, filter: Partial<CallFilter>) =>
   (await store.listCalls({ ...ALL, ...filter }, null, 100)).calls.map(({ requestId }) => requestId)
 
-/** A handshake that upstream has answered, and turns that follow it, of which the last still runs. */
+/** A handshake that upstream has answered, and its turns, of which the last still runs. */
 async function addSocket(store: Store, key: string, socketId: string, turns: readonly string[]) {
   const handshake = { socketId, modelAsked: null, hold: { kind: 'none' } } as const
   await store.admit(opening(socketId, key, handshake))
@@ -24,7 +24,7 @@ async function addSocket(store: Store, key: string, socketId: string, turns: rea
   }
 }
 
-/** What every store promises about the records of a WebSocket: its handshake, and each of its turns. */
+/** The promises of every store about the records of a WebSocket: its handshake, and each of its turns. */
 export function socketConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   const promise = promisesOf(storeName, openStore)
 

@@ -11,7 +11,7 @@ async function namesBy(store: Store, sort: KeySort, more: object = {}): Promise<
   return (await store.listSortedKeys({ ...ALL, sort, ...more })).rows.map(({ name }) => name)
 }
 
-/** What every store promises about lists of keys by something else than their age. */
+/** The promises of every store about lists of keys that are not sorted by age. */
 export function sortedKeyConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   const promise = promisesOf(storeName, openStore)
 

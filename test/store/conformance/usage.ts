@@ -28,7 +28,7 @@ interface Use {
   readonly more?: Parameters<typeof closing>[1]
 }
 
-/** A call from its admission to its settlement; its id. */
+/** A call from its admission to its settlement; resolves with its id. */
 async function use(store: Store, { key, atMs = NOON, model = 'm', more = {} }: Use): Promise<string> {
   calls += 1
   const id = `req_${calls}`
@@ -58,7 +58,7 @@ async function readPages(store: Store, query: UsageQuery, between = async () => 
   return assert.fail('the pages do not end')
 }
 
-/** What every store promises about usage. Each store's test file calls this in one line. */
+/** The promises of every store about usage. Each store's test file calls this in one line. */
 export function usageConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   const promise = promisesOf(storeName, openStore)
 
@@ -228,7 +228,7 @@ export function usageConformance(storeName: string, openStore: OpenStoreUnderTes
       const before = places((await store.readUsage({ ...ALL, groupBy })).buckets)
       let added = 0
       const pages = await readPages(store, { ...ALL, groupBy, limit: 2 }, async () => {
-        // Into buckets that were shown, ones that will be, and ones between those.
+        // Calls are added to buckets that were shown, to buckets that will be, and to buckets between them.
         added += 1
         for (const model of ['m0', 'm16', `m${added}`]) await use(store, { key: 'b', model })
       })

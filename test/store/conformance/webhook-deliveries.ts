@@ -9,7 +9,7 @@ import { addWebhook, attempt, BEFORE, inShort, newWebhook, relay } from './webho
 const DAY_MS = 86_400_000
 const SOON = NOON + 1_000
 
-/** What every store promises about endpoints, deliveries and leases. */
+/** The promises of every store about endpoints, deliveries and leases. */
 export function webhookDeliveryConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   const promise = promisesOf(storeName, openStore)
   const deliveriesOf = async (store: Store, name: string) => {
@@ -60,7 +60,7 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
       const off = await addWebhook(store, 'off')
       await store.updateWebhook('default', off.id, { enabled: false }, NOON - 1)
       await addKey(store, 'a', { createdAtMs: NOON })
-      // Enabled again before the relay: what happened meanwhile is not for it.
+      // The webhook is enabled again before the relay runs: events of the time between are not for it.
       await store.updateWebhook('default', off.id, { enabled: true }, NOON + 1)
       await relay(store)
       const count = async (name: string) => (await deliveriesOf(store, name)).length
@@ -100,13 +100,13 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
     assert.equal((await store.readOutbox('n2', over))?.length, 1)
     assert.equal(await store.keepEvents('n1', payloads, over), 'lost')
     assert.equal(await store.keepEvents('n2', payloads, over), 'recorded')
-    // Told once, though it is said twice.
+    // Events that are kept twice are recorded once.
     assert.equal(await store.keepEvents('n2', payloads, over), 'recorded')
     assert.equal((await rows('webhook_event')).length, 1)
     await store.releaseLeases('n2')
     assert.deepEqual(await store.readOutbox('n1', over), [])
     assert.deepEqual(await store.countWaiting(), { outbox: 0, deliveries: 1 })
-    // What is not going to be sent does not wait.
+    // Deliveries of a disabled webhook do not count as waiting.
     await store.updateWebhook('default', 'wh_a', { enabled: false }, over)
     assert.deepEqual(await store.countWaiting(), { outbox: 0, deliveries: 0 })
     await store.updateWebhook('default', 'wh_a', { enabled: true }, over)
@@ -164,7 +164,7 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
       assert.deepEqual(await store.claimWebhooks('n1', 1, SOON), ['wh_a'])
       assert.deepEqual(await store.claimWebhooks('n2', 10, SOON), ['wh_b'])
       assert.equal(await claimed(store, 'a', SOON, 'n2'), null)
-      // Kept while an attempt is under way.
+      // The lease is prolonged while an attempt is under way.
       const later = SOON + limits.webhookLeaseMs - 1
       assert.equal(await store.keepWebhookLease('n1', 'wh_a', later), true)
       assert.equal(await claimed(store, 'a', SOON + limits.webhookLeaseMs, 'n2'), null)
@@ -240,7 +240,7 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
       assert.equal((await store.getWebhook('default', 'wh_c'))?.disabledReason, 'failing')
       assert.deepEqual((await relay(store, fifth)).map(inShort), ['webhook.disabled'])
 
-      // What was queued is given up, and can be redelivered once the endpoint is enabled.
+      // Queued deliveries are given up, and can be redelivered once the endpoint is enabled.
       assert.ok((await store.pruneWebhooks('relay', fifth)) > 0)
       const givenUp = await deliveriesOf(store, 'a')
       assert.deepEqual([...new Set(givenUp.map(({ status }) => status))], ['failed'])
@@ -318,7 +318,7 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
     assert.deepEqual(await again('again'), { ...redelivered, kind: 'repeated' })
     assert.equal((await rows('webhook_delivery')).length, 2)
 
-    // It is found again after what would refuse it now.
+    // A repetition is found before the checks that would refuse the command now.
     await store.updateWebhook('default', 'wh_a', { enabled: false }, SOON)
     assert.equal((await send()).kind, 'repeated')
     await store.rotateWebhookSecret('default', 'wh_a', Buffer.from('e'), SOON, null)

@@ -18,14 +18,14 @@ import { addWebhook, inShort, outbox, relay, spend } from './webhook-fixtures.ts
 
 const DAY_MS = 86_400_000
 
-/** What every store promises about which events are told, and how often. */
+/** The promises of every store about which events are told, and how often. */
 export function webhookEventConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   const promise = promisesOf(storeName, openStore)
   const capped = (store: Store, name: string, monthlyBudgetNanos: bigint | null) =>
     addKey(store, name, { monthlyBudgetNanos })
   const cap = (store: Store, name: string, monthlyBudgetNanos: bigint | null, atMs = NOON) =>
     store.updateKey('default', `key_${name}`, { monthlyBudgetNanos }, atMs)
-  /** Of budgets alone, in short; then they are gone. */
+  /** Relays all events, and resolves with those of budgets in short. */
   const crossings = async (store: Store, atMs?: number) =>
     (await relay(store, atMs)).filter((event) => 'budget' in event).map(inShort)
 
@@ -54,7 +54,7 @@ export function webhookEventConformance(storeName: string, openStore: OpenStoreU
     })
     assert.equal(event.key.record.id, 'key_a')
     assert.equal(event.key.record.month.spentNanos, 799n)
-    // One call that crosses several tells each of them, and the cap is the last.
+    // One call that crosses several thresholds tells each of them, the cap last.
     const last = await spend(store, 'a', 5_000n)
     const told = await relay(store)
     assert.deepEqual(told.map(inShort), [`80% ${last}`, `90% ${last}`, `100% ${last}`])
@@ -116,15 +116,15 @@ export function webhookEventConformance(storeName: string, openStore: OpenStoreU
       await addWebhook(store, 'a')
       await spend(store, 'a', 55n)
       assert.equal((await crossings(store)).length, 1)
-      // Raised: 50 % of it are ahead again.
+      // The cap is raised: 50 % of it are ahead again.
       await cap(store, 'a', 200n)
       const again = await spend(store, 'a', 45n)
       assert.deepEqual(await crossings(store), [`50% ${again}`])
-      // Lowered: 80 % of it are behind.
+      // The cap is lowered: 80 % of it are behind.
       await cap(store, 'a', 120n)
       const last = await spend(store, 'a', 8n)
       assert.deepEqual(await crossings(store), [`90% ${last}`])
-      // Removed, and brought back: what was crossed stays crossed.
+      // The cap is removed and brought back: a threshold that was crossed stays crossed.
       await cap(store, 'a', null)
       await spend(store, 'a', 1n)
       await cap(store, 'a', 120n)
@@ -151,13 +151,13 @@ export function webhookEventConformance(storeName: string, openStore: OpenStoreU
       })
       for (const capNanos of [30n, 50n, 40n, null, 30n]) await cap(store, 'a', capNanos)
       assert.deepEqual(await crossings(store), ['100% null'])
-      // Reached by a call, and then once more by an edit.
+      // The cap is reached by a call, and then once more by an edit.
       await cap(store, 'a', 50n)
       const over = await spend(store, 'a', 10n)
       await cap(store, 'a', 60n)
       await cap(store, 'a', 50n)
       assert.deepEqual(await crossings(store), [`90% ${over}`, `100% ${over}`])
-      // In the next month nothing is spent, but for a cap of nothing.
+      // In the next month nothing is spent yet, which reaches only a cap of zero.
       const december = Date.UTC(2026, 11, 2)
       await cap(store, 'a', 40n, december)
       assert.deepEqual(await crossings(store, december), [])

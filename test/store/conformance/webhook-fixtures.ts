@@ -8,7 +8,7 @@ import type {
 } from '../../../src/webhooks/webhook-store.ts'
 import { closing, NOON, opening } from './fixtures.ts'
 
-/** Before every call of the tests: an endpoint is told of nothing that was before it. */
+/** An instant before every call of the tests: an endpoint gets no events of the time before it was made. */
 export const BEFORE = NOON - 60_000
 
 export function newWebhook(name: string, more: Partial<NewWebhook> = {}): NewWebhook {
@@ -29,14 +29,14 @@ export async function addWebhook(
   return made.value
 }
 
-/** All that is to be told, in its order. It stays in the outbox. */
+/** All events of the outbox, in their order. The events stay in the outbox. */
 export async function outbox(store: Store, atMs = NOON + 1_000): Promise<readonly OutboxEvent[]> {
   const events = await store.readOutbox('relay', atMs)
   assert.ok(events !== null, 'the lease of the relay is held elsewhere')
   return events
 }
 
-/** Makes events and deliveries of all that is to be told. The payload says only which event it is. */
+/** Relays the whole outbox into events and deliveries. A payload has only the type of its event. */
 export async function relay(store: Store, atMs = NOON + 1_000): Promise<readonly OutboxEvent[]> {
   const told: OutboxEvent[] = []
   for (;;) {
@@ -48,7 +48,7 @@ export async function relay(store: Store, atMs = NOON + 1_000): Promise<readonly
   }
 }
 
-/** What an event says, in short: `50% req_1`, `balance.low`. */
+/** An event in short: `50% req_1`, `balance.low`. */
 export function inShort(event: OutboxEvent): string {
   if ('budget' in event) return `${event.budget.percent}% ${event.budget.requestId}`
   return event.type
@@ -56,7 +56,7 @@ export function inShort(event: OutboxEvent): string {
 
 let calls = 0
 
-/** A call that is admitted and settled. Its id. */
+/** A call that is admitted and settled; resolves with its id. */
 export async function spend(
   store: Store,
   keyName: string,
@@ -65,7 +65,7 @@ export async function spend(
 ): Promise<string> {
   calls += 1
   const { atMs = NOON, requestId = `req_${String(calls).padStart(6, '0')}` } = more
-  // One that holds nothing is admitted whatever is spent.
+  // A call without a hold is admitted however much is spent.
   const admission = await store.admit(opening(requestId, keyName, { atMs, hold: { kind: 'none' } }))
   assert.equal(admission.kind, 'admitted')
   await store.settle(closing(requestId, { costNanos, listNanos: costNanos, atMs: atMs + 1 }))

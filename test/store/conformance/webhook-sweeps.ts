@@ -7,7 +7,7 @@ import { addWebhook, BEFORE, inShort, outbox, relay, spend } from './webhook-fix
 const DAY_MS = 86_400_000
 const SOON = NOON + 1_000
 
-/** What every store promises about what happens by time alone, a balance that is low, and what is old. */
+/** The promises of every store about events that time alone causes, a low balance, and the deletion of old rows. */
 export function webhookSweepConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   const promise = promisesOf(storeName, openStore)
 
@@ -38,19 +38,19 @@ export function webhookSweepConformance(storeName: string, openStore: OpenStoreU
       assert.deepEqual(await swept(at - 7 * DAY_MS - 1), [])
       const expiring = await swept(at - 7 * DAY_MS)
       assert.deepEqual(expiring.toSorted(), ['key.expiring7 key_end', 'key.expiring7 key_moved'])
-      // To another instant: then it is told of that one.
+      // The expiry moves to another instant, and that instant is told then.
       await store.updateKey('default', 'key_moved', { expiresAtMs: at + DAY_MS }, at - 7 * DAY_MS)
       await relay(store, at - 7 * DAY_MS)
       assert.deepEqual(await swept(at - 6 * DAY_MS), ['key.expiring7 key_moved'])
-      // Made when a day before its end was past already.
+      // This key was made less than a day before its end.
       await end('brief', at, at - 10_000)
       await relay(store, at)
-      // Nothing ran when a day was left, nor when the key ended.
+      // No sweep ran when a day was left, nor when the key ended.
       assert.deepEqual((await swept(at + 60_000)).toSorted(), [
         ...['key.expired key_brief', 'key.expired key_end', 'key.expiring1 key_moved'],
       ])
       assert.deepEqual(await swept(at + 60_000), [])
-      // Too long ago.
+      // The key ended too long ago to be told.
       assert.deepEqual(await swept(at + DAY_MS + limits.webhookKeptMs), [])
       assert.equal(await store.sweepEvents('another', at), false)
     },
@@ -96,7 +96,7 @@ export function webhookSweepConformance(storeName: string, openStore: OpenStoreU
     await addCredit(store, 1_000n)
     await spend(store, 'a', 995n)
     assert.deepEqual(await swept(), [], 'it is not to be told any more')
-    // What no call has made low is found by the look.
+    // A balance that no call has made low is found by the sweep.
     await store.setBalanceLow(200n)
     assert.deepEqual(await swept(), [], 'it was marked already')
     await addCredit(store, 105n)
@@ -127,12 +127,12 @@ export function webhookSweepConformance(storeName: string, openStore: OpenStoreU
       assert.deepEqual(await told(), [])
       await spend(store, 'a', 99n)
       assert.deepEqual(await told(), ['balance.exhausted'])
-      // Filled up and used up again before anything looked: each of it is told once more.
+      // The balance is filled up and used up again before a sweep: low and exhausted are each told once more.
       await addCredit(store, 500n)
       await spend(store, 'a', 600n)
       assert.deepEqual(await told(false), ['balance.low', 'balance.exhausted'])
       assert.deepEqual(await told(), [])
-      // Low before there was an amount to be low by, and used up before anything looked.
+      // The balance is low before a threshold is set, and used up before a sweep.
       await store.setBalanceLow(null)
       await addCredit(store, 190n)
       assert.deepEqual(await told(), [])
