@@ -6,7 +6,7 @@ import { type RandomFrames, randomFrames } from './random-frames.ts'
 import { type Event, type ReadFrames, readFrames } from './wire-frames.ts'
 import { receiveWithWs, type WsEvent } from './ws-receiver.ts'
 
-/** Parts of one frame as one, so that what is left does not depend on the chunks if it must not. */
+/** Joins the parts of each frame, so that the result is the same for all chunks. */
 function framesOf({ parts }: ReadFrames): string {
   let frames = ''
   let wire = ''
@@ -28,7 +28,7 @@ function shown(event: Event | WsEvent | undefined): string {
   return 'payload' in event ? `${event.kind} ${event.opcode} ${event.payload.toString('latin1')}` : event.kind
 }
 
-/** What `ws` calls an error where we say that a message cannot be read. */
+/** The error codes of `ws` for messages that we call unreadable. */
 const UNREADABLE: Readonly<Record<string, string>> = {
   WS_ERR_INVALID_UTF8: 'not_utf8',
   Z_DATA_ERROR: 'not_inflatable',
@@ -36,7 +36,7 @@ const UNREADABLE: Readonly<Record<string, string>> = {
   Z_NEED_DICT: 'not_inflatable',
 }
 
-/** `ws` leaves out what follows the end of a deflate stream in its frame, or takes it for another stream. */
+/** `ws` leaves out bytes behind the end of a deflate stream in its frame, or takes them for another stream. */
 function isReadOn(event: WsEvent): boolean {
   return event.kind !== 'control' && event.streamEnded
 }
@@ -65,7 +65,7 @@ function compareEnd(read: ReadFrames, at: number, error: WsEvent & { kind: 'erro
     assert.deepEqual(next, { kind: 'unreadable', why })
     return
   }
-  // `ws` inflates frame by frame, so that it may find out before the message ends.
+  // `ws` inflates frame by frame, so it may find the error before the message ends.
   if (why === 'not_inflatable') return
   assert.deepEqual(rest, [])
   const highBit = error.closeCode === 1009 && read.violation?.closeCode === 1002

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { chunksOf, type Event, readFrames, sequenceOf, singleBytes, type WireFrame } from './wire-frames.ts'
 
 /**
- * The cases of the Autobahn test suite for what reads frames, by its numbers. What is expected is written as a line: `text`,
+ * The cases of the Autobahn test suite for readers of frames, by their numbers. Each expected event is a line: `text`,
  * `binary`, `ping`, `pong` and `close` with their payload, `not_utf8`, or the code of the violation.
  */
 type Case = readonly [id: string, frames: readonly WireFrame[], expected: readonly (string | number)[]]
@@ -27,7 +27,7 @@ function lineOf(event: Event): string {
 
 const latin1 = (payload: Buffer | string): string => Buffer.from(payload).toString('latin1')
 
-/** From either side, and in chunks of every kind. */
+/** Tries each case from either side, and in chunks of every kind. */
 async function tryCases(cases: readonly Case[]): Promise<void> {
   for (const [id, frames, expected] of cases) {
     for (const from of ['client', 'server'] as const) {
@@ -119,7 +119,7 @@ test('5: fragments, and control frames between them', () =>
     ['5, close between', [text('f1', 0), close(1000), more('f2')], ['close \x03\xe8']],
   ]))
 
-/** By the numbers of the suite; as Markus Kuhn collected them. */
+/** Texts as Markus Kuhn collected them, with the numbers of the suite. */
 const VALID_UTF8 = [
   'ce ba e1 bd b9 cf 83 ce bc ce b5', // 6.2
   '00',

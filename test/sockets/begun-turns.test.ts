@@ -16,7 +16,7 @@ before(async () => {
 })
 after(() => upstream.close())
 
-/** A socket of which a message has reached upstream, which then says what the test has it say. */
+/** A socket of which a message has reached upstream; `say` then has upstream send an event. */
 async function open(message: object, played = upstream) {
   const { id, key } = await played.gateway.createKey('socket', { monthly_budget_usd: 50 })
   const socket = await played.open('/v1/realtime?model=gpt-realtime', key)
@@ -31,13 +31,13 @@ async function open(message: object, played = upstream) {
 }
 
 const created = (id: string) => ({ type: 'response.created', response: { id, status: 'in_progress' } })
-/** 0.128 dollars. */
+/** The end of a response that costs 0.128 dollars. */
 const done = (id: string) => ({
   type: 'response.done',
   response: { id, status: 'completed', usage: usageOf(2_000, 1_000) },
 })
 const WRITTEN = 'conversation.item.input_audio_transcription.completed'
-/** 0.06 dollars. */
+/** The end of a transcript that costs 0.06 dollars. */
 const written = (id: string) => ({
   type: WRITTEN,
   item_id: id,

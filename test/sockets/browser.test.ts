@@ -18,7 +18,7 @@ before(async () => {
   browser = await chromium.launch({
     executablePath,
     env: { ...process.env, ...env } as Record<string, string>,
-    // Certificates: the SDK speaks TLS alone, and the browser does not know who has signed ours.
+    // Certificate errors are ignored: the SDK speaks TLS alone, and the browser does not know the signer of ours.
     args: [
       ...['--no-sandbox', '--disable-gpu', '--ignore-certificate-errors'],
       ...['--disable-background-networking', '--disable-component-update'],
@@ -39,7 +39,7 @@ interface Seen {
   readonly closed: number | null
 }
 
-/** One turn, as a page of an application has it. */
+/** One turn from a page of an application. */
 function turnInBrowser(key: string, message: object): Promise<Seen> {
   const run = `new Promise((resolve) => {
     const ws = new WebSocket(${JSON.stringify(`ws://127.0.0.1:${bench.gateway.port}/v1/responses`)},
@@ -90,7 +90,7 @@ test('a browser whose turn is refused is told so', async () => {
   assert.equal(dig(seen.events[0], 'error.code'), 'budget_exceeded')
 })
 
-/** The SDK as an application has it in its page, under the name `sdk`. */
+/** Bundles the SDK as an application has it in its page, under the name `sdk`. */
 async function bundleSdk(): Promise<string> {
   const code = `
     export { default as OpenAI } from 'openai'

@@ -9,7 +9,7 @@ const bench = await startTurnsBench()
 after(() => bench.close())
 
 const SOCKETS = 50
-/** 1,000 × $10/M of output and 10 × $2.50/M of input. */
+/** The cost of a turn: 1,000 × $10/M of output and 10 × $2.50/M of input. */
 const TURN_NANOS = 10_025_000
 
 test('fifty sockets of one key pass its cap by at most one turn, and nobody is refused while there is room', async () => {

@@ -5,7 +5,7 @@ import { nanosOf } from '../limits/look-at-books.ts'
 import { opcodeOf, type RawSocket, splitFrames, startRawBench } from './raw-bench.ts'
 import { closeCodeOf, created, createFrame, delta, ended, hasMessages } from './turn-events.ts'
 
-/** A turn that has begun. */
+/** Begins a turn, up to its first words. */
 async function begin({ client, upstream }: RawSocket, responseId: string): Promise<void> {
   const create = createFrame()
   const arrived = upstream.receivedBytes(upstream.received.length + create.length)
@@ -47,7 +47,7 @@ test('a turn that runs while its key is revoked goes to its end, then the socket
   const [busy, idle] = [await bench.open({ key }), await bench.open({ key })]
   await begin(busy, 'resp_last')
   await bench.gateway.revokeKey(id)
-  // When the idle one is closed, the gateway knows.
+  // When the idle socket is closed, the gateway knows of the revocation.
   await closed(idle)
   assert.equal(closeCodeOf(busy.client), null)
   await busy.upstream.send(delta('goodbye.'), ended('resp_last'))

@@ -35,7 +35,7 @@ async function textOf(message: Message | Promise<Message> | null): Promise<strin
   return read.kind === 'message' ? read.payload.toString() : read.why
 }
 
-/** Texts like those of a socket: each has much of the one before it. */
+/** Texts like those of a socket: each repeats much of the text before it. */
 function eventsOf(count: number, bytes: number): Buffer[] {
   return Array.from({ length: count }, (_, i) => {
     const delta = randomBytes(Math.ceil(bytes / 4)).toString('hex')
@@ -55,7 +55,7 @@ function fragmentsOf(payload: Buffer, bytes: number): WireFrame[] {
   }))
 }
 
-// As 12 and 13 of the Autobahn suite: sizes by context takeover and window.
+// Sizes by context takeover and window, as in 12 and 13 of the Autobahn suite.
 for (const [name, inflate] of Object.entries<Deflate>({
   'with context takeover': TAKEOVER,
   'without context takeover': NO_TAKEOVER,
@@ -144,7 +144,7 @@ test('a message of just the largest size is read, one of a byte more is not', as
   }
 })
 
-/** Runs this and tells which streams it has opened. */
+/** Runs a function that can ask which inflate streams were opened. */
 async function streamsOf(run: (streams: () => zlib.InflateRaw[]) => Promise<void>): Promise<void> {
   const opened = mock.method(zlib, 'createInflateRaw')
   syncBuiltinESMExports()

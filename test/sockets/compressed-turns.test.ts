@@ -16,7 +16,7 @@ import { wireOf } from './wire-frames.ts'
 const isCompressed = (frame: Buffer) => (frame.readUInt8(0) & 0x40) !== 0
 const isText = (frame: Buffer) => (frame.readUInt8(0) & 0x0f) === 1
 
-/** What upstream agrees to, what the client asks for, and who of both begins anew with each message. */
+/** Upstream's compression, the client's options, and the agreed extension, which names the sides without context takeover. */
 const agreements: readonly [string, SocketCompression, object, RegExp][] = [
   ['that both sides go on with', 'takeover', {}, /^permessage-deflate$/],
   [
@@ -41,7 +41,7 @@ for (const [name, socketCompression, offer, agreed] of agreements) {
     })
     assert.match(String(socket.headers['sec-websocket-extensions']), agreed)
     const ends: unknown[] = []
-    // The last is longer than what is inflated at once, also where it is packed.
+    // The last message is longer than the bytes that are inflated at once, also where it is packed.
     const noise = Array.from({ length: 4_000 }, (_, i) => ((i * 2_654_435_761) >>> 0).toString(36)).join(' ')
     for (const input of ['Tell me about tollgates.', 'Tell me about tollgates.', noise]) {
       socket.send(create({ input }))

@@ -9,7 +9,7 @@ import { LIVE_PER_HOUR, writeHourlyPrices } from './hourly-prices.ts'
 import { type PlayedUpstream, playUpstream, usageOf } from './played-upstream.ts'
 import { stopTime } from './stop-time.ts'
 
-/** Clients that do not read, of sessions in which upstream begins what costs something. */
+/** Clients that do not read, in sessions in which upstream begins work that costs money. */
 
 const prices = writeHourlyPrices()
 const started: PlayedUpstream[] = []
@@ -60,7 +60,7 @@ test('a client that does not read is not read, and pays for all that upstream ha
   for (const [, usd] of await realtime.costs(id)) assert.equal(usd, 0.0384)
 })
 
-/** Two sockets of a Live session, the first of which meters it. `tellAll`: what upstream says, to both. */
+/** Two sockets of a Live session, the first of which meters it. `tellAll` has upstream send an event to both. */
 async function openBoth(session: string) {
   const says: ((event: object) => void)[] = []
   live.answer = (_message, say) => {
@@ -82,7 +82,7 @@ async function openBoth(session: string) {
   return { id, deaf, other, tellAll }
 }
 
-/** Upstream says so much that the first one, which does not read, is not read either, and the second one pays. */
+/** Upstream sends so much that the gateway stops reading for the first socket, which does not read; the second then pays. */
 async function handOver({ id, deaf, other, tellAll }: Awaited<ReturnType<typeof openBoth>>): Promise<number> {
   deaf.ws.pause()
   let seconds = 0

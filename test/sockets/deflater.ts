@@ -1,9 +1,9 @@
 import { createDeflateRaw, constants as zlib } from 'node:zlib'
 
-/** Gives the payload of a compressed message. */
+/** Resolves with the payload of a compressed message. */
 export type Deflated = (text: string | Buffer) => Promise<Buffer>
 
-/** permessage-deflate of one direction; with its context kept, each message may refer to those before. */
+/** permessage-deflate of one direction; with its context kept, each message may refer to earlier messages. */
 export function deflater({ keepsContext = true, windowBits = 15 } = {}): Deflated {
   let stream = createDeflateRaw({ windowBits })
   return async (text) => {

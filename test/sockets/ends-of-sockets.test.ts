@@ -26,7 +26,7 @@ afterEach(() => assertBooksBalance(bench.gateway))
 const words = ['Toll', 'gates ', 'are ', 'old.']
 let responses = 0
 
-/** A turn of which so much has come to the client. */
+/** A turn of which the first words have come to the client. */
 async function inMidTurn(options: { key?: string; request?: object } = {}) {
   const socket = await bench.open(options.key === undefined ? {} : { key: options.key })
   return { ...socket, responseId: await beginTurn(socket, options.request) }
@@ -44,7 +44,7 @@ async function beginTurn({ client, upstream }: RawSocket, request: object = {}):
   return responseId
 }
 
-/** What is counted while the tokenizer is being loaded may be counted roughly, on a machine that has other things to do. */
+/** Loads the tokenizer: a count during the load may be rough, on a machine that has other things to do. */
 async function loadTokenizer(): Promise<void> {
   const socket = await inMidTurn()
   socket.client.reset()
@@ -106,7 +106,7 @@ test('a turn that is left costs the same, in whichever way it was left', async (
 
 test('a turn that was left is billed by its usage where upstream states it at once', async () => {
   for (const [way, leave] of Object.entries(LEAVINGS)) {
-    // What the tool has used cannot be told from what was delivered: it is read to its end.
+    // The usage of the tool cannot be told from the delivered text, so the turn is read to its end.
     const socket = await inMidTurn({
       request: { tools: [{ type: 'web_search' }], previous_response_id: 'resp_before' },
     })
@@ -135,7 +135,7 @@ test('a client that closes in mid-turn is answered by a close frame', async () =
   await socket.upstream.ended
 })
 
-/** The ways in which upstream fails in mid-turn, and what of it the client is told. */
+/** The ways in which upstream fails in mid-turn, and the close code that the client gets. */
 const FAILURES: Record<string, [fail: (socket: RawSocket) => unknown, code: number | null]> = {
   RST: [({ upstream }) => upstream.reset(), null],
   FIN: [({ upstream }) => upstream.socket.end(), null],

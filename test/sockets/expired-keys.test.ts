@@ -12,7 +12,7 @@ const bench = await startRawBench({ clock })
 after(() => bench[Symbol.asyncDispose]())
 afterEach(() => assertBooksBalance(bench.gateway))
 
-/** A key for the next minute. */
+/** A key that expires in a minute. */
 const shortKey = () =>
   bench.gateway.createKey('short', { expires_at: new Date(clock.nowMs() + MINUTE_MS).toISOString() })
 
@@ -55,7 +55,7 @@ test('a turn that runs when its key expires goes to its end and is billed, then 
   const [busy, idle] = [await bench.open({ key }), await bench.open({ key })]
   await begin(busy, 'resp_last')
   clock.advance(MINUTE_MS)
-  // When the idle one is closed, the gateway knows.
+  // When the idle socket is closed, the gateway knows of the expiry.
   await closed(idle)
   assert.equal(closeCodeOf(busy.client), null)
   await busy.upstream.send(delta('goodbye.'), ended('resp_last'))

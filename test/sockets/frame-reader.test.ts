@@ -97,7 +97,7 @@ test('what was kept of a chunk stays as it is when the memory of the chunk is us
     const length = bytes.copy(memory, 0, at)
     reader.read(memory.subarray(0, length), (part) => {
       kept.push(part)
-      // A view of the chunk is the caller's to copy; anything else may be kept.
+      // A part that is a view of the chunk must be copied by the caller; any other part may be kept.
       wires.push(part.wire.buffer === memory.buffer ? Buffer.from(part.wire) : part.wire)
     })
     memory.fill(0xff)
@@ -121,7 +121,7 @@ test('where a frame of our own may go in between is told by what was given out, 
   for (const byte of singleBytes(bytes)) {
     reader.read(byte, note)
   }
-  // The header, a, b, the ping, the empty end.
+  // Before all bytes, then behind the header, a, b, the ping and the empty end.
   assert.deepEqual(seen, ['FM', '--', '--', 'F-', 'F-', 'FM'])
 })
 
@@ -148,7 +148,7 @@ test('lengths in more bits than they need are taken, as ws takes them', () => {
 test('a length of 64 bits is taken up to 2^53 - 1, and its highest bit must be clear', () => {
   const codes = [2n ** 32n, 2n ** 53n - 1n, 2n ** 53n, 2n ** 63n - 1n, 2n ** 63n, 2n ** 64n - 1n].map(
     (length) => {
-      // The last byte of the length shows it: the mask has not come.
+      // The violation is found with the last byte of the length, before the mask has come.
       const header = wireOf('client', { opcode: 2, length, lengthBits: 64 }).subarray(0, 10)
       const reader = readerOf('client')
       const found = singleBytes(header).map((byte) => read(reader, byte).violation?.closeCode ?? 0)

@@ -17,7 +17,7 @@ const isOwn = (line: string) => line.toLowerCase().startsWith('x-svc-')
 const named = (lines: readonly string[], name: string) =>
   lines.filter((line) => line.toLowerCase().startsWith(`${name}:`))
 
-/** A request of another client has come and gone: what was sent before it has been looked at. */
+/** When a later request of another client is answered, the gateway has looked at the bytes that were sent before. */
 const gatewayHasLooked = () => fetch(`${bench.gateway.url}/healthz`)
 
 test('upstream sees the head as it is, with its own host and the key that pays', async () => {
@@ -160,7 +160,7 @@ for (const [status, { lines, body }] of Object.entries(refusals)) {
     await client.send(Buffer.concat([handshake([auth()]), frame]))
     const upstream = await bench.accepted()
     await upstream.head()
-    // It could be used again, and the next handshake would come on it.
+    // Without `Connection: close` the connection could be used again, and the next handshake would come on it.
     await upstream.send(sized(`HTTP/1.1 ${status}`, [...lines, 'Connection: close'], body))
     const [line, ...came] = await client.head()
     assert.equal(line, `HTTP/1.1 ${status}`)

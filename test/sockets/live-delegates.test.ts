@@ -23,7 +23,7 @@ after(async () => {
   rmSync(prices)
 })
 
-/** What a test has said is said as it is. */
+/** Upstream sends the events that a test puts into its message. */
 beforeEach(() => {
   upstream.reached.length = 0
   upstream.answer = (message, say) => {
@@ -44,7 +44,7 @@ async function open(monthlyUsd: number, path = PATH) {
   const { id, key } = await upstream.gateway.createKey('live', { monthly_budget_usd: monthlyUsd })
   const socket = await upstream.open(path, key)
   await socket.takeType('session.started')
-  /** Has upstream say these, and waits until the last of them is here. */
+  /** Has upstream send these events, and waits until the last has come. */
   const say = async (...events: readonly object[]) => {
     socket.send({ type: 'say', say: [...events, { type: 'said' }] })
     await socket.takeType('said')
@@ -52,7 +52,7 @@ async function open(monthlyUsd: number, path = PATH) {
   return { id, key, socket, say }
 }
 
-/** A response of theirs may begin. */
+/** Waits until the hold for a response of a delegate is placed. */
 async function heldForOne(id: string): Promise<void> {
   await until('one is held for', async () => {
     const usd = await upstream.heldUsd(id)
@@ -105,7 +105,7 @@ for (const [what, answer] of unbegun)
     assert.equal(await upstream.spentUsd(id), 0)
   })
 
-/** The gateway has seen that the client is gone: what is asked later is answered later. */
+/** When this later request is answered, the gateway has seen that the client is gone. */
 const leftBehind = (id: string) => upstream.heldUsd(id)
 
 test('a response that begins after an error about something else is paid for, though the client has left', async () => {
@@ -216,7 +216,7 @@ test('what another model does and does not end is taken to have read what the on
   pass(limits.finishMs)
   await until('both are paid for', async () => (await upstream.costs(id)).length === 2)
   const [, cut] = await upstream.costs(id)
-  // 20,000 tokens at 30 dollars a million, and a little for what it may have thought.
+  // 20,000 tokens at 30 dollars a million, and a little for reasoning that may have happened.
   assert.ok(cut !== undefined && cut[1] > 0.6 && cut[1] < 1.2, String(cut))
   await nothingHeld(id)
 })
@@ -229,7 +229,7 @@ const searched = (id: string, fields: object = {}) => {
 test('tools that another model has used are paid for, though its last event lists none', async () => {
   const { id, socket, say } = await open(1_000)
   await say(began('resp_tools'), searched('ws_1'), searched('ws_2'), ended('resp_tools', 1_000))
-  // Two searches at a cent.
+  // The searches are two at a cent each.
   await until('it is paid for', async () => (await upstream.spentUsd(id)) > 0)
   assert.equal(await upstream.spentUsd(id), 0.05)
   socket.ws.terminate()

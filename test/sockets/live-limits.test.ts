@@ -27,7 +27,7 @@ beforeEach(() => {
 
 let begun = 0
 
-/** 20,000 tokens read and 10,000 written. */
+/** A response that reads 20,000 tokens and writes 10,000. */
 function playResponse(say: (event: object) => void): void {
   begun += 1
   const usage = { input_tokens: 20_000, output_tokens: 10_000, total_tokens: 30_000 }
@@ -52,7 +52,7 @@ async function nothingHeld(id: string): Promise<void> {
   await until('nothing is held', async () => (await upstream.heldUsd(id)) === 0)
 }
 
-/** For the next minute and for one response, once the session was shown: until then all that is left is held. */
+/** The hold for the next minute and one response, once the session was shown: until then all that is left is held. */
 async function heldForBoth(id: string): Promise<number> {
   let usd = 0
   await until('both are held', async () => {

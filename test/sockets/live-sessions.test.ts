@@ -29,7 +29,7 @@ after(async () => {
 
 let delegated = 0
 
-/** 20,000 tokens read and 10,000 written are 2.4 dollars with gpt-5.5-pro. */
+/** A response that reads 20,000 tokens and writes 10,000, which is 2.4 dollars with gpt-5.5-pro. */
 function playDelegated(say: (event: object) => void): void {
   delegated += 1
   const usage = { input_tokens: 20_000, output_tokens: 10_000, total_tokens: 30_000 }

@@ -22,7 +22,7 @@ async function ask(id: unknown) {
   return { status: response.status, body: (await response.json()) as { request: Kept; response: Kept } }
 }
 
-/** They are written after the turn is settled. */
+/** Polls for the bodies, which are written after the turn is settled. */
 async function bodiesOf(id: unknown) {
   let asked = await ask(id)
   await until(`bodies of ${id}`, async () => {
@@ -32,7 +32,7 @@ async function bodiesOf(id: unknown) {
   return asked.body
 }
 
-/** What is kept of a turn is the stream of events that it would have been over HTTP. */
+/** The logged body of a turn is the stream of events that it would have been over HTTP. */
 const eventsIn = ({ content }: Kept) =>
   content
     .split('\n\n')
@@ -101,7 +101,7 @@ test('a turn that is refused has nothing kept', async () => {
   assert.equal(dig(served.at(-1), 'type'), 'response.completed')
   socket.ws.close()
   const [turn = {}] = await bench.turns(socket.id, 1)
-  // When those of the later turn are there, nothing more comes of the one before it.
+  // When the bodies of the later turn are there, no more bodies of the turn before it come.
   await bodiesOf(turn['id'])
   assert.equal((await ask(dig(event, 'request_id'))).status, 404)
 })

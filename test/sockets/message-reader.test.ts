@@ -73,7 +73,7 @@ test('a million fragments of a byte take little more memory than the message', (
   for (let i = 1; i < 2 ** 20; i++) reader.push(part)
   collectGarbage()
   assert.equal(reader.keptBytes, 2 ** 20)
-  // A Buffer for each would be a hundred times the message.
+  // A Buffer for each part would take a hundred times the message.
   assert.ok(used() - before < 16 * 2 ** 20, `${used() - before} bytes`)
   assert.equal(textOf(reader.push(partOf('!')))?.length, 2 ** 20 + 1)
 })

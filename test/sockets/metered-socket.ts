@@ -7,18 +7,18 @@ import { openSocket, type SocketClient } from '../simulator/socket-client.ts'
 import { type GatewayOptions, startGateway, type TestGateway } from '../support/gateway.ts'
 import { until } from '../support/until.ts'
 
-/** A gateway before the simulator, and what upstream got of sockets. */
+/** A gateway before the simulator, and the messages that upstream got on sockets. */
 export interface SocketPair {
   readonly gateway: TestGateway
   readonly simulator: Simulator
   /** Types of the client's messages that reached upstream, and targets of the handshakes. */
   readonly reached: string[]
   open(path: string, options?: ClientOptions & { key?: string; behaviour?: string }): Promise<SocketClient>
-  /** The answer to a handshake that is none. */
+  /** The answer to a handshake that is refused. */
   refused(path: string, key: string): Promise<{ status: number; code: unknown }>
-  /** What is held for a key. */
+  /** The holds of a key. */
   held(id: string): Promise<number>
-  /** The calls of a key that have ended, but for handshakes and what used nothing: the oldest first. */
+  /** The calls of a key that have ended, without handshakes and calls that used nothing, the oldest first. */
   turns(id: string): Promise<readonly unknown[]>
   close(): Promise<void>
 }
@@ -68,7 +68,7 @@ export async function startSocketPair(
   }
 }
 
-/** Waits until so many turns of the key have ended, and shows them. */
+/** Waits until so many turns of the key have ended, and resolves with them. */
 export async function endedTurns(pair: SocketPair, id: string, count: number): Promise<readonly unknown[]> {
   let turns: readonly unknown[] = []
   await until(`${count} turns have ended`, async () => {
@@ -97,7 +97,7 @@ export const append = (ms: number, byte = 1) => ({
 /** Dollars for a million tokens, as the list has them for gpt-realtime. */
 const RATES = { text: 4, audio: 32, cachedText: 0.4, cachedAudio: 0.4, textOut: 16, audioOut: 64 }
 
-/** What the usage of a `response.done` comes to at list price. */
+/** The list price of the usage of a `response.done`. */
 export function priceOf(done: unknown): number {
   const read = (path: string) => Number(dig(done, `response.usage.${path}`) ?? 0)
   const [input, output] = ['input_token_details', 'output_token_details']

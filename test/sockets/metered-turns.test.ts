@@ -12,7 +12,7 @@ afterEach(() => bench.assertBooksBalance())
 
 type Json = Readonly<Record<string, unknown>>
 
-/** What of a record does not depend on how the call came. */
+/** The members of a record that do not depend on whether the call came by socket or by POST. */
 const billOf = (record: Json) =>
   Object.fromEntries(
     [
@@ -32,7 +32,7 @@ async function posted(event: object, key?: string): Promise<Json> {
   return await bench.record(reply.requestId)
 }
 
-// What is counted while the tokenizer is being loaded may be counted roughly, on a machine that has other things to do.
+// The tokenizer is loaded first: a count during the load may be rough, on a machine that has other things to do.
 before(() => posted(simulated('no-usage')))
 
 const requests: Record<string, object> = {

@@ -19,7 +19,7 @@ const text = (payload: string) => wireOf('client', { opcode: 1, payload })
 const refused = text(JSON.stringify({ type: 'response.create', model: 'gpt-4o', input: 'x' }))
 const ping = wireOf('client', { opcode: 9, payload: 'seen' })
 
-/** A ping behind the message: when upstream has it, and a refusal was recorded, the message was judged. */
+/** Sends messages that are refused, and waits until their refusals are recorded: then the messages were judged. */
 async function refuseTurn(client: Wire, times = 1): Promise<void> {
   const before = await refusals()
   for (let i = 0; i < times; i++) await client.send(refused)

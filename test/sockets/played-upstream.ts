@@ -5,22 +5,22 @@ import { dig, digList, digNumber } from '../simulator/dig.ts'
 import { openSocket, type SocketClient } from '../simulator/socket-client.ts'
 import { type GatewayOptions, startGateway, type TestGateway } from '../support/gateway.ts'
 
-/** An upstream that answers as a test has it, also where the simulator would not. */
+/** An upstream that answers as a test tells it, also where the simulator would not. */
 export interface PlayedUpstream {
   readonly gateway: TestGateway
-  /** Messages of the client's that reached it. */
+  /** Messages of the client that reached upstream. */
   readonly reached: unknown[]
-  /** What it says to a message. */
+  /** Answers a message. */
   answer: (message: unknown, say: (event: object) => void) => void
   open(path: string, key: string): Promise<SocketClient>
-  /** The cost of what a key's turns came to, the oldest first, by the model that served them. */
+  /** The costs of a key's turns, the oldest first, each with the model that served the turn. */
   costs(id: string): Promise<readonly (readonly [string, number])[]>
   spentUsd(id: string): Promise<number>
   heldUsd(id: string): Promise<number>
   close(): Promise<void>
 }
 
-/** `greeting`: what it says first. */
+/** `greeting` is the first event on a socket. */
 export async function playUpstream(greeting: object, options: GatewayOptions = {}): Promise<PlayedUpstream> {
   const server = new WebSocketServer({ host: '127.0.0.1', port: 0, perMessageDeflate: false })
   await once(server, 'listening')

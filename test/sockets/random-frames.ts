@@ -2,7 +2,7 @@ import type { Deflate } from '../../src/sockets/inflater.ts'
 import { Random } from '../store/conformance/simulation-random.ts'
 import { chunksOf, deflated, type Side, sequenceOf, singleBytes, type WireFrame } from './wire-frames.ts'
 
-/** Bytes of one direction and how they are chunked: what the seed alone determines. */
+/** Bytes of one direction and their chunks, both determined by the seed alone. */
 export interface RandomFrames {
   readonly from: Side
   readonly inflate: Deflate | null

@@ -12,13 +12,13 @@ export const PROVIDER_KEY = 'sk-provider'
 const NONCE = 'dGhlIHNhbXBsZSBub25jZQ=='
 const GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
 
-/** A gateway between clients and an upstream of which every byte is the test's. Clients speak TLS where those of `startPair` do. */
+/** A gateway between clients and an upstream whose bytes all are the test's. Clients speak TLS where those of `startPair` do. */
 export interface RawBench extends AsyncDisposable {
   readonly gateway: TestGateway
   readonly upstreamUrl: string
   /** The next connection that upstream accepts. */
   accepted(): Promise<Wire>
-  /** The gateway, as its operator stops it. */
+  /** Stops the gateway as its operator does. */
   stop(): Promise<void>
   connect(): Promise<Wire>
   /** Both ends of a socket that upstream has agreed to. */
@@ -28,7 +28,7 @@ export interface RawBench extends AsyncDisposable {
 }
 
 export interface RawSocket {
-  /** Of the handshake. */
+  /** The id of the handshake. */
   readonly id: string
   readonly client: Wire
   readonly upstream: Wire
@@ -36,9 +36,9 @@ export interface RawSocket {
 
 export interface OpenOptions {
   readonly key?: string
-  /** `/v1/responses` where nothing is said. */
+  /** Default: `/v1/responses`. */
   readonly target?: string
-  /** What the client offers, and what upstream agrees to. */
+  /** The extension that the client offers; `agree` is the one that upstream agrees to. */
   readonly offer?: string
   readonly agree?: string
 }
@@ -134,7 +134,7 @@ export function agreement(lines: readonly string[] = []): Buffer {
   ])
 }
 
-/** Cut at the ends of its frames, by their headers alone. What is left of one that is not complete comes last. */
+/** Cuts bytes at the ends of frames, by their headers alone. The rest of a frame that is not complete comes last. */
 export function splitFrames(bytes: Buffer): Buffer[] {
   const frames: Buffer[] = []
   for (let at = 0; at < bytes.length; ) {

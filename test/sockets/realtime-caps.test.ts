@@ -30,7 +30,7 @@ interface Kind {
   readonly message: string
   readonly ends: string
   readonly costUsd: number
-  /** More than that, no cap is passed by. */
+  /** No cap is passed by more than this hold. */
   readonly holdUsd: number
 }
 

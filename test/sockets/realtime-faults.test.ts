@@ -15,7 +15,7 @@ after(() => bench[Symbol.asyncDispose]())
 const clientFrame = (event: object) => wireOf('client', { opcode: 1, payload: JSON.stringify(event) })
 
 interface Bench extends RawSocket {
-  /** Of its key. */
+  /** The id of the socket's key. */
   readonly keyId: string
 }
 
@@ -61,7 +61,7 @@ async function inTranslation(): Promise<Bench> {
   return socket
 }
 
-/** What a key was billed for when nothing is held for it any more. */
+/** The calls that a key was billed for, when nothing is held for it any more. */
 async function billed(keyId: string): Promise<readonly unknown[]> {
   const { manage } = bench.gateway
   await until('nothing is held', async () => {
@@ -74,7 +74,7 @@ async function billed(keyId: string): Promise<readonly unknown[]> {
 function isEstimateOfResponse(turns: readonly unknown[]): void {
   assert.equal(turns.length, 1)
   assert.equal(dig(turns[0], 'estimated'), true)
-  // The 20 that were delivered: more was not said.
+  // The 20 tokens that were delivered: upstream sent no more.
   assert.equal(digNumber(turns[0], 'usage.output_tokens'), 20)
   assert.ok(digNumber(turns[0], 'cost_usd') > 0)
 }
@@ -90,7 +90,7 @@ const kinds = [
   ['a translation', inTranslation, isBillOfTranslation],
 ] as const
 
-/** How upstream ends, and the code that its client is told, null where that is nothing. */
+/** How upstream ends the socket, and the close code that the client gets; null without one. */
 const ends: Record<string, readonly [(socket: RawSocket) => Promise<void> | void, number | null]> = {
   'a reset': [({ upstream }) => upstream.reset(), null],
   'the end of its connection': [({ upstream }) => void upstream.socket.end(), null],
@@ -194,7 +194,7 @@ test('a response that upstream began by itself is ended as cut, though it was cu
   socket.upstream.socket.end()
   await socket.client.ended
   socket.client.socket.destroy()
-  // Nothing is held for the second, which is admitted when the first is settled.
+  // The second response has no hold, and is admitted when the first is settled.
   await until('both are billed', async () => (await billed(socket.keyId)).length === 2)
   assert.deepEqual(
     mock.calls.map((call) => call.arguments[1]?.kind),

@@ -29,7 +29,7 @@ before(async () => {
 })
 after(() => upstream.close())
 
-/** A session whose hold is more than all that its key may spend. */
+/** A session whose hold is more than the budget of its key. */
 async function openPoor(budgetUsd = 0.05): Promise<{ id: string; socket: SocketClient }> {
   const { id, key } = await upstream.gateway.createKey('poor', { monthly_budget_usd: budgetUsd })
   const socket = await upstream.open(PATH, key)
@@ -90,14 +90,14 @@ test('what is written down without a hold does not wait for the one that its own
   const transcription = { model: 'whisper-1' }
   socket.send({ type: 'session.update', session: { audio: { input: { transcription } } } })
   await socket.takeType('heard')
-  // 15 minutes to be written down, and a response.
+  // The holds of a response and of transcripts, each of 15 minutes.
   const heldFor = (transcripts: number) =>
     until('it is held', async () => (await upstream.heldUsd(id)) === 1.286144 + 0.09 * transcripts)
   await heldFor(1)
   const items = Array.from({ length: 5 }, (_, i) => `item_${i}`)
   const usage = { type: 'duration', seconds: 60 }
   for (const item_id of items) tell({ type: 'input_audio_buffer.committed', item_id })
-  // The first has its hold, and there is one for the next and one for a response.
+  // The first transcript has its hold, and there is an advance hold for the next one and one for a response.
   await heldFor(2)
   socket.send({ type: 'ping' })
   await socket.takeType('heard')
@@ -142,7 +142,7 @@ test('a response that waits for the hold of another can be cancelled when it run
   await leave(id, socket)
 })
 
-/** What a session may be asked for, and the field in which that is named. */
+/** The fields in which an update of a session names a model, each with an update that has it. */
 const NAMING = [
   ['session.model', (model: string) => ({ model })],
   [
@@ -162,7 +162,7 @@ for (const [param, naming] of NAMING)
       )
       return answers.at(-1)
     }
-    // Where nothing is written down yet, the first model for that is in the place of no other.
+    // A session without a transcription model takes one more: the first such model replaces no other.
     const accepted = limits.modelsPerSessionMax + (param === 'session.model' ? 0 : 1)
     for (let at = 0; at < accepted; at++) assert.equal(dig(await update(at), 'type'), 'heard')
     for (const at of [accepted, accepted + 1]) {
@@ -225,7 +225,7 @@ test('a response that waits for a hold gets the one of a response that upstream 
   await socket.takeType('heard')
   socket.send({ type: 'response.create', event_id: 'second' })
   await waits(id)
-  // Begun by itself, it takes the hold of the first, which then has none.
+  // `resp_heard` begins by itself and takes the hold of the first response, which then has none.
   tell({ type: 'response.created', response: { id: 'resp_heard' } })
   tell({ type: 'response.created', response: { id: 'resp_first' } })
   await socket.takeUntil((event) => dig(event, 'response.id') === 'resp_first')

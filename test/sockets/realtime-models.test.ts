@@ -105,7 +105,7 @@ test('what a session goes by only while it waits for a hold is not held for any 
   })
   show(null)
   await socket.takeType('session.updated')
-  // This goes when nothing is waited for any more.
+  // This message passes when the session waits for no hold any more.
   upstream.answer = (_message, tell) => tell({ type: 'heard' })
   socket.send({ type: 'hear' })
   other.ws.close()
@@ -115,10 +115,10 @@ test('what a session goes by only while it waits for a hold is not held for any 
   await socket.closed()
 })
 
-/** 2,000 tokens of sound heard and 1,000 said are 0.128 dollars with gpt-realtime, and less with mini. */
+/** Usage of 2,000 tokens of sound heard and 1,000 said: 0.128 dollars with gpt-realtime, and less with mini. */
 const USED = usageOf(2_000, 1_000)
 
-/** Answers a `response.create` by beginning, and `finish` by ending. */
+/** Has upstream answer `response.create` by beginning a response, and `finish` by ending it. */
 function playResponses(...usages: readonly unknown[]): void {
   let begun = 0
   upstream.answer = (message, tell) => {
@@ -176,7 +176,7 @@ for (const usage of [{}, [], 'none', { input_tokens: '2000', output_tokens: '100
     socket.send({ type: 'say' })
     socket.send({ type: 'finish' })
     const [, usd] = await costOf(id)
-    // Three quarters of a second at 20 tokens each and 64 dollars a million.
+    // Three quarters of a second, at 20 tokens a second and 64 dollars a million.
     assert.ok(usd > 0.0009, `${usd} dollars`)
     socket.ws.close()
     await socket.closed()
@@ -195,7 +195,7 @@ test('a small response beside the conversation does not make it shorter for one 
   socket.ws.terminate()
   await until('it is settled', async () => (await upstream.costs(id)).length === 3)
   const [, , cut] = await upstream.costs(id)
-  // It hears again what was said: 1,000 tokens at 32 dollars a million.
+  // The response that is cut reads the speech of the first one again: 1,000 tokens at 32 dollars a million.
   assert.ok((cut?.[1] ?? 0) > 0.032)
 })
 

@@ -37,7 +37,7 @@ after(async () => {
   await simulator.close()
 })
 
-/** What a client got each way, and that the gateway has passed on each frame as it was, whoever sent it. */
+/** Asserts that a client gets the same events both ways, and that the gateway passed on each frame of both sides as it was. */
 async function bothWays(converse: (client: OpenAI) => Promise<readonly unknown[]>): Promise<void> {
   const direct = await converse(fronts[0].client)
   const through = await converse(fronts[1].client)
@@ -81,7 +81,7 @@ test('OpenAIRealtimeWS: asked for, spoken to and written down', () =>
     const closed = once(realtime.socket, 'close')
     realtime.close()
     await closed
-    // The transcript comes beside the answer, in no order, and ids are given as events leave.
+    // The transcript comes beside the answer, in no fixed order, and ids are given as events leave.
     const spoken = events.map((event) => String(dig(event, 'type')))
     return [...asked, ...spoken.sort()]
   }))
@@ -145,7 +145,7 @@ test('RealtimeSession of the Agents SDK: asked in words and answered', () =>
     session.sendMessage('Hello.')
     await done
     session.close()
-    // It changes the session beside what it says, in no order.
+    // The agent changes the session beside its messages, in no fixed order.
     return events.map((event) => dig(event, 'type')).filter((type) => type !== 'session.updated')
   }))
 
@@ -164,6 +164,6 @@ test('ResponsesWS: two turns, side by side in lanes', () =>
       if (ended.length === lanes.length) break
     }
     responses.close()
-    // Lanes are written side by side, in no order.
+    // Lanes are written side by side, in no fixed order.
     return lanes.flatMap((lane) => events.filter((event) => dig(event, 'stream_id') === lane))
   }))

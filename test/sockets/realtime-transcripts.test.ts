@@ -42,7 +42,7 @@ async function open(fields: Record<string, unknown>, path = PATH) {
   return { id, socket, left }
 }
 
-/** Ten minutes, at 0.006 dollars each. */
+/** A transcript of ten minutes, at 0.006 dollars a minute. */
 const completed = (item: string | undefined) => ({
   type: `${NAME}.completed`,
   item_id: item,
@@ -77,7 +77,7 @@ test('each piece of what is said has a hold, and none goes that nothing is left 
   await socket.closed()
   await until('nothing is held', async () => (await upstream.heldUsd(id)) === 0)
   const spentUsd = await upstream.spentUsd(id)
-  // The last one has what is left.
+  // The hold of the last transcript was the rest of the budget, which its cost may pass.
   assert.ok(spentUsd >= 1 && spentUsd < 1.06, `${spentUsd} dollars of 1`)
 })
 
@@ -140,7 +140,7 @@ test('audio behind a change of its format is as long as it is by the format that
   }
   const format = { type: 'audio/pcmu' }
   socket.send({ type: 'session.update', session: { audio: { input: { format } } } })
-  // A minute at 8 bytes a millisecond, ten seconds at 48.
+  // The audio is a minute at 8 bytes a millisecond, and ten seconds at 48.
   socket.send({ type: 'input_audio_buffer.append', audio: Buffer.alloc(480_000).toString('base64') })
   socket.send(COMMIT)
   await socket.takeType('input_audio_buffer.committed')

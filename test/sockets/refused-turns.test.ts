@@ -13,12 +13,12 @@ after(() => bench.close())
 afterEach(() => bench.assertBooksBalance())
 const { gateway } = bench
 
-/** What upstream has been sent on sockets. */
+/** The number of messages that upstream got on sockets. */
 const upstreamGot = () => bench.entries.filter(({ kind }) => kind === 'message').length
 
 type Open = Awaited<ReturnType<typeof bench.open>>
 
-/** Sends what is to be refused; upstream hears nothing of it. */
+/** Sends a message that is to be refused, and asserts that upstream does not get it. */
 async function refused(socket: Open, message: object | string) {
   const before = upstreamGot()
   socket.send(message)
@@ -229,7 +229,7 @@ test('no credit is told as upstream tells it, and turns go when there is some ag
   )
 })
 
-/** With an account that has spent nothing, and an upstream that keeps no context. */
+/** A bench with an account that has spent nothing, and an upstream without context takeover. */
 async function freshBench() {
   const other = await startTurnsBench({}, { socketCompression: 'no-takeover' })
   return Object.assign(other, { [Symbol.asyncDispose]: () => other.close() })

@@ -17,7 +17,7 @@ const create = (input = 'Hello.', more: object = {}) =>
 const [TEXT, BINARY, CONTINUED, PING, PONG] = [1, 2, 0, 9, 10]
 const isControl = (frame: Buffer) => opcodeOf(frame) >= 8
 
-/** All that one side sends arrives as it was sent; of a client, control frames may come ahead of a message that is held. */
+/** All bytes of one side arrive as they were sent; control frames of a client may overtake a message that is held. */
 async function assertPasses(from: Wire, to: Wire, pieces: readonly Buffer[], mayOvertake = false) {
   const bytes = Buffer.concat(pieces)
   const already = to.received.length
@@ -40,7 +40,7 @@ function difference(got: Buffer, wanted: Buffer): string {
   return `${got.length} bytes for ${wanted.length}, other from ${at} on: ${got.subarray(at, at + 40).toString('latin1')}`
 }
 
-/** As many pieces as there are frames, of the same message. */
+/** A message in fragments of these sizes, with frames between them. */
 function fragmented(payload: string, sizes: readonly number[], between: readonly WireFrame[] = []) {
   const bytes = Buffer.from(payload)
   const cuts = sizes.map((_, i) => sizes.slice(0, i + 1).reduce((sum, size) => sum + size, 0))
@@ -166,7 +166,7 @@ for (const [name, { agreed, keepsContext, windowBits = 15 }] of Object.entries(a
   })
 }
 
-/** The third is not compressed, which each message chooses for itself, and the fourth is of three fragments. */
+/** The third message is not compressed, since each message chooses for itself; the fourth has three fragments. */
 async function compressed(deflate: Deflated, text: string, i: number): Promise<WireFrame[]> {
   if (i === 2) return [{ opcode: TEXT, payload: text }]
   const payload = await deflate(text)

@@ -26,7 +26,7 @@ after(() => upstream.close())
 
 const ITEM = { item_id: 'item_1' }
 
-/** An upstream that says that it has got what is to be written down, and never more than the first word of it. */
+/** An upstream that confirms the audio to be transcribed, and never sends more than the first word of the transcript. */
 function playSilence(played: PlayedUpstream): void {
   played.answer = (message, say) => {
     const type = dig(message, 'type')

@@ -10,10 +10,10 @@ import { created, createFrame, ended, eventFrame } from './turn-events.ts'
 import { wireOf } from './wire-frames.ts'
 
 const MiB = 1024 * 1024
-/** Four kernel buffers lie on the way. Without back-pressure it would be all of it. */
+/** Four kernel buffers lie on the way. Without back-pressure all bytes would be taken. */
 const TAKEN_BYTES_MAX = 32 * MiB
 
-/** Whoever writes has come to a stop when some time of trying moved nothing; a wrong guess only loosens the test. */
+/** A writer has come to a stop when no byte was taken for 300 ms; a wrong guess only loosens the test. */
 async function untilStalled(socket: net.Socket): Promise<number> {
   const taken = () => socket.bytesWritten - socket.writableLength
   for (let tries = 0, before = -1; tries < 200; tries++) {
@@ -24,7 +24,7 @@ async function untilStalled(socket: net.Socket): Promise<number> {
   assert.fail('it never came to a stop')
 }
 
-/** What begins a response, and what upstream says first and last of it. */
+/** The message that begins a response, and the first and the last event of it. */
 const turns: Record<
   string,
   { readonly target: string; readonly create: Buffer; first: Buffer; last: Buffer }
@@ -139,7 +139,7 @@ test('a client that never reads is cut when its time is up, and its turn is sett
   client.socket.pause()
   upstream.socket.write(created('resp_1'))
   upstream.socket.write(wireOf('server', { opcode: 1, payload: JSON.stringify({ y: 'z'.repeat(48 * MiB) }) }))
-  // Ten minutes pass in half a second; for others that wait, as we do for the record, they must not.
+  // Ten minutes pass in half a second. The clock must not hurry for other waits, such as ours for the record.
   clock.hurry(1_200)
   await upstream.ended
   clock.hurry(1)

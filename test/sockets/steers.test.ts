@@ -11,7 +11,7 @@ const bench = await startRawBench()
 after(() => bench[Symbol.asyncDispose]())
 afterEach(() => assertBooksBalance(bench.gateway))
 
-/** What gpt-4o reads at most, and writes in the turns of these tests, in billionths of a dollar. */
+/** The cost of the most that gpt-4o reads, and of its output in the turns of these tests, in billionths of a dollar. */
 const WINDOW_NANOS = 128_000 * 2_500
 const OUTPUT_NANOS = 500 * 10_000
 

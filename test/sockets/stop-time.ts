@@ -10,8 +10,8 @@ const OF_SOCKETS = ['silence-timer', 'response-lanes', 'socket-session'].map((na
 })
 
 /**
- * From here on the time of sockets passes where it is told to. Other timers go on: a process has the gateways of other test files
- * too, and one whose database hears no more of it is given up.
+ * From here on the timers of sockets advance only by the returned function. Other timers go on: a process has the gateways of
+ * other test files too, and a gateway whose heartbeat stops is fenced by its database.
  */
 export function stopTime(t: TestContext): (ms: number) => void {
   const { setTimeout: start, clearTimeout: clear } = globalThis
@@ -25,7 +25,7 @@ export function stopTime(t: TestContext): (ms: number) => void {
     mocked.add(timer)
     return timer
   }
-  // Both are put back with the mock.
+  // The mock puts both functions back at the end of the test.
   globalThis.setTimeout = startEither as typeof start
   globalThis.clearTimeout = ((timer: NodeJS.Timeout) =>
     (mocked.has(timer) ? clearMocked : clear)(timer)) as typeof clear

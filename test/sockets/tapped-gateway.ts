@@ -4,25 +4,25 @@ import { startPipe } from '../support/tcp-pipe.ts'
 import { until } from '../support/until.ts'
 import { opcodeOf, splitFrames } from './raw-bench.ts'
 
-/** A gateway whose clients and whose upstream are listened to: what a socket brings on one side leaves it on the other. */
+/** A gateway with a tap before it and one behind it: the bytes of a socket on one side must leave on the other. */
 export interface TappedGateway extends AsyncDisposable {
   readonly gateway: TestGateway
-  /** Where clients connect. */
+  /** The address that clients connect to. */
   readonly front: Address
   /**
-   * The one socket since this was asked last, when it was closed from both ends: all bytes from its handshake to the close frames
-   * are the same before the gateway and behind it, both ways. Returns them.
+   * Waits until the one socket since the last call is closed from both ends, and asserts that all bytes from its handshake
+   * to the close frames are the same before the gateway and behind it, both ways. Resolves with these bytes.
    */
   takeSame(): Promise<{ readonly fromClient: Buffer; readonly fromUpstream: Buffer }>
 }
 
-/** What has passed a place, each way. */
+/** The bytes that have passed a place, each way. */
 class Tap {
   readonly #chunks = { toUpstream: [] as Buffer[], toClient: [] as Buffer[] }
   readonly toUpstream = (bytes: Buffer) => this.#keep('toUpstream', bytes)
   readonly toClient = (bytes: Buffer) => this.#keep('toClient', bytes)
 
-  /** Behind the head, to the close frame: nothing that comes after it is read. Nothing while there is none. */
+  /** The bytes from behind the head to the close frame, after which nothing is read. Empty while there is no close frame. */
   seen(way: 'toUpstream' | 'toClient'): Buffer {
     const bytes = Buffer.concat(this.#chunks[way])
     const frames = splitFrames(bytes.subarray(bytes.indexOf('\r\n\r\n') + 4))

@@ -56,7 +56,7 @@ test('a transcript of what is heard is held for and paid for at its own model, w
   socket.send(hear(60))
   const [both] = await endedTurns(pair, id, 1)
   isNear(both, usdFor(60) + 1.02 / 60)
-  // With it ends what was said of these, which has no price.
+  // The update ends the turn in which upstream speaks the translation of these 60 seconds; its speech has no price.
   await set(null)
   socket.send(hear(60))
   isNear((await endedTurns(pair, id, 3))[2], usdFor(60))

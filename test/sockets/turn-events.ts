@@ -2,7 +2,7 @@ import { opcodeOf, payloadOf, splitFrames } from './raw-bench.ts'
 import type { Wire } from './wire.ts'
 import { wireOf } from './wire-frames.ts'
 
-/** What a client sends to begin a turn that upstream does not store. */
+/** The message of a client that begins a turn that upstream does not store. */
 export const createFrame = (more: object = {}) =>
   wireOf('client', {
     opcode: 1,
@@ -22,7 +22,7 @@ const response = (id: string, more: object) => ({
   response: { id, object: 'response', model: 'gpt-4o', output: [], usage: null, ...more },
 })
 
-/** In a lane where one is named. */
+/** The member that names a lane, where there is one. */
 const inLane = (streamId?: string) => (streamId === undefined ? {} : { stream_id: streamId })
 
 export const created = (id: string, streamId?: string) =>
@@ -45,7 +45,7 @@ export const ended = (id: string, status = 'completed', usage: object | null = U
 export const closeFrameOf = (code: number, from: 'client' | 'server' = 'server') =>
   wireOf(from, { opcode: 8, payload: Buffer.from([code >> 8, code & 0xff]) })
 
-/** The code with which the other side closed, null where it has not, or not yet. */
+/** The code with which the other side closed; null without one, or where the socket is not closed yet. */
 export function closeCodeOf({ received }: Wire): number | null {
   const close = splitFrames(received).find((frame) => opcodeOf(frame) === 8)
   return close === undefined || close.length < 4 ? null : payloadOf(close).readUInt16BE(0)

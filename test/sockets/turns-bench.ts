@@ -19,7 +19,7 @@ export interface TurnsClient extends SocketClient {
 }
 
 export interface TurnsBench extends BillingBench {
-  /** What has reached the sockets of the simulator. */
+  /** The entries of the simulator's sockets: handshakes and messages that reached them. */
   readonly entries: readonly SocketEntry[]
   open(options?: ClientOptions & { key?: string; protocols?: string[] }): Promise<TurnsClient>
   /** The records of a socket but for its handshake, oldest first, when there are so many and none is open. */
@@ -72,11 +72,11 @@ export const create = (more: object = {}) => ({
   ...more,
 })
 
-/** A turn that does this in the simulator. */
+/** A turn with this behaviour of the simulator. */
 export const simulated = (behaviour: string, more: object = {}) =>
   create({ metadata: { 'x-simulator': behaviour }, ...more })
 
-/** What was refused, as the client is told. */
+/** A refusal as the client is told. */
 export const told = (event: unknown) => ({
   type: dig(event, 'type'),
   status: dig(event, 'status'),

@@ -5,19 +5,19 @@ import { type Message, MessageReader } from '../../src/sockets/message-reader.ts
 
 export type Side = 'client' | 'server'
 
-/** A frame as its bits are to stand on the wire, right or wrong. */
+/** The bits of a frame on the wire, valid or not. */
 export interface WireFrame {
   readonly opcode: number
   readonly payload?: Buffer | string
-  /** 1 where nothing is said. */
+  /** Default: 1. */
   readonly fin?: 0 | 1
   /** RSV1 to RSV3, from 4 down to 1. */
   readonly rsv?: number
-  /** Masked with this key; frames of a client have one where nothing is said. */
+  /** The mask; by default frames of a client have one. */
   readonly key?: Buffer | null
-  /** How many bits the length is written in; as few as can be where nothing is said. */
+  /** How many bits the length is written in; by default as few as possible. */
   readonly lengthBits?: 7 | 16 | 64
-  /** What the header claims, where that is not how long the payload is. */
+  /** The length in the header, where it is not that of the payload. */
   readonly length?: bigint
 }
 
@@ -41,7 +41,7 @@ export function sequenceOf(from: Side, frames: readonly WireFrame[]): Buffer {
   return Buffer.concat(frames.map((frame) => wireOf(from, frame)))
 }
 
-/** Cut at these places. */
+/** Cuts bytes at these places. */
 export function chunksOf(bytes: Buffer, cuts: readonly number[]): Buffer[] {
   const ends = [...cuts.toSorted((a, b) => a - b), bytes.length]
   return ends.map((end, i) => bytes.subarray(ends[i - 1] ?? 0, end))
@@ -49,14 +49,14 @@ export function chunksOf(bytes: Buffer, cuts: readonly number[]): Buffer[] {
 
 export const singleBytes = (bytes: Buffer): Buffer[] => chunksOf(bytes, [...bytes.keys()])
 
-/** A message's payload as permessage-deflate has it, for a stream that has read this much before. */
+/** A message's payload as permessage-deflate has it, for a stream that has read the bytes `before`. */
 export function deflated(payload: Buffer | string, windowBits = 15, before?: Buffer): Buffer {
   const dictionary = before === undefined || before.length === 0 ? {} : { dictionary: before }
   const whole = deflateRawSync(payload, { windowBits, finishFlush: zlib.Z_SYNC_FLUSH, ...dictionary })
   return whole.subarray(0, -4)
 }
 
-/** Messages as one stream compresses them, each referring to those before it. */
+/** Messages as one stream compresses them, each referring to earlier ones. */
 export async function deflatedTogether(payloads: readonly Buffer[], windowBits = 15): Promise<Buffer[]> {
   const stream = createDeflateRaw({ windowBits })
   let pieces: Buffer[] = []

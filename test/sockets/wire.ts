@@ -6,14 +6,14 @@ const HEAD_END = '\r\n\r\n'
 /** One end of a connection that began with HTTP: its head, and every byte that came after it. */
 export class Wire {
   readonly socket: net.Socket
-  /** Resolves when the other side has said that it is done, or is gone. */
+  /** Resolves when the other side has sent FIN, or is gone. */
   readonly ended: Promise<'fin' | 'gone'>
   #bytes = Buffer.alloc(0)
   #isOver = false
   readonly #waiting = new Set<() => void>()
   readonly #plain: net.Socket
 
-  /** `plain` is what lies under a socket that is encrypted. */
+  /** `plain` is the TCP socket under a socket that is encrypted. */
   constructor(socket: net.Socket, plain = socket) {
     this.socket = socket
     this.#plain = plain
@@ -41,25 +41,25 @@ export class Wire {
     return this.#bytes.includes(HEAD_END)
   }
 
-  /** What came behind the head. */
+  /** The bytes that came behind the head. */
   get received(): Buffer {
     const at = this.#bytes.indexOf(HEAD_END)
     return at === -1 ? Buffer.alloc(0) : this.#bytes.subarray(at + HEAD_END.length)
   }
 
-  /** Its lines, the first of which is the request or the status. */
+  /** The lines of the head, the first of which is the request or the status. */
   async head(): Promise<string[]> {
     await this.until(() => this.hasHead, 'a head')
     return this.#bytes.subarray(0, this.#bytes.indexOf(HEAD_END)).toString('latin1').split('\r\n')
   }
 
-  /** As many bytes behind the head, or more. */
+  /** Resolves with the bytes behind the head, once there are so many. */
   async receivedBytes(count: number): Promise<Buffer> {
     await this.until(() => this.received.length >= count, `${count} bytes`)
     return this.received
   }
 
-  /** Asks with every chunk. Fails where the connection ends before it is so. */
+  /** Checks the condition with every chunk. Fails where the connection ends before it holds. */
   async until(isSo: () => boolean, what: string): Promise<void> {
     while (!isSo()) {
       if (this.#isOver) throw new Error(`the connection ended before ${what}: ${this.#seen()}`)
@@ -69,7 +69,7 @@ export class Wire {
     }
   }
 
-  /** Each piece as a packet of its own. */
+  /** Sends each piece as a packet of its own. */
   async send(...pieces: readonly Buffer[]): Promise<void> {
     for (const piece of pieces) {
       await new Promise<void>((resolve) => this.socket.write(piece, () => resolve()))
@@ -77,7 +77,7 @@ export class Wire {
     }
   }
 
-  /** Gone without a word. */
+  /** Ends the connection by a reset, without a FIN. */
   reset(): void {
     this.#plain.resetAndDestroy()
   }

@@ -11,7 +11,7 @@ interface PerMessageDeflate {
 
 type Receiver = Writable & Pick<Required<Writable>, '_write'>
 
-/** Both are exported by `ws`, and in none of its types. */
+/** `ws` exports both classes, and its types have neither. */
 const ws = createRequire(import.meta.url)('ws') as {
   Receiver: new (options: { isServer: boolean; extensions: Record<string, PerMessageDeflate> }) => Receiver
   PerMessageDeflate: new (options: { isServer: boolean }) => PerMessageDeflate
@@ -23,17 +23,17 @@ export type WsEvent =
   | ({ readonly kind: 'error'; readonly closeCode: number; readonly code: string } & Deflated)
 
 interface Deflated {
-  /** A block has said that it is the last one of the stream. */
+  /** A block was marked as the last one of the stream. */
   readonly streamEnded: boolean
   readonly isAstray: boolean
 }
 
-/** What the receiver of `ws` makes of these bytes. */
+/** The events that the receiver of `ws` reads from these bytes. */
 export async function receiveWithWs(bytes: Buffer, from: Side, inflate: Deflate | null): Promise<WsEvent[]> {
   const events: WsEvent[] = []
   let streamEnded = false
   // Where a deflate stream ends in a fragment that is not the last, `ws` reads the rest of the message, and if that is but the
-  // tail then half a block, as the beginning of another stream. What it makes of later messages is not to be relied on.
+  // tail then half a block, as the beginning of another stream. Later messages of `ws` are not to be relied on then.
   let isAstray = false
   const extensions: Record<string, PerMessageDeflate> = {}
   if (inflate !== null) {
@@ -63,10 +63,10 @@ export async function receiveWithWs(bytes: Buffer, from: Side, inflate: Deflate 
     if (code !== 1005) head.writeUInt16BE(code)
     events.push({ kind: 'control', opcode: 8, payload: Buffer.concat([head, reason]) })
   })
-  // Its stream is left out, so that what is not compressed is read at once. It unmasks in place: the bytes are copied.
+  // `_write` is called past the stream, so that plain messages are read at once. It unmasks in place, so the bytes are copied.
   let isDone = false
   const { stackTraceLimit } = Error
-  // Of an error only its codes are looked at, and its trace takes a tenth of all the time.
+  // Only the codes of an error are looked at, and its trace takes a tenth of all the time.
   Error.stackTraceLimit = 0
   const written = new Promise<void>((resolve) => {
     receiver._write(Buffer.from(bytes), 'binary', (error) => {
