@@ -3,9 +3,9 @@ import { type Cluster, ManagementError } from './cluster.ts'
 
 const TOP_UP_USD = 0.5
 
-/** The operator's commands. Each is repeated, on one node after the other, until it is answered; then once more. */
+/** The operator's commands. Each command is repeated, on one node after the other, until it is answered; then once more. */
 export class ChaosBooks {
-  /** What was answered: these hold from then on. */
+  /** The keys whose end was answered, so they stay ended. */
   readonly ended = new Set<string>()
   topUps = 0
   readonly #cluster: Cluster
@@ -39,7 +39,7 @@ export class ChaosBooks {
     })
   }
 
-  /** When everything is well again, each is answered. */
+  /** Resolves when each command is answered, which happens once all faults are healed. */
   async finish(): Promise<void> {
     await Promise.all(this.#underWay)
     this.#over = true
@@ -57,7 +57,7 @@ export class ChaosBooks {
       } catch (error) {
         // A key that another command has ended meanwhile cannot be changed any more.
         if (error instanceof ManagementError && error.status === 409) return
-        // The node is dead, or cannot reach the database, or was killed before it could say that it is done.
+        // The node is dead, or cannot reach the database, or was killed before it could answer.
         await sleep(100)
       }
     }

@@ -15,7 +15,7 @@ export interface Facts {
   readonly books: ChaosBooks
 }
 
-/** Everything that must hold once all is well again. */
+/** Checks everything that must hold once all faults are healed. */
 export async function checkBooks(facts: Facts): Promise<void> {
   const { cluster, load, books } = facts
   assert.deepEqual(load.mangled, [], 'answers that were changed on their way')
@@ -33,7 +33,7 @@ export async function checkBooks(facts: Facts): Promise<void> {
   assert.equal(audit.code, 0, audit.stdout + audit.stderr)
 }
 
-/** Each call that reached upstream did so once and has one record, and what was answered to its end is charged. */
+/** Each call that reached upstream did so once and has one record, and each call that was answered to its end is charged. */
 async function checkRecords({ cluster, load }: Facts): Promise<void> {
   const { received } = cluster.upstream
   assert.equal(new Set(received).size, received.length, 'a call was sent twice')
@@ -55,8 +55,8 @@ async function checkRecords({ cluster, load }: Facts): Promise<void> {
 }
 
 /**
- * A cap is passed by at most one call. What was given up and settled after all comes on top: its room had been given to
- * others.
+ * A cap is passed by at most one call. Calls that were interrupted and settled after all come on top: their room had been
+ * given to others.
  */
 async function checkCaps({ cluster, keys }: Facts, late: ReadonlySet<string>): Promise<void> {
   for (const { id, capNanos } of keys) {
@@ -74,7 +74,7 @@ async function checkCaps({ cluster, keys }: Facts, late: ReadonlySet<string>): P
   }
 }
 
-/** Each threshold that a key's spend has passed was told once, and none that it has not. */
+/** Each threshold that a key's spend has passed was told once, and no other threshold was told. */
 async function checkEvents({ cluster: { database }, keys }: Facts): Promise<void> {
   const [outbox, calls] = await Promise.all([database.rows('webhook_outbox'), database.rows('call')])
   for (const { id, capNanos } of keys) {
@@ -82,7 +82,7 @@ async function checkEvents({ cluster: { database }, keys }: Facts): Promise<void
     assertTold(told, calls)
     const [key] = await database.query('SELECT monthly_budget_nanos AS cap FROM api_key WHERE id = $1', [id])
     const cap = key?.['cap']
-    // Its cap was emptied by an edit that no call has had a part in.
+    // The cap of this key was set to zero by an edit, without a call.
     if (cap === 0n) assert.equal(told.filter(({ cap }) => cap === '0').length, 1, `${id} was told empty`)
     if (capNanos === null || cap === 0n) continue
     for (const [month, spent] of await spentOf(database, id)) {
@@ -104,7 +104,7 @@ async function spentOf({ query }: Cluster['database'], keyId: string): Promise<[
   return months.map((row) => [String(row['month']), BigInt(String(row['spent_nanos']))])
 }
 
-/** What was answered is so, and what was repeated was done once. */
+/** Each command that was answered was done, and each command that was repeated was done once. */
 async function checkCommands({ database }: Cluster, books: ChaosBooks): Promise<void> {
   const open = await database.query(
     'SELECT id FROM api_key WHERE revoked_at_ms IS NULL AND monthly_budget_nanos IS DISTINCT FROM 0',

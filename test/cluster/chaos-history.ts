@@ -3,9 +3,9 @@ import { runOn } from '../support/postgres.ts'
 import type { Cluster } from './cluster.ts'
 
 /**
- * Writes down, in the transactions themselves, each admission, each change of a call's state and each time a key was
- * ended. An admission and the end of its key both hold the lock of the key when they draw their number: the numbers are
- * in the order in which they were committed.
+ * Records, in the transactions themselves, each admission, each change of a call's state and each end of a key. An
+ * admission and the end of its key both hold the lock of the key when they draw their number, so the numbers are
+ * in the order of the commits.
  */
 const HISTORY = `
   CREATE TABLE history (
@@ -42,7 +42,7 @@ export function keepHistory(databaseUrl: string): Promise<void> {
   return runOn(databaseUrl, HISTORY)
 }
 
-/** The ways that a call's record may go: closed once, but for one that was given up and settled after all. */
+/** The states that a call may go through: closed once, except for a call that was interrupted and settled after all. */
 const WAYS: ReadonlySet<string> = new Set([
   'in_flight settled',
   'in_flight released',
@@ -51,7 +51,7 @@ const WAYS: ReadonlySet<string> = new Set([
   'in_flight interrupted released',
 ])
 
-/** The ids of the calls that were settled after they had been given up. */
+/** Resolves with the ids of the calls that were settled after they had been interrupted. */
 export async function checkHistory({ database }: Cluster): Promise<ReadonlySet<string>> {
   const wrong = await database.query(`
     SELECT h.key_id, h.call_id FROM history h JOIN history e ON e.key_id = h.key_id AND e.what = 'ended'

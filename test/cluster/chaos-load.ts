@@ -9,19 +9,19 @@ export interface LoadedKey {
   readonly capNanos: bigint | null
 }
 
-/** What a client knows of a call that was answered to its end. */
+/** A client's view of a call that was answered to its end. */
 export interface Served {
   readonly call: ClientCall
-  /** In headers or trailers; absent where the books could not be reached in time. */
+  /** The cost in headers or trailers; absent where the books could not be reached in time. */
   readonly costUsd: string | undefined
 }
 
 const CALLERS_PER_NODE = 4
 const MAX_TOKENS = 400
-/** No client waits for ever; one that gives up leaves the call to the gateway. */
+/** A client's timeout; a client that gives up leaves the call to the gateway. */
 const PATIENCE_MS = 6_000
 
-/** Clients that call on and on, whatever becomes of the nodes. */
+/** Clients that send call after call, whatever happens to the nodes. */
 export class ChaosLoad {
   readonly served: Served[] = []
   readonly statuses = new Map<string, number>()
@@ -80,7 +80,7 @@ export class ChaosLoad {
         this.served.push({ call, costUsd: header('x-svc-cost-usd') })
       }
     } catch {
-      // The node died, or the client left. Whether the call counts, the records say.
+      // The node died, or the client left. The records tell whether the call counts.
     }
     this.statuses.set(outcome, (this.statuses.get(outcome) ?? 0) + 1)
   }

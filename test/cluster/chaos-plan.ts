@@ -1,17 +1,17 @@
 import type { Random } from '../store/conformance/simulation-random.ts'
 
-/** What is done to the nodes, their wires, the database and the books. A fault lasts; its end is an action, too. */
+/** An action on the nodes, their wires, the database or the books. A fault lasts; its end is an action, too. */
 export type Deed = { readonly what: NodeDeed | WireDeed; readonly node: number } | BookDeed
 
 export type NodeDeed = 'kill node' | 'stop node' | 'pause node' | 'start node' | 'resume node'
 export type WireDeed = 'cut wire' | 'mute wire' | 'hold replies' | 'heal wire'
 type ServerDeed = 'stop database' | 'start database' | 'pause database' | 'resume database' | 'kill backend'
 
-/** To the database or to what is in it, by way of a node. */
+/** An action on the database or on its content, by way of a node. */
 export interface BookDeed {
   readonly what: ServerDeed | 'revoke key' | 'empty cap' | 'top up'
   readonly node: number
-  /** Which key, which process. */
+  /** The number of the key or of the process. */
   readonly nth: number
 }
 
@@ -20,19 +20,19 @@ export interface PlannedDeed {
   readonly deed: Deed
 }
 
-/** Between the beginnings of two faults. */
+/** The time between the beginnings of two faults. */
 const GAP_MS = { least: 100, most: 900 }
 const LASTING_MS = { least: 200, most: 3_500 }
-/** So long after a node was cut off it has answered calls whose settlements wait on its disk. */
+/** How long after it was cut off a node has answered calls whose settlements wait on its disk. */
 const SPOOLED_MS = { least: 4_500, most: 6_000 }
-/** A node or a database that starts has a moment before the next thing befalls it. */
+/** The rest of a node or a database between its start and its next fault. */
 const REST_MS = 1_500
-/** Longer than a node may be silent: the others give it up. */
+/** Faults longer than a node may be silent: the other nodes fence it. */
 const LONG_MS = { least: 16_000, most: 24_000 }
 
 /**
- * All that will be done, and when: a function of the choices alone, not of what becomes of them, so that the same seed
- * gives the same plan. Each node, each wire and the database suffer one thing at a time.
+ * All actions with their times: a function of the random choices alone, not of the outcome of actions, so that the same
+ * seed gives the same plan. Each node, each wire and the database have one fault at a time.
  */
 export function planDeeds(random: Random, forMs: number, nodes: number): readonly PlannedDeed[] {
   const deeds: PlannedDeed[] = []
@@ -51,13 +51,13 @@ export function planDeeds(random: Random, forMs: number, nodes: number): readonl
   return deeds.toSorted((a, b) => a.atMs - b.atMs)
 }
 
-/** Some deeds, in ms from their beginning, and what they keep busy. */
+/** Some actions, in ms from their beginning, and the places that they keep busy. */
 interface Fault {
   readonly places: readonly string[]
   readonly planned: readonly PlannedDeed[]
 }
 
-/** It dies with settlements that only its disk knows of; what was on the wire is lost with it. */
+/** The node dies with settlements that are only on its disk; bytes on the wire are lost with it. */
 function cutOffAndKill(random: Random, node: number): Fault {
   const killMs = random.from(SPOOLED_MS.least, SPOOLED_MS.most)
   const endMs = killMs + random.from(LASTING_MS.least, LASTING_MS.most)
@@ -88,7 +88,7 @@ function chooseFault(random: Random, node: number): Fault {
   const ofNode = (what: NodeDeed, end: NodeDeed) =>
     during(`node ${node}`, { what, node }, { what: end, node })
   const ofWire = (what: WireDeed) => during(`wire ${node}`, { what, node }, { what: 'heal wire', node })
-  // Without a database nothing happens at all: that lasts a few seconds at most.
+  // A fault of the database lasts a few seconds at most, since nothing happens without it.
   const ofServer = (what: ServerDeed, end: ServerDeed) =>
     during('database', { what, node, nth }, { what: end, node, nth }, Math.min(endMs, LASTING_MS.most))
   const ofBooks = (what: BookDeed['what']) => once(`books ${nth}`, { what, node, nth })

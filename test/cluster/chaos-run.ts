@@ -25,13 +25,13 @@ import { sendCall } from './send-call.ts'
 const NODES = 3
 const KEYS = 16
 const CAP_NANOS = 4_000_000n
-/** Enough for every call, so that credit counts and refuses nobody. */
+/** Credit enough for every call, so that credit is enforced and refuses no call. */
 const FIRST_CREDIT_USD = 1_000
 
-/** A dead node is given up after 20 s at the latest; a machine that is busy may take a little longer. */
+/** A dead node is fenced after 20 s at the latest; a machine that is busy may take a little longer. */
 const RECOVERED_WITHIN_MS = 60_000
 
-/** Nodes and their database under load, to which the seed does what it likes. */
+/** Nodes and their database under load, with faults that follow from the seed. */
 export class ChaosRun {
   readonly deeds: readonly PlannedDeed[]
   readonly #server: RestartablePostgres
@@ -76,7 +76,7 @@ export class ChaosRun {
     }
   }
 
-  /** Does all that is planned, heals everything, and checks the books. */
+  /** Applies all planned actions, heals all faults, and checks the books. */
   async play(onDeed: (deed: string) => void = () => {}): Promise<void> {
     const startMs = performance.now()
     for (const planned of this.deeds) {
@@ -118,7 +118,7 @@ export class ChaosRun {
     await this.#server.close()
   }
 
-  /** What takes its time takes it while the next thing happens. */
+  /** An action that takes time runs on while the next one begins. */
   async #apply(deed: Deed): Promise<void> {
     if ('nth' in deed) await this.#applyToBooks(deed)
     else await this.#applyToNode(deed.what, this.#cluster.node(deed.node))
@@ -133,7 +133,7 @@ export class ChaosRun {
         await node.stop()
         break
       case 'start node':
-        // If the database is away it does not start, and is started when all is well again.
+        // Without a database the node does not start; it is started when all faults are healed.
         await node.start()
         break
       case 'pause node':

@@ -12,7 +12,7 @@ export class ClusterNode {
   readonly #environment: Environment
   readonly #dataDir = mkdtempSync(join(tmpdir(), 'tollgate-node-'))
   #process: ServingProcess | null = null
-  /** Starts and ends follow each other. */
+  /** Starts and ends run one after the other. */
   #changing: Promise<unknown> = Promise.resolve()
 
   private constructor(wire: FaultProxy, environment: Environment) {
@@ -20,7 +20,7 @@ export class ClusterNode {
     this.#environment = environment
   }
 
-  /** Without serving yet. */
+  /** Makes a node that does not serve yet. */
   static async prepare(databaseUrl: string, environment: Environment): Promise<ClusterNode> {
     return new ClusterNode(await startFaultProxy(databaseUrl), environment)
   }
@@ -34,7 +34,7 @@ export class ClusterNode {
     return this.#process !== null
   }
 
-  /** Settlements that wait on its disk for the database. */
+  /** The number of settlements that wait on the node's disk for the database. */
   get spooledCalls(): number {
     const file = join(this.#dataDir, 'spool', 'settlements.db')
     if (!existsSync(file)) return 0
@@ -46,13 +46,13 @@ export class ClusterNode {
     }
   }
 
-  /** Of settlements that the database would not take. */
+  /** The bytes of settlements that the database refused. */
   get refusedBytes(): number {
     const file = join(this.#dataDir, 'spool', 'refused.jsonl')
     return statSync(file, { throwIfNoEntry: false })?.size ?? 0
   }
 
-  /** If it does not serve yet; in the same data directory as before. */
+  /** Starts the node if it does not serve yet, in the same data directory as before. */
   start(): Promise<void> {
     return this.#inTurn(async () => {
       this.#process ??= await serveTollgate({
@@ -71,7 +71,7 @@ export class ClusterNode {
     this.#process?.signal('SIGCONT')
   }
 
-  /** As if the power had gone. */
+  /** Kills the node, as a power cut would. */
   kill(): Promise<void> {
     return this.#inTurn(async () => {
       const gone = this.#process
@@ -80,7 +80,7 @@ export class ClusterNode {
     })
   }
 
-  /** As its operator stops it. */
+  /** Stops the node as its operator does. */
   stop(): Promise<void> {
     return this.#inTurn(async () => {
       const gone = this.#process

@@ -14,12 +14,12 @@ export interface GatedCall {
   finish(): void
 }
 
-/** An upstream that writes down every request it receives, by its user agent, before it does anything about it. */
+/** An upstream that notes every request, by its user agent, before it does anything else. */
 export interface ClusterUpstream {
   readonly url: string
   /** The names of the calls that have come, in order. */
   readonly received: readonly string[]
-  /** The next call with a name that begins with `gate` and that nobody has asked for yet. */
+  /** The next call with a name that begins with `gate` and that `next` has not returned yet. */
   next(): Promise<GatedCall>
   close(): Promise<void>
 }
@@ -75,7 +75,7 @@ export async function startClusterUpstream(): Promise<ClusterUpstream> {
   }
 }
 
-/** Null if it broke off. */
+/** The body; null if the request broke off. */
 async function readBody(req: IncomingMessage): Promise<string | null> {
   const chunks: Buffer[] = []
   try {

@@ -10,7 +10,7 @@ import { type ClusterUpstream, startClusterUpstream } from './cluster-upstream.t
 
 type Json = Record<string, unknown>
 
-/** A node that is stopped in its tracks would never answer. */
+/** The timeout of management requests: a node that is paused would never answer. */
 const MANAGED_WITHIN_MS = 15_000
 
 /** Nodes that share one database and one upstream. */
@@ -32,7 +32,7 @@ export class Cluster {
     this.#adminKey = adminKey
   }
 
-  /** One node for each environment, in which it may differ from the others. */
+  /** Starts one node for each environment; only its environment may differ from the others. */
   static async start(own: readonly Environment[], database: OpenDatabase | null = null): Promise<Cluster> {
     const books = database ?? (await openTestDatabase())
     const upstream = await startClusterUpstream()
@@ -80,7 +80,7 @@ export class Cluster {
     return JSON.parse(text) as Json
   }
 
-  /** What a node shows at /metrics. */
+  /** The metrics of a node. */
   async scrape(i: number): Promise<ReadonlyMap<string, Family>> {
     const reply = await request(`${this.node(i).url}/metrics`, {
       signal: AbortSignal.timeout(MANAGED_WITHIN_MS),
@@ -95,7 +95,7 @@ export class Cluster {
     return { id: String(made['id']), key: String(made['key']) }
   }
 
-  /** The records of a key's calls, by the name of each call. Fails if one has two. */
+  /** The records of a key's calls, by the name of each call. Fails if a call has two records. */
   async callsOf(keyId: string): Promise<Map<string, Json>> {
     const rows = await this.database.query('SELECT * FROM call WHERE key_id = $1', [keyId])
     const byName = new Map(rows.map((row) => [String(row['user_agent']), row]))

@@ -32,7 +32,7 @@ interface Trouble {
   end(): Promise<void>
 }
 
-/** What is running goes on to its end and is booked in the end; what is new is refused; then all is as before. */
+/** Running calls go on to their end and are booked later; new calls are refused; afterwards all is as before. */
 function troubleTest(sentence: string, { begin, end }: Trouble, meanwhile = async () => {}): void {
   test(`${sentence}: new calls are refused, running ones finish and are booked afterwards`, async () => {
     const { id, key } = await cluster.createKey()
@@ -145,7 +145,7 @@ troubleTest('while the database is down, and when it has recovered', {
 
 const crowd: pg.Client[] = []
 
-/** Takes every connection that there is, also those that the nodes have. */
+/** Takes every connection of the server, also those of the nodes. */
 async function takeAllConnections(): Promise<void> {
   const others = "application_name = 'tollgate' AND pid <> pg_backend_pid()"
   for (;;) {
@@ -189,7 +189,7 @@ test('what a killed node had finished while the database was away is booked, onc
   const texts = (await Promise.all(replies)).map(({ text }) => text)
   assert.deepEqual(texts, calls.map(expectedBytes))
   await node.kill()
-  // What was on the wire is lost with it.
+  // Bytes on the wire are lost with the node.
   node.wire.cut()
   node.wire.heal()
   const states = async () => [...(await cluster.callsOf(id)).values()].map((call) => call['state'])
@@ -200,7 +200,7 @@ test('what a killed node had finished while the database was away is booked, onc
   for (const call of (await cluster.callsOf(id)).values()) {
     assert.equal(call['cost_nanos'], BigInt(TOKENS) * NANOS_PER_TOKEN)
   }
-  // The life that made the calls has counted neither.
+  // The process that made the calls has counted neither of them.
   await until('both are counted', async () => sumOf(await cluster.scrape(0), 'tollgate_calls_total') === 2)
   const counted = await cluster.scrape(0)
   for (const surface of ['messages', 'chat']) {

@@ -7,12 +7,12 @@ import { Cluster } from './cluster.ts'
 const KEYS = { messagesKey: 'pm', chatKey: 'pc' }
 const DAY_MS = 86_400_000
 const NODES = 3
-/** So many objects are made at a time. */
+/** How many objects are made at a time. */
 const MAKERS = 6
 
 type Json = Record<string, unknown>
 
-/** What upstream itself says that an object has used: tokens, or for a video what its seconds cost. */
+/** The usage of an object as upstream tells it: tokens, or the cost of the seconds of a video. */
 interface Used {
   readonly requests: number
   readonly input: number
@@ -20,12 +20,12 @@ interface Used {
   readonly video_nanos: number
 }
 
-/** A second of the standard size. */
+/** The cost of a second of video of the standard size. */
 const VIDEO_NANOS = 100_000_000
 
 /**
- * Objects whose cost comes later, of every kind, on nodes that share their books and are killed again and again: while the
- * objects are made, while upstream is asked for them, while they are settled. Clients look at them meanwhile.
+ * Objects whose cost comes later, of every kind, on nodes that share their books and are killed again and again: while
+ * objects are made, while upstream is polled, while objects are settled. Clients look at their objects meanwhile.
  */
 export class DeferredRun {
   readonly #cluster: Cluster
@@ -58,7 +58,7 @@ export class DeferredRun {
     return this.#workMs
   }
 
-  /** Fails unless all of them are settled exactly once, at what upstream says. */
+  /** Fails unless every object is settled exactly once, at the usage that upstream tells. */
   async play(objects: number, kills: number): Promise<void> {
     const { key } = await this.#cluster.createKey({ monthly_budget_usd: 1_000_000 })
     const making = this.#makeAll(objects, key)
@@ -103,7 +103,7 @@ export class DeferredRun {
       for (let i = 0; this.#made < objects; i++) {
         const kinds = [makeMessages, makeChat, makeResponse, makeRun, makeVideo]
         const serving = this.#cluster.nodes.filter((node) => node.isServing)
-        // The node may go: then what it has made is lost or not, which the books know.
+        // The node may be killed: then its object is lost or not, which the books tell.
         const url = serving[Math.floor(i / kinds.length) % serving.length]?.url ?? ''
         await kinds[i % kinds.length]?.(url, key, i).then(
           () => this.#made++,
@@ -154,7 +154,7 @@ export class DeferredRun {
     assert.equal(code, 0, stdout)
   }
 
-  /** Past the gateway. */
+  /** Asks upstream for the usage of an object, past the gateway. */
   async #usedBy(id: string, path: string): Promise<Used> {
     const { messagesUrl, chatUrl } = this.#simulator
     const chat = async (path: string) =>

@@ -76,7 +76,7 @@ test('500 calls at once over three nodes pass a cap by at most one call, nobody 
   const tokensOf = (i: number) => 800 + ((i * 7_919) % 200)
   const { id, key } = await cluster.createKey({ monthly_budget_usd: 0.01 })
   await runOn(cluster.database.url, keepAllEvents('postgres'))
-  // The first call of a month makes the row that the others have to share.
+  // The first call of a month makes the row that the other calls share.
   assert.equal((await sendCall(cluster.node(0).url, { name: 'first', key, tokens: 0 })).status, 200)
   const letGo = await holdKey(id)
   const answered = Promise.all(
@@ -134,7 +134,7 @@ test('once a key is revoked, has expired or has no budget, no node admits it, we
   )
   await hammer.answered(0, [0, 1, 2], keys, 10)
 
-  // Both in the middle of calls, and both hold on to questions that they have asked or are about to ask.
+  // Both nodes are in the middle of calls, with questions to the database that are sent or about to be sent.
   paused.pause()
   cutOff.wire.mute()
   const expiresAtMs = (await cluster.nowMs()) + 500
@@ -187,7 +187,7 @@ test('once a key is revoked, has expired or has no budget, no node admits it, we
   }
 })
 
-/** A machine that is busy with other things may let the database take too long: that is no refusal, and tried again. */
+/** A 503 is tried again: on a busy machine the database may take too long, which is no refusal. */
 async function sendPatiently(url: string, call: ClientCall): Promise<ClientReply & { name: string }> {
   for (let attempt = 0; ; attempt++) {
     const name = attempt === 0 ? call.name : `${call.name}-${attempt}`
@@ -197,8 +197,8 @@ async function sendPatiently(url: string, call: ClientCall): Promise<ClientReply
 }
 
 /**
- * Holds a key until every node waits for it, so that all of them decide in the same instant. Twice: what a node asks
- * first is one call, and what it asks next is all that have come meanwhile.
+ * Locks a key until every node waits for it, so that all nodes decide in the same instant. Twice: the first batch of a
+ * node is one call, and its next batch is all calls that have come meanwhile.
  */
 async function holdKey(id: string): Promise<() => Promise<void>> {
   const hold = async () => {

@@ -7,7 +7,7 @@ export interface HammeredKey {
 }
 
 interface Sent {
-  /** In the order in which calls are sent, over all nodes and keys. */
+  /** The number of the call in the order of sending, over all nodes and keys. */
   readonly number: number
   readonly name: string
   readonly node: number
@@ -20,7 +20,7 @@ export interface Answered extends Sent {
 
 const CALLERS = 3
 
-/** Calls on and on, with every key on every node, and numbers the calls in the order in which they are sent. */
+/** Sends call after call, with every key on every node, and numbers the calls in the order of sending. */
 export class Hammer {
   readonly answers: Answered[] = []
   readonly #round: string
@@ -42,7 +42,7 @@ export class Hammer {
     return this.#sent
   }
 
-  /** Resolves when each node has answered so many calls of each of the keys, of those that were sent from this one on. */
+  /** Resolves when each node has answered so many calls of each key, counting calls from the number `from` on. */
   async answered(
     from: number,
     nodes: readonly number[],

@@ -5,7 +5,7 @@ import { closeConnections } from './send-call.ts'
 /**
  * `npm run test:chaos -- [--seed N] [--minutes M] [--seconds S] [--runs R]`: runs of S seconds of faults one after the
  * other, each with the next seed, new nodes and a new database, until M minutes are over or R runs are done. The seed
- * of a failure, given again, makes the same plan again.
+ * of a failure, given again, makes the same plan.
  */
 const { values } = parseArgs({
   options: {

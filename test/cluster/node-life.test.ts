@@ -6,11 +6,11 @@ import { Cluster } from './cluster.ts'
 import { type ClientCall, closeConnections, expectedBytes, sendCall } from './send-call.ts'
 import { NANOS_PER_TOKEN } from './upstream-answer.ts'
 
-/** The first is killed, the second stopped in its tracks, the third cut off; the fourth finds out. */
+/** The first node is killed, the second paused, the third cut off; the fourth finds out. */
 const [KILLED, PAUSED, CUT_OFF, WELL] = [0, 1, 2, 3]
 const TOKENS = 300
 
-/** What is promised to whoever waits for the room that a dead node holds. */
+/** The promise to calls that wait for room that a dead node holds. */
 const GIVEN_UP_WITHIN_MS = 30_000
 
 let cluster: Cluster
@@ -52,7 +52,7 @@ test('what nodes that died, were paused or were cut off hold is given back, and 
   await lost
   cluster.node(PAUSED).pause()
   cluster.node(CUT_OFF).wire.mute()
-  // Nobody tells the client of a node that is cut off from its database anything.
+  // A client of a node that is cut off from its database notices nothing.
   gated.get('gate cut off')?.finish()
   assert.equal((await cutOffCall.reply).text, expectedBytes(cutOffCall.call))
   const early = Array.from({ length: 20 }, (_, i) => send(PAUSED, { name: `asked while paused ${i}` }).reply)
@@ -88,7 +88,7 @@ test('what nodes that died, were paused or were cut off hold is given back, and 
   await Promise.all(early)
   await Promise.all(again)
 
-  // Under the registrations that were given up, nothing is admitted any more.
+  // No call is admitted any more under the registrations that were fenced.
   const fenced = await cluster.database.query(
     'SELECT id, fenced_at_ms FROM node WHERE fenced_at_ms IS NOT NULL',
   )

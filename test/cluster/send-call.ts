@@ -3,15 +3,15 @@ import { bytesOf, type CallSurface, MODEL } from './upstream-answer.ts'
 
 /** A call as a client makes it. */
 export interface ClientCall {
-  /** Goes along as the user agent: upstream writes it down, and it is in the record of the call. */
+  /** The name is sent as the user agent: upstream notes it, and the record of the call has it. */
   readonly name: string
   readonly key: string
   readonly surface?: CallSurface
   readonly stream?: boolean
   readonly maxTokens?: number
-  /** What upstream will say that it used. */
+  /** The output tokens that upstream will report. */
   readonly tokens?: number
-  /** Between the pieces of the answer. */
+  /** The time between the pieces of the answer. */
   readonly paceMs?: number
 }
 
@@ -21,14 +21,14 @@ export interface ClientReply {
   header(name: string): string | undefined
 }
 
-/** Each call on a connection that nobody else waits for. */
+/** Enough connections that no call waits for another. */
 const dispatcher = new Agent({ connections: 1_000, headersTimeout: 0, bodyTimeout: 0 })
 
 export function closeConnections(): Promise<void> {
   return dispatcher.destroy()
 }
 
-/** The whole answer; rejects if the connection breaks before its end. */
+/** Resolves with the whole answer; rejects if the connection breaks before its end. */
 export async function sendCall(
   nodeUrl: string,
   call: ClientCall,
@@ -70,7 +70,7 @@ function bodyOf(surface: CallSurface, stream: boolean, maxTokens: number): strin
   const messages = [{ role: 'user', content: 'May I pass?' }]
   if (surface === 'messages')
     return JSON.stringify({ model: MODEL.messages, max_tokens: maxTokens, stream, messages })
-  // With what the gateway would add to it, so that all bytes are upstream's.
+  // The body has the option that the gateway would add, so that all bytes of the answer are upstream's.
   const more = stream ? { stream_options: { include_usage: true } } : {}
   return JSON.stringify({
     model: MODEL.chat,
@@ -81,7 +81,7 @@ function bodyOf(surface: CallSurface, stream: boolean, maxTokens: number): strin
   })
 }
 
-/** What the client must have received, if it was served. */
+/** The bytes that the client must have received, if it was served. */
 export function expectedBytes({
   surface = 'messages',
   stream = false,

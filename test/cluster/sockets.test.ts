@@ -38,7 +38,7 @@ function openOn(
 }
 
 const request = simulated('usage={"input_tokens":10,"output_tokens":1000}', { max_output_tokens: 1_000 })
-/** 1,000 × $10/M of output and 10 × $2.50/M of input. */
+/** The cost of a turn: 1,000 × $10/M of output and 10 × $2.50/M of input. */
 const TURN_NANOS = 10_025_000
 
 test('fifty sockets over three nodes pass a cap by at most one turn', async () => {
@@ -46,7 +46,7 @@ test('fifty sockets over three nodes pass a cap by at most one turn', async () =
   const sockets = await Promise.all(Array.from({ length: 50 }, (_, i) => openOn(i, key)))
   const outcomes = await Promise.all(
     sockets.map(async (socket) => {
-      // A database that a busy machine keeps waiting is no refusal.
+      // A 503 is tried again: a database that is slow on a busy machine is no refusal.
       for (;;) {
         socket.send(request)
         const last = (await socket.takeUntil(isTerminal)).at(-1)
@@ -69,7 +69,7 @@ test('fifty sockets over three nodes pass a cap by at most one turn', async () =
   await cluster.assertBooksBalance()
 })
 
-/** A response of Realtime on a socket of its own: what it came to at list price, or null where it was refused. */
+/** A response of Realtime on a socket of its own: its list price, or null where it was refused. */
 async function realtimeTurn(node: number, key: string): Promise<number | null> {
   const path = '/v1/realtime?model=gpt-realtime'
   let socket = await openOn(node, key, path, 'tokens=60').catch((error: Error) => error)

@@ -1,15 +1,15 @@
-/** What upstream answers, as a function of the call alone: a test that knows the call knows every byte of it. */
+/** Upstream's answer as a function of the call alone: a test that knows the call knows every byte of the answer. */
 
 export type CallSurface = 'messages' | 'chat'
 
 export const MODEL = { messages: 'claude-haiku-5-5', chat: 'gpt-6-luna' } as const
 
-/** Output of either at $0.50 per million. The answers report no input. */
+/** Output of either model costs $0.50 per million. The answers report no input. */
 export const NANOS_PER_TOKEN = 500n
 
 export interface UpstreamAnswer {
   readonly type: string
-  /** In the steps in which it is sent. */
+  /** The answer in the steps in which it is sent. */
   readonly pieces: readonly string[]
 }
 
@@ -28,7 +28,7 @@ export function answerOf(
   return { type: 'application/json', pieces: [JSON.stringify(whole)] }
 }
 
-/** All of it, as the client must receive it. */
+/** The whole answer as the client must receive it. */
 export function bytesOf(surface: CallSurface, stream: boolean, name: string, outputTokens: number): string {
   return answerOf(surface, stream, name, outputTokens).pieces.join('')
 }

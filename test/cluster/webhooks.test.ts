@@ -29,7 +29,7 @@ after(async () => {
 
 test('when the node that delivers to an endpoint is killed, the other one takes over', async () => {
   const { id } = await cluster.manage(WELL, 'POST', WEBHOOKS, { url: receiver.url, events: ['*'] })
-  // So that it is the other one that has the leases.
+  // WELL is killed first, so that KILLED has the leases.
   await cluster.node(WELL).kill()
   receiver.reply = () => 'silence'
   await cluster.createKey({ name: 'told' }, KILLED)
@@ -55,7 +55,7 @@ test('with both nodes at work each event is delivered once', async () => {
   await cluster.node(KILLED).start()
   const before = receiver.messages.length
   const keys: unknown[] = []
-  // A pair at a time, one on each node: what is shown is who delivers, and not how many commands a small machine can take.
+  // Keys are made in pairs, one on each node: the test is about the node that delivers, not about load on a small machine.
   while (keys.length < 40) {
     const pair = [KILLED, WELL].map((node) => cluster.createKey({ name: `k${keys.length} ${node}` }, node))
     keys.push(...(await Promise.all(pair)))

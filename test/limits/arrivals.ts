@@ -5,13 +5,13 @@ import { firstValue } from '../../src/http/raw-headers.ts'
 import { nextTurn, withDeadline } from '../support/deadline.ts'
 
 /**
- * What arrives at a server of this process, seen from beside. A call that waits for room shows nothing to anybody, so
- * that tests of the order of arrival need to know when a request has come.
+ * Watches the requests that arrive at a server of this process. A call that waits for room is visible to no client, so
+ * tests of the order of arrival need to know when a request has come.
  */
 export interface Arrivals {
   /** How many requests have come with this name in the header `x-call`. */
   countOf(name: string): number
-  /** Resolves when the gateway has the whole request whose header `x-call` is this, and has begun to decide about it. */
+  /** Resolves when the gateway has the whole request with this name in `x-call`, and has begun to decide about it. */
   arrived(name: string): Promise<Arrived>
   /** Resolves when the first request of this name has its whole answer. */
   answered(name: string): Promise<void>
@@ -47,7 +47,7 @@ export function watchArrivals(port: number): Arrivals {
   subscribe(WHOLE, onWhole)
   subscribe(FINISHED, onFinish)
 
-  /** Looks again whenever something has happened. */
+  /** Looks again whenever a request has come or was answered. */
   async function until<T>(look: () => T | undefined, name: string): Promise<T> {
     const found = async () => {
       for (;;) {

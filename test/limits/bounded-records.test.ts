@@ -10,7 +10,7 @@ const pair = await startPair()
 after(() => pair.close())
 
 const LONG = 'x'.repeat(40_000)
-/** What of a call is kept as JSON: what it was rated by, and its usage. */
+/** The limit of the columns that are kept as JSON: the rating of a call, and its usage. */
 const JSON_CHARS_MAX = 4_096
 
 const reply = JSON.stringify({
@@ -78,7 +78,7 @@ test('no text that was kept of those calls is longer than its limit', async () =
       assert.ok(kept <= most, `${column} has ${kept} characters`)
     }
   }
-  // What was so long has come here, and was cut.
+  // The long texts have come to the books, and were cut.
   const longest = (column: string) => Math.max(...rows.map((row) => String(row[column] ?? '').length))
   assert.deepEqual(['path', 'user_agent'].map(longest), [limits.recordedCharsMax, limits.recordedCharsMax])
 })

@@ -27,7 +27,7 @@ test('a key has so many calls in flight, and the next one is told so; other keys
     assert.equal(error.code, 'too_many_calls')
     assert.equal(error.type, surface === 'messages' ? 'rate_limit_error' : 'requests')
     assert.equal(refused.header('x-svc-cost-usd'), '0')
-    // Free ones count as well: they take a place too.
+    // Free calls count too, since they take a place.
     assert.equal((await bench.free(key)).status, 429)
     assert.equal(upstream.names.length, count)
 
@@ -42,7 +42,7 @@ test('a key has so many calls in flight, and the next one is told so; other keys
   }
 })
 
-/** A request whose body never comes to an end, from where the gateway waits for it. */
+/** A request whose body never ends; resolves when the gateway waits for the body. */
 async function half(at: Address, key: string): Promise<RawConnection> {
   const client = await connect(at)
   const lines = ['Host: h', `x-api-key: ${key}`, 'Expect: 100-continue', 'Content-Length: 100']
@@ -71,7 +71,7 @@ test('however a call ends, its place is free again', async () => {
   const one = await startGatedBench({ settings: { callsInFlightPerKeyMax: 1, bodyIdleTimeoutMs: 200 } })
   const { id, key } = await one.gateway.createKey('ends')
   const spent = await one.gateway.createKey('spent', { monthly_budget_usd: 0 })
-  // Not a free call: the client has the answer to one before it is settled.
+  // The probe is no free call, since a free call is answered before it is settled.
   const isFree = () =>
     until('its place is free', async () => (await (await one.send('at once 1', key)).reply).status === 200)
 
@@ -86,12 +86,12 @@ test('however a call ends, its place is free again', async () => {
     leaver.leave()
     await isFree()
   }
-  // Refused for the money and for the body.
+  // Calls that are refused for the money and for the body.
   for (let i = 0; i < 2; i++) {
     assert.equal((await (await one.send(`poor ${i}`, spent.key)).reply).status, 402)
     assert.equal((await (await one.send(`odd ${i}`, spent.key, { body: '{' })).reply).status, 400)
   }
-  // Of the first the client leaves, the second falls silent.
+  // The client of the first request leaves, the client of the second falls silent.
   const left = await half(one.gateway, key)
   assert.equal((await one.free(key)).status, 429)
   left.leave()

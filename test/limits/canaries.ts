@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type BooksOwner, openBooks } from '../support/books.ts'
 
-/** A secret, and how it is called in a failure: the value itself must not be printed there either. */
+/** A secret, and its name in a failure: the value itself must not be printed there either. */
 export interface Canary {
   readonly name: string
   readonly value: string
@@ -15,8 +15,8 @@ export interface Place {
 }
 
 /**
- * What of a secret must not be found. Of our own keys the first 16 and the last 4 characters are shown on purpose, so
- * the part between them is looked for, in pieces: half a key is a leak, too.
+ * The parts of a secret that must not be found. The first 16 and the last 4 characters of our own keys are shown on purpose,
+ * so the part between them is looked for, in pieces: half a key is a leak, too.
  */
 function tellingParts(value: string): string[] {
   const inner = /^svc_(?:live|admin)_/.test(value) ? value.slice(16, -4) : value
@@ -36,7 +36,7 @@ export function findLeaks(canaries: readonly Canary[], places: readonly Place[])
     const wanted = [
       ...tellingParts(value),
       whole.toString('hex'),
-      // A third of all positions in base64 look like this.
+      // At a third of all positions a secret has these characters in base64.
       whole.toString('base64').slice(0, -4),
       whole.toString('base64url').slice(0, -4),
     ]

@@ -10,7 +10,7 @@ const { gateway, upstream } = bench
 after(() => bench.close())
 afterEach(() => bench.assertBooksBalance())
 
-/** Less than any call holds, and what 200 output tokens cost. */
+/** A cap below the hold of any call; 200 output tokens cost as much. */
 const CAP_USD = 0.0001
 
 const edit = (id: string, monthly_budget_usd: number | null) =>
@@ -26,7 +26,7 @@ for (const [how, cap] of [
     const running = await upstream.next()
     const second = await bench.send('waits', key)
     const third = await bench.send('waits behind', key)
-    // In line, both of them: of two that only just ask, the edit may come between.
+    // Both calls are in the queue now; the edit might come between two calls that are still asking.
     await bench.storeAnswered()
     await edit(id, cap)
     const next = [await upstream.next(), await upstream.next()]

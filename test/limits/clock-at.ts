@@ -1,6 +1,6 @@
 import type { Clock } from '../../src/kernel/clock.ts'
 
-/** Wall-clock time that stands still until it is moved, and that counts how often it is asked for. */
+/** A wall clock that stands still until it is moved, and that counts how often it is asked. */
 export interface TestClock extends Clock {
   readonly asked: number
   set(iso: string): void

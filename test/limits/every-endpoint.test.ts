@@ -6,11 +6,11 @@ import { allEndpoints } from '../../src/providers/find-endpoint.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
 
-/** Every path of both upstreams' tables, called over HTTP by keys that must not get anywhere with it. */
+/** Every path of both upstreams' tables, called over HTTP by keys that must be refused. */
 
 const upstream = await ScriptedUpstream.start()
 let gateway: TestGateway
-/** Never allowed to the keys below. */
+/** A model that the keys below are never allowed. */
 const FORBIDDEN = 'claude-opus-5-5'
 
 before(async () => {
@@ -34,7 +34,7 @@ interface Answer {
   readonly code: string | null
 }
 
-/** Names the forbidden model in every place that an endpoint could have it. */
+/** A call that names the forbidden model in every place where an endpoint could read it. */
 async function call({ surface, method, template, reads }: Endpoint, key: string | null): Promise<Answer> {
   const path = template.replaceAll(/\{(\w+)\}/g, (_, name: string) => (name === 'model' ? FORBIDDEN : 'x1'))
   const json = JSON.stringify({
@@ -73,14 +73,14 @@ async function withKey(fields: Record<string, unknown>): Promise<string> {
 
 const PARALLEL = 32
 
-/** Calls all of them and answers those whose answer is not among the expected, with what they answered. */
+/** Calls all endpoints; resolves with those whose answer is not as expected, each with its answer. */
 async function odd(
   among: readonly Endpoint[],
   key: string | null,
   expected: (answer: Answer, endpoint: Endpoint) => boolean,
 ): Promise<string[]> {
   const answers: { readonly endpoint: Endpoint; readonly answer: Answer }[] = []
-  // Not all at once: a store on a busy machine refuses those that wait for too long.
+  // The calls are not made all at once: a store on a busy machine refuses calls that wait for too long.
   const left = among.values()
   const walk = async () => {
     for (const endpoint of left) answers.push({ endpoint, answer: await call(endpoint, key) })
@@ -94,7 +94,7 @@ async function odd(
     )
 }
 
-/** Nothing of what is called meanwhile may reach upstream. */
+/** Asserts that no call of `work` reaches upstream. */
 async function nothingSent(work: () => Promise<void>): Promise<void> {
   const beforehand = upstream.requestCount
   await work()
@@ -124,7 +124,7 @@ test('no endpoint is reached with a revoked key', async () => {
 
 test('no billable endpoint leads to a model that is not on the allowlist', async () => {
   const key = await withKey({ allowed_models: ['gpt-6-luna'] })
-  // An endpoint in which no model takes part is not the allowlist's business.
+  // The allowlist does not apply to an endpoint that uses no model.
   const leading = billable.filter(({ model }) => model !== 'none')
   await nothingSent(async () => {
     const refused = ({ status, code }: Answer, { billing }: Endpoint) =>
@@ -156,7 +156,7 @@ const UNMETERED = new Set([
 test('no billable endpoint is reached under a spent cap', async () => {
   const key = await withKey({ monthly_budget_usd: 0 })
   await nothingSent(async () => {
-    // What cannot be metered is refused to any key with a cap, before its money is looked at.
+    // An endpoint that cannot be metered is refused to any key with a cap, before its budget is looked at.
     const refused = ({ status, code }: Answer) =>
       (status === 402 && code === 'budget_exceeded') || (status === 404 && UNMETERED.has(code ?? ''))
     assert.deepEqual(await odd(billable, key, refused), [])
@@ -166,7 +166,7 @@ test('no billable endpoint is reached under a spent cap', async () => {
 test('every metered endpoint says 402 under a spent cap, in particular', async () => {
   const key = await withKey({ monthly_budget_usd: 0 })
   const metered = billable.filter(({ billing }) => billing === 'metered')
-  // The model has a price, and none for a video.
+  // The model has a price, but no price for a video.
   const said = ({ status, code }: Answer, { template }: Endpoint) =>
     template === '/v1/videos' ? code === 'model_not_priced' : status === 402
   assert.deepEqual(await odd(metered, key, said), [])

@@ -14,11 +14,11 @@ export interface GatedBench {
   readonly arrivals: Arrivals
   /** Sends a call of this name, and resolves when the gateway has it. */
   send(name: string, key: string, options?: SendOptions): Promise<SentCall>
-  /** A call that costs nothing. When it is answered, the store has answered all that was asked before it, too. */
+  /** A free call. When it is answered, the store has answered all questions before it, too. */
   free(key: string): Promise<BilledReply>
-  /** Resolves when the store has answered all that was asked before. Unlike `free`, it makes nobody in line ask again. */
+  /** Resolves when the store has answered all questions before. Unlike `free`, it makes no waiting call ask again. */
   storeAnswered(): Promise<void>
-  /** What an admin sees of the key. */
+  /** The record of the key as an admin sees it. */
   record(id: string): Promise<Record<string, unknown>>
   assertBooksBalance(): Promise<void>
   close(): Promise<void>
@@ -84,7 +84,7 @@ export async function startGatedBench(options: GatewayOptions = {}): Promise<Gat
       ]
       const connection = await connect(gateway)
       const reply = connection.request(Buffer.from(`${lines.join('\r\n')}\r\n\r\n${text}`)).then(asBilled)
-      // One that is never awaited is of a client that leaves.
+      // A reply that is never awaited belongs to a client that leaves.
       reply.catch(() => undefined)
       reply.finally(() => connection.leave()).catch(() => undefined)
       return {
@@ -98,7 +98,7 @@ export async function startGatedBench(options: GatewayOptions = {}): Promise<Gat
     free,
 
     async storeAnswered() {
-      // Admissions are answered in their order, and of one that is refused nothing is settled.
+      // Admissions are answered in their order, and a refused one settles nothing, so no waiting call asks again.
       assert.equal((await free(NOBODYS_KEY)).status, 401)
     },
 

@@ -5,7 +5,7 @@ import { withDeadline } from '../support/deadline.ts'
 
 /** A call that has reached upstream and stays there until the test lets it go. */
 export interface GatedCall {
-  /** Its header `x-call`. */
+  /** The name in the call's header `x-call`. */
   readonly name: string
   /** Sends the head and the first event of a stream. */
   begin(): void
@@ -17,7 +17,7 @@ export interface GatedUpstream {
   readonly url: string
   /** The names of the calls that have come, in order. */
   readonly names: readonly string[]
-  /** The next call that nobody has asked for yet. */
+  /** The next call that `next` has not returned yet. */
   next(): Promise<GatedCall>
   /** Ends every connection. */
   breakOff(): void

@@ -9,7 +9,7 @@ import { startGateway } from '../support/gateway.ts'
 import { watchArrivals } from './arrivals.ts'
 import { nanosOf } from './look-at-books.ts'
 
-/** An upstream that answers every call with the same reply, and none before it is told to. */
+/** An upstream that answers every call with the same reply, and no call before it is told to. */
 let reply: object = {}
 let answers = Promise.withResolvers<void>()
 const upstream = createServer(async (req, res) => {
@@ -93,7 +93,7 @@ interface Shape {
   readonly what: string
   readonly path: string
   readonly body: object | Packed
-  /** What the documents let upstream answer, for a dollar or so. */
+  /** A reply that the documents allow and that costs a dollar or so. */
   readonly reply: object
 }
 
@@ -264,7 +264,7 @@ for (const { what, path, body, reply: itsReply } of shapes) {
     const names = Array.from({ length: CALLS }, (_, i) => `${what} ${i}`)
     const sent = names.map((name) => post(path, key, body, name))
     await Promise.all(names.map((name) => arrivals.arrived(name)))
-    // The store has been asked about all of them before it answers this.
+    // The store has been asked about all calls before it answers this request.
     await gateway.manage('PATCH', `/v1/keys/${id}`, { name: what })
     answers.resolve()
     const costs: number[] = []

@@ -9,7 +9,7 @@ import { clockAt } from './clock-at.ts'
 import { type GatedBench, type SendOptions, startGatedBench } from './gated-bench.ts'
 import { nanosOf } from './look-at-books.ts'
 
-/** Upstream uses far more than the request says that it may: $0.004 a call. */
+/** Upstream uses far more tokens than the request allows: $0.004 a call. */
 const TOKENS = 8_000
 const COST = 4_000_000
 const SMALL = { maxTokens: 20 }
@@ -19,7 +19,7 @@ async function holdOf(gateway: BooksOwner, requestId: string): Promise<number> {
   return Number(row?.['hold_nanos'])
 }
 
-/** What a call of this kind holds. It is answered with no use. */
+/** The hold of a call of this kind. The call is answered with no usage. */
 async function nextHold({ gateway, send }: GatedBench, key: string, options: SendOptions): Promise<number> {
   const reply = await (await send('at once 0', key, options)).reply
   assert.equal(reply.status, 200)
@@ -43,7 +43,7 @@ test('a bound that is too small costs one burst: afterwards calls hold what the 
       assert.equal((await gateway.manage('GET', `/gateway/v1/requests/${requestId}`))['overrun'], true)
     }
 
-    // $0.012 are spent, and calls that hold $0.004 are let in while less than $0.05 is spent and held.
+    // $0.012 are spent, and calls that hold $0.004 are admitted while less than $0.05 is spent and held.
     const second = await burst('second', 30)
     await bench.storeAnswered()
     const arrived: Awaited<ReturnType<typeof upstream.next>>[] = []

@@ -12,11 +12,11 @@ export interface CallRow {
 
 export interface LookedAtBooks {
   calls(keyId: string): Promise<CallRow[]>
-  /** By month, such as `2026-12`. */
+  /** The figures of a key by month, such as `2026-12`. */
   months(keyId: string): Promise<Map<string, { readonly spentNanos: number; readonly heldNanos: number }>>
 }
 
-/** What the database says, past the API. Sums of tests are far below 2⁵³ nanodollars. */
+/** Reads the database, past the API. Sums of tests are far below 2⁵³ nanodollars. */
 export function lookAtBooks(gateway: BooksOwner): LookedAtBooks {
   const read = (sql: string) => readBooks(gateway, sql)
   return {

@@ -9,8 +9,8 @@ import { ScriptedUpstream } from '../support/scripted-upstream.ts'
 import { chunked, sized } from '../support/wire-bytes.ts'
 
 /**
- * Every metered endpoint, called without a model, with null for one and with what is no name, by keys with and without
- * limits. Upstream answers all of it, in the form of the endpoint, and says what was used.
+ * Every metered endpoint, called without a model, with null and with values that are no name, by keys with and without
+ * limits. Upstream answers every call, in the form of the endpoint, and reports usage.
  */
 
 const upstream = await ScriptedUpstream.start()
@@ -47,7 +47,7 @@ const SPOKEN = { input_tokens: 100, output_tokens: 1_000 }
 interface Reply {
   /** The model that served, where the reply has a place to name it. */
   readonly model?: string
-  /** What it costs at list price, worked out by hand, at that model or at the endpoint's own. */
+  /** The list price of the reply, worked out by hand, at that model or at the endpoint's default. */
   readonly listUsd: number
   readonly body?: (model: object) => object
   readonly events?: (model: object) => readonly object[]
@@ -115,7 +115,7 @@ const REPLIES: Readonly<Partial<Record<UsageReader, Reply>>> = {
     body: () => ({ text: 'Hi', usage: AUDIO }),
     events: () => [{ type: 'transcript.text.done', text: 'Hi', usage: AUDIO }],
   },
-  // An upstream that has done it at once, and gives it no name by which it would be known again.
+  // The video is completed at once, and has no id by which it would be settled later.
   video: {
     model: 'sora-2',
     // 4 s × $0.10
@@ -137,7 +137,7 @@ const metered = allEndpoints().flatMap((endpoint) => {
   return [{ endpoint, reply }]
 })
 
-/** What the request says under "model"; `file` is a form whose field of that name is a file. */
+/** The values of "model" in the request; `file` is a form whose field of that name is a file. */
 const MODELS: readonly (readonly [says: string, model: unknown])[] = [
   ['no model', undefined],
   ['null', null],
@@ -203,7 +203,7 @@ const asEvents = (events: readonly object[]): Buffer =>
     [events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join(''), 'data: [DONE]\n\n'],
   )
 
-/** The answers of an endpoint, streamed and not, each naming its model, another one, or none. */
+/** The answers of an endpoint, streamed and not, each naming its model, another model, or none. */
 function answersOf({ model, body, events }: Reply) {
   const namings: readonly (readonly [string, object])[] =
     model === undefined
@@ -243,7 +243,7 @@ for (const [limits, gateway, fields] of kinds) {
           assert.equal(record['estimated'], false, what)
           const list = Number(record['list_cost_usd'])
           const isKnown = reply.model === undefined || Object.values(named).includes(reply.model)
-          // At a model that stands in, it is no cheaper than at the endpoint's own.
+          // A reply that is rated at a stand-in model is no cheaper than at the endpoint's default.
           if (isKnown) assert.equal(list, reply.listUsd, what)
           else assert.ok(list >= reply.listUsd, `${what}: ${list}`)
           if ('model' in named && !isKnown) assert.equal(record['unpriced'], true, what)
@@ -268,7 +268,7 @@ for (const [wait, stream] of [
       const { key } = await open.createKey('capped', { monthly_budget_usd: cap })
       let delivered = 0
       for (let n = 0; n < 6; n++) {
-        // A body of a form can be sent once.
+        // The body of a form can be sent only once.
         const again = requestOf(endpoint, undefined, stream) ?? init
         const { sent } = await call(open, key, endpoint, again, answer.bytes)
         if (sent) delivered += reply.listUsd

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { BilledReply, BillingBench } from '../billing/bench-of-one.ts'
 import { nanosOf } from './look-at-books.ts'
 
-/** Numbers from a seed, so that a run that fails can be had again. */
+/** Numbers from a seed, so that a run that fails can be repeated. */
 export interface Chance {
   readonly seed: number
   /** A whole number from 0 to below this. */
@@ -86,7 +86,7 @@ export interface BudgetDetails {
   readonly capNanos: number
 }
 
-/** Sorts the answers, and checks of each that it is one that a key with a cap can get, and is billed to the digit. */
+/** Sorts the answers, and checks that each is an answer that a key with a cap can get, billed to the digit. */
 export function sortOut(answers: readonly { call: RandomCall; reply: BilledReply }[]): Outcomes {
   const served: RandomCall[] = []
   const refused = { exceeded: [] as BudgetDetails[], held: [] as BudgetDetails[] }

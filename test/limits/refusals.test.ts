@@ -17,7 +17,7 @@ type SurfaceName = 'messages' | 'chat'
 const surfaces: readonly SurfaceName[] = ['messages', 'chat']
 const CAP_USD = 0.0001
 
-/** What a refusal looks like on the wire, but for what is the same in all of them. */
+/** The parts of a refusal on the wire that differ between refusals. */
 interface Expected {
   readonly status: number
   readonly type: string

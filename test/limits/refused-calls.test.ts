@@ -50,7 +50,7 @@ const codeIn = ({ body }: BilledReply): string => JSON.parse(body.toString()).er
 
 const CHAT = '/v1/chat/completions'
 const LUNA = bodyOf('chat')
-/** So large that the key is looked at before it is taken in. */
+/** A body so large that the key is looked at before the body is taken in. */
 const LARGE = JSON.stringify({
   model: 'gpt-6-luna',
   messages: [{ role: 'user', content: 'x'.repeat(100_000) }],

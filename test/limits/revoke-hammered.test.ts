@@ -7,7 +7,7 @@ import { bodyOf } from './gated-bench.ts'
 const CALLERS = 12
 const ROUNDS = 8
 
-/** Counts that can be waited for. */
+/** A count that can be awaited. */
 class Tally {
   #count = 0
   #waiting: { readonly count: number; resolve(): void }[] = []
@@ -31,7 +31,7 @@ class Tally {
   }
 }
 
-/** Calls on and on with a key, and numbers the calls in the order in which they are sent. */
+/** Sends call after call with a key, and numbers the calls in the order of sending. */
 function hammer(url: string, key: string, sent: Tally, served: Tally) {
   const answers: { readonly number: number; readonly status: number }[] = []
   let over = false

@@ -102,7 +102,7 @@ test('no key, admin key, provider key or pepper is found in logs, database or an
     assert.ok(places.some(({ where }) => where === `${journal}, while it ran`))
     assert.deepEqual(findLeaks(canaries, places), [])
     assert.deepEqual(findLeaks(canaries.slice(visitor.keys.length), visitor.passedOn), [])
-    // The search finds what is there.
+    // The search does find a value that is there.
     const shown = findLeaks([{ name: 'a model', value: 'claude-haiku-5-5' }], places)
     assert.ok(shown.some((leak) => leak.startsWith('a model in column call.model_asked')))
   } finally {

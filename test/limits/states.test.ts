@@ -10,7 +10,7 @@ after(() => bench.close())
 afterEach(() => bench.assertBooksBalance())
 
 let calls = 0
-/** What becomes of a call that costs $0.00001. */
+/** The status of a call that costs $0.00001. */
 async function status(key: string, surface: 'messages' | 'chat' = 'messages'): Promise<number> {
   const { reply } = await bench.send(`at once 20, ${calls++}`, key, { surface })
   return (await reply).status

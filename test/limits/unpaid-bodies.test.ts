@@ -17,7 +17,7 @@ after(() => pair.close())
 
 const MB = 1_000_000
 
-/** Requests of which the body is not there yet, or not all of it: who answers them has not waited for it. */
+/** Requests whose body has not come, or not wholly: a gateway that answers has not waited for the body. */
 function announced(surface: Surface, key: string): Readonly<Record<string, Buffer>> {
   const line = `POST ${surface.readEndpoint} HTTP/1.1`
   const lines = ['Host: h', ...surface.lines(key)]
@@ -62,7 +62,7 @@ for (const surface of surfaces) {
       reply.catch(() => undefined)
       await client.send(request)
       if (what === 'an expectation') await client.interimArrived()
-      // Who is still waited for is not refused: the same connection would have its answer before this one.
+      // A request whose body is awaited is not refused: a refusal would come before the answer to this other call.
       const early = await Promise.race([reply, pair.assertServes(surface, 'other')])
       assert.equal(early, undefined, what)
       client.leave()
@@ -134,7 +134,7 @@ test('bodies that nobody pays for do not fill the disk either', async () => {
     assert.deepEqual(readdirSync(join(narrow.dataDir, 'tmp')), [])
   }
   assert.equal(upstream.requestCount, 0)
-  // What was taken for them is there again, for this key too.
+  // The room of the refused bodies is free again, for this key too.
   const smaller = Buffer.from(`{"model":"claude-sonnet-4-5","x":"${'a'.repeat(36 * MB)}"}`)
   for (let i = 0; i < 3; i++) assert.equal((await exchange(narrow, sized(line, lines, smaller))).status, 200)
   const dense = gzipSync(smaller.subarray(0, 1_000))

@@ -4,7 +4,7 @@ import { gzipSync } from 'node:zlib'
 import { startGateway } from '../support/gateway.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
 
-/** What is stored for file search is paid by the day, and no reply says how much. */
+/** Vector stores are paid by the day, and no reply tells their cost. */
 
 const upstream = await ScriptedUpstream.start()
 const gateway = await startGateway({ chatUrl: `${upstream.url}/v1`, chatKey: 'pc' })
@@ -49,7 +49,7 @@ const creating: Record<string, string> = {
   'behind much': `{${M},"tool_resources":{"x":"${PADDING}","file_search":{"vector_stores":[{}]}}}`,
 }
 
-/** Refused to limited keys for being ambiguous, and flagged for the others. */
+/** Bodies that are refused to limited keys as ambiguous, and flagged for other keys. */
 const ambiguous: Record<string, string> = {
   'resources twice': `{${M},"tool_resources":{},"tool_resources":{"file_search":{"vector_stores":[{}]}}}`,
   'stores twice': `{${M},"tool_resources":{"file_search":{"vector_stores":[],"vector_stores":[{}]}}}`,

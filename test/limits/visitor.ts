@@ -3,11 +3,11 @@ import { exchange } from '../support/raw-client.ts'
 import type { ServingProcess } from '../support/tollgate-process.ts'
 import type { Canary, Place } from './canaries.ts'
 
-/** Sends requests and keeps what came back, other than the answers that tell a new key. */
+/** Sends requests and keeps the answers, except those that tell a new key. */
 export class Visitor {
-  /** What the gateway says itself. */
+  /** The gateway's own answers. */
   readonly answers: Place[] = []
-  /** What it passes on. Upstream may repeat what it was sent, and a client may have put its own key into that. */
+  /** Answers that are passed on. Upstream may repeat the request, and a client may have put its own key into the request. */
   readonly passedOn: Place[] = []
   readonly keys: Canary[] = []
   readonly #tollgate: ServingProcess

@@ -107,7 +107,7 @@ test('a gateway that stops does not wait for those who wait', async () => {
   const waiting = await bench.send('never sent', key)
   await bench.close()
   const { ended, status } = await waiting.reply
-  // It is told so, if the store answers before the connections are cut.
+  // The call gets a refusal, if the store answers before the connections are cut.
   assert.ok(ended === 'cut' || status === 429 || status >= 500)
   assert.deepEqual(bench.upstream.names, ['is cut'])
 })

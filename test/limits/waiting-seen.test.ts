@@ -8,7 +8,7 @@ const { gateway, upstream } = bench
 after(() => bench.close())
 afterEach(() => bench.assertBooksBalance())
 
-/** Less than any call holds. */
+/** A cap below the hold of any call. */
 const CAP = { monthly_budget_usd: 0.0001 }
 
 type Call = Readonly<Record<string, unknown>>
@@ -21,7 +21,7 @@ async function ask(path: string, key = gateway.adminKey): Promise<{ status: numb
 const list = async (query: string, path = '/gateway/v1/requests') =>
   JSON.parse((await ask(`${path}?${query}`)).text) as { data: Call[]; has_more: boolean; next: string }
 
-/** Until so many calls of the key wait. */
+/** Polls until so many calls of the key wait. */
 async function waiting(keyId: string, count: number): Promise<Call[]> {
   const look = async () => {
     for (;;) {
@@ -55,7 +55,7 @@ test('a call that waits is in the log and on its key, until it goes', async () =
   assert.equal(user_agent, null)
   assert.ok(Date.parse(String(started_at)) <= Date.now())
 
-  // One in flight would make this wait for half a minute.
+  // A waiting call is answered at once; for a call in flight this request would wait for half a minute.
   assert.deepEqual(JSON.parse((await ask(`/gateway/v1/requests/${requestId}`)).text), call)
   assert.deepEqual(JSON.parse((await ask(`/gateway/v1/requests/${requestId}`, key)).text), call)
   assert.equal((await ask(`/gateway/v1/requests/${requestId}`, gateway.apiKey)).status, 404)

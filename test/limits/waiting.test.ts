@@ -12,7 +12,7 @@ const { gateway, upstream } = bench
 after(() => bench.close())
 afterEach(() => bench.assertBooksBalance())
 
-/** Less than any call holds, and what 200 output tokens cost. */
+/** A cap below the hold of any call; 200 output tokens cost as much. */
 const CAP = { monthly_budget_usd: 0.0001 }
 
 test('calls that wait are served in the order in which they came', async () => {
@@ -68,7 +68,7 @@ test('a client that leaves goes out of line: it is never sent, holds nothing, an
   const leaving = await bench.send('leaves', key)
   const behind = await Promise.all(Array.from({ length: 20 }, (_, i) => bench.send(`leaves too ${i}`, key)))
   const last = await bench.send('is patient', key)
-  // The first in line has been told by the store to wait.
+  // The first call of the queue has been told by the store to wait.
   await bench.free(key)
   const gone = [leaving, ...behind].map(async ({ socket, leave }) => {
     const closed = once(socket, 'close')
@@ -76,7 +76,7 @@ test('a client that leaves goes out of line: it is never sent, holds nothing, an
     await closed
   })
   await Promise.all(gone)
-  // What came before this question has been seen by the gateway when it is answered.
+  // When this call is answered, the gateway has seen all that came before it.
   await bench.free(key)
   running.finish(10)
   assert.equal((await first.reply).status, 200)
@@ -102,7 +102,7 @@ test('a line is let through with a few questions for each call, not one for each
   const sent = await Promise.all(Array.from({ length: calls }, (_, i) => bench.send(`of many ${i}`, key)))
   for (let i = 0; i < calls; i++) (await upstream.next()).finish(1)
   for (const { reply } of sent) assert.equal((await reply).status, 200)
-  // Every question to the store is put at an instant, and so is every call and every settlement.
+  // The clock is asked for every question to the store, every call and every settlement, so its count bounds the questions.
   const perCall = (clock.asked - before) / calls
   assert.ok(perCall < 12, `${perCall} looks at the clock for each call`)
 })

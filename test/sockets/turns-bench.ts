@@ -19,7 +19,7 @@ export interface TurnsClient extends SocketClient {
 }
 
 export interface TurnsBench extends BillingBench {
-  /** The entries of the simulator's sockets: handshakes and messages that reached them. */
+  /** The messages and closes that have reached the sockets of the simulator. */
   readonly entries: readonly SocketEntry[]
   open(options?: ClientOptions & { key?: string; protocols?: string[] }): Promise<TurnsClient>
   /** The records of a socket but for its handshake, oldest first, when there are so many and none is open. */
