@@ -6,7 +6,7 @@ import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
 import { adts, FTYP, flac, fragmentedMp4, frames, moov, opus, wav, webm } from '../support/audio-bytes.ts'
 import { startBillingBench } from './bench-of-one.ts'
 
-/** Says what the test wants it to say, to whatever it is asked. */
+/** An upstream that gives this answer to every request. */
 let answer: { readonly type: string; readonly body: Buffer | string; readonly coding?: string; cut?: boolean }
 const upstream = createServer(async (req, res) => {
   for await (const _ of req);
@@ -50,7 +50,7 @@ async function send(
   }
 }
 
-/** Of noise the highest quality, which is the default, takes ten seconds for what it does not make smaller. */
+/** Brotli's default is the highest quality, which takes ten seconds for noise and does not make it smaller. */
 const QUICK = { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } }
 
 interface Upload {
@@ -80,7 +80,7 @@ async function transcribe({
   return await send('/v1/audio/transcriptions', Uint8Array.from(body), headers)
 }
 
-/** $0.36 an hour. */
+/** The price of whisper-1 is $0.36 an hour. */
 const whisperUsd = (seconds: number) => Number((seconds * 0.0001).toFixed(9))
 
 const LONG = 20_000
@@ -105,7 +105,7 @@ for (const [what, [name, file]] of Object.entries(files)) {
     assert.equal(billed.estimated, true)
     assert.equal(billed.unpriced, false)
     assert.equal((await transcribe({ file, name, coding: 'gzip' })).costUsd, whisperUsd(20))
-    // One token for 100 ms, and one or two for what was said.
+    // Input is one token for 100 ms, and output one or two for the text.
     const { usage } = await transcribe({ file, name, coding: 'br', model: 'gpt-4o-transcribe' })
     const heard = usage['audio_input_tokens'] ?? usage['input_tokens'] ?? 0
     assert.ok(heard >= 195 && heard <= 200, `${heard} tokens of 200`)
@@ -119,13 +119,13 @@ test('the length that a reply states counts, in whole seconds like upstream’s 
   assert.equal((await transcribe({})).costUsd, whisperUsd(9))
   answer = { type: 'application/json', body: JSON.stringify({ ...body, duration: '61.2' }) }
   assert.equal((await transcribe({})).costUsd, whisperUsd(62))
-  // What it says it used comes before it.
+  // Usage comes before the duration.
   const usage = { type: 'duration', seconds: 7 }
   answer = { type: 'application/json', body: JSON.stringify({ ...body, usage }) }
   const stated = await transcribe({})
   assert.equal(stated.costUsd, whisperUsd(7))
   assert.equal(stated.estimated, false)
-  // What cannot be true is no length.
+  // A duration that cannot be true is ignored.
   for (const duration of [-1, 'long', null, {}, 1e300]) {
     answer = { type: 'application/json', body: JSON.stringify({ ...body, duration }) }
     assert.equal((await transcribe({})).costUsd, whisperUsd(20), String(duration))
@@ -143,18 +143,18 @@ test('subtitles last at least to their last time stamp', async () => {
   const vtt = 'WEBVTT\n\n00:00.000 --> 00:02.000\nHi.\n\n01:00:02.000 --> 01:00:04.500\nBye.\n'
   answer = { type: 'text/vtt', body: gzipSync(vtt), coding: 'gzip' }
   assert.equal((await transcribe({ file: LIAR })).costUsd, whisperUsd(3_605))
-  // The stamps themselves were not spoken: a file that is longer than the text takes is billed by its own length.
+  // Time stamps are not spoken: a file that is longer than its text takes is billed by its own length.
   answer = { type: 'text/plain', body: srt.slice(0, 39).repeat(30) }
   assert.equal((await transcribe({})).costUsd, whisperUsd(20))
 })
 
 test('a file that lies about its length is billed by the text that was heard in it', async () => {
-  // 25 characters a second, and characters are not bytes.
+  // Speech has 25 characters a second, and characters are not bytes.
   answer = { type: 'text/plain', body: 'ы'.repeat(999) }
   assert.equal((await transcribe({ file: LIAR })).costUsd, whisperUsd(40))
   answer = { type: 'application/json', body: JSON.stringify({ text: 'x'.repeat(1_000) }) }
   assert.equal((await transcribe({ file: LIAR })).costUsd, whisperUsd(40))
-  // One that says too much is billed by no more than its bytes can hold, 10 ms each.
+  // A file that states too long a time is billed by no more than its bytes can hold, 10 ms each.
   const boaster = Buffer.concat([FTYP, moov({ movieMs: 5_000_000 }), Buffer.alloc(10_000)])
   answer = { type: 'text/plain', body: 'Hi.' }
   const most = Math.ceil(boaster.length / 100)
@@ -192,7 +192,7 @@ for (const [format, [type, body]] of Object.entries(spoken)) {
     assert.ok(Math.abs(tokens - 200) <= 1, `${tokens} tokens`)
     assert.equal(estimated, true)
     assert.equal(unpriced, false)
-    // The same without a word about what it is, and compressed on its way.
+    // The tokens are the same without a telling content type, and compressed.
     answer = { type: 'application/octet-stream', body: gzipSync(body), coding: 'gzip' }
     assert.deepEqual((await speak({ response_format: format })).usage, usage)
   })
@@ -210,7 +210,7 @@ test('speech that was to end with its usage and breaks off is billed by what cam
   assert.ok((opusTokens['audio_output_tokens'] ?? opusTokens['output_tokens'] ?? 0) >= 800)
 })
 
-/** $15 a million. */
+/** The price of tts-1 is $15 for a million characters. */
 const ttsUsd = (characters: number) => Number((characters * 0.000015).toFixed(9))
 const AUDIO = { type: 'audio/mpeg', body: Buffer.alloc(2_000) }
 
@@ -235,7 +235,7 @@ test('characters are counted as they are meant, however they are spelled', async
   assert.equal((await speakRaw('"\\u0041\\ud83d\\udc0e\\n\\""')).costUsd, ttsUsd(4))
   assert.equal((await speakRaw('"\\ud83d\\ud83d"')).costUsd, ttsUsd(2))
   assert.equal((await speakRaw('""')).costUsd, 0)
-  // Longer than is kept of it: at most as many as it has bytes.
+  // A text longer than the body prefix counts as many characters as it has bytes, which is the most.
   const long = await speakRaw(`"${'x'.repeat(300_000)}"`)
   assert.equal(long.costUsd, ttsUsd(300_002))
   assert.equal(long.estimated, true)

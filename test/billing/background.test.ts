@@ -6,7 +6,7 @@ import { startBillingBench } from './bench-of-one.ts'
 
 const upstream = await ScriptedUpstream.start()
 const at = { chatUrl: `${upstream.url}/v1`, messagesUrl: upstream.url }
-/** Nothing is asked for later: then the cost of what goes on in the background is never known. */
+/** Without the poller the cost of responses in the background is never known. */
 const bench = await startBillingBench({ ...at, settings: { deferredPoll: false } })
 const passing = await startBillingBench({ ...at, settings: { unpriced: 'pass', deferredPoll: false } })
 after(async () => {
@@ -40,7 +40,7 @@ const events = (...all: { type: string }[]) => [
   },
 ]
 
-/** What the same call costs that is not in the background. */
+/** The cost of the same call in the foreground. */
 async function foregroundCost(): Promise<string | undefined> {
   upstream.queue(json(response('completed', { usage })))
   const reply = await bench.call('/v1/responses', RESPONSE, { surface })

@@ -58,7 +58,7 @@ test('a response that upstream breaks in the middle of an image is charged the i
   )
   await call.client.closed()
   const record = await call.record()
-  // 4,160 × $30/M for the image, and the whole context: what the tool gives the model to read is not in the request.
+  // 4,160 × $30/M for the image, and the whole context, since the tool's input to the model is not in the request.
   assert.ok(usd(record) >= 0.1248, String(record['cost_usd']))
   assert.equal(record['estimated'], true)
 })
@@ -108,7 +108,7 @@ test('an audio chat that upstream breaks is charged by the length of the audio',
   ])
   await call.client.closed()
   const record = await call.record()
-  // A second of it.
+  // The audio is a second long.
   const tokens = (record['usage'] as Record<string, number>)['output_tokens'] ?? 0
   assert.ok(tokens >= 10 && tokens <= 25, String(tokens))
 })

@@ -31,7 +31,7 @@ const usage = { prompt_tokens: 290_000, total_tokens: 290_000 }
 /** 290,000 tokens × $0.13 per million. */
 const EMBED_COST = '0.0377'
 
-/** Without a search for what repeats, of which there is nothing in noise: a third of the time. */
+/** Compresses without a search for repetitions, which noise does not have: that takes a third of the time. */
 const pack = (plain: Buffer) => gzipSync(plain, { level: 1, strategy: constants.Z_HUFFMAN_ONLY })
 
 /** Base64 of noise shrinks to three quarters, so the reply arrives faster than it can be decoded. */
@@ -71,7 +71,7 @@ test('a JSON reply in several frames of zstd is billed by the usage in the last 
   assert.ok(reply.body.equals(encoded))
 })
 
-/** A chat stream whose text does not shrink, and that says its usage at its end. */
+/** A chat stream whose text does not shrink, with its usage at the end. */
 function chatStream(bytes: number): Buffer {
   const events: string[] = []
   for (let written = 0; written < bytes; written += 60_000) {
@@ -88,7 +88,7 @@ const messages = [{ role: 'user', content: 'Hi' }]
 const ASKING = { model: 'gpt-5.5', stream: true, stream_options: { include_usage: true }, messages }
 const STREAM = requestTo('/v1/chat/completions', ASKING)
 
-/** Slowly: it stops after every few megabytes until upstream has come no further for a while. */
+/** A slow reader: it stops after every few megabytes until upstream has come no further for a while. */
 const STOP_EVERY_BYTES = 8 * MiB
 async function readSlowly(request: Buffer): Promise<BilledReply> {
   const client = await connect(bench.gateway)
@@ -163,7 +163,7 @@ test('a gzip that is broken in its middle passes unchanged and is estimated', as
   assert.equal(record['estimated'], true)
   const [input = 0, output = 0] = tokensOf(record)
   assert.ok(input > 0 && output > 100_000, `${output} tokens of the half that could be read`)
-  // The same where the reply would have waited for the reading.
+  // A reply that is held until it is read passes unchanged and is estimated too.
   const held = pack(embeddings(2 * MiB))
   held.fill(0xff, held.length >> 1, (held.length >> 1) + 1_000)
   upstream.answer(() => [{ send: sized(OK, JSON_IN('gzip'), held) }])

@@ -62,14 +62,14 @@ export interface LeftCall {
   record(): Promise<Record<string, unknown>>
 }
 
-/** A gateway before an upstream that does what it is told, for calls that do not end as they should. */
+/** A gateway before a scripted upstream, for calls that are cut. */
 export interface CutBench extends BillingBench {
   readonly upstream: ScriptedUpstream
   /** Makes so much time pass for the gateway. */
   step(ms: number): void
-  /** Starts a call that upstream answers with these steps, and gives the connection back while it runs. */
+  /** Starts a call that upstream answers with these steps; resolves with the connection while the call runs. */
   begin(path: string, body: unknown, steps: readonly Step[]): Promise<LeftCall>
-  /** A stream whose client leaves when it has seen `mark`; upstream goes on with `rest` when it has left. */
+  /** A stream whose client leaves when it has seen `mark`; upstream goes on with `rest` when the client has left. */
   leaveAt(
     mark: string,
     path: string,
@@ -143,7 +143,7 @@ export async function startCutBench(options: GatewayOptions = {}): Promise<CutBe
   }
 }
 
-/** Upstream has seen that the gateway is gone. */
+/** Resolves when upstream has seen that the gateway is gone. */
 export async function upstreamTold({ received }: LeftCall): Promise<void> {
   await withDeadline(received.whenPeerClosed, () => 'upstream was not told')
 }

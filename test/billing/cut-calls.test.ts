@@ -25,7 +25,7 @@ interface Streaming {
 
 let begun = 0
 
-/** Starts a call and gives the connection back while it runs. */
+/** Starts a call; resolves with the connection while the call runs. */
 async function begin(path: string, body: unknown, simulate: string): Promise<Streaming> {
   const text = JSON.stringify(body)
   const name = `begun-${++begun}`
@@ -135,7 +135,7 @@ test('a JSON call left before its answer pays its counted input, estimated', asy
 })
 
 test('a chat call left before its answer has its input counted with the tokenizer', async () => {
-  // A call does not wait long for the vocabulary, which a busy machine takes a while to load: the first are counted roughly.
+  // A call does not wait long for the vocabulary, which a busy machine takes a while to load: the first counts are rough.
   await until('the input of a call is counted exactly', async () => {
     const record = await recordOfLeft('/v1/chat/completions', chat)
     assert.equal(record['estimated'], true)

@@ -5,7 +5,7 @@ import { until } from '../support/until.ts'
 import { type BilledReply, startBillingBench } from './bench-of-one.ts'
 import { startShownUpstream } from './shown-upstream.ts'
 
-/** Work goes on for as long as this clock says; the gateway asks by its own. */
+/** Upstream works by this clock; the gateway polls by its own. */
 let workMs = 0
 const bench = await startBillingBench({ settings: { budgetWaitMs: 0 } }, { clock: () => workMs })
 after(() => bench.close())
@@ -49,7 +49,7 @@ const makeChat = (fileId: string, key: string) =>
     { key, surface: 'chat' },
   )
 
-/** The poller's next look finds everything due. */
+/** Makes every object due at the poller's next look. */
 const hurryPoller = () => changeBooks(bench.gateway, 'UPDATE deferred_object SET due_at_ms = 0')
 
 async function settledByPoller(requestId: string) {
@@ -103,7 +103,7 @@ test('a Messages batch is held for, asked for, and billed at half the price with
   assert.equal(key1['month_held_usd'], 0)
   assert.ok(held >= sum(children, 'cost_usd'), `${held} is held for ${sum(children, 'cost_usd')}`)
 
-  // Half the price of what the simulator says that it has used.
+  // A batch costs half the price of the usage that the simulator reports.
   const [haiku = {}] = children
   const { input_tokens = 0, output_tokens = 0 } = haiku['usage'] as Record<string, number>
   const listed = (input_tokens * HAIKU.input + output_tokens * HAIKU.output) / 1e6
@@ -142,11 +142,11 @@ test('a client that sees that its batch has ended finds it settled, and so does 
     assert.equal((await stateOf(made.requestId))['state'], 'deferred')
     workMs += DAY_MS
     assert.equal((await look(id, key)).status, 200)
-    // What is no JSON goes as it comes, and the client has it while it is read here too.
+    // A reply that is no JSON is passed on as it comes, so the client has it while the gateway still reads it.
     await until('it is settled', async () => (await stateOf(made.requestId))['state'] === 'settled')
     const before = await admin(`/v1/keys/${keyId}`)
     assert.ok(Number(before['month_spend_usd']) > 0)
-    // Once per object, however often it is seen.
+    // An object is settled once, however often it is seen.
     await look(id, key)
     await hurryPoller()
     assert.equal((await admin(`/v1/keys/${keyId}`))['month_spend_usd'], before['month_spend_usd'])
@@ -199,7 +199,7 @@ test('a file that this key has not uploaded here makes no batch where there is a
   assert.equal(refused.status, 404)
   const { error } = JSON.parse(refused.body.toString()) as { error: { code: string; param: string } }
   assert.deepEqual([error.code, error.param], ['batch_file_unknown', 'input_file_id'])
-  // Without limits there is nothing to hold, and it is billed like any other.
+  // A key without limits needs no hold, and its batch is billed like any other.
   const made = await makeChat(fileId, open)
   assert.equal(made.status, 200)
   workMs += DAY_MS
@@ -229,7 +229,7 @@ test('a batch that is said to be for a cheaper endpoint than its lines are for i
   const { id: keyId, key } = await capped()
   const fileId = await upload(key, [line('a')])
   const said = { input_file_id: fileId, endpoint: '/v1/moderations', completion_window: '24h' }
-  // Upstream refuses what does not match, so it is one that does not.
+  // The lines do not match the endpoint, so upstream refuses the batch.
   const refused = await bench.call('/v1/batches', said, { key, surface: 'chat' })
   workMs += DAY_MS
   const { id } = objectIn(refused)
@@ -256,7 +256,7 @@ test('of batches that pass a cap together only those go that fit', async () => {
   const { key } = await bench.gateway.createKey('narrow', { monthly_budget_usd: held * 2.5 })
   const replies = await Promise.all(Array.from({ length: 6 }, () => makeMessages(requests, key)))
   const passed = replies.filter(({ status }) => status === 200).length
-  // The third begins while there is still room, as the last call under a cap may.
+  // The third batch begins while there is still room, as the last call under a cap may.
   assert.ok(passed >= 2 && passed <= 3, `${passed} of 6 passed`)
   for (const { status } of replies)
     assert.ok(status === 200 || status === 429 || status === 402, String(status))
@@ -279,7 +279,7 @@ test('the file with the results of a batch is deleted only after they were read'
   const { id: keyId, key } = await capped()
   const made = await makeChat(await upload(key, [line('a')]), key)
   workMs += DAY_MS
-  // The id of the file is learned past the gateway's eyes: a list is not looked into.
+  // The client learns the id of the file from a list, which the gateway does not read.
   const list = await bench.call('/v1/batches', undefined, { method: 'GET', surface: 'chat', key })
   const { data } = JSON.parse(list.body.toString()) as { data: { id: string; output_file_id: string }[] }
   const file = data.find(({ id }) => id === objectIn(made)['id'])?.output_file_id

@@ -16,7 +16,7 @@ const stateOf = async (id: string) =>
   (await bench.gateway.manage('GET', `/gateway/v1/requests/${id}`))['state']
 let made = 0
 
-/** A response in the background that works. */
+/** A response that works in the background. */
 async function makeResponse() {
   const id = `resp_${++made}`
   shows('POST /v1/responses', { id, object: 'response', status: 'queued', usage: null })
@@ -90,7 +90,7 @@ test('only the file with the results of a batch waits for them', async () => {
     shows(`DELETE /v1/files/${id}`, { id, deleted: true })
     return (await bench.call(`/v1/files/${id}`, undefined, { method: 'DELETE', surface })).status
   }
-  // While the batch cannot say which file has its results, a file can still say that it is for something else.
+  // While the batch cannot be read, which names the file of its results, a file can still tell another purpose.
   shows('GET /v1/batches/batch_1', {}, 500)
   assert.equal(await statusOfDelete('file-in', 'batch'), 200)
   assert.equal(await statusOfDelete('file-old', 'batch_output'), 503)

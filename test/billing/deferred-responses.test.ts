@@ -4,7 +4,7 @@ import { until } from '../support/until.ts'
 import { startBillingBench } from './bench-of-one.ts'
 import { startShownUpstream } from './shown-upstream.ts'
 
-/** Work goes on for as long as this clock says; the gateway asks by its own. */
+/** Upstream works by this clock; the gateway polls by its own. */
 let workMs = 0
 const bench = await startBillingBench({}, { clock: () => workMs })
 after(() => bench.close())
@@ -57,7 +57,7 @@ test("a client's own look at the finished response settles its call, and costs n
   assert.equal(state, 'settled')
   assert.ok(Number(cost_usd) > 0)
   for (const look of [early, late]) assert.equal(look.header('x-svc-cost-usd'), '0')
-  // Whatever says it again says nothing new.
+  // Later looks at the same response change nothing.
   await lookAt(id)
   await lookAt(id, '?stream=true&starting_after=0')
   assert.equal((await stateOf(requestId))['cost_usd'], cost_usd)
@@ -85,7 +85,7 @@ test('a response that is cancelled costs what it says that it has used by then',
 
 test('a response that upstream no longer knows costs nothing, and what was held for it counts as lost', async () => {
   const { id, requestId } = await made()
-  // Past the gateway, which would ask for it first.
+  // The delete goes past the gateway, which would ask for the response first.
   const headers = { authorization: 'Bearer pc' }
   await fetch(`${bench.simulator.chatUrl}/responses/${id}`, { method: 'DELETE', headers })
   await until('it is given up', async () => (await stateOf(requestId))['state'] === 'interrupted')
@@ -161,7 +161,7 @@ test('what is done when upstream names it again is paid once as well', async () 
     const second = await post()
     await again.call(`/v1/responses/${id}`, undefined, { method: 'GET', surface })
     const third = await post()
-    // One that was done at once is known again too.
+    // A response that was completed at once is known again too.
     upstream.shows('POST /v1/responses', { ...done, id: 'resp_2' })
     const paid = []
     for (const requestId of [first, second, third, await post(), await post()])

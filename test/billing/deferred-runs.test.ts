@@ -3,7 +3,7 @@ import { after, test } from 'node:test'
 import { until } from '../support/until.ts'
 import { startBillingBench } from './bench-of-one.ts'
 
-/** Work goes on for as long as this clock says; the gateway asks by its own. */
+/** Upstream works by this clock; the gateway polls by its own. */
 let workMs = 0
 const bench = await startBillingBench({ settings: { budgetWaitMs: 0 } }, { clock: () => workMs })
 after(() => bench.close())
@@ -17,7 +17,7 @@ async function create(path: string, body: object): Promise<string> {
   return JSON.parse((await bench.call(path, body, options)).body.toString()).id
 }
 const assistantId = await create('/v1/assistants', { model: 'gpt-4o', tools: [weather] })
-/** $2.50 a million in, $10 out. */
+/** The model costs $2.50 a million tokens of input, $10 of output. */
 const LIMITS = { max_prompt_tokens: 4_000, max_completion_tokens: 1_000 }
 const RUN = { assistant_id: assistantId, model: 'gpt-4o', ...LIMITS }
 const TOKENS = 'tokens=80'
@@ -44,7 +44,7 @@ const look = async (path: string, simulate?: string) => {
   return JSON.parse((await bench.call(path, undefined, sent)).body.toString())
 }
 
-/** What its record says, once a client has seen it done. */
+/** The record of a run, once a client has seen it completed. */
 async function settled({ path, requestId }: Made) {
   workMs += 3_600_000
   const { usage } = await look(path)
@@ -154,7 +154,7 @@ test('a thread that is deleted while it runs is paid for what it has used by the
     }
     const { id: assistant_id } = await post('/v1/assistants', { model: 'gpt-4o' })
     const { id } = await post('/v1/threads', { messages: [{ role: 'user', content: 'Hello' }] })
-    // An id that begins like it is another one's, and touches nothing.
+    // An id that is a prefix of the thread's id names another thread, and its deletion touches nothing.
     const { requestId } = await post(`/v1/threads/${id}/runs`, { assistant_id }, 'tokens=4000')
     const other = id.slice(0, -1)
     for (const thread of [other, id]) {

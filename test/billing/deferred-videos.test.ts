@@ -3,7 +3,7 @@ import { after, test } from 'node:test'
 import { until } from '../support/until.ts'
 import { startBillingBench } from './bench-of-one.ts'
 
-/** Work goes on for as long as this clock says; the gateway asks by its own. */
+/** Upstream works by this clock; the gateway polls by its own. */
 let workMs = 0
 const bench = await startBillingBench({}, { clock: () => workMs })
 after(() => bench.close())
@@ -34,7 +34,7 @@ async function made(
   return { id: String(object_id), requestId: reply.requestId }
 }
 
-/** What it costs, once a client has seen it done. */
+/** The cost of a video, once a client has seen it completed. */
 async function costOf({ id, requestId }: Made): Promise<unknown> {
   workMs += 3_600_000
   await look(id)
@@ -122,7 +122,7 @@ test('what is made from a video that upstream does not know is refused there, an
 test('a video that is deleted before it was asked for is paid all the same', async () => {
   const video = await made({ seconds: '8' })
   const remove = () => bench.call(`/v1/videos/${video.id}`, undefined, { method: 'DELETE', surface })
-  // Upstream deletes none that is not done.
+  // Upstream does not delete a video that is not completed.
   assert.equal((await remove()).status, 409)
   assert.equal((await recordOf(video.requestId))['state'], 'deferred')
   workMs += 3_600_000

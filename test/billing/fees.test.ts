@@ -5,7 +5,7 @@ import { ScriptedUpstream } from '../support/scripted-upstream.ts'
 import { chunked, sized } from '../support/wire-bytes.ts'
 import { startBillingBench } from './bench-of-one.ts'
 
-/** What is paid besides tokens, and replies that do not say what they are, over real sockets. */
+/** Fees besides tokens, and replies without a telling content type, over real sockets. */
 
 const upstream = await ScriptedUpstream.start()
 const bench = await startBillingBench({ messagesUrl: upstream.url, chatUrl: `${upstream.url}/v1` })
@@ -196,7 +196,7 @@ test('the fees of a response count however long the lists of tools are that a se
     assert.equal((await bench.record(reply.requestId))['estimated'], false)
   }
 
-  // What is too much even so is not silently left out.
+  // A list that is too long even so is not silently left out: the call is estimated.
   upstream.queue([{ send: answer(...Array(40_000).fill({ type: 'mcp_call' }), ran) }])
   const unread = await bench.call('/v1/responses', body, chat)
   assert.equal((await bench.record(unread.requestId))['estimated'], true)

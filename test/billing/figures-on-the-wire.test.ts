@@ -92,7 +92,7 @@ test('the record of a request in flight is answered when it is settled', async (
   assert.deepEqual(await inFlight(), [])
   const seen = Promise.withResolvers<string>()
   const streaming = bench.call('/v1/messages', { ...hello, stream: true }, { simulate: `${usage};delay=300` })
-  // The id is known to the client with the head only, so another key's eyes find it in the list of calls.
+  // The client learns the id with the head only, so the test finds it in the list of calls.
   const look = async (): Promise<void> => {
     const [row] = await inFlight()
     if (row === undefined) setImmediate(look)

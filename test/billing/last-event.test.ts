@@ -22,7 +22,7 @@ const streamHead = message('HTTP/1.1 200 OK', [
   'Transfer-Encoding: chunked',
 ])
 
-/** What arrives of a streamed call, read by read. */
+/** The reads of a streamed call, one text for each. */
 async function readsOf(
   path: string,
   body: unknown,
@@ -95,7 +95,7 @@ for (const [last, { path, body, events }] of Object.entries(streams)) {
     ['the last event cut in two', [events.join('').slice(0, -5), events.join('').slice(-5)]],
   ] as const) {
     test(`${last} leaves in one write with the end of the body and the figures: ${how}`, async () => {
-      // Upstream takes its time to say that this was all.
+      // Upstream sends the last chunk late.
       const seen = Promise.withResolvers<void>()
       upstream.queue([
         { send: streamHead },
@@ -124,7 +124,7 @@ test('a last event that upstream does not end leaves without waiting for ever', 
   upstream.queue([
     { send: streamHead },
     ...events.map((text) => ({ send: chunk(text) })),
-    // Upstream says nothing more until the client has the event.
+    // Upstream sends nothing more until the client has the event.
     { pause: arrived.promise },
     { send: lastChunk() },
   ])

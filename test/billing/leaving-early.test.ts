@@ -251,7 +251,7 @@ test('an answer of a model that reasons is read on for a moment after its client
   assert.equal((record['usage'] as Record<string, number>)['output_tokens'], 20_000)
 })
 
-/** Calls whose use cannot be told from what was delivered: path, body, what was delivered, the usage at the end, its cost. */
+/** Calls whose usage cannot be told from the delivered events: path, body, those events, the event with usage, its cost. */
 const unseen: Readonly<
   Record<string, readonly [path: string, body: unknown, before: readonly Step[], end: Step, usd: string]>
 > = {

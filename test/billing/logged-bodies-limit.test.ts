@@ -23,7 +23,7 @@ async function isKept(requestId: string): Promise<boolean> {
   return status === 200
 }
 
-/** Bodies are kept, and deleted, after the answer has left. */
+/** Polls, since bodies are kept, and deleted, after the answer has left. */
 async function until(requestId: string, kept: boolean): Promise<void> {
   const look = async () => {
     while ((await isKept(requestId)) !== kept) await new Promise((resolve) => setImmediate(resolve))
@@ -42,6 +42,6 @@ test('logged bodies together take no more than they may: the oldest go', async (
     if (n >= 2) await until(ids[n - 2] ?? '', false)
   }
   assert.deepEqual(await Promise.all(ids.map(isKept)), [false, false, false, true, true])
-  // The records stay.
+  // The records of calls without bodies stay.
   assert.equal((await bench.record(ids[0] ?? ''))['state'], 'settled')
 })

@@ -32,7 +32,7 @@ interface Kept {
   readonly truncated: boolean
 }
 
-/** Bodies are written after the answer has left. */
+/** Polls for the bodies of a call, which are written after the answer has left. */
 async function bodiesOf(requestId: string): Promise<{ request: Kept | null; response: Kept | null }> {
   const look = async () => {
     for (;;) {
@@ -44,7 +44,7 @@ async function bodiesOf(requestId: string): Promise<{ request: Kept | null; resp
   return await withDeadline(look(), () => `no bodies of ${requestId}`)
 }
 
-/** All that is kept of bodies: files of their own, or a table. */
+/** All bytes of kept bodies: files of their own, or a table. */
 async function keptBytes(): Promise<Buffer[]> {
   const { dataDir, databaseUrl } = bench.gateway
   if (databaseUrl === null) {

@@ -66,7 +66,7 @@ for (const [name, script] of Object.entries(endings)) {
         `SELECT hold_list_nanos FROM call WHERE id = '${reply.requestId}'`,
       )
       const holdUsd = Number(row?.['hold_list_nanos']) / 1e9
-      // A thousand tokens of output at the least.
+      // The hold is at least that of a thousand tokens of output.
       assert.ok(holdUsd >= 0.0005, `${holdUsd} were held`)
       assert.deepEqual(
         [record['state'], record['status'], record['cost_usd'], record['list_cost_usd']],
@@ -119,7 +119,7 @@ test('a lost call can be found in the log by its state, and is not credited back
   const log = await bench.gateway.manage('GET', '/gateway/v1/requests?status=interrupted&limit=100')
   const ids = (log['data'] as { id: string }[]).map(({ id }) => id)
   assert.ok(ids.includes(requestId))
-  // An error is an answer.
+  // An error of upstream is an answer, so its call is not interrupted.
   assert.ok(!ids.includes(failed.requestId))
   const credited = await bench.gateway.manage('POST', '/gateway/v1/credits', {
     request_ids: [requestId],

@@ -1,7 +1,7 @@
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
 import { sized } from '../support/wire-bytes.ts'
 
-/** An upstream that has what a test says, by method and path. What else it is asked for is not found. */
+/** An upstream that shows the objects of a test, by method and path. Other requests get 404. */
 export async function startShownUpstream() {
   const shown = new Map<string, Buffer>()
   const upstream = await ScriptedUpstream.start()

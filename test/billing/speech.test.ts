@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { after, test } from 'node:test'
 import { startBillingBench } from './bench-of-one.ts'
 
-/** Speech comes as audio, without a word about usage; a document only for whoever asks for it. */
+/** Speech comes as audio, without usage; a request that asks `as JSON` gets a document. */
 const upstream = createServer(async (req, res) => {
   let asked = ''
   for await (const piece of req) asked += piece

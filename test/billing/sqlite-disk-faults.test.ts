@@ -82,9 +82,9 @@ test('a full disk takes the ballast: calls in flight are settled in its room, an
       )
       await until('it is in flight', async () => bench.simulator.requests > before)
       setFault(errcode)
-      // As on a real disk: there is room as soon as it has gone.
+      // As on a real disk there is room as soon as the ballast has gone.
       await until('the ballast has gone', async () => sizeOf() === 0, { everyMs: 1 })
-      // Nor is there a place for another one until the test says so.
+      // A folder in its place keeps a new ballast from being made until the test removes it.
       mkdirSync(ballast)
       setFault(0)
       const sent = bench.simulator.requests
@@ -122,7 +122,7 @@ test('a failed fsync is fatal: it is not tried again, and nothing is admitted an
     assert.equal((await bench.call('/v1/messages', body)).status, 503)
     assert.equal(fatal.length, 1)
     assert.match(fatal[0]?.message ?? '', /disk failed/)
-    // The disk may say it is well again; what it lost before, it has lost.
+    // A disk that works again does not bring back the pages that it lost, so nothing is admitted.
     setFault(0)
     assert.equal((await bench.call('/v1/messages', body)).status, 503)
     assert.equal(bench.simulator.requests, sent)

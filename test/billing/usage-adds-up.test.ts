@@ -4,7 +4,7 @@ import { clockAt } from '../limits/clock-at.ts'
 import { nanosOf } from '../limits/look-at-books.ts'
 import { type BilledReply, type CallOptions, startBillingBench } from './bench-of-one.ts'
 
-/** What the clients were told their calls cost, added up by them, against what usage says. */
+/** The costs that clients were told, added up, against the reports of usage. */
 
 const clock = clockAt('2026-11-29T10:00:00Z')
 const bench = await startBillingBench({ clock, env: { TOLLGATE_DISCOUNT: '0.137' } })
@@ -14,7 +14,7 @@ afterEach(() => bench.assertBooksBalance())
 const keys = [await bench.gateway.createKey('one'), await bench.gateway.createKey('two')]
 const [one = { id: '', key: '' }, two = { id: '', key: '' }] = keys
 
-/** A call as its client knows it. */
+/** A call from its client's view. */
 interface Seen {
   readonly day: string
   readonly model: string
@@ -34,7 +34,7 @@ const seen: Seen[] = []
 const today = () => new Date(clock.nowMs()).toISOString().slice(0, 10)
 const last = () => seen.at(-1) ?? assert.fail('there was no call')
 
-/** Writes down what the answer said. Where it broke off before its trailers, the client asks for them. */
+/** Notes the figures of an answer. Where the answer broke off before its trailers, the client asks for the record. */
 async function note(owner: { id: string; key: string }, day: string, reply: Noted): Promise<void> {
   const record = await bench.record(reply.requestId, owner.key)
   const told = (name: string, member: string) => {
@@ -127,7 +127,7 @@ function figuresIn(bucket: Record<string, unknown>): Record<string, number> {
   return Object.fromEntries([...money, ...COUNTS.map((name) => [name, Number(bucket[name])])])
 }
 
-/** For the account and for each key by itself, in every grouping. */
+/** Usage adds up for the account and for each key by itself, in every grouping. */
 async function assertAddsUp(): Promise<void> {
   for (const viewer of [null, one, two]) {
     const visible = seen.filter(({ key }) => viewer === null || key === viewer.id)

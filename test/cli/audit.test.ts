@@ -7,7 +7,7 @@ import type { Clock } from '../../src/kernel/clock.ts'
 import type { ServingProcess } from '../support/tollgate-process.ts'
 import { startSmallGateway } from './small-gateway.ts'
 
-/** Never with a password in it. */
+/** The place of the books as the audit prints it, without a password. */
 function placeOf({ dataDir, databaseUrl }: ServingProcess): string {
   if (databaseUrl === null) return dataDir
   const { host, pathname } = new URL(databaseUrl)

@@ -116,7 +116,7 @@ test('in a pipe each call is a line of the log, written before the end, with no 
     assert.equal(await call(tollgate, await makeKey(tollgate, { name: 'b', monthly_budget_usd: 0 })), 402)
     await tollgate.complained(/"code":"budget_exceeded"[^\n]*\n/)
     assert.equal(await call(tollgate, key), 200)
-    // The last line waits to be written with others, and is written at the end.
+    // The last line waits to be written with others, and is written when the gateway stops.
     tollgate.signal('SIGTERM')
     const { stdout, stderr } = await tollgate.finished
     assert.ok(!stdout.includes(' ms\n'), stdout)

@@ -17,9 +17,9 @@ export type Way = (typeof WAYS)[number]
 
 export interface CommandBench {
   readonly gateway: SmallGateway
-  /** In a process of its own. */
+  /** Starts a command in a process of its own. */
   start(way: Way, args: readonly string[], how?: How): RunningCommand
-  /** In a process of its own if it has input or a terminal; otherwise in a thread. */
+  /** Runs a command in a process of its own if it has input or a terminal; otherwise in a thread. */
   run(way: Way, args: readonly string[], how?: How): Promise<Finished>
   /** The API's own answer, as text. */
   api(path: string): Promise<string>
@@ -41,7 +41,7 @@ export async function startCommandBench(): Promise<CommandBench> {
   const line = (way: Way, args: readonly string[], environment: Environment = {}): CommandLine =>
     way === 'locally'
       ? [args, { ...books, ...environment }]
-      : // A folder without books: it must not be looked into.
+      : // The data directory is a folder without books, which the command must not look into.
         [
           [...args, '--url', url, '--admin-key-file', keyFile],
           { TOLLGATE_DATA_DIR: join(dataDir, 'nowhere'), ...environment },
@@ -63,17 +63,17 @@ export async function startCommandBench(): Promise<CommandBench> {
       return await (await fetch(url + path, { headers: { authorization } })).text()
     },
     async close() {
-      // Those of a test that failed may still run.
+      // Commands of a test that failed may still run.
       for (const command of started) command.signal('SIGKILL')
       await gateway.close()
     },
   }
 }
 
-/** What is wrong with a command line, and what the command says of it. */
+/** A wrong command line, and the message of the command. */
 export type WrongLine = readonly [args: readonly string[], message: RegExp]
 
-/** Each ends with 2, prints nothing, and says what is wrong. */
+/** Each command line ends with 2, prints nothing, and complains with its message. */
 export async function assertAllWrong(
   bench: CommandBench,
   command: string,

@@ -19,7 +19,7 @@ import { root } from '../style/source-tree.ts'
 const dir = mkdtempSync(join(tmpdir(), 'tollgate-compiled-'))
 after(() => rmSync(dir, { recursive: true }))
 
-/** As it is started where nobody has chosen a place for compiled code. */
+/** Runs the program without NODE_COMPILE_CACHE, unless the environment has it. */
 function version(environment: Readonly<Record<string, string>>): string {
   const args = [join(root, 'src/cli/tollgate.ts'), '--version']
   return execFileSync(process.execPath, args, { env: environment, encoding: 'utf8', timeout: 30_000 })

@@ -8,7 +8,7 @@ let bench: CommandBench
 const calls: string[] = []
 before(async () => {
   bench = await startCommandBench()
-  // Before any credit is added: from then on it would be enforced.
+  // The calls are made before any credit is added: from then on credit would be enforced.
   for (let made = 0; made < 6; made++) await bench.gateway.call(1_000)
   await bench.gateway.call(0)
   const { data } = JSON.parse(await bench.api('/gateway/v1/requests'))
@@ -35,7 +35,7 @@ for (const way of WAYS) {
       stdout: `Given back 0.0001 USD for 1 call. The balance is ${left} USD.\n`,
       stderr: '',
     })
-    // From standard input, with some that move nothing.
+    // Ids come from standard input too, some of them of calls that move no money.
     const input = `${first}\n${others.join(' \r\n')}\n\n`
     const several = await bench.run(way, ['credits', 'back', free, '-', '--reason', 'refund'], { input })
     assert.deepEqual([several.code, several.stderr], [0, ''])

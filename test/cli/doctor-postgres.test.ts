@@ -23,7 +23,7 @@ import {
 import { type ServingProcess, serveTollgate } from '../support/tollgate-process.ts'
 import { examineWith, type Report, Ward } from './doctor-ward.ts'
 
-/** What the doctor says of PostgreSQL, whatever the store of this run is. */
+/** The doctor's findings about PostgreSQL, whatever the store of this run is. */
 
 const ward = new Ward()
 let database: TestDatabase

@@ -174,7 +174,7 @@ test('a data directory that does not answer ends the check at its deadline, not 
   const dataDir = ward.healthyCopy()
   const pepper = join(dataDir, 'pepper')
   rmSync(pepper)
-  // Whoever opens it to read waits for a writer.
+  // A process that opens a FIFO to read waits for a writer.
   execFileSync('mkfifo', [pepper])
   try {
     const report = await withDeadline(
@@ -186,7 +186,7 @@ test('a data directory that does not answer ends the check at its deadline, not 
     assert.match(report.check('data_directory').found, /no answer from the disk/)
     assert.equal(report.check('prices').state, 'ok')
   } finally {
-    // Sets free whatever still waits.
+    // A writer sets free any process that still waits.
     closeSync(openSync(pepper, constants.O_RDWR | constants.O_NONBLOCK))
   }
 })

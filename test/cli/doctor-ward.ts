@@ -18,10 +18,10 @@ import { type Finished, runTollgate, serveTollgate } from '../support/tollgate-p
 
 export type Environment = Readonly<Record<string, string>>
 
-/** Whatever the store of this run is. */
+/** Books in the data directory, whatever the store of this run is. */
 export const IN_DATA_DIR = { TOLLGATE_DATABASE_URL: '' } as const
 
-/** Secrets of the tests. None of them may be in anything that the doctor says. */
+/** Secrets of the tests. None of these secrets may be in the doctor's output. */
 export const CANARIES = {
   messagesKey: 'sk-ant-canary-messages-0123456789',
   chatKey: 'sk-canary-chat-0123456789',
@@ -37,15 +37,15 @@ export interface Report {
   check(name: string): Check
 }
 
-/** Folders for patients: each has a working directory of its own, and a data directory in it or none. */
+/** Folders to examine: each is a working directory of its own, with a data directory in it or without one. */
 export class Ward {
   readonly #folders: string[] = []
   #healthy = ''
 
-  /** A data directory as a gateway leaves it that was started once and stopped. */
+  /** Makes the data directory of a gateway that was started once and stopped. */
   async admitHealthy(): Promise<void> {
     const tollgate = await serveTollgate(IN_DATA_DIR)
-    // The banner is there a moment before the signal is heeded, an answer only after it.
+    // The banner is printed a moment before the gateway listens to signals; it answers requests only after that.
     assert.equal((await fetch(`${tollgate.url}/healthz`)).status, 200)
     tollgate.signal('SIGTERM')
     assert.equal((await tollgate.finished).code, 0)
@@ -60,7 +60,7 @@ export class Ward {
     return folder
   }
 
-  /** A copy, to be hurt. */
+  /** A copy of that data directory, which a test may damage. */
   healthyCopy(): string {
     const dataDir = join(this.newFolder(), 'data')
     copyFolder(this.#healthy, dataDir)
@@ -79,7 +79,7 @@ function copyFolder(from: string, to: string): void {
 
 let known = false
 
-/** Runs the doctor, at first as a process and then in a thread, and sees that it tells no secret. */
+/** Runs the doctor, at first as a process and then in a thread, and asserts that it tells no secret. */
 export async function runDoctor(
   dataDir: string,
   args: readonly string[] = [],
@@ -138,7 +138,7 @@ export function contentsOf(folder: string): Record<string, string> {
   )
 }
 
-/** Only of files: a test may put something there that never ends. */
+/** Reads regular files only: a test may put a FIFO there, which never ends. */
 function secretsIn(dataDir: string): string[] {
   return ['pepper', 'admin-key']
     .map((name) => join(dataDir, name))

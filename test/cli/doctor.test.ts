@@ -26,7 +26,7 @@ after(async () => {
   ward.discharge()
 })
 
-/** Prices for what the simulator lists and nobody has published a price for. */
+/** Prices for models that the simulator lists and that have no published price. */
 function overlayFor(names: readonly string[]): string {
   const models = names.map((id) => ({
     id,
@@ -64,7 +64,7 @@ test('a healthy installation has nothing to mend, and the doctor leaves no trace
       'prices',
     ],
   )
-  // These three are the machine's own, which may be a poor one.
+  // These three checks depend on the machine, which may be a poor one.
   const ofTheMachine = new Set(['open_files', 'disk_space', 'disk_speed'])
   for (const check of report.checks)
     if (!ofTheMachine.has(check.name)) assert.equal(check.state, 'ok', JSON.stringify(check))

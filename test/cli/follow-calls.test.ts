@@ -4,13 +4,13 @@ import fc from 'fast-check'
 import { CallFollower, type ListCalls } from '../../src/cli/follow-calls.ts'
 import type { LoggedCall } from '../../src/cli/logged-call.ts'
 
-/** What becomes of a call, in milliseconds: when it is admitted, how long until that is in the log, how long it runs. */
+/** The life of a call, in milliseconds: when it is admitted, how long until it is in the log, how long it runs. */
 interface Fate {
   readonly startMs: number
   readonly loggedAfterMs: number
   readonly runsMs: number
   readonly cost: number
-  /** From the middle of its time on it is deferred. */
+  /** Whether the call is deferred from the middle of its time on. */
   readonly isDeferred?: boolean
 }
 
@@ -29,7 +29,7 @@ const fate = fc.record({
   isDeferred: fc.boolean(),
 })
 
-/** The connection. */
+/** The error of a broken connection. */
 class Broken extends Error {}
 
 function broken(error: unknown): readonly LoggedCall[] {
@@ -37,7 +37,7 @@ function broken(error: unknown): readonly LoggedCall[] {
   return []
 }
 
-/** A log in which things happen while it is read. */
+/** A log that changes while it is read. */
 function createWorld(fates: readonly Fate[], delays: readonly number[], breaks: () => boolean = () => false) {
   const calls = fates.map((each, at) => ({
     ...each,
@@ -62,7 +62,7 @@ function createWorld(fates: readonly Fate[], delays: readonly number[], breaks: 
     let left = limit === undefined ? Infinity : Number(limit)
     let after: { readonly startMs: number; readonly id: string } = { startMs: Infinity, id: '' }
     while (left > 0) {
-      // A page of one, of the log as it is by now.
+      // A page has one call, from the log as it is by now.
       const [next] = calls
         .filter(({ loggedMs }) => loggedMs <= nowMs)
         .filter(({ startMs }) => start === undefined || EPOCH + startMs >= Date.parse(start))
@@ -140,8 +140,8 @@ test('each call that ends is found once and in its final state, in whatever orde
         for (const call of world.calls) {
           const matches = !onlyDear || call.cost === 1
           if (!matches) assert.ok(!ids.includes(call.id), `${call.id} does not match`)
-          // What was logged while it began may count as what was there before, and so may what ended before it knew
-          // that it was in flight.
+          // A call that was logged while the follower began may count as an earlier call, and so may a call that ended
+          // before the follower knew that it was in flight.
           else if (call.loggedMs <= beganMs ? call.endMs > (openKnownMs ?? 0) : call.loggedMs > doneMs)
             assert.ok(ids.includes(call.id), `${call.id} was lost`)
         }

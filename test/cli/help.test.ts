@@ -40,7 +40,7 @@ test('the help of serve is its own: how it is configured, and which signals stop
   assert.match(wrong.stderr, /^tollgate serve: Unknown option '--prot'[\s\S]*More: tollgate serve --help/)
 })
 
-/** Of a call that is not there, which is no fault of a command line. */
+/** The id of a call that does not exist, which is no fault of a command line. */
 const FRAUD_IDS = 'req_01JCN1ZV5M3T9Q8W7E6R5T4Y3X\n'
 
 const WITH_EXAMPLES = [
@@ -61,7 +61,7 @@ test('every example of a help is a command line that is understood', async () =>
     writeFileSync(join(folder, 'fraud.ids'), FRAUD_IDS)
     mkdirSync(join(folder, 'bin'))
     const command = join(folder, 'bin', 'tollgate')
-    // What the shell makes of the example.
+    // This command writes down the arguments that the shell makes of the example.
     writeFileSync(command, '#!/bin/sh\nprintf "%s\\0" "$@" > "$ARGS_FILE"\n')
     chmodSync(command, 0o755)
     const helps = await Promise.all(WITH_EXAMPLES.map((name) => runInThread([...name, '--help'])))
@@ -70,7 +70,7 @@ test('every example of a help is a command line that is understood', async () =>
       assert.notEqual(lines, '', stdout)
       return lines.trim().split('\n')
     })
-    // What follows does not end by itself.
+    // A command with --follow does not end by itself.
     const ending = examples.map((example) => example.trim().replace(' --follow', ''))
     for (const example of ending) await understood(example)
   } finally {

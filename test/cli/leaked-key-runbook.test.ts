@@ -9,14 +9,14 @@ import { curlStandIn } from '../support/curl-stand-in.ts'
 import { readBlocks } from '../support/document-blocks.ts'
 import { runTollgate, type ServingProcess, serveTollgate } from '../support/tollgate-process.ts'
 
-/** The runbook for a leaked key, block by block as it stands, on a gateway whose key was used by two. */
+/** The runbook for a leaked key, block by block as it stands, on a gateway whose key its holder and a thief have used. */
 
 const execute = promisify(execFile)
 const runbook = readFileSync(new URL('../../docs/LEAKED-KEYS.md', import.meta.url), 'utf8')
 const blocks = readBlocks('docs/LEAKED-KEYS.md')
 
 const HOLDER = 'checkout/2.1 (node)'
-/** What a shell, a spreadsheet or a terminal would stumble over. */
+/** A user agent that a shell, a spreadsheet or a terminal would stumble over. */
 const THIEF = `=cmd|'/c x'!A1 "; touch pwned; $(touch pwned) \`touch pwned\``
 const MODELS = ['claude-haiku-5-5', 'claude-opus-4-8', 'gpt-6-luna']
 const LIMITS = {
@@ -24,7 +24,7 @@ const LIMITS = {
   allowed_models: MODELS,
   expires_at: '2999-01-01T00:00:00.000Z',
 }
-/** More than one request credits back. */
+/** More calls than one request credits back. */
 const THEFTS = 1_003
 
 interface Made {
@@ -89,7 +89,7 @@ async function call(key: string, by: string, how: Call = {}): Promise<Made> {
   return { id: String(response.headers.get('x-svc-request-id')), by }
 }
 
-/** Books a call that was settled so many times more, as if it had been made as often: that many calls take long. */
+/** Books a settled call so many times more, as if it had been made as often: to make that many calls takes long. */
 async function multiply(requestId: string, times: number): Promise<void> {
   const [own] = await readBooks(tollgate, `SELECT * FROM call WHERE id = '${requestId}'`)
   const columns = Object.keys(own ?? {}).filter((name) => name !== 'id')
@@ -136,7 +136,7 @@ test('the runbook for a leaked key works word for word', async () => {
   made.push(await call(key, THIEF, { stream: true, leaves: true, simulate: 'tokens=9; drip=50' }))
   const records: Record<string, unknown>[] = []
   for (const { id, by } of made) {
-    // It waits until the call is settled.
+    // The request waits until the call is settled.
     records.push({ ...(await manage('GET', `/gateway/v1/requests/${id}`)), by })
   }
   const one = records.find((each) => each['by'] === THIEF)
@@ -159,7 +159,7 @@ test('the runbook for a leaked key works word for word', async () => {
         PATH: [curl.folder, dirname(process.execPath), '/usr/bin', '/bin'].join(':'),
         BASE: tollgate.url,
         ADMIN_KEY: adminKey,
-        // As the holder sent it: a few characters more than are kept.
+        // The prefix as the holder sent it has a few characters more than are kept.
         PREFIX: key.slice(0, 20),
         OWN: ' checkout/2\\.',
       },

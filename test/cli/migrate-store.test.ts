@@ -68,7 +68,7 @@ const openFile = (dataDir: string): Promise<Store> =>
 const NOW = Date.UTC(2026, 11, 1)
 const EVERY_KEY = { accountId: 'default', status: null, search: null, after: null, limit: 100, atMs: NOW }
 
-/** All that the ports of a store say of its books. */
+/** The whole content of the books, read through the ports of a store. */
 async function readAll(store: Store) {
   const account = { accountId: 'default' }
   const { rows: keys } = await store.listKeys(EVERY_KEY)
@@ -94,7 +94,7 @@ async function readAll(store: Store) {
   }
 }
 
-/** That the store says why it must not be used. */
+/** Asserts that the store says why it must not be used. */
 async function assertRefused(opening: Promise<Store>, why: RegExp): Promise<void> {
   const store = await opening
   try {
@@ -132,7 +132,7 @@ test('a move that is killed leaves nothing and can be started again, and all por
     assert.deepEqual(said.to, said.from)
     assert.deepEqual([said.from.calls.length, said.from.keys.length, said.from.found.rows.length], [14, 8, 1])
 
-    // Killed between the word in SQLite and the one in PostgreSQL: neither is served from, until it is said.
+    // The command was killed between its mark in SQLite and its mark in PostgreSQL: neither is served from until both are set.
     const unsaid = `regexp_replace(value, '"finishedAtMs":[0-9]+', '"finishedAtMs":null')`
     await runOn(database.url, `UPDATE setting SET value = ${unsaid} WHERE name = 'store_move'`)
     await assertRefused(openByCallersClock(database.url), /still being moved into this database/)
@@ -165,7 +165,7 @@ test('books that changed after a move was killed are moved as they are now, into
     assert.equal((await to.listKeys({ ...EVERY_KEY, search: 'renamed' })).rows.length, 1)
     await to.close()
 
-    // Both books can be used, and each has gone its own way.
+    // After `--undo` both books can be used, and each changes by itself.
     const undone = await move(dataDir, '', '--undo')
     assert.equal(undone.code, 0, undone.stderr)
     assert.match(undone.stdout, /are in use again, as they were on .* Nothing was changed in postgres:/)

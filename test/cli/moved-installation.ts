@@ -12,18 +12,18 @@ import { until } from '../support/until.ts'
 
 /** Data directories that a gateway has left behind. */
 export interface Installations {
-  /** One of its own, to be moved. */
+  /** A copy of the data directory, to be moved. */
   copy(): string
   remove(): void
 }
 
-/** All that means something on the way: to COPY, to PostgreSQL, and to the way in which it is made to keep it. */
+/** Characters with a meaning on the way: to COPY, to PostgreSQL, and to the escapes by which PostgreSQL keeps them. */
 const ODD = 'a\0b\u0001\u0002c\\N\td\re\nf\\.\u2028ß🙂'
 
-/** SQLite's own driver makes a whole character of it, except in JSON. */
+/** Half of a character, which SQLite's driver makes a whole one, except in JSON. */
 const HALF = `${ODD}\ud800`
 
-/** What a gateway has in its books after a day that had everything, and that ended with a power cut. */
+/** The books of a gateway after a day with calls and commands of every kind, which ended with a power cut. */
 export async function fillInstallation(): Promise<Installations> {
   const root = mkdtempSync(join(tmpdir(), 'tollgate-moved-'))
   const filled = join(root, 'filled')
@@ -46,7 +46,7 @@ async function runGateway(dataDir: string): Promise<void> {
   const tollgate = await serveTollgate({
     TOLLGATE_MESSAGES_URL: simulator.messagesUrl,
     TOLLGATE_CHAT_URL: simulator.chatUrl,
-    // In the data directory, whatever the store of this run is.
+    // The books are in the data directory, whatever the store of this run is.
     TOLLGATE_DATABASE_URL: '',
   })
   const adminKey = readFileSync(join(tollgate.dataDir, 'admin-key'), 'utf8').trim()
@@ -77,7 +77,7 @@ async function runGateway(dataDir: string): Promise<void> {
     })
   }
 
-  /** Its request id. */
+  /** Makes a call; resolves with its request id. */
   async function call(...args: Parameters<typeof send>): Promise<string> {
     const response = await send(...args)
     await response.text().catch(() => {})
@@ -138,7 +138,7 @@ function hasRows(file: string, sql: string, count: number): boolean {
   }
 }
 
-/** What no gateway writes of itself, and what takes months to come about. */
+/** Adds rows that no gateway writes by itself, and rows that take months to come about. */
 async function addOddities(dataDir: string): Promise<void> {
   const file = join(dataDir, 'tollgate.db')
   const db = new DatabaseSync(file, { readOnly: true })
@@ -152,7 +152,7 @@ async function addOddities(dataDir: string): Promise<void> {
   })
   try {
     await addKey(store, HALF, { id: 'key_odd', allowedModels: [ODD, 'x'], digest: digestOf('odd') })
-    // Made later, and its id is older: the clock has stepped back.
+    // The successor was made later and has an older id, as after a clock that stepped back.
     const successor = { id: 'key_before', digest: digestOf('before'), prefix: 'p', last4: 'l' }
     await store.rotateKey('default', 'key_odd', { ...successor, createdAtMs: 1, oldExpiresAtMs: 1 }, null)
     const models = [ODD, 'y']

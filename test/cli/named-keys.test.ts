@@ -40,7 +40,7 @@ for (const way of WAYS) {
       assert.deepEqual([code, stderr], [0, ''], named)
       assert.equal(JSON.parse(stdout).id, id, named)
     }
-    // What is only part of a name names nothing, and another case is another name.
+    // A part of a name names no key, and another case is another name.
     for (const named of ['service', `SERVICE, ${way.toUpperCase()}`])
       assert.equal((await show(way, named)).code, 1)
   })
@@ -54,7 +54,7 @@ for (const way of WAYS) {
     assert.deepEqual([log.code, log.stdout], [0, ''])
     const rotated = await bench.run(way, ['keys', 'rotate', name, '--json'])
     assert.equal(JSON.parse(rotated.stdout).rotated_from, id)
-    // Now there are two of that name.
+    // Two keys have that name now.
     const ambiguous = await bench.run(way, ['keys', 'revoke', name])
     assert.deepEqual([ambiguous.code, ambiguous.stdout], [1, ''])
     assert.match(

@@ -35,7 +35,7 @@ async function startOpenEnded() {
   }
 }
 
-/** `npm start` as the README has it, in a process group of its own, as a terminal has it. */
+/** `npm start` as in the README, in a process group of its own, as in a terminal. */
 async function startByNpm(upstreamUrl: string) {
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-npm-'))
   const dataDir = join(folder, 'data')
@@ -73,15 +73,15 @@ async function startByNpm(upstreamUrl: string) {
   return {
     ...{ url, key, npm, dataDir, databaseUrl: place.databaseUrl },
     output: () => output,
-    /** In a container the end of npm is the end of all. */
+    /** Whether npm still runs: in a container the end of npm is the end of all processes. */
     npmRuns: () => child.exitCode === null && child.signalCode === null,
-    /** Comes when nobody can write to its output any more: npm, the shell and the gateway have ended. */
+    /** Resolves when no process can write to the output any more: npm, the shell and the gateway have ended. */
     ended: () => withDeadline(ended, () => `something stays behind:\n${output}`, 60_000),
     async dispose() {
       try {
         process.kill(-npm, 'SIGKILL')
       } catch {
-        // All of them have ended.
+        // All processes of the group have ended.
       }
       await place.remove()
       rmSync(folder, { recursive: true, force: true })

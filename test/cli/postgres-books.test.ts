@@ -8,7 +8,7 @@ import { runInThread } from '../support/command-thread.ts'
 import { createDatabase, createEmptyDatabase, runOn, stopPostgres } from '../support/postgres.ts'
 import type { Finished } from '../support/tollgate-process.ts'
 
-/** Commands on a PostgreSQL that is not as they need it, whatever the store of this run is. */
+/** Commands on a PostgreSQL that they cannot use, whatever the store of this run is. */
 
 const folder = mkdtempSync(join(tmpdir(), 'tollgate-postgres-books-'))
 after(() => rmSync(folder, { recursive: true }))
@@ -16,7 +16,7 @@ after(stopPostgres)
 
 const PASSWORD = 'canary-password-0123456789'
 
-/** One that reads the books itself, one that writes to them, one that asks the store, one that opens it. */
+/** A command that reads the books itself, one that writes to them, one that asks the store, one that opens the store. */
 const COMMANDS = [
   ['audit'],
   ['rerate', '--from', '2026-01-01'],
@@ -24,7 +24,7 @@ const COMMANDS = [
   ['admin-key', 'create'],
 ] as const
 
-/** Each in a folder of its own. */
+/** Runs each command in a folder of its own. */
 function runAll(url: string): Promise<readonly Finished[]> {
   return Promise.all(
     COMMANDS.map((args) =>

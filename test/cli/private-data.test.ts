@@ -85,7 +85,7 @@ test(
   'what an earlier version left open to others is closed at the start; the files of the operator are not touched',
   withFolder(async (dataDir) => {
     const first = await serveTollgate({ TOLLGATE_DATA_DIR: dataDir })
-    // Killed: the write-ahead log stays behind.
+    // The gateway is killed, so that its write-ahead log stays behind.
     first.signal('SIGKILL')
     await first.finished
     const before = Object.keys(modesBelow(dataDir))

@@ -9,7 +9,7 @@ const UNKNOWN = 'key_01JCN1ZV5M3T9Q8W7E6R5T4Y3X'
 
 let bench: CommandBench
 let key = { id: '', key: '' }
-/** One of the calls stands for a handshake. */
+/** The id of a call that stands for a handshake. */
 let socket = ''
 before(async () => {
   bench = await startCommandBench()
@@ -22,7 +22,7 @@ before(async () => {
 })
 after(() => bench.close())
 
-/** A call with the key, and its id. Of a stream, as soon as it has begun; it goes on until it is left. */
+/** A call with the key, and its id. A stream resolves as soon as it has begun, and goes on until it is left. */
 async function call(apiKey: string, simulate: string, stream = false) {
   const leaving = new AbortController()
   const response = await fetch(`${bench.gateway.tollgate.url}/v1/messages`, {
@@ -129,7 +129,7 @@ for (const way of WAYS) {
   })
 }
 
-/** Makes calls until all followers have printed one: from then on they look. */
+/** Makes calls until all followers have printed one: from then on all of them look at the log. */
 async function untilSeen(following: readonly RunningCommand[]): Promise<Set<string>> {
   const made = new Set<string>()
   const waiting = new Set(following)
@@ -213,7 +213,7 @@ for (const way of WAYS) {
     const args = ['keys', 'create', '--name', `spent ${way}`, '--monthly-budget', '0', '--json']
     const spent = JSON.parse((await bench.run(way, args)).stdout)
     const { id } = await call(spent.key, 'tokens=1')
-    // Whoever looks at the books from beside sees it when it is written.
+    // The API answers when the refusal is written; from then on a command beside the gateway sees it.
     await bench.api(`/gateway/v1/requests/${id}`)
     const table = await bench.run(way, ['requests', '--state', 'refused', '--key', spent.id])
     assert.match(
@@ -247,7 +247,7 @@ test('calls that wait in the gateway come first in its table, and are on the key
     (await bench.run('over HTTP', ['keys', 'show', 'busy'])).stdout,
     /\n {2}waiting {7}calls for room under the cap or for credit: 1\n/,
   )
-  // They wait in another process.
+  // A local command does not see waiting calls, which are in the memory of the gateway.
   assert.deepEqual(idsIn((await bench.run('locally', ['requests', '--key', 'busy'])).stdout), [holding.id])
   await holding.leave()
   await second
@@ -263,7 +263,7 @@ test('a model name cannot draw on the terminal', async () => {
   assert.ok(stdout.includes('?[2Jmodel') && !stdout.includes('\x1b'), stdout)
 })
 
-/** As JSON they have 10 MB, more than pipes and sockets hold. */
+/** So many rows are 10 MB of JSON, more than pipes and sockets hold. */
 const ROWS = 12_000
 
 test('a long export is whole, says on the terminal how far it is, and stops when nobody reads it', async () => {

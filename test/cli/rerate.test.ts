@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { type SmallGateway, startSmallGateway } from './small-gateway.ts'
 
-/** Listed are 0.1 USD per million input tokens. */
+/** The listed price is 0.1 USD per million input tokens. */
 const folder = mkdtempSync(join(tmpdir(), 'tollgate-rerate-'))
 const CHEAPER = overlayOf('0.04')
 const DEARER = overlayOf('0.3')
@@ -17,7 +17,7 @@ function overlayOf(input: string): Readonly<Record<string, string>> {
   return { TOLLGATE_PRICES: file }
 }
 
-/** Before any call. */
+/** Today as of the start: no call is on an earlier day, also where midnight comes during the test. */
 const DAY = new Date().toISOString().slice(0, 10)
 
 let gateway: SmallGateway
@@ -60,7 +60,7 @@ test('calls are priced again beside the running gateway, shown, credited and cha
   assert.equal(again.stdout, 'No call costs anything else.\nUnchanged: 2 calls.\n')
   assert.equal(again.code, 0)
 
-  // What costs more is only reported, until it is asked for.
+  // Calls that cost more are only reported; --charge books them.
   const dearer = await gateway.run([...FROM, '--apply', '--yes'], DEARER)
   assert.match(
     dearer.stdout,
@@ -78,7 +78,7 @@ test('calls are priced again beside the running gateway, shown, credited and cha
 
 test('the calls are chosen by date, instant and model', async () => {
   const today = new Date().toISOString().slice(0, 10)
-  // No price that was booked before: a version can be applied to a call only once.
+  // The price was not booked before, since a version can be applied to a call only once.
   const prices = overlayOf('0.05')
   const counted = async (...args: string[]): Promise<boolean> =>
     (await gateway.run(['rerate', ...args], prices)).stdout.includes('claude-haiku-5-5      2 ')

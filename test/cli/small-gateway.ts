@@ -11,12 +11,12 @@ import {
   serveTollgate,
 } from '../support/tollgate-process.ts'
 
-/** A served gateway with one key, whose calls use what they are told to. */
+/** A served gateway with one key, whose calls have the usage that a test names. */
 export interface SmallGateway {
   readonly tollgate: ServingProcess
-  /** A Messages call that upstream says used so many input tokens. */
+  /** A Messages call for which upstream reports so many input tokens. */
   call(inputTokens: number, model?: string): Promise<void>
-  /** A command of the program on this gateway's data: the first of a name as a process, those after it in a thread. */
+  /** A command on this gateway's data: the first of each name as a process, later ones in a thread. */
   run(args: readonly string[], environment?: Readonly<Record<string, string>>): Promise<Finished>
   /** Changes the database from beside, past all constraints. */
   tamper(sql: string): Promise<void>

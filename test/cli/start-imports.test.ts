@@ -5,7 +5,7 @@ import { readSourceTree } from '../style/source-tree.ts'
 
 const texts = new Map(readSourceTree('src').map(({ path, text }) => [path, text]))
 
-/** Every file and package that is loaded with a file, before a line of it runs. */
+/** Every file and package that is loaded with a file, before a line of that file runs. */
 function loadedWith(path: string, found = new Set<string>()): Set<string> {
   if (found.has(path)) return found
   found.add(path)
@@ -26,7 +26,7 @@ test('the walk over what a file loads follows imports, but not those of types al
   assert.ok(!loaded.has('src/store/store.ts'))
 })
 
-// Each takes 40 to 100 ms to load, of the half second in which the gateway is to serve.
+// Each of these takes 40 to 100 ms to load, of the half second in which the gateway is to serve.
 for (const heavy of [
   'zod',
   'pg',
@@ -42,7 +42,7 @@ for (const heavy of [
   })
 }
 
-// Over HTTP a command needs none of these, and with them it takes three times as long to start.
+// Over HTTP a command needs none of these modules, and with them it takes three times as long to start.
 for (const heavy of ['zod', 'pg', 'pino', 'node:sqlite', 'src/installation.ts', 'src/management/']) {
   test(`commands on the management API do not wait for ${heavy}`, () => {
     for (const name of ['keys', 'usage', 'requests', 'credits', 'webhooks'])

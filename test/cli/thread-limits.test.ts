@@ -34,7 +34,7 @@ test('what V8 is told of young objects holds for the main thread; others have a 
   const old = '--max-old-space-size=500'
   const few = await heapLimits(`${old} --max-semi-space-size=8`)
   const many = await heapLimits(`${old} --max-semi-space-size=16`)
-  // V8 counts young objects three times: where they are made, where survivors go, and those that are large.
+  // V8 counts the young space three times: for new objects, for survivors, and for large objects.
   assert.equal(many.main - few.main, 3 * (16 - 8))
   assert.equal(many.thread, few.thread)
   assert.equal(many.thread, 500 + limits.threadYoungMegabytes)

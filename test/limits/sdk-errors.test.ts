@@ -162,7 +162,7 @@ test('every SDK retries 429 budget_held by itself, and is served when the calls 
     const first = await bench.send(`${sdk.name} holds`, key)
     const running = await upstream.next()
     const call = `at once 10, ${sdk.name} retried`
-    // The SDK waits for two seconds, as retry-after says, and the test of the next SDK begins meanwhile.
+    // The SDK waits for two seconds, as retry-after says, and the next SDK begins meanwhile.
     const served = Promise.resolve(sdk.create(clientOptions(sdk, gateway.url, key, call, 1), false))
     await arrivals.answered(call)
     assert.ok(!upstream.names.includes(call))

@@ -8,7 +8,7 @@ import { ScriptedUpstream } from '../support/scripted-upstream.ts'
 import { message } from '../support/wire-bytes.ts'
 import { headerValues } from '../support/wire-message.ts'
 
-/** Who may call what, for every endpoint there is: the tests are made from the table of routes. */
+/** The access of each kind of key to every endpoint: the tests are made from the table of routes. */
 
 let passedMs = 0
 const clock = { nowMs: () => Date.now() + passedMs, monotonicMs: () => performance.now() }
@@ -74,14 +74,14 @@ const called = await fetch(`${gateway.url}/v1/models`, {
 assert.equal(called.status, 200)
 await called.arrayBuffer()
 
-/** Where an API key finds something of its own. */
+/** Paths at which an API key finds something of its own. */
 const ownPaths: Readonly<Record<string, string>> = {
   '/gateway/v1/requests/{id}': `/gateway/v1/requests/${called.headers.get('x-svc-request-id')}`,
 }
 
 const forwardedBefore = upstream.requestCount
 
-/** A session is no key; sessions.test.ts has those that need one. */
+/** Routes that take a key; sessions.test.ts tests the routes of sessions. */
 const withKeys = routes.filter(({ template }) => !template.endsWith('/session'))
 
 for (const { method, template, access, success } of withKeys) {
@@ -132,7 +132,7 @@ for (const { template } of withKeys.filter(({ method }) => method === 'GET')) {
       const get = await call('GET', path, lines)
       const head = await call('HEAD', path, lines)
       assert.equal(head.status, get.status)
-      // Metrics have moved by the next look, and their length with them.
+      // Metrics change between two requests, and their length with them.
       const lengths = template === '/metrics' ? [] : ['content-length']
       for (const name of ['content-type', 'cache-control', ...lengths]) {
         assert.deepEqual(headerValues(head.headerLines, name), headerValues(get.headerLines, name), name)
@@ -167,7 +167,7 @@ for (const template of templates) {
   })
 }
 
-/** Ours, but nothing is there, or not yet. */
+/** Paths of the gateway's own that have no endpoint, or not yet. */
 const empty = [
   '/gateway',
   '/gateway/',

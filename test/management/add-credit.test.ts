@@ -113,7 +113,7 @@ test('POST /gateway/v1/credits 400: what would take the credit beyond what the b
     for (let i = 0; i < 9; i++) assert.equal((await add(1_000_000_000, `billion ${i}`)).status, 201)
     const wanted = { code: 'bad_request', param: 'amount_usd', message: /beyond 9000000000 US dollars/ }
     assertRefused(await add(0.000000001), 400, wanted)
-    // Under a name it may be a repetition, so the store is asked.
+    // A command under a name may be a repetition, so the store is asked.
     assertRefused(await add(1_000_000_000, 'billion 9'), 400, wanted)
     const repeated = await add(1_000_000_000, 'billion 8')
     assert.deepEqual([repeated.status, repeated.headers.get('idempotent-replayed')], [201, 'true'])

@@ -8,7 +8,7 @@ export interface BadBody {
 const long = (chars: number) => JSON.stringify('x'.repeat(chars))
 const models = (count: number) => JSON.stringify(Array.from({ length: count }, (_, i) => `m${i}`))
 
-/** Fields of a key as they are written, each wrong, by creation and by an edit alike. */
+/** Wrong fields of a key as they are written, wrong for creation and for an edit alike. */
 const fields: readonly [what: string, field: string, param: string, message: RegExp][] = [
   ['an empty name', '"name":""', 'name', /must not be empty/],
   ['a name of 121 characters', `"name":${long(121)}`, 'name', /at most 120/],
@@ -110,10 +110,10 @@ const shapes: readonly BadBody[] = [
   },
 ]
 
-/** `others` is what else the body needs to have only the one fault. */
+/** `others` are the fields that the body needs besides, so that it has only the one fault. */
 export function badKeyBodies(others: string): readonly BadBody[] {
   const faulty = fields.map(([what, field, param, message]) => {
-    // A second member of a name would take the place of the first.
+    // A second member of the same name would replace the first.
     const rest = field.startsWith('"name"') || others === '' ? '' : `,${others}`
     return { what, text: `{${field}${rest}}`, param, message }
   })

@@ -1,6 +1,6 @@
 const cursor = (text: string) => Buffer.from(text).toString('base64url')
 
-/** Queries that no log is listed by, each with the parameter that its refusal names. */
+/** Queries of the log that are refused, each with the parameter that the refusal names. */
 export const badRequestQueries: readonly [what: string, query: string, param: string][] = [
   ['start that is no time', 'start=yesterday', 'start'],
   ['an empty start', 'start=', 'start'],

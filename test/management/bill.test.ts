@@ -28,7 +28,7 @@ async function call(path: string, body: unknown, headers: Readonly<Record<string
   return response.headers.get('x-svc-request-id') ?? ''
 }
 
-/** In 1e-18 dollars, from the digits that were sent: a double does not hold them. */
+/** An amount in 1e-18 dollars, from the digits that were sent, which a double does not hold. */
 function exact(source: string): bigint {
   const [, sign = '', whole = '', decimals = ''] = /^(-?)(\d+)(?:\.(\d{1,18}))?$/.exec(source) ?? []
   const size = BigInt(whole + decimals.padEnd(18, '0'))
@@ -38,7 +38,7 @@ function exact(source: string): bigint {
 type Exactly = { readonly [name: string]: unknown }
 
 async function billOf(id: string, key = gateway.adminKey) {
-  // So that it is seen to be as documented; then once more for the digits.
+  // The first request checks the answer against the document; the second one is for the digits.
   assert.equal((await ask('GET', `/gateway/v1/requests/${id}?expand=bill`, { key })).status, 200)
   const response = await fetch(`${gateway.url}/gateway/v1/requests/${id}?expand=bill`, {
     headers: { authorization: `Bearer ${key}` },

@@ -9,7 +9,7 @@ import { headerValues } from '../support/wire-message.ts'
 const upstream = await ScriptedUpstream.start()
 after(() => upstream.close())
 
-/** What the log says of a request with these lines. */
+/** The client IP that the log has for a request with these lines. */
 async function recorded(gateway: TestGateway, ...lines: string[]): Promise<unknown> {
   const head = ['Host: h', `Authorization: Bearer ${gateway.apiKey}`, ...lines]
   const reply = await exchange(gateway, message('GET /v1/models HTTP/1.1', head))

@@ -14,7 +14,7 @@ const ask = askOf(gateway)
 const create = (json: unknown, headers: Record<string, string> = {}) =>
   ask('POST', '/v1/keys', { json, headers })
 
-/** The first instant of the month after this one, as the machine's clock has it. */
+/** The first instant of the next month, by the machine's clock. */
 function nextMonth(): string {
   const now = new Date()
   return new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1)).toISOString()

@@ -26,7 +26,7 @@ interface Made {
   readonly costUsd: number
 }
 
-/** A call through the gateway, with its cost as its client saw it. */
+/** A call through the gateway, with the cost that its client saw. */
 async function call(simulate = 'usage={"input_tokens":1000,"output_tokens":10}'): Promise<Made> {
   const response = await send(simulate)
   await response.arrayBuffer()

@@ -8,7 +8,7 @@ import { connect, type RawConnection } from '../support/raw-client.ts'
 import { message } from '../support/wire-bytes.ts'
 import { startLogServer } from './log-server.ts'
 
-/** More than sockets hold: 43 MB as NDJSON. */
+/** More rows than sockets hold: 43 MB as NDJSON. */
 const ROWS = 50_000
 
 async function beginExport(gateway: TestGateway, format: string) {
@@ -60,7 +60,7 @@ test('a client that leaves half way ends the export: the store is asked no more'
   connection.leave()
   await withDeadline(log.exchangesEnded(1), () => `still going after ${log.looks()} looks`)
   const looks = log.looks()
-  // Whatever was on its way has come by now.
+  // When this request is answered, looks of the export that were under way have been counted.
   await fetch(`${log.url}/gateway/v1/requests?limit=1`).then((answer) => answer.arrayBuffer())
   assert.equal(log.looks(), looks + 1)
   await log.close()

@@ -128,7 +128,7 @@ test('a file is sent in the smallest coding that the client takes', async () => 
     const plain = coding === '' ? body : decode[coding as keyof typeof decode](body)
     assert.equal(plain.toString(), SCRIPT)
   }
-  // What was not compressed is sent as it is.
+  // A file that was not compressed is sent as it is.
   const style = await ask('/dashboard/assets/index-9f8e7d.css', ['Accept-Encoding: br'])
   assert.equal(style.header('content-encoding'), '')
   assert.equal(style.body.toString(), STYLE)
@@ -189,7 +189,7 @@ test('a browser at the root is sent to the dashboard, and nothing else is', asyn
   const sent = await ask('/', [html])
   assert.equal(sent.status, 302)
   assert.equal(sent.header('location'), '/dashboard')
-  // These are upstream's: without a key they go no further.
+  // These requests are for upstream, and are refused without a key.
   for (const lines of [
     [],
     ['Accept: */*'],

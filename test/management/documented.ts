@@ -25,11 +25,11 @@ export interface DocumentedResponse {
 
 type Content = Readonly<Record<string, { readonly schema: unknown }>>
 
-/** What the OpenAPI document says, read as a client would read it: without a look at the routes. */
+/** The OpenAPI document as a client reads it, without a look at the routes. */
 export class Documented {
   readonly #document: Record<string, unknown>
   readonly #ajv = new Ajv2020({ strict: false, allErrors: true, multipleOfPrecision: 9 })
-  /** To compile one takes 20 ms, and each answer of a test is checked. */
+  /** Compiled schemas: to compile one takes 20 ms, and each answer of a test is checked. */
   readonly #compiled = new WeakMap<object, ValidateFunction>()
 
   constructor(document: Record<string, unknown>) {
@@ -38,7 +38,7 @@ export class Documented {
     this.#ajv.addFormat('date', (text: string) => !Number.isNaN(Date.parse(`${text}T00:00:00Z`)))
   }
 
-  /** By method and path, such as `GET /v1/keys`. */
+  /** The operations by method and path, such as `GET /v1/keys`. */
   operations(): ReadonlyMap<string, Operation> {
     const found = new Map<string, Operation>()
     const paths = this.#document['paths'] as Record<string, Record<string, Operation>>
@@ -62,7 +62,7 @@ export class Documented {
     return this.resolve(response) as DocumentedResponse
   }
 
-  /** What a reference points to; anything else is itself. */
+  /** The target of a reference; any other value is returned as it is. */
   resolve(value: unknown): unknown {
     const reference = (value as { $ref?: string }).$ref
     if (reference === undefined) return value
@@ -74,7 +74,7 @@ export class Documented {
     return found
   }
 
-  /** Fails if the value is not as the schema says. */
+  /** Fails if the value does not conform to the schema. */
   assertConforms(schema: unknown, value: unknown): void {
     const validate = this.#compiled.get(schema as object) ?? this.#compile(schema as object)
     assert.ok(validate(value), `${this.#ajv.errorsText(validate.errors)} in ${JSON.stringify(value)}`)
@@ -87,7 +87,7 @@ export class Documented {
   }
 }
 
-/** Every schema of the document with the place where it stands, also those within others. */
+/** Every schema of the document with its place, nested schemas included. */
 export function* schemasIn(value: unknown, place = '#'): Generator<[place: string, schema: unknown]> {
   if (typeof value !== 'object' || value === null) return
   for (const [name, member] of Object.entries(value)) {

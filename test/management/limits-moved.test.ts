@@ -6,7 +6,7 @@ import { addCredit } from '../../src/management/credits.ts'
 import { createKey, deleteKey, revokeKey, rotateKey, updateKey } from '../../src/management/keys.ts'
 import type { Management, OwnExchange, Route } from '../../src/management/route.ts'
 
-/** Calls that wait would find out by themselves a second later; here it is seen that they need not. */
+/** Routes tell calls that wait for room about moved limits, which the calls would find out only a second later. */
 
 const key: KeyRecord = {
   id: 'key_1',
@@ -29,7 +29,7 @@ const credited = {
   balance: { creditedNanos: 1n, chargedNanos: 0n, heldNanos: 0n, enforced: true },
 }
 
-/** How often the route said so, when the store answers everything but the balance with this. */
+/** How often the route told that limits moved, when the store gives `answer` to all but the balance. */
 async function told(route: Route, body: unknown, answer: unknown): Promise<number> {
   let times = 0
   const store = new Proxy(

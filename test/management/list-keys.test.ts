@@ -16,7 +16,7 @@ const rowsOf = ({ status, body }: Answer) => {
 }
 const namesOf = (answer: Answer) => rowsOf(answer).map(({ name }) => name)
 
-/** The gateway of this test begins with one key, named `test`. */
+/** The gateway begins with one key, named `test`; these keys come after it. */
 const alpha = await gateway.createKey('Alpha one')
 const revoked = await gateway.createKey('alpha TWO')
 const expired = await gateway.createKey('100%_sure', {

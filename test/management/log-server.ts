@@ -14,11 +14,11 @@ export interface LogServer {
   readonly host: string
   readonly port: number
   readonly url: string
-  /** How often the store was looked into. */
+  /** How often the store was asked for calls. */
   looks(): number
-  /** Resolves when the store has been looked into so often. */
+  /** Resolves when the store has been asked so often. */
   looked(count: number): Promise<void>
-  /** Resolves when so many requests have been dealt with to their end. */
+  /** Resolves when so many requests have been handled to their end. */
   exchangesEnded(count: number): Promise<void>
   close(): Promise<void>
 }
@@ -54,7 +54,7 @@ export async function startLogServer(options: LogOptions = {}): Promise<LogServe
     async listCalls(filter: CallFilter, _after: unknown, limit: number): Promise<CallPage> {
       looks += 1
       notify()
-      // As long as a store takes: other things happen meanwhile.
+      // A store takes a turn of the event loop at least, in which other things happen.
       await new Promise((resolve) => setImmediate(resolve))
       if (options.isSlow === true) await until(() => left > 0)
       if (options.isAway === true) throw new StoreUnavailable('away')

@@ -1,4 +1,4 @@
-/** A clock that starts where the machine's is and moves when it is told to. */
+/** The machine's clock, which a test can move forward. */
 export interface MovableClock {
   nowMs(): number
   monotonicMs(): number

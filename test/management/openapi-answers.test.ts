@@ -5,9 +5,9 @@ import { startSimulator } from '../../simulator/start-simulator.ts'
 import { startGateway } from '../support/gateway.ts'
 import { Documented } from './documented.ts'
 
-/** Real answers of every documented endpoint, held against the document that the same gateway serves. */
+/** Real answers of every documented endpoint, checked against the document that the same gateway serves. */
 
-/** What each look at the clock adds to it. */
+/** How far each look at the clock moves it. */
 let hasteMs = 0
 let passedMs = 0
 const clock = {
@@ -85,7 +85,7 @@ async function newWebhook(enabled = true): Promise<string> {
   return path
 }
 
-/** The path of a delivery; of a webhook that was disabled since if it is to be. */
+/** The path of a delivery; without `enabled` its webhook is disabled afterwards. */
 async function newDelivery(enabled = true): Promise<string> {
   const path = await newWebhook()
   const { json } = await ask('POST', { path: `${path}/test` })
@@ -93,14 +93,14 @@ async function newDelivery(enabled = true): Promise<string> {
   return `${path}/deliveries/${(json as { id: string }).id}`
 }
 
-/** Carries the command out once, so that the same name for something else is a conflict. */
+/** Runs a command once under a name, so that the same name for another command is a conflict. */
 async function usedName(method: string, path: string, body: unknown): Promise<Record<string, string>> {
   const headers = { 'idempotency-key': crypto.randomUUID() }
   await ask(method, { path, body, headers })
   return headers
 }
 
-/** A call through the gateway; the request id of its answer. */
+/** A call through the gateway; resolves with the request id of its answer. */
 async function call(path: string, body?: unknown, simulate = ''): Promise<string> {
   const headers = {
     'content-type': 'application/json',
@@ -112,7 +112,7 @@ async function call(path: string, body?: unknown, simulate = ''): Promise<string
   return answer.headers.get('x-svc-request-id') ?? ''
 }
 
-/** The path of a logged call's bodies, once they are kept: that is after the answer has left. */
+/** The path of a logged call's bodies, once they are kept, which is after the answer has left. */
 async function loggedCall(): Promise<string> {
   const { json } = await ask('POST', { path: '/v1/keys', body: { name: 'logged', log_requests: true } })
   const { headers } = await ask('GET', { path: '/v1/models', key: (json as { key: string }).key })
@@ -121,7 +121,7 @@ async function loggedCall(): Promise<string> {
   return path
 }
 
-/** What a request sends that comes with a session of its own. */
+/** The headers of a request with a session of its own. */
 async function signedIn(): Promise<Omit<Asked, 'path'>> {
   const body = { admin_key: gateway.adminKey }
   const { headers, json } = await ask('POST', { path: '/gateway/v1/session', key: null, body })
@@ -136,7 +136,7 @@ const hello = { model: 'gpt-6-luna', messages: [{ role: 'user', content: 'Hello'
 
 type Sample = () => Asked | Promise<Asked>
 
-/** Requests that succeed, for every endpoint: with all that they can say, and with as little as they can. */
+/** Requests that succeed, for every endpoint: with all members, and with as few as possible. */
 const successes: Readonly<Record<string, readonly Sample[]>> = {
   'POST /v1/keys': [
     () => ({ path: '/v1/keys', body: full }),
@@ -252,7 +252,7 @@ const successes: Readonly<Record<string, readonly Sample[]>> = {
   'GET /gateway/openapi.json': [() => ({ path: '/gateway/openapi.json' })],
 }
 
-/** Requests that are refused because of what was there before. */
+/** Requests that are refused because of an earlier one. */
 const conflicts: Readonly<Record<string, readonly Sample[]>> = {
   'POST /v1/keys': [
     async () => {
@@ -308,7 +308,7 @@ function refusals(name: string, status: string): readonly Sample[] | null {
     case '403':
       return [() => ({ path, key: gateway.apiKey })]
     case '404':
-      // Only a command in a process of its own finds that nothing serves there.
+      // These answer 404 only to a local command, in whose process no gateway serves.
       if (/ \/gateway\/v1\/(?:prices|health|audit)$/.test(name)) return null
       return [() => ({ path, ...(name.startsWith('PATCH') ? { body: {} } : {}) })]
     case '409':
@@ -322,7 +322,7 @@ function refusals(name: string, status: string): readonly Sample[] | null {
       ]
     case '413':
       return [() => ({ path, body: { name: 'x'.repeat(70_000) } })]
-    // A body that stops arriving, a defect, a store that is away: shown where those are tested.
+    // A body that stops arriving, a defect and a store that is away have tests of their own.
     case '408':
     case '500':
     case '503':
@@ -398,7 +398,7 @@ test('GET /gateway/v1/requests/{id} 200: of a call in flight it is as documented
     signal: gone.signal,
   })
   const path = `/gateway/v1/requests/${stream.headers.get('x-svc-request-id')}`
-  // It waits half a minute for the call; the second look at the clock shows that it is over.
+  // The request waits half a minute for the call; at the second look at the clock that time is over.
   hasteMs = 20_000
   const { json } = await ask('GET', { path })
   hasteMs = 0

@@ -8,7 +8,7 @@ import type { Route } from '../../src/management/route.ts'
 import { routes } from '../../src/management/router.ts'
 import { Documented, schemasIn } from './documented.ts'
 
-/** As it goes over the wire. */
+/** A value as it goes over the wire. */
 function asJson(value: unknown): Record<string, unknown> {
   return JSON.parse(JSON.stringify(value))
 }

@@ -6,7 +6,7 @@ import { changeBooks } from '../support/books.ts'
 import { startGateway } from '../support/gateway.ts'
 import { askOf } from './own-client.ts'
 
-/** Each look at the overview is a new one: its time is over at once. */
+/** Time passes between two looks, so that the gateway computes each overview anew. */
 let passedMs = 0
 const clock = { nowMs: () => Date.now(), monotonicMs: () => performance.now() + passedMs }
 const simulator = await startSimulator({ messagesKey: 'pm', chatKey: 'pc' })
@@ -24,7 +24,7 @@ after(async () => {
 })
 const ask = askOf(gateway)
 
-/** With each look the gateway's time leaps by a minute: a connection that is kept over two looks has been idle for too long. */
+/** A new connection for each look: by the gateway's clock, which leaps by a minute, a kept one has been idle for too long. */
 const AFRESH = { connection: 'close' }
 
 async function overview() {
@@ -96,7 +96,7 @@ test('keys that are near their cap, have spent it or end soon are named, and oth
   await cap(1)
   const spentUp = await attention()
   assert.deepEqual([spentUp['keys_near_cap']?.count, spentUp['keys_exhausted']?.count], [0, 1])
-  // One that may spend nothing is meant to.
+  // A key with a cap of zero is not reported: its operator means it to spend nothing.
   await gateway.createKey('nothing', { monthly_budget_usd: 0 })
   assert.equal((await attention())['keys_exhausted']?.count, 1)
 

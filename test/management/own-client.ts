@@ -27,7 +27,7 @@ const asSent: unknown = JSON.parse(
 )
 const documented = new Documented(asSent as Record<string, unknown>)
 
-/** Asks the management API, and sees to it that each answer is one that the OpenAPI document describes. */
+/** Asks the management API, and asserts that the OpenAPI document describes each answer. */
 export function askOf(gateway: TestGateway): Ask {
   return async (method, path, call = {}) => {
     const body = call.text ?? (call.json === undefined ? null : JSON.stringify(call.json))
@@ -81,5 +81,5 @@ export function assertUnstored({ headers }: Answer): void {
   assert.equal(headers.get('cache-control'), 'no-store')
 }
 
-/** A key that is well-formed and of which nobody has heard. */
+/** The id of a key that is well-formed and does not exist. */
 export const NO_SUCH_KEY = 'key_01ARZ3NDEKTSV4RRFFQ69G5FAV'

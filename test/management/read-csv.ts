@@ -1,4 +1,4 @@
-/** CSV as RFC 4180 has it and nothing else: what it does not allow is an error. Rows of cells. */
+/** Reads CSV by RFC 4180, and fails on all that the RFC does not allow. Returns rows of cells. */
 export function readCsv(text: string): string[][] {
   const rows: string[][] = []
   let row: string[] = []

@@ -27,7 +27,7 @@ const ask = askOf(gateway)
 const alpha = await gateway.createKey('alpha')
 const beta = await gateway.createKey('beta', { log_requests: true })
 
-/** The calls by what the tests call them. */
+/** The ids of calls by the names that the tests give them. */
 const named = new Map<string, string>()
 
 async function call(name: string, key: string, at: string, model: string, simulate = '', stream = false) {
@@ -247,16 +247,16 @@ test('GET /gateway/v1/requests 200: a rare match fills its page over several loo
   const busy = await gateway.createKey('busy')
   const records = limits.logLookRecordsMax * (limits.logPageLooksMax + 1)
   await fillLog(gateway, busy.id, records, Date.parse('2020-01-01T00:00:00Z'))
-  // One in a thousand, so there are ten in each look.
+  // One call in a thousand has the model, so a look finds ten.
   const full = await ofKey(busy.id, '?model=claude-rare-1&limit=25')
   assert.equal(rowsOf(full).length, 25)
   assert.equal(full.body['has_more'], true)
-  // None in all that a page looks at: it says where to go on, and the next one comes to the end.
+  // No call that a page looks at has the model: the page says where to go on, and the next page comes to the end.
   const none = await ofKey(busy.id, '?model=nobody-asked-for-it')
   assert.deepEqual([rowsOf(none).length, none.body['has_more']], [0, true])
   const end = await ofKey(busy.id, `?model=nobody-asked-for-it&after=${none.body['next']}`)
   assert.deepEqual([rowsOf(end).length, end.body['has_more'], end.body['next']], [0, false, null])
-  // Without a word on it a page has a hundred, and at most a thousand.
+  // A page has a hundred calls by default, and at most a thousand.
   assert.equal(rowsOf(await ofKey(busy.id)).length, 100)
   assert.equal(rowsOf(await ofKey(busy.id, '?limit=1000')).length, 1_000)
 })

@@ -4,7 +4,7 @@ import type { TestGateway } from '../support/gateway.ts'
 import type { MovableClock } from './movable-clock.ts'
 import { askOf, assertRefused, assertUnstored, NO_SUCH_KEY } from './own-client.ts'
 
-/** What both ways to revoke a key have to do. */
+/** Tests for both ways to revoke a key. */
 export function testRevocation(
   gateway: TestGateway,
   clock: MovableClock,

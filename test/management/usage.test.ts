@@ -21,12 +21,12 @@ after(async () => {
 const ask = askOf(gateway)
 const usage = (query = '', key = gateway.adminKey) => ask('GET', `/v1/usage${query}`, { key })
 
-/** A spreadsheet would take these for formulas. */
+/** Names that a spreadsheet would take for formulas. */
 const names = ['=1+1', '@SUM(A1)', '-2+3', '+4', 'a "quoted", name', '\u{1f600}'] as const
 const keys = await Promise.all(names.map((name) => gateway.createKey(name)))
 const [first = { id: '', key: '' }] = keys
 
-/** Tokens of which one is a nanodollar and a bit: the sums have nine decimals. */
+/** A call with odd numbers of tokens at small prices, so that sums have nine decimals. */
 async function call(key: string, model: string): Promise<void> {
   const response = await fetch(`${gateway.url}/v1/chat/completions`, {
     method: 'POST',
@@ -36,7 +36,7 @@ async function call(key: string, model: string): Promise<void> {
     },
     body: JSON.stringify({ model, messages: [{ role: 'user', content: 'Hello' }] }),
   })
-  // Of a model that upstream does not have, the call is recorded under the name that was asked for.
+  // A call for a model that upstream does not have is recorded under the name that was asked for.
   assert.equal(response.status, model.startsWith('gpt') ? 200 : 404, await response.text())
 }
 
@@ -203,7 +203,7 @@ test('GET /v1/usage 200: page by page, every bucket once, though calls arrive in
     assert.equal(answer.body['has_more'], answer.body['next'] !== null)
     assert.ok(Number(totalOf(answer)['requests']) >= 22, 'the total is of all pages')
     if (answer.body['next'] === null) break
-    // Into a bucket that was shown, and a new one before all of them.
+    // The calls go to a bucket that was shown, and to a new one before all others.
     clock.set('2026-11-29T13:00:00Z')
     await call(first.key, `a-${page}`)
     await call(first.key, 'gpt-6-luna')
