@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 
 const USAGE = { input_tokens: 1_000, output_tokens: 200, service_tier: 'standard' }
 
-/** An upstream that writes down the user agent of every request it received, and answers each with a known usage. */
+/** An upstream that notes the user agent of every request, and answers each with a known usage. */
 export class CountingUpstream {
   readonly received: string[] = []
   readonly #server: Server

@@ -15,7 +15,7 @@ import { CountingUpstream } from './counting-upstream.ts'
 
 const program = fileURLToPath(new URL('./doomed-gateway.ts', import.meta.url))
 
-/** What one call cost, by hand: 1,000 input at $0.10/M and 200 output at $0.50/M. */
+/** The cost of one call, worked out by hand: 1,000 input at $0.10/M and 200 output at $0.50/M. */
 export const CALL_NANOS = 200_000n
 
 interface Life {
@@ -24,17 +24,17 @@ interface Life {
   readonly ended: Promise<unknown>
 }
 
-/** Half of a cap is crossed after so many calls of a life, and all of it by none: it is good for so many more. */
+/** A life crosses half of its cap after CALLS_TO_HALF calls, and never the whole cap, which has room for CALLS_TO_CAP more. */
 const CALLS_TO_HALF = 8n
 const CALLS_TO_CAP = 100n
 
 /** In the first lives half of the cap is too far away. */
 const LIVES_UNTIL_CROSSED = 12
 
-/** From one edit of the cap to the next. */
+/** The time from one edit of the cap to the next. */
 interface CapEpoch {
   readonly capNanos: bigint
-  /** What was spent when it began. */
+  /** The spend at the beginning of the epoch. */
   readonly spentNanos: bigint
 }
 
@@ -43,13 +43,13 @@ interface Used {
   readonly costNanos: bigint
 }
 
-/** One installation that is killed again and again, and an upstream that remembers what it was asked. */
+/** One installation that is killed again and again, and an upstream that remembers its requests. */
 export class CrashRun {
   readonly #folder = mkdtempSync(join(tmpdir(), 'tollgate-crash-'))
   readonly #upstream: CountingUpstream
   readonly #place: OwnBooksPlace
   readonly #answered: string[] = []
-  /** What the answers said they cost, in headers and trailers. */
+  /** The sum of the costs in headers and trailers of the answers. */
   #toldNanos = 0n
   readonly #caps: CapEpoch[] = []
   #key = ''
@@ -72,7 +72,7 @@ export class CrashRun {
     await life.ended
   }
 
-  /** A life that is killed from outside, whatever it is doing, after so many calls were answered. */
+  /** A life that is killed from outside, at any point of its calls, after so many calls were answered. */
   async dieAfter(answers: number, parallel: number): Promise<void> {
     const life = await this.#live('never', '1')
     const goal = this.#answered.length + answers
@@ -84,7 +84,7 @@ export class CrashRun {
     await life.ended
   }
 
-  /** A quiet life that puts things in order; then the books must balance. */
+  /** A quiet life that recovers the books; then the books must balance. */
   async recoverAndCheck(): Promise<void> {
     const life = await this.#live('never', '1')
     const usage = await this.#readUsage(life.url)
@@ -109,7 +109,7 @@ export class CrashRun {
       }
       for (const [name, records] of byName) assert.equal(records.length, 1, `${name} has one record`)
 
-      // Of some calls that are settled, the client died of the same kill before it was told.
+      // Some calls are settled though the same kill cut their client off before it was told.
       const settled = calls.filter((call) => call['state'] === 'settled')
       const answered = new Set(this.#answered)
       const unheard = settled.filter((call) => !answered.has(String(call['user_agent'])))
@@ -122,7 +122,7 @@ export class CrashRun {
     }
   }
 
-  /** Whatever was crossed is told, once, and nothing that was not. */
+  /** Every threshold that was crossed is told once, and no other. */
   #checkEvents(outbox: Rows, calls: Rows): void {
     const told = toldBudgets(outbox, this.#keyId)
     assertTold(told, calls)
@@ -180,7 +180,7 @@ export class CrashRun {
     return readFileSync(join(this.#folder, 'admin-key'), 'utf8').trim()
   }
 
-  /** Over the days that a run can take. However it is grouped, the buckets come to the same. */
+  /** Usage over the days that a run can take. In every grouping the buckets have the same sum. */
   async #readUsage(url: string): Promise<Used> {
     const day = (offset: number) => new Date(Date.now() + offset * 86_400_000).toISOString().slice(0, 10)
     const range = `start=${day(-30)}&end=${day(1)}`
@@ -260,7 +260,7 @@ export class CrashRun {
             onAnswer()
           }
         } catch {
-          // The connection broke because the process did. Whether the call counts, the records say.
+          // The connection broke because the process did. The records tell whether the call counts.
         }
       }
     }

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { startSimulator } from '../../simulator/start-simulator.ts'
 import { booksVariable, makeBooksPlace } from '../support/test-store.ts'
 
-/** A gateway that is killed while a call makes something whose cost comes later. */
+/** A gateway that is killed while a call makes an object whose cost comes later. */
 let workMs = 0
 const simulator = await startSimulator({ chatKey: 'pc', clock: () => workMs })
 const place = await makeBooksPlace()
@@ -59,7 +59,7 @@ await first.stop()
 
 const RESPONSE = { model: 'gpt-6-luna', input: 'Write a word', max_output_tokens: 64, background: true }
 
-/** The newest call of the key, after a gateway was killed there, and the key. */
+/** The newest call of the key and the key's record, after a gateway was killed at this point. */
 async function killedAt(point: string) {
   const doomed = await live(point)
   await assert.rejects(doomed.ask('/v1/responses', key, RESPONSE))

@@ -21,18 +21,18 @@ export interface Screen {
 
 export const DESKTOP: Screen = { width: 1440, scheme: 'light' }
 
-/** A person at a browser: one window after the other, all of them watched for what a person would not see. */
+/** A person at a browser: one window after the other, all watched for errors that a person would not see. */
 export interface Person {
-  /** A window of its own, without a session. */
+  /** Opens a window of its own, without a session. */
   open(path: string, screen?: Screen): Promise<Page>
-  /** The same, signed in. */
+  /** Opens a window of its own, signed in. */
   visit(path: string, screen?: Screen): Promise<Page>
-  /** What the windows have complained of: errors, warnings and violations of the Content-Security-Policy. */
+  /** The complaints of the windows: errors, warnings and violations of the Content-Security-Policy. */
   complaints(): readonly string[]
   close(): Promise<void>
 }
 
-/** By `npm ci`; after a change of its source it has to be built again. */
+/** `npm ci` builds the dashboard; after a change of its source it has to be built again. */
 function assertBuilt(): void {
   const source = fileURLToPath(new URL('../../dashboard/', import.meta.url))
   const builtMs = statSync(join(BUILT_DIR, 'index.html'), { throwIfNoEntry: false })?.mtimeMs ?? 0
@@ -42,7 +42,7 @@ function assertBuilt(): void {
   assert.deepEqual(newer, [], 'the dashboard is not built from what it is now: npm run build:dashboard')
 }
 
-/** `failures` are those of requests that the tests provoke; a browser complains of every other one. */
+/** `failures` match the failed requests that tests provoke; every other failed request is a complaint. */
 export async function openBrowser({ url, adminKey }: TestGateway, failures: RegExp = /$^/): Promise<Person> {
   assertBuilt()
   const { path: executablePath, env } = await findBrowser()
@@ -59,7 +59,7 @@ export async function openBrowser({ url, adminKey }: TestGateway, failures: RegE
       viewport: { width, height: width < 700 ? 844 : 900 },
       colorScheme: scheme,
       reducedMotion: 'reduce',
-      // Where the machine has no language set, that of some browsers is no valid one.
+      // On a machine without a language the locale of some browsers is not valid.
       locale: 'en-US',
       permissions: ['clipboard-read', 'clipboard-write'],
       ...(isSignedIn && session !== undefined ? { storageState: session } : {}),
@@ -109,16 +109,19 @@ export async function signIn(page: Page, adminKey: string): Promise<void> {
   await page.getByRole('button', { name: 'Sign in' }).click()
 }
 
-/** Until nothing of the page is on its way. */
+/** Resolves when all parts of the page are loaded. */
 export async function untilShown(page: Page): Promise<void> {
   await page.getByRole('heading', { level: 1 }).waitFor()
   await page.getByRole('status', { name: 'Loading' }).first().waitFor({ state: 'detached' })
   for (const plot of await page.locator('.plot').all()) await plot.locator('canvas').waitFor()
 }
 
-/** What axe finds, in short; with rules named, by those alone. It is evaluated by the driver: the page's own policy lets no script in. */
+/**
+ * The findings of axe, in short; where rules are named, by those rules alone. The driver evaluates axe, since the page's
+ * Content-Security-Policy lets no script in.
+ */
 export async function violationsOf(page: Page, ...rules: readonly string[]): Promise<readonly string[]> {
-  // The rows of a table are alike, and a hundred of them take ten seconds.
+  // The rows of a table are alike, and axe takes ten seconds for a hundred rows.
   const asked = { of: { exclude: ['tbody tr:nth-child(n + 13)'] }, rules }
   if (!(await page.evaluate("'axe' in globalThis"))) await page.evaluate(axe)
   const violations = await page.evaluate(async ({ of, rules }) => {
@@ -140,7 +143,7 @@ export async function violationsOf(page: Page, ...rules: readonly string[]): Pro
 
 export async function takePicture(page: Page, name: string): Promise<void> {
   mkdirSync(PICTURES_DIR, { recursive: true })
-  // What draws charts is loaded when there is one, and draws in the frame after.
+  // uPlot is loaded with the first chart, and draws in the frame after.
   for (const plot of await page.locator('.plot').all()) await plot.locator('canvas').waitFor()
   await page.evaluate('new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))')
   await page.screenshot({ path: join(PICTURES_DIR, `${name}.png`) })

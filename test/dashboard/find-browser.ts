@@ -10,11 +10,11 @@ const run = promisify(execFile)
 /** A Chromium that runs here. */
 export interface Browser {
   readonly path: string
-  /** Where it finds libraries and fonts that the machine has not. */
+  /** Variables that lead to libraries and fonts that the machine does not have. */
   readonly env: Readonly<Record<string, string>>
 }
 
-/** Kept from one run to the next, and not among the temporary files: those may be on a disk that runs no programs. */
+/** The cache is kept from one run to the next, and not among temporary files, which may be on a disk that runs no programs. */
 const CACHE_DIR = fileURLToPath(new URL('../../node_modules/.cache/tollgate-browser/', import.meta.url))
 
 const INSTALLED = [
@@ -49,7 +49,7 @@ function plain(path: string): Browser {
   return { path, env: {} }
 }
 
-/** Fails, and says what to install, if there is none to be had: the tests of the dashboard are not left out. */
+/** Fails without a browser, and says what to install: the tests of the dashboard are not left out. */
 export async function findBrowser(): Promise<Browser> {
   const tried: string[] = []
   for (const { name, candidates } of WAYS) {
@@ -68,7 +68,7 @@ export async function findBrowser(): Promise<Browser> {
   )
 }
 
-/** Whether it starts at all: a missing library shows here, and not in the middle of a test. */
+/** The reason for which a browser does not start: a missing library shows here, and not in the middle of a test. */
 async function failureOf({ path, env }: Browser): Promise<string | null> {
   try {
     await run(path, ['--version', '--no-sandbox'], { env: { ...process.env, ...env }, timeout: 60_000 })
@@ -78,12 +78,12 @@ async function failureOf({ path, env }: Browser): Promise<string | null> {
   }
 }
 
-/** How long a browser may take to come, on a slow line. */
+/** How long the download of a browser may take, on a slow line. */
 const PATIENCE_MS = 240_000
 
 /**
  * A folder of the cache, made by one of the test files that look for a browser at the same time; the others wait for it.
- * It is there when it is whole.
+ * The folder gets its name when it is whole.
  */
 async function cached(name: string, make: (part: string) => Promise<void>): Promise<string> {
   const dir = join(CACHE_DIR, name)
@@ -94,7 +94,7 @@ async function cached(name: string, make: (part: string) => Promise<void>): Prom
     try {
       mkdirSync(part)
     } catch {
-      // What a process left behind that was killed.
+      // A half folder that is too old was left behind by a process that was killed.
       if (Date.now() - (statSync(part, { throwIfNoEntry: false })?.ctimeMs ?? Infinity) > PATIENCE_MS)
         rmSync(part, { recursive: true, force: true })
       if (Date.now() > givenUpMs) throw new Error(`${part} does not become whole`)
@@ -111,13 +111,13 @@ async function cached(name: string, make: (part: string) => Promise<void>): Prom
   return dir
 }
 
-/** The package brings the libraries that a bare machine has not. It unpacks into the folder for temporary files. */
+/** The package brings the libraries that a bare machine does not have. It unpacks into the folder for temporary files. */
 async function unpackPackage(): Promise<readonly Browser[]> {
   if (process.arch !== 'x64') return []
   const dir = await cached('package', inflatePackage)
   const path = join(dir, 'chromium')
   const fonts = { FONTCONFIG_FILE: writeFontsFile(dir) }
-  // The machine's own libraries first: where they are there, they are the newer ones.
+  // The machine's own libraries come first: where there are any, they are newer.
   return [
     { path, env: fonts },
     { path, env: { ...fonts, LD_LIBRARY_PATH: join(dir, 'al2023', 'lib') } },
@@ -139,7 +139,7 @@ async function inflatePackage(dir: string): Promise<void> {
   }
 }
 
-/** The package's own file names folders of another machine; without any font Chromium ends itself. */
+/** Writes a list of font folders, since the package's list has folders of another machine; without a font Chromium exits. */
 function writeFontsFile(dir: string): string {
   const file = join(dir, 'fonts.conf')
   const folders = ['/usr/share/fonts', join(dir, 'fonts', 'fonts')].map((folder) => `<dir>${folder}</dir>`)

@@ -7,7 +7,7 @@ import { WebhookReceiver } from '../support/webhook-receiver.ts'
 import { openBrowser, type Person, untilShown } from './browser.ts'
 import { seedYear } from './seed-year.ts'
 
-/** The main path of every page, and that its figures are those of the API. */
+/** The main path of every page; its figures must be those of the API. */
 
 const bench = await startBillingBench({
   env: { TOLLGATE_DISCOUNT: '0.2' },
@@ -21,7 +21,7 @@ const hostile = await gateway.createKey(HOSTILE, { log_requests: true })
 const receiver = await WebhookReceiver.start()
 
 const hello = { model: 'claude-haiku-5-5', max_tokens: 2_000, messages: [{ role: 'user', content: 'Hello' }] }
-/** 1,000 × $0.10/M + 200 × $0.50/M = $0.0002 at list price, 20 % off. */
+/** Usage of 1,000 × $0.10/M + 200 × $0.50/M = $0.0002 at list price, 20 % off. */
 const simulate = 'usage={"input_tokens":1000,"output_tokens":200}'
 const { requestId: billed } = await bench.call('/v1/messages', hello, { simulate, key: hostile.key })
 
@@ -305,7 +305,7 @@ test('names are text, whatever is in them', async () => {
   assert.equal(await page.locator('main img').count(), 0)
 })
 
-/** Presses Tab until that has the focus. */
+/** Presses Tab until the element of this name has the focus. */
 async function tabTo(page: Page, name: string): Promise<void> {
   const isThere = () =>
     page.evaluate<boolean>(

@@ -4,8 +4,8 @@ import type { BillingBench } from '../billing/bench-of-one.ts'
 import { changeBooks, readBooks } from '../support/books.ts'
 
 /**
- * A year of a small company, so that pages are looked at with figures as they will have. Each kind of call is made once,
- * through the gateway, and then copied with other times: usage, prices and bills are real, and the sums are made anew from
+ * A year of a small company, so that pages are looked at with realistic figures. Each kind of call is made once, through
+ * the gateway, and then copied with other times: usage, prices and bills are real, and the sums are made anew from
  * the copies, so the books balance.
  */
 
@@ -15,7 +15,7 @@ interface Kind {
   readonly cached?: number
   readonly output: number
   readonly isStream?: boolean
-  /** Of a working day by now; a year ago a fifth of it. */
+  /** Calls on a working day by now; a year ago there were a fifth of them. */
   readonly perDay: number
   /** More of the simulator's behaviours. */
   readonly simulate?: string
@@ -93,7 +93,7 @@ const SERVICES: readonly Service[] = [
 ]
 
 export interface Year {
-  /** By the names of their services. */
+  /** The keys by the names of their services. */
   readonly keys: ReadonlyMap<string, { readonly id: string; readonly key: string }>
   /** A streamed call with a cached prompt, of today or yesterday. */
   readonly callId: string
@@ -112,7 +112,7 @@ export async function seedYear(bench: BillingBench): Promise<Year> {
     keys.set(name, key)
     for (const kind of kinds) made.push({ id: await callOnce(bench, kind, key.key, agent), kind, address })
   }
-  // Read again, so that all are settled.
+  // A record is answered when its call is settled, so all calls are settled after this.
   for (const { id } of made) await bench.record(id)
   const copies = copiesOf(made, Date.now())
   const columns = (await readBooks(gateway, `SELECT * FROM call WHERE id = '${made[0]?.id}'`))[0] ?? {}
@@ -160,7 +160,7 @@ async function callOnce(bench: BillingBench, kind: Kind, key: string, agent: str
   const usage = isChat
     ? { prompt_tokens: input, completion_tokens: output, total_tokens: input + output }
     : { input_tokens: input, cache_read_input_tokens: cached, output_tokens: output }
-  // As many bytes as tokens, so that the hold covers the call.
+  // The prompt has as many bytes as tokens, so that the hold covers the call.
   const messages = [{ role: 'user', content: 'x'.repeat(input + cached) }]
   const limit = isChat ? { max_completion_tokens: 8_192 } : { max_tokens: 8_192 }
   const { requestId } = await bench.call(
@@ -176,7 +176,7 @@ async function callOnce(bench: BillingBench, kind: Kind, key: string, agent: str
   return requestId
 }
 
-/** When each kind was called: less on weekends, more by the year, two months with a campaign. Always the same. */
+/** The times of the calls of each kind: fewer on weekends, more by the year, two months with a campaign. Always the same. */
 function copiesOf(made: readonly { id: string; kind: Kind; address: string }[], nowMs: number) {
   const random = createRandom(7)
   const calls: { ms: number; of: (typeof made)[number] }[] = []
@@ -191,7 +191,7 @@ function copiesOf(made: readonly { id: string; kind: Kind; address: string }[], 
         calls.push({ ms: dayMs + Math.floor(random() * DAY_MS), of })
     }
   }
-  // A few just now, of one kind after the other.
+  // A few calls were just made, of one kind after the other.
   for (const [i, of] of made.entries())
     calls.push({ ms: nowMs - 7_000 - ((i * 5) % made.length) * 41_000, of })
   const past = calls.filter(({ ms }) => ms < nowMs - 5_000).sort((a, b) => a.ms - b.ms)
@@ -208,7 +208,7 @@ function copiesOf(made: readonly { id: string; kind: Kind; address: string }[], 
   return { rows, lastStream }
 }
 
-/** Park and Miller's. */
+/** Park and Miller's generator. */
 function createRandom(seed: number): () => number {
   let state = seed
   return () => {
@@ -217,7 +217,7 @@ function createRandom(seed: number): () => number {
   }
 }
 
-/** Credit, a key near its cap, one that has spent it, one that ends soon, one that is revoked, and refusals. */
+/** Sets up credit, a key near its cap, one that has spent it, one that ends soon, one that is revoked, and refusals. */
 async function setLimits({ gateway, credit, call }: BillingBench, keys: Year['keys']): Promise<void> {
   await credit(CREDIT_USD)
   for (const [name, share] of [

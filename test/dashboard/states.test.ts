@@ -90,7 +90,7 @@ test('with 100,000 keys and five million calls, pages show a hundred rows, the n
        ${isSqlite ? 'randomblob(32)' : "decode(md5('' || i) || md5('x' || i), 'hex')"},
        'svc_live_xxxxxxx', 'xxxx', 0 FROM n`,
   )
-  // Lists are read by cursor and reports from the sums of days: for neither does it matter how many calls are behind.
+  // Lists are read by cursor and reports from the sums of days, so the number of calls matters for neither.
   await fillLog(gateway, id, LOGGED_CALLS, Date.now())
   await changeBooks(
     gateway,

@@ -22,8 +22,8 @@ import { cleanEnvironment } from '../support/tollgate-process.ts'
 import { buildImage, type Image, pathWith, readDockerfile } from './dockerfile.ts'
 
 /**
- * The image of deploy/Dockerfile, built without Docker: its steps run as they stand, in an empty folder. They pack the package
- * as it is published and install it from the tarball, so this is also the test of `npm install tollgate`.
+ * The image of deploy/Dockerfile, built without Docker: its steps run as they stand, in an empty folder. The steps pack the
+ * package as it is published and install it from the tarball, so this is also the test of `npm install tollgate`.
  */
 
 const execute = promisify(execFile)
@@ -35,7 +35,7 @@ let serving: ChildProcess | null = null
 
 before(async () => {
   mkdirSync(programs)
-  // The user `node` is one of the image's.
+  // The user `node` exists only in the image, so `chown` is a stand-in.
   writeFileSync(join(programs, 'chown'), '#!/bin/sh\ntest "$1" = node:node && test -d "$2"\n')
   chmodSync(join(programs, 'chown'), 0o755)
   const instructions = readDockerfile(readFileSync(join(root, 'deploy/Dockerfile'), 'utf8'))

@@ -11,13 +11,13 @@ interface Instruction {
   readonly text: string
 }
 
-/** The instructions of a Dockerfile, one for each, continued lines joined. */
+/** The instructions of a Dockerfile, with continued lines joined. */
 export function readDockerfile(text: string): Instruction[] {
   const lines = text.replaceAll(/^#.*\n/gm, '').replaceAll(/\\\n\s*/g, '')
   return [...lines.matchAll(/^([A-Z]+) +(.+)$/gm)].map(([, name = '', rest = '']) => ({ name, text: rest }))
 }
 
-/** What the last stage starts with. */
+/** The image of the last stage. */
 export interface Image {
   readonly root: string
   readonly workingDir: string
@@ -28,17 +28,17 @@ export interface Image {
 }
 
 export interface BuildPlace {
-  /** What `docker build` is given. */
+  /** The build context of `docker build`. */
   readonly context: string
-  /** An empty folder: each stage is one in it, which stands for the root of its file system. */
+  /** An empty folder: each stage gets a folder in it, which stands for the root of its file system. */
   readonly folder: string
-  /** `npm ci` made these, and they are linked instead of being fetched again. */
+  /** The packages that `npm ci` has installed, which are linked instead of being fetched again. */
   readonly nodeModules: string
-  /** Programs that go before those of the machine. */
+  /** A folder of programs that are found before those of the machine. */
   readonly programs: string
 }
 
-/** Does what the instructions say, as far as folders can stand for images. An instruction that it does not know fails. */
+/** Runs the instructions, as far as folders can stand for images. An unknown instruction fails. */
 export async function buildImage(instructions: readonly Instruction[], place: BuildPlace): Promise<Image> {
   const stages = new Map<string, string>()
   let root = ''

@@ -32,7 +32,7 @@ const unit = textOf('tollgate.service')
 const directive = (name: string) =>
   new RegExp(`^${name}=(.*)$`, 'm').exec(unit)?.[1] ?? assert.fail(`no ${name}`)
 
-/** How long a gateway takes to stop at most: streams finish, then calls are settled. */
+/** The most that a gateway takes to stop: streams finish, then calls are settled. */
 const stopSeconds = (limits.drainMs + limits.settleOnStopMs) / 1_000
 
 test('every variable that a file of deploy names is one of Tollgate’s', () => {
@@ -107,7 +107,7 @@ test('tollgate.service: what it may write is its own folders, and the loader tak
   assert.equal(directive('DynamicUser'), 'yes')
   assert.equal(directive('ProtectSystem'), 'strict')
   assert.equal(directive('NoNewPrivileges'), 'yes')
-  // V8 could not start with it.
+  // V8 could not start with MemoryDenyWriteExecute.
   assert.doesNotMatch(unit, /^MemoryDenyWriteExecute=/m)
   const given = [...unit.matchAll(/^Environment=(\w+)=(.*)$/gm)].map(([, name = '', value = '']) => [
     name,

@@ -9,7 +9,7 @@ const rows = Array.from(
   ([, model = '', tokens, usd = '']) => ({ model, maxTokens: tokens?.replaceAll(',', ''), usd }),
 )
 
-/** A request of an agent: a tool of its own and a hundred thousand bytes of what was said before. */
+/** A request of an agent: a tool of its own and a hundred thousand bytes of conversation. */
 function requestOf(model: string, maxTokens: string | undefined) {
   const said = [{ role: 'user', content: 'x'.repeat(100_000) }]
   const schema = { type: 'object', properties: {} }

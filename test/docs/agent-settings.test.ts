@@ -13,8 +13,8 @@ import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { readToml } from './read-toml.ts'
 
 /**
- * The settings that the page shows, read from it, and with each the call that the agent makes by its sources: through the SDK
- * it is built on, with that base URL and that key.
+ * The settings that the page shows, read from it, and with each the call that the agent makes by its sources: through the
+ * SDK that the agent is built on, with that base URL and that key.
  */
 
 const PAGE = 'docs/CODING-AGENTS.md'
@@ -96,7 +96,7 @@ test('Claude Code: the settings file leads to the Messages API, counting and the
   await sayMessages(client, 'claude-haiku-5-5')
   const counted = await client.messages.countTokens({ model: 'claude-haiku-5-5', messages })
   assert.ok(counted.input_tokens > 0)
-  // Whatever the answer is, Claude Code goes on.
+  // Claude Code goes on with any answer.
   const warmUp = await fetch(`${env.ANTHROPIC_BASE_URL}/api/hello`, { method: 'HEAD' })
   assert.equal(warmUp.status, 401)
 })
@@ -196,7 +196,7 @@ test('the refusals that the page quotes are what the gateway says, in the words 
     const byOpenAi = await failureOf(openai.responses.create({ model: 'claude-opus-5-5', input: 'Hello' }))
     assert.ok(byOpenAi instanceof APIError)
     assert.equal(alike(byOpenAi.message), alike(`${status} ${sentence}`))
-    // What Codex shows as the request id.
+    // Codex shows this header as the request id.
     assert.match(byOpenAi.headers?.get('x-request-id') ?? '', /^req_/)
     assert.equal(byOpenAi.headers?.get('x-request-id'), byOpenAi.headers?.get('x-svc-request-id'))
 

@@ -5,17 +5,17 @@ import { parseAllDocuments } from 'yaml'
 import { type Block, PAGES, readBlocks } from '../support/document-blocks.ts'
 import { readToml } from './read-toml.ts'
 
-/** What is not run is read, as far as there is something to read it with. */
+/** Blocks that are not run are parsed, as far as there is a parser. */
 
 const blocks = PAGES.flatMap(readBlocks)
 const placeOf = ({ page, line }: Block) => `${page}:${line}`
 
-/** Run by `run-pages.test.ts`. */
+/** Languages whose blocks `run-pages.test.ts` runs. */
 const RUN = ['sh', 'bash', 'js', 'javascript', 'ts', 'typescript']
-/** Diagrams, output, and a language that only its server can read. */
+/** Blocks without a parser: diagrams, output, and a language that only its server can read. */
 const UNREAD = ['', 'text', 'sql']
 
-/** Shell blocks that need what a test machine does not have. One more is one more that nobody knows to work. */
+/** How many shell blocks may need something that a test machine does not have. Each of them is an untested example. */
 const NO_RUN_MAX = 12
 
 const readers: Readonly<Record<string, (text: string) => void>> = {

@@ -5,8 +5,8 @@ import type { Endpoint } from '../../src/providers/endpoint.ts'
 import { allEndpoints } from '../../src/providers/find-endpoint.ts'
 
 /**
- * docs/COMPATIBILITY.md, from the endpoint tables. `node test/docs/compatibility-page.ts` writes it; a test holds what is
- * committed against what this makes.
+ * docs/COMPATIBILITY.md, from the endpoint tables. `node test/docs/compatibility-page.ts` writes the page; a test compares
+ * the committed page with it.
  */
 
 export const PAGE_FILE = fileURLToPath(new URL('../../docs/COMPATIBILITY.md', import.meta.url))
@@ -16,7 +16,7 @@ const SURFACE_TITLES: Readonly<Record<Surface, string>> = {
   chat: 'Chat and Responses (OpenAI)',
 }
 
-/** What becomes of a call, in the order in which the page shows it. */
+/** The ways in which calls are billed, in the order of the page. */
 const KINDS: readonly (readonly [title: string, about: string, has: (endpoint: Endpoint) => boolean])[] = [
   [
     'Metered',
@@ -87,7 +87,7 @@ export function compatibilityPage(): string {
   return `${lines.join('\n').trimEnd()}\n`
 }
 
-/** One row for each template and what is said of it: its methods, and whether it is about something stored. */
+/** One row for each template and its note: its methods, and whether the endpoint is about something stored. */
 function rowsOf(endpoints: readonly Endpoint[]): string[] {
   const rows = Map.groupBy(endpoints, (endpoint) => `\`${endpoint.template}\` | ${noteOf(endpoint)}`)
   return [...rows].map(([said, among]) => `| ${among.map(({ method }) => method).join(' ')} | ${said} |`)

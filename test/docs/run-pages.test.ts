@@ -14,13 +14,12 @@ import { startGateway, type TestGateway } from '../support/gateway.ts'
 
 /**
  * Every shell and every JavaScript example of README and docs, as it stands, against a gateway with the simulator. The
- * blocks of a page run in their order in one shell and one folder: what a block exports or writes is there for the next.
- * A page stands for the gateway at its usual address and for keys that are not told (`svc_live_…`); those three texts are
- * replaced, and nothing else.
+ * blocks of a page run in their order in one shell and one folder: variables and files of a block are there for the next.
+ * Pages name the gateway by its usual address and keys as `svc_live_…`; those three texts are replaced, and nothing else.
  */
 
 const SHELL = new Set(['sh', 'bash'])
-/** The language, and the ending of the file that it is run from. */
+/** The file ending for each language, for the file that a block is run from. */
 const SCRIPTS: Readonly<Record<string, string>> = {
   js: 'mjs',
   javascript: 'mjs',
@@ -28,10 +27,10 @@ const SCRIPTS: Readonly<Record<string, string>> = {
   typescript: 'mts',
 }
 
-/** Its blocks are steps on a gateway that was stolen from: `test/cli/leaked-key-runbook.test.ts` takes them. */
+/** The blocks of this page are steps on a gateway whose key has leaked: `test/cli/leaked-key-runbook.test.ts` runs them. */
 const RUN_ELSEWHERE = new Set(['docs/LEAKED-KEYS.md'])
 
-/** An example that does not end, a server say, fails with its page. The longest takes some ten seconds. */
+/** An example that does not end, such as a server, fails with its page. The longest page takes some ten seconds. */
 const PAGE_TIMEOUT_MS = 120_000
 
 const isRunnable = ({ language }: Block) => SHELL.has(language) || Object.hasOwn(SCRIPTS, language)
@@ -61,7 +60,7 @@ after(async () => {
   rmSync(folder, { recursive: true })
 })
 
-/** A folder as a reader has one: the data directory of the gateway, and the packages that the examples import. */
+/** A reader's folder: the data directory of the gateway, and the packages that the examples import. */
 function makeWorkplace(page: string): string {
   const place = join(folder, page.replaceAll(/\W/g, '-'))
   mkdirSync(place)
@@ -70,7 +69,7 @@ function makeWorkplace(page: string): string {
   return place
 }
 
-/** What the shell is given for a block. Its place in the page goes ahead to the error output. */
+/** The shell text of a block. The block's place in the page goes ahead to the error output. */
 function commandOf(block: Block, place: string, spelled: (text: string) => string): string {
   const at = `${block.page}:${block.line}`
   const lines = [`echo '@ ${at}' >&2`, `export CURL_EXPECTS=${block.refused ?? ''}`]
@@ -99,7 +98,7 @@ async function runPage(page: string, blocks: readonly Block[]): Promise<void> {
     TMPDIR: tmpdir(),
     NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] ?? '',
   }
-  // In a process group of its own, so that an example that does not end goes with its shell.
+  // The shell has a process group of its own, so that an example that does not end is killed with it.
   const shell = spawn('bash', ['--norc', '-euo', 'pipefail', '-c', script], {
     cwd: place,
     env,

@@ -5,7 +5,7 @@ import { allEndpoints } from '../../src/providers/find-endpoint.ts'
 import { startGateway } from '../support/gateway.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
 
-/** Where parsers disagree on a body, the one that we judge may not be the one that upstream obeys. */
+/** Where parsers disagree on a body, upstream may obey another reading than the one that we judge. */
 
 const upstream = await ScriptedUpstream.start()
 const gateway = await startGateway({
@@ -70,7 +70,7 @@ async function assertForwarded(path: string, body: Body, what: string, sent: Sen
 const M = '"model":"gpt-6-luna","max_tokens":5'
 const PADDING = ' '.repeat(256 * 1024)
 
-/** Whatever the metered endpoint. */
+/** Bodies that are ambiguous on every metered endpoint. */
 const ambiguous: Record<string, string> = {
   'stream twice': `{${M},"stream":true,"stream":false}`,
   'stream twice, alike': `{${M},"stream":true,"stream":true}`,

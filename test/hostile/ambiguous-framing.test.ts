@@ -11,7 +11,7 @@ after(() => pair.close())
 
 const smuggled = 'GET /smuggled HTTP/1.1\r\nHost: h\r\n\r\n'
 
-/** Header lines that frame a body in a way that two readers could take differently, and the body. */
+/** Header lines that frame a body in a way that two readers could read differently, and the body. */
 const ambiguous: Record<string, { lines: string[]; body: string }> = {
   'a length before chunks': {
     lines: ['Content-Length: 6', 'Transfer-Encoding: chunked'],

@@ -12,7 +12,7 @@ import { surfaces } from '../support/surfaces.ts'
 import { chunked, message, noise, sized } from '../support/wire-bytes.ts'
 import { assertOthersServed } from './attack.ts'
 
-/** What was decoded in this process: decoders opened, how many at once, and the bytes that came out of them. */
+/** The decoding in this process: decoders opened, the most at once, and the bytes that came out of them. */
 const work = { opened: 0, open: 0, openMost: 0, bytes: 0 }
 const DECODERS = ['createGunzip', 'createBrotliDecompress', 'createZstdDecompress', 'createInflate'] as const
 for (const name of DECODERS) {
@@ -103,7 +103,7 @@ for (const surface of surfaces) {
   }
 
   test(`${surface.name}: a body that shrinks well, as text does, is served`, async () => {
-    // A hundred times the same page, each with a number of its own.
+    // The same page 1,500 times, each with a number of its own.
     const page = noise(1_500).toString('base64')
     const content = Array.from({ length: 1_500 }, (_, i) => `${i} ${page}`).join('\n')
     const text = surface.jsonBody.replace('h\\u00e9', content.replaceAll('\n', '\\n'))

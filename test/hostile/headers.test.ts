@@ -125,7 +125,7 @@ for (const surface of surfaces) {
     ]
     for (const lines of fails) {
       await assertRefusedAndClosed(pair, pair.request(surface, { lines, body: surface.jsonBody }), [431])
-      // The key behind the lines too many: a parser that drops them would take the call for one without a key.
+      // The key stands behind the surplus lines: a parser that drops lines would take the call for one without a key.
       await assertRefusedAndClosed(
         pair,
         pair.request(surface, { before: lines, body: surface.jsonBody }),

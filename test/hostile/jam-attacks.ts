@@ -4,7 +4,7 @@ import { brotliCompressSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import { mintKey } from '../../src/keys/key-format.ts'
 import { message, noise, sized } from '../support/wire-bytes.ts'
 
-/** How much of everything. */
+/** The sizes of the attacks. */
 export interface JamScale {
   readonly callsPerKeyMax: number
   readonly slowBodies: number
@@ -12,15 +12,15 @@ export interface JamScale {
   readonly uploadBytes: number
 }
 
-/** What attackers have to go by. */
+/** The target of the attackers, and the state of the run. */
 export interface Battlefield {
   readonly port: number
   readonly scale: JamScale
   readonly isOver: boolean
-  /** Resolves when the well-behaved key has made a round of calls from here on: what attackers hold open until then it passed. */
+  /** Resolves when the well-behaved key has made its next round of calls, past everything that attackers hold open until then. */
   nextRound(): Promise<void>
   newKey(name: string, fields?: Readonly<Record<string, unknown>>): Promise<string>
-  /** Of a request of this attack: the status, or 0 if the connection ended without one. */
+  /** Notes the status of a request of this attack, or 0 if the connection ended without one. */
   note(attack: string, status: number): void
 }
 
@@ -34,7 +34,7 @@ const MESSAGES = 'POST /v1/messages HTTP/1.1'
 const COUNT_TOKENS = 'POST /v1/messages/count_tokens HTTP/1.1'
 const asMessages = (key: string) => [...bearer(key), 'anthropic-version: 2023-06-01']
 
-/** A connection that means no good, and that nobody waits for. */
+/** A connection of an attacker, which the test does not wait for. */
 class Line {
   readonly socket: Socket
   readonly status: Promise<number>
@@ -62,7 +62,7 @@ class Line {
   }
 }
 
-/** Sends all of it and notes the answer. */
+/** Sends a whole request and notes the answer. */
 async function ask(field: Battlefield, attack: string, bytes: Buffer): Promise<void> {
   const line = new Line(field)
   void line.send(bytes)
@@ -70,7 +70,7 @@ async function ask(field: Battlefield, attack: string, bytes: Buffer): Promise<v
   line.socket.destroy()
 }
 
-/** Sends half, waits until the well-behaved key has passed by, sends the rest. */
+/** Sends half of a request, waits until the well-behaved key has made a round of calls, sends the rest. */
 async function askInHalves(field: Battlefield, attack: string, bytes: Buffer): Promise<void> {
   const line = new Line(field)
   await line.send(bytes.subarray(0, bytes.length / 2))
@@ -90,7 +90,7 @@ async function repeat(field: Battlefield, times: number, act: (i: number) => Pro
 const chatBody = (content: string) =>
   `{"model":"gpt-6-luna","max_completion_tokens":16,"stream":true,"messages":[{"role":"user","content":${content}}]}`
 
-/** Calls that are cut when they have begun: all their text is to be counted. How many of them are counted at once. */
+/** How many calls are counted at once: calls that are cut when they have begun, so that all their text is to be counted. */
 export const COUNTED_AT_ONCE = 4
 
 const countedText: Attack = async (field) => {
@@ -106,12 +106,12 @@ const countedText: Attack = async (field) => {
     await line.send(requests[i % requests.length] as Buffer)
     field.note('text to be counted', await line.status)
     line.socket.destroy()
-    // Its own next one is not to wait in the same queue as the others of this attack.
+    // The next request of this attacker must not wait in the same queue as this one.
     await once(line.socket, 'close')
   })
 }
 
-/** Cut calls again: bodies that are cheap to send and dear to take apart. */
+/** Cut calls with bodies that are cheap to send and expensive to parse. */
 const hostileJson: Attack = async (field) => {
   const key = await field.newKey('hostile')
   const { hostileBodyBytes: size } = field.scale
@@ -132,7 +132,7 @@ const CODINGS = { gzip: gzipSync, br: brotliCompressSync, zstd: zstdCompressSync
 /** Keys that send compressed bodies. */
 export const DECODING_KEYS = 4
 
-/** Of the most that is decoded of one of these bodies: what is dense is 6 MB, of a bomb a MiB and a piece more. */
+/** The most bytes that are decoded of one of these bodies: a dense body has 6 MB, a bomb is decoded for a MiB and a piece. */
 export const DECODED_BYTES_MAX = 8 * MiB
 
 const bombs: Attack = async (field) => {
@@ -160,7 +160,7 @@ const bombs: Attack = async (field) => {
   ])
 }
 
-/** Many connections on which nearly nothing comes. */
+/** Many connections on which bytes come very slowly. */
 const slowBodies: Attack = async (field) => {
   const { slowBodies: count } = field.scale
   const key = await field.newKey('slow')
@@ -182,7 +182,7 @@ const slowBodies: Attack = async (field) => {
   ])
 }
 
-/** Large bodies that nobody will pay for, and that are free to send. */
+/** Large bodies of a key without budget, which are free to send. */
 const unpaidUploads: Attack = async (field) => {
   const key = await field.newKey('spent', { monthly_budget_usd: 0 })
   const body = Buffer.from(
@@ -217,7 +217,7 @@ const greedy: Attack = async (field) => {
   ])
 }
 
-/** Answers to HEAD whose bodies come when somebody else may have the connection. */
+/** Answers to HEAD whose bodies come when another client's call may have the connection. */
 const heads: Attack = async (field) => {
   const key = await field.newKey('heads')
   await repeat(field, 4, () => ask(field, 'HEAD', message('HEAD /v1/models HTTP/1.1', asMessages(key))))

@@ -5,10 +5,10 @@ import { withDeadline } from '../support/deadline.ts'
 import { streamedAnswer, wholeAnswer } from './jam-upstream.ts'
 import { WELL } from './jam-watch.ts'
 
-/** So long that only who waits for something that never comes is seen to wait. */
+/** A timeout so long that only a call that hangs for ever fails by it. */
 const HANG_MS = 60_000
 
-/** What the well-behaved key's calls are, one after the other. */
+/** The kinds of the well-behaved key's calls, one after the other. */
 const KINDS = ['json', 'stream', 'chat json', 'chat stream', 'gzip', 'large', 'cut'] as const
 
 interface Figures {
@@ -19,7 +19,7 @@ interface Figures {
 /** A key that pays, keeps to the rules and calls all the time. Every call must get its own bytes. */
 export class WellBehaved {
   calls = 0
-  /** Calls that were cut and of which the tokens were not those that such a call has when nobody attacks. */
+  /** Cut calls whose count of tokens differs from that of such a call without an attack. */
   roughCounts = 0
   readonly tookMs: number[] = []
   readonly requestIds: string[] = []
@@ -64,7 +64,7 @@ export class WellBehaved {
     assert.equal(got, wanted, `${text} got another's bytes`)
   }
 
-  /** What it has used by then is counted here, and must be what was counted when all was calm. */
+  /** A call that its client leaves: its tokens are counted, and must be as many as without an attack. */
   async #leaveEarly(): Promise<void> {
     const text = `${WELL} words that were delivered`
     const left = new AbortController()

@@ -3,7 +3,7 @@ import { createLog } from '../../src/kernel/log.ts'
 import { startTollgate } from '../../src/main.ts'
 import { watchWork } from './jam-watch.ts'
 
-/** A gateway that tells its parent what it has done, whenever it is asked. Configured by the environment. */
+/** A gateway that tells its parent process its work so far, whenever asked. Configured by the environment. */
 
 const config = readConfig(process.env)
 const running = await startTollgate(config, {
@@ -12,7 +12,7 @@ const running = await startTollgate(config, {
     process.stderr.write(`${error.message}\n`, () => process.exit(1))
   },
 })
-// What is read at the start, the prices for one, is nobody's attack.
+// The work of the start, such as reading the prices, is not counted: it belongs to no attack.
 const work = watchWork()
 process.on('message', (asked) => {
   if (asked === 'work') {

@@ -21,15 +21,15 @@ import type { JamWork } from './jam-watch.ts'
 
 const program = new URL('./jam-gateway.ts', import.meta.url)
 
-/** The longest text that the serving thread may parse at once: what a document that is kept whole has, and some. */
+/** The longest text that the serving thread may parse at once: a document that is kept whole, and some. */
 const PARSED_CHARS_MAX = 256 * 1024
 
-/** What a gateway may hold on to after an attack beyond what it had before: 40 MiB of spare memory for bodies, names, pools. */
+/** How much more memory a gateway may hold after an attack than before: 40 MiB of spare memory for bodies, names, pools. */
 const KEPT_BYTES_MAX = 64 * 1024 * 1024
 
 /**
- * A gateway under all attacks at once, and a key that calls it all the time. What attackers hold open they let go only
- * when that key has made its calls: if one of them waited for it, nobody would go on.
+ * A gateway under all attacks at once, and a key that calls it all the time. Attackers let their connections go only when
+ * that key has made its calls: if one of these calls waited for an attacker, the run would hang.
  */
 export class JamRun {
   readonly outcomes = new Map<string, number>()
@@ -77,9 +77,9 @@ export class JamRun {
     return new JamRun(folder, upstream, gateway, key, scale)
   }
 
-  /** Attacks for this long and at least some rounds, then looks at what is left. */
+  /** Attacks for this long and at least some rounds, then checks that the gateway has given everything back. */
   async play(forMs: number, tell: (progress: string) => void = () => {}): Promise<void> {
-    // Loads what is loaded later, the vocabulary for one, and shows what a call counts as when all is calm.
+    // The first round loads late modules, such as the vocabulary, and shows the counts of calls without an attack.
     await this.#well.round()
     const before = { work: await this.#ask(), heldBytes: await this.#gateway.heldBytes() }
     const stopMs = performance.now() + forMs
@@ -105,10 +105,10 @@ export class JamRun {
     return `${this.#well.calls} well-behaved calls in ${this.#rounds} rounds, ${count} hostile requests`
   }
 
-  /** What was done and seen, for people to read. */
+  /** The outcomes and figures of the run, for people to read. */
   report(): string {
     const lines = [...this.outcomes].sort().map(([what, count]) => `  ${what}: ${count}`)
-    // Its own process is busy with the attacks; the gateway's word is that of its clock, body and turn to decode included.
+    // The caller's process is busy with the attacks; the gateway's figure is by its own clock, body and turn to decode included.
     lines.push(
       `  well-behaved calls: ${spread(this.#well.tookMs)}; by the gateway: ${spread(this.#overheadMs)}`,
     )
@@ -135,7 +135,7 @@ export class JamRun {
       },
       nextRound: () => this.#round.promise,
       newKey: (name, fields) => {
-        // One after the other, on one connection.
+        // Keys are made one after the other, on one connection.
         const made = this.#made.then(() => this.#gateway.createKey(name, fields))
         this.#made = made
         return made.then(({ key }) => key)
@@ -153,7 +153,7 @@ export class JamRun {
     this.#round = Promise.withResolvers()
   }
 
-  /** Attackers end when what they hold has been let go. */
+  /** Attackers end when upstream has released the calls that they hold. */
   async #letGo(attackers: Promise<unknown>): Promise<void> {
     let gone = false
     const left = attackers.finally(() => {
@@ -171,7 +171,7 @@ export class JamRun {
     await until('all is given back', async () => {
       this.#work = await this.#ask()
       const { keys, bodyMemoryBytes, bodySpilledBytes, decoding, sockets } = this.#work
-      // Between it and upstream connections may rest; all others were clients'.
+      // Connections to upstream may rest; all other connections were those of clients.
       const clients = sockets - this.#upstream.connections
       return keys + bodyMemoryBytes + bodySpilledBytes + decoding === 0 && clients <= before.work.sockets
     })
@@ -195,7 +195,7 @@ export class JamRun {
     assert.ok(this.#passedMost > 0, 'calls of another key were in flight when it had its answers')
     assert.ok(this.#well.roughCounts <= work.wellDropped, this.report())
     assert.ok(work.countedBeforeMost <= 2 * COUNTED_AT_ONCE, `no count waits for another: ${this.report()}`)
-    // Connections to upstream that rest, and what was freed behind them, are seen to go by a later collection.
+    // The memory of resting connections to upstream is freed by a later garbage collection.
     let keptBytes = 0
     const isGivenBack = async () => {
       keptBytes = (await this.#gateway.heldBytes()) - before.heldBytes

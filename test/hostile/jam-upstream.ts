@@ -5,12 +5,12 @@ import { WELL } from './jam-watch.ts'
 
 export interface JamUpstream {
   readonly url: string
-  /** Calls that it holds back now, of whoever asked for that. */
+  /** The number of calls that upstream holds back now. */
   readonly held: number
   readonly connections: number
-  /** Bytes that nobody asked for and that were written though the connection might be another's by then. */
+  /** Bytes that no request asked for, written when the connection might belong to another call. */
   readonly lateBytes: number
-  /** Answers all that it holds back. */
+  /** Answers all calls that are held back. */
   release(): void
   close(): Promise<void>
 }
@@ -19,13 +19,13 @@ const USAGE = { input_tokens: 1_000, output_tokens: 200, service_tier: 'standard
 const CHAT_USAGE = { prompt_tokens: 1_000, completion_tokens: 200, total_tokens: 1_200 }
 const CHAT = { id: 'chatcmpl-1', object: 'chat.completion', created: 1, model: 'gpt-6-luna' }
 
-/** What another client would take for the answer to its call, if the connection became its. */
+/** Bytes that another client would take for the answer to its call, if the connection became its own. */
 const LATE = 'HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nstolen'
 
 /**
- * Answers at once with the text that `x-text` names, or `x-do` says: `cut` gets the beginning of a
- * stream and the rest when it is released, `hold` nothing until then, all else a short answer when its body is whole. The body of an answer to HEAD
- * comes when the next well-behaved call does.
+ * Answers at once with the text of `x-text`, or as `x-do` says: `cut` gets the beginning of a stream and the rest when it
+ * is released, `hold` nothing until then, other calls a short answer when their body is whole. The body of an answer to
+ * HEAD comes with the next well-behaved call.
  */
 export async function startJamUpstream(): Promise<JamUpstream> {
   const open = new Set<Socket>()
@@ -86,7 +86,7 @@ export async function startJamUpstream(): Promise<JamUpstream> {
 
 const isChat = (req: IncomingMessage) => req.url?.startsWith('/v1/chat') === true
 
-/** As a client that asked for this text is to get it. */
+/** The answer that a client gets that asked for this text. */
 export function wholeAnswer(chat: boolean, text: string): object {
   if (chat) {
     const message = { role: 'assistant', content: text }

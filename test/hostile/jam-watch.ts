@@ -6,31 +6,31 @@ import { BodyRoom, DecodingTurns, KeyShares } from '../../src/gateway/key-shares
 import { firstValue } from '../../src/http/raw-headers.ts'
 import type { CountAnswer, CountOrder } from '../../src/metering/count-turns.ts'
 
-/** The header of a well-behaved call, and a word that all its text has. */
+/** The mark of a well-behaved call in its header, and a word in all its texts. */
 export const WELL = 'well-behaved'
 
-/** What a gateway does for others, in units of work; what it has taken is asked for when it is told. */
+/** The work of a gateway, in units; the figures of what is taken now are read when the parent asks. */
 export interface JamWork {
-  /** Decoders of bodies: how many, and what came out of them. */
+  /** Decoders of bodies: how many were opened, and the bytes that came out of them. */
   decodersOpened: number
   decodedBytes: number
-  /** Bodies that were decoded at once: the most. */
+  /** The most bodies that were decoded at once. */
   decodingMost: number
-  /** Other bodies of which the decoding began while a well-behaved one waited for its turn: the most. */
+  /** The most other bodies whose decoding began while a well-behaved body waited for its turn. */
   decodedBeforeMost: number
   /** Well-behaved bodies that were decoded. */
   wellDecoded: number
-  /** The longest text that was parsed at once by the thread that serves everybody. */
+  /** The longest text that was parsed at once by the thread that serves all calls. */
   parsedCharsMost: number
-  /** Pieces of other calls' texts that were counted between the order for a well-behaved one and its answer: the most. */
+  /** The most pieces of other calls' texts that were counted between the order for a well-behaved count and its answer. */
   countedBeforeMost: number
   wellCounted: number
   /** Well-behaved counts that were given up at their deadline. */
   wellDropped: number
-  /** Of one key. */
+  /** The most calls in flight of one key; `spilledBytesMost` are the most bytes on disk of one key. */
   callsMost: number
   spilledBytesMost: number
-  /** What is taken now. */
+  /** Figures of what is taken now. */
   keys: number
   bodyMemoryBytes: number
   bodySpilledBytes: number
@@ -61,7 +61,7 @@ let room: BodyRoom | undefined
 let shares: KeyShares | undefined
 let turns: DecodingTurns | undefined
 
-/** Counts from now on. For a process that does nothing but serve. */
+/** Counts work from now on, in a process that does nothing but serve. */
 export function watchWork(): () => JamWork {
   watchDecoders()
   watchTurns()
@@ -120,7 +120,7 @@ function watchParsing(): void {
   }
 }
 
-/** Of the thread that counts only what it is told and answers is seen here. */
+/** Only the messages to the counting thread and its answers are seen here. */
 function watchCounting(): void {
   const { postMessage } = Worker.prototype
   const well = new Map<number, number>()

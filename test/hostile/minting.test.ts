@@ -6,7 +6,7 @@ import { allEndpoints } from '../../src/providers/find-endpoint.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
 
-/** A credential that upstream hands out would outlive the revocation of ours. */
+/** A credential that upstream hands out would outlive the revocation of our key. */
 
 const upstream = await ScriptedUpstream.start()
 const start = (settings: object) =>

@@ -9,7 +9,7 @@ import { surfaceNames } from '../support/permitted-differences.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
 import { spellingsOf } from '../support/spellings.ts'
 
-/** What costs something, or hands out credentials, is reached by one spelling or not at all. */
+/** An endpoint that costs money, or hands out credentials, is reached by one spelling or not at all. */
 
 const upstream = await ScriptedUpstream.start()
 const at = {
@@ -19,7 +19,7 @@ const at = {
   chatKey: 'pc',
 }
 const careful = await startGateway(at)
-/** As open as an operator can make it. */
+/** A gateway as open as an operator can make it. */
 const open = await startGateway({ ...at, settings: { unpriced: 'pass', minting: 'pass' } })
 const agent = new Agent({ keepAlive: true, maxSockets: 16 })
 after(async () => {
@@ -35,7 +35,7 @@ interface Answer {
   readonly code: string | undefined
 }
 
-/** The path as it stands: fetch would change some. */
+/** Sends the path as it stands: fetch would change some paths. */
 function ask(
   gateway: TestGateway,
   method: string,
@@ -87,7 +87,7 @@ for (const [what, gateway] of [
     const odd: string[] = []
     const cases = paid
       .flatMap((endpoint) => spellingsOf(pathOf(endpoint)).map((path) => ({ endpoint, path })))
-      // The end of an id belongs to the id: such a path is another object of the same endpoint, or of the other surface's.
+      // The end of an id belongs to the id: such a path names another object of the same endpoint, or of the other surface's.
       .filter(
         ({ endpoint: { method }, path }) => !surfaceNames.some((name) => findEndpoint(name, method, path)),
       )
@@ -97,7 +97,7 @@ for (const [what, gateway] of [
       const walk = async () => {
         for (const { endpoint, path } of left) {
           const { status, code } = await ask(gateway, endpoint.method, path)
-          // One that is another path of ours, or that no server may get, is refused for that.
+          // A path that is another one of ours, or that no server may get, is refused for that reason.
           const refused = status === 400 || (status === 404 && code === 'endpoint_not_metered')
           if (!refused) odd.push(`${endpoint.method} ${path}: ${status} ${code}`)
         }

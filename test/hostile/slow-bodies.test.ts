@@ -13,7 +13,7 @@ import { type Surface, surfaces } from '../support/surfaces.ts'
 import { until } from '../support/until.ts'
 import { message, sized } from '../support/wire-bytes.ts'
 
-/** Time in which bodies are late, without anybody waiting for it. */
+/** Time that passes for the gateway without the test waiting for it, so that bodies are late. */
 let skippedMs = 0
 const clock = { nowMs: () => Date.now(), monotonicMs: () => performance.now() + skippedMs }
 
@@ -33,7 +33,7 @@ after(async () => {
 const call = (surface: Surface, key: string, target = surface.readEndpoint) =>
   sized(`POST ${target} HTTP/1.1`, ['Host: h', ...surface.lines(key)], surface.jsonBody)
 
-/** The first part of each, of which the rest is never sent. */
+/** The first parts of requests whose rest is never sent. */
 function unfinished(surface: Surface, key: string): Readonly<Record<string, Buffer>> {
   const line = `POST ${surface.readEndpoint} HTTP/1.1`
   const lines = ['Host: h', ...surface.lines(key)]
@@ -56,7 +56,7 @@ for (const surface of surfaces) {
     const before = upstream.requestCount
     const keys = [mintKey('svc', 'live').reveal(), revoked.key, gateway.adminKey]
     const openings = keys.flatMap((key) => Object.entries(unfinished(surface, key)))
-    // Many at once, as who wants all connections would do it.
+    // The requests come many at once, as of an attacker that wants all connections.
     await Promise.all(
       [...openings, ...openings, ...openings].map(async ([what, bytes]) => {
         const client = await connect(gateway)
@@ -93,7 +93,7 @@ for (const surface of surfaces) {
   })
 }
 
-/** Sends a byte each time that a silence would nearly have been too long, until there is an answer. */
+/** Sends a byte each time just before a silence would have been too long, until there is an answer. */
 async function trickle(
   client: RawConnection,
   head: Buffer,

@@ -14,7 +14,7 @@ after(() => pair.close())
 
 const smuggled = 'GET /smuggled HTTP/1.1\r\nHost: h\r\nX-Ignore: '
 
-/** Every way to write the coding that some server somewhere has read as chunked and another has not. */
+/** Spellings of the coding that some server has read as chunked and another has not. */
 function* mutations(): Generator<string> {
   yield* [
     ' Transfer-Encoding: chunked',
@@ -68,7 +68,7 @@ function range(from: number, to: number): number[] {
   return Array.from({ length: to - from }, (_, at) => from + at)
 }
 
-/** The body is one thing to a reader of the length and another to a reader of the chunks. */
+/** Requests whose body is one thing to a reader of the length and another to a reader of the chunks. */
 function templates(surface: Surface, target: string, line: string): Buffer[] {
   const body = `0\r\n\r\n${smuggled}`
   const all = `Content-Length: ${body.length}`
@@ -94,7 +94,7 @@ async function assertNotSmuggled(surface: Surface, bytes: Buffer, line: string):
   const first = await client.request(bytes)
   assert.ok(first.status === 200 || first.status >= 400, name)
   if (first.ended === 'complete') await client.send(pair.ownCall(surface, mark))
-  // What was read as a request behind it may be answered, but by us and not by upstream; then comes our own.
+  // Bytes that were read as a request behind the first may be answered, but by us and not by upstream; then our own call is.
   for (let reads = 0, last = first; last.ended === 'complete' && reads < 5; reads++) {
     last = await client.read({ method: 'POST' })
     if (last.status !== 200) continue
@@ -105,7 +105,7 @@ async function assertNotSmuggled(surface: Surface, bytes: Buffer, line: string):
   for (const request of pair.upstream.requests) assertPlain(request, name)
 }
 
-/** What went upstream is one request in our own framing, with no disguise of another left in it. */
+/** A request that went upstream is one request in our own framing, with no disguised request left in it. */
 function assertPlain(request: ReceivedRequest, name: string): void {
   assert.notEqual(request.target, '/smuggled', name)
   const names = request.headerLines.map(headerName)
