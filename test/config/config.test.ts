@@ -205,7 +205,7 @@ test('traces are sent where an endpoint is set, sampled as the variables of Open
   assert.deepEqual(traces, { sampler: 'parentbased_traceidratio', ratio: 0.25 })
   for (const off of [{ OTEL_SDK_DISABLED: 'TRUE' }, { OTEL_TRACES_EXPORTER: 'none' }])
     assert.equal(read({ OTEL_EXPORTER_OTLP_ENDPOINT, ...off }).traces, null)
-  // Variables of other programs on the host are not ours to refuse.
+  // Without an endpoint the variables of OpenTelemetry may be those of other programs on the host, and are not checked.
   assert.equal(read({ OTEL_TRACES_SAMPLER: 'xray' }).traces, null)
   const [sampler = '', endpoint = ''] = [
     problemsOf({ OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_TRACES_SAMPLER: 'xray' })[0],

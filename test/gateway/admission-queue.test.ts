@@ -4,7 +4,7 @@ import { AdmissionQueues, type QueueEntry } from '../../src/gateway/admission-qu
 import { limits } from '../../src/kernel/limits.ts'
 import { type HeldBy, NOBODY_AHEAD } from '../../src/ledger/call.ts'
 
-/** Long enough for no test to reach it by accident. */
+/** A timeout that no test reaches by accident. */
 const LONG_MS = 600_000
 
 const BUDGET: HeldBy = {
@@ -13,7 +13,7 @@ const BUDGET: HeldBy = {
 }
 const CREDIT: HeldBy = { limit: 'credit' }
 
-/** Whether a promise has been kept, once everything that is due has run. */
+/** Whether a promise is resolved, once all due work has run. */
 async function isKept(promise: Promise<unknown>): Promise<boolean> {
   let kept = false
   promise.then(() => {
@@ -25,7 +25,7 @@ async function isKept(promise: Promise<unknown>): Promise<boolean> {
 
 const waitForCap = (entry: QueueEntry) => entry.turn(BUDGET, 'default')
 
-/** Begins a line as somebody who was just told that the cap is held. Its wait is kept in an object, or it would be awaited. */
+/** Begins a queue like a call that was just told that the cap is held. The wait is in an object, or it would be awaited. */
 async function beginQueue(entry: QueueEntry): Promise<{ readonly turn: Promise<string> }> {
   assert.equal(await waitForCap(entry), 'ask', 'whoever begins a line asks once more')
   return { turn: waitForCap(entry) }
@@ -79,7 +79,7 @@ test('what happens while the first asks is not missed', async () => {
   const queues = new AdmissionQueues(LONG_MS)
   const entry = queues.enter('k')
   await waitForCap(entry)
-  // It is asking the store now.
+  // The call is asking the store now.
   queues.settled('k', 'default')
   assert.equal(await waitForCap(entry), 'ask')
   assert.equal(await isKept(waitForCap(entry)), false)
@@ -177,7 +177,7 @@ test('when the service stops, every wait is over, and none begins', async () => 
   second.done(false)
 })
 
-/** Fills queues, each with as many as may stand in it, until so many wait. */
+/** Fills queues, each up to its limit, until so many calls wait. */
 function fill(queues: AdmissionQueues, names: string, count: number): QueueEntry[] {
   return Array.from({ length: count }, (_, i) => {
     const entry = queues.enter(`${names}${Math.floor(i / limits.callsQueuedPerLimitMax)}`)
@@ -222,7 +222,7 @@ test('a line whose cause is gone dissolves in steps that double, in order', asyn
     const together = asked.slice(before)
     rounds.push(together.length)
     for (const i of together) assert.deepEqual(entries[i]?.ahead(), { key: false, accounts: [] })
-    // All of them are admitted, as the store's batch does it.
+    // All calls are admitted together, as by a batch of the store.
     for (const i of together) entries[i]?.done(true)
   }
   assert.deepEqual(
@@ -243,7 +243,7 @@ test('when there is no more room, the line goes back to asking one by one', asyn
   await turn
   first.done(true)
   await Promise.all(turns.slice(0, 2))
-  // Both are held back again.
+  // Both calls are held back again.
   const again = [waitForCap(second), waitForCap(third)]
   assert.equal(await again[0], 'ask', 'the first was admitted meanwhile: one look more')
   assert.equal(await isKept(waitForCap(second)), false)

@@ -10,7 +10,7 @@ import { limits } from '../../src/kernel/limits.ts'
 import type { Admission, CallOpening } from '../../src/ledger/call.ts'
 import { WaitingCalls } from '../../src/ledger/unsent-calls.ts'
 
-/** Only what admission looks at. */
+/** A call with only the members that admission looks at. */
 function callOf(res: ReturnType<typeof client>): PlannedCall {
   return {
     exchange: {

@@ -85,7 +85,7 @@ test('a stream says as a header how long upstream took to its headers, and as a 
     const { answer, pass, sent } = openAnswer()
     answer.begin(head, { when })
     pass(10)
-    // Of the reply that should have been held there is too much.
+    // The reply that should have been held is too large for that.
     answer.data(Buffer.alloc(2_000))
     pass(10)
     answer.finish(figures, [])

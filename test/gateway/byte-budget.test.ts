@@ -12,7 +12,7 @@ test('replies of one key take half of what others leave, and however many keys t
   }
   assert.deepEqual([...taken.values()], [5_000, 2_500, 1_250, 625, 312])
   assert.equal(budget.tryTake(100, 'modest'), true)
-  // What is given back is there again, for whoever wants it.
+  // Bytes that are given back are there again, for any key.
   for (const [key, bytes] of taken) budget.giveBack(bytes, key)
   budget.giveBack(100, 'modest')
   assert.equal(budget.tryTake(5_000, 'modest'), true)

@@ -124,7 +124,7 @@ test('a request without a model is held at the default of its endpoint, and that
       JSON.stringify(left).length,
       JSON.stringify({ ...RESPONSE, model: 'gpt-6-astra' }).length,
     ]
-    // The bodies differ by some bytes, each of which is held as a token written to the cache at $12.50/M.
+    // The bodies differ by some bytes, each of which counts in the hold as a token written to the cache at $12.50/M.
     assert.ok(hold.kind === 'bound' && named.hold.kind === 'bound')
     assert.equal(hold.listNanos - named.hold.listNanos, BigInt(bytes - others) * 12_500n)
   }

@@ -48,7 +48,7 @@ test('a few bodies are decoded at once, fewer of one key, and keys take turns', 
   await settled()
   assert.deepEqual(begun, ['a1', 'a2', 'b1'])
   assert.deepEqual([turns.running, turns.waiting], [3, 5])
-  // The other key is not behind all that came before it.
+  // The other key does not wait behind all bodies that came before.
   await finish('a1')
   assert.deepEqual(begun, ['a1', 'a2', 'b1', 'b2'])
   await finish('b1')

@@ -11,7 +11,7 @@ import type { DeferredObject } from '../../src/ledger/deferred.ts'
 
 const log = createLog('silent')
 
-/** One object that is due, an upstream that answers as told, and what the store is told of it. */
+/** One object that is due, an upstream that answers as told, and the commands that the store gets. */
 async function asked(
   t: TestContext,
   answer: (reply: ServerResponse) => void,

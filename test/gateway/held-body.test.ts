@@ -121,7 +121,7 @@ test('the last of the disk is left alone, also by bodies that look at it at the 
   const bodies = Array.from({ length: 10 }, (_, i) => new HeldBody(room, new KeyShare(String(i))))
   const results = await Promise.allSettled(bodies.map((body) => body.append(Buffer.alloc(1))))
   const refused = results.filter(({ status }) => status === 'rejected')
-  // What those take that are refused is given back once they are.
+  // The room of a refused body is given back once it is refused.
   assert.ok(refused.length >= 7, `${refused.length} were refused`)
   assert.ok(room.spilledBytes <= 3 * STEP)
   for (const body of bodies) body.dispose()

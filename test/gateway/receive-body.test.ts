@@ -15,7 +15,7 @@ interface Conditions {
   monotonicMs?(): number
 }
 
-/** A body that comes when the test says so. */
+/** A body that comes as the test says. */
 function begin(idleTimeoutMs: number, { checkKey, monotonicMs = () => 0 }: Conditions = {}) {
   let sink: BodyReceiver | null = null
   let paused = 0

@@ -56,7 +56,7 @@ test('upstream goes on when the last chunk of a read has found room, not when th
   reply.dispose()
 })
 
-/** A reply that is carried to a client of which the test says whether it has room. */
+/** A reply to a client whose room the test sets. */
 function carried(contentType: string, coding: string) {
   const client = { hasRoom: true }
   const answer = { begin() {}, data: () => client.hasRoom, finish() {}, cut() {}, interim() {}, bytesOut: 0 }
@@ -88,7 +88,7 @@ function carried(contentType: string, coding: string) {
   return { reply, client, nextResume: () => resumed.promise, resumes: () => resumes }
 }
 
-/** A document that is longer, compressed, than what may wait to be read of a reply that is held back. */
+/** A document that is longer, compressed, than the backlog of a reply that is held back. */
 function longDocument(): Buffer {
   const content = randomBytes(2 * limits.heldObserverBacklogBytesMax).toString('base64')
   const usage = { prompt_tokens: 7, completion_tokens: 8, total_tokens: 15 }

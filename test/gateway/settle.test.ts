@@ -15,7 +15,7 @@ const away = () => new StoreUnavailable('the database is away')
 
 interface Bench {
   readonly settler: Settler
-  /** What was asked of the store and the spool, in order. */
+  /** The commands to the store and the spool, in order. */
   readonly story: string[]
   readonly lines: string[]
   readonly spool: { isSound: boolean }
@@ -40,7 +40,7 @@ function bench(
   const spool = {
     isSound: true,
     async keep({ requestId }: CallClosing) {
-      // Longer than the shortest wait of an answer.
+      // The write takes longer than the shortest wait for an answer.
       await sleep(5)
       kept.add(requestId)
       story.push(`${requestId} kept`)

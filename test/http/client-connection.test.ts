@@ -14,7 +14,7 @@ interface Served {
   readonly reply: OutgoingReply
 }
 
-/** What has come, one after the other. */
+/** A queue of values that have come, to be taken one after the other. */
 class Queue<T> {
   readonly #there: T[] = []
   readonly #waiting: ((value: T) => void)[] = []
@@ -38,7 +38,7 @@ class Queue<T> {
 
 const closing = (reply: OutgoingReply) => new Promise<void>((resolve) => reply.whenClosed.add(resolve))
 
-/** A server whose clock is the test's, and what comes in at it. */
+/** A server whose clock is the test's, and queues of what comes in. */
 let nowMs = 0
 let draining = false
 const connections = new Queue<ClientConnection>()

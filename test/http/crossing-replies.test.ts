@@ -8,8 +8,8 @@ import { openUpstream } from '../../src/http/upstream-pool.ts'
 import { createLogLines } from '../support/log-lines.ts'
 
 /**
- * An upstream in a thread of its own, so that it can write while this one is busy: it answers each request with its
- * target, and says something unasked on the connection when it is told to. A second server rings when it is written to.
+ * An upstream in a thread of its own, so that it can write while this thread is busy: it answers each request with its
+ * target, and sends an unasked reply on the connection when it is told to. A second server rings when it is written to.
  */
 const UPSTREAM = `
   const { parentPort, workerData } = require('node:worker_threads')
@@ -64,7 +64,7 @@ for (const [what, unasked] of [
     }
     assert.equal(await call('/1'), 'complete /1')
 
-    // As in life: the next call is made where sockets are being looked at, and this one was looked at before.
+    // As in production, the next call is made while Node polls its sockets, and upstream's socket was polled before.
     const bell = connect(bellPort, '127.0.0.1')
     t.after(() => bell.destroy())
     await once(bell, 'connect')

@@ -10,7 +10,7 @@ import { connect, exchange as exchangeWith } from '../support/raw-client.ts'
 import { message } from '../support/wire-bytes.ts'
 import { headerValues } from '../support/wire-message.ts'
 
-/** What each path streams; set by the test that asks for it. */
+/** The stream of each path; set by the test that asks for it. */
 const sources = new Map<string, () => AsyncIterable<Buffer>>()
 const WHOLE = { status: 503, headers: ['content-length', '4'], body: Buffer.from('away') }
 
@@ -92,7 +92,7 @@ test('a client that does not read is not written ahead for, and gets all of it w
   const connection = await connect(address)
   const reading = connection.request(get('/long'))
   connection.pause()
-  // When many other exchanges went through in the meantime and no chunk was asked for, it waits for the client.
+  // When 50 other exchanges went through and no chunk was asked for, the exchange waits for the client.
   let still = 0
   for (let before = -1; still < 50; before = asked) {
     still = before === asked ? still + 1 : 0
@@ -105,7 +105,7 @@ test('a client that does not read is not written ahead for, and gets all of it w
   connection.leave()
 })
 
-/** Chunks without end, and the moment at which no more are wanted. */
+/** Chunks without end, and a promise of the moment at which no more are wanted. */
 function endless() {
   const { promise: stopped, resolve } = Promise.withResolvers<void>()
   let asked = 0

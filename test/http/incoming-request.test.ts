@@ -21,7 +21,7 @@ const SOURCE = {
 
 const large = (byte: number) => Buffer.alloc(60_000, byte)
 
-/** What a request gives out whose chunks have waited, to somebody who keeps them. */
+/** The chunks of a request that have waited, as a receiver that keeps them gets them. */
 function keepAll(chunks: readonly Buffer[]): Buffer[] {
   const request = new IncomingRequest(HEAD, SOURCE)
   for (const chunk of chunks) request.arrived(chunk)

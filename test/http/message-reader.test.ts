@@ -12,7 +12,7 @@ interface Message {
   trailers: string[] | null
 }
 
-/** What a reader makes of bytes that come in these pieces. */
+/** The messages that a reader finds in bytes that come in these pieces. */
 function readAll(kind: 'request' | 'response', pieces: readonly (string | Buffer)[], bodyless = false) {
   const messages: Message[] = []
   const reader = new MessageReader(
@@ -51,7 +51,7 @@ const bodiesOf = (read: ReturnType<typeof readAll>) =>
 const POST = 'POST /a?b HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello'
 const CHUNKED =
   'POST /c HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;x=1\r\nde\r\n0\r\nT: v\r\nT: w\r\n\r\n'
-/** With what looks like the end of a head within. */
+/** A text that has something like the end of a head in it. */
 const LONG_TEXT = `${'x'.repeat(9_000)}\r\n\r\n`.repeat(2)
 const LONG_POST = `POST /l HTTP/1.1\r\nContent-Length: ${LONG_TEXT.length}\r\n\r\n${LONG_TEXT}`
 const LONG_CHUNKED = `POST /m HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n${LONG_TEXT.length.toString(16)}\r\n${LONG_TEXT}\r\n0\r\n\r\n`
@@ -141,7 +141,7 @@ test('wherever the bytes stop, it is known whether that is within a message', ()
     CHUNKED,
   ]
   const whole = Buffer.from(texts.join(''), 'latin1')
-  /** Where nothing is begun: behind each message and within the line ends that are skipped. */
+  /** The places at which no message has begun: behind each message and within the line ends that are skipped. */
   const between = new Set<number>([0])
   let end = 0
   for (const text of texts) {
@@ -161,7 +161,7 @@ test('wherever the bytes stop, it is known whether that is within a message', ()
       }
       reader.close()
     }),
-    // A cut at each place near the ends as well, where there is most to be wrong about.
+    // Examples cut at each place near the ends of messages too, where most mistakes are possible.
     {
       examples: [...between].flatMap((at) =>
         [-3, -2, -1, 0, 1, 2, 3].map((by): [number[]] => [

@@ -48,7 +48,7 @@ interface Pair {
   readonly far: Socket
 }
 
-/** Two ends of a real connection. Nobody reads at the far one yet. */
+/** Two ends of a real connection. The far end is not read yet. */
 async function openPair(t: TestContext): Promise<Pair> {
   const server = createServer({ pauseOnConnect: true }).listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -94,7 +94,7 @@ test('what a socket could not hand on at once is not written over', async (t) =>
   const slow = await openPair(t)
   const quick = await openPair(t)
   let sent = ''
-  // Until the kernel takes no more of the one nobody reads.
+  // The writes go on until the kernel takes no more for the end that is not read.
   for (let i = 0; slow.near.writableLength === 0; i++) {
     const chunk = String(i).padEnd(7_000, 'ab')
     sent += `head ${i} ${chunk}`

@@ -46,7 +46,7 @@ test('a Connection line nominates what it names, except what the message needs a
   assert.deepEqual(nominated('Content-Length, authorization, x-api-key, anthropic-version'), [])
 })
 
-/** Few letters, so that many names share a place. */
+/** Names of few letters, so that many names share a place in the memo. */
 const nameLike = fc.string({ unit: fc.constantFrom('a', 'A', 'b', '-'), maxLength: 70 })
 
 test('what is said of a name is what was judged of it in lower case, whatever came before', () => {

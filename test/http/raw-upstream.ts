@@ -13,12 +13,12 @@ import { createLogLines } from '../support/log-lines.ts'
 export interface Accepted {
   readonly socket: net.Socket
   received(): string
-  /** Until this much of it is there. */
+  /** Resolves when the received bytes have this text. */
   saw(text: string): Promise<void>
   readonly closed: Promise<void>
 }
 
-/** An upstream that knows no HTTP: the test says what it sends. */
+/** An upstream that knows no HTTP: the test sends its bytes. */
 export async function startRawUpstream(t: TestContext, serve: (accepted: Accepted) => void) {
   const connections: Accepted[] = []
   const server = net.createServer({ noDelay: true }, (socket) => {
@@ -70,7 +70,7 @@ function watch(socket: net.Socket): Accepted {
   return { socket, received: () => text, saw, closed }
 }
 
-/** What came of a reply, in order. */
+/** The events of a reply, in order. */
 export class TakenReply implements ReplyReceiver {
   readonly lines: string[] = []
   readonly #told: Partial<ReplyReceiver>

@@ -14,7 +14,7 @@ const REQUEST = 'GET / HTTP/1.1\r\nHost: tollgate\r\n\r\n'
 let server: HttpServer
 let address: AddressInfo
 
-/** Says in its answers where the request came from. */
+/** A server that tells in its answers where the request came from. */
 function serverWith(parts: Partial<ServerParts>): HttpServer {
   return createHttpServer({
     clock: systemClock,
@@ -35,7 +35,7 @@ before(async () => {
   address = await server.listen('127.0.0.1', 0)
 })
 
-/** A connection that was let in, or null. */
+/** A connection that was accepted, or null. */
 async function enter({ port } = address, localAddress = '127.0.0.1'): Promise<Socket | null> {
   const socket = connect({ port, host: '127.0.0.1', localAddress })
   socket.on('error', () => {})
@@ -49,7 +49,7 @@ async function enter({ port } = address, localAddress = '127.0.0.1'): Promise<So
   return reply === '' ? null : socket
 }
 
-/** Whoever left may not be seen to have left yet. */
+/** Tries again, since the server may not have seen yet that another client has left. */
 async function enterAtLast(): Promise<Socket> {
   for (let i = 0; i < 1_000; i++) {
     const socket = await enter()
@@ -71,7 +71,7 @@ test('connections beyond the limit are closed at once, and let in again when oth
   const third = await enterAtLast()
   assert.equal(await enter(), null)
 
-  // Those who are in are served as before.
+  // Clients that were accepted are served as before.
   for (const socket of [second, third]) {
     socket.write(REQUEST)
     const [reply] = await withDeadline(once(socket, 'data'), () => 'no answer')

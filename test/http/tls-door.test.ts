@@ -50,7 +50,7 @@ async function enter(options: tls.ConnectionOptions = {}, at = address): Promise
   return socket
 }
 
-/** A connection that has not begun its handshake, or only with these bytes. */
+/** A connection that has not begun its handshake, or has sent only these bytes of it. */
 async function arrive(bytes: string | Buffer = '', at = address): Promise<net.Socket> {
   const socket = net.connect({ host: '127.0.0.1', port: at.port })
   socket.on('error', () => {})
@@ -73,7 +73,7 @@ const closing = (socket: net.Socket) => {
   return withDeadline(once(socket, 'close'), () => 'it stays open')
 }
 
-/** As far as the name of the host, of the handshake that a client begins with. */
+/** The first bytes of a client's handshake, up to the name of the host. */
 async function halfAHello(): Promise<Buffer> {
   const listener = net.createServer().listen(0, '127.0.0.1')
   await once(listener, 'listening')
@@ -183,7 +183,7 @@ for (const [which, begun] of [
       assert.ok(await isServed(second))
       await closing(await arrive('', at))
       first.destroy()
-      // That the first has left is seen some time after it has.
+      // The server sees some time later that the first client has left.
       for (let isIn = false; !isIn; ) {
         const next = await enter({}, at).catch(() => null)
         isIn = next !== null && (await isServed(next))
@@ -201,7 +201,7 @@ for (const [which, begun] of [
     const served = await enter({}, at)
     assert.ok(await isServed(served))
     const late = await arrive(await begun(), at)
-    // The server has taken it in when it takes in the next one.
+    // The server has accepted the connection when it accepts the next one.
     ;(await enter({}, at)).destroy()
     nowMs = limits.tlsHandshakeTimeoutMs - 1
     t.mock.timers.tick(1_000)
@@ -294,7 +294,7 @@ test('a new certificate is for new connections; those that are open live on', as
   assert.equal(commonName(after), 'other.test')
   assert.ok(await isServed(before))
   assert.ok(await isServed(after))
-  // What the server was told once holds for what follows too.
+  // The protocols that the server was given at the start hold for the new certificate too.
   await assert.rejects(enter({ ALPNProtocols: ['h2'] }, at), { code: /NO_APPLICATION_PROTOCOL/ })
   await changed.drain(0)
 })

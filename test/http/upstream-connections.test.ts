@@ -7,7 +7,7 @@ import { type Accepted, startRawUpstream, told } from './raw-upstream.ts'
 
 const sized = (lines = '') => `HTTP/1.1 200 OK\r\n${lines}Content-Length: 2\r\n\r\nok`
 
-/** The same reply to every request. */
+/** Gives the same reply to every request. */
 const always =
   (reply: string) =>
   ({ socket }: Accepted) => {

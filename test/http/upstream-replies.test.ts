@@ -8,7 +8,7 @@ import { startRawUpstream, told } from './raw-upstream.ts'
 const sized = (body: string, lines = '') =>
   `HTTP/1.1 200 OK\r\n${lines}Content-Length: ${body.length}\r\n\r\n${body}`
 
-/** Answers each request, told by its blank line, with the next of these; then no more. */
+/** Answers each request, known by its blank line, with the next of these answers; later requests get none. */
 function replies(...answers: string[]) {
   return ({ socket }: { socket: import('node:net').Socket }) => {
     socket.on('data', (chunk) => {
@@ -228,7 +228,7 @@ test('a reset that a write has met does not pass for the end of a body that ends
   const body = new Readable({ read() {} })
   body.push('first')
   const arrived = Promise.withResolvers<void>()
-  // It does not read on, so that the write is the first to hear of the reset; the kernel tells of it once.
+  // The call does not read on, so that the write is the first to hear of the reset, which the kernel reports once.
   const { call, ended, reply } = upstream.send({ body }, { data: () => arrived.resolve() !== undefined })
   await arrived.promise
   upstream.connections[0]?.socket.resetAndDestroy()

@@ -150,7 +150,7 @@ test('a stream that upstream does not take is not read further than there is roo
   })
   const { call, ended } = upstream.send({ body })
   let before = -1
-  // The buffers of two kernels fill up, and then nothing moves.
+  // The buffers of both ends fill up, and then no byte moves.
   while (before !== given) {
     before = given
     for (let turn = 0; turn < 200; turn++) await new Promise((resolve) => setImmediate(resolve))

@@ -19,7 +19,7 @@ class Keeper {
   readonly parts = new ChunkList()
   stored: (() => Buffer) | null = null
 
-  /** Never called: `tsc` reads it, and fails where one of these compiles. */
+  /** This method is never called: `tsc` checks it, and fails where one of these lines compiles. */
   keep(chunk: Borrowed, socket: Socket): void {
     // @ts-expect-error A field that keeps bytes takes no borrowed ones.
     this.field = chunk
@@ -42,7 +42,7 @@ class Keeper {
   }
 }
 
-/** A receiver that asks for a Buffer would be given borrowed bytes under the name of owned ones. */
+/** A receiver that takes a Buffer would get borrowed bytes as if they were owned. */
 // @ts-expect-error
 const receiver: Pick<MessageReceiver, 'data'> = { data: (chunk: Buffer) => chunk.length > 0 }
 
@@ -67,12 +67,12 @@ test('what is borrowed is copied, what is owned is not', () => {
 })
 
 test('nothing but a parameter has the type of borrowed bytes', () => {
-  // A field, an array, a map or a promise of them would keep them.
+  // A field, an array, a map or a promise of borrowed bytes would keep them.
   const kept = /[#\w]+\??: (?:readonly )?Borrowed(?: \| null)? = |#\w+: Borrowed|Borrowed\[\]|<Borrowed/
   const keepers = readSourceTree('src').filter(({ text }) => kept.test(text))
   assert.deepEqual(
     keepers.map(({ path }) => path),
-    // The default of a parameter, which is of our own.
+    // This file has the default of a parameter, whose bytes are our own.
     ['src/http/outgoing-reply.ts'],
   )
 })

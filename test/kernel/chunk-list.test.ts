@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { ChunkList, copyIfBorrowed, readBuffer } from '../../src/kernel/memory.ts'
 
-/** Pieces as a socket brings them: each in the shared buffer, and overwritten by the next. */
+/** Appends pieces as a socket brings them: each in the shared buffer, and overwritten afterwards. */
 function fill(list: ChunkList, pieces: readonly Uint8Array[]): Buffer {
   for (const piece of pieces) {
     readBuffer.set(piece)

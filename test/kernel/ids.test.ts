@@ -42,7 +42,7 @@ test('no two instants share their random characters, however many are drawn at o
   })
   const random = sources.flatMap((nextUlid) => Array.from({ length: 1_000 }, () => nextUlid().slice(10)))
   assert.equal(new Set(random).size, random.length)
-  // No half of them is that of another either: every byte that is drawn is used once.
+  // No two ids share a half either: every random byte is used once.
   for (const half of [(text: string) => text.slice(0, 8), (text: string) => text.slice(8)])
     assert.equal(new Set(random.map(half)).size, random.length)
 })

@@ -12,7 +12,7 @@ const rows = new Map(
   ]),
 )
 
-/** As the page writes it: the unit is in the name. */
+/** A limit as the page writes it; its name tells the unit. */
 function shown(name: string, value: number): string {
   const units: readonly (readonly [string, number])[] = /Bytes/.test(name)
     ? [

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { atMostEvery, createWorkLoop, loadLater } from '../../src/kernel/within-time.ts'
 import { withDeadline } from '../support/deadline.ts'
 
-/** A loop of which each look is let go by the test, and says how long to pause. */
+/** A loop whose looks the test ends, each with the time to pause. */
 function loopOfLooks() {
   const stopping = new AbortController()
   const begun: PromiseWithResolvers<number>[] = []

@@ -31,7 +31,7 @@ test('a digest is that of RFC 4231, and of a pepper and a key of any length', ()
     digest('Jefe', 'what do ya want for nothing?'),
     '5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843',
   )
-  // A block has 64 bytes: around that a pepper is filled up, or hashed. Around 256 a key leaves the common buffer.
+  // A block has 64 bytes: a shorter pepper is filled up, a longer one hashed. From 256 bytes a key leaves the common buffer.
   for (const pepperLength of [1, 63, 64, 65, 131, 300]) {
     for (const keyLength of [0, 1, 60, 255, 256, 257, 300, 2_000]) {
       for (const character of ['a', 'é', '\u20ac', '\ud800']) {
@@ -52,7 +52,7 @@ test('a shorter key after a longer one is digested without the rest of that', ()
 
 test('keys that take as many bytes as the one before are digested each for itself', () => {
   const digest = createKeyDigest(new Secret('pepper'))
-  // The first leaves the common buffer, and has the length of the others.
+  // The first key leaves the common buffer, and has the length of the others.
   for (const key of [
     'a'.repeat(300),
     '\u20ac'.repeat(100),

@@ -20,7 +20,7 @@ const credit = (id: string, values: string): string =>
   `INSERT INTO credit (id, account_id, kind, amount_nanos, reason, call_id, once, at_ms)
    VALUES ('${id}', 'default', ${values}, 0)`
 
-/** What is done to the books, and which difference must be named for it. */
+/** Tamperings with the books, each with the difference that the audit must name. */
 const TAMPERINGS: readonly (readonly [sql: string, what: string, where: string])[] = [
   [call('req_01', 'cost_nanos = NULL'), 'cost of a settled call', 'call req_01'],
   [call('req_01', 'list_nanos = NULL'), 'list cost of a settled call', 'call req_01'],
@@ -158,7 +158,7 @@ const TAMPERINGS: readonly (readonly [sql: string, what: string, where: string])
   ],
 ]
 
-/** What a store leaves room for, and another does not. */
+/** Tamperings that only one of the stores notices. */
 const STRICT_TAMPERINGS: Readonly<Record<string, typeof TAMPERINGS>> = {
   // On PostgreSQL an admission makes the row before it knows whether the call is admitted.
   SQLite: [

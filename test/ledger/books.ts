@@ -17,7 +17,7 @@ export const versionJson = (rates: Readonly<Record<string, number>>): string => 
 
 export const V1 = versionJson({ 'claude-haiku-5-5': 100, 'gpt-6-luna': 40 })
 
-/** Units times rate, less the percentage off. The least that has all that real rating depends on. */
+/** Units times rate, less the percentage off: the simplest rating that depends on all inputs of the real one. */
 export const rateAgain: RateAgain = ({ usage, rating, priceVersionJson }) => {
   const { model, units } = JSON.parse(usage) as { model: string; units: number }
   const { off } = JSON.parse(rating) as { off: number }
@@ -32,10 +32,10 @@ export interface Books {
   openStore(): Promise<Store>
   openReader(): Promise<OpenBooks>
   openWriter(): Promise<RerateWriter>
-  /** Past foreign keys, as a fault or an intruder would. */
+  /** Changes rows past foreign keys, as a fault or an intruder would. */
   tamper(sql: string): Promise<void>
   rows(sql: string): Promise<Rows>
-  /** What the audit would find after a tampering past all constraints. The books stay as they are. */
+  /** The report of an audit after a tampering past all constraints. The books stay as they are. */
   auditAfter(sql: string): Promise<AuditReport>
   remove(): Promise<void>
 }
@@ -128,7 +128,7 @@ export function billed(
   })
 }
 
-/** Opens the store, and closes it whatever happens: its thread or its connections would keep the test process alive. */
+/** Opens the store, and closes it also when `work` fails: its thread or its connections would keep the process alive. */
 export async function withStore(books: Books, work: (store: Store) => Promise<void>): Promise<void> {
   const store = await books.openStore()
   try {
@@ -138,7 +138,7 @@ export async function withStore(books: Books, work: (store: Store) => Promise<vo
   }
 }
 
-/** Keys a and b, a top-up of 1 USD, and a call of every kind and end: ten of them, one still in flight. */
+/** Keys a and b, a top-up of 1 USD, and ten calls, of every kind and end, one still in flight. */
 export function fillBooks(books: Books): Promise<void> {
   return withStore(books, async (store) => {
     await addKey(store, 'a')

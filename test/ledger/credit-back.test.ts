@@ -16,14 +16,14 @@ import { BOTH } from './both-books.ts'
 
 after(stopPostgres)
 
-/** Calls that are credited back and priced again, in either order, and what the audit says of it. */
+/** Calls that are credited back and priced again, in either order, and the audit's findings. */
 
 const ALL: RerateSelection = { fromMs: 0, toMs: Number.MAX_SAFE_INTEGER, model: null, unpricedOnly: false }
 const pricesOf = (id: string, rate: number): CurrentPrices => ({
   rateAgain,
   versionAt: () => ({ id, json: versionJson({ 'claude-haiku-5-5': rate }) }),
 })
-/** Calls were billed at 100. */
+/** Other prices; calls were billed at 100. */
 const HALF = pricesOf('half', 50)
 const DOUBLE = pricesOf('double', 200)
 const FREE = pricesOf('free', 0)
@@ -77,7 +77,7 @@ async function paidFor(books: Books, id: string): Promise<unknown> {
 
 const IN_DAY = 'day 2026-11-15, model claude-haiku-5-5, key key_a, account default'
 
-/** What is done to books in which req_01 was credited back, and what must be named for it. */
+/** Tamperings with books in which req_01 was credited back, each with the difference that the audit must name. */
 const TAMPERINGS: readonly (readonly [sql: string, what: string, where: string])[] = [
   [
     "UPDATE credit SET amount_nanos = 799 WHERE id = 'crd_req_01'",
@@ -109,7 +109,7 @@ const TAMPERINGS: readonly (readonly [sql: string, what: string, where: string])
   ["UPDATE rollup SET credited_nanos = 0 WHERE key_id = 'key_a'", 'credited of a rollup', IN_DAY],
   ['UPDATE account SET credited_nanos = credited_nanos - 800', 'credited of an account', 'account default'],
   [
-    // The top-up gone from everywhere: what was credited back does not make credit count.
+    // The top-up is gone from everywhere: a credit-back alone does not make credit enforced.
     `UPDATE account SET credited_nanos = credited_nanos - (SELECT amount_nanos FROM credit WHERE kind = 'top_up');
      DELETE FROM credit WHERE kind = 'top_up'`,
     'enforced credit of an account',

@@ -11,13 +11,13 @@ import { openByCallersClock } from '../store/postgres-under-test.ts'
 import { createDatabase, openPatientPool, type TestDatabase } from '../support/postgres.ts'
 import { type Books, present, rateAgain } from './books.ts'
 
-/** Few, so that small books have several batches of them. */
+/** Few rows, so that small books have several batches. */
 const BATCH_ROWS = 2
 
-/** In a transaction. */
+/** For the rest of a transaction. */
 const WITHOUT_FOREIGN_KEYS = 'SET LOCAL session_replication_role = replica'
 
-/** Waits for whoever reads calls. A month that no call is of is there afterwards for one to be moved to. */
+/** Drops all checks, after waiting for readers of calls. Makes a month without calls too, for a call to be moved to. */
 const WITHOUT_CHECKS = `
   DO $$
   DECLARE

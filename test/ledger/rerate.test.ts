@@ -19,7 +19,7 @@ after(stopPostgres)
 const ALL: RerateSelection = { fromMs: 0, toMs: Number.MAX_SAFE_INTEGER, model: null, unpricedOnly: false }
 
 const pricesOf = (id: string, json: string): CurrentPrices => ({ rateAgain, versionAt: () => ({ id, json }) })
-/** The first model at half its price, the second at twice, the third at its first. */
+/** The first model at half its price, the second at twice, the third with a price for the first time. */
 const V2 = pricesOf('v2', versionJson({ 'claude-haiku-5-5': 50, 'gpt-6-luna': 80, 'unheard-of': 10 }))
 const V3 = pricesOf('v3', versionJson({ 'claude-haiku-5-5': 90, 'gpt-6-luna': 40 }))
 
@@ -123,7 +123,7 @@ function provePricingAgain(create: () => Promise<Books>): void {
       const stale = await changes(writer, V2)
       await writer.book(await changes(writer, V3))
       const booked = await entries(dir)
-      // These two cost under V3 what they did before, or have no price in it: they are as they were read.
+      // These two calls cost the same under V3 as before, or have no price in V3: they are unchanged since they were read.
       assert.deepEqual((await writer.book(stale)).calls, 2)
       assert.deepEqual(
         (await entries(dir)).filter((entry) => !booked.some((old) => String(old) === String(entry))),
@@ -146,7 +146,7 @@ function provePricingAgain(create: () => Promise<Books>): void {
           ['req_01', -320n, 'rerate:v3'],
         ],
       )
-      // Back to what was in force at first: all that was booked is undone, by entries of its own.
+      // The first prices are in force again: all booked differences are undone, by new entries.
       await writer.book(await changes(writer, pricesOf('v1', V1)))
       const paid = await dir.rows(
         "SELECT CAST(sum(amount_nanos) AS bigint) AS sum FROM credit WHERE call_id <> 'req_06'",
@@ -160,7 +160,7 @@ function provePricingAgain(create: () => Promise<Books>): void {
       await withStore(books, async (store) => void (await addWebhook(store, 'a', { createdAtMs: 0 })))
       const told = () =>
         books.rows('SELECT type, CAST(facts AS text) AS facts FROM webhook_outbox ORDER BY sequence')
-      // The dollar of credit is not used up by a hundred times the first price.
+      // A hundred times the first price does not use up the dollar of credit.
       await writer.book(await changes(writer, pricesOf('v2', versionJson({ 'claude-haiku-5-5': 10_000 }))))
       assert.deepEqual(await told(), [])
       await writer.book(await changes(writer, pricesOf('v3', versionJson({ 'claude-haiku-5-5': 200_000 }))))

@@ -26,7 +26,7 @@ test('what was kept is left to the next life, in order and exactly', async () =>
   const second = await open()
   assert.deepEqual(second.left(), [A, B, C])
   assert.equal(second.waiting, 3)
-  // It is on the disk already.
+  // A is on the disk already.
   await second.keep(A)
   await second.close()
   assert.deepEqual(lines, [])
@@ -149,7 +149,7 @@ test('a disk that fails is said to, holds nobody up, and is written again when i
   assert.deepEqual(lines, [
     'error: the settlement spool cannot be written; no new call is admitted while settlements wait',
   ])
-  // The one that was there before is not lost with those that could not be written.
+  // The settlement that was there before is not lost with those that could not be written.
   assert.deepEqual(idsOf(await onDisk()), ['req_a'])
   disk.fault = null
   await until('it is written again', async () => spool.isSound)
@@ -203,7 +203,7 @@ test('a settlement that comes just when another was written is written too', asy
   const spool = await open()
   for (let turns = 0; turns < 20; turns++) {
     await spool.keep(closingOf(`req_${turns}`))
-    // The end of a write is some turns of the queue of promises long.
+    // The end of a write takes some turns of the microtask queue.
     for (let turn = 0; turn < turns; turn++) await Promise.resolve()
     await spool.keep(closingOf(`req_${turns}_next`))
   }

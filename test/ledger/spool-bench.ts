@@ -26,11 +26,11 @@ export interface Bench {
   readonly lines: string[]
   readonly disk: WriterWatch
   open(): Promise<SettlementSpool>
-  /** What another life would find, if this one ended now. */
+  /** The closings that another process would find, if this one ended now. */
   onDisk(): Promise<readonly CallClosing[]>
 }
 
-/** So large that four records do not fit, and small enough to be written many times over. */
+/** A spool so small that four large records do not fit, and that can be written many times over. */
 export const BYTES_MAX = 40_000
 export const LARGE = 'x'.repeat(BYTES_MAX / 4)
 
@@ -50,12 +50,12 @@ export async function bench(): Promise<Bench> {
   }
 }
 
-/** What was written to the file of a spool, and what happens to the next write. */
+/** The changes that were written to the file of a spool, and the fault of the next write. */
 export interface WriterWatch {
   readonly changes: SpoolChange[]
-  /** While it is set writes fail: before anything is in the file, or with the change in it. */
+  /** While a fault is set writes fail: before anything is in the file, or with the change in it. */
   fault: 'no room' | 'failed fsync' | 'written and not told' | null
-  /** Writes wait for it, while it is set. */
+  /** Writes wait for the gate, while it is set. */
   gate: Promise<void> | null
   open(path: string): SpoolWriter
 }

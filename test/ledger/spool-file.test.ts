@@ -30,7 +30,7 @@ test('whatever a closing has in its texts and amounts, it comes back as it was',
 
 test('directory and files are for their owner alone', async () => {
   const { dir, open } = await bench()
-  // As the program does at its start.
+  // The program sets this umask at its start.
   const umask = process.umask(0o077)
   const spool = await open().finally(() => process.umask(umask))
   await Promise.all([spool.keep(A), spool.keep(B)])
@@ -57,7 +57,7 @@ test('a row of which a figure was changed is not sent, and the file with it is k
   await second.close()
   const aside = (await readdir(dir)).filter((name) => name.endsWith('.damaged'))
   assert.equal(aside.length, 1)
-  // All but the page in which SQLite counts who opened it.
+  // All pages are the same except the first, in which SQLite counts changes.
   const kept = await readFile(join(dir, String(aside[0])))
   assert.deepEqual(kept.subarray(4_096), bytes.subarray(4_096))
   assert.deepEqual(lines, ['error: the settlement spool was damaged and is kept aside'])

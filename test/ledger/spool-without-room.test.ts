@@ -16,7 +16,7 @@ test('a spool without room tells whoever can make some, and no other fault of th
   let timesFull = 0
   const onFull = () => {
     timesFull += 1
-    // There is room now.
+    // From here on there is room.
     disk.fault = null
   }
   const spool = await openSettlementSpool(dir, createLogLines().log, { openWriter: disk.open, onFull })

@@ -72,7 +72,7 @@ test('a few refused calls go by themselves after a moment', { timeout: 10_000 },
   const store = { ...heldStore(), keepRefused: async (batch: readonly RefusedCall[]) => resolve(batch) }
   const calls = create(store)
   add(calls, 3)
-  // The timer does not keep a process alive, so something else has to.
+  // The timer of the queue does not keep a process alive, so this one does.
   const stay = setInterval(() => {}, 1_000)
   assert.equal((await promise).length, 3)
   clearInterval(stay)

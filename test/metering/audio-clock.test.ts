@@ -24,7 +24,7 @@ import {
 } from '../support/audio-bytes.ts'
 import { pieceSizes } from './slices.ts'
 
-/** Written in pieces that share their memory, which is overwritten after each. */
+/** The clock's answer for bytes that come in pieces that share their memory, which is overwritten after each piece. */
 function clockOf(bytes: Buffer, sizes: readonly number[] = [1_000_000], mayBePcm = false): number | null {
   const clock = new AudioClock(mayBePcm)
   const memory = Buffer.alloc(Math.max(...sizes))
@@ -42,7 +42,7 @@ function clockOf(bytes: Buffer, sizes: readonly number[] = [1_000_000], mayBePcm
 const tenths = (count: number) => Array.from({ length: count }, (_, i) => 9 + (i % 5))
 const MDAT = box('mdat', Buffer.alloc(5_000, 0xff))
 
-/** The recording, how long it is, and by how much the clock may differ: the last block has no length of its own. */
+/** Recordings with their length, and by how much the clock may differ, since a last block has no length of its own. */
 const recordings: Readonly<Record<string, readonly [Buffer, number, number?]>> = {
   'WAV of 16 kHz, 16 bit, mono': [wav(2_500), 2_500],
   'WAV of 44.1 kHz, 24 bit, stereo': [wav(1_000, { hz: 44_100, bits: 24, channels: 2 }), 1_000],

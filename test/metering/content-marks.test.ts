@@ -60,7 +60,7 @@ test('what only resembles a mark is none, inside of prose neither', () => {
     'a container',
     'base64 ',
     'profile_id',
-    // Longer than the longest mark, of which the last bytes are one: a cut before the quote must not hide that.
+    // A name longer than the longest mark that ends in a mark: a cut before the quote must not make it one.
     'xmcp_servers',
     `${'x'.repeat(300)}container`,
     '{"url":1}',
@@ -99,7 +99,7 @@ test('a name that is spelled with escapes which nobody needs is the name it spel
     ['a\\u00E4\\u0061', 0],
     ['UR\\u004c\\u006C', 0],
     ...[...BITS].map(([text, bit]) => [escaped(text), bit] as const),
-    // So long that its end may be one.
+    // A name so long that its end may be a mark.
     [`${escaped('x'.repeat(20))}`, MARKS.elsewhere],
   ] as const) {
     assert.deepEqual(everyCut(`{"a":[{"${name}":1}]}`), new Set([bit]), name)

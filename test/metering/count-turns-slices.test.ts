@@ -23,7 +23,7 @@ const slicedTokens = (text: string) =>
     .reduce((sum, part) => sum + realTokens(part), 0)
 
 test('a run without breaks is cut into as few slices as it takes, so the work grows with its length alone', () => {
-  // The square of a slice is what a run without breaks costs.
+  // The cost of a run without breaks grows with the square of a slice.
   assert.ok(SLICE_CHARS_MAX <= 1_024)
   for (const chars of [1, 511, 512, 513, 64_000, 1_000_001]) {
     const slices = slicesOf(['世'.repeat(chars)])

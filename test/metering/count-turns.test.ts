@@ -4,7 +4,7 @@ import { limits } from '../../src/kernel/limits.ts'
 import { type CountAnswer, CountTurns, SLICE_CHARS_MAX } from '../../src/metering/count-turns.ts'
 import { roughTokens } from '../../src/metering/rough-tokens.ts'
 
-/** Turns with a tokenizer that takes every character for a token and notes what it was given. */
+/** Turns with a tokenizer that takes every character for a token and notes its texts. */
 function start() {
   const answers: CountAnswer[] = []
   const counted: string[] = []

@@ -27,7 +27,7 @@ type Text = { readonly plain: Uint8Array; readonly coded: Buffer }
 
 const plain = fc.oneof(
   fc.uint8Array({ maxLength: 2_000 }),
-  // Long and compressible, so that one chunk in gives many out.
+  // Texts that are long and compressible, so that one chunk in gives many out.
   fc
     .tuple(fc.uint8Array({ minLength: 1, maxLength: 20 }), fc.integer({ min: 1, max: 5_000 }))
     .map(([bytes, times]) => Uint8Array.from(Buffer.concat(Array.from({ length: times }, () => bytes)))),
@@ -45,7 +45,7 @@ const skipped = fc
   .tuple(fc.uint8Array({ maxLength: 50 }), fc.nat(15))
   .map(([content, kind]) => ({ plain: new Uint8Array(), coded: skippable(content, kind) }))
 
-/** Bodies of one coding, as several compressed texts in a row where it has such. */
+/** Bodies of one coding, as several compressed texts in a row where the coding allows it. */
 const bodies: Readonly<Record<string, fc.Arbitrary<readonly Text[]>>> = {
   gzip: fc.array(gzip, { minLength: 1, maxLength: 6 }),
   'x-gzip': fc.array(gzip, { minLength: 1, maxLength: 3 }),
@@ -59,7 +59,7 @@ const bodies: Readonly<Record<string, fc.Arbitrary<readonly Text[]>>> = {
     .map((text) => [text]),
 }
 
-/** Mostly small pieces, and often all of it in one, in which the next text follows without a cut. */
+/** Mostly small pieces, and often the whole body in one, in which the next text follows without a cut. */
 const sizes = fc.oneof(pieceSizes, fc.constant([1_000_000]))
 
 function* piecesOf(bytes: Buffer, pieces: readonly number[]): Generator<Buffer> {
@@ -143,7 +143,7 @@ test('a text that breaks off is corrupt, and what could be read of it was shown'
   const encoded = gzipSync(Buffer.from('all work and no play'), { level: 0 })
   const cut = await decodeAll('gzip', [encoded.subarray(0, -9)])
   assert.deepEqual(cut, { text: 'all work and no pla', state: 'corrupt' })
-  // A frame that another should follow.
+  // The second frame is not whole.
   const frames = [zstdCompressSync('a'), zstdCompressSync('b').subarray(0, -1)]
   assert.equal((await decodeAll('zstd', [Buffer.concat(frames)])).state, 'corrupt')
 })

@@ -15,7 +15,7 @@ interface Taken {
   readonly texts: readonly string[]
 }
 
-/** Learns from one event and shows another, which begins at an odd place in its chunk. */
+/** Learns a template from one event and takes another event, which begins at an odd place in its chunk. */
 function learnAndTake(learnt: Buffer, text: string, shown: Buffer, before = 'zz'): Taken | null {
   const output = new OutputText()
   const template = learnTemplate(learnt, { path, text, channel: output.channel('text', 0) }, noise)

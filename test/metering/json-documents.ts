@@ -22,7 +22,7 @@ function escaped(codeUnit: number): string {
   return `\\u${codeUnit.toString(16).padStart(4, '0')}`
 }
 
-/** Pieces of strings: what breaks scanners, what looks like structure, and long runs that are crossed natively. */
+/** Pieces of strings: characters that break scanners, text that looks like structure, long runs that are crossed natively. */
 const fragment: fc.Arbitrary<string> = fc.oneof(
   { weight: 3, arbitrary: fc.constantFrom('\\"', '\\\\', '\\/', '\\b', '\\f', '\\n', '\\r', '\\t') },
   { weight: 2, arbitrary: fc.integer({ min: 0, max: 0xffff }).map(escaped) },
@@ -165,7 +165,7 @@ const tokenChange = fc.record({
   ),
 })
 
-/** Small documents in which a token or two were taken away, put in or replaced: often JSON, else nearly. */
+/** Small documents in which a token or two were removed, inserted or replaced: often JSON, else nearly. */
 export const nearDocuments = fc
   .tuple(tokensOfValue, fc.array(tokenChange, { maxLength: 2 }), fc.constantFrom('', '', ' ', '\n'))
   .map(([tokens, changes, space]) => {

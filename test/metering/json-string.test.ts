@@ -5,7 +5,7 @@ import { StringRuns } from '../../src/metering/json-string.ts'
 
 const SIMPLE = new Set(Buffer.from('"\\/bfnrt'))
 
-/** What it has to find, byte by byte. */
+/** The end of a string that `StringRuns` has to find, byte by byte. */
 function runEnd(chunk: Buffer, from: number, to: number, strict: boolean): number {
   let i = from
   while (i < to) {

@@ -26,7 +26,7 @@ function meaning(member: JsonMember): unknown {
   return 'json' in member ? JSON.parse(member.json) : member.value
 }
 
-/** True for names that a server could take for a watched one; written down apart from the code under test. */
+/** True for names that a server could take for a watched one; written apart from the code under test. */
 function confusable(name: string): boolean {
   if ((WATCHED as readonly string[]).includes(name)) return false
   if (name.includes('\0') || /[\ud800-\udfff]/u.test(name)) return true
@@ -82,8 +82,8 @@ function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 /**
- * Both ways: what JSON.parse accepts is read, but for names that parsers confuse; what is read is accepted by
- * JSON.parse, but for control characters in strings; and they agree on every watched member that is given once.
+ * A text that JSON.parse accepts is read, except for names that parsers confuse; a text that is read is accepted by
+ * JSON.parse, except for control characters in strings; and both agree on every watched member that is given once.
  */
 function assertAgreesWithJsonParse(scan: JsonScan<Name>, bytes: Buffer): void {
   const parsed = parse(bytes)

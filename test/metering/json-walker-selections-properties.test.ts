@@ -51,7 +51,7 @@ function parse(bytes: Uint8Array): string | null {
   }
 }
 
-/** What JSON.parse accepts is picked from as the reference says; what it refuses is, but for control characters. */
+/** A text that JSON.parse accepts gives the reference's picks; another text is refused, control characters apart. */
 function assertAsReference({ scan, streamed }: Seen, bytes: Buffer): void {
   const strict = parse(bytes)
   const text = strict ?? parse(bytes.map((byte) => (byte < 0x20 ? 0x20 : byte)))
@@ -61,7 +61,7 @@ function assertAsReference({ scan, streamed }: Seen, bytes: Buffer): void {
     return
   }
   if (text === null) {
-    // The name that is ambiguous may stand before the fault.
+    // The walker may refuse the text for an ambiguous name that stands before the fault.
     assert.equal(scan.kind, 'unreadable', `accepted: ${bytes.toString()}`)
     return
   }

@@ -133,7 +133,7 @@ for (const [text, expected] of handedOverTexts)
           const bytes = Buffer.from(text)
           for (let at = 0; at < bytes.length; at += size) walker.write(bytes.subarray(at, at + size))
           assert.equal(walker.end().kind, 'object')
-          // A value that is passed over ends with the blanks behind it.
+          // A value that is passed over includes the blanks behind it.
           assert.equal(seen.trimEnd(), expected)
         }
   })

@@ -28,7 +28,7 @@ function walk(bytes: Buffer, sizes: readonly number[], limits: Partial<JsonScanL
   return inPieces(new JsonWalker(PLACE, { tolerant: true, limits }), bytes, sizes)
 }
 
-/** What is found, however the bytes are cut. */
+/** The selection, which must be the same however the bytes are cut. */
 function pick(text: string | Buffer, limits: Partial<JsonScanLimits> = {}): Selection {
   const bytes = Buffer.from(text)
   const scans = [bytes.length, 1, 7].map((size) => walk(bytes, [size], limits))
@@ -42,7 +42,7 @@ function pick(text: string | Buffer, limits: Partial<JsonScanLimits> = {}): Sele
   return selections[0] as Selection
 }
 
-/** With what is kept as it is written as the text that it is. */
+/** A selection in which values that are kept as written are plain texts. */
 function plain(value: unknown): unknown {
   if (value instanceof Written) return value.text
   if (Array.isArray(value)) return value.map(plain)
@@ -212,7 +212,7 @@ function parsedText(bytes: Buffer): string | null {
   }
 }
 
-/** What JSON.parse takes is read as JSON.parse reads it. What it does not take may be read, the same however it is cut. */
+/** A text that JSON.parse takes is read the same way. Another text may be read, and the same however it is cut. */
 function assertReadAsJsonParse(bytes: Buffer, sizes: readonly number[]): void {
   const whole = scan(bytes, [bytes.length])
   assert.deepEqual(scan(bytes, sizes), whole)

@@ -9,7 +9,7 @@ const NAMES = ['model', 'stream', 'max_tokens', 'tools', '__proto__'] as const
 type Name = (typeof NAMES)[number]
 const PLACE = capturing(NAMES)
 
-/** The answer for the whole text, which must also be the answer for its single bytes and for pieces of seven. */
+/** The answer for the whole text, which must also be the answer for single bytes and for pieces of seven. */
 function scan(text: string | Uint8Array, limits: Partial<JsonScanLimits> = {}): JsonScan<Name> {
   const bytes = Buffer.from(text)
   const whole = scanJson(bytes, NAMES, limits)

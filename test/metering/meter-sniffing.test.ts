@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import type { UsageReader } from '../../src/providers/endpoint.ts'
 import { cutEvery, type Json, meterPieces, streamOf } from '../providers/usage/replies.ts'
 
-/** Replies that do not say what they are. */
+/** Replies without a telling content type. */
 
 const body = JSON.stringify({
   object: 'chat.completion',

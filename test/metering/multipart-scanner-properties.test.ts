@@ -19,7 +19,7 @@ interface Entry {
   readonly filename: string | null
 }
 
-/** Contents that nearly are delimiters: the boundaries of this runtime's own forms, and parts of them. */
+/** Contents that are nearly delimiters: boundaries of this runtime's own forms, and parts of them. */
 const content = fc
   .array(
     fc.oneof(
@@ -82,7 +82,7 @@ function scan({ bytes, contentType }: Body, sizes: readonly number[]): Multipart
   return inPieces(new MultipartScanner(boundary, NAMES, LIMITS), bytes, sizes)
 }
 
-/** What the encoder makes of a value: line breaks in text fields become CRLF. */
+/** A value as the encoder writes it: line breaks in text fields become CRLF. */
 function encoded(value: string): string {
   return value.replace(/\r\n|\r|\n/g, '\r\n').toWellFormed()
 }

@@ -11,7 +11,7 @@ import { inPieces } from './slices.ts'
 const NAMES = ['model', 'n', 'stream', 'prompt'] as const
 type Name = (typeof NAMES)[number]
 
-/** The answer for the whole body, which must also be the answer for its single bytes and for pieces of seven. */
+/** The answer for the whole body, which must also be the answer for single bytes and for pieces of seven. */
 function scan(body: string | Uint8Array, limits: Partial<MultipartScanLimits> = {}): MultipartScan<Name> {
   const bytes = typeof body === 'string' ? Buffer.from(body) : body
   const [whole, ...cut] = [bytes.length + 1, 1, 7].map((size) =>

@@ -10,7 +10,7 @@ import {
   UNREAD,
 } from '../../src/metering/json-place.ts'
 
-/** What is to be picked, written down apart from the code under test. */
+/** A specification of the members to pick, written apart from the code under test. */
 export type Spec =
   | 'text'
   | 'scalar'
@@ -33,7 +33,7 @@ function mapValues<A, B>(from: Readonly<Record<string, A>>, map: (a: A) => B): R
   return Object.fromEntries(Object.entries(from).map(([name, value]) => [name, map(value)]))
 }
 
-/** A JSON value in which objects are lists of members, so that those given twice are there twice. */
+/** A JSON value in which objects are lists of members, so that members that are given twice are there twice. */
 type Parsed =
   | { readonly members: readonly (readonly [string, Parsed])[] }
   | readonly Parsed[]
@@ -90,7 +90,7 @@ export interface Expected {
   readonly ambiguous: boolean
 }
 
-/** A tolerant walker takes the last of members given twice, and no name for another. */
+/** A tolerant walker takes the last of members that are given twice, and no name for another. */
 export function expectedPick(parsed: Parsed, spec: Spec, tolerant = false): Expected {
   const duplicates = new Set<string>()
   const streamed: Picked[] = []

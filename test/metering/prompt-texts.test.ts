@@ -50,7 +50,7 @@ const NAMES = [
   'output',
 ]
 
-/** What JSON.parse finds, in the order it stands there. */
+/** The texts that JSON.parse finds, in their order. */
 function expected(value: unknown, isText = false): (string | number)[] {
   if (typeof value === 'string') return isText ? [value] : []
   if (typeof value === 'number') return isText ? [value] : []

@@ -102,7 +102,7 @@ const parse = (text: string) => parseSmall(Buffer.from(text))
 
 const space = fc.constantFrom('', '', '', ' ', '\n  ', '\t\r\n')
 
-/** A name as it may be written: as it is, or with its first character escaped. */
+/** A name as it may be written: plain, or with its first character escaped. */
 const spelled = fc
   .tuple(fc.constantFrom(...NAMES), fc.integer({ min: 0, max: 9 }))
   .map(([name, way]) => (way > 0 || name === '' ? JSON.stringify(name) : `"${escaped(name)}"`))
@@ -112,7 +112,7 @@ function escaped(name: string): string {
   return `\\u${first}${JSON.stringify(name.slice(1)).slice(1, -1)}`
 }
 
-/** As text, so that a name may be given twice. */
+/** Values as text, so that a name may be given twice. */
 const { value: anyValue, object: anyObject } = fc.letrec<{ value: string; object: string }>((tie) => ({
   value: fc.oneof(
     { depthSize: 'small' },
@@ -130,7 +130,7 @@ function memberText(name: string, before: string, after: string, value: string):
   return `${name}${before}:${after}${value}`
 }
 
-/** Each piece is overwritten once it was seen: what is read from a socket next lies in the same memory. */
+/** Meters pieces, each of which is overwritten once it was seen, as the next read of a socket does. */
 function meter(
   reader: Reader,
   pieces: readonly Uint8Array[],
@@ -191,7 +191,7 @@ test('a text that gives a name twice, at any depth, is never parsed at once', ()
   )
 })
 
-/** Names that readers look for, wherever they do. */
+/** Names that any of the readers looks for. */
 const LOOKED_FOR = [
   ...MEMBERS,
   ...MORE,

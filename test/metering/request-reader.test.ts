@@ -17,7 +17,7 @@ async function read(body: Buffer, contentType?: string, contentEncoding?: string
   return await reader.end()
 }
 
-/** The doubt about a body that names the model `a`, which has to be found in spite of it. */
+/** The doubt about a body that names the model `a`; the model must be found in spite of the doubt. */
 async function doubtOf(body: Buffer, contentType: string, contentEncoding?: string): Promise<Doubt | null> {
   const facts = await read(body, contentType, contentEncoding)
   assert.equal(modelAsked(facts), 'a')

@@ -5,15 +5,15 @@ interface Scanner<Answer> {
   end(): Answer
 }
 
-/** Sizes of the pieces a body is cut into, used over and over; mostly small, so that cuts fall inside everything. */
+/** Sizes of the pieces of a body, used over and over; mostly small, so that cuts fall inside every token. */
 export const pieceSizes = fc.array(
   fc.oneof({ weight: 4, arbitrary: fc.integer({ min: 1, max: 9 }) }, fc.integer({ min: 1, max: 700 })),
   { minLength: 1, maxLength: 8 },
 )
 
 /**
- * Writes the bytes in pieces. All pieces are given in the same memory, which is overwritten after each `write`: a
- * scanner that holds on to what it was given reads garbage.
+ * Writes the bytes in pieces. All pieces are in the same memory, which is overwritten after each `write`: a scanner that
+ * keeps a piece reads garbage.
  */
 export function inPieces<Answer>(
   scanner: Scanner<Answer>,
@@ -31,7 +31,7 @@ export function inPieces<Answer>(
   return scanner.end()
 }
 
-/** Changes of a few bytes: taken away, put in, replaced, repeated, or everything from there on cut off. */
+/** Changes of a few bytes: removed, inserted, replaced, repeated, or the rest cut off. */
 export const mutations = fc.array(
   fc.record({
     kind: fc.constantFrom('delete', 'delete', 'insert', 'insert', 'replace', 'replace', 'repeat', 'cut'),

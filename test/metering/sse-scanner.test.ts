@@ -24,7 +24,7 @@ function scan(pieces: readonly Buffer[]): Seen[] {
   for (const piece of pieces) {
     const chunk = Buffer.from(piece)
     scanner.write(chunk)
-    // Whoever owns the chunk may use it again.
+    // The owner of the chunk may use its memory again.
     chunk.fill('x')
   }
   scanner.end()

@@ -8,10 +8,10 @@ import { limits } from '../../src/kernel/limits.ts'
 import type { CountOrder } from '../../src/metering/count-turns.ts'
 import { createTokenCounter, type TokenCounter } from '../../src/metering/token-counter.ts'
 
-/** A machine that has other things to do may take long to load the vocabulary. */
+/** A long timeout: a busy machine may take long to load the vocabulary. */
 const PATIENT = { countMs: 120_000 }
 const counter = createTokenCounter(PATIENT)
-// Neither the thread nor its timers keep the process.
+// Neither the thread nor its timers keep the process alive, so this timer does.
 const awake = setInterval(() => {}, 1_000)
 after(async () => {
   clearInterval(awake)
@@ -21,7 +21,7 @@ after(async () => {
 const chatBody = (text: string) =>
   Buffer.from(JSON.stringify({ model: 'gpt-4o', messages: [{ role: 'user', content: text }] }))
 
-/** A counter whose thread never hears what it is told, and what that was. */
+/** A counter whose thread never gets its orders, and those orders. */
 function startDeaf(t: TestContext): { deaf: TokenCounter; sent: CountOrder[] } {
   const sent: CountOrder[] = []
   t.mock.method(Worker.prototype, 'postMessage', (order: CountOrder) => sent.push(order))
@@ -209,7 +209,7 @@ test('the thread ends when nobody has needed it for a while, and another one cou
     assert.deepEqual(await Promise.all(texts.map((text) => hasty.countChat([text]))), [1, 3])
     assert.equal(ends.length, 1)
     await letGo.promise
-    // The first one is still ending while the second begins.
+    // The first thread is still ending while the second begins.
     assert.deepEqual(await Promise.all(texts.map((text) => hasty.countChat([text]))), [1, 3])
     assert.equal(ends.length, 2)
     await ends[0]

@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import { Utf8Check } from '../../src/metering/json-string.ts'
 import { anyCharacter } from '../support/any-character.ts'
 
-/** The offset of the byte that cannot be, by trying every prefix with every way to go on; or the length. */
+/** The offset of the first invalid byte, found by trying every prefix with every way to go on; or the length. */
 function firstFault(bytes: Uint8Array): number {
   const endings = [
     '',

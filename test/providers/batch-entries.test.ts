@@ -181,7 +181,7 @@ const params = fc.record(
   { requiredKeys: ['model'] },
 )
 
-/** The same value with some letters of its strings and names written as escapes. */
+/** The same JSON text with some letters of its strings and names written as escapes. */
 function withEscapes(text: string, every: number): string {
   let count = 0
   return text.replaceAll(/"(?:[^"\\]|\\.)*"/g, (string) =>

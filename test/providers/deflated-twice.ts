@@ -1,13 +1,13 @@
 import { deflateSync } from 'node:zlib'
 
 /**
- * A request for model `a` to those who take deflate for the zlib format, and for model `b` to those who take it for
- * bare deflate. Its first bytes are a zlib header and the head of a stored block, or a stored block whose head they are.
+ * A request for model `a` to servers that take deflate for the zlib format, and for model `b` to servers that take it for
+ * bare deflate. Its first bytes are a zlib header and the head of a stored block, or only the head of a stored block.
  */
 export function deflatedTwice(): Buffer {
   const ending = '","mod'
   const shared = '{"model":"a","x":"'.padEnd(0x200d - 2 - ending.length, 'x') + ending
-  // Where bare deflate ends the first block and begins the last, zlib reads on: these are letters of a name to it.
+  // Where bare deflate ends the first block and begins the last, zlib reads on and takes these bytes for letters of a name.
   const lastHead = Buffer.from([0x29, 0x3d, 0x40, 0xc2, 0xbf])
   const last = 'el":"b","y":"z"}'.padEnd(0x403d)
   const zlibData = Buffer.alloc(0xdff2, ' ')

@@ -4,7 +4,7 @@ import type { Surface } from '../../src/kernel/surface.ts'
 import { type Endpoint, readEndpoints } from '../../src/providers/endpoint.ts'
 import { allEndpoints } from '../../src/providers/find-endpoint.ts'
 
-// What the tables have beyond @anthropic-ai/sdk 1.8.0 and openai 7.53.0 as their public resource methods show it.
+// Endpoints of the tables that are no public resource methods of @anthropic-ai/sdk 1.8.0 and openai 7.53.0.
 const messagesExtras = [
   'POST /v1/complete', // text completions of SDKs before 1.0
   'POST /v1/oauth/token', // called by the SDK's credential providers, not by a resource

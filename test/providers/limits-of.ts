@@ -10,7 +10,7 @@ export const COMPLETIONS = '/v1/completions'
 export const IMAGES = '/v1/images/generations'
 export const EDITS = '/v1/images/edits'
 export const TRANSCRIPTIONS = '/v1/audio/transcriptions'
-/** Longer than what is kept of a member. */
+/** A text longer than the part of a member that is kept. */
 export const LONG = 'x'.repeat(300_000)
 
 export async function limitsOf(path: string, body: Body): Promise<RequestLimits> {

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import type { Surface } from '../../src/kernel/surface.ts'
 import { type Body, modelsOf } from './request-facts-of.ts'
 
-/** Expected are the names where every model is known, a pattern of the reason where it is not. */
+/** `expected` has the names where every model is known, else a pattern of the reason. */
 export type ModelsCase = readonly [
   what: string,
   surface: Surface,

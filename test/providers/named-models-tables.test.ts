@@ -7,7 +7,7 @@ import { type Body, form, modelsOf } from './request-facts-of.ts'
 
 const MODEL = 'the-model'
 
-/** A request to the endpoint that names the model in every way there is. */
+/** The target of a request to the endpoint, with the model in its path. */
 function targetOf({ method, template }: Endpoint): string {
   const path = template.replaceAll(/\{(\w+)\}/g, (_, name: string) => (name === 'model' ? MODEL : 'x1'))
   return `${method} ${path}`
@@ -51,7 +51,7 @@ test('paths of every template find their endpoint, so that what follows is about
 for (const [what, body] of Object.entries(silent)) {
   test(`no paid endpoint takes ${what} for a request without models`, async () => {
     for (const endpoint of leading) {
-      // The form of a multipart endpoint is the one that is not JSON, and the other way round.
+      // The body is tried on every endpoint, also a form where JSON is usual and the other way round.
       const { unknown } = await modelsOf(endpoint.surface, targetOf(endpoint), body)
       assert.notEqual(unknown, null, `${endpoint.surface} ${targetOf(endpoint)}`)
     }

@@ -73,7 +73,7 @@ const cases: readonly ModelsCase[] = [
     /names no model/,
   ],
 
-  // What else names a model, or leads to one.
+  // Other members that name a model, or lead to one.
   ['a stored prompt', 'chat', RESPONSES, { model: 'a', prompt: { id: 'pmpt_1' } }, /stored prompt/],
   [
     'a stored prompt that is long',
@@ -184,7 +184,7 @@ const cases: readonly ModelsCase[] = [
   ['a batch of an empty name', 'chat', 'POST /v1/batches', { input_file_id: '' }, /which file/],
   ['a batch without a body', 'chat', 'POST /v1/batches', null, /which file/],
 
-  // Where nothing can be known, and where there is nothing to know.
+  // Requests whose models cannot be known, and requests without models.
   [
     'a path that is not in the table',
     'chat',

@@ -18,7 +18,7 @@ function documented(): string[] {
 test('the table of paid endpoints has all that cost something, each once, and no other', () => {
   const paid = allEndpoints().filter(({ billing }) => billing !== 'free' && billing !== 'mints_credential')
   const http = paid.filter(({ method }) => method !== 'WS').map(({ template }) => template)
-  // A turn of its socket costs what the same request costs over HTTP.
+  // A turn on the socket of /v1/responses costs what the same request costs over HTTP.
   const sockets = paid.filter(({ method, template }) => method === 'WS' && template !== '/v1/responses')
   const named = [...http, ...sockets.map(({ template }) => `WS ${template}`)]
   assert.deepEqual(documented().sort(), [...new Set(named)].sort())

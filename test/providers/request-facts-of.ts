@@ -10,7 +10,7 @@ import { watchRecords } from '../../src/providers/watch-records.ts'
 
 export type Body = string | Record<string, unknown> | FormData | null
 
-/** Reads a body as the gateway does: only where the endpoint has it read, in pieces. */
+/** Reads a body as the gateway does: in pieces, and only where the endpoint reads bodies. */
 export async function factsOf(
   endpoint: Endpoint | null,
   body: Body,

@@ -165,7 +165,7 @@ test('a limit written otherwise is the number it is, and one that is none limits
     ['[8]', LIMITLESS],
   ] as const)
     assert.equal(await limitOf(MESSAGES, raw), limit, raw)
-  // Where none at all cannot be asked for, it may be taken for no limit.
+  // An endpoint that does not allow zero tokens may take 0 for no limit.
   assert.equal(await limitOf(CHAT, '0'), LIMITLESS)
 })
 

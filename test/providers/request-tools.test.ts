@@ -35,7 +35,7 @@ test('uses are limited on Messages by each tool that knows how, on Responses by 
   assert.equal((await responses({ tools: [{ type: 'web_search', max_uses: 4 }] })).usesMax, null)
   for (const limit of [null, 0, '4', -1])
     assert.equal((await responses({ tools: hosted, max_tool_calls: limit })).usesMax, null, String(limit))
-  // What they may call, upstream does not count.
+  // Upstream does not count the calls of these tools.
   for (const type of ['mcp', 'image_generation', 'programmatic_tool_calling', 'tool_search'])
     assert.equal((await responses({ tools: [{ type }], max_tool_calls: 4 })).usesMax, null, type)
   assert.equal((await responses({ tools: hosted, max_tool_calls: 4 }, CHAT)).usesMax, null)

@@ -38,7 +38,7 @@ for (const { name, surface, prefix, callsMin, unread } of sdks) {
       [],
       'add these to src/providers/*-endpoints.ts, each with what it costs',
     )
-    // Both hold the reader of the source to account: it must not find less and call that agreement.
+    // Both assertions are about the reader of the source: it must not find fewer calls and pass for that reason.
     assert.ok(calls.endpoints.size >= callsMin, `only ${calls.endpoints.size} calls were found in ${name}`)
     assert.deepEqual(calls.unread, unread)
   })
@@ -81,7 +81,7 @@ interface SdkCalls {
 }
 
 /**
- * Reads from an SDK's TypeScript source which endpoints it calls. `prefix` is what its base URL adds to the
+ * Reads from an SDK's TypeScript source which endpoints it calls. `prefix` is the path that its base URL adds to the
  * paths in the source.
  */
 function readSdkCalls(packageName: string, prefix: string): SdkCalls {

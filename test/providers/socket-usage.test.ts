@@ -319,7 +319,7 @@ test('what a translation hears is written down by another model, which is a part
   assert.deepEqual(transcripts, [
     { model: 'gpt-realtime-whisper', audio_input_milliseconds: 12_340 },
     { model: 'gpt-4o-transcribe', audio_input_tokens: 124, output_tokens: 50 },
-    // One that is not known costs what the translation does.
+    // A transcript of a model that is not known costs as much as the translation.
     { model: null, audio_input_milliseconds: 12_340 },
   ])
 })

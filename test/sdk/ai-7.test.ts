@@ -50,14 +50,14 @@ const models: Readonly<Record<string, CreateModel>> = {
 }
 
 const prompt = 'Tell me about tollgates.'
-// Written out, because what the SDK's own `tool()` returns does not fit its `ToolSet` under exact optional types.
+// The tools are written out, because the result of the SDK's `tool()` does not fit its `ToolSet` under exact optional types.
 const tools: ToolSet = {
   get_weather: { description: 'Weather', inputSchema: jsonSchema<{ city: string }>(weatherSchema) },
 }
 
 /**
- * A result as plain JSON. Left out is what the SDK makes up by itself: its own clock and stopwatch, the
- * address it was told, and of the headers those that are not upstream's.
+ * A result as plain JSON, without the members that the SDK makes by itself: its own clock and stopwatch, the
+ * address it was told, and the headers that are not upstream's.
  */
 function plain(value: unknown): unknown {
   const made = new Set(['timestamp', 'url', 'performance'])

@@ -13,7 +13,7 @@ import {
   weatherSchema,
 } from './both-ways.ts'
 
-/** What the cases use of a client. Methods, not functions: each SDK's own parameter types fit them. */
+/** The part of a client that the cases use. Members are methods, so that each SDK's own parameter types fit. */
 export interface AnthropicClient {
   messages: {
     create(

@@ -6,7 +6,7 @@ import { startGateway } from '../support/gateway.ts'
 import { until } from '../support/until.ts'
 import { type BothWays, collect, startBothWays, type Way } from './both-ways.ts'
 
-/** Message batches with Anthropic's SDK: what comes of them is the same directly and through the gateway. */
+/** Message batches with Anthropic's SDK: their results are the same directly and through the gateway. */
 let ways: BothWays
 before(async () => {
   ways = await startBothWays()
@@ -31,7 +31,7 @@ test('a batch is made, watched, listed, read and deleted alike', async () => {
     const { id, ...made } = await batches.create({ requests })
     const { results_url, ...ended } = await batches.retrieve(id)
     const listed = await collect(batches.list())
-    // Upstream's address leads to upstream, whose key this is not; its path is the gateway's as well.
+    // The URL of the results leads to upstream, for which the client has no key; its path works at the gateway too.
     const path = new URL(results_url ?? '').pathname
     const headers = { 'x-api-key': way.messagesKey, 'anthropic-version': '2023-06-01' }
     const results = await (await fetch(`${way.messagesUrl}${path}`, { headers })).text()

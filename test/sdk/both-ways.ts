@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type Simulator, startSimulator } from '../../simulator/start-simulator.ts'
 import { startGateway } from '../support/gateway.ts'
 
-/** Where an SDK is pointed, and with which key: nothing else may differ between the two ways. */
+/** The URLs and keys of an SDK; nothing else may differ between the two ways. */
 export interface Way {
   readonly name: 'directly' | 'through the gateway'
   readonly messagesUrl: string
@@ -17,8 +17,8 @@ export interface Way {
 export interface BothWays {
   readonly gatewayUrl: string
   /**
-   * Does the same on either way and compares what came of it. Returns what came directly, for the test to
-   * say what it is: two equal failures would be equal too.
+   * Does the same on either way and compares the results. Resolves with the direct result, which the test checks
+   * too, since two failures would be equal as well.
    */
   compare<Result>(act: (way: Way) => Promise<Result>): Promise<Result>
   close(): Promise<void>
@@ -28,8 +28,8 @@ const messagesKey = 'sk-ant-provider'
 const chatKey = 'sk-provider'
 
 /**
- * Each way has a simulator of its own, so that what one remembers (files, cached prompts) is not seen by the
- * other. Ids and times follow from the request in both: where the requests are equal, so are the replies.
+ * Each way has a simulator of its own, so that the state of one (files, cached prompts) is not seen by the
+ * other. Ids and times follow from the request in both: equal requests get equal replies.
  */
 export async function startBothWays(): Promise<BothWays> {
   const start = () => startSimulator({ messagesKey, chatKey, deterministic: true })
@@ -69,7 +69,7 @@ export async function startBothWays(): Promise<BothWays> {
   }
 }
 
-/** What an SDK tells about a failed call. Members that an SDK does not have stay undefined. */
+/** The error of a failed call. Members that an SDK does not have stay undefined. */
 export interface Failure {
   readonly class: string
   readonly name: string
@@ -95,7 +95,7 @@ const failureFields = [
   'isRetryable',
 ]
 
-/** Runs a call that has to fail, and returns everything its error shows. */
+/** Runs a call that has to fail, and resolves with all members of its error. */
 export async function failureOf(call: () => PromiseLike<unknown>): Promise<Failure> {
   const error: unknown = await Promise.resolve()
     .then(call)
@@ -114,7 +114,7 @@ export async function failureOf(call: () => PromiseLike<unknown>): Promise<Failu
   }
 }
 
-/** The headers that are upstream's: without those of the hop, and without those that the gateway adds. */
+/** Upstream's headers, without those of the hop and without those that the gateway adds. */
 export function upstreamHeaders(headers: unknown): [string, string][] {
   const entries: [string, unknown][] =
     headers instanceof Headers ? [...headers.entries()] : Object.entries(Object(headers))
@@ -129,7 +129,7 @@ export async function collect<Event>(events: AsyncIterable<Event>): Promise<Even
   return collected
 }
 
-/** Waits until the upstream has noticed something. */
+/** Polls until the upstream has noticed something. */
 export async function until(condition: () => boolean): Promise<void> {
   for (let tries = 0; tries < 2_000; tries += 1) {
     if (condition()) return
@@ -145,13 +145,13 @@ export const weatherSchema = {
   additionalProperties: false,
 }
 
-/** An SDK answers a streaming call with something that can be iterated. */
+/** The reply of a streaming call, which must be iterable. */
 export function asStream(reply: unknown): AsyncIterable<unknown> {
   assert.ok(typeof reply === 'object' && reply !== null && Symbol.asyncIterator in reply)
   return reply as AsyncIterable<unknown>
 }
 
-/** Reads a stream that has to fail, and returns what it gave before that. */
+/** Reads a stream that has to fail, and resolves with the events before the failure. */
 export async function watchUntilFailure(
   open: () => PromiseLike<unknown>,
 ): Promise<{ seen: unknown[]; failure: Failure }> {

@@ -18,7 +18,7 @@ type Reply = PromiseLike<unknown> & {
   withResponse(): Promise<{ data: unknown; response: { headers: { get(name: string): unknown } } }>
 }
 
-/** What the cases use of a client. Methods, not functions: each SDK's own parameter types fit them. */
+/** The part of a client that the cases use. Members are methods, so that each SDK's own parameter types fit. */
 export interface OpenaiClient {
   chat: { completions: { create(body: object, options?: object): Reply } }
   completions: { create(body: object): PromiseLike<unknown> }

@@ -58,7 +58,7 @@ const weather = { type: 'function' as const, function: { name: 'get_weather', pa
 const assistant = { model: 'gpt-4o', instructions: 'Be brief.', tools: [weather] }
 const asking = (content: string) => ({ messages: [{ role: 'user' as const, content }] })
 
-/** Both majors have these, under the same names. */
+/** Both majors have these methods, under the same names. */
 for (const [major, connect] of [
   ['4', (way: Way) => new OpenAI4(optionsOf(way)) as unknown as OpenAI],
   ['7', clientOf],
@@ -108,7 +108,7 @@ for (const [major, connect] of [
         const outputs = { thread_id: run.thread_id, tool_outputs }
         runs.push(run)
         if (major === '4') {
-          // The ids of the path come first there.
+          // In major 4 the ids of the path come first.
           type Submit = (thread: string, run: string, body: object) => PromiseLike<unknown>
           const submit = threads.runs.submitToolOutputsAndPoll.bind(threads.runs) as unknown as Submit
           runs.push(await submit(run.thread_id, run.id, { tool_outputs }))

@@ -10,7 +10,7 @@ after(() => both.close())
 
 type Sent = Parameters<ResponsesWS['send']>[0]
 
-/** All that the SDK tells of a conversation, each message being sent when the one before it has been answered. */
+/** All events of a conversation, in which each message is sent when the message before it has been answered. */
 async function converse(
   { chatUrl: baseURL, chatKey: apiKey }: Way,
   sent: readonly Sent[],

@@ -21,7 +21,7 @@ const resume = async (id: string, after: number): Promise<WireEvent[]> => {
   const query = `stream=true&starting_after=${after}`
   return parseEvents(await (await fetch(`${simulator.chatUrl}/responses/${id}?${query}`)).text())
 }
-// 80 tokens a second after 350 ms, and a second in the queue before that.
+// The simulator writes 80 tokens a second after 350 ms, and a second in the queue before that.
 const behaviour = 'tokens=80'
 
 test('a background response is queued, then in progress, then complete with usage', async () => {
@@ -78,7 +78,7 @@ test('a background response streams from the queue on, and is resumed after the 
   ])
   assert.equal(dig(events[1]?.data, 'response.status'), 'queued')
   const id = digText(events[0]?.data, 'response.id')
-  // Whoever has seen the end need not wait for it a second time.
+  // A response whose end was streamed is completed without another wait.
   assert.equal(dig(await look(id), 'status'), 'completed')
   const rest = await resume(id, 5)
   assert.equal(dig(rest[0]?.data, 'sequence_number'), 6)
@@ -151,7 +151,7 @@ test('the input of a response is listed with ids that stay, the earlier turns in
   assert.deepEqual(dig(after.json, 'data'), [items[1], items[0]])
 })
 
-/** Reads some events of a stream, leaves, and gives the response's id once the other side has noticed. */
+/** Reads some events of a stream, leaves, and resolves with the response's id once the simulator has noticed. */
 async function readAndLeave(more: object, asked: string, events: number): Promise<string> {
   const leaving = new AbortController()
   const response = await fetch(`${simulator.chatUrl}/responses`, {
@@ -167,7 +167,7 @@ async function readAndLeave(more: object, asked: string, events: number): Promis
   }
   leaving.abort()
   const id = digText(parseEvents(text.slice(0, text.lastIndexOf('\n\n')))[0]?.data, 'response.id')
-  // The stream's own end is what is waited for: until then the response is in progress.
+  // Until the stream has ended in the simulator, the response is in progress.
   for (let tries = 0; tries < 1_000; tries += 1) {
     if (dig(await look(id), 'status') !== 'in_progress' && simulator.aborted > 0) return id
   }

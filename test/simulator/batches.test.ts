@@ -56,7 +56,7 @@ test('a Message Batch ends after its time, with a result for every request', asy
 test('a Message Batch that is cancelled keeps what was done by then', async () => {
   const created = await ask(Array.from({ length: 10 }, (_, index) => asked(`r${index}`)))
   const id = digText(created.json, 'id')
-  // One second of checking, then 5.2 seconds of work: this is half way.
+  // Half way: a batch takes one second of checking, then 5.2 seconds of work.
   nowMs = 3_600
   const cancelled = await postJson(simulator, `${batches}/${id}/cancel`, {}, { headers: anthropicHeaders })
   assert.equal(dig(cancelled.json, 'processing_status'), 'canceling')

@@ -5,7 +5,7 @@ import OpenAI from 'openai'
 import { localPair } from '../support/certificates.ts'
 import type { Address } from '../support/raw-client.ts'
 
-/** TLS before a server: the SDK's sockets for Realtime speak nothing else. */
+/** TLS before a server, since the SDK's sockets for Realtime speak only TLS. */
 export async function startSecureFront(target: Address, apiKey = 'sk-simulator') {
   const open = new Set<TLSSocket>()
   const server = createServer(localPair, (socket) => {
@@ -27,7 +27,7 @@ export async function startSecureFront(target: Address, apiKey = 'sk-simulator')
   const port = typeof address === 'object' && address !== null ? address.port : 0
   return {
     client: new OpenAI({ apiKey, baseURL: `https://127.0.0.1:${port}/v1` }),
-    /** What the SDK hands on to its socket. */
+    /** The options that the SDK hands on to its socket. */
     options: { ca: localPair.cert },
     close(): void {
       server.close()

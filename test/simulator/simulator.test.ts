@@ -184,7 +184,7 @@ async function started(options: SimulatorOptions) {
   return Object.assign(simulator, { [Symbol.asyncDispose]: () => simulator.close() })
 }
 
-/** Waits for something another process or the other end of a socket has to notice first. */
+/** Polls for a state that another process or the other end of a socket has to notice first. */
 async function until(condition: () => boolean): Promise<void> {
   for (let tries = 0; tries < 2_000; tries += 1) {
     if (condition()) return

@@ -8,14 +8,14 @@ export interface SocketServer {
   readonly port: number
 }
 
-/** A plain WebSocket client: what the tests see are the messages on the wire, no SDK in between. */
+/** A plain WebSocket client: the tests see the messages on the wire, without an SDK in between. */
 export interface SocketClient {
   readonly ws: WebSocket
-  /** With which the handshake was answered. */
+  /** The headers of the answer to the handshake. */
   readonly headers: IncomingHttpHeaders
   readonly received: readonly unknown[]
   send(event: object | string): void
-  /** The messages from the one after the last that was taken to the first that fits. */
+  /** The messages that were not taken yet, up to the first that fits. */
   takeUntil(fits: (event: unknown) => boolean): Promise<unknown[]>
   takeType(type: string): Promise<unknown>
   closed(): Promise<{ code: number; reason: string }>
@@ -85,7 +85,7 @@ function isJson(text: string): boolean {
   }
 }
 
-/** The head and body with which a handshake is answered that is refused. */
+/** The status and body of the answer to a handshake that is refused. */
 export async function refusedSocket(
   server: SocketServer,
   path: string,

@@ -26,7 +26,7 @@ afterEach(() => simulator.close())
 const run = (more: object = {}, sent: Sent = {}) =>
   post(`/v1/threads/${threadId}/runs`, { assistant_id: assistantId, ...more }, sent)
 const look = (id: string) => get(`/v1/threads/${threadId}/runs/${id}`)
-// 80 tokens a second after 350 ms, and a second in the queue before that.
+// The simulator writes 80 tokens a second after 350 ms, and a second in the queue before that.
 const behaviour = 'tokens=80'
 
 test('a run is queued, in progress and completed, with usage and an answer at its end', async () => {

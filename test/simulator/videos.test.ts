@@ -18,7 +18,7 @@ const create = (more: object = {}, sent: Sent = {}) =>
 const look = async (id: string) => (await send(simulator, 'GET', `/v1/videos/${id}`)).json
 const facts = (video: unknown) => ['model', 'seconds', 'size', 'status'].map((name) => dig(video, name))
 
-/** A video that is done. */
+/** A completed video; resolves with its id. */
 async function completed(more: object = {}): Promise<string> {
   const { json } = await create(more)
   nowMs += 3_600_000

@@ -1,7 +1,7 @@
 import { connect } from 'node:net'
 import type { Simulator } from '../../simulator/start-simulator.ts'
 
-// Plain HTTP against the simulator: what the tests see is what is on the wire, no SDK in between.
+// Plain HTTP against the simulator: the tests see the bytes on the wire, without an SDK in between.
 
 export interface JsonAnswer {
   readonly status: number
@@ -87,7 +87,7 @@ export async function exchange(simulator: Simulator, request: string | Buffer): 
   return Buffer.concat(chunks)
 }
 
-/** Resolves however the other side ends it: `once` would reject for a connection that was reset. */
+/** Resolves however the other side ends the connection: `once` would reject after a reset. */
 export function closed(stream: { on(event: 'close', listener: () => void): unknown }): Promise<void> {
   return new Promise((resolve) => stream.on('close', resolve))
 }

@@ -46,7 +46,7 @@ function play(
   return writeReply({ ...stage, behaviours, mode, acceptEncoding: undefined }, reply)
 }
 
-/** Far more than any buffer between the two ends can hold. */
+/** Far more frames than any buffer between the two ends can hold. */
 function* endless(pulled: { count: number }): Generator<Frame> {
   const filler = 'x'.repeat(10_000)
   while (pulled.count < 1_000_000) {

@@ -8,7 +8,7 @@ import { root } from './source-tree.ts'
 
 const documents = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', ...globSync('docs/*.md', { cwd: root })]
 const textOf = (path: string) => readFileSync(join(root, path), 'utf8')
-/** Those of the gateway, not those that clients of the examples export. */
+/** The variables of the gateway, without those that clients of the examples export. */
 const variablesIn = (text: string) =>
   new Set(text.match(/\bTOLLGATE_[A-Z_]+\b/g)?.filter((name) => !CLIENT_VARIABLES.includes(name)))
 
@@ -21,7 +21,7 @@ test('every variable that a document or the help names exists, and each is named
   }
   for (const name of inHelp) assert.ok(inReadme.has(name), `the help names ${name}, the README does not`)
   for (const name of inHelp) {
-    // A name that is not known is refused with these words; a known one may be refused for its value.
+    // An unknown name is refused with these words; a known name may be refused for its value.
     try {
       readConfig({ [name]: '%' }, '/nonexistent')
     } catch (error) {
@@ -42,7 +42,7 @@ test('every file and every heading that a document links to is there', () => {
   }
 })
 
-/** As GitHub makes them of headings: lower case, blanks to hyphens, without what is no letter, digit or hyphen. */
+/** Anchors as GitHub makes them of headings: lower case, blanks to hyphens, only letters, digits and hyphens. */
 function anchorsOf(text: string): string[] {
   const outside = text.replaceAll(/^```[\s\S]*?^```$/gm, '')
   return Array.from(outside.matchAll(/^#+ (.+)$/gm), ([, title = '']) =>

@@ -4,7 +4,8 @@ import { readSourceTree, type SourceFile } from './source-tree.ts'
 
 /**
  * The rooms of src/ and which rooms each may import from. Dependencies point one way:
- * kernel ← http, keys, ledger, metering, sockets ← providers ← pricing ← telemetry ← gateway, management ← main ← cli; the store implements ports.
+ * kernel ← http, keys, ledger, metering, sockets ← providers ← pricing ← telemetry ← gateway, management ← main ← cli;
+ * the store implements ports.
  */
 const ROOMS: Readonly<Record<string, readonly string[]>> = {
   kernel: [],
@@ -153,7 +154,7 @@ test('only the configuration reads the environment', () => {
   // The banner only shows the reader what to type.
   const files = readSourceTree('src').filter((file) => file.path !== 'src/cli/serve-output.ts')
   const readers = files.filter((file) => /\bprocess\.env\b/.test(file.text)).map((file) => file.path)
-  // The commands hand it over as a whole; nobody picks a variable out of it.
+  // The commands hand the environment over as a whole, and pick no variable out of it.
   assert.ok(readers.every((path) => path.startsWith('src/cli/')))
   assert.deepEqual(
     files.filter((file) => /process\.env[.[]/.test(file.text)).map((file) => file.path),

@@ -5,16 +5,16 @@ import { fileURLToPath } from 'node:url'
 export const root = fileURLToPath(new URL('../../', import.meta.url))
 
 export interface SourceFile {
-  /** Relative to the repository, with forward slashes. */
+  /** The path relative to the repository, with forward slashes. */
   readonly path: string
   readonly text: string
-  /** The files of ours that it imports, as repository paths; type-only imports count too. */
+  /** Our files that the file imports, as repository paths; type-only imports count too. */
   readonly imports: readonly string[]
-  /** The packages and node: modules that it imports. */
+  /** The packages and node: modules that the file imports. */
   readonly packages: readonly string[]
 }
 
-/** Every TypeScript file below the given folders, with what it imports. */
+/** Every TypeScript file below the given folders, with its imports. */
 export function readSourceTree(...folders: string[]): SourceFile[] {
   return folders.flatMap((folder) => {
     const names = readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })

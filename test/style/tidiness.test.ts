@@ -31,7 +31,7 @@ test('time comes from the injected clock', () => {
     /\bDate\.now\(\)|new Date\(\)/,
     source.filter((file) => file.path.startsWith('src/')),
   )
-  // The log stamps its lines with the machine's time, whatever the service believes.
+  // The log stamps its lines with the machine's time, whatever the Clock of the service is.
   assert.deepEqual(readers, ['src/kernel/clock.ts', 'src/kernel/log.ts'], 'take a Clock as an argument')
 })
 

@@ -11,7 +11,7 @@ import { METRICS } from '../../src/telemetry/metric-table.ts'
 import { startBillingBench } from '../billing/bench-of-one.ts'
 import { readOpenMetrics } from '../support/open-metrics.ts'
 
-/** The board and the alerts, against what a gateway really shows. */
+/** The board and the alerts, checked against the metrics of a real gateway. */
 
 const bench = await startBillingBench()
 after(() => bench.close())
@@ -24,7 +24,7 @@ const scraped = await fetch(`${gateway.url}/metrics`, {
 })
 const families = readOpenMetrics(await scraped.text())
 
-/** The labels of each series by its name, those that Prometheus adds included. */
+/** The labels of each series by its name, with the labels that Prometheus adds. */
 const series = new Map<string, Set<string>>([['up', new Set(['job', 'instance'])]])
 for (const { samples } of families.values()) {
   for (const { name, labels } of samples) {
@@ -34,7 +34,7 @@ for (const { samples } of families.values()) {
   }
 }
 
-/** What the labels that are not free can say. */
+/** The possible values of labels that are not free text. */
 const VALUES: Readonly<Record<string, readonly string[]>> = {
   surface: SURFACE_NAMES,
   status_class: STATUS_CLASSES,
@@ -44,7 +44,7 @@ const VALUES: Readonly<Record<string, readonly string[]>> = {
   quantile: ['0.5', '0.9', '0.99', '1'],
 }
 
-/** What is wrong with an expression, in words. */
+/** The problems of an expression, in words. */
 function problemsOf(expression: string): string[] {
   const text = expression.replaceAll('$__rate_interval', '5m').replaceAll('$instance', '.*')
   const problems: string[] = []
@@ -65,7 +65,7 @@ function problemsOf(expression: string): string[] {
 
 type Text = (place: { readonly from: number; readonly to: number }) => string
 
-/** The labels of `by (…)` are those of what it groups, which stands behind it. */
+/** The series that `by (…)` groups, which stand behind it and whose labels it may name. */
 function selectorsIn(grouping: SyntaxNode, at: Text): string[] {
   const found: string[] = []
   grouping.parent?.parent?.cursor().iterate((node) => {
@@ -123,7 +123,7 @@ test('every alert has an expression of metrics that there are, a severity and tw
     assert.deepEqual(problemsOf(expr), [], alert)
     assert.match(labels['severity'] ?? '', /^(?:warning|critical)$/, alert)
     assert.deepEqual(Object.keys(annotations), ['summary', 'description'], alert)
-    // A label that the expression has summed away would be shown as nothing.
+    // A label that the expression has summed away would be shown empty.
     for (const [, label = ''] of Object.values(annotations)
       .join()
       .matchAll(/\$labels\.(\w+)/g))

@@ -6,7 +6,7 @@ import { METRICS } from '../../src/telemetry/metric-table.ts'
 import { assertBooksBalance, startBillingBench } from '../billing/bench-of-one.ts'
 import { type Family, readOpenMetrics, type Sample, sumOf } from '../support/open-metrics.ts'
 
-/** Throws at this point of the next call, as a defect would. */
+/** The point of the next call at which `meetDefect` throws, as a defect would. */
 let defectAt: CallPoint | null = null
 function meetDefect(point: CallPoint): void {
   if (point !== defectAt) return
@@ -71,7 +71,7 @@ async function callEverything(): Promise<void> {
   assert.equal((await bench.call('/v1/messages', message(), { key: picky.key })).status, 403)
   assert.equal((await bench.call('/v1/messages', message(), { key: 'svc_live_none' })).status, 401)
   assert.equal((await bench.call('/v1/%2e%2e/messages', message())).status, 400)
-  // A request of our own is no call, and neither is its refusal.
+  // A request to our own API is no call, and its refusal is none either.
   assert.equal((await fetch(`${gateway.url}/v1/keys`)).status, 401)
   await assertBooksBalance(gateway)
 }
@@ -120,7 +120,7 @@ test('calls of every kind are counted as the request log and the usage report ha
     }
   }
   assert.ok(sumOf(families, 'tollgate_tokens_total', { kind: 'cache_write' }) >= 39)
-  // The report has what was settled; what it has beside that costs nothing.
+  // The report has settled calls; all other calls cost nothing.
   for (const model of models) {
     const rows = usage.filter((row) => label(String(row['model'])) === model)
     const cost = rows.reduce((all, row) => all + nanos(row['cost_usd']), 0n)

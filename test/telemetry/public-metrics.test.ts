@@ -33,6 +33,6 @@ test('with metrics.public they are for everybody, and nothing else is', async ()
   assert.equal((await ask('POST', '/metrics')).status, 405)
   assert.equal((await ask('GET', '/v1/keys')).status, 401)
   assert.equal((await ask('GET', '/metrics?')).status, 200)
-  // Such a path is upstream's, and goes there with a key alone.
+  // This path is upstream's, and is passed on only with a key.
   assert.equal((await ask('GET', '/metrics/')).status, 401)
 })

@@ -70,7 +70,7 @@ async function startCollector() {
 const collector = await startCollector()
 after(() => collector.close())
 
-/** The exporter reads these from the process, as an operator sets them; the gateway from what it is given. */
+/** The exporter reads these variables from the process, as an operator sets them; the gateway from its argument. */
 const env = {
   OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
   OTEL_EXPORTER_OTLP_HEADERS: 'authorization=Bearer%20collector',
@@ -91,7 +91,7 @@ const message = {
   messages: [{ role: 'user', content: 'a secret of mine' }],
 }
 
-/** Makes these calls with traces on, and stops: what waits is sent before the stop is over. */
+/** Makes these calls with traces on, and stops the gateway, which sends waiting spans before it has stopped. */
 async function spansOf(
   calls: (bench: Awaited<ReturnType<typeof startBillingBench>>) => Promise<void>,
   more: Record<string, string> = {},
@@ -286,7 +286,7 @@ test('what a collector refuses is told, and what it is too slow for is dropped',
     await traces.close().catch(() => {})
     assert.match(problems.join('\n'), /Bad Request \(400\)/)
     for (const problem of problems) assert.ok(problem.length < 400, `${problem.length} characters`)
-    // 512 spans go at once, and 2,048 may wait.
+    // A batch has 512 spans, and 2,048 spans may wait.
     assert.ok(received >= 1 && received <= 6, `${received} batches`)
   } finally {
     refusing.close()

@@ -31,7 +31,7 @@ for (const [way, leave] of Object.entries(waysToLeave)) {
       ])
       const some = stream.bytes.subarray(0, 700)
       pair.upstream.queue([{ send: head }, { send: chunk(some) }, { pause: never }, { send: chunk('more') }])
-      // What upstream has stored is asked for afterwards.
+      // A response that upstream has stored is asked for afterwards.
       const isStored = stream.endpoint === '/v1/responses'
       if (isStored) pair.upstream.queue([{ send: emptyReply }])
       const arrival = pair.upstream.nextRequest()
@@ -101,7 +101,7 @@ for (const [way, leave] of Object.entries(waysToLeave)) {
   }
 }
 
-/** Lets what is under way in this process come to rest, for cases in which nothing may arrive. */
+/** Lets work that is under way in this process come to rest, for cases in which nothing may arrive. */
 async function turns(): Promise<undefined> {
   for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setImmediate(resolve))
   return undefined

@@ -22,7 +22,7 @@ const keyLines = {
 type Place = keyof typeof keyLines
 const places = Object.keys(keyLines) as Place[]
 
-/** What else names an account, each of which must never reach upstream. */
+/** Other headers that name an account, none of which may reach upstream. */
 const selectors = [
   'OpenAI-Organization: org-client',
   'openai-project: proj_client',
@@ -39,7 +39,7 @@ function* subsets<T>(items: readonly T[]): Generator<T[]> {
   }
 }
 
-/** `/v1/messages` is one surface's alone, `/v1/models` is on both: there the headers decide. */
+/** `/v1/messages` is on one surface only; `/v1/models` is on both, so the headers decide. */
 function* arrangements(): Generator<{ surface: Surface; target: string; lines: string[] }> {
   for (const place of places) {
     for (const dummies of subsets(places.filter((other) => other !== place))) {

@@ -11,7 +11,7 @@ import { headerValues, MessageReader } from '../support/wire-message.ts'
 import { everyNth } from './every-nth.ts'
 import { eventsOf, type GoldenStream, goldenStreams } from './golden-streams.ts'
 
-/** So many calls at once share the store's wakes and commits, which takes a fifth of the CPU time of eight. */
+/** 32 calls at once share the store's wakes and commits, which takes a fifth of the CPU time of eight. */
 const workers = 32
 const pair = await startPair()
 after(() => pair.close())
@@ -21,14 +21,14 @@ let calls = 0
 
 type Cut = { reply: RawReply; prefix: Buffer; hasHead: boolean; at: number }
 
-/** What a reader that sees only this much of the wire knows of the body. */
+/** The part of the body that a reader knows that sees only this much of the wire. */
 function prefixOf(wire: Buffer): { prefix: Buffer; hasHead: boolean } {
   const reader = new MessageReader({ kind: 'response', method: 'POST' })
   reader.push(wire)
   return { prefix: reader.message().body, hasHead: reader.hasHead }
 }
 
-/** A reset takes the same ways as a close, but for the error that it is told by: a third of the offsets will do. */
+/** A reset takes the same paths as a close, except for its error: a third of the offsets is enough. */
 const offsets = { fin: everyNth(1), reset: everyNth(3) }
 
 /** One call for each of the offsets of the wire: upstream sends that much and ends as told. */
@@ -40,7 +40,7 @@ async function cutEverywhere(
 ) {
   const pending = new Map<string, Step[]>()
   pair.upstream.answer((request) => {
-    // A stored response that was cut is asked for; that is no call.
+    // The gateway asks for a stored response that was cut; that request is no call.
     if (request.method === 'GET') return [{ send: emptyReply }]
     calls += 1
     return pending.get(headerValues(request.headerLines, 'x-case')[0] ?? '') ?? []
@@ -54,7 +54,7 @@ async function cutEverywhere(
       const client = await connect(pair.gateway)
       const { prefix, hasHead } = prefixOf(wire.subarray(0, at))
       const send = { send: wire.subarray(0, at) }
-      // A reset may overtake bytes that the gateway has not read yet; so it waits until they have arrived.
+      // A reset may overtake bytes that the gateway has not read yet, so upstream waits until they have arrived.
       const seen = hasHead ? { pause: client.reached(prefix.length) } : { pause: 0 }
       pending.set(String(at), how === 'fin' ? [send, { close: true }] : [send, seen, { reset: true }])
       const parts = { target: stream.endpoint, lines: [`x-case: ${at}`], body: stream.body }

@@ -1,6 +1,6 @@
 import { testStore } from '../support/test-store.ts'
 
-/** Of cases in a row every how many are tried, from one that chance chooses. */
+/** Every n-th of cases in a row is tried, from a first case that chance chooses. */
 export interface EveryNth {
   readonly step: number
   readonly first: number
@@ -8,7 +8,7 @@ export interface EveryNth {
   readonly bytes: string
 }
 
-/** On the second store the same calls show that it makes no difference: a part of the cases is enough for that. */
+/** On PostgreSQL the calls only show that the store makes no difference: a part of the cases is enough for that. */
 export function everyNth(nth: number): EveryNth {
   const step = testStore === 'sqlite' ? nth : 23
   return {

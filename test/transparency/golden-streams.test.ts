@@ -11,7 +11,7 @@ import { headerValues } from '../support/wire-message.ts'
 import { type EveryNth, everyNth } from './every-nth.ts'
 import { eventsOf, type GoldenStream, goldenStreams, withCrlf, withHugeEvent } from './golden-streams.ts'
 
-/** So many calls at once share the store's wakes and commits. */
+/** 32 calls at once share the store's wakes and commits. */
 const workers = 32
 const replyLines = ['Content-Type: text/event-stream; charset=utf-8', 'Cache-Control: no-cache']
 const pair = await startPair()
@@ -44,10 +44,10 @@ async function runCases(
   await Promise.all(work)
 }
 
-/** Of a body, and of the wire: there the bodies are the same, and what is new are heads and framing, many times over. */
+/** Cuts of the body, and of the wire, which has the same bodies: only heads and framing are new there, many times over. */
 const ofBody = everyNth(1)
 const ofWire = everyNth(3)
-/** How many of so many bytes. */
+/** How many of so many bytes are tried. */
 const countOf = ({ first, step }: EveryNth, bytes: number) => Math.ceil((bytes - first) / step)
 const offsetOf = ({ first, step }: EveryNth, item: number) => first + item * step
 
@@ -62,7 +62,7 @@ for (const stream of streams) {
       const first = cut === 0 ? head : Buffer.concat([head, chunk(bytes.subarray(0, cut))])
       const rest = Buffer.concat([chunk(bytes.subarray(cut)), lastChunk()])
       // The second half is only written when the client has the first: a gateway that waits for a whole
-      // event, line or character never gets it.
+      // event, line or character never gets that half.
       return [{ send: first }, { pause: client.reached(cut) }, { send: rest }]
     })
   })
@@ -96,7 +96,7 @@ for (const stream of goldenStreams) {
     const sizes = [1, 7, 1_021, 65_521, 262_139]
     const script = (item: number) => {
       const size = sizes[item] ?? 1
-      // Single bytes for the first and last thousand only; three million of them would prove no more.
+      // Only the first and last thousand bytes go in small pieces; three million of them would prove no more.
       const small = size < 1_000 ? 1_000 : wire.length
       const steps = []
       for (let at = 0; at < wire.length; ) {

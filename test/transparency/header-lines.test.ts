@@ -103,7 +103,7 @@ for (const surface of surfaces) {
       await pair.compare(surface, request, () => [{ send: sized('HTTP/1.1 200 OK', lines, '{}') }])
       const reply = chunked('HTTP/1.1 200 OK', lines, ['{}'])
       await pair.compare(surface, request, () => [{ send: reply }])
-      // The head alone, and the body later: a head that leaves by itself takes another way through Node.
+      // The head comes alone, and the body later: a head that leaves by itself takes another path through the gateway.
       const bodyAt = reply.indexOf('\r\n\r\n') + 4
       const slices = [{ send: reply.subarray(0, bodyAt) }, { send: reply.subarray(bodyAt) }]
       await pair.compare(surface, request, () => slices)

@@ -11,7 +11,7 @@ const MB = 1_000_000
 const bytes = noise(20 * MB)
 const ok = sized('HTTP/1.1 200 OK', [], '{}')
 
-/** A document the gateway reads on its way, with the name it looks for behind all the rest. */
+/** A document that the gateway reads on its way, with the model behind all the rest. */
 const bigJson = (size: number): Buffer =>
   Buffer.from(
     `{"messages":[{"role":"user","content":"${'0123456789abcdef'.repeat(size / 16)}"}],"model":"m"}`,
@@ -59,7 +59,7 @@ for (const surface of surfaces) {
     const request = pair.request(surface, { method: 'PUT', target: '/v1/files/f', body: bytes })
     const reply = chunked('HTTP/1.1 200 OK', [], [bytes])
     await pair.compare(surface, request, ({ whenComplete }) => ({
-      // It does not end before the upload does: an answer that is whole makes the rest of the upload moot.
+      // The answer does not end before the upload does: a whole answer would make the rest of the upload moot.
       early: [{ send: reply.subarray(0, -7) }, { pause: whenComplete }, { send: reply.subarray(-7) }],
     }))
   })

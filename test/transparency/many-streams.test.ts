@@ -7,7 +7,7 @@ import { chunk, lastChunk, message } from '../support/wire-bytes.ts'
 import { eventsOf, goldenStreams } from './golden-streams.ts'
 
 const streamCount = 1_000
-/** So many begin at a time: a store refuses who waits for two seconds, and the machine may be busy. */
+/** How many streams begin at a time: a store refuses calls that wait for two seconds, and the machine may be busy. */
 const waveSize = 100
 const pair = await startPair()
 after(() => pair.close())

@@ -26,7 +26,7 @@ for (const surface of surfaces) {
         mark % 2 === 0
           ? sized('HTTP/1.1 200 OK', [`x-mark: ${mark}`], `reply ${mark}`)
           : chunked('HTTP/1.1 200 OK', [`x-mark: ${mark}`], [`reply ${mark}`])
-      // The turns let through a gateway that takes the calls one by one: it may, and never meets the gate.
+      // The turns are for a gateway that takes the calls one by one, which it may: it would wait for the gate for ever.
       return [{ pause: Promise.race([answered[mark + 1]?.promise, turns(300)]) }, { send: bytes }]
     })
     const client = await connect(pair.gateway)
@@ -56,7 +56,7 @@ for (const surface of surfaces) {
   })
 }
 
-/** Answers the second of two pipelined calls first, as long as the gateway makes them at once. */
+/** Answers the second of two pipelined calls first, if the gateway makes both at once. */
 function answerSecondFirst(second: readonly Step[]): void {
   const answered = Promise.withResolvers<void>()
   pair.upstream.answer((request) => {
@@ -64,7 +64,7 @@ function answerSecondFirst(second: readonly Step[]): void {
       const pause = Promise.race([answered.promise, turns(1_000)])
       return [{ pause }, { send: sized('HTTP/1.1 200 OK', [], 'first') }]
     }
-    // Some turns more, so that the gateway has read it all while the first call is still open.
+    // Some turns more, so that the gateway has read the whole answer while the first call is still open.
     request.whenAnswered.then(() => turns(50)).then(answered.resolve)
     return second
   })
@@ -92,13 +92,13 @@ test('the invitation to send the body of a pipelined call never gets into the re
   const expecting = ['x-mark: second', 'Expect: 100-continue']
   const second = pair.request(surface, { lines: expecting, body: surface.jsonBody })
   const client = await connect(pair.gateway)
-  // The client does not wait for the invitation, which it need not.
+  // The client does not wait for 100 Continue, as it may.
   await client.send(Buffer.concat([first, second]))
   const one = await client.read({ method: 'POST' })
   assert.deepEqual([one.interim, one.body.toString()], [[], 'first'])
   const two = await client.read({ method: 'POST' })
   assert.equal(two.body.toString(), 'second')
-  // Node parts with a client whose expectation was never answered.
+  // The connection may be closed after an expectation that was never answered.
   if (headerValues(two.headerLines, 'connection').join() === 'close') await client.closed()
   else assertOwnAnswer(await client.request(pair.ownCall(surface, 'third')), 'third')
   client.leave()

@@ -50,7 +50,7 @@ for (const surface of surfaces) {
       for (let round = 0; round < rounds; round++) {
         await client.request(call('warm'))
         const count = pair.upstream.requestCount
-        // In the same turn: which of the two the gateway sees first is left to chance.
+        // Both happen in the same turn: chance decides which of the two the gateway sees first.
         const reading = client.request(call(`x${round}`))
         pair.upstream.closeConnections(how)
         const reply = await reading
@@ -91,7 +91,7 @@ for (const surface of surfaces) {
       const reading = client.request(call(`own${round}`))
       await pair.upstream.broadcast('HTTP/1.1 ')
       const reply = await reading
-      // Half a reply that was there before the request is not the answer to it.
+      // Half a reply that was there before the request is not the answer to that request.
       if (reply.status === 200) assert.equal(reply.body.toString(), `{"mark":"own${round}"}`)
       else assert.equal(reply.status, 502)
     }

@@ -6,14 +6,14 @@ import { after, before, test } from 'node:test'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 
 /**
- * Sockets read into one buffer, and bodies that wait share their memory one after the other. If a byte were used
- * longer than it is good, it would turn up in another call: many large ones at once, each unlike all others.
+ * Sockets read into one buffer, and bodies that wait share their memory one after the other. A byte that is used
+ * longer than it is valid would turn up in another call, so many large calls run at once, each unlike all others.
  */
 
 const KINDS = ['json with a length', 'json in chunks', 'events', 'text with a length'] as const
 type Kind = (typeof KINDS)[number]
 
-/** Some 400 kB to 1.2 MB that no other number gives. */
+/** A text of some 400 kB to 1.2 MB, different for each seed. */
 function textOf(seed: number): string {
   let text = ''
   for (let line = 0; text.length < 400_000 + (seed % 9) * 100_000; line++) text += `${seed}:${line} passes. `
@@ -88,7 +88,7 @@ async function call(seed: number, path: string): Promise<void> {
   const received: Uint8Array[] = []
   for await (const part of response.body ?? []) {
     received.push(part)
-    // Some read slowly, so that others are written meanwhile.
+    // A third of the clients read slowly, so that other replies are written meanwhile.
     if (seed % 3 === 0) await new Promise((resolve) => setImmediate(resolve))
   }
   const about = `${kind}, ${seed}, ${path}`

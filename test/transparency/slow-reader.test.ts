@@ -11,10 +11,10 @@ after(() => pair.close())
 
 const MiB = 1024 * 1024
 const size = 64 * MiB
-/** Four kernel buffers lie on the way; 8 MiB were measured. Without back-pressure it would be all of it. */
+/** Four kernel buffers lie on the way; 8 MiB were measured. Without back-pressure all bytes would be accepted. */
 const acceptedBytesMax = 32 * MiB
 
-/** Upstream has come to a stop when some time of trying moved nothing; a wrong guess only loosens the test. */
+/** Upstream has come to a stop when no byte was taken for 300 ms; a wrong guess only loosens the test. */
 async function untilStalled(request: ReceivedRequest): Promise<number> {
   for (let tries = 0, before = -1; tries < 200; tries++) {
     if (request.sentBytes === before && before > 0) return before
@@ -99,7 +99,7 @@ test('a client that reads slowly gets its own reply, whoever else is answered wh
   const slow = await connect(pair.gateway)
   pair.upstream.queue([{ send: sized('HTTP/1.1 200 OK', json, own) }])
   const reading = slow.request(pair.request(surface, ask), { deadlineMs: 120_000 })
-  // From here on all of it waits in the gateway, for it was held until it was whole.
+  // From here on the whole reply waits in the gateway, since it was held until it was whole.
   await slow.reached(1)
   slow.pause()
   const other = await connect(pair.gateway)

@@ -70,7 +70,7 @@ for (const surface of surfaces) {
 
   test(`${surface.name}: a path that nobody knows arrives as it stands`, async () => {
     for (const target of paths) {
-      // The version header keeps even a path of the other surface's on this one where neither owns it.
+      // The version header keeps a path that neither surface owns on this surface.
       const request = pair.request(surface, { target, body: '{"a":1}' })
       const { through } = await pair.compare(surface, request, () => [
         { send: sized('HTTP/1.1 404 Not Found', ['X-Own: no'], '{"error":{}}') },

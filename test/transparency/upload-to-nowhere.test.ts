@@ -5,7 +5,7 @@ import { after, test } from 'node:test'
 import { startGateway } from '../support/gateway.ts'
 import { connect } from '../support/raw-client.ts'
 
-// Port 9 is for discarding, and nobody listens there.
+// Port 9 is for discarding, and no server listens there.
 const gateway = await startGateway({ chatUrl: 'http://127.0.0.1:9/v1' })
 after(() => gateway.close())
 
@@ -28,7 +28,7 @@ test('an upload that upstream cannot be reached for is answered, and nothing of 
 
 for (const [size, sentBytes] of [
   ['in the middle', 1_000],
-  // While upstream has no room the silence is not the client's; afterwards it is again.
+  // While upstream has no room the client's timeout does not run; afterwards it runs again.
   ['after upstream had to make room for it', 2_000_000],
 ] as const) {
   test(`an upload that stops ${size} is answered 408, and upstream never has it whole`, () =>

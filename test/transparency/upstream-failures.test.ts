@@ -12,7 +12,7 @@ import { message, sized } from '../support/wire-bytes.ts'
 const pair = await startPair()
 after(() => pair.close())
 
-/** A port that was just free: nobody listens there. */
+/** A port that was just free, so no server listens there. */
 async function closedPort(): Promise<number> {
   const server = net.createServer()
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))

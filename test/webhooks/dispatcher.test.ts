@@ -23,7 +23,7 @@ const endpoint = { id: 'wh_1' } as WebhookRecord
 
 type Asked = keyof WebhookStore
 
-/** A store that answers as told, and remembers what it was asked. */
+/** A store that answers as told, and remembers its commands. */
 function storeOf(
   answers: Partial<{ [Name in Asked]: (...asked: Parameters<WebhookStore[Name]>) => Promise<unknown> }>,
 ) {

@@ -29,7 +29,7 @@ test('the receivers that the documentation shows have twelve lines at most', () 
 
 test('the receiver that the documentation shows takes what was signed with its secret, and nothing else', async () => {
   const dir = mkdtempSync(join(tmpdir(), 'tollgate-receiver-'))
-  // A server listens on a path as it does on a port, and a path that is free is easier found.
+  // The receiver listens on a path in the place of a port, since a free path is easier to find.
   const socketPath = join(dir, 'receiver.sock')
   const secret = mintSigningSecret()
   const receiver = spawn(process.execPath, ['--input-type=module', '-e', program], {

@@ -43,7 +43,7 @@ test('of a key and the one that it is rotated to, one event is told after the ot
   receiver.reply = () => (response) => {
     open += 1
     openMost = Math.max(openMost, open)
-    // All that follows the first is due at once. The others would come together, if they may.
+    // All deliveries behind the first are due at once, and would come together if that were allowed.
     happened.promise.then(() =>
       setTimeout(() => {
         open -= 1
@@ -81,7 +81,7 @@ test('a key that expires is told seven days and a day before, and when it has', 
     clock.advance(aheadMs)
     await told.look(subscription)
     await receiver.until((messages) => messages.length > i)
-    // The next leap of the clock would end the lease under which it is recorded, and it would be sent again.
+    // The next leap of the clock would end the lease under which the delivery is recorded, and it would be sent again.
     await until(
       'it is recorded',
       async () => (await told.deliveries(subscription))[0]?.status === 'succeeded',

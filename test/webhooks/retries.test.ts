@@ -13,7 +13,7 @@ after(() => told.close())
 
 const record = async ({ path }: Subscription) => await told.gateway.manage('GET', path)
 
-/** What came of the last try, once it is recorded. */
+/** The result of the last attempt, once it is recorded. */
 async function tried(subscription: Subscription, attempts: number) {
   await subscription.receiver.until((messages) => messages.length >= attempts)
   await until(

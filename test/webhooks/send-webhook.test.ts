@@ -101,7 +101,7 @@ test('a certificate has to be valid and for the name of the host; the name is as
   }
 })
 
-/** Connections of this process, by the address that each was asked to go to. */
+/** Watches the addresses that connections of this process go to. */
 function watchConnections(): { readonly addresses: string[]; stop(): void } {
   const addresses: string[] = []
   const { connect } = net.Socket.prototype
@@ -118,7 +118,7 @@ function watchConnections(): { readonly addresses: string[]; stop(): void } {
 }
 
 test('a name that changes between check and connection leads nowhere else: it is resolved once', async () => {
-  // A public address that nothing routes to from here would do; this one is refused at once.
+  // A public address without a route would do too; this address is refused at once.
   const answers: HostAddress[][] = [[{ address: '127.0.0.2', family: 4 }], LOOPBACK]
   let asked = 0
   const rules: EndpointRules = { allowPrivate: true, resolveHost: async () => answers[asked++] ?? [] }

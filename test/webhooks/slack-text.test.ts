@@ -14,7 +14,7 @@ function textOf(type: string, data: string, dashboard: string | null = null): st
   return text
 }
 
-/** Amounts as the payload writes them, which no double comes near. */
+/** A payload with amounts as they are written, which must not pass through a double. */
 function withAmounts(fields: object, amounts: string): string {
   return `${JSON.stringify(fields).slice(0, -1)},${amounts}}`
 }

@@ -41,7 +41,7 @@ for (const [what, method, fields] of endings) {
     if (method === 'DELETE') await told.unsubscribe({ path })
     else await told.gateway.manage(method, path, fields)
     answerAll()
-    // A delivery elsewhere, from its command to its end: time for many a try.
+    // Three deliveries to another webhook, from command to end, give time for further attempts.
     const fence = await told.subscribe()
     for (let i = 1; i <= 3; i++) {
       await told.gateway.manage('POST', `${fence.path}/test`)
@@ -61,7 +61,7 @@ test('once a webhook has another URL, what was claimed before goes there', async
   assert.equal(receiver.messages.length, AT_ONCE)
 })
 
-/** A receiver that has as many messages as are sent at once, and answers none of them yet; more were claimed with them. */
+/** A receiver that has as many messages as are sent at once and has answered none; more deliveries were claimed with them. */
 async function manyUnderWay() {
   const { receiver, path } = await told.subscribe()
   const held: ServerResponse[] = []

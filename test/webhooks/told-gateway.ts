@@ -8,7 +8,7 @@ export const WEBHOOKS = '/gateway/v1/webhooks'
 export interface Subscription {
   readonly id: string
   readonly secret: string
-  /** Of the webhook in the management API. */
+  /** The path of the webhook in the management API. */
   readonly path: string
   readonly receiver: WebhookReceiver
 }
@@ -25,7 +25,7 @@ export interface Delivery {
   readonly next_attempt_at: string | null
 }
 
-/** A gateway in front of the simulator that may tell receivers on this machine. */
+/** A gateway in front of the simulator that may send webhooks to receivers on this machine. */
 export class ToldGateway {
   readonly bench: BillingBench
   readonly #receivers: WebhookReceiver[] = []
@@ -43,7 +43,7 @@ export class ToldGateway {
     return this.bench.gateway
   }
 
-  /** A receiver of its own that events are sent to from now on. */
+  /** A new receiver that events are sent to from now on. */
   async subscribe(events: readonly string[] = ['*'], fields: object = {}): Promise<Subscription> {
     const receiver = await WebhookReceiver.start()
     this.#receivers.push(receiver)
@@ -52,13 +52,13 @@ export class ToldGateway {
     return { id, secret, path: `${WEBHOOKS}/${id}`, receiver }
   }
 
-  /** Newest first. */
+  /** The deliveries of a webhook, the newest first. */
   async deliveries({ path }: Subscription): Promise<readonly Delivery[]> {
     const { data } = await this.gateway.manage('GET', `${path}/deliveries`)
     return data as Delivery[]
   }
 
-  /** Has the gateway look for what is due now: by an edit that changes nothing. */
+  /** Makes the gateway look for due deliveries now, by an edit that changes nothing. */
   async look({ path }: Subscription): Promise<void> {
     await this.gateway.manage('PATCH', path, {})
   }

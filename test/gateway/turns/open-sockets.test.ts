@@ -6,7 +6,7 @@ import { limits } from '../../../src/kernel/limits.ts'
 
 const OWNER = { accountId: 'acct_1', keyId: 'key_1' }
 
-/** What was said to a socket that never ends by itself. */
+/** A socket that never ends by itself, and the calls that it got. */
 function pretendSocket(turns = 0) {
   const told: string[] = []
   return {

@@ -5,7 +5,7 @@ import type { TurnCall } from '../../../src/gateway/turns/turn-call.ts'
 
 const WINDOW_TOKENS = 1_000_000
 
-/** How many tokens one that is cut now is taken to have read. */
+/** How many tokens a delegate's response that is cut now is taken to have read. */
 function readByCut(context: DelegatedContext): number {
   const bill = { tokensHeld: () => ({ input: WINDOW_TOKENS }) }
   const turn = { call: { plan: { bill } } } as unknown as TurnCall

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ResponseLane, type Sent } from '../../../src/gateway/turns/response-lane.ts'
 
-/** A turn as far as a lane looks at it. */
+/** A turn with the members that a lane looks at. */
 function turn(
   name: string,
   lengthBytes: number,
@@ -60,7 +60,7 @@ test('as many errors as turns that wait are the end of all of them', () => {
   assert.deepEqual(lane.fail(), [])
   assert.deepEqual(lane.fail(), turns)
   assert.ok(lane.isEmpty)
-  // And an error of them does not count for what comes later.
+  // An error of these turns does not count for later ones.
   const later = turn('later', 1)
   lane.waiting.push(later, turn('last', 5))
   assert.equal(lane.begin('resp_1'), later)

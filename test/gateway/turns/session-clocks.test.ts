@@ -40,7 +40,7 @@ test('what was sent is not counted yet until a socket is told of more than any w
   second.sent(64_000)
   second.observe(told(61))
   assert.equal(first.unreportedMs, 1_000)
-  // One that is left while another is there guesses nothing.
+  // A clock that is left while another is there guesses no time.
   assert.equal(first.take(models, true)?.suspect, true)
   first.end()
   assert.equal(second.take(models, true)?.parts[0]?.quantities.audio_input_milliseconds, 1_000)

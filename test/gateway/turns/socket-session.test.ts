@@ -12,7 +12,7 @@ import { opcodeOf, payloadOf, splitFrames } from '../../sockets/raw-bench.ts'
 import { stopTime } from '../../sockets/stop-time.ts'
 import { deflated, wireOf } from '../../sockets/wire-frames.ts'
 
-/** One end of a socket, of which the test says what the kernel takes. */
+/** One end of a socket; the test says how many bytes the kernel takes. */
 class PretendConnection {
   readonly written: Buffer[] = []
   receiver: RawReceiver | null = null
@@ -62,7 +62,7 @@ interface SessionOptions {
   end?(): Promise<void>
 }
 
-/** A session whose messages are judged so, with so many turns under way. */
+/** A session whose messages `judge` decides about, with so many turns under way. */
 function openSession(
   judge: () => Verdict | Promise<Verdict> = () => ({ kind: 'pass' }),
   running = 0,
@@ -75,7 +75,7 @@ function openSession(
 ) {
   const [client, upstream] = [new PretendConnection(), new PretendConnection()]
   const memory = { takenBytes: 0 }
-  /** What the meter was told: whether upstream is not read, and whether that is the client's doing. */
+  /** The pauses that the meter was told: whether upstream is not read, and whether the client's slowness is the reason. */
   const pauses: (readonly [isPaused: boolean, isSlow: boolean])[] = []
   let metered: MeteredSocket | null = null
   const meter: SocketMeter = {

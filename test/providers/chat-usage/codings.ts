@@ -1,11 +1,11 @@
 import zlib from 'node:zlib'
 
 export interface TestCoding {
-  /** As `Content-Encoding` says it. */
+  /** The name in `Content-Encoding`. */
   readonly name: string
   encode(bytes: Buffer): Buffer
   decode(bytes: Buffer): Buffer
-  /** Of a compressed text that is not complete, as far as it goes. */
+  /** Decodes a compressed text that is not complete, as far as it goes. */
   decodeBeginning(bytes: Buffer): Buffer
   compressor(): zlib.Gzip | zlib.BrotliCompress | zlib.ZstdCompress
   readonly flush: number
@@ -56,7 +56,7 @@ export const CODINGS: Readonly<Record<string, TestCoding>> = {
   },
 }
 
-/** Each block compressed so that it can be read before the next one is written, and what closes the text. */
+/** Each block compressed so that it can be read before the next one is written; the end of the text comes last. */
 export async function encodeFlushed(coding: TestCoding, blocks: readonly Buffer[]): Promise<Buffer[]> {
   const stream = coding.compressor()
   let produced: Buffer[] = []

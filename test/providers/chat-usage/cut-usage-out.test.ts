@@ -15,7 +15,7 @@ function cut(stream: string, step = stream.length): string {
   return through(...Array.from({ length: count }, (_, i) => bytes.subarray(i * step, (i + 1) * step)))
 }
 
-/** What is sent, and what the client gets of it; one string if that is the same. */
+/** Events as they are sent, and as the client gets them; one string if both are the same. */
 const EVENTS: Readonly<Record<string, string | readonly [string, string]>> = {
   'the chunk that reports usage': ['data: {"choices":[],"usage":{"total_tokens":3}}\n\n', ''],
   'the same with a blank in its choices': ['data: {"choices":[ ],"usage":{}}\n\n', ''],
@@ -136,7 +136,7 @@ test('a byte order mark passes, and the event behind it is an event', () => {
   }
 })
 
-/** What a stream ends in, and what the client gets of it. */
+/** The last bytes of a stream, and what the client gets of them. */
 const UNFINISHED: readonly (readonly [string, string])[] = [
   ['data: [DONE]', 'data: [DONE]'],
   ['data: [DO', 'data: [DO'],

@@ -10,7 +10,7 @@ import { slicesOf, twoVersions } from './two-versions.ts'
 const EVENT = Buffer.from('data: {"choices":[{"delta":{"content":"Hi"}}],"usage":null}\n\n')
 const CUT_EVENT = 'data: {"choices":[{"delta":{"content":"Hi"}}]}\n\n'
 
-/** Drives a stream as the gateway does, and keeps what comes out. */
+/** Drives a stream as the gateway does, and keeps the bytes that come out. */
 class Client {
   readonly pieces: Buffer[] = []
   readonly take = (bytes: Buffer): null => {
@@ -75,7 +75,7 @@ for (const [name, coding] of Object.entries(CODINGS)) {
     const stream = new RecodedStream(coding.name, new UsageCutter())
     const client = new Client()
     assert.equal(await stream.write(first, client.take), 'open')
-    // Reserved block types, windows and descriptors: no decoder takes a run of these for anything.
+    // Reserved block types, windows and descriptors: no decoder accepts a run of these bytes.
     assert.equal(await stream.write(Buffer.alloc(64, 0xff), client.take), 'broken')
     assert.equal(await stream.write(first, client.take), 'broken')
     assert.equal(await stream.end(client.take), 'broken')

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { anyCharacter } from '../../support/any-character.ts'
 
-/** A chat stream as one and the same upstream sends it when usage was asked for, and when it was not, block by block. */
+/** A chat stream as the same upstream sends it with usage asked for and without, block by block. */
 export interface TwoVersions {
   readonly asked: readonly string[]
   /** As many blocks; empty where `asked` has the chunk that reports usage. */
@@ -18,10 +18,10 @@ interface Habits {
   readonly isPretty: boolean
   readonly escapesUnicode: boolean
   readonly usageName: string
-  /** Where among the members of a chunk `usage` stands. */
+  /** The place of `usage` among the members of a chunk. */
   readonly usagePlace: number
   readonly nullUsage: boolean
-  /** Reports usage in the last chunk with content, and not in one of its own. */
+  /** Whether usage is in the last chunk with content, and not in a chunk of its own. */
   readonly usageInLastContent: boolean
   readonly byteOrderMark: boolean
   readonly hasDone: boolean
@@ -157,7 +157,7 @@ export const twoVersions: fc.Arbitrary<TwoVersions> = fc
     }
     if (habits.byteOrderMark) add('\ufeff', '\ufeff')
     const nothingYet = habits.nullUsage ? null : undefined
-    // As one server does: a first chunk without choices that tells of its filters.
+    // One server sends a first chunk without choices that tells about its filters.
     if (filters)
       add(...both([], nothingYet, ['prompt_filter_results', []], { before: [], behind: [] }, habits))
     const last = pieces.findLastIndex(({ kind }) => kind === 'chunk')
@@ -179,7 +179,7 @@ export const twoVersions: fc.Arbitrary<TwoVersions> = fc
     return { asked, notAsked }
   })
 
-/** A chunk with a member `usage` and without it. */
+/** A chunk with the member `usage`, and without it. */
 function both(
   choices: readonly unknown[],
   usage: object | null | undefined,

@@ -5,7 +5,7 @@ import type { UsageReader } from '../../../src/providers/endpoint.ts'
 import { messageBody, messageStream, plain } from './message-replies.ts'
 import { type Json, meterBody, meterStream, type Outcome, part, streamOf } from './replies.ts'
 
-/** No count can be any of these. */
+/** Values that no count can have. */
 const impossible: readonly unknown[] = [
   -1,
   -1e9,
@@ -36,7 +36,7 @@ function assertSane({ usage, outputTokensSeen, faults }: Outcome): void {
 interface Side {
   readonly reader: UsageReader
   readonly usage: Json
-  /** The names of its totals. */
+  /** The names of the totals of usage. */
   readonly input: string
   readonly output: string
   readonly body: (usage: Json) => Json
@@ -256,7 +256,7 @@ test('tools that cannot be counted are not', () => {
   }
 })
 
-/** Usage that has the right names and anything for their values. */
+/** Values of any kind, for usage that has the right names. */
 const anything = fc.oneof(fc.constantFrom(...impossible, null, 0, 1, 7, 1e12), fc.nat(1000))
 const names = [
   ...['input_tokens', 'output_tokens', 'prompt_tokens', 'completion_tokens', 'cached_tokens', 'seconds'],

@@ -18,7 +18,7 @@ export interface MessageReply {
   readonly content?: readonly Json[]
   /** The machine that code ran in. */
   readonly container?: Json
-  /** What `message_start` says instead, where the end differs from it in more than the output. */
+  /** The usage in `message_start`, where it differs from that of the end in more than the output. */
   readonly startUsage?: Json
 }
 
@@ -37,7 +37,7 @@ export function messageBody(reply: MessageReply): Json {
   }
 }
 
-/** The same reply as a stream, with what each event has of the usage and no more. */
+/** The same reply as a stream, in which each event has only its own part of the usage. */
 export function messageStream(reply: MessageReply): string {
   const content = reply.content ?? [text]
   const start = reply.startUsage ?? { ...reply.usage, output_tokens: 1 }
@@ -80,7 +80,7 @@ function blockEvents(block: Json, index: number): Json[] {
   ]
 }
 
-/** Usage as it is without anything special. */
+/** Plain usage, without special members. */
 export const plain: Json = {
   input_tokens: 100,
   cache_creation_input_tokens: 0,

@@ -5,7 +5,7 @@ import { createMeter } from '../../../src/providers/surfaces.ts'
 
 export type Json = Readonly<Record<string, unknown>>
 
-/** What was metered, as plain data that can be compared. */
+/** The outcome of a meter, as plain data that can be compared. */
 export type Outcome = Omit<Metered, 'output'> & {
   readonly output: { readonly bytes: unknown; readonly keptBytes: number; readonly texts: readonly string[] }
 }
@@ -13,7 +13,7 @@ export type Outcome = Omit<Metered, 'output'> & {
 export const EVENTS = 'text/event-stream; charset=utf-8'
 export const JSON_TYPE = 'application/json'
 
-/** Meters these pieces of a reply. Each is overwritten once it was seen, as whoever owns it may. */
+/** Meters these pieces of a reply. Each piece is overwritten once it was seen, as its owner may do. */
 export function meterPieces(
   reader: UsageReader,
   contentType: string,

@@ -1,7 +1,7 @@
 import type { UsageReader } from '../../../src/providers/endpoint.ts'
 import { type Json, streamOf } from './replies.ts'
 
-/** Text of all kinds of characters and escapes, and text that looks like what it is not. */
+/** Texts with all kinds of characters and escapes, and texts that look like events or usage and are none. */
 export const lookalikes: readonly string[] = [
   '","usage":{"input_tokens":7000000,"output_tokens":7000000,"prompt_tokens":7000000,"completion_tokens":7000000}',
   '\n\ndata: {"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":7000000}}\n\n',

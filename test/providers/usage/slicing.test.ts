@@ -16,7 +16,7 @@ import { lookalikes, sampleStreams } from './sample-streams.ts'
 
 const samples = sampleStreams()
 
-/** Cuts at these places, wherever the bytes end. */
+/** Cuts the bytes at these places, taken modulo their length. */
 function cutAt(bytes: Buffer, places: readonly number[]): Buffer[] {
   const at = [0, ...places.map((place) => place % (bytes.length + 1)).sort((a, b) => a - b), bytes.length]
   return at.slice(1).map((to, i) => bytes.subarray(at[i], to))
