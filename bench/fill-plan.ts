@@ -7,11 +7,11 @@ export interface FillContent {
 }
 
 export interface FillPlan extends FillContent {
-  /** Where the source of the revision is. */
+  /** The folder of the revision's source. */
   readonly root: string
   readonly dataDir: string
   readonly pepper: string
 }
 
-/** In the data directory: the keys that the load may use, one on each line. */
+/** The file in the data directory with the keys that the load may use, one on each line. */
 export const TOLD_KEYS_FILE = 'keys.txt'

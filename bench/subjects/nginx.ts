@@ -5,7 +5,7 @@ import { freePort, startProcess } from '../start-process.ts'
 import type { Subject } from './subject.ts'
 import { untilAnswers } from './until-answers.ts'
 
-/** Where nginx is installed, or null. */
+/** The path of nginx, or null where it is not installed. */
 export function findNginx(): string | null {
   const folders = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin', '/usr/local/sbin']
   return folders.map((folder) => join(folder, 'nginx')).find((file) => existsSync(file)) ?? null

@@ -16,7 +16,7 @@ export interface BillingBench {
   record(requestId: string, key?: string): Promise<Record<string, unknown>>
   balance(): Promise<Record<string, unknown>>
   credit(amountUsd: number): Promise<void>
-  /** Nothing held, and the books balance. */
+  /** No hold is open, and the books balance. */
   assertBooksBalance(): Promise<void>
   close(): Promise<void>
 }
@@ -110,7 +110,7 @@ export function asBilled(reply: RawReply): BilledReply {
   }
 }
 
-/** Nothing held, and the books of this gateway balance. */
+/** No hold is open, and the books of this gateway balance. */
 export async function assertBooksBalance(gateway: BooksOwner): Promise<void> {
   const books = openBooks(gateway)
   try {

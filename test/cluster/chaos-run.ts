@@ -212,7 +212,7 @@ export class ChaosRun {
     }
   }
 
-  /** Those of the load may have been revoked. */
+  /** Makes a new key, since the keys of the load may have been revoked. */
   async #freshKey(): Promise<{ id: string; key: string }> {
     let made: { id: string; key: string } | null = null
     await until('a key is made', async () => {

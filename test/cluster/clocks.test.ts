@@ -14,7 +14,7 @@ const clockOff = (shiftMs: number) => ({
   NODE_OPTIONS: `--import=${new URL('shift-clock.ts', import.meta.url).href}`,
 })
 
-/** One node is right, one has had no time server for long, one is a day ahead. */
+/** The clock of one node is right, one is forty days behind, as without a time server for long, one is a day ahead. */
 let cluster: Cluster
 before(async () => {
   cluster = await Cluster.start([{}, clockOff(-40 * DAY_MS), clockOff(DAY_MS)])

@@ -108,7 +108,7 @@ export class Cluster {
     return Number(row?.['now'])
   }
 
-  /** Nothing held, nothing in flight, and the books balance. */
+  /** No hold is open, no call is in flight, and the books balance. */
   async assertBooksBalance(): Promise<void> {
     const open = await this.database.query("SELECT user_agent FROM call WHERE state = 'in_flight'")
     assert.deepEqual(open, [], 'calls are in flight')

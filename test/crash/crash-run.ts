@@ -28,7 +28,7 @@ interface Life {
 const CALLS_TO_HALF = 8n
 const CALLS_TO_CAP = 100n
 
-/** In the first lives half of the cap is too far away. */
+/** After so many lives a threshold must have been crossed: in the first lives half of the cap is too far away. */
 const LIVES_UNTIL_CROSSED = 12
 
 /** The time from one edit of the cap to the next. */

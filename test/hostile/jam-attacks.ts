@@ -196,7 +196,7 @@ const unpaidUploads: Attack = async (field) => {
   ])
 }
 
-/** All the places that a key can get, and large bodies beside. */
+/** Takes all places that a key can get, and sends large bodies beside. */
 const greedy: Attack = async (field) => {
   const { callsPerKeyMax, uploadBytes } = field.scale
   const key = await field.newKey('greedy')

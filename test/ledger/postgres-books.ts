@@ -14,7 +14,7 @@ import { type Books, present, rateAgain } from './books.ts'
 /** Few rows, so that small books have several batches. */
 const BATCH_ROWS = 2
 
-/** For the rest of a transaction. */
+/** Turns foreign keys off for the rest of a transaction. */
 const WITHOUT_FOREIGN_KEYS = 'SET LOCAL session_replication_role = replica'
 
 /** Drops all checks, after waiting for readers of calls. Makes a month without calls too, for a call to be moved to. */

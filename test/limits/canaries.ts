@@ -52,7 +52,7 @@ export function findLeaks(canaries: readonly Canary[], places: readonly Place[])
   return [...leaks]
 }
 
-/** All files under a data directory but those that hold a secret by design. */
+/** All files under a data directory, except those that hold a secret by design. */
 export function filesOf(dataDir: string, but: readonly string[] = ['admin-key', 'pepper']): Place[] {
   if (!existsSync(dataDir)) return []
   return readdirSync(dataDir, { withFileTypes: true, recursive: true })

@@ -308,7 +308,7 @@ function refusals(name: string, status: string): readonly Sample[] | null {
     case '403':
       return [() => ({ path, key: gateway.apiKey })]
     case '404':
-      // These answer 404 only to a local command, in whose process no gateway serves.
+      // These endpoints answer 404 only to a local command, in a process that serves no gateway.
       if (/ \/gateway\/v1\/(?:prices|health|audit)$/.test(name)) return null
       return [() => ({ path, ...(name.startsWith('PATCH') ? { body: {} } : {}) })]
     case '409':

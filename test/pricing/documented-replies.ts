@@ -160,7 +160,7 @@ export function messageReply(asked: Asked, whim: Whim): object {
 
 function tierOf({ effect }: Asked, { downgraded }: Whim, projectTier: string | null): string {
   const tier = effect.tier ?? projectTier ?? 'default'
-  // Upstream refuses flex where it has none; it does not downgrade it.
+  // Upstream refuses a flex request where it has no room for it, and does not downgrade it.
   return downgraded && tier !== 'flex' ? 'default' : tier
 }
 

@@ -50,7 +50,7 @@ for (const [given, factor, decimal] of numbers) {
   })
 }
 
-/** In the shape of LiteLLM's model_prices_and_context_window.json. */
+/** Prices in the shape of LiteLLM's model_prices_and_context_window.json. */
 const litellm = {
   sample_spec: { input_cost_per_token: 0, litellm_provider: 'one of the providers', mode: 'chat' },
   'gpt-4o': {
@@ -154,7 +154,7 @@ test('only the models that were named are imported', () => {
   assert.deepEqual([...new Set(differences.map(({ model }) => model))], ['gpt-5.4'])
 })
 
-/** In the shape of the data files of genai-prices. */
+/** Prices in the shape of the data files of genai-prices. */
 const genai = [
   {
     id: 'openai',

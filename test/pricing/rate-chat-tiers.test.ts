@@ -1,6 +1,6 @@
 import { CHAT, type Example, testExamples } from './worked-example.ts'
 
-/** At standard rates: 1,000 × $4 + 2,000 × $0.40 + 3,000 × $5 + 400 × $20 = 27,800,000 nanodollars. */
+/** Units that cost at standard rates 1,000 × $4 + 2,000 × $0.40 + 3,000 × $5 + 400 × $20 = 27,800,000 nanodollars. */
 const MIXED = {
   input_tokens: 1_000,
   cache_read_tokens: 2_000,

@@ -122,7 +122,7 @@ function withoutComments(source: string): string {
   return source.replaceAll(/^\s*(\/\*\*|\*|\/\/).*$/gm, '')
 }
 
-/** From `start` to the parenthesis that closes the call. */
+/** The source from `start` to the parenthesis that closes the call. */
 function argumentsAt(source: string, start: number): string {
   let depth = 1
   let at = start

@@ -24,7 +24,7 @@ interface Shared {
   crowd<T>(obstacle: string, command: (store: Store, i: number) => Promise<T>): Promise<T[]>
 }
 
-/** As many commands as the two nodes have connections for. */
+/** The number of commands for which the two nodes have connections. */
 const CROWD = 8
 
 function shared(

@@ -25,7 +25,7 @@ export interface GatewayOptions {
   readonly settings?: Partial<Config>
   readonly clock?: Clock
   readonly diskFault?: SharedArrayBuffer
-  /** Where the build of the dashboard is. */
+  /** The folder of the dashboard's build. */
   readonly dashboardDir?: URL
   /** Resolves the hosts of webhooks, in the place of name servers. */
   readonly resolveHost?: ResolveHost

@@ -41,7 +41,7 @@ export async function startPostgres(): Promise<PostgresServer> {
   const said: string[] = []
   const server = new EmbeddedPostgres({
     ...{ databaseDir, port, password, persistent: false, createPostgresUser: process.getuid?.() === 0 },
-    // Of the 15 ms that the server takes to open a connection, 4,096 rounds over the password were the half.
+    // One round over the password: 4,096 rounds took half of the 15 ms in which the server opens a connection.
     initdbFlags: ['--no-sync', '--encoding=UTF8', '--locale=C', '--set=scram_iterations=1'],
     postgresFlags: FLAGS,
     onLog: (line) => said.push(String(line)),

@@ -13,7 +13,7 @@ test('it leaves a server open', () => {
   throw new Error('red')
 })`
 
-/** In a process of its own: tests cannot run tests. */
+/** The pool runs in a process of its own, since tests cannot run tests. */
 const RUN = `import { runPool } from ${JSON.stringify(new URL('test-pool.ts', import.meta.url).href)}
 const processes = [{ file: process.argv[2], env: process.env, suffix: '', line: -1 }]
 for await (const { type, data } of runPool(processes, 1, 5_000, []))

@@ -1,6 +1,6 @@
 import { createDatabase } from './postgres.ts'
 
-/** Where the gateways of this run of the tests keep their books. `test/run.ts` sets it. */
+/** The store in which the gateways of this run keep their books. `test/run.ts` sets TEST_STORE. */
 export const testStore: 'sqlite' | 'postgres' = readTestStore(process.env['TEST_STORE'])
 
 function readTestStore(text = 'sqlite'): 'sqlite' | 'postgres' {
@@ -8,7 +8,7 @@ function readTestStore(text = 'sqlite'): 'sqlite' | 'postgres' {
   throw new Error(`TEST_STORE is "sqlite" or "postgres", not "${text}"`)
 }
 
-/** Where the books of one gateway are: in PostgreSQL, or in its data directory. */
+/** The place of one gateway's books: in PostgreSQL, or in its data directory. */
 export interface BooksPlace {
   readonly databaseUrl: string | null
 }

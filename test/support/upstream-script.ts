@@ -23,7 +23,7 @@ export type ReceivedRequest = {
   target: string
   headerLines: string[]
   framing: Framing
-  /** These four are filled in when the request is complete or its connection has ended. */
+  /** `body`, `chunks`, `trailerLines` and `complete` are set when the request is complete or its connection has ended. */
   body: Buffer
   chunks: number[]
   trailerLines: string[]

@@ -43,7 +43,7 @@ type State = 'head' | 'sized' | 'eof' | 'chunk size' | 'chunk data' | 'chunk end
 
 /**
  * Reads one HTTP/1 message and normalises nothing: lines keep their case, order, blanks and latin1 bytes.
- * It is written for this test tree alone and shares no parser with Node, undici or the gateway, so that a
+ * The reader is written for this test tree alone and shares no parser with Node, undici or the gateway, so that a
  * bug there cannot hide itself here.
  */
 export class MessageReader {

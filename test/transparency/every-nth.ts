@@ -4,7 +4,7 @@ import { testStore } from '../support/test-store.ts'
 export interface EveryNth {
   readonly step: number
   readonly first: number
-  /** For the name of a test whose cases are bytes. */
+  /** The words for the name of a test whose cases are bytes. */
   readonly bytes: string
 }
 

@@ -4,7 +4,7 @@ import { anyCharacter } from '../../support/any-character.ts'
 /** A chat stream as the same upstream sends it with usage asked for and without, block by block. */
 export interface TwoVersions {
   readonly asked: readonly string[]
-  /** As many blocks; empty where `asked` has the chunk that reports usage. */
+  /** As many blocks as `asked` has; a block is empty where `asked` has the chunk that reports usage. */
   readonly notAsked: readonly string[]
 }
 

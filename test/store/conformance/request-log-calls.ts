@@ -21,7 +21,7 @@ export async function addMixedCalls(subject: StoreUnderTest): Promise<CallRecord
     const modelAsked = every(3, i) ? 'm-asked' : every(5, i) ? null : 'm-other'
     // The instants are not in the order of the ids.
     const atMs = NOON + ((i * 7) % 11)
-    // Turns of a socket, whatever their key.
+    // Every fifth call is a turn of the socket, with any key.
     const socketId = every(5, i + 3) ? SOCKET : null
     await store.admit(opening(id(i), keyName, { atMs, modelAsked, socketId }))
     if (every(9, i)) continue

@@ -3,7 +3,7 @@ import type { StoreUnderTest } from './fixtures.ts'
 
 type Row = Readonly<Record<string, unknown>>
 
-/** All groupings there are. */
+/** All possible groupings. */
 export const GROUPINGS = [
   [],
   ['day'],
