@@ -48,7 +48,7 @@ function bench(
     done(requestId: string) {
       if (kept.delete(requestId)) story.push(`${requestId} done`)
     },
-    async refuse(requestId: string, reason: string) {
+    async refuse({ requestId }: CallClosing, reason: string) {
       story.push(`${requestId} put aside: ${reason}`)
     },
   }
@@ -97,14 +97,42 @@ test('an answer leaves without figures after its wait, but not before its settle
   assert.deepEqual(story.slice(-2), ['a settled', 'a done'])
 })
 
-test('a settlement that the store refuses is not kept, and whoever asked is told', async () => {
-  const { settler, story } = bench(() => new StoreRefused('there is no call'))
+test('a settlement that the store refuses at once is put aside, the log has it, and whoever asked is told', async () => {
+  const { settler, story, lines } = bench(() => new StoreRefused('there is no call'))
   await assert.rejects(
     settler.settle(closingOf('a'), () => {}),
     StoreRefused,
   )
-  assert.ok(!story.includes('a kept'))
+  assert.deepEqual(story, ['a StoreRefused', 'a put aside: there is no call'])
+  assert.deepEqual(lines, ['error: the store refused a settlement'])
   assert.equal(settler.waiting, 0)
+})
+
+test('without a spool the log names the cost of a settlement that the store refuses', async () => {
+  const said: object[] = []
+  const settler = createSettler({
+    store: { settle: () => Promise.reject(new StoreRefused('there is no call')) },
+    watch: createSettlementWatch(),
+    spool: null,
+    log: { ...createLogLines().log, error: (details: object) => said.push(details) },
+  })
+  await assert.rejects(
+    settler.settle(closingOf('a', { costNanos: 7n }), () => {}),
+    StoreRefused,
+  )
+  assert.deepEqual(said, [{ request: 'a', costNanos: '7', cause: 'there is no call' }])
+})
+
+test('a settlement whose listener fails is settled all the same, once', async () => {
+  const { settler, story, lines } = bench(failing(1))
+  const fail = () => {
+    throw new Error('the listener has a defect')
+  }
+  assert.deepEqual(await settler.settle(closingOf('late'), fail), SETTLED)
+  assert.deepEqual(await settler.settle(closingOf('at once'), fail), SETTLED)
+  assert.equal(settler.waiting, 0)
+  assert.deepEqual(story.slice(-3), ['late settled', 'late done', 'at once settled'])
+  assert.deepEqual(lines.slice(-2), ['error: a defect', 'error: a defect'])
 })
 
 test('a settlement that the store refuses after it was kept is put aside', async () => {
@@ -199,7 +227,7 @@ test('what the store refuses of an earlier life is put aside, and the others are
     'b put aside: there is no call b',
     'c settled',
   ])
-  assert.ok(lines.includes('error: a settlement of an earlier life was refused and is put aside'))
+  assert.ok(lines.includes('error: the store refused a settlement'))
   assert.equal(settler.waiting, 0)
 })
 
