@@ -3,6 +3,7 @@ import { StoreGone, StoreRefused } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Log } from '../kernel/log.ts'
 import type { CallClosing, Settled } from '../ledger/call.ts'
+import { NOTHING_USED } from '../ledger/call-columns.ts'
 import type { LedgerStore } from '../ledger/ledger-store.ts'
 import type { SettlementWatch } from '../ledger/request-log.ts'
 import type { SettlementSpool } from '../ledger/settlement-spool.ts'
@@ -119,6 +120,14 @@ export function createSettler(parts: SettlerParts): Settler {
         const details = { request, costNanos: String(closing.costNanos), cause: cause.message }
         log.error(details, 'the store refused a settlement')
         await spool?.refuse(closing, cause.message)
+        // Whoever asked may be gone, and the hold would stay until the next start. A call that is not there has no hold.
+        const lost = {
+          ...NOTHING_USED,
+          requestId: request,
+          state: 'interrupted',
+          atMs: closing.atMs,
+        } as const
+        await store.settle(lost).catch(() => {})
       }
       if (cause instanceof StoreGone || cause instanceof StoreRefused) throw cause
       // A settlement is logged once: thousands may wait, and each is retried again and again.
