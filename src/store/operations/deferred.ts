@@ -5,7 +5,7 @@ import { callRecord } from '../call-record.ts'
 import { nanos, number, present, type Row, text } from '../rows.ts'
 import { takeLease } from './lease.ts'
 import { atomic, type Operation } from './operation.ts'
-import { byStore, join, now, onPostgres, type Sql, sql } from './sql.ts'
+import { byStore, FOR_UPDATE, join, now, onPostgres, raw, type Sql, sql } from './sql.ts'
 
 /**
  * A deferred call is a call in flight that has an object: its hold counts as before, and settlement closes it like any other.
@@ -88,17 +88,20 @@ export function* postponeDeferred(
     WHERE surface = ${surface} AND object_id = ${objectId}`
 }
 
-/** Each child takes its cost out of the batch's hold, as far as that goes: the sum of all holds stays as it is. */
+/**
+ * Each child takes its cost out of the batch's hold, as far as that goes: the sum of all holds stays as it is. A batch that
+ * was given up meanwhile has no hold any more.
+ */
 export const openChildren = atomic(function* (children: readonly ChildCall[]): Operation<void> {
   for (const { requestId, parentId, model, rating, requests, costNanos, listNanos } of children) {
     const [opened] = yield sql`
       INSERT INTO call (id, parent_id, requests, model_asked, state, hold_nanos, hold_list_nanos, account_id, key_id,
         started_at_ms, month, day, method, path, surface, endpoint, price_version, rating, client_ip, user_agent
         ${onPostgres(', node_id')})
-      SELECT ${requestId}, id, ${requests}, ${model}, 'in_flight', ${lesser(sql`hold_nanos`, costNanos)},
-        ${lesser(sql`hold_list_nanos`, listNanos)}, account_id, key_id, started_at_ms, month, day,
+      SELECT ${requestId}, id, ${requests}, ${model}, 'in_flight', ${lesser(held('hold_nanos'), costNanos)},
+        ${lesser(held('hold_list_nanos'), listNanos)}, account_id, key_id, started_at_ms, month, day,
         method, path, surface, endpoint, price_version, ${rating}, client_ip, user_agent ${onPostgres(", ''")}
-      FROM call WHERE id = ${parentId}
+      FROM call WHERE id = ${parentId} ${FOR_UPDATE}
       ON CONFLICT DO NOTHING RETURNING hold_nanos, hold_list_nanos`
     if (opened === undefined) continue
     yield sql`
@@ -106,6 +109,10 @@ export const openChildren = atomic(function* (children: readonly ChildCall[]): O
         hold_list_nanos = hold_list_nanos - ${nanos(opened, 'hold_list_nanos')} WHERE id = ${parentId}`
   }
 })
+
+function held(column: string): Sql {
+  return sql`CASE WHEN state = 'in_flight' THEN ${raw(column)} ELSE 0 END`
+}
 
 function lesser(column: Sql, limit: bigint): Sql {
   return byStore({ sqlite: sql`min(${column}, ${limit})`, postgres: sql`least(${column}, ${limit}::bigint)` })

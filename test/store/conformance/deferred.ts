@@ -221,6 +221,19 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     },
   )
 
+  promise('the models of a batch that was given up meanwhile take nothing of its hold', async ({ store }) => {
+    await addKey(store, 'a')
+    await deferred(store, 'req_1', { kind: 'batch', objectId: 'batch_1' })
+    await store.settle({ ...NOTHING_USED, requestId: 'req_1', state: 'interrupted', atMs: NOON + 500 })
+    const figures = { requests: 40, costNanos: 30n, listNanos: 40n }
+    const child = { requestId: 'req_1a', parentId: 'req_1', model: 'claude-haiku-5-5', rating: '{}' }
+    await store.openChildren([{ ...child, ...figures }])
+    assert.equal((await store.getCall('req_1a'))?.holdNanos, 0n)
+    await store.settle(closing('req_1a', { costNanos: 30n, listNanos: 40n }))
+    const month = (await store.getKey('default', 'key_a', NOON))?.month
+    assert.deepEqual([month?.heldNanos, month?.spentNanos], [0n, 30n])
+  })
+
   promise('the log tells calls in flight from deferred ones', async ({ store }) => {
     await addKey(store, 'a')
     await deferred(store, 'req_1')
