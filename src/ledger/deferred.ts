@@ -56,7 +56,7 @@ export interface ChildCall {
 
 export interface DeferredStore {
   /**
-   * `closed`: the call is not in flight any more, and nothing was done. `known`: another call has made the object, which
+   * `closed`: the call is settled or released, and nothing was done. `known`: another call has made the object, which
    * upstream has named again for this one; nothing was done either.
    */
   deferCall(deferral: Deferral): Promise<'deferred' | 'closed' | 'known'>

@@ -17,6 +17,12 @@ const POLLER = 'deferred'
 /** Added to the due instant of an object when its call is closed: an object due that late is never asked for again. */
 const DONE = 1_000_000_000_000_000
 
+/**
+ * A node that fell silent while upstream answered finds its call interrupted by the others. The cost of what the call has
+ * made is booked all the same when it is known, as a settlement from the spool is; only the hold is gone.
+ */
+const AWAITED = raw("state IN ('in_flight', 'interrupted')")
+
 /** A batch itself counts as no request: its lines are counted with its children. */
 const isBatch = (kind: ObjectKind) => kind === 'message_batch' || kind === 'batch'
 
@@ -26,7 +32,7 @@ export const deferCall = atomic(function* (deferral: Deferral): Operation<'defer
   yield sql`
     INSERT INTO deferred_object (surface, object_id, call_id, month, kind, path, polls, due_at_ms)
     SELECT ${surface}, ${objectId}, id, month, ${kind}, ${path}, 0, ${now(atMs)} + ${dueInMs}
-    FROM call WHERE id = ${requestId} AND state = 'in_flight'
+    FROM call WHERE id = ${requestId} AND ${AWAITED}
     ON CONFLICT (surface, object_id) DO NOTHING`
   const [maker] = yield sql`
     SELECT call_id FROM deferred_object WHERE surface = ${surface} AND object_id = ${objectId}`
@@ -36,7 +42,7 @@ export const deferCall = atomic(function* (deferral: Deferral): Operation<'defer
       upstream_ms = ${deferral.upstreamMs}, overhead_ms = ${deferral.overheadMs},
       upstream_request_id = ${deferral.upstreamRequestId}, bytes_in = ${deferral.bytesIn},
       bytes_out = ${deferral.bytesOut}, requests = ${isBatch(kind) ? 0 : 1} ${onPostgres(", node_id = ''")}
-    WHERE id = ${requestId} AND state = 'in_flight' RETURNING id`
+    WHERE id = ${requestId} AND ${AWAITED} RETURNING id`
   return call === undefined ? 'closed' : 'deferred'
 })
 
@@ -46,8 +52,8 @@ const OBJECTS = sql`
   FROM deferred_object o JOIN call ON call.id = o.call_id AND call.month = o.month`
 
 export function* findDeferred({ surface, objectId }: ObjectName): Operation<DeferredObject | null> {
-  const [row] =
-    yield sql`${OBJECTS} WHERE o.surface = ${surface} AND o.object_id = ${objectId} AND state = 'in_flight'`
+  const [row] = yield sql`
+    ${OBJECTS} WHERE o.due_at_ms < ${DONE} AND o.surface = ${surface} AND o.object_id = ${objectId} AND ${AWAITED}`
   return row === undefined ? null : deferredObject(row)
 }
 
@@ -56,7 +62,7 @@ export function* listDeferred(surface: Surface, path: string): Operation<readonl
   const rows = yield sql`
     ${OBJECTS} WHERE o.due_at_ms < ${DONE} AND o.surface = ${surface}
       AND (o.path = ${path} OR o.path LIKE ${below} ESCAPE '\\')
-      AND state = 'in_flight' LIMIT ${limits.deferredBelowMax}`
+      AND ${AWAITED} LIMIT ${limits.deferredBelowMax}`
   return rows.map(deferredObject)
 }
 
@@ -68,7 +74,7 @@ export const claimDeferred = atomic(function* (
   if (!(yield* takeLease(POLLER, holder, atMs))) return null
   yield sql`
     UPDATE deferred_object SET due_at_ms = ${now(atMs)} + ${DONE} WHERE due_at_ms <= ${now(atMs)} AND NOT EXISTS (
-      SELECT 1 FROM call WHERE call.id = call_id AND call.month = deferred_object.month AND state = 'in_flight')`
+      SELECT 1 FROM call WHERE call.id = call_id AND call.month = deferred_object.month AND ${AWAITED})`
   yield sql`
     DELETE FROM deferred_object WHERE due_at_ms >= ${DONE} AND due_at_ms < ${now(atMs)} + ${DONE - limits.deferredMs}`
   if (surfaces.length === 0) return []
