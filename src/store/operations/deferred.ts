@@ -53,7 +53,7 @@ const OBJECTS = sql`
 
 export function* findDeferred({ surface, objectId }: ObjectName): Operation<DeferredObject | null> {
   const [row] = yield sql`
-    ${OBJECTS} WHERE o.due_at_ms < ${DONE} AND o.surface = ${surface} AND o.object_id = ${objectId} AND ${AWAITED}`
+    ${OBJECTS} WHERE o.surface = ${surface} AND o.object_id = ${objectId} AND ${AWAITED}`
   return row === undefined ? null : deferredObject(row)
 }
 

@@ -75,15 +75,21 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     },
   )
 
-  promise('an object that was given up is asked for no more', async ({ store }) => {
-    await addKey(store, 'a')
-    const made = await deferred(store, 'req_1')
-    await store.settle({ ...NOTHING_USED, requestId: 'req_1', state: 'interrupted', atMs: NOON + 500 })
-    await store.forgetDeferred(nameOf(made), NOON + 500)
-    assert.equal(await store.findDeferred(nameOf(made)), null)
-    assert.deepEqual(await store.listDeferred('chat', made.path), [])
-    assert.deepEqual(await claim(store, NOON + 4_000), [])
-  })
+  promise(
+    'an object that was given up is asked for no more, and found if a client is shown it',
+    async ({ store }) => {
+      await addKey(store, 'a')
+      const made = await deferred(store, 'req_1')
+      await store.settle({ ...NOTHING_USED, requestId: 'req_1', state: 'interrupted', atMs: NOON + 500 })
+      await store.forgetDeferred(nameOf(made), NOON + 500)
+      assert.deepEqual(await store.listDeferred('chat', made.path), [])
+      assert.deepEqual(await claim(store, NOON + 4_000), [])
+      assert.equal(await store.hasDeferred(), false)
+      assert.equal((await store.findDeferred(nameOf(made)))?.call.requestId, 'req_1')
+      assert.equal((await store.settle(closing('req_1'))).booked, true)
+      assert.equal(await store.findDeferred(nameOf(made)), null)
+    },
+  )
 
   promise(
     'the end of a process interrupts its open calls and leaves the deferred ones',
