@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { join, resolve } from 'node:path'
-import { limits } from './kernel/limits.ts'
+import { DEFAULT_THRESHOLDS, limits } from './kernel/limits.ts'
 import { LOG_LEVELS, type LogLevel } from './kernel/log-level.ts'
 import { NANOS_PER_USD, type Nanos, parseUsd } from './kernel/money.ts'
 import { Secret } from './kernel/secret.ts'
@@ -331,7 +331,7 @@ export function readConfig(environment: Environment, workingDir = process.cwd())
     traces,
     webhooksAllowPrivate: file.webhooks?.allow_private ?? false,
     balanceLowNanos: file.webhooks?.balance_low_usd ?? null,
-    budgetThresholdsPercent: file.webhooks?.thresholds_percent ?? [50, 80, 90],
+    budgetThresholdsPercent: file.webhooks?.thresholds_percent ?? DEFAULT_THRESHOLDS,
     dashboardUrl: file.dashboard_url ?? null,
   }
 }

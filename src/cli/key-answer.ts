@@ -132,7 +132,7 @@ const LISTED_MAX = 10
 function listed(heading: string, keys: readonly KeyAnswer[]): string {
   if (keys.length === 0) return ' `tollgate keys list` shows them all.'
   const lines = keys.slice(0, LISTED_MAX).map((key) => {
-    const state = `${key.status}, created ${shownInstant(key.created_at)}`
+    const state = `${key.status}, created ${utc(key.created_at)}`
     return `  ${key.id}  ${shownKey(key)}  ${state}  ${shownText(key.name, 40)}`
   })
   const more = keys.length > LISTED_MAX ? [`  and ${keys.length - LISTED_MAX} more`] : []

@@ -95,19 +95,23 @@ async function readServer(db: Database) {
   }
 }
 
-/** `aheadMs`: the least that this machine is ahead: the database wrote its answer at any moment of the round trip. */
-async function measure(db: Database, clock: Clock) {
-  const took: number[] = []
-  let aheadMs = 0
+/**
+ * `aheadMs`: the least that this machine is ahead. The database wrote its answer at any moment of a round trip, so the
+ * shortest one tells most.
+ */
+export async function measure(db: Database, clock: Clock) {
+  const trips: { tookMs: number; aheadMs: number }[] = []
   for (let i = 0; i < ROUND_TRIPS; i++) {
     const [startMs, beforeMs] = [clock.monotonicMs(), clock.nowMs()]
     const row = await one(db, 'SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now_ms')
-    took.push(clock.monotonicMs() - startMs)
+    const tookMs = clock.monotonicMs() - startMs
     const databaseMs = number(row, 'now_ms')
-    aheadMs = beforeMs > databaseMs ? beforeMs - databaseMs : Math.min(0, clock.nowMs() - databaseMs)
+    const aheadMs = beforeMs > databaseMs ? beforeMs - databaseMs : Math.min(0, clock.nowMs() - databaseMs)
+    trips.push({ tookMs, aheadMs })
   }
-  const medianMs = took.sort((a, b) => a - b)[ROUND_TRIPS >> 1] ?? 0
-  return { roundTrip: { medianMs, count: ROUND_TRIPS }, aheadMs }
+  trips.sort((a, b) => a.tookMs - b.tookMs)
+  const medianMs = trips[ROUND_TRIPS >> 1]?.tookMs ?? 0
+  return { roundTrip: { medianMs, count: ROUND_TRIPS }, aheadMs: trips[0]?.aheadMs ?? 0 }
 }
 
 async function readSchemaVersion(db: Database): Promise<number | null> {

@@ -35,7 +35,7 @@ type ReadResults = (take: (chunk: Borrowed) => void) => Promise<boolean>
 export interface DeferredBills {
   /** Bills the usage that the object itself states. */
   settle(object: DeferredObject, metered: Metered): Promise<void>
-  /** Bills the usage of each request, in a record for each model. False: the results cannot be read now. */
+  /** Bills the usage of each request, in a record for each model. False: the results cannot be read now, or booked. */
   settleBatch(object: DeferredObject, metered: Metered, read: ReadResults | null): Promise<boolean>
   /** Closes the call without a cost, which cannot be known any more. */
   giveUp(object: DeferredObject): Promise<void>
@@ -52,7 +52,8 @@ function passed({ upstreamMs, overheadMs, bytesIn, bytesOut }: CallRecord) {
 export function createDeferredBills(parts: DeferredBillParts): DeferredBills {
   const { store, settler, counts, queues, clock, log, names } = parts
 
-  async function close(call: CallRecord, requestId: string, bill: Bill): Promise<void> {
+  /** False: the settlement waits for the store, in memory perhaps, where the end of this process would lose it. */
+  async function close(call: CallRecord, requestId: string, bill: Bill): Promise<boolean> {
     const isParent = requestId === call.requestId
     const closing: CallClosing = {
       ...withoutSecrets(bill, names.redact),
@@ -61,16 +62,18 @@ export function createDeferredBills(parts: DeferredBillParts): DeferredBills {
       ...{ status: call.status, streamed: call.streamed, upstreamRequestId: call.upstreamRequestId },
       ...(isParent ? passed(call) : NOTHING_PASSED),
     }
-    await settler.settle(closing, ({ booked }) => {
+    const settled = await settler.settle(closing, ({ booked }) => {
       queues.signalAll()
       const times = { overheadMs: call.overheadMs ?? 0, upstreamMs: call.upstreamMs ?? 0 }
       if (booked) counts.settled(call.surface, call.modelAsked, closing, isParent ? times : null)
     })
+    return settled !== null
   }
 
+  /** No start interrupts a deferred call: until its call is closed, its object has to be asked for again. */
   async function closeObject(object: DeferredObject, bill: Bill): Promise<void> {
-    await close(object.call, object.call.requestId, bill)
-    await store.forgetDeferred(object, clock.nowMs())
+    const isClosed = await close(object.call, object.call.requestId, bill)
+    if (isClosed) await store.forgetDeferred(object, clock.nowMs())
   }
 
   /** The prices that a call was made at. Those of the last one are kept: to compile a book takes milliseconds. */
@@ -146,7 +149,10 @@ export function createDeferredBills(parts: DeferredBillParts): DeferredBills {
       })
       // The children are there, and paid, before the parent lets go of its hold.
       await store.openChildren(children.map(({ record }) => record))
-      for (const { record, billed } of children) await close(call, record.requestId, billed)
+      let allPaid = true
+      for (const { record, billed } of children)
+        allPaid = (await close(call, record.requestId, billed)) && allPaid
+      if (!allPaid) return false
       await closeObject(object, done)
       return true
     },

@@ -3,6 +3,7 @@ import { StoreGone, StoreRefused } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Log } from '../kernel/log.ts'
 import type { CallClosing, Settled } from '../ledger/call.ts'
+import { NOTHING_USED } from '../ledger/call-columns.ts'
 import type { LedgerStore } from '../ledger/ledger-store.ts'
 import type { SettlementWatch } from '../ledger/request-log.ts'
 import type { SettlementSpool } from '../ledger/settlement-spool.ts'
@@ -79,11 +80,16 @@ export function createSettler(parts: SettlerParts): Settler {
     }
   }
 
-  function tell({ requestId }: CallClosing, onSettled: OnSettled, settled: Settled): Settled {
-    spool?.done(requestId)
-    watch.settled(requestId)
-    onSettled(settled)
-    underWay.delete(requestId)
+  function tell({ requestId: request }: CallClosing, onSettled: OnSettled, settled: Settled): Settled {
+    spool?.done(request)
+    watch.settled(request)
+    underWay.delete(request)
+    try {
+      onSettled(settled)
+    } catch (err) {
+      // The books are right. Thrown on, this would be taken for a failure of the store, and be retried for ever.
+      log.error({ request, err }, 'a defect')
+    }
     return settled
   }
 
@@ -109,7 +115,20 @@ export function createSettler(parts: SettlerParts): Settler {
     const request = closing.requestId
     let cause = failure
     for (let waitMs = RETRY_FIRST_MS; ; waitMs = Math.min(waitMs * 2, RETRY_MAX_MS)) {
-      if (cause instanceof StoreRefused) await spool?.refuse(request, cause.message)
+      if (cause instanceof StoreRefused) {
+        // Without a spool this line is all that is left of the bill.
+        const details = { request, costNanos: String(closing.costNanos), cause: cause.message }
+        log.error(details, 'the store refused a settlement')
+        await spool?.refuse(closing, cause.message)
+        // Whoever asked may be gone, and the hold would stay until the next start. A call that is not there has no hold.
+        const lost = {
+          ...NOTHING_USED,
+          requestId: request,
+          state: 'interrupted',
+          atMs: closing.atMs,
+        } as const
+        await store.settle(lost).catch(() => {})
+      }
       if (cause instanceof StoreGone || cause instanceof StoreRefused) throw cause
       // A settlement is logged once: thousands may wait, and each is retried again and again.
       if (waitMs === RETRY_FIRST_MS) {
@@ -147,18 +166,17 @@ export function createSettler(parts: SettlerParts): Settler {
       if (replaysToCome > 0)
         log.warn({ settlements: replaysToCome }, 'settlements of an earlier life are sent')
       let gone = false
-      function putAside({ requestId: request, costNanos }: CallClosing, error: unknown): void {
-        gone ||= error instanceof StoreGone
-        const details = { request, costNanos: String(costNanos), cause: (error as Error).message }
-        if (!gone) log.error(details, 'a settlement of an earlier life was refused and is put aside')
-      }
       async function replayInTurn(): Promise<void> {
         for (const closing of toCome) {
           replaysToCome -= 1
           const first = await begin(closing, ({ booked }) => {
             if (booked) onBooked(closing)
           })
-          if (first instanceof Late) await first.atLast.catch((error: unknown) => putAside(closing, error))
+          if (first instanceof Late) {
+            await first.atLast.catch((error: unknown) => {
+              gone ||= error instanceof StoreGone
+            })
+          }
           if (gone) return
         }
       }

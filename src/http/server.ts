@@ -1,6 +1,6 @@
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import type { Clock } from '../kernel/clock.ts'
-import { type Refusal, refuse } from '../kernel/errors.ts'
+import { ERRORS, type Refusal, refuse } from '../kernel/errors.ts'
 import type { HeaderNames } from '../kernel/header-names.ts'
 import type { IdSource } from '../kernel/ids.ts'
 import { limits } from '../kernel/limits.ts'
@@ -218,7 +218,7 @@ function explainClientError(error: WireError): Refusal | null {
   switch (error.code) {
     case 'HPE_HEADER_OVERFLOW':
     case TOO_MANY_LINES:
-      return refuse('head_too_large', 'The request head is larger than 64 KiB or has more than 1,000 lines.')
+      return refuse('head_too_large', ERRORS.head_too_large.meaning)
     case HEAD_TIMEOUT:
       return refuse('request_timeout', 'The request head did not arrive in time.')
     default:

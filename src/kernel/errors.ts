@@ -1,4 +1,5 @@
-import type { Nanos } from './money.ts'
+import { limits } from './limits.ts'
+import { type Nanos, withCommas } from './money.ts'
 import type { Redact } from './secret.ts'
 
 /**
@@ -170,7 +171,7 @@ export const ERRORS = {
     status: 431,
     fault: 'client',
     retry: 'never',
-    meaning: 'The request head is larger than 64 KiB or has more than 1,000 lines.',
+    meaning: `The request head is larger than ${limits.headBytesMax / 1024} KiB or has more than ${withCommas(limits.headLinesMax)} lines.`,
   },
   internal_error: {
     status: 500,

@@ -437,4 +437,7 @@ export const limits = {
   logBufferBytesMax: 8 * MiB,
 } as const
 
+/** The percentages of a cap that are told where `webhooks.thresholds_percent` sets no others. */
+export const DEFAULT_THRESHOLDS: readonly number[] = [50, 80, 90]
+
 export type Limits = { readonly [K in keyof typeof limits]: number }

@@ -3,9 +3,6 @@
 /** The threshold of the cap itself, which is always told. */
 export const CAP_PERCENT = 100
 
-/** The thresholds where no configuration sets others. */
-export const DEFAULT_THRESHOLDS: readonly number[] = [50, 80, 90]
-
 export interface SpentCall {
   readonly requestId: string
   readonly costNanos: bigint

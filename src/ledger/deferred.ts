@@ -56,11 +56,11 @@ export interface ChildCall {
 
 export interface DeferredStore {
   /**
-   * `closed`: the call is not in flight any more, and nothing was done. `known`: another call has made the object, which
+   * `closed`: the call is settled or released, and nothing was done. `known`: another call has made the object, which
    * upstream has named again for this one; nothing was done either.
    */
   deferCall(deferral: Deferral): Promise<'deferred' | 'closed' | 'known'>
-  /** The open object of this name, if there is one here. */
+  /** The object of this name whose call is not paid, if there is one here: also one that was given up too soon. */
   findDeferred(name: ObjectName): Promise<DeferredObject | null>
   /** Objects to ask for now, the longest due first, under the poller's lease; null: another node has the lease. */
   claimDeferred(

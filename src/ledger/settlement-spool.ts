@@ -22,8 +22,8 @@ export interface SettlementSpool {
   keep(closing: CallClosing): Promise<void>
   /** The store has the settlement. A removal that a crash loses is one more replay. Does nothing if it was not kept. */
   done(requestId: string): void
-  /** The store will never take the settlement: it goes to a file of its own, for a person. Does nothing if it was not kept. */
-  refuse(requestId: string, reason: string): Promise<void>
+  /** The store will never take the settlement: it goes to a file of its own, for a person, whether it was kept or not. */
+  refuse(closing: CallClosing, reason: string): Promise<void>
   /** The waiting settlements, oldest first: after the start, those that an earlier process has left. */
   left(): readonly CallClosing[]
   readonly waiting: number
@@ -192,20 +192,19 @@ class Spool implements SettlementSpool {
     if (!this.#failed && !this.#closed) this.#write()
   }
 
-  async refuse(requestId: string, reason: string): Promise<void> {
+  async refuse(closing: CallClosing, reason: string): Promise<void> {
+    const { requestId } = closing
     this.#unkept.delete(requestId)
-    const kept = this.#waiting.get(requestId)
-    if (kept === undefined) return
     const { dir, bytesMax } = this.#parts
     const file = join(dir, REFUSED_FILE)
-    const line = `${JSON.stringify({ refused: reason, kept: amountsAsText(kept.closing) })}\n`
+    const line = `${JSON.stringify({ refused: reason, kept: amountsAsText(closing) })}\n`
     try {
       const { size } = await stat(file).catch(() => ({ size: 0 }))
       if (size + line.length > bytesMax) throw new Error(`${REFUSED_FILE} is full`)
       await appendFile(file, line, { mode: 0o600, flush: true })
       this.done(requestId)
     } catch (error) {
-      // The refused settlement stays in the spool, and the next start tries again.
+      // A refused settlement that was kept stays in the spool, and the next start tries again.
       const cause = (error as Error).message
       this.#parts.log.error({ request: requestId, cause }, 'a refused settlement cannot be put aside')
     }

@@ -57,8 +57,7 @@ export class Ballast implements Disk {
       { directory: this.#dir },
       'the disk is full: nothing is admitted until there is room again',
     )
-    // A deletion that fails is tried again when the next write finds the disk full.
-    rm(this.#file, { force: true }).catch(() => {})
+    void this.#delete()
     this.#tryIn(limits.ballastEveryMs)
   }
 
@@ -82,10 +81,11 @@ export class Ballast implements Disk {
   async #make(): Promise<void> {
     const given = this.#timesGiven
     try {
-      if (!(await this.#isThere())) {
-        if (!(await this.#hasRoom())) throw new Error('there is no room for it')
-        await this.#write()
-      }
+      if (this.#isFull) await this.#delete()
+      const isThere = await this.#isThere()
+      // A ballast that could not be deleted says nothing about the room beside it.
+      if ((this.#isFull || !isThere) && !(await this.#hasRoom())) throw new Error('there is no room for it')
+      if (!isThere) await this.#write()
       if (!(await this.#isThere()) || this.#timesGiven !== given) {
         throw new Error('it was given back while it was written')
       }
@@ -99,6 +99,11 @@ export class Ballast implements Disk {
     this.#hasWarned = false
     if (this.#isFull) this.#log.info({ directory: this.#dir }, 'there is room on the disk again')
     this.#isFull = false
+  }
+
+  /** Never rejects: a deletion that fails is tried again before the ballast is written. */
+  async #delete(): Promise<void> {
+    await rm(this.#file, { force: true }).catch(() => {})
   }
 
   async #isThere(): Promise<boolean> {
@@ -122,7 +127,7 @@ export class Ballast implements Disk {
       }
       await file.datasync()
     } catch (error) {
-      await rm(this.#file, { force: true }).catch(() => {})
+      await this.#delete()
       throw error
     } finally {
       await file.close()

@@ -141,7 +141,7 @@ export const METRICS: readonly Metric[] = [
     name: 'tollgate_refusals_total',
     type: 'counter',
     labels: ['code'],
-    help: 'Requests for upstream that the gateway answered itself with this code of its error table. None of them is a call.',
+    help: 'Requests for upstream that the gateway answered itself, or broke off, with this code of its error table. None is a call but a defect in the middle of one.',
     read: ({ counts }) => [...counts.refusals].map(([code, value]) => ({ labels: { code }, value })),
   },
   {

@@ -11,7 +11,9 @@ import {
   checkRoundTrip,
   checkSharedDatabase,
   checkWrites,
+  measure,
 } from '../../src/doctor/postgres.ts'
+import type { Database } from '../../src/store/postgres/database.ts'
 import { startPickyPooler } from '../support/picky-pooler.ts'
 import {
   createDatabase,
@@ -236,6 +238,25 @@ test('a long way to the database is a warning, and another time there is not', (
   assert.equal(checkDatabaseClock(9_000).state, 'ok')
   assert.match(checkDatabaseClock(9_000).found, /^this machine is 9 s ahead of the database/)
   assert.match(checkDatabaseClock(-9_000).found, /^this machine is 9 s behind the database/)
+})
+
+test('of the round trips to the database the shortest tells how far this machine is ahead', async () => {
+  const waysMs = [30, 9_000, 2, 40, 8, 50, 60, 70, 9_000]
+  let nowMs = 1_000_000
+  const clock = { nowMs: () => nowMs, monotonicMs: () => nowMs }
+  const database = {
+    async query() {
+      // This machine is 5 s ahead, and an answer is written at the end of the way there.
+      const way = waysMs.shift() ?? 0
+      nowMs += way
+      const row = { now_ms: nowMs - 5_000 }
+      nowMs += way
+      return [row]
+    },
+  }
+  const { aheadMs, roundTrip } = await measure(database as unknown as Database, clock)
+  assert.equal(aheadMs, 4_998)
+  assert.deepEqual(roundTrip, { medianMs: 100, count: 9 })
 })
 
 test('what a node left is a warning once the others have had time to close it', () => {

@@ -59,7 +59,7 @@ for (const way of WAYS) {
     assert.deepEqual([ambiguous.code, ambiguous.stdout], [1, ''])
     assert.match(
       ambiguous.stderr,
-      /^tollgate keys revoke: "all, .*" could be several keys\. Name one by its id:\n(?: {2}key_\w{26} .* usable, created .*\n){2}$/,
+      /^tollgate keys revoke: "all, .*" could be several keys\. Name one by its id:\n(?: {2}key_\w{26} .* usable, created [-\d]+ [:\d]+ UTC .*\n){2}$/,
     )
     assert.ok(ambiguous.stderr.includes(id) && ambiguous.stderr.includes(JSON.parse(rotated.stdout).id))
     for (const each of [id, JSON.parse(rotated.stdout).id])

@@ -48,7 +48,7 @@ function bench(
     done(requestId: string) {
       if (kept.delete(requestId)) story.push(`${requestId} done`)
     },
-    async refuse(requestId: string, reason: string) {
+    async refuse({ requestId }: CallClosing, reason: string) {
       story.push(`${requestId} put aside: ${reason}`)
     },
   }
@@ -97,14 +97,55 @@ test('an answer leaves without figures after its wait, but not before its settle
   assert.deepEqual(story.slice(-2), ['a settled', 'a done'])
 })
 
-test('a settlement that the store refuses is not kept, and whoever asked is told', async () => {
-  const { settler, story } = bench(() => new StoreRefused('there is no call'))
+test('a settlement that the store refuses at once is put aside, the log has it, and whoever asked is told', async () => {
+  const { settler, story, lines } = bench(() => new StoreRefused('there is no call'))
   await assert.rejects(
     settler.settle(closingOf('a'), () => {}),
     StoreRefused,
   )
-  assert.ok(!story.includes('a kept'))
+  assert.deepEqual(story, ['a StoreRefused', 'a put aside: there is no call', 'a StoreRefused'])
+  assert.deepEqual(lines, ['error: the store refused a settlement'])
   assert.equal(settler.waiting, 0)
+})
+
+test('a settlement that the store refuses does not leave the hold of its call open', async () => {
+  for (const before of [[], [away()]]) {
+    const { settler, story } = bench(({ state }) =>
+      state === 'settled' ? (before.shift() ?? new StoreRefused('no such model')) : null,
+    )
+    await assert.rejects(
+      settler.settle(closingOf('a'), () => {}),
+      StoreRefused,
+    )
+    assert.deepEqual(story.slice(-2), ['a put aside: no such model', 'a interrupted'])
+  }
+})
+
+test('without a spool the log names the cost of a settlement that the store refuses', async () => {
+  const said: object[] = []
+  const settler = createSettler({
+    store: { settle: () => Promise.reject(new StoreRefused('there is no call')) },
+    watch: createSettlementWatch(),
+    spool: null,
+    log: { ...createLogLines().log, error: (details: object) => said.push(details) },
+  })
+  await assert.rejects(
+    settler.settle(closingOf('a', { costNanos: 7n }), () => {}),
+    StoreRefused,
+  )
+  assert.deepEqual(said, [{ request: 'a', costNanos: '7', cause: 'there is no call' }])
+})
+
+test('a settlement whose listener fails is settled all the same, once', async () => {
+  const { settler, story, lines } = bench(failing(1))
+  const fail = () => {
+    throw new Error('the listener has a defect')
+  }
+  assert.deepEqual(await settler.settle(closingOf('late'), fail), SETTLED)
+  assert.deepEqual(await settler.settle(closingOf('at once'), fail), SETTLED)
+  assert.equal(settler.waiting, 0)
+  assert.deepEqual(story.slice(-3), ['late settled', 'late done', 'at once settled'])
+  assert.deepEqual(lines.slice(-2), ['error: a defect', 'error: a defect'])
 })
 
 test('a settlement that the store refuses after it was kept is put aside', async () => {
@@ -114,7 +155,8 @@ test('a settlement that the store refuses after it was kept is put aside', async
     settler.settle(closingOf('a'), () => {}),
     StoreRefused,
   )
-  assert.deepEqual(story, ['a StoreUnavailable', 'a kept', 'a StoreRefused', 'a put aside: there is no call'])
+  assert.deepEqual(story.slice(0, 3), ['a StoreUnavailable', 'a kept', 'a StoreRefused'])
+  assert.equal(story[3], 'a put aside: there is no call')
 })
 
 test('a settlement that finds the store gone stays in the spool', async () => {
@@ -193,13 +235,13 @@ test('what the store refuses of an earlier life is put aside, and the others are
     requestId === 'b' ? new StoreRefused('there is no call b') : null,
   )
   await settler.replay([closingOf('a'), closingOf('b'), closingOf('c')], () => {})
-  assert.deepEqual(story.toSorted(), [
+  assert.deepEqual([...new Set(story)].toSorted(), [
     'a settled',
     'b StoreRefused',
     'b put aside: there is no call b',
     'c settled',
   ])
-  assert.ok(lines.includes('error: a settlement of an earlier life was refused and is put aside'))
+  assert.ok(lines.includes('error: the store refused a settlement'))
   assert.equal(settler.waiting, 0)
 })
 

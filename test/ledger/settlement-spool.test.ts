@@ -112,19 +112,22 @@ test('of settlements of the same call the first is kept', async () => {
   assert.deepEqual(await onDisk(), [A])
 })
 
-test('what the store refuses is put into a file for a person and is not left', async () => {
+test('what the store refuses is put into a file for a person, kept or not, and is not left', async () => {
   const { open, onDisk, dir } = await bench()
   const spool = await open()
   await Promise.all([spool.keep(A), spool.keep(B)])
-  await spool.refuse('req_a', 'there is no call req_a')
-  await spool.refuse('never kept', 'there is no such call')
+  await spool.refuse(A, 'there is no call req_a')
+  await spool.refuse(C, 'there is no call req_c')
   await spool.close()
   assert.deepEqual(await onDisk(), [B])
-  const refused = (await readFile(join(dir, 'refused.jsonl'), 'utf8')).trim().split('\n')
-  assert.equal(refused.length, 1)
-  const { refused: reason, kept } = JSON.parse(refused[0] ?? '')
-  assert.equal(reason, 'there is no call req_a')
-  assert.deepEqual(kept, { ...A, costNanos: String(A.costNanos), listNanos: String(A.listNanos) })
+  const lines = (await readFile(join(dir, 'refused.jsonl'), 'utf8')).trim().split('\n')
+  assert.deepEqual(
+    lines.map((line) => JSON.parse(line)),
+    [A, C].map((closing) => ({
+      refused: `there is no call ${closing.requestId}`,
+      kept: { ...closing, costNanos: String(closing.costNanos), listNanos: String(closing.listNanos) },
+    })),
+  )
 })
 
 test('a refused settlement that cannot be put aside stays where it is', async () => {
@@ -132,7 +135,7 @@ test('a refused settlement that cannot be put aside stays where it is', async ()
   const spool = await open()
   await spool.keep(A)
   await mkdir(join(dir, 'refused.jsonl'))
-  await spool.refuse('req_a', 'there is no such call')
+  await spool.refuse(A, 'there is no such call')
   await spool.close()
   assert.deepEqual(lines, ['error: a refused settlement cannot be put aside'])
   assert.deepEqual(await onDisk(), [A])

@@ -34,7 +34,7 @@ test('directory and files are for their owner alone', async () => {
   const umask = process.umask(0o077)
   const spool = await open().finally(() => process.umask(umask))
   await Promise.all([spool.keep(A), spool.keep(B)])
-  await spool.refuse('req_a', 'there is no such call')
+  await spool.refuse(A, 'there is no such call')
   await spool.close()
   const modeOf = async (path: string) => ((await stat(path)).mode & 0o777).toString(8)
   assert.equal(await modeOf(dir), '700')

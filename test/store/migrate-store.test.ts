@@ -14,10 +14,10 @@ import {
 } from '../../src/store/migrate-store/move-books.ts'
 import { MOVED_TABLES } from '../../src/store/migrate-store/moved-tables.ts'
 import { openSource, readSeal, type Source } from '../../src/store/migrate-store/source.ts'
-import { DataDir, fillBooks, rated, withStore } from '../ledger/books.ts'
+import { billed, DataDir, fillBooks, rated, withStore } from '../ledger/books.ts'
 import { createDatabase, stopPostgres } from '../support/postgres.ts'
-import { digestOf } from './conformance/fixtures.ts'
-import { type OpenDatabase, openTestDatabase } from './postgres-under-test.ts'
+import { digestOf, NOON } from './conformance/fixtures.ts'
+import { type OpenDatabase, openByCallersClock, openTestDatabase } from './postgres-under-test.ts'
 
 after(stopPostgres)
 
@@ -220,6 +220,38 @@ test('a sum that differs on one side is named, and so is a hold that no call has
     assert.match((await compareBooks(held, after, () => {})) ?? '', /^accounts have 7 nanodollars held/)
     held.close()
     await after.close()
+  })
+})
+
+test('a deferred call is moved with its hold, and settled from the database', async () => {
+  await withBooks(async (dir, database) => {
+    await withStore(dir, async (store) => {
+      await store.admit(rated('req_13', 'a', { surface: 'chat' }))
+      await store.deferCall({
+        ...{ requestId: 'req_13', surface: 'chat', objectId: 'resp_1', kind: 'response' },
+        ...{ path: '/v1/responses/resp_1', dueInMs: 2_000, atMs: NOON, status: 200, streamed: false },
+        ...{ upstreamMs: 90, overheadMs: 2, upstreamRequestId: null, bytesIn: 10, bytesOut: 20 },
+      })
+    })
+    const { source, target, close } = await begin(dir, database.url)
+    await moveRows(source, target, nothing)
+    assert.equal(await compareBooks(source, target, nothing), null)
+    await close()
+    await assertSame(dir, database)
+    assert.deepEqual(
+      (await database.query("SELECT node_id FROM call WHERE state = 'in_flight'")).map(
+        (row) => row['node_id'],
+      ),
+      [''],
+    )
+    const moved = await openByCallersClock(database.url)
+    try {
+      assert.equal(await moved.interruptOpenCalls(NOON + 1_000), 0)
+      assert.equal((await moved.settle(billed('req_13', 2))).booked, true)
+      assert.equal(await moved.sumHeld(), 0n)
+    } finally {
+      await moved.close()
+    }
   })
 })
 

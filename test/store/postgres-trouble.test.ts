@@ -150,12 +150,15 @@ troubleTest(
     await other.end()
     await until('what was under way has ended', async () => (await admitSome(store)) !== null)
     await until('nothing is left of it', async () => {
-      const open = await database.query("SELECT id FROM call WHERE state = 'in_flight'")
-      for (const row of open) await store.settle(closing(String(row['id']), { atMs: NOON + 1 }))
-      return (await store.getBalance('default')).heldNanos === 0n
+      // The call in doubt is for the store to release. On a busy machine an answer may take longer than it may here.
+      const open = await database.query("SELECT id FROM call WHERE state = 'in_flight' AND id <> 'req_1'")
+      for (const row of open)
+        await store.settle(closing(String(row['id']), { atMs: NOON + 1 })).catch(() => {})
+      const balance = await store.getBalance('default').catch(() => null)
+      return balance?.heldNanos === 0n
     })
-    const call = await store.getCall('req_1')
-    assert.ok(call === null || call.state === 'released', call?.state)
+    const [call] = await database.query("SELECT state FROM call WHERE id = 'req_1'")
+    assert.ok(call === undefined || call['state'] === 'released', String(call?.['state']))
   },
   { answerMs: 100 },
 )

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, readFileSync, rmSync, statSync, truncateSync } from 'node:fs'
+import { mkdtempSync, promises, readFileSync, rmSync, statSync, truncateSync } from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
@@ -89,6 +90,43 @@ test('a ballast for which there is no room is tried again, told once, and nobody
   assert.equal(ballast.isFull, false)
   ballast.wasFull()
   assert.equal(ballast.isFull, true, 'but where a write failed, everybody is')
+  await ballast.close()
+})
+
+test('a ballast that cannot be deleted is no room: it is tried again, and nothing begins before there is some', async (t) => {
+  const { sizeOf, open, pass, becomes } = openBallast(t)
+  const ballast = open()
+  ballast.start()
+  pass(limits.ballastFirstMs)
+  await becomes('it is there', () => sizeOf() === BYTES)
+  const noRoom = t.mock.method(promises, 'statfs', async () => ({ bavail: 0, bsize: 4_096 }))
+  const undeletable = t.mock.method(promises, 'rm', () => Promise.reject(new Error('not permitted')))
+  syncBuiltinESMExports()
+  try {
+    ballast.wasFull()
+    await becomes('its room is looked at', () => {
+      assert.equal(ballast.isFull, true)
+      pass(limits.ballastEveryMs)
+      return noRoom.mock.callCount() > 0
+    })
+    assert.equal(sizeOf(), BYTES)
+    undeletable.mock.restore()
+    syncBuiltinESMExports()
+    await becomes('it is gone', () => {
+      pass(limits.ballastEveryMs)
+      return sizeOf() === null
+    })
+    assert.equal(ballast.isFull, true)
+  } finally {
+    undeletable.mock.restore()
+    noRoom.mock.restore()
+    syncBuiltinESMExports()
+  }
+  await becomes('there is room', () => {
+    pass(limits.ballastEveryMs)
+    return !ballast.isFull
+  })
+  assert.equal(sizeOf(), BYTES)
   await ballast.close()
 })
 

@@ -236,12 +236,19 @@ test('counters never fall, and scrapes at the same time get one answer', async (
     assert.ok((now.get(identity(sample)) ?? -1) >= sample.value, identity(sample))
 })
 
-for (const point of ['before_settle', 'settled'] as const) {
-  test(`a defect at the point ${point} leaves a call that is counted once, with what it cost`, async () => {
+for (const [point, stream] of [
+  ['before_settle', false],
+  ['before_settle', true],
+  ['settled', false],
+  ['settled', true],
+] as const) {
+  const where = `${point} of ${stream ? 'a stream' : 'a message'}`
+  test(`a defect at the point ${where} leaves a call that is counted once, with what it cost`, async () => {
     const before = await scrape()
     defectAt = point
-    const reply = await bench.call('/v1/messages', message())
-    assert.equal(reply.status, 500)
+    const reply = await bench.call('/v1/messages', message({ stream }))
+    // A stream that has begun is broken off.
+    assert.equal(reply.status, stream ? 200 : 500)
     await assertBooksBalance(gateway)
     const record = await bench.record(reply.requestId)
     const after = await scrape()

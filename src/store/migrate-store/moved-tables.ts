@@ -63,8 +63,8 @@ const LIMIT_AS = { 'nanos?': integer, 'count?': integer, 'names?': json, flag } 
 export const STORE_MOVE = 'store_move'
 export const MOVED_TO = 'moved_to'
 
-/** The node of calls from before the move, in PostgreSQL. None of these calls is open, so the node is never looked up. */
-const FORMER_NODE = "'sqlite'"
+/** The node of calls from before the move, in PostgreSQL. Calls that are open are deferred, and those belong to no node. */
+const FORMER_NODE = "iif(state = 'in_flight', '', 'sqlite')"
 
 const MOVED_AS: Readonly<Record<ColumnKind, MovedKind>> = {
   ...{ text, 'text?': text, count: integer, 'count?': integer, flag, nanos: integer, 'nanos?': integer },

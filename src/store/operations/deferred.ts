@@ -5,7 +5,7 @@ import { callRecord } from '../call-record.ts'
 import { nanos, number, present, type Row, text } from '../rows.ts'
 import { takeLease } from './lease.ts'
 import { atomic, type Operation } from './operation.ts'
-import { byStore, join, now, onPostgres, type Sql, sql } from './sql.ts'
+import { byStore, FOR_UPDATE, join, now, onPostgres, raw, type Sql, sql } from './sql.ts'
 
 /**
  * A deferred call is a call in flight that has an object: its hold counts as before, and settlement closes it like any other.
@@ -17,6 +17,12 @@ const POLLER = 'deferred'
 /** Added to the due instant of an object when its call is closed: an object due that late is never asked for again. */
 const DONE = 1_000_000_000_000_000
 
+/**
+ * A node that fell silent while upstream answered finds its call interrupted by the others. The cost of what the call has
+ * made is booked all the same when it is known, as a settlement from the spool is; only the hold is gone.
+ */
+const AWAITED = raw("state IN ('in_flight', 'interrupted')")
+
 /** A batch itself counts as no request: its lines are counted with its children. */
 const isBatch = (kind: ObjectKind) => kind === 'message_batch' || kind === 'batch'
 
@@ -26,7 +32,7 @@ export const deferCall = atomic(function* (deferral: Deferral): Operation<'defer
   yield sql`
     INSERT INTO deferred_object (surface, object_id, call_id, month, kind, path, polls, due_at_ms)
     SELECT ${surface}, ${objectId}, id, month, ${kind}, ${path}, 0, ${now(atMs)} + ${dueInMs}
-    FROM call WHERE id = ${requestId} AND state = 'in_flight'
+    FROM call WHERE id = ${requestId} AND ${AWAITED}
     ON CONFLICT (surface, object_id) DO NOTHING`
   const [maker] = yield sql`
     SELECT call_id FROM deferred_object WHERE surface = ${surface} AND object_id = ${objectId}`
@@ -36,7 +42,7 @@ export const deferCall = atomic(function* (deferral: Deferral): Operation<'defer
       upstream_ms = ${deferral.upstreamMs}, overhead_ms = ${deferral.overheadMs},
       upstream_request_id = ${deferral.upstreamRequestId}, bytes_in = ${deferral.bytesIn},
       bytes_out = ${deferral.bytesOut}, requests = ${isBatch(kind) ? 0 : 1} ${onPostgres(", node_id = ''")}
-    WHERE id = ${requestId} AND state = 'in_flight' RETURNING id`
+    WHERE id = ${requestId} AND ${AWAITED} RETURNING id`
   return call === undefined ? 'closed' : 'deferred'
 })
 
@@ -46,8 +52,8 @@ const OBJECTS = sql`
   FROM deferred_object o JOIN call ON call.id = o.call_id AND call.month = o.month`
 
 export function* findDeferred({ surface, objectId }: ObjectName): Operation<DeferredObject | null> {
-  const [row] =
-    yield sql`${OBJECTS} WHERE o.surface = ${surface} AND o.object_id = ${objectId} AND state = 'in_flight'`
+  const [row] = yield sql`
+    ${OBJECTS} WHERE o.surface = ${surface} AND o.object_id = ${objectId} AND ${AWAITED}`
   return row === undefined ? null : deferredObject(row)
 }
 
@@ -56,7 +62,7 @@ export function* listDeferred(surface: Surface, path: string): Operation<readonl
   const rows = yield sql`
     ${OBJECTS} WHERE o.due_at_ms < ${DONE} AND o.surface = ${surface}
       AND (o.path = ${path} OR o.path LIKE ${below} ESCAPE '\\')
-      AND state = 'in_flight' LIMIT ${limits.deferredBelowMax}`
+      AND ${AWAITED} LIMIT ${limits.deferredBelowMax}`
   return rows.map(deferredObject)
 }
 
@@ -68,7 +74,7 @@ export const claimDeferred = atomic(function* (
   if (!(yield* takeLease(POLLER, holder, atMs))) return null
   yield sql`
     UPDATE deferred_object SET due_at_ms = ${now(atMs)} + ${DONE} WHERE due_at_ms <= ${now(atMs)} AND NOT EXISTS (
-      SELECT 1 FROM call WHERE call.id = call_id AND call.month = deferred_object.month AND state = 'in_flight')`
+      SELECT 1 FROM call WHERE call.id = call_id AND call.month = deferred_object.month AND ${AWAITED})`
   yield sql`
     DELETE FROM deferred_object WHERE due_at_ms >= ${DONE} AND due_at_ms < ${now(atMs)} + ${DONE - limits.deferredMs}`
   if (surfaces.length === 0) return []
@@ -88,17 +94,20 @@ export function* postponeDeferred(
     WHERE surface = ${surface} AND object_id = ${objectId}`
 }
 
-/** Each child takes its cost out of the batch's hold, as far as that goes: the sum of all holds stays as it is. */
+/**
+ * Each child takes its cost out of the batch's hold, as far as that goes: the sum of all holds stays as it is. A batch that
+ * was given up meanwhile has no hold any more.
+ */
 export const openChildren = atomic(function* (children: readonly ChildCall[]): Operation<void> {
   for (const { requestId, parentId, model, rating, requests, costNanos, listNanos } of children) {
     const [opened] = yield sql`
       INSERT INTO call (id, parent_id, requests, model_asked, state, hold_nanos, hold_list_nanos, account_id, key_id,
         started_at_ms, month, day, method, path, surface, endpoint, price_version, rating, client_ip, user_agent
         ${onPostgres(', node_id')})
-      SELECT ${requestId}, id, ${requests}, ${model}, 'in_flight', ${lesser(sql`hold_nanos`, costNanos)},
-        ${lesser(sql`hold_list_nanos`, listNanos)}, account_id, key_id, started_at_ms, month, day,
+      SELECT ${requestId}, id, ${requests}, ${model}, 'in_flight', ${lesser(held('hold_nanos'), costNanos)},
+        ${lesser(held('hold_list_nanos'), listNanos)}, account_id, key_id, started_at_ms, month, day,
         method, path, surface, endpoint, price_version, ${rating}, client_ip, user_agent ${onPostgres(", ''")}
-      FROM call WHERE id = ${parentId}
+      FROM call WHERE id = ${parentId} ${FOR_UPDATE}
       ON CONFLICT DO NOTHING RETURNING hold_nanos, hold_list_nanos`
     if (opened === undefined) continue
     yield sql`
@@ -106,6 +115,10 @@ export const openChildren = atomic(function* (children: readonly ChildCall[]): O
         hold_list_nanos = hold_list_nanos - ${nanos(opened, 'hold_list_nanos')} WHERE id = ${parentId}`
   }
 })
+
+function held(column: string): Sql {
+  return sql`CASE WHEN state = 'in_flight' THEN ${raw(column)} ELSE 0 END`
+}
 
 function lesser(column: Sql, limit: bigint): Sql {
   return byStore({ sqlite: sql`min(${column}, ${limit})`, postgres: sql`least(${column}, ${limit}::bigint)` })

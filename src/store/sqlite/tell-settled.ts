@@ -1,11 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite'
-import { limits } from '../../kernel/limits.ts'
-import {
-  budgetCrossings,
-  CAP_PERCENT,
-  DEFAULT_THRESHOLDS,
-  type SpentCall,
-} from '../../ledger/budget-crossings.ts'
+import { DEFAULT_THRESHOLDS, limits } from '../../kernel/limits.ts'
+import { budgetCrossings, CAP_PERCENT, type SpentCall } from '../../ledger/budget-crossings.ts'
 import type { WebhookEventType } from '../../webhooks/webhook-store.ts'
 import {
   BALANCE_LOW,

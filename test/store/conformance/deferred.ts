@@ -57,6 +57,41 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
   })
 
   promise(
+    'a call that was given up with its node before it was deferred is asked for, and settled once',
+    async ({ store }) => {
+      await addKey(store, 'a')
+      await store.admit(opening('req_1', 'a'))
+      await store.interruptOpenCalls(NOON + 50)
+      const made = deferral('req_1')
+      assert.equal(await store.deferCall(made), 'deferred')
+      assert.deepEqual(await claim(store, NOON + 4_000), [made.objectId])
+      assert.equal((await store.findDeferred(nameOf(made)))?.call.requestId, 'req_1')
+      assert.equal((await store.listDeferred('chat', made.path)).length, 1)
+      assert.equal((await store.settle(closing('req_1'))).booked, true)
+      const month = (await store.getKey('default', 'key_a', NOON))?.month
+      assert.deepEqual([month?.heldNanos, month?.spentNanos, month?.lostNanos], [0n, 800n, 0n])
+      assert.equal(await store.findDeferred(nameOf(made)), null)
+      assert.deepEqual(await claim(store, NOON + 4_000), [])
+    },
+  )
+
+  promise(
+    'an object that was given up is asked for no more, and found if a client is shown it',
+    async ({ store }) => {
+      await addKey(store, 'a')
+      const made = await deferred(store, 'req_1')
+      await store.settle({ ...NOTHING_USED, requestId: 'req_1', state: 'interrupted', atMs: NOON + 500 })
+      await store.forgetDeferred(nameOf(made), NOON + 500)
+      assert.deepEqual(await store.listDeferred('chat', made.path), [])
+      assert.deepEqual(await claim(store, NOON + 4_000), [])
+      assert.equal(await store.hasDeferred(), false)
+      assert.equal((await store.findDeferred(nameOf(made)))?.call.requestId, 'req_1')
+      assert.equal((await store.settle(closing('req_1'))).booked, true)
+      assert.equal(await store.findDeferred(nameOf(made)), null)
+    },
+  )
+
+  promise(
     'the end of a process interrupts its open calls and leaves the deferred ones',
     async ({ store }) => {
       await addKey(store, 'a')
@@ -220,6 +255,19 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
       assert.deepEqual([month?.heldNanos, month?.spentNanos], [0n, 35n])
     },
   )
+
+  promise('the models of a batch that was given up meanwhile take nothing of its hold', async ({ store }) => {
+    await addKey(store, 'a')
+    await deferred(store, 'req_1', { kind: 'batch', objectId: 'batch_1' })
+    await store.settle({ ...NOTHING_USED, requestId: 'req_1', state: 'interrupted', atMs: NOON + 500 })
+    const figures = { requests: 40, costNanos: 30n, listNanos: 40n }
+    const child = { requestId: 'req_1a', parentId: 'req_1', model: 'claude-haiku-5-5', rating: '{}' }
+    await store.openChildren([{ ...child, ...figures }])
+    assert.equal((await store.getCall('req_1a'))?.holdNanos, 0n)
+    await store.settle(closing('req_1a', { costNanos: 30n, listNanos: 40n }))
+    const month = (await store.getKey('default', 'key_a', NOON))?.month
+    assert.deepEqual([month?.heldNanos, month?.spentNanos], [0n, 30n])
+  })
 
   promise('the log tells calls in flight from deferred ones', async ({ store }) => {
     await addKey(store, 'a')

@@ -1,5 +1,5 @@
-import { limits } from '../../../kernel/limits.ts'
-import { CAP_PERCENT, DEFAULT_THRESHOLDS } from '../../../ledger/budget-crossings.ts'
+import { DEFAULT_THRESHOLDS, limits } from '../../../kernel/limits.ts'
+import { CAP_PERCENT } from '../../../ledger/budget-crossings.ts'
 import { BALANCE_LOW, BUDGET_THRESHOLDS, lowMark, MARK_MS } from '../../operations/outbox.ts'
 import { PLAN_SETTINGS } from './settings.ts'
 

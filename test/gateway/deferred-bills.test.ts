@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createDeferredBills, type DeferredBillParts } from '../../src/gateway/deferred-bills.ts'
+import { systemClock } from '../../src/kernel/clock.ts'
+import { type Borrowed, withBorrowed } from '../../src/kernel/memory.ts'
+import type { CallClosing, Settled } from '../../src/ledger/call.ts'
+import { NOTHING_RECORDED } from '../../src/ledger/call-columns.ts'
+import type { DeferredObject } from '../../src/ledger/deferred.ts'
+import type { Metered } from '../../src/metering/meter.ts'
+import { shippedBook } from '../../src/pricing/compile-version.ts'
+import { createLogLines } from '../support/log-lines.ts'
+
+const [{ id: versionId, entry }] = shippedBook().versions
+
+const batch: DeferredObject = {
+  ...{ surface: 'messages', objectId: 'msgbatch_1', kind: 'message_batch', polls: 0 },
+  path: '/v1/messages/batches/msgbatch_1',
+  call: {
+    ...NOTHING_RECORDED,
+    ...{ requestId: 'req_1', state: 'deferred', surface: 'messages', priceVersion: versionId },
+    rating: JSON.stringify({
+      ...{ surface: 'messages', modelAsked: null, endpoint: '/v1/messages', regional: false, batch: true },
+      discount: '0',
+    }),
+  },
+}
+
+const ended = { usage: { stopReason: 'ended' }, requestsFor: '/v1/messages' } as Metered
+
+const results = ['claude-haiku-5-5', 'claude-sonnet-4-5'].map((model) =>
+  JSON.stringify({
+    custom_id: model,
+    result: {
+      type: 'succeeded',
+      message: {
+        type: 'message',
+        model,
+        stop_reason: 'end_turn',
+        usage: { input_tokens: 9, output_tokens: 5 },
+      },
+    },
+  }),
+)
+
+/** A store that is told what becomes of the batch, and a settler that answers as `answer` says. */
+function bench(answer: (closing: CallClosing) => Settled | null) {
+  const story: string[] = []
+  const store = {
+    readPriceVersion: async () => JSON.stringify(entry),
+    async openChildren(children: readonly unknown[]) {
+      story.push(`${children.length} opened`)
+    },
+    async forgetDeferred() {
+      story.push('forgotten')
+    },
+  }
+  const settler = {
+    async settle(closing: CallClosing) {
+      const settled = answer(closing)
+      const who = closing.requestId === 'req_1' ? 'batch' : closing.modelServed
+      story.push(`${who} ${settled === null ? 'waits' : closing.state}`)
+      return settled
+    },
+  }
+  const { log } = createLogLines()
+  const parts = { store, settler, clock: systemClock, log, names: { redact: (text: string) => text } }
+  return { bills: createDeferredBills(parts as unknown as DeferredBillParts), story }
+}
+
+const readResults = async (take: (chunk: Borrowed) => void) => {
+  withBorrowed(Buffer.from(`${results.join('\n')}\n`), take)
+  return true
+}
+
+const SETTLED: Settled = { balanceNanos: 0n, booked: true }
+
+test('a batch is closed and forgotten after all of its parts', async () => {
+  const { bills, story } = bench(() => SETTLED)
+  assert.equal(await bills.settleBatch(batch, ended, readResults), true)
+  assert.deepEqual(story, [
+    ...['2 opened', 'claude-haiku-5-5 settled', 'claude-sonnet-4-5 settled', 'batch settled', 'forgotten'],
+  ])
+})
+
+test('while a part of a batch waits for the store, the batch stays open, and is settled later', async () => {
+  const { bills, story } = bench(({ modelServed }) => (modelServed === 'claude-haiku-5-5' ? null : SETTLED))
+  assert.equal(await bills.settleBatch(batch, ended, readResults), false)
+  assert.deepEqual(story, ['2 opened', 'claude-haiku-5-5 waits', 'claude-sonnet-4-5 settled'])
+})
+
+test('an object is not forgotten while the settlement of its call waits for the store', async () => {
+  const { bills, story } = bench(() => null)
+  await bills.giveUp(batch)
+  assert.deepEqual(story, ['batch waits'])
+})
