@@ -36,7 +36,7 @@ export function deny(
 
 /**
  * Denies a request, and counts the refusal where the request was meant for upstream. Leaves no record. A defect after the
- * reply has begun is counted too, though nobody can be told its code: alerts go by it.
+ * reply has begun is counted too, though the client cannot be told its code: alerts go by it.
  */
 export function refuseRequest(
   exchange: Exchange,

@@ -120,7 +120,7 @@ export function createSettler(parts: SettlerParts): Settler {
         const details = { request, costNanos: String(closing.costNanos), cause: cause.message }
         log.error(details, 'the store refused a settlement')
         await spool?.refuse(closing, cause.message)
-        // Whoever asked may be gone, and the hold would stay until the next start. A call that is not there has no hold.
+        // The caller may be gone, and the hold would stay until the next start. A call that is not there has no hold.
         const lost = {
           ...NOTHING_USED,
           requestId: request,
