@@ -149,10 +149,7 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
   async function settle(object: DeferredObject, upstream: Upstream, metered: Metered): Promise<boolean> {
     const { surface, kind } = object
     const { results } = KINDS[kind]
-    if (results === undefined) {
-      await bills.settle(object, metered)
-      return true
-    }
+    if (results === undefined) return await bills.settle(object, metered)
     const path = results(object.path, metered)
     if (path === null) return await bills.settleBatch(object, metered, null)
     return await bills.settleBatch(object, metered, async (take) => {

@@ -33,8 +33,8 @@ type ReadResults = (take: (chunk: Borrowed) => void) => Promise<boolean>
 
 /** Bills of calls whose object has come to its end, by the prices and the discount of the day on which the call was made. */
 export interface DeferredBills {
-  /** Bills the usage that the object itself states. */
-  settle(object: DeferredObject, metered: Metered): Promise<void>
+  /** Bills the usage that the object itself states. False: the bill waits for the store. */
+  settle(object: DeferredObject, metered: Metered): Promise<boolean>
   /** Bills the usage of each request, in a record for each model. False: the results cannot be read now, or booked. */
   settleBatch(object: DeferredObject, metered: Metered, read: ReadResults | null): Promise<boolean>
   /** Closes the call without a cost, which cannot be known any more. */
@@ -71,9 +71,10 @@ export function createDeferredBills(parts: DeferredBillParts): DeferredBills {
   }
 
   /** No start interrupts a deferred call: until its call is closed, its object has to be asked for again. */
-  async function closeObject(object: DeferredObject, bill: Bill): Promise<void> {
+  async function closeObject(object: DeferredObject, bill: Bill): Promise<boolean> {
     const isClosed = await close(object.call, object.call.requestId, bill)
     if (isClosed) await store.forgetDeferred(object, clock.nowMs())
+    return isClosed
   }
 
   /** The prices that a call was made at. Those of the last one are kept: to compile a book takes milliseconds. */
@@ -113,7 +114,7 @@ export function createDeferredBills(parts: DeferredBillParts): DeferredBills {
       const kept = ratingOf(call)
       const { video } = kept.context
       const used = video === undefined ? usage : videoUsage(usage, video)
-      await closeObject(object, billOf(call, used, kept, await versionOf(call)))
+      return await closeObject(object, billOf(call, used, kept, await versionOf(call)))
     },
     async settleBatch(object, { usage: { stopReason }, requestsFor = null }, read) {
       const { call } = object
@@ -125,14 +126,8 @@ export function createDeferredBills(parts: DeferredBillParts): DeferredBills {
       const context = { ...kept.context, endpoint: requestsFor ?? kept.context.endpoint }
       const endpoint = findEndpoint(call.surface, 'POST', context.endpoint)
       const done: Bill = { ...NOTHING_BILLED, state: 'settled', stopReason }
-      if (read === null || endpoint?.billing === 'free') {
-        await closeObject(object, done)
-        return true
-      }
-      if (endpoint?.billing !== 'metered') {
-        await closeObject(object, { ...done, unpriced: true })
-        return true
-      }
+      if (read === null || endpoint?.billing === 'free') return await closeObject(object, done)
+      if (endpoint?.billing !== 'metered') return await closeObject(object, { ...done, unpriced: true })
       const used = new BatchUsage(context, version)
       const results = new BatchResults(endpoint.usage, ({ usage, inputKnown, outputKnown }) =>
         used.add(usage, inputKnown && outputKnown),
@@ -152,9 +147,7 @@ export function createDeferredBills(parts: DeferredBillParts): DeferredBills {
       let allPaid = true
       for (const { record, billed } of children)
         allPaid = (await close(call, record.requestId, billed)) && allPaid
-      if (!allPaid) return false
-      await closeObject(object, done)
-      return true
+      return allPaid && (await closeObject(object, done))
     },
     async giveUp(object) {
       const about = { request: object.call.requestId, object: object.objectId }

@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { createDeferredBills, type DeferredBillParts } from '../../src/gateway/deferred-bills.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { type Borrowed, withBorrowed } from '../../src/kernel/memory.ts'
+import { NO_USAGE } from '../../src/kernel/usage.ts'
 import type { CallClosing, Settled } from '../../src/ledger/call.ts'
 import { NOTHING_RECORDED } from '../../src/ledger/call-columns.ts'
 import type { DeferredObject } from '../../src/ledger/deferred.ts'
@@ -88,8 +89,11 @@ test('while a part of a batch waits for the store, the batch stays open, and is 
   assert.deepEqual(story, ['2 opened', 'claude-haiku-5-5 waits', 'claude-sonnet-4-5 settled'])
 })
 
-test('an object is not forgotten while the settlement of its call waits for the store', async () => {
+test('an object is not forgotten while the settlement of its call waits for the store, nor called settled', async () => {
   const { bills, story } = bench(() => null)
   await bills.giveUp(batch)
   assert.deepEqual(story, ['batch waits'])
+  const usage = { ...NO_USAGE, modelServed: 'claude-haiku-5-5' }
+  assert.equal(await bills.settle(batch, { ...ended, usage }), false)
+  assert.equal(await bills.settleBatch(batch, ended, null), false)
 })
