@@ -51,6 +51,8 @@ export interface Simulator {
   readonly requests: number
   /** Requests whose client left before the reply was complete. */
   readonly aborted: number
+  /** Resolves when `requests` or `aborted` grows next. */
+  counted(): Promise<void>
   /** Sockets that are open. */
   readonly sockets: number
   close(): Promise<void>
@@ -82,15 +84,21 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
     onSocket: options.onSocket,
   }
   const counters = { requests: 0, aborted: 0 }
+  let counted = Promise.withResolvers<void>()
+  const count = (what: keyof typeof counters): void => {
+    counters[what] += 1
+    counted.resolve()
+    counted = Promise.withResolvers()
+  }
 
   const handle = async (req: IncomingMessage, res: ServerResponse): Promise<void> => {
-    counters.requests += 1
+    count('requests')
     const leaving = new AbortController()
     let isBrokenByUs = false
     res.on('close', () => {
       if (res.writableFinished || isBrokenByUs) return
-      counters.aborted += 1
       leaving.abort()
+      count('aborted')
     })
     const breakOff = (isReset: boolean): void => {
       isBrokenByUs = true
@@ -122,7 +130,7 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
   // Without this listener Node would answer 100 Continue before the key has been looked at.
   server.on('checkContinue', handle)
   server.on('upgrade', (req, socket, head) => {
-    counters.requests += 1
+    count('requests')
     door.accept({ req, socket, head, nth: counters.requests })
   })
 
@@ -144,6 +152,7 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
     get aborted() {
       return counters.aborted
     },
+    counted: () => counted.promise,
     get sockets() {
       return door.sockets.size
     },

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, afterEach, test } from 'node:test'
 import { openBooks } from '../support/books.ts'
 import { connect, type RawConnection } from '../support/raw-client.ts'
+import { untilCounted } from '../support/simulator-counts.ts'
 import { until } from '../support/until.ts'
 import { startBillingBench } from './bench-of-one.ts'
 
@@ -47,18 +48,20 @@ async function begin(path: string, body: unknown, simulate: string): Promise<Str
 
 async function nextArrival(): Promise<void> {
   const before = bench.simulator.requests
-  while (bench.simulator.requests === before) await new Promise((resolve) => setImmediate(resolve))
+  await untilCounted(bench.simulator, ({ requests }) => requests > before)
 }
 
 /** The id of the call of this user agent, as soon as there is one. */
 async function idOf(name: string): Promise<string> {
   const books = openBooks(bench.gateway)
   try {
-    for (;;) {
+    let id: unknown
+    await until('the call is in the books', async () => {
       const [row] = await books.read(`SELECT id FROM call WHERE user_agent = '${name}'`)
-      if (row !== undefined) return String(row['id'])
-      await new Promise((resolve) => setImmediate(resolve))
-    }
+      id = row?.['id']
+      return row !== undefined
+    })
+    return String(id)
   } finally {
     await books.close()
   }

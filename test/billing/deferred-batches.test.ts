@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { changeBooks } from '../support/books.ts'
+import { changeBooks, readBooks } from '../support/books.ts'
 import { until } from '../support/until.ts'
 import { type BilledReply, startBillingBench } from './bench-of-one.ts'
 import { startShownUpstream } from './shown-upstream.ts'
@@ -55,6 +55,19 @@ const hurryPoller = () => changeBooks(bench.gateway, 'UPDATE deferred_object SET
 async function settledByPoller(requestId: string) {
   await hurryPoller()
   await until('it is settled', async () => (await stateOf(requestId))['state'] === 'settled')
+}
+
+/** Makes every object due, and resolves when the poller has dealt with all of them. */
+async function everyObjectPolled() {
+  const { key } = await capped()
+  await hurryPoller()
+  // A new object wakes the poller, which looks seldom while no call waits for its object.
+  const waking = await makeMessages([entry('wakes')], key)
+  const due = 'SELECT object_id FROM deferred_object WHERE due_at_ms = 0'
+  await until('nothing is due any more', async () => (await readBooks(bench.gateway, due)).length === 0)
+  workMs += DAY_MS
+  await bench.call(`/v1/messages/batches/${objectIn(waking)['id']}`, undefined, { method: 'GET', key })
+  assert.equal((await stateOf(waking.requestId))['state'], 'settled')
 }
 
 /** The records of a batch, one for each model. */
@@ -148,8 +161,9 @@ test('a client that sees that its batch has ended finds it settled, and so does 
     assert.ok(Number(before['month_spend_usd']) > 0)
     // An object is settled once, however often it is seen.
     await look(id, key)
-    await hurryPoller()
+    await everyObjectPolled()
     assert.equal((await admin(`/v1/keys/${keyId}`))['month_spend_usd'], before['month_spend_usd'])
+    assert.equal((await childrenOf(keyId, made.requestId)).length, 1)
   }
   await bench.assertBooksBalance()
 })
@@ -225,17 +239,16 @@ test('lines that cannot be bounded beyond doubt make a file that is not known', 
   }
 })
 
-test('a batch that is said to be for a cheaper endpoint than its lines are for is rated by what upstream says', async () => {
+test('a batch that upstream fails because its lines are for another endpoint than was said costs nothing', async () => {
   const { id: keyId, key } = await capped()
   const fileId = await upload(key, [line('a')])
   const said = { input_file_id: fileId, endpoint: '/v1/moderations', completion_window: '24h' }
-  // The lines do not match the endpoint, so upstream refuses the batch.
-  const refused = await bench.call('/v1/batches', said, { key, surface: 'chat' })
+  const failed = await bench.call('/v1/batches', said, { key, surface: 'chat' })
   workMs += DAY_MS
-  const { id } = objectIn(refused)
+  const { id } = objectIn(failed)
   const shown = await bench.call(`/v1/batches/${id}`, undefined, { method: 'GET', key, surface: 'chat' })
   assert.equal(objectIn(shown)['status'], 'failed')
-  await until('it is settled', async () => (await stateOf(refused.requestId))['state'] === 'settled')
+  await until('it is settled', async () => (await stateOf(failed.requestId))['state'] === 'settled')
   assert.equal((await admin(`/v1/keys/${keyId}`))['month_spend_usd'], 0)
 })
 
@@ -253,7 +266,7 @@ test('of batches that pass a cap together only those go that fit', async () => {
   const { id: probeId, key: probe } = await capped(100)
   await makeMessages(requests, probe)
   const held = Number((await admin(`/v1/keys/${probeId}`))['month_held_usd'])
-  const { key } = await bench.gateway.createKey('narrow', { monthly_budget_usd: held * 2.5 })
+  const { id, key } = await bench.gateway.createKey('narrow', { monthly_budget_usd: held * 2.5 })
   const replies = await Promise.all(Array.from({ length: 6 }, () => makeMessages(requests, key)))
   const passed = replies.filter(({ status }) => status === 200).length
   // The third batch begins while there is still room, as the last call under a cap may.
@@ -261,7 +274,11 @@ test('of batches that pass a cap together only those go that fit', async () => {
   for (const { status } of replies)
     assert.ok(status === 200 || status === 429 || status === 402, String(status))
   workMs += DAY_MS
-  await hurryPoller()
+  for (const { status, requestId } of replies) if (status === 200) await settledByPoller(requestId)
+  const { month_held_usd, month_spend_usd } = await admin(`/v1/keys/${id}`)
+  assert.equal(month_held_usd, 0)
+  const spend = Number(month_spend_usd)
+  assert.ok(spend > 0 && spend <= held * passed, `${spend} of ${passed} times ${held}`)
 })
 
 test('a response that is deleted before it is asked for is paid all the same', async () => {
@@ -306,6 +323,35 @@ test('a batch that has ended when it is answered is paid by its results too', as
     await quick.assertBooksBalance()
   } finally {
     await quick.close()
+    await upstream.close()
+  }
+})
+
+test('a batch that is said to be for a free endpoint is paid if upstream says that its lines are for another', async () => {
+  const upstream = await startShownUpstream()
+  const named = await startBillingBench(upstream.urls)
+  try {
+    const batch = { id: 'batch_1', status: 'validating', endpoint: '/v1/chat/completions' }
+    upstream.shows('POST /v1/batches', batch)
+    upstream.shows('GET /v1/batches/batch_1', {
+      ...batch,
+      status: 'completed',
+      output_file_id: 'file-out',
+    })
+    const usage = { prompt_tokens: 1000, completion_tokens: 1000, total_tokens: 2000 }
+    const body = { model: 'gpt-4o', usage }
+    const response = { status_code: 200, body }
+    upstream.shows('GET /v1/files/file-out/content', { custom_id: 'a', response, error: null })
+    const said = { input_file_id: 'file-1', endpoint: '/v1/moderations', completion_window: '24h' }
+    const made = await named.call('/v1/batches', said, { surface: 'chat' })
+    assert.equal(made.status, 200)
+    await named.call('/v1/batches/batch_1', undefined, { method: 'GET', surface: 'chat' })
+    assert.equal((await named.record(made.requestId))['state'], 'settled')
+    // A batch costs half of $2.50 and $10 for a million tokens.
+    assert.equal((await named.balance())['balance_usd'], (-1000 * (2.5 + 10)) / 2e6)
+    await named.assertBooksBalance()
+  } finally {
+    await named.close()
     await upstream.close()
   }
 })

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, afterEach, test } from 'node:test'
 import { clockAt } from '../limits/clock-at.ts'
 import { nanosOf } from '../limits/look-at-books.ts'
+import { untilCounted } from '../support/simulator-counts.ts'
 import { type BilledReply, type CallOptions, startBillingBench } from './bench-of-one.ts'
 
 /** The costs that clients were told, added up, against the reports of usage. */
@@ -232,7 +233,7 @@ test('usage has a call on the day it began, though it ended on the next, in anot
   clock.set('2026-11-30T23:59:59.900Z')
   const before = bench.simulator.requests
   const streaming = call(one, '/v1/messages', { ...messages, stream: true }, { simulate: 'delay=50;drip=1' })
-  while (bench.simulator.requests === before) await new Promise((resolve) => setImmediate(resolve))
+  await untilCounted(bench.simulator, ({ requests }) => requests > before)
   clock.set('2026-12-01T00:00:05Z')
   await streaming
   assert.equal(last().day, '2026-11-30')

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { createServer, type Server } from 'node:net'
 import { after, afterEach, before, test } from 'node:test'
 import { startSimulator } from '../../simulator/start-simulator.ts'
+import { closedPort } from '../support/closed-port.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
 import { sized } from '../support/wire-bytes.ts'
 import { headerValues } from '../support/wire-message.ts'
@@ -87,9 +88,7 @@ test("a key that the provider refuses is a problem that names its variable, the 
 })
 
 test('an upstream that nobody listens at is a problem', async () => {
-  const server = createServer()
-  const port = await listen(server)
-  await new Promise((resolve) => server.close(resolve))
+  const port = await closedPort()
   const report = await examineWith(dataDir, { TOLLGATE_CHAT_URL: `http://127.0.0.1:${port}/v1` })
   assert.equal(report.check('upstream_chat').state, 'problem')
   assert.equal(report.check('upstream_chat').found, `127.0.0.1:${port} refuses the connection`)

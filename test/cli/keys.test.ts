@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
+import { closedPort } from '../support/closed-port.ts'
 import { assertAllWrong, type CommandBench, startCommandBench, WAYS } from './command-bench.ts'
 
 let bench: CommandBench
@@ -192,9 +193,10 @@ test('a gateway that is not there, a wrong key and a folder without books are to
   const { dataDir, url } = bench.gateway.tollgate
   const list = ['keys', 'list']
   const keyFile = ['--admin-key-file', join(dataDir, 'admin-key')]
-  const absent = await bench.run('locally', [...list, '--url', 'http://127.0.0.1:9', ...keyFile])
+  const nobody = `http://127.0.0.1:${await closedPort()}`
+  const absent = await bench.run('locally', [...list, '--url', nobody, ...keyFile])
   assert.equal(absent.code, 1)
-  assert.match(absent.stderr, /http:\/\/127\.0\.0\.1:9 /)
+  assert.ok(absent.stderr.includes(`${nobody} `), absent.stderr)
   const noFile = await bench.run('locally', [
     ...list,
     '--url',

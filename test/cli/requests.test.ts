@@ -3,6 +3,7 @@ import { after, before, test } from 'node:test'
 import { changeBooks } from '../support/books.ts'
 import { fillLog } from '../support/fill-log.ts'
 import type { RunningCommand } from '../support/tollgate-process.ts'
+import { until } from '../support/until.ts'
 import { assertAllWrong, type CommandBench, startCommandBench, WAYS } from './command-bench.ts'
 
 const UNKNOWN = 'key_01JCN1ZV5M3T9Q8W7E6R5T4Y3X'
@@ -235,8 +236,7 @@ test('calls that wait in the gateway come first in its table, and are on the key
   const holding = await call(busy.key, 'tokens=9000; drip=50', true)
   const second = call(busy.key, 'tokens=1')
   const path = `/v1/keys/${busy.id}/requests?state=waiting`
-  while (JSON.parse(await bench.api(path)).data.length === 0)
-    await new Promise((resolve) => setImmediate(resolve))
+  await until('it waits', async () => JSON.parse(await bench.api(path)).data.length > 0)
   const over = await bench.run('over HTTP', ['requests', '--key', 'busy'])
   const [, first = '', next = ''] = over.stdout.split('\n')
   assert.match(first, / waiting +- +- +- +-$/)

@@ -8,6 +8,7 @@ import { createHttpServer, type HttpServer, type ServerParts } from '../../src/h
 import { systemClock } from '../../src/kernel/clock.ts'
 import { headerNames } from '../../src/kernel/header-names.ts'
 import { withDeadline } from '../support/deadline.ts'
+import { until } from '../support/until.ts'
 
 const REQUEST = 'GET / HTTP/1.1\r\nHost: tollgate\r\n\r\n'
 
@@ -50,12 +51,13 @@ async function enter({ port } = address, localAddress = '127.0.0.1'): Promise<So
 }
 
 /** Tries again, since the server may not have seen yet that another client has left. */
-async function enterAtLast(): Promise<Socket> {
-  for (let i = 0; i < 1_000; i++) {
-    const socket = await enter()
-    if (socket !== null) return socket
-  }
-  assert.fail('nobody is let in any more')
+async function enterAtLast(at = address): Promise<Socket> {
+  let socket: Socket | null = null
+  await until('somebody is let in', async () => {
+    socket = await enter(at)
+    return socket !== null
+  })
+  return socket ?? assert.fail()
 }
 
 after(() => server.drain(1_000))
@@ -94,8 +96,7 @@ test('one address has so many connections; others are let in, and it is again wh
   assert.ok((await enter(at, '127.0.0.2')) !== null, 'another address was kept out')
 
   first.destroy()
-  let again: Socket | null = null
-  while (again === null) again = await enter(at)
+  await enterAtLast(at)
   assert.equal(await enter(at), null)
   await narrow.drain(0)
 })

@@ -10,6 +10,7 @@ import { headerNames } from '../../src/kernel/header-names.ts'
 import { limits } from '../../src/kernel/limits.ts'
 import { localPair, otherPair } from '../support/certificates.ts'
 import { withDeadline } from '../support/deadline.ts'
+import { until } from '../support/until.ts'
 
 const REQUEST = 'GET / HTTP/1.1\r\nHost: tollgate\r\n\r\n'
 
@@ -184,10 +185,10 @@ for (const [which, begun] of [
       await closing(await arrive('', at))
       first.destroy()
       // The server sees some time later that the first client has left.
-      for (let isIn = false; !isIn; ) {
+      await until('another client is let in', async () => {
         const next = await enter({}, at).catch(() => null)
-        isIn = next !== null && (await isServed(next))
-      }
+        return next !== null && (await isServed(next))
+      })
       await closing(await arrive('', at))
       await narrow.drain(0)
     }
@@ -250,10 +251,11 @@ test('connections that break off at any point are not counted any more', async (
     }
   }
   const open: net.Socket[] = []
-  while (open.length < connectionsMax) {
+  await until('as many are let in as at first', async () => {
     const socket = await enter({}, at).catch(() => null)
     if (socket !== null && (await isServed(socket))) open.push(socket)
-  }
+    return open.length === connectionsMax
+  })
   await closing(await arrive('', at))
   await narrow.drain(0)
 })

@@ -130,7 +130,7 @@ for (const { what, fields = {}, path = CHAT, body = LUNA, revoked, code, status,
   })
 }
 
-test('a call that waited in vain is refused, and is the same request from its arrival on', async () => {
+test('a call that is held back and may not wait is refused, and the call that it would wait for is settled', async () => {
   const { id, key } = await gateway.createKey('held', { monthly_budget_usd: CAP_USD })
   const { reply } = await bench.send('holds', key)
   const running = await upstream.next()
@@ -138,14 +138,38 @@ test('a call that waited in vain is refused, and is the same request from its ar
   assert.equal(codeIn(refused), 'budget_held')
   const { body } = await lookUp(refused.requestId)
   assert.deepEqual(
-    [body['state'], body['code'], body['key_id'], body['status']],
-    ['refused', 'budget_held', id, 429],
+    [body['state'], body['code'], body['key_id'], body['status'], body['surface']],
+    ['refused', 'budget_held', id, 429, 'messages'],
   )
   running.finish(1)
   const settled = await reply
   assert.equal((await lookUp(settled.requestId)).body['state'], 'settled')
-  // On the Messages surface the same code may have another status.
-  assert.equal(body['surface'], 'messages')
+})
+
+test('a call that waited in vain is refused, and is the same request from its arrival on', async () => {
+  const patient = await startGatedBench({ clock })
+  try {
+    const { id, key } = await patient.gateway.createKey('waits', { monthly_budget_usd: CAP_USD })
+    const { reply } = await patient.send('spends all', key)
+    const running = await patient.upstream.next()
+    const arrived = new Date(clock.nowMs()).toISOString()
+    const waiting = await patient.send('waits', key)
+    await patient.storeAnswered()
+    clock.advance(5_000)
+    running.finish(1_000)
+    assert.equal((await reply).status, 200)
+    const refused = await waiting.reply
+    assert.equal(codeIn(refused), 'budget_exceeded')
+    const path = `/v1/keys/${id}/requests?state=refused`
+    const { data } = (await patient.gateway.manage('GET', path)) as { data: Record<string, unknown>[] }
+    assert.deepEqual(
+      data.map((call) => [call['id'], call['code'], call['started_at'], call['ended_at']]),
+      [[refused.requestId, 'budget_exceeded', arrived, new Date(clock.nowMs()).toISOString()]],
+    )
+    await patient.assertBooksBalance()
+  } finally {
+    await patient.close()
+  }
 })
 
 test('keys that are none of ours leave nothing', async () => {

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { startSimulator } from '../../simulator/start-simulator.ts'
+import { closedPort } from '../support/closed-port.ts'
 import { runTollgate, type ServingProcess, serveTollgate } from '../support/tollgate-process.ts'
 import { columnsOf, filesOf, findLeaks, type Place } from './canaries.ts'
 import { bodyOf } from './gated-bench.ts'
@@ -16,14 +16,6 @@ const provider = {
 }
 const ADMIN_KEY = 'canary-Admin-Hh4Jk6Lz8Xc1Vb3Nm5Qw7Er9'
 const PEPPER = 'canary-pepper-Pp2Oi4Uy6Tr8Ew1Qa3Sd5'
-
-async function deadPort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const address = server.address()
-  await new Promise((resolve) => server.close(resolve))
-  return typeof address === 'object' && address !== null ? address.port : 1
-}
 
 async function stopAndCollect(tollgate: ServingProcess): Promise<Place[]> {
   const running = filesOf(tollgate.dataDir)
@@ -45,7 +37,7 @@ test('no key, admin key, provider key or pepper is found in logs, database or an
     TOLLGATE_LOG_LEVEL: 'debug',
     TOLLGATE_MESSAGES_URL: simulator.messagesUrl,
     TOLLGATE_MESSAGES_KEY: provider.messages,
-    TOLLGATE_CHAT_URL: `http://127.0.0.1:${await deadPort()}/v1`,
+    TOLLGATE_CHAT_URL: `http://127.0.0.1:${await closedPort()}/v1`,
     TOLLGATE_CHAT_KEY: provider.chat,
     TOLLGATE_ADMIN_KEY: ADMIN_KEY,
     TOLLGATE_PEPPER: PEPPER,

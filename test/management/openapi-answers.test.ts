@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { after, test } from 'node:test'
 import { startSimulator } from '../../simulator/start-simulator.ts'
 import { startGateway } from '../support/gateway.ts'
+import { until } from '../support/until.ts'
 import { Documented } from './documented.ts'
 
 /** Real answers of every documented endpoint, checked against the document that the same gateway serves. */
@@ -117,7 +118,7 @@ async function loggedCall(): Promise<string> {
   const { json } = await ask('POST', { path: '/v1/keys', body: { name: 'logged', log_requests: true } })
   const { headers } = await ask('GET', { path: '/v1/models', key: (json as { key: string }).key })
   const path = `/gateway/v1/requests/${headers.get('x-svc-request-id')}/bodies`
-  while ((await ask('GET', { path })).status !== 200) await new Promise((resolve) => setImmediate(resolve))
+  await until('its bodies are kept', async () => (await ask('GET', { path })).status === 200)
   return path
 }
 

@@ -13,12 +13,12 @@ import {
   type ToolSet,
 } from 'ai'
 import { dig, digNumber } from '../simulator/dig.ts'
+import { untilCounted } from '../support/simulator-counts.ts'
 import {
   type BothWays,
   collect,
   failureOf,
   startBothWays,
-  until,
   upstreamHeaders,
   type Way,
   weatherSchema,
@@ -164,7 +164,7 @@ for (const [name, modelOf] of Object.entries(models)) {
         if (first.push(text) === 3) break
       }
       leaving.abort()
-      await until(() => way.simulator.aborted > aborted)
+      await untilCounted(way.simulator, (counts) => counts.aborted > aborted)
       return first
     })
     assert.equal(texts.length, 3)

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { dig, digNumber } from '../simulator/dig.ts'
+import { untilCounted } from '../support/simulator-counts.ts'
 import {
   asStream,
   type BothWays,
   collect,
   failureOf,
   startBothWays,
-  until,
   type Way,
   watchUntilFailure,
   weatherSchema,
@@ -235,7 +235,7 @@ export function testAnthropic(sdk: AnthropicSdk): void {
       )) {
         if (first.push(event) === 4) break
       }
-      await until(() => way.simulator.aborted > aborted)
+      await untilCounted(way.simulator, (counts) => counts.aborted > aborted)
       return first
     })
     assert.equal(seen.length, 4)
@@ -248,7 +248,7 @@ export function testAnthropic(sdk: AnthropicSdk): void {
       const call = failureOf(() =>
         clientOf(way, 'delay=600000').messages.create(request, { signal: leaving.signal }),
       )
-      await until(() => way.simulator.requests > requests)
+      await untilCounted(way.simulator, (counts) => counts.requests > requests)
       leaving.abort()
       return await call
     })

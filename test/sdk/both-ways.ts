@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { type Simulator, startSimulator } from '../../simulator/start-simulator.ts'
 import { startGateway } from '../support/gateway.ts'
 
@@ -127,15 +126,6 @@ export async function collect<Event>(events: AsyncIterable<Event>): Promise<Even
   const collected: Event[] = []
   for await (const event of events) collected.push(event)
   return collected
-}
-
-/** Polls until the upstream has noticed something. */
-export async function until(condition: () => boolean): Promise<void> {
-  for (let tries = 0; tries < 2_000; tries += 1) {
-    if (condition()) return
-    await sleep(5)
-  }
-  assert.fail(`still not so after 10 s: ${condition}`)
 }
 
 export const weatherSchema = {

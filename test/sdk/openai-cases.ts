@@ -2,13 +2,13 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { dig, digList, digNumber, digText } from '../simulator/dig.ts'
 import { wav } from '../support/audio-bytes.ts'
+import { untilCounted } from '../support/simulator-counts.ts'
 import {
   asStream,
   type BothWays,
   collect,
   failureOf,
   startBothWays,
-  until,
   type Way,
   watchUntilFailure,
   weatherSchema,
@@ -289,7 +289,7 @@ export function testOpenai<Client extends OpenaiClient>(sdk: OpenaiSdk<Client>):
       for await (const chunk of asStream(await client.chat.completions.create(streamed))) {
         if (first.push(chunk) === 4) break
       }
-      await until(() => way.simulator.aborted > aborted)
+      await untilCounted(way.simulator, (counts) => counts.aborted > aborted)
       return first
     })
     assert.equal(seen.length, 4)
@@ -301,7 +301,7 @@ export function testOpenai<Client extends OpenaiClient>(sdk: OpenaiSdk<Client>):
       const leaving = new AbortController()
       const { completions } = clientOf(way, 'delay=600000').chat
       const call = failureOf(() => completions.create(request, { signal: leaving.signal }))
-      await until(() => way.simulator.requests > requests)
+      await untilCounted(way.simulator, (counts) => counts.requests > requests)
       leaving.abort()
       return await call
     })

@@ -2,6 +2,8 @@ import assert from 'node:assert/strict'
 import { afterEach, beforeEach, test } from 'node:test'
 import { type Simulator, startSimulator } from '../../simulator/start-simulator.ts'
 import { countTokens } from '../../simulator/tokens.ts'
+import { untilCounted } from '../support/simulator-counts.ts'
+import { until } from '../support/until.ts'
 import { dig, digList, digNumber, digText } from './dig.ts'
 import { parseEvents, post, postEvents, postJson, type Sent, send, type WireEvent } from './wire-client.ts'
 
@@ -153,6 +155,7 @@ test('the input of a response is listed with ids that stay, the earlier turns in
 
 /** Reads some events of a stream, leaves, and resolves with the response's id once the simulator has noticed. */
 async function readAndLeave(more: object, asked: string, events: number): Promise<string> {
+  const { aborted } = simulator
   const leaving = new AbortController()
   const response = await fetch(`${simulator.chatUrl}/responses`, {
     method: 'POST',
@@ -167,11 +170,12 @@ async function readAndLeave(more: object, asked: string, events: number): Promis
   }
   leaving.abort()
   const id = digText(parseEvents(text.slice(0, text.lastIndexOf('\n\n')))[0]?.data, 'response.id')
-  // Until the stream has ended in the simulator, the response is in progress.
-  for (let tries = 0; tries < 1_000; tries += 1) {
-    if (dig(await look(id), 'status') !== 'in_progress' && simulator.aborted > 0) return id
-  }
-  assert.fail('nobody noticed that the client had left')
+  await untilCounted(simulator, (counts) => counts.aborted > aborted)
+  await until(
+    'the stream has ended in the simulator',
+    async () => dig(await look(id), 'status') !== 'in_progress',
+  )
+  return id
 }
 
 async function readUntilBroken(response: Response): Promise<string> {

@@ -2,10 +2,11 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { test } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { RequestEntry } from '../../simulator/answer-request.ts'
 import { type SimulatorOptions, startSimulator } from '../../simulator/start-simulator.ts'
+import { withDeadline } from '../support/deadline.ts'
+import { untilCounted } from '../support/simulator-counts.ts'
 import { anthropicHeaders, chatBody, exchange, messageBody, post, rawPost } from './wire-client.ts'
 
 const simulatorFolder = new URL('../../simulator/', import.meta.url)
@@ -94,23 +95,23 @@ test('a client that leaves is counted, while it waits, reads, or still uploads',
       body: JSON.stringify(messageBody({ stream: true })),
       signal: leaving.signal,
     })
-    await until(() => simulator.requests > requests)
+    await untilCounted(simulator, (counts) => counts.requests > requests)
     if (behaviour.startsWith('drip')) await response
     leaving.abort()
     await response.then((left) => left.text()).catch(() => undefined)
   }
   let { requests } = simulator
   await leave('delay=600000')
-  await until(() => simulator.aborted === 1)
+  await untilCounted(simulator, (counts) => counts.aborted === 1)
   requests = simulator.requests
   await leave('drip=600000')
-  await until(() => simulator.aborted === 2)
+  await untilCounted(simulator, (counts) => counts.aborted === 2)
   const head = 'POST /v1/files HTTP/1.1\r\nhost: s\r\ncontent-length: 100\r\n\r\nhalf of'
   const { connect } = await import('node:net')
   const socket = connect(simulator.port, simulator.host, () => socket.write(head))
-  await until(() => simulator.requests === requests + 2)
+  await untilCounted(simulator, (counts) => counts.requests === requests + 2)
   socket.destroy()
-  await until(() => simulator.aborted === 3)
+  await untilCounted(simulator, (counts) => counts.aborted === 3)
 })
 
 test('random faults come in the same order for the same seed', async () => {
@@ -152,7 +153,10 @@ test('the program says where it listens, and stops cleanly when told to', async 
     program.stdout.on('data', (text: string) => {
       output += text
     })
-    await until(() => output.includes('Ctrl-C'))
+    const greeted = async () => {
+      while (!output.includes('Ctrl-C')) await once(program.stdout, 'data')
+    }
+    await withDeadline(greeted(), () => output)
     const url = /OpenAI clients +base URL (\S+)/.exec(output)?.[1]
     assert.equal((await fetch(`${url}/models`)).status, 200)
     program.kill(signal)
@@ -182,13 +186,4 @@ async function started(options: SimulatorOptions) {
   const simulator = await startSimulator(options)
   // Spreading would freeze the counters, which are read through getters.
   return Object.assign(simulator, { [Symbol.asyncDispose]: () => simulator.close() })
-}
-
-/** Polls for a state that another process or the other end of a socket has to notice first. */
-async function until(condition: () => boolean): Promise<void> {
-  for (let tries = 0; tries < 2_000; tries += 1) {
-    if (condition()) return
-    await sleep(5)
-  }
-  assert.fail(`still not so after 10 s: ${condition}`)
 }

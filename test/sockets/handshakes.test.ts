@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
+import { limits } from '../../src/kernel/limits.ts'
 import { message, sized } from '../support/wire-bytes.ts'
 import { ACCEPT_LINE, agreement, handshake, PROVIDER_KEY, type RawBench, startRawBench } from './raw-bench.ts'
+import { stopTime } from './stop-time.ts'
 import { sequenceOf, wireOf } from './wire-frames.ts'
 
 let bench: RawBench
@@ -199,11 +201,13 @@ test('an extension that cannot be read is refused with 502, and upstream is left
   }
 })
 
-test('upstream that does not answer a handshake is given up with 504', async () => {
+test('upstream that does not answer a handshake is given up with 504', async (t) => {
+  const pass = stopTime(t)
   const client = await bench.connect()
   await client.send(handshake([auth()]))
   const upstream = await bench.accepted()
   await upstream.head()
+  await pass.over(limits.socketHandshakeMs)
   const [line] = await client.head()
   assert.match(line ?? '', /^HTTP\/1\.1 504 /)
   await client.until(() => client.received.includes('}}'), 'a body')

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'
 import { after, before, beforeEach, test } from 'node:test'
+import { limits } from '../../src/kernel/limits.ts'
 import { dig } from '../simulator/dig.ts'
 import { until } from '../support/until.ts'
 import { LIVE_PER_HOUR, writeHourlyPrices } from './hourly-prices.ts'
 import { type PlayedUpstream, playUpstream } from './played-upstream.ts'
+import { stopTime } from './stop-time.ts'
 
 const PATH = '/v1/live/sessions'
 const prices = writeHourlyPrices()
@@ -113,13 +115,15 @@ test('what is held for others does not stand in the way of the next minute', asy
   await nothingHeld(id)
 })
 
-test('responses that upstream refuses cost nothing', async () => {
+test('responses that upstream refuses cost nothing', async (t) => {
+  const pass = stopTime(t)
   const { id, socket } = await open(1_000)
   upstream.answer = (_message, say) =>
     say({ type: 'error', error: { message: 'One at a time.', client_event_id: 'a' } })
   socket.send(create('a'))
   await socket.takeType('error')
   socket.ws.terminate()
+  await pass.over(limits.readOnMs)
   await nothingHeld(id)
   assert.equal(await upstream.spentUsd(id), 0)
 })

@@ -168,6 +168,8 @@ test('audio in a burst goes as far as there is something left, by whichever sock
   assert.equal(await upstream.heldUsd(id), usdFor(180))
   assert.equal(upstream.reached.length, 3)
   for (const socket of [idle, metering]) socket.ws.terminate()
+  // A socket is not read while its message waits, so that its end is not seen before the wait is over.
+  await upstream.gateway.manage('PATCH', `/v1/keys/${id}`, { monthly_budget_usd: usdFor(6_000) })
   await until('nothing is held', async () => (await upstream.heldUsd(id)) === 0)
 })
 

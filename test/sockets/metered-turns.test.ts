@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, before, test } from 'node:test'
+import { limits } from '../../src/kernel/limits.ts'
 import { nanosOf } from '../limits/look-at-books.ts'
 import { dig, digText } from '../simulator/dig.ts'
 import { isTerminal } from '../simulator/socket-client.ts'
 import { until } from '../support/until.ts'
+import { stopTime } from './stop-time.ts'
 import { create, simulated, startTurnsBench } from './turns-bench.ts'
 
 const bench = await startTurnsBench({ env: { TOLLGATE_DISCOUNT: '0.137' } })
@@ -187,10 +189,13 @@ test('an error event before the response begins costs nothing, and the next turn
   assert.deepEqual(billOf(three), billOf(await posted(create())))
 })
 
-test('an error event in mid-turn ends it as one ends a stream', async () => {
+test('an error event in mid-turn ends it as one ends a stream', async (t) => {
+  const pass = stopTime(t)
   const event = simulated('error-event=3')
   const socket = await bench.open()
   await socket.turn(event)
+  // Upstream may go on after an error, and is given a while to.
+  await pass.over(limits.silentTurnMs)
   const [turn = {}] = await bench.turns(socket.id, 1)
   const wanted = await posted(event)
   assert.deepEqual(billOf(turn), billOf(wanted))

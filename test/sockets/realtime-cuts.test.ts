@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
+import { limits } from '../../src/kernel/limits.ts'
 import { dig } from '../simulator/dig.ts'
 import { append, endedTurns, nothingHeld, type SocketPair, say, startSocketPair } from './metered-socket.ts'
+import { stopTime } from './stop-time.ts'
 
 let pair: SocketPair
 before(async () => {
@@ -25,10 +27,14 @@ for (const [what, behaviour] of [
   ['closes the socket', 'tokens=200; close=1011:60'],
   ['falls silent', 'tokens=200; stall=60'],
 ] as const) {
-  test(`a response during which upstream ${what} is estimated by what was delivered`, async () => {
+  test(`a response during which upstream ${what} is estimated by what was delivered`, async (t) => {
     const { id, socket } = await begin(behaviour)
     await socket.takeUntil((event) => dig(event, 'type') === 'response.output_audio.delta')
-    if (behaviour.includes('stall')) socket.ws.close()
+    if (behaviour.includes('stall')) {
+      const pass = stopTime(t)
+      socket.ws.close()
+      await pass.over(limits.readOnMs)
+    }
     await socket.closed()
     const [turn] = await endedTurns(pair, id, 1)
     assert.equal(dig(turn, 'state'), 'settled')

@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { TurnCall } from '../../src/gateway/turns/turn-call.ts'
+import { limits } from '../../src/kernel/limits.ts'
 import { dig, digList, digNumber } from '../simulator/dig.ts'
 import { until } from '../support/until.ts'
 import { append } from './metered-socket.ts'
 import { usageOf } from './played-upstream.ts'
 import { type RawSocket, splitFrames, startRawBench } from './raw-bench.ts'
+import { stopTime } from './stop-time.ts'
 import { closeCodeOf, closeFrameOf, eventFrame, hasMessages } from './turn-events.ts'
 import { wireOf } from './wire-frames.ts'
 
@@ -153,9 +155,11 @@ for (const [kind, begin, isRight] of kinds) {
     assert.equal(digNumber(turns[0], 'usage.output_tokens'), 20)
   })
 
-  test(`${kind} during which upstream falls silent ends with its client`, async () => {
+  test(`${kind} during which upstream falls silent ends with its client`, async (t) => {
+    const pass = stopTime(t)
     const socket = await begin()
     await socket.client.send(closeFrameOf(1000, 'client'))
+    await pass.over(kind === 'a translation' ? limits.socketCloseMs : limits.readOnMs)
     await socket.upstream.ended
     socket.upstream.socket.end()
     socket.client.socket.destroy()

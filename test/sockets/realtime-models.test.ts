@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
+import { limits } from '../../src/kernel/limits.ts'
 import { dig, digList } from '../simulator/dig.ts'
 import { until } from '../support/until.ts'
 import { say } from './metered-socket.ts'
 import { type PlayedUpstream, playUpstream, usageOf } from './played-upstream.ts'
+import { stopTime } from './stop-time.ts'
 
 const PATH = '/v1/realtime?model=gpt-realtime'
 const sessionOf = (model: string) => ({ id: 'sess_1', type: 'realtime', model, max_output_tokens: 'inf' })
@@ -182,7 +184,8 @@ for (const usage of [{}, [], 'none', { input_tokens: '2000', output_tokens: '100
     await socket.closed()
   })
 
-test('a small response beside the conversation does not make it shorter for one that is cut', async () => {
+test('a small response beside the conversation does not make it shorter for one that is cut', async (t) => {
+  const pass = stopTime(t)
   const { id, socket } = await open()
   playResponses(USED, usageOf(5, 1))
   for (let i = 0; i < 2; i++) {
@@ -193,13 +196,15 @@ test('a small response beside the conversation does not make it shorter for one 
   socket.send({ type: 'response.create' })
   await socket.takeType('response.created')
   socket.ws.terminate()
+  await pass.over(limits.readOnMs)
   await until('it is settled', async () => (await upstream.costs(id)).length === 3)
   const [, , cut] = await upstream.costs(id)
   // The response that is cut reads the speech of the first one again: 1,000 tokens at 32 dollars a million.
   assert.ok((cut?.[1] ?? 0) > 0.032)
 })
 
-test('what responses beside the conversation had for input is not read by one that is cut', async () => {
+test('what responses beside the conversation had for input is not read by one that is cut', async (t) => {
+  const pass = stopTime(t)
   const { id, socket } = await open({ monthly_budget_usd: 50 })
   let begun = 0
   upstream.answer = (message, tell) => {
@@ -217,12 +222,14 @@ test('what responses beside the conversation had for input is not read by one th
   socket.send({ type: 'response.create' })
   await socket.takeType('response.created')
   socket.ws.terminate()
+  await pass.over(limits.readOnMs)
   await until('all are paid for', async () => (await upstream.costs(id)).length === 4)
   const [, usd = 1] = (await upstream.costs(id)).at(-1) ?? []
   assert.ok(usd < 0.001, `${usd} dollars`)
 })
 
-test('a response beside the conversation that is cut has read its own input', async () => {
+test('a response beside the conversation that is cut has read its own input', async (t) => {
+  const pass = stopTime(t)
   const { id, socket } = await open({ monthly_budget_usd: 50 })
   upstream.answer = (_message, tell) => tell({ type: 'response.created', response: { id: 'resp_beside' } })
   const content = [{ type: 'input_text', text: 'word '.repeat(20_000) }]
@@ -230,12 +237,14 @@ test('a response beside the conversation that is cut has read its own input', as
   socket.send({ type: 'response.create', response: { conversation: 'none', input } })
   await socket.takeType('response.created')
   socket.ws.terminate()
+  await pass.over(limits.readOnMs)
   await until('it is paid for', async () => (await upstream.costs(id)).length === 1)
   const [, usd = 0] = (await upstream.costs(id))[0] ?? []
   assert.ok(usd > 0.07, `${usd} dollars`)
 })
 
-test('words that are many are counted as words, also where a response beside them comes first', async () => {
+test('words that are many are counted as words, also where a response beside them comes first', async (t) => {
+  const pass = stopTime(t)
   const { id, socket } = await open()
   playResponses(usageOf(5, 1))
   socket.send(say('word '.repeat(40_000)))
@@ -245,13 +254,15 @@ test('words that are many are counted as words, also where a response beside the
   socket.send({ type: 'response.create' })
   await socket.takeType('response.created')
   socket.ws.terminate()
+  await pass.over(limits.readOnMs)
   await until('it is settled', async () => (await upstream.costs(id)).length === 2)
   const [, cut] = await upstream.costs(id)
   // The window, which has 32,000 tokens, at 4 dollars a million.
   assert.ok(Math.abs((cut?.[1] ?? 0) - 0.128) < 0.001, `${cut?.[1]} dollars`)
 })
 
-test('what came for a response that is cancelled before it was read is left to the next one', async () => {
+test('what came for a response that is cancelled before it was read is left to the next one', async (t) => {
+  const pass = stopTime(t)
   const { id, socket } = await open()
   playResponses(usageOf(0, 0))
   socket.send(say('word '.repeat(40_000)))
@@ -261,6 +272,7 @@ test('what came for a response that is cancelled before it was read is left to t
   socket.send({ type: 'response.create' })
   await socket.takeType('response.created')
   socket.ws.terminate()
+  await pass.over(limits.readOnMs)
   await until('it is settled', async () => (await upstream.costs(id)).length === 2)
   const [cancelled, cut] = await upstream.costs(id)
   assert.equal(cancelled?.[1], 0)

@@ -5,6 +5,7 @@ import { dig } from '../simulator/dig.ts'
 import { until } from '../support/until.ts'
 import { append } from './metered-socket.ts'
 import { type PlayedUpstream, playUpstream } from './played-upstream.ts'
+import { type StoppedTime, stopTime } from './stop-time.ts'
 
 const PATH = '/v1/realtime?model=gpt-realtime-mini'
 const NAME = 'conversation.item.input_audio_transcription'
@@ -35,8 +36,9 @@ async function open(fields: Record<string, unknown>, path = PATH) {
     items.push(`item_${upstream.reached.length}`)
     say({ type: 'input_audio_buffer.committed', item_id: items.at(-1) })
   }
-  const left = async () => {
+  const left = async (pass?: StoppedTime) => {
     socket.ws.terminate()
+    await pass?.over(limits.readOnMs)
     await until('nothing is held', async () => (await upstream.heldUsd(id)) === 0)
   }
   return { id, socket, left }
@@ -86,7 +88,8 @@ for (const [how, more] of [
   ['', {}],
   [', also where a session is in the message', { session: {} }],
 ] as const) {
-  test(`nothing more is heard while as much is being written down as may be${how}`, async () => {
+  test(`nothing more is heard while as much is being written down as may be${how}`, async (t) => {
+    const pass = stopTime(t)
     const { socket, left } = await open({ monthly_budget_usd: 50 })
     for (let i = 0; i <= limits.turnsPerSocketMax; i++) socket.send({ ...COMMIT, ...more })
     socket.send({ type: 'session.update', session: writtenBy('whisper-1') })
@@ -95,17 +98,18 @@ for (const [how, more] of [
     assert.equal(dig(told, 'error.code'), 'too_many_calls')
     await socket.takeType('session.updated')
     assert.equal(commitsReached(), limits.turnsPerSocketMax)
-    await left()
+    await left(pass)
   })
 
-  test(`what was said and not written down is paid for by its length when the client leaves, all of it${how}`, async () => {
+  test(`what was said and not written down is paid for by its length when the client leaves, all of it${how}`, async (t) => {
+    const pass = stopTime(t)
     const { id, socket, left } = await open({ monthly_budget_usd: 50 })
     for (let i = 0; i < 30; i++) {
       socket.send({ ...append(1_000), ...more })
       socket.send({ ...COMMIT, ...more })
     }
     for (let i = 0; i < 30; i++) await socket.takeType('input_audio_buffer.committed')
-    await left()
+    await left(pass)
     const costs = await upstream.costs(id)
     assert.deepEqual(costs, Array(30).fill(['whisper-1', 0.0001]))
   })
@@ -123,16 +127,18 @@ test('what was said and taken back is paid for by its length, and expected no mo
   await left()
 })
 
-test('what is written down while it is said is paid for where the client leaves before it is all said', async () => {
+test('what is written down while it is said is paid for where the client leaves before it is all said', async (t) => {
+  const pass = stopTime(t)
   const { id, socket, left } = await open({ monthly_budget_usd: 50 })
   upstream.answer = (_message, say) => say({ type: `${NAME}.delta`, item_id: 'item_1', delta: 'some words' })
   socket.send(append(10_000))
   await socket.takeType(`${NAME}.delta`)
-  await left()
+  await left(pass)
   assert.deepEqual(await upstream.costs(id), [['whisper-1', 0.001]])
 })
 
-test('audio behind a change of its format is as long as it is by the format that makes it longer', async () => {
+test('audio behind a change of its format is as long as it is by the format that makes it longer', async (t) => {
+  const pass = stopTime(t)
   const { id, socket, left } = await open({ monthly_budget_usd: 50 })
   const answer = upstream.answer
   upstream.answer = (message, say) => {
@@ -144,6 +150,6 @@ test('audio behind a change of its format is as long as it is by the format that
   socket.send({ type: 'input_audio_buffer.append', audio: Buffer.alloc(480_000).toString('base64') })
   socket.send(COMMIT)
   await socket.takeType('input_audio_buffer.committed')
-  await left()
+  await left(pass)
   assert.deepEqual(await upstream.costs(id), [['whisper-1', 0.006]])
 })

@@ -2,10 +2,12 @@ import assert from 'node:assert/strict'
 import type net from 'node:net'
 import { test } from 'node:test'
 import { systemClock } from '../../src/kernel/clock.ts'
+import { limits } from '../../src/kernel/limits.ts'
 import { until } from '../support/until.ts'
 import { noise } from '../support/wire-bytes.ts'
 import { usageOf } from './played-upstream.ts'
 import { startRawBench } from './raw-bench.ts'
+import { stopTime } from './stop-time.ts'
 import { created, createFrame, ended, eventFrame } from './turn-events.ts'
 import { wireOf } from './wire-frames.ts'
 
@@ -113,7 +115,7 @@ test('pings are subject to back-pressure as well', async () => {
   assert.ok(taken < TAKEN_BYTES_MAX, `${taken} bytes of pings were taken`)
 })
 
-test('a client that leaves while it does not read ends its turn', async () => {
+test('a client that leaves while it does not read ends its turn', async (t) => {
   await using bench = await startRawBench()
   const { id, client, upstream } = await bench.open()
   const create = createFrame()
@@ -123,13 +125,15 @@ test('a client that leaves while it does not read ends its turn', async () => {
   upstream.socket.write(created('resp_1'))
   upstream.socket.write(wireOf('server', { opcode: 1, payload: JSON.stringify({ y: 'z'.repeat(48 * MiB) }) }))
   await untilStalled(upstream.socket)
+  const pass = stopTime(t)
   client.reset()
+  await pass.over(limits.readOnMs)
   await upstream.ended
   const [turn = {}] = await bench.turns(id, 1)
   assert.equal(turn['estimated'], true)
 })
 
-test('a client that never reads is cut when its time is up, and its turn is settled', async () => {
+test('a client that never reads is cut when its time is up, and its turn is settled', async (t) => {
   const clock = hurriedClock()
   await using bench = await startRawBench({ clock })
   const { id, client, upstream } = await bench.open()
@@ -140,7 +144,9 @@ test('a client that never reads is cut when its time is up, and its turn is sett
   upstream.socket.write(created('resp_1'))
   upstream.socket.write(wireOf('server', { opcode: 1, payload: JSON.stringify({ y: 'z'.repeat(48 * MiB) }) }))
   // Ten minutes pass in half a second. The clock must not hurry for other waits, such as ours for the record.
+  const pass = stopTime(t)
   clock.hurry(1_200)
+  await pass.over(limits.readOnMs)
   await upstream.ended
   clock.hurry(1)
   const [turn = {}] = await bench.turns(id, 1)

@@ -1,33 +1,68 @@
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import type { TestContext } from 'node:test'
+import { withDeadline } from '../support/deadline.ts'
 
-/** The files that start the timers of sockets, known by their place in a stack. */
-const OF_SOCKETS = ['silence-timer', 'response-lanes', 'socket-session'].map((name) => {
-  const file = new URL(`../../src/gateway/turns/${name}.ts`, import.meta.url)
+function pathOf(name: string): string {
+  const file = new URL(`../../src/${name}.ts`, import.meta.url)
   assert.ok(existsSync(file), `the timers of sockets were in ${file.pathname}: say here where they are now`)
   return file.pathname
-})
+}
+
+/** The files that start the timers of sockets, known by their place in a stack. */
+const OF_SOCKETS = ['silence-timer', 'response-lanes', 'socket-session'].map((name) =>
+  pathOf(`gateway/turns/${name}`),
+)
+
+/** The file that starts the timer of a handshake itself. What it calls starts timers of connections. */
+const OF_HANDSHAKES = pathOf('http/upstream-call')
+
+function isOfSockets(stack: string): boolean {
+  const [, _here, starter = ''] = stack.split('\n')
+  return starter.includes(OF_HANDSHAKES) || OF_SOCKETS.some((file) => stack.includes(file))
+}
+
+export interface StoppedTime {
+  /** Lets so much time pass. */
+  (ms: number): void
+  /** Waits for a timer of this length to be started, and lets its time pass. Each call is for one more timer. */
+  over(ms: number): Promise<void>
+}
 
 /**
  * From here on the timers of sockets advance only by the returned function. Other timers go on: a process has the gateways of
  * other test files too, and a gateway whose heartbeat stops is fenced by its database.
  */
-export function stopTime(t: TestContext): (ms: number) => void {
+export function stopTime(t: TestContext): StoppedTime {
   const { setTimeout: start, clearTimeout: clear } = globalThis
   t.mock.timers.enable({ apis: ['setTimeout'] })
   const { setTimeout: startMocked, clearTimeout: clearMocked } = globalThis
   const mocked = new WeakSet<object>()
+  const started: number[] = []
+  let onStarted = Promise.withResolvers<void>()
   const startEither = (run: (...args: unknown[]) => void, ms: number, ...args: unknown[]) => {
     const { stack = '' } = new Error('which file starts this timer')
-    if (!OF_SOCKETS.some((file) => stack.includes(file))) return start(run, ms, ...args)
+    if (!isOfSockets(stack)) return start(run, ms, ...args)
     const timer = startMocked(run, ms, ...args)
     mocked.add(timer)
+    started.push(ms)
+    onStarted.resolve()
+    onStarted = Promise.withResolvers()
     return timer
   }
   // The mock puts both functions back at the end of the test.
   globalThis.setTimeout = startEither as typeof start
   globalThis.clearTimeout = ((timer: NodeJS.Timeout) =>
     (mocked.has(timer) ? clearMocked : clear)(timer)) as typeof clear
-  return (ms) => t.mock.timers.tick(ms)
+  const pass = (ms: number) => t.mock.timers.tick(ms)
+  const taken = async (ms: number) => {
+    while (!started.includes(ms)) await onStarted.promise
+    started.splice(started.indexOf(ms), 1)
+  }
+  return Object.assign(pass, {
+    async over(ms: number) {
+      await withDeadline(taken(ms), () => `no timer of ${ms} ms was started`)
+      pass(ms)
+    },
+  })
 }

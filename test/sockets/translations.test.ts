@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { dig } from '../simulator/dig.ts'
+import type { SocketClient } from '../simulator/socket-client.ts'
 import { endedTurns, nothingHeld, type SocketPair, startSocketPair } from './metered-socket.ts'
 
 let pair: SocketPair
@@ -17,6 +18,13 @@ const hear = (seconds: number) => ({
 const usdFor = (seconds: number) => (seconds * 0.034) / 60
 const isNear = (turn: unknown, usd: number) =>
   assert.ok(Math.abs(Number(dig(turn, 'list_cost_usd')) - usd) < 1e-6, JSON.stringify(turn))
+
+/** Takes the translation of so many seconds to its end. A client that leaves with a part of it unread is read on for. */
+const takeAll = ({ takeUntil }: SocketClient, seconds: number) =>
+  takeUntil(
+    (event) =>
+      dig(event, 'type') === 'session.output_audio.delta' && dig(event, 'elapsed_ms') === seconds * 1_000,
+  )
 
 async function open(fields: object = {}) {
   const { id, key } = await pair.gateway.createKey('translation', { ...fields })
@@ -60,6 +68,7 @@ test('a transcript of what is heard is held for and paid for at its own model, w
   await set(null)
   socket.send(hear(60))
   isNear((await endedTurns(pair, id, 3))[2], usdFor(60))
+  await takeAll(socket, 120)
   socket.ws.terminate()
   await nothingHeld(pair, id)
 })
@@ -77,6 +86,7 @@ test('a transcript that is turned off within a minute is paid for until then', a
   const [both, alone] = await endedTurns(pair, id, 2)
   isNear(both, usdFor(30) + 1.02 / 120)
   isNear(alone, usdFor(60))
+  await takeAll(socket, 90)
   socket.ws.terminate()
   await nothingHeld(pair, id)
 })

@@ -6,6 +6,7 @@ import * as conventions from '@opentelemetry/semantic-conventions/incubating'
 import type { EndedCall } from '../../src/telemetry/ended-call.ts'
 import { openTraces } from '../../src/telemetry/traces.ts'
 import { startBillingBench } from '../billing/bench-of-one.ts'
+import { closedPort } from '../support/closed-port.ts'
 import { withDeadline } from '../support/deadline.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
 
@@ -295,7 +296,7 @@ test('what a collector refuses is told, and what it is too slow for is dropped',
 })
 
 test('a collector that is away costs no call, and the stop waits for it no longer than its limit', async () => {
-  const gone = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' }
+  const gone = { OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${await closedPort()}` }
   Object.assign(process.env, gone)
   try {
     const bench = await startBillingBench({ env: { ...env, ...gone } })

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import net from 'node:net'
 import { after, test } from 'node:test'
+import { closedPort } from '../support/closed-port.ts'
 import { startGateway } from '../support/gateway.ts'
 import { assertOwnError } from '../support/own-error.ts'
 import { startPair } from '../support/pair.ts'
@@ -11,15 +11,6 @@ import { message, sized } from '../support/wire-bytes.ts'
 
 const pair = await startPair()
 after(() => pair.close())
-
-/** A port that was just free, so no server listens there. */
-async function closedPort(): Promise<number> {
-  const server = net.createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as net.AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
-}
 
 test('an upstream that cannot be reached is a 502 in the shape of the surface, each time', async (t) => {
   const url = `http://127.0.0.1:${await closedPort()}`

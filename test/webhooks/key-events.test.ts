@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { movableClock } from '../management/movable-clock.ts'
 import { until } from '../support/until.ts'
+import type { ReceivedMessage } from '../support/webhook-receiver.ts'
 import { dataOf, ToldGateway, verified } from './told-gateway.ts'
 
 const DAY_MS = 86_400_000
@@ -36,29 +37,40 @@ test('what happens to a key is told in its order, with the record and without th
 })
 
 test('of a key and the one that it is rotated to, one event is told after the other', async () => {
-  const { receiver } = await told.subscribe()
-  const happened = Promise.withResolvers<void>()
+  const subscription = await told.subscribe(['key.created', 'key.updated', 'key.rotated', 'key.revoked'])
+  const { receiver } = subscription
+  const isBeside = (message: ReceivedMessage) =>
+    String((dataOf(message)['key'] as Record<string, unknown>)['name']).startsWith('beside')
+  const allDue = Promise.withResolvers<unknown>()
   let open = 0
   let openMost = 0
-  receiver.reply = () => (response) => {
+  receiver.reply = (message) => {
+    if (isBeside(message)) return 204
     open += 1
     openMost = Math.max(openMost, open)
-    // All deliveries behind the first are due at once, and would come together if that were allowed.
-    happened.promise.then(() =>
-      setTimeout(() => {
+    // Events of another key go at the same time, one after the other: when the second comes, whatever could begin
+    // together with the first has come.
+    const othersCame = () => receiver.until((messages) => messages.filter(isBeside).length === 2)
+    const held = message.json['type'] === 'key.created' ? allDue.promise : othersCame()
+    return (response) =>
+      held.then(() => {
         open -= 1
         response.writeHead(204).end()
-      }, 20),
-    )
+      })
   }
   const { id } = await told.gateway.createKey('rotated')
   await receiver.untilTypes('key.created')
   await told.gateway.manage('PATCH', `/v1/keys/${id}`, { name: 'rotated soon' })
   await told.gateway.manage('POST', `/v1/keys/${id}/rotate`, { old_expires_in_seconds: 3600 })
   await told.gateway.revokeKey(id)
-  happened.resolve()
+  const beside = await told.gateway.createKey('beside')
+  await told.gateway.manage('PATCH', `/v1/keys/${beside.id}`, { name: 'beside again' })
+  // The first delivery is still held, so all others are due together when it is over.
+  await until('all are due', async () => (await told.deliveries(subscription)).length === 6)
+  allDue.resolve(null)
   await receiver.untilTypes('key.revoked')
-  assert.deepEqual(receiver.types, ['key.created', 'key.updated', 'key.rotated', 'key.revoked'])
+  const types = receiver.messages.filter((message) => !isBeside(message)).map(({ json }) => json['type'])
+  assert.deepEqual(types, ['key.created', 'key.updated', 'key.rotated', 'key.revoked'])
   assert.equal(openMost, 1)
 })
 

@@ -1,0 +1,15 @@
+import type { Simulator } from '../../simulator/start-simulator.ts'
+import { withDeadline } from './deadline.ts'
+
+/** Resolves once the simulator has counted what is waited for: requests, or clients that have left. */
+export async function untilCounted(
+  simulator: Simulator,
+  isSo: (counts: Simulator) => boolean,
+): Promise<void> {
+  const counted = async () => {
+    while (!isSo(simulator)) await simulator.counted()
+  }
+  const describe = () =>
+    `${simulator.requests} requests came, ${simulator.aborted} were left; not so: ${isSo}`
+  await withDeadline(counted(), describe)
+}
