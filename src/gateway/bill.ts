@@ -132,10 +132,17 @@ export function withoutSecrets(bill: Bill, redact: Redact): Bill {
 }
 
 /** A stream that began with 200 and brought nothing but an error costs nothing, like every error. */
-function failedAtOnce({ error, inputKnown, outputTokensSeen, output }: Metered): boolean {
+function failedAtOnce(metered: Metered): boolean {
+  const { error, inputKnown, outputTokensSeen, output, shown } = metered
   if (error === null || inputKnown || outputTokensSeen > 0) return false
+  if (isBrokenOff(metered) && (shown.toolsRan || shown.reasons)) return false
   const { text, thinking, tool } = output.bytes
   return text + thinking + tool === 0
+}
+
+/** Upstream has ended its reply with an error, in the middle of it. */
+export function isBrokenOff({ error, stage }: Metered): boolean {
+  return error !== null && stage !== 'over'
 }
 
 /** No call costs a million dollars or has a trillion tokens. A usage that says so is wrong, and would not fit the columns. */
@@ -172,7 +179,7 @@ async function countAndBill(
   metered: Metered,
   counting: Counting,
 ): Promise<Bill> {
-  const whole = end.kind === 'complete'
+  const whole = end.kind === 'complete' && !isBrokenOff(metered)
   const unseen = plan.unseen()
   const counted = { surface, reader, plan, modelAsked, request, whole, unseen, bytesOut, silentMs }
   if (!metered.inputKnown || !metered.outputKnown) {
