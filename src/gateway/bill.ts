@@ -47,10 +47,10 @@ export function billWithoutCost(head: ReplyHead | null): Bill {
 const LOST: Bill = { ...NOTHING_BILLED, state: 'interrupted' }
 
 /**
- * The bill of a call, however it ended. A call that upstream never received is released. A call that upstream received and
- * broke off before its head came costs the customer nothing and is counted as lost. A call that upstream answered with
- * an error costs nothing. Every other call of a metered endpoint costs the usage that upstream states; usage that
- * upstream did not get to state is counted, and the bill says `estimated`.
+ * The bill of a call, however it ended. A call that upstream never received, or not as a whole, is released. A call that
+ * upstream received and broke off before its head came costs the customer nothing and is counted as lost. A call that
+ * upstream answered with an error costs nothing. Every other call of a metered endpoint costs the usage that upstream
+ * states; usage that upstream did not get to state is counted, and the bill says `estimated`.
  */
 export function billCall(call: BilledCall, outcome: CallOutcome, counting: Counting): Bill | Promise<Bill> {
   const plan = call.plan.bill
@@ -58,7 +58,7 @@ export function billCall(call: BilledCall, outcome: CallOutcome, counting: Count
   if (head === null && end.kind === 'failed') {
     return end.whole && plan.hold.kind !== 'none' ? LOST : NOTHING_BILLED
   }
-  if (head === null && end.kind === 'abandoned' && !end.sent) return NOTHING_BILLED
+  if (head === null && end.kind === 'abandoned' && (!end.sent || end.partly)) return NOTHING_BILLED
   if (!plan.metered || metered === null || !isSuccess(head) || failedAtOnce(metered)) {
     return freeBill(plan, head)
   }
