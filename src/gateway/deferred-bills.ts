@@ -149,7 +149,7 @@ export function createDeferredBills(parts: DeferredBillParts): DeferredBills {
       )
       if (!(await read((chunk) => results.write(chunk))) || !results.end()) return false
       const children = used.byModel().map(({ model, requests, usage }) => {
-        const rated = { context: { ...context, modelAsked: model }, discount }
+        const rated = { context: { ...context, modelAsked: context.modelAsked ?? model }, discount }
         const rating = writeRating(rated.context, discount)
         const billed = { ...billOf(call, usage, rated, version), stopReason }
         const requestId = childIdOf(call.requestId, JSON.stringify([model, usage.geography]))
