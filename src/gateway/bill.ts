@@ -47,10 +47,10 @@ export function billWithoutCost(head: ReplyHead | null): Bill {
 const LOST: Bill = { ...NOTHING_BILLED, state: 'interrupted' }
 
 /**
- * The bill of a call, however it ended. A call that upstream never received is released. A call that upstream received and
- * broke off before its head came costs the customer nothing and is counted as lost. A call that upstream answered with
- * an error costs nothing. Every other call of a metered endpoint costs the usage that upstream states; usage that
- * upstream did not get to state is counted, and the bill says `estimated`.
+ * The bill of a call, however it ended. A call that upstream never received, or not as a whole, is released. A call that
+ * upstream received and broke off before its head came costs the customer nothing and is counted as lost. A call that
+ * upstream answered with an error costs nothing. Every other call of a metered endpoint costs the usage that upstream
+ * states; usage that upstream did not get to state is counted, and the bill says `estimated`.
  */
 export function billCall(call: BilledCall, outcome: CallOutcome, counting: Counting): Bill | Promise<Bill> {
   const plan = call.plan.bill
@@ -58,7 +58,7 @@ export function billCall(call: BilledCall, outcome: CallOutcome, counting: Count
   if (head === null && end.kind === 'failed') {
     return end.whole && plan.hold.kind !== 'none' ? LOST : NOTHING_BILLED
   }
-  if (head === null && end.kind === 'abandoned' && !end.sent) return NOTHING_BILLED
+  if (head === null && end.kind === 'abandoned' && (!end.sent || end.partly)) return NOTHING_BILLED
   if (!plan.metered || metered === null || !isSuccess(head) || failedAtOnce(metered)) {
     return freeBill(plan, head)
   }
@@ -132,10 +132,17 @@ export function withoutSecrets(bill: Bill, redact: Redact): Bill {
 }
 
 /** A stream that began with 200 and brought nothing but an error costs nothing, like every error. */
-function failedAtOnce({ error, inputKnown, outputTokensSeen, output }: Metered): boolean {
+function failedAtOnce(metered: Metered): boolean {
+  const { error, inputKnown, outputTokensSeen, output, shown } = metered
   if (error === null || inputKnown || outputTokensSeen > 0) return false
+  if (isBrokenOff(metered) && (shown.toolsRan || shown.reasons)) return false
   const { text, thinking, tool } = output.bytes
   return text + thinking + tool === 0
+}
+
+/** Upstream has ended its reply with an error, in the middle of it. */
+export function isBrokenOff({ error, stage }: Metered): boolean {
+  return error !== null && stage !== 'over'
 }
 
 /** No call costs a million dollars or has a trillion tokens. A usage that says so is wrong, and would not fit the columns. */
@@ -172,7 +179,7 @@ async function countAndBill(
   metered: Metered,
   counting: Counting,
 ): Promise<Bill> {
-  const whole = end.kind === 'complete'
+  const whole = end.kind === 'complete' && !isBrokenOff(metered)
   const unseen = plan.unseen()
   const counted = { surface, reader, plan, modelAsked, request, whole, unseen, bytesOut, silentMs }
   if (!metered.inputKnown || !metered.outputKnown) {

@@ -11,7 +11,7 @@ import { plainPath } from '../providers/find-meant.ts'
 import { askForPurpose, askForResults, askUpstream, OBJECT_ID, type UpstreamAnswer } from './ask-upstream.ts'
 import { type CallOutcome, RECORDED_CHARS_MAX, upstreamRequestId } from './bill.ts'
 import type { AdmittedCall } from './call.ts'
-import { createDeferredBills, type DeferredBillParts } from './deferred-bills.ts'
+import { createDeferredBills, type DeferredBillParts, tellsCost } from './deferred-bills.ts'
 
 interface ObjectSpec {
   /** Where upstream shows it. `thread` is that of a run. */
@@ -306,7 +306,7 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
       if (objectId === null || !OBJECT_ID.test(objectId)) return 'no'
       if (kind === 'run' && (threadId === null || !OBJECT_ID.test(threadId))) return 'no'
       // The object is recorded all the same: upstream may name it again, to a client that repeats its request.
-      const isTold = spec.results === undefined && isFinal(metered)
+      const isTold = spec.results === undefined && isFinal(metered) && tellsCost(metered)
       const [dueInMs] = spec.pausesMs
       const path = spec.path(objectId, threadId ?? '')
       const deferral = { ...made, surface, kind, objectId, path, dueInMs }

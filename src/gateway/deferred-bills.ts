@@ -48,6 +48,14 @@ function passed({ upstreamMs, overheadMs, bytesIn, bytesOut }: CallRecord) {
   return { upstreamMs, overheadMs: overheadMs ?? 0, bytesIn, bytesOut }
 }
 
+/** The final states of an object that has used something. In the other ones it may have used nothing, and says nothing then. */
+const HAS_USED: ReadonlySet<string | null> = new Set(['completed', 'incomplete'])
+
+/** Whether a final object that states its usage itself has stated it. */
+export function tellsCost({ usage, inputKnown, outputKnown }: Metered): boolean {
+  return (inputKnown && outputKnown) || !HAS_USED.has(usage.stopReason)
+}
+
 /** Each record is closed once, whatever comes first and however often it comes: by the client, the poller, another node. */
 export function createDeferredBills(parts: DeferredBillParts): DeferredBills {
   const { store, settler, counts, queues, clock, log, names } = parts
@@ -109,8 +117,10 @@ export function createDeferredBills(parts: DeferredBillParts): DeferredBills {
   }
 
   return {
-    async settle(object, { usage }) {
+    async settle(object, metered) {
       const { call } = object
+      const { usage } = metered
+      if (!tellsCost(metered)) throw new Error(`${call.requestId} is done, and does not say what it has used`)
       const kept = ratingOf(call)
       const { video } = kept.context
       const used = video === undefined ? usage : videoUsage(usage, video)
@@ -134,7 +144,7 @@ export function createDeferredBills(parts: DeferredBillParts): DeferredBills {
       )
       if (!(await read((chunk) => results.write(chunk))) || !results.end()) return false
       const children = used.byModel().map(({ model, requests, usage }) => {
-        const rated = { context: { ...context, modelAsked: model }, discount }
+        const rated = { context: { ...context, modelAsked: context.modelAsked ?? model }, discount }
         const rating = writeRating(rated.context, discount)
         const billed = { ...billOf(call, usage, rated, version), stopReason }
         const requestId = childIdOf(call.requestId, JSON.stringify([model, usage.geography]))

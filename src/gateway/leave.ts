@@ -4,6 +4,7 @@ import { limits } from '../kernel/limits.ts'
 import type { Metered } from '../metering/meter.ts'
 import type { UnseenWork } from '../providers/unseen-work.ts'
 import { askUpstream, OBJECT_ID } from './ask-upstream.ts'
+import { isBrokenOff } from './bill.ts'
 import type { AdmittedCall } from './call.ts'
 import type { BillPlan } from './pricer.ts'
 import type { ReplyPipeline } from './reply-pipeline.ts'
@@ -71,17 +72,19 @@ export async function askForStored(
   end: CallEnd,
   reply: Pick<ReplyPipeline, 'cut'>,
 ): Promise<Metered | null> {
+  const isWhole = end.kind === 'complete'
   const id = observed?.objectId ?? null
   if (
-    end.kind === 'complete' ||
+    observed === null ||
     id === null ||
+    (isWhole && !isBrokenOff(observed)) ||
     plan.bill.makes !== null ||
-    observed?.outputKnown ||
+    observed.outputKnown ||
     !plan.bill.unseen().stored
   )
     return null
-  // The client does not wait for an answer that is for the bill alone.
-  await reply.cut()
+  // The client does not wait for an answer that is for the bill alone. All of a reply that is whole has been sent by now.
+  if (!isWhole) await reply.cut()
   if (!OBJECT_ID.test(id)) return null
   for (const pauseMs of PAUSES_MS) {
     if (pauseMs > 0) await sleep(pauseMs)

@@ -19,12 +19,13 @@ export function findMadeFrom(call: ReadCall, gateway: Gateway): Promise<MadeFrom
   return isVideo && endpoint.template !== '/v1/videos' ? findVideo(call, endpoint, gateway) : null
 }
 
-/** The bound of the batch file, as it was found when this key uploaded the file. */
+/** The bound of the batch file and its models, as they were found when this key uploaded the file. */
 async function findFile({ read, digest }: ReadCall, { store }: Gateway): Promise<MadeFrom> {
   const { batchFile } = namedInFile(read.facts)
   if (batchFile === null) return NOTHING
   // A store that cannot be asked fails again, and is reported, when the call is to be admitted.
-  return { ...NOTHING, fileBound: await store.findBatchFile(digest, batchFile).catch(() => null) }
+  const file = await store.findBatchFile(digest, batchFile).catch(() => null)
+  return file === null ? NOTHING : { ...NOTHING, fileBound: file.bound, fileModels: file.models }
 }
 
 /**

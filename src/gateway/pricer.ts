@@ -9,7 +9,7 @@ import type { Discount } from '../pricing/amounts.ts'
 import { boundOf, inputTokensMax, outputTokensMax } from '../pricing/bound.ts'
 import type { RatingContext } from '../pricing/modifiers.ts'
 import { findModel, type PriceBook, type PriceVersion, versionAt } from '../pricing/price-book.ts'
-import { resolve } from '../pricing/priced-parts.ts'
+import { dearestNamed, resolve } from '../pricing/priced-parts.ts'
 import { rateFigures, writeRating } from '../pricing/rate.ts'
 import { type VideoAsked, videoAsked, videoOf, videoUsage } from '../providers/chat/videos.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
@@ -42,6 +42,8 @@ export interface PricedRequest {
 export interface MadeFrom {
   /** The most that the file of a batch may cost; null where that is not known. */
   readonly fileBound: Bound | null
+  /** The models that the file names, where its bound is known. */
+  readonly fileModels?: readonly string[]
   /** The video that another one is made from; null where it was not asked for, is an upload or cannot be had. */
   readonly video: Usage | null
 }
@@ -331,15 +333,14 @@ function batchPlan(
   const { makes, model } = endpoint
   if (makes !== 'message_batch' && makes !== 'batch') return null
   const inFile = model === 'batch_file'
-  const bound = inFile
-    ? (call.madeFrom?.fileBound ?? null)
-    : facts.kind === 'json'
-      ? (facts.records?.bound ?? null)
-      : null
+  const records = facts.kind === 'json' ? facts.records : null
+  const bound = (inFile ? call.madeFrom?.fileBound : records?.bound) ?? null
+  const named = (inFile ? call.madeFrom?.fileModels : records?.models) ?? []
   const [template = ''] = SURFACES[call.surface].batchEndpoints
   const lines = {
     ...context,
     endpoint: inFile ? recorded(endpointIn(facts) ?? template) : template,
+    modelAsked: dearestNamed(named, context, version),
     batch: true,
   }
   const plan = unmetered(version, lines, settings, null)

@@ -24,8 +24,8 @@ export type CallEnd =
     }
   /** Upstream has agreed to speak another protocol on this connection. */
   | { readonly kind: 'switched'; readonly head: MessageHead; readonly connection: RawConnection }
-  /** We gave the call up because the client left. */
-  | { readonly kind: 'abandoned'; readonly sent: boolean }
+  /** We gave the call up because the client left. `partly`: upstream cannot have seen all of the request. */
+  | { readonly kind: 'abandoned'; readonly sent: boolean; readonly partly?: boolean }
 
 export interface UpstreamCall {
   readonly ended: Promise<CallEnd>
@@ -148,8 +148,8 @@ class PlacedCall implements UpstreamCall, Placed {
 
   abandon(): void {
     if (this.#isOver) return
-    this.#connection?.abandon(this)
-    this.#end({ kind: 'abandoned', sent: this.#isSent })
+    const partly = this.#connection?.abandon(this) === false
+    this.#end({ kind: 'abandoned', sent: this.#isSent, partly })
   }
 
   /** The body or the receiver of the reply has failed, or the handshake is late: the call cannot go on. */

@@ -119,9 +119,14 @@ export class UpstreamConnection implements MessageReceiver {
     if (this.#carried === carried) this.#socket.resume()
   }
 
-  /** The reply is not wanted any more. Upstream sees the connection close, never the end of a body that is not whole. */
-  abandon(carried: CarriedCall): void {
+  /**
+   * The reply is not wanted any more. Upstream sees the connection close, never the end of a body that is not whole. Answers
+   * whether nothing of the request was left to be handed to the socket.
+   */
+  abandon(carried: CarriedCall): boolean {
+    const whole = this.#upload?.isDone ?? true
     if (this.#carried === carried) this.close()
+    return whole
   }
 
   /** Closes the connection without telling the call on it. */

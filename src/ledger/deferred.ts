@@ -45,7 +45,7 @@ export interface ChildCall {
   readonly requestId: string
   readonly parentId: string
   readonly model: string | null
-  /** How the record is rated, which is as a request for its model. */
+  /** How the record is rated, which is as a request for its model, or for one that the batch names. */
   readonly rating: string
   /** Lines that succeeded. */
   readonly requests: number

@@ -31,6 +31,12 @@ export interface BatchFile {
   readonly atMs: number
 }
 
+/** A file whose requests were all bounded, with the models that they name. */
+export interface BoundedFile {
+  readonly models: readonly string[]
+  readonly bound: Bound
+}
+
 /** An entry of the journal, and the balance of the account with that entry. */
 export interface Credited {
   readonly credit: NewCredit
@@ -84,6 +90,6 @@ export interface LedgerStore {
   creditBack(command: CreditBack, idempotency: Idempotency | null): Promise<IdempotentResult<CreditedBack>>
   /** Keeps the models that the requests of an uploaded file name, and their bound, for the batch that this key makes of it. */
   keepBatchFile(file: BatchFile): Promise<void>
-  /** The most that the file may cost; null for a file that the key of this digest has not uploaded here. */
-  findBatchFile(digest: Buffer, fileId: string): Promise<Bound | null>
+  /** The models of the file and the most that it may cost; null for a file that the key of this digest has not uploaded here. */
+  findBatchFile(digest: Buffer, fileId: string): Promise<BoundedFile | null>
 }

@@ -1,7 +1,7 @@
 import type { Quantities, Unit, Usage, UsagePart } from '../kernel/usage.ts'
 import { addToolCalls } from '../providers/usage/reading.ts'
 import type { RatingContext } from './modifiers.ts'
-import { findModel, type PriceVersion, tableFor } from './price-book.ts'
+import { type PriceVersion, tableFor } from './price-book.ts'
 import { resolve, toolsOf } from './priced-parts.ts'
 
 /** The usage of those requests of a batch that one model served. */
@@ -76,7 +76,7 @@ export class BatchUsage {
   }
 
   #isLong({ model, promptTokens }: UsagePart, modelServed: string | null): boolean {
-    const price = findModel(this.#version, model ?? modelServed)
+    const { model: price } = resolve(model ?? modelServed, this.#context, this.#version)
     const above = price === null ? null : tableFor(price, this.#context.endpoint).longContextAbove
     return above !== null && promptTokens > above
   }

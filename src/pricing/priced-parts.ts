@@ -1,5 +1,5 @@
 import { SURFACE_NAMES, type Surface } from '../kernel/surface.ts'
-import { type Quantities, UNITS, type Unit, type Usage, type UsagePart } from '../kernel/usage.ts'
+import { NO_USAGE, type Quantities, UNITS, type Unit, type Usage, type UsagePart } from '../kernel/usage.ts'
 import { DEFAULT_IMAGE_MODEL, IMAGE_TOOL_MODEL } from '../providers/chat/images.ts'
 import { SURFACES } from '../providers/surfaces.ts'
 import { plainAmountOf } from './amounts.ts'
@@ -235,4 +235,19 @@ function dearestModel(
     }
   }
   return dearest
+}
+
+/**
+ * The model by which a batch is rated where upstream serves it under a name without a price: the dearest of those that it
+ * names. Null where one of these has no price either: that name waits for a price of its own.
+ */
+export function dearestNamed(
+  names: readonly string[],
+  context: RatingContext,
+  version: PriceVersion,
+): string | null {
+  const models = names.flatMap((name) => findModel(version, name) ?? [])
+  if (models.length < names.length) return null
+  const price = (model: ModelPrice) => priceOf(model, 0, NO_USAGE, context, false)
+  return dearestModel(models, { input_tokens: 1, output_tokens: 1 }, price)?.id ?? null
 }

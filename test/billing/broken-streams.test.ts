@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, test } from 'node:test'
 import type { Step } from '../support/upstream-script.ts'
-import { sized } from '../support/wire-bytes.ts'
+import { lastChunk, sized } from '../support/wire-bytes.ts'
 import {
   audioChat,
   created,
   delta,
   event,
+  hi,
   json,
   partialImage,
   startCutBench,
@@ -97,6 +98,73 @@ test('a response on a stored context that upstream breaks is charged the input s
   const usage = (await call.record())['usage'] as Record<string, number>
   // The context window of gpt-5.
   assert.equal(usage['input_tokens'], 400_000)
+})
+
+/** Upstream gives up in the middle of a stream, says so, and ends the stream as if it were whole. */
+const givesUp: readonly Step[] = [
+  event({ type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } }),
+  { send: lastChunk() },
+]
+
+test('a stored response that ends in an error instead of its usage is asked for as well', async () => {
+  const steps: Step[] = [{ send: streamHead }, created(), delta('Hello'), ...givesUp]
+  const call = await bench.begin('/v1/responses', { model: 'gpt-5', input: 'hi', stream: true }, steps)
+  const usage = { input_tokens: 8, output_tokens: 100 }
+  bench.upstream.queue([json({ id: 'resp_1', model: 'gpt-5', status: 'failed', usage })])
+  const record = await call.record()
+  assert.deepEqual([record['estimated'], usd(record)], [false, 0.00101])
+})
+
+test('a response on a stored context that ends in an error is charged the input side of its hold', async () => {
+  const call = await bench.begin(
+    '/v1/responses',
+    { model: 'gpt-5', input: 'go on', stream: true, store: false, previous_response_id: 'resp_0' },
+    [{ send: streamHead }, created(), delta('Hello'), ...givesUp],
+  )
+  const usage = (await call.record())['usage'] as Record<string, number>
+  assert.equal(usage['input_tokens'], 400_000)
+})
+
+test('a response that ends in an error after its tools have run is charged, though it has said nothing yet', async () => {
+  const item = { type: 'web_search_call', id: 'ws_1', status: 'completed', action: { type: 'search' } }
+  const call = await bench.begin(
+    '/v1/responses',
+    { model: 'gpt-5', input: 'look', stream: true, store: false, tools: [{ type: 'web_search' }] },
+    [
+      { send: streamHead },
+      created(),
+      event({
+        type: 'response.output_item.added',
+        output_index: 0,
+        item: { ...item, status: 'in_progress' },
+      }),
+      event({ type: 'response.output_item.done', output_index: 0, item }),
+      ...givesUp,
+    ],
+  )
+  // $0.01 for the search, and the context that it was read in.
+  const record = await call.record()
+  assert.ok(usd(record) > 0.01, String(record['cost_usd']))
+})
+
+test('a message that ends in an error while it thinks is charged the thinking', async () => {
+  const thought = Promise.withResolvers<void>()
+  const body = { model: 'claude-opus-5-5', max_tokens: 50_000, messages: hi, stream: true }
+  const call = await bench.begin('/v1/messages', body, [
+    { send: streamHead },
+    event({
+      type: 'message_start',
+      message: { id: 'm', model: 'claude-opus-5-5', usage: { input_tokens: 9, output_tokens: 1 } },
+    }),
+    event({ type: 'content_block_start', index: 0, content_block: { type: 'thinking', thinking: '' } }),
+    { pause: thought.promise },
+    ...givesUp,
+  ])
+  await call.client.received('content_block')
+  bench.step(60_000)
+  thought.resolve()
+  const usage = (await call.record())['usage'] as Record<string, number>
+  assert.ok((usage['output_tokens'] ?? 0) > 2_000, String(usage['output_tokens']))
 })
 
 test('an audio chat that upstream breaks is charged by the length of the audio', async () => {

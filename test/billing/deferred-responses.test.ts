@@ -195,3 +195,29 @@ test('a state that is not known here settles nothing', async () => {
     await upstream.close()
   }
 })
+
+test('a response that is done and does not say what it has used stays open until it does', async () => {
+  const upstream = await startShownUpstream()
+  const odd = await startBillingBench(upstream.urls)
+  try {
+    const id = 'resp_1'
+    upstream.shows('POST /v1/responses', { id, status: 'queued', usage: null })
+    const { requestId } = await odd.call('/v1/responses', RESPONSE, { surface })
+    const usage = { input_tokens: 10, output_tokens: 10, total_tokens: 20 }
+    for (const [status, more, expected] of [
+      ['completed', { usage: null }, 'deferred'],
+      ['incomplete', {}, 'deferred'],
+      ['completed', { usage: { input_tokens: 'ten', output_tokens: 10 } }, 'deferred'],
+      ['completed', { usage }, 'settled'],
+    ] as const) {
+      upstream.shows(`GET /v1/responses/${id}`, { id, model: 'gpt-6-luna', status, ...more })
+      await odd.call(`/v1/responses/${id}`, undefined, { method: 'GET', surface })
+      const { state } = await odd.gateway.manage('GET', `/gateway/v1/requests/${requestId}`)
+      assert.equal(state, expected, JSON.stringify(more))
+    }
+    assert.ok(Number((await odd.record(requestId))['cost_usd']) > 0)
+  } finally {
+    await odd.close()
+    await upstream.close()
+  }
+})

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, test } from 'node:test'
 import { readBooks } from '../support/books.ts'
+import { connect } from '../support/raw-client.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
 import type { Script } from '../support/upstream-script.ts'
 import { message, sized } from '../support/wire-bytes.ts'
@@ -103,6 +104,30 @@ test('a request of which upstream took only a part is released: it cannot have b
   upstream.queue({ early: [{ reset: true }], reading: false })
   const long = { ...HAIKU, messages: [{ role: 'user', content: 'x'.repeat(24 * 1024 * 1024) }] }
   await assertReleased(bench, await bench.call('/v1/messages', long, { key }), id)
+})
+
+test('a call that is left while upstream has only a part of its request is released as well', async () => {
+  const { id, key } = await bench.gateway.createKey('left half way')
+  upstream.queue({ early: [{ pause: new Promise(() => {}) }], reading: false })
+  const arrival = upstream.nextRequest()
+  const text = JSON.stringify({
+    ...HAIKU,
+    messages: [{ role: 'user', content: 'x'.repeat(24 * 1024 * 1024) }],
+  })
+  const lines = [
+    'POST /v1/messages HTTP/1.1',
+    'Host: gateway',
+    `x-api-key: ${key}`,
+    'Content-Type: application/json',
+    `Content-Length: ${Buffer.byteLength(text)}`,
+  ]
+  const client = await connect(bench.gateway)
+  await client.send(Buffer.from(`${lines.join('\r\n')}\r\n\r\n${text}`))
+  await arrival
+  client.leave()
+  const [row] = await readBooks(bench.gateway, `SELECT id FROM call WHERE key_id = '${id}'`)
+  const { state, cost_usd, lost_list_cost_usd } = await bench.record(String(row?.['id']))
+  assert.deepEqual([state, cost_usd, lost_list_cost_usd], ['released', 0, 0])
 })
 
 test('a free call that upstream breaks off is released', async () => {

@@ -20,19 +20,25 @@ const line = fc.record({
   freeRefusal: fc.boolean(),
 })
 
+const surface = fc.constantFrom(MESSAGES, CHAT)
+/** The model that stands for names without a price, where the batch names models. */
+const asked = fc.constantFrom(null, 'claude-haiku-5-5', 'gpt-6-sol')
+
 const total = (ratings: readonly Rating[]) =>
   ratings.flatMap(({ lines }) => lines).reduce((sum, { amount }) => sum + amount.numerator, 0n)
 
 test('the lines of a batch together cost exactly what they cost apart, rounded once for each model', () => {
   fc.assert(
-    fc.property(fc.array(line, { maxLength: 20 }), fc.constantFrom(MESSAGES, CHAT), (lines, surface) => {
-      const context = { ...surface, modelAsked: null, batch: true }
+    fc.property(fc.array(line, { maxLength: 20 }), surface, asked, (lines, surface, modelAsked) => {
+      const context = { ...surface, modelAsked, batch: true }
       const used = new BatchUsage(context, shipped)
       const apart: Rating[] = []
       for (const { units, ...said } of lines) {
         const usage = usageOf([partOf(units)], said)
         used.add(usage, true)
-        apart.push(rate(usage, { ...context, modelAsked: said.modelServed }, shipped, NO_DISCOUNT))
+        apart.push(
+          rate(usage, { ...context, modelAsked: modelAsked ?? said.modelServed }, shipped, NO_DISCOUNT),
+        )
       }
       const sums = used.byModel()
       assert.equal(
@@ -40,7 +46,7 @@ test('the lines of a batch together cost exactly what they cost apart, rounded o
         lines.length,
       )
       const together = sums.map(({ model, usage }) =>
-        rate(usage, { ...context, modelAsked: model }, shipped, NO_DISCOUNT),
+        rate(usage, { ...context, modelAsked: modelAsked ?? model }, shipped, NO_DISCOUNT),
       )
       assert.equal(total(together), total(apart))
       for (const rating of together) {
@@ -51,6 +57,18 @@ test('the lines of a batch together cost exactly what they cost apart, rounded o
       }
     }),
   )
+})
+
+test('lines under a name without a price are long or short by the model that stands for it', () => {
+  const context = { ...MESSAGES, modelAsked: 'claude-haiku-5-5', batch: true }
+  const used = new BatchUsage(context, shipped)
+  const apart = [150_000, 50_000].map((input_tokens) => {
+    const usage = usageOf([partOf({ input_tokens })], { modelServed: 'claude-haiku-5-5-20991231' })
+    used.add(usage, true)
+    return rate(usage, context, shipped, NO_DISCOUNT)
+  })
+  const together = used.byModel().map(({ usage }) => rate(usage, context, shipped, NO_DISCOUNT))
+  assert.equal(total(together), total(apart))
 })
 
 test('a line of which upstream does not say all makes the record of its model an estimate, and no other', () => {

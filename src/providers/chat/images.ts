@@ -40,8 +40,12 @@ const OBLONG_PIXELS = 1_024 * 1_536
  * cannot be read, is taken for the dearest of the usual ones.
  */
 export function imageTokens(facts: RequestFacts): number {
-  const [square, oblong] = IMAGE_TOKENS[wordOf(facts, 'quality')] ?? [4_160, 6_240]
-  const [, width, height] = /^(\d{2,5})x(\d{2,5})$/.exec(wordOf(facts, 'size')) ?? []
+  return tokensOfImage(wordOf(facts, 'quality'), wordOf(facts, 'size'))
+}
+
+function tokensOfImage(quality: string, size: string): number {
+  const [square, oblong] = IMAGE_TOKENS[quality] ?? [4_160, 6_240]
+  const [, width, height] = /^(\d{2,5})x(\d{2,5})$/.exec(size) ?? []
   if (width === undefined || height === undefined) return oblong
   const pixels = Number(width) * Number(height)
   return width === height
@@ -90,16 +94,30 @@ export function readImageTokens(usage: WireObject, counts: Counts): ReportedToke
   return { ...tokens, output: { total, quantities: quantitiesOf({ image_output_tokens: total }) } }
 }
 
-/** The usage of image tools besides that of the model itself, from `tool_usage`. */
+/** The usage of image tools besides that of the model itself, from `tool_usage`; where that leaves it out, from the images. */
 export function imageToolParts(response: WireObject, counts: Counts): UsagePart[] {
   const usage = objectAt(response['tool_usage'])['image_gen']
-  if (!isObject(usage)) return []
-  const part = partOf(imageToolModel(response), readImageTokens(usage, counts))
+  const tool = imageTool(response)
+  const tokens = isObject(usage) ? readImageTokens(usage, counts) : drawnTokens(response, tool, counts)
+  const part = partOf(nameAt(tool['model']) ?? IMAGE_TOOL_MODEL, tokens)
   return Object.keys(part.quantities).length > 0 ? [part] : []
 }
 
 /** The response repeats the tools of the request; the model is among them if the request named it. */
-function imageToolModel(response: WireObject): string {
-  const tool = listAt(response['tools']).find((value) => objectAt(value)['type'] === 'image_generation')
-  return nameAt(objectAt(tool)['model']) ?? IMAGE_TOOL_MODEL
+function imageTool(response: WireObject): WireObject {
+  return objectAt(listAt(response['tools']).find((value) => objectAt(value)['type'] === 'image_generation'))
+}
+
+/** Tokens of the images in a response that does not state them, by size and quality. A vector image states those of its own. */
+function drawnTokens(response: WireObject, tool: WireObject, counts: Counts): ReportedTokens {
+  let total = 0
+  for (const value of listAt(response['output'])) {
+    const item = objectAt(value)
+    const isDrawn = item['type'] === 'image_generation_call' && item['status'] !== 'failed'
+    if (!isDrawn || isObject(item['svg_usage'])) continue
+    const wordOf = (name: string) => nameAt(item[name]) ?? nameAt(tool[name]) ?? ''
+    total += tokensOfImage(wordOf('quality'), wordOf('size'))
+  }
+  if (total > 0) counts.doubt()
+  return { input: null, output: { total, quantities: quantitiesOf({ image_output_tokens: total }) } }
 }

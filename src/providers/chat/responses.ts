@@ -19,7 +19,7 @@ import { imageToolParts, SVG_USAGE, svgParts } from './images.ts'
 import { ERROR, errorNameOf, ReplyFacts, TOKEN_MEMBERS } from './tokens.ts'
 
 const ITEM = {
-  ...scalars('id type container_id'),
+  ...scalars('id type status size quality container_id'),
   environment: objectOf(scalars('container_id')),
   action: objectOf(scalars('type')),
   svg_usage: SVG_USAGE,
@@ -33,7 +33,7 @@ const ITEM_TEXTS = {
 }
 const RESPONSE = {
   ...scalars('id model service_tier status'),
-  tools: arrayOf(objectOf(scalars('type model'))),
+  tools: arrayOf(objectOf(scalars('type model size quality'))),
   usage: objectOf(TOKEN_MEMBERS),
   tool_usage: objectOf({ web_search: objectOf(scalars('num_requests')), image_gen: objectOf(TOKEN_MEMBERS) }),
   error: ERROR,

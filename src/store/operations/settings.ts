@@ -1,7 +1,8 @@
 import type { Bound } from '../../kernel/money.ts'
-import type { BatchFile } from '../../ledger/ledger-store.ts'
+import type { BatchFile, BoundedFile } from '../../ledger/ledger-store.ts'
 import type { NodeRecord, StoreFacts } from '../../ledger/store-facts.ts'
 import { number, numberOrNull, present, type Row, text } from '../rows.ts'
+import { modelsOf } from './keys.ts'
 import type { Operation } from './operation.ts'
 import { byStore, json, onPostgres, sql } from './sql.ts'
 
@@ -53,11 +54,12 @@ export function* keepBatchFile(file: BatchFile): Operation<void> {
       bound = excluded.bound, at_ms = excluded.at_ms`
 }
 
-export function* findBatchFile(digest: Buffer, fileId: string): Operation<Bound | null> {
+export function* findBatchFile(digest: Buffer, fileId: string): Operation<BoundedFile | null> {
   const [row] = yield sql`
-    SELECT bound FROM batch_file f JOIN api_key k ON k.id = f.key_id AND k.account_id = f.account_id
+    SELECT models, bound FROM batch_file f JOIN api_key k ON k.id = f.key_id AND k.account_id = f.account_id
     WHERE k.digest = ${digest} AND f.file_id = ${fileId} AND bound IS NOT NULL`
-  return row === undefined ? null : readBound(text(row, 'bound'))
+  if (row === undefined) return null
+  return { models: modelsOf(row['models']) ?? [], bound: readBound(text(row, 'bound')) }
 }
 
 function writeBound(bound: Bound | null): string | null {

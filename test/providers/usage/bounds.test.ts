@@ -67,7 +67,8 @@ test('a text of many megabytes in one piece is no reason to lose the usage behin
     type: 'image_generation_call',
     result: 'iVBORw0KGgo'.repeat(200_000),
   }))
-  const completed = { type: 'response.completed', response: { status: 'completed', output: images, usage } }
+  const final = { status: 'completed', output: images, tool_usage: { image_gen: {} }, usage }
+  const completed = { type: 'response.completed', response: final }
   const stream = meterPieces('responses', EVENTS, cutEvery(Buffer.from(streamOf([completed])), 65_536))
   assert.deepEqual(stream.usage.parts, own)
   assert.deepEqual(stream.faults, [])

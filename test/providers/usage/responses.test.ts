@@ -269,6 +269,22 @@ for (const [sentence, final, parts] of examples) {
   })
 }
 
+test('images whose tokens a response leaves out are counted by size and quality, and are no certain figure', () => {
+  const sized = { size: '1024x1024', quality: 'low' }
+  const tool = { type: 'image_generation', model: 'gpt-image-1.5', quality: 'medium', size: '1536x1024' }
+  const output = [image('ig_1', sized), image('ig_2'), image('ig_3', { status: 'failed' }), message]
+  for (const [tools, tokens, model] of [
+    [[tool], 272 + 1_584, 'gpt-image-1.5'],
+    [[{ type: 'image_generation' }], 272 + 6_240, IMAGE_TOOL_MODEL],
+  ] as const) {
+    const final = response({ output, tools })
+    for (const metered of [meterBody('responses', final), meterStream('responses', responseStream(final))]) {
+      assert.deepEqual(metered.usage.parts, [own, part({ image_output_tokens: tokens }, 0, model)])
+      assert.equal(metered.usage.suspect, true)
+    }
+  }
+})
+
 test('a stream cut before its last event leaves both sides to be counted, but not the searches it showed', () => {
   const final = response({ output: [search('ws_1'), fileSearch('fs_1'), message] })
   const stream = responseStream(final)
