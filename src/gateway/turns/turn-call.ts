@@ -6,7 +6,7 @@ import type { UsageReader } from '../../providers/endpoint.ts'
 import { createMeter } from '../../providers/surfaces.ts'
 import { type AdmitResult, admit, admitBegun } from '../admit.ts'
 import type { ReplyHead } from '../answer.ts'
-import { type Bill, billCall, billUsage, NOTHING_BILLED, withoutSecrets } from '../bill.ts'
+import { type Bill, billCall, billUsage, isPlausible, NOTHING_BILLED, withoutSecrets } from '../bill.ts'
 import { BodyTaps } from '../body-taps.ts'
 import type { AdmittedCall, CallPlan, PlannedCall, ReadCall } from '../call.ts'
 import { endedCall, recordRefusal } from '../ended-call.ts'
@@ -210,9 +210,14 @@ export class TurnCall implements LeftReply {
     })
   }
 
-  /** The turn is over, and has used this, as upstream states or as was counted here. */
-  endWith(usage: Usage, end: CallEnd = COMPLETE): Promise<void> {
+  /**
+   * The turn is over, and has used this, as upstream states or as was counted here. `estimate` counts where that cannot be true;
+   * without one, the turn is billed as one that was cut.
+   */
+  endWith(stated: Usage, end: CallEnd = COMPLETE, estimate: Usage | null = null): Promise<void> {
     const { bill } = this.call.plan
+    const usage = isPlausible(stated, bill.rate(stated)) ? stated : estimate
+    if (usage === null) return this.end({ kind: 'cut', error: new Error('the usage cannot be true') })
     return this.#close(end, OK_HEAD, async () => {
       // The body taps see the last events, too.
       this.#events.end(end.kind === 'complete')
