@@ -138,6 +138,7 @@ export class TurnCall implements LeftReply {
   #startedMs: number
   #bytesOut = 0
   #ended: Promise<void> | null = null
+  readonly #settled = Promise.withResolvers<void>()
 
   constructor(call: AdmittedCall, gateway: Gateway) {
     this.call = call
@@ -161,6 +162,11 @@ export class TurnCall implements LeftReply {
 
   get shown() {
     return this.#events.meter.shown
+  }
+
+  /** Resolves when the hold is closed, or cannot be. */
+  get settled(): Promise<void> {
+    return this.#settled.promise
   }
 
   /** Bytes of its events. */
@@ -265,6 +271,7 @@ export class TurnCall implements LeftReply {
       this.#gateway.inFlight.count -= 1
       this.#gateway.keyShares.leave(this.call.share)
       this.call = { ...this.call, request: { ...this.call.request, pieces: null } }
+      this.#settled.resolve()
     }
   }
 
