@@ -166,6 +166,16 @@ export function transcriptionUsage(usage: unknown, model: string | null, heardMs
   return { ...NO_USAGE, parts: [part], modelServed: model, suspect: counts.suspect }
 }
 
+/** No session lasts for a year. */
+const SESSION_SECONDS_MAX = 365 * 24 * 60 * 60
+
+/** The running total of a Live session in its `usage`; null where none is stated that can be true. */
+export function liveSeconds(usage: unknown): number | null {
+  const { seconds } = objectAt(usage)
+  const isTrue = typeof seconds === 'number' && seconds >= 0 && seconds <= SESSION_SECONDS_MAX
+  return isTrue ? seconds : null
+}
+
 /**
  * What a Live session has used since it was last settled. `seconds` is the running total of `session.usage.updated`, or the
  * last one of `session.closed`; each is rounded by itself, so that all parts together are the total.

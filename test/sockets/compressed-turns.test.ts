@@ -70,7 +70,7 @@ for (const [name, socketCompression, offer, agreed] of agreements) {
   })
 }
 
-for (const way of ['a close frame', 'the end of its connection']) {
+for (const way of ['a close frame', 'the end of its connection', 'a frame of a kind that there is not']) {
   test(`what upstream said last is read though ${way} comes with it and it is still to be inflated`, async () => {
     await using bench = await startRawBench()
     const agreed = 'permessage-deflate'
@@ -85,8 +85,10 @@ for (const way of ['a close frame', 'the end of its connection']) {
     const frames: Buffer[] = []
     for (const frame of said) frames.push(await packed(frame))
     if (way === 'a close frame') frames.push(closeFrameOf(1000))
+    const passed = Buffer.concat(frames).length
+    if (way === 'a frame of a kind that there is not') frames.push(wireOf('server', { opcode: 3 }))
     upstream.socket.end(Buffer.concat(frames))
-    await client.receivedBytes(Buffer.concat(frames).length)
+    await client.receivedBytes(passed)
     client.socket.destroy()
     const [turn = {}] = await bench.turns(id, 1)
     assert.deepEqual([nanosOf(turn['cost_usd']), turn['estimated']], [3_500_000, false])

@@ -355,3 +355,28 @@ test('work of another model that ends with an error is over when nothing more is
   socket.ws.terminate()
   await nothingHeld(id)
 })
+
+test('a session goes on to be paid for where its other socket is the first to see what was asked for', async () => {
+  const path = `${PATH}/live_seen/attach`
+  const { id, key, socket, say } = await open(50, path)
+  await heldForOne(id)
+  const other = await upstream.open(path, key)
+  await other.takeType('session.started')
+  socket.send({ type: 'response.create' })
+  await say({ type: 'session.usage.updated', usage: { seconds: 61 } })
+  await until('it is paid for', async () => (await upstream.spentUsd(id)) === usdFor(61))
+  const sayToOther = async (event: object) => {
+    other.send({ type: 'say', say: [event, { type: 'said' }] })
+    await other.takeType('said')
+  }
+  await sayToOther(began('resp_seen'))
+  await say(began('resp_seen'), { type: 'session.usage.updated', usage: { seconds: 122 } })
+  await until('so is the next', async () => (await upstream.spentUsd(id)) === usdFor(122))
+  await sayToOther(ended('resp_seen', 1_000))
+  await until('it is paid for', async () => (await upstream.costs(id)).length === 3)
+  await heldForOne(id)
+  await say({ type: 'session.usage.updated', usage: { seconds: 183 } })
+  await until('the last is paid for', async () => (await upstream.costs(id)).length === 4)
+  for (const each of [socket, other]) each.ws.terminate()
+  await nothingHeld(id)
+})

@@ -265,3 +265,28 @@ test('a key with a list of models has none draw for a session that it may not us
   socket.ws.terminate()
   await nothingHeld(id)
 })
+
+test('a decision whose figures cannot be true is paid for as one that is cut', async () => {
+  const { id, socket } = await open(1_000)
+  upstream.answer = (message, say) => {
+    if (dig(message, 'type') !== 'decide')
+      say({
+        type: 'session.updated',
+        session: { ...session, delegation: dig(message, 'session.delegation') },
+      })
+    else {
+      const usage = { input_tokens: 1e12, output_tokens: 1e12, total_tokens: 2e12 }
+      const decision = { model: 'gpt-6-luna', usage }
+      say({ type: 'decision.event', event: { type: 'decision.completed', decision } })
+    }
+  }
+  const decisions = { type: 'decisions', decisions: { model: 'gpt-6-luna' } }
+  socket.send({ type: 'session.update', session: { delegation: decisions } })
+  await socket.takeType('session.updated')
+  socket.send({ type: 'decide' })
+  await until('it is paid for', async () => (await upstream.costs(id)).length === 1)
+  const [[, usd] = []] = await upstream.costs(id)
+  assert.ok(usd !== undefined && usd > 0 && usd < 1, `${usd} dollars`)
+  socket.ws.terminate()
+  await nothingHeld(id)
+})

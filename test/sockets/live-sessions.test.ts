@@ -183,3 +183,36 @@ test('a translation that is asked to go by a cheaper model holds for the one tha
   assert.ok((await upstream.heldUsd(id)) >= heldUsd)
   socket.ws.terminate()
 })
+
+for (const [what, seconds] of [
+  ['longer than any time', Number.MAX_VALUE],
+  ['longer than a life', 2e9],
+] as const)
+  test(`a session that is told to have lasted ${what} is paid for by what it is told to have lasted next`, async () => {
+    const { id, key } = await upstream.gateway.createKey('live', { monthly_budget_usd: 50 })
+    const socket = await open(`${PATH}/live_${seconds}/attach`, key)
+    for (const each of [30, seconds, 90]) socket.send({ type: 'tell', seconds: each })
+    await until('it is paid for', async () => (await upstream.costs(id)).length > 0)
+    assert.deepEqual(await upstream.costs(id), [['gpt-live-1', usdFor(90)]])
+    socket.ws.terminate()
+    await until('nothing is held', async () => (await upstream.heldUsd(id)) === 0)
+    assert.equal(await upstream.spentUsd(id), usdFor(90))
+  })
+
+test('an image that a session is given for others is no time of the session', async () => {
+  const { id, key } = await upstream.gateway.createKey('live', { monthly_budget_usd: 50 })
+  const socket = await open(`${PATH}/live_image/attach`, key)
+  await until('a minute is held', async () => (await upstream.heldUsd(id)) === usdFor(60))
+  const image_url = `data:image/png;base64,${Buffer.alloc(90 * 48_000).toString('base64')}`
+  const item = { type: 'message', role: 'user', content: [{ type: 'input_image', image_url }] }
+  socket.send({ type: 'response.item.create', item })
+  socket.send({ type: 'tell', seconds: 1 })
+  await socket.takeType('session.usage.updated')
+  socket.send({ type: 'response.item.create', item })
+  socket.send({ type: 'speak', seconds: 2 })
+  await socket.takeType('session.output_audio.delta')
+  assert.equal(await upstream.heldUsd(id), usdFor(60))
+  socket.ws.terminate()
+  await until('it is paid for', async () => (await upstream.costs(id)).length === 1)
+  assert.deepEqual(await upstream.costs(id), [['gpt-live-1', usdFor(3)]])
+})

@@ -24,6 +24,25 @@ async function open(fields: Record<string, unknown> = {}) {
   return { id, key, socket }
 }
 
+for (const path of ['/v1/realtime', '/v1/realtime/translations'])
+  test(`a model whose name in the query of ${path} can be read in two ways is held for by the model that upstream shows`, async () => {
+    const heldUsd: number[] = []
+    for (const query of ['model=gpt-realtime', 'model=gpt-realtime-mini&Model=gpt-realtime']) {
+      const { id, key } = await upstream.gateway.createKey('socket', { monthly_budget_usd: 50 })
+      const socket = await upstream.open(`${path}?${query}`, key)
+      await socket.takeType('session.created')
+      // Until upstream shows the model, all that is left is held.
+      let usd = 0
+      await until('one is held for', async () => {
+        usd = await upstream.heldUsd(id)
+        return usd > 0 && usd < 50
+      })
+      heldUsd.push(usd)
+      socket.ws.terminate()
+    }
+    assert.equal(heldUsd[0], heldUsd[1])
+  })
+
 test('a message that begins a response is judged as one, whatever else it brings', async () => {
   const { socket } = await open({ monthly_budget_usd: 2 })
   socket.send({ type: 'response.create', event_id: 'odd', session: {} })

@@ -153,3 +153,36 @@ test('audio behind a change of its format is as long as it is by the format that
   await left(pass)
   assert.deepEqual(await upstream.costs(id), [['whisper-1', 0.006]])
 })
+
+test('a transcript whose figures cannot be true is paid for by the length of what was said', async () => {
+  const { id, socket, left } = await open({ monthly_budget_usd: 50 })
+  socket.send({ type: 'session.update', session: writtenBy('gpt-4o-transcribe') })
+  await socket.takeType('session.updated')
+  const usage = { type: 'tokens', total_tokens: 1e12, input_tokens: 1e12, output_tokens: 0 }
+  upstream.answer = (message, say) => {
+    if (dig(message, 'type') !== COMMIT.type) return
+    say({ type: 'input_audio_buffer.committed', item_id: 'item_1' })
+    say({ ...completed('item_1'), usage })
+  }
+  socket.send(append(60_000))
+  socket.send(COMMIT)
+  await socket.takeType(`${NAME}.completed`)
+  await left()
+  // 600 tokens at 6 dollars a million.
+  assert.deepEqual(await upstream.costs(id), [['gpt-4o-transcribe', 0.0036]])
+})
+
+test('transcripts whose events do not say what they are of are paid for each', async () => {
+  const { id, socket, left } = await open({ monthly_budget_usd: 50 })
+  upstream.answer = (message, say) => {
+    if (dig(message, 'type') === COMMIT.type) say({ type: 'input_audio_buffer.committed' })
+    if (dig(message, 'type') === COMMIT.type) say(completed(undefined))
+  }
+  for (let i = 0; i < 2; i++) {
+    socket.send(COMMIT)
+    await socket.takeType(`${NAME}.completed`)
+  }
+  await left()
+  const costs = await upstream.costs(id)
+  assert.deepEqual(costs, Array(2).fill(['whisper-1', 0.06]))
+})

@@ -10,7 +10,8 @@ import { readOnMs } from '../leave.ts'
 import { refuseTooManyModels, refuseTooManyTurns } from '../refusals.ts'
 import { AdvanceHold, type RefusedHold } from './advance-hold.ts'
 import { DelegatedContext, foreseenWork, planDelegates } from './plan-delegates.ts'
-import { RecentIds, SeenCounts } from './seen-ids.ts'
+import { SeenCounts } from './seen-ids.ts'
+import { type Requested, SEEN_MAX, SharedWork, WORK } from './shared-work.ts'
 import { SilenceTimer } from './silence-timer.ts'
 import { refusedBy, type Verdict } from './socket-meter.ts'
 import {
@@ -37,30 +38,7 @@ interface Delegated {
   failing: SilenceTimer | null
 }
 
-/** Work that a client has requested, and that has not begun. */
-interface Requested {
-  readonly turn: TurnCall
-  readonly kind: Kind
-  readonly eventId: string | null
-  /** The settlements of the socket that has requested it. */
-  readonly settlements: TurnSettlements
-  /** Work that begins after this has expired is not the requested one. */
-  readonly silence: SilenceTimer
-  /** An error may have been about it. */
-  isRejected: boolean
-}
-
 const COMPLETE: CallEnd = { kind: 'complete', trailers: [] }
-const SEEN_MAX = 256
-
-/** Shared by the sockets of a session on this node: several may see the same work, and it is billed once. */
-class SharedWork {
-  readonly requested: Requested[] = []
-  readonly begunIds = new RecentIds(SEEN_MAX)
-  readonly decisions = new SeenCounts(SEEN_MAX)
-}
-
-const WORK = new WeakMap<object, SharedWork>()
 
 /**
  * The work that a Live session delegates to other models, responses and decisions, each a call. A client requests it, or the
@@ -82,6 +60,8 @@ export class DelegatedResponses {
   #heldFor: readonly Delegate[] = []
   /** A request of the client is being admitted. Meanwhile no hold is acquired in advance: the admission could wait for it. */
   #isAdmitting = false
+  /** How much work that was requested here another socket meters. */
+  #lent = 0
 
   /** `onIdle`: no work is left. The hold for the next work is acquired when the returned promise has resolved. */
   constructor(
@@ -105,7 +85,7 @@ export class DelegatedResponses {
 
   /** Work has a hold, or is about to get one. Another admission of this socket might wait for that. */
   get isBusy(): boolean {
-    return this.#isAdmitting || this.#running.size + this.#requested().length > 0
+    return this.#isAdmitting || this.#running.size + this.#requested().length + this.#lent > 0
   }
 
   /** The hold in advance is being acquired. Messages of the client wait for it. */
@@ -237,8 +217,19 @@ export class DelegatedResponses {
       else if (what.kind === 'decisions' && !requested.isRejected) this.#settlements.add(Promise.resolve())
       else if (this.#drop(requested)) void this.#settle(requested.turn.reject(400))
     })
-    const requested: Requested = { ...what, settlements: this.#settlements, silence, isRejected: false }
+    const onTaken = () => this.#lend(what.turn)
+    const requested = { ...what, settlements: this.#settlements, onTaken, silence, isRejected: false }
     return requested
+  }
+
+  /** This socket no longer waits for the work. Its hold stands for the key all the same, until it is settled. */
+  #lend(turn: TurnCall): void {
+    this.#lent += 1
+    this.#settlements.add(Promise.resolve())
+    void turn.settled.then(() => {
+      this.#lent -= 1
+      this.#renewIfIdle(Promise.resolve())
+    })
   }
 
   /**
@@ -360,8 +351,7 @@ export class DelegatedResponses {
     }
     this.#drop(requested)
     requested.turn.startNow()
-    // The socket that has requested it no longer waits for it.
-    if (requested.settlements !== this.#settlements) requested.settlements.add(Promise.resolve())
+    if (requested.settlements !== this.#settlements) requested.onTaken()
     return requested.turn
   }
 

@@ -224,24 +224,27 @@ export class InputTranscripts {
 
   #settle(item: string, { usage }: SessionEvent): void {
     if (this.#completedIds.has(item)) return
-    this.#completedIds.add(item)
+    if (item !== '') this.#completedIds.add(item)
     const { turn, model, ms } = this.#takeExpected(item) ?? {
       turn: null,
       model: (this.#current ?? this.advance.foreseen)?.model ?? null,
       ms: 0,
     }
-    this.#endWith(turn ?? this.advance.take(), transcriptionUsage(usage, model, ms ?? this.#takeAudioMs()))
+    const heardMs = ms ?? this.#takeAudioMs()
+    const used = transcriptionUsage(usage, model, heardMs)
+    this.#endWith(turn ?? this.advance.take(), used, undefined, transcriptionUsage(null, model, heardMs))
   }
 
-  #endWith(turn: TurnCall | null, used: Usage, end?: CallEnd): void {
-    if (turn !== null) this.advance.renew(this.#settlements.add(turn.endWith(used, end)))
-    else this.#settlements.add(this.#endLate(used, end))
+  /** `estimate`: by the length of the audio, for a usage that cannot be true. */
+  #endWith(turn: TurnCall | null, used: Usage, end?: CallEnd, estimate = used): void {
+    if (turn !== null) this.advance.renew(this.#settlements.add(turn.endWith(used, end, estimate)))
+    else this.#settlements.add(this.#endLate(used, end, estimate))
   }
 
   /** Several pieces of audio were complete before the first transcript came. */
-  async #endLate(used: Usage, end?: CallEnd): Promise<void> {
+  async #endLate(used: Usage, end: CallEnd | undefined, estimate: Usage): Promise<void> {
     const turn = await this.advance.takeOrAdmit(foreseenFor(used.modelServed))
-    await turn?.endWith(used, end)
+    await turn?.endWith(used, end, estimate)
     this.advance.renew()
   }
 

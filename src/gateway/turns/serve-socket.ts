@@ -48,32 +48,22 @@ export function meterOf(handshake: PlannedCall, gateway: Gateway): SocketMeter |
   return METERS.get(handshake.endpoint?.template ?? '')?.(handshake, gateway) ?? null
 }
 
-/**
- * A session only transcribes where `intent=transcription` is all that its query says: of two values or spellings upstream may
- * take the other one.
- */
+/** A session only transcribes where `intent=transcription` is all that its query says. */
 function realtimeMeter(handshake: PlannedCall, gateway: Gateway): SocketMeter {
   const query = new URLSearchParams(handshake.target.query)
-  const names = [...query.keys()].map((name) => name.toLowerCase())
-  const isOnly = (name: string) => names.length === 1 && query.has(name)
-  const isNamed =
-    query.getAll('model').length === 1 && !names.some((name) => name !== 'model' && isSelector(name))
-  const onlyTranscribes = isOnly('intent') && query.get('intent') === 'transcription'
-  return new RealtimeTurns(handshake, gateway, isNamed ? query.get('model') : null, onlyTranscribes)
+  const onlyTranscribes = query.size === 1 && query.get('intent') === 'transcription'
+  return new RealtimeTurns(handshake, gateway, modelNamed(query), onlyTranscribes)
 }
 
-/** A name in the query that chooses the session, however it is spelled. */
-function isSelector(name: string): boolean {
-  return /model|call_?id|intent/.test(name)
+/** The model in the query, if nothing else there chooses the session: of two values or spellings upstream may take the other one. */
+function modelNamed(query: URLSearchParams): string | null {
+  const selectors = [...query.keys()].filter((name) => /model|call_?id|intent/i.test(name))
+  return selectors.length === 1 ? query.get('model') : null
 }
 
 function translationMeter(handshake: PlannedCall, gateway: Gateway): SocketMeter {
-  const [model = null, ...others] = new URLSearchParams(handshake.target.query).getAll('model')
-  const foreseen: Foreseen = {
-    kind: 'translation',
-    model: others.length === 0 ? model : null,
-    outputTokensMax: null,
-  }
+  const model = modelNamed(new URLSearchParams(handshake.target.query))
+  const foreseen: Foreseen = { kind: 'translation', model, outputTokensMax: null }
   return new TimedTurns(handshake, gateway, foreseen, new TranslationClock())
 }
 

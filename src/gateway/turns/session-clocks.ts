@@ -2,7 +2,7 @@ import { limits } from '../../kernel/limits.ts'
 import type { Usage } from '../../kernel/usage.ts'
 import { PCM_BYTES_PER_MS } from '../../metering/audio-clock.ts'
 import { audioMs, isAudioDelta, type SessionEvent } from '../../providers/realtime-events.ts'
-import { liveUsage, type Translated, translationUsage } from '../../providers/socket-usage.ts'
+import { liveSeconds, liveUsage, type Translated, translationUsage } from '../../providers/socket-usage.ts'
 
 /** The models of a session that is paid by the time; of a translation, also those that transcribe its input. */
 export interface SessionModels {
@@ -92,6 +92,8 @@ export class LiveClock implements SessionClock {
   #sentMs = 0
   #audioOutMs = 0
   #isPaused = false
+  /** Upstream has reported a total that cannot be true, or none. */
+  #isDoubtful = false
   onTakenOver = () => {}
 
   /** `attachedTo`: the id of the session in the path of the handshake. Upstream may not show it again. */
@@ -138,10 +140,11 @@ export class LiveClock implements SessionClock {
     if (this.#session?.meteredBy === null && !this.#isPaused) this.#takeOver(this.#session)
     if (isAudioDelta(type)) this.#audioOutMs += audioMs(deltaBytes, this.bytesPerMs)
     if (type !== 'session.usage.updated' && type !== 'session.closed') return
+    const seconds = liveSeconds(usage)
+    this.#isDoubtful ||= seconds === null
+    if (seconds === null) return
     this.#sentMs = 0
     this.#audioOutMs = 0
-    const seconds = (usage as { readonly seconds?: unknown } | null)?.seconds
-    if (typeof seconds !== 'number') return
     this.#seconds = Math.max(this.#seconds, seconds)
     // A socket that reads late gets reports that others have read already.
     if (this.#session === null || seconds <= this.#session.reportedSeconds) return
@@ -160,7 +163,9 @@ export class LiveClock implements SessionClock {
     if (this.#session !== null) this.#session.settledSeconds = seconds
     const used = liveUsage(seconds, settled, model)
     const mayBeBilledTwice = this.#session?.mayBeBilledElsewhere === true && settled === 0
-    return isEstimated || mayBeBilledTwice ? { ...used, suspect: true } : used
+    const isSuspect = isEstimated || mayBeBilledTwice || this.#isDoubtful
+    this.#isDoubtful = false
+    return isSuspect ? { ...used, suspect: true } : used
   }
 
   paused(isPaused: boolean): void {

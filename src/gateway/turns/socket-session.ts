@@ -244,7 +244,8 @@ export class SocketSession {
       if (part.kind === 'data') this.#observePart(part)
       else if (part.opcode === OPCODE.close) this.#upstreamCloses()
     }
-    if (violation !== null) this.#upstreamFailed(`upstream broke the protocol: ${violation.reason}`)
+    const reason = `upstream broke the protocol: ${violation?.reason}`
+    if (violation !== null) this.#whenRead(() => this.#upstreamFailed(reason))
     this.#waitFor(this.#upstreamMessages.caughtUp())
     this.#flow()
   }
@@ -412,19 +413,19 @@ export class SocketSession {
   #upstreamCloses(): void {
     this.#isUpstreamClosing = true
     this.#inbox.stop()
-    this.#finishWhenRead()
+    this.#whenRead(() => this.#finish(false))
     this.#leaveTimer ??= setTimeout(() => this.#closeUpstream(), limits.socketCloseMs)
   }
 
-  #finishWhenRead(): void {
-    const read = this.#observing ?? Promise.resolve()
-    read.then(() => this.#finish(false))
+  /** Acts when all messages that have come are read. */
+  #whenRead(act: () => void): void {
+    Promise.resolve(this.#observing).then(act)
   }
 
   #upstreamClosed(): void {
     this.#isUpstreamGone = true
     this.#inbox.stop()
-    this.#finishWhenRead()
+    this.#whenRead(() => this.#finish(false))
     if (this.#leaveTimer !== null) clearTimeout(this.#leaveTimer)
     if (!this.#isClientGone) this.#client.end(limits.socketCloseMs)
     this.#endIfOver()

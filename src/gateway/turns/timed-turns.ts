@@ -153,7 +153,8 @@ export class TimedTurns implements SocketMeter {
     const kind = this.#lastForeseen.kind === 'live' ? delegatedBy(type) : null
     if (kind !== null) return this.#delegated.ask(kind, event.response.model, eventId)
     if (session !== null) return this.#change(this.#changedBy(session), session.delegates, eventId)
-    if (audioBytes === 0) return PASS
+    // Images in an item are for delegates, and no time of the session.
+    if (audioBytes === 0 || type?.endsWith('.item.create') === true) return PASS
     const sent = () => {
       this.#clock.sent(audioBytes)
       this.#settleIfDue(null)

@@ -6,7 +6,7 @@ import type { UsageReader } from '../../providers/endpoint.ts'
 import { createMeter } from '../../providers/surfaces.ts'
 import { type AdmitResult, admit, admitBegun } from '../admit.ts'
 import type { ReplyHead } from '../answer.ts'
-import { type Bill, billCall, billUsage, NOTHING_BILLED, withoutSecrets } from '../bill.ts'
+import { type Bill, billCall, billUsage, isPlausible, NOTHING_BILLED, withoutSecrets } from '../bill.ts'
 import { BodyTaps } from '../body-taps.ts'
 import type { AdmittedCall, CallPlan, PlannedCall, ReadCall } from '../call.ts'
 import { endedCall, recordRefusal } from '../ended-call.ts'
@@ -138,6 +138,7 @@ export class TurnCall implements LeftReply {
   #startedMs: number
   #bytesOut = 0
   #ended: Promise<void> | null = null
+  readonly #settled = Promise.withResolvers<void>()
 
   constructor(call: AdmittedCall, gateway: Gateway) {
     this.call = call
@@ -161,6 +162,11 @@ export class TurnCall implements LeftReply {
 
   get shown() {
     return this.#events.meter.shown
+  }
+
+  /** Resolves when the hold is closed, or cannot be. */
+  get settled(): Promise<void> {
+    return this.#settled.promise
   }
 
   /** Bytes of its events. */
@@ -210,9 +216,14 @@ export class TurnCall implements LeftReply {
     })
   }
 
-  /** The turn is over, and has used this, as upstream states or as was counted here. */
-  endWith(usage: Usage, end: CallEnd = COMPLETE): Promise<void> {
+  /**
+   * The turn is over, and has used this, as upstream states or as was counted here. `estimate` counts where that cannot be true;
+   * without one, the turn is billed as one that was cut.
+   */
+  endWith(stated: Usage, end: CallEnd = COMPLETE, estimate: Usage | null = null): Promise<void> {
     const { bill } = this.call.plan
+    const usage = isPlausible(stated, bill.rate(stated)) ? stated : estimate
+    if (usage === null) return this.end({ kind: 'cut', error: new Error('the usage cannot be true') })
     return this.#close(end, OK_HEAD, async () => {
       // The body taps see the last events, too.
       this.#events.end(end.kind === 'complete')
@@ -260,6 +271,7 @@ export class TurnCall implements LeftReply {
       this.#gateway.inFlight.count -= 1
       this.#gateway.keyShares.leave(this.call.share)
       this.call = { ...this.call, request: { ...this.call.request, pieces: null } }
+      this.#settled.resolve()
     }
   }
 
