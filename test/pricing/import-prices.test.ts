@@ -223,6 +223,14 @@ test('a genai-prices file: prices in force, tiers and searches', () => {
   assert.equal(findModel(overlaid(result), 'gpt-6-luna')?.rates.longContextAbove, 271_999)
 })
 
+test('a genai-prices file: a rate without tiers is that of long prompts too', () => {
+  const input_mtok = { base: 1, tiers: [{ start: 200_000, price: 2 }] }
+  const prices = { input_mtok, cache_read_mtok: 0.1, output_mtok: 5 }
+  const models = [{ id: 'gpt-tiered', match: { equals: 'gpt-tiered' }, prices }]
+  const added = findModel(overlaid(importing([{ id: 'openai', models }])), 'gpt-tiered')
+  assert.deepEqual(added?.entry.rates.standard.long_context, { input: '2', cache_read: '0.1', output: '5' })
+})
+
 test('a genai-prices file: a new model gets its exact names and its own price for searches', () => {
   const prices = overlaid(importing(genai))
   const added = findModel(prices, 'gpt-new-2026')
