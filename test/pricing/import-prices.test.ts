@@ -154,6 +154,16 @@ test('only the models that were named are imported', () => {
   assert.deepEqual([...new Set(differences.map(({ model }) => model))], ['gpt-5.4'])
 })
 
+test('a LiteLLM file: a side that is stated for short prompts alone is not free for long ones', () => {
+  const gpt = { litellm_provider: 'openai', mode: 'chat', cache_read_input_token_cost: 1e-7 }
+  const rates = { input_cost_per_token: 1e-6, output_cost_per_token: 5e-6 }
+  const result = importing({
+    'gpt-tiered': { ...gpt, ...rates, input_cost_per_token_above_200k_tokens: 2e-6 },
+  })
+  const added = findModel(overlaid(result), 'gpt-tiered')
+  assert.deepEqual(added?.entry.rates.standard.long_context, { input: '2', output: '5' })
+})
+
 /** Prices in the shape of the data files of genai-prices. */
 const genai = [
   {
