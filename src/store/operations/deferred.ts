@@ -59,10 +59,11 @@ export function* findDeferred({ surface, objectId }: ObjectName): Operation<Defe
 }
 
 export function* listDeferred(surface: Surface, path: string): Operation<readonly DeferredObject[]> {
-  const below = `${path.replace(/[\\%_]/g, '\\$&')}/%`
+  const above = `${path}/`
+  // SQLite's LIKE takes letters of either case for the same, and ids differ in case.
   const rows = yield sql`
     ${OBJECTS} WHERE o.due_at_ms < ${DONE} AND o.surface = ${surface}
-      AND (o.path = ${path} OR o.path LIKE ${below} ESCAPE '\\')
+      AND (o.path = ${path} OR substr(o.path, 1, length(${above})) = ${above})
       AND ${AWAITED} LIMIT ${limits.deferredBelowMax}`
   return rows.map(deferredObject)
 }

@@ -173,6 +173,8 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
       assert.equal((await listed('/v1/threads')).length, 3)
       for (const none of ['/v1/threads/thread_', '/v1/threads/%', '/v1/threads/thread_1/', '/v1/thread'])
         assert.deepEqual(await listed(none), [], none)
+      // Ids that differ in case are those of different objects.
+      assert.deepEqual(await listed('/v1/threads/THREAD_1'), [])
       assert.deepEqual(await store.listDeferred('messages', '/v1/threads'), [])
     },
   )
