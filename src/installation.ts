@@ -172,7 +172,7 @@ function nodeName(dataDir: string): string {
 }
 
 /** A command of a newer version must not change the books under a gateway that would not know them any more. */
-async function refuseUpgradeBeside(dataDir: string): Promise<void> {
+export async function refuseUpgradeBeside(dataDir: string): Promise<void> {
   const file = join(dataDir, 'tollgate.db')
   const { SCHEMA_VERSION, schemaVersionOf } = await import('./store/sqlite/migrate.ts')
   if (!existsSync(file) || schemaVersionOf(file) >= SCHEMA_VERSION) return

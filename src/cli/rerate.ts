@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Config, readConfig } from '../config.ts'
+import { refuseUpgradeBeside } from '../installation.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { formatUsd } from '../kernel/money.ts'
 import {
@@ -67,7 +68,10 @@ from it or not.`,
     const config = readConfig(process.env)
     const prices = await currentPrices(config)
     const writer = await openLedger(config, {
-      inFile: (file) => openWriterInFile(file, systemClock),
+      inFile: async (file) => {
+        await refuseUpgradeBeside(config.dataDir)
+        return await openWriterInFile(file, systemClock)
+      },
       inDatabase: async (url) => {
         const { openRerateWriter } = await import('../store/postgres/ledger-snapshot.ts')
         return await openRerateWriter(url, systemClock)

@@ -105,6 +105,20 @@ export function checkAdminKey(config: Config, { directory, database }: Facts): C
   )
 }
 
+/** Bills that the database refused for good: nobody is charged for these calls until somebody looks at the file. */
+export function* checkRefused(dataDir: string, directory: DirectoryFacts): Generator<Check> {
+  const { warning } = verdicts('refused_settlements')
+  if (directory.kind !== 'there' || directory.refusedSettlements === 0) return
+  const file = join(dataDir, 'spool', 'refused.jsonl')
+  const { refusedSettlements: count } = directory
+  if (count === null) yield warning(`${file} cannot be read`, 'Give it to the user that the gateway runs as.')
+  else
+    yield warning(
+      `the bills of ${counted(count, 'call')} could not be booked, and are in ${file}`,
+      'Each line says why, and what the call cost. Move the file away when they are dealt with.',
+    )
+}
+
 function otherPepper(what: string, { databaseUrl }: Config): Check {
   return verdicts('pepper').problem(
     `the keys in the database were made with another pepper than ${what}: none of them is recognised`,

@@ -37,6 +37,7 @@ export type CheckName =
   | 'data_directory'
   | 'pepper'
   | 'admin_key'
+  | 'refused_settlements'
   | 'disk_space'
   | 'disk_speed'
   | 'database'

@@ -10,6 +10,7 @@ import {
   checkDirectory,
   checkIntegrity,
   checkPepper,
+  checkRefused,
   checkServing,
 } from './check-store.ts'
 import {
@@ -68,6 +69,7 @@ async function* checkDataDir(
     yield checkDirectory(config.dataDir, directory)
     yield checkPepper(config, { directory, database: known })
     yield checkAdminKey(config, { directory, database: known })
+    yield* checkRefused(config.dataDir, directory)
   }
   if (disk !== undefined) {
     yield checkSpace(disk)

@@ -89,6 +89,7 @@ function examineDirectory() {
       pepper: examinePepper(join(dataDir, 'pepper')),
       /** The mode of the file with the first admin key; null if the file is no longer there. */
       adminKeyMode: modeOf(join(dataDir, 'admin-key')),
+      refusedSettlements: countLines(join(dataDir, 'spool', 'refused.jsonl')),
     }
   } catch (error) {
     if (!isMissing(error)) return { kind: 'unusable' as const, reason: (error as Error).message }
@@ -122,6 +123,15 @@ function modeOf(file: string): number | null {
     return statSync(file).mode & 0o777
   } catch {
     return null
+  }
+}
+
+/** The lines of a file; none if the file is not there, null if it cannot be read. */
+function countLines(file: string): number | null {
+  try {
+    return readFileSync(file, 'utf8').split('\n').length - 1
+  } catch (error) {
+    return isMissing(error) ? 0 : null
   }
 }
 

@@ -58,10 +58,16 @@ const KINDS: Readonly<Record<ObjectKind, ObjectSpec>> = {
 /** Final states of an object. In a state that is not listed it may still work. */
 const FINAL = new Set(['completed', 'incomplete', 'cancelled', 'failed', 'expired', 'ended'])
 
+/** Nothing that could be asked for, or cancelled, is left of the object. */
+const isNoMore = (looked: Looked | undefined) => looked === 'over' || looked === 'missing'
+
 const isFinal = ({ usage }: Metered) => FINAL.has(usage.stopReason ?? '')
 
-/** The result of asking for an object. `over`: there is nothing more to ask. `working`: upstream says that it is not final. */
-type Looked = 'over' | 'working' | 'unknown'
+/**
+ * The result of asking for an object. `over`: there is nothing more to ask. `working`: upstream says that it is not final.
+ * `missing`: upstream says that there is no such object.
+ */
+type Looked = 'over' | 'working' | 'missing' | 'unknown'
 
 /** Paths whose deletion may take away the object of a call, or its results. */
 const DELETABLE = /^\/v1\/(responses|videos|threads|files|messages\/batches)\/([^/]+)$/
@@ -125,6 +131,8 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
   const stopping = new AbortController()
   /** Polls that are under way, by the name of the object. */
   const polls = new Map<string, Promise<Looked>>()
+  /** Since when upstream has answered that there is no such object, by its name: known while this node has the lease. */
+  const missingSinceMs = new Map<string, number>()
   const turns: Record<Surface, number> = { messages: 0, chat: 0 }
   let retrying: Promise<unknown> = Promise.resolve()
 
@@ -164,15 +172,27 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
     return false
   }
 
+  /** A wrong address or key of upstream makes every object missing, until somebody mends it. */
+  function isGone(object: DeferredObject, isMissing: boolean): boolean {
+    const [name, nowMs] = [nameOf(object), clock.monotonicMs()]
+    const sinceMs = missingSinceMs.get(name) ?? nowMs
+    const isForGood = isMissing && nowMs - sinceMs >= limits.deferredMissingMs
+    if (isMissing && !isForGood) missingSinceMs.set(name, sinceMs)
+    else missingSinceMs.delete(name)
+    return isForGood
+  }
+
   async function take(object: DeferredObject, upstream: Upstream, answer: UpstreamAnswer): Promise<Looked> {
-    const isGone = answer.kind === 'answered' && answer.status === 404
+    const isMissing = answer.kind === 'answered' && answer.status === 404
     const metered = answer.kind === 'answered' ? answer.metered : null
     const isDone = metered !== null && isFinal(metered)
     // An object whose settlement fails each time is given up in the end, like one that is never final.
     const isSettled = isDone && (await settle(object, upstream, metered).catch((e) => tellFailed(object, e)))
     if (isSettled) return 'over'
-    if (!isGone && clock.nowMs() - object.call.startedAtMs < limits.deferredMs)
+    if (!isGone(object, isMissing) && clock.nowMs() - object.call.startedAtMs < limits.deferredMs) {
+      if (isMissing) return 'missing'
       return !isDone && (metered?.usage.stopReason ?? null) !== null ? 'working' : 'unknown'
+    }
     await bills.giveUp(object)
     return 'over'
   }
@@ -203,11 +223,11 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
     if (upstream === null) return 'unknown'
     let answer = await ask(object, upstream)
     let looked = await take(object, upstream, answer)
-    if (how === 'cancel' && spec.cancels === true && looked !== 'over') {
+    if (how === 'cancel' && spec.cancels === true && !isNoMore(looked)) {
       answer = await ask(object, upstream, 'POST')
       looked = await take(object, upstream, answer)
       for (const ms of CANCELLING_PAUSES_MS) {
-        if (looked === 'over') break
+        if (isNoMore(looked)) break
         await pause(ms)
         answer = await ask(object, upstream)
         looked = await take(object, upstream, answer)
@@ -247,17 +267,23 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
       const looks = await Promise.all(objects.map((object) => poll(object, 'cancel')))
       // Upstream itself refuses to delete an object that works and cannot be cancelled.
       const mayGo = objects.every(
-        ({ kind }, i) => looks[i] === 'over' || (looks[i] === 'working' && KINDS[kind].cancels !== true),
+        ({ kind }, i) => isNoMore(looks[i]) || (looks[i] === 'working' && KINDS[kind].cancels !== true),
       )
-      if (!mayGo || objects.length < limits.deferredBelowMax) return mayGo
+      // Objects that stay open would be listed again.
+      if (!mayGo || objects.length < limits.deferredBelowMax || !looks.includes('over')) return mayGo
     }
   }
 
   /** Looks for due objects, and returns the pause before the next look. Nothing is written while none is due. */
   async function look(): Promise<number> {
-    if (!(await store.hasDeferred())) return limits.deferredIdleLookMs
+    if (!(await store.hasDeferred())) {
+      missingSinceMs.clear()
+      return limits.deferredIdleLookMs
+    }
     const surfaces = SURFACE_NAMES.filter((surface) => upstreams[surface] !== null)
-    const due = (await store.claimDeferred(holder, surfaces, clock.nowMs())) ?? []
+    const claimed = await store.claimDeferred(holder, surfaces, clock.nowMs())
+    if (claimed === null) missingSinceMs.clear()
+    const due = claimed ?? []
     const free = due.filter((object) => !polls.has(nameOf(object)))
     for (const object of free.slice(0, limits.deferredPollsMax - polls.size)) void poll(object)
     // A long download holds up no other object: the rest of the places stays free.
@@ -295,6 +321,7 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
     if (objectId === null || (metered.objectId !== null && !isFinal(metered))) return
     const object = await store.findDeferred({ surface, objectId })
     if (object === null) return
+    missingSinceMs.delete(nameOf(object))
     if (KINDS[object.kind].results === undefined) await bills.settle(object, metered)
     else await Promise.race([poll(object), pause(limits.deferredShownMs)])
   }

@@ -78,6 +78,16 @@ export function createDeferredBills(parts: DeferredBillParts): DeferredBills {
     return settled !== null
   }
 
+  /** False: some of the settlements wait for the store. */
+  async function closeChildren(
+    call: CallRecord,
+    bills: readonly (readonly [string, Bill])[],
+  ): Promise<boolean> {
+    let allClosed = true
+    for (const [requestId, bill] of bills) allClosed = (await close(call, requestId, bill)) && allClosed
+    return allClosed
+  }
+
   /** No start interrupts a deferred call: until its call is closed, its object has to be asked for again. */
   async function closeObject(object: DeferredObject, bill: Bill): Promise<boolean> {
     const isClosed = await close(object.call, object.call.requestId, bill)
@@ -154,15 +164,20 @@ export function createDeferredBills(parts: DeferredBillParts): DeferredBills {
       })
       // The children are there, and paid, before the parent lets go of its hold.
       await store.openChildren(children.map(({ record }) => record))
-      let allPaid = true
-      for (const { record, billed } of children)
-        allPaid = (await close(call, record.requestId, billed)) && allPaid
-      return allPaid && (await closeObject(object, done))
+      const bills = children.map(({ record, billed }) => [record.requestId, billed] as const)
+      return (await closeChildren(call, bills)) && (await closeObject(object, done))
     },
     async giveUp(object) {
       const about = { request: object.call.requestId, object: object.objectId }
       log.warn(about, 'what a call has made cannot be asked for any more; its cost is lost')
-      await closeObject(object, { ...NOTHING_BILLED, state: 'interrupted' })
+      const lost: Bill = { ...NOTHING_BILLED, state: 'interrupted' }
+      // Records of a batch that a process has opened, and did not come to pay, have a part of its hold.
+      const open = await store.listOpenChildren(object.call)
+      const isClosed = await closeChildren(
+        object.call,
+        open.map((requestId) => [requestId, lost]),
+      )
+      if (isClosed) await closeObject(object, lost)
     },
   }
 }

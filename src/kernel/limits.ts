@@ -369,7 +369,7 @@ export const limits = {
   /**
    * Objects of deferred calls: so many are claimed at once and asked for with this gap; how often a node looks for
    * those that are due, and whether there are any; the pause after an object that went wrong; after how long an
-   * object that is not final is given up.
+   * object that is not final is given up, and one that upstream has said not to know each time it was asked.
    */
   deferredClaimMax: 20,
   deferredGapMs: 100,
@@ -377,6 +377,7 @@ export const limits = {
   deferredIdleLookMs: 5_000,
   deferredFailedMs: 60_000,
   deferredMs: 30 * 24 * 60 * 60 * 1000,
+  deferredMissingMs: 60 * 60 * 1000,
   /** Objects asked for at a time; how long an answer that shows or deletes an object waits for it, and for how many at most. */
   deferredPollsMax: 8,
   deferredShownMs: 5_000,

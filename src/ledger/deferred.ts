@@ -74,6 +74,10 @@ export interface DeferredStore {
   postponeDeferred(name: ObjectName, inMs: number, atMs: number): Promise<void>
   /** Records for the models of a batch, to be settled like calls. Records that exist stay as they are. */
   openChildren(children: readonly ChildCall[]): Promise<void>
+  /** The ids of those records of a batch that are not settled: a process may have ended after it opened them. */
+  listOpenChildren(
+    parent: Pick<CallRecord, 'requestId' | 'keyId' | 'startedAtMs'>,
+  ): Promise<readonly string[]>
   /** The call was closed: the object is asked for no more. */
   forgetDeferred(name: ObjectName, atMs: number): Promise<void>
   /** Whether any object is still to be asked for. */

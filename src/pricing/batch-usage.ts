@@ -1,7 +1,7 @@
 import type { Quantities, Unit, Usage, UsagePart } from '../kernel/usage.ts'
 import { addToolCalls } from '../providers/usage/reading.ts'
 import type { RatingContext } from './modifiers.ts'
-import { type PriceVersion, tableFor } from './price-book.ts'
+import type { PriceVersion } from './price-book.ts'
 import { resolve, toolsOf } from './priced-parts.ts'
 
 /** The usage of those requests of a batch that one model served. */
@@ -19,23 +19,27 @@ interface Sum {
   requests: number
   readonly first: Usage
   suspect: boolean
-  /** The parts by model, and by whether their prompts are long. */
+  /** The parts by model, and by the length of their prompts. */
   readonly parts: Map<string, UsagePart>
 }
 
 /**
  * Adds up the usage of the requests of a batch, for each model that served them. Requests are added only where all rates
- * are the same, so that rating the sum is rating each of them, and rounding once: requests with a long prompt stand apart,
- * and each geography of inference has a usage of its own.
+ * are the same, so that rating the sum is rating each of them, and rounding once: requests stand apart if a threshold for
+ * long prompts lies between them, whichever model of the book has it, since the price of this one may be stated later; and
+ * each geography of inference has a usage of its own.
  */
 export class BatchUsage {
   readonly #context: RatingContext
   readonly #version: PriceVersion
+  readonly #thresholds: ReadonlySet<number>
   readonly #sums = new Map<string, Sum>()
 
   constructor(context: RatingContext, version: PriceVersion) {
     this.#context = context
     this.#version = version
+    const tables = version.models.flatMap(({ rates, endpoints }) => [rates, ...endpoints.values()])
+    this.#thresholds = new Set(tables.flatMap(({ longContextAbove }) => longContextAbove ?? []))
   }
 
   /** `isKnown`: upstream has stated all of the usage. */
@@ -51,7 +55,7 @@ export class BatchUsage {
     sum.requests++
     if (usage.suspect || !isKnown) sum.suspect = true
     for (const part of this.#partsOf(usage)) {
-      const partKey = `${part.model} ${this.#isLong(part, modelServed)}`
+      const partKey = `${part.model} ${this.#lengthOf(part)}`
       const before = sum.parts.get(partKey)
       sum.parts.set(partKey, before === undefined ? part : addParts(before, part))
     }
@@ -75,10 +79,11 @@ export class BatchUsage {
     return model?.searchesEachCall === true ? addToolCalls(parts, { web_searches: 1 }) : parts
   }
 
-  #isLong({ model, promptTokens }: UsagePart, modelServed: string | null): boolean {
-    const { model: price } = resolve(model ?? modelServed, this.#context, this.#version)
-    const above = price === null ? null : tableFor(price, this.#context.endpoint).longContextAbove
-    return above !== null && promptTokens > above
+  /** The number of thresholds that the prompt is above. */
+  #lengthOf({ promptTokens }: UsagePart): number {
+    let length = 0
+    for (const above of this.#thresholds) if (promptTokens > above) length++
+    return length
   }
 }
 

@@ -202,8 +202,11 @@ function mergeLongContext(table: RateTableEntry, model: CatalogModel, notes: str
     return
   }
   table.long_context_above = model.longContextAbove
-  for (const tier of tiers)
-    table[tier] = { ...table[tier], long_context: replaceRates(table[tier]?.long_context, stated(tier)) }
+  for (const tier of tiers) {
+    const { input, output, long_context: before } = table[tier] ?? {}
+    // A side that the file states for short prompts alone costs the same for long ones.
+    table[tier] = { ...table[tier], long_context: replaceRates({ input, output, ...before }, stated(tier)) }
+  }
 }
 
 /** Prices per call are the provider's; a model gets its own only where the catalog states another price. */

@@ -156,6 +156,7 @@ function applyOverlay(
     const merged = mergeModel(models.get(change.id), change, at, problems)
     if (merged === null) continue
     checkModel(merged, at, problems)
+    checkSides(merged, at, problems)
     for (const [aliasAt, alias] of (change.aliases ?? []).entries()) {
       if (alias !== merged.id && models.has(alias))
         problems.add([...at, 'aliases', aliasAt], `"${alias}" is the id of a model of its own`)
@@ -258,6 +259,24 @@ function checkModel(model: ModelEntry, path: JsonPath, problems: PriceProblems):
   for (const key of ['input', 'output'] as const) {
     if (typeof model.rates.standard[key] === 'string') continue
     problems.add([...path, 'rates', 'standard'], `a ${model.mode ?? 'chat'} model needs a rate for "${key}"`)
+  }
+}
+
+/**
+ * Where a tier, or long prompts, have no rate for one side at all, no other rate can stand in, and that side would be free.
+ * Versions that were kept with calls are taken as they are.
+ */
+function checkSides(model: ModelEntry, path: JsonPath, problems: PriceProblems): void {
+  if (!TEXT_MODES.includes(model.mode ?? 'chat')) return
+  for (const [tier, tariff] of tariffsOf(model.rates)) {
+    const { long_context: long } = tariff
+    for (const key of ['input', 'output'] as const) {
+      const needs = `a ${model.mode ?? 'chat'} model needs a rate for "${key}"`
+      if (tier !== 'standard' && typeof tariff[key] !== 'string')
+        problems.add([...path, 'rates', tier], needs)
+      if (long !== undefined && typeof long[key] !== 'string')
+        problems.add([...path, 'rates', tier, 'long_context'], needs)
+    }
   }
 }
 

@@ -121,11 +121,13 @@ function readGenaiModel(model: WireObject, provider: string, nowMs: number, note
     }
   }
   if (starts.size > 1) notes.push(`${id}: its rates change at several lengths, only short prompts are taken`)
+  // A rate without tiers is the same for prompts of every length.
+  const long = starts.size === 1 ? { ...rates.short, ...rates.long } : {}
   return [
     {
       id,
       provider,
-      tiers: new Map([['standard', starts.size === 1 ? rates : { ...rates, long: {} }]]),
+      tiers: new Map([['standard', { short: rates.short, long }]]),
       tools,
       aliases: exactNames(model['match']).filter((name) => name !== id),
       contextWindowTokens: tokensOf(model['context_window']),

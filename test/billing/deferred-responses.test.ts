@@ -83,16 +83,33 @@ test('a response that is cancelled costs what it says that it has used by then',
   await bench.assertBooksBalance()
 })
 
-test('a response that upstream no longer knows costs nothing, and what was held for it counts as lost', async () => {
-  const { id, requestId } = await made()
-  // The delete goes past the gateway, which would ask for the response first.
-  const headers = { authorization: 'Bearer pc' }
-  await fetch(`${bench.simulator.chatUrl}/responses/${id}`, { method: 'DELETE', headers })
-  await until('it is given up', async () => (await stateOf(requestId))['state'] === 'interrupted')
-  const { cost_usd, lost_list_cost_usd } = await stateOf(requestId)
-  assert.equal(cost_usd, 0)
-  assert.ok(Number(lost_list_cost_usd) > 0)
-  await bench.assertBooksBalance()
+test('a response that upstream has not known for an hour costs nothing, and what was held for it counts as lost', async () => {
+  let aheadMs = 0
+  const clock = { nowMs: () => Date.now(), monotonicMs: () => performance.now() + aheadMs }
+  const later = await startBillingBench({ clock }, { clock: () => 0 })
+  try {
+    const { requestId } = await later.call('/v1/responses', RESPONSE, { surface })
+    const seen = () => later.gateway.manage('GET', `/gateway/v1/requests/${requestId}`)
+    const path = `/responses/${(await seen())['object_id']}`
+    // The delete goes past the gateway, which would ask for the response first.
+    const headers = { authorization: 'Bearer pc' }
+    await fetch(later.simulator.chatUrl + path, { method: 'DELETE', headers })
+    // A client that deletes it has upstream's own answer, and makes the gateway ask.
+    const remove = () => later.call(`/v1${path}`, undefined, { method: 'DELETE', surface })
+    for (const ms of [0, 3_599_000]) {
+      aheadMs += ms
+      assert.equal((await remove()).status, 404)
+      assert.equal((await seen())['state'], 'deferred')
+    }
+    aheadMs += 2_000
+    assert.equal((await remove()).status, 404)
+    const { state, cost_usd, lost_list_cost_usd } = await seen()
+    assert.deepEqual([state, cost_usd], ['interrupted', 0])
+    assert.ok(Number(lost_list_cost_usd) > 0)
+    await later.assertBooksBalance()
+  } finally {
+    await later.close()
+  }
 })
 
 test('a response that is deleted while it works is cancelled first, and pays what it has used by then', async () => {

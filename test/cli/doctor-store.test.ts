@@ -4,6 +4,7 @@ import {
   chmodSync,
   closeSync,
   constants,
+  mkdirSync,
   openSync,
   readFileSync,
   rmSync,
@@ -75,6 +76,21 @@ test('a pepper that is lost, or not the one that the keys were made with, is a p
 
   writeFileSync(join(dataDir, 'pepper'), CANARIES.pepper, { mode: 0o600 })
   assert.match((await examineOffline(dataDir)).check('pepper').found, /made with another pepper than \//)
+})
+
+test('bills that were refused for good are a warning, until their file is moved away', async () => {
+  const dataDir = ward.healthyCopy()
+  const file = join(dataDir, 'spool', 'refused.jsonl')
+  mkdirSync(join(dataDir, 'spool'), { recursive: true })
+  writeFileSync(file, '{"refused":"there is no call","kept":{}}\n'.repeat(2))
+  const report = await examineOffline(dataDir)
+  const { state, found, todo } = report.check('refused_settlements')
+  assert.deepEqual([state, report.code], ['warning', 0])
+  assert.equal(found, `the bills of 2 calls could not be booked, and are in ${file}`)
+  assert.match(String(todo), /Move the file away/)
+  rmSync(file)
+  const names = (await examineOffline(dataDir)).checks.map(({ name }) => name)
+  assert.ok(!names.includes('refused_settlements'), names.join())
 })
 
 test('without an admin key in force the doctor says how to make one', async () => {

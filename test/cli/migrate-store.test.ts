@@ -117,6 +117,12 @@ test('a move that is killed leaves nothing and can be started again, and all por
     await runOn(database.url, 'DO $$ BEGIN ASSERT NOT EXISTS (SELECT FROM api_key); END $$')
     await assertRefused(openByCallersClock(database.url), /still being moved into this database/)
 
+    const rerate = (databaseUrl: string) =>
+      runTollgate(['rerate', '--from', '2026-01-01', '--apply', '--yes'], environment(dataDir, databaseUrl))
+    const tooSoon = await rerate(database.url)
+    assert.equal(tooSoon.code, 1)
+    assert.match(tooSoon.stderr, /still being moved into this database/)
+
     const last = await move(dataDir, database.url)
     assert.equal(last.code, 0, last.stderr)
     assert.match(last.stdout, /^Both sides have the same rows and the same sums\.$/m)
@@ -124,6 +130,9 @@ test('a move that is killed leaves nothing and can be started again, and all por
     assert.match(last.stdout, /Set TOLLGATE_PEPPER on every node to the content of the file \S+pepper:/)
 
     await assertRefused(openFile(dataDir), /were moved to postgres:\S+ on .*tollgate migrate-store --undo$/)
+    const rerated = await rerate('')
+    assert.equal(rerated.code, 1)
+    assert.match(rerated.stderr, /were moved to postgres:\S+ on .*tollgate migrate-store --undo$/m)
     const from = await openFile(dataDir)
     const to = await openByCallersClock(database.url)
     assert.equal(await whyNotOpened(to), null)

@@ -25,6 +25,10 @@ test('a command of a newer version does not change the books under a gateway tha
     const { user_version: version } = db.prepare('PRAGMA user_version').get() ?? {}
     db.exec('PRAGMA user_version = 3')
     await assert.rejects(openStore(config, ALONE), /older version than this command/)
+    const rerate = ['rerate', '--from', '2026-01-01']
+    const rerated = await runTollgate(rerate, { TOLLGATE_DATA_DIR: gateway.dataDir })
+    assert.equal(rerated.code, 1)
+    assert.match(rerated.stderr, /older version than this command/)
     assert.equal(db.prepare('PRAGMA user_version').get()?.['user_version'], 3)
     db.exec(`PRAGMA user_version = ${version}`)
     const { store } = await openStore(config, ALONE)

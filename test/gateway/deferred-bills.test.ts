@@ -44,13 +44,14 @@ const results = ['claude-haiku-5-5', 'claude-sonnet-4-5'].map((model) =>
 )
 
 /** A store that is told what becomes of the batch, and a settler that answers as `answer` says. */
-function bench(answer: (closing: CallClosing) => Settled | null) {
+function bench(answer: (closing: CallClosing) => Settled | null, openChildren: readonly string[] = []) {
   const story: string[] = []
   const store = {
     readPriceVersion: async () => JSON.stringify(entry),
     async openChildren(children: readonly unknown[]) {
       story.push(`${children.length} opened`)
     },
+    listOpenChildren: async () => openChildren,
     async forgetDeferred() {
       story.push('forgotten')
     },
@@ -58,7 +59,7 @@ function bench(answer: (closing: CallClosing) => Settled | null) {
   const settler = {
     async settle(closing: CallClosing) {
       const settled = answer(closing)
-      const who = closing.requestId === 'req_1' ? 'batch' : closing.modelServed
+      const who = closing.requestId === 'req_1' ? 'batch' : (closing.modelServed ?? closing.requestId)
       story.push(`${who} ${settled === null ? 'waits' : closing.state}`)
       return settled
     },
@@ -96,4 +97,16 @@ test('an object is not forgotten while the settlement of its call waits for the 
   const usage = { ...NO_USAGE, modelServed: 'claude-haiku-5-5' }
   assert.equal(await bills.settle(batch, { ...ended, usage }), false)
   assert.equal(await bills.settleBatch(batch, ended, null), false)
+})
+
+test('a batch that is given up takes its parts along that were opened and not paid', async () => {
+  const { bills, story } = bench(() => SETTLED, ['req_1a', 'req_1b'])
+  await bills.giveUp(batch)
+  assert.deepEqual(story, [...['req_1a interrupted', 'req_1b interrupted', 'batch interrupted', 'forgotten']])
+})
+
+test('a batch is not given up while a part of it waits for the store', async () => {
+  const { bills, story } = bench(({ requestId }) => (requestId === 'req_1a' ? null : SETTLED), ['req_1a'])
+  await bills.giveUp(batch)
+  assert.deepEqual(story, ['req_1a waits'])
 })

@@ -5,6 +5,7 @@ import { roundHalfEven } from '../../src/kernel/money.ts'
 import { UNITS } from '../../src/kernel/usage.ts'
 import { NO_DISCOUNT } from '../../src/pricing/amounts.ts'
 import { BatchUsage } from '../../src/pricing/batch-usage.ts'
+import { loadListPrices } from '../../src/pricing/load-book.ts'
 import { type Rating, rate } from '../../src/pricing/rate.ts'
 import { CHAT, MESSAGES, partOf, shipped, usageOf } from './worked-example.ts'
 
@@ -68,6 +69,24 @@ test('lines under a name without a price are long or short by the model that sta
     return rate(usage, context, shipped, NO_DISCOUNT)
   })
   const together = used.byModel().map(({ usage }) => rate(usage, context, shipped, NO_DISCOUNT))
+  assert.equal(total(together), total(apart))
+})
+
+test('lines of a model that has no price yet cost together what they cost apart once it has one', () => {
+  const standard = { input: '2', output: '10', long_context: { input: '4', output: '15' } }
+  const model = { id: 'new', provider: 'openai', rates: { long_context_above: 272_000, standard } }
+  const later = loadListPrices(JSON.stringify({ models: [model] }))
+  assert.ok(later.kind === 'book')
+  const [version] = later.book.versions
+  const context = { ...CHAT, modelAsked: null, batch: true }
+  const used = new BatchUsage(context, shipped)
+  const rated = { ...context, modelAsked: 'new' }
+  const apart = [300_000, 1_000, 272_000, 500_000].map((input_tokens) => {
+    const usage = usageOf([partOf({ input_tokens, output_tokens: 100 })], { modelServed: 'new' })
+    used.add(usage, true)
+    return rate(usage, rated, version, NO_DISCOUNT)
+  })
+  const together = used.byModel().map(({ usage }) => rate(usage, rated, version, NO_DISCOUNT))
   assert.equal(total(together), total(apart))
 })
 

@@ -154,6 +154,16 @@ test('only the models that were named are imported', () => {
   assert.deepEqual([...new Set(differences.map(({ model }) => model))], ['gpt-5.4'])
 })
 
+test('a LiteLLM file: a side that is stated for short prompts alone is not free for long ones', () => {
+  const gpt = { litellm_provider: 'openai', mode: 'chat', cache_read_input_token_cost: 1e-7 }
+  const rates = { input_cost_per_token: 1e-6, output_cost_per_token: 5e-6 }
+  const result = importing({
+    'gpt-tiered': { ...gpt, ...rates, input_cost_per_token_above_200k_tokens: 2e-6 },
+  })
+  const added = findModel(overlaid(result), 'gpt-tiered')
+  assert.deepEqual(added?.entry.rates.standard.long_context, { input: '2', output: '5' })
+})
+
 /** Prices in the shape of the data files of genai-prices. */
 const genai = [
   {
@@ -221,6 +231,14 @@ test('a genai-prices file: prices in force, tiers and searches', () => {
     'gpt-6-luna rates.standard.cache_read: 0.01 → 0.02',
   ])
   assert.equal(findModel(overlaid(result), 'gpt-6-luna')?.rates.longContextAbove, 271_999)
+})
+
+test('a genai-prices file: a rate without tiers is that of long prompts too', () => {
+  const input_mtok = { base: 1, tiers: [{ start: 200_000, price: 2 }] }
+  const prices = { input_mtok, cache_read_mtok: 0.1, output_mtok: 5 }
+  const models = [{ id: 'gpt-tiered', match: { equals: 'gpt-tiered' }, prices }]
+  const added = findModel(overlaid(importing([{ id: 'openai', models }])), 'gpt-tiered')
+  assert.deepEqual(added?.entry.rates.standard.long_context, { input: '2', cache_read: '0.1', output: '5' })
 })
 
 test('a genai-prices file: a new model gets its exact names and its own price for searches', () => {

@@ -215,6 +215,16 @@ const wrong: readonly [says: string, overlay: string, problem: RegExp][] = [
     /^line 2, models\[0\]\.rates\.standard: a chat model needs a rate for "output"/,
   ],
   [
+    'a tier without a rate for one side, which would be free',
+    '{"models":[{"id":"alpha","rates":{"standard":{"input":"1","output":"1"},\n"batch":{"input":"0.5"}}}]}',
+    /^line 2, models\[0\]\.rates\.batch: a chat model needs a rate for "output"/,
+  ],
+  [
+    'long prompts without a rate for one side, which would be free',
+    '{"models":[{"id":"alpha","rates":{"long_context_above":5,\n"standard":{"input":"1","output":"1",\n"long_context":{"input":"2"}}}}]}',
+    /^line 3, models\[0\]\.rates\.standard\.long_context: a chat model needs a rate for "output"/,
+  ],
+  [
     'a new model without rates',
     '{"models":[\n{"id":"new","provider":"x"}]}',
     /^line 2, .*"new" is not in the book, so it needs "rates"/,

@@ -17,6 +17,7 @@ import {
   forgetDeferred,
   hasDeferred,
   listDeferred,
+  listOpenChildren,
   openChildren,
   postponeDeferred,
 } from './deferred.ts'
@@ -113,6 +114,7 @@ export const BRIEF = {
   claimDeferred,
   postponeDeferred,
   openChildren,
+  listOpenChildren,
   forgetDeferred,
   hasDeferred,
   listDeferred,

@@ -1,11 +1,12 @@
 import { limits } from '../../kernel/limits.ts'
 import type { ObjectKind, Surface } from '../../kernel/surface.ts'
+import type { CallRecord } from '../../ledger/call.ts'
 import type { ChildCall, Deferral, DeferredObject, ObjectName } from '../../ledger/deferred.ts'
 import { callRecord } from '../call-record.ts'
 import { nanos, number, present, type Row, text } from '../rows.ts'
 import { takeLease } from './lease.ts'
 import { atomic, type Operation } from './operation.ts'
-import { byStore, FOR_UPDATE, join, now, onPostgres, raw, type Sql, sql } from './sql.ts'
+import { byStore, FOR_UPDATE, join, now, onPostgres, raw, type Sql, sql, withinMonths } from './sql.ts'
 
 /**
  * A deferred call is a call in flight that has an object: its hold counts as before, and settlement closes it like any other.
@@ -58,10 +59,11 @@ export function* findDeferred({ surface, objectId }: ObjectName): Operation<Defe
 }
 
 export function* listDeferred(surface: Surface, path: string): Operation<readonly DeferredObject[]> {
-  const below = `${path.replace(/[\\%_]/g, '\\$&')}/%`
+  const above = `${path}/`
+  // SQLite's LIKE takes letters of either case for the same, and ids differ in case.
   const rows = yield sql`
     ${OBJECTS} WHERE o.due_at_ms < ${DONE} AND o.surface = ${surface}
-      AND (o.path = ${path} OR o.path LIKE ${below} ESCAPE '\\')
+      AND (o.path = ${path} OR substr(o.path, 1, length(${above})) = ${above})
       AND ${AWAITED} LIMIT ${limits.deferredBelowMax}`
   return rows.map(deferredObject)
 }
@@ -115,6 +117,18 @@ export const openChildren = atomic(function* (children: readonly ChildCall[]): O
         hold_list_nanos = hold_list_nanos - ${nanos(opened, 'hold_list_nanos')} WHERE id = ${parentId}`
   }
 })
+
+/** Children begin at the instant of their parent, so that the index on key and beginning finds them. */
+export function* listOpenChildren({
+  requestId,
+  keyId,
+  startedAtMs,
+}: Pick<CallRecord, 'requestId' | 'keyId' | 'startedAtMs'>): Operation<readonly string[]> {
+  const rows = yield sql`
+    SELECT id FROM call WHERE key_id = ${keyId} AND started_at_ms = ${startedAtMs} AND parent_id = ${requestId}
+      AND state = 'in_flight' ${withinMonths(startedAtMs, startedAtMs)} ORDER BY id`
+  return rows.map((row) => text(row, 'id'))
+}
 
 function held(column: string): Sql {
   return sql`CASE WHEN state = 'in_flight' THEN ${raw(column)} ELSE 0 END`

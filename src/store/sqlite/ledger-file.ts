@@ -5,7 +5,7 @@ import type { OpenBooks } from '../../ledger/audited.ts'
 import type { RerateWriter } from '../../ledger/rerate.ts'
 import { booksIn } from '../operations/audit-reader.ts'
 import type { Operation } from '../operations/operation.ts'
-import { rerateWriter } from '../operations/rerate.ts'
+import { refuseMoved, rerateWriter } from '../operations/rerate.ts'
 import { number, present } from '../rows.ts'
 import { migrate } from './migrate.ts'
 import { runToEnd, statementRunner } from './run-operation.ts'
@@ -46,11 +46,12 @@ export async function openBooks(file: string): Promise<OpenBooks | null> {
 export async function openRerateWriter(file: string, clock: Clock): Promise<RerateWriter | null> {
   const db = openLedgerFile(file, { readOnly: false })
   if (db === null) return null
+  const run = statementRunner(db)
+  await refuseMoved(async (statement) => run(statement))
   // Bookings may write events into the outbox, and books of an earlier version have no table for it.
   migrate(db)
   // A booking that was reported must outlast a power cut, as a booking of the gateway does.
   db.exec('PRAGMA synchronous = FULL')
-  const run = statementRunner(db)
 
   const doAtomically = async <T>(operate: () => Operation<T>): Promise<T> => {
     db.exec('BEGIN IMMEDIATE')

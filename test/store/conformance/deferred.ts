@@ -173,6 +173,8 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
       assert.equal((await listed('/v1/threads')).length, 3)
       for (const none of ['/v1/threads/thread_', '/v1/threads/%', '/v1/threads/thread_1/', '/v1/thread'])
         assert.deepEqual(await listed(none), [], none)
+      // Ids that differ in case are those of different objects.
+      assert.deepEqual(await listed('/v1/threads/THREAD_1'), [])
       assert.deepEqual(await store.listDeferred('messages', '/v1/threads'), [])
     },
   )
@@ -268,6 +270,36 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     const month = (await store.getKey('default', 'key_a', NOON))?.month
     assert.deepEqual([month?.heldNanos, month?.spentNanos], [0n, 30n])
   })
+
+  promise(
+    'the models of a batch that are opened and not settled are found, and hold nothing when they are given up',
+    async ({ store }) => {
+      await addKey(store, 'a')
+      await deferred(store, 'req_1', { kind: 'batch', objectId: 'batch_1' })
+      await deferred(store, 'req_2', { kind: 'batch', objectId: 'batch_2' })
+      const rest = { model: 'claude-haiku-5-5', rating: '{}', requests: 1, costNanos: 30n, listNanos: 40n }
+      const children = ['req_1a', 'req_1b'].map((requestId) => ({ ...rest, requestId, parentId: 'req_1' }))
+      await store.openChildren([...children, { ...rest, requestId: 'req_2a', parentId: 'req_2' }])
+      const open = async () => {
+        const batch = await store.getCall('req_1')
+        return batch === null ? [] : await store.listOpenChildren(batch)
+      }
+      assert.deepEqual(await open(), ['req_1a', 'req_1b'])
+      await store.settle(closing('req_1b', { costNanos: 30n, listNanos: 40n }))
+      assert.deepEqual(await open(), ['req_1a'])
+      for (const requestId of [...(await open()), 'req_1'])
+        await store.settle({ ...NOTHING_USED, requestId, state: 'interrupted', atMs: NOON + 500 })
+      assert.deepEqual(await open(), [])
+      const month = (await store.getKey('default', 'key_a', NOON))?.month
+      // All that the other batch holds, with its part.
+      assert.deepEqual([month?.heldNanos, month?.spentNanos], [1_000n, 30n])
+      const lost = await Promise.all(['req_1', 'req_1a'].map((id) => store.getCall(id)))
+      assert.equal(
+        month?.lostNanos,
+        lost.reduce((sum, call) => sum + (call?.lostListNanos ?? 0n), 0n),
+      )
+    },
+  )
 
   promise('the log tells calls in flight from deferred ones', async ({ store }) => {
     await addKey(store, 'a')
