@@ -5,13 +5,15 @@ import { limits } from '../kernel/limits.ts'
 import { type ObjectKind, SURFACE_NAMES, type Surface } from '../kernel/surface.ts'
 import { atMostEvery, createWorkLoop, TOLD_AGAIN_MS } from '../kernel/within-time.ts'
 import type { Deferral, DeferredObject, ObjectName } from '../ledger/deferred.ts'
-import type { Metered } from '../metering/meter.ts'
+import type { Metered, Shown } from '../metering/meter.ts'
 import { READER_OF } from '../providers/endpoint.ts'
 import { plainPath } from '../providers/find-meant.ts'
+import type { ReplyHead } from './answer.ts'
 import { askForPurpose, askForResults, askUpstream, OBJECT_ID, type UpstreamAnswer } from './ask-upstream.ts'
 import { type CallOutcome, RECORDED_CHARS_MAX, upstreamRequestId } from './bill.ts'
 import type { AdmittedCall } from './call.ts'
 import { createDeferredBills, type DeferredBillParts, tellsCost } from './deferred-bills.ts'
+import type { KeyShare } from './key-shares.ts'
 
 interface ObjectSpec {
   /** Where upstream shows it. `thread` is that of a run. */
@@ -82,21 +84,37 @@ type MadeObject = Omit<Deferral, 'surface' | 'objectId' | 'kind' | 'path' | 'due
 /** `deferred`: the call is left open because its cost comes later. `known`: the cost is that of an earlier call. */
 type Deferred = 'deferred' | 'known' | 'no'
 
+type Passed = () => Omit<MadeObject, 'status' | 'upstreamRequestId'>
+type HasDeferrals = { readonly deferrals: Deferrals }
+
 export async function deferCall(
-  { surface, plan, exchange }: AdmittedCall,
+  call: AdmittedCall,
   { head, metered }: CallOutcome,
-  passed: () => Omit<MadeObject, 'status' | 'upstreamRequestId'>,
-  { deferrals }: { readonly deferrals: Deferrals },
+  passed: Passed,
+  { deferrals }: HasDeferrals,
 ): Promise<Deferred> {
-  const { makes } = plan.bill
+  const { makes } = call.plan.bill
   if (makes === null || metered === null || head === null || head.status >= 300) return 'no'
+  return await deferrals.defer(call.surface, makes, metered, madeBy(call, head, passed))
+}
+
+/** Records the object of a call whose stream has named it and goes on. Whether the call is deferred by that. */
+export async function deferEarly(
+  call: AdmittedCall,
+  head: ReplyHead | null,
+  named: Shown,
+  passed: Passed,
+  { deferrals }: HasDeferrals,
+): Promise<boolean> {
+  const { makes } = call.plan.bill
+  if (makes === null || head === null) return false
+  return await deferrals.record(call.surface, makes, named, madeBy(call, head, passed))
+}
+
+function madeBy({ exchange }: AdmittedCall, head: ReplyHead, passed: Passed): MadeObject {
   const id = upstreamRequestId(head)
   const upstreamId = id === null ? null : exchange.names.redact(id.slice(0, RECORDED_CHARS_MAX))
-  return await deferrals.defer(surface, makes, metered, {
-    ...passed(),
-    status: head.status,
-    upstreamRequestId: upstreamId,
-  })
+  return { ...passed(), status: head.status, upstreamRequestId: upstreamId }
 }
 
 export interface Deferrals {
@@ -106,6 +124,11 @@ export interface Deferrals {
    */
   defer(surface: Surface, kind: ObjectKind, metered: Metered, made: MadeObject): Promise<Deferred>
   /**
+   * Records an object as soon as it has a name, while its stream goes on: it is not deleted unpaid then, and if this process
+   * ends, the poller asks for it. False where it could not be recorded: `defer` does it at the end. Never fails.
+   */
+  record(surface: Surface, kind: ObjectKind, named: Shown, made: MadeObject): Promise<boolean>
+  /**
    * A client was shown an object, or the results of a batch. If that is one of ours, and final, its call is settled; of a
    * batch once its results are read here as well. Never fails: else the poller does it.
    */
@@ -113,9 +136,10 @@ export interface Deferrals {
   /**
    * A client is about to delete what may be the object of an open call, or stand above it: afterwards upstream could not be
    * asked what it cost. So it is asked now, and what is under way is cancelled first. Whether it may be deleted: not while
-   * what it cost is not known, or deleting many at a time would be a way not to pay. Never fails.
+   * what it cost is not known, or deleting many at a time would be a way not to pay. Upstream is asked for one deletion of
+   * a key at a time, or one key could keep all others from being settled. Never fails.
    */
-  beforeDelete(surface: Surface, path: string): Promise<boolean>
+  beforeDelete(surface: Surface, path: string, share: KeyShare): Promise<boolean>
   start(): void
   stop(): Promise<void>
 }
@@ -134,6 +158,12 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
   /** Since when upstream has answered that there is no such object, by its name: known while this node has the lease. */
   const missingSinceMs = new Map<string, number>()
   const turns: Record<Surface, number> = { messages: 0, chat: 0 }
+  /** Polls that this node makes by itself. Polls that clients cause take none of their places. */
+  let ownPolls = 0
+  /** Objects that are being recorded while their streams go on. */
+  const recordings = new Set<Promise<boolean>>()
+  /** The last deletion of each key. */
+  const deletions = new WeakMap<KeyShare, Promise<boolean>>()
   let retrying: Promise<unknown> = Promise.resolve()
 
   const pause = (ms: number) => sleep(ms, undefined, { signal: stopping.signal, ref: false }).catch(() => {})
@@ -225,7 +255,8 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
     let looked = await take(object, upstream, answer)
     if (how === 'cancel' && spec.cancels === true && !isNoMore(looked)) {
       answer = await ask(object, upstream, 'POST')
-      looked = await take(object, upstream, answer)
+      // An upstream that cannot cancel answers 404 as well, and the object is still there.
+      if (answer.kind !== 'answered' || answer.status !== 404) looked = await take(object, upstream, answer)
       for (const ms of CANCELLING_PAUSES_MS) {
         if (isNoMore(looked)) break
         await pause(ms)
@@ -285,10 +316,15 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
     if (claimed === null) missingSinceMs.clear()
     const due = claimed ?? []
     const free = due.filter((object) => !polls.has(nameOf(object)))
-    for (const object of free.slice(0, limits.deferredPollsMax - polls.size)) void poll(object)
+    for (const object of free.slice(0, limits.deferredPollsMax - ownPolls)) {
+      ownPolls += 1
+      void poll(object).finally(() => {
+        ownPolls -= 1
+      })
+    }
     // A long download holds up no other object: the rest of the places stays free.
     if (polls.size > 0) await Promise.race([...polls.values(), pause(limits.deferredLookMs)])
-    return free.length > 0 && polls.size < limits.deferredPollsMax ? 0 : limits.deferredLookMs
+    return free.length > 0 && ownPolls < limits.deferredPollsMax ? 0 : limits.deferredLookMs
   }
 
   /** Tries until the object is recorded, or the gateway stops: the next start then finds the call open, and interrupts it. */
@@ -328,18 +364,15 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
 
   return {
     async defer(surface, kind, metered, made) {
-      const spec = KINDS[kind]
-      const { objectId, threadId = null } = metered
-      if (objectId === null || !OBJECT_ID.test(objectId)) return 'no'
-      if (kind === 'run' && (threadId === null || !OBJECT_ID.test(threadId))) return 'no'
+      const { results, pausesMs } = KINDS[kind]
+      const named = nameIn(kind, metered)
+      if (named === null) return 'no'
       // The object is recorded all the same: upstream may name it again, to a client that repeats its request.
-      const isTold = spec.results === undefined && isFinal(metered) && tellsCost(metered)
-      const [dueInMs] = spec.pausesMs
-      const path = spec.path(objectId, threadId ?? '')
-      const deferral = { ...made, surface, kind, objectId, path, dueInMs }
+      const isTold = results === undefined && isFinal(metered) && tellsCost(metered)
+      const deferral = { ...made, ...named, surface, kind, dueInMs: pausesMs[0] }
       const kept = await store.deferCall({ ...deferral, atMs: clock.nowMs() }).catch((error: unknown) => {
         if (isTold) return
-        const about = { request: made.requestId, object: objectId, cause: (error as Error).message }
+        const about = { request: made.requestId, object: named.objectId, cause: (error as Error).message }
         log.error(about, 'what a call has made could not be written down; it is tried again')
         retrying = Promise.all([retrying, keepAtLast(deferral)])
       })
@@ -347,16 +380,34 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
       if (kept === 'known') return 'known'
       return isTold ? 'no' : 'deferred'
     },
+    async record(surface, kind, shown, made) {
+      const named = nameIn(kind, shown)
+      if (named === null) return false
+      // Its stream tells what it costs, as a rule, before this is due.
+      const deferral = { ...made, ...named, surface, kind, dueInMs: KINDS[kind].pausesMs[1] }
+      const recording = store.deferCall({ ...deferral, atMs: clock.nowMs() }).then(
+        (kept) => kept === 'deferred',
+        () => false,
+      )
+      recordings.add(recording)
+      const isDeferred = await recording
+      recordings.delete(recording)
+      return isDeferred
+    },
     shown: (...seen) =>
       settleShown(...seen).catch((error: unknown) =>
         log.error({ cause: (error as Error).message }, 'what a client was shown could not be settled'),
       ),
-    async beforeDelete(surface, path) {
+    async beforeDelete(surface, path, share) {
       const untilMs = clock.monotonicMs() + limits.deferredShownMs
-      const asked = mayDelete(surface, path, untilMs).catch((error: unknown) => {
-        log.error({ cause: (error as Error).message }, 'what a client deletes could not be asked for')
-        return false
-      })
+      const asked = Promise.all([deletions.get(share), ...recordings])
+        // An answer that was given up is not asked for any more.
+        .then(() => clock.monotonicMs() < untilMs && mayDelete(surface, path, untilMs))
+        .catch((error: unknown) => {
+          log.error({ cause: (error as Error).message }, 'what a client deletes could not be asked for')
+          return false
+        })
+      deletions.set(share, asked)
       return await Promise.race([asked, pause(limits.deferredShownMs).then(() => false)])
     },
     start: loop.start,
@@ -365,6 +416,16 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
       await Promise.all([loop.ended(), retrying, ...polls.values()])
     },
   }
+}
+
+/** The object that a reply names and where upstream shows it; null where it cannot be asked for. */
+function nameIn(
+  kind: ObjectKind,
+  { objectId = null, threadId = null }: Pick<Shown, 'objectId' | 'threadId'>,
+) {
+  if (objectId === null || !OBJECT_ID.test(objectId)) return null
+  if (kind === 'run' && (threadId === null || !OBJECT_ID.test(threadId))) return null
+  return { objectId, path: KINDS[kind].path(objectId, threadId ?? '') }
 }
 
 /** The results of a Messages batch are a path below it. */

@@ -3,6 +3,7 @@ import { hidesOwnedPath, isOwnedPath, judgeHead, judgeTarget, type Target } from
 import { firstValue, weightsOf } from '../http/raw-headers.ts'
 import { type Denial, type Refusal, refuse } from '../kernel/errors.ts'
 import type { Credential } from '../keys/credential.ts'
+import type { Shown } from '../metering/meter.ts'
 import { chooseSurface, findEndpoint } from '../providers/find-endpoint.ts'
 import { type Audience, carriesCredential, shapeError } from '../providers/surfaces.ts'
 import { admit, checkKey } from './admit.ts'
@@ -10,7 +11,7 @@ import { Answer } from './answer.ts'
 import { type Bill, billCall, billWithoutCost, NOTHING_BILLED, withoutSecrets } from './bill.ts'
 import { BodyTaps } from './body-taps.ts'
 import type { AdmittedCall, IdentifiedCall, ReadCall } from './call.ts'
-import { deferCall } from './deferrals.ts'
+import { deferCall, deferEarly } from './deferrals.ts'
 import { originFor } from './edit-bodies.ts'
 import { deny, endedCall, refuseCall, refuseRequest } from './ended-call.ts'
 import { forward, passPreflight } from './forward.ts'
@@ -179,8 +180,8 @@ async function serveCall(
 }
 
 /** Refuses to delete an unpaid object. For keys in force only, because upstream is asked about the object. */
-async function refuseDelete({ surface, target }: ReadCall, gateway: Gateway): Promise<Denial | null> {
-  const mayGo = await gateway.deferrals.beforeDelete(surface, target.path)
+async function refuseDelete({ surface, target, share }: ReadCall, gateway: Gateway): Promise<Denial | null> {
+  const mayGo = await gateway.deferrals.beforeDelete(surface, target.path, share)
   return mayGo ? null : { refusal: refuseUnpaidDelete(), balanceNanos: null }
 }
 
@@ -207,8 +208,10 @@ async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<Sw
     nowMs: () => clock.monotonicMs(),
     onFirstByte: () => gateway.reached('first_byte'),
     look: (chunk) => taps.received(chunk),
+    onObject: call.plan.bill.makes === null ? null : recordObject,
   })
   let counted = false
+  let isRecorded = false
   const elapsedMs = () => clock.monotonicMs() - exchange.startedMs
   const passed = () => ({
     requestId: exchange.requestId,
@@ -219,6 +222,9 @@ async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<Sw
     // The held bytes leave next, with the figures of this settlement.
     bytesOut: reply.bytesOut + reply.bytesHeld,
   })
+  async function recordObject(named: Shown): Promise<void> {
+    isRecorded = await deferEarly(call, reply.replyHead, named, passed, gateway)
+  }
   const settle = (bill: Bill) => {
     const times = { overheadMs: Math.max(0, elapsedMs() - exactUpstreamMs()), upstreamMs: exactUpstreamMs() }
     const closing = { ...withoutSecrets(bill, exchange.names.redact), ...passed(), atMs: clock.nowMs() }
@@ -278,7 +284,8 @@ async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<Sw
     gateway.observeCall?.(endedCall(call, bill, end, gateway))
     return null
   } catch (defect) {
-    if (!isDeferred) await settle(NOTHING_BILLED)
+    // The cost of an object that is recorded is asked for, whatever becomes of its reply.
+    if (!isDeferred && !isRecorded) await settle(NOTHING_BILLED)
     throw defect
   } finally {
     taps.callOver(reply.replyHead, whole)

@@ -40,6 +40,8 @@ export interface PipelineParts {
   onFirstByte(): void
   /** Sees each chunk as upstream sent it. */
   look(chunk: Borrowed): void
+  /** Called once, when a stream names the object that the call makes. Null for calls that make none. */
+  readonly onObject: ((named: Shown) => void) | null
 }
 
 /** The way of a reply from upstream to the client: observed, rid of the usage that we asked for, and handed to the answer. */
@@ -57,6 +59,7 @@ export class ReplyPipeline implements ReplyReceiver {
   #begun = false
   #keepsLast = false
   #isLast = false
+  #hasObject = false
   // The three waits during which upstream is not read: for the client, for the editor of the reply, for the observer.
   #isClientFull = false
   #lastWait: Promise<unknown> | null = null
@@ -141,7 +144,8 @@ export class ReplyPipeline implements ReplyReceiver {
     const come = this.#figuresCome(costs, headers)
     this.#isHeld = come.when === 'whole'
     const read = reader ?? shows
-    if (read !== null && isSuccess) this.#observer = observe(read, status, headers, this.#isHeld)
+    if (read !== null && isSuccess)
+      this.#observer = observe(read, status, headers, this.#isHeld, () => this.#tellObject())
     this.#editor = this.#usageAdded
       ? createUsageRemover(status, headers)
       : createUrlRewriter(this.#parts, status, headers)
@@ -166,6 +170,7 @@ export class ReplyPipeline implements ReplyReceiver {
     if (this.#observer !== null) {
       const behind = this.#observer.see(chunk)
       if (behind !== null && behind !== this.#behind) this.#waitForObserver(behind)
+      if (this.#parts.onObject !== null) this.#tellObject()
       this.#silence.see(this.#observer.visibleBytes, this.#parts.nowMs())
     }
     this.#parts.look(chunk)
@@ -177,6 +182,15 @@ export class ReplyPipeline implements ReplyReceiver {
     const mayGoOn = this.#mayGoOn
     if (!mayGoOn) this.#silence.pause(this.#parts.nowMs())
     return mayGoOn
+  }
+
+  #tellObject(): void {
+    const { onObject } = this.#parts
+    if (onObject === null || this.#hasObject || !this.#isStreamed) return
+    const { shown } = this
+    if ((shown.objectId ?? null) === null) return
+    this.#hasObject = true
+    onObject(shown)
   }
 
   get #mayGoOn(): boolean {
@@ -321,13 +335,22 @@ class Observer extends MeterAround {
  * A reply that is held back until it was observed may as well wait for the observer; a reply that streams is delayed only
  * where memory would grow.
  */
-function observe(reader: UsageReader, status: number, headers: RawHeaders, isHeld: boolean): Observer {
+function observe(
+  reader: UsageReader,
+  status: number,
+  headers: RawHeaders,
+  isHeld: boolean,
+  onDecoded: () => void,
+): Observer {
   const meter = createMeter(reader, { status, contentType: firstValue(headers, 'content-type') })
   const coding = codingOf(firstValue(headers, 'content-encoding'))
   if (coding === 'identity') return new Observer(meter, null)
   if (coding === 'unknown') return new Observer(meter, 'unreadable')
   const backlogBytesMax = isHeld ? limits.heldObserverBacklogBytesMax : limits.observerBacklogBytesMax
-  const look = (bytes: Borrowed) => meter.write(bytes)
+  const look = (bytes: Borrowed) => {
+    meter.write(bytes)
+    onDecoded()
+  }
   const decoder = decodeCopy(coding.coding, limits.decodedReplyBytesMax, look, { backlogBytesMax })
   return new Observer(meter, decoder)
 }

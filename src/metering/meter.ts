@@ -21,6 +21,9 @@ export interface Shown {
   readonly toolsRan: boolean
   /** The model reasons, and not all of that is shown. */
   readonly reasons: boolean
+  /** The object that the call has made, where the reply is of a kind that makes one, and the thread of a run. */
+  readonly objectId?: string | null
+  readonly threadId?: string | null
 }
 
 export const NOTHING_SHOWN: Shown = { inputKnown: false, toolsRan: false, reasons: false }

@@ -69,6 +69,31 @@ test('a response is paid before it is deleted, however its path is spelled', asy
   }
 })
 
+test('a response is paid before it is deleted while its stream goes on', async () => {
+  const id = 'resp_streamed'
+  const { promise: rest, resolve: end } = Promise.withResolvers<void>()
+  const response = { id, object: 'response', status: 'in_progress', model: 'gpt-6-luna', usage: null }
+  upstream.streams('POST /v1/responses', { type: 'response.created', response }, rest)
+  const body = { model: 'gpt-6-luna', input: 'Hello', max_output_tokens: 64, background: true, stream: true }
+  const reply = await fetch(`${bench.gateway.url}/v1/responses`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${bench.gateway.apiKey}`, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  })
+  const requestId = reply.headers.get('x-svc-request-id') ?? ''
+  const reader = reply.body?.getReader()
+  assert.match(String(Buffer.from((await reader?.read())?.value ?? '')), /resp_streamed/)
+  complete(id)
+  shows(`DELETE /v1/responses/${id}`, { id, deleted: true })
+  const gone = await bench.call(`/v1/responses/${id}`, undefined, { method: 'DELETE', surface })
+  assert.equal(gone.status, 200)
+  assert.equal(await stateOf(requestId), 'settled')
+  assert.ok(Number((await bench.record(requestId))['cost_usd']) > 0)
+  end()
+  while (!(await reader?.read())?.done);
+  await bench.assertBooksBalance()
+})
+
 test('a path that names no object cancels nothing', async () => {
   const { id, requestId } = await makeResponse()
   shows(`GET /v1/responses/${id}`, { id, status: 'in_progress', usage: null })

@@ -1,17 +1,28 @@
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
+import type { Step } from '../support/upstream-script.ts'
 import { sized } from '../support/wire-bytes.ts'
 
 /** An upstream that shows the objects of a test, by method and path. Other requests get 404. */
 export async function startShownUpstream() {
-  const shown = new Map<string, Buffer>()
+  const shown = new Map<string, readonly Step[]>()
   const upstream = await ScriptedUpstream.start()
   const answer = (status: number, body: unknown) =>
     sized(`HTTP/1.1 ${status} Said`, ['Content-Type: application/json'], JSON.stringify(body))
-  upstream.answer(({ method, target }) => [{ send: shown.get(`${method} ${target}`) ?? answer(404, {}) }])
+  upstream.answer(({ method, target }) => shown.get(`${method} ${target}`) ?? [{ send: answer(404, {}) }])
   return {
     urls: { messagesUrl: upstream.url, chatUrl: `${upstream.url}/v1` },
     shows(what: string, body: unknown, status = 200) {
-      shown.set(what, answer(status, body))
+      shown.set(what, [{ send: answer(status, body) }])
+    },
+    /** Begins a stream with an event. `rest` ends it: nothing more comes before. */
+    streams(
+      what: string,
+      event: { readonly type: string; readonly response: unknown },
+      rest: Promise<unknown>,
+    ) {
+      const head = 'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n'
+      const send = `${head}event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`
+      shown.set(what, [{ send }, { pause: rest }, { close: true }])
     },
     wasAsked: (what: string) =>
       upstream.requests.some(({ method, target }) => `${method} ${target}` === what),

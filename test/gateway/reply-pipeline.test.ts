@@ -28,6 +28,7 @@ test('upstream goes on when the last chunk of a read has found room, not when th
     nowMs: () => 0,
     onFirstByte() {},
     look() {},
+    onObject: null,
   })
   const resumed = Promise.withResolvers<void>()
   let resumes = 0
@@ -71,6 +72,7 @@ function carried(contentType: string, coding: string) {
     nowMs: () => 0,
     onFirstByte() {},
     look() {},
+    onObject: null,
   })
   let resumes = 0
   let resumed = Promise.withResolvers<void>()

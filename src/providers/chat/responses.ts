@@ -95,7 +95,8 @@ export class ResponsesReader implements ReplyReader {
   }
 
   get shown(): Shown {
-    return { inputKnown: this.#facts.tokens.input !== null, toolsRan: this.#toolsRan, reasons: this.#reasons }
+    const { tokens, id: objectId } = this.#facts
+    return { inputKnown: tokens.input !== null, toolsRan: this.#toolsRan, reasons: this.#reasons, objectId }
   }
 
   readDone(): void {}

@@ -37,7 +37,9 @@ export class RunReader implements ReplyReader {
   #status: string | null = null
 
   get shown(): Shown {
-    return { inputKnown: this.#facts.tokens.input !== null, toolsRan: false, reasons: false }
+    const { tokens, id: objectId } = this.#facts
+    const inputKnown = tokens.input !== null
+    return { inputKnown, toolsRan: false, reasons: false, objectId, threadId: this.#threadId }
   }
 
   readDone(): void {

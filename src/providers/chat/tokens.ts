@@ -105,6 +105,10 @@ export class ReplyFacts {
   #model: string | null = null
   #serviceTier: string | null = null
 
+  get id(): string | null {
+    return this.#id
+  }
+
   readHead(object: WireObject): void {
     this.#id = nameAt(object['id']) ?? this.#id
     this.#model = nameAt(object['model']) ?? this.#model

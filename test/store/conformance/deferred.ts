@@ -57,6 +57,18 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
   })
 
   promise(
+    'a call that is deferred again is due as is said then, and its figures are the later ones',
+    async ({ store }) => {
+      await addKey(store, 'a')
+      const made = await deferred(store, 'req_1', { dueInMs: 30_000 })
+      assert.deepEqual(await claim(store, NOON + 3_000), [])
+      assert.equal(await store.deferCall({ ...made, dueInMs: 2_000, bytesOut: 70 }), 'deferred')
+      assert.equal((await store.getCall('req_1'))?.bytesOut, 70)
+      assert.deepEqual(await claim(store, NOON + 3_000), [made.objectId])
+    },
+  )
+
+  promise(
     'a call that was given up with its node before it was deferred is asked for, and settled once',
     async ({ store }) => {
       await addKey(store, 'a')
