@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, test } from 'node:test'
-import { withDeadline } from '../support/deadline.ts'
+import { until } from '../support/until.ts'
 import { startBillingBench } from './bench-of-one.ts'
 
 /** Room for two calls of the kind below, and not for three. */
@@ -24,12 +24,11 @@ async function isKept(requestId: string): Promise<boolean> {
 }
 
 /** Polls, since bodies are kept, and deleted, after the answer has left. */
-async function until(requestId: string, kept: boolean): Promise<void> {
-  const look = async () => {
-    while ((await isKept(requestId)) !== kept) await new Promise((resolve) => setImmediate(resolve))
-  }
-  await withDeadline(look(), () => `the bodies of ${requestId} are ${kept ? 'not there' : 'still there'}`)
-}
+const untilKept = (requestId: string, kept: boolean) =>
+  until(
+    `the bodies of ${requestId} are ${kept ? 'there' : 'gone'}`,
+    async () => (await isKept(requestId)) === kept,
+  )
 
 test('logged bodies together take no more than they may: the oldest go', async () => {
   const { key } = await gateway.createKey('logs', { log_requests: true })
@@ -37,9 +36,9 @@ test('logged bodies together take no more than they may: the oldest go', async (
   for (let n = 0; n < 5; n += 1) {
     const { status, requestId } = await bench.call('/v1/messages', message(), { key })
     assert.equal(status, 200)
-    await until(requestId, true)
+    await untilKept(requestId, true)
     ids.push(requestId)
-    if (n >= 2) await until(ids[n - 2] ?? '', false)
+    if (n >= 2) await untilKept(ids[n - 2] ?? '', false)
   }
   assert.deepEqual(await Promise.all(ids.map(isKept)), [false, false, false, true, true])
   // The records of calls without bodies stay.

@@ -5,8 +5,8 @@ import { after, test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import { deleteOldBodies } from '../../src/ledger/retention.ts'
 import { readBooks } from '../support/books.ts'
-import { withDeadline } from '../support/deadline.ts'
 import { openStoreBeside } from '../support/open-store-beside.ts'
+import { until } from '../support/until.ts'
 import { startBillingBench } from './bench-of-one.ts'
 
 const bench = await startBillingBench()
@@ -34,14 +34,13 @@ interface Kept {
 
 /** Polls for the bodies of a call, which are written after the answer has left. */
 async function bodiesOf(requestId: string): Promise<{ request: Kept | null; response: Kept | null }> {
-  const look = async () => {
-    for (;;) {
-      const { status, body } = await own('GET', `/gateway/v1/requests/${requestId}/bodies`)
-      if (status === 200) return body as unknown as { request: Kept | null; response: Kept | null }
-      await new Promise((resolve) => setImmediate(resolve))
-    }
-  }
-  return await withDeadline(look(), () => `no bodies of ${requestId}`)
+  let bodies: unknown
+  await until(`there are bodies of ${requestId}`, async () => {
+    const { status, body } = await own('GET', `/gateway/v1/requests/${requestId}/bodies`)
+    bodies = body
+    return status === 200
+  })
+  return bodies as { request: Kept | null; response: Kept | null }
 }
 
 /** All bytes of kept bodies: files of their own, or a table. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, test } from 'node:test'
-import { withDeadline } from '../support/deadline.ts'
+import { until } from '../support/until.ts'
 import { startGatedBench } from './gated-bench.ts'
 
 const bench = await startGatedBench()
@@ -23,14 +23,12 @@ const list = async (query: string, path = '/gateway/v1/requests') =>
 
 /** Polls until so many calls of the key wait. */
 async function waiting(keyId: string, count: number): Promise<Call[]> {
-  const look = async () => {
-    for (;;) {
-      const { data } = await list('state=waiting', `/v1/keys/${keyId}/requests`)
-      if (data.length === count) return data
-      await new Promise((resolve) => setImmediate(resolve))
-    }
-  }
-  return await withDeadline(look(), () => `not ${count} calls wait`)
+  let calls: Call[] = []
+  await until(`${count} calls wait`, async () => {
+    calls = (await list('state=waiting', `/v1/keys/${keyId}/requests`)).data
+    return calls.length === count
+  })
+  return calls
 }
 
 test('a call that waits is in the log and on its key, until it goes', async () => {

@@ -4,6 +4,7 @@ import { startSimulator } from '../../simulator/start-simulator.ts'
 import { limits } from '../../src/kernel/limits.ts'
 import { clockAt } from '../limits/clock-at.ts'
 import { changeBooks } from '../support/books.ts'
+import { closedPort } from '../support/closed-port.ts'
 import { fillLog } from '../support/fill-log.ts'
 import { startGateway } from '../support/gateway.ts'
 import { badRequestQueries } from './bad-request-queries.ts'
@@ -12,7 +13,7 @@ import { readCsv } from './read-csv.ts'
 
 const clock = clockAt('2026-11-28T00:00:00Z')
 const simulator = await startSimulator({ chatKey: 'pc' })
-const nobody = 'http://127.0.0.1:9'
+const nobody = `http://127.0.0.1:${await closedPort()}`
 const gateway = await startGateway({
   chatUrl: simulator.chatUrl,
   chatKey: 'pc',
