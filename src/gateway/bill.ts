@@ -157,7 +157,7 @@ interface RatedUsage {
 
 /** The cost by the stated usage, or by the characters of a speech request. Null where the usage is incomplete or implausible. */
 function rateSaid(
-  { plan: { bill: plan, modelAsked }, request }: BilledCall,
+  { plan: { bill: plan, modelAsked, reader }, request }: BilledCall,
   metered: Metered,
 ): RatedUsage | null {
   if (!metered.inputKnown) {
@@ -170,6 +170,9 @@ function rateSaid(
   if (!metered.outputKnown) return null
   const { usage } = metered
   const rated = plan.rate(usage)
+  // Some transcripts state the length of what a model heard that is sold by the token.
+  const isOtherUnit = rated.unpriced && rated.listNanos === 0n && plan.unpricedModel === null
+  if (reader === 'transcription' && isOtherUnit) return null
   return isPlausible(usage, rated) ? { usage, rated, estimated: usage.suspect } : null
 }
 

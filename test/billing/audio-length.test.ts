@@ -132,6 +132,26 @@ test('the length that a reply states counts, in whole seconds like upstream’s 
   }
 })
 
+test('a length is counted as tokens where the model is sold by them, and tokens by the length where it is not', async () => {
+  const hour = { type: 'duration', seconds: 3_600 }
+  const done = { type: 'transcript.text.done', text: 'Hi.', usage: hour }
+  for (const [type, body] of [
+    ['application/json', JSON.stringify({ duration: 3_600.4, text: 'Hi.', segments: [], usage: hour })],
+    ['application/json', JSON.stringify({ text: 'Hi.', usage: hour })],
+    ['text/event-stream', `data: ${JSON.stringify(done)}\n\n`],
+  ] as const) {
+    answer = { type, body }
+    const { usage, estimated, unpriced } = await transcribe({ model: 'gpt-4o-transcribe-diarize' })
+    // One for each 100 ms: more than the window of the model, which hears a long file in pieces.
+    assert.equal(usage['input_tokens'], 36_000, body)
+    assert.deepEqual([estimated, unpriced], [true, false])
+  }
+  const tokens = { type: 'tokens', input_tokens: 200, output_tokens: 3, total_tokens: 203 }
+  answer = { type: 'application/json', body: JSON.stringify({ text: 'Hi.', usage: tokens }) }
+  const { costUsd, estimated, unpriced } = await transcribe({})
+  assert.deepEqual([costUsd, estimated, unpriced], [whisperUsd(20), true, false])
+})
+
 /** A file that says of itself that it is five milliseconds long. */
 const LIAR = Buffer.concat([FTYP, moov({ movieMs: 5 }), Buffer.alloc(100_000)])
 
