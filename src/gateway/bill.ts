@@ -131,11 +131,15 @@ export function withoutSecrets(bill: Bill, redact: Redact): Bill {
   }
 }
 
+/** No error is so long: a stream of events that is longer has brought audio. */
+const ERROR_BYTES_MAX = 16 * 1024
+
 /** A stream that began with 200 and brought nothing but an error costs nothing, like every error. */
 function failedAtOnce(metered: Metered): boolean {
-  const { error, inputKnown, outputTokensSeen, output, shown } = metered
+  const { error, inputKnown, outputTokensSeen, output, shown, audio } = metered
   if (error === null || inputKnown || outputTokensSeen > 0) return false
-  if (isBrokenOff(metered) && (shown.toolsRan || shown.reasons)) return false
+  const isHeard = (audio?.bytes ?? 0) > ERROR_BYTES_MAX
+  if (isBrokenOff(metered) && (shown.toolsRan || shown.reasons || isHeard)) return false
   const { text, thinking, tool } = output.bytes
   return text + thinking + tool === 0
 }

@@ -225,6 +225,13 @@ test('speech that was to end with its usage and breaks off is billed by what cam
   const { usage } = await speak({ stream_format: 'sse' })
   const tokens = usage['audio_output_tokens'] ?? usage['output_tokens'] ?? 0
   assert.ok(tokens >= 200 && tokens <= 202, `${tokens} tokens`)
+  const error = 'data: {"type":"error","error":{"type":"server_error","message":"Sorry."}}\n\n'
+  answer = { type: 'text/event-stream', body: body + error }
+  const failed = (await speak({ stream_format: 'sse' })).usage
+  const heard = failed['audio_output_tokens'] ?? failed['output_tokens'] ?? 0
+  assert.ok(heard >= 200 && heard <= 202, `${heard} tokens before the error`)
+  answer = { type: 'text/event-stream', body: error }
+  assert.equal((await speak({ stream_format: 'sse' })).costUsd, 0)
   answer = { type: 'text/event-stream', body, cut: true }
   const opusTokens = (await speak({ stream_format: 'sse', response_format: 'opus' })).usage
   assert.ok((opusTokens['audio_output_tokens'] ?? opusTokens['output_tokens'] ?? 0) >= 800)
