@@ -58,6 +58,7 @@ interface Upload {
   readonly file?: Buffer
   readonly name?: string
   readonly coding?: 'gzip' | 'br'
+  readonly more?: Readonly<Record<string, string>>
 }
 
 async function transcribe({
@@ -65,11 +66,13 @@ async function transcribe({
   file = wav(20_000),
   name = 'a.wav',
   coding,
+  more = {},
 }: Upload): Promise<Billed> {
   const form = new FormData()
   form.append('file', new Blob([Uint8Array.from(file)]), name)
   form.append('response_format', 'text')
   form.append('model', model)
+  for (const [field, value] of Object.entries(more)) form.append(field, value)
   const encoded = new Response(form)
   const type = encoded.headers.get('content-type') ?? ''
   const plain = Buffer.from(await encoded.arrayBuffer())
@@ -150,6 +153,14 @@ test('a length is counted as tokens where the model is sold by them, and tokens 
   answer = { type: 'application/json', body: JSON.stringify({ text: 'Hi.', usage: tokens }) }
   const { costUsd, estimated, unpriced } = await transcribe({})
   assert.deepEqual([costUsd, estimated, unpriced], [whisperUsd(20), true, false])
+})
+
+test('a file that is heard in pieces is billed by all of them, though together they are beyond the window', async () => {
+  answer = { type: 'text/plain', body: 'Hello.\n' }
+  const upload = { file: opus(4_000), name: 'a.ogg', model: 'gpt-4o-transcribe-diarize' }
+  const pieces = await transcribe({ ...upload, more: { chunking_strategy: 'auto' } })
+  assert.ok((pieces.usage['input_tokens'] ?? 0) > 19_000, JSON.stringify(pieces.usage))
+  assert.equal((await transcribe(upload)).usage['input_tokens'], 16_000)
 })
 
 /** A file that says of itself that it is five milliseconds long. */
