@@ -131,11 +131,15 @@ export function withoutSecrets(bill: Bill, redact: Redact): Bill {
   }
 }
 
+/** No error is so long: a stream of events that is longer has brought audio. */
+const ERROR_BYTES_MAX = 16 * 1024
+
 /** A stream that began with 200 and brought nothing but an error costs nothing, like every error. */
 function failedAtOnce(metered: Metered): boolean {
-  const { error, inputKnown, outputTokensSeen, output, shown } = metered
+  const { error, inputKnown, outputTokensSeen, output, shown, audio } = metered
   if (error === null || inputKnown || outputTokensSeen > 0) return false
-  if (isBrokenOff(metered) && (shown.toolsRan || shown.reasons)) return false
+  const isHeard = (audio?.bytes ?? 0) > ERROR_BYTES_MAX
+  if (isBrokenOff(metered) && (shown.toolsRan || shown.reasons || isHeard)) return false
   const { text, thinking, tool } = output.bytes
   return text + thinking + tool === 0
 }
@@ -157,7 +161,7 @@ interface RatedUsage {
 
 /** The cost by the stated usage, or by the characters of a speech request. Null where the usage is incomplete or implausible. */
 function rateSaid(
-  { plan: { bill: plan, modelAsked }, request }: BilledCall,
+  { plan: { bill: plan, modelAsked, reader }, request }: BilledCall,
   metered: Metered,
 ): RatedUsage | null {
   if (!metered.inputKnown) {
@@ -170,6 +174,9 @@ function rateSaid(
   if (!metered.outputKnown) return null
   const { usage } = metered
   const rated = plan.rate(usage)
+  // Some transcripts state the length of what a model heard that is sold by the token.
+  const isOtherUnit = rated.unpriced && rated.listNanos === 0n && plan.unpricedModel === null
+  if (reader === 'transcription' && isOtherUnit) return null
   return isPlausible(usage, rated) ? { usage, rated, estimated: usage.suspect } : null
 }
 

@@ -34,7 +34,7 @@ export interface CountableInput {
 export interface CountedCall {
   readonly surface: Surface
   readonly reader: UsageReader | null
-  readonly plan: Pick<BillPlan, 'tokensHeld' | 'asked'>
+  readonly plan: Pick<BillPlan, 'tokensHeld' | 'asked' | 'hold'>
   readonly modelAsked: string | null
   readonly request: CountableInput
   /** Upstream answered to the end, without stating a usage that can be billed. */
@@ -83,7 +83,9 @@ async function countInput(metered: Metered, call: CountedCall, counting: Countin
   if (call.reader === 'transcription') {
     const fileMs = request.audioMs ?? assumedUploadMs(request.lengthBytes)
     const { contextWindow } = call.plan.tokensHeld(metered.usage.modelServed)
-    return countHeard(metered, call.modelAsked, fileMs, contextWindow)
+    // A file that is heard in pieces may be longer than the window, and nothing limits what is held for it.
+    const tokensMax = call.plan.hold.kind === 'unbounded' ? null : contextWindow
+    return countHeard(metered, call.modelAsked, fileMs, tokensMax)
   }
   if (request.isForm) return {}
   const held = call.plan.tokensHeld(metered.usage.modelServed)

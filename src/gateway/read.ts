@@ -9,6 +9,7 @@ import {
   type RequestFacts,
   RUN_NAMES,
   SPEECH_NAMES,
+  TRANSCRIPTION_FIELDS,
   VIDEO_FIELDS,
   VIDEO_NAMES,
 } from '../metering/request-facts.ts'
@@ -166,7 +167,7 @@ interface AudioWatch extends AlsoRead {
 export function alsoRead(endpoint: Endpoint): AudioWatch | undefined {
   if (endpoint.model === 'batch_file') return { names: FILE_BATCH_NAMES }
   if (endpoint.billing !== 'metered') return undefined
-  if (endpoint.usage === 'transcription') return { files: new AudioUpload() }
+  if (endpoint.usage === 'transcription') return { files: new AudioUpload(), fields: TRANSCRIPTION_FIELDS }
   if (endpoint.usage === 'video') return { names: VIDEO_NAMES, fields: VIDEO_FIELDS }
   if (endpoint.usage === 'run') return { names: RUN_NAMES }
   return endpoint.usage === 'speech' ? { names: SPEECH_NAMES } : undefined

@@ -57,6 +57,15 @@ const FILE_BATCH_MEMBERS = [...REQUEST_MEMBERS, 'endpoint'] as const
 const VIDEO_MEMBERS = [...REQUEST_MEMBERS, 'seconds', 'video'] as const
 export const VIDEO_FIELDS = [...REQUEST_MEMBERS, 'seconds', 'video[id]'] as const
 
+/** The members of `chunking_strategy` where it is an object: SDKs write each as a field of a form. */
+export const TRANSCRIPTION_FIELDS = [
+  ...REQUEST_MEMBERS,
+  'chunking_strategy[type]',
+  'chunking_strategy[threshold]',
+  'chunking_strategy[prefix_padding_ms]',
+  'chunking_strategy[silence_duration_ms]',
+] as const
+
 const RUN_MEMBERS = [...REQUEST_MEMBERS, 'max_prompt_tokens'] as const
 
 /** A request that comes over a socket states its `type`, and by `stream_id` the lane in which its answer is to come. */
@@ -67,6 +76,7 @@ export type RequestMember = (
   | typeof FILE_BATCH_MEMBERS
   | typeof VIDEO_MEMBERS
   | typeof VIDEO_FIELDS
+  | typeof TRANSCRIPTION_FIELDS
   | typeof RUN_MEMBERS
   | typeof SOCKET_MEMBERS
 )[number]

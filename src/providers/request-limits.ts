@@ -152,7 +152,9 @@ function drawsMore(facts: RequestFacts, members: PickedObject): boolean {
 }
 
 function hasMember(facts: RequestFacts, name: RequestMember): boolean {
-  if (facts.kind === 'form') return facts.scan.fields.has(name)
+  // A form has an object as a field for each of its members.
+  if (facts.kind === 'form')
+    return [...facts.scan.fields.keys()].some((field) => field.split('[')[0] === name)
   return facts.kind === 'json' && isGiven(facts.scan.members.get(name))
 }
 

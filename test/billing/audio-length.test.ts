@@ -58,6 +58,7 @@ interface Upload {
   readonly file?: Buffer
   readonly name?: string
   readonly coding?: 'gzip' | 'br'
+  readonly more?: Readonly<Record<string, string>>
 }
 
 async function transcribe({
@@ -65,11 +66,13 @@ async function transcribe({
   file = wav(20_000),
   name = 'a.wav',
   coding,
+  more = {},
 }: Upload): Promise<Billed> {
   const form = new FormData()
   form.append('file', new Blob([Uint8Array.from(file)]), name)
   form.append('response_format', 'text')
   form.append('model', model)
+  for (const [field, value] of Object.entries(more)) form.append(field, value)
   const encoded = new Response(form)
   const type = encoded.headers.get('content-type') ?? ''
   const plain = Buffer.from(await encoded.arrayBuffer())
@@ -130,6 +133,34 @@ test('the length that a reply states counts, in whole seconds like upstream’s 
     answer = { type: 'application/json', body: JSON.stringify({ ...body, duration }) }
     assert.equal((await transcribe({})).costUsd, whisperUsd(20), String(duration))
   }
+})
+
+test('a length is counted as tokens where the model is sold by them, and tokens by the length where it is not', async () => {
+  const hour = { type: 'duration', seconds: 3_600 }
+  const done = { type: 'transcript.text.done', text: 'Hi.', usage: hour }
+  for (const [type, body] of [
+    ['application/json', JSON.stringify({ duration: 3_600.4, text: 'Hi.', segments: [], usage: hour })],
+    ['application/json', JSON.stringify({ text: 'Hi.', usage: hour })],
+    ['text/event-stream', `data: ${JSON.stringify(done)}\n\n`],
+  ] as const) {
+    answer = { type, body }
+    const { usage, estimated, unpriced } = await transcribe({ model: 'gpt-4o-transcribe-diarize' })
+    // One for each 100 ms: more than the window of the model, which hears a long file in pieces.
+    assert.equal(usage['input_tokens'], 36_000, body)
+    assert.deepEqual([estimated, unpriced], [true, false])
+  }
+  const tokens = { type: 'tokens', input_tokens: 200, output_tokens: 3, total_tokens: 203 }
+  answer = { type: 'application/json', body: JSON.stringify({ text: 'Hi.', usage: tokens }) }
+  const { costUsd, estimated, unpriced } = await transcribe({})
+  assert.deepEqual([costUsd, estimated, unpriced], [whisperUsd(20), true, false])
+})
+
+test('a file that is heard in pieces is billed by all of them, though together they are beyond the window', async () => {
+  answer = { type: 'text/plain', body: 'Hello.\n' }
+  const upload = { file: opus(4_000), name: 'a.ogg', model: 'gpt-4o-transcribe-diarize' }
+  const pieces = await transcribe({ ...upload, more: { chunking_strategy: 'auto' } })
+  assert.ok((pieces.usage['input_tokens'] ?? 0) > 19_000, JSON.stringify(pieces.usage))
+  assert.equal((await transcribe(upload)).usage['input_tokens'], 16_000)
 })
 
 /** A file that says of itself that it is five milliseconds long. */
@@ -205,6 +236,13 @@ test('speech that was to end with its usage and breaks off is billed by what cam
   const { usage } = await speak({ stream_format: 'sse' })
   const tokens = usage['audio_output_tokens'] ?? usage['output_tokens'] ?? 0
   assert.ok(tokens >= 200 && tokens <= 202, `${tokens} tokens`)
+  const error = 'data: {"type":"error","error":{"type":"server_error","message":"Sorry."}}\n\n'
+  answer = { type: 'text/event-stream', body: body + error }
+  const failed = (await speak({ stream_format: 'sse' })).usage
+  const heard = failed['audio_output_tokens'] ?? failed['output_tokens'] ?? 0
+  assert.ok(heard >= 200 && heard <= 202, `${heard} tokens before the error`)
+  answer = { type: 'text/event-stream', body: error }
+  assert.equal((await speak({ stream_format: 'sse' })).costUsd, 0)
   answer = { type: 'text/event-stream', body, cut: true }
   const opusTokens = (await speak({ stream_format: 'sse', response_format: 'opus' })).usage
   assert.ok((opusTokens['audio_output_tokens'] ?? opusTokens['output_tokens'] ?? 0) >= 800)

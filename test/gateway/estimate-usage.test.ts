@@ -29,6 +29,7 @@ test('the input of a cut call is counted elsewhere, from the pieces its body lie
       speech: null,
     },
     plan: {
+      hold: { kind: 'none' },
       asked: { serviceTier: null, speed: null },
       tokensHeld: () => ({ input: null, output: null, contextWindow: 5 }),
     },

@@ -11,6 +11,7 @@ import { type Body, factsOf, form } from './request-facts-of.ts'
 
 const messages = findEndpoint('messages', 'POST', '/v1/messages')
 const edits = findEndpoint('chat', 'POST', '/v1/images/edits')
+const transcriptions = findEndpoint('chat', 'POST', '/v1/audio/transcriptions')
 const batches = findEndpoint('messages', 'POST', '/v1/messages/batches')
 const responses = findEndpoint('chat', 'POST', '/v1/responses')
 
@@ -20,6 +21,15 @@ twoFields.append('model', 'b')
 const cases: readonly [what: string, endpoint: typeof messages, body: Body, sentence: string | null][] = [
   ['a clear body', messages, { model: 'a', tools: [{ name: 'f' }] }, null],
   ['a clear form', edits, form({ model: 'a' }), null],
+  [
+    'an object in a form, as SDKs write it',
+    transcriptions,
+    form({
+      ...{ model: 'a', 'chunking_strategy[type]': 'server_vad', 'chunking_strategy[threshold]': '0.5' },
+      ...{ 'chunking_strategy[prefix_padding_ms]': '300', 'chunking_strategy[silence_duration_ms]': '200' },
+    }),
+    null,
+  ],
   ['a clear batch', batches, { requests: [{ params: { model: 'a' } }] }, null],
   ['a request without a model', messages, {}, null],
   ['a model that is no name', messages, { model: 7 }, null],

@@ -80,6 +80,11 @@ const unlimited: readonly [what: string, path: string, body: Body][] = [
   ['images half done', IMAGES, { model: 'a', partial_images: 3 }],
   ['images half done, in a form', EDITS, form({ model: 'a', partial_images: '3' })],
   ['audio in pieces', TRANSCRIPTIONS, form({ model: 'a', chunking_strategy: 'auto' })],
+  [
+    'audio in pieces of a given kind',
+    TRANSCRIPTIONS,
+    form({ model: 'a', 'chunking_strategy[type]': 'server_vad' }),
+  ],
   ['a form where JSON is read', RESPONSES, form({ model: 'a' })],
   ['an SVG', IMAGES, { model: 'a', output_format: 'svg' }],
   ['an SVG by a model that is named', IMAGES, { model: 'a', svg: { model: 'b' } }],

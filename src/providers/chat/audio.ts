@@ -78,8 +78,9 @@ export function countHeard(
   fileMs: number,
   tokensMax: number | null,
 ): Quantities {
-  const ms =
-    audio?.milliseconds ?? Math.max(fileMs, audio?.leastMilliseconds ?? 0, Math.ceil(spokenMs(output)))
+  const stated = audio?.milliseconds ?? null
+  if (stated !== null) return countHeardMs(model, stated, null)
+  const ms = Math.max(fileMs, audio?.leastMilliseconds ?? 0, Math.ceil(spokenMs(output)))
   return countHeardMs(model, ms, tokensMax)
 }
 

@@ -184,7 +184,7 @@ export class ClosingUsageReader implements ReplyReader {
     const body = objectAt(document.value)
     if (this.#kind.namesModel) this.#model = nameAt(body['model'])
     if (isObject(body['error'])) this.#readError(body)
-    this.#audio = this.#readDuration(body)
+    if (this.#kind.durationMember !== undefined) this.#audio = audioOf(body[this.#kind.durationMember])
     this.#readUsage(body, document)
     this.stage = 'over'
   }
@@ -209,20 +209,12 @@ export class ClosingUsageReader implements ReplyReader {
     return this.#audio === null ? reading : { ...reading, audio: this.#audio }
   }
 
-  /** The duration is a number, which the documents of some years call a string. A duration that cannot be true is not taken. */
-  #readDuration(body: WireObject): AudioSeen | null {
-    const { durationMember } = this.#kind
-    const stated = durationMember === undefined ? undefined : body[durationMember]
-    const seconds = typeof stated === 'string' && stated !== '' ? Number(stated) : stated
-    if (typeof seconds !== 'number' || !(seconds >= 0 && seconds <= SECONDS_MAX)) return null
-    return { milliseconds: Math.round(seconds * 1_000), leastMilliseconds: 0, bytes: 0 }
-  }
-
   #readUsage(object: WireObject, document: ReplyDocument): void {
     const { usage } = object
     if (usage === null || usage === undefined) return
     if (!isObject(usage) || document.repeatsNames) this.#counts.doubt()
     if (!isObject(usage)) return
+    if (usage['type'] === 'duration') this.#audio = audioOf(usage['seconds']) ?? this.#audio
     this.#usages = this.#addUsage(this.#kind.readUsage(usage, object, this.#counts))
   }
 
@@ -238,6 +230,13 @@ export class ClosingUsageReader implements ReplyReader {
   #readError(object: WireObject): void {
     this.#error = errorNameOf(isObject(object['error']) ? object['error'] : object)
   }
+}
+
+/** The duration is a number, which the documents of some years call a string. A duration that cannot be true is not taken. */
+function audioOf(stated: unknown): AudioSeen | null {
+  const seconds = typeof stated === 'string' && stated !== '' ? Number(stated) : stated
+  if (typeof seconds !== 'number' || !(seconds >= 0 && seconds <= SECONDS_MAX)) return null
+  return { milliseconds: Math.round(seconds * 1_000), leastMilliseconds: 0, bytes: 0 }
 }
 
 const sizeOf = (usage: ClosingUsage): number =>
