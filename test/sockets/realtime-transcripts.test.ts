@@ -180,3 +180,15 @@ test('transcripts whose events do not say what they are of are paid for each', a
   const costs = await upstream.costs(id)
   assert.deepEqual(costs, Array(2).fill(['whisper-1', 0.06]))
 })
+
+test('an update that is refused does not make audio longer', async () => {
+  const { id, socket, left } = await open({ allowed_models: ['gpt-realtime-mini', 'whisper-1'] })
+  const input = { format: { type: 'audio/pcmu' }, transcription: { model: 'gpt-4o-transcribe' } }
+  socket.send({ type: 'session.update', session: { audio: { input } } })
+  assert.equal(dig(await socket.takeType('error'), 'error.code'), 'model_not_allowed')
+  socket.send(append(10_000))
+  socket.send(COMMIT)
+  await socket.takeType('input_audio_buffer.committed')
+  await left()
+  assert.deepEqual(await upstream.costs(id), [['whisper-1', 0.001]])
+})
