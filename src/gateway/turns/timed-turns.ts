@@ -213,6 +213,7 @@ export class TimedTurns implements SocketMeter {
     if (refused !== null) return refusedBy(refused, eventId)
     if (session.transcription != null && this.#transcriptionShown === null)
       this.#transcriptionShown = undefined
+    if (session.bytesPerMs !== undefined) this.#clock.askedFor(session.bytesPerMs)
     return PASS
   }
 
