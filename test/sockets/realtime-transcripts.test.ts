@@ -192,3 +192,36 @@ test('an update that is refused does not make audio longer', async () => {
   await left()
   assert.deepEqual(await upstream.costs(id), [['whisper-1', 0.001]])
 })
+
+test('what upstream says twice to have heard is paid for once, and what comes behind it by its own length', async () => {
+  const { id, socket, left } = await open({ monthly_budget_usd: 50 })
+  upstream.answer = (message, say) => {
+    if (dig(message, 'type') !== 'begin') return
+    for (const item of ['item_1', 'item_1', 'item_2'])
+      say({ type: 'input_audio_buffer.committed', item_id: item })
+    say({ type: 'said' })
+  }
+  for (const ms of [1_000, 2_000]) {
+    socket.send(append(ms))
+    socket.send(COMMIT)
+  }
+  socket.send({ type: 'begin' })
+  await socket.takeType('said')
+  await left()
+  const costs = (await upstream.costs(id)).map(([, usd]) => usd)
+  assert.deepEqual(costs.sort(), [0.0001, 0.0002])
+})
+
+test('a transcript that comes before upstream says that it has heard what was said is paid for once', async () => {
+  const { id, socket, left } = await open({ monthly_budget_usd: 50 })
+  upstream.answer = (message, say) => {
+    if (dig(message, 'type') !== COMMIT.type) return
+    say(completed('item_1'))
+    say({ type: 'input_audio_buffer.committed', item_id: 'item_1' })
+  }
+  socket.send(append(1_000))
+  socket.send(COMMIT)
+  await socket.takeType('input_audio_buffer.committed')
+  await left()
+  assert.deepEqual(await upstream.costs(id), [['whisper-1', 0.06]])
+})
