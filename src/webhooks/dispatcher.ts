@@ -128,7 +128,11 @@ export function createWebhookDispatcher(parts: DispatcherParts): WebhookDispatch
     const { rows } = await store.listWebhooks({ accountId: ACCOUNT, after: null, limit: 1 })
     // Rows that deleted endpoints have left must be pruned too.
     if (rows.length === 0 && !isDue(prunedMs, PRUNE_MS)) return limits.webhookIdleLookMs
-    const more = await relay()
+    // A relay that fails does not hold up the deliveries that are due.
+    const more = await relay().catch((error: unknown) => {
+      tellTrouble(error)
+      return false
+    })
     await deliver()
     if (more) return 0
     return rows.length === 0 ? limits.webhookIdleLookMs : limits.webhookLookMs

@@ -218,6 +218,35 @@ test('a response is billed once, however often and late upstream says that it ha
   client.socket.destroy()
 })
 
+test('a response that upstream says twice has ended is billed once, and not to the request that waits behind it', async () => {
+  const { client, upstream, id } = await bench.open()
+  for (let i = 0; i < 2; i++) await client.send(createFrame())
+  await hasMessages(upstream, 2)
+  await upstream.send(created('resp_first'), ended('resp_first'), ended('resp_first'))
+  await upstream.send(
+    created('resp_second'),
+    ended('resp_second', 'completed', { ...USAGE, input_tokens: 2_000, total_tokens: 2_100 }),
+  )
+  const turns = await bench.turns(id, 2)
+  assert.deepEqual(
+    turns.map(({ cost_usd }) => cost_usd),
+    [0.0035, 0.006],
+  )
+  assert.equal(closeCodeOf(client), null)
+  client.socket.destroy()
+})
+
+test('a response whose last event does not say its lane is billed once, and the socket stays open', async () => {
+  const { client, upstream, id } = await bench.open()
+  await client.send(createFrame({ stream_id: 'a' }))
+  await hasMessages(upstream, 1)
+  await upstream.send(created('resp_laned', 'a'), ended('resp_laned'))
+  const [turn] = await bench.turns(id, 1)
+  assert.deepEqual([turn?.['cost_usd'], turn?.['estimated']], [0.0035, false])
+  assert.equal(closeCodeOf(client), null)
+  client.socket.destroy()
+})
+
 test('upstream that breaks the protocol before it begins a turn is not paid for', async () => {
   const { client, upstream, id } = await bench.open()
   await client.send(createFrame())

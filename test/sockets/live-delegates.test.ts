@@ -380,3 +380,18 @@ test('a session goes on to be paid for where its other socket is the first to se
   for (const each of [socket, other]) each.ws.terminate()
   await nothingHeld(id)
 })
+
+test('work of another model whose events do not name it is paid for each time', async () => {
+  const { id, socket, say } = await open(1_000)
+  await heldForOne(id)
+  const usage = { input_tokens: 1_000, output_tokens: 0, total_tokens: 1_000 }
+  const response = { model: MODEL, output: [] }
+  for (let i = 1; i <= 2; i++) {
+    await say(nested({ type: 'response.created', response }))
+    await say(nested({ type: 'response.completed', response: { ...response, status: 'completed', usage } }))
+    await until('it is paid for', async () => (await upstream.costs(id)).length === i)
+  }
+  assert.deepEqual(await upstream.costs(id), Array(2).fill([MODEL, 0.03]))
+  socket.ws.terminate()
+  await nothingHeld(id)
+})

@@ -290,3 +290,14 @@ test('a decision whose figures cannot be true is paid for as one that is cut', a
   socket.ws.terminate()
   await nothingHeld(id)
 })
+
+test('a socket that looks on has a session go by no model that its key may not pay for', async () => {
+  const { id, socket } = await open(1_000)
+  await heldForBoth(id)
+  const other = await open(1_000, {}, `${PATH}/live_1/attach`)
+  other.socket.send({ type: 'session.update', session: { model: 'gpt-without-a-price' } })
+  assert.equal(dig(await other.socket.takeType('error'), 'error.code'), 'model_not_priced')
+  assert.deepEqual(upstream.reached, [])
+  for (const each of [socket, other.socket]) each.ws.terminate()
+  await nothingHeld(id)
+})

@@ -216,3 +216,18 @@ test('an image that a session is given for others is no time of the session', as
   await until('it is paid for', async () => (await upstream.costs(id)).length === 1)
   assert.deepEqual(await upstream.costs(id), [['gpt-live-1', usdFor(3)]])
 })
+
+test('audio behind a change of its format is as long as it is by the format that makes it longer', async () => {
+  const { id, key } = await upstream.gateway.createKey('live', { monthly_budget_usd: 50 })
+  const socket = await open(`${PATH}/live_format/attach`, key)
+  await until('a minute is held', async () => (await upstream.heldUsd(id)) === usdFor(60))
+  socket.send({ type: 'session.update', session: { audio: { format: { type: 'audio/pcmu' } } } })
+  // The audio is 90 seconds at 8 bytes a millisecond, and 15 at 48.
+  socket.send({ type: 'session.input_audio.append', audio: Buffer.alloc(90 * 8_000).toString('base64') })
+  socket.send({ type: 'speak', seconds: 0 })
+  await socket.takeType('session.output_audio.delta')
+  assert.equal(await upstream.heldUsd(id), usdFor(120))
+  socket.ws.terminate()
+  await until('it is paid for', async () => (await upstream.costs(id)).length === 1)
+  assert.deepEqual(await upstream.costs(id), [['gpt-live-1', usdFor(90)]])
+})

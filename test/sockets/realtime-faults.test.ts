@@ -205,3 +205,22 @@ test('a response that upstream began by itself is ended as cut, though it was cu
     ['cut', 'cut'],
   )
 })
+
+test('a response that has ended before it was admitted is billed by its usage, though upstream is cut then', async () => {
+  const socket = await inResponse(0.05)
+  const response = { id: 'resp_2', status: 'completed', usage: usageOf(10, 20) }
+  await socket.upstream.send(
+    eventFrame({ type: 'response.created', response: { id: 'resp_2' } }),
+    eventFrame({ type: 'response.done', response }),
+  )
+  await hasMessages(socket.client, 5)
+  socket.upstream.socket.end()
+  await socket.client.ended
+  socket.client.socket.destroy()
+  await until('both are billed', async () => (await billed(socket.keyId)).length === 2)
+  const stated = (await billed(socket.keyId)).filter((turn) => dig(turn, 'estimated') === false)
+  assert.deepEqual(
+    stated.map((turn) => dig(turn, 'cost_usd')),
+    [0.0016],
+  )
+})

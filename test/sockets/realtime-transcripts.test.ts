@@ -186,3 +186,48 @@ test('transcripts whose events do not say what they are of are paid for each', a
   const costs = await upstream.costs(id)
   assert.deepEqual(costs, Array(2).fill(['whisper-1', 0.06]))
 })
+
+test('an update that is refused does not make audio longer', async () => {
+  const { id, socket, left } = await open({ allowed_models: ['gpt-realtime-mini', 'whisper-1'] })
+  const input = { format: { type: 'audio/pcmu' }, transcription: { model: 'gpt-4o-transcribe' } }
+  socket.send({ type: 'session.update', session: { audio: { input } } })
+  assert.equal(dig(await socket.takeType('error'), 'error.code'), 'model_not_allowed')
+  socket.send(append(10_000))
+  socket.send(COMMIT)
+  await socket.takeType('input_audio_buffer.committed')
+  await left()
+  assert.deepEqual(await upstream.costs(id), [['whisper-1', 0.001]])
+})
+
+test('what upstream says twice to have heard is paid for once, and what comes behind it by its own length', async () => {
+  const { id, socket, left } = await open({ monthly_budget_usd: 50 })
+  upstream.answer = (message, say) => {
+    if (dig(message, 'type') !== 'begin') return
+    for (const item of ['item_1', 'item_1', 'item_2'])
+      say({ type: 'input_audio_buffer.committed', item_id: item })
+    say({ type: 'said' })
+  }
+  for (const ms of [1_000, 2_000]) {
+    socket.send(append(ms))
+    socket.send(COMMIT)
+  }
+  socket.send({ type: 'begin' })
+  await socket.takeType('said')
+  await left()
+  const costs = (await upstream.costs(id)).map(([, usd]) => usd)
+  assert.deepEqual(costs.sort(), [0.0001, 0.0002])
+})
+
+test('a transcript that comes before upstream says that it has heard what was said is paid for once', async () => {
+  const { id, socket, left } = await open({ monthly_budget_usd: 50 })
+  upstream.answer = (message, say) => {
+    if (dig(message, 'type') !== COMMIT.type) return
+    say(completed('item_1'))
+    say({ type: 'input_audio_buffer.committed', item_id: 'item_1' })
+  }
+  socket.send(append(1_000))
+  socket.send(COMMIT)
+  await socket.takeType('input_audio_buffer.committed')
+  await left()
+  assert.deepEqual(await upstream.costs(id), [['whisper-1', 0.06]])
+})

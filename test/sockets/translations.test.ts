@@ -133,3 +133,20 @@ test('a model without a price is refused to a key with a limit before anything i
   assert.deepEqual(await pair.refused(path, key), { status: 404, code: 'model_not_priced' })
   assert.deepEqual(pair.reached, [])
 })
+
+test('a transcript that was turned off is not paid for because another one is refused', async () => {
+  const models = ['gpt-realtime-translate', 'gpt-realtime-whisper']
+  const { id, socket } = await open({ allowed_models: models })
+  const set = (transcription: object | null) =>
+    socket.send({ type: 'session.update', session: { audio: { input: { transcription } } } })
+  for (const transcription of [{ model: 'gpt-realtime-whisper' }, null]) {
+    set(transcription)
+    await socket.takeType('session.updated')
+  }
+  set({ model: 'whisper-1' })
+  assert.equal(dig(await socket.takeType('error'), 'error.code'), 'model_not_allowed')
+  socket.send(hear(60))
+  isNear((await endedTurns(pair, id, 1))[0], usdFor(60))
+  socket.ws.terminate()
+  await nothingHeld(pair, id)
+})

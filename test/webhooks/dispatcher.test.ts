@@ -85,6 +85,21 @@ test('a store that fails is asked again, and the log says so once', async () => 
   assert.deepEqual(lines, ['warn: webhooks wait: the store could not be asked for them'])
 })
 
+test('deliveries that are due go out though the outbox cannot be read', async () => {
+  const { store, untilAsked } = storeOf({
+    listWebhooks: page([endpoint]),
+    async readOutbox() {
+      throw new Error('a row of the outbox lacks what its event is made of')
+    },
+    claimWebhooks: async () => [endpoint.id],
+  })
+  const { dispatcher, lines } = dispatcherOn(store)
+  dispatcher.start()
+  await untilAsked('claimDeliveries')
+  await dispatcher.stop()
+  assert.deepEqual(lines, ['warn: webhooks wait: the store could not be asked for them'])
+})
+
 test('while there is no endpoint nothing is asked but whether there is one, after what is old was deleted', async () => {
   const { store, asked, untilAsked } = storeOf({
     listWebhooks: page([]),

@@ -40,6 +40,9 @@ interface Delegated {
 
 const COMPLETE: CallEnd = { kind: 'complete', trailers: [] }
 
+/** Stands for the id of a response that upstream gives none. Only the socket that meters the session bills it. */
+const UNNAMED = ''
+
 /**
  * The work that a Live session delegates to other models, responses and decisions, each a call. A client requests it, or the
  * session begins it by itself: for that there is a hold in advance, by the dearest delegate that the session was ever set to.
@@ -252,7 +255,8 @@ export class DelegatedResponses {
     const read = nested === null ? null : responseEvent(nested.event)
     if (nested === null || read === null) return
     const { event, delegationId } = nested
-    const id = read.responseId ?? this.#idFor(delegationId)
+    const isWhole = read.kind === 'began' || read.kind === 'ended'
+    const id = read.responseId ?? this.#idFor(delegationId) ?? (isWhole ? UNNAMED : null)
     if (id === null) return
     const running = this.#running.get(id)
     if (running === undefined && !this.#isNew(id, isMeteredElsewhere)) return
@@ -325,7 +329,8 @@ export class DelegatedResponses {
 
   #isNew(id: string, isMeteredElsewhere: boolean): boolean {
     if (this.#work.begunIds.has(id)) return false
-    return !isMeteredElsewhere || this.#work.requested.some(({ kind }) => kind === 'responses')
+    if (!isMeteredElsewhere) return true
+    return id !== UNNAMED && this.#work.requested.some(({ kind }) => kind === 'responses')
   }
 
   #begin(id: string, delegationId: string | null, askedAs: string | null): Delegated {
@@ -333,7 +338,7 @@ export class DelegatedResponses {
     const waiting = { turn: null, events: [], bytes: 0, end: null, failing: null }
     const delegated: Delegated = { delegationId, contextBytes, ...waiting }
     this.#running.set(id, delegated)
-    this.#work.begunIds.add(id)
+    if (id !== UNNAMED) this.#work.begunIds.add(id)
     const turn = this.#holdFor('responses', askedAs)
     if (turn !== null) start(delegated, turn, id)
     else this.#settlements.add(this.#admit(id, delegated))

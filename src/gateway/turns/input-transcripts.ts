@@ -53,6 +53,8 @@ export class InputTranscripts {
   readonly #rejected: TurnCall[] = []
   /** By the id of the conversation item. */
   readonly #expected = new Map<string, Expected>()
+  /** Items that upstream has confirmed, and those whose transcripts have come, which may be in either order. */
+  readonly #committedIds = new RecentIds(limits.endedIdsMax)
   readonly #completedIds = new RecentIds(limits.endedIdsMax)
   /** The transcription that upstream says the session has. */
   #shown: SessionSettings['transcription']
@@ -183,9 +185,11 @@ export class InputTranscripts {
   }
 
   #committed(item: string): void {
+    if (this.#committedIds.has(item)) return
+    if (item !== '') this.#committedIds.add(item)
     const commit = this.#commits.shift() ?? { turn: this.#rejected.shift() ?? null, ms: this.#takeAudioMs() }
     const known = this.#expected.get(item)
-    if (known === undefined && this.#current !== null) {
+    if (known === undefined && this.#current !== null && !this.#completedIds.has(item)) {
       this.#expect(item, { ms: commit.ms, hasBegun: false }, commit.turn)
       return
     }

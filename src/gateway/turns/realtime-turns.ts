@@ -220,24 +220,28 @@ export class RealtimeTurns implements SocketMeter {
     const isMore = wanted !== before || raisesLimit(outputTokensMax, before.outputTokensMax)
     const next = isMore ? { ...wanted, outputTokensMax } : null
     const transcription = this.#transcripts.changedBy(session)
-    // Until upstream shows the format of the audio, the one counts by which it is longer.
-    this.#bytesPerMs = Math.min(this.#bytesPerMs, session.bytesPerMs ?? this.#bytesPerMs)
-    this.#addInput(this.#inputOf(event, payload))
-    if (next === null && transcription === undefined) return PASS
-    return this.#update(event, next, transcription)
+    const sent = () => {
+      // Until upstream shows the format of the audio, the one counts by which it is longer.
+      this.#bytesPerMs = Math.min(this.#bytesPerMs, session.bytesPerMs ?? this.#bytesPerMs)
+      this.#addInput(this.#inputOf(event, payload))
+    }
+    const pass: Verdict = { kind: 'pass', sent }
+    if (next === null && transcription === undefined) return pass
+    return this.#update(event, next, transcription, pass)
   }
 
   async #update(
     { eventId }: ClientEvent,
     next: Foreseen | null,
     transcription: Foreseen | null | undefined,
+    pass: Verdict,
   ): Promise<Verdict> {
     const before = this.#responses.foreseen
     const first = next === null ? null : await this.#responses.requestChange(next)
     if (first !== null) return refusedBy(first, eventId)
     const refused =
       transcription === undefined ? null : await this.#transcripts.advance.requestChange(transcription)
-    if (refused === null) return PASS
+    if (refused === null) return pass
     if (next !== null) this.#responses.applyChange(before)
     await this.#responses.pending
     return refusedBy(refused, eventId)
@@ -392,12 +396,13 @@ export class RealtimeTurns implements SocketMeter {
 
   /** Settles a response, and acquires the hold for the next one. */
   #settle(id: string, running: Running, used: Usage, end?: CallEnd): void {
-    running.ended = { used, end }
-    const { turn } = running
+    // A response may have ended, and been cut while it waited for its admission.
+    running.ended ??= { used, end }
+    const { turn, ended } = running
     if (turn === null) return
     this.#running.delete(id)
     if (id !== '') this.#settledIds.add(id)
-    this.#renew(this.#settlements.add(turn.endWith(used, end)))
+    this.#renew(this.#settlements.add(turn.endWith(ended.used, ended.end)))
   }
 
   /** While a response runs, or may begin with a hold of its own, the next hold could wait for that one, and the client for both. */

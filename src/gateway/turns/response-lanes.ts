@@ -226,6 +226,13 @@ export class ResponseLanes implements SocketMeter {
     return null
   }
 
+  /** The lane in which a response runs, also where an event of it names no lane. */
+  #laneWith(responseId: string | null): ResponseLane | null {
+    if (responseId === null) return null
+    for (const lane of this.#lanes.values()) if (lane.find(responseId) !== undefined) return lane
+    return null
+  }
+
   /** The turn that an event belongs to, where only one runs. */
   #onlyRunning(): Sent | null {
     if (this.#unsolicited.length > 0 || this.#failing.size > 0) return null
@@ -239,7 +246,7 @@ export class ResponseLanes implements SocketMeter {
   }
 
   #follow(event: ResponseEvent, payload: Buffer): void {
-    const lane = this.#laneOf(event.lane)
+    const lane = this.#laneWith(event.responseId) ?? this.#laneOf(event.lane)
     switch (event.kind) {
       case 'began':
         this.#began(lane, event, payload)
@@ -280,12 +287,12 @@ export class ResponseLanes implements SocketMeter {
       known.turn.observe(payload)
       return true
     }
+    // A response that is settled is not billed again, nor taken for that of a request that waits.
+    if (event.responseId !== null && this.#endedIds.has(event.responseId)) return false
     if (this.#keepUnsolicited(event.lane, payload, event.responseId)) return false
     const before = lane.running.at(-1)
     const sent = lane.begin(event.responseId, this.#errors > 0) ?? this.#revive(lane, event)
     if (sent === null) {
-      // A response that is settled is not billed again.
-      if (event.responseId !== null && this.#endedIds.has(event.responseId)) return false
       this.#admitUnsolicited(lane, event, payload)
       return false
     }

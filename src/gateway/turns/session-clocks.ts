@@ -23,6 +23,8 @@ export interface SessionClock {
   readonly isMeteredElsewhere: boolean
   /** As much was used as is held for. */
   readonly isDue: boolean
+  /** The client has asked for a format of so many bytes. */
+  askedFor(bytesPerMs: number): void
   sent(audioBytes: number): void
   observe(event: SessionEvent): void
   /** Takes the usage since the last time; null for none. `isCut`: upstream will report no more. */
@@ -127,6 +129,11 @@ export class LiveClock implements SessionClock {
     return this.#session?.settledSeconds ?? 0
   }
 
+  /** Until upstream shows the format of the audio, the one counts by which it is longer. */
+  askedFor(bytesPerMs: number): void {
+    this.bytesPerMs = Math.min(this.bytesPerMs, bytesPerMs)
+  }
+
   sent(audioBytes: number): void {
     const ms = audioMs(audioBytes, this.bytesPerMs)
     if (this.#session === null) this.#sentMs += ms
@@ -210,6 +217,8 @@ export class TranslationClock implements SessionClock {
     const { audioInMs, audioOutMs } = this.#passed
     return Math.max(audioInMs, audioOutMs) >= DUE_SECONDS * 1_000
   }
+
+  askedFor(): void {}
 
   sent(audioBytes: number): void {
     const ms = audioMs(audioBytes, PCM_BYTES_PER_MS)

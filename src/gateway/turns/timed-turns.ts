@@ -152,7 +152,7 @@ export class TimedTurns implements SocketMeter {
     this.#delegated.addContext(textBytesOf(event, payload))
     const kind = this.#lastForeseen.kind === 'live' ? delegatedBy(type) : null
     if (kind !== null) return this.#delegated.ask(kind, event.response.model, eventId)
-    if (session !== null) return this.#change(this.#changedBy(session), session.delegates, eventId)
+    if (session !== null) return this.#judgeUpdate(session, eventId)
     // Images in an item are for delegates, and no time of the session.
     if (audioBytes === 0 || type?.endsWith('.item.create') === true) return PASS
     const sent = () => {
@@ -198,34 +198,42 @@ export class TimedTurns implements SocketMeter {
 
   /** What the hold has to be for with these settings, so that every model is checked; null where it is for that already. */
   #changedBy({ model, transcription }: SessionSettings): Foreseen | null {
-    const { foreseen } = this.#advance
-    if (foreseen === null) return null
+    const foreseen = this.#foreseen
     const { otherModels = [] } = foreseen
     const wanted = model === undefined ? foreseen : withAlternative(foreseen, model)
     const named = transcription == null ? [] : [transcription.model]
-    if (named.length > 0 && this.#transcriptionShown === null) this.#transcriptionShown = undefined
     if (wanted === foreseen && named.every((name) => otherModels.includes(name))) return null
     const all = [...new Set([...otherModels, ...named])]
     const isFirst = foreseen.model === null && model !== undefined
     return { ...(isFirst ? { ...foreseen, model } : wanted), otherModels: all, modelComesLater: false }
   }
 
-  async #change(
-    next: Foreseen | null,
-    delegates: readonly Delegate[],
-    eventId: string | null,
-  ): Promise<Verdict> {
+  async #judgeUpdate(session: SessionSettings, eventId: string | null): Promise<Verdict> {
+    const refused = await this.#change(this.#changedBy(session), session.delegates)
+    if (refused !== null) return refusedBy(refused, eventId)
+    if (session.transcription != null && this.#transcriptionShown === null)
+      this.#transcriptionShown = undefined
+    if (session.bytesPerMs !== undefined) this.#clock.askedFor(session.bytesPerMs)
+    return PASS
+  }
+
+  async #change(next: Foreseen | null, delegates: readonly Delegate[]): Promise<RefusedHold | null> {
     const before = this.#advance.foreseen
-    if (before === null) {
-      const refused = await this.#delegated.allow(delegates)
-      return refused === null ? PASS : refusedBy(refused, eventId)
-    }
+    if (before === null)
+      return (next && (await this.#allow(next))) ?? (await this.#delegated.allow(delegates))
     const first = next === null ? null : await this.#changeMinute(next)
-    if (first !== null) return refusedBy(first, eventId)
+    if (first !== null) return first
     const refused = await this.#delegated.change(delegates)
-    if (refused === null) return PASS
-    if (next !== null) await this.#changeMinute(before)
-    return refusedBy(refused, eventId)
+    if (refused !== null && next !== null) await this.#changeMinute(before)
+    return refused
+  }
+
+  /** Judges a change where another socket has the hold. */
+  async #allow(next: Foreseen): Promise<RefusedHold | null> {
+    const planned = withoutHold(planForeseen(next, this.#gateway))
+    const admitted = await admitTurn(this.#handshake, planned, this.#gateway)
+    if (admitted.kind === 'admitted') await admitted.turn.release()
+    return admitted.kind === 'refused' ? admitted : null
   }
 
   /** The larger hold for delegates yields meanwhile: the admission of the minute might wait for it. */
