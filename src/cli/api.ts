@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { readFileSync, statSync } from 'node:fs'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { type Config, readConfig } from '../config.ts'
+import { StoreUnavailable } from '../kernel/errors.ts'
 import { rawNumber } from '../kernel/money.ts'
 import { Secret } from '../kernel/secret.ts'
 import {
@@ -27,7 +28,7 @@ import {
   UsageError,
 } from './command.ts'
 import { outputStyle, print, type TerminalStyle } from './terminal.ts'
-import { type Answer, type Asked, createHttpTransport, type Transport } from './transport.ts'
+import { type Answer, type Asked, createHttpTransport, repeatOnce, type Transport } from './transport.ts'
 
 /** The names that parameters of the API have on the command line. */
 type OptionNames = Readonly<Record<string, string>>
@@ -69,8 +70,12 @@ export class Api {
   }
 
   async askText(method: Parameters<Transport['send']>[0], path: string, asked: Asked = {}): Promise<Answer> {
-    const answer = await this.#transport.send(method, path, asked)
-    this.#expectDone(answer.status, answer.text)
+    const { idempotencyKey } = asked
+    const answer = await this.#transport.send(method, path, asked).catch((error: unknown) => {
+      if (!(error instanceof StoreUnavailable)) throw error
+      throw this.#inDoubt(idempotencyKey, `: ${error.message.replace(/\.$/, '')}`) ?? error
+    })
+    this.#expectDone(answer.status, answer.text, idempotencyKey)
     return answer
   }
 
@@ -81,7 +86,7 @@ export class Api {
   }
 
   /** Throws if the API refused. A problem with a parameter is reported for the option that it came from. */
-  #expectDone(status: number, text: string): void {
+  #expectDone(status: number, text: string, idempotencyKey?: string): void {
     if (status >= 200 && status < 300) return
     const read = readOrNull(refusal, text)
     if (read === null) throw this.#strange(status)
@@ -93,7 +98,13 @@ export class Api {
         `${this.place} refused the key: ${message} Check --admin-key-file or TOLLGATE_ADMIN_KEY.`,
       )
     }
-    throw new Failure(message)
+    throw (code === 'store_unavailable' ? this.#inDoubt(idempotencyKey) : null) ?? new Failure(message)
+  }
+
+  /** The store may have done the command before its answer was lost. Null: it does no harm to do the command twice. */
+  #inDoubt(idempotencyKey: string | undefined, cause = ''): Failure | null {
+    if (idempotencyKey === undefined) return null
+    return new Failure(`The store of ${this.place} does not answer${cause}. ${repeatOnce(idempotencyKey)}`)
   }
 
   #strange(status: number): Failure {

@@ -129,11 +129,13 @@ function explain(error: unknown, place: string, idempotencyKey?: string): unknow
         'data directory.',
     )
   }
-  const again =
-    idempotencyKey === undefined
-      ? 'Try again.'
-      : `It may have been done. Repeat the command with --idempotency-key ${idempotencyKey}: it is done once.`
+  const again = idempotencyKey === undefined ? 'Try again.' : repeatOnce(idempotencyKey)
   return new Unreachable(`The connection to ${place} broke off: ${reason}. ${again}`)
+}
+
+/** How to repeat a command of which nobody knows whether it was done. */
+export function repeatOnce(idempotencyKey: string): string {
+  return `It may have been done. Repeat the command with --idempotency-key ${idempotencyKey}: it is done once.`
 }
 
 /** Codes of errors, here and in NOT_CONNECTED, before any request was sent. */

@@ -153,11 +153,12 @@ export function createDeferredBills(parts: DeferredBillParts): DeferredBills {
         used.add(usage, inputKnown && outputKnown),
       )
       if (!(await read((chunk) => results.write(chunk))) || !results.end()) return false
-      const children = used.byModel().map(({ model, requests, usage }) => {
+      const children = used.byModel().map(({ model: served, requests, usage }) => {
+        const model = served === null ? null : names.redact(served)
         const rated = { context: { ...context, modelAsked: context.modelAsked ?? model }, discount }
         const rating = writeRating(rated.context, discount)
         const billed = { ...billOf(call, usage, rated, version), stopReason }
-        const requestId = childIdOf(call.requestId, JSON.stringify([model, usage.geography]))
+        const requestId = childIdOf(call.requestId, JSON.stringify([served, usage.geography]))
         const { costNanos, listNanos } = billed
         const figures = { requests, costNanos, listNanos }
         return { billed, record: { requestId, parentId: call.requestId, model, rating, ...figures } }

@@ -63,7 +63,8 @@ export function openFrontDoor(gateway: Gateway, handleOwned: HandleOwned): (exch
       : handleRequest(exchange, target, gateway)
     handled.catch((error: unknown) => {
       const audience = owned ? 'own' : audienceOf(exchange, target.path)
-      refuseRequest(exchange, audience, explainThrown(error, exchange.requestId, gateway.log), counts)
+      const refusal = explainThrown(error, exchange.requestId, gateway.log, owned)
+      refuseRequest(exchange, audience, refusal, counts)
     })
   }
 }

@@ -253,13 +253,19 @@ export function explainFailure(end: CallEnd & { kind: 'failed' }): Refusal {
   )
 }
 
-/** The refusal that a client may see of a call that was not refused but failed here. */
-export function explainThrown(error: unknown, request: string, log: Log): Refusal {
+/**
+ * The refusal that a client may see of a call that was not refused but failed here. `isOwn`: it is a request for a path of
+ * ours, whose command the store may have done before its answer was lost.
+ */
+export function explainThrown(error: unknown, request: string, log: Log, isOwn = false): Refusal {
   if (error instanceof StoreUnavailable) {
     log.error({ request, cause: error.message }, 'the store cannot answer')
     return refuse(
       'store_unavailable',
-      'The gateway cannot check the key right now. Nothing was sent upstream.',
+      isOwn
+        ? 'The store of the gateway does not answer. A command may have been done all the same: repeat it with the ' +
+            'same Idempotency-Key, or look first.'
+        : 'The gateway cannot check the key right now. Nothing was sent upstream.',
     )
   }
   log.error({ request, err: error }, 'a defect')

@@ -196,7 +196,8 @@ export const ERRORS = {
     fault: 'gateway',
     retry: 'safe',
     retryAfterSeconds: 1,
-    meaning: 'The store cannot decide about the key now. Nothing was sent upstream.',
+    meaning:
+      'The store cannot decide about the key now. Nothing was sent upstream. A command of the management API may have been done: repeat it with the same `Idempotency-Key`.',
   },
   overloaded: {
     status: 503,

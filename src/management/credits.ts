@@ -36,7 +36,7 @@ export const balanceMembers: Members<Balance> = {
   credited_usd: [usdAmount('All credit that was ever added.'), (balance) => usd(balance.creditedNanos)],
   charged_usd: [usdAmount('All that calls have cost.'), (balance) => usd(balance.chargedNanos)],
   enforced: [
-    z.boolean().describe('Whether calls are refused once the credit is used up: from the first credit on.'),
+    z.boolean().describe('Whether calls are refused once the credit is used up: from the first top-up on.'),
     'enforced',
   ],
 }

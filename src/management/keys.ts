@@ -127,7 +127,7 @@ const keyMembers: Members<ShownKey> = {
     (key) => usd(key.month.spentNanos),
   ],
   month_held_usd: [
-    usdAmount('What calls in flight may still cost at most.'),
+    usdAmount('What the calls of this month that are open may still cost at most.'),
     (key) => usd(key.month.heldNanos),
   ],
   month_waiting: [

@@ -69,7 +69,10 @@ const usageQuery = z.strictObject({
   after: z
     .string()
     .optional()
-    .describe('The `next` of the page before. It is good for the same `group_by` only.'),
+    .describe(
+      'The `next` of the page before. It is good for the same `group_by` only. Without `start` and `end`, its days are those ' +
+        'of that page.',
+    ),
   format: wordParameter(
     'format',
     ['json', 'csv'],
@@ -86,7 +89,12 @@ function readDimensions(text: string): readonly UsageDimension[] | null {
 const DAY_MS = 24 * 60 * 60 * 1000
 const DAYS_MAX = 400
 
-type DayRange = { readonly kind: 'range'; readonly startDay: string; readonly endDay: string } | Refused
+interface Days {
+  readonly startDay: string
+  readonly endDay: string
+}
+
+type DayRange = ({ readonly kind: 'range' } & Days) | Refused
 
 /** The days of a report, both inclusive; by default those of this month up to today. */
 function dayRange(start: string | undefined, end: string | undefined, nowMs: number): DayRange {
@@ -107,16 +115,20 @@ const groupValues = ({ day, model, keyId }: UsageGroup) => ({ day, model, key: k
 
 /**
  * The position of a bucket as `next` and `after` show it. The dimensions are part of a cursor, so that it cannot be used for
- * another grouping, where it would be a wrong position.
+ * another grouping, where it would be a wrong position; and so are the days, since this month may be over before its last page.
  */
-function formatUsageCursor(dimensions: readonly UsageDimension[], group: UsageGroup): string {
-  const values = groupValues(group)
+function formatUsageCursor(dimensions: readonly UsageDimension[], place: UsageGroup & Days): string {
+  const values = groupValues(place)
   const position = dimensions.map((dimension) => [dimension, values[dimension]])
-  return Buffer.from(JSON.stringify(position)).toString('base64url')
+  const days = [
+    ['start', place.startDay],
+    ['end', place.endDay],
+  ]
+  return Buffer.from(JSON.stringify([...position, ...days])).toString('base64url')
 }
 
 /** Null: the cursor is of another grouping, or was not made by us. */
-function parseUsageCursor(text: string, dimensions: readonly UsageDimension[]): UsageGroup | null {
+function parseUsageCursor(text: string, dimensions: readonly UsageDimension[]): (UsageGroup & Days) | null {
   let position: unknown
   try {
     position = JSON.parse(Buffer.from(text, 'base64url').toString())
@@ -127,11 +139,13 @@ function parseUsageCursor(text: string, dimensions: readonly UsageDimension[]): 
   const given = new Map<unknown, unknown>(
     position.filter(Array.isArray).map(([name, value]) => [name, value]),
   )
-  const textOf = (dimension: UsageDimension): string | null => {
-    const value = given.get(dimension)
+  const textOf = (name: UsageDimension | 'start' | 'end'): string | null => {
+    const value = given.get(name)
     return typeof value === 'string' ? value : null
   }
-  const group = { day: textOf('day'), model: textOf('model'), keyId: textOf('key') }
+  const days = { startDay: textOf('start') ?? '', endDay: textOf('end') ?? '' }
+  const group = { day: textOf('day'), model: textOf('model'), keyId: textOf('key'), ...days }
+  if (!isDate(days.startDay) || !isDate(days.endDay)) return null
   if (group.day !== null && !isDate(group.day)) return null
   if (group.keyId !== null && !KEY_ID.safeParse(group.keyId).success) return null
   const values = groupValues(group)
@@ -241,15 +255,20 @@ export const usageRoute = defineRoute({
     },
   },
   async handle({ caller, query, exchange }, { clock, store }) {
-    const range = dayRange(query.start, query.end, clock.nowMs())
-    if (range.kind === 'refused') return range
-    const { startDay, endDay } = range
     const groupBy = query.group_by ?? []
     const dimensions = USAGE_DIMENSIONS.filter((dimension) => groupBy.includes(dimension))
     const after = query.after === undefined ? null : parseUsageCursor(query.after, dimensions)
     if (query.after !== undefined && after === null) {
       return refused('bad_request', 'after must be the `next` of a page with the same group_by.', 'after')
     }
+    const isOpen = query.start === undefined && query.end === undefined
+    const range = dayRange(
+      isOpen ? after?.startDay : query.start,
+      isOpen ? after?.endDay : query.end,
+      clock.nowMs(),
+    )
+    if (range.kind === 'refused') return range
+    const { startDay, endDay } = range
     if (caller.kind === 'api_key' && query.key !== undefined && query.key !== caller.keyId) {
       return refused(
         'bad_request',
@@ -268,7 +287,8 @@ export const usageRoute = defineRoute({
       limit: query.limit,
     })
     const last = report.buckets.at(-1)
-    const next = report.more && last !== undefined ? formatUsageCursor(dimensions, last) : null
+    const next =
+      report.more && last !== undefined ? formatUsageCursor(dimensions, { ...last, startDay, endDay }) : null
     const members = bucketMembers(dimensions)
     const data = report.buckets.map((bucket) => objectOf(members, bucket))
     const asCsv = query.format === undefined ? prefersCsv(exchange.headers) : query.format === 'csv'

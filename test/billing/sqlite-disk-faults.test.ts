@@ -42,6 +42,16 @@ test('on a full disk new calls get 503 and nothing is sent, streams finish, and 
       assert.match(refused.body.toString(), /"code":"store_unavailable"/)
     }
     assert.equal(bench.simulator.requests, sent, 'nothing reached upstream')
+    const topUp = await fetch(`${bench.gateway.url}/gateway/v1/credits`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${bench.gateway.adminKey}` },
+      body: '{"amount_usd":1,"reason":"invoice 17"}',
+    })
+    assert.equal(topUp.status, 503)
+    assert.match(
+      await topUp.text(),
+      /may have been done all the same: repeat it with the same Idempotency-Key/,
+    )
 
     const reply = await streaming
     assert.equal(reply.ended, 'complete', 'the stream finishes')

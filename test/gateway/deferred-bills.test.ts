@@ -6,7 +6,7 @@ import { type Borrowed, withBorrowed } from '../../src/kernel/memory.ts'
 import { NO_USAGE } from '../../src/kernel/usage.ts'
 import type { CallClosing, Settled } from '../../src/ledger/call.ts'
 import { NOTHING_RECORDED } from '../../src/ledger/call-columns.ts'
-import type { DeferredObject } from '../../src/ledger/deferred.ts'
+import type { ChildCall, DeferredObject } from '../../src/ledger/deferred.ts'
 import type { Metered } from '../../src/metering/meter.ts'
 import { shippedBook } from '../../src/pricing/compile-version.ts'
 import { createLogLines } from '../support/log-lines.ts'
@@ -26,9 +26,11 @@ const batch: DeferredObject = {
   },
 }
 
+const SECRET = 'svc_live_secret'
+
 const ended = { usage: { stopReason: 'ended' }, requestsFor: '/v1/messages' } as Metered
 
-const results = ['claude-haiku-5-5', 'claude-sonnet-4-5'].map((model) =>
+const lineOf = (model: string) =>
   JSON.stringify({
     custom_id: model,
     result: {
@@ -40,15 +42,16 @@ const results = ['claude-haiku-5-5', 'claude-sonnet-4-5'].map((model) =>
         usage: { input_tokens: 9, output_tokens: 5 },
       },
     },
-  }),
-)
+  })
 
 /** A store that is told what becomes of the batch, and a settler that answers as `answer` says. */
 function bench(answer: (closing: CallClosing) => Settled | null, openChildren: readonly string[] = []) {
   const story: string[] = []
+  const opened: ChildCall[] = []
   const store = {
     readPriceVersion: async () => JSON.stringify(entry),
-    async openChildren(children: readonly unknown[]) {
+    async openChildren(children: readonly ChildCall[]) {
+      opened.push(...children)
       story.push(`${children.length} opened`)
     },
     listOpenChildren: async () => openChildren,
@@ -65,14 +68,21 @@ function bench(answer: (closing: CallClosing) => Settled | null, openChildren: r
     },
   }
   const { log } = createLogLines()
-  const parts = { store, settler, clock: systemClock, log, names: { redact: (text: string) => text } }
-  return { bills: createDeferredBills(parts as unknown as DeferredBillParts), story }
+  const parts = {
+    store,
+    settler,
+    clock: systemClock,
+    log,
+    names: { redact: (text: string) => text.replaceAll(SECRET, '…') },
+  }
+  return { bills: createDeferredBills(parts as unknown as DeferredBillParts), story, opened }
 }
 
-const readResults = async (take: (chunk: Borrowed) => void) => {
-  withBorrowed(Buffer.from(`${results.join('\n')}\n`), take)
+const reading = (models: readonly string[]) => async (take: (chunk: Borrowed) => void) => {
+  withBorrowed(Buffer.from(`${models.map(lineOf).join('\n')}\n`), take)
   return true
 }
+const readResults = reading(['claude-haiku-5-5', 'claude-sonnet-4-5'])
 
 const SETTLED: Settled = { balanceNanos: 0n, booked: true }
 
@@ -82,6 +92,16 @@ test('a batch is closed and forgotten after all of its parts', async () => {
   assert.deepEqual(story, [
     ...['2 opened', 'claude-haiku-5-5 settled', 'claude-sonnet-4-5 settled', 'batch settled', 'forgotten'],
   ])
+})
+
+test('a secret that upstream repeats as the name of a model is not kept with the part of the batch', async () => {
+  const { bills, opened } = bench(() => SETTLED)
+  await bills.settleBatch(batch, ended, reading([`mine-${SECRET}`]))
+  assert.deepEqual(
+    opened.map(({ model }) => model),
+    ['mine-…'],
+  )
+  assert.doesNotMatch(opened[0]?.rating ?? SECRET, new RegExp(SECRET))
 })
 
 test('while a part of a batch waits for the store, the batch stays open, and is settled later', async () => {
