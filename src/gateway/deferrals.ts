@@ -202,7 +202,7 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
     return false
   }
 
-  /** A wrong address or key of upstream makes every object missing, until somebody mends it. */
+  /** Upstream may show an object a moment after it has made it: a single 404 gives no object up. */
   function isGone(object: DeferredObject, isMissing: boolean): boolean {
     const [name, nowMs] = [nameOf(object), clock.monotonicMs()]
     const sinceMs = missingSinceMs.get(name) ?? nowMs

@@ -377,7 +377,7 @@ export const limits = {
   deferredIdleLookMs: 5_000,
   deferredFailedMs: 60_000,
   deferredMs: 30 * 24 * 60 * 60 * 1000,
-  deferredMissingMs: 60 * 60 * 1000,
+  deferredMissingMs: 10_000,
   /** Objects asked for at a time; how long an answer that shows or deletes an object waits for it, and for how many at most. */
   deferredPollsMax: 8,
   deferredShownMs: 5_000,

@@ -83,7 +83,7 @@ test('a response that is cancelled costs what it says that it has used by then',
   await bench.assertBooksBalance()
 })
 
-test('a response that upstream has not known for an hour costs nothing, and what was held for it counts as lost', async () => {
+test('a response that upstream has not known for ten seconds costs nothing, and what was held for it counts as lost', async () => {
   let aheadMs = 0
   const clock = { nowMs: () => Date.now(), monotonicMs: () => performance.now() + aheadMs }
   const later = await startBillingBench({ clock }, { clock: () => 0 })
@@ -96,7 +96,7 @@ test('a response that upstream has not known for an hour costs nothing, and what
     await fetch(later.simulator.chatUrl + path, { method: 'DELETE', headers })
     // A client that deletes it has upstream's own answer, and makes the gateway ask.
     const remove = () => later.call(`/v1${path}`, undefined, { method: 'DELETE', surface })
-    for (const ms of [0, 3_599_000]) {
+    for (const ms of [0, 9_000]) {
       aheadMs += ms
       assert.equal((await remove()).status, 404)
       assert.equal((await seen())['state'], 'deferred')

@@ -99,7 +99,7 @@ test('an upstream that says when to come back is not asked before', async (t) =>
 test('an upstream that fails, answers garbage, breaks off or knows nothing is asked again later, and nothing is given up', async (t) => {
   const answers: ((reply: ServerResponse) => void)[] = [
     (reply) => reply.writeHead(500).end('no'),
-    // Of a base URL that is wrong for some minutes, say.
+    // Upstream may show an object to a GET a moment after it has answered the POST.
     (reply) => reply.writeHead(404, { 'content-type': 'application/json' }).end('{"error":{}}'),
     (reply) => reply.setHeader('content-type', 'application/json').end('{"id":'),
     (reply) => reply.socket?.destroy(),
