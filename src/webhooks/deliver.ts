@@ -95,7 +95,7 @@ async function tryDelivery(
 function attemptOf(
   delivery: ClaimedDelivery,
   outcome: TryOutcome,
-  { id: webhook }: DeliveryTarget,
+  { id: webhook, url }: DeliveryTarget,
   { log, chance, onFailure }: Deliverer,
 ): DeliveryAttempt {
   const { id, eventType: event } = delivery
@@ -107,15 +107,15 @@ function attemptOf(
   const about = { webhook, delivery: id, event, attempt: delivery.attempts + 1, reason: error }
   if (responseStatus === GONE) {
     log.warn(about, 'a webhook is gone, and is disabled')
-    return { id, responseStatus, error, outcome: { kind: 'gone' } }
+    return { id, url, responseStatus, error, outcome: { kind: 'gone' } }
   }
   const inMs = pauseAfterMs(delivery.attempts + 1, chance())
   if (inMs === null) {
     log.warn(about, 'a webhook was not delivered, and is not tried again')
-    return { id, responseStatus, error, outcome: { kind: 'failed' } }
+    return { id, url, responseStatus, error, outcome: { kind: 'failed' } }
   }
   log.info({ ...about, inMs }, 'a webhook was not delivered, and is tried again')
-  return { id, responseStatus, error, outcome: { kind: 'retry', inMs } }
+  return { id, url, responseStatus, error, outcome: { kind: 'retry', inMs } }
 }
 
 /** The reason of a failed try, on one line. The line names a host at most: the rest of a URL is a secret. */

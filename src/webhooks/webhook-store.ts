@@ -198,6 +198,8 @@ export interface ClaimedDeliveries {
 /** The outcome of one attempt. */
 export interface DeliveryAttempt {
   readonly id: string
+  /** The address that was tried. An endpoint that has moved since is tried again, and not blamed for a failure there. */
+  readonly url?: string
   /** Null if no answer came. */
   readonly responseStatus: number | null
   /** Why the attempt failed, in at most `limits.webhookErrorCharsMax`; null if it did not. */
@@ -293,7 +295,7 @@ export interface WebhookStore {
   /** Keeps the lease of an endpoint while deliveries are under way. A lease lasts `limits.webhookLeaseMs`. */
   keepWebhookLease(holder: string, webhookId: string, atMs: number): Promise<boolean>
   /**
-   * Records attempts at claimed deliveries. An endpoint that says it is gone, or that has had nothing but failures for
+   * Records attempts at claimed deliveries, but for failures at a former address. An endpoint that says it is gone, or that has had nothing but failures for
    * five days, is disabled, and the other endpoints are told so. With `release` the lease ends.
    */
   recordAttempts(

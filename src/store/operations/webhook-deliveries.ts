@@ -20,7 +20,7 @@ import { claimKey, findReplay, keepSubject } from './idempotency.ts'
 import { hasLease, releaseLease, takeLease } from './lease.ts'
 import { atomic, currentTime, type Operation } from './operation.ts'
 import { isTold, tell } from './outbox.ts'
-import { and, now, onPostgres, raw, sql } from './sql.ts'
+import { and, FOR_UPDATE, now, onPostgres, raw, sql } from './sql.ts'
 import { queueDelivery } from './webhook-relay.ts'
 import { getWebhook, WEBHOOK, webhookRecord } from './webhooks.ts'
 
@@ -182,11 +182,16 @@ function* readTarget(webhookId: string, atMs: number): Operation<DeliveryTarget 
 export const recordAttempts = atomic(function* (
   holder: string,
   webhookId: string,
-  attempts: readonly DeliveryAttempt[],
+  tried: readonly DeliveryAttempt[],
   release: boolean,
   atMs: number,
 ): Operation<RecordedAttempts> {
   if (!(yield* hasLease(webhookId, holder, atMs))) return { kind: 'lost' }
+  const [endpoint] = yield sql`SELECT url FROM webhook WHERE id = ${webhookId} ${FOR_UPDATE}`
+  // A failure at a former address is not recorded: its delivery stays due.
+  const attempts = tried.filter(
+    ({ url, outcome }) => outcome.kind === 'succeeded' || url === undefined || url === endpoint?.['url'],
+  )
   const nowMs = yield* currentTime(atMs)
   let failingSinceMs: number | null | undefined
   for (const { id, responseStatus, error, outcome } of attempts) {
