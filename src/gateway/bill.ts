@@ -44,7 +44,7 @@ export function billWithoutCost(head: ReplyHead | null): Bill {
 }
 
 /** The bill of a call whose consumption cannot be known. Its hold counts as lost. */
-const LOST: Bill = { ...NOTHING_BILLED, state: 'interrupted' }
+export const LOST: Bill = { ...NOTHING_BILLED, state: 'interrupted' }
 
 /**
  * The bill of a call, however it ended. A call that upstream never received, or not as a whole, is released. A call that

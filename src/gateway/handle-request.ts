@@ -1,14 +1,14 @@
 import { clientLeft, type Exchange, type WholeReply } from '../http/exchange.ts'
 import { hidesOwnedPath, isOwnedPath, judgeHead, judgeTarget, type Target } from '../http/judge-head.ts'
 import { firstValue, weightsOf } from '../http/raw-headers.ts'
-import { type Denial, type Refusal, refuse } from '../kernel/errors.ts'
+import { type Denial, type Refusal, refuse, StoreRefused } from '../kernel/errors.ts'
 import type { Credential } from '../keys/credential.ts'
 import type { Shown } from '../metering/meter.ts'
 import { chooseSurface, findEndpoint } from '../providers/find-endpoint.ts'
 import { type Audience, carriesCredential, shapeError } from '../providers/surfaces.ts'
 import { admit, checkKey } from './admit.ts'
 import { Answer } from './answer.ts'
-import { type Bill, billCall, billWithoutCost, NOTHING_BILLED, withoutSecrets } from './bill.ts'
+import { type Bill, billCall, billWithoutCost, LOST, NOTHING_BILLED, withoutSecrets } from './bill.ts'
 import { BodyTaps } from './body-taps.ts'
 import type { AdmittedCall, IdentifiedCall, ReadCall } from './call.ts'
 import { deferCall, deferEarly } from './deferrals.ts'
@@ -285,8 +285,9 @@ async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<Sw
     gateway.observeCall?.(endedCall(call, bill, end, gateway))
     return null
   } catch (defect) {
-    // The cost of an object that is recorded is asked for, whatever becomes of its reply.
-    if (!isDeferred && !isRecorded) await settle(NOTHING_BILLED)
+    // The cost of an object that is recorded is asked for, whatever becomes of its reply. A call whose bill the store refused
+    // is lost by now: a release would hide that.
+    if (!isDeferred && !isRecorded) await settle(defect instanceof StoreRefused ? LOST : NOTHING_BILLED)
     throw defect
   } finally {
     taps.callOver(reply.replyHead, whole)

@@ -65,7 +65,7 @@ function cannotBeTold({ shown, isStreamed, isSilent }: LeftReply, unseen: Unseen
 /** Pauses before each question: upstream may take a moment to close a response whose stream was cut. */
 const PAUSES_MS = [0, 250, 750, 1_500, 2_500] as const
 
-/** The usage that upstream states of a response that was cut and is stored there. Null: there is only the observed usage. */
+/** The usage that upstream states of a stored response that was cut or broke off. Null: there is only the observed usage. */
 export async function askForStored(
   { plan, upstream }: AdmittedCall,
   observed: Metered | null,

@@ -81,9 +81,14 @@ export function createTokenCounter(options: Partial<CounterTimes> = {}): TokenCo
     else send(order)
   }
 
+  /** Where the system has no thread left, `open` throws: the text is then taken by its length. */
   function send(order: CountOrder): void {
-    worker ??= open()
-    worker.postMessage(order, order.kind === 'body' ? [order.piece.buffer as ArrayBuffer] : [])
+    try {
+      worker ??= open()
+      worker.postMessage(order, order.kind === 'body' ? [order.piece.buffer as ArrayBuffer] : [])
+    } catch {
+      end(order.id, waiting.get(order.id)?.asked.roughly() ?? 0)
+    }
   }
 
   function end(id: number, tokens: number): void {

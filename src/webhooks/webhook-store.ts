@@ -295,8 +295,9 @@ export interface WebhookStore {
   /** Keeps the lease of an endpoint while deliveries are under way. A lease lasts `limits.webhookLeaseMs`. */
   keepWebhookLease(holder: string, webhookId: string, atMs: number): Promise<boolean>
   /**
-   * Records attempts at claimed deliveries, but for failures at a former address. An endpoint that says it is gone, or that has had nothing but failures for
-   * five days, is disabled, and the other endpoints are told so. With `release` the lease ends.
+   * Records attempts at claimed deliveries, but for failures at a former address. An endpoint that says it is gone, or that
+   * has had nothing but failures for five days, is disabled, and the other endpoints are told so. With `release` the lease
+   * ends.
    */
   recordAttempts(
     holder: string,

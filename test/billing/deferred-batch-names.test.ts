@@ -86,3 +86,11 @@ test('a batch that is served under a name with a price is rated by that', async 
   const cost = await messagesBatch(['claude-haiku-5-5'], 'claude-opus-5')
   assert.deepEqual(cost, ['claude-opus-5', 15, false, false])
 })
+
+test('a batch that names a model without a price leaves that model to be priced later', async () => {
+  const made = await bench.gateway.createKey('without a cap')
+  keyId = made.id
+  key = made.key
+  const cost = await messagesBatch(['claude-opus-5', 'no-such-model'], 'no-such-model')
+  assert.deepEqual(cost, ['no-such-model', 0, false, true])
+})

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
+import { createRequire, syncBuiltinESMExports } from 'node:module'
 import { after, type TestContext, test } from 'node:test'
 import { promisify } from 'node:util'
 import { type Transferable, Worker } from 'node:worker_threads'
@@ -232,6 +233,27 @@ test('a thread that dies leaves nobody waiting, and the next one counts again', 
   } finally {
     await hapless.close()
   }
+})
+
+test('where no thread can be started, text is taken by its length, and nothing fails later', async (t) => {
+  const threads = createRequire(import.meta.url)('node:worker_threads') as { Worker: unknown }
+  const own = Worker
+  const replace = (other: unknown) => {
+    threads.Worker = other
+    syncBuiltinESMExports()
+  }
+  t.after(() => replace(own))
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  // As Node does where the system has no thread left.
+  replace(function fail() {
+    throw new Error('ERR_WORKER_INIT_FAILED')
+  })
+  const poor = createTokenCounter()
+  assert.equal(await poor.countChat(['Hello, tokenizer']), 5)
+  assert.ok((await poor.countRequest('chat', chatBody('Hello, tokenizer'))) > 0)
+  poor.warm()
+  t.mock.timers.tick(limits.tokenCountMs)
+  await poor.close()
 })
 
 test('an idle thread keeps no process alive', async () => {
