@@ -380,8 +380,8 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
     async record(surface, kind, shown, made) {
       const named = nameIn(kind, shown)
       if (named === null) return false
-      // Its stream tells what it costs, as a rule, before this is due.
-      const deferral = { ...made, ...named, surface, kind, dueInMs: KINDS[kind].pausesMs[1] }
+      // The end of its stream tells what it costs, or makes it due. Some upstreams do not show it before.
+      const deferral = { ...made, ...named, surface, kind, dueInMs: limits.deferredStreamMs }
       const recording = store.deferCall({ ...deferral, atMs: clock.nowMs() }).then(
         (kept) => kept === 'deferred',
         () => false,

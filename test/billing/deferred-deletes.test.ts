@@ -1,12 +1,15 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { readOpenMetrics } from '../support/open-metrics.ts'
+import { until } from '../support/until.ts'
 import { startBillingBench } from './bench-of-one.ts'
 import { startShownUpstream } from './shown-upstream.ts'
 
 const upstream = await startShownUpstream()
 const { shows, wasAsked } = upstream
-const bench = await startBillingBench(upstream.urls)
+let steppedMs = 0
+const clock = { nowMs: () => Date.now() + steppedMs, monotonicMs: () => performance.now() + steppedMs }
+const bench = await startBillingBench({ ...upstream.urls, clock })
 after(async () => {
   await bench.close()
   await upstream.close()
@@ -121,6 +124,22 @@ test('a response that is paid before its stream has told its cost is counted onc
   assert.ok(paid > before)
   await end()
   assert.equal(await cost(), paid)
+  await bench.assertBooksBalance()
+})
+
+test('a response that upstream shows only when it is done is not given up while its stream goes on', async () => {
+  const id = 'resp_unshown'
+  const response = { id, object: 'response', status: 'completed', model: 'gpt-6-luna', usage }
+  const { requestId, end } = await streamResponse(id, { type: 'response.completed', response })
+  for (const ms of [60_000, 15_000, 15_000]) {
+    const other = await makeResponse()
+    complete(other.id)
+    steppedMs += ms
+    await until('what is due is asked for', async () => (await stateOf(other.requestId)) === 'settled')
+  }
+  assert.equal(await stateOf(requestId), 'deferred')
+  await end()
+  assert.equal(await stateOf(requestId), 'settled')
   await bench.assertBooksBalance()
 })
 
