@@ -54,14 +54,14 @@ export const LOST: Bill = { ...NOTHING_BILLED, state: 'interrupted' }
  */
 export function billCall(call: BilledCall, outcome: CallOutcome, counting: Counting): Bill | Promise<Bill> {
   const plan = call.plan.bill
-  const { end, head, metered } = outcome
+  const { end, head, metered, bytesOut } = outcome
   if (head === null && end.kind === 'failed') {
     return end.whole && plan.hold.kind !== 'none' ? LOST : NOTHING_BILLED
   }
   if (head === null && end.kind === 'abandoned' && (!end.sent || end.partly)) return NOTHING_BILLED
-  if (!plan.metered || metered === null || !isSuccess(head) || failedAtOnce(metered)) {
-    return freeBill(plan, head)
-  }
+  if (!plan.metered || metered === null || !isSuccess(head)) return freeBill(plan, head)
+  const mediaBytes = call.plan.reader === 'images' ? bytesOut : (metered.audio?.bytes ?? 0)
+  if (failedAtOnce(metered, mediaBytes)) return freeBill(plan, head)
   const charged = head === null ? metered : withFees(metered, plan)
   const said = rateSaid(call, charged)
   if (said !== null) return billOf(plan, head, said)
@@ -131,15 +131,15 @@ export function withoutSecrets(bill: Bill, redact: Redact): Bill {
   }
 }
 
-/** No error is so long: a stream of events that is longer has brought audio. */
+/** No error is so long: a stream of events that is longer has brought audio, or an image. */
 const ERROR_BYTES_MAX = 16 * 1024
 
 /** A stream that began with 200 and brought nothing but an error costs nothing, like every error. */
-function failedAtOnce(metered: Metered): boolean {
-  const { error, inputKnown, outputTokensSeen, output, shown, audio } = metered
+function failedAtOnce(metered: Metered, mediaBytes: number): boolean {
+  const { error, inputKnown, outputTokensSeen, output, shown } = metered
   if (error === null || inputKnown || outputTokensSeen > 0) return false
-  const isHeard = (audio?.bytes ?? 0) > ERROR_BYTES_MAX
-  if (isBrokenOff(metered) && (shown.toolsRan || shown.reasons || isHeard)) return false
+  const hasMedia = mediaBytes > ERROR_BYTES_MAX
+  if (isBrokenOff(metered) && (shown.toolsRan || shown.reasons || hasMedia)) return false
   const { text, thinking, tool } = output.bytes
   return text + thinking + tool === 0
 }

@@ -139,7 +139,7 @@ export interface Deferrals {
    * what it cost is not known, or deleting many at a time would be a way not to pay. Upstream is asked for one deletion of
    * a key at a time, or one key could keep all others from being settled. Never fails.
    */
-  beforeDelete(surface: Surface, path: string, share: KeyShare): Promise<boolean>
+  beforeDelete(surface: Surface, path: string, share: Pick<KeyShare, 'name'>): Promise<boolean>
   start(): void
   stop(): Promise<void>
 }
@@ -162,8 +162,8 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
   let ownPolls = 0
   /** Objects that are being recorded while their streams go on. */
   const recordings = new Set<Promise<boolean>>()
-  /** The last deletion of each key. */
-  const deletions = new WeakMap<KeyShare, Promise<boolean>>()
+  /** The last deletion of each key that is under way, also where its client was answered 503, and has left. */
+  const deletions = new Map<string, Promise<boolean>>()
   let retrying: Promise<unknown> = Promise.resolve()
 
   const pause = (ms: number) => sleep(ms, undefined, { signal: stopping.signal, ref: false }).catch(() => {})
@@ -289,10 +289,7 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
     return batches.length < limits.deferredBelowMax
   }
 
-  async function mayDelete(surface: Surface, path: string, untilMs: number): Promise<boolean> {
-    const [above, what, id = ''] = DELETABLE.exec(plainPath(path)) ?? []
-    if (above === undefined) return true
-    if (what === 'files') return await mayDeleteFile(surface, id, untilMs)
+  async function mayDelete(surface: Surface, above: string): Promise<boolean> {
     for (;;) {
       const objects = await store.listDeferred(surface, above)
       const looks = await Promise.all(objects.map((object) => poll(object, 'cancel')))
@@ -383,8 +380,8 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
     async record(surface, kind, shown, made) {
       const named = nameIn(kind, shown)
       if (named === null) return false
-      // Its stream tells what it costs, as a rule, before this is due.
-      const deferral = { ...made, ...named, surface, kind, dueInMs: KINDS[kind].pausesMs[1] }
+      // The end of its stream tells what it costs, or makes it due. Some upstreams do not show it before.
+      const deferral = { ...made, ...named, surface, kind, dueInMs: limits.deferredStreamMs }
       const recording = store.deferCall({ ...deferral, atMs: clock.nowMs() }).then(
         (kept) => kept === 'deferred',
         () => false,
@@ -398,16 +395,24 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
       settleShown(...seen).catch((error: unknown) =>
         log.error({ cause: (error as Error).message }, 'what a client was shown could not be settled'),
       ),
-    async beforeDelete(surface, path, share) {
+    async beforeDelete(surface, path, { name }) {
+      const [above, what, id = ''] = DELETABLE.exec(plainPath(path)) ?? []
+      if (above === undefined) return true
       const untilMs = clock.monotonicMs() + limits.deferredShownMs
-      const asked = Promise.all([deletions.get(share), ...recordings])
-        // An answer that was given up is not asked for any more.
-        .then(() => clock.monotonicMs() < untilMs && mayDelete(surface, path, untilMs))
+      const asked: Promise<boolean> = Promise.all([deletions.get(name), ...recordings])
+        .then(() => {
+          // An answer that was given up is not asked for any more.
+          if (clock.monotonicMs() >= untilMs) return false
+          return what === 'files' ? mayDeleteFile(surface, id, untilMs) : mayDelete(surface, above)
+        })
         .catch((error: unknown) => {
           log.error({ cause: (error as Error).message }, 'what a client deletes could not be asked for')
           return false
         })
-      deletions.set(share, asked)
+        .finally(() => {
+          if (deletions.get(name) === asked) deletions.delete(name)
+        })
+      deletions.set(name, asked)
       return await Promise.race([asked, pause(limits.deferredShownMs).then(() => false)])
     },
     start: loop.start,

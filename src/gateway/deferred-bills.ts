@@ -1,10 +1,11 @@
 import type { Clock } from '../kernel/clock.ts'
+import { StoreRefused } from '../kernel/errors.ts'
 import type { HeaderNames } from '../kernel/header-names.ts'
 import { childIdOf } from '../kernel/ids.ts'
 import type { Log } from '../kernel/log.ts'
 import type { Borrowed } from '../kernel/memory.ts'
 import type { Usage } from '../kernel/usage.ts'
-import type { CallClosing, CallRecord } from '../ledger/call.ts'
+import type { CallClosing, CallRecord, Settled } from '../ledger/call.ts'
 import type { DeferredObject, DeferredStore } from '../ledger/deferred.ts'
 import type { RequestLogStore } from '../ledger/request-log.ts'
 import type { Metered } from '../metering/meter.ts'
@@ -15,7 +16,7 @@ import { videoUsage } from '../providers/chat/videos.ts'
 import { findEndpoint } from '../providers/find-endpoint.ts'
 import type { CallCounts } from '../telemetry/call-counts.ts'
 import type { AdmissionQueues } from './admission-queue.ts'
-import { type Bill, billUsage, isPlausible, NOTHING_BILLED, withoutSecrets } from './bill.ts'
+import { type Bill, billUsage, isPlausible, LOST, NOTHING_BILLED, withoutSecrets } from './bill.ts'
 import type { Settler } from './settle.ts'
 
 export interface DeferredBillParts {
@@ -70,12 +71,18 @@ export function createDeferredBills(parts: DeferredBillParts): DeferredBills {
       ...{ status: call.status, streamed: call.streamed, upstreamRequestId: call.upstreamRequestId },
       ...(isParent ? passed(call) : NOTHING_PASSED),
     }
-    const settled = await settler.settle(closing, ({ booked }) => {
+    const onSettled = ({ booked }: Settled) => {
       queues.signalAll()
       const times = { overheadMs: call.overheadMs ?? 0, upstreamMs: call.upstreamMs ?? 0 }
       if (booked) counts.settled(call.surface, call.modelAsked, closing, isParent ? times : null)
-    })
-    return settled !== null
+    }
+    try {
+      return (await settler.settle(closing, onSettled)) !== null
+    } catch (error) {
+      // The settler has put the bill aside. Asked for again, the object would have it refused each time, for 30 days.
+      if (error instanceof StoreRefused && bill !== LOST) return await close(call, requestId, LOST)
+      throw error
+    }
   }
 
   /** False: some of the settlements wait for the store. */
@@ -171,14 +178,13 @@ export function createDeferredBills(parts: DeferredBillParts): DeferredBills {
     async giveUp(object) {
       const about = { request: object.call.requestId, object: object.objectId }
       log.warn(about, 'what a call has made cannot be asked for any more; its cost is lost')
-      const lost: Bill = { ...NOTHING_BILLED, state: 'interrupted' }
       // Records of a batch that a process has opened, and did not come to pay, have a part of its hold.
       const open = await store.listOpenChildren(object.call)
       const isClosed = await closeChildren(
         object.call,
-        open.map((requestId) => [requestId, lost]),
+        open.map((requestId) => [requestId, LOST]),
       )
-      if (isClosed) await closeObject(object, lost)
+      if (isClosed) await closeObject(object, LOST)
     },
   }
 }

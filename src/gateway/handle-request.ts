@@ -229,10 +229,11 @@ async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<Sw
   const settle = (bill: Bill) => {
     const times = { overheadMs: Math.max(0, elapsedMs() - exactUpstreamMs()), upstreamMs: exactUpstreamMs() }
     const closing = { ...withoutSecrets(bill, exchange.names.redact), ...passed(), atMs: clock.nowMs() }
-    return gateway.settler.settle(closing, () => {
+    return gateway.settler.settle(closing, ({ booked }) => {
       gateway.queues.settled(digest, admission.accountId)
-      // A defect after the settlement closes the call again, which changes nothing, and is not to be counted.
-      if (!counted) gateway.counts.settled(surface, modelAsked, closing, times)
+      // A defect after the settlement closes the call again, which changes nothing, and is not to be counted. Nor is a call
+      // whose object was settled, and counted, before its stream was over.
+      if (!counted && (booked || !isRecorded)) gateway.counts.settled(surface, modelAsked, closing, times)
       counted = true
     })
   }

@@ -106,6 +106,24 @@ const givesUp: readonly Step[] = [
   { send: lastChunk() },
 ]
 
+test('an image stream that ends in an error is charged by size and quality if it has shown an image', async () => {
+  const body = { model: 'gpt-image-2', prompt: 'a cat', stream: true, size: '1024x1024', quality: 'low' }
+  const shownImage = event({ type: 'image_generation.partial_image', b64_json: 'x'.repeat(20_000) })
+  for (const [shown, tokens] of [
+    [[shownImage], 272],
+    [[], 0],
+  ] as const) {
+    const call = await bench.begin('/v1/images/generations', body, [
+      { send: streamHead },
+      ...shown,
+      ...givesUp,
+    ])
+    const record = await call.record()
+    assert.equal((record['usage'] as Record<string, number>)['output_tokens'], tokens)
+    assert.equal(usd(record) > 0, tokens > 0)
+  }
+})
+
 test('a stored response that ends in an error instead of its usage is asked for as well', async () => {
   const steps: Step[] = [{ send: streamHead }, created(), delta('Hello'), ...givesUp]
   const call = await bench.begin('/v1/responses', { model: 'gpt-5', input: 'hi', stream: true }, steps)

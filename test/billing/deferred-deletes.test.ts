@@ -1,11 +1,15 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { readOpenMetrics } from '../support/open-metrics.ts'
+import { until } from '../support/until.ts'
 import { startBillingBench } from './bench-of-one.ts'
 import { startShownUpstream } from './shown-upstream.ts'
 
 const upstream = await startShownUpstream()
 const { shows, wasAsked } = upstream
-const bench = await startBillingBench(upstream.urls)
+let steppedMs = 0
+const clock = { nowMs: () => Date.now() + steppedMs, monotonicMs: () => performance.now() + steppedMs }
+const bench = await startBillingBench({ ...upstream.urls, clock })
 after(async () => {
   await bench.close()
   await upstream.close()
@@ -69,28 +73,73 @@ test('a response is paid before it is deleted, however its path is spelled', asy
   }
 })
 
-test('a response is paid before it is deleted while its stream goes on', async () => {
-  const id = 'resp_streamed'
-  const { promise: rest, resolve: end } = Promise.withResolvers<void>()
+/** A response in the background whose stream has named it, and ends with `last` where it is told to. */
+async function streamResponse(id: string, last: Parameters<typeof upstream.streams>[3] = null) {
+  const { promise: rest, resolve } = Promise.withResolvers<void>()
   const response = { id, object: 'response', status: 'in_progress', model: 'gpt-6-luna', usage: null }
-  upstream.streams('POST /v1/responses', { type: 'response.created', response }, rest)
+  upstream.streams('POST /v1/responses', { type: 'response.created', response }, rest, last)
   const body = { model: 'gpt-6-luna', input: 'Hello', max_output_tokens: 64, background: true, stream: true }
   const reply = await fetch(`${bench.gateway.url}/v1/responses`, {
     method: 'POST',
     headers: { authorization: `Bearer ${bench.gateway.apiKey}`, 'content-type': 'application/json' },
     body: JSON.stringify(body),
   })
-  const requestId = reply.headers.get('x-svc-request-id') ?? ''
   const reader = reply.body?.getReader()
-  assert.match(String(Buffer.from((await reader?.read())?.value ?? '')), /resp_streamed/)
+  assert.match(String(Buffer.from((await reader?.read())?.value ?? '')), new RegExp(id))
+  const end = async () => {
+    resolve()
+    while (!(await reader?.read())?.done);
+  }
+  return { requestId: reply.headers.get('x-svc-request-id') ?? '', end }
+}
+
+test('a response is paid before it is deleted while its stream goes on', async () => {
+  const id = 'resp_streamed'
+  const { requestId, end } = await streamResponse(id)
   complete(id)
   shows(`DELETE /v1/responses/${id}`, { id, deleted: true })
   const gone = await bench.call(`/v1/responses/${id}`, undefined, { method: 'DELETE', surface })
   assert.equal(gone.status, 200)
   assert.equal(await stateOf(requestId), 'settled')
   assert.ok(Number((await bench.record(requestId))['cost_usd']) > 0)
-  end()
-  while (!(await reader?.read())?.done);
+  await end()
+  await bench.assertBooksBalance()
+})
+
+test('a response that is paid before its stream has told its cost is counted once', async () => {
+  const cost = async () => {
+    const headers = { authorization: `Bearer ${bench.gateway.adminKey}` }
+    const shown = await fetch(`${bench.gateway.url}/metrics`, { headers })
+    const { samples = [] } = readOpenMetrics(await shown.text()).get('tollgate_cost_usd') ?? {}
+    return samples.find(({ labels }) => labels['model'] === 'gpt-6-luna')?.value ?? 0
+  }
+  const id = 'resp_seen'
+  const response = { id, object: 'response', status: 'completed', model: 'gpt-6-luna', usage }
+  const { requestId, end } = await streamResponse(id, { type: 'response.completed', response })
+  const before = await cost()
+  complete(id)
+  await bench.call(`/v1/responses/${id}`, undefined, { method: 'GET', surface })
+  assert.equal(await stateOf(requestId), 'settled')
+  const paid = await cost()
+  assert.ok(paid > before)
+  await end()
+  assert.equal(await cost(), paid)
+  await bench.assertBooksBalance()
+})
+
+test('a response that upstream shows only when it is done is not given up while its stream goes on', async () => {
+  const id = 'resp_unshown'
+  const response = { id, object: 'response', status: 'completed', model: 'gpt-6-luna', usage }
+  const { requestId, end } = await streamResponse(id, { type: 'response.completed', response })
+  for (const ms of [60_000, 15_000, 15_000]) {
+    const other = await makeResponse()
+    complete(other.id)
+    steppedMs += ms
+    await until('what is due is asked for', async () => (await stateOf(other.requestId)) === 'settled')
+  }
+  assert.equal(await stateOf(requestId), 'deferred')
+  await end()
+  assert.equal(await stateOf(requestId), 'settled')
   await bench.assertBooksBalance()
 })
 

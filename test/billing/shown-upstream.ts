@@ -2,6 +2,13 @@ import { ScriptedUpstream } from '../support/scripted-upstream.ts'
 import type { Step } from '../support/upstream-script.ts'
 import { sized } from '../support/wire-bytes.ts'
 
+interface StreamEvent {
+  readonly type: string
+  readonly response: unknown
+}
+
+const written = (event: StreamEvent) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`
+
 /** An upstream that shows the objects of a test, by method and path. Other requests get 404. */
 export async function startShownUpstream() {
   const shown = new Map<string, readonly Step[]>()
@@ -14,15 +21,11 @@ export async function startShownUpstream() {
     shows(what: string, body: unknown, status = 200) {
       shown.set(what, [{ send: answer(status, body) }])
     },
-    /** Begins a stream with an event. `rest` ends it: nothing more comes before. */
-    streams(
-      what: string,
-      event: { readonly type: string; readonly response: unknown },
-      rest: Promise<unknown>,
-    ) {
+    /** Begins a stream with an event. `rest` ends it, with the last event if there is one: nothing more comes before. */
+    streams(what: string, event: StreamEvent, rest: Promise<unknown>, last: StreamEvent | null = null) {
       const head = 'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n'
-      const send = `${head}event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`
-      shown.set(what, [{ send }, { pause: rest }, { close: true }])
+      const end = last === null ? [] : [{ send: written(last) }]
+      shown.set(what, [{ send: head + written(event) }, { pause: rest }, ...end, { close: true }])
     },
     wasAsked: (what: string) =>
       upstream.requests.some(({ method, target }) => `${method} ${target}` === what),

@@ -149,6 +149,34 @@ test('one deletion of a key is asked for at a time, and those of other keys besi
   assert.deepEqual(await Promise.all([slow, next]), [true, true])
 })
 
+test('a key that has left with a deletion under way waits for it when it comes again', async (t) => {
+  const waiting = Promise.withResolvers<ServerResponse>()
+  const answer = (reply: ServerResponse, { url }: IncomingMessage) =>
+    url?.endsWith('/resp_slow') ? waiting.resolve(reply) : unknown(reply)
+  const { deferrals, requests } = await bench(t, answer)
+  const slow = deferrals.beforeDelete('chat', '/v1/responses/resp_slow', new KeyShare('one'))
+  const reply = await waiting.promise
+  const next = deferrals.beforeDelete('chat', '/v1/responses/resp_next', new KeyShare('one'))
+  await deferrals.beforeDelete('chat', '/v1/responses/resp_other', new KeyShare('other'))
+  assert.deepEqual(
+    requests.map(({ url }) => url),
+    ['/v1/responses/resp_slow', '/v1/responses/resp_other'],
+  )
+  unknown(reply)
+  assert.deepEqual(await Promise.all([slow, next]), [true, true])
+})
+
+test('a deletion that can take no object away waits for no other', async (t) => {
+  const waiting = Promise.withResolvers<ServerResponse>()
+  const { deferrals } = await bench(t, (reply) => waiting.resolve(reply))
+  const share = new KeyShare('one')
+  const slow = deferrals.beforeDelete('chat', '/v1/responses/resp_slow', share)
+  const reply = await waiting.promise
+  assert.equal(await deferrals.beforeDelete('chat', '/v1/assistants/asst_1', share), true)
+  unknown(reply)
+  assert.equal(await slow, true)
+})
+
 test('however many deletions wait for upstream, objects that are due are asked for', async (t) => {
   const keys = 8
   const { promise: allWait, resolve } = Promise.withResolvers<void>()

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createDeferredBills, type DeferredBillParts } from '../../src/gateway/deferred-bills.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
+import { StoreRefused } from '../../src/kernel/errors.ts'
 import { type Borrowed, withBorrowed } from '../../src/kernel/memory.ts'
 import { NO_USAGE } from '../../src/kernel/usage.ts'
 import type { CallClosing, Settled } from '../../src/ledger/call.ts'
@@ -44,7 +45,7 @@ const lineOf = (model: string) =>
     },
   })
 
-/** A store that is told what becomes of the batch, and a settler that answers as `answer` says. */
+/** A store that is told what becomes of the batch, and a settler that answers, or fails, as `answer` says. */
 function bench(answer: (closing: CallClosing) => Settled | null, openChildren: readonly string[] = []) {
   const story: string[] = []
   const opened: ChildCall[] = []
@@ -129,4 +130,26 @@ test('a batch is not given up while a part of it waits for the store', async () 
   const { bills, story } = bench(({ requestId }) => (requestId === 'req_1a' ? null : SETTLED), ['req_1a'])
   await bills.giveUp(batch)
   assert.deepEqual(story, ['req_1a waits'])
+})
+
+test('what the store refuses to book is lost, and its object is not asked for again', async () => {
+  const { bills, story } = bench(({ state }) => {
+    if (state === 'settled') throw new StoreRefused('no such bill')
+    return SETTLED
+  })
+  const usage = { ...NO_USAGE, modelServed: 'claude-haiku-5-5' }
+  assert.equal(await bills.settle(batch, { ...ended, usage }), true)
+  assert.deepEqual(story, ['batch interrupted', 'forgotten'])
+})
+
+test('a part of a batch that the store refuses to book keeps none of the others from being paid', async () => {
+  const { bills, story } = bench(({ modelServed }) => {
+    if (modelServed === 'claude-haiku-5-5') throw new StoreRefused('no such bill')
+    return SETTLED
+  })
+  assert.equal(await bills.settleBatch(batch, ended, readResults), true)
+  const [opened, lost, ...rest] = story
+  assert.equal(opened, '2 opened')
+  assert.match(lost ?? '', /^\S+ interrupted$/)
+  assert.deepEqual(rest, ['claude-sonnet-4-5 settled', 'batch settled', 'forgotten'])
 })

@@ -35,7 +35,8 @@ export const deferCall = atomic(function* (deferral: Deferral): Operation<'defer
     SELECT ${surface}, ${objectId}, id, month, ${kind}, ${path}, 0, ${now(atMs)} + ${dueInMs}
     FROM call WHERE id = ${requestId} AND ${AWAITED}
     ON CONFLICT (surface, object_id) DO UPDATE SET due_at_ms = excluded.due_at_ms
-    WHERE deferred_object.call_id = excluded.call_id AND deferred_object.due_at_ms < ${DONE}`
+    WHERE deferred_object.call_id = excluded.call_id AND deferred_object.due_at_ms < ${DONE}
+      AND deferred_object.due_at_ms > excluded.due_at_ms`
   const [maker] = yield sql`
     SELECT call_id FROM deferred_object WHERE surface = ${surface} AND object_id = ${objectId}`
   if (maker !== undefined && text(maker, 'call_id') !== requestId) return 'known'

@@ -57,13 +57,15 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
   })
 
   promise(
-    'a call that is deferred again is due as is said then, and its figures are the later ones',
+    'a call that is deferred again is due at the earlier instant, and its figures are the later ones',
     async ({ store }) => {
       await addKey(store, 'a')
       const made = await deferred(store, 'req_1', { dueInMs: 30_000 })
       assert.deepEqual(await claim(store, NOON + 3_000), [])
       assert.equal(await store.deferCall({ ...made, dueInMs: 2_000, bytesOut: 70 }), 'deferred')
       assert.equal((await store.getCall('req_1'))?.bytesOut, 70)
+      // The statement that its stream has named it may be the slower one.
+      assert.equal(await store.deferCall({ ...made, bytesOut: 70 }), 'deferred')
       assert.deepEqual(await claim(store, NOON + 3_000), [made.objectId])
     },
   )
