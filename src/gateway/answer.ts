@@ -79,10 +79,11 @@ export class Answer {
     return this.#trailing
   }
 
-  interim({ status, headers }: Pick<ReplyHead, 'status' | 'headers'>): void {
+  interim({ status, reason, headers }: ReplyHead): void {
     const { res, names } = this.#exchange
     if (!this.#speaks11) return
-    res.writeInterim(status, toReplyHeaders(headers, { chunkable: false, ownPrefix: names.prefix }))
+    const lines = toReplyHeaders(headers, { chunkable: false, ownPrefix: names.prefix })
+    res.writeInterim(status, printable(reason), lines)
   }
 
   begin(head: ReplyHead, come: FiguresCome): void {
@@ -116,14 +117,15 @@ export class Answer {
 
   /**
    * Keeps the last event of a stream, or more of it, until `finish`: clients stop reading at that event, and would drop the
-   * connection and miss the figures behind it.
+   * connection and miss the figures behind it. False: the client has no room, wait for `onDrain`.
    */
-  keepLast(bytes: Borrowed): void {
-    if (this.#exchange.res.destroyed) return
+  keepLast(bytes: Borrowed): boolean {
+    if (this.#exchange.res.destroyed) return true
     this.#lastEvent.push(copyIfBorrowed(bytes))
     this.#lastEventBytes += bytes.length
-    if (this.#lastEventBytes > limits.lastEventBytesMax) this.#releaseLast()
-    else this.#lastEventTimer ??= setTimeout(() => this.#releaseLast(), limits.lastEventWaitMs)
+    if (this.#lastEventBytes > limits.lastEventBytesMax) return this.#releaseLast()
+    this.#lastEventTimer ??= setTimeout(() => this.#releaseLast(), limits.lastEventWaitMs)
+    return true
   }
 
   finish(figures: Figures | null, trailers: string[]): void {
@@ -154,8 +156,9 @@ export class Answer {
     for (const chunk of this.#beginHeld(figures, figuresFollow)) this.#write(chunk)
   }
 
-  #releaseLast(): void {
-    for (const bytes of this.#takeLast()) this.#write(bytes)
+  /** False: the client has no room. */
+  #releaseLast(): boolean {
+    return this.#takeLast().every((bytes) => this.#write(bytes))
   }
 
   #takeLast(): readonly Buffer[] {

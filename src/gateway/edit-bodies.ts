@@ -21,7 +21,7 @@ import {
 import type { Endpoint } from '../providers/endpoint.ts'
 import { isJsonType, READERS } from '../providers/surfaces.ts'
 import type { DecodingTurns, KeyShare } from './key-shares.ts'
-import type { RequestBody } from './read.ts'
+import { hasConflictingValues, type RequestBody } from './read.ts'
 
 /** The body as it goes upstream. */
 export interface PreparedBody {
@@ -177,10 +177,10 @@ export function createUsageRemover(status: number, headers: RawHeaders): ReplyEd
   return editReply(headers, new UsageCutter())
 }
 
-/** Edits a reply in the content coding in which it comes; null for a coding that is not known. */
+/** Edits a reply in the content coding in which it comes; null for a coding that is not known, or for several. */
 function editReply(headers: RawHeaders, editor: ByteEditor): ReplyEditor | null {
   const coding = codingOf(firstValue(headers, 'content-encoding'))
-  if (coding === 'unknown') return null
+  if (coding === 'unknown' || hasConflictingValues(headers, 'content-encoding')) return null
   return coding === 'identity' ? plainEditor(editor) : new RecodedStream(coding.coding, editor)
 }
 

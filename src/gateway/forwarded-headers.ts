@@ -105,13 +105,14 @@ export function toReplyHeaders(headers: RawHeaders, framing: ReplyFraming): stri
       fate === 'goes' ? !lower.startsWith(ownPrefix) && !nominated.has(lower) : fate === 'frames' && chunked
     if (!goes) continue
     const value = headers[i + 1] ?? ''
-    const sent = lower === 'transfer-encoding' ? codingSent(value) : value
+    const isLastCoding = lower === 'transfer-encoding' && !hasHeader(headers.slice(i + 2), lower)
+    const sent = isLastCoding ? codingSent(value) : value
     if (sent !== null) out.push(name, sent)
   }
   return out
 }
 
-/** A body that upstream ended with its connection is sent in chunks, and its coding says so. */
+/** A body that upstream ended with its connection is sent in chunks, and its last coding says so. */
 function codingSent(value: string): string | null {
   if (/\bchunked\s*$/i.test(value)) return value
   return /^\s*identity\s*$/i.test(value) ? null : `${value}, chunked`

@@ -266,8 +266,7 @@ export class ReplyPipeline implements ReplyReceiver {
     const at = this.#isLast ? 0 : lastEventAt(bytes)
     this.#isLast = true
     const hasRoom = at === 0 || answer.data(bytes.subarray(0, at))
-    answer.keepLast(bytes.subarray(at))
-    return hasRoom
+    return answer.keepLast(bytes.subarray(at)) && hasRoom
   }
 
   readonly #take = (bytes: Borrowed): Promise<void> | null => {

@@ -180,8 +180,9 @@ export class ClientConnection implements MessageReceiver, RequestSource {
       return
     }
     if (this.#isLast && this.#arriving === null) return
-    if (this.isIdle) this.#timeouts.headBegins(this.#owner.monotonicMs())
     const error = this.#reader.read(chunk)
+    // An empty line before a head is none of it yet: some clients send one behind a body.
+    if (this.isIdle && this.#reader.hasPartialMessage) this.#timeouts.headBegins(this.#owner.monotonicMs())
     if (error !== null) this.#onBroken(error, chunk)
     this.flowChanged()
   }

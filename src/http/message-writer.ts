@@ -48,19 +48,17 @@ export const UNSENDABLE = /[^\t\x20-\x7e\x80-\xff]/
 let dateText = ''
 let dateUntilMs = 0
 
-/** The `Date` line, which has whole seconds, and is made once in each. */
+/** The `Date` line, which has whole seconds, and is made once in each; anew where the clock was set back. */
 export function dateLine(nowMs: number): string {
-  if (nowMs >= dateUntilMs) {
+  if (nowMs >= dateUntilMs || nowMs < dateUntilMs - 1_000) {
     dateUntilMs = nowMs - (nowMs % 1_000) + 1_000
     dateText = `Date: ${new Date(nowMs).toUTCString()}\r\n`
   }
   return dateText
 }
 
-/** The reason phrases of statuses that are sent with a phrase of ours: our own answers, and interim replies of upstream. */
+/** The reason phrases of our own answers. */
 const REASONS: Readonly<Record<number, string>> = {
-  102: 'Processing',
-  103: 'Early Hints',
   200: 'OK',
   201: 'Created',
   202: 'Accepted',

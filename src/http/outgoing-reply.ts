@@ -51,6 +51,7 @@ export class OutgoingReply {
   #trailers = ''
   #hasContinued = false
   #ended = false
+  #isCut = false
   #unwritten = 0
 
   constructor(setting: ReplySetting) {
@@ -64,9 +65,9 @@ export class OutgoingReply {
     return this.#socket.bytesWritten - this.#socket.writableLength
   }
 
-  /** All of the reply was handed over, though it may not have left yet. */
+  /** All that is to be sent of the reply was handed over, though it may not have left yet. */
   get ended(): boolean {
-    return this.#ended
+    return this.#ended || this.#isCut
   }
 
   writeContinue(): void {
@@ -75,9 +76,9 @@ export class OutgoingReply {
     this.#socket.write('HTTP/1.1 100 Continue\r\n\r\n', 'latin1')
   }
 
-  writeInterim(status: number, lines: readonly string[]): void {
+  writeInterim(status: number, reason: string, lines: readonly string[]): void {
     if (this.destroyed || this.headersSent) return
-    this.#socket.write(`${statusLine(status, undefined)}${serialiseHeaders(lines)}\r\n`, 'latin1')
+    this.#socket.write(`${statusLine(status, reason)}${serialiseHeaders(lines)}\r\n`, 'latin1')
   }
 
   /** The head is made now and leaves with the first bytes of the body, or when it is flushed. */
@@ -165,6 +166,8 @@ export class OutgoingReply {
   cut(): void {
     const socket = this.#socket
     if (this.destroyed) return
+    this.flushHead()
+    this.#isCut = true
     if (this.#framing === 'close') socket.write(EMPTY, () => this.reset())
     else socket.end(() => socket.destroy())
   }

@@ -70,7 +70,7 @@ export function redactEncoded(text: string, redact: Redact): string {
  * cut more than is certain: a redacted body is for reading, not for running.
  */
 const FOREIGN_MEMBER =
-  /("(?:authorization_token|authorization|access_token|refresh_token|client_secret|api[_-]?key|x-api-key|password)"\s*:\s*")[^"\\]+/gi
+  /("(?:authorization_token|authorization|access_token|refresh_token|client_secret|api[_-]?key|x-api-key|password)"\s*:\s*")(?!")[^"\\]*(?:\\.[^"\\]*)*/gi
 const FOREIGN_KEY =
   /\b((?:sk|ek|rk|pk)[-_])[0-9A-Za-z_-]{16,}|\b(whsec_)[0-9A-Za-z+/]{16,}=*|\b(Bearer\s+)[0-9A-Za-z._~+/-]{16,}=*/g
 

@@ -7,17 +7,18 @@ import { createByteBudget } from '../../src/gateway/key-shares.ts'
 import type { Exchange } from '../../src/http/exchange.ts'
 import { OutgoingReply } from '../../src/http/outgoing-reply.ts'
 import { headerNames } from '../../src/kernel/header-names.ts'
+import { limits } from '../../src/kernel/limits.ts'
 
 const head = { status: 200, reason: 'OK', headers: ['content-type', 'application/json'] }
 const figures = { costNanos: 1_000n, listNanos: 1_000n, balanceNanos: null }
 
-function openAnswer() {
+function openAnswer({ takes = true } = {}) {
   let sent = ''
   let passedMs = 7
   const socket = new Writable({
     write(chunk, _encoding, done) {
       sent += String(chunk)
-      done()
+      if (takes) done()
     },
   })
   const res = new OutgoingReply({
@@ -104,4 +105,19 @@ test('of a reply that was held for a client that left nothing goes out, and its 
   answer.data(Buffer.alloc(100))
   assert.deepEqual([answer.bytesOut, answer.bytesHeld], [0, 0])
   assert.equal(memory.tryTake(1_000, 'k'), true)
+})
+
+test('of a reply that is cut before its first byte, the head has come all the same', () => {
+  const { answer, sent } = openAnswer()
+  answer.begin(head, { when: 'whole' })
+  answer.cut()
+  assert.match(sent(), /^HTTP\/1\.1 200 OK\r\ncontent-type: application\/json\r\n[\s\S]*\r\n\r\n$/)
+})
+
+test('what comes behind the last event waits for a client that has no room', () => {
+  const { answer, res } = openAnswer({ takes: false })
+  answer.begin({ ...head, headers: ['content-type', 'text/event-stream'] }, { when: 'after' })
+  assert.equal(answer.keepLast(Buffer.from('data: [DONE]\n\n')), true)
+  assert.equal(answer.keepLast(Buffer.alloc(limits.lastEventBytesMax)), false)
+  res.connectionClosed()
 })

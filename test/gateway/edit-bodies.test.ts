@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createUrlRewriter } from '../../src/gateway/edit-bodies.ts'
+import { createUrlRewriter, createUsageRemover } from '../../src/gateway/edit-bodies.ts'
 
 const PATH = '/v1/messages/batches/msgbatch_1/results'
 
@@ -39,4 +39,14 @@ test('the address of results is pointed here, and nothing else is changed', asyn
 test('a host is taken as it is, whatever signs it has', async () => {
   for (const origin of ['http://a$1b', "http://a$'b", 'http://a$&b'])
     assert.equal(await rewritten(`"https://x${PATH}"`, origin), `"${origin}${PATH}"`)
+})
+
+test('a reply that names two codings on two lines passes as it is, like one that names them on one', () => {
+  const lines = ['content-type', 'text/event-stream', 'content-encoding', 'gzip']
+  assert.equal(createUsageRemover(200, [...lines, 'Content-Encoding', 'br']), null)
+  assert.equal(
+    createUsageRemover(200, ['content-type', 'text/event-stream', 'content-encoding', 'gzip, br']),
+    null,
+  )
+  assert.notEqual(createUsageRemover(200, [...lines, 'Content-Encoding', 'gzip']), null)
 })

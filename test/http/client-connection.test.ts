@@ -258,6 +258,23 @@ test('half a head behind a request has the time of a head once it is its turn', 
   await closed.take()
 })
 
+test('an empty line on a connection that is kept is no head, and is owed no answer', async () => {
+  const { client, connection } = await open()
+  client.write(GET)
+  answer(await served.take())
+  await once(client, 'data')
+  client.write('\r\n')
+  await until('the empty line is read', async () => connection.socket.bytesRead === GET.length + 2)
+  connection.checkTime(limits.headTimeoutMs)
+  assert.equal(broken.size, 0)
+  client.write(GET)
+  answer(await served.take())
+  await once(client, 'data')
+  connection.checkTime(limits.keepAliveTimeoutMs)
+  await closed.take()
+  assert.equal(broken.size, 0)
+})
+
 test('a client that takes nothing of a finished reply is cut off after a while', async () => {
   const { client, connection } = await open()
   client.pause()
@@ -273,6 +290,25 @@ test('a client that takes nothing of a finished reply is cut off after a while',
   await closed.take()
   client.destroy()
 })
+
+for (const httpVersion of ['1.1', '1.0']) {
+  test(`a client of HTTP/${httpVersion} that takes nothing of a reply that was cut is cut off after a while`, async () => {
+    const { client, connection } = await open()
+    client.pause()
+    client.write(GET.replace('1.1', httpVersion))
+    const { reply } = await served.take()
+    reply.writeHead(200, undefined, [])
+    reply.write(Buffer.alloc(64 * 1024 * 1024))
+    reply.cut()
+    connection.checkTime(1_000)
+    connection.checkTime(1_000 + limits.replyStallTimeoutMs - 1)
+    assert.equal(connection.socket.destroyed, false)
+    connection.checkTime(1_000 + limits.replyStallTimeoutMs)
+    assert.equal(connection.socket.destroyed, true)
+    await closed.take()
+    client.destroy()
+  })
+}
 
 for (const leave of ['end', 'resetAndDestroy'] as const) {
   test(`a client that leaves (${leave}) closes its reply and those that wait for their turn`, async () => {

@@ -62,3 +62,10 @@ test('of secrets that begin alike, or like a key of ours, no tail is left', () =
   assert.equal(redactAll('x svc_admin_ab-cd-SECRETTAIL y'), 'x [redacted] y')
   assert.equal(redactAll('x svc_live_abc y'), 'x svc_live_[redacted] y')
 })
+
+test('of the credential of another no tail is left behind an escape', () => {
+  for (const written of ['ab\\/c3/TAIL', '\\u0061b TAIL', 'ab\\\\TAIL', 'ab\\"TAIL']) {
+    const clean = redactBody(`{"password":"${written}","client_secret": "","a":"b"}`, redact)
+    assert.equal(clean, '{"password":"[redacted]","client_secret": "","a":"b"}', written)
+  }
+})

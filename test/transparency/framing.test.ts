@@ -83,6 +83,11 @@ for (const surface of surfaces) {
     const request = pair.request(surface, { body: surface.jsonBody })
     const { through } = await pair.compare(surface, request, () => [{ send: reply }])
     assert.deepEqual(headerValues(through.reply.headerLines, 'transfer-encoding'), ['gzip, chunked'])
+    const two = ['Transfer-Encoding: gzip', 'Transfer-Encoding: chunked']
+    const onTwoLines = message('HTTP/1.1 200 OK', two, Buffer.concat([chunk(noise(500)), lastChunk()]))
+    const second = await pair.compare(surface, request, () => [{ send: onTwoLines }])
+    const codings = headerValues(second.through.reply.headerLines, 'transfer-encoding')
+    assert.deepEqual(codings, ['gzip', 'chunked'])
   })
 
   test(`${surface.name}: a reply that ends with its connection ends as a whole reply`, async () => {

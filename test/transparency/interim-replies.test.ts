@@ -14,19 +14,20 @@ after(() => pair.close())
 const final = sized('HTTP/1.1 200 OK', ['X-A: 1'], '{"done":true}')
 
 for (const surface of surfaces) {
-  test(`${surface.name}: 102 and 103 come before the head, with their lines as they are`, async () => {
+  test(`${surface.name}: 102 and 103 come before the head, with their phrases and lines as they are`, async () => {
     const interim = [
       message('HTTP/1.1 102 Processing', []),
       message('HTTP/1.1 103 Early Hints', ['Link: </a>; rel=preload', 'link: </b>', 'X-Hint: caf\xe9']),
       message('HTTP/1.1 103 Early Hints', ['Link: </c>']),
       message('HTTP/1.1 199 Odd', ['x: y']),
+      message('HTTP/1.1 103 Hints of our own', ['x: y']),
     ]
     const request = pair.request(surface, { body: surface.jsonBody })
     const { through } = await pair.compare(surface, request, () => [
       ...interim.map((bytes) => ({ send: bytes })),
       { send: final },
     ])
-    assert.equal(through.reply.interim.length, 4)
+    assert.equal(through.reply.interim.length, 5)
     const together = Buffer.concat([...interim, final])
     await pair.compare(surface, request, () => [{ send: together }])
   })
