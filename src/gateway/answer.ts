@@ -158,7 +158,9 @@ export class Answer {
 
   /** False: the client has no room. */
   #releaseLast(): boolean {
-    return this.#takeLast().every((bytes) => this.#write(bytes))
+    let hasRoom = true
+    for (const bytes of this.#takeLast()) hasRoom = this.#write(bytes)
+    return hasRoom
   }
 
   #takeLast(): readonly Buffer[] {

@@ -117,7 +117,9 @@ test('of a reply that is cut before its first byte, the head has come all the sa
 test('what comes behind the last event waits for a client that has no room', () => {
   const { answer, res } = openAnswer({ takes: false })
   answer.begin({ ...head, headers: ['content-type', 'text/event-stream'] }, { when: 'after' })
-  assert.equal(answer.keepLast(Buffer.from('data: [DONE]\n\n')), true)
+  const last = Buffer.from('data: [DONE]\n\n')
+  assert.equal(answer.keepLast(last), true)
   assert.equal(answer.keepLast(Buffer.alloc(limits.lastEventBytesMax)), false)
+  assert.equal(answer.bytesOut, last.length + limits.lastEventBytesMax)
   res.connectionClosed()
 })
