@@ -219,7 +219,9 @@ function prepareDir(path: string): void {
 async function readPepper({ dataDir, databaseUrl }: Config, store: Store): Promise<Secret> {
   const file = join(dataDir, 'pepper')
   try {
-    return new Secret(readFileSync(file, 'utf8').trim())
+    const pepper = readFileSync(file, 'utf8').trim()
+    // A start that was cut off may have left an empty file, and an empty pepper protects nothing.
+    if (pepper !== '') return new Secret(pepper)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') {
       throw new InstallationError(`${file} cannot be read: ${(error as Error).message}`)

@@ -4,7 +4,7 @@ import { array, type Infer, object, string } from './answer-schema.ts'
 import { amountField, defineApiCommand, idempotencyKey, onceKey, printAnswer } from './api.ts'
 import { defineGroup, flag, option, UsageError } from './command.ts'
 import { createProgress } from './progress.ts'
-import { counted, print, shownCount, shownText } from './terminal.ts'
+import { counted, print, printUnread, shownCount, shownText } from './terminal.ts'
 
 const reason = option('<text>', 'what the books say it was for')
 
@@ -94,7 +94,7 @@ that broke off is simply run again. The key's month stays as it was.
           const { text, value } = await api.ask(creditBack, 'POST', '/gateway/v1/credits', { body })
           answers.push(value)
           done += part.length
-          if (values.json) await print(`${text}\n`)
+          if (values.json) await printUnread(`${text}\n`)
         }
       } finally {
         progress.end()

@@ -60,8 +60,10 @@ export class CallFollower {
     }
     if (limit === 0) return []
     const newest: LoggedCall[] = []
-    for await (const call of this.#list({ ...this.#filter, limit: String(limit) })) {
-      if (isFinal(call)) newest.push(call)
+    // Open calls are in the list too, and do not count.
+    const listed = String(limit + this.#open.size)
+    for await (const call of this.#list({ ...this.#filter, limit: listed })) {
+      if (isFinal(call) && newest.length < limit) newest.push(call)
     }
     for (const call of newest) this.#seen.set(call.id, startOf(call))
     return newest.reverse()

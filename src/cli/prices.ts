@@ -169,7 +169,9 @@ function oneFile(args: readonly string[]): string {
 
 function instantOf(text: string): number {
   const ms = /^\d{4}-\d\d-\d\d(T[\d:.]+Z)?$/.test(text) ? Date.parse(text) : Number.NaN
-  if (Number.isNaN(ms)) throw new UsageError(`--at takes a date such as 2026-12-01, not "${text}"`)
+  // Date.parse takes the 31st of a shorter month for the 1st of the next.
+  if (Number.isNaN(ms) || new Date(ms).toISOString().slice(0, 10) !== text.slice(0, 10))
+    throw new UsageError(`--at takes a date such as 2026-12-01, not "${text}"`)
   return ms
 }
 

@@ -27,6 +27,7 @@ import {
   left,
   PLAIN,
   print,
+  printUnread,
   renderTable,
   right,
   shownCount,
@@ -126,7 +127,8 @@ async function rerateCalls(request: Request, prices: CurrentPrices, writer: Rera
   await passOver('Pricing', selection, writer, async (calls) => {
     for (const call of calls) summary.add(rerateCall(call, prices))
   })
-  await print(describeSummary(summary, charge))
+  // Where nobody is asked before booking, nobody has to read what will be booked.
+  await (apply && yes ? printUnread : print)(describeSummary(summary, charge))
   const toBook = summary.creditCalls + (charge ? summary.chargeCalls : 0)
   if (toBook === 0) return
   if (!apply) {

@@ -179,6 +179,13 @@ export function print(chunk: string | Uint8Array): Promise<void> {
   })
 }
 
+/** Prints for a reader that may have gone: a command that moves money does its work all the same. */
+export async function printUnread(chunk: string): Promise<void> {
+  await print(chunk).catch((error: unknown) => {
+    if (!(error instanceof ReaderGone)) throw error
+  })
+}
+
 /** Asks on the terminal; without a terminal, or without an answer, nothing is agreed to. */
 export async function confirm(question: string): Promise<boolean> {
   if (!process.stdin.isTTY) return false

@@ -109,7 +109,10 @@ function examineDisk(directory: DirectoryFacts) {
 function examinePepper(file: string) {
   try {
     const mode = statSync(file).mode & 0o777
-    const pepper = new Secret(readFileSync(file, 'utf8').trim())
+    const text = readFileSync(file, 'utf8').trim()
+    // A start takes an empty file for none.
+    if (text === '') return { kind: 'missing' as const }
+    const pepper = new Secret(text)
     return { kind: 'there' as const, mode, fingerprint: pepperFingerprint(createKeyDigest(pepper)) }
   } catch (error) {
     return isMissing(error)

@@ -359,8 +359,7 @@ export function openApiRoute(routes: () => readonly Route[]): Route {
     async handle(_request, management) {
       const { servicePrefix } = management
       const reply =
-        made.get(management) ??
-        replyJson(200, openApiDocument(routes(), { version: VERSION, servicePrefix }), [])
+        made.get(management) ?? replyJson(200, openApiDocument(routes(), { version: VERSION, servicePrefix }))
       made.set(management, reply)
       return reply
     },

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { limits } from '../kernel/limits.ts'
 import { atMostEvery, createWorkLoop, TOLD_AGAIN_MS } from '../kernel/within-time.ts'
 import type { Deliverer } from './deliver.ts'
-import type { OutboxEvent, WebhookStore } from './webhook-store.ts'
+import type { OutboxEvent, UnreadableEvent, WebhookStore } from './webhook-store.ts'
 
 /** Renders an event's payload. The code is the management API's, whose objects are in a payload; loaded with the first event. */
 export type RenderPayload = (event: OutboxEvent) => string
@@ -67,9 +67,10 @@ export function createWebhookDispatcher(parts: DispatcherParts): WebhookDispatch
     return clock.monotonicMs() - lastMs >= everyMs
   }
 
-  /** Null, and a line in the log, for an event that cannot be rendered: it must not hold up the events behind it. */
-  function payloadOf(event: OutboxEvent, render: RenderPayload): string | null {
+  /** Null, and a line in the log, for an event that cannot be read or rendered: it must not hold up the events behind it. */
+  function payloadOf(event: OutboxEvent | UnreadableEvent, render: RenderPayload): string | null {
     try {
+      if ('unreadable' in event) throw new Error(event.unreadable)
       const payload = render(event)
       if (Buffer.byteLength(payload) <= limits.webhookPayloadBytesMax) return payload
       log.error({ event: event.type }, 'an event is too large for webhooks, and is not told')

@@ -167,10 +167,18 @@ export type OutboxEvent = Told & {
   readonly atMs: number
 }
 
+/** A row of the outbox that cannot be read. Its event is given up. */
+export interface UnreadableEvent {
+  readonly sequence: bigint
+  readonly type: string
+  /** Why it cannot be read. */
+  readonly unreadable: string
+}
+
 /** The text that is sent, and signed, for each delivery of an event. At most `limits.webhookPayloadBytesMax` bytes. */
 export interface EventPayload {
   readonly sequence: bigint
-  /** Null: the payload could not be rendered, and the event is given up. */
+  /** Null: the row could not be read or its payload not rendered, and the event is given up. */
   readonly payload: string | null
 }
 
@@ -270,7 +278,7 @@ export interface WebhookStore {
    * Takes the lease of the relay, or keeps it, and gives the oldest rows of the outbox, at most `limits.webhookRelayMax`.
    * Null: another node has the lease. `holder` names this process and no other.
    */
-  readOutbox(holder: string, atMs: number): Promise<readonly OutboxEvent[] | null>
+  readOutbox(holder: string, atMs: number): Promise<readonly (OutboxEvent | UnreadableEvent)[] | null>
   /** Puts events and deliveries in the place of rows that `readOutbox` gave. */
   keepEvents(holder: string, events: readonly EventPayload[], atMs: number): Promise<Recorded>
   /**

@@ -6,13 +6,15 @@ const UNKNOWN = 'req_01JCN1ZV5M3T9Q8W7E6R5T4Y3X'
 
 let bench: CommandBench
 const calls: string[] = []
+let left = ''
 before(async () => {
   bench = await startCommandBench()
   // The calls are made before any credit is added: from then on credit would be enforced.
-  for (let made = 0; made < 6; made++) await bench.gateway.call(1_000)
+  for (let made = 0; made < 7; made++) await bench.gateway.call(1_000)
   await bench.gateway.call(0)
   const { data } = JSON.parse(await bench.api('/gateway/v1/requests'))
   calls.push(...data.map(({ id }: { id: string }) => id))
+  left = calls.pop() ?? ''
 })
 after(() => bench.close())
 
@@ -73,6 +75,16 @@ for (const way of WAYS) {
     assert.match(table.stderr, /^\rCrediting back \[[\s\S]*\n {2}and 981 more\n$/)
   })
 }
+
+test('all calls are given back though the reader of the answers has gone', async () => {
+  const before = await balance()
+  const missing = Array.from({ length: 1_000 }, (_, at) => `req_02${String(at).padStart(24, '0')}`)
+  const input = [...missing, left].join('\n')
+  const unread = bench.start('locally', ['credits', 'back', '-', '--reason', 'refund', '--json'], { input })
+  unread.stopReading()
+  assert.equal((await unread.finished).code, 1)
+  assert.equal(await balance(), Math.round((before + 0.0001) * 1e9) / 1e9)
+})
 
 test('a wrong list moves no money at all', async () => {
   const before = await balance()

@@ -74,6 +74,9 @@ test('a pepper that is lost, or not the one that the keys were made with, is a p
   const given = await examineOffline(dataDir, { TOLLGATE_PEPPER: pepper })
   assert.equal(given.check('pepper').found, 'from TOLLGATE_PEPPER')
 
+  writeFileSync(join(dataDir, 'pepper'), '\n', { mode: 0o600 })
+  assert.match((await examineOffline(dataDir)).check('pepper').found, /is lost, and without it none/)
+
   writeFileSync(join(dataDir, 'pepper'), CANARIES.pepper, { mode: 0o600 })
   assert.match((await examineOffline(dataDir)).check('pepper').found, /made with another pepper than \//)
 })

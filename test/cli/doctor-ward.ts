@@ -144,4 +144,5 @@ function secretsIn(dataDir: string): string[] {
     .map((name) => join(dataDir, name))
     .filter((file) => statSync(file, { throwIfNoEntry: false })?.isFile() === true)
     .map((file) => readFileSync(file, 'utf8').trim())
+    .filter((secret) => secret !== '')
 }

@@ -164,6 +164,20 @@ test('what is there already is shown up to the limit, oldest first, and is not s
   assert.deepEqual(await follower.look(), [])
 })
 
+test('calls in flight do not take the places of the earlier calls that are shown', async () => {
+  const fates = [1, 2, 3, 4].map((at) => ({
+    ...{ startMs: at * 1_000, loggedAfterMs: 0, cost: 1 },
+    runsMs: at < 3 ? 10 : 60 * MINUTE,
+  }))
+  const world = createWorld(fates, [0])
+  world.wait(MINUTE)
+  const shown = await new CallFollower(world.list, {}).begin(2)
+  assert.deepEqual(
+    shown.map(({ id }) => id),
+    ['req_0000', 'req_0001'],
+  )
+})
+
 test('calls are shown in the order in which they end', async () => {
   const world = createWorld(
     [

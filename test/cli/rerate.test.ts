@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
+import { startCommand } from '../support/tollgate-process.ts'
 import { type SmallGateway, startSmallGateway } from './small-gateway.ts'
 
 /** The listed price is 0.1 USD per million input tokens. */
@@ -87,6 +88,17 @@ test('the calls are chosen by date, instant and model', async () => {
   assert.equal(await counted('--from', DAY, '--model', 'claude-haiku-5-5'), true)
   assert.equal(await counted('--from', DAY, '--model', 'claude-haiku'), false)
   assert.equal(await counted('--from', DAY, '--unpriced-only'), false)
+})
+
+test('what was asked for is booked though the reader of the summary has gone', async () => {
+  const prices = overlayOf('0.01')
+  const unread = startCommand([...FROM, '--apply', '--yes'], { ...gateway.tollgate.environment, ...prices })
+  unread.stopReading()
+  assert.equal((await unread.finished).code, 0)
+  assert.equal(
+    (await gateway.run(FROM, prices)).stdout,
+    'No call costs anything else.\nUnchanged: 2 calls.\n',
+  )
 })
 
 test('a wrong call books nothing and shows how', async () => {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { existsSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
@@ -128,6 +129,18 @@ test('a data directory that lost its pepper is not given a new one', async () =>
   )
   assert.equal(existsSync(join(first.dataDir, 'pepper')), false)
   await first.dispose()
+})
+
+test('a start that was cut off before its pepper was written is made up for: keys are never digested without one', async () => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'tollgate-pepper-'))
+  writeFileSync(join(dataDir, 'pepper'), '', { mode: 0o600 })
+  const tollgate = await serveTollgate({ TOLLGATE_DATA_DIR: dataDir })
+  try {
+    assert.match(readFileSync(join(dataDir, 'pepper'), 'utf8'), /^[\w-]{43}\n$/)
+  } finally {
+    await tollgate.dispose()
+    rmSync(dataDir, { recursive: true, force: true })
+  }
 })
 
 test('a wrong configuration ends with 2 and names every problem', async () => {

@@ -125,7 +125,7 @@ for (const { method, template, access, success } of withKeys) {
 }
 
 for (const { template } of withKeys.filter(({ method }) => method === 'GET')) {
-  test(`HEAD ${template}: whoever asks, the head is that of GET`, async () => {
+  test(`HEAD ${template}: whoever asks, the head is that of GET, and no cache keeps either`, async () => {
     const path = ownPaths[template] ?? template.replaceAll(/\{\w+\}/g, 'none')
     const keys = [[], bearer('svc_live_nonsense'), bearer(gateway.apiKey), bearer(gateway.adminKey)]
     for (const lines of keys) {
@@ -137,6 +137,7 @@ for (const { template } of withKeys.filter(({ method }) => method === 'GET')) {
       for (const name of ['content-type', 'cache-control', ...lengths]) {
         assert.deepEqual(headerValues(head.headerLines, name), headerValues(get.headerLines, name), name)
       }
+      assert.deepEqual(headerValues(get.headerLines, 'cache-control'), ['no-store'], String(get.status))
     }
   })
 }

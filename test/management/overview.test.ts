@@ -150,6 +150,13 @@ test('deliveries of a day that were given up and endpoints that were disabled fo
   await changeBooks(gateway, delivery('new', Date.now()))
   await changeBooks(gateway, "UPDATE webhook SET disabled_reason = 'failing'")
   assert.deepEqual(await trouble(), [1, 1])
+  // The last of eight tries is more than 27 hours after the first.
+  await changeBooks(gateway, delivery('tried', Date.now() - 28 * 3_600_000))
+  await changeBooks(
+    gateway,
+    `UPDATE webhook_delivery SET last_attempt_at_ms = ${Date.now()} WHERE id = 'whd_tried'`,
+  )
+  assert.deepEqual(await trouble(), [2, 1])
 })
 
 test('a client that has the answer is told that nothing has changed, until something does', async () => {

@@ -200,6 +200,7 @@ const misused: readonly string[][] = [
   ['sow'],
   ['show', 'a', 'b'],
   ['show', '--at', 'tomorrow'],
+  ['show', '--at', '2026-02-30'],
   ['show', '--wrong'],
   ['check'],
   ['import'],

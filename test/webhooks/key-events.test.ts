@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { movableClock } from '../management/movable-clock.ts'
+import { changeBooks } from '../support/books.ts'
 import { until } from '../support/until.ts'
 import type { ReceivedMessage } from '../support/webhook-receiver.ts'
 import { dataOf, ToldGateway, verified } from './told-gateway.ts'
@@ -34,6 +35,40 @@ test('what happens to a key is told in its order, with the record and without th
   assert.equal(keyIn(2)['id'], rotated['id'])
   assert.equal(keyIn(2, 'old_key')['id'], id)
   assert.equal(keyIn(3)['status'], 'revoked')
+})
+
+test('a row of the outbox that cannot be read holds up none behind it, and a limit that a kept key lacks is none', async () => {
+  const { receiver } = await told.subscribe()
+  const { id } = await told.gateway.createKey('kept')
+  await receiver.untilTypes('key.created')
+  const record = {
+    id,
+    name: 'kept by an older version',
+    month: { spentNanos: '0', heldNanos: '0', lostNanos: '0' },
+  }
+  const kept = {
+    key: {
+      record: { ...record, createdAtMs: 0, expiresAtMs: null, revokedAtMs: null, lastUsedAtMs: null },
+      atMs: 0,
+    },
+  }
+  const row = (type: string, keyId: string | null, facts: object) =>
+    `('default', '${type}', ${keyId === null ? 'NULL' : `'${keyId}'`}, ${clock.nowMs()}, '${JSON.stringify(facts)}')`
+  const rows = [
+    row('key.paused', id, {}),
+    row('balance.low', null, {}),
+    row('key.expired', 'key_none', {}),
+    row('key.updated', id, kept),
+  ]
+  await changeBooks(
+    told.gateway,
+    `INSERT INTO webhook_outbox (account_id, type, key_id, at_ms, facts) VALUES ${rows.join(', ')}`,
+  )
+  await told.gateway.revokeKey(id)
+  const messages = await receiver.untilTypes('key.revoked')
+  assert.deepEqual(receiver.types, ['key.created', 'key.updated', 'key.revoked'])
+  const { name, monthly_budget_usd } = dataOf(messages[1] ?? assert.fail())['key'] as Record<string, unknown>
+  assert.deepEqual([name, monthly_budget_usd], ['kept by an older version', null])
 })
 
 test('of a key and the one that it is rotated to, one event is told after the other', async () => {

@@ -55,9 +55,10 @@ function keptKey(key: KeyRecord, atMs: number): KeptKey {
   return { record: { ...key, ...Object.fromEntries(amounts), month }, atMs }
 }
 
+/** A limit that the version which kept the key did not have is null. */
 export function keyOf({ record }: KeptKey): KeyRecord {
   const month = Object.entries(record['month'] as Record<string, string>)
-  const amounts = AMOUNTS.map((name) => [name, record[name] === null ? null : BigInt(String(record[name]))])
+  const amounts = AMOUNTS.map((name) => [name, record[name] == null ? null : BigInt(String(record[name]))])
   return {
     ...record,
     ...Object.fromEntries(amounts),

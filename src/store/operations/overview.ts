@@ -56,6 +56,9 @@ export function* readOverview({ accountId, atMs, namedMax }: OverviewQuery): Ope
   }
 }
 
+/** More than the tries of a delivery take: it is given up more than a day after it was made. */
+const TRIES_MS = 3 * DAY_MS
+
 function* webhookTrouble(
   accountId: string,
   sinceMs: number,
@@ -63,7 +66,8 @@ function* webhookTrouble(
   const [row] = yield sql`
     SELECT (SELECT count(*) FROM webhook WHERE account_id = ${accountId} AND disabled_reason <> 'manual') AS disabled,
       (SELECT count(*) FROM webhook_delivery JOIN webhook ON webhook.id = webhook_id
-       WHERE account_id = ${accountId} AND webhook_delivery.created_at_ms >= ${sinceMs} AND status = 'failed') AS failed`
+       WHERE account_id = ${accountId} AND webhook_delivery.created_at_ms >= ${sinceMs - TRIES_MS} AND status = 'failed'
+         AND coalesce(last_attempt_at_ms, webhook_delivery.created_at_ms) >= ${sinceMs}) AS failed`
   return {
     failedDeliveries: number(present(row), 'failed'),
     disabledWebhooks: number(present(row), 'disabled'),

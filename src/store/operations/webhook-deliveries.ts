@@ -74,6 +74,8 @@ export const redeliver = atomic(function* (
   if (event === undefined) return { kind: 'none' }
   return yield* queueOnce(webhook, idempotency, function* () {
     const nowMs = yield* currentTime(atMs)
+    // The event outlasts this delivery, however old it is.
+    yield sql`UPDATE webhook_event SET created_at_ms = ${nowMs} WHERE id = ${text(event, 'id')}`
     if (text(event, 'status') !== 'pending')
       return yield* queueDelivery(webhookId, { id: text(event, 'id'), type: text(event, 'type') }, nowMs)
     yield sql`UPDATE webhook_delivery SET next_attempt_at_ms = ${nowMs} WHERE id = ${deliveryId}`

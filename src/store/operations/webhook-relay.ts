@@ -8,6 +8,7 @@ import type {
   Recorded,
   ToldBudget,
   ToldKey,
+  UnreadableEvent,
   WebhookEventType,
 } from '../../webhooks/webhook-store.ts'
 import { number, present, type Row, text, textOrNull } from '../rows.ts'
@@ -19,18 +20,35 @@ import { join, type Sql, sql } from './sql.ts'
 
 /** The relay: events and their deliveries in the place of rows of the outbox. */
 
-export function* readOutbox(holder: string, atMs: number): Operation<readonly OutboxEvent[] | null> {
+export function* readOutbox(
+  holder: string,
+  atMs: number,
+): Operation<readonly (OutboxEvent | UnreadableEvent)[] | null> {
   if (!(yield* takeLease(RELAY, holder, atMs))) return null
   const rows = yield sql`
     SELECT sequence, account_id, type, key_id, at_ms, facts FROM webhook_outbox
     ORDER BY sequence LIMIT ${limits.webhookRelayMax}`
   const nowMs = rows.length === 0 ? atMs : yield* currentTime(atMs)
-  const events: OutboxEvent[] = []
-  for (const row of rows) events.push(yield* outboxEvent(row, nowMs))
+  const events: (OutboxEvent | UnreadableEvent)[] = []
+  for (const row of rows) {
+    const keyId = textOrNull(row, 'key_id')
+    const record = keyId === null ? null : yield* getKey(text(row, 'account_id'), keyId, nowMs)
+    events.push(readableEvent(row, record, nowMs))
+  }
   return events
 }
 
-function* outboxEvent(row: Row, nowMs: number): Operation<OutboxEvent> {
+/** A row that cannot be read, perhaps of another version, must not hold up the rows behind it. */
+function readableEvent(row: Row, record: KeyRecord | null, nowMs: number): OutboxEvent | UnreadableEvent {
+  try {
+    return outboxEvent(row, record, nowMs)
+  } catch (error) {
+    const sequence = BigInt(row['sequence'] as bigint)
+    return { sequence, type: text(row, 'type'), unreadable: (error as Error).message }
+  }
+}
+
+function outboxEvent(row: Row, record: KeyRecord | null, nowMs: number): OutboxEvent {
   const facts = factsOf(row['facts'])
   const of = {
     sequence: BigInt(row['sequence'] as bigint),
@@ -47,7 +65,7 @@ function* outboxEvent(row: Row, nowMs: number): Operation<OutboxEvent> {
     case 'webhook.disabled':
       return { ...of, type, webhook: given(facts.webhook) }
   }
-  const key = facts.key === undefined ? yield* readKey(of.accountId, row, nowMs) : toldKey(facts.key)
+  const key = facts.key === undefined ? { record: given(record), atMs: nowMs } : toldKey(facts.key)
   switch (type) {
     case 'key.budget.threshold':
     case 'key.budget.exceeded':
@@ -56,14 +74,14 @@ function* outboxEvent(row: Row, nowMs: number): Operation<OutboxEvent> {
       return { ...of, type, key, oldKey: toldKey(given(facts.oldKey)) }
     case 'key.expiring':
       return { ...of, type, key, days: given(facts.days) }
-    default:
+    case 'key.created':
+    case 'key.updated':
+    case 'key.revoked':
+    case 'key.expired':
       return { ...of, type, key }
+    default:
+      throw new Error('this version has no such event')
   }
-}
-
-function* readKey(accountId: string, row: Row, nowMs: number): Operation<ToldKey> {
-  const record: KeyRecord | null = yield* getKey(accountId, textOrNull(row, 'key_id') ?? '', nowMs)
-  return { record: given(record), atMs: nowMs }
 }
 
 function toldKey(kept: NonNullable<OutboxFacts['key']>): ToldKey {

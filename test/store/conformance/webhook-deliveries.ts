@@ -4,7 +4,7 @@ import { limits } from '../../../src/kernel/limits.ts'
 import type { Store } from '../../../src/store/store.ts'
 import { addKey, digestOf, NOON, type OpenStoreUnderTest } from './fixtures.ts'
 import { promisesOf } from './promise.ts'
-import { addWebhook, attempt, BEFORE, inShort, newWebhook, relay } from './webhook-fixtures.ts'
+import { addWebhook, attempt, BEFORE, inShort, newWebhook, outbox, relay } from './webhook-fixtures.ts'
 
 const DAY_MS = 86_400_000
 const SOON = NOON + 1_000
@@ -266,6 +266,34 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
     assert.ok(queued.kind === 'done' && queued.value.eventType === 'webhook.test')
     assert.deepEqual(await deliveriesOf(store, 'b'), [])
   })
+
+  promise(
+    'an event is kept as long as the last delivery of it, however late that was made',
+    async ({ store }) => {
+      await addWebhook(store, 'a')
+      const queued = await store.queueTest('default', 'wh_a', '{"type":"webhook.test"}', SOON, null)
+      assert.ok(queued.kind === 'done')
+      const lateMs = SOON + limits.webhookKeptMs - 1
+      await store.claimWebhooks('n1', 1, SOON)
+      await store.recordAttempts(
+        'n1',
+        'wh_a',
+        [attempt(queued.value.id, { kind: 'failed' }, 500)],
+        true,
+        SOON,
+      )
+      const late = await store.redeliver('default', 'wh_a', queued.value.id, lateMs, null)
+      assert.ok(late.kind === 'done' && late.value.id !== queued.value.id)
+      const laterMs = lateMs + 10 * 86_400_000
+      await outbox(store, laterMs)
+      while ((await store.pruneWebhooks('relay', laterMs)) > 0);
+      const claimed = await store.claimDeliveries('n1', 'wh_a', laterMs)
+      assert.deepEqual(
+        claimed?.deliveries.map(({ id }) => id),
+        [late.value.id],
+      )
+    },
+  )
 
   promise(
     'each secret that was rotated away signs to the end of its own time, and a third is refused',

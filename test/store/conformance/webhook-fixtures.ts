@@ -33,7 +33,10 @@ export async function addWebhook(
 export async function outbox(store: Store, atMs = NOON + 1_000): Promise<readonly OutboxEvent[]> {
   const events = await store.readOutbox('relay', atMs)
   assert.ok(events !== null, 'the lease of the relay is held elsewhere')
-  return events
+  return events.map((event) => {
+    assert.ok(!('unreadable' in event), `${event.type} cannot be read`)
+    return event
+  })
 }
 
 /** Relays the whole outbox into events and deliveries. A payload has only the type of its event. */
