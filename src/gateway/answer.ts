@@ -274,6 +274,6 @@ export function figureLines(
 }
 
 /** The value of the `Trailer` header where the figures follow a stream. */
-export function announcedTrailers(names: HeaderNames): string {
+function announcedTrailers(names: HeaderNames): string {
   return [names.costUsd, names.listCostUsd, names.upstreamMs, names.balanceUsd].join(', ')
 }

@@ -80,7 +80,8 @@ export function openFrontDoor(gateway: Gateway, handleOwned: HandleOwned): (exch
  *              place the hold, or wait in the admission queue. A DELETE waits until the object
  *              that it takes away is paid                          → 400 401 402 403 404 429 503
  *   forward    provider credential in, bytes out                   → 502
- *   observe    the meter looks at a view of each chunk of the reply
+ *   observe    the meter looks at a view of each chunk of the reply. The object of a call whose cost comes later is
+ *              recorded as soon as its stream names it
  *   settle     usage → price → one store transaction; closes the hold once, on every way out. A call whose cost comes
  *              later (a batch, a response in the background) is deferred instead: deferrals.ts settles it
  *   answer     upstream's reply, with the figures as headers or trailers

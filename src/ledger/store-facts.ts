@@ -32,8 +32,8 @@ export interface StoreLoad {
   readonly waiting: number
 }
 
-export const BATCH_CALLS_BOUNDS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000]
-export const COMMIT_SECONDS_BOUNDS = [
+const BATCH_CALLS_BOUNDS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000]
+const COMMIT_SECONDS_BOUNDS = [
   ...[0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05],
   ...[0.1, 0.25, 0.5, 1, 2.5],
 ]

@@ -5,7 +5,7 @@ import type { CallClosing } from '../ledger/call.ts'
 import { findModel, type PriceBook, type PriceVersion, versionAt } from '../pricing/price-book.ts'
 
 /** The label of calls whose model is not in the price book, or that have none: a label must not take any name clients send. */
-export const OTHER_MODEL = 'other'
+const OTHER_MODEL = 'other'
 
 /** Upstream's status by its first digit; `none` where upstream gave no answer. */
 export const STATUS_CLASSES = ['none', '1xx', '2xx', '3xx', '4xx', '5xx'] as const

@@ -27,7 +27,7 @@ export type UnadmittedTurn =
   | { readonly kind: 'client_left' }
 
 /** A turn of a socket as a call of its own, with an id, a hold and a record. `handshake` is the call that opened the socket. */
-export function turnOf(handshake: PlannedCall, turn: PlannedTurn, gateway: Gateway): PlannedCall {
+function turnOf(handshake: PlannedCall, turn: PlannedTurn, gateway: Gateway): PlannedCall {
   const { exchange } = handshake
   const requestId = gateway.nextRequestId()
   return {

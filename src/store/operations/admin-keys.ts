@@ -79,7 +79,7 @@ export function* endSession(digest: Uint8Array): Operation<void> {
 }
 
 /** A bootstrap key that is put into force again must not bring back the sessions from before its revocation. */
-export function* endSessionsOfRevokedKeys(): Operation<void> {
+function* endSessionsOfRevokedKeys(): Operation<void> {
   yield sql`DELETE FROM session WHERE admin_key_id IN (SELECT id FROM admin_key WHERE revoked_at_ms IS NOT NULL)`
 }
 
