@@ -1,9 +1,8 @@
 import type { Idempotency, IdempotentResult } from '../kernel/idempotency.ts'
 import type { Nanos } from '../kernel/money.ts'
+import type { KeyStatus } from '../kernel/vocabulary.ts'
 
 /** The records that the service keeps about keys, and the port through which it keeps them. Instants are milliseconds (UTC). */
-
-export type KeyStatus = 'usable' | 'revoked' | 'expired'
 
 /** The kinds of value in the column of a limit; with a question mark it may be null. `names` are kept as JSON. */
 interface LimitKinds {

@@ -1,5 +1,6 @@
 import type { Nanos } from '../kernel/money.ts'
 import type { Surface } from '../kernel/surface.ts'
+import type { CallState } from '../kernel/vocabulary.ts'
 
 /**
  * The columns of a call, each written once. The types of an opening, a closing and a record are made from this list, as
@@ -95,11 +96,8 @@ type Name = keyof Columns
 /** Text columns with a closed set of values. */
 interface Words {
   readonly surface: Surface
-  /**
-   * A waiting call is in the memory of its node alone; a refused call is kept apart from admitted ones. In the tables a
-   * deferred call is in flight and has an object.
-   */
-  readonly state: 'waiting' | 'in_flight' | 'deferred' | 'settled' | 'released' | 'interrupted' | 'refused'
+  /** In the tables a deferred call is in flight and has an object. */
+  readonly state: CallState
 }
 
 interface Values {

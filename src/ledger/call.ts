@@ -141,8 +141,6 @@ export interface Settled {
   readonly booked: boolean
 }
 
-export type CallState = RecordColumns['state']
-
 /** A call as it is kept. Figures are null while it is in flight. */
 export interface CallRecord extends RecordColumns {
   readonly tokens: TokenCounts

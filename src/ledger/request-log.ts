@@ -1,18 +1,9 @@
 import type { Nanos } from '../kernel/money.ts'
 import type { Surface } from '../kernel/surface.ts'
-import type { CallRecord, CallState } from './call.ts'
+import type { CallFlag, CallState } from '../kernel/vocabulary.ts'
+import type { CallRecord } from './call.ts'
 
 /** The log of calls: a metadata record of every call, kept as long as the ledger. */
-
-export const CALL_FLAGS = [
-  'streamed',
-  'estimated',
-  'unpriced',
-  'overrun',
-  'priced_as_requested',
-  'credited',
-] as const
-export type CallFlag = (typeof CALL_FLAGS)[number]
 
 /** Which calls are meant. A member that is null filters nothing. */
 export interface CallFilter {

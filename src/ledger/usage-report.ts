@@ -1,10 +1,8 @@
 import type { Nanos } from '../kernel/money.ts'
+import type { UsageDimension } from '../kernel/vocabulary.ts'
 import type { Balance } from './ledger-store.ts'
 
 /** Usage is read from daily sums that settlement keeps, so its cost does not grow with the number of calls. */
-
-export const USAGE_DIMENSIONS = ['day', 'model', 'key'] as const
-export type UsageDimension = (typeof USAGE_DIMENSIONS)[number]
 
 export interface UsageQuery {
   readonly accountId: string

@@ -1,14 +1,9 @@
 import { z } from 'zod'
 import { limits } from '../kernel/limits.ts'
 import { NANOS_PER_USD } from '../kernel/money.ts'
+import type { KeyStatus } from '../kernel/vocabulary.ts'
 import { mintKey, shownParts } from '../keys/key-format.ts'
-import {
-  type KeyChanges,
-  type KeyLimits,
-  type KeyRecord,
-  type KeyStatus,
-  keyStatus,
-} from '../keys/key-store.ts'
+import { type KeyChanges, type KeyLimits, type KeyRecord, keyStatus } from '../keys/key-store.ts'
 import { nextMonthMs } from '../ledger/calendar.ts'
 import type { CallRecord } from '../ledger/call.ts'
 import { MODEL_NAME_CHARS_MAX } from '../metering/request-facts.ts'

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { KEY_STATUSES } from '../kernel/vocabulary.ts'
 import { KEY_SORTS, type KeyPlace, type KeyRecord, type KeySort } from '../keys/key-store.ts'
 import {
   AFTER_EXPECTED,
@@ -9,7 +10,7 @@ import {
   textField,
   wordParameter,
 } from './fields.ts'
-import { KEY_STATUSES, keyObject, keySchema } from './keys.ts'
+import { keyObject, keySchema } from './keys.ts'
 import { defineRoute, type Refused, refused, replyJson } from './route.ts'
 
 export const listKeys = defineRoute({

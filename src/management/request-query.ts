@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { limits } from '../kernel/limits.ts'
 import { formatUsd, NANOS_PER_USD, type Nanos, parseUsd } from '../kernel/money.ts'
-import type { CallState } from '../ledger/call.ts'
-import { CALL_FLAGS, type CallCursor, type CallFilter } from '../ledger/request-log.ts'
+import { CALL_FLAGS, type CallState } from '../kernel/vocabulary.ts'
+import type { CallCursor, CallFilter } from '../ledger/request-log.ts'
 import { AFTER_EXPECTED, DATE, parameter, parseInstant, REQUEST_ID, wordParameter } from './fields.ts'
 
 export const CALL_STATES = [

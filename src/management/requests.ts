@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { limits } from '../kernel/limits.ts'
 import { SURFACE_NAMES } from '../kernel/surface.ts'
+import { CALL_STATES } from '../kernel/vocabulary.ts'
 import type { CallRecord } from '../ledger/call.ts'
 import type { CallCursor, CallFilter, RequestLogStore } from '../ledger/request-log.ts'
 import { billObject, billSchema } from './bill.ts'
@@ -19,14 +20,7 @@ import {
   wordParameter,
 } from './fields.ts'
 import { refusedMissingKey } from './keys.ts'
-import {
-  CALL_STATES,
-  filterOf,
-  formatCursor,
-  limitOf,
-  type RequestQuery,
-  requestQuery,
-} from './request-query.ts'
+import { filterOf, formatCursor, limitOf, type RequestQuery, requestQuery } from './request-query.ts'
 import {
   defineRoute,
   type Management,

@@ -1,13 +1,8 @@
 import { z } from 'zod'
 import { rawInteger } from '../kernel/money.ts'
+import { USAGE_DIMENSIONS, type UsageDimension } from '../kernel/vocabulary.ts'
 import { dayOf, monthOf } from '../ledger/calendar.ts'
-import {
-  USAGE_DIMENSIONS,
-  type UsageBucket,
-  type UsageDimension,
-  type UsageGroup,
-  type UsageSums,
-} from '../ledger/usage-report.ts'
+import type { UsageBucket, UsageGroup, UsageSums } from '../ledger/usage-report.ts'
 import { CSV_TYPE, type CsvCell, csvRow, prefersCsv } from './csv.ts'
 import {
   DATE,

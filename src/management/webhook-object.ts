@@ -1,14 +1,16 @@
 import { z } from 'zod'
 import {
-  type DeliveryRecord,
   type DeliveryStatus,
   type DisabledReason,
+  WEBHOOK_EVENT_TYPES,
+  type WebhookFormat,
+} from '../kernel/vocabulary.ts'
+import {
+  type DeliveryRecord,
   type OutboxEvent,
   type ToldBudget,
   type ToldKey,
-  WEBHOOK_EVENT_TYPES,
   WEBHOOK_TEST,
-  type WebhookFormat,
   type WebhookRecord,
 } from '../webhooks/webhook-store.ts'
 import { balanceObject } from './credits.ts'

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { limits } from '../kernel/limits.ts'
+import { DELIVERY_STATUSES } from '../kernel/vocabulary.ts'
 import { judgeEndpointUrl } from '../webhooks/endpoint-address.ts'
 import { mintSigningSecret } from '../webhooks/signing-secret.ts'
 import type { Redelivery, WebhookChanges } from '../webhooks/webhook-store.ts'
@@ -26,7 +27,6 @@ import {
   replyOnce,
 } from './route.ts'
 import {
-  DELIVERY_STATUSES,
   deliveryObject,
   deliverySchema,
   EVENT_NAMES,

@@ -1,5 +1,6 @@
 import type { Idempotency, IdempotentResult } from '../kernel/idempotency.ts'
 import type { Nanos } from '../kernel/money.ts'
+import type { DeliveryStatus, DisabledReason, WebhookFormat } from '../kernel/vocabulary.ts'
 import type { KeyRecord, Page } from '../keys/key-store.ts'
 import type { Balance } from '../ledger/ledger-store.ts'
 
@@ -15,30 +16,8 @@ import type { Balance } from '../ledger/ledger-store.ts'
  * caller's, which counts where the store has none.
  */
 
-export const WEBHOOK_EVENT_TYPES = [
-  'key.budget.threshold',
-  'key.budget.exceeded',
-  'balance.low',
-  'balance.exhausted',
-  'key.created',
-  'key.updated',
-  'key.rotated',
-  'key.revoked',
-  'key.expired',
-  'key.expiring',
-  'call.unpriced',
-  'webhook.disabled',
-] as const
-
-export type WebhookEventType = (typeof WEBHOOK_EVENT_TYPES)[number]
-
 /** `webhook.test` is sent on demand only: no endpoint subscribes to it. */
 export const WEBHOOK_TEST = 'webhook.test'
-
-export type WebhookFormat = 'standard' | 'slack'
-
-/** `gone`: the endpoint answered 410. `failing`: nothing but failures for five days. `manual`: disabled by an edit. */
-export type DisabledReason = 'gone' | 'failing' | 'manual'
 
 /** An endpoint, without its secret. */
 export interface WebhookRecord {
@@ -89,8 +68,6 @@ export interface WebhookQuery {
   readonly after: string | null
   readonly limit: number
 }
-
-export type DeliveryStatus = 'pending' | 'succeeded' | 'failed'
 
 export interface DeliveryRecord {
   readonly id: string

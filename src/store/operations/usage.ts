@@ -1,11 +1,10 @@
-import {
-  USAGE_DIMENSIONS,
-  type UsageBucket,
-  type UsageDimension,
-  type UsageGroup,
-  type UsageQuery,
-  type UsageReport,
-  type UsageSums,
+import { USAGE_DIMENSIONS, type UsageDimension } from '../../kernel/vocabulary.ts'
+import type {
+  UsageBucket,
+  UsageGroup,
+  UsageQuery,
+  UsageReport,
+  UsageSums,
 } from '../../ledger/usage-report.ts'
 import { present, type Row, sum, textOrNull } from '../rows.ts'
 import type { Operation } from './operation.ts'

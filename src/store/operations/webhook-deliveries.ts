@@ -1,15 +1,14 @@
 import type { Idempotency } from '../../kernel/idempotency.ts'
 import { createUlidSource } from '../../kernel/ids.ts'
 import { limits } from '../../kernel/limits.ts'
+import type { DeliveryStatus, DisabledReason } from '../../kernel/vocabulary.ts'
 import type { Page } from '../../keys/key-store.ts'
 import {
   type ClaimedDeliveries,
   type DeliveryAttempt,
   type DeliveryQuery,
   type DeliveryRecord,
-  type DeliveryStatus,
   type DeliveryTarget,
-  type DisabledReason,
   type RecordedAttempts,
   type Redelivery,
   WEBHOOK_TEST,

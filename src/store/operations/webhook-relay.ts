@@ -1,5 +1,6 @@
 import { createUlidSource, type IdSource } from '../../kernel/ids.ts'
 import { limits } from '../../kernel/limits.ts'
+import type { WebhookEventType } from '../../kernel/vocabulary.ts'
 import type { KeyRecord } from '../../keys/key-store.ts'
 import { nextMonthMs } from '../../ledger/calendar.ts'
 import type {
@@ -9,7 +10,6 @@ import type {
   ToldBudget,
   ToldKey,
   UnreadableEvent,
-  WebhookEventType,
 } from '../../webhooks/webhook-store.ts'
 import { number, present, type Row, text, textOrNull } from '../rows.ts'
 import { getKey, modelsOf as namesOf } from './keys.ts'

@@ -1,14 +1,13 @@
 import type { Idempotency } from '../../kernel/idempotency.ts'
 import { limits } from '../../kernel/limits.ts'
 import type { Nanos } from '../../kernel/money.ts'
+import type { DisabledReason, WebhookFormat } from '../../kernel/vocabulary.ts'
 import type { Page } from '../../keys/key-store.ts'
 import type {
-  DisabledReason,
   NewWebhook,
   SecretRotation,
   WebhookChanges,
   WebhookCreation,
-  WebhookFormat,
   WebhookQuery,
   WebhookRecord,
 } from '../../webhooks/webhook-store.ts'

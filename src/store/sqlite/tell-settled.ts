@@ -1,7 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { DEFAULT_THRESHOLDS, limits } from '../../kernel/limits.ts'
+import type { WebhookEventType } from '../../kernel/vocabulary.ts'
 import { budgetCrossings, CAP_PERCENT, type SpentCall } from '../../ledger/budget-crossings.ts'
-import type { WebhookEventType } from '../../webhooks/webhook-store.ts'
 import {
   BALANCE_LOW,
   BUDGET_THRESHOLDS,

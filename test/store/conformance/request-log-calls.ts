@@ -1,5 +1,6 @@
+import type { CallFlag } from '../../../src/kernel/vocabulary.ts'
 import type { CallRecord } from '../../../src/ledger/call.ts'
-import type { CallFilter, CallFlag } from '../../../src/ledger/request-log.ts'
+import type { CallFilter } from '../../../src/ledger/request-log.ts'
 import { addKey, closing, NOON, opening, type StoreUnderTest } from './fixtures.ts'
 
 const COUNT = 120

@@ -1,5 +1,5 @@
+import type { CallState } from '../../../src/kernel/vocabulary.ts'
 import type { KeyRecord } from '../../../src/keys/key-store.ts'
-import type { CallState } from '../../../src/ledger/call.ts'
 import type { Balance } from '../../../src/ledger/ledger-store.ts'
 
 /**

@@ -1,0 +1,55 @@
+/** The closed sets of words that the API shows and the store keeps. A word never changes once it is recorded. */
+
+export const KEY_STATUSES = ['usable', 'revoked', 'expired'] as const
+export type KeyStatus = (typeof KEY_STATUSES)[number]
+
+/** A waiting call is only in the memory of its node; a refused one is recorded apart from those that were admitted. */
+export const CALL_STATES = [
+  'waiting',
+  'in_flight',
+  'deferred',
+  'settled',
+  'released',
+  'interrupted',
+  'refused',
+] as const
+export type CallState = (typeof CALL_STATES)[number]
+
+export const CALL_FLAGS = [
+  'streamed',
+  'estimated',
+  'unpriced',
+  'overrun',
+  'priced_as_requested',
+  'credited',
+] as const
+export type CallFlag = (typeof CALL_FLAGS)[number]
+
+export const USAGE_DIMENSIONS = ['day', 'model', 'key'] as const
+export type UsageDimension = (typeof USAGE_DIMENSIONS)[number]
+
+export const WEBHOOK_EVENT_TYPES = [
+  'key.budget.threshold',
+  'key.budget.exceeded',
+  'balance.low',
+  'balance.exhausted',
+  'key.created',
+  'key.updated',
+  'key.rotated',
+  'key.revoked',
+  'key.expired',
+  'key.expiring',
+  'call.unpriced',
+  'webhook.disabled',
+] as const
+export type WebhookEventType = (typeof WEBHOOK_EVENT_TYPES)[number]
+
+export const WEBHOOK_FORMATS = ['standard', 'slack'] as const
+export type WebhookFormat = (typeof WEBHOOK_FORMATS)[number]
+
+/** `gone`: the endpoint answered 410. `failing`: only failures for five days. `manual`: disabled by an edit. */
+export const DISABLED_REASONS = ['gone', 'failing', 'manual'] as const
+export type DisabledReason = (typeof DISABLED_REASONS)[number]
+
+export const DELIVERY_STATUSES = ['pending', 'succeeded', 'failed'] as const
+export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number]
