@@ -20,7 +20,6 @@ import {
   modeOf,
   tightenFiles,
 } from './store/data-dir.ts'
-import { whyNotOpened } from './store/migrate-store/move-state.ts'
 import { openSqliteStore } from './store/sqlite/sqlite-store.ts'
 import type { Store } from './store/store.ts'
 
@@ -36,8 +35,6 @@ export interface Installation {
   /** Calls that were in flight when the gateway last ended without settling them. */
   readonly interruptedCalls: number
   readonly disk: Disk
-  /** The name of this node among the others. */
-  readonly nodeName: string
   close(): Promise<void>
 }
 
@@ -84,7 +81,6 @@ export async function openInstallation(
       firstAdminKey,
       interruptedCalls,
       disk: ballast,
-      nodeName: config.databaseUrl === null ? hostname() : nodeName(config.dataDir),
       close: () => closeAll(opened.store, ballast, lock),
     }
   } catch (error) {
@@ -108,9 +104,6 @@ export async function openStore(
       ? { store: await openOwnBooks(config.dataDir, surroundings, serving), clock: surroundings.clock }
       : await openSharedBooks(config.databaseUrl, surroundings, serving ? nodeName(config.dataDir) : null)
   try {
-    // The move is checked before the pepper is written, which would be the first row of a database that is only half moved.
-    const moved = await whyNotOpened(store)
-    if (moved !== null) throw new InstallationError(moved)
     const pepper = config.pepper ?? (await readPepper(config, store))
     const digestKey = createKeyDigest(pepper)
     await checkPepper(store, digestKey, config.databaseUrl !== null)

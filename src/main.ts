@@ -35,15 +35,16 @@ import type { SettlementSpool } from './ledger/settlement-spool.ts'
 import { RefusedCalls, WaitingCalls } from './ledger/unsent-calls.ts'
 import { answerDashboard, DASHBOARD_DIR, isDashboardPath, readDashboard } from './management/dashboard.ts'
 import { answerHealth, createWriteProbe, isHealthPath } from './management/health.ts'
+import type { ServingNode } from './management/route.ts'
 import type { OwnedParts } from './management/router.ts'
 import { SignInAttempts } from './management/sign-in.ts'
 import { createTokenCounter, type TokenCounter } from './metering/token-counter.ts'
 import type { Discount } from './pricing/amounts.ts'
+import { shippedBook } from './pricing/compile-version.ts'
 import type { PriceBook } from './pricing/price-book.ts'
 import { SURFACES } from './providers/surfaces.ts'
 import { type Certificate, outOfDate, readCertificate } from './read-certificate.ts'
 import { readPricing } from './read-pricing.ts'
-import { createServingNode } from './serving-node.ts'
 import { CallCounts } from './telemetry/call-counts.ts'
 import { type ObserveCall, observeAll } from './telemetry/ended-call.ts'
 import type { MetricSources } from './telemetry/metric-table.ts'
@@ -278,13 +279,16 @@ async function serveFrom(
   const canWrite = createWriteProbe(() => store.probeWrite(), clock)
   const isReady = async (): Promise<boolean> => ready && settler.isSound && !disk.isFull && (await canWrite())
   let bookInForce = book
-  const { node, audit } = createServingNode(installation, config, {
-    ...{ nextUlid, log, isReady, canWrite },
+  let shipped: PriceBook | null = null
+  const node: ServingNode = {
+    storeKind: config.databaseUrl === null ? 'sqlite' : 'postgres',
     callsInFlight: () => gateway.inFlight.count,
     callsWaiting: () => waitingCalls.count,
-    settlementsWaiting: () => settler.waiting,
-    book: () => bookInForce,
-  })
+    prices() {
+      shipped ??= config.prices === null ? bookInForce : shippedBook()
+      return { book: bookInForce, shipped, overlayFile: config.prices?.file ?? null }
+    },
+  }
   const webhookRules: EndpointRules = {
     allowPrivate: config.webhooksAllowPrivate,
     resolveHost: surroundings.resolveHost ?? createResolveHost(config.webhooksAllowPrivate),
@@ -421,7 +425,6 @@ async function serveFrom(
         limits.settleOnStopMs,
       )
       await refusedCalls.written()
-      await audit.stop()
       await webhooks.stop()
       if (traces !== null) await unlessLate(traces.close(), limits.tracesFlushMs)
       // The spool closes before the data directory is free for another process, which would read a spool still being written.

@@ -51,7 +51,7 @@ const ONE_STORE =
   /\/(?:browser|compressed-replies|jam|looks|smuggling)\.test\.ts$|^test\/cli\/(?:call-lines|did-you-mean|help|tls)\.test\.ts$|^test\/sdk\/(?:ai-7|anthropic-[01]|openai-(?:[47]|sockets))\.test\.ts$/
 
 /** Tests about one of the stores, or that name their store themselves: a failing disk, commands for this store or that. */
-const OWN_STORE = /\/sqlite-|^test\/cluster\/|^test\/cli\/(?:doctor|migrate-store|postgres-books|wrong-books)/
+const OWN_STORE = /\/sqlite-|^test\/cluster\/|^test\/cli\/(?:doctor|postgres-books|wrong-books)/
 
 const imports = new Map(readSourceTree('test').map((source) => [source.path, source.imports]))
 

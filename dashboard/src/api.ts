@@ -244,54 +244,6 @@ export interface PricedModel {
   readonly prices: { readonly rates?: Readonly<Record<string, Readonly<Record<string, unknown>>>> }
 }
 
-export interface Health {
-  readonly status: 'ok' | 'unavailable'
-  readonly version: string
-  readonly node_version: string
-  readonly node: string
-  readonly started_at: string
-  readonly memory_bytes: number
-  readonly calls_in_flight: number
-  readonly calls_waiting: number
-  readonly deferred_objects: number
-  readonly nodes:
-    | readonly {
-        readonly id: string
-        readonly name: string
-        readonly started_at: string
-        readonly seen_at: string
-        readonly state: 'serving' | 'gone'
-      }[]
-    | null
-  readonly store: {
-    readonly kind: 'sqlite' | 'postgres'
-    readonly place: string
-    readonly size_bytes: number
-    readonly writable: boolean
-    readonly settlements_waiting: number
-  }
-  readonly configuration: readonly { readonly name: string; readonly value: unknown }[]
-  readonly audit: Audit
-}
-
-export interface Audit {
-  readonly state: 'never' | 'running' | 'done' | 'failed'
-  readonly node: string | null
-  readonly started_at: string | null
-  readonly ended_at: string | null
-  readonly done: number
-  readonly total: number
-  readonly balanced: boolean | null
-  readonly difference: {
-    readonly what: string
-    readonly where: string
-    readonly stored: string
-    readonly derived: string
-  } | null
-  readonly counts: Readonly<Record<string, number>> | null
-  readonly error: string | null
-}
-
 /** The events in the order in which the form offers them; a test compares them with the gateway's. */
 export const WEBHOOK_EVENTS = [
   'key.budget.threshold',

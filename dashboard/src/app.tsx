@@ -2,7 +2,6 @@ import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { ApiError, fetchAnswer, type Session, send, useSession } from './api.ts'
 import { Habits } from './habits.tsx'
-import { HealthPage } from './pages/health.tsx'
 import { KeyPage } from './pages/key.tsx'
 import { KeysPage } from './pages/keys.tsx'
 import { OverviewPage } from './pages/overview.tsx'
@@ -24,7 +23,6 @@ export const PAGES = [
   { path: '/requests', title: 'Requests', letter: 'r' },
   { path: '/webhooks', title: 'Webhooks', letter: 'w' },
   { path: '/prices', title: 'Prices', letter: 'p' },
-  { path: '/health', title: 'Health', letter: 'h' },
 ] as const
 
 /** The mark that there may be a session, whose cookie scripts cannot see. Without the mark a first visit sends no request. */
@@ -99,8 +97,6 @@ function Page({ place }: { readonly place: Place }) {
       return <WebhooksPage query={place.query} />
     case 'prices':
       return <PricesPage query={place.query} />
-    case 'health':
-      return <HealthPage />
     default:
       return (
         <>

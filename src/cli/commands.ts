@@ -91,12 +91,6 @@ export const COMMANDS: readonly (readonly [name: string, args: string, does: str
   ],
   ['rerate', '--from <date>', 'price calls again after a price was corrected', () => import('./rerate.ts')],
   [
-    'migrate-store',
-    '',
-    'move the books from SQLite into PostgreSQL, for more than one node',
-    () => import('./migrate-store.ts'),
-  ],
-  [
     'doctor',
     '',
     'check configuration, store, disk, upstreams, prices; say what to do',

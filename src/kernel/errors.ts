@@ -116,7 +116,7 @@ export const ERRORS = {
     retry: 'never',
     meaning:
       'The key is revoked or expired and cannot be changed, the webhook is disabled or its secret was changed twice within a ' +
-      'day, there are as many webhooks as there may be, an audit is running already, or an `Idempotency-Key` was used for ' +
+      'day, there are as many webhooks as there may be, or an `Idempotency-Key` was used for ' +
       'another request.',
   },
   body_too_large: {

@@ -117,10 +117,6 @@ export const limits = {
   overviewFreshMs: 1_000,
   overviewNamedMax: 20,
 
-  /** A background audit tells this often that it goes on; an audit that was silent for so long is given up for another. */
-  auditBeatMs: 5_000,
-  auditSilentMs: 60_000,
-
   /** Preflights in flight upstream; they carry no key. Beyond it: 503 `overloaded`. */
   preflightsInFlightMax: 200,
 

@@ -1,27 +1,5 @@
 import { Histogram } from '../kernel/histogram.ts'
 
-/** Facts about the store itself. */
-
-export interface NodeRecord {
-  readonly id: string
-  readonly name: string
-  readonly startedAtMs: number
-  readonly seenAtMs: number
-  /** A fenced node was given up, and admits nothing any more. */
-  readonly fenced: boolean
-}
-
-export interface StoreFacts {
-  readonly kind: 'sqlite' | 'postgres'
-  readonly sizeBytes: number
-  /** The nodes that share the database, without those that were given up long ago. Null where there is only one node. */
-  readonly nodes: readonly NodeRecord[] | null
-}
-
-export interface StoreFactsStore {
-  readStoreFacts(): Promise<StoreFacts>
-}
-
 /** The load of the store, for the metrics. Counted since the start, by this process alone. */
 export interface StoreLoad {
   /** Admissions and settlements per transaction. */

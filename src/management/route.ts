@@ -11,11 +11,8 @@ import type { Caller } from '../keys/credential.ts'
 import type { DigestKey } from '../keys/key-digest.ts'
 import type { KeyStore, SessionStore } from '../keys/key-store.ts'
 import type { SecretSealer } from '../keys/sealed-secret.ts'
-import type { AuditRunStore } from '../ledger/audit-runs.ts'
-import type { DeferredStore } from '../ledger/deferred.ts'
 import type { LedgerStore } from '../ledger/ledger-store.ts'
 import type { RequestLogStore, SettlementWatch } from '../ledger/request-log.ts'
-import type { StoreFactsStore } from '../ledger/store-facts.ts'
 import type { RefusedCalls, WaitingCalls } from '../ledger/unsent-calls.ts'
 import type { OverviewStore, UsageStore } from '../ledger/usage-report.ts'
 import type { PriceBook } from '../pricing/price-book.ts'
@@ -34,9 +31,6 @@ export interface Management {
     UsageStore &
     RequestLogStore &
     OverviewStore &
-    StoreFactsStore &
-    AuditRunStore &
-    Pick<DeferredStore, 'countDeferred'> &
     WebhookStore
   readonly settlements: SettlementWatch
   /** The calls that wait in this process. */
@@ -218,22 +212,9 @@ export function hasTagged(headers: RawHeaders, tag: string): boolean {
 
 /** The process that serves, as its dashboard shows it. */
 export interface ServingNode {
-  /** The name of this node among the others. */
-  readonly name: string
-  readonly startedAtMs: number
+  readonly storeKind: 'sqlite' | 'postgres'
   callsInFlight(): number
   callsWaiting(): number
-  /** Settlements that the store has not taken yet. */
-  settlementsWaiting(): number
-  /** Whether this process can serve: as `GET /readyz` says. */
-  isReady(): Promise<boolean>
-  canWrite(): Promise<boolean>
-  /** The place of the books, without a password. */
-  readonly booksPlace: string
-  /** The configuration, without secrets, in the order of the documentation. */
-  readonly configuration: readonly { readonly name: string; readonly value: unknown }[]
-  /** The prices in force, and the file of the operator that changed some of them. */
+  /** The current prices, and the file of the operator that changed some of them. */
   prices(): { readonly book: PriceBook; readonly shipped: PriceBook; readonly overlayFile: string | null }
-  /** Begins to audit the books in a thread of its own. False: an audit is running, here or on another node. */
-  startAudit(): Promise<boolean>
 }

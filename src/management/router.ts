@@ -14,11 +14,10 @@ import { headerNames } from '../kernel/header-names.ts'
 import type { Caller, KeyLookupStore } from '../keys/credential.ts'
 import { type Credential, refuseKey } from '../keys/credential.ts'
 import { carriesCredential, shapeError } from '../providers/surfaces.ts'
-import { auditRoutes } from './audits.ts'
 import { creditRoutes } from './credits.ts'
 import { keyRoutes } from './keys.ts'
 import { listKeys } from './list-keys.ts'
-import { healthRoute, METRICS_PATH, metricsRoute } from './node-health.ts'
+import { METRICS_PATH, metricsRoute } from './metrics.ts'
 import { openApiRoute } from './openapi.ts'
 import { overviewRoute } from './overview.ts'
 import { pricesRoute } from './prices.ts'
@@ -50,8 +49,6 @@ export const routes: readonly Route[] = [
   ...sessionRoutes,
   overviewRoute,
   pricesRoute,
-  healthRoute,
-  ...auditRoutes,
   metricsRoute,
   ...webhookRoutes,
   openApiRoute(() => routes),

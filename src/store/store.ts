@@ -1,10 +1,9 @@
 import type { KeyLookupStore } from '../keys/credential.ts'
 import type { KeyStore, SessionStore } from '../keys/key-store.ts'
-import type { AuditRunStore } from '../ledger/audit-runs.ts'
 import type { DeferredStore } from '../ledger/deferred.ts'
 import type { LedgerStore } from '../ledger/ledger-store.ts'
 import type { RequestLogStore } from '../ledger/request-log.ts'
-import type { StoreFactsStore, StoreLoad } from '../ledger/store-facts.ts'
+import type { StoreLoad } from '../ledger/store-facts.ts'
 import type { OverviewStore, UsageStore } from '../ledger/usage-report.ts'
 import type { WebhookStore } from '../webhooks/webhook-store.ts'
 
@@ -17,8 +16,6 @@ export interface Store
     UsageStore,
     RequestLogStore,
     OverviewStore,
-    StoreFactsStore,
-    AuditRunStore,
     DeferredStore,
     WebhookStore {
   /** After a crash: gives back every open hold of the process that died. Returns how many there were. */

@@ -52,7 +52,6 @@ const PAGES = {
   request: `/dashboard/requests/${callId}`,
   webhooks: `/dashboard/webhooks?id=${webhook}`,
   prices: '/dashboard/prices?search=-5',
-  health: '/dashboard/health',
 }
 
 test('all of it is at most 90 kB gzipped, the first page 60, under names that change with the content', async () => {

@@ -289,16 +289,6 @@ test('prices: a model is found, with the price that its calls are rated by', asy
   await page.getByText('No model has that name.').waitFor()
 })
 
-test('health: the store is named, and an audit of the books is run to its end', async () => {
-  const page = await person.visit('/dashboard/health')
-  await page
-    .getByRole('definition')
-    .filter({ hasText: gateway.databaseUrl === null ? 'SQLite' : 'PostgreSQL' })
-    .waitFor()
-  await page.getByRole('button', { name: 'Audit the books now' }).click()
-  await page.getByText('The books balance').waitFor()
-})
-
 test('names are text, whatever is in them', async () => {
   const page = await person.visit('/dashboard/keys?status=all')
   await page.getByText(HOSTILE).first().waitFor()

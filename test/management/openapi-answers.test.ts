@@ -214,9 +214,6 @@ const successes: Readonly<Record<string, readonly Sample[]>> = {
     },
   ],
   'GET /gateway/v1/prices': [() => ({ path: '/gateway/v1/prices' })],
-  'GET /gateway/v1/health': [() => ({ path: '/gateway/v1/health' })],
-  'GET /gateway/v1/audit': [() => ({ path: '/gateway/v1/audit' })],
-  'POST /gateway/v1/audit': [() => ({ path: '/gateway/v1/audit' })],
   'POST /gateway/v1/session': [() => ({ path: SESSION, key: null, body: { admin_key: gateway.adminKey } })],
   'GET /gateway/v1/session': [() => ({ path: SESSION, ...sessions[0] })],
   'DELETE /gateway/v1/session': [() => ({ path: SESSION, ...sessions[1] })],
@@ -278,12 +275,6 @@ const conflicts: Readonly<Record<string, readonly Sample[]>> = {
     async () => ({ path: `${await newDelivery(false)}/redeliver` }),
   ],
   'PATCH /v1/keys/{id}': [async () => ({ path: `/v1/keys/${await revokedKey()}`, body: { name: 'late' } })],
-  'POST /gateway/v1/audit': [
-    async () => {
-      await ask('POST', { path: '/gateway/v1/audit' })
-      return { path: '/gateway/v1/audit' }
-    },
-  ],
   'POST /v1/keys/{id}/rotate': [async () => ({ path: `/v1/keys/${await revokedKey()}/rotate` })],
   'POST /gateway/v1/credits': [
     async () => {
@@ -310,7 +301,7 @@ function refusals(name: string, status: string): readonly Sample[] | null {
       return [() => ({ path, key: gateway.apiKey })]
     case '404':
       // These endpoints answer 404 only to a local command, in a process that serves no gateway.
-      if (/ \/gateway\/v1\/(?:prices|health|audit)$/.test(name)) return null
+      if (/ \/gateway\/v1\/prices$/.test(name)) return null
       return [() => ({ path, ...(name.startsWith('PATCH') ? { body: {} } : {}) })]
     case '409':
       return conflicts[name] ?? []

@@ -1,6 +1,5 @@
 import { after } from 'node:test'
 import { stopPostgres } from '../support/postgres.ts'
-import { auditRunConformance } from './conformance/audit-runs.ts'
 import { bodyLimitConformance } from './conformance/body-limit.ts'
 import { capConformance } from './conformance/caps.ts'
 import { creditBackConformance } from './conformance/credit-back.ts'
@@ -31,7 +30,6 @@ requestLogConformance('PostgreSQL', openFreshPostgres)
 sessionConformance('PostgreSQL', openFreshPostgres)
 socketConformance('PostgreSQL', openFreshPostgres)
 sortedKeyConformance('PostgreSQL', openFreshPostgres)
-auditRunConformance('PostgreSQL', openFreshPostgres)
 usageConformance('PostgreSQL', openFreshPostgres)
 creditBackConformance('PostgreSQL', openFreshPostgres)
 refusedCallConformance('PostgreSQL', openFreshPostgres)

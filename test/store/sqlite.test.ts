@@ -1,4 +1,3 @@
-import { auditRunConformance } from './conformance/audit-runs.ts'
 import { bodyLimitConformance } from './conformance/body-limit.ts'
 import { capConformance } from './conformance/caps.ts'
 import { creditBackConformance } from './conformance/credit-back.ts'
@@ -27,7 +26,6 @@ requestLogConformance('SQLite', openFreshSqlite)
 sessionConformance('SQLite', openFreshSqlite)
 socketConformance('SQLite', openFreshSqlite)
 sortedKeyConformance('SQLite', openFreshSqlite)
-auditRunConformance('SQLite', openFreshSqlite)
 usageConformance('SQLite', openFreshSqlite)
 creditBackConformance('SQLite', openFreshSqlite)
 refusedCallConformance('SQLite', openFreshSqlite)

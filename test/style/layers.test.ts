@@ -51,18 +51,6 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'installation.ts',
     'read-pricing.ts',
     'read-certificate.ts',
-    'serving-node.ts',
-  ],
-  'audit-thread.ts': ['ledger', 'pricing', 'store'],
-  'show-config.ts': ['kernel', 'config.ts'],
-  'serving-node.ts': [
-    'kernel',
-    'ledger',
-    'pricing',
-    'management',
-    'config.ts',
-    'installation.ts',
-    'show-config.ts',
   ],
   doctor: [
     'kernel',

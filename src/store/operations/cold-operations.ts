@@ -6,7 +6,6 @@ import {
   openSession,
   revokeAdminKey,
 } from './admin-keys.ts'
-import { advanceAudit, beginAudit, endAudit, readAudit } from './audit-runs.ts'
 import { deleteBodies, getBodies, keepBodies, trimBodies } from './bodies.ts'
 import { addCredit, creditBack, getBalance, sumHeld } from './credits.ts'
 import {
@@ -33,7 +32,6 @@ import {
   probeWrite,
   readPriceVersion,
   readSetting,
-  readStoreFacts,
 } from './settings.ts'
 import { readUsage } from './usage.ts'
 import {
@@ -86,10 +84,6 @@ export const BRIEF = {
   readSetting,
   keepSetting,
   probeWrite,
-  beginAudit,
-  advanceAudit,
-  endAudit,
-  readAudit,
   createWebhook,
   getWebhook,
   listWebhooks,
@@ -125,7 +119,7 @@ export const REFUSED = { keepRefused, deleteRefused }
 
 /** Operations that may look at many rows: no admission waits for them. */
 export const READS = {
-  ...{ listKeys, listSortedKeys, listCalls, readUsage, readOverview, readStoreFacts },
+  ...{ listKeys, listSortedKeys, listCalls, readUsage, readOverview },
   ...{ listDeliveries, countWaiting, countDeferred },
 }
 

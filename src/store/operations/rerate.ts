@@ -1,5 +1,4 @@
 import type { Clock } from '../../kernel/clock.ts'
-import { InstallationError } from '../../kernel/errors.ts'
 import { createUlidSource } from '../../kernel/ids.ts'
 import { RERATE } from '../../ledger/audited.ts'
 import type { Balance } from '../../ledger/ledger-store.ts'
@@ -11,7 +10,6 @@ import {
   type RerateSelection,
   type RerateWriter,
 } from '../../ledger/rerate.ts'
-import { whyNotOpened } from '../migrate-store/move-state.ts'
 import { bool, nanos, number, present, type Row, text, textOrNull } from '../rows.ts'
 import { CREDITED_NANOS, creditDays, moveAccount } from './credits.ts'
 import type { Ask, Operation } from './operation.ts'
@@ -27,17 +25,6 @@ export interface LedgerConnection {
   /** Does the operation in one transaction. */
   doAtomically<T>(operate: () => Operation<T>): Promise<T>
   close(): Promise<void>
-}
-
-/** Books that are being moved, or have been moved elsewhere, are not booked in. Asked before anything is written. */
-export async function refuseMoved(ask: Ask): Promise<void> {
-  const moved = await whyNotOpened({
-    async readSetting(name) {
-      const [row] = await ask(sql`SELECT value FROM setting WHERE name = ${name}`)
-      return row === undefined ? null : text(row, 'value')
-    },
-  })
-  if (moved !== null) throw new InstallationError(moved)
 }
 
 export function rerateWriter({ ask, doAtomically, close }: LedgerConnection, clock: Clock): RerateWriter {

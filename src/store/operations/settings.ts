@@ -1,12 +1,11 @@
 import type { Bound } from '../../kernel/money.ts'
 import type { BatchFile, BoundedFile } from '../../ledger/ledger-store.ts'
-import type { NodeRecord, StoreFacts } from '../../ledger/store-facts.ts'
-import { number, numberOrNull, present, type Row, text } from '../rows.ts'
+import { present, text } from '../rows.ts'
 import { modelsOf } from './keys.ts'
 import type { Operation } from './operation.ts'
-import { byStore, json, onPostgres, sql } from './sql.ts'
+import { json, sql } from './sql.ts'
 
-/** Small records that are written once and looked up: settings, price versions, batch files; and the facts of the store. */
+/** Small records that are written once and looked up: settings, price versions, batch files. */
 
 export function* readSetting(name: string): Operation<string | null> {
   const [row] = yield sql`SELECT value FROM setting WHERE name = ${name}`
@@ -71,32 +70,4 @@ function readBound(json: string): Bound {
   const bound = JSON.parse(json) as Bound
   if (bound.kind !== 'bound') return bound
   return { kind: 'bound', listNanos: BigInt(bound.listNanos), costNanos: BigInt(bound.costNanos) }
-}
-
-/** The most nodes that are shown: those that were heard of last. */
-const NODES_MAX = 100
-
-export function* readStoreFacts(): Operation<StoreFacts> {
-  const [row] = yield byStore({
-    sqlite: `SELECT 'sqlite' AS kind, page_count * page_size AS bytes FROM pragma_page_count(), pragma_page_size()`,
-    postgres: `SELECT 'postgres' AS kind, pg_database_size(current_database()) AS bytes`,
-  })
-  const kind = text(present(row), 'kind') as StoreFacts['kind']
-  const nodes = yield onPostgres(sql`SELECT id, name, started_at_ms, seen_at_ms, fenced_at_ms FROM node
-    ORDER BY fenced_at_ms IS NOT NULL, seen_at_ms DESC, id LIMIT ${NODES_MAX}`)
-  return {
-    kind,
-    sizeBytes: number(present(row), 'bytes'),
-    nodes: kind === 'sqlite' ? null : nodes.map(nodeRecord),
-  }
-}
-
-function nodeRecord(row: Row): NodeRecord {
-  return {
-    id: text(row, 'id'),
-    name: text(row, 'name'),
-    startedAtMs: number(row, 'started_at_ms'),
-    seenAtMs: number(row, 'seen_at_ms'),
-    fenced: numberOrNull(row, 'fenced_at_ms') !== null,
-  }
 }

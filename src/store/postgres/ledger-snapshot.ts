@@ -3,7 +3,7 @@ import type { OpenBooks } from '../../ledger/audited.ts'
 import type { RerateWriter } from '../../ledger/rerate.ts'
 import { booksIn } from '../operations/audit-reader.ts'
 import type { Ask } from '../operations/operation.ts'
-import { refuseMoved, rerateWriter } from '../operations/rerate.ts'
+import { rerateWriter } from '../operations/rerate.ts'
 import type { Sql } from '../operations/sql.ts'
 import { bool, number, present } from '../rows.ts'
 import { type Database, openPool, type Pool } from './database.ts'
@@ -103,7 +103,6 @@ export async function openRerateWriter(url: string, clock: Clock): Promise<Rerat
   const db = await openLedger(url)
   if (db === null) return null
   try {
-    await refuseMoved(askOn(db))
     // Bookings may write events into the outbox, and books of an earlier version have no table for it.
     await migrate(url)
   } catch (error) {

@@ -5,7 +5,7 @@ import type { OpenBooks } from '../../ledger/audited.ts'
 import type { RerateWriter } from '../../ledger/rerate.ts'
 import { booksIn } from '../operations/audit-reader.ts'
 import type { Operation } from '../operations/operation.ts'
-import { refuseMoved, rerateWriter } from '../operations/rerate.ts'
+import { rerateWriter } from '../operations/rerate.ts'
 import { number, present } from '../rows.ts'
 import { migrate } from './migrate.ts'
 import { runToEnd, statementRunner } from './run-operation.ts'
@@ -47,7 +47,6 @@ export async function openRerateWriter(file: string, clock: Clock): Promise<Rera
   const db = openLedgerFile(file, { readOnly: false })
   if (db === null) return null
   const run = statementRunner(db)
-  await refuseMoved(async (statement) => run(statement))
   // Bookings may write events into the outbox, and books of an earlier version have no table for it.
   migrate(db)
   // A booking that was reported must outlast a power cut, as a booking of the gateway does.
