@@ -87,7 +87,6 @@ export interface Config {
   readonly callsInFlightPerKeyMax: number
   /** 0: there is no limit. */
   readonly connectionsPerAddressMax: number
-  readonly spilledBytesMax: number
   /** Addresses and CIDR ranges whose `X-Forwarded-For` names the client. */
   readonly trustedProxies: readonly string[]
   /** Whether upstream is asked for batches, background responses and the like, whose cost is told later. */
@@ -259,7 +258,6 @@ const settings = section({
   limits: section({
     calls_in_flight_per_key: wholeNumberFrom(1, 1_000_000),
     connections_per_address: orNone(wholeNumberFrom(0, 1_000_000)),
-    spilled_bytes: wholeNumberFrom(0, Number.MAX_SAFE_INTEGER),
   }),
   trusted_proxies: listOf(addresses),
   metrics: section({ public: yesOrNo }),
@@ -323,7 +321,6 @@ export function readConfig(environment: Environment, workingDir = process.cwd())
     bodyBytesPerSecondMin: file.requests?.body_bytes_per_second_min ?? limits.bodyBytesPerSecondMin,
     callsInFlightPerKeyMax: file.limits?.calls_in_flight_per_key ?? limits.callsInFlightPerKeyMax,
     connectionsPerAddressMax: file.limits?.connections_per_address ?? limits.connectionsPerAddressMax,
-    spilledBytesMax: file.limits?.spilled_bytes ?? limits.spilledBytesMax,
     trustedProxies: file.trusted_proxies ?? [],
     metricsPublic: file.metrics?.public ?? false,
     deferredPoll: file.deferred?.poll ?? true,

@@ -1,4 +1,3 @@
-import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Config, ConfigError, type UpstreamConfig } from './config.ts'
 import { AdmissionQueues } from './gateway/admission-queue.ts'
@@ -8,7 +7,7 @@ import { refuseRequest } from './gateway/ended-call.ts'
 import { OutputSpeeds } from './gateway/estimate-usage.ts'
 import type { CallPoint, Gateway } from './gateway/gateway.ts'
 import { audienceOf, openFrontDoor, shapeBroken } from './gateway/handle-request.ts'
-import { BodyRoom, createByteBudget, DecodingTurns, freeBytesOf, KeyShares } from './gateway/key-shares.ts'
+import { ByteBudget, DecodingTurns, KeyShares } from './gateway/key-shares.ts'
 import { bootstrapDigestOf } from './gateway/parse-credential.ts'
 import { createPricer } from './gateway/pricer.ts'
 import { createSettlementWatch, createSettler } from './gateway/settle.ts'
@@ -194,8 +193,6 @@ async function serveFrom(
     )
   }
   await keepPrices(store, book)
-  const tempDir = join(config.dataDir, 'tmp')
-  mkdirSync(tempDir, { recursive: true, mode: 0o700 })
 
   const pricer = createPricer(book, {
     discount,
@@ -241,12 +238,7 @@ async function serveFrom(
       bootstrapDigest: bootstrapDigestOf(config.adminKey, digestKey),
     },
     reading: {
-      room: new BodyRoom({
-        tempDir,
-        memoryBytesMax: limits.bodiesMemoryBytesMax,
-        spilledBytesMax: config.spilledBytesMax,
-        freeBytes: () => freeBytesOf(tempDir),
-      }),
+      memory: new ByteBudget(limits.bodiesMemoryBytesMax),
       times: bodyTimes,
       decoding: new DecodingTurns(limits.bodiesDecodingMax, limits.bodiesDecodingPerKeyMax),
       boundEntry: (...entry) => pricer.boundEntry(...entry, clock.nowMs()),
@@ -269,7 +261,7 @@ async function serveFrom(
     settler,
     deferrals,
     tokenCounter,
-    heldReplies: createByteBudget(limits.heldRepliesBytesMax),
+    heldReplies: new ByteBudget(limits.heldRepliesBytesMax),
     isSecure: config.rewriteResultsUrl ? isSecure : null,
     injectUsage: config.injectUsage,
     onLeave: config.onLeave,

@@ -82,7 +82,7 @@ export async function admit(
     case 'admitted':
     case 'client_left':
       return answer
-    case 'overloaded':
+    case 'no_memory':
       return refused(answer.refusal)
     case 'held':
       return refused(explainHeld(answer.by, exchange.names), answer.balanceNanos)
@@ -137,7 +137,7 @@ type Held = Admission & { readonly kind: 'held' }
 type TurnAnswer =
   | Admission
   | { readonly kind: 'client_left' }
-  | { readonly kind: 'overloaded'; readonly refusal: Refusal }
+  | { readonly kind: 'no_memory'; readonly refusal: Refusal }
 
 /**
  * Waits in the order of arrival while calls in flight hold what is left of a limit, and asks the store again. A call that
@@ -167,7 +167,7 @@ async function askInTurn(
       // The store is not asked again: there might be room by now, which is for the calls that wait.
       if (turn === 'full') return held
       const refusal = refuseOverload(gateway)
-      if (refusal !== null) return { kind: 'overloaded', refusal }
+      if (refusal !== null) return { kind: 'no_memory', refusal }
       // A call whose wait has timed out ignores the queue: all before it have timed out as well.
       const ahead = turn === 'timed_out' ? NOBODY_AHEAD : entry.ahead()
       const answer = await ask(call, { ...FIRST, ahead, askedBefore: true }, gateway)
@@ -184,7 +184,7 @@ async function askInTurn(
 
 function refuseOverload({ inFlight, settler, disk }: Gateway): Refusal | null {
   if (inFlight.count >= limits.callsInFlightMax) {
-    return refuse('overloaded', `There are ${limits.callsInFlightMax} calls in flight already.`)
+    return refuse('no_memory', `There are ${limits.callsInFlightMax} calls in flight already.`)
   }
   if (settler.waiting >= limits.settlementsWaitingMax) {
     return refuse('store_unavailable', 'Too many finished calls wait for the store. Nothing was sent.')

@@ -112,7 +112,7 @@ export async function passPreflight(
 ): Promise<void> {
   const { exchange, surface } = preflight
   if (inFlight.preflights >= limits.preflightsInFlightMax) {
-    return deny(exchange, surface, refuse('overloaded', 'Too many preflights are in flight.'))
+    return deny(exchange, surface, refuse('no_memory', 'Too many preflights are in flight.'))
   }
   const sentMs = clock.monotonicMs()
   const answer = new Answer(exchange, {

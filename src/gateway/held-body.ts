@@ -1,68 +1,58 @@
-import { randomUUID } from 'node:crypto'
-import { type FileHandle, open, unlink } from 'node:fs/promises'
-import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { clientLeft, type Exchange } from '../http/exchange.ts'
 import { BodyPace, type BodyTimes } from '../http/incoming-request.ts'
 import { type Denial, type Refusal, refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
-import { type Borrowed, ChunkList, copyIfBorrowed } from '../kernel/memory.ts'
-import { type BodyRoom, type KeyShare, NoBodyRoom } from './key-shares.ts'
+import { type Borrowed, ChunkList } from '../kernel/memory.ts'
+import type { ByteBudget, KeyShare } from './key-shares.ts'
 
-const PART_BYTES = 256 * 1024
+/** A body up to this size is always taken in, whatever other bodies take. */
+const SMALL_BODY_BYTES = 1024 * 1024
 
-/**
- * A request body that waits for admission: in memory while it is small and there is room, then in a temporary
- * file that has no name from the moment it is open, so that no crash leaves it behind.
- */
+/** A request body that waits in memory for admission. */
 export class HeldBody {
-  readonly #room: BodyRoom
-  readonly #share: KeyShare
+  readonly #memory: ByteBudget
+  readonly #keyName: string
   readonly #chunks = new ChunkList()
-  #memoryBytes = 0
-  #file: FileHandle | null = null
-  /** Bytes of the disk that were taken for the body, and how many of them are written. */
-  #diskBytes = 0
-  #writtenBytes = 0
   #disposed = false
   length = 0
 
-  constructor(room: BodyRoom, share: KeyShare) {
-    this.#room = room
-    this.#share = share
+  constructor(memory: ByteBudget, keyName: string) {
+    this.#memory = memory
+    this.#keyName = keyName
   }
 
-  /** Keeps a chunk. Null if the chunk is kept; otherwise wait for the promise before offering more, or memory would grow. */
-  append(chunk: Borrowed): Promise<void> | null {
-    this.length += chunk.length
-    const fits = this.#file === null && this.#memoryBytes + chunk.length <= limits.bodyMemoryBytesMax
-    if (fits && this.#room.tryMemory(chunk.length, this.#share)) {
-      this.#memoryBytes += chunk.length
-      this.#chunks.append(chunk)
-      return null
-    }
-    return this.#spill(copyIfBorrowed(chunk))
+  /** Keeps a chunk. False if there is no memory for it. */
+  append(chunk: Borrowed): boolean {
+    const bytes = chunk.length
+    if (this.length + bytes <= SMALL_BODY_BYTES) this.#memory.take(bytes, this.#keyName)
+    else if (!this.#memory.tryTake(bytes, this.#keyName)) return false
+    this.length += bytes
+    this.#chunks.append(chunk)
+    return true
   }
 
-  /** The whole body, or null if part of it is in a file. */
-  bytes(): Buffer | null {
-    if (this.#file !== null) return null
+  /** The whole body in one piece. */
+  bytes(): Buffer {
     return this.#chunks.joined()
   }
 
   /** The whole body as it is sent: a single piece as it is, several pieces as a list, which spares joining them. */
-  pieces(): Buffer | readonly Buffer[] | null {
-    if (this.#file !== null) return null
+  pieces(): Buffer | readonly Buffer[] {
     const pieces = this.#chunks.all()
     const [only] = pieces
     return pieces.length === 1 && only !== undefined ? only : pieces
   }
 
-  /** The first bytes of the body, from memory and then from the file. */
-  async beginning(bytesMax: number): Promise<Buffer> {
+  /** The body in parts of at most 64 KiB. */
+  parts(): readonly Buffer[] {
+    return this.#chunks.all()
+  }
+
+  beginning(bytesMax: number): Buffer {
     const parts: Buffer[] = []
     let bytes = 0
-    for await (const part of this.parts()) {
+    for (const part of this.parts()) {
       parts.push(part)
       bytes += part.length
       if (bytes >= bytesMax) break
@@ -70,71 +60,22 @@ export class HeldBody {
     return Buffer.concat(parts, Math.min(bytes, bytesMax))
   }
 
-  /** The body as a stream, from memory and then from the file. */
   stream(): Readable {
-    return Readable.from(this.parts(), { objectMode: false, highWaterMark: PART_BYTES })
+    return Readable.from(this.parts(), { objectMode: false })
   }
 
-  /** The body in parts, each time from the beginning. A stream of the file would close the file if not read to its end. */
-  async *parts(): AsyncGenerator<Buffer> {
-    yield* this.#chunks.all()
-    for (let at = 0; this.#file !== null; ) {
-      const part = Buffer.allocUnsafe(PART_BYTES)
-      const { bytesRead } = await this.#file.read(part, 0, PART_BYTES, at)
-      if (bytesRead === 0) return
-      at += bytesRead
-      yield part.subarray(0, bytesRead)
-    }
-  }
-
-  /** Gives memory and disk back. May be called again. */
+  /** Gives the memory back. May be called again. */
   dispose(): void {
     if (this.#disposed) return
     this.#disposed = true
-    this.#room.giveMemoryBack(this.#memoryBytes, this.#share)
+    this.#memory.giveBack(this.length, this.#keyName)
     this.#chunks.clear()
-    if (this.#file === null) this.#giveDiskBack()
-    // Closing waits for writes that are under way.
-    else
-      this.#file.close().then(
-        () => this.#giveDiskBack(),
-        () => this.#giveDiskBack(),
-      )
-  }
-
-  #giveDiskBack(): void {
-    this.#room.giveDiskBack(this.#diskBytes, this.#diskBytes - this.#writtenBytes, this.#share)
-    this.#diskBytes = 0
-    this.#writtenBytes = 0
-  }
-
-  async #spill(chunk: Buffer): Promise<void> {
-    if (this.#writtenBytes + chunk.length > this.#diskBytes) {
-      const bytes = Math.max(chunk.length, limits.spillStepBytes)
-      await this.#room.takeDisk(bytes, this.#share)
-      this.#diskBytes += bytes
-    }
-    if (this.#file === null && !this.#disposed) {
-      const path = join(this.#room.tempDir, `body-${randomUUID()}`)
-      const file = await open(path, 'wx+', 0o600)
-      this.#file = file
-      await unlink(path)
-      if (this.#disposed) await file.close()
-    }
-    // The client may have left while the disk was looked at or the file was being opened.
-    if (this.#disposed || this.#file === null) return this.#giveDiskBack()
-    let written = 0
-    while (written < chunk.length) {
-      const { bytesWritten } = await this.#file.write(chunk, written)
-      written += bytesWritten
-      this.#writtenBytes += bytesWritten
-      this.#room.wrote(bytesWritten)
-    }
   }
 }
 
 export interface ReceiveOptions {
-  readonly room: BodyRoom
+  /** The memory of all bodies that wait. */
+  readonly memory: ByteBudget
   readonly times: BodyTimes
 }
 
@@ -168,8 +109,8 @@ export function receiveBody(
   return new Promise((resolve, reject) => {
     const { req, res } = exchange
     if (clientLeft(exchange)) return resolve({ kind: 'client_left' })
-    const { room, times } = options
-    const body = new HeldBody(room, sender.share)
+    const { memory, times } = options
+    const body = new HeldBody(memory, sender.share.name)
     let finished = false
 
     function finish(result: Received | null): void {
@@ -218,21 +159,23 @@ export function receiveBody(
       return true
     }
 
-    /** False: no more chunks before the promises below have resolved. */
+    /** False: no more chunks before the looker has read this one. */
     function take(chunk: Borrowed): boolean {
       const looked = looker?.write(chunk) ?? null
-      const appended = body.append(chunk)
-      if (looked === null && appended === null) return true
+      if (!body.append(chunk)) {
+        finish(refused(noMemory()))
+        return true
+      }
+      if (looked === null) return true
       pace?.paused()
-      Promise.all([looked, appended]).then(
+      looked.then(
         () => {
           if (!finished) pace?.resumed()
           req.resume()
         },
         (error: unknown) => {
-          const message =
-            error instanceof NoBodyRoom ? error.message : 'There is no room to hold the request body.'
-          finish(refused(refuse('overloaded', message)))
+          finish(null)
+          reject(error)
         },
       )
       return false
@@ -257,6 +200,13 @@ export function refuseAnnouncedLength(contentLength: number | null): Refusal | n
 
 function refused(refusal: Refusal): Received {
   return { kind: 'refused', refusal, balanceNanos: null }
+}
+
+function noMemory(): Refusal {
+  return refuse(
+    'no_memory',
+    'There is no memory left for the request body, because too many large ones wait.',
+  )
 }
 
 function tooLarge(): Refusal {

@@ -1,13 +1,10 @@
-import { statfs } from 'node:fs/promises'
 import { clientLeft, type Exchange } from '../http/exchange.ts'
 import { limits } from '../kernel/limits.ts'
 
-/** The calls, memory and disk of this node that one key takes. A share is there as long as the key has a call here. */
+/** The calls of one key on this node. A share exists while the key has a call here. */
 export class KeyShare {
   readonly name: string
   calls = 0
-  memoryBytes = 0
-  spilledBytes = 0
 
   constructor(name: string) {
     this.name = name
@@ -53,123 +50,42 @@ export class KeyShares {
   }
 }
 
-export interface BodyRoomParts {
-  readonly tempDir: string
-  readonly memoryBytesMax: number
-  readonly spilledBytesMax: number
-  /** The free bytes of the disk that the temporary files are on. */
-  freeBytes(): Promise<number>
-}
+/**
+ * Memory that bodies of one kind may take together. One key gets at most half of what the others leave free, so that
+ * there is room for the next key however many keys fill their part.
+ */
+export class ByteBudget {
+  readonly #bytesMax: number
+  readonly #byKey = new Map<string, number>()
+  #takenBytes = 0
 
-/** Why a body cannot be held, as a sentence for the client. */
-export class NoBodyRoom extends Error {}
-
-/** Memory and disk for bodies that wait for admission: how much all of them take, and those of one key. */
-export class BodyRoom {
-  readonly tempDir: string
-  readonly #parts: BodyRoomParts
-  #memoryBytes = 0
-  #spilledBytes = 0
-  /** Spilled bytes that were promised to bodies and are not on the disk yet. */
-  #unwrittenBytes = 0
-
-  constructor(parts: BodyRoomParts) {
-    this.tempDir = parts.tempDir
-    this.#parts = parts
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax
   }
 
-  get memoryBytes(): number {
-    return this.#memoryBytes
+  get takenBytes(): number {
+    return this.#takenBytes
   }
 
-  get spilledBytes(): number {
-    return this.#spilledBytes
-  }
-
-  tryMemory(bytes: number, share: KeyShare): boolean {
-    const { memoryBytesMax } = this.#parts
-    if (share.memoryBytes + bytes > partOf(memoryBytesMax, this.#memoryBytes - share.memoryBytes))
-      return false
-    this.#memoryBytes += bytes
-    share.memoryBytes += bytes
+  tryTake(bytes: number, keyName: string): boolean {
+    const ownBytes = this.#byKey.get(keyName) ?? 0
+    const freeBytes = this.#bytesMax - (this.#takenBytes - ownBytes)
+    if (ownBytes + bytes > freeBytes * limits.bodiesPartPerKeyMax) return false
+    this.take(bytes, keyName)
     return true
   }
 
-  giveMemoryBack(bytes: number, share: KeyShare): void {
-    this.#memoryBytes -= bytes
-    share.memoryBytes -= bytes
+  /** Takes memory without asking whether there is any: for small bodies, which always fit. */
+  take(bytes: number, keyName: string): void {
+    this.#takenBytes += bytes
+    this.#byKey.set(keyName, (this.#byKey.get(keyName) ?? 0) + bytes)
   }
 
-  /** Takes disk for a body, or throws why there is none. The books may be on the same disk, and must never find it full. */
-  async takeDisk(bytes: number, share: KeyShare): Promise<void> {
-    const { spilledBytesMax } = this.#parts
-    if (share.spilledBytes + bytes > partOf(spilledBytesMax, this.#spilledBytes - share.spilledBytes)) {
-      const whose =
-        share.spilledBytes === 0 ? 'too many large ones are held' : 'those of this key fill its part'
-      throw new NoBodyRoom(`There is no room to hold the request body: ${whose} already.`)
-    }
-    // The bytes are counted before the disk is looked at, so that bodies which look at the same time do not take the same room.
-    this.#spilledBytes += bytes
-    share.spilledBytes += bytes
-    this.#unwrittenBytes += bytes
-    try {
-      const freeBytes = await this.#parts.freeBytes()
-      if (freeBytes - this.#unwrittenBytes >= limits.diskFreeBytesMin) return
-    } catch (error) {
-      this.giveDiskBack(bytes, bytes, share)
-      throw error
-    }
-    this.giveDiskBack(bytes, bytes, share)
-    throw new NoBodyRoom('There is no room to hold the request body: the disk is nearly full.')
-  }
-
-  wrote(bytes: number): void {
-    this.#unwrittenBytes -= bytes
-  }
-
-  giveDiskBack(bytes: number, unwrittenBytes: number, share: KeyShare): void {
-    this.#spilledBytes -= bytes
-    share.spilledBytes -= bytes
-    this.#unwrittenBytes -= unwrittenBytes
-  }
-}
-
-/** The bytes that one key may take beside the others: however many keys fill their parts, there is room for the next key. */
-function partOf(bytesMax: number, othersBytes: number): number {
-  return (bytesMax - othersBytes) * limits.bodiesPartPerKeyMax
-}
-
-export async function freeBytesOf(dir: string): Promise<number> {
-  const { bavail, bsize } = await statfs(dir)
-  return bavail * bsize
-}
-
-/**
- * The memory that bodies of one kind may take together, and the bodies of one key of what other keys leave. A body that
- * gets no room streams instead.
- */
-export interface ByteBudget {
-  tryTake(bytes: number, keyName: string): boolean
-  giveBack(bytes: number, keyName: string): void
-}
-
-export function createByteBudget(bytesMax: number): ByteBudget {
-  let takenBytes = 0
-  const byKey = new Map<string, number>()
-  return {
-    tryTake(bytes, keyName) {
-      const ownBytes = byKey.get(keyName) ?? 0
-      if (ownBytes + bytes > partOf(bytesMax, takenBytes - ownBytes)) return false
-      takenBytes += bytes
-      byKey.set(keyName, ownBytes + bytes)
-      return true
-    },
-    giveBack(bytes, keyName) {
-      takenBytes -= bytes
-      const ownBytes = (byKey.get(keyName) ?? 0) - bytes
-      if (ownBytes > 0) byKey.set(keyName, ownBytes)
-      else byKey.delete(keyName)
-    },
+  giveBack(bytes: number, keyName: string): void {
+    this.#takenBytes -= bytes
+    const ownBytes = (this.#byKey.get(keyName) ?? 0) - bytes
+    if (ownBytes > 0) this.#byKey.set(keyName, ownBytes)
+    else this.#byKey.delete(keyName)
   }
 }
 

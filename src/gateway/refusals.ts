@@ -229,7 +229,7 @@ function refuseStored(endpoint: Endpoint | null, stateful: 'pass' | 'refuse'): R
 /** Upstream cannot be asked for the cost of an object that is deleted. */
 export function refuseUnpaidDelete(): Refusal {
   return refuse(
-    'overloaded',
+    'no_memory',
     'What this would delete is not paid yet, and upstream is being asked what it cost. Try again.',
   )
 }

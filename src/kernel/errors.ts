@@ -199,7 +199,7 @@ export const ERRORS = {
     meaning:
       'The store cannot decide about the key now. Nothing was sent upstream. A command of the management API may have been done: repeat it with the same `Idempotency-Key`.',
   },
-  overloaded: {
+  no_memory: {
     status: 503,
     fault: 'gateway',
     retry: 'safe',

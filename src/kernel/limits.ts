@@ -7,7 +7,6 @@ import { socketLimits } from './socket-limits.ts'
 
 const KiB = 1024
 const MiB = 1024 * KiB
-const GiB = 1024 * MiB
 
 export const limits = {
   /** Request heads. Beyond either one: 431 and the connection closes. */
@@ -73,7 +72,7 @@ export const limits = {
    */
   connectionsWaitingMax: 4_096,
 
-  /** Calls in flight upstream. Beyond it: 503 `overloaded`, nothing is sent. */
+  /** Calls in flight upstream. Beyond it: 503 `no_memory`, nothing is sent. */
   callsInFlightMax: 10_000,
 
   /** Calls of one key on this node, from its head to its end, waiting ones included. Beyond it: 429 `too_many_calls`. */
@@ -117,39 +116,23 @@ export const limits = {
   overviewFreshMs: 1_000,
   overviewNamedMax: 20,
 
-  /** Preflights in flight upstream; they carry no key. Beyond it: 503 `overloaded`. */
+  /** Preflights in flight upstream; they carry no key. Beyond it: 503 `no_memory`. */
   preflightsInFlightMax: 200,
 
-  /** A request body that waits for admission stays in memory up to this size, then in a temporary file. */
-  bodyMemoryBytesMax: 32 * MiB,
+  /** A request body that waits for admission. Beyond it: 413. */
+  bodyBytesMax: 256 * MiB,
 
-  /**
-   * All waiting bodies together, by their bytes; the memory they are in may be up to three times as much. Beyond it
-   * every further byte goes to temporary files.
-   */
+  /** All waiting bodies together, by their bytes. Beyond it: 503 `no_memory`, except for bodies up to 1 MiB. */
   bodiesMemoryBytesMax: 512 * MiB,
 
-  /** Bytes of all waiting bodies in temporary files. Beyond it: 503 `overloaded`. */
-  spilledBytesMax: 8 * GiB,
-
-  /** Free bytes that temporary files leave on the disk, on which the books may be too. Beyond it: 503 `overloaded`. */
-  diskFreeBytesMin: 64 * MiB,
-
-  /** Disk for a body is taken in steps of this size, and looked at before each. */
-  spillStepBytes: 4 * MiB,
-
   /**
-   * The part that waiting bodies of one key may take of the memory and the disk that other keys have left. Beyond it
-   * in memory: a temporary file; on disk: 503 `overloaded`, for that key alone. Two keys with half of all each left
-   * nothing. The same part holds for the memory of replies that are held back; beyond it they stream.
+   * The part of the memory that other keys leave free which the waiting bodies of one key may take. Beyond it: 503
+   * `no_memory`. The same part holds for replies that are held back; beyond it they stream.
    */
   bodiesPartPerKeyMax: 0.5,
 
-  /** One waiting body, in memory or on disk. Beyond it: 413. */
-  bodyBytesMax: 512 * MiB,
-
   /** The size that the decoded copy of a compressed request body may grow to. Beyond it: unreadable. */
-  decodedBodyBytesMax: 512 * MiB,
+  decodedBodyBytesMax: 256 * MiB,
 
   /**
    * How many times its length a compressed request body may decode to; up to the second size it may be any number.

@@ -9,9 +9,9 @@ const FILES = [
   ...DATABASES.flatMap((name) => [name, `${name}-wal`, `${name}-shm`]),
   ...['spool/refused.jsonl', 'serving.lock', 'pepper', 'admin-key', 'node', 'ballast'],
 ]
-const FOLDERS = ['tmp', 'spool']
+const FOLDERS = ['spool']
 
-/** The data directory is private: its files tell which key made which call, and the temporary ones hold requests. */
+/** The data directory is private: its files tell which key made which call. */
 export function makePrivateDir(dataDir: string): void {
   // SQLite makes its files by the umask of the process. A thread cannot change the umask.
   if (isMainThread) process.umask(0o077)

@@ -144,14 +144,13 @@ test('a file that is no JSON, or is named and missing, is refused', () => {
 
 test('limits and the proxies in front are set in the file', () => {
   const config = withFile(
-    `{"limits":{"calls_in_flight_per_key":7,"connections_per_address":9,"spilled_bytes":1000},
+    `{"limits":{"calls_in_flight_per_key":7,"connections_per_address":9},
       "requests":{"body_bytes_per_second_min":10},
       "trusted_proxies":["10.0.0.0/8","192.0.2.1","fd00::/8","::1"]}`,
     read,
   )
   assert.equal(config.callsInFlightPerKeyMax, 7)
   assert.equal(config.connectionsPerAddressMax, 9)
-  assert.equal(config.spilledBytesMax, 1_000)
   assert.equal(config.bodyBytesPerSecondMin, 10)
   assert.deepEqual(config.trustedProxies, ['10.0.0.0/8', '192.0.2.1', 'fd00::/8', '::1'])
   assert.deepEqual(read({}).trustedProxies, [])

@@ -172,7 +172,7 @@ test('a call that waited is refused if there are too many in flight by then', as
   gateway.inFlight.count = limits.callsInFlightMax
   gateway.queues.signalAll()
   const answer = await admitted
-  assert.equal(answer.kind === 'refused' && answer.refusal.code, 'overloaded')
+  assert.equal(answer.kind === 'refused' && answer.refusal.code, 'no_memory')
 })
 
 test('nothing is admitted while settlements wait that would be lost with the process', async () => {

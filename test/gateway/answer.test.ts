@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import { Writable } from 'node:stream'
 import { test } from 'node:test'
 import { Answer } from '../../src/gateway/answer.ts'
-import { createByteBudget } from '../../src/gateway/key-shares.ts'
+import { ByteBudget } from '../../src/gateway/key-shares.ts'
 import type { Exchange } from '../../src/http/exchange.ts'
 import { OutgoingReply } from '../../src/http/outgoing-reply.ts'
 import { headerNames } from '../../src/kernel/header-names.ts'
@@ -33,7 +33,7 @@ function openAnswer({ takes = true } = {}) {
     onFinished() {},
     raw: null,
   })
-  const memory = createByteBudget(2_000)
+  const memory = new ByteBudget(2_000)
   const exchange = {
     ...{ req: { httpVersion: '1.1' }, res, method: 'POST', requestId: 'req_1' },
     names: headerNames('svc'),

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createByteBudget } from '../../src/gateway/key-shares.ts'
+import { ByteBudget } from '../../src/gateway/key-shares.ts'
 
 test('replies of one key take half of what others leave, and however many keys take theirs the next has room', () => {
-  const budget = createByteBudget(10_000)
+  const budget = new ByteBudget(10_000)
   const taken = new Map<string, number>()
   for (const key of ['a', 'b', 'c', 'd', 'e']) {
     let bytes = 0

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
-import { tmpdir } from 'node:os'
 import { test } from 'node:test'
 import { type Received, receiveBody } from '../../src/gateway/held-body.ts'
-import { BodyRoom, KeyShare } from '../../src/gateway/key-shares.ts'
+import { ByteBudget, KeyShare } from '../../src/gateway/key-shares.ts'
 import type { Exchange } from '../../src/http/exchange.ts'
 import type { BodyReceiver } from '../../src/http/incoming-request.ts'
 import { Listeners } from '../../src/http/outgoing-reply.ts'
@@ -12,11 +11,15 @@ import { withDeadline } from '../support/deadline.ts'
 
 interface Conditions {
   readonly checkKey?: () => Promise<Denial | null>
+  readonly looker?: { write(): Promise<void> | null }
   monotonicMs?(): number
 }
 
 /** A body that comes as the test says. */
-function begin(idleTimeoutMs: number, { checkKey, monotonicMs = () => 0 }: Conditions = {}) {
+function begin(
+  idleTimeoutMs: number,
+  { checkKey, looker = { write: () => null }, monotonicMs = () => 0 }: Conditions = {},
+) {
   let sink: BodyReceiver | null = null
   let paused = 0
   const whenClosed = new Listeners()
@@ -35,20 +38,15 @@ function begin(idleTimeoutMs: number, { checkKey, monotonicMs = () => 0 }: Condi
     },
   }
   const res = { destroyed: false, closed: false, whenClosed }
-  const room = new BodyRoom({
-    tempDir: tmpdir(),
-    memoryBytesMax: MEMORY_BYTES,
-    spilledBytesMax: 100_000_000,
-    freeBytes: () => Promise.resolve(1e12),
-  })
+  const memory = new ByteBudget(MEMORY_BYTES)
   const received = receiveBody(
     { req, res } as unknown as Exchange,
-    { room, times: { idleTimeoutMs, bytesPerSecondMin: 1_000, monotonicMs } },
+    { memory, times: { idleTimeoutMs, bytesPerSecondMin: 1_000, monotonicMs } },
     { share: new KeyShare('k'), checkKey: checkKey ?? null },
-    null,
+    looker,
   )
   return {
-    room,
+    memory,
     isPaused: () => paused > 0,
     data(bytes: string | Buffer) {
       if (sink?.data(Buffer.from(bytes)) === false) req.pause()
@@ -144,14 +142,14 @@ test('a body that comes slowly with a key that may not send it is refused, and n
   body.data('half')
   const received = await body.received
   assert.equal(received.kind === 'refused' && received.refusal.code, 'invalid_api_key')
-  assert.equal(body.room.memoryBytes, 0)
+  assert.equal(body.memory.takenBytes, 0)
 })
 
 test('where the key cannot be asked about, the body is not waited for', async () => {
   const body = begin(LONG_MS, { checkKey: () => Promise.reject(new Error('away')) })
   body.data('half')
   await assert.rejects(body.received, /away/)
-  assert.equal(body.room.memoryBytes, 0)
+  assert.equal(body.memory.takenBytes, 0)
 })
 
 test('a byte now and then is no silence, and is refused all the same', async () => {
@@ -172,14 +170,21 @@ test('a byte now and then is no silence, and is refused all the same', async () 
   assert.match(received.refusal.message, /too slowly/)
 })
 
-test('while we write to the disk the client cannot send, and that is not its slowness', async () => {
+test('while the reader is busy the client cannot send, and that is not its slowness', async () => {
   let nowMs = 0
-  const body = begin(LONG_MS, { monotonicMs: () => nowMs })
+  const busy = Promise.withResolvers<void>()
+  let pieces = 0
+  const write = () => {
+    pieces += 1
+    return pieces === 1 ? busy.promise : null
+  }
+  const body = begin(LONG_MS, { looker: { write }, monotonicMs: () => nowMs })
   await nextTurn()
   nowMs = 30_000
-  body.data(Buffer.alloc(MEMORY_BYTES))
-  assert.ok(body.isPaused(), 'nothing was spilled')
+  body.data(Buffer.alloc(1_000))
+  assert.ok(body.isPaused())
   nowMs += 1e9
+  busy.resolve()
   while (body.isPaused()) await nextTurn()
   nowMs += 40_000
   body.data(Buffer.alloc(1_000))
@@ -187,4 +192,13 @@ test('while we write to the disk the client cannot send, and that is not its slo
   const received = await body.received
   assert.ok(received.kind === 'received')
   received.body.dispose()
+})
+
+test('a body for which there is no memory is refused, to be sent again, and no byte of it is kept', async () => {
+  const body = begin(LONG_MS)
+  for (let i = 0; i < 17; i++) body.data(Buffer.alloc(64 * 1024))
+  const received = await body.received
+  assert.ok(received.kind === 'refused')
+  assert.equal(received.refusal.code, 'no_memory')
+  assert.equal(body.memory.takenBytes, 0)
 })

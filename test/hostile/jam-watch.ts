@@ -2,7 +2,7 @@ import { syncBuiltinESMExports } from 'node:module'
 import type { Transform } from 'node:stream'
 import { Worker } from 'node:worker_threads'
 import zlib from 'node:zlib'
-import { BodyRoom, DecodingTurns, KeyShares } from '../../src/gateway/key-shares.ts'
+import { ByteBudget, DecodingTurns, KeyShares } from '../../src/gateway/key-shares.ts'
 import { firstValue } from '../../src/http/raw-headers.ts'
 import type { CountAnswer, CountOrder } from '../../src/metering/count-turns.ts'
 
@@ -27,13 +27,11 @@ export interface JamWork {
   wellCounted: number
   /** Well-behaved counts that were given up at their deadline. */
   wellDropped: number
-  /** The most calls in flight of one key; `spilledBytesMost` are the most bytes on disk of one key. */
+  /** The most calls in flight of one key. */
   callsMost: number
-  spilledBytesMost: number
   /** Figures of what is taken now. */
   keys: number
   bodyMemoryBytes: number
-  bodySpilledBytes: number
   decoding: number
   sockets: number
 }
@@ -49,15 +47,13 @@ const work: JamWork = {
   wellCounted: 0,
   wellDropped: 0,
   callsMost: 0,
-  spilledBytesMost: 0,
   keys: 0,
   bodyMemoryBytes: 0,
-  bodySpilledBytes: 0,
   decoding: 0,
   sockets: 0,
 }
 
-let room: BodyRoom | undefined
+const budgets = new Set<ByteBudget>()
 let shares: KeyShares | undefined
 let turns: DecodingTurns | undefined
 
@@ -71,8 +67,7 @@ export function watchWork(): () => JamWork {
   return () => ({
     ...work,
     keys: shares?.size ?? 0,
-    bodyMemoryBytes: room?.memoryBytes ?? 0,
-    bodySpilledBytes: room?.spilledBytes ?? 0,
+    bodyMemoryBytes: [...budgets].reduce((sum, { takenBytes }) => sum + takenBytes, 0),
     decoding: (turns?.running ?? 0) + (turns?.waiting ?? 0),
     sockets: process.getActiveResourcesInfo().filter((what) => what === 'TCPSocketWrap').length,
   })
@@ -162,13 +157,9 @@ function watchShares(): void {
     work.callsMost = Math.max(work.callsMost, share?.calls ?? 0)
     return share
   }
-  const { tryMemory, takeDisk } = BodyRoom.prototype
-  BodyRoom.prototype.tryMemory = function (bytes, share) {
-    room = this
-    return tryMemory.call(this, bytes, share)
-  }
-  BodyRoom.prototype.takeDisk = async function (bytes, share) {
-    await takeDisk.call(this, bytes, share)
-    work.spilledBytesMost = Math.max(work.spilledBytesMost, this.spilledBytes)
+  const { take } = ByteBudget.prototype
+  ByteBudget.prototype.take = function (bytes, keyName) {
+    budgets.add(this)
+    take.call(this, bytes, keyName)
   }
 }

@@ -100,15 +100,15 @@ export async function serveSocket(
     upstream.destroy()
     return
   }
-  const { room, decoding } = gateway.reading
+  const { memory, decoding } = gateway.reading
   const session = new SocketSession({
     client,
     upstream,
     extensions,
     meter,
     decode: (work) => decoding.take(share, exchange, work),
-    takeMemory: (bytes) => room.tryMemory(bytes, share),
-    giveMemoryBack: (bytes) => room.giveMemoryBack(bytes, share),
+    takeMemory: (bytes) => memory.tryTake(bytes, share.name),
+    giveMemoryBack: (bytes) => memory.giveBack(bytes, share.name),
     failed: (error) => explainThrown(error, requestId, gateway.log),
     errorEvent: (refusal, about) => errorEvent(handshake, refusal, about),
   })

@@ -137,7 +137,7 @@ export async function reencodeWhole(
   coding: string,
   bytes: Buffer,
   splices: readonly Splice[],
-  encodedBytesMax: number = limits.bodyMemoryBytesMax,
+  encodedBytesMax: number = 32 * 1024 * 1024,
 ): Promise<Buffer | null> {
   const pieces: Buffer[] = []
   let length = 0
