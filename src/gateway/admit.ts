@@ -82,7 +82,7 @@ export async function admit(
     case 'admitted':
     case 'client_left':
       return answer
-    case 'no_memory':
+    case 'overloaded':
       return refused(answer.refusal)
     case 'held':
       return refused(explainHeld(answer.by, exchange.names), answer.balanceNanos)
@@ -137,7 +137,7 @@ type Held = Admission & { readonly kind: 'held' }
 type TurnAnswer =
   | Admission
   | { readonly kind: 'client_left' }
-  | { readonly kind: 'no_memory'; readonly refusal: Refusal }
+  | { readonly kind: 'overloaded'; readonly refusal: Refusal }
 
 /**
  * Waits in the order of arrival while calls in flight hold what is left of a limit, and asks the store again. A call that
@@ -167,7 +167,7 @@ async function askInTurn(
       // The store is not asked again: there might be room by now, which is for the calls that wait.
       if (turn === 'full') return held
       const refusal = refuseOverload(gateway)
-      if (refusal !== null) return { kind: 'no_memory', refusal }
+      if (refusal !== null) return { kind: 'overloaded', refusal }
       // A call whose wait has timed out ignores the queue: all before it have timed out as well.
       const ahead = turn === 'timed_out' ? NOBODY_AHEAD : entry.ahead()
       const answer = await ask(call, { ...FIRST, ahead, askedBefore: true }, gateway)

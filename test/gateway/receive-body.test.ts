@@ -181,7 +181,7 @@ test('while the reader is busy the client cannot send, and that is not its slown
   const body = begin(LONG_MS, { looker: { write }, monotonicMs: () => nowMs })
   await nextTurn()
   nowMs = 30_000
-  body.data(Buffer.alloc(1_000))
+  body.data(Buffer.alloc(100_000))
   assert.ok(body.isPaused())
   nowMs += 1e9
   busy.resolve()
