@@ -1,0 +1,259 @@
+import { z } from 'zod'
+import { formatUsd, type Nanos, parseUsd, type RawNumber } from '../kernel/money.ts'
+
+/** The building blocks of the API's objects: each names the JSON that clients see, and gives its type and its check. */
+
+// Values of answers
+
+/** An object as the server writes it: money and large sums are raw JSON numbers, never doubles. */
+export type Written<T> = T extends number
+  ? number | RawNumber
+  : T extends readonly (infer Item)[]
+    ? readonly Written<Item>[]
+    : T extends object
+      ? { readonly [Name in keyof T]: Written<T[Name]> }
+      : T
+
+/** Ids are a prefix that names the kind of object, and a ULID. */
+const idPattern = (prefix: string) => new RegExp(`^${prefix}_[0-9A-HJKMNP-TV-Z]{26}$`)
+
+export const REQUEST_ID = idPattern('req')
+const PATTERNS = {
+  key: idPattern('key'),
+  credit: idPattern('crd'),
+  webhook: idPattern('wh'),
+  delivery: idPattern('whd'),
+}
+
+export const idOf = (kind: keyof typeof PATTERNS, expected?: string) =>
+  z.string().regex(PATTERNS[kind], expected)
+
+export const count = () => z.int().min(0)
+export const instant = () => z.iso.datetime({ precision: 3 })
+
+export const DATE = /^\d{4}-\d\d-\d\d$/
+export const date = () => z.string().regex(DATE).meta({ format: 'date' })
+
+export function usdAmount(description: string) {
+  return z.number().describe(`${description} In US dollars, with at most 9 decimals.`)
+}
+
+export function listOf<Row extends z.ZodType>(row: Row) {
+  return z.object({
+    object: z.literal('list'),
+    data: z.array(row).describe('Newest first.'),
+    has_more: z.boolean(),
+    next: z.string().nullable().describe('Send it as `after` to read the next page; null on the last page.'),
+  })
+}
+
+export interface ListOf<Row> {
+  readonly data: readonly Row[]
+  readonly has_more: boolean
+  readonly next: string | null
+}
+
+export const errorSchema = z
+  .object({
+    error: z.object({
+      message: z.string().describe('What is wrong and what to change, for people.'),
+      type: z.string(),
+      param: z.string().nullable().describe('The field or parameter at fault.'),
+      code: z.string().describe('What is wrong, for programs. docs/ERRORS.md lists every code.'),
+      details: z.record(z.string(), z.unknown()).optional().describe('Figures, if there are any.'),
+    }),
+    request_id: z.string(),
+  })
+  .meta({ id: 'error', description: 'Every refusal has this form.' })
+
+// Fields of requests
+
+/**
+ * A field whose value `read` makes, or null if the input is not as expected. zod cannot describe such a field, so
+ * `schema` describes it in the OpenAPI document.
+ */
+export function readField<T>(
+  expected: string,
+  schema: Record<string, unknown>,
+  read: (value: unknown) => T | null,
+) {
+  return z
+    .unknown()
+    .transform((value, context): T => {
+      const found = read(value)
+      if (found !== null) return found
+      context.addIssue(expected)
+      return z.NEVER
+    })
+    .meta(schema)
+}
+
+/** `readField` for a parameter of the query, which is always a string and may be absent. */
+export function parameter<T>(
+  expected: string,
+  schema: Record<string, unknown>,
+  read: (text: string) => T | null,
+) {
+  return readField(expected, schema, (value) => (typeof value === 'string' ? read(value) : null)).optional()
+}
+
+export function wordParameter<const Word extends string>(
+  name: string,
+  words: readonly Word[],
+  description: string,
+) {
+  return z
+    .enum(words, `${name} must be one of ${words.join(', ')}.`)
+    .optional()
+    .meta({ description })
+}
+
+export interface TextRules {
+  /** Whether the text may consist of white space only; true by default. */
+  readonly blank?: boolean
+  /** Whether the text may be empty; false by default. */
+  readonly empty?: boolean
+}
+
+const CONTROL = '\\u0000-\\u001f\\u007f-\\u009f'
+const ANY = `[^${CONTROL}]`
+const NO_BLANK = `[^${CONTROL}\\s]`
+
+/** One line of text. Characters are Unicode code points, as in JSON Schema. */
+export function textField(
+  subject: string,
+  charsMax: number,
+  { blank = true, empty = false }: TextRules = {},
+) {
+  const charsMin = empty ? 0 : 1
+  return z
+    .string(`${subject} must be a text of ${charsMin} to ${charsMax} characters.`)
+    .refine((text) => text !== '' || empty, `${subject} must not be empty.`)
+    .refine((text) => [...text].length <= charsMax, `${subject} must have at most ${charsMax} characters.`)
+    .refine((text) => !/\p{Cc}/u.test(text), `${subject} must not have control characters.`)
+    .refine((text) => text.isWellFormed(), `${subject} must be well-formed Unicode.`)
+    .refine((text) => blank || /\S/.test(text), `${subject} must not be blank.`)
+    .meta({
+      minLength: charsMin,
+      maxLength: charsMax,
+      pattern: blank ? `^${ANY}*$` : `^${ANY}*${NO_BLANK}${ANY}*$`,
+    })
+}
+
+const INSTANT = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(?:Z|[+-]00:00)$/
+
+/** An instant in UTC as milliseconds. Finer digits are cut off, so that a key never outlives its expiry. */
+export function instantField(name: string) {
+  return readField(
+    `${name} must be a UTC timestamp such as 2030-01-31T00:00:00Z.`,
+    { type: 'string', format: 'date-time', pattern: INSTANT.source },
+    (value) => (typeof value === 'string' ? parseInstant(value) : null),
+  )
+}
+
+export function parseInstant(text: string): number | null {
+  const [, seconds, fraction = ''] = INSTANT.exec(text) ?? []
+  if (seconds === undefined) return null
+  const ms = Date.parse(`${seconds}.${fraction.slice(0, 3).padEnd(3, '0')}Z`)
+  // Date.parse moves the 30th of February into March and 24:00 into the next day.
+  return Number.isNaN(ms) || !new Date(ms).toISOString().startsWith(seconds) ? null : ms
+}
+
+/** A day in UTC, or an instant, which has no length. */
+export interface Time {
+  readonly fromMs: number
+  readonly lengthMs: number
+}
+
+const DAY_MS = 24 * 60 * 60 * 1_000
+
+export function timeParameter(name: string, description: string) {
+  return parameter<Time>(
+    `${name} must be a date such as 2030-01-31 or a UTC timestamp such as 2030-01-31T00:00:00Z.`,
+    { type: 'string', description },
+    (text) => {
+      const isDay = DATE.test(text)
+      const fromMs = parseInstant(isDay ? `${text}T00:00:00Z` : text)
+      return fromMs === null ? null : { fromMs, lengthMs: isDay ? DAY_MS : 0 }
+    },
+  )
+}
+
+export function dateParameter(name: string, description: string) {
+  return z
+    .string()
+    .refine(
+      (text) => DATE.test(text) && parseInstant(`${text}T00:00:00Z`) !== null,
+      `${name} must be a date such as 2030-01-31.`,
+    )
+    .optional()
+    .meta({ format: 'date', pattern: DATE.source, description })
+}
+
+/** The digits of a `…_usd` number as sent, because a double cannot hold every nanodollar. */
+class UsdNumber {
+  readonly source: string
+
+  constructor(source: string) {
+    this.source = source
+  }
+}
+
+type Reviver = (key: string, value: unknown, context: { source?: string }) => unknown
+
+/** JSON.parse that preserves the digits of money. */
+export function parseOwnJson(text: string): unknown {
+  const revive: Reviver = (key, value, { source }) =>
+    typeof value === 'number' && key.endsWith('_usd') ? new UsdNumber(source ?? String(value)) : value
+  return JSON.parse(text, revive as (key: string, value: unknown) => unknown)
+}
+
+/** Money in a request: a JSON number with at most nine decimals within the bounds, as nanodollars. */
+export function usdField(name: string, { min, max }: { readonly min: Nanos; readonly max: Nanos }) {
+  return readField(
+    `${name} must be a number from ${formatUsd(min)} to ${formatUsd(max)} with at most 9 decimals.`,
+    { type: 'number', minimum: Number(formatUsd(min)), maximum: Number(formatUsd(max)) },
+    (value) => {
+      const nanos = value instanceof UsdNumber ? parseUsd(withoutExponent(value.source)) : null
+      return nanos !== null && nanos >= min && nanos <= max ? nanos : null
+    },
+  )
+}
+
+/** JSON allows 1e2 and 1.50, which are plain decimals in another spelling. */
+function withoutExponent(source: string): string {
+  const match = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d{1,3}))?$/.exec(source)
+  if (match === null) return source
+  const [, sign = '', whole = '', fraction = '', exponent = '0'] = match
+  const digits = whole + fraction
+  const point = whole.length + Number(exponent)
+  const padded = digits.padEnd(Math.max(point, 0), '0').padStart(digits.length - Math.min(point, 0), '0')
+  const at = Math.max(point, 0)
+  const decimals = padded.slice(at).replace(/0+$/, '')
+  const integers = padded.slice(0, at).replace(/^0+(?=\d)/, '') || '0'
+  return sign + integers + (decimals === '' ? '' : `.${decimals}`)
+}
+
+/** The message of a refusal about `after`. */
+export const AFTER_EXPECTED = 'after must be the `next` of an earlier page.'
+
+export const afterParameter = (kind: keyof typeof PATTERNS) =>
+  idOf(kind, AFTER_EXPECTED).optional().describe('The `next` of the page before.')
+
+export function limitParameter({ max = 1_000, fallback = 100 } = {}) {
+  return wholeNumber(max, `limit must be a whole number from 1 to ${max}.`)
+    .default(fallback)
+    .describe('The most rows of the answer.')
+}
+
+/** A limit whose default depends on the format: lists that are streamed are complete without one. */
+export function optionalLimit(max: number, description: string) {
+  return wholeNumber(max, `limit must be a whole number from 1 to ${max}.`).optional().describe(description)
+}
+
+function wholeNumber(max: number, expected: string) {
+  return readField(expected, { type: 'integer', minimum: 1, maximum: max }, (value) => {
+    const number = typeof value === 'string' && /^\d{1,8}$/.test(value) ? Number(value) : 0
+    return number >= 1 && number <= max ? number : null
+  })
+}

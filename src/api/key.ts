@@ -1,0 +1,127 @@
+import { z } from 'zod'
+import { limits } from '../kernel/limits.ts'
+import { NANOS_PER_USD } from '../kernel/money.ts'
+import { KEY_STATUSES } from '../kernel/vocabulary.ts'
+import {
+  afterParameter,
+  count,
+  idOf,
+  instant,
+  instantField,
+  limitParameter,
+  textField,
+  usdAmount,
+  usdField,
+  wordParameter,
+} from './fields.ts'
+
+// Fields of requests
+
+const MODEL_CHARS_MAX = 256
+
+const keyFields = {
+  name: textField('name', 120, { blank: false }).describe('What people call this key.'),
+  monthly_budget_usd: usdField('monthly_budget_usd', { min: 0n, max: 1_000_000_000n * NANOS_PER_USD })
+    .nullable()
+    .optional()
+    .describe(
+      'The most that this key may spend in a calendar month (UTC), in US dollars with at most 9 decimals. ' +
+        'Null: no cap. 0: no billed call.',
+    ),
+  allowed_models: z
+    .array(
+      textField('Each of allowed_models', MODEL_CHARS_MAX).refine(
+        (entry) => !/\*./.test(entry) && entry !== '*',
+        'Each of allowed_models must be a model or end in `*`, such as claude-*; leave the field out to allow every model.',
+      ),
+      `allowed_models must be null or a list of 1 to ${limits.allowedModelsMax} models.`,
+    )
+    .min(1, 'allowed_models must not be an empty list; null allows every model.')
+    .max(limits.allowedModelsMax, `allowed_models must have at most ${limits.allowedModelsMax} entries.`)
+    .refine((names) => new Set(names).size === names.length, 'allowed_models must not name a model twice.')
+    .meta({ uniqueItems: true })
+    .nullable()
+    .optional()
+    .describe(
+      'The models that this key may call: exact ids, or patterns that end in `*`. Each must match an id or alias of the ' +
+        'price book. Null: every model.',
+    ),
+  log_requests: z
+    .boolean('log_requests must be true or false.')
+    .optional()
+    .describe('Whether the bodies of calls with this key are stored with their records.'),
+  expires_at: instantField('expires_at')
+    .nullable()
+    .optional()
+    .describe('When the key stops working: a future instant in UTC. Null: never.'),
+}
+
+export const newKeyFields = z.strictObject(keyFields)
+
+/** Any of the fields; null removes a limit. */
+export const keyEditFields = z.strictObject({ ...keyFields, name: keyFields.name.optional() })
+export type KeyEditFields = z.infer<typeof keyEditFields>
+
+const YEAR_SECONDS = 31_536_000
+const secondsExpected = `old_expires_in_seconds must be a whole number from 0 to ${YEAR_SECONDS}.`
+
+export const rotateFields = z.strictObject({
+  old_expires_in_seconds: z
+    .int(secondsExpected)
+    .min(0, secondsExpected)
+    .max(YEAR_SECONDS, secondsExpected)
+    .optional()
+    .describe('Ends the old key this many seconds from now, unless it expires earlier. Absent: no change.'),
+})
+
+export const keyListQuery = z.strictObject({
+  limit: limitParameter(),
+  after: afterParameter('key'),
+  status: wordParameter('status', KEY_STATUSES, 'Only keys with this status.'),
+  search: textField('search', 200)
+    .optional()
+    .describe('Part of a name in any case, of an id, of a prefix or of the last four characters.'),
+})
+
+// The record
+
+const keyMembers = z.object({
+  id: idOf('key'),
+  object: z.literal('key'),
+  name: z.string(),
+  prefix: z.string().describe('The first characters of the key, to tell keys apart.'),
+  last4: z.string().describe('The last four characters of the key.'),
+  status: z.enum(KEY_STATUSES).describe('Revoked and expired are final.'),
+  monthly_budget_usd: usdAmount('The cap of each month; null without one.').nullable(),
+  month_spend_usd: usdAmount('The cost of the calls admitted in this month (UTC).'),
+  month_held_usd: usdAmount('The most that the open calls of this month may still cost.'),
+  month_waiting: count().describe('Calls that wait for room under a cap or for credit, on this node.'),
+  month_lost_usd: usdAmount('The most that the interrupted calls of this month may have cost at list price.'),
+  budget_resets_at: instant().describe('When the next month begins.'),
+  allowed_models: z
+    .array(z.string())
+    .nullable()
+    .describe('The models that this key may call; null: every model.'),
+  log_requests: z.boolean(),
+  expires_at: instant().nullable(),
+  created_at: instant(),
+  revoked_at: instant().nullable(),
+  last_used_at: instant().nullable().describe('The last request with this key.'),
+  rotated_from: idOf('key').nullable().describe('The key that this one was rotated from.'),
+})
+
+export const keySchema = keyMembers.meta({
+  id: 'key',
+  description: 'An API key and its limits. The secret is not part of it.',
+})
+export type Key = z.infer<typeof keySchema>
+
+export const createdKeySchema = keyMembers
+  .extend({
+    key: z
+      .string()
+      .optional()
+      .describe('The secret, shown once: a replay by Idempotency-Key does not have it.'),
+  })
+  .meta({ id: 'created_key', description: 'A new API key with its secret.' })
+export type CreatedKey = z.infer<typeof createdKeySchema>

@@ -1,0 +1,117 @@
+import { z } from 'zod'
+import { limits } from '../kernel/limits.ts'
+import { balanceSchema } from './credit.ts'
+import { count, idOf, instant, usdAmount } from './fields.ts'
+
+/** The objects that only the dashboard needs: its session, its first page and the price book. */
+
+// The session
+
+/** The key to sign in with. */
+export const signInFields = z.strictObject({
+  admin_key: z
+    .string('admin_key must be an admin key.')
+    .min(1, 'admin_key must be an admin key.')
+    .max(1_024, 'admin_key must be an admin key.')
+    .describe('The admin key that the session stands for.'),
+})
+
+export const sessionSchema = z
+  .object({
+    object: z.literal('session'),
+    expires_at: instant(),
+    role: z.enum(['operator']),
+    account_id: z.string().nullable().describe('Null for operators.'),
+  })
+  .meta({ id: 'session', description: 'A dashboard session. It ends by itself, with its key, or on DELETE.' })
+export type Session = z.infer<typeof sessionSchema>
+
+// The overview
+
+const calls = (description: string) => z.number().min(0).meta({ type: 'integer', description })
+
+const cappedKey = z.object({
+  id: idOf('key'),
+  name: z.string(),
+  percent: count().describe('Of the cap that is spent, in whole percent.'),
+  month_spend_usd: usdAmount('Its spend this month.'),
+  monthly_budget_usd: usdAmount('Its cap.').nullable(),
+})
+
+const expiringKey = z.object({ id: idOf('key'), name: z.string(), expires_at: instant().nullable() })
+
+const named = <Item extends z.ZodType>(item: Item) =>
+  z.object({
+    count: count(),
+    data: z.array(item).describe(`At most ${limits.overviewNamedMax}, the most urgent first.`),
+  })
+
+export const overviewSchema = z
+  .object({
+    object: z.literal('overview'),
+    month: z.string().describe('Such as `2026-11`, in UTC.'),
+    requests: calls('Calls of the month that were settled.'),
+    cost_usd: usdAmount('The cost of the calls of the month.'),
+    list_cost_usd: usdAmount('Their cost at list price.'),
+    savings_usd: usdAmount('The list cost less the cost.'),
+    credited_usd: usdAmount('What was credited back.'),
+    balance: balanceSchema,
+    version: z.string().describe('The version of the gateway.'),
+    store: z.enum(['sqlite', 'postgres']),
+    simulator: z.boolean().describe('Whether the built-in simulator is the upstream.'),
+    calls_in_flight: count().describe('Calls that are upstream now, on this node.'),
+    calls_waiting: count().describe('Calls that wait for room, on this node.'),
+    alert_thresholds_percent: z.array(count()).describe('The shares of a cap at which an event is emitted.'),
+    attention: z
+      .object({
+        keys_exhausted: named(cappedKey).describe('Usable keys that have spent their cap.'),
+        keys_near_cap: named(cappedKey).describe('Usable keys that have spent 80 % of their cap or more.'),
+        keys_expiring: named(expiringKey).describe('Keys that expire within seven days.'),
+        unpriced_models: z
+          .array(z.object({ model: z.string(), requests: calls('Calls of the last seven days.') }))
+          .describe('Models of the last seven days with usage that has no price.'),
+        refusals: z
+          .array(z.object({ code: z.string(), calls: calls('In the last 24 hours.') }))
+          .describe('Refused calls of the last 24 hours.'),
+        webhooks_failed_deliveries: count().describe('Deliveries that failed in the last 24 hours.'),
+        webhooks_disabled: count().describe('Endpoints that were disabled because they failed.'),
+      })
+      .describe('What needs attention.'),
+  })
+  .meta({ id: 'overview', description: 'The account at a glance.' })
+export type OverviewObject = z.infer<typeof overviewSchema>
+
+// The price book
+
+export const priceBookSchema = z
+  .object({
+    object: z.literal('price_book'),
+    price_version: z.string(),
+    effective_from: instant().nullable().describe('Null: from the beginning.'),
+    overlay: z.string().nullable().describe("The operator's price file; null without one."),
+    upcoming: z
+      .array(z.object({ price_version: z.string(), effective_from: instant().nullable() }))
+      .describe('Known versions that take effect later.'),
+    tools: z.record(z.string(), z.unknown()).describe('Prices per call or per hour, by provider.'),
+    models: z.array(
+      z.object({
+        id: z.string(),
+        provider: z.string(),
+        mode: z.string(),
+        aliases: z.array(z.string()),
+        retired: z.boolean(),
+        source: z.enum(['list', 'overlay']).describe('`overlay`: the price file added or changed it.'),
+        context_window_tokens: z.int().nullable(),
+        max_output_tokens: z.int().nullable(),
+        prices: z
+          .looseObject({ rates: z.record(z.string(), z.unknown()).optional() })
+          .describe(
+            'As in a price file: `rates` by tier, in US dollars as decimals in quotes, for a million tokens unless the name ' +
+              'says otherwise; `endpoints`, `tools` and multipliers.',
+          ),
+      }),
+    ),
+  })
+  .meta({ id: 'price_book', description: 'The prices in effect.' })
+export type PriceBookObject = z.infer<typeof priceBookSchema>
+export type PricedModel = PriceBookObject['models'][number]

@@ -1,0 +1,282 @@
+import { z } from 'zod'
+import { limits } from '../kernel/limits.ts'
+import { formatUsd, NANOS_PER_USD, type Nanos, parseUsd } from '../kernel/money.ts'
+import { SURFACE_NAMES } from '../kernel/surface.ts'
+import { UNITS } from '../kernel/usage.ts'
+import { CALL_FLAGS, CALL_STATES } from '../kernel/vocabulary.ts'
+import {
+  AFTER_EXPECTED,
+  count,
+  idOf,
+  instant,
+  optionalLimit,
+  parameter,
+  REQUEST_ID,
+  type Time,
+  timeParameter,
+  usdAmount,
+  wordParameter,
+} from './fields.ts'
+
+// The record
+
+export const tokensSchema = z.object({
+  input_tokens: count(),
+  output_tokens: count(),
+  cache_read_tokens: count(),
+  cache_write_tokens: count(),
+})
+export type Tokens = z.infer<typeof tokensSchema>
+
+const requestMembers = z.object({
+  id: z.string().describe('Also in a header of the answer to the call: `req_` and a ULID.'),
+  object: z.literal('request'),
+  account_id: z.string(),
+  key_id: idOf('key'),
+  key_name: z.string().describe('The current name of the key.'),
+  state: z
+    .enum(CALL_STATES)
+    .describe(
+      '`waiting`: for room under a cap or for credit. `deferred`: answered, and its cost comes later from the object that ' +
+        'it created upstream. `settled`: paid. `released`: used nothing. `interrupted`: nobody can say what it used, and ' +
+        'nobody pays. `refused`: never sent; `code` says why.',
+    ),
+  started_at: instant(),
+  ended_at: instant().nullable(),
+  object_id: z
+    .string()
+    .nullable()
+    .describe('The object that the call created upstream, if its cost comes later.'),
+  parent_id: z
+    .string()
+    .nullable()
+    .describe('The call that created the batch of which this is the part of one model.'),
+  socket_id: z
+    .string()
+    .nullable()
+    .describe('Of a turn on a WebSocket: the id of the handshake, which is free.'),
+  method: z.string(),
+  path: z.string(),
+  surface: z.enum(SURFACE_NAMES),
+  model: z.string().nullable().describe('The model requested.'),
+  model_served: z.string().nullable(),
+  status: z.int().min(100).max(999).nullable().describe("Upstream's status; of a refused call, ours."),
+  stop_reason: z.string().nullable(),
+  streamed: z.boolean(),
+  estimated: z.boolean().describe('Upstream reported no usage, or not all of it.'),
+  unpriced: z.boolean().describe('Some of its usage has no price of its own.'),
+  overrun: z.boolean().describe('It cost more than was reserved for it.'),
+  priced_as_requested: z.boolean().describe('The model served has no price; the one requested has.'),
+  usage: tokensSchema.nullable().describe('Null, like every figure, until the call is settled.'),
+  cost_usd: usdAmount('The cost of the call.').nullable(),
+  list_cost_usd: usdAmount('Its cost at list price.').nullable(),
+  lost_list_cost_usd: usdAmount(
+    'The most that an interrupted call may have cost at list price; nobody pays it.',
+  ),
+  balance_usd: usdAmount('The balance of the account after it.').nullable(),
+  upstream_ms: z.number().nullable().describe('Milliseconds spent upstream.'),
+  overhead_ms: z.number().nullable().describe('Milliseconds spent in the gateway.'),
+  price_version: z.string().nullable().describe('Null if the call was never sent.'),
+  upstream_request_id: z.string().nullable(),
+  client_ip: z.string(),
+  user_agent: z.string().nullable(),
+  bytes_in: count(),
+  bytes_out: count(),
+  credited: z.boolean().describe('Its cost was credited back.'),
+  code: z.string().nullable().describe('Of a refused call: the code of the error.'),
+})
+
+export const requestSchema = requestMembers.meta({
+  id: 'request',
+  description: 'A call through the gateway.',
+})
+export type RequestRecord = z.infer<typeof requestSchema>
+
+// Its bill
+
+export const billLineSchema = z.object({
+  label: z.string().describe('What was used, in words.'),
+  kind: z.enum(UNITS),
+  model: z.string().describe('The name in the price book.'),
+  quantity: count(),
+  rate_usd: z.number().describe('The listed price of `rate_per` of them.'),
+  rate_per: z.int().min(1).describe('How many the rate buys: a million tokens, a thousand searches.'),
+  modifiers: z.array(z.string()).describe('Tier, long context, multipliers and substitutes, in words.'),
+  amount_usd: z
+    .number()
+    .describe('At list price, with at most 18 decimals: nothing is rounded before the total.'),
+  discount: z.number().describe('The fraction of it that is not billed.'),
+})
+export type BillLine = z.infer<typeof billLineSchema>
+
+export const billSchema = z
+  .object({
+    object: z.literal('bill'),
+    price_version: z.string().nullable(),
+    lines: z.array(billLineSchema).describe('One for each unit and model.'),
+    rounding_usd: z.number().describe('The list cost less the sum of the lines: it is rounded once.'),
+    list_cost_usd: usdAmount('The sum of the lines, rounded.').nullable(),
+    discount_usd: usdAmount('The list cost less the cost.').nullable(),
+    cost_usd: usdAmount('The cost of the call.').nullable(),
+    held_usd: usdAmount('What was reserved from the cap and the credit while the call ran.'),
+    held_list_usd: usdAmount('The same at list price.'),
+    held_because: z.string().describe('Why so much was reserved, in words.'),
+    note: z.string().nullable().describe('Why there are no lines, if there are none.'),
+  })
+  .meta({
+    id: 'bill',
+    description:
+      'The cost of a call as arithmetic: lines + rounding_usd = list_cost_usd, less discount_usd = cost_usd.',
+  })
+export type Bill = z.infer<typeof billSchema>
+
+export const requestWithBillSchema = requestMembers
+  .extend({ bill: billSchema.optional() })
+  .meta({ id: 'request_with_bill', description: 'A call, with its bill if requested.' })
+
+export const requestExpandQuery = z.strictObject({
+  expand: wordParameter('expand', ['bill'], 'Adds the `bill`: the cost of the call, line by line.'),
+})
+
+// Its bodies
+
+export const loggedBodySchema = z
+  .strictObject({
+    content_type: z.string().nullable(),
+    length_bytes: z.int().describe('Of the whole body, as sent.'),
+    truncated: z.boolean().describe('Only the beginning is stored, or could be decoded.'),
+    encoding: z.enum(['utf-8', 'base64']).describe('The encoding of `content`.'),
+    content: z.string(),
+  })
+  .meta({ id: 'logged_body' })
+export type LoggedBodyObject = z.infer<typeof loggedBodySchema>
+
+export const requestBodiesSchema = z
+  .strictObject({
+    object: z.literal('request_bodies'),
+    id: z.string(),
+    request: loggedBodySchema.nullable(),
+    response: loggedBodySchema.nullable(),
+  })
+  .meta({ id: 'request_bodies', description: 'The bodies of a call, without credentials.' })
+
+// The list
+
+/** The position of a call in the log: by the instant of admission, then by id. */
+export interface RequestCursor {
+  readonly startedAtMs: number
+  readonly requestId: string
+}
+
+const PAGE_MAX = 1_000
+const PAGE_DEFAULT = 100
+const EXPORT_MAX = 10_000_000
+const COST_MAX: Nanos = 1_000_000_000n * NANOS_PER_USD
+
+export const requestListQuery = z
+  .strictObject({
+    start: timeParameter('start', 'Calls that began at this instant or later; a date is a day in UTC.'),
+    end: timeParameter('end', 'Calls that began before this instant; of a date, the whole day.'),
+    model: z
+      .string()
+      .refine(
+        (model) => model !== '' && model.length <= limits.recordedCharsMax,
+        `model must be a text of 1 to ${limits.recordedCharsMax} characters.`,
+      )
+      .optional()
+      .meta({
+        minLength: 1,
+        maxLength: limits.recordedCharsMax,
+        description: 'The model requested or served.',
+      }),
+    status: parameter(
+      'status must be an HTTP status from 100 to 599.',
+      { type: 'integer', minimum: 100, maximum: 599, description: 'The HTTP status of the answer.' },
+      (text) => (/^[1-5]\d\d$/.test(text) ? Number(text) : null),
+    ),
+    min_cost_usd: parameter(
+      `min_cost_usd must be a plain decimal from 0 to ${formatUsd(COST_MAX)} with at most 9 decimals.`,
+      {
+        type: 'number',
+        minimum: 0,
+        maximum: Number(formatUsd(COST_MAX)),
+        description: 'Calls that cost at least this.',
+      },
+      (text) => {
+        const nanos = text.startsWith('-') ? null : parseUsd(text)
+        return nanos === null || nanos > COST_MAX ? null : nanos
+      },
+    ),
+    state: wordParameter(
+      'state',
+      CALL_STATES,
+      'The state of the call. Refused calls, and those that wait on this node, are listed only if asked for.',
+    ),
+    parent_id: requestIdParameter('parent_id', 'The records of this batch, one for each model.'),
+    socket: requestIdParameter(
+      'socket',
+      'The turns of the WebSocket with this handshake, and the handshake.',
+    ),
+    flag: wordParameter(
+      'flag',
+      [...CALL_FLAGS, 'refused'],
+      'Calls with this flag; `refused` is the same as the state.',
+    ),
+    limit: optionalLimit(
+      EXPORT_MAX,
+      `The most calls of the answer. JSON: ${PAGE_DEFAULT} by default and up to ${PAGE_MAX}. NDJSON and CSV: all by default.`,
+    ),
+    after: parameter<RequestCursor>(
+      AFTER_EXPECTED,
+      { type: 'string', description: 'The `next` of the page before.' },
+      parseCursor,
+    ),
+    format: z
+      .enum(['json', 'ndjson', 'csv'], 'format must be one of json, ndjson, csv.')
+      .default('json')
+      .describe('A page as JSON, or a complete export: one JSON object per line, or CSV.'),
+  })
+  .superRefine(({ start, end, limit, format, state, flag }, context) => {
+    const refuseField = (field: string, message: string) =>
+      context.addIssue({ code: 'custom', path: [field], message })
+    if (flag === 'refused' && state !== undefined && state !== 'refused')
+      refuseField('flag', 'flag=refused must not be combined with another state.')
+    if (start !== undefined && end !== undefined && isAfter(start, end))
+      refuseField('start', 'start must not be after end.')
+    if (format === 'json' && limit !== undefined && limit > PAGE_MAX)
+      refuseField('limit', `limit must be a whole number from 1 to ${PAGE_MAX}.`)
+  })
+
+export type RequestListQuery = z.infer<typeof requestListQuery>
+
+function requestIdParameter(name: string, description: string) {
+  return parameter(
+    `${name} must be the id of a request: \`req_\` and a ULID.`,
+    { type: 'string', pattern: REQUEST_ID.source, description },
+    (text) => (REQUEST_ID.test(text) ? text : null),
+  )
+}
+
+/** A range from an instant to the same instant is empty, but not a mistake. */
+function isAfter(start: Time, end: Time): boolean {
+  return start.fromMs > end.fromMs && start.fromMs >= end.fromMs + end.lengthMs
+}
+
+/** The most calls of the answer. */
+export function limitOf({ format, limit }: RequestListQuery): number {
+  return limit ?? (format === 'json' ? PAGE_DEFAULT : Number.POSITIVE_INFINITY)
+}
+
+/** A cursor is encoded, so that clients do not make up their own. */
+export function formatCursor({ startedAtMs, requestId }: RequestCursor): string {
+  return Buffer.from(`${startedAtMs}.${requestId}`).toString('base64url')
+}
+
+function parseCursor(text: string): RequestCursor | null {
+  const decoded = Buffer.from(text, 'base64url').toString('latin1')
+  const [, startedAtMs = '', requestId = ''] = /^(\d{1,15})\.(.*)$/.exec(decoded) ?? []
+  if (!REQUEST_ID.test(requestId)) return null
+  const cursor = { startedAtMs: Number(startedAtMs), requestId }
+  // Buffer skips characters that are not base64: only one spelling of a position counts.
+  return formatCursor(cursor) === text ? cursor : null
+}

@@ -1,0 +1,107 @@
+import { z } from 'zod'
+import { USAGE_DIMENSIONS, type UsageDimension } from '../kernel/vocabulary.ts'
+import { date, dateParameter, idOf, optionalLimit, parameter, usdAmount, wordParameter } from './fields.ts'
+
+// The query
+
+const ONE_DIMENSION = `(?:${USAGE_DIMENSIONS.join('|')})`
+const ROWS_MAX = 10_000
+
+export const usageQuery = z.strictObject({
+  start: dateParameter('start', 'The first day (UTC), inclusive. Default: the first of this month.'),
+  end: dateParameter(
+    'end',
+    'The last day (UTC), inclusive, at most 400 days after the first. Default: today.',
+  ),
+  group_by: parameter(
+    `group_by must be one or more of ${USAGE_DIMENSIONS.join(', ')}, separated by commas and none twice.`,
+    {
+      type: 'string',
+      pattern: `^${ONE_DIMENSION}(?:,${ONE_DIMENSION}){0,2}$`,
+      description:
+        'One bucket for each `day`, `model` or `key`, or each combination. Without it: one bucket.',
+    },
+    readDimensions,
+  ),
+  key: idOf('key', 'key must be the id of a key, such as key_01J….')
+    .optional()
+    .describe('The id of a key: its usage only. An API key can name only itself.'),
+  model: z
+    .string()
+    .optional()
+    .describe('One model only: the one that served, else the one requested, as buckets name it.'),
+  limit: optionalLimit(
+    ROWS_MAX,
+    'The most buckets of the answer. JSON: 1,000 by default. CSV: all by default.',
+  ),
+  after: z
+    .string()
+    .optional()
+    .describe(
+      'The `next` of the page before, with the same `group_by`. Without `start` and `end` it has their values.',
+    ),
+  format: wordParameter(
+    'format',
+    ['json', 'csv'],
+    'Overrides the header `Accept`, which can ask for `text/csv`.',
+  ),
+})
+export type UsageListQuery = z.infer<typeof usageQuery>
+
+function readDimensions(text: string): readonly UsageDimension[] | null {
+  const named = text.split(',').map((name) => USAGE_DIMENSIONS.find((dimension) => dimension === name))
+  const known = named.filter((dimension) => dimension !== undefined)
+  return known.length === named.length && new Set(known).size === known.length ? known : null
+}
+
+// The answer
+
+/** Sums over many calls can pass what a double holds exactly; they are printed exactly. */
+const sum = (description: string) => z.number().min(0).meta({ type: 'integer', description })
+
+const sums = {
+  requests: sum('Calls that were settled.'),
+  input_tokens: sum('Input tokens that were neither read from a cache nor written to one.'),
+  output_tokens: sum('Output tokens.'),
+  cache_read_tokens: sum('Input tokens that were read from a cache.'),
+  cache_write_tokens: sum('Input tokens that were written to a cache.'),
+  cost_usd: usdAmount('The cost of the calls.'),
+  list_cost_usd: usdAmount('Their cost at list price.'),
+  savings_usd: usdAmount('The list cost less the cost.'),
+  credited_usd: usdAmount(
+    'What was credited back later; `cost_usd` includes it. Negative if a new price raised the cost.',
+  ),
+  unpriced_requests: sum('Calls with usage that has no price of its own.'),
+  estimated_requests: sum('Calls of which upstream reported no usage, or not all of it.'),
+}
+
+export const usageTotalSchema = z.object(sums).meta({ id: 'usage_total', description: 'Sums over calls.' })
+export type UsageTotal = z.infer<typeof usageTotalSchema>
+
+export const usageBucketSchema = z
+  .object({
+    day: date().optional().describe('The day (UTC) on which the calls began.'),
+    model: z
+      .string()
+      .optional()
+      .describe('The model that served, else the one requested; empty without either.'),
+    key: idOf('key').optional(),
+    key_name: z.string().optional().describe('The current name of the key.'),
+    ...sums,
+  })
+  .meta({ id: 'usage_bucket', description: 'Sums over the calls of one group.' })
+export type UsageBucketObject = z.infer<typeof usageBucketSchema>
+
+export const usageSchema = z
+  .object({
+    object: z.literal('usage'),
+    start: date(),
+    end: date(),
+    group_by: z.array(z.enum(USAGE_DIMENSIONS)),
+    data: z.array(usageBucketSchema).describe('Ordered by day, model and key.'),
+    total: usageTotalSchema.describe('Over all buckets, also those of other pages.'),
+    has_more: z.boolean(),
+    next: z.string().nullable().describe('Send it as `after` to read the next page; null on the last page.'),
+  })
+  .meta({ id: 'usage', description: 'Usage and cost.' })
+export type Usage = z.infer<typeof usageSchema>

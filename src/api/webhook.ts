@@ -1,0 +1,108 @@
+import { z } from 'zod'
+import {
+  DELIVERY_STATUSES,
+  DISABLED_REASONS,
+  WEBHOOK_EVENT_TYPES,
+  WEBHOOK_FORMATS,
+} from '../kernel/vocabulary.ts'
+import { afterParameter, count, idOf, instant, limitParameter, textField, wordParameter } from './fields.ts'
+
+/** Names that an endpoint may subscribe to: `*` is all events. */
+const EVENT_NAMES = ['*', ...WEBHOOK_EVENT_TYPES] as const
+
+// Fields of requests
+
+const eventsExpected = `events must be ["*"] or a list of ${WEBHOOK_EVENT_TYPES.join(', ')}.`
+
+const webhookFields = {
+  url: textField('url', 2_048).describe(
+    'Where events are posted to: https, and no private address unless the configuration allows it.',
+  ),
+  events: z
+    .array(z.enum(EVENT_NAMES, eventsExpected), eventsExpected)
+    .min(1, 'events must not be an empty list; ["*"] is all events.')
+    .refine((names) => new Set(names).size === names.length, 'events must not name an event twice.')
+    .refine(
+      (names) => names.length === 1 || !names.includes('*'),
+      'events must be ["*"] alone, or names of events.',
+    )
+    .meta({ uniqueItems: true, description: 'The events to send; `["*"]` is all, future ones included.' }),
+  description: textField('description', 500, { empty: true }).optional().describe('For people.'),
+  format: z
+    .enum(WEBHOOK_FORMATS, `format must be one of ${WEBHOOK_FORMATS.join(', ')}.`)
+    .optional()
+    .describe('`standard` (the default) sends the event, `slack` a sentence about it as `{"text"}`.'),
+}
+
+export const newWebhookFields = z.strictObject(webhookFields)
+
+export const webhookEditFields = z.strictObject({
+  ...webhookFields,
+  url: webhookFields.url.optional(),
+  events: webhookFields.events.optional(),
+  enabled: z
+    .boolean('enabled must be true or false.')
+    .optional()
+    .describe('While false, nothing is queued. True also clears the reason why it was disabled.'),
+})
+export type WebhookEditFields = z.infer<typeof webhookEditFields>
+
+export const webhookListQuery = z.strictObject({ limit: limitParameter(), after: afterParameter('webhook') })
+
+export const deliveryListQuery = z.strictObject({
+  limit: limitParameter(),
+  after: afterParameter('delivery'),
+  status: wordParameter('status', DELIVERY_STATUSES, 'Only deliveries with this status.'),
+})
+
+// The records
+
+const webhookMembers = z.object({
+  id: idOf('webhook'),
+  object: z.literal('webhook'),
+  url: z.string(),
+  events: z.array(z.string()).describe('The events that are sent there; `*` is all.'),
+  description: z.string(),
+  format: z.enum(WEBHOOK_FORMATS).describe('`slack` sends `{"text"}` for people.'),
+  enabled: z.boolean().describe('While false, nothing is queued for it.'),
+  disabled_reason: z
+    .enum(DISABLED_REASONS)
+    .nullable()
+    .describe('`gone`: it answered 410. `failing`: only failures for five days. `manual`: by an edit.'),
+  created_at: instant(),
+  last_delivery_at: instant().nullable().describe('The last attempt at a delivery.'),
+  last_status: z.int().nullable().describe('The HTTP status of its answer; null if none came.'),
+})
+
+export const webhookSchema = webhookMembers.meta({
+  id: 'webhook',
+  description: 'An endpoint that events are sent to. The secret is not part of it.',
+})
+export type Webhook = z.infer<typeof webhookSchema>
+
+export const webhookWithSecretSchema = webhookMembers
+  .extend({
+    secret: z
+      .string()
+      .optional()
+      .describe('Signs the messages. Shown once: a replay by Idempotency-Key does not have it.'),
+  })
+  .meta({ id: 'webhook_with_secret', description: 'A webhook with its new secret.' })
+export type WebhookWithSecret = z.infer<typeof webhookWithSecretSchema>
+
+export const deliverySchema = z
+  .object({
+    id: idOf('delivery'),
+    object: z.literal('webhook_delivery'),
+    event_id: z.string().describe('The `webhook-id` of the message, the same on every attempt.'),
+    event_type: z.string(),
+    status: z.enum(DELIVERY_STATUSES),
+    attempts: count(),
+    response_status: z.int().nullable().describe('The HTTP status of the last answer; null if none came.'),
+    error: z.string().nullable().describe('Why the last attempt failed; null after a success.'),
+    last_attempt_at: instant().nullable(),
+    next_attempt_at: instant().nullable().describe('Null if there will be none.'),
+    created_at: instant(),
+  })
+  .meta({ id: 'webhook_delivery', description: 'One event on its way to one webhook.' })
+export type Delivery = z.infer<typeof deliverySchema>
