@@ -9,6 +9,7 @@ import { readSourceTree, type SourceFile } from './source-tree.ts'
  */
 const ROOMS: Readonly<Record<string, readonly string[]>> = {
   kernel: [],
+  api: ['kernel'],
   http: ['kernel'],
   keys: ['kernel'],
   metering: ['kernel'],
@@ -30,7 +31,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'telemetry',
     'config.ts',
   ],
-  management: ['kernel', 'http', 'keys', 'ledger', 'metering', 'pricing', 'providers', 'webhooks'],
+  management: ['kernel', 'api', 'http', 'keys', 'ledger', 'metering', 'pricing', 'providers', 'webhooks'],
   store: ['kernel', 'keys', 'ledger', 'webhooks'],
   'config.ts': ['kernel'],
   'installation.ts': ['kernel', 'keys', 'store', 'config.ts'],
@@ -63,6 +64,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'read-certificate.ts',
   ],
   cli: [
+    'api',
     'doctor',
     'kernel',
     'keys',
