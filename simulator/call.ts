@@ -6,8 +6,6 @@ import type { Identity } from './identity.ts'
 import type { PromptCache } from './prompt-cache.ts'
 import type { Reply } from './reply.ts'
 import type { ResponseStore } from './responses/response-store.ts'
-import type { ThreadStore } from './threads/thread-store.ts'
-import type { VideoStore } from './videos/video-store.ts'
 import type { WorkClock } from './work-clock.ts'
 
 /** The stores and caches that the simulator keeps between requests, all of them bounded. */
@@ -16,8 +14,6 @@ export interface Memory {
   readonly files: { readonly messages: FileStore; readonly chat: FileStore }
   readonly responses: ResponseStore
   readonly batches: { readonly messages: BatchStore; readonly chat: BatchStore }
-  readonly videos: VideoStore
-  readonly threads: ThreadStore
 }
 
 /** A request whose body has been read and whose key was accepted. */

@@ -32,10 +32,6 @@ export const storedFilesBytesMax = 256 * mebibyte
 /** Upstream takes batches of 100,000 requests; the simulator takes fewer, as it works a batch off in one go. */
 export const batchRequestsMax = 10_000
 export const storedBatchesMax = 1_000
-export const storedVideosMax = 1_000
-/** The most assistants, the most threads and the most runs that are kept. */
-export const storedThreadsMax = 1_000
-export const storedThreadsBytesMax = 64 * mebibyte
 /** The limit for the requests of all batches, and again for their answers. */
 export const storedBatchesBytesMax = 64 * mebibyte
 /** Requests of a batch that would answer more than this together expire. */

@@ -13,7 +13,6 @@ export type ModelKind =
   | 'image'
   | 'speech'
   | 'transcription'
-  | 'video'
   | 'realtime'
   | 'live-transcription'
   | 'translation'
@@ -212,12 +211,6 @@ export const models: readonly Model[] = [
       'gpt-4o-mini-transcribe > gpt-4o-mini-transcribe-2025-12-15 gpt-4o-mini-transcribe-2025-03-20',
       'whisper-1',
     ],
-  ),
-  ...openai(
-    'video',
-    'media',
-    [32_000, 0],
-    ['sora-2 > sora-2-2025-12-08 sora-2-2025-10-06', 'sora-2-pro > sora-2-pro-2025-10-06'],
   ),
   ...openai(
     'realtime',

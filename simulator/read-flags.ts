@@ -17,7 +17,7 @@ Usage: npm run simulator -- [flags]
   --fault-rate <share>  share of requests that meet a fault, 0 to 1 (0)
   --messages-key <key>  provider key that Messages calls must carry (any)
   --chat-key <key>      provider key that Chat calls must carry (any)
-  --hurry <factor>      how many times faster batches, videos, runs and background responses go (1)
+  --hurry <factor>      how many times faster batches and background responses go (1)
   --deterministic       ids and times follow from the request alone
   --help                this text
 

@@ -38,34 +38,6 @@ import { Refusal, type Surface } from './refusal.ts'
 import { countResponseTokens, createResponse } from './responses/create-response.ts'
 import { cancelResponse, deleteResponse, getResponse } from './responses/get-response.ts'
 import { listInputItems } from './responses/input-items.ts'
-import {
-  cancelRun,
-  createRun,
-  createThreadAndRun,
-  getRun,
-  listRuns,
-  submitToolOutputs,
-} from './threads/runs.ts'
-import {
-  addMessage,
-  createAssistant,
-  createThread,
-  deleteAssistant,
-  deleteThread,
-  getAssistant,
-  getThread,
-  listMessages,
-} from './threads/threads.ts'
-import {
-  createVideo,
-  deleteVideo,
-  editVideo,
-  extendVideo,
-  getVideo,
-  getVideoContent,
-  listVideos,
-  remixVideo,
-} from './videos/videos.ts'
 
 interface Route {
   readonly surface: Surface
@@ -106,28 +78,6 @@ const routes: readonly Route[] = [
   route('chat', 'POST', '/v1/batches/*/cancel', cancelOpenaiBatch),
   route('chat', 'POST', '/v1/images/generations', createImage),
   route('chat', 'POST', '/v1/images/edits', editImage),
-  route('chat', 'POST', '/v1/videos', createVideo),
-  route('chat', 'GET', '/v1/videos', listVideos),
-  route('chat', 'POST', '/v1/videos/edits', editVideo),
-  route('chat', 'POST', '/v1/videos/extensions', extendVideo),
-  route('chat', 'GET', '/v1/videos/*', getVideo),
-  route('chat', 'DELETE', '/v1/videos/*', deleteVideo),
-  route('chat', 'GET', '/v1/videos/*/content', getVideoContent),
-  route('chat', 'POST', '/v1/videos/*/remix', remixVideo),
-  route('chat', 'POST', '/v1/assistants', createAssistant),
-  route('chat', 'GET', '/v1/assistants/*', getAssistant),
-  route('chat', 'DELETE', '/v1/assistants/*', deleteAssistant),
-  route('chat', 'POST', '/v1/threads', createThread),
-  route('chat', 'POST', '/v1/threads/runs', createThreadAndRun),
-  route('chat', 'GET', '/v1/threads/*', getThread),
-  route('chat', 'DELETE', '/v1/threads/*', deleteThread),
-  route('chat', 'POST', '/v1/threads/*/messages', addMessage),
-  route('chat', 'GET', '/v1/threads/*/messages', listMessages),
-  route('chat', 'POST', '/v1/threads/*/runs', createRun),
-  route('chat', 'GET', '/v1/threads/*/runs', listRuns),
-  route('chat', 'GET', '/v1/threads/*/runs/*', getRun),
-  route('chat', 'POST', '/v1/threads/*/runs/*/cancel', cancelRun),
-  route('chat', 'POST', '/v1/threads/*/runs/*/submit_tool_outputs', submitToolOutputs),
   route('chat', 'POST', '/v1/audio/speech', createSpeech),
   route('chat', 'POST', '/v1/audio/transcriptions', createTranscription),
   route('chat', 'POST', '/v1/audio/translations', createTranslation),

@@ -8,8 +8,6 @@ import type { PaceMode } from './pace.ts'
 import { PromptCache } from './prompt-cache.ts'
 import { ResponseStore } from './responses/response-store.ts'
 import { createSocketDoor, type SocketCompression } from './sockets/accept-socket.ts'
-import { ThreadStore } from './threads/thread-store.ts'
-import { VideoStore } from './videos/video-store.ts'
 import { createWorkClock } from './work-clock.ts'
 
 export interface SimulatorOptions {
@@ -24,7 +22,7 @@ export interface SimulatorOptions {
   readonly faultRate?: number
   readonly pace?: PaceMode
   /**
-   * How many times faster than real time background work goes: batches, background responses, videos, runs.
+   * How many times faster than real time background work goes: batches, background responses.
    * The default is 1, and endless where the pace is instant and no clock is given.
    */
   readonly hurry?: number
@@ -72,8 +70,6 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
       files: { messages: new FileStore(), chat: new FileStore() },
       responses: new ResponseStore(),
       batches: { messages: new BatchStore(), chat: new BatchStore() },
-      videos: new VideoStore(),
-      threads: new ThreadStore(),
     },
     clock: createWorkClock(
       options.clock ?? Date.now,

@@ -262,7 +262,7 @@ function open(surface: Surface, { url, key }: UpstreamConfig): ClientRequest {
       accept: 'application/json',
       'accept-encoding': 'identity',
       'user-agent': `tollgate-doctor/${VERSION}`,
-      ...ownHeaders('/v1/models'),
+      ...ownHeaders,
       ...Object.fromEntries(credential),
     },
   })

@@ -48,7 +48,7 @@ async function ask(question: Question): Promise<AnswerHead | null> {
       headers: [
         ...['host', url.host],
         ...(key === null ? [] : providerCredential(surface, key)),
-        ...Object.entries(SURFACES[surface].upstream.ownHeaders(path)).flat(),
+        ...Object.entries(SURFACES[surface].upstream.ownHeaders).flat(),
         ...['accept', '*/*', 'accept-encoding', 'identity'],
         ...(method === 'POST' ? ['content-length', '0'] : []),
       ],

@@ -16,8 +16,8 @@ import { createDeferredBills, type DeferredBillParts, tellsCost } from './deferr
 import type { KeyShare } from './key-shares.ts'
 
 interface ObjectSpec {
-  /** Where upstream shows it. `thread` is that of a run. */
-  path(id: string, thread: string): string
+  /** Where upstream shows it. */
+  path(id: string): string
   /** The first and the longest pause between two questions. */
   readonly pausesMs: readonly [number, number]
   /** Upstream can cancel it, and then states what it has used. */
@@ -49,12 +49,6 @@ const KINDS: Readonly<Record<ObjectKind, ObjectSpec>> = {
       return `/v1/files/${resultsFile}/content`
     },
   },
-  video: { path: (id) => `/v1/videos/${id}`, pausesMs: [5_000, 60_000] },
-  run: {
-    path: (id, thread) => `/v1/threads/${thread}/runs/${id}`,
-    pausesMs: [2_000, 30_000],
-    cancels: true,
-  },
 }
 
 /** Final states of an object. In a state that is not listed it may still work. */
@@ -72,7 +66,7 @@ const isFinal = ({ usage }: Metered) => FINAL.has(usage.stopReason ?? '')
 type Looked = 'over' | 'working' | 'missing' | 'unknown'
 
 /** Paths whose deletion may take away the object of a call, or its results. */
-const DELETABLE = /^\/v1\/(responses|videos|threads|files|messages\/batches)\/([^/]+)$/
+const DELETABLE = /^\/v1\/(responses|files|messages\/batches)\/([^/]+)$/
 
 export interface DeferralParts extends DeferredBillParts {
   readonly upstreams: Readonly<Record<Surface, Upstream | null>>
@@ -424,13 +418,9 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
 }
 
 /** The object that a reply names and where upstream shows it; null where it cannot be asked for. */
-function nameIn(
-  kind: ObjectKind,
-  { objectId = null, threadId = null }: Pick<Shown, 'objectId' | 'threadId'>,
-) {
+function nameIn(kind: ObjectKind, { objectId = null }: Pick<Shown, 'objectId'>) {
   if (objectId === null || !OBJECT_ID.test(objectId)) return null
-  if (kind === 'run' && (threadId === null || !OBJECT_ID.test(threadId))) return null
-  return { objectId, path: KINDS[kind].path(objectId, threadId ?? '') }
+  return { objectId, path: KINDS[kind].path(objectId) }
 }
 
 /** The results of a Messages batch are a path below it. */

@@ -12,7 +12,6 @@ import type { Metered } from '../metering/meter.ts'
 import type { PriceVersion } from '../pricing/price-book.ts'
 import { type KeptRating, rateFigures, readRating, writeRating } from '../pricing/rate.ts'
 import { BatchResults } from '../providers/batch-results.ts'
-import { videoUsage } from '../providers/chat/videos.ts'
 import { findEndpoint } from '../providers/find-endpoint.ts'
 import type { CallCounts } from '../telemetry/call-counts.ts'
 import type { AdmissionQueues } from './admission-queue.ts'
@@ -139,9 +138,7 @@ export function createDeferredBills(parts: DeferredBillParts): DeferredBills {
       const { usage } = metered
       if (!tellsCost(metered)) throw new Error(`${call.requestId} is done, and does not say what it has used`)
       const kept = ratingOf(call)
-      const { video } = kept.context
-      const used = video === undefined ? usage : videoUsage(usage, video)
-      return await closeObject(object, billOf(call, used, kept, await versionOf(call)))
+      return await closeObject(object, billOf(call, usage, kept, await versionOf(call)))
     },
     async settleBatch(object, { usage: { stopReason }, requestsFor = null }, read) {
       const { call } = object

@@ -1,7 +1,7 @@
 import { limits as kernelLimits } from '../kernel/limits.ts'
 import { type Bound, type Nanos, NO_COST } from '../kernel/money.ts'
 import type { ObjectKind, Surface } from '../kernel/surface.ts'
-import { NO_USAGE, type Quantities, type Usage } from '../kernel/usage.ts'
+import type { Quantities, Usage } from '../kernel/usage.ts'
 import type { Hold, Unratable } from '../ledger/call.ts'
 import { HOLD_NANOS_MAX } from '../ledger/decide-admission.ts'
 import type { RequestFacts } from '../metering/request-facts.ts'
@@ -11,11 +11,9 @@ import type { RatingContext } from '../pricing/modifiers.ts'
 import { findModel, type PriceBook, type PriceVersion, versionAt } from '../pricing/price-book.ts'
 import { dearestNamed, resolve } from '../pricing/priced-parts.ts'
 import { rateFigures, writeRating } from '../pricing/rate.ts'
-import { type VideoAsked, videoAsked, videoOf, videoUsage } from '../providers/chat/videos.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
 import { type RequestLimits, readLimits, withSearch } from '../providers/request-limits.ts'
 import { memberGetter, membersOf, modelAsked } from '../providers/request-members.ts'
-import { storingMember } from '../providers/request-tools.ts'
 import { advanceUsage, type SocketTurn, turnLimits, turnRequest } from '../providers/socket-turn.ts'
 import type { RequestFees } from '../providers/surface.ts'
 import { SURFACES } from '../providers/surfaces.ts'
@@ -33,19 +31,17 @@ export interface PricedRequest {
   readonly modelAsked: string | null
   /** The length of the decoded body. */
   readonly bodyBytes: number
-  /** Left out where the call is made from no file or video that was there before. */
+  /** Left out where the call is made from no file that was there before. */
   readonly madeFrom?: MadeFrom
   readonly atMs: number
 }
 
-/** The file or video, there before the call, that the call makes something of: the hold goes by it. */
+/** The file, uploaded before the call, that a batch is made of: the hold goes by it. */
 export interface MadeFrom {
   /** The most that the file of a batch may cost; null where that is not known. */
   readonly fileBound: Bound | null
   /** The models that the file names, where its bound is known. */
   readonly fileModels?: readonly string[]
-  /** The video that another one is made from; null where it was not asked for, is an upload or cannot be had. */
-  readonly video: Usage | null
 }
 
 /** How a call will be rated, decided before it goes and kept with it: a price that changes meanwhile changes nothing. */
@@ -150,38 +146,20 @@ export function createPricer(firstBook: PriceBook, settings: PricerSettings): Pr
       if (endpoint?.billing !== 'metered') {
         const batch = batchPlan(call, context, version, settings)
         if (batch !== null) return batch
-        if (!isFree(call)) {
-          return unmetered(version, context, settings, refusal('endpoint_not_metered', settings))
-        }
-        const unmeteredMember = storingMember(endpoint, call.facts)
-        if (unmeteredMember === null) return unmetered(version, context, settings, null)
-        const stores = unmetered(version, context, settings, refusal('endpoint_not_metered', settings))
-        return { ...stores, unmeteredMember }
+        const unratable = isFree(call) ? null : refusal('endpoint_not_metered', settings)
+        return unmetered(version, context, settings, unratable)
       }
       const limits = limitsOf(endpoint, call, version)
       const imageToolModel = recorded(limits.tools.imageModel)
       const tierAsked = recorded(tierFor(call.surface, limits, settings))
       const asked = { ...context, imageToolModel, tierAsked }
-      const plan = metered(
-        call,
-        limits,
-        endpoint.usage !== 'video'
-          ? asked
-          : { ...asked, video: videoAsked(endpoint, call.facts, call.madeFrom?.video ?? null) },
-        version,
-        settings,
-      )
+      const plan = metered(call, limits, asked, version, settings)
       // Other endpoints do nothing in the background, whatever a request says.
       const isBackground = limits.background && endpoint.usage === 'responses'
-      const makes = endpoint.makes ?? (isBackground ? 'response' : null)
-      if (makes === null) return plan
-      const storing = storingMember(endpoint, call.facts)
-      // The cost of storing is never told; every other cost is, where upstream is polled for it.
-      const deferred = { ...plan, makes: settings.polls ? makes : null, counts: false }
-      if (settings.polls && storing === null) return deferred
-      const unmeteredMember = storing ?? (isBackground ? 'background' : null)
+      if (!isBackground) return plan
+      if (settings.polls) return { ...plan, makes: 'response', counts: false }
       const unratable = refusal('endpoint_not_metered', settings)
-      return { ...deferred, unratable, unpricedModel: null, unmeteredMember }
+      return { ...plan, counts: false, unratable, unpricedModel: null, unmeteredMember: 'background' }
     },
   }
 }
@@ -255,10 +233,7 @@ function metered(
   const modelDefault = defaultModel(call, limits, version)
   const model = call.modelAsked ?? modelDefault
   const fees = SURFACES[call.surface].fees(call.facts)
-  const bound =
-    context.video === undefined
-      ? boundFor(call, limits, context, version, settings)
-      : boundVideo(context.video, call.madeFrom?.video ?? null, context, version, settings)
+  const bound = boundFor(call, limits, context, version, settings)
   return {
     ...holding(bound, settings),
     priceVersion: version.id,
@@ -275,19 +250,6 @@ function metered(
     withFees: (usage) => settleFees(usage, fees, context, version),
     rate: (usage) => rateFigures(usage, context, version, settings.discount),
   }
-}
-
-/** The cost of a video follows from the duration and size asked for: its hold is its price. */
-function boundVideo(
-  { milliseconds, size }: VideoAsked,
-  source: Usage | null,
-  context: RatingContext,
-  version: PriceVersion,
-  settings: PricerSettings,
-): Bound {
-  if (milliseconds === null) return { kind: 'unbounded', reason: 'nothing says how long the video will be' }
-  const made = videoOf({ ...NO_USAGE, modelServed: source?.modelServed ?? null }, milliseconds, size)
-  return priceOf(made, context, version, settings)
 }
 
 function priceOf(
@@ -422,7 +384,6 @@ function contextOf(call: PricedRequest, settings: PricerSettings): RatingContext
 
 /** The usage of an answered call with the fees that only its request or its model tells of, and without fees for free work. */
 function settleFees(usage: Usage, fees: RequestFees, context: RatingContext, version: PriceVersion): Usage {
-  if (context.video !== undefined) return videoUsage(usage, context.video)
   if (fees.codeRunsFree) return { ...usage, parts: usage.parts.map(withoutCode) }
   if (context.endpoint !== '/v1/chat/completions') return usage
   const searches = fees.asksForSearch || resolve(usage.modelServed, context, version).model?.searchesEachCall

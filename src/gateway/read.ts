@@ -7,11 +7,8 @@ import {
   FILE_BATCH_NAMES,
   NOT_READ,
   type RequestFacts,
-  RUN_NAMES,
   SPEECH_NAMES,
   TRANSCRIPTION_FIELDS,
-  VIDEO_FIELDS,
-  VIDEO_NAMES,
 } from '../metering/request-facts.ts'
 import { type AlsoRead, type RequestReader, readerFor, unreadable } from '../metering/request-reader.ts'
 import { AudioUpload, type SpeechRequest, speechRequest } from '../providers/chat/audio.ts'
@@ -168,8 +165,6 @@ export function alsoRead(endpoint: Endpoint): AudioWatch | undefined {
   if (endpoint.model === 'batch_file') return { names: FILE_BATCH_NAMES }
   if (endpoint.billing !== 'metered') return undefined
   if (endpoint.usage === 'transcription') return { files: new AudioUpload(), fields: TRANSCRIPTION_FIELDS }
-  if (endpoint.usage === 'video') return { names: VIDEO_NAMES, fields: VIDEO_FIELDS }
-  if (endpoint.usage === 'run') return { names: RUN_NAMES }
   return endpoint.usage === 'speech' ? { names: SPEECH_NAMES } : undefined
 }
 

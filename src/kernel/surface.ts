@@ -4,4 +4,4 @@ export const SURFACE_NAMES = ['messages', 'chat'] as const
 export type Surface = (typeof SURFACE_NAMES)[number]
 
 /** Objects that calls make upstream and whose cost is told later. They are recorded with the calls, so a name never changes. */
-export type ObjectKind = 'message_batch' | 'batch' | 'response' | 'video' | 'run'
+export type ObjectKind = 'message_batch' | 'batch' | 'response'

@@ -63,14 +63,12 @@ export interface Usage {
   readonly speed: string | null
   /** Where inference ran, as reported (`us`). */
   readonly geography: string | null
-  /** stop_reason, finish_reason, or the status of a response, a video or a run. */
+  /** stop_reason, finish_reason, or the status of a response or batch. */
   readonly stopReason: string | null
   /** Upstream generated nothing and charges nothing, though it reports tokens. */
   readonly freeRefusal: boolean
   /** Something reported could not be true (negative, fractional, too large, falling) and was left out or bounded. */
   readonly suspect: boolean
-  /** The size of a video, as upstream reports it: `1280x720`. The price of the video depends on it. */
-  readonly videoSize?: string
 }
 
 /** The usage of a reply that says nothing about usage. */

@@ -78,7 +78,7 @@ export const NOBODY_AHEAD: Ahead = { key: false, accounts: [] }
 
 export interface Unratable {
   readonly reason: 'model_not_priced' | 'endpoint_not_metered' | 'batch_file_unknown'
-  /** `limited`: only where a limit could not be kept, that is under a cap or enforced credit. */
+  /** `limited`: under a cap or enforced credit; an endpoint that is not metered also with a list of allowed models. */
   readonly refuse: 'always' | 'limited' | 'never'
 }
 

@@ -70,7 +70,9 @@ function refuseByModel(models: NamedModels, { allowedModels, batchModels }: KeyS
 
 function refuseUnratable({ unratable }: CallOpening, keyState: KeyState): CallRefusal | null {
   if (unratable === null || unratable.refuse === 'never') return null
-  const limited = keyState.budget !== null || keyState.creditEnforced
+  const { budget, creditEnforced } = keyState
+  const limited =
+    unratable.reason === 'endpoint_not_metered' ? isLimited(keyState) : budget !== null || creditEnforced
   return unratable.refuse === 'always' || limited ? { reason: unratable.reason } : null
 }
 

@@ -10,12 +10,10 @@ export const MARKS = {
   /** These two together may be audio of an earlier answer, named by its id. */
   audio: 4,
   id: 8,
-  /** Files that a message of a thread brings along. */
-  attachments: 16,
 } as const
 
 /** The marks of a string that cannot be read: it may be any. */
-export const EVERY_MARK = MARKS.elsewhere | MARKS.tool | MARKS.audio | MARKS.id | MARKS.attachments
+export const EVERY_MARK = MARKS.elsewhere | MARKS.tool | MARKS.audio | MARKS.id
 
 interface Mark {
   readonly bytes: Buffer
@@ -31,7 +29,6 @@ const STRINGS: readonly Mark[] = [
   { bytes: Buffer.from('tool_definition'), bit: MARKS.tool },
   { bytes: Buffer.from('audio'), bit: MARKS.audio },
   { bytes: Buffer.from('id'), bit: MARKS.id },
-  { bytes: Buffer.from('attachments'), bit: MARKS.attachments },
 ]
 /** A name that ends like this marks content elsewhere as well: `image_url`. */
 const ENDING = Buffer.from('_url')

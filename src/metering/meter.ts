@@ -21,9 +21,8 @@ export interface Shown {
   readonly toolsRan: boolean
   /** The model reasons, and not all of that is shown. */
   readonly reasons: boolean
-  /** The object that the call has made, where the reply is of a kind that makes one, and the thread of a run. */
+  /** The object that the call has made, where the reply is of a kind that makes one. */
   readonly objectId?: string | null
-  readonly threadId?: string | null
 }
 
 export const NOTHING_SHOWN: Shown = { inputKnown: false, toolsRan: false, reasons: false }
@@ -79,8 +78,6 @@ export interface Reading {
   readonly objectId: string | null
   /** Images that a tool has begun to draw. Their tokens stand in the final usage alone. */
   readonly imagesBegun: number
-  /** Only for runs: the thread that the run belongs to, without which the run cannot be asked for. */
-  readonly threadId?: string
   /** Only for replies about audio. */
   readonly audio?: AudioSeen
   /** Only for a batch: the file that has its results, where they are in a file. */

@@ -34,7 +34,6 @@ export const REQUEST_MEMBERS = [
   'modalities',
   'size',
   'quality',
-  'tool_resources',
   'thread',
   'context_management',
   'compaction',
@@ -53,10 +52,6 @@ const SPEECH_MEMBERS = [...REQUEST_MEMBERS, 'input', 'response_format'] as const
 /** A batch that is made of a file names the endpoint that its requests are for. */
 const FILE_BATCH_MEMBERS = [...REQUEST_MEMBERS, 'endpoint'] as const
 
-/** How long a video is to be, and which video it is made from: an object in JSON, a field of its id in a form. */
-const VIDEO_MEMBERS = [...REQUEST_MEMBERS, 'seconds', 'video'] as const
-export const VIDEO_FIELDS = [...REQUEST_MEMBERS, 'seconds', 'video[id]'] as const
-
 /** The members of `chunking_strategy` where it is an object: SDKs write each as a field of a form. */
 export const TRANSCRIPTION_FIELDS = [
   ...REQUEST_MEMBERS,
@@ -66,18 +61,13 @@ export const TRANSCRIPTION_FIELDS = [
   'chunking_strategy[silence_duration_ms]',
 ] as const
 
-const RUN_MEMBERS = [...REQUEST_MEMBERS, 'max_prompt_tokens'] as const
-
 /** A request that comes over a socket states its `type`, and by `stream_id` the lane in which its answer is to come. */
 const SOCKET_MEMBERS = [...REQUEST_MEMBERS, 'type', 'stream_id'] as const
 
 export type RequestMember = (
   | typeof SPEECH_MEMBERS
   | typeof FILE_BATCH_MEMBERS
-  | typeof VIDEO_MEMBERS
-  | typeof VIDEO_FIELDS
   | typeof TRANSCRIPTION_FIELDS
-  | typeof RUN_MEMBERS
   | typeof SOCKET_MEMBERS
 )[number]
 
@@ -85,8 +75,6 @@ export type RequestMember = (
 export const REQUEST_NAMES: Place = capturing(REQUEST_MEMBERS)
 export const SPEECH_NAMES: Place = capturing(SPEECH_MEMBERS)
 export const FILE_BATCH_NAMES: Place = capturing(FILE_BATCH_MEMBERS)
-export const VIDEO_NAMES: Place = capturing(VIDEO_MEMBERS)
-export const RUN_NAMES: Place = capturing(RUN_MEMBERS)
 export const SOCKET_NAMES: Place = capturing(SOCKET_MEMBERS)
 
 /** The facts that were found in a request's body. */

@@ -106,10 +106,7 @@ function workOfAttempt(
   request: BoundRequest,
 ): Work {
   const context = inputLimit(model, request)
-  const output =
-    request.maxInputTokens === undefined
-      ? outputTokensMax(model, maxOutputTokens, request.predictedTokensMax)
-      : maxOutputTokens
+  const output = outputTokensMax(model, maxOutputTokens, request.predictedTokensMax)
   const answers = SURFACES[request.surface].pricing.limitsEachStep ? request.n * steps : request.n
   const compactions = mayCompact(request.compactsAbove, context, output) ? steps : 0
   return { model, context, contexts: steps, output, answers, compactions, paysFees: true }
@@ -163,7 +160,6 @@ export function inputTokensMax(model: ModelPrice, endpoint: string, prompts: num
 
 /** No token is shorter than a byte, so the body's bytes bound its tokens; nothing passes the context window. */
 function inputLimit(model: ModelPrice, request: BoundRequest): number | null {
-  if (request.maxInputTokens !== undefined) return request.maxInputTokens
   const most = inputTokensMax(model, request.endpoint, request.prompts)
   if (request.refersElsewhere || (request.mayReferToAudio && hearsAudio(model))) return most
   const sent = request.bodyBytes + request.tools.promptTokens

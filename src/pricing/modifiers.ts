@@ -1,7 +1,6 @@
 import { NANOS_PER_USD } from '../kernel/money.ts'
 import type { Surface } from '../kernel/surface.ts'
 import type { Tier, Usage } from '../kernel/usage.ts'
-import type { VideoAsked } from '../providers/chat/videos.ts'
 import type { RequestLimits } from '../providers/request-limits.ts'
 import { SURFACES } from '../providers/surfaces.ts'
 
@@ -22,8 +21,6 @@ export interface RatingContext {
    * none: the tier of a call whose reply states none. Null where neither is known.
    */
   readonly tierAsked?: string | null
-  /** The video asked for, of a call that makes one. */
-  readonly video?: VideoAsked
 }
 
 /** The limits that a request sets for its cost, and what it is for. */

@@ -119,8 +119,7 @@ function modelOf(
   version: PriceVersion,
 ): Resolved {
   const named = nameOf(part, usage, context)
-  const own = isDrawn ? drawnBy(named, version) : resolve(named, context, version)
-  const found = usage.videoSize === undefined ? own : atSize(own, usage.videoSize, version)
+  const found = isDrawn ? drawnBy(named, version) : resolve(named, context, version)
   if (found.model !== null || version.rules === 1) return found
   // A call whose request names a model without a price was let pass to be rated later, at that model's own price.
   if (context.modelAsked !== null && !isDrawn) return found
@@ -132,20 +131,6 @@ function modelOf(
 /** Images that a second model drew are never rated at the price of the model that wrote. */
 function drawnBy(named: string | null, version: PriceVersion): Resolved {
   return { model: findModel(version, named), asRequested: false, standsIn: false }
-}
-
-/** The most pixels of a video at the plain rate of its model, and at the rate that the list has for high resolution. */
-const PLAIN_PIXELS_MAX = 1_280 * 720
-const HIGH_PIXELS_MAX = 1_792 * 1_024
-
-/** Models whose large videos cost more have a second entry on the list. A larger or unknown size is rated with it too. */
-function atSize(found: Resolved, size: string, version: PriceVersion): Resolved {
-  const [, width = NaN, height = NaN] = /^(\d{1,5})x(\d{1,5})$/.exec(size)?.map(Number) ?? []
-  const pixels = width * height
-  if (found.model === null || pixels <= PLAIN_PIXELS_MAX) return found
-  const large = version.names.get(`${found.model.id}-high-res`)
-  const isListed = large !== undefined && pixels <= HIGH_PIXELS_MAX
-  return { ...found, model: large ?? found.model, standsIn: found.standsIn || !isListed }
 }
 
 /**
@@ -187,10 +172,6 @@ const MODES_OF: ReadonlyMap<string, readonly Mode[]> = new Map([
   ['/v1/images/edits', ['image']],
   ['/v1/audio/speech', ['audio_speech']],
   ['/v1/audio/transcriptions', ['audio_transcription']],
-  ['/v1/videos', ['video']],
-  ['/v1/videos/edits', ['video']],
-  ['/v1/videos/extensions', ['video']],
-  ['/v1/videos/{video_id}/remix', ['video']],
   ['/v1/realtime', ['realtime', 'audio_transcription']],
   ['/v1/realtime/translations', ['realtime', 'audio_translation']],
 ])

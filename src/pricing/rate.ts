@@ -197,8 +197,7 @@ function isSame(a: RatingContext, b: RatingContext): boolean {
     a.regional === b.regional &&
     a.batch === b.batch &&
     a.imageToolModel === b.imageToolModel &&
-    a.tierAsked === b.tierAsked &&
-    a.video === b.video
+    a.tierAsked === b.tierAsked
   )
 }
 

@@ -52,16 +52,12 @@ export type UsageReader =
   | 'live'
   | 'translation'
   | 'batch'
-  | 'video'
-  | 'run'
 
 /** The reader of an object whose cost comes later. */
 export const READER_OF: Readonly<Record<ObjectKind, UsageReader>> = {
   message_batch: 'batch',
   batch: 'batch',
   response: 'responses',
-  video: 'video',
-  run: 'run',
 }
 
 /**
@@ -90,8 +86,6 @@ export type Endpoint = Billing & {
   readonly shows?: UsageReader
   /** The reply names an object whose cost is told later. The cost of other deferred endpoints is never known. */
   readonly makes?: ObjectKind
-  /** The call costs more than any reply tells if `tool_resources` in its body create vector stores, which are paid by the day. */
-  readonly mayStoreFiles?: true
 }
 
 /** The words for billing in an endpoint table. */
@@ -100,8 +94,6 @@ const BILLING_WORDS: Readonly<Record<string, readonly [Endpoint['billing'], stat
   free: ['free', false],
   /** Costs nothing per call, but shows or changes what is stored under the shared account. */
   stored: ['free', true],
-  /** Stored, and its body can create vector stores. */
-  storing_files: ['free', true],
   /** The next word is the usage reader. */
   metered: ['metered', false],
   /** The job, run or session that pays later is itself a stored object. */
@@ -115,8 +107,7 @@ const BILLING_WORDS: Readonly<Record<string, readonly [Endpoint['billing'], stat
  * The endpoints of a surface from its table (`messages/endpoints.json`, `chat/endpoints.json`). A row is the methods, the
  * template, the word for billing and, where it applies: the place of the model, `stored` for a call on an object that is
  * stored under the shared account, `makes:<kind>` for a reply with an object whose cost comes later, `shows:<reader>` for
- * a reply with such an object, `may_store_files` where the body of a paid call can create vector stores, `reads_multipart`
- * where SDKs send a form though the model is not a field of it. Rows that begin with `#` are comments.
+ * a reply with such an object, `reads_multipart` where SDKs send a form though the model is not a field of it. Rows that begin with `#` are comments.
  */
 export function readEndpoints(surface: Surface, table: readonly string[]): Endpoint[] {
   return table.filter((row) => row !== '' && !row.startsWith('#')).flatMap((row) => readRow(surface, row))
@@ -130,21 +121,19 @@ function readRow(surface: Surface, row: string): Endpoint[] {
   const model = rest.find(isModelPlace) ?? 'none'
   const wordOf = (name: string) => rest.find((word) => word.startsWith(name))?.slice(name.length)
   const [shows, makes] = [wordOf('shows:'), wordOf('makes:')]
-  const flags = ['stored', 'reads_multipart', 'may_store_files']
+  const flags = ['stored', 'reads_multipart']
   const known = new Set([model, ...flags, `shows:${shows}`, `makes:${makes}`])
   const odd = rest.find((word) => !known.has(word))
   const billing = BILLING_WORDS[billingWord]
   if (templateAt < 1 || billing === undefined || odd !== undefined) {
     throw new TypeError(`This row of the ${surface} endpoints cannot be read: ${row}`)
   }
-  const storesFiles = billingWord === 'storing_files' || rest.includes('may_store_files')
   const kind = {
     billing: billing[0],
     ...usage,
     model,
-    reads: readingOf(model, storesFiles, rest),
+    reads: rest.includes('reads_multipart') ? 'multipart' : MODEL_PLACES[model],
     stateful: billing[1] || rest.includes('stored'),
-    ...(storesFiles ? { mayStoreFiles: true } : {}),
     ...(shows === undefined ? {} : { shows }),
     ...(makes === undefined ? {} : { makes }),
   }
@@ -153,10 +142,4 @@ function readRow(surface: Surface, row: string): Endpoint[] {
 
 function isModelPlace(word: string): word is ModelPlace {
   return Object.hasOwn(MODEL_PLACES, word)
-}
-
-/** A body is read exactly where it names the model, or can create vector stores. */
-function readingOf(model: ModelPlace, storesFiles: boolean, words: readonly string[]): BodyReading {
-  if (words.includes('reads_multipart')) return 'multipart'
-  return storesFiles ? 'json' : MODEL_PLACES[model]
 }

@@ -11,8 +11,6 @@ import { READERS, SURFACES } from './surfaces.ts'
 /** The members of a request that limit what it can cost. */
 export interface RequestLimits {
   readonly maxOutputTokens: number | null
-  /** The most input tokens that all steps may read together, where the request limits them. */
-  readonly maxInputTokens?: number
   /** The longest that audio can be which is paid by its length, where the body's bytes do not bound it. */
   readonly audioMsMax?: number
   /** The most tokens of a prediction: those that do not come true are paid for like output. */
@@ -74,23 +72,7 @@ export function readLimits(endpoint: Endpoint, facts: RequestFacts): RequestLimi
     fallbacks,
     unlimited: isUnlimited(endpoint, facts, get, members) || tools === UNKNOWN_TOOLS,
   }
-  if (usage === 'run') return ofRun(limits, get)
   return usage === 'chat' && isGiven(get('web_search_options')) ? withSearch(limits) : limits
-}
-
-/**
- * The limits of a run, which reads a thread that is kept upstream. With tools, be they the assistant's, a run reads the
- * thread again after each call, and nothing limits how often, unless the request limits what is read and written in all.
- * Runs have no service tier.
- */
-function ofRun(limits: RequestLimits, get: GetMember): RequestLimits {
-  const run = { ...limits, serviceTier: 'default', refersElsewhere: true, tools: NO_REQUEST_TOOLS }
-  const [read, written] = [countOf(get('max_prompt_tokens')), countOf(get('max_completion_tokens'))]
-  if (read > 0 && read !== LIMITLESS && written > 0 && written !== LIMITLESS)
-    return { ...run, maxInputTokens: read }
-  const tools = get('tools')
-  const hasNoTools = isGiven(tools) && !isFilled(tools)
-  return hasNoTools ? run : { ...run, unlimited: true }
 }
 
 /** The limits of a chat that searches the web: once, as it is paid for, and the model reads what is found. */

@@ -85,9 +85,6 @@ const TOOLS: Place = arrayOf(
 /** An item of the input that brings tools: `additional_tools`, the output of a tool search. */
 const ITEM: Place = objectOf({ tools: TOOLS })
 
-/** Vector stores for file search are paid by their size and the days they are kept. */
-const VECTOR_STORES: Place = objectOf({ file_search: objectOf({ vector_stores: arrayOf(TEXT) }) })
-
 const EDIT: Place = objectOf({
   type: TEXT,
   trigger: objectOf({ type: TEXT, value: TEXT }),
@@ -95,7 +92,7 @@ const EDIT: Place = objectOf({
 })
 
 /**
- * The members of a request that lead to models, one that leads to storage, and two that limit what it costs: a member that
+ * The members of a request that lead to models, and two that limit what it costs: a member that
  * is read inside of them must not be there twice.
  */
 const MODEL_MEMBERS = {
@@ -107,8 +104,7 @@ const MODEL_MEMBERS = {
   svg: NAMING,
   output_format: TEXT,
   method: objectOf({ type: TEXT, reinforcement: TEXT }),
-  tool_resources: VECTOR_STORES,
-  thread: objectOf({ type: TEXT, previous_message_id: TEXT, tool_resources: VECTOR_STORES }),
+  thread: objectOf({ type: TEXT, previous_message_id: TEXT }),
   context_management: { ...objectOf({ edits: arrayOf(EDIT) }), elements: EDIT },
 } as const satisfies Partial<Record<RequestMember, Place>>
 

@@ -1,11 +1,6 @@
 import type { Surface } from '../kernel/surface.ts'
-import { MARKS } from '../metering/content-marks.ts'
-import type { Picked } from '../metering/json-place.ts'
-import type { RequestFacts } from '../metering/request-facts.ts'
-import { ambiguityOf } from './ambiguity.ts'
 import { DEFAULT_IMAGE_MODEL } from './chat/images.ts'
-import type { Endpoint } from './endpoint.ts'
-import { count, isGiven, isPickedArray, isPickedObject, LIMITLESS, membersOf } from './request-members.ts'
+import { count, LIMITLESS } from './request-members.ts'
 import type { ToolRules } from './surface.ts'
 import { SURFACES } from './surfaces.ts'
 
@@ -146,37 +141,4 @@ function advisorOf(rules: ToolRules, tool: Tool): Advisor[] {
   if (typeof model !== 'string') return []
   const maxOutputTokens = limit === null || limit === undefined ? null : count(limit)
   return [{ model, maxOutputTokens, usesMax: usesMax(rules, [tool], null) ?? 1 }]
-}
-
-/**
- * The member by which a call has upstream store files for search, or may: a body that cannot be read may say anything. Null
- * where there is no such member.
- */
-export function storingMember(
-  endpoint: Endpoint | null,
-  facts: RequestFacts,
-): 'tool_resources' | 'attachments' | null {
-  if (endpoint?.mayStoreFiles !== true || facts.kind === 'not_read') return null
-  // Attachments that are to be searched are put into a store of the thread.
-  if (facts.kind === 'json' && (facts.scan.marks & MARKS.attachments) !== 0) return 'attachments'
-  return createsStores(facts) ? 'tool_resources' : null
-}
-
-function createsStores(facts: RequestFacts): boolean {
-  if (facts.kind !== 'json') return true
-  const given = (['tool_resources', 'thread'] as const).map((name) => facts.scan.members.get(name))
-  if (!given.some(isGiven)) return false
-  // A member that is too long was not looked into.
-  if (given.some((member) => member?.kind === 'too_long') || ambiguityOf(facts) !== null) return true
-  const { tool_resources: own = null, thread = null } = membersOf(facts)
-  return haveStores(own) || (isPickedObject(thread) && haveStores(thread['tool_resources'] ?? null))
-}
-
-function haveStores(resources: Picked): boolean {
-  if (resources === null) return false
-  if (!isPickedObject(resources)) return true
-  const search = resources['file_search'] ?? null
-  if (!isPickedObject(search)) return search !== null
-  const stores = search['vector_stores'] ?? null
-  return isPickedArray(stores) ? stores.length > 0 : stores !== null
 }

@@ -49,7 +49,7 @@ interface UpstreamSpec {
   /** Hosts that process in one region only, which can cost more. */
   readonly regionalHost: RegExp | null
   /** Headers that the gateway's own requests need besides the credential. */
-  ownHeaders(path: string): Readonly<Record<string, string>>
+  readonly ownHeaders: Readonly<Record<string, string>>
   /** The query with which upstream lists all of its models. */
   readonly modelListQuery: string
 }

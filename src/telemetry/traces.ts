@@ -124,8 +124,6 @@ const OPERATIONS: Readonly<Record<UsageReader, string>> = {
   transcription: 'generate_content',
   decisions: 'generate_content',
   batch: 'generate_content',
-  video: 'generate_content',
-  run: 'chat',
 }
 
 function operationOf({ endpoint }: EndedCall): string | null {

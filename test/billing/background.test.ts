@@ -138,35 +138,6 @@ test('everywhere else "background" is a word like any other, and switches no met
   await bench.assertBooksBalance()
 })
 
-test('videos and runs, too, are refused to a key with a cap and flagged for the others', async () => {
-  const { key } = await bench.gateway.createKey('capped', { monthly_budget_usd: 5 })
-  const cases = [
-    ['/v1/videos', { id: 'video_1', object: 'video', status: 'queued', model: 'sora-2' }],
-    ['/v1/threads/thread_1/runs', { id: 'run_1', object: 'thread.run', status: 'queued', usage: null }],
-  ] as const
-  for (const [path, answer] of cases) {
-    const refused = await bench.call(path, {}, { surface, key })
-    assert.equal(JSON.parse(refused.body.toString()).error.code, 'endpoint_not_metered')
-    upstream.queue(json(answer))
-    const reply = await bench.call(path, {}, { surface })
-    const { state, unpriced, cost_usd } = await bench.record(reply.requestId)
-    assert.deepEqual([state, unpriced, cost_usd], ['settled', true, 0], path)
-  }
-})
-
-test('a video that is done when it is answered is paid at once, an extension by what it adds', async () => {
-  const done = { id: 'video_1', object: 'video', status: 'completed', model: 'sora-2', size: '1280x720' }
-  for (const [path, body, cost] of [
-    ['/v1/videos', { seconds: '12' }, '2'],
-    ['/v1/videos/extensions', { seconds: '12', video: { id: 'video_0' } }, '1.2'],
-  ] as const) {
-    upstream.queue(json({ ...done, seconds: '20' }))
-    const reply = await bench.call(path, body, { surface })
-    assert.equal(reply.header('x-svc-cost-usd'), cost, path)
-  }
-  await bench.assertBooksBalance()
-})
-
 test('a key with a cap may say "background" there, and is told of it by name where it may not', async () => {
   const { key } = await bench.gateway.createKey('capped', { monthly_budget_usd: 5 })
   upstream.queue(

@@ -12,16 +12,12 @@ const MAKERS = 6
 
 type Json = Record<string, unknown>
 
-/** The usage of an object as upstream tells it: tokens, or the cost of the seconds of a video. */
+/** The usage of an object as upstream states it. */
 interface Used {
   readonly requests: number
   readonly input: number
   readonly output: number
-  readonly video_nanos: number
 }
-
-/** The cost of a second of video of the standard size. */
-const VIDEO_NANOS = 100_000_000
 
 /**
  * Objects whose cost comes later, of every kind, on nodes that share their books and are killed again and again: while
@@ -101,7 +97,7 @@ export class DeferredRun {
   async #makeAll(objects: number, key: string): Promise<void> {
     const make = async (): Promise<void> => {
       for (let i = 0; this.#made < objects; i++) {
-        const kinds = [makeMessages, makeChat, makeResponse, makeRun, makeVideo]
+        const kinds = [makeMessages, makeChat, makeResponse]
         const serving = this.#cluster.nodes.filter((node) => node.isServing)
         // The node may be killed: then its object is lost or not, which the books tell.
         const url = serving[Math.floor(i / kinds.length) % serving.length]?.url ?? ''
@@ -138,7 +134,6 @@ export class DeferredRun {
     for (const { id, object_id, object_path } of open) {
       const [row] = await this.#cluster.database.query(
         `SELECT sum(requests)::bigint AS requests, sum(input_tokens)::bigint AS input, sum(output_tokens)::bigint AS output,
-           sum(CASE WHEN path = '/v1/videos' THEN cost_nanos ELSE 0 END)::bigint AS video_nanos,
            bool_and(state = 'settled') AS settled FROM call WHERE id = $1 OR parent_id = $1`,
         [id],
       )
@@ -161,11 +156,7 @@ export class DeferredRun {
       await (
         await fetch(chatUrl + path, { headers: { authorization: `Bearer ${KEYS.chatKey}`, ...VERSIONS } })
       ).text()
-    if (id.startsWith('video_')) {
-      const { seconds } = JSON.parse(await chat(path.slice('/v1'.length))) as { seconds: string }
-      return { requests: 1, input: 0, output: 0, video_nanos: Number(seconds) * VIDEO_NANOS }
-    }
-    if (/^(?:resp|run)_/.test(id))
+    if (id.startsWith('resp_'))
       return add([(JSON.parse(await chat(path.slice('/v1'.length))) as Answered).usage])
     if (id.startsWith('batch_')) {
       const { output_file_id } = JSON.parse(await chat(`/batches/${id}`)) as { output_file_id: string }
@@ -202,7 +193,6 @@ function add(usages: readonly Stated[]): Used {
     requests: usages.length,
     input: sum('input_tokens', 'prompt_tokens'),
     output: sum('output_tokens', 'completion_tokens'),
-    video_nanos: 0,
   }
 }
 
@@ -218,7 +208,7 @@ async function post(
   return (await reply.json()) as Json
 }
 
-const VERSIONS = { 'anthropic-version': '2023-06-01', 'openai-beta': 'assistants=v2' }
+const VERSIONS = { 'anthropic-version': '2023-06-01' }
 const JSON_TYPE = { 'content-type': 'application/json' }
 const asked = (i: number) => [{ role: 'user', content: `Write the number ${i}` }]
 
@@ -252,16 +242,4 @@ async function makeResponse(url: string, key: string, i: number): Promise<void> 
     background: true,
   }
   await post(`${url}/v1/responses`, key, JSON.stringify(body), JSON_TYPE)
-}
-
-async function makeVideo(url: string, key: string, i: number): Promise<void> {
-  const body = { model: 'sora-2', prompt: `The number ${i}`, seconds: i % 2 === 0 ? '4' : '8' }
-  await post(`${url}/v1/videos`, key, JSON.stringify(body), JSON_TYPE)
-}
-
-async function makeRun(url: string, key: string, i: number): Promise<void> {
-  const { id: assistant_id } = await post(`${url}/v1/assistants`, key, '{"model":"gpt-4o"}', JSON_TYPE)
-  const limits = { max_prompt_tokens: 1_000, max_completion_tokens: 1_000 }
-  const body = { assistant_id, model: 'gpt-4o', thread: { messages: asked(i) }, ...limits }
-  await post(`${url}/v1/threads/runs`, key, JSON.stringify(body), JSON_TYPE)
 }

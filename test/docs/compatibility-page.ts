@@ -20,19 +20,22 @@ const SURFACE_TITLES: Readonly<Record<Surface, string>> = {
 const KINDS: readonly (readonly [title: string, about: string, has: (endpoint: Endpoint) => boolean])[] = [
   [
     'Metered',
-    'Charged by the usage in the reply, or by that of what it makes upstream. What is read, and what a cut call costs: [BILLING.md](BILLING.md#every-paid-endpoint).',
+    'Charged by the usage in the reply. What is read, and what a cut call costs: [BILLING.md](BILLING.md#every-paid-endpoint).',
     ({ billing, method }) => billing === 'metered' && method !== 'WS',
   ],
   [
-    'Paid later',
-    'The call starts work whose cost is in no reply to it. A key with a cap, or under enforced credit, gets 404 `endpoint_not_metered`; ' +
-      'for other keys it passes, flagged `unpriced` ([`pricing.unpriced`](BILLING.md#which-price) changes either).',
-    ({ billing }) => billing === 'deferred',
+    'Metered later',
+    'The call makes a batch, which is charged when it is over: [costs that come later](BILLING.md#costs-that-come-later). With ' +
+      '`"deferred": {"poll": false}` it is not metered.',
+    ({ makes }) => makes !== undefined,
   ],
   [
-    'Paid, and never on the wire',
-    'No reply says what it costs. Treated like the ones above.',
-    ({ billing, method }) => billing === 'unmeterable' && method !== 'WS',
+    'Not metered',
+    'No reply states the cost. A key with a cap, under enforced credit or with a list of models gets 404 `endpoint_not_metered`; ' +
+      'for other keys the call passes at cost 0, flagged `unpriced` ([`pricing.unpriced`](BILLING.md#which-price) changes either). ' +
+      'Videos and Assistants were shut down upstream on 2026-09-24 and 2026-08-26.',
+    ({ billing, method, makes }) =>
+      makes === undefined && (billing === 'deferred' || billing === 'unmeterable') && method !== 'WS',
   ],
   [
     'Refused to every key',
@@ -48,7 +51,7 @@ const KINDS: readonly (readonly [title: string, about: string, has: (endpoint: E
   [
     'Free',
     'Pass at no cost, with a spent cap too. Those that are **stored** show or change objects under the upstream account, which all ' +
-      'keys share; `"stateful": "refuse"` refuses them. Where `tool_resources` in the body would make a vector store, the call is paid.',
+      'keys share; `"stateful": "refuse"` refuses them.',
     ({ billing }) => billing === 'free',
   ],
 ]
@@ -93,9 +96,8 @@ function rowsOf(endpoints: readonly Endpoint[]): string[] {
   return [...rows].map(([said, among]) => `| ${among.map(({ method }) => method).join(' ')} | ${said} |`)
 }
 
-function noteOf({ billing, stateful, mayStoreFiles }: Endpoint): string {
-  if (billing !== 'free' || !stateful) return ''
-  return mayStoreFiles ? 'stored; may make vector stores' : 'stored'
+function noteOf({ billing, stateful }: Endpoint): string {
+  return billing === 'free' && stateful ? 'stored' : ''
 }
 
 if (import.meta.main) writeFileSync(PAGE_FILE, compatibilityPage())

@@ -146,6 +146,23 @@ test('a free endpoint that is given a model outside the allowlist is refused too
   })
 })
 
+test('videos and Assistants are not metered: limited keys get 404, other keys upstream and a flag', async () => {
+  const dead = billable.filter(({ template }) =>
+    /^\/v1\/(?:videos|assistants|threads)(?:\/|$)/.test(template),
+  )
+  assert.equal(dead.length, 16)
+  const listed = await withKey({ allowed_models: ['gpt-6-luna'] })
+  const capped = await withKey({ monthly_budget_usd: 5 })
+  await nothingSent(async () => {
+    const refused = ({ status, code }: Answer) => status === 404 && code === 'endpoint_not_metered'
+    for (const key of [listed, capped]) assert.deepEqual(await odd(dead, key, refused), [])
+  })
+  const { id, key } = await gateway.createKey('open')
+  assert.deepEqual(await odd(dead, key, ({ status }) => status === 200), [])
+  const { data } = await gateway.manage('GET', `/v1/keys/${id}/requests?flag=unpriced`)
+  assert.equal((data as unknown[]).length, dead.length)
+})
+
 const UNMETERED = new Set([
   'endpoint_not_metered',
   'model_not_priced',
@@ -166,10 +183,7 @@ test('no billable endpoint is reached under a spent cap', async () => {
 test('every metered endpoint says 402 under a spent cap, in particular', async () => {
   const key = await withKey({ monthly_budget_usd: 0 })
   const metered = billable.filter(({ billing }) => billing === 'metered')
-  // The model has a price, but no price for a video.
-  const said = ({ status, code }: Answer, { template }: Endpoint) =>
-    template === '/v1/videos' ? code === 'model_not_priced' : status === 402
-  assert.deepEqual(await odd(metered, key, said), [])
+  assert.deepEqual(await odd(metered, key, ({ status }) => status === 402), [])
 })
 
 test('a spent cap does not stand in the way of free endpoints', async () => {
@@ -181,7 +195,7 @@ test('a spent cap does not stand in the way of free endpoints', async () => {
 test('a path that is in no table gets nowhere with an allowlist, nor with a cap unless it only reads', async () => {
   const listed = await withKey({ allowed_models: ['gpt-6-luna'] })
   const capped = await withKey({ monthly_budget_usd: 5 })
-  const unknown = ['/v1/brand-new', '/v1/thr%65ads', '/v1/Models', '/v1/files;a', '/v2/responses']
+  const unknown = ['/v1/brand-new', '/v1/convers%61tions', '/v1/Models', '/v1/files;a', '/v2/responses']
   const ask = async (method: string, path: string, key: string) => {
     const response = await fetch(gateway.url + path, { method, headers: headersFor('chat', key) })
     await response.text()

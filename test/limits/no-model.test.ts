@@ -115,19 +115,6 @@ const REPLIES: Readonly<Partial<Record<UsageReader, Reply>>> = {
     body: () => ({ text: 'Hi', usage: AUDIO }),
     events: () => [{ type: 'transcript.text.done', text: 'Hi', usage: AUDIO }],
   },
-  // The video is completed at once, and has no id by which it would be settled later.
-  video: {
-    model: 'sora-2',
-    // 4 s × $0.10
-    listUsd: 0.4,
-    body: (model) => ({ status: 'completed', seconds: '4', size: '720x1280', ...model }),
-  },
-  run: {
-    model: 'gpt-4o',
-    // 1,000 × $2.50/M + 500 × $10/M
-    listUsd: 0.0075,
-    body: (model) => ({ object: 'thread.run', status: 'completed', ...model, usage: CHAT_TEXT }),
-  },
 }
 
 const metered = allEndpoints().flatMap((endpoint) => {

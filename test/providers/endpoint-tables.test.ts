@@ -112,12 +112,6 @@ test('exactly these endpoints are metered, each by its own reader', () => {
     'chat WS /v1/live/sessions: live, model in elsewhere',
     'chat WS /v1/live/sessions/{session_id}/attach: live, model in elsewhere',
     'chat WS /v1/live/sessions/{session_id}/fork: live, model in elsewhere',
-    'chat POST /v1/videos: video, model in multipart',
-    'chat POST /v1/videos/edits: video, model in elsewhere',
-    'chat POST /v1/videos/extensions: video, model in elsewhere',
-    'chat POST /v1/videos/{video_id}/remix: video, model in elsewhere',
-    'chat POST /v1/threads/runs: run, model in json',
-    'chat POST /v1/threads/{thread_id}/runs: run, model in json',
   ])
 })
 
@@ -136,6 +130,22 @@ test('exactly these endpoints cost money that no reply states', () => {
     'chat POST /v1/vector_stores/{vector_store_id}/file_batches',
     'chat POST /v1/vector_stores/{vector_store_id}/files',
     'chat POST /v1/vector_stores/{vector_store_id}/search',
+    'chat POST /v1/videos',
+    'chat POST /v1/videos/characters',
+    'chat POST /v1/videos/edits',
+    'chat POST /v1/videos/extensions',
+    'chat POST /v1/videos/{video_id}/remix',
+    'chat POST /v1/assistants',
+    'chat POST /v1/assistants/{assistant_id}',
+    'chat POST /v1/threads',
+    'chat POST /v1/threads/runs',
+    'chat POST /v1/threads/{thread_id}',
+    'chat POST /v1/threads/{thread_id}/messages',
+    'chat POST /v1/threads/{thread_id}/messages/{message_id}',
+    'chat POST /v1/threads/{thread_id}/runs',
+    'chat POST /v1/threads/{thread_id}/runs/{run_id}',
+    'chat POST /v1/threads/{thread_id}/runs/{run_id}/cancel',
+    'chat POST /v1/threads/{thread_id}/runs/{run_id}/submit_tool_outputs',
   ])
 })
 
@@ -150,7 +160,6 @@ test('exactly these endpoints start work that is paid later', () => {
     'messages POST /v1/deployments/{deployment_id}/unpause',
     'messages POST /v1/dreams',
     'chat POST /v1/batches',
-    'chat POST /v1/videos/characters',
     'chat POST /v1/fine_tuning/alpha/graders/run',
     'chat POST /v1/fine_tuning/jobs',
     'chat POST /v1/fine_tuning/jobs/{job_id}/resume',
@@ -229,12 +238,10 @@ test('exactly these endpoints neither show nor touch what is stored under the sh
   ])
 })
 
-test('a body is read exactly where it names the model, a source, or may create a vector store, and uploads and configuration stream through', () => {
+test('a body is read exactly where it names the model, and uploads and configuration stream through', () => {
   for (const endpoint of allEndpoints()) {
     const inBody = ['json', 'multipart', 'batch_entries', 'batch_file', 'nested'].includes(endpoint.model)
-    const namesSource = /^\/v1\/videos\/(?:edits|extensions)$/.test(endpoint.template)
-    const isRead = inBody || namesSource || endpoint.mayStoreFiles === true
-    assert.equal(endpoint.reads !== 'nothing', isRead, nameOf(endpoint))
+    assert.equal(endpoint.reads !== 'nothing', inBody, nameOf(endpoint))
     if (endpoint.method !== 'POST') assert.equal(endpoint.reads, 'nothing', nameOf(endpoint))
   }
   const forms = allEndpoints().filter((endpoint) => endpoint.reads === 'multipart')
@@ -244,25 +251,7 @@ test('a body is read exactly where it names the model, a source, or may create a
     'chat POST /v1/audio/transcriptions',
     'chat POST /v1/audio/translations',
     'chat POST /v1/realtime/calls',
-    'chat POST /v1/videos',
-    'chat POST /v1/videos/edits',
-    'chat POST /v1/videos/extensions',
   ])
-})
-
-test('assistants and threads can be given vector stores, also by what runs them', () => {
-  const storing = allEndpoints().filter((endpoint) => endpoint.mayStoreFiles === true)
-  assert.deepEqual(storing.map(nameOf), [
-    'chat POST /v1/assistants',
-    'chat POST /v1/assistants/{assistant_id}',
-    'chat POST /v1/threads',
-    'chat POST /v1/threads/runs',
-    'chat POST /v1/threads/{thread_id}',
-    'chat POST /v1/threads/{thread_id}/messages',
-    'chat POST /v1/threads/{thread_id}/runs',
-  ])
-  for (const { template, billing } of storing)
-    assert.equal(billing, template.endsWith('/runs') ? 'metered' : 'free')
 })
 
 test('a template has a {model} segment exactly where the path names the model', () => {

@@ -65,13 +65,6 @@ const cases: readonly ModelsCase[] = [
   ],
   ['a dream', 'messages', 'POST /v1/dreams', { model: { id: 'a' }, inputs: [] }, ['a']],
   ['a dream without a model', 'messages', 'POST /v1/dreams', { inputs: [] }, /names no model/],
-  [
-    'a run whose assistant has the model',
-    'chat',
-    'POST /v1/threads/t/runs',
-    { assistant_id: 'x' },
-    /names no model/,
-  ],
 
   // Other members that name a model, or lead to one.
   ['a stored prompt', 'chat', RESPONSES, { model: 'a', prompt: { id: 'pmpt_1' } }, /stored prompt/],
@@ -155,7 +148,7 @@ const cases: readonly ModelsCase[] = [
   [
     'a form with a long model',
     'chat',
-    'POST /v1/videos',
+    'POST /v1/images/edits',
     form({ model: 'm'.repeat(2000) }),
     /"model" cannot be read/,
   ],

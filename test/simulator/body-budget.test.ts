@@ -8,8 +8,6 @@ import { FileStore } from '../../simulator/file-store.ts'
 import { bodyBytesInFlightMax } from '../../simulator/limits.ts'
 import { PromptCache } from '../../simulator/prompt-cache.ts'
 import { ResponseStore } from '../../simulator/responses/response-store.ts'
-import { ThreadStore } from '../../simulator/threads/thread-store.ts'
-import { VideoStore } from '../../simulator/videos/video-store.ts'
 import { createWorkClock } from '../../simulator/work-clock.ts'
 import { chatBody } from './wire-client.ts'
 
@@ -26,8 +24,6 @@ function simulationWith(bytes: number): Simulation {
       files: { messages: new FileStore(), chat: new FileStore() },
       responses: new ResponseStore(),
       batches: { messages: new BatchStore(), chat: new BatchStore() },
-      videos: new VideoStore(),
-      threads: new ThreadStore(),
     },
     clock: createWorkClock(Date.now, 1),
     bodyBudget: { bytes },

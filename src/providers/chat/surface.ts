@@ -8,8 +8,6 @@ import { ClosingUsageReader } from './closing-usage.ts'
 import { ChatReader } from './completions.ts'
 import endpoints from './endpoints.json' with { type: 'json' }
 import { ResponsesReader } from './responses.ts'
-import { RunReader } from './runs.ts'
-import { VideoReader } from './videos.ts'
 
 const ERROR_TYPES: Readonly<Partial<Record<ErrorCode, string>>> = {
   budget_exceeded: 'billing_error',
@@ -64,8 +62,6 @@ const READERS: SurfaceSpec['readers'] = {
     create: (output) => new ClosingUsageReader('transcription', output),
     other: () => new TranscriptMeter(),
   },
-  video: { create: () => new VideoReader() },
-  run: { create: () => new RunReader(), outputLimits: ['max_completion_tokens'] },
   realtime: { create: null },
   live: { create: null },
   translation: { create: null },
@@ -83,8 +79,7 @@ export const chat: SurfaceSpec = {
     credential: (key) => ['Authorization', `Bearer ${key}`],
     path: upstreamPath,
     regionalHost: /^(?:us|eu|ae|au|in|jp)\.api\.openai\.com$/,
-    // Without this header upstream shows nothing of threads.
-    ownHeaders: (path) => (path.startsWith('/v1/threads/') ? { 'openai-beta': 'assistants=v2' } : {}),
+    ownHeaders: {},
     modelListQuery: '',
   },
   errors: {

@@ -35,7 +35,7 @@ export const messages: SurfaceSpec = {
     // The URL ends where the host's own paths begin.
     path: (basePath, path) => basePath + path,
     regionalHost: null,
-    ownHeaders: () => ({ 'anthropic-version': '2023-06-01' }),
+    ownHeaders: { 'anthropic-version': '2023-06-01' },
     // The list of models comes in pages of 20 unless more are asked for.
     modelListQuery: '?limit=1000',
   },

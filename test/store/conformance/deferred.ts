@@ -179,7 +179,7 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
         req_2: '/v1/threads/thread_12/runs/run_2',
         req_3: '/v1/threads/threadX1/runs/run_3',
       }))
-        await deferred(store, id, { kind: 'run', objectId: `run_${id}`, path })
+        await deferred(store, id, { objectId: `run_${id}`, path })
       const listed = async (path: string) =>
         (await store.listDeferred('chat', path)).map(({ objectId }) => objectId).sort()
       assert.deepEqual(await listed('/v1/threads/thread_1'), ['run_req_1'])

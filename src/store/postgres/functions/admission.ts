@@ -184,7 +184,8 @@ export const admission = `
         END IF;
       END IF;
       IF v_refusal IS NULL AND (v_call #>> '{unratable,refuse}' = 'always'
-          OR v_call #>> '{unratable,refuse}' = 'limited' AND (v_cap IS NOT NULL OR v_enforced)) THEN
+          OR v_call #>> '{unratable,refuse}' = 'limited' AND (v_cap IS NOT NULL OR v_enforced
+            OR v_listed AND v_call #>> '{unratable,reason}' = 'endpoint_not_metered')) THEN
         v_refusal := jsonb_build_object('reason', v_call #>> '{unratable,reason}');
       END IF;
       IF v_refusal IS NULL AND NOT v_free THEN
