@@ -1,8 +1,6 @@
-import { type Config, readConfig } from '../config.ts'
-import { type AuditReport, runAudit } from '../ledger/audit.ts'
-import type { AuditCounts } from '../ledger/audited.ts'
+import { readConfig } from '../config.ts'
 import { createRateAgain } from '../pricing/rate-again.ts'
-import { openBooks as openBooksInFile } from '../store/sqlite/ledger-file.ts'
+import { type AuditReport, audit } from '../store/operations/audit.ts'
 import { openLedger, placeOfBooks } from './books.ts'
 import { defineCommand } from './command.ts'
 import { createProgress } from './progress.ts'
@@ -10,57 +8,40 @@ import { counted, print, shownText } from './terminal.ts'
 
 export const command = defineCommand({
   name: 'audit',
-  usage: 'tollgate audit   derive every balance, key month, rollup, hold and price again and compare',
-  about: `Reads the data directory (TOLLGATE_DATA_DIR), or the database of TOLLGATE_DATABASE_URL, as it stands at one instant,
-while gateways serve from it or not, and writes nothing.`,
+  usage: 'tollgate audit   derive every balance, month, rollup, hold and price again and compare',
+  about: `Reads the database of TOLLGATE_DATA_DIR or TOLLGATE_DATABASE_URL as it is at one instant, while gateways serve from it
+or not, and writes nothing.`,
   options: {},
-  examples: ['tollgate audit && echo "the books balance"'],
+  examples: ['tollgate audit && echo "no difference"'],
   exitCodes:
     '0 no difference   1 a difference or a failure   2 the command line or the configuration is wrong',
   async run() {
     const config = readConfig(process.env)
-    const report = await auditBooks(config)
-    if (report.difference !== null) process.exitCode = 1
-    await print(`${describe(report)}These are the books in ${placeOfBooks(config)}.\n`)
+    const snapshot = await openLedger(config, {
+      inFile: async (file) => (await import('../store/sqlite/ledger-file.ts')).openSnapshot(file),
+      inDatabase: async (url) => (await import('../store/postgres/ledger-snapshot.ts')).openSnapshot(url),
+    })
+    const progress = createProgress('Auditing')
+    try {
+      const report = await audit(snapshot.ask, createRateAgain(), progress.show)
+      progress.end()
+      if (report.difference !== null) process.exitCode = 1
+      await print(`${describe(report)}The database is ${placeOfBooks(config)}.\n`)
+    } finally {
+      progress.end()
+      await snapshot.close()
+    }
   },
 })
 
-async function auditBooks(config: Config): Promise<AuditReport> {
-  const books = await openLedger(config, {
-    inFile: openBooksInFile,
-    inDatabase: async (url) => (await import('../store/postgres/ledger-snapshot.ts')).openBooks(url),
-  })
-  const progress = createProgress('Auditing')
-  try {
-    return await runAudit(books, createRateAgain(), progress.show)
-  } finally {
-    progress.end()
-    await books.close()
-  }
-}
-
-function describe({ counts, monthsAway, difference }: AuditReport): string {
-  const away =
-    monthsAway.length === 0
-      ? ''
-      : `The calls of these months were put away, and their sums taken as they stand: ${monthsAway.join(', ')}.\n`
-  if (difference === null) return `No difference in ${listed(counts)}.\n${away}`
+function describe({ calls, credits, difference }: AuditReport): string {
+  const all = `${counted(calls, 'call')} and ${counted(credits, 'credit')}`
+  if (difference === null) return `No difference in ${all}.\n`
   return [
     `Difference: ${difference.what}`,
     `  where    ${shownText(difference.where)}`,
     `  stored   ${shownText(difference.stored)}`,
     `  derived  ${shownText(difference.derived)}`,
-    `This is the first one; there may be more in ${listed(counts)}.`,
-    away,
+    `This is the first one; there may be more in ${all}.\n`,
   ].join('\n')
-}
-
-function listed({ calls, keys, months, days, credits }: AuditCounts): string {
-  return [
-    counted(calls, 'call'),
-    counted(keys, 'key'),
-    counted(months, 'key month'),
-    counted(days, 'daily rollup'),
-    counted(credits, 'credit'),
-  ].join(', ')
 }

@@ -1,5 +1,20 @@
 import type { Nanos } from '../kernel/money.ts'
-import { type RateAgain, RERATE } from './audited.ts'
+
+/**
+ * Prices a call from its record alone. Null: the version has no price for the call, which then costs nothing. Throws if
+ * the record cannot be read. The same version comes as the same string, so a parsed version can be cached by that string.
+ */
+export type RateAgain = (call: {
+  readonly usage: string
+  readonly rating: string
+  readonly priceVersionJson: string
+}) => { readonly costNanos: Nanos; readonly listNanos: Nanos } | null
+
+/** The prefix of `credit.once` in an entry that prices a call again; the id of the price version follows. */
+export const RERATE = 'rerate:'
+
+/** The `credit.once` of an entry that gives back a call's cost: a call has at most one, and no entry after it. */
+export const CREDIT_BACK = 'credit_back'
 
 /** The price book in force, to price calls of the past again as if it had been in force then. */
 export interface CurrentPrices {

@@ -20,9 +20,9 @@ test('audit passes beside a running gateway, names the first difference, and pas
     await gateway.call(1_000)
     await gateway.call(0)
     await gateway.call(90_000)
-    const counted = '3 calls, 1 key, 1 key month, 1 daily rollup, 0 credits'
+    const counted = '3 calls and 0 credits'
     const clean = await gateway.run(['audit'])
-    const where = `These are the books in ${placeOf(gateway.tollgate)}.\n`
+    const where = `The database is ${placeOf(gateway.tollgate)}.\n`
     const inOrder = `No difference in ${counted}.\n${where}`
     assert.deepEqual(clean, { code: 0, signal: null, stdout: inOrder, stderr: '' })
 
@@ -32,14 +32,14 @@ test('audit passes beside a running gateway, names the first difference, and pas
       code: 1,
       signal: null,
       stdout:
-        'Difference: charged of an account\n  where    account default\n  stored   0.009100001 USD\n' +
+        'Difference: account.charged_nanos\n  where    id default\n  stored   0.009100001 USD\n' +
         `  derived  0.0091 USD\nThis is the first one; there may be more in ${counted}.\n${where}`,
       stderr: '',
     })
 
     await gateway.tamper('UPDATE account SET charged_nanos = charged_nanos - 1')
     await gateway.call(1_000)
-    assert.match((await gateway.run(['audit'])).stdout, /^No difference in 4 calls,/)
+    assert.match((await gateway.run(['audit'])).stdout, /^No difference in 4 calls /)
   } finally {
     await gateway.close()
   }
@@ -52,7 +52,7 @@ test('audit reads the books of a gateway that was killed, and changes nothing in
     gateway.tollgate.signal('SIGKILL')
     await gateway.tollgate.finished
     const first = await gateway.run(['audit'])
-    assert.match(first.stdout, /^No difference in 1 call,/)
+    assert.match(first.stdout, /^No difference in 1 call /)
     assert.deepEqual(await gateway.run(['audit']), first)
   } finally {
     await gateway.close()
@@ -65,7 +65,7 @@ test('a model name cannot draw on the terminal of whoever reads the audit', asyn
     await gateway.call(5)
     await gateway.tamper("UPDATE rollup SET model = '\x1b[2J' || model")
     const { stdout } = await gateway.run(['audit'])
-    assert.match(stdout, /where {4}day .*, model \?\[2Jclaude/)
+    assert.match(stdout, /where {4}account_id default, day .*, model \?\[2Jclaude/)
     assert.ok(!stdout.includes('\x1b'))
   } finally {
     await gateway.close()

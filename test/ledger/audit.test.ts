@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
-import { runAudit } from '../../src/ledger/audit.ts'
-import { openBooks } from '../../src/store/sqlite/ledger-file.ts'
+import { audit as auditSnapshot } from '../../src/store/operations/audit.ts'
+import { sql } from '../../src/store/operations/sql.ts'
+import { openSnapshot } from '../../src/store/sqlite/ledger-file.ts'
 import { addKey, closing, NOON } from '../store/conformance/fixtures.ts'
 import { stopPostgres } from '../support/postgres.ts'
 import { audit, type Books, billed, DataDir, fillBooks, rateAgain, rated, V1, withStore } from './books.ts'
@@ -11,164 +12,76 @@ import { BOTH } from './both-books.ts'
 after(stopPostgres)
 
 const call = (id: string, change: string): string => `UPDATE call SET ${change} WHERE id = '${id}'`
-const month = "WHERE key_id = 'key_a' AND month = '2026-11'"
 const day = "WHERE day = '2026-11-15' AND model = 'claude-haiku-5-5' AND key_id = 'key_b'"
-const inMonth = 'key key_a, month 2026-11'
-const inDay = 'day 2026-11-15, model claude-haiku-5-5, key key_b, account default'
-const inFloor = 'key key_a, month 2026-10, endpoint /v1/messages, model claude-haiku-5-5'
+const inDay = 'account_id default, day 2026-11-15, model claude-haiku-5-5, key_id key_b'
+const inMonth = 'key_id key_a, month 2026-11'
 const credit = (id: string, values: string): string =>
   `INSERT INTO credit (id, account_id, kind, amount_nanos, reason, call_id, once, at_ms)
    VALUES ('${id}', 'default', ${values}, 0)`
 
-/** Tamperings with the books, each with the difference that the audit must name. */
+/** Changes to the records, each with the difference that the audit must name. */
 const TAMPERINGS: readonly (readonly [sql: string, what: string, where: string])[] = [
-  [call('req_01', 'cost_nanos = NULL'), 'cost of a settled call', 'call req_01'],
-  [call('req_01', 'list_nanos = NULL'), 'list cost of a settled call', 'call req_01'],
+  [call('req_01', 'cost_nanos = NULL'), 'a closed call has an end and a cost', 'call req_01'],
+  [call('req_04', 'ended_at_ms = NULL'), 'a closed call has an end and a cost', 'call req_04'],
+  [
+    call('req_03', 'balance_nanos = NULL'),
+    'a settled or released call has the balance after it',
+    'call req_03',
+  ],
   [call('req_01', 'list_nanos = 1001'), 'list cost of a call', 'call req_01'],
-  [call('req_01', 'balance_nanos = NULL'), 'balance after a settled call', 'call req_01'],
-  [call('req_01', 'ended_at_ms = NULL'), 'end of a settled call', 'call req_01'],
   [call('req_01', `usage = '{"model":"claude-haiku-5-5","units":9}'`), 'cost of a call', 'call req_01'],
-  [call('req_01', `rating = '{"off":10}'`), 'cost of a call', 'call req_01'],
   [call('req_01', "rating = 'not JSON'"), 'price of a call', 'call req_01'],
   [call('req_01', 'usage = NULL'), 'cost of a call', 'call req_01'],
-  [call('req_01', "price_version = 'v9'"), 'price version of a call', 'call req_01'],
-  [call('req_01', "state = 'lost'"), 'state of a call', 'call req_01'],
-  [call('req_01', "day = '2026-11-16'"), 'day of a call', 'call req_01'],
-  [call('req_01', "month = '2026-12'"), 'month of a call', 'call req_01'],
-  [call('req_01', 'started_at_ms = -1'), 'start of a call', 'call req_01'],
-  [call('req_01', 'hold_nanos = -1'), 'hold of a call', 'call req_01'],
-  [call('req_01', 'hold_list_nanos = -1'), 'list hold of a call', 'call req_01'],
-  [call('req_01', 'input_tokens = -1'), 'input tokens of a call', 'call req_01'],
-  [call('req_01', 'output_tokens = -1'), 'output tokens of a call', 'call req_01'],
-  [call('req_01', 'cache_read_tokens = -1'), 'cache read tokens of a call', 'call req_01'],
-  [call('req_01', 'cache_write_tokens = -1'), 'cache write tokens of a call', 'call req_01'],
-  [call('req_01', 'lost_list_nanos = 5'), 'loss of a call', 'call req_01'],
-  [call('req_08', 'overrun = false'), 'overrun flag of a call', 'call req_08'],
-  [call('req_01', 'overrun = true'), 'overrun flag of a call', 'call req_01'],
-  [call('req_03', 'cost_nanos = 1'), 'cost of a call', 'call req_03'],
-  [call('req_03', 'balance_nanos = NULL'), 'balance after a released call', 'call req_03'],
-  [call('req_04', 'cost_nanos = 1'), 'cost of a call', 'call req_04'],
-  [call('req_04', 'list_nanos = NULL'), 'list cost of a call', 'call req_04'],
-  [call('req_04', 'ended_at_ms = NULL'), 'end of a call that was interrupted', 'call req_04'],
-  [call('req_04', 'lost_list_nanos = 0'), 'loss of a call', 'call req_04'],
-  [call('req_06', 'cost_nanos = 1'), 'cost of a call', 'call req_06'],
-  [call('req_07', 'cost_nanos = 1'), 'cost of a call', 'call req_07'],
-  [call('req_10', 'cost_nanos = 0'), 'cost of a call in flight', 'call req_10'],
-  [call('req_10', 'list_nanos = 0'), 'list cost of a call in flight', 'call req_10'],
-  [call('req_10', 'balance_nanos = 0'), 'balance after a call in flight', 'call req_10'],
-  [call('req_10', 'ended_at_ms = 0'), 'end of a call in flight', 'call req_10'],
-  [call('req_10', 'hold_nanos = 999'), 'held of a key month', inMonth],
-  [call('req_01', "key_id = 'key_b'"), 'spent of a key month', inMonth],
-  [call('req_09', 'input_tokens = 11'), 'input tokens of a rollup', inDay],
+  [call('req_01', "price_version = 'v9'"), 'its price version exists', 'call req_01'],
+  [call('req_01', "day = '2026-12-15'"), 'its month is the month of its day', 'call req_01'],
+  [call('req_01', 'output_tokens = -1'), 'no amount is negative', 'call req_01'],
+  [call('req_08', 'overrun = false'), 'overrun says whether it cost more than its hold', 'call req_08'],
+  [call('req_01', 'overrun = true'), 'overrun says whether it cost more than its hold', 'call req_01'],
+  ['DELETE FROM hold_floor', 'a call above its hold has raised the holds after it', 'call req_08'],
+  [call('req_03', 'cost_nanos = 1'), 'only a settled call costs something', 'call req_03'],
+  [call('req_04', 'lost_list_nanos = 0'), 'an interrupted call has lost its hold', 'call req_04'],
+  [call('req_10', 'cost_nanos = 0'), 'an open call has no end and no cost', 'call req_10'],
+  [call('req_01', 'credited = true'), 'credited says whether it was credited back', 'call req_01'],
+  ["UPDATE api_key SET account_id = 'other' WHERE id = 'key_a'", 'its key is of its account', 'call req_01'],
   ["UPDATE price_version SET json = replace(json, '100', '101')", 'cost of a call', 'call req_01'],
-  [`UPDATE key_month SET spent_nanos = spent_nanos + 1 ${month}`, 'spent of a key month', inMonth],
-  [`UPDATE key_month SET held_nanos = held_nanos - 1 ${month}`, 'held of a key month', inMonth],
-  [`UPDATE key_month SET lost_nanos = 0 ${month}`, 'lost of a key month', inMonth],
-  [`DELETE FROM key_month ${month}`, 'spent of a key month', inMonth],
+  [call('req_10', 'hold_nanos = 999'), 'key_month.held_nanos', inMonth],
   [
-    "INSERT INTO key_month (key_id, month, held_nanos) VALUES ('key_b', '2026-12', 1)",
-    'row of a key month',
-    'key key_b, month 2026-12',
+    "UPDATE key_month SET spent_nanos = spent_nanos + 1 WHERE key_id = 'key_a'",
+    'key_month.spent_nanos',
+    'key_id key_a, month 2026-10',
   ],
-  [`DELETE FROM rollup ${day}`, 'requests of a rollup', inDay],
+  ["DELETE FROM key_month WHERE key_id = 'key_a' AND month = '2026-11'", 'key_month.spent_nanos', inMonth],
   [
-    "INSERT INTO rollup (account_id, day, model, key_id) VALUES ('default', '2026-11-15', 'new', 'key_b')",
-    'row of a rollup',
-    'day 2026-11-15, model new, key key_b, account default',
+    "INSERT INTO key_month (key_id, month, lost_nanos) VALUES ('key_b', '2026-12', 1)",
+    'key_month.lost_nanos',
+    'key_id key_b, month 2026-12',
   ],
-  ...[
-    'requests',
-    'input_tokens',
-    'output_tokens',
-    'cache_read_tokens',
-    'cache_write_tokens',
-    'cost_nanos',
-    'list_nanos',
-    'credited_nanos',
-    'unpriced_requests',
-    'estimated_requests',
-  ].map(
-    (column) =>
-      [
-        `UPDATE rollup SET ${column} = ${column} + 1 ${day}`,
-        `${column.replace('_nanos', '').replaceAll('_', ' ')} of a rollup`,
-        inDay,
-      ] as const,
-  ),
-  ['UPDATE account SET credited_nanos = 0', 'credited of an account', 'account default'],
-  ['UPDATE account SET charged_nanos = charged_nanos - 1', 'charged of an account', 'account default'],
-  ['UPDATE account SET held_nanos = 0', 'held of an account', 'account default'],
-  ['UPDATE account SET credit_enforced = false', 'enforced credit of an account', 'account default'],
-  ['DELETE FROM credit', 'credited of an account', 'account default'],
+  [`DELETE FROM rollup ${day}`, 'rollup.requests', inDay],
+  [`UPDATE rollup SET estimated_requests = 9 ${day}`, 'rollup.estimated_requests', inDay],
+  [`UPDATE rollup SET credited_nanos = 1 ${day}`, 'rollup.credited_nanos', inDay],
   [
-    'DELETE FROM credit; UPDATE account SET credited_nanos = 0',
-    'enforced credit of an account',
-    'account default',
+    "INSERT INTO rollup (account_id, day, model, key_id, list_nanos) VALUES ('default', '2026-11-15', 'new', 'key_b', 1)",
+    'rollup.list_nanos',
+    'account_id default, day 2026-11-15, model new, key_id key_b',
   ],
+  ['UPDATE account SET charged_nanos = charged_nanos - 1', 'account.charged_nanos', 'id default'],
+  ['UPDATE account SET held_nanos = 0', 'account.held_nanos', 'id default'],
+  ['UPDATE account SET credited_nanos = 0', 'account.credited_nanos', 'id default'],
+  ['DELETE FROM credit', 'account.credited_nanos', 'id default'],
+  ['UPDATE credit SET amount_nanos = 0', 'a top-up adds credit and names no call', 'credit crd_1'],
   [
-    "UPDATE api_key SET account_id = 'other' WHERE id = 'key_a'",
-    'account of the calls of a key',
-    'account default',
+    credit('crd_2', "'rerate', 1, 'x', 'req_99', 'x'"),
+    'an entry about a call names a settled call of its account',
+    'credit crd_2',
   ],
-  ['UPDATE credit SET amount_nanos = amount_nanos + 1', 'credited of an account', 'account default'],
-  ['UPDATE credit SET amount_nanos = 0', 'amount of a top-up', 'credit crd_1'],
-  ["UPDATE credit SET call_id = 'req_01'", 'call of a top-up', 'credit crd_1, call req_01'],
-  [credit('crd_2', "'top_up', 1, 'x', NULL, NULL"), 'credited of an account', 'account default'],
+  [credit('crd_2', "'rerate', 1, 'x', 'req_01', 'rerate:v9'"), 'sum paid after a rerate', 'credit crd_2'],
+  [credit('crd_2', "'rerate', 1, 'x', 'req_01', 'rerate:v1'"), 'sum paid after a rerate', 'credit crd_2'],
   [
-    credit('crd_2', "'credit_back', 1, 'x', 'req_99', 'x'"),
-    'call of a credit_back entry',
-    'credit crd_2, call req_99',
-  ],
-  [
-    credit('crd_2', "'credit_back', 1, 'x', 'req_03', 'x'"),
-    'state of a credited call',
-    'credit crd_2, call req_03',
-  ],
-  [
-    credit('crd_2', "'credit_back', 1, 'x', 'req_01', 'x'"),
-    'credited flag of a call',
-    'credit crd_2, call req_01',
-  ],
-  [
-    credit('crd_2', "'credit_back', -1, 'x', 'req_01', 'x'"),
-    'amount of a credit-back',
-    'credit crd_2, call req_01',
-  ],
-  ['UPDATE hold_floor SET nanos = nanos + 1', 'cost of a hold floor', inFloor],
-  ['UPDATE hold_floor SET list_nanos = list_nanos - 1', 'list of a hold floor', inFloor],
-  ["UPDATE hold_floor SET model = 'x'", 'cost of a hold floor', inFloor],
-  ['DELETE FROM hold_floor', 'cost of a hold floor', inFloor],
-  ['UPDATE key_month SET has_floors = false', 'mark of a hold floor', inFloor],
-  [
-    "INSERT INTO hold_floor VALUES ('key_b', '2026-11', '/v1/messages', 'x', 1, 1)",
-    'row of a hold floor',
-    'key key_b, month 2026-11, endpoint /v1/messages, model x',
-  ],
-  [call('req_01', 'credited = true'), 'calls credited back', 'account default'],
-  [credit('crd_2', "'rerate', 1, 'x', 'req_01', 'x'"), 'once of a rerate', 'credit crd_2, call req_01'],
-  [
-    credit('crd_2', "'rerate', 1, 'x', 'req_01', 'rerate:v9'"),
-    'price version of a rerate',
-    'credit crd_2, call req_01',
-  ],
-  [
-    credit('crd_2', "'rerate', 1, 'x', 'req_01', 'rerate:v1'"),
-    'amount of a rerate',
-    'credit crd_2, call req_01',
+    `${credit('crd_2', "'credit_back', 1, 'x', 'req_01', 'credit_back'")}; ${call('req_01', 'credited = true')}`,
+    'a credit-back returns all that was paid for the call',
+    'credit crd_2',
   ],
 ]
-
-/** Tamperings that only one of the stores notices. */
-const STRICT_TAMPERINGS: Readonly<Record<string, typeof TAMPERINGS>> = {
-  // On PostgreSQL an admission makes the row before it knows whether the call is admitted.
-  SQLite: [
-    [
-      "INSERT INTO key_month (key_id, month) VALUES ('key_b', '2026-01')",
-      'row of a key month',
-      'key key_b, month 2026-01',
-    ],
-  ],
-}
 
 for (const [store, create] of BOTH) {
   describe(`the audit on ${store}`, () => {
@@ -180,11 +93,7 @@ for (const [store, create] of BOTH) {
     after(() => clean.remove())
 
     test('books that nobody tampered with have no difference', async () => {
-      assert.deepEqual(await audit(clean), {
-        counts: { calls: 10, keys: 2, months: 3, days: 5, credits: 1 },
-        monthsAway: [],
-        difference: null,
-      })
+      assert.deepEqual(await audit(clean), { calls: 10, credits: 1, difference: null })
     })
 
     test('a difference says what it is, where, and both amounts', async () => {
@@ -197,9 +106,9 @@ for (const [store, create] of BOTH) {
       })
     })
 
-    for (const [sql, what, where] of [...TAMPERINGS, ...(STRICT_TAMPERINGS[store] ?? [])]) {
-      test(`it finds the ${what} at ${where} after: ${sql.replace(/\s+/g, ' ')}`, async () => {
-        const { difference } = await clean.auditAfter(sql)
+    for (const [change, what, where] of TAMPERINGS) {
+      test(`it reports "${what}" at ${where} after: ${change.replace(/\s+/g, ' ')}`, async () => {
+        const { difference } = await clean.auditAfter(change)
         assert.equal(difference?.what, what)
         assert.equal(difference.where, where)
         assert.notEqual(difference.stored, difference.derived)
@@ -246,18 +155,18 @@ for (const [store, create] of BOTH) {
           await store.admit(rated('req_12', 'a', { socketId: 'req_11' }))
           await store.settle(billed('req_12', 12))
         })
-        const { counts, difference } = await audit(books)
-        assert.deepEqual([counts.calls, counts.days, difference], [12, 5, null])
+        assert.deepEqual(await audit(books), { calls: 12, credits: 1, difference: null })
         const counted = await books.auditAfter("UPDATE call SET requests = 1 WHERE id = 'req_11'")
-        assert.equal(counted.difference?.what, 'requests of a rollup')
+        assert.equal(counted.difference?.what, 'rollup.requests')
       } finally {
         await books.remove()
       }
     })
 
     test('the cause is named before its consequences, and the lowest id first', async () => {
-      const sql = 'UPDATE account SET charged_nanos = 0; UPDATE call SET cost_nanos = cost_nanos + 1'
-      assert.equal((await clean.auditAfter(sql)).difference?.where, 'call req_01')
+      const change =
+        'UPDATE account SET charged_nanos = 0; UPDATE call SET list_nanos = list_nanos + 1 WHERE cost_nanos > 0'
+      assert.equal((await clean.auditAfter(change)).difference?.where, 'call req_01')
     })
 
     test('what is booked while the audit runs is not in its view of the books', async () => {
@@ -265,37 +174,25 @@ for (const [store, create] of BOTH) {
       try {
         await fillBooks(books)
         const reader = await books.openReader()
-        assert.equal((await reader.counts()).calls, 10)
+        await reader.ask(sql`SELECT 1 FROM call`)
         await books.tamper("UPDATE account SET held_nanos = 0; DELETE FROM call WHERE id > 'req_05'")
-        const { counts, difference } = await runAudit(reader, rateAgain, () => {})
+        const report = await auditSnapshot(reader.ask, rateAgain)
         await reader.close()
-        assert.deepEqual([counts.calls, difference], [10, null])
-        assert.equal((await audit(books)).counts.calls, 5)
+        assert.deepEqual(report, { calls: 10, credits: 1, difference: null })
         assert.notEqual((await audit(books)).difference, null)
       } finally {
         await books.remove()
       }
-    })
-
-    test('progress goes from nothing to all there is, for every call twice', async () => {
-      const reader = await clean.openReader()
-      const seen: [done: number, total: number][] = []
-      await runAudit(reader, rateAgain, (done, total) => seen.push([done, total]))
-      await reader.close()
-      assert.deepEqual(seen, [
-        [10, 20],
-        [20, 20],
-      ])
     })
   })
 }
 
 test('a folder without a database, or with one from before the ledger, has no books', async () => {
   const dir = new DataDir()
-  assert.equal(await openBooks(dir.file), null)
+  assert.equal(await openSnapshot(dir.file), null)
   assert.equal(existsSync(dir.file), false)
   await dir.tamper('PRAGMA user_version = 1')
-  assert.equal(await openBooks(dir.file), null)
+  assert.equal(await openSnapshot(dir.file), null)
   await dir.remove()
 })
 
@@ -316,11 +213,7 @@ test('fifty thousand calls of two hundred days are audited, and one wrong nanodo
         await Promise.all(some.map((i) => store.settle(billed(idOf(i), i % 1_000))))
       }
     })
-    assert.deepEqual(await audit(dir), {
-      counts: { calls: 50_000, keys: 2, months: 16, days: 400, credits: 0 },
-      monthsAway: [],
-      difference: null,
-    })
+    assert.deepEqual(await audit(dir), { calls: 50_000, credits: 0, difference: null })
     await dir.tamper("UPDATE call SET list_nanos = list_nanos + 1 WHERE id = 'req_049998'")
     assert.equal((await audit(dir)).difference?.where, 'call req_049998')
   } finally {

@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { systemClock } from '../../src/kernel/clock.ts'
-import { type AuditReport, runAudit } from '../../src/ledger/audit.ts'
-import type { OpenBooks, RateAgain } from '../../src/ledger/audited.ts'
 import type { CallClosing, CallOpening } from '../../src/ledger/call.ts'
-import type { RerateWriter } from '../../src/ledger/rerate.ts'
-import { openBooks, openRerateWriter } from '../../src/store/sqlite/ledger-file.ts'
+import type { RateAgain, RerateWriter } from '../../src/ledger/rerate.ts'
+import { type AuditReport, audit as auditSnapshot } from '../../src/store/operations/audit.ts'
+import type { Snapshot } from '../../src/store/operations/operation.ts'
+import { openRerateWriter, openSnapshot } from '../../src/store/sqlite/ledger-file.ts'
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
 import type { Store } from '../../src/store/store.ts'
 import { addKey, closing, NOON, opening, type Rows } from '../store/conformance/fixtures.ts'
@@ -30,7 +30,7 @@ export const rateAgain: RateAgain = ({ usage, rating, priceVersionJson }) => {
 /** The books of a store, to be tampered with and audited. */
 export interface Books {
   openStore(): Promise<Store>
-  openReader(): Promise<OpenBooks>
+  openReader(): Promise<Snapshot>
   openWriter(): Promise<RerateWriter>
   /** Changes rows past foreign keys, as a fault or an intruder would. */
   tamper(sql: string): Promise<void>
@@ -43,7 +43,7 @@ export interface Books {
 export async function audit(books: Books, rate: RateAgain = rateAgain): Promise<AuditReport> {
   const reader = await books.openReader()
   try {
-    return await runAudit(reader, rate, () => {})
+    return await auditSnapshot(reader.ask, rate)
   } finally {
     await reader.close()
   }
@@ -60,8 +60,8 @@ export class DataDir implements Books {
     })
   }
 
-  async openReader(): Promise<OpenBooks> {
-    return present(await openBooks(this.file))
+  async openReader(): Promise<Snapshot> {
+    return present(await openSnapshot(this.file))
   }
 
   async openWriter(): Promise<RerateWriter> {

@@ -1,18 +1,14 @@
 import { systemClock } from '../../src/kernel/clock.ts'
-import { type AuditReport, runAudit } from '../../src/ledger/audit.ts'
-import type { OpenBooks } from '../../src/ledger/audited.ts'
 import type { RerateWriter } from '../../src/ledger/rerate.ts'
-import { booksIn } from '../../src/store/operations/audit-reader.ts'
+import { type AuditReport, audit } from '../../src/store/operations/audit.ts'
+import type { Snapshot } from '../../src/store/operations/operation.ts'
 import type { Database } from '../../src/store/postgres/database.ts'
-import { askOn, openBooks, openRerateWriter } from '../../src/store/postgres/ledger-snapshot.ts'
+import { askOn, openRerateWriter, openSnapshot } from '../../src/store/postgres/ledger-snapshot.ts'
 import type { Store } from '../../src/store/store.ts'
 import type { Rows } from '../store/conformance/fixtures.ts'
 import { openByCallersClock } from '../store/postgres-under-test.ts'
 import { createDatabase, openPatientPool, type TestDatabase } from '../support/postgres.ts'
 import { type Books, present, rateAgain } from './books.ts'
-
-/** Few rows, so that small books have several batches. */
-const BATCH_ROWS = 2
 
 /** Turns foreign keys off for the rest of a transaction. */
 const WITHOUT_FOREIGN_KEYS = 'SET LOCAL session_replication_role = replica'
@@ -48,8 +44,8 @@ export class PostgresBooks implements Books {
     return openByCallersClock(this.url)
   }
 
-  async openReader(): Promise<OpenBooks> {
-    return present(await openBooks(this.url))
+  async openReader(): Promise<Snapshot> {
+    return present(await openSnapshot(this.url))
   }
 
   async openWriter(): Promise<RerateWriter> {
@@ -76,7 +72,7 @@ export class PostgresBooks implements Books {
         await tx.query(WITHOUT_FOREIGN_KEYS)
         await tx.query(WITHOUT_CHECKS)
         await tx.query(sql)
-        report = await runAudit(await booksIn(askOn(tx), BATCH_ROWS), rateAgain, () => {})
+        report = await audit(askOn(tx), rateAgain)
         throw new Error('undo')
       })
       await undone.catch((error: Error) => {

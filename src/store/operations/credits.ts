@@ -1,6 +1,5 @@
 import type { Idempotency, IdempotentResult } from '../../kernel/idempotency.ts'
 import type { Nanos } from '../../kernel/money.ts'
-import { CREDIT_BACK } from '../../ledger/audited.ts'
 import type {
   Balance,
   CreditBack,
@@ -9,6 +8,7 @@ import type {
   CreditedBack,
   NewCredit,
 } from '../../ledger/ledger-store.ts'
+import { CREDIT_BACK } from '../../ledger/rerate.ts'
 import { bool, nanos, number, present, type Row, text } from '../rows.ts'
 import { claimKey, keepSubject } from './idempotency.ts'
 import { atomic, type Operation } from './operation.ts'

@@ -11,6 +11,12 @@ export type Operation<T> = Generator<Sql, T, readonly Row[]>
 /** Runs one statement, for callers that can wait for each. */
 export type Ask = (statement: Sql) => Promise<readonly Row[]>
 
+/** The database as it was at one instant, for reading. */
+export interface Snapshot {
+  readonly ask: Ask
+  close(): Promise<void>
+}
+
 /** A function that makes an operation of the arguments of a command. */
 export type Operate = (...args: never[]) => Operation<unknown>
 export type Operations = Readonly<Record<string, Operate>>

@@ -1,11 +1,11 @@
 import type { Clock } from '../../kernel/clock.ts'
 import { createUlidSource } from '../../kernel/ids.ts'
-import { RERATE } from '../../ledger/audited.ts'
 import type { Balance } from '../../ledger/ledger-store.ts'
 import {
   type Booked,
   type ChangedCall,
   creditOf,
+  RERATE,
   type RerateCandidate,
   type RerateSelection,
   type RerateWriter,

@@ -1,8 +1,6 @@
 import type { Clock } from '../../kernel/clock.ts'
-import type { OpenBooks } from '../../ledger/audited.ts'
 import type { RerateWriter } from '../../ledger/rerate.ts'
-import { booksIn } from '../operations/audit-reader.ts'
-import type { Ask } from '../operations/operation.ts'
+import type { Ask, Snapshot } from '../operations/operation.ts'
 import { rerateWriter } from '../operations/rerate.ts'
 import type { Sql } from '../operations/sql.ts'
 import { bool, number, present } from '../rows.ts'
@@ -45,58 +43,34 @@ export async function hasLedger(url: string): Promise<boolean> {
   return pool !== null
 }
 
-export interface Snapshot<T> {
-  readonly db: Database
-  readonly prepared: T
-  close(): Promise<void>
-}
-
 /**
- * A snapshot reads the books as they were at one instant, while nodes go on booking. While it lasts, the database cannot
- * clean up after any change: rows that change often get slower to find, the account's above all. On a large installation
- * the place for it is a copy of the database that was restored from a backup. `prepare` may make temporary tables, which
- * go with the snapshot; after that only those tables can be written to.
+ * Reads the database as it was at one instant, while nodes go on writing. While it lasts, PostgreSQL cannot vacuum what
+ * changes meanwhile: on a large installation run an audit on a restored copy. Null: this database has no tables of ours.
  */
-export async function openSnapshot<T>(
-  pool: Pool,
-  prepare: (db: Database) => Promise<T>,
-): Promise<Snapshot<T>> {
-  let end = (): void => {}
-  const ended = new Promise<void>((resolve) => {
-    end = resolve
+export async function openSnapshot(url: string): Promise<Snapshot | null> {
+  const pool = await openLedger(url)
+  if (pool === null) return null
+  const opened = Promise.withResolvers<Database>()
+  const ended = Promise.withResolvers<void>()
+  const running = pool.transaction(async (tx) => {
+    await tx.query('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY')
+    await liftDeadlines(tx)
+    opened.resolve(tx)
+    await ended.promise
   })
-  let running: Promise<void> = Promise.resolve()
+  running.catch(opened.reject)
   const close = async (): Promise<void> => {
-    end()
+    ended.resolve()
     // A failure has been thrown already where the statement was asked.
     await running.catch(() => {})
     await pool.close()
   }
-  const opened = new Promise<Omit<Snapshot<T>, 'close'>>((resolve, reject) => {
-    running = pool.transaction(async (tx) => {
-      await tx.query('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ')
-      await liftDeadlines(tx)
-      const prepared = await prepare(tx)
-      await tx.query('SET TRANSACTION READ ONLY')
-      resolve({ db: tx, prepared })
-      await ended
-    })
-    running.catch(reject)
-  })
   try {
-    return { ...(await opened), close }
+    return { ask: askOn(await opened.promise), close }
   } catch (error) {
     await close()
     throw error
   }
-}
-
-/** The books as they stand now; later reads see the same instant. Null: there are none. */
-export async function openBooks(url: string): Promise<OpenBooks | null> {
-  const pool = await openLedger(url)
-  if (pool === null) return null
-  const { prepared, close } = await openSnapshot(pool, (tx) => booksIn(askOn(tx)))
-  return { ...prepared, close }
 }
 
 export async function openRerateWriter(url: string, clock: Clock): Promise<RerateWriter | null> {

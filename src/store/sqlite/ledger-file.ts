@@ -1,10 +1,8 @@
 import { existsSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import type { Clock } from '../../kernel/clock.ts'
-import type { OpenBooks } from '../../ledger/audited.ts'
 import type { RerateWriter } from '../../ledger/rerate.ts'
-import { booksIn } from '../operations/audit-reader.ts'
-import type { Operation } from '../operations/operation.ts'
+import type { Operation, Snapshot } from '../operations/operation.ts'
 import { rerateWriter } from '../operations/rerate.ts'
 import { number, present } from '../rows.ts'
 import { migrate } from './migrate.ts'
@@ -26,21 +24,15 @@ function openLedgerFile(file: string, options: { readonly readOnly: boolean }): 
 }
 
 /**
- * One read transaction on a connection that cannot write: a consistent view of the books beside a running gateway, which
- * is not kept from writing. While the transaction lasts the write-ahead log cannot be folded back, so it grows.
+ * One read transaction on a connection that cannot write: a consistent view of the database beside a running gateway, which
+ * can still write. While the transaction lasts the write-ahead log cannot be checkpointed, so it grows.
  */
-export async function openBooks(file: string): Promise<OpenBooks | null> {
+export async function openSnapshot(file: string): Promise<Snapshot | null> {
   const db = openLedgerFile(file, { readOnly: true })
   if (db === null) return null
   db.exec('BEGIN')
   const run = statementRunner(db)
-  const books = await booksIn(async (statement) => run(statement))
-  return {
-    ...books,
-    async close() {
-      db.close()
-    },
-  }
+  return { ask: async (statement) => run(statement), close: async () => db.close() }
 }
 
 export async function openRerateWriter(file: string, clock: Clock): Promise<RerateWriter | null> {

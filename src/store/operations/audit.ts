@@ -1,0 +1,281 @@
+import { formatUsd, type Nanos } from '../../kernel/money.ts'
+import { HOLD_NANOS_MAX } from '../../ledger/decide-admission.ts'
+import { CREDIT_BACK, type RateAgain, RERATE } from '../../ledger/rerate.ts'
+import { nanosOrNull, number, present, type Row, sum, text, textOrNull } from '../rows.ts'
+import type { Ask } from './operation.ts'
+import { byStore, raw, type Sql, sql } from './sql.ts'
+
+/** A stored figure that differs from the one derived from the records. Both sides are text for people. */
+export interface Difference {
+  readonly what: string
+  readonly where: string
+  readonly stored: string
+  readonly derived: string
+}
+
+export interface AuditReport {
+  readonly calls: number
+  readonly credits: number
+  readonly difference: Difference | null
+}
+
+/**
+ * Derives every sum and price again from the records and reports the first difference. Calls and credits are checked
+ * before the sums over them, so that the report names the cause and not a consequence. `ask` must read one snapshot.
+ */
+export async function audit(
+  ask: Ask,
+  rateAgain: RateAgain,
+  onProgress: (done: number, total: number) => void = () => {},
+): Promise<AuditReport> {
+  const calls = await count(ask, 'call')
+  const credits = await count(ask, 'credit')
+  const difference =
+    (await checkRules(ask, CALL_RULES)) ??
+    (await checkPrices(ask, rateAgain, (done) => onProgress(done, calls))) ??
+    (await checkRules(ask, CREDIT_RULES)) ??
+    (await checkRerates(ask, rateAgain)) ??
+    (await compareSums(ask))
+  return { calls, credits, difference }
+}
+
+async function count(ask: Ask, table: string): Promise<number> {
+  const [row] = await ask(sql`SELECT count(*) AS count FROM ${raw(table)}`)
+  return number(present(row), 'count')
+}
+
+/** Rules that each row of a table must obey by itself: the rule, and the condition that breaks it. */
+interface Rules {
+  readonly label: string
+  readonly from: string
+  readonly id: string
+  readonly rules: Readonly<Record<string, string>>
+}
+
+const CALL_RULES: Rules = {
+  label: 'call',
+  from: 'call',
+  id: 'call.id',
+  rules: {
+    'its month is the month of its day': 'month <> substr(day, 1, 7)',
+    'its price version exists':
+      'NOT EXISTS (SELECT 1 FROM price_version WHERE price_version.id = call.price_version)',
+    'its key is of its account':
+      'NOT EXISTS (SELECT 1 FROM api_key WHERE api_key.id = call.key_id AND api_key.account_id = call.account_id)',
+    'no amount is negative':
+      'least(hold_nanos, hold_list_nanos, lost_list_nanos, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens) < 0',
+    'an open call has no end and no cost':
+      "state = 'in_flight' AND (ended_at_ms IS NOT NULL OR coalesce(cost_nanos, list_nanos, balance_nanos) IS NOT NULL)",
+    'a closed call has an end and a cost':
+      "state <> 'in_flight' AND (ended_at_ms IS NULL OR cost_nanos IS NULL OR list_nanos IS NULL)",
+    'a settled or released call has the balance after it':
+      "state IN ('settled', 'released') AND balance_nanos IS NULL",
+    'only a settled call costs something': "state <> 'settled' AND (cost_nanos > 0 OR list_nanos > 0)",
+    'an interrupted call has lost its hold': "state = 'interrupted' AND lost_list_nanos <> hold_list_nanos",
+    'overrun says whether it cost more than its hold': 'overrun <> (coalesce(cost_nanos, 0) > hold_nanos)',
+    'a call above its hold has raised the holds after it': `overrun AND endpoint IS NOT NULL AND NOT EXISTS (
+      SELECT 1 FROM hold_floor AS floor WHERE floor.key_id = call.key_id AND floor.month = call.month
+        AND floor.endpoint IN (call.endpoint, '') AND floor.model IN (coalesce(model_asked, ''), '')
+        AND floor.nanos >= least(cost_nanos, ${HOLD_NANOS_MAX}))`,
+    'credited says whether it was credited back': `credited <> EXISTS (
+      SELECT 1 FROM credit WHERE credit.call_id = call.id AND kind = 'credit_back')`,
+  },
+}
+
+const CREDIT_RULES: Rules = {
+  label: 'credit',
+  from: 'credit LEFT JOIN call ON call.id = credit.call_id',
+  id: 'credit.id',
+  rules: {
+    'a top-up adds credit and names no call':
+      "kind = 'top_up' AND (amount_nanos <= 0 OR call_id IS NOT NULL)",
+    'an entry about a call names a settled call of its account': `kind IN ('credit_back', 'rerate') AND (
+      call.id IS NULL OR state <> 'settled' OR call.account_id <> credit.account_id)`,
+    'a call is credited back once': `kind = 'credit_back' AND (once IS NULL OR once <> '${CREDIT_BACK}')`,
+    'a credit-back returns all that was paid for the call': `kind = 'credit_back' AND amount_nanos <> cost_nanos - (
+      SELECT coalesce(sum(amount_nanos), 0) FROM credit AS other WHERE other.call_id = call.id AND other.id <> credit.id)`,
+  },
+}
+
+async function checkRules(ask: Ask, { label, from, id, rules }: Rules): Promise<Difference | null> {
+  const conditions = Object.values(rules)
+  const cases = conditions.map((condition, at) => `WHEN ${condition} THEN ${at}`)
+  const either = conditions.map((condition) => `(${condition})`)
+  const query = `SELECT ${id} AS id, CASE ${cases.join(' ')} END AS rule FROM ${from}
+    WHERE ${either.join(' OR ')} ORDER BY ${id} LIMIT 1`
+  const [row] = await ask(byStore({ sqlite: query.replaceAll('least(', 'min('), postgres: query }))
+  if (row === undefined) return null
+  const what = Object.keys(rules)[number(row, 'rule')] ?? ''
+  return { what, where: `${label} ${text(row, 'id')}`, stored: 'no', derived: 'yes' }
+}
+
+/** The most calls in memory at once. */
+const BATCH_CALLS = 5_000
+
+/** Rates each settled call again by its usage and the prices that were kept for it. */
+async function checkPrices(
+  ask: Ask,
+  rateAgain: RateAgain,
+  onProgress: (done: number) => void,
+): Promise<Difference | null> {
+  const priceVersionJson = priceVersions(ask)
+  let done = 0
+  for (let after = ''; ; ) {
+    const rows = await ask(sql`
+      SELECT id, state, usage, rating, price_version, cost_nanos, list_nanos
+      FROM call WHERE id > ${after} ORDER BY id LIMIT ${BATCH_CALLS}`)
+    for (const row of rows) {
+      if (row['state'] !== 'settled') continue
+      const json = await priceVersionJson(text(row, 'price_version'))
+      const rated = row['usage'] === null ? null : rateRow(row, json, rateAgain)
+      if (typeof rated === 'string')
+        return differ('price of a call', `call ${text(row, 'id')}`, row['cost_nanos'], rated)
+      for (const [what, column, derived] of [
+        ['cost of a call', 'cost_nanos', rated?.costNanos ?? 0n],
+        ['list cost of a call', 'list_nanos', rated?.listNanos ?? 0n],
+      ] as const)
+        if (row[column] !== derived)
+          return differ(what, `call ${text(row, 'id')}`, row[column], money(derived))
+    }
+    done += rows.length
+    onProgress(done)
+    if (rows.length < BATCH_CALLS) return null
+    after = text(present(rows.at(-1)), 'id')
+  }
+}
+
+/** After a rerate, the sum paid for the call is the cost at the new prices. */
+async function checkRerates(ask: Ask, rateAgain: RateAgain): Promise<Difference | null> {
+  const priceVersionJson = priceVersions(ask)
+  for (let after = ''; ; ) {
+    const rows = await ask(sql`
+      SELECT credit.id, once, amount_nanos, usage, rating, cost_nanos, CAST(cost_nanos - (
+        SELECT coalesce(sum(amount_nanos), 0) FROM credit AS other
+        WHERE other.call_id = call.id AND other.kind = 'rerate' AND other.id <= credit.id) AS bigint) AS paid_nanos
+      FROM credit JOIN call ON call.id = credit.call_id
+      WHERE kind = 'rerate' AND credit.id > ${after} ORDER BY credit.id LIMIT ${BATCH_CALLS}`)
+    for (const row of rows) {
+      const version = (textOrNull(row, 'once') ?? '').slice(RERATE.length)
+      const rated = rateRow(row, await priceVersionJson(version), rateAgain)
+      const derived = typeof rated === 'string' ? rated : money(rated?.costNanos ?? null)
+      const paidNanos = nanosOrNull(row, 'paid_nanos')
+      if (money(paidNanos) !== derived)
+        return differ('sum paid after a rerate', `credit ${text(row, 'id')}`, paidNanos, derived)
+    }
+    if (rows.length < BATCH_CALLS) return null
+    after = text(present(rows.at(-1)), 'id')
+  }
+}
+
+/** The prices of a call; null if its version has none. A text says why they cannot be derived. */
+function rateRow(row: Row, json: string | null, rateAgain: RateAgain): ReturnType<RateAgain> | string {
+  if (json === null) return 'no such price version'
+  try {
+    return rateAgain({ usage: text(row, 'usage'), rating: text(row, 'rating'), priceVersionJson: json })
+  } catch (error) {
+    return `cannot be derived: ${(error as Error).message}`
+  }
+}
+
+function priceVersions(ask: Ask): (id: string) => Promise<string | null> {
+  const known = new Map<string, string | null>()
+  return async (id) => {
+    const cached = known.get(id)
+    if (cached !== undefined) return cached
+    const [row] = await ask(sql`SELECT json FROM price_version WHERE id = ${id}`)
+    const json = row === undefined ? null : text(row, 'json')
+    known.set(id, json)
+    return json
+  }
+}
+
+/** A table of sums, with the query that derives its rows. Rows of zeros are the same as no rows. */
+interface Sums {
+  readonly table: string
+  readonly key: readonly string[]
+  readonly columns: readonly string[]
+  readonly derived: Sql
+}
+
+const MODEL = "coalesce(model_served, model_asked, '')"
+const CALL_SUMS = [
+  ...['requests', 'input_tokens', 'output_tokens', 'cache_read_tokens', 'cache_write_tokens'],
+  ...['cost_nanos', 'list_nanos'],
+]
+
+const SUMS: readonly Sums[] = [
+  {
+    table: 'key_month',
+    key: ['key_id', 'month'],
+    columns: ['spent_nanos', 'held_nanos', 'lost_nanos'],
+    derived: raw(`SELECT key_id, month, sum(coalesce(cost_nanos, 0)) AS spent_nanos,
+        coalesce(sum(hold_nanos) FILTER (WHERE state = 'in_flight'), 0) AS held_nanos, sum(lost_list_nanos) AS lost_nanos
+      FROM call GROUP BY 1, 2`),
+  },
+  {
+    table: 'rollup',
+    key: ['account_id', 'day', 'model', 'key_id'],
+    columns: [...CALL_SUMS, 'unpriced_requests', 'estimated_requests'],
+    derived:
+      raw(`SELECT account_id, day, ${MODEL} AS model, key_id, ${CALL_SUMS.map((column) => `sum(${column}) AS ${column}`).join(', ')},
+        coalesce(sum(requests) FILTER (WHERE unpriced), 0) AS unpriced_requests,
+        coalesce(sum(requests) FILTER (WHERE estimated), 0) AS estimated_requests
+      FROM call WHERE state = 'settled' AND requests > 0 GROUP BY 1, 2, 3, 4`),
+  },
+  {
+    table: 'rollup',
+    key: ['account_id', 'day', 'model', 'key_id'],
+    columns: ['credited_nanos'],
+    derived: raw(`SELECT call.account_id, day, ${MODEL} AS model, key_id, sum(amount_nanos) AS credited_nanos
+      FROM credit JOIN call ON call.id = credit.call_id GROUP BY 1, 2, 3, 4`),
+  },
+  {
+    table: 'account',
+    key: ['id'],
+    columns: ['charged_nanos', 'held_nanos'],
+    derived: raw(`SELECT account_id AS id, sum(coalesce(cost_nanos, 0)) AS charged_nanos,
+        coalesce(sum(hold_nanos) FILTER (WHERE state = 'in_flight'), 0) AS held_nanos FROM call GROUP BY 1`),
+  },
+  {
+    table: 'account',
+    key: ['id'],
+    columns: ['credited_nanos'],
+    derived: raw('SELECT account_id AS id, sum(amount_nanos) AS credited_nanos FROM credit GROUP BY 1'),
+  },
+]
+
+async function compareSums(ask: Ask): Promise<Difference | null> {
+  for (const sums of SUMS) {
+    const difference = await compare(ask, sums)
+    if (difference !== null) return difference
+  }
+  return null
+}
+
+async function compare(ask: Ask, { table, key, columns, derived }: Sums): Promise<Difference | null> {
+  const each = (textOf: (column: string) => string): Sql => raw(columns.map(textOf).join(', '))
+  const [row] = await ask(sql`
+    SELECT ${raw(key.map((column) => `coalesce(stored.${column}, derived.${column}) AS ${column}`).join(', '))},
+      ${each((column) => `CAST(coalesce(stored.${column}, 0) AS text) AS stored_${column}`)},
+      ${each((column) => `CAST(coalesce(derived.${column}, 0) AS text) AS derived_${column}`)}
+    FROM ${raw(table)} AS stored FULL JOIN (${derived}) AS derived
+      ON ${raw(key.map((column) => `stored.${column} = derived.${column}`).join(' AND '))}
+    WHERE (${each((column) => `coalesce(stored.${column}, 0)`)}) <> (${each((column) => `coalesce(derived.${column}, 0)`)})
+    ORDER BY ${raw(key.map((_, at) => at + 1).join(', '))} LIMIT 1`)
+  if (row === undefined) return null
+  const column = columns.find((name) => row[`stored_${name}`] !== row[`derived_${name}`]) ?? ''
+  const shown = (side: string): string => {
+    const value = sum(row, `${side}_${column}`)
+    return column.endsWith('_nanos') ? money(value) : String(value)
+  }
+  const where = key.map((name) => `${name} ${text(row, name)}`).join(', ')
+  return { what: `${table}.${column}`, where, stored: shown('stored'), derived: shown('derived') }
+}
+
+function differ(what: string, where: string, stored: unknown, derived: string): Difference {
+  return { what, where, stored: money(stored as Nanos | null), derived }
+}
+
+function money(nanos: Nanos | null): string {
+  return nanos === null ? 'none' : `${formatUsd(nanos)} USD`
+}
