@@ -1,57 +1,31 @@
-import { globSync, mkdtempSync, rmSync, statfsSync } from 'node:fs'
+import { globSync, mkdirSync, readFileSync, statfsSync, statSync, writeFileSync } from 'node:fs'
 import { enableCompileCache } from 'node:module'
-import { tmpdir } from 'node:os'
-import { join, relative, resolve } from 'node:path'
+import { dirname, join, relative, resolve } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { spec, type TestEvent } from 'node:test/reporters'
 import type { Environment } from '../src/config.ts'
+import { BROWSER_VARIABLE, searchBrowser } from './dashboard/find-browser.ts'
+import { FILES_MAX, ONE_AT_A_TIME, OWN_PROCESS, POSTGRES_FILES } from './plan.ts'
 import { readSourceTree, root } from './style/source-tree.ts'
-import { groupFiles } from './support/group-files.ts'
 import { startPostgres } from './support/postgres.ts'
 import { runPool, type TestProcess } from './support/test-pool.ts'
 import { serveTollgate } from './support/tollgate-process.ts'
 
 /**
- * `node test/run.ts [sqlite|postgres] [area|file …]`: the tests on one store or, where nothing is named, on both. With
- * SQLite all tests run, with PostgreSQL once more the tests that have a gateway. An area is a folder of test/; areas and
- * files that are named run on SQLite unless PostgreSQL is asked for.
+ * `node test/run.ts [sqlite|postgres] [area|file …]`: all tests, or those named. An area is a folder of test/. Without a
+ * store the files of plan.ts run on both stores; named files run on SQLite unless `postgres` is given.
  */
 
 const STORES = { sqlite: 'SQLite', postgres: 'PostgreSQL' } as const
 type StoreName = keyof typeof STORES
 
-/**
- * Two processes more than the smallest machine for the tests has cores: one process is always a browser and one a cluster,
- * each of which uses a third of a core and waits for the rest of its time, and others wait for processes, timers or PostgreSQL.
- */
+/** More than the two cores of a small machine, because browsers, clusters and PostgreSQL wait for much of their time. */
 const CONCURRENCY = 4
 
-/** A test that hangs fails with its name. The longest takes half a minute; a machine under load is ten times slower. */
+/** A test that hangs fails with its name. The longest takes half a minute; a busy machine is ten times slower. */
 const TEST_TIMEOUT_MS = 300_000
-/** A file whose process does not end when its tests have ended fails too. */
+/** A process that does not exit when its tests have ended fails too. */
 const SILENCE_MS = TEST_TIMEOUT_MS + 60_000
-
-/** Areas whose test files, as far as they have a gateway, speak to it from outside. */
-const BEHAVIOUR =
-  /^test\/(?:billing|cli|cluster|crash|dashboard|hostile|limits|management|sdk|sockets|telemetry|transparency|webhooks)\//
-
-/** The module that chooses the store: a test file that imports it, directly or through others, has a gateway. */
-const CHOICE = 'test/support/test-store.ts'
-
-/** The module that starts databases: a file that imports it other than through CHOICE needs PostgreSQL on either store. */
-const DATABASES = 'test/support/postgres.ts'
-
-/**
- * Tests of bytes that are refused before the store is asked, or that flow after it has answered: on PostgreSQL they take half
- * a minute and show no more. Nor do certificates, lines on a terminal, help texts and the looks of pages depend on the store.
- * An SDK is compared by its results with and without the gateway; the figures are tested by billing, on both stores. Calls
- * that are settled later are kept by the store, so the SDK tests of such calls run on both.
- */
-const ONE_STORE =
-  /\/(?:browser|compressed-replies|jam|looks|smuggling)\.test\.ts$|^test\/cli\/(?:call-lines|did-you-mean|help|tls)\.test\.ts$|^test\/sdk\/(?:ai-7|anthropic-[01]|openai-(?:[47]|sockets))\.test\.ts$/
-
-/** Tests about one of the stores, or that name their store themselves: a failing disk, commands for this store or that. */
-const OWN_STORE = /\/sqlite-|^test\/cluster\/|^test\/cli\/(?:doctor|postgres-books|wrong-books)/
 
 const imports = new Map(readSourceTree('test').map((source) => [source.path, source.imports]))
 
@@ -61,10 +35,6 @@ function reaches(path: string, wanted: string, past = '', seen = new Set<string>
   if (path === past || seen.has(path)) return false
   seen.add(path)
   return (imports.get(path) ?? []).some((next) => reaches(next, wanted, past, seen))
-}
-
-function runsOnPostgres(file: string): boolean {
-  return BEHAVIOUR.test(file) && !OWN_STORE.test(file) && !ONE_STORE.test(file) && reaches(file, CHOICE)
 }
 
 /** The files of an area, or the file of that name. */
@@ -90,75 +60,73 @@ function useMemoryForFiles(): void {
   }
 }
 
-/** The processes that run these files on a store. */
-function processesOf(
-  store: StoreName,
-  files: readonly string[],
-  groups: string,
-  env: NodeJS.ProcessEnv,
-): TestProcess[] {
-  const made = groupFiles(files, root, join(groups, store))
-  const common = { env: { ...env, TEST_STORE: store }, suffix: ` [${STORES[store]}]` }
-  return made.map((file) => ({ ...common, file, line: LINES.findIndex((line) => line.test(file)) }))
+/** One process per area: starting one and loading a gateway takes longer than most files. */
+function processesOf(store: StoreName, files: readonly string[], env: NodeJS.ProcessEnv): TestProcess[] {
+  const isAlone = (file: string) => OWN_PROCESS.some((pattern) => pattern.test(file))
+  const groups = files.filter(isAlone).map((file): [string, string[]] => [file, [file]])
+  const areas = Map.groupBy(
+    files.filter((file) => !isAlone(file)),
+    (file) => file.split('/')[1] ?? '',
+  )
+  for (const [area, members] of areas) {
+    const count = ONE_AT_A_TIME.includes(area) ? 1 : Math.ceil(members.length / FILES_MAX)
+    for (let nth = 0; nth < count; nth += 1) {
+      const name = count === 1 ? area : `${area} ${nth + 1}/${count}`
+      groups.push([name, members.filter((_, at) => at % count === nth)])
+    }
+  }
+  return groups.map(([name, members]) => ({
+    name: `${name} [${STORES[store]}]`,
+    suffix: ` [${STORES[store]}]`,
+    file: join(root, 'test/support/run-files.ts'),
+    env: { ...env, TEST_STORE: store, TEST_FILES: JSON.stringify(members.map((file) => join(root, file))) },
+    weight: took[`${name} [${STORES[store]}]`] ?? weigh(members),
+  }))
 }
 
-/** Tests of nodes and images, and of browsers: two of one line at once leave too little CPU for the time limits they test. */
-const LINES = [
-  /\/(?:cluster|crash)\/|\/deploy\/dockerfile\.|\/docs\/run-pages\./,
-  /\/dashboard\/(?:looks|pages|states)\.|\/sockets\/browser\./,
-]
+/** The time that each process took in the last run. On a fresh clone the size of its files stands in for it. */
+const TIMES = join(root, 'node_modules/.cache/tollgate-tests/times.json')
+const took = readTimes()
 
-/**
- * The longest processes come first, so that at the end there is a short one for every core. The lines, of which one process
- * runs at a time, begin at once and never wait: they are nearly as long as the whole run. The rest is ordered by the time that
- * the processes took, in tens of seconds; with the books in PostgreSQL they take longer than with SQLite.
- */
-const FIRST = [
-  ...LINES,
-  /\/(?:postgres\/(?:transparency|limits|cli|management|hostile)|sqlite\/(?:cli|limits))-/,
-  /\/(?:sqlite\/(?:hostile|ledger|metering|store|transparency)|postgres\/(?:billing|sdk|sockets|webhooks))-|\/(?:against-ws|cut-streams|postgres|postgres-simulation|sign-in|sqlite)\.test/,
-  /\/(?:billing|management|sdk|sockets|telemetry|webhooks)-|\/(?:caps|compressed-bodies|export-memory|large-bodies|many-streams|sqlite-simulation)\.test/,
-]
+function readTimes(): Record<string, number> {
+  try {
+    return JSON.parse(readFileSync(TIMES, 'utf8')) as Record<string, number>
+  } catch {
+    return {}
+  }
+}
 
-function rankOf({ file }: TestProcess): number {
-  const rank = FIRST.findIndex((pattern) => pattern.test(file))
-  return rank === -1 ? FIRST.length : rank
+function weigh(files: readonly string[]): number {
+  return files.reduce((sum, file) => sum + statSync(join(root, file)).size, 0)
 }
 
 /** Whether all tests passed. */
-async function runAll(
-  rounds: ReadonlyMap<StoreName, readonly string[]>,
-  env: NodeJS.ProcessEnv,
-): Promise<boolean> {
-  const groups = mkdtempSync(join(tmpdir(), 'tollgate-groups-'))
-  for (const [store, files] of rounds) {
-    process.stdout.write(`${files.length} files with the books in ${STORES[store]}\n`)
-  }
-  const processes = [...rounds].flatMap(([store, files]) => processesOf(store, files, groups, env))
-  const execArgv = [
-    `--test-timeout=${TEST_TIMEOUT_MS}`,
-    ...['--import', join(root, 'test/support/untracked-tests.ts')],
-  ]
-  const ordered = processes.toSorted((one, other) => rankOf(one) - rankOf(other))
+async function runAll(processes: readonly TestProcess[], isWhole: boolean): Promise<boolean> {
+  const ordered = processes.toSorted((one, other) => other.weight - one.weight)
+  const times: Record<string, number> = {}
   let passed = true
   async function* watched(): AsyncGenerator<TestEvent> {
-    for await (const event of runPool(ordered, CONCURRENCY, SILENCE_MS, execArgv)) {
+    const execArgv = [`--test-timeout=${TEST_TIMEOUT_MS}`]
+    for await (const event of runPool(ordered, CONCURRENCY, SILENCE_MS, execArgv, times)) {
       if (event.type === 'test:fail') passed = false
       yield event
     }
   }
   await pipeline(watched, new spec(), process.stdout, { end: false })
-  rmSync(groups, { recursive: true })
+  if (isWhole) {
+    mkdirSync(dirname(TIMES), { recursive: true })
+    writeFileSync(TIMES, JSON.stringify(times))
+  }
   return passed
 }
 
 /**
- * The compile cache is written when a process ends by itself. Gateways of tests are killed, so on a machine that has run no
- * gateway before, each of them would take two seconds of CPU time to start in the place of one.
+ * Fills the compile cache, which a process writes when it exits by itself. Gateways of tests are killed, so each of them would
+ * compile all of src on a machine that has run none before.
  */
 async function compileGateway(environment: Environment): Promise<void> {
   const gateway = await serveTollgate(environment)
-  // This request is refused; it loads the modules that would else be loaded a second later.
+  // This request is refused. It loads the modules of the management API.
   await fetch(`${gateway.url}/v1/keys`)
   gateway.signal('SIGTERM')
   await gateway.finished
@@ -168,31 +136,46 @@ async function compileGateway(environment: Environment): Promise<void> {
 useMemoryForFiles()
 const [first = '', ...others] = process.argv.slice(2)
 const chosen = (['sqlite', 'postgres'] as const).filter((store) => store === first)
-const asked = (chosen.length === 0 && first !== '' ? [first, ...others] : others).flatMap(filesOf)
+const named = (chosen.length === 0 && first !== '' ? [first, ...others] : others).flatMap(filesOf)
 const all = globSync('test/**/*.test.ts', { cwd: root }).sort()
-const stores =
-  chosen.length > 0 ? chosen : asked.length > 0 ? (['sqlite'] as const) : (['sqlite', 'postgres'] as const)
-const wanted = asked.length > 0 ? asked : all
-const rounds = new Map<StoreName, readonly string[]>(
-  stores.map((store) => [store, store === 'postgres' ? wanted.filter(runsOnPostgres) : wanted]),
-)
+const missing = POSTGRES_FILES.filter((file) => !all.includes(file))
+if (missing.length > 0) throw new Error(`test/plan.ts names files that do not exist: ${missing.join(', ')}`)
+
+const isWhole = named.length === 0
+const rounds = new Map<StoreName, readonly string[]>()
+if (chosen[0] !== 'postgres') rounds.set('sqlite', isWhole ? all : named)
+if (chosen[0] === 'postgres' || (chosen.length === 0 && isWhole))
+  rounds.set('postgres', isWhole ? POSTGRES_FILES : named)
+
+const files = [...rounds.values()].flat()
+const databases = 'test/support/postgres.ts'
 const needsPostgres =
-  rounds.has('postgres') || rounds.get('sqlite')?.some((file) => reaches(file, DATABASES, CHOICE)) === true
+  rounds.has('postgres') || files.some((file) => reaches(file, databases, 'test/support/test-store.ts'))
+const needsBrowser = files.some((file) => reaches(file, 'test/dashboard/find-browser.ts'))
 const given = process.env['TEST_POSTGRES_URL']
-// Sources are stripped of their types and compiled once, not in each of some hundred processes and their threads.
+// Sources are compiled once, not in each process and thread.
 const { directory: NODE_COMPILE_CACHE } = enableCompileCache()
+// The search for a browser comes first: without one the run ends here, with one message.
+const browser = needsBrowser
+  ? await searchBrowser().catch((error: unknown) => {
+      process.stderr.write(`${(error as Error).message}\n`)
+      return process.exit(1)
+    })
+  : null
 const [server] = await Promise.all([
   given === undefined && needsPostgres ? startPostgres() : null,
-  asked.length === 0 ? compileGateway({ NODE_COMPILE_CACHE }) : null,
+  isWhole ? compileGateway({ NODE_COMPILE_CACHE }) : null,
 ])
 const postgresUrl = server?.url ?? given
+const env = {
+  ...process.env,
+  ...(postgresUrl === undefined ? {} : { TEST_POSTGRES_URL: postgresUrl }),
+  ...(browser === null ? {} : { [BROWSER_VARIABLE]: JSON.stringify(browser) }),
+  NODE_COMPILE_CACHE,
+}
 try {
-  const passed = await runAll(rounds, {
-    ...process.env,
-    ...(postgresUrl === undefined ? {} : { TEST_POSTGRES_URL: postgresUrl }),
-    NODE_COMPILE_CACHE,
-  })
-  if (!passed) process.exitCode = 1
+  const processes = [...rounds].flatMap(([store, members]) => processesOf(store, members, env))
+  if (!(await runAll(processes, isWhole))) process.exitCode = 1
 } finally {
   await server?.stop()
 }

@@ -1,20 +1,31 @@
 import { execFile } from 'node:child_process'
-import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { setTimeout } from 'node:timers/promises'
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
 const run = promisify(execFile)
 
-/** A Chromium that runs here. */
+/** A Chromium that runs on this machine. */
 export interface Browser {
   readonly path: string
   /** Variables that lead to libraries and fonts that the machine does not have. */
   readonly env: Readonly<Record<string, string>>
 }
 
-/** The cache is kept from one run to the next, and not among temporary files, which may be on a disk that runs no programs. */
+/** The variable in which test/run.ts passes the browser it found to the test processes. */
+export const BROWSER_VARIABLE = 'TEST_BROWSER'
+
+/** Not among temporary files, which may be on a disk that runs no programs. */
 const CACHE_DIR = fileURLToPath(new URL('../../node_modules/.cache/tollgate-browser/', import.meta.url))
 
 const INSTALLED = [
@@ -32,7 +43,7 @@ const WAYS: readonly { readonly name: string; candidates(): Promise<readonly Bro
     candidates: async () => [process.env['CHROMIUM_PATH'] ?? ''].filter((path) => path !== '').map(plain),
   },
   {
-    name: `a browser that is installed (${INSTALLED.join(', ')})`,
+    name: `an installed browser (${INSTALLED.join(', ')})`,
     candidates: async () =>
       (process.env['PATH'] ?? '')
         .split(':')
@@ -41,82 +52,76 @@ const WAYS: readonly { readonly name: string; candidates(): Promise<readonly Bro
         .map(plain),
   },
   { name: 'the package @sparticuz/chromium (x64)', candidates: unpackPackage },
-  { name: "Debian's chromium-headless-shell, by apt-get download", candidates: unpackDebian },
-  { name: "Playwright's own download", candidates: downloadPlaywright },
+  { name: "Debian's chromium-headless-shell by apt-get", candidates: unpackDebian },
+  { name: "Playwright's download", candidates: downloadPlaywright },
 ]
 
 function plain(path: string): Browser {
   return { path, env: {} }
 }
 
-/** Fails without a browser, and says what to install: the tests of the dashboard are not left out. */
+/** The browser that test/run.ts found, or the result of a search where a test file is run on its own. */
 export async function findBrowser(): Promise<Browser> {
+  const found = process.env[BROWSER_VARIABLE]
+  return found === undefined ? await searchBrowser() : (JSON.parse(found) as Browser)
+}
+
+/** Throws if no browser runs here: browser tests are never skipped. */
+export async function searchBrowser(): Promise<Browser> {
   const tried: string[] = []
   for (const { name, candidates } of WAYS) {
     try {
       for (const browser of await candidates()) {
-        const failure = await failureOf(browser)
+        const failure = await tryBrowser(browser)
         if (failure === null) return browser
         tried.push(`${name}: ${browser.path}: ${failure}`)
       }
     } catch (error) {
-      tried.push(`${name}: ${(error as Error).message.split('\n')[0]}`)
+      tried.push(`${name}: ${firstError(error)}`)
     }
   }
   throw new Error(
-    `There is no Chromium for the tests of the dashboard. Install one (Debian: apt-get install chromium), or name it in CHROMIUM_PATH.\n${tried.join('\n')}`,
+    `The browser tests need Chromium, and none was found. Install one (Debian: apt-get install chromium) or set CHROMIUM_PATH. Tried:\n  ${tried.join('\n  ')}`,
   )
 }
 
-/** The reason for which a browser does not start: a missing library shows here, and not in the middle of a test. */
-async function failureOf({ path, env }: Browser): Promise<string | null> {
+/** Renders a page, so that a missing library shows here and not in the middle of a test. */
+async function tryBrowser({ path, env }: Browser): Promise<string | null> {
+  const args = ['--headless', '--no-sandbox', '--disable-gpu', '--dump-dom', 'data:text/html,<p>rendered']
   try {
-    await run(path, ['--version', '--no-sandbox'], { env: { ...process.env, ...env }, timeout: 60_000 })
-    return null
+    const { stdout } = await run(path, args, { env: { ...process.env, ...env }, timeout: 30_000 })
+    return stdout.includes('rendered') ? null : 'it rendered nothing'
   } catch (error) {
-    return ((error as { stderr?: string }).stderr || (error as Error).message).trim().split('\n')[0] ?? ''
+    return firstError(error)
   }
 }
 
-/** How long the download of a browser may take, on a slow line. */
-const PATIENCE_MS = 240_000
+function firstError(error: unknown): string {
+  const text = (error as { stderr?: string }).stderr || (error as Error).message
+  return text.trim().split('\n')[0] ?? ''
+}
 
-/**
- * A folder of the cache, made by one of the test files that look for a browser at the same time; the others wait for it.
- * The folder gets its name when it is whole.
- */
-async function cached(name: string, make: (part: string) => Promise<void>): Promise<string> {
+/** A folder of the cache. It is filled under another name and renamed when it is complete. */
+async function cached(name: string, fill: (part: string) => Promise<void>): Promise<string> {
   const dir = join(CACHE_DIR, name)
-  const part = `${dir}.part`
+  if (existsSync(dir)) return dir
   mkdirSync(CACHE_DIR, { recursive: true })
-  const givenUpMs = Date.now() + PATIENCE_MS
-  while (!existsSync(dir)) {
-    try {
-      mkdirSync(part)
-    } catch {
-      // A half folder that is too old was left behind by a process that was killed.
-      if (Date.now() - (statSync(part, { throwIfNoEntry: false })?.ctimeMs ?? Infinity) > PATIENCE_MS)
-        rmSync(part, { recursive: true, force: true })
-      if (Date.now() > givenUpMs) throw new Error(`${part} does not become whole`)
-      await setTimeout(200)
-      continue
-    }
-    try {
-      await make(part)
-      renameSync(part, dir)
-    } finally {
-      rmSync(part, { recursive: true, force: true })
-    }
+  const part = mkdtempSync(`${dir}.`)
+  try {
+    await fill(part)
+    if (!existsSync(dir)) renameSync(part, dir)
+    return dir
+  } finally {
+    rmSync(part, { recursive: true, force: true })
   }
-  return dir
 }
 
-/** The package brings the libraries that a bare machine does not have. It unpacks into the folder for temporary files. */
+/** The package brings its own libraries. It unpacks into the folder for temporary files. */
 async function unpackPackage(): Promise<readonly Browser[]> {
   if (process.arch !== 'x64') return []
   const dir = await cached('package', inflatePackage)
   const path = join(dir, 'chromium')
-  const fonts = { FONTCONFIG_FILE: writeFontsFile(dir) }
+  const fonts = { FONTCONFIG_FILE: writeFontsFile(dir, join(dir, 'fonts', 'fonts')) }
   // The machine's own libraries come first: where there are any, they are newer.
   return [
     { path, env: fonts },
@@ -139,57 +144,73 @@ async function inflatePackage(dir: string): Promise<void> {
   }
 }
 
-/** Writes a list of font folders, since the package's list has folders of another machine; without a font Chromium exits. */
-function writeFontsFile(dir: string): string {
+/** Lists the font folders of the machine and of the unpacked browser: without a font Chromium exits. */
+function writeFontsFile(dir: string, fonts: string): string {
   const file = join(dir, 'fonts.conf')
-  const folders = ['/usr/share/fonts', join(dir, 'fonts', 'fonts')].map((folder) => `<dir>${folder}</dir>`)
+  const folders = ['/usr/share/fonts', fonts].map((folder) => `<dir>${folder}</dir>`)
   const cache = `<cachedir>${join(dir, 'fonts-cache')}</cachedir>`
   writeFileSync(file, `<?xml version="1.0"?><fontconfig>${folders.join('')}${cache}</fontconfig>\n`)
   return file
 }
 
-/** Downloads the browser with the libraries it needs and unpacks them beside each other. Needs no root. */
+/** Downloads the browser with every package it needs and this machine lacks, and unpacks them into one tree. Needs no root. */
 async function unpackDebian(): Promise<readonly Browser[]> {
   const dir = await cached('debian', downloadDebian)
-  const libraries = readdirSync(join(dir, 'usr/lib'))
-    .filter((name) => name.includes('-linux-gnu'))
-    .flatMap((name) => [join(dir, 'usr/lib', name), join(dir, 'lib', name)])
-  const env = { LD_LIBRARY_PATH: libraries.join(':') }
+  // Some libraries are in folders of their own, such as usr/lib/aarch64-linux-gnu/pulseaudio.
+  const libraries = readdirSync(dir, { recursive: true, encoding: 'utf8' })
+    .filter((name) => /\.so(?:\.|$)/.test(name))
+    .map((name) => dirname(join(dir, name)))
+  const env = {
+    LD_LIBRARY_PATH: [...new Set(libraries)].join(':'),
+    FONTCONFIG_FILE: writeFontsFile(dir, join(dir, 'usr/share/fonts')),
+  }
   return ['usr/lib/chromium/chromium-headless-shell', 'usr/bin/chromium-headless-shell']
     .map((path) => ({ path: join(dir, path), env }))
     .filter(({ path }) => existsSync(path))
 }
 
 async function downloadDebian(part: string): Promise<void> {
-  const options = [
-    '--recurse',
-    '--no-recommends',
-    '--no-suggests',
-    '--no-conflicts',
-    '--no-breaks',
-    '--no-replaces',
-    '--no-enhances',
+  const state = join(part, 'apt')
+  for (const folder of ['cache/archives/partial', 'state/lists/partial'])
+    mkdirSync(join(state, folder), { recursive: true })
+  const option = (name: string, value: string | number) => ['-o', `${name}=${value}`]
+  const common = [
+    '-qq',
+    ...option('Dir::Cache', join(state, 'cache')),
+    ...option('Debug::NoLocking', 1),
+    ...option('APT::Sandbox::User', 'root'),
+    ...option('Acquire::Retries', 0),
+    ...option('Acquire::http::Timeout', 10),
   ]
-  const { stdout } = await run('apt-cache', ['depends', ...options, 'chromium-headless-shell'], {
-    maxBuffer: 64 << 20,
-  })
-  const packages = [...new Set(stdout.split('\n').filter((line) => /^[a-z0-9]/.test(line)))]
-  await run('apt-get', ['download', ...packages], { cwd: part, maxBuffer: 64 << 20 })
-  for (const name of readdirSync(part)) {
-    if (!name.endsWith('.deb')) continue
-    await run('dpkg', ['-x', join(part, name), part])
-    rmSync(join(part, name))
+  const install = ['install', '--download-only', '--no-install-recommends', '-y', 'chromium-headless-shell']
+  try {
+    await run('apt-get', [...common, ...install], { maxBuffer: 64 << 20 })
+  } catch {
+    // The machine has no package lists, or old ones: fetch them into our own folder.
+    copyFileSync('/var/lib/dpkg/status', join(state, 'state/status'))
+    common.push(
+      ...option('Dir::State', join(state, 'state')),
+      ...option('Dir::State::status', join(state, 'state/status')),
+    )
+    await run('apt-get', [...common, 'update'], { maxBuffer: 64 << 20 })
+    await run('apt-get', [...common, ...install], { maxBuffer: 64 << 20 })
   }
+  const archives = join(state, 'cache/archives')
+  for (const name of readdirSync(archives)) {
+    if (name.endsWith('.deb')) await run('dpkg', ['-x', join(archives, name), part])
+  }
+  rmSync(state, { recursive: true })
 }
 
 async function downloadPlaywright(): Promise<readonly Browser[]> {
   const program = fileURLToPath(new URL('cli.js', import.meta.resolve('playwright-core')))
   const dir = await cached('playwright', async (part) => {
-    const env = { ...process.env, PLAYWRIGHT_BROWSERS_PATH: part }
-    await run(process.execPath, [program, 'install', 'chromium-headless-shell'], {
-      env,
-      timeout: PATIENCE_MS,
-    })
+    const env = {
+      ...process.env,
+      PLAYWRIGHT_BROWSERS_PATH: part,
+      PLAYWRIGHT_DOWNLOAD_CONNECTION_TIMEOUT: '5000',
+    }
+    await run(process.execPath, [program, 'install', 'chromium-headless-shell'], { env, timeout: 240_000 })
   })
   const found = readdirSync(dir, { recursive: true, encoding: 'utf8' })
   return found

@@ -15,7 +15,7 @@ test('it leaves a server open', () => {
 
 /** The pool runs in a process of its own, since tests cannot run tests. */
 const RUN = `import { runPool } from ${JSON.stringify(new URL('test-pool.ts', import.meta.url).href)}
-const processes = [{ file: process.argv[2], env: process.env, suffix: '', line: -1 }]
+const processes = [{ file: process.argv[2], env: process.env, suffix: '', name: 'leaking', weight: 0 }]
 for await (const { type, data } of runPool(processes, 1, 5_000, []))
   if (type === 'test:fail') console.log(data.details.error.message)`
 
@@ -26,5 +26,5 @@ test('a process that a failed test keeps open is ended, and both have failed', a
   await Promise.all([writeFile(run, RUN), writeFile(leaking, LEAKING)])
   const { NODE_TEST_CONTEXT: _, ...env } = process.env
   const { stdout } = await promisify(execFile)(process.execPath, [run, leaking], { env })
-  assert.equal(stdout, 'red\nit has told nothing for 5 s, and was ended\n')
+  assert.equal(stdout, 'red\nno report for 5 s: the process was ended\n')
 })

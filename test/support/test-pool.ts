@@ -1,15 +1,15 @@
-import { basename } from 'node:path'
 import { run } from 'node:test'
 import type { TestEvent } from 'node:test/reporters'
 
-/** A test file in a process of its own, with the environment that names the store. */
+/** A process that runs test files, with the environment that names the files and the store. */
 export interface TestProcess {
+  readonly name: string
   readonly file: string
   readonly env: NodeJS.ProcessEnv
   /** The suffix of each test's name, since the tests of both stores have the same names. */
   readonly suffix: string
-  /** Test files that start many processes stand in a line, of which one runs at a time. -1: the file is in no line. */
-  readonly line: number
+  /** Heavier processes start first. */
+  readonly weight: number
 }
 
 type Summary = Extract<TestEvent, { type: 'test:summary' }>['data']
@@ -18,47 +18,42 @@ type Summary = Extract<TestEvent, { type: 'test:summary' }>['data']
 const TOTALS = /^(?:tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) /
 
 /**
- * Runs these files, so many at a time whatever their store, so that no core is idle while the last file of one store is still
- * at work; of the files in one line one at a time. Events come in the order in which the files were begun, and their
- * sum at the end. A process that has reported nothing for `silenceMs` is ended and has failed: a socket or timer that a
- * failed test left open would keep the process alive for ever.
+ * Runs these processes, `concurrency` at a time. Events come in the order in which the processes started, and their sum at
+ * the end. A process that has reported nothing for `silenceMs` is ended and has failed: a socket or timer that a failed
+ * test left open would keep the process alive for ever. The milliseconds that each process took are written to `times`.
  */
 export async function* runPool(
   processes: readonly TestProcess[],
   concurrency: number,
   silenceMs: number,
   execArgv: readonly string[],
+  times: Record<string, number> = {},
 ): AsyncGenerator<TestEvent> {
   const startedMs = performance.now()
   const begun = processes.map(() =>
     Promise.withResolvers<{ events: AsyncIterable<TestEvent>; suffix: string }>(),
   )
   const left = [...processes]
-  const took: { readonly name: string; readonly ms: number }[] = []
   let running = 0
-  const taken = new Set<number>()
   const startSome = () => {
     while (running < concurrency) {
-      const at = left.findIndex(({ line }) => !taken.has(line))
-      const [next] = at === -1 ? [] : left.splice(at, 1)
+      const next = left.shift()
       if (next === undefined) return
       running += 1
-      if (next.line !== -1) taken.add(next.line)
       const hanging = new AbortController()
       const { signal } = hanging
       const events = run({ files: [next.file], env: next.env, execArgv: [...execArgv], signal })
       const beganMs = performance.now()
       const silence = setTimeout(() => {
-        hanging.abort(new Error(`it has told nothing for ${silenceMs / 1_000} s, and was ended`))
+        hanging.abort(new Error(`no report for ${silenceMs / 1_000} s: the process was ended`))
       }, silenceMs)
-      for (const told of ['test:start', 'test:pass', 'test:fail'] as const)
-        events.on(told, () => silence.refresh())
+      for (const report of ['test:start', 'test:pass', 'test:fail'] as const)
+        events.on(report, () => silence.refresh())
       events.on('test:summary', ({ file }: Summary) => {
         if (file !== undefined) return
         clearTimeout(silence)
         running -= 1
-        took.push({ name: basename(next.file) + next.suffix, ms: performance.now() - beganMs })
-        taken.delete(next.line)
+        times[next.name] = Math.round(performance.now() - beganMs)
         startSome()
       })
       const nth = processes.length - left.length - 1
@@ -89,12 +84,12 @@ export async function* runPool(
     ...{ cancelled: sum('cancelled'), skipped: sum('skipped'), todo: sum('todo') },
     duration_ms: Math.round(durationMs),
   }
-  const slowest = took
-    .sort((one, other) => other.ms - one.ms)
+  const slowest = Object.entries(times)
+    .sort(([, one], [, other]) => other - one)
     .slice(0, SLOWEST)
-    .map(({ name, ms }) => `${name} ${Math.round(ms / 1_000)} s`)
-  const told = Object.entries(totals).map(([name, value]) => `${name} ${value}`)
-  for (const message of [...told, `slowest processes: ${slowest.join(', ')}`]) {
+    .map(([name, ms]) => `${name} ${Math.round(ms / 1_000)} s`)
+  const lines = Object.entries(totals).map(([name, value]) => `${name} ${value}`)
+  for (const message of [...lines, `slowest processes: ${slowest.join(', ')}`]) {
     yield { type: 'test:diagnostic', data: { message, nesting: 0, level: 'info' } }
   }
 }

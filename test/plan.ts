@@ -1,0 +1,30 @@
+/**
+ * The behaviour files that run on PostgreSQL as well. All other files run on SQLite alone: that both stores decide alike is
+ * proven by the conformance suite, the simulation, the cluster and the crash tests, which start PostgreSQL themselves.
+ */
+export const POSTGRES_FILES: readonly string[] = [
+  'test/billing/deferred-batches.test.ts',
+  'test/limits/caps.test.ts',
+  'test/limits/credit.test.ts',
+  'test/limits/revoke-hammered.test.ts',
+  'test/limits/waiting.test.ts',
+  'test/management/requests.test.ts',
+  'test/management/usage.test.ts',
+  'test/sdk/openai-later.test.ts',
+  'test/sockets/caps.test.ts',
+  'test/webhooks/budget-events.test.ts',
+  'test/webhooks/retries.test.ts',
+]
+
+/** Files that measure the process they run in, or that would block the others of their process. */
+export const OWN_PROCESS: readonly RegExp[] = [
+  /sqlite-(?:disk|simulation)/,
+  /\/(?:caps|compressed-bodies|cut-streams|export-memory|golden-streams|large-bodies|many-streams|slow-readers?)\.test/,
+  /\/(?:postgres|postgres-simulation|revoke-hammered|sqlite|against-ws)\.test/,
+]
+
+/** Areas are split into processes of at most this many files, so that no process outlasts the others. */
+export const FILES_MAX = 12
+
+/** Areas whose files start many processes or a browser: one process for all of them, so that they run one at a time. */
+export const ONE_AT_A_TIME: readonly string[] = ['cluster', 'crash', 'dashboard', 'deploy']

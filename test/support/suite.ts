@@ -1,0 +1,43 @@
+import * as nodeTest from 'node:test'
+
+/**
+ * node:test for files that share a process. Hooks declared at the top of a file would be hooks of the whole process; here
+ * they are recorded while the file is imported and then declared in a suite of that file.
+ */
+
+let recorded: (() => void)[] | null = null
+
+/** Imports a test file, runs its tests as one suite and resolves when they have ended. */
+export async function runFile(name: string, url: string): Promise<void> {
+  const declarations: (() => void)[] = []
+  recorded = declarations
+  try {
+    await import(url)
+  } catch (error) {
+    declarations.push(() =>
+      nodeTest.test('the file loads', () => {
+        throw error
+      }),
+    )
+  }
+  recorded = null
+  await nodeTest.describe(name, () => {
+    for (const declare of declarations) declare()
+  })
+}
+
+function record<Declare extends (...args: never[]) => unknown>(declare: Declare): Declare {
+  const recording = (...args: Parameters<Declare>) => {
+    if (recorded === null) return declare(...args)
+    recorded.push(() => declare(...args))
+    return undefined
+  }
+  return recording as Declare
+}
+
+export const test = record(nodeTest.test)
+export const describe = record(nodeTest.describe)
+export const before = record(nodeTest.before)
+export const after = record(nodeTest.after)
+export const beforeEach = record(nodeTest.beforeEach)
+export const afterEach = record(nodeTest.afterEach)
