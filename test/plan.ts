@@ -10,7 +10,7 @@ export const POSTGRES_FILES: readonly string[] = [
   'test/limits/waiting.test.ts',
   'test/management/requests.test.ts',
   'test/management/usage.test.ts',
-  'test/sdk/openai-later.test.ts',
+  'test/sdk/openai-batches.test.ts',
   'test/sockets/caps.test.ts',
   'test/webhooks/budget-events.test.ts',
   'test/webhooks/retries.test.ts',
