@@ -48,7 +48,7 @@ db.close()
 function fillKeys(): void {
   db.prepare(
     `WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < :keys)
-     INSERT INTO api_key (id, account_id, name, digest, prefix, last4, created_at_ms, monthly_budget_nanos)
+     INSERT INTO api_key (id, account_id, name, name_upper, digest, prefix, last4, created_at_ms, monthly_budget_nanos)
      SELECT printf('key_%026d', i), 'default', 'key ' || i, randomblob(32), 'svc_live_xxxxxxx', 'xxxx', 0, :budget
      FROM n`,
   ).run({ keys: BigInt(plan.keys), budget: BUDGET_NANOS })

@@ -11,7 +11,6 @@ import { Secret, shownDatabase } from './kernel/secret.ts'
 import { createKeyDigest, type DigestKey, pepperFingerprint } from './keys/key-digest.ts'
 import { mintKey, shownParts } from './keys/key-format.ts'
 import { createSecretSealer, type SecretSealer } from './keys/sealed-secret.ts'
-import { Ballast, type Disk } from './store/ballast.ts'
 import {
   type DataDirLock,
   isOpenToOthers,
@@ -20,6 +19,7 @@ import {
   modeOf,
   tightenFiles,
 } from './store/data-dir.ts'
+import { SCHEMA_VERSION } from './store/schema.ts'
 import { openSqliteStore } from './store/sqlite/sqlite-store.ts'
 import type { Store } from './store/store.ts'
 
@@ -34,7 +34,6 @@ export interface Installation {
   readonly firstAdminKey: string | null
   /** Calls that were in flight when the gateway last ended without settling them. */
   readonly interruptedCalls: number
-  readonly disk: Disk
   close(): Promise<void>
 }
 
@@ -44,7 +43,6 @@ export interface StoreSurroundings {
   readonly clock: Clock
   /** For tests of failing disks; see the SQLite worker. */
   readonly diskFault: SharedArrayBuffer | null
-  readonly disk?: Disk
   /** For tests on machines that have other things to do: how long PostgreSQL may take to answer. */
   readonly storeAnswerMs?: number
   onFatal(error: Error): void
@@ -63,16 +61,14 @@ export async function openInstallation(
       `Another Tollgate serves from ${config.dataDir} already. Stop it, or set TOLLGATE_DATA_DIR to another folder.`,
     )
   }
-  const ballast = new Ballast(config.dataDir, surroundings.log)
   let store: Store | null = null
   try {
-    const opened = await openStore(config, { ...surroundings, disk: ballast }, true)
+    const opened = await openStore(config, surroundings, true)
     store = opened.store
     const { digestKey, webhookSealer, clock } = opened
     // The process that held these calls is gone: this process is the only one that serves from here, or under this name.
     const interruptedCalls = await store.interruptOpenCalls(clock.nowMs())
     const firstAdminKey = await ensureAdminKey(config, clock, store, digestKey)
-    ballast.start()
     return {
       store: opened.store,
       clock,
@@ -80,13 +76,11 @@ export async function openInstallation(
       webhookSealer,
       firstAdminKey,
       interruptedCalls,
-      disk: ballast,
-      close: () => closeAll(opened.store, ballast, lock),
+      close: () => closeAll(opened.store, lock),
     }
   } catch (error) {
     // An open store is a thread or a connection, and either would keep a process alive that does not serve.
     await store?.close()
-    await ballast.close()
     lock.release()
     throw error
   }
@@ -116,11 +110,11 @@ export async function openStore(
 
 async function openOwnBooks(
   dataDir: string,
-  { onFatal, diskFault, disk }: StoreSurroundings,
+  { onFatal, diskFault }: StoreSurroundings,
   serving: boolean,
 ): Promise<Store> {
   if (!serving) await refuseUpgradeBeside(dataDir)
-  return await openSqliteStore(join(dataDir, 'tollgate.db'), onFatal, diskFault, disk)
+  return await openSqliteStore(join(dataDir, 'tollgate.db'), onFatal, diskFault)
 }
 
 async function openSharedBooks(
@@ -167,7 +161,7 @@ function nodeName(dataDir: string): string {
 /** A command of a newer version must not change the books under a gateway that would not know them any more. */
 export async function refuseUpgradeBeside(dataDir: string): Promise<void> {
   const file = join(dataDir, 'tollgate.db')
-  const { SCHEMA_VERSION, schemaVersionOf } = await import('./store/sqlite/migrate.ts')
+  const { schemaVersionOf } = await import('./store/sqlite/migrate.ts')
   if (!existsSync(file) || schemaVersionOf(file) >= SCHEMA_VERSION) return
   const lock = lockDataDir(dataDir)
   lock?.release()
@@ -178,9 +172,8 @@ export async function refuseUpgradeBeside(dataDir: string): Promise<void> {
   )
 }
 
-async function closeAll(store: Store, ballast: Ballast, lock: DataDirLock): Promise<void> {
+async function closeAll(store: Store, lock: DataDirLock): Promise<void> {
   await store.close()
-  await ballast.close()
   lock.release()
 }
 

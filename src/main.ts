@@ -134,7 +134,7 @@ export async function startTollgate(config: Config, surroundings: Surroundings):
   })
   let spool: SettlementSpool | null = null
   try {
-    spool = await openSpool(config, surroundings.log, () => installation.disk.wasFull())
+    spool = await openSpool(config, surroundings.log)
     return await serveFrom(installation, spool, config, surroundings, book, discount, certificate)
   } catch (error) {
     await spool?.close()
@@ -144,16 +144,12 @@ export async function startTollgate(config: Config, surroundings: Surroundings):
 }
 
 /** The spool keeps settlements that a remote database cannot take on the local disk. SQLite on this disk needs no spool. */
-async function openSpool(
-  { databaseUrl, dataDir }: Config,
-  log: Log,
-  onFull: () => void,
-): Promise<SettlementSpool | null> {
+async function openSpool({ databaseUrl, dataDir }: Config, log: Log): Promise<SettlementSpool | null> {
   if (databaseUrl === null) return null
   const dir = join(dataDir, 'spool')
   const { openSettlementSpool } = await import('./ledger/settlement-spool.ts')
   try {
-    return await openSettlementSpool(dir, log, { onFull })
+    return await openSettlementSpool(dir, log)
   } catch (error) {
     throw new InstallationError(`${dir} cannot be opened: ${(error as Error).message}`)
   }
@@ -183,7 +179,7 @@ async function serveFrom(
   certificate: Certificate | null,
 ): Promise<RunningTollgate> {
   const { log } = surroundings
-  const { store, clock, digestKey, webhookSealer, disk } = installation
+  const { store, clock, digestKey, webhookSealer } = installation
   const counts = new CallCounts(book)
   const traces = await openTraces(config, surroundings, clock)
   if (installation.interruptedCalls > 0) {
@@ -248,7 +244,6 @@ async function serveFrom(
     minting: config.minting,
     inFlight: { count: 0, preflights: 0 },
     keyShares: new KeyShares(config.callsInFlightPerKeyMax),
-    disk,
     background,
     queues,
     waitingCalls,
@@ -269,7 +264,7 @@ async function serveFrom(
     reached: surroundings.reached ?? (() => {}),
   }
   const canWrite = createWriteProbe(() => store.probeWrite(), clock)
-  const isReady = async (): Promise<boolean> => ready && settler.isSound && !disk.isFull && (await canWrite())
+  const isReady = async (): Promise<boolean> => ready && settler.isSound && (await canWrite())
   let bookInForce = book
   let shipped: PriceBook | null = null
   const node: ServingNode = {

@@ -48,7 +48,7 @@ function fill(file: string, calls: number): void {
   migrate(db)
   db.exec("INSERT OR IGNORE INTO account (id, created_at_ms) VALUES ('default', 0)")
   const addKey = db.prepare(
-    `INSERT INTO api_key (id, account_id, name, digest, prefix, last4, created_at_ms)
+    `INSERT INTO api_key (id, account_id, name, name_upper, digest, prefix, last4, created_at_ms)
      VALUES (?, 'default', ?, randomblob(32), 'svc_live_xxxxxxx', 'xxxx', 0)`,
   )
   for (let i = 0; i < KEYS; i += 1) addKey.run(keyId(i), `key ${i}`)

@@ -1,9 +1,9 @@
 import type { Clock } from '../kernel/clock.ts'
 import type { Secret } from '../kernel/secret.ts'
 import { type Database, openPool, probeSettings } from '../store/postgres/database.ts'
-import { SCHEMA_VERSION } from '../store/postgres/migrate.ts'
 import { NODE } from '../store/postgres/postgres-store.ts'
 import { bool, number, present, type Row, text, textOrNull } from '../store/rows.ts'
+import { SCHEMA_VERSION } from '../store/schema.ts'
 import { type Check, counted, inBytes, inMs, inTime, verdicts } from './check.ts'
 import type { DatabaseContents, KnownBooks } from './examiner.ts'
 
@@ -131,8 +131,7 @@ async function readBooks(db: Database) {
   )
   const months = await one(
     db,
-    `SELECT count(*) AS count, coalesce(sum(pg_total_relation_size(inhrelid)), 0)::bigint AS bytes
-     FROM pg_inherits WHERE inhparent = 'call'::regclass`,
+    `SELECT count(DISTINCT month) AS count, pg_total_relation_size('call') AS bytes FROM call`,
   )
   const contents: DatabaseContents = {
     pepperFingerprint: textOrNull(keys, 'pepper'),

@@ -182,14 +182,13 @@ async function askInTurn(
   }
 }
 
-function refuseOverload({ inFlight, settler, disk }: Gateway): Refusal | null {
+function refuseOverload({ inFlight, settler }: Gateway): Refusal | null {
   if (inFlight.count >= limits.callsInFlightMax) {
     return refuse('no_memory', `There are ${limits.callsInFlightMax} calls in flight already.`)
   }
   if (settler.waiting >= limits.settlementsWaitingMax) {
     return refuse('store_unavailable', 'Too many finished calls wait for the store. Nothing was sent.')
   }
-  if (disk.isFull) return refuse('store_unavailable', 'The disk of the gateway is full. Nothing was sent.')
   if (!settler.isSound) {
     return refuse(
       'store_unavailable',

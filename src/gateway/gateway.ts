@@ -41,8 +41,6 @@ export interface Gateway {
   readonly sockets: OpenSockets
   /** The share of this node that each key takes. */
   readonly keyShares: KeyShares
-  /** While the disk is full no call is admitted: the room that is left belongs to the calls in flight. */
-  readonly disk: { readonly isFull: boolean }
   /** Work that goes on after its call was answered. */
   readonly background: BackgroundQueue
   /** The queues in which calls wait for room under a cap or for credit. */

@@ -327,9 +327,6 @@ export const limits = {
    * Room on the disk that is kept for settling calls in flight when it is full: how much, how soon after the start it is
    * written, and how often it is tried again while there is no room.
    */
-  ballastBytes: 16 * MiB,
-  ballastFirstMs: 1_000,
-  ballastEveryMs: 1_000,
 
   /** A write that was tried for `GET /readyz` counts this long for other requests. */
   readyProbeMs: 1_000,

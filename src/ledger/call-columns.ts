@@ -81,15 +81,6 @@ export const TOKEN_COLUMNS = {
 /** The four counts that usage reports show, over all units of their kind. */
 export type TokenCounts = Readonly<Record<keyof typeof TOKEN_COLUMNS, number>>
 
-/** Columns that the stores keep of a call and its record does not show. The endpoint comes with the opening. */
-export const UNSHOWN_COLUMNS = {
-  month: 'text',
-  day: 'text',
-  endpoint: 'text?',
-  /** The number of requests that the call counts as in usage: a batch counts its lines, a handshake none. */
-  requests: 'count',
-} as const satisfies Readonly<Record<string, ColumnKind>>
-
 type Columns = typeof CALL_COLUMNS
 type Name = keyof Columns
 

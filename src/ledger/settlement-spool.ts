@@ -42,8 +42,6 @@ export interface SpoolOptions {
   /** Replaced in tests of failing disks. */
   openWriter(path: string): SpoolWriter
   readonly bytesMax: number
-  /** There is no room on the disk. The write is tried again in a while. */
-  onFull(): void
 }
 
 /** Writes the file in another thread. One change at a time; a change that has resolved is on the disk. */
@@ -52,25 +50,18 @@ export interface SpoolWriter {
   close(): Promise<void>
 }
 
-/** A disk without room. */
-export class SpoolDiskFull extends Error {}
-
 /** Opens the spool in `dir` and reads the settlements left there. Throws if the directory cannot be made or read. */
 export async function openSettlementSpool(
   dir: string,
   log: Log,
-  {
-    openWriter = openSpoolWriter,
-    bytesMax = limits.spoolBytesMax,
-    onFull = () => {},
-  }: Partial<SpoolOptions> = {},
+  { openWriter = openSpoolWriter, bytesMax = limits.spoolBytesMax }: Partial<SpoolOptions> = {},
 ): Promise<SettlementSpool> {
   await makeDirectory(dir)
   refuseOldSpool(dir)
   const path = join(dir, FILE)
   const { left, damagedFile } = readSpoolFile(path)
   if (damagedFile !== null) log.error({ damagedFile }, 'the settlement spool was damaged and is kept aside')
-  return new Spool({ dir, log, bytesMax, onFull, writer: openWriter(path) }, left)
+  return new Spool({ dir, log, bytesMax, writer: openWriter(path) }, left)
 }
 
 async function makeDirectory(dir: string): Promise<void> {
@@ -96,7 +87,7 @@ export function openSpoolWriter(path: string): SpoolWriter {
       thread ??= start()
       thread.postMessage(change)
       const [answer] = (await once(thread, 'message')) as [SpoolAnswer]
-      if (answer !== null) throw new (answer.isFull ? SpoolDiskFull : Error)(answer.message)
+      if (answer !== null) throw new Error(answer)
     },
     async close() {
       if (thread === null) return
@@ -299,7 +290,6 @@ class Spool implements SettlementSpool {
     }
     this.#failed = true
     this.#come = [...this.#waiting.values()]
-    if (error instanceof SpoolDiskFull) this.#parts.onFull()
     this.#tellAll()
     if (!this.#closed) this.#retry = setTimeout(() => this.#write(), RETRY_MS).unref()
   }

@@ -1,5 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import { changeRows, openSpoolFile, type SpoolRow, sqliteCode } from './spool-file.ts'
+import { changeRows, openSpoolFile, type SpoolRow } from './spool-file.ts'
 
 /** The thread that writes the spool, so that an fsync never stalls a stream: one change after the other. */
 export interface SpoolChange {
@@ -7,10 +7,8 @@ export interface SpoolChange {
   readonly rows: readonly SpoolRow[]
 }
 
-/** Null: the change is on the disk. */
-export type SpoolAnswer = { readonly message: string; readonly isFull: boolean } | null
-
-const FULL = 13
+/** Null: the change is on the disk. Otherwise the reason why it is not. */
+export type SpoolAnswer = string | null
 
 const db = openSpoolFile(workerData as string)
 
@@ -26,6 +24,6 @@ function write({ takenIds, rows }: SpoolChange): SpoolAnswer {
     changeRows(db, takenIds, rows)
     return null
   } catch (error) {
-    return { message: (error as Error).message, isFull: sqliteCode(error) === FULL }
+    return (error as Error).message
   }
 }

@@ -7,7 +7,7 @@ import { isMainThread } from 'node:worker_threads'
 const DATABASES = ['tollgate.db', 'bodies.db', 'spool/settlements.db']
 const FILES = [
   ...DATABASES.flatMap((name) => [name, `${name}-wal`, `${name}-shm`]),
-  ...['spool/refused.jsonl', 'serving.lock', 'pepper', 'admin-key', 'node', 'ballast'],
+  ...['spool/refused.jsonl', 'serving.lock', 'pepper', 'admin-key', 'node'],
 ]
 const FOLDERS = ['spool']
 

@@ -100,8 +100,7 @@ test('nodes that are gone and left calls open are told, and are not swept by the
   const { url, drop } = await createDatabase()
   await runOn(
     url,
-    `SELECT make_call_months(NULL, 1);
-     INSERT INTO node (id, name, started_at_ms, seen_at_ms) VALUES ('node_0', 'gone', 0, now_ms() - 7200000);
+    `     INSERT INTO node (id, name, started_at_ms, seen_at_ms) VALUES ('node_0', 'gone', 0, now_ms() - 7200000);
      INSERT INTO call (id, month, account_id, key_id, node_id, state, started_at_ms, day, method, path, surface,
        hold_nanos, hold_list_nanos, price_version, rating, client_ip)
      SELECT 'req_0', month_of(now_ms()), 'default', 'key_0', 'node_0', 'in_flight', now_ms(), '', '', '', '', 0, 0,

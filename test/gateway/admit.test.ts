@@ -52,7 +52,6 @@ function gatewayWith(answers: Admission[]): AskedGateway {
     openings,
     clock: { nowMs: () => 0, monotonicMs: () => 0 },
     inFlight: { count: 0, preflights: 0 },
-    disk: { isFull: false },
     settler: { waiting: 0, isSound: true },
     queues: new AdmissionQueues(60_000),
     waitingCalls: new WaitingCalls(),

@@ -19,7 +19,6 @@ const WITHOUT_CHECKS = `
   DECLARE
     guard record;
   BEGIN
-    PERFORM make_call_months(${Date.UTC(2026, 11, 1)}, 1);
     FOR guard IN SELECT conrelid::regclass AS of, conname FROM pg_constraint
       WHERE contype = 'c' AND coninhcount = 0 AND connamespace = 'public'::regnamespace
     LOOP

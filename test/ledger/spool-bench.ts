@@ -7,7 +7,6 @@ import {
   openSettlementSpool,
   openSpoolWriter,
   type SettlementSpool,
-  SpoolDiskFull,
   type SpoolWriter,
 } from '../../src/ledger/settlement-spool.ts'
 import { readSpoolFile } from '../../src/ledger/spool-file.ts'
@@ -69,7 +68,6 @@ export function watchWriter(): WriterWatch {
       async write(change) {
         const { fault } = watch
         watch.changes.push(change)
-        if (fault === 'no room') throw new SpoolDiskFull(fault)
         if (fault === 'failed fsync') throw new Error(fault)
         await watch.gate
         await writer.write(change)

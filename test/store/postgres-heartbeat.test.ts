@@ -29,7 +29,6 @@ function nodeUnderTest() {
   const node = createNode(
     {
       db,
-      months: { makeAhead: async () => {}, have: async () => {}, makingThem: (work) => work() },
       nextUlid: () => 'ULID',
       clock: { monotonicMs: () => state.nowMs, heard: (databaseMs) => state.heard.push(databaseMs) },
       log: createLog('silent'),

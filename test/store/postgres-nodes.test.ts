@@ -207,19 +207,6 @@ nodesTest('calls that end together have the balance after each of them', ['a'], 
 })
 
 nodesTest(
-  'a month that nobody has made is made by the call that needs it',
-  ['a'],
-  async ([store], database) => {
-    assert.ok(store !== undefined)
-    await addKey(store, 'a')
-    const atMs = Date.UTC(2031, 4, 1)
-    assert.equal((await store.admit(opening('req_1', 'a', { atMs }))).kind, 'admitted')
-    assert.equal((await database.query('SELECT id FROM call_2031_05')).length, 1)
-    assert.equal((await store.settle(closing('req_1', { atMs: atMs + 1 }))).booked, true)
-  },
-)
-
-nodesTest(
   'one that is given up admits nothing until it has registered anew, and its late settlement counts once',
   ['silent', 'other'],
   async ([silent, other], database) => {

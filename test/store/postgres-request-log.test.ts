@@ -27,13 +27,12 @@ const MARCH = { fromMs: Date.UTC(2026, 2, 1), toMs: Date.UTC(2026, 3, 1) - 1 }
 
 const dialect = dialectOf('database')
 
-test('a look at the log reads in the order of an index, and only the months it is about', async () => {
+test('a page of the log is read in the order of an index', async () => {
   const database = await createDatabase()
   const db = openPatientPool(database.url)
   try {
     for (const month of [1, 2, 3]) {
       const from = Date.UTC(2026, month, 1)
-      await db.query('SELECT make_call_months($1, 1)', [from])
       await db.query(
         `INSERT INTO call (id, month, account_id, key_id, node_id, state, started_at_ms, day, method, path, surface,
            hold_nanos, hold_list_nanos, price_version, rating, client_ip)
@@ -62,13 +61,9 @@ test('a look at the log reads in the order of an index, and only the months it i
     const ofSockets = [OF_SOCKET, { ...OF_SOCKET, ...RARE, keyId: 'key_b' }]
     for (const filter of [...filters, { ...OF_KEY, ...RARE, keyId: 'key_b' }, ...ofSockets]) {
       const whole = await planOf(filter)
-      assert.match(whole, /Merge Append/)
       assert.doesNotMatch(whole, /Seq Scan|Bitmap|Sort {2}/, whole)
-      const first = 'socketId' in filter ? 'socket_id' : filter.keyId === null ? 'account_id' : 'key_id'
-      const index = new RegExp(`call_2026_03_${first}_started`)
-      const narrow = await planOf({ ...filter, ...MARCH })
-      assert.match(narrow, index)
-      assert.doesNotMatch(narrow, /call_2026_0[24]/, narrow)
+      const name = 'socketId' in filter ? 'socket' : filter.keyId === null ? 'start' : 'key'
+      assert.match(await planOf({ ...filter, ...MARCH }), new RegExp(`call_by_${name}`))
     }
   } finally {
     await db.close()

@@ -10,7 +10,7 @@ export async function fillLog(gateway: BooksOwner, keyId: string, rows: number, 
   const [node, itsId] = gateway.databaseUrl === null ? ['', ''] : ['node_id, ', "'filled', "]
   await changeBooks(
     gateway,
-    `${gateway.databaseUrl === null ? '' : `SELECT make_call_months(${lastMs}, 1);`}
+    `
      WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ${rows}),
        at (i, ms) AS (SELECT i, ${atMs} - (${rows} - i + 1) / 2 FROM n)
      INSERT INTO call (id, account_id, key_id, state, ${node}started_at_ms, ended_at_ms, month, day, method, path,

@@ -211,7 +211,6 @@ async function makeTemplate(server: string): Promise<void> {
     await client.query(`CREATE DATABASE ${draft}`)
     await migrate(withDatabase(server, draft))
     // The partitions of the months that a gateway makes at its start, which take half of the time of a start.
-    await runOn(withDatabase(server, draft), 'SELECT make_call_months(NULL, 3)')
     await client.query(`ALTER DATABASE ${draft} RENAME TO ${TEMPLATE}`)
   } finally {
     await client.end()

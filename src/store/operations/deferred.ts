@@ -6,7 +6,7 @@ import { callRecord } from '../call-record.ts'
 import { nanos, number, present, type Row, text } from '../rows.ts'
 import { takeLease } from './lease.ts'
 import { atomic, type Operation } from './operation.ts'
-import { byStore, FOR_UPDATE, join, now, onPostgres, raw, type Sql, sql, withinMonths } from './sql.ts'
+import { byStore, FOR_UPDATE, join, now, onPostgres, raw, type Sql, sql } from './sql.ts'
 
 /**
  * A deferred call is a call in flight that has an object: its hold counts as before, and settlement closes it like any other.
@@ -128,7 +128,7 @@ export function* listOpenChildren({
 }: Pick<CallRecord, 'requestId' | 'keyId' | 'startedAtMs'>): Operation<readonly string[]> {
   const rows = yield sql`
     SELECT id FROM call WHERE key_id = ${keyId} AND started_at_ms = ${startedAtMs} AND parent_id = ${requestId}
-      AND state = 'in_flight' ${withinMonths(startedAtMs, startedAtMs)} ORDER BY id`
+      AND state = 'in_flight' ORDER BY id`
   return rows.map((row) => text(row, 'id'))
 }
 

@@ -4,7 +4,7 @@ import type { CallCursor, CallFilter, CallPage, RefusedCall } from '../../ledger
 import { callRecord, refusedRecord } from '../call-record.ts'
 import { number, type Row, text } from '../rows.ts'
 import { atomic, type Operation } from './operation.ts'
-import { and, byStore, FOR_DELETE, join, onPostgres, raw, type Sql, sql, withinMonths } from './sql.ts'
+import { and, byStore, FOR_DELETE, join, onPostgres, raw, type Sql, sql } from './sql.ts'
 
 const NEWEST_FIRST = raw('ORDER BY started_at_ms DESC, id DESC')
 
@@ -92,10 +92,9 @@ function source(filter: CallFilter, before: CallCursor, from: CallCursor): Sql {
     : keyId === null
       ? sql`account_id = ${accountId}`
       : sql`key_id = ${keyId} AND ${ofAccount}`
-  const months = state === 'refused' ? sql`` : withinMonths(from.startedAtMs, before.startedAtMs)
   return sql`${raw(table)} ${byStore({ sqlite: sql`INDEXED BY ${index}`, postgres: '' })} WHERE ${whose}
     AND (started_at_ms, id) < (${before.startedAtMs}, ${before.requestId})
-    AND (started_at_ms, id) >= (${from.startedAtMs}, ${from.requestId}) ${months}`
+    AND (started_at_ms, id) >= (${from.startedAtMs}, ${from.requestId})`
 }
 
 /** The conditions of a filter; without any, all calls match. */
@@ -130,7 +129,7 @@ function earlierOf(cursor: CallCursor, end: CallCursor): CallCursor {
   return cursor.startedAtMs < end.startedAtMs ? cursor : end
 }
 
-export function* keepRefused(calls: readonly RefusedCall[]): Operation<void> {
+export const keepRefused = atomic(function* (calls: readonly RefusedCall[]): Operation<void> {
   if (calls.length === 0) return
   // Of two records of a call in one batch the first counts, as it does when they come one after the other.
   const first = new Map(calls.toReversed().map((call) => [call.requestId, call]))
@@ -139,7 +138,7 @@ export function* keepRefused(calls: readonly RefusedCall[]): Operation<void> {
       ${call.path}, ${call.surface}, ${call.modelAsked}, ${call.status}, ${call.code}, ${call.clientIp},
       ${call.userAgent}, ${call.socketId})`,
   )
-  yield sql`
+  const kept = yield sql`
     WITH refused (request_id, digest, started_at_ms, ended_at_ms, method, path, surface, model_asked, status, code,
       client_ip, user_agent, socket_id) AS (VALUES ${join(rows)})
     INSERT INTO refused_call (id, account_id, key_id, started_at_ms, ended_at_ms, method, path, surface, model_asked,
@@ -147,26 +146,39 @@ export function* keepRefused(calls: readonly RefusedCall[]): Operation<void> {
     SELECT request_id, account_id, id, started_at_ms, ended_at_ms, method, path, surface, model_asked, status, code,
       client_ip, user_agent, socket_id
     FROM refused JOIN api_key ON api_key.digest = refused.digest WHERE true
-    ON CONFLICT DO NOTHING`
-}
+    ON CONFLICT DO NOTHING RETURNING account_id`
+  const totals = Map.groupBy(kept, (row) => text(row, 'account_id'))
+  for (const [account, rows] of [...totals].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    yield sql`
+      INSERT INTO refused_total (account_id, calls) VALUES (${account}, ${rows.length})
+      ON CONFLICT (account_id) DO UPDATE SET calls = refused_total.calls + excluded.calls`
+  }
+})
 
-export function* deleteRefused(beforeMs: number, callsMax: number, limit: number): Operation<number> {
+export const deleteRefused = atomic(function* (
+  beforeMs: number,
+  callsMax: number,
+  limit: number,
+): Operation<number> {
   let left = limit
-  for (const total of yield sql`SELECT account_id, calls FROM refused_total`) {
+  for (const total of yield sql`SELECT account_id, calls FROM refused_total ORDER BY account_id`) {
     const account = text(total, 'account_id')
-    const aged = (yield deleteOldest(account, sql`started_at_ms < ${beforeMs}`, left)).length
+    const aged = yield* deleteOldest(account, sql`started_at_ms < ${beforeMs}`, left)
     left -= aged
     const beyond = Math.min(number(total, 'calls') - aged - callsMax, left)
-    if (beyond > 0) left -= (yield deleteOldest(account, sql`true`, beyond)).length
+    if (beyond > 0) left -= yield* deleteOldest(account, sql`true`, beyond)
   }
   return limit - left
-}
+})
 
-function deleteOldest(account: string, those: Sql, limit: number): Sql {
-  return sql`
+function* deleteOldest(account: string, those: Sql, limit: number): Operation<number> {
+  const deleted = yield sql`
     WITH oldest AS MATERIALIZED (
       SELECT id FROM refused_call WHERE account_id = ${account} AND ${those}
       ORDER BY started_at_ms, id LIMIT ${limit} ${FOR_DELETE}
     )
     DELETE FROM refused_call WHERE id IN (SELECT id FROM oldest) RETURNING 1 AS deleted`
+  if (deleted.length > 0)
+    yield sql`UPDATE refused_total SET calls = calls - ${deleted.length} WHERE account_id = ${account}`
+  return deleted.length
 }

@@ -15,7 +15,7 @@ import { CREDITED_NANOS, creditDays, moveAccount } from './credits.ts'
 import type { Ask, Operation } from './operation.ts'
 import { isTold, keptBalance, tell } from './outbox.ts'
 import { keepPriceVersion } from './settings.ts'
-import { FOR_UPDATE, join, now, onPostgres, type Sql, sql, withinMonths } from './sql.ts'
+import { FOR_UPDATE, join, now, onPostgres, type Sql, sql } from './sql.ts'
 
 /** Calls per batch: settlements of the account wait some tens of milliseconds for it. */
 const RERATE_BATCH_CALLS = 2_000
@@ -55,7 +55,7 @@ function selected({ fromMs, toMs, model, unpricedOnly }: RerateSelection, afterI
   const ofModel = model === null ? sql`` : sql`AND (model_served = ${model} OR model_asked = ${model})`
   const unpriced = unpricedOnly ? sql`AND unpriced` : sql``
   return sql`call WHERE id > ${afterId} AND state = 'settled' AND started_at_ms >= ${fromMs}
-    AND started_at_ms < ${toMs} ${withinMonths(fromMs, toMs)} ${ofModel} ${unpriced}`
+    AND started_at_ms < ${toMs} ${ofModel} ${unpriced}`
 }
 
 function candidate(row: Row): RerateCandidate {

@@ -100,20 +100,6 @@ export function monthNow(atMs: number): Sql {
   return byStore({ sqlite: sql`${monthOf(atMs)}`, postgres: sql`(SELECT month_of(${now(atMs)}))` })
 }
 
-/** From this instant on a year has more than four digits, and months are not in the order of their texts. */
-const YEAR_10000_MS = Date.UTC(10_000, 0)
-
-/**
- * A condition that leaves out months outside of the instants: PostgreSQL keeps calls by the month of their admission.
- * The text begins with AND, so it follows another condition.
- */
-export function withinMonths(fromMs: number, toMs: number): Sql {
-  const isMonth = (atMs: number): boolean => atMs >= 0 && atMs < YEAR_10000_MS
-  const from = isMonth(fromMs) ? sql`AND month >= ${monthOf(fromMs)}` : sql``
-  const to = isMonth(toMs) ? sql`AND month <= ${monthOf(toMs)}` : sql``
-  return onPostgres(sql`${from} ${to}`)
-}
-
 export interface Dialect {
   readonly store: 'sqlite' | 'postgres'
   readonly clock: StoreClock

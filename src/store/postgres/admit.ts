@@ -7,7 +7,6 @@ import { bool, nanos, nanosOrNull, text } from '../rows.ts'
 import type { Store } from '../store.ts'
 import { toKeptJson } from './any-text.ts'
 import type { Outcome } from './batcher.ts'
-import type { CallMonths } from './calls.ts'
 import type { Database } from './database.ts'
 import type { Node } from './node.ts'
 import { dialectOf, runStatement } from './run-operation.ts'
@@ -15,7 +14,6 @@ import { dialectOf, runStatement } from './run-operation.ts'
 export interface AdmissionParts {
   readonly db: Database
   readonly node: Node
-  readonly months: CallMonths
   readonly clock: StoreClock
 }
 
@@ -27,11 +25,10 @@ export async function admitCalls(
   parts: AdmissionParts,
   openings: readonly CallOpening[],
 ): Promise<readonly Outcome<Admission>[]> {
-  const { node, months, clock } = parts
-  if (clock === 'caller') for (const { atMs } of openings) await months.have(atMs)
+  const { node } = parts
   const json = toKeptJson(openings.map(toJson))
   for (let tries = 1; tries <= TRIES_MAX; tries++) {
-    const answers = await months.makingThem(async () => ask(parts, await node.registered(), json))
+    const answers = await ask(parts, await node.registered(), json)
     if (answers !== null) return answers.map((answer) => ({ ok: true, value: admissionOf(answer) }))
   }
   throw new StoreUnavailable('this node has been given up by the others')

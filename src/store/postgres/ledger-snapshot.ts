@@ -4,8 +4,9 @@ import type { Ask, Snapshot } from '../operations/operation.ts'
 import { rerateWriter } from '../operations/rerate.ts'
 import type { Sql } from '../operations/sql.ts'
 import { bool, number, present } from '../rows.ts'
+import { upgradesFrom } from '../upgrades.ts'
 import { type Database, openPool, type Pool } from './database.ts'
-import { migrate, newerSchema, SCHEMA_VERSION } from './migrate.ts'
+import { migrate } from './migrate.ts'
 import { dialectOf, runAtomically, runStatement } from './run-operation.ts'
 
 /** The only deadline of a command, longer than any command should take. */
@@ -25,8 +26,7 @@ export async function openLedger(url: string): Promise<Pool | null> {
     )
     if (bool(present(row), 'there')) {
       const [schema] = await pool.query('SELECT version FROM schema_version')
-      const version = number(present(schema), 'version')
-      if (version > SCHEMA_VERSION) throw newerSchema(version)
+      upgradesFrom(number(present(schema), 'version'), 'postgres')
       return pool
     }
   } catch (error) {
@@ -77,7 +77,6 @@ export async function openRerateWriter(url: string, clock: Clock): Promise<Rerat
   const db = await openLedger(url)
   if (db === null) return null
   try {
-    // Bookings may write events into the outbox, and books of an earlier version have no table for it.
     await migrate(url)
   } catch (error) {
     await db.close()

@@ -1,37 +1,38 @@
 import { createHash } from 'node:crypto'
 import pg from 'pg'
+import { postgresSchema } from '../render-schema.ts'
+import { SCHEMA_VERSION } from '../schema.ts'
+import { NewerSchema, upgradesFrom } from '../upgrades.ts'
 import { failureOf, unconnected } from './database.ts'
 import { admission } from './functions/admission.ts'
 import { nodes } from './functions/nodes.ts'
 import { holdFloors, settlement } from './functions/settlement.ts'
 import { webhooks } from './functions/webhooks.ts'
-import { migrations } from './migrations.ts'
 
-/**
- * The functions inside the database. Their texts may be edited: a start finds by the hash that they have changed and
- * applies all of them again, after the migrations and in the same transaction. A function whose arguments or answer change
- * is dropped first, in its text. Nodes of the version before still run and call the functions, which therefore answer as
- * before; and if such a node starts again it applies its own texts. Where that would be wrong, a migration goes with the
- * change, an empty one if need be: a node that does not know the schema version does not start.
- */
-export const FUNCTIONS = [admission, holdFloors, webhooks, settlement, nodes].join('\n')
+/** The functions inside the database. A start finds by the hash that their text has changed, and applies all of them again. */
+const booking = `DROP TYPE IF EXISTS booking CASCADE;
+  CREATE TYPE booking AS (
+    n integer, id text, month text, account_id text, key_id text, day text, model text, state text, at_ms bigint,
+    hold_nanos bigint, held_nanos bigint, lost_nanos bigint, cost_nanos bigint, list_nanos bigint,
+    input_tokens bigint, output_tokens bigint, cache_read_tokens bigint, cache_write_tokens bigint,
+    unpriced boolean, estimated boolean
+  );`
+
+export const FUNCTIONS = [booking, admission, holdFloors, webhooks, settlement, nodes].join('\n')
 
 export const FUNCTIONS_HASH = createHash('sha256').update(FUNCTIONS).digest('hex')
-
-export const SCHEMA_VERSION = migrations.length
 
 /** Any number that nothing else in the database uses. */
 const MIGRATION_LOCK = 746_001
 
 interface SchemaRow {
   readonly version: number
-  /** The hash of the functions in the database; absent in databases from before the hash was kept. */
-  readonly functions?: string | null
+  readonly functions: string
 }
 
 /**
- * Brings the schema and its functions to this version, in one transaction; a database of a newer version is refused.
- * Of nodes that start at once the first migrates and the others wait. The lock belongs to the transaction, not to the
+ * Creates the tables of a new database, or upgrades an earlier version, in one transaction; a newer version is refused.
+ * Of nodes that start at once the first does the work and the others wait. The lock belongs to the transaction, not to the
  * session, so that a pooler may stand between.
  */
 export async function migrate(url: string): Promise<void> {
@@ -43,11 +44,13 @@ export async function migrate(url: string): Promise<void> {
   try {
     await client.query('BEGIN')
     await client.query(`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`)
-    await client.query('CREATE TABLE IF NOT EXISTS schema_version (version integer NOT NULL)')
-    const { rows } = await client.query<SchemaRow>('SELECT * FROM schema_version')
+    await client.query(
+      'CREATE TABLE IF NOT EXISTS schema_version (version integer NOT NULL, functions text NOT NULL)',
+    )
+    const { rows } = await client.query<SchemaRow>('SELECT version, functions FROM schema_version')
     const { version = 0, functions = null } = rows[0] ?? {}
-    if (version > SCHEMA_VERSION) throw newerSchema(version)
-    for (const migration of migrations.slice(version)) await client.query(migration)
+    const statements = version === 0 ? [postgresSchema()] : upgradesFrom(version, 'postgres')
+    for (const statement of statements) await client.query(statement)
     if (functions !== FUNCTIONS_HASH) await client.query(FUNCTIONS)
     if (version < SCHEMA_VERSION || functions !== FUNCTIONS_HASH) {
       await client.query('DELETE FROM schema_version')
@@ -62,13 +65,4 @@ export async function migrate(url: string): Promise<void> {
     // The end of the connection rolls back a transaction that was not committed.
     await client.end().catch(() => {})
   }
-}
-
-class NewerSchema extends Error {}
-
-export function newerSchema(version: number): Error {
-  return new NewerSchema(
-    `The database has schema version ${version}, this Tollgate knows up to ${SCHEMA_VERSION}. ` +
-      'It was written by a newer version: start that one, or restore a backup made before the upgrade.',
-  )
 }

@@ -2,7 +2,6 @@ import type { Clock } from '../../kernel/clock.ts'
 import type { IdSource } from '../../kernel/ids.ts'
 import type { Log } from '../../kernel/log.ts'
 import { number, text } from '../rows.ts'
-import type { CallMonths } from './calls.ts'
 import type { Database } from './database.ts'
 
 /**
@@ -64,7 +63,6 @@ export interface Node {
 export interface NodeParts {
   /** A connection of the node's own: a heartbeat must not wait for anything else. */
   readonly db: Database
-  readonly months: CallMonths
   readonly nextUlid: IdSource
   readonly clock: Pick<DatabaseClock, 'monotonicMs' | 'heard'>
   readonly log: Log
@@ -75,7 +73,7 @@ const CHORES_EVERY_MS = 60 * 60 * 1000
 const FORGOTTEN_AFTER_MS = 30 * 24 * 60 * 60 * 1000
 
 export function createNode(parts: NodeParts, options: NodeOptions): Node {
-  const { db, months, clock, log } = parts
+  const { db, clock, log } = parts
   let current: Registration | null = null
   let registering: Promise<Registration> | null = null
   let timer: NodeJS.Timeout | null = null
@@ -187,7 +185,6 @@ export function createNode(parts: NodeParts, options: NodeOptions): Node {
   }
 
   async function doChores(): Promise<void> {
-    await months.makeAhead()
     await db.query('DELETE FROM node WHERE cleared_at_ms < now_ms() - $1', [FORGOTTEN_AFTER_MS])
     choresDueMs = clock.monotonicMs() + CHORES_EVERY_MS
   }

@@ -9,7 +9,7 @@ import { number, present } from '../rows.ts'
 import type { Store } from '../store.ts'
 import { admitCalls, lookUpKeyOperation } from './admit.ts'
 import { createBatcher } from './batcher.ts'
-import { createCallMonths, getCall, settleCalls } from './calls.ts'
+import { getCall, settleCalls } from './calls.ts'
 import { openPool, probeSettings } from './database.ts'
 import { migrate } from './migrate.ts'
 import { createDatabaseClock, createNode, type NodeOptions } from './node.ts'
@@ -62,15 +62,14 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
   const reads = openPool({ url, settings, connectMs: answerMs, connectionsMax: 2, statementMs: readMs })
   const life = openPool({ url, settings, connectMs: answerMs, connectionsMax: 1, statementMs })
 
-  const months = createCallMonths(work)
   const node = createNode(
-    { db: life, months, nextUlid: createUlidSource(nodeClock), clock: databaseClock, log },
+    { db: life, nextUlid: createUlidSource(nodeClock), clock: databaseClock, log },
     { ...NODE, ...options.node },
   )
   const commits = new CommitCounts()
   const onCommit = (calls: number, ms: number) => commits.committed(calls, ms)
   const admissions = createBatcher<CallOpening, Admission>({
-    send: (openings) => admitCalls({ db: batches, node, months, clock }, openings),
+    send: (openings) => admitCalls({ db: batches, node, clock }, openings),
     batchMax: BATCH_MAX,
     answerMs,
     onCommit,
@@ -98,8 +97,6 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
   }
 
   try {
-    // A database that was only just made may answer late, and months can be made twice.
-    await months.makeAhead().catch(() => months.makeAhead())
     const askedAtMs = ownClock.monotonicMs()
     const [row] = await life.query('SELECT now_ms() AS now_ms')
     databaseClock.heard(number(present(row), 'now_ms'), askedAtMs)

@@ -126,7 +126,7 @@ export function prepareBatchRows(db: DatabaseSync): BatchRows {
   const selectAccount = inArrays(
     db.prepare(
       `SELECT credited_nanos - charged_nanos, held_nanos, credit_enforced,
-              EXISTS (SELECT 1 FROM webhook WHERE account_id = account.id AND enabled = 1)
+              EXISTS (SELECT 1 FROM webhook WHERE account_id = account.id AND enabled)
        FROM account WHERE id = ?`,
     ),
   )

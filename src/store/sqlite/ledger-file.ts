@@ -10,15 +10,11 @@ import { runToEnd, statementRunner } from './run-operation.ts'
 
 /** The books of a data directory, for commands that work on them beside a running gateway. */
 
-/** The migration that the ledger came with. A database before it has nothing to audit. */
-const LEDGER_SCHEMA_VERSION = 2
-
 /** Opens an existing database with a ledger in it. Null: there is none. */
 function openLedgerFile(file: string, options: { readonly readOnly: boolean }): DatabaseSync | null {
   if (!existsSync(file)) return null
   const db = new DatabaseSync(file, { ...options, readBigInts: true, timeout: 5_000 })
-  if (number(present(db.prepare('PRAGMA user_version').get()), 'user_version') >= LEDGER_SCHEMA_VERSION)
-    return db
+  if (number(present(db.prepare('PRAGMA user_version').get()), 'user_version') > 0) return db
   db.close()
   return null
 }
@@ -39,7 +35,6 @@ export async function openRerateWriter(file: string, clock: Clock): Promise<Rera
   const db = openLedgerFile(file, { readOnly: false })
   if (db === null) return null
   const run = statementRunner(db)
-  // Bookings may write events into the outbox, and books of an earlier version have no table for it.
   migrate(db)
   // A booking that was reported must outlast a power cut, as a booking of the gateway does.
   db.exec('PRAGMA synchronous = FULL')

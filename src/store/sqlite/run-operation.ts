@@ -12,7 +12,6 @@ const PREPARED_CHARACTERS_MAX = 4_000
 export type RunStatement = (statement: Sql) => readonly Row[]
 
 export function statementRunner(db: DatabaseSync): RunStatement {
-  db.function('upper_case', { deterministic: true }, (value) => String(value).toUpperCase())
   const prepared = new Map<string, StatementSync>()
 
   function prepare(text: string): StatementSync {

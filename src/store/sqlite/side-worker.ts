@@ -1,8 +1,8 @@
 import { chmodSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { parentPort, workerData } from 'node:worker_threads'
-import { bytesOf } from '../operations/bodies.ts'
 import { BODIES, READS } from '../operations/cold-operations.ts'
+import { migrate } from './migrate.ts'
 import type { SideParts } from './operations.ts'
 import { operationsOn } from './run-operation.ts'
 import { failureOf, type Outcome } from './thread-messages.ts'
@@ -11,34 +11,6 @@ import { failureOf, type Outcome } from './thread-messages.ts'
 
 const port = parentPort
 if (port === null) throw new Error('side-worker.ts runs as a worker thread only')
-
-const BODY_SCHEMA = `
-  CREATE TABLE IF NOT EXISTS call_body (
-    call_id            TEXT PRIMARY KEY,
-    at_ms              INTEGER NOT NULL,
-    request            BLOB,
-    request_type       TEXT,
-    request_bytes      INTEGER,
-    request_truncated  INTEGER,
-    response           BLOB,
-    response_type      TEXT,
-    response_bytes     INTEGER,
-    response_truncated INTEGER
-  ) STRICT;
-
-  CREATE INDEX IF NOT EXISTS call_body_by_age ON call_body (at_ms);
-
-  -- What all bodies take, kept with every change: adding them up would read the whole file.
-  CREATE TABLE IF NOT EXISTS body_total (bytes INTEGER NOT NULL) STRICT;
-
-  CREATE TRIGGER IF NOT EXISTS call_body_added AFTER INSERT ON call_body BEGIN
-    UPDATE body_total SET bytes = bytes + ${bytesOf('NEW.')};
-  END;
-
-  CREATE TRIGGER IF NOT EXISTS call_body_deleted AFTER DELETE ON call_body BEGIN
-    UPDATE body_total SET bytes = bytes - (${bytesOf('OLD.')});
-  END;
-`
 
 type SideCommand = readonly [name: string, ...args: unknown[]]
 
@@ -101,12 +73,14 @@ function openBodies(): Side {
   db.exec('PRAGMA secure_delete = ON')
   // The last bodies before a power cut may be lost: no money depends on bodies.
   db.exec('PRAGMA synchronous = NORMAL')
-  makeBodySchema(db)
+  migrate(db, 'bodies')
   const operations = operationsOn(db, BODIES)
   return {
     db,
     run([name, ...args]) {
+      db.exec(name === 'getBodies' ? 'BEGIN' : 'BEGIN IMMEDIATE')
       const value = call(operations, name, args)
+      db.exec('COMMIT')
       if (name === 'deleteBodies') giveSpaceBack(value === 0)
       return value
     },
@@ -117,15 +91,6 @@ function openBodies(): Side {
     db.exec('PRAGMA incremental_vacuum')
     if (atEnd) db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
   }
-}
-
-/** A file of an earlier version has bodies and no total yet. */
-function makeBodySchema(db: DatabaseSync): void {
-  db.exec('BEGIN IMMEDIATE')
-  db.exec(BODY_SCHEMA)
-  if (db.prepare('SELECT 1 FROM body_total').get() === undefined)
-    db.exec(`INSERT INTO body_total SELECT coalesce(sum(${bytesOf()}), 0) FROM call_body`)
-  db.exec('COMMIT')
 }
 
 function call<Operations extends object>(operations: Operations, name: string, args: unknown[]): unknown {

@@ -5,7 +5,6 @@ import { StoreGone, StoreUnavailable } from '../../kernel/errors.ts'
 import { limits } from '../../kernel/limits.ts'
 import { startThread } from '../../kernel/start-thread.ts'
 import { CommitCounts, sharedCommitMemory } from '../../ledger/store-facts.ts'
-import type { Disk } from '../ballast.ts'
 import { BRIEF, READS, REFUSED } from '../operations/cold-operations.ts'
 import { methodsOf } from '../operations/operation.ts'
 import type { Store } from '../store.ts'
@@ -19,9 +18,6 @@ import type {
 } from './operations.ts'
 import { errorOf, type OutcomesMessage, readOutcomes, writeBatch } from './thread-messages.ts'
 
-/** The disk of a store without a ballast: a command that finds the disk full fails. */
-const ALWAYS_ROOM: Disk = { isFull: false, wasFull() {} }
-
 /**
  * The main thread's side of the SQLite store: one thread writes and answers quick commands, one answers queries over many
  * rows, and one keeps bodies. The last two are started when they are first needed.
@@ -30,7 +26,6 @@ export async function openSqliteStore(
   file: string,
   onFatal: (error: Error) => void,
   diskFault: SharedArrayBuffer | null = null,
-  disk: Disk = ALWAYS_ROOM,
 ): Promise<Store> {
   const bell = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
   const commits = sharedCommitMemory()
@@ -42,7 +37,6 @@ export async function openSqliteStore(
   const bodies = createSideThread<BodyOperations>({ kind: 'bodies', file: bodiesFile })
   const writer = createThreadClient<Operations>({
     ...{ name: 'thread', thread, batchMax: Infinity, bell },
-    onFull: () => disk.wasFull(),
     onGone(error) {
       void reader.close()
       void bodies.close()
@@ -64,11 +58,7 @@ export async function openSqliteStore(
     settle: (closing) => writer.ask('settle', closing),
     getCall: (requestId) => writer.ask('getCall', requestId),
     interruptOpenCalls: (atMs) => writer.ask('interruptOpenCalls', atMs),
-    async keepBodies(kept) {
-      // On a full disk the room that is left belongs to the books.
-      if (disk.isFull) throw new StoreUnavailable('the disk is full')
-      await bodies.ask('keepBodies', kept)
-    },
+    keepBodies: (kept) => bodies.ask('keepBodies', kept),
     // Where no body was ever kept, no thread is started to look for bodies.
     getBodies: async (requestId) => (existsSync(bodiesFile) ? bodies.ask('getBodies', requestId) : null),
     deleteBodies: async (beforeMs, limit) =>
@@ -142,8 +132,6 @@ export interface ThreadParts {
   readonly bell?: Int32Array
   /** The store is gone with this thread. Without this callback the next command starts another thread. */
   onGone?(error: Error): void
-  /** A command has found the disk full. */
-  onFull?(): void
 }
 
 interface Waiting {
@@ -184,7 +172,6 @@ function createThreadClient<Asked extends Askable>(parts: ThreadParts): ThreadCl
       lose(worker, `the disk failed: ${fatal.error}`)
       return
     }
-    if (failed.some((failure) => failure.full)) parts.onFull?.()
     running = []
     sendNext()
     for (const [i, waiting] of answered.entries()) {

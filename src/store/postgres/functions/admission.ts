@@ -257,11 +257,6 @@ export const admission = `
     FROM jsonb_each_text(v_used) u WHERE api_key.id = u.key;
     IF cardinality(v_rows) = 0 THEN RETURN to_jsonb(v_answers); END IF;
 
-    -- Ids are unique in a month, and hold the time of their making. Only tests make others.
-    IF p_caller_clock AND EXISTS (SELECT FROM call
-        WHERE id IN (SELECT r ->> 'requestId' FROM unnest(v_rows) r)) THEN
-      RAISE unique_violation USING MESSAGE = 'the request id is that of another call';
-    END IF;
     INSERT INTO call (month, account_id, key_id, node_id, state, started_at_ms, day, hold_nanos, hold_list_nanos,
       requests, ${OPENING_COLUMNS.map(({ column }) => column).join(', ')})
     SELECT r.month, r."accountId", r."keyId", p_node, 'in_flight', r.at, r.day, r."holdNanos", r."holdListNanos",

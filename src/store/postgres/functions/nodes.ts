@@ -1,8 +1,7 @@
 import { HOT_SETTINGS } from './settings.ts'
 
 /**
- * The life of nodes: they register, are seen, are given up by the others, and the calls that they left open are closed. And
- * the months of calls, which have to be there before the first call of the month.
+ * The life of nodes: they register, are seen, are given up by the others, and the calls that they left open are closed.
  */
 export const nodes = `
   -- With p_alone, a node that was here under the same name is gone.
@@ -88,33 +87,5 @@ export const nodes = `
     UPDATE node SET cleared_at_ms = now_ms() WHERE id = p_id AND fenced_at_ms IS NOT NULL
       AND NOT EXISTS (SELECT FROM call WHERE node_id = p_id AND state = 'in_flight');
     RETURN FOUND;
-  END $$;
-
-  -- Read from the table itself: what a session remembers of names may be older than the lock it has just waited for.
-  CREATE OR REPLACE FUNCTION has_call_month(p_name text) RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
-  BEGIN
-    RETURN EXISTS (SELECT FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
-      WHERE i.inhparent = 'call'::regclass AND c.relname = p_name);
-  END $$;
-
-  -- Makes the months from that of the instant on. A partition is made beside the table and then attached, because that
-  -- waits for no read or write of calls; making it in place would stop them all.
-  CREATE OR REPLACE FUNCTION make_call_months(p_at_ms bigint, p_count integer)
-  RETURNS void LANGUAGE plpgsql AS $$
-  DECLARE
-    v_first timestamp := date_trunc('month', to_timestamp(coalesce(p_at_ms, now_ms()) / 1000.0) AT TIME ZONE 'UTC');
-    v_month text;
-    v_name  text;
-  BEGIN
-    FOR i IN 0 .. p_count - 1 LOOP
-      v_month := to_char(v_first + i * interval '1 month', 'YYYY-MM');
-      v_name := 'call_' || replace(v_month, '-', '_');
-      CONTINUE WHEN has_call_month(v_name);
-      -- Of nodes that need it at once one makes it; the others find it there.
-      PERFORM pg_advisory_xact_lock(746002);
-      CONTINUE WHEN has_call_month(v_name);
-      EXECUTE format('CREATE TABLE %I (LIKE call INCLUDING ALL)', v_name);
-      EXECUTE format('ALTER TABLE call ATTACH PARTITION %I FOR VALUES IN (%L)', v_name, v_month);
-    END LOOP;
   END $$;
 `

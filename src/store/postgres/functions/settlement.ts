@@ -28,13 +28,10 @@ export const holdFloors = `
  * months, accounts, rollups, each by id), so that batches of many nodes follow each other and never wait in a circle.
  */
 export const settlement = `
-  CREATE OR REPLACE FUNCTION settle_calls(p_month text, p_closings jsonb)
+  CREATE OR REPLACE FUNCTION settle_calls(p_closings jsonb)
   RETURNS jsonb LANGUAGE plpgsql ${HOT_SETTINGS} AS $$
   DECLARE
     v_ids      text[];
-    v_before   text := to_char(to_date(p_month, 'YYYY-MM') - interval '1 month', 'YYYY-MM');
-    v_after    text := to_char(to_date(p_month, 'YYYY-MM') + interval '1 month', 'YYYY-MM');
-    v_found    jsonb;
     v_calls    jsonb;
     v_booked   booking[];
     v_overran  boolean;
@@ -45,19 +42,10 @@ export const settlement = `
     v_told     boolean := EXISTS (SELECT FROM webhook WHERE enabled);
   BEGIN
     SELECT array_agg(DISTINCT c ->> 'requestId') INTO v_ids FROM jsonb_array_elements(p_closings) c;
-    -- Nearly all are of these months: most partitions need not be looked at.
     SELECT coalesce(jsonb_object_agg(c.id, to_jsonb(c)), '{}') INTO v_calls FROM (
       SELECT id, month, account_id, key_id, day, state, started_at_ms, model_asked, endpoint, hold_nanos,
         hold_list_nanos, lost_list_nanos, balance_nanos, requests
-      FROM call WHERE id = ANY (v_ids) AND month IN (v_before, p_month, v_after) ORDER BY id FOR NO KEY UPDATE) c;
-    v_ids := ARRAY(SELECT u FROM unnest(v_ids) u WHERE NOT v_calls ? u);
-    IF cardinality(v_ids) > 0 THEN
-      SELECT coalesce(jsonb_object_agg(c.id, to_jsonb(c)), '{}') INTO v_found FROM (
-        SELECT id, month, account_id, key_id, day, state, started_at_ms, model_asked, endpoint, hold_nanos,
-          hold_list_nanos, lost_list_nanos, balance_nanos, requests
-        FROM call WHERE id = ANY (v_ids) ORDER BY id FOR NO KEY UPDATE) c;
-      v_calls := v_calls || v_found;
-    END IF;
+      FROM call WHERE id = ANY (v_ids) ORDER BY id FOR NO KEY UPDATE) c;
 
     -- Of closings of the same call the first counts, and one that says that it is lost only if there is no other. An
     -- interrupted call has given its hold back already. lost_nanos is what is no longer lost: below 0 if it is lost now.

@@ -1,0 +1,429 @@
+/** `sequence` is a number that the database gives, and never gives twice. A question mark: the column may be null. */
+export type ColumnKind = 'text' | 'integer' | 'flag' | 'json' | 'bytes' | 'sequence'
+export type ColumnText = `${ColumnKind}${'?' | ''}${` = ${string}` | ` -> ${string}` | ''}`
+
+export type TableLocation = 'main' | 'bodies' | 'postgres'
+
+export interface TableParts {
+  readonly columns: Readonly<Record<string, ColumnText>>
+  readonly key: string
+  /** Columns by the name of the index; `unique` and `where` are written as in SQL. */
+  readonly indexes?: Readonly<Record<string, string>>
+  readonly checks?: readonly string[]
+  readonly isHot?: boolean
+  readonly isWide?: boolean
+  readonly location?: TableLocation
+  readonly isExported?: boolean
+}
+
+/** The tables, in an order in which each stands after those that it refers to. */
+
+const REFUSED_COLUMNS = {
+  id: 'text',
+  account_id: 'text',
+  key_id: 'text',
+  started_at_ms: 'integer',
+  ended_at_ms: 'integer',
+  method: 'text',
+  path: 'text',
+  surface: 'text',
+  model_asked: 'text?',
+  status: 'integer',
+  code: 'text',
+  client_ip: 'text',
+  user_agent: 'text?',
+  socket_id: 'text?',
+} as const
+
+export const TABLE_PARTS: Readonly<Record<string, TableParts>> = {
+  setting: { columns: { name: 'text', value: 'text' }, key: 'name' },
+
+  /** Balance and holds are sums over `call` and `credit`, kept in the transaction that changes those. */
+  account: {
+    columns: {
+      id: 'text',
+      created_at_ms: 'integer',
+      credited_nanos: 'integer = 0',
+      charged_nanos: 'integer = 0',
+      held_nanos: 'integer = 0',
+      credit_enforced: 'flag = false',
+    },
+    key: 'id',
+    isHot: true,
+  },
+
+  api_key: {
+    columns: {
+      id: 'text',
+      account_id: 'text -> account',
+      name: 'text',
+      /** Upper case by our own runtime: what the databases know of letters depends on version and locale. */
+      name_upper: 'text',
+      digest: 'bytes',
+      prefix: 'text',
+      last4: 'text',
+      created_at_ms: 'integer',
+      expires_at_ms: 'integer?',
+      revoked_at_ms: 'integer?',
+      last_used_at_ms: 'integer?',
+      monthly_budget_nanos: 'integer?',
+      /** A JSON array; null is every model. */
+      allowed_models: 'json?',
+      log_requests: 'flag = false',
+      rotated_from: 'text?',
+    },
+    key: 'id',
+    indexes: {
+      api_key_by_digest: 'unique digest',
+      api_key_by_account: 'account_id, id',
+      api_key_capped: 'account_id, id where monthly_budget_nanos > 0 AND revoked_at_ms IS NULL',
+      api_key_expiring: 'account_id, expires_at_ms where expires_at_ms IS NOT NULL AND revoked_at_ms IS NULL',
+      api_key_by_expiry: 'expires_at_ms where expires_at_ms IS NOT NULL',
+    },
+    checks: ['monthly_budget_nanos >= 0'],
+    isHot: true,
+  },
+
+  admin_key: {
+    columns: {
+      id: 'text',
+      account_id: 'text -> account',
+      name: 'text',
+      digest: 'bytes',
+      prefix: 'text',
+      last4: 'text',
+      created_at_ms: 'integer',
+      revoked_at_ms: 'integer?',
+      bootstrap: 'flag',
+    },
+    key: 'id',
+    indexes: {
+      admin_key_by_digest: 'unique digest',
+      admin_key_bootstrap: 'unique account_id where bootstrap AND revoked_at_ms IS NULL',
+    },
+  },
+
+  session: {
+    columns: { digest: 'bytes', admin_key_id: 'text', expires_at_ms: 'integer' },
+    key: 'digest',
+    indexes: { session_by_key: 'admin_key_id, expires_at_ms' },
+    isExported: false,
+  },
+
+  price_version: { columns: { id: 'text', json: 'text' }, key: 'id', isWide: true },
+
+  /**
+   * A process that serves. A fenced node was given up: it admits and settles nothing. A cleared node is fenced and has no
+   * open call. The epoch rises when the node no longer knows what became of an admission.
+   */
+  node: {
+    columns: {
+      id: 'text',
+      name: 'text',
+      epoch: 'integer = 1',
+      started_at_ms: 'integer',
+      seen_at_ms: 'integer',
+      fenced_at_ms: 'integer?',
+      cleared_at_ms: 'integer?',
+    },
+    key: 'id',
+    indexes: { node_uncleared: 'id where cleared_at_ms IS NULL' },
+    isHot: true,
+    location: 'postgres',
+    isExported: false,
+  },
+
+  call: {
+    columns: {
+      id: 'text',
+      account_id: 'text',
+      key_id: 'text',
+      node_id: "text = ''",
+      state: 'text',
+      started_at_ms: 'integer',
+      ended_at_ms: 'integer?',
+      month: 'text',
+      day: 'text',
+      method: 'text',
+      path: 'text',
+      surface: 'text',
+      endpoint: 'text?',
+      model_asked: 'text?',
+      model_served: 'text?',
+      status: 'integer?',
+      stop_reason: 'text?',
+      streamed: 'flag = false',
+      estimated: 'flag = false',
+      unpriced: 'flag = false',
+      overrun: 'flag = false',
+      priced_as_requested: 'flag = false',
+      usage: 'text?',
+      input_tokens: 'integer = 0',
+      output_tokens: 'integer = 0',
+      cache_read_tokens: 'integer = 0',
+      cache_write_tokens: 'integer = 0',
+      hold_nanos: 'integer',
+      hold_list_nanos: 'integer',
+      cost_nanos: 'integer?',
+      list_nanos: 'integer?',
+      lost_list_nanos: 'integer = 0',
+      balance_nanos: 'integer?',
+      upstream_ms: 'integer?',
+      overhead_ms: 'integer?',
+      price_version: 'text',
+      rating: 'text',
+      upstream_request_id: 'text?',
+      client_ip: 'text',
+      user_agent: 'text?',
+      bytes_in: 'integer = 0',
+      bytes_out: 'integer = 0',
+      credited: 'flag = false',
+      object_id: 'text?',
+      parent_id: 'text?',
+      socket_id: 'text?',
+      requests: 'integer = 1',
+    },
+    key: 'id',
+    indexes: {
+      call_open: "node_id, id where state = 'in_flight'",
+      call_by_key: 'key_id, started_at_ms, id',
+      call_by_start: 'account_id, started_at_ms, id',
+      call_by_socket: 'socket_id, started_at_ms, id where socket_id IS NOT NULL',
+    },
+    // Written out: for an IN of four values SQLite builds a table of them in every statement that writes a call.
+    checks: [
+      "state = 'in_flight' OR state = 'settled' OR state = 'released' OR state = 'interrupted'",
+      ...['hold_nanos >= 0', 'hold_list_nanos >= 0', 'cost_nanos >= 0', 'list_nanos >= 0', 'requests >= 0'],
+    ],
+  },
+
+  /** The largest costs above their holds. Endpoint and model are both empty for all that have no row of their own. */
+  hold_floor: {
+    columns: {
+      key_id: 'text',
+      month: 'text',
+      endpoint: 'text',
+      model: 'text',
+      nanos: 'integer',
+      list_nanos: 'integer',
+    },
+    key: 'key_id, month, endpoint, model',
+  },
+
+  key_month: {
+    columns: {
+      key_id: 'text',
+      month: 'text',
+      spent_nanos: 'integer = 0',
+      held_nanos: 'integer = 0',
+      lost_nanos: 'integer = 0',
+      has_floors: 'flag = false',
+    },
+    key: 'key_id, month',
+    isHot: true,
+  },
+
+  rollup: {
+    columns: {
+      account_id: 'text',
+      day: 'text',
+      model: 'text',
+      key_id: 'text',
+      requests: 'integer = 0',
+      input_tokens: 'integer = 0',
+      output_tokens: 'integer = 0',
+      cache_read_tokens: 'integer = 0',
+      cache_write_tokens: 'integer = 0',
+      cost_nanos: 'integer = 0',
+      list_nanos: 'integer = 0',
+      credited_nanos: 'integer = 0',
+      unpriced_requests: 'integer = 0',
+      estimated_requests: 'integer = 0',
+    },
+    key: 'account_id, day, model, key_id',
+    indexes: { rollup_by_key: 'key_id, day' },
+    isHot: true,
+  },
+
+  /** The journal of everything that moves the balance and is not a call. A negative amount is a charge. */
+  credit: {
+    columns: {
+      id: 'text',
+      account_id: 'text -> account',
+      kind: 'text',
+      amount_nanos: 'integer',
+      reason: 'text',
+      call_id: 'text?',
+      /** Makes an entry about a call unique: a call is credited back once, and rerated once per price version. */
+      once: 'text?',
+      at_ms: 'integer',
+    },
+    key: 'id',
+    indexes: { credit_once: 'unique call_id, once where call_id IS NOT NULL' },
+  },
+
+  idempotency: {
+    columns: {
+      account_id: 'text -> account',
+      name: 'text',
+      fingerprint: 'bytes',
+      /** The id of the record that the command made. */
+      subject: 'text',
+      at_ms: 'integer',
+    },
+    key: 'account_id, name',
+    indexes: { idempotency_by_age: 'at_ms' },
+  },
+
+  batch_file: {
+    columns: {
+      account_id: 'text -> account',
+      key_id: 'text -> api_key',
+      file_id: 'text',
+      models: 'json',
+      /** The bound of the cost of the file's requests, as JSON. */
+      bound: 'text?',
+      at_ms: 'integer',
+    },
+    key: 'account_id, file_id',
+  },
+
+  deferred_object: {
+    columns: {
+      surface: 'text',
+      object_id: 'text',
+      call_id: 'text',
+      month: 'text',
+      kind: 'text',
+      path: 'text',
+      polls: 'integer',
+      due_at_ms: 'integer',
+    },
+    key: 'surface, object_id',
+    indexes: { deferred_object_due: 'due_at_ms' },
+  },
+
+  /** Calls that were refused: in no sum, and apart from the calls that every admission writes. */
+  refused_call: {
+    columns: REFUSED_COLUMNS,
+    key: 'id',
+    indexes: {
+      refused_call_by_start: 'account_id, started_at_ms, id',
+      refused_call_by_key: 'key_id, started_at_ms, id',
+    },
+  },
+
+  refused_total: { columns: { account_id: 'text', calls: 'integer' }, key: 'account_id', isHot: true },
+
+  webhook: {
+    columns: {
+      id: 'text',
+      account_id: 'text -> account',
+      url: 'text',
+      events: 'json',
+      description: 'text',
+      format: 'text',
+      enabled: 'flag = true',
+      disabled_reason: 'text?',
+      created_at_ms: 'integer',
+      /** Enabled since this instant: earlier events are not for this endpoint. */
+      since_ms: 'integer',
+      /** The first failure after the last success. */
+      failing_since_ms: 'integer?',
+      last_delivery_at_ms: 'integer?',
+      last_status: 'integer?',
+      /** Secrets are sealed. */
+      secret: 'bytes',
+      former_secret: 'bytes?',
+      former_until_ms: 'integer?',
+      older_secret: 'bytes?',
+      older_until_ms: 'integer?',
+    },
+    key: 'id',
+    indexes: { webhook_enabled: 'account_id where enabled' },
+  },
+
+  webhook_outbox: {
+    columns: {
+      sequence: 'sequence',
+      account_id: 'text',
+      type: 'text',
+      key_id: 'text?',
+      at_ms: 'integer',
+      facts: 'json',
+    },
+    key: 'sequence',
+  },
+
+  webhook_event: {
+    columns: { id: 'text', account_id: 'text', type: 'text', payload: 'text', created_at_ms: 'integer' },
+    key: 'id',
+    indexes: { webhook_event_by_age: 'created_at_ms' },
+    isWide: true,
+  },
+
+  webhook_delivery: {
+    columns: {
+      id: 'text',
+      webhook_id: 'text',
+      event_id: 'text',
+      event_type: 'text',
+      status: 'text',
+      attempts: 'integer = 0',
+      response_status: 'integer?',
+      error: 'text?',
+      last_attempt_at_ms: 'integer?',
+      next_attempt_at_ms: 'integer?',
+      created_at_ms: 'integer',
+    },
+    key: 'id',
+    indexes: {
+      webhook_delivery_due: "webhook_id, next_attempt_at_ms where status = 'pending'",
+      webhook_delivery_by_webhook: 'webhook_id, id',
+      webhook_delivery_by_age: 'created_at_ms',
+    },
+    checks: ["status IN ('pending', 'succeeded', 'failed')"],
+    isHot: true,
+  },
+
+  webhook_lease: {
+    columns: { name: 'text', holder: 'text', until_ms: 'integer' },
+    key: 'name',
+    isHot: true,
+    isExported: false,
+  },
+
+  /** Events that must not be reported again; a null instant: until the mark is deleted. */
+  webhook_mark: {
+    columns: { name: 'text', until_ms: 'integer?' },
+    key: 'name',
+    indexes: { webhook_mark_by_age: 'until_ms' },
+  },
+
+  call_body: {
+    columns: {
+      call_id: 'text',
+      at_ms: 'integer',
+      request: 'bytes?',
+      request_type: 'text?',
+      request_bytes: 'integer?',
+      request_truncated: 'flag?',
+      response: 'bytes?',
+      response_type: 'text?',
+      response_bytes: 'integer?',
+      response_truncated: 'flag?',
+    },
+    key: 'call_id',
+    indexes: { call_body_by_age: 'at_ms' },
+    isWide: true,
+    location: 'bodies',
+  },
+
+  /** The size of all bodies in one row: adding them up would read the whole file. */
+  body_total: {
+    columns: { id: 'integer', bytes: 'integer' },
+    key: 'id',
+    isHot: true,
+    location: 'bodies',
+  },
+}
