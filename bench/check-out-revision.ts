@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, symlinkSync } from 'node:fs'
+import { readFileSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { git, root } from './machine.ts'
 import { makeScratchFolder } from './scratch.ts'
@@ -10,7 +10,7 @@ export interface OtherRevision {
 }
 
 /**
- * The source of another revision in a folder of its own, with the packages that are installed here. The source is unpacked
+ * The source of another revision in a folder of its own. It shares the packages installed here if its lock file is the same. The source is unpacked
  * from an archive and is no work tree of git's, so that nothing is left in the repository however the run ends.
  */
 export function checkOutRevision(revision: string): OtherRevision {
@@ -26,7 +26,9 @@ export function checkOutRevision(revision: string): OtherRevision {
     const { status, stderr } = spawnSync(command, args, { cwd: root, encoding: 'utf8' })
     if (status !== 0) throw new Error(`${command} ${args.join(' ')}: ${stderr}`)
   }
-  const modules = join(folder, 'node_modules')
-  if (!existsSync(modules)) symlinkSync(join(root, 'node_modules'), modules)
+  const lockOf = (path: string) => readFileSync(join(path, 'package-lock.json'), 'utf8')
+  if (lockOf(folder) === lockOf(root)) symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
+  else if (spawnSync('npm', ['ci'], { cwd: folder }).status !== 0)
+    throw new Error(`npm ci failed in ${folder}`)
   return { name, root: folder }
 }

@@ -2,7 +2,6 @@ import type { SubjectName } from './options.ts'
 import { direct } from './subjects/direct.ts'
 import { findNginx, nginx } from './subjects/nginx.ts'
 import { pipe } from './subjects/pipe.ts'
-import { isPortkeyInstalled, portkey } from './subjects/portkey.ts'
 import type { Subject } from './subjects/subject.ts'
 import { type TollgateParts, tollgate } from './subjects/tollgate.ts'
 
@@ -19,9 +18,7 @@ export function chooseSubjects(
     else if (name === 'pipe') subjects.push(pipe)
     else if (name === 'tollgate') subjects.push(...tollgates.map(tollgate))
     else if (name === 'nginx' && program !== null) subjects.push(nginx(program))
-    else if (name === 'nginx') notes.push('nginx is not installed and was left out.')
-    else if (isPortkeyInstalled()) subjects.push(portkey)
-    else notes.push("Portkey's gateway is not installed (npm --prefix bench ci) and was left out.")
+    else notes.push('nginx is not installed and was left out.')
   }
   return { subjects, notes }
 }

@@ -50,17 +50,7 @@ export interface ReportsJob extends Target {
   readonly seconds: number
 }
 
-/** WebSockets that are idle, have one long turn each, or one turn after the other. */
-export interface SocketsJob extends Target {
-  readonly kind: 'idle-sockets' | 'streaming-sockets' | 'busy-sockets'
-  readonly sockets: number
-  readonly eventsPerTurn: number
-  readonly rampSeconds: number
-  readonly warmUpSeconds: number
-  readonly seconds: number
-}
-
-export type Job = RequestsJob | StreamsJob | ReportsJob | SocketsJob
+export type Job = RequestsJob | StreamsJob | ReportsJob
 
 export type Figures = Readonly<Record<string, number>>
 

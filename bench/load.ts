@@ -2,7 +2,6 @@ import { text } from 'node:stream/consumers'
 import type { Figures, Job } from './job.ts'
 import { loadReports } from './load-reports.ts'
 import { loadRequests } from './load-requests.ts'
-import { loadBusySockets, loadIdleSockets } from './load-sockets.ts'
 import { loadStreams } from './load-streams.ts'
 
 /** The load in a process of its own, on raw sockets. Reads one job from standard input and prints its figures. */
@@ -15,11 +14,6 @@ function run(job: Job): Promise<Figures> {
       return loadStreams(job)
     case 'reports':
       return loadReports(job)
-    case 'idle-sockets':
-      return loadIdleSockets(job)
-    case 'streaming-sockets':
-    case 'busy-sockets':
-      return loadBusySockets(job)
   }
 }
 

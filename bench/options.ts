@@ -5,13 +5,13 @@ import { parseArgs } from 'node:util'
 export const HELP = `Usage
   npm run bench -- [options]
 
-Measures Tollgate beside a direct connection, nginx (if installed), a bare pipe of Node and Portkey's gateway: each in
-a fresh process pinned to one core, the load and the upstream on another, in alternating order. Writes the raw rounds,
-tables and charts to bench/results. A whole run takes an hour and a half; nothing else should run on the machine.
+Measures Tollgate beside a direct connection, nginx (if installed) and a bare pipe of Node: each in a fresh process
+pinned to one core, the load and the upstream on another, in alternating order. Writes rounds, tables and charts to
+bench/results, which git ignores. A whole run takes an hour; nothing else should run on the machine.
 
-  --only <names>       only workloads whose names begin so, with commas between: 2kB, streams-300, sockets-busy, keys,
-                       usage, start, stores
-  --subjects <names>   only these, of direct, nginx, pipe, portkey, tollgate
+  --only <names>       only workloads whose names begin so, with commas between: 2kB, streams-300, keys, usage,
+                       start, stores
+  --subjects <names>   only these, of direct, nginx, pipe, tollgate
   --rounds <n>         rounds of each workload (5)
   --seconds <s>        how long each is measured (5)
   --warm-up <s>        how long each is warmed up at least (4); four times as long if requests are answered
@@ -29,7 +29,7 @@ Examples
   npm run bench -- --only soak --soak 10
 `
 
-export const SUBJECT_NAMES = ['direct', 'nginx', 'pipe', 'portkey', 'tollgate'] as const
+export const SUBJECT_NAMES = ['direct', 'nginx', 'pipe', 'tollgate'] as const
 export type SubjectName = (typeof SUBJECT_NAMES)[number]
 
 export interface Options {

@@ -6,7 +6,6 @@ import type { Group, Plan } from './groups/group.ts'
 import { keysGroup } from './groups/keys.ts'
 import { requestGroups } from './groups/requests.ts'
 import { soakGroup } from './groups/soak.ts'
-import { socketGroups } from './groups/sockets.ts'
 import { startGroup } from './groups/start.ts'
 import { storesGroups } from './groups/stores.ts'
 import { streamGroups } from './groups/streams.ts'
@@ -80,7 +79,6 @@ function allGroups(plan: Plan, options: Options): Group[] {
   return [
     ...requestGroups(plan),
     ...streamGroups(plan),
-    ...socketGroups(plan),
     ...(plan.tollgates.length === 0
       ? []
       : [keysGroup(plan), usageGroup(plan), startGroup(plan), ...storesGroups(plan)]),

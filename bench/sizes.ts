@@ -18,9 +18,6 @@ export interface Sizes {
   readonly streamsMany: number
   /** How fast streams are opened. */
   readonly streamsOpenedPerSecond: number
-  readonly socketsIdle: number
-  readonly socketsBusy: number
-  readonly eventsPerTurn: number
   readonly keys: readonly [few: number, more: number, most: number]
   readonly keysInUse: readonly KeysInUse[]
   readonly usageCallsFew: number
@@ -38,9 +35,6 @@ export const FULL: Sizes = {
   streamsFew: 300,
   streamsMany: 2_000,
   streamsOpenedPerSecond: 400,
-  socketsIdle: 2_000,
-  socketsBusy: 300,
-  eventsPerTurn: 200,
   keys: [1_000, 100_000, 1_000_000],
   keysInUse: [
     { count: 1_000, allUsedToday: false },
@@ -57,9 +51,6 @@ export const QUICK: Sizes = {
   warmUpRequests: 0,
   streamsFew: 50,
   streamsMany: 200,
-  socketsIdle: 200,
-  socketsBusy: 50,
-  eventsPerTurn: 20,
   keys: [1_000, 5_000, 20_000],
   usageCallsMany: 50_000,
   startCalls: 20_000,

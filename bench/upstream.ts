@@ -1,9 +1,6 @@
 import { createServer, type Socket } from 'node:net'
-import type { FrameSplitter } from './frame-splitter.ts'
 import { createPacer, type PacedStream } from './pacer.ts'
 import { RequestReader } from './request-reader.ts'
-import { serveTurns } from './serve-turns.ts'
-import { SOCKET_PATH } from './socket-text.ts'
 import { PATHS, replyBody, type StreamText, type Surface, streamText } from './wire-text.ts'
 
 /**
@@ -15,7 +12,7 @@ import { PATHS, replyBody, type StreamText, type Surface, streamText } from './w
 export interface UpstreamPlan {
   /** The size of a reply that is no stream. */
   readonly replyBytes: number
-  /** How many timed events a stream has, and how many of them it gets in a second. A turn of a socket names its own number. */
+  /** How many timed events a stream has, and how many of them it gets in a second. */
   readonly events: number
   readonly eventsPerSecond: number
 }
@@ -98,12 +95,8 @@ function answer(socket: Socket, path: string, body: Buffer): void {
 }
 
 const server = createServer({ noDelay: true }, (socket) => {
-  let frames: FrameSplitter | null = null
-  const reader = new RequestReader((path, body) => {
-    if (path === SOCKET_PATH) frames = serveTurns(socket, pacer)
-    else answer(socket, path, body)
-  })
-  socket.on('data', (chunk) => (frames ?? reader).read(chunk))
+  const reader = new RequestReader((path, body) => answer(socket, path, body))
+  socket.on('data', (chunk) => reader.read(chunk))
   socket.on('error', () => socket.destroy())
 })
 server.listen({ port: 0, host: '127.0.0.1', backlog: 4_096 }, () => {

@@ -5,11 +5,11 @@ import { fileURLToPath } from 'node:url'
 /**
  * The files of src that one streamed POST /v1/messages runs through on the main thread, with the number of functions of
  * each: the files that a reader of that call has to open. Counted by V8's precise coverage over one call, after calls that
- * have warmed the gateway up and loaded its late modules. Run: node bench/micro/files-of-a-call.ts
+ * have warmed the gateway up and loaded its late modules. Run: node bench/files-of-a-call.ts
  */
 
 const WARM_UP_CALLS = 50
-const SOURCE = fileURLToPath(new URL('../../src/', import.meta.url))
+const SOURCE = fileURLToPath(new URL('../src/', import.meta.url))
 const KEY = 'simulator-provider-key'
 
 const session = new Session()
@@ -17,8 +17,8 @@ session.connect()
 await session.post('Profiler.enable')
 // Coverage starts before anything is loaded: calls of a function that was compiled earlier may go uncounted.
 await session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: false })
-const { startSimulator } = await import('../../simulator/start-simulator.ts')
-const { startGateway } = await import('../../test/support/gateway.ts')
+const { startSimulator } = await import('../simulator/start-simulator.ts')
+const { startGateway } = await import('../test/support/gateway.ts')
 
 const simulator = await startSimulator({ messagesKey: KEY, chatKey: KEY })
 const gateway = await startGateway({ messagesUrl: simulator.messagesUrl, messagesKey: KEY })
