@@ -69,5 +69,5 @@ export function barChart(title: string, unit: string, digits: number, panels: re
     }
     y += 6
   }
-  return svgDocument(WIDTH, y + 8, parts)
+  return svgDocument(title, WIDTH, y + 8, parts)
 }

@@ -37,5 +37,5 @@ export function memoryChart(title: string, samples: readonly Sample[]): string {
       'line',
     ),
   )
-  return svgDocument(WIDTH, HEIGHT, parts)
+  return svgDocument(title, WIDTH, HEIGHT, parts)
 }

@@ -20,9 +20,10 @@ const STYLE = `
     .line { stroke: #4493f8; }
   }`
 
-export function svgDocument(width: number, height: number, parts: readonly string[]): string {
+export function svgDocument(title: string, width: number, height: number, parts: readonly string[]): string {
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" role="img">`,
+    `<title>${title}</title>`,
     `<style>${STYLE}\n</style>`,
     ...parts,
     '</svg>\n',
