@@ -7,7 +7,6 @@ import { parse } from 'yaml'
 import { ERRORS } from '../../src/kernel/errors.ts'
 import { SURFACE_NAMES } from '../../src/kernel/surface.ts'
 import { STATUS_CLASSES } from '../../src/telemetry/call-counts.ts'
-import { METRICS } from '../../src/telemetry/metric-table.ts'
 import { startBillingBench } from '../billing/bench-of-one.ts'
 import { readOpenMetrics } from '../support/open-metrics.ts'
 
