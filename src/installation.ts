@@ -11,14 +11,7 @@ import { Secret, shownDatabase } from './kernel/secret.ts'
 import { createKeyDigest, type DigestKey, pepperFingerprint } from './keys/key-digest.ts'
 import { mintKey, shownParts } from './keys/key-format.ts'
 import { createSecretSealer, type SecretSealer } from './keys/sealed-secret.ts'
-import {
-  type DataDirLock,
-  isOpenToOthers,
-  lockDataDir,
-  makePrivateDir,
-  modeOf,
-  tightenFiles,
-} from './store/data-dir.ts'
+import { type DataDirLock, lockDataDir, makePrivateDir, tightenFiles } from './store/data-dir.ts'
 import { SCHEMA_VERSION } from './store/schema.ts'
 import { openSqliteStore } from './store/sqlite/sqlite-store.ts'
 import type { Store } from './store/store.ts'
@@ -177,15 +170,8 @@ async function closeAll(store: Store, lock: DataDirLock): Promise<void> {
   lock.release()
 }
 
-/** The mode of an existing directory is the operator's choice, so it is only warned of; its files are for this user alone. */
+/** The mode of an existing directory is the operator's choice; its files are for this user alone. */
 function keepPrivate(dataDir: string, log: Log): void {
-  const mode = modeOf(dataDir)
-  if (mode !== null && isOpenToOthers(mode)) {
-    log.warn(
-      { directory: dataDir, mode: mode.toString(8).padStart(3, '0') },
-      `the data directory is open to other users; run: chmod 700 ${dataDir}`,
-    )
-  }
   for (const path of tightenFiles(dataDir)) {
     log.warn(
       { file: path },

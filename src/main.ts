@@ -114,11 +114,8 @@ async function openTraces({ traces }: Config, { log }: Surroundings, clock: Cloc
   return telemetry.openTraces(traces, atMostEvery(TOLD_AGAIN_MS, clock, tell))
 }
 
-/** The certificate in the server's form. A certificate that is out of date is no reason not to start, but is warned of. */
-function pairOf(certificate: Certificate, clock: Clock, log: Log): CertificatePair {
-  const warning = outOfDate(certificate, clock.nowMs())
-  if (warning !== null) log.warn(warning)
-  return { cert: certificate.cert, key: certificate.key.reveal() }
+function pairOf({ cert, key }: Certificate): CertificatePair {
+  return { cert, key: key.reveal() }
 }
 
 /** The composition root: configuration → store → services → server. Everything is made here and passed down. */
@@ -353,7 +350,7 @@ async function serveFrom(
       const about = { address, connections: config.connectionsPerAddressMax }
       log.warn(about, 'too many connections from one address are closed; is it a proxy? see trusted_proxies')
     }),
-    certificate: certificate === null ? null : pairOf(certificate, clock, log),
+    certificate: certificate === null ? null : pairOf(certificate),
     onTlsToPlain: atMostEvery(TOLD_AGAIN_MS, clock, (address: string) => {
       log.info(
         { address },
@@ -381,7 +378,10 @@ async function serveFrom(
     reloadCertificate() {
       if (config.tls === null) return []
       try {
-        server.useCertificate(pairOf(readCertificate(config.tls), clock, log))
+        const renewed = readCertificate(config.tls)
+        const warning = outOfDate(renewed, clock.nowMs())
+        if (warning !== null) log.warn(warning)
+        server.useCertificate(pairOf(renewed))
         return []
       } catch (error) {
         if (!(error instanceof ConfigError)) throw error

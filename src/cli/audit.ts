@@ -1,7 +1,7 @@
 import { readConfig } from '../config.ts'
 import { createRateAgain } from '../pricing/rate-again.ts'
 import { type AuditReport, audit } from '../store/operations/audit.ts'
-import { openLedger, placeOfBooks } from './books.ts'
+import { openBooksSnapshot, placeOfBooks } from './books.ts'
 import { defineCommand } from './command.ts'
 import { createProgress } from './progress.ts'
 import { counted, print, shownText } from './terminal.ts'
@@ -17,10 +17,7 @@ or not, and writes nothing.`,
     '0 no difference   1 a difference or a failure   2 the command line or the configuration is wrong',
   async run() {
     const config = readConfig(process.env)
-    const snapshot = await openLedger(config, {
-      inFile: async (file) => (await import('../store/sqlite/ledger-file.ts')).openSnapshot(file),
-      inDatabase: async (url) => (await import('../store/postgres/ledger-snapshot.ts')).openSnapshot(url),
-    })
+    const snapshot = await openBooksSnapshot(config)
     const progress = createProgress('Auditing')
     try {
       const report = await audit(snapshot.ask, createRateAgain(), progress.show)

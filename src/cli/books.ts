@@ -6,6 +6,8 @@ import { systemClock } from '../kernel/clock.ts'
 import { InstallationError } from '../kernel/errors.ts'
 import type { Log } from '../kernel/log.ts'
 import { shownDatabase } from '../kernel/secret.ts'
+import { openSnapshot } from '../store/open-snapshot.ts'
+import type { Snapshot } from '../store/operations/operation.ts'
 import { Failure } from './command.ts'
 
 /** Opens the store for a command: beside running gateways or without one. */
@@ -49,6 +51,15 @@ export async function openLedger<T>(config: Config, openers: LedgerOpeners<T>): 
     throw unopenedDatabase(databaseUrl, error)
   })
   return opened ?? refuseMissing(config)
+}
+
+/** The database at one instant, for commands that only read it. */
+export async function openBooksSnapshot(config: Config): Promise<Snapshot> {
+  const snapshot = await openSnapshot(config).catch((error: Error) => {
+    if (config.databaseUrl !== null) throw unopenedDatabase(config.databaseUrl, error)
+    throw new Failure(`The database in ${config.dataDir} cannot be opened: ${error.message}`)
+  })
+  return snapshot ?? refuseMissing(config)
 }
 
 /** The place of the books, for people. */

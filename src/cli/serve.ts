@@ -1,8 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { flushCompileCache } from 'node:module'
 import { type Config, ConfigError, readConfig } from '../config.ts'
+import type { Finding } from '../doctor/check.ts'
+import { runChecks } from '../doctor/run-checks.ts'
+import { systemClock } from '../kernel/clock.ts'
 import { InstallationError } from '../kernel/errors.ts'
-import { createLog, droppingStream, type LogStream, writeLast } from '../kernel/log.ts'
+import { createLog, droppingStream, type Log, type LogStream, writeLast } from '../kernel/log.ts'
 import { tells } from '../kernel/log-level.ts'
 import { tuneHeap, UnsupportedNode } from '../kernel/node-internals.ts'
 import { Secret } from '../kernel/secret.ts'
@@ -31,6 +34,7 @@ export async function serve(): Promise<void> {
 
   const logStream = droppingStream(2)
   const log = createLog(config.logLevel, logStream)
+  if (!(await passesChecks(config, log))) return
   const simulated = config.messages === null && config.chat === null
   const simulator = simulated ? await startBuiltInSimulator() : null
   const served: Config = simulator === null ? config : { ...config, ...simulator.upstreams }
@@ -55,6 +59,7 @@ export async function serve(): Promise<void> {
     const url = `${scheme}://${shownHost(running.host)}:${running.port}`
     process.stdout.write(banner({ url, config: served, simulated, firstAdminKey, certificate }))
     setTimeout(endStart, STARTED_AFTER_MS).unref()
+    void checkLater(config, log)
     await stop
     process.stdout.write('Stopping: no new requests, running streams may finish. Again to stop at once.\n')
     stopSignal(performance.now() + (isUnderNpm() ? SAME_SIGNAL_MS : 0)).then(() => process.exit(1))
@@ -68,6 +73,33 @@ export async function serve(): Promise<void> {
     // process.exit, not exitCode: open handles must not keep a process alive that does not serve.
     process.exit(error instanceof ConfigError ? 2 : 1)
   }
+}
+
+/** Runs the checks of a start. False: there is a problem, which was printed. */
+async function passesChecks(config: Config, log: Log): Promise<boolean> {
+  const problems: Finding[] = []
+  for await (const finding of runChecks(config, 'before_listening', systemClock.nowMs())) {
+    if (finding.state === 'problem') problems.push(finding)
+    else if (finding.state === 'warning') warn(finding, log)
+  }
+  for (const { found, todo } of problems) process.stderr.write(`tollgate: ${found}\n  ${todo}\n`)
+  if (problems.length > 0)
+    process.exitCode = problems.some(({ name }) => name === 'configuration' || name === 'certificate') ? 2 : 1
+  return problems.length === 0
+}
+
+/** Checks that may take seconds: the gateway serves meanwhile. */
+async function checkLater(config: Config, log: Log): Promise<void> {
+  try {
+    for await (const finding of runChecks(config, 'after_listening', systemClock.nowMs()))
+      if (finding.state === 'warning' || finding.state === 'problem') warn(finding, log)
+  } catch (error) {
+    log.warn({ cause: (error as Error).message }, 'the checks after the start failed')
+  }
+}
+
+function warn({ name, found, todo }: Finding, log: Log): void {
+  log.warn({ check: name, todo }, found)
 }
 
 /** Each call is a line for people on a terminal, and a line of the log in a pipe or a file. */

@@ -1,193 +1,174 @@
 import assert from 'node:assert/strict'
-import { existsSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, before, test } from 'node:test'
+import { DatabaseSync } from 'node:sqlite'
+import { after, test } from 'node:test'
 import { type Simulator, startSimulator } from '../../simulator/start-simulator.ts'
-import { serveTollgate } from '../support/tollgate-process.ts'
-import { CANARIES, contentsOf, type Environment, examineWith, runDoctor, Ward } from './doctor-ward.ts'
+import type { Environment } from '../../src/config.ts'
+import type { Finding } from '../../src/doctor/check.ts'
+import { judgeSpace } from '../../src/doctor/local-checks.ts'
+import { startGateway } from '../support/gateway.ts'
+import { runTollgate, serveTollgate } from '../support/tollgate-process.ts'
 
-const ward = new Ward()
-let simulator: Simulator
-let upstreams: Environment
-
-before(async () => {
-  simulator = await startSimulator({ messagesKey: CANARIES.messagesKey, chatKey: CANARIES.chatKey })
-  upstreams = {
-    TOLLGATE_MESSAGES_URL: simulator.messagesUrl,
-    TOLLGATE_MESSAGES_KEY: CANARIES.messagesKey,
-    TOLLGATE_CHAT_URL: simulator.chatUrl,
-    TOLLGATE_CHAT_KEY: CANARIES.chatKey,
-  }
-  await ward.admitHealthy()
-})
-
+const folder = mkdtempSync(join(tmpdir(), 'tollgate-doctor-'))
+const opened: Simulator[] = []
 after(async () => {
-  await simulator.close()
-  ward.discharge()
+  for (const simulator of opened) await simulator.close()
+  rmSync(folder, { recursive: true })
 })
 
-/** Prices for models that the simulator lists and that have no published price. */
-function overlayFor(names: readonly string[]): string {
-  const models = names.map((id) => ({
-    id,
-    provider: 'openai',
-    rates: { standard: { input: '1', output: '2' } },
-  }))
-  const file = join(ward.newFolder(), 'prices.json')
-  writeFileSync(file, JSON.stringify({ models }))
-  return file
+async function doctor(environment: Environment, ...args: string[]) {
+  const run = await runTollgate(['doctor', '--json', ...args], environment, folder)
+  const { ok, checks } = JSON.parse(run.stdout) as { ok: boolean; checks: Finding[] }
+  assert.equal(run.code, ok ? 0 : 1, run.stdout)
+  return { checks, of: (name: string) => checks.find((check) => check.name === name) }
 }
 
-test('a healthy installation has nothing to mend, and the doctor leaves no trace in it', async () => {
-  const dataDir = ward.healthyCopy()
-  const files = contentsOf(dataDir)
-  const prices = overlayFor(['claude-fable-5-2', 'claude-mythos-5-2', 'gpt-6-cyber', 'gpt-6-rosalind'])
-  const report = await examineWith(dataDir, { ...upstreams, TOLLGATE_PRICES: prices })
-  assert.deepEqual(
-    report.checks.map(({ name }) => name),
-    [
-      'runtime',
-      'open_files',
-      'configuration',
-      'surfaces',
-      'data_directory',
-      'pepper',
-      'admin_key',
-      'disk_space',
-      'disk_speed',
-      'database',
-      'serving',
-      'integrity',
-      'upstream_messages',
-      'upstream_chat',
-      'clock',
-      'prices',
-    ],
-  )
-  // These three checks depend on the machine, which may be a poor one.
-  const ofTheMachine = new Set(['open_files', 'disk_space', 'disk_speed'])
-  for (const check of report.checks)
-    if (!ofTheMachine.has(check.name)) assert.equal(check.state, 'ok', JSON.stringify(check))
-  assert.match(
-    report.check('upstream_chat').found,
-    /lists \d+ models, the key in TOLLGATE_CHAT_KEY is accepted/,
-  )
-  assert.match(report.check('upstream_messages').found, /TCP [\d.]+ ms, answer [\d.]+ ms/)
-  assert.match(report.check('prices').found, /all \d+ models that upstream lists have a price/)
-  assert.match(report.check('serving').found, /no gateway serves/)
-  assert.deepEqual(contentsOf(dataDir), files)
-})
-
-test('in a pipe the report is plain lines with words, and says what to do', async () => {
-  const { code, stdout, stderr } = await runDoctor(ward.healthyCopy(), ['--offline'])
-  assert.equal(code, 0)
-  assert.equal(stderr, '')
-  assert.match(stdout, /^ok {7}runtime {12}Node\.js 2\d\./)
-  assert.match(
-    stdout,
-    /^warning {2}surfaces {11}the built-in simulator only: .*\n {28}to do: For real use set /m,
-  )
-  assert.match(stdout, /\n\n\d+ warnings?\.\n$/)
-  assert.ok(!/[\x1b✓✗→]/.test(stdout))
-})
-
-test('without a network no upstream is asked', async () => {
-  const before = simulator.requests
-  const report = await examineWith(ward.healthyCopy(), upstreams, ['--offline'])
-  assert.equal(simulator.requests, before)
-  for (const name of ['upstream_messages', 'upstream_chat', 'clock'])
-    assert.equal(report.check(name).state, 'skipped')
-  assert.equal(report.check('prices').state, 'ok')
-})
-
-test('beside a running gateway the doctor says that it serves, and how many calls are in flight', async () => {
-  const tollgate = await serveTollgate(upstreams)
+test('the eight checks pass on a gateway in use', async () => {
+  const gateway = await startGateway({ messagesUrl: 'http://127.0.0.1:9' })
+  const simulator = await startSimulator({ messagesKey: 'the-messages-key', chatKey: 'the-chat-key' })
+  opened.push(simulator)
   try {
-    const report = await examineWith(tollgate.dataDir, upstreams)
-    assert.equal(report.check('serving').found, 'a gateway serves from here now, with 0 calls in flight')
-    assert.equal(report.check('admin_key').found, '1 key in force')
-    assert.equal(report.check('integrity').state, 'ok')
-    assert.equal((await fetch(`${tollgate.url}/readyz`)).status, 200)
+    const { checks } = await doctor({
+      TOLLGATE_DATA_DIR: gateway.dataDir,
+      ...(gateway.databaseUrl === null ? {} : { TOLLGATE_DATABASE_URL: gateway.databaseUrl }),
+      TOLLGATE_MESSAGES_URL: simulator.messagesUrl,
+      TOLLGATE_MESSAGES_KEY: 'the-messages-key',
+      TOLLGATE_CHAT_URL: simulator.chatUrl,
+      TOLLGATE_CHAT_KEY: 'the-chat-key',
+    })
+    assert.deepEqual(
+      checks.map(({ name, state }) => `${name} ${state}`),
+      [
+        ...['configuration ok', 'data_directory ok', 'pepper ok', 'store ok', 'disk_space ok'],
+        ...['certificate skipped', 'upstream_keys ok', 'upstream_keys ok', 'prices ok'],
+      ],
+    )
   } finally {
-    await tollgate.dispose()
+    await gateway.close()
   }
 })
 
-test('before the first start the doctor warns that there is no data directory, and makes none', async () => {
-  const dataDir = join(ward.newFolder(), 'deep', 'data')
-  const report = await examineWith(dataDir, upstreams)
-  const check = report.check('data_directory')
-  assert.equal(check.state, 'warning')
-  assert.match(check.found, /data is not there yet$/)
-  assert.match(check.todo ?? '', /The first start creates it/)
-  assert.match(report.check('disk_space').found, / free of /)
-  assert.equal(existsSync(join(dataDir, '..')), false)
-})
-
-test('everything that is wrong with the configuration is listed, and the rest is looked at all the same', async () => {
-  const dataDir = ward.healthyCopy()
-  writeFileSync(join(dataDir, '..', 'tollgate.json'), '{"stateful":"maybe","budget":{}}')
-  const before = simulator.requests
-  const report = await examineWith(dataDir, { ...upstreams, TOLLGATE_PORT: 'eighty', TOLLGATE_DISCOUNT: '2' })
-  const problems = report.checks.filter(({ name }) => name === 'configuration')
+test('all problems of the configuration are reported together, without a secret', async () => {
+  const { checks } = await doctor({
+    TOLLGATE_PORT: 'x',
+    TOLLGATE_CHAT_KEY: 'secret with blanks',
+    TOLLGATE_PROT: '1',
+  })
   assert.deepEqual(
-    problems.map(({ state }) => state),
-    ['problem', 'problem', 'problem', 'problem'],
+    [...new Set(checks.map(({ name, state }) => `${name} ${state}`))],
+    ['configuration problem'],
   )
-  const found = problems.map((check) => check.found).join('\n')
-  for (const text of [
-    'TOLLGATE_PORT must be',
-    'TOLLGATE_DISCOUNT must be',
-    '"stateful" must',
-    '"budget" is not',
-  ])
-    assert.ok(found.includes(text), `${text} in ${found}`)
-  assert.equal(report.code, 1)
-  for (const name of ['database', 'integrity', 'upstream_messages', 'upstream_chat'])
-    assert.equal(report.check(name).state, 'ok')
-  assert.equal(simulator.requests, before + 2)
+  assert.equal(checks.length, 3)
+  assert.doesNotMatch(JSON.stringify(checks), /secret with/)
 })
 
-test('a key is sent nowhere while the variables do not say for certain where it belongs', async () => {
-  const before = simulator.requests
-  const mistyped = await examineWith(ward.healthyCopy(), { ...upstreams, TOLLGATE_MESSAGE_URL: 'http://x' })
-  assert.match(mistyped.check('configuration').found, /did you mean TOLLGATE_MESSAGES_URL/)
-  for (const name of ['upstream_messages', 'upstream_chat'])
-    assert.equal(mistyped.check(name).found, 'not asked before its configuration is good')
-  assert.equal(simulator.requests, before)
-
-  const half = await examineWith(ward.healthyCopy(), { ...upstreams, TOLLGATE_MESSAGES_URL: 'nonsense' })
-  assert.equal(half.check('upstream_messages').state, 'skipped')
-  assert.equal(half.check('upstream_chat').state, 'ok')
-  assert.equal(simulator.requests, before + 1)
+test('a bad price overlay is a problem of the configuration', async () => {
+  const file = join(folder, 'prices.json')
+  writeFileSync(file, '{"models": 1}')
+  const { of } = await doctor({ TOLLGATE_PRICES: file }, '--offline')
+  assert.equal(of('configuration')?.state, 'problem')
 })
 
-test('a bad price overlay is a problem that names the line', async () => {
-  const file = join(ward.newFolder(), 'prices.json')
-  writeFileSync(file, '{\n  "models": [{ "id": "x", "prise": 1 }]\n}')
-  const report = await examineWith(ward.healthyCopy(), { TOLLGATE_PRICES: file }, ['--offline'])
-  const [first] = report.checks.filter(({ name }) => name === 'prices')
-  assert.equal(first?.state, 'problem')
-  assert.match(first?.found ?? '', /prices\.json: line 2/)
-  assert.match(first?.todo ?? '', /tollgate prices check/)
+test('files that other users can read, and a folder that they can, are named', async () => {
+  const dataDir = join(folder, 'open')
+  mkdirSync(dataDir)
+  chmodSync(dataDir, 0o755)
+  assert.equal((await doctor({ TOLLGATE_DATA_DIR: dataDir })).of('data_directory')?.state, 'warning')
+  writeFileSync(join(dataDir, 'pepper'), 'x')
+  chmodSync(join(dataDir, 'pepper'), 0o644)
+  const { state, todo } = (await doctor({ TOLLGATE_DATA_DIR: dataDir })).of('data_directory') ?? {}
+  assert.deepEqual([state, todo], ['warning', `chmod 600 ${join(dataDir, 'pepper')}`])
 })
 
-test('the insecure HTTP parser is a problem', async () => {
-  const environment = { NODE_OPTIONS: '--insecure-http-parser' }
-  const report = await examineWith(ward.healthyCopy(), environment, ['--offline'])
-  assert.equal(report.check('runtime').state, 'problem')
-  assert.match(report.check('runtime').todo ?? '', /NODE_OPTIONS/)
-})
-
-test('the help has examples, and a wrong command line is told with exit code 2', async () => {
-  const dataDir = ward.healthyCopy()
-  const help = await runDoctor(dataDir, ['--help'])
-  assert.equal(help.code, 0)
-  assert.match(help.stdout, /^Usage\n {2}tollgate doctor [\s\S]*\nExamples\n[\s\S]*\nExit codes\n/)
-  for (const args of [['--jsno'], ['--timeout'], ['--timeout', '0'], ['--timeout', '1e3'], ['everything']]) {
-    const wrong = await runDoctor(dataDir, args)
-    assert.equal(wrong.code, 2, args.join(' '))
-    assert.equal(wrong.stdout, '')
-    assert.match(wrong.stderr, /^tollgate doctor: [\s\S]*\nUsage\n/)
+test('a lost or wrong pepper is a problem, and the start refuses it too', async () => {
+  const gateway = await startGateway({ messagesUrl: 'http://127.0.0.1:9' })
+  const store = gateway.databaseUrl === null ? {} : { TOLLGATE_DATABASE_URL: gateway.databaseUrl }
+  try {
+    const right = { TOLLGATE_DATA_DIR: gateway.dataDir, ...store }
+    const wrong = { ...right, TOLLGATE_PEPPER: 'another-pepper-of-32-characters!' }
+    assert.equal((await doctor(right)).of('pepper')?.state, 'ok')
+    assert.equal((await doctor(wrong)).of('pepper')?.state, 'problem')
+    const serve = await runTollgate(['serve'], { ...wrong, TOLLGATE_PORT: '0' }, folder)
+    assert.equal(serve.code, 1)
+    assert.match(serve.stderr, /TOLLGATE_PEPPER is not the pepper of the keys in the database/)
+    rmSync(join(gateway.dataDir, 'pepper'))
+    assert.match((await doctor(right)).of('pepper')?.found ?? '', /pepper is missing/)
+  } finally {
+    await gateway.close()
   }
+})
+
+test('a database that is none, or of a newer version, is a problem of the store', async () => {
+  const dataDir = join(folder, 'broken')
+  mkdirSync(dataDir, { mode: 0o700 })
+  const file = join(dataDir, 'tollgate.db')
+  writeFileSync(
+    file,
+    'not a database, but a text that is long enough to be read as the header of one'.repeat(20),
+  )
+  const broken = await doctor({ TOLLGATE_DATA_DIR: dataDir })
+  assert.deepEqual([broken.of('store')?.state, broken.of('pepper')?.state], ['problem', 'skipped'])
+  rmSync(file)
+  const db = new DatabaseSync(file)
+  db.exec('PRAGMA user_version = 1000')
+  db.close()
+  assert.match((await doctor({ TOLLGATE_DATA_DIR: dataDir })).of('store')?.found ?? '', /newer version/)
+  const nowhere = { TOLLGATE_DATA_DIR: dataDir, TOLLGATE_DATABASE_URL: 'postgres://127.0.0.1:1/none' }
+  const found = await doctor(nowhere)
+  assert.equal(found.of('store')?.state, 'problem')
+  const serve = await runTollgate(['serve'], { ...nowhere, TOLLGATE_PORT: '0' }, folder)
+  assert.equal(serve.code, 1)
+  assert.match(serve.stderr, /postgres:\/\/127\.0\.0\.1:1\/none cannot be used/)
+})
+
+test('little disk space is a warning, next to none a problem', () => {
+  assert.deepEqual(
+    [19e6, 20e6, 999e6, 1000e6].map((bytes) => judgeSpace(bytes).state),
+    ['problem', 'warning', 'warning', 'ok'],
+  )
+})
+
+test('a refused upstream key is a problem of the doctor, and a warning of a gateway that serves', async () => {
+  const simulator = await startSimulator({ chatKey: 'the-chat-key' })
+  opened.push(simulator)
+  const environment = { TOLLGATE_CHAT_URL: simulator.chatUrl, TOLLGATE_CHAT_KEY: 'a-wrong-chat-key' }
+  const { state, found } = (await doctor(environment)).of('upstream_keys') ?? {}
+  assert.equal(state, 'problem')
+  assert.match(found ?? '', /refuses the key \(401\)/)
+  assert.equal((await doctor(environment, '--offline')).of('upstream_keys'), undefined)
+  const serving = await serveTollgate(environment)
+  try {
+    await serving.complained(/"check":"upstream_keys".*refuses the key \(401\)/)
+    assert.equal((await fetch(`${serving.url}/healthz`)).status, 200)
+  } finally {
+    await serving.dispose()
+  }
+})
+
+test('models of the last week that have no price are named', async () => {
+  const simulator = await startSimulator({})
+  opened.push(simulator)
+  const gateway = await startGateway({ chatUrl: simulator.chatUrl })
+  try {
+    const reply = await fetch(`${gateway.url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${gateway.apiKey}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ model: 'gpt-6-cyber', messages: [{ role: 'user', content: 'Hello' }] }),
+    })
+    assert.equal(reply.status, 200, await reply.text())
+    const store = gateway.databaseUrl === null ? {} : { TOLLGATE_DATABASE_URL: gateway.databaseUrl }
+    const { of } = await doctor({ TOLLGATE_DATA_DIR: gateway.dataDir, ...store })
+    assert.equal(of('prices')?.state, 'warning')
+    assert.match(of('prices')?.found ?? '', /without a price: gpt-6-cyber/)
+  } finally {
+    await gateway.close()
+  }
+})
+
+test('lines are for people: a mark, the name, what was found and what to do', async () => {
+  const run = await runTollgate(['doctor'], { TOLLGATE_PORT: 'x' }, folder)
+  assert.equal(run.code, 1)
+  assert.match(run.stdout, /^problem {2}configuration +TOLLGATE_PORT must be .*\n +→ Correct it/)
 })

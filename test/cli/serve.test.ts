@@ -125,7 +125,9 @@ test('a data directory that lost its pepper is not given a new one', async () =>
   assert.equal(second.code, 1)
   assert.match(
     second.stderr,
-    first.databaseUrl === null ? /made with another pepper/ : /This node has no pepper, and so another/,
+    first.databaseUrl === null
+      ? /pepper is missing, so no key in the database is recognised/
+      : /This node has no pepper, and so another/,
   )
   assert.equal(existsSync(join(first.dataDir, 'pepper')), false)
   await first.dispose()

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { createPrivateKey } from 'node:crypto'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { ConfigError, readConfig } from '../../src/config.ts'
-import { checkCertificate, hideSecretsOf } from '../../src/doctor/configuration.ts'
+import { type Config, ConfigError, readConfig } from '../../src/config.ts'
+import { checkCertificate } from '../../src/doctor/local-checks.ts'
 import { outOfDate, readCertificate } from '../../src/read-certificate.ts'
 import { localPair, otherPair, writePair } from '../support/certificates.ts'
 
@@ -122,26 +122,17 @@ test('one that has expired, or is not good yet, can be served with, and is told 
   assert.match(outOfDate(certificate, fromMs - 1) ?? '', /is good from 2026-11-15 on/)
 })
 
-test('the doctor warns two weeks before the end, and finds what clients and the start refuse', () => {
+test('the check warns two weeks before the end, and finds what clients and the start refuse', async () => {
   const config = configOf()
   const { fromMs, untilMs } = readCertificate(config.tls ?? assert.fail('no TLS'))
-  const stateAt = (nowMs: number) => checkCertificate(config, nowMs).map(({ state }) => state)
-  assert.deepEqual(checkCertificate({ ...config, tls: null }, 0), [])
-  assert.deepEqual(stateAt(untilMs - 14 * DAY_MS - 1), ['ok'])
-  assert.deepEqual(stateAt(untilMs - 14 * DAY_MS), ['warning'])
-  assert.match(
-    checkCertificate(config, untilMs - 3 * DAY_MS)[0]?.found ?? '',
-    /until 2126-10-22: 3 days are left/,
-  )
-  assert.deepEqual(stateAt(untilMs + 1), ['problem'])
-  assert.deepEqual(stateAt(fromMs - 1), ['problem'])
-  assert.deepEqual(
-    checkCertificate(configOf({ key: otherPair.key }), fromMs).map(({ state }) => state),
-    ['problem'],
-  )
-})
-
-test('the name of the key’s file is no secret', () => {
-  writeFileSync(environment.TOLLGATE_TLS_KEY, localPair.key)
-  assert.equal(hideSecretsOf(environment)(environment.TOLLGATE_TLS_KEY), environment.TOLLGATE_TLS_KEY)
+  const stateOf = async (of: Config, nowMs: number) => {
+    const findings = await checkCertificate({ config: of, nowMs, snapshot: Promise.resolve(null) })
+    return findings.map(({ state }) => state)
+  }
+  assert.deepEqual(await stateOf({ ...config, tls: null }, 0), ['skipped'])
+  assert.deepEqual(await stateOf(config, untilMs - 14 * DAY_MS - 1), ['ok'])
+  assert.deepEqual(await stateOf(config, untilMs - 14 * DAY_MS), ['warning'])
+  assert.deepEqual(await stateOf(config, untilMs + 1), ['warning'])
+  assert.deepEqual(await stateOf(config, fromMs - 1), ['warning'])
+  assert.deepEqual(await stateOf(configOf({ key: otherPair.key }), fromMs), ['problem'])
 })

@@ -5,6 +5,8 @@ import type { RerateWriter } from '../../ledger/rerate.ts'
 import type { Operation, Snapshot } from '../operations/operation.ts'
 import { rerateWriter } from '../operations/rerate.ts'
 import { number, present } from '../rows.ts'
+import { SCHEMA_VERSION } from '../schema.ts'
+import { NewerSchema } from '../upgrades.ts'
 import { migrate } from './migrate.ts'
 import { runToEnd, statementRunner } from './run-operation.ts'
 
@@ -14,7 +16,14 @@ import { runToEnd, statementRunner } from './run-operation.ts'
 function openLedgerFile(file: string, options: { readonly readOnly: boolean }): DatabaseSync | null {
   if (!existsSync(file)) return null
   const db = new DatabaseSync(file, { ...options, readBigInts: true, timeout: 5_000 })
-  if (number(present(db.prepare('PRAGMA user_version').get()), 'user_version') > 0) return db
+  try {
+    const version = number(present(db.prepare('PRAGMA user_version').get()), 'user_version')
+    if (version > SCHEMA_VERSION) throw new NewerSchema(version)
+    if (version > 0) return db
+  } catch (error) {
+    db.close()
+    throw error
+  }
   db.close()
   return null
 }

@@ -1,0 +1,183 @@
+import { constants } from 'node:fs'
+import { access, readFile, stat, statfs } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { ConfigError, type UpstreamConfig } from '../config.ts'
+import { Secret, shownDatabase } from '../kernel/secret.ts'
+import { createKeyDigest, pepperFingerprint } from '../keys/key-digest.ts'
+import { dayOf, outOfDate, readCertificate } from '../read-certificate.ts'
+import { readPricing } from '../read-pricing.ts'
+import { isOpenToOthers, modeOf } from '../store/data-dir.ts'
+import { sql } from '../store/operations/sql.ts'
+import { text } from '../store/rows.ts'
+import { type Check, type Finding, findings } from './check.ts'
+
+/** The configuration was read; what is left are the files that it names and what it leads to. */
+export const checkConfiguration: Check = async ({ config }) => {
+  const { ok, warning } = findings('configuration')
+  try {
+    await readPricing(config)
+  } catch (error) {
+    return configurationProblems('configuration', error)
+  }
+  const { messages, chat } = config
+  if (messages === null && chat === null)
+    return [ok('no upstream is configured: the built-in simulator makes every answer up')]
+  const inClear = [messages, chat].find((upstream) => upstream !== null && sendsKeyInClear(upstream))
+  if (inClear)
+    return [
+      warning(
+        `the upstream key goes to ${inClear.url.host} unencrypted`,
+        'Use https:// unless you trust the network between.',
+      ),
+    ]
+  return [ok('all variables and settings are valid')]
+}
+
+/** Every problem of a ConfigError as a finding. */
+export function configurationProblems(name: 'configuration' | 'certificate', error: unknown): Finding[] {
+  if (!(error instanceof ConfigError)) throw error
+  return error.problems.map((problem) =>
+    findings(name).problem(problem, 'Correct it: the gateway does not start with it.'),
+  )
+}
+
+function sendsKeyInClear({ url, key }: UpstreamConfig): boolean {
+  const isLoopback = /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(url.hostname)
+  return key !== null && url.protocol === 'http:' && !isLoopback
+}
+
+export const checkDataDirectory: Check = async ({ config: { dataDir } }) => {
+  const { ok, warning, problem } = findings('data_directory')
+  const found = await stat(dataDir).catch((error: NodeJS.ErrnoException) => error)
+  if (found instanceof Error && found.code !== 'ENOENT')
+    return [
+      problem(`${dataDir} cannot be used: ${found.message}`, 'Set TOLLGATE_DATA_DIR to another folder.'),
+    ]
+  if (found instanceof Error) {
+    const above = await nearestFolder(dataDir)
+    return (await isWritable(above))
+      ? [ok(`${dataDir} does not exist yet: the first start creates it`)]
+      : [problem(`${dataDir} does not exist, and ${above} is not writable`, `mkdir -m 700 ${dataDir}`)]
+  }
+  if (!found.isDirectory())
+    return [problem(`${dataDir} is not a folder`, 'Set TOLLGATE_DATA_DIR to a folder.')]
+  if (!(await isWritable(dataDir)))
+    return [
+      problem(
+        `${dataDir} is not writable by this user`,
+        'Run this as the user of the gateway, and make the folder belong to that user.',
+      ),
+    ]
+  const openFiles = ['pepper', 'admin-key'].map((name) => join(dataDir, name)).filter(isOpen)
+  if (openFiles.length > 0)
+    return [warning(`other users can read ${openFiles.join(', ')}`, `chmod 600 ${openFiles.join(' ')}`)]
+  if (isOpen(dataDir)) return [warning(`${dataDir} is open to other users`, `chmod 700 ${dataDir}`)]
+  return [ok(`${dataDir} is writable and private`)]
+}
+
+function isOpen(path: string): boolean {
+  const mode = modeOf(path)
+  return mode !== null && isOpenToOthers(mode)
+}
+
+async function nearestFolder(path: string): Promise<string> {
+  const above = dirname(path)
+  return (await stat(above).catch(() => null)) === null && above !== path ? nearestFolder(above) : above
+}
+
+async function isWritable(path: string): Promise<boolean> {
+  return await access(path, constants.R_OK | constants.W_OK | constants.X_OK).then(
+    () => true,
+    () => false,
+  )
+}
+
+export const checkPepper: Check = async ({ config, snapshot }) => {
+  const { ok, skipped, problem } = findings('pepper')
+  const file = join(config.dataDir, 'pepper')
+  const place = config.pepper === null ? file : 'TOLLGATE_PEPPER'
+  const opened = await snapshot.catch(() => undefined)
+  if (opened === undefined) return [skipped('the database cannot be read')]
+  const known = opened === null ? undefined : (await opened.ask(PEPPER))[0]
+  let pepper = config.pepper
+  try {
+    pepper ??= new Secret((await readFile(file, 'utf8')).trim())
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT')
+      return [
+        problem(`${file} cannot be read: ${(error as Error).message}`, 'Make it readable for this user.'),
+      ]
+  }
+  if (pepper === null || pepper.reveal() === '')
+    return known === undefined
+      ? [ok('there is none yet: the first start creates it')]
+      : [problem(`${file} is missing, so no key in the database is recognised`, RESTORE_PEPPER)]
+  const fingerprint = pepperFingerprint(createKeyDigest(pepper))
+  if (known !== undefined && text(known, 'value') !== fingerprint)
+    return [
+      problem(
+        `${place} is not the pepper of the keys in the database, so none of them is recognised`,
+        RESTORE_PEPPER,
+      ),
+    ]
+  return [ok(`${place}${known === undefined ? '' : ' matches the database'}`)]
+}
+
+const PEPPER = sql`SELECT value FROM setting WHERE name = 'pepper'`
+const RESTORE_PEPPER =
+  'Restore the file "pepper" from a backup, or set TOLLGATE_PEPPER to its former value, the same on every node.'
+
+export const checkStore: Check = async ({ config: { dataDir, databaseUrl }, snapshot }) => {
+  const { ok, problem } = findings('store')
+  const place = databaseUrl === null ? join(dataDir, 'tollgate.db') : shownDatabase(databaseUrl)
+  try {
+    return [ok((await snapshot) === null ? `${place} is empty: the first start creates the tables` : place)]
+  } catch (error) {
+    return [
+      problem(
+        `${place} cannot be used: ${(error as Error).message}`,
+        databaseUrl === null
+          ? 'Restore it from a backup, or set TOLLGATE_DATA_DIR to another folder.'
+          : 'Check that PostgreSQL runs and that TOLLGATE_DATABASE_URL is right.',
+      ),
+    ]
+  }
+}
+
+const MB = 1_000_000
+const FREE_BYTES_WARNING = 1_000 * MB
+const FREE_BYTES_PROBLEM = 20 * MB
+
+export const checkDiskSpace: Check = async ({ config: { dataDir } }) => {
+  const { bavail, bsize } = await statfs(dataDir).catch(async () => statfs(await nearestFolder(dataDir)))
+  return [judgeSpace(bavail * bsize)]
+}
+
+export function judgeSpace(freeBytes: number): Finding {
+  const { ok, warning, problem } = findings('disk_space')
+  const found = `${Math.floor(freeBytes / MB)} MB free`
+  const todo = 'Make room, or move the data directory: with a full disk no call is admitted.'
+  if (freeBytes < FREE_BYTES_PROBLEM) return problem(found, todo)
+  return freeBytes < FREE_BYTES_WARNING ? warning(found, todo) : ok(found)
+}
+
+const DAY_MS = 86_400_000
+const RENEW_BEFORE_MS = 14 * DAY_MS
+
+export const checkCertificate: Check = async ({ config: { tls }, nowMs }) => {
+  const { ok, skipped, warning } = findings('certificate')
+  if (tls === null) return [skipped('none: the gateway serves plain HTTP')]
+  try {
+    const certificate = readCertificate(tls)
+    const { file, names, untilMs } = certificate
+    const renew = 'Put a new one in its place and send the gateway SIGHUP.'
+    const refused = outOfDate(certificate, nowMs)
+    if (refused !== null) return [warning(refused, renew)]
+    if (names.length === 0)
+      return [warning(`${file} names no host: clients refuse it`, 'Create one with subjectAltName.')]
+    const found = `for ${names.join(', ')}, until ${dayOf(untilMs)}`
+    return [untilMs - nowMs > RENEW_BEFORE_MS ? ok(found) : warning(found, renew)]
+  } catch (error) {
+    return configurationProblems('certificate', error)
+  }
+}

@@ -1,0 +1,94 @@
+import type { UpstreamConfig } from '../config.ts'
+import { SURFACE_NAMES, type Surface } from '../kernel/surface.ts'
+import { VERSION } from '../kernel/version.ts'
+import { findModel, versionAt } from '../pricing/price-book.ts'
+import { providerCredential, SURFACES, upstreamTarget } from '../providers/surfaces.ts'
+import { readPricing } from '../read-pricing.ts'
+import { sql } from '../store/operations/sql.ts'
+import { text } from '../store/rows.ts'
+import { type Check, type Finding, findings } from './check.ts'
+
+const ANSWER_MS = 10_000
+
+/** Asks each configured upstream for its list of models, with the configured key. */
+export const checkUpstreamKeys: Check = async ({ config }) => {
+  const checks = SURFACE_NAMES.flatMap((surface) => {
+    const upstream = config[surface]
+    return upstream === null ? [] : [checkUpstream(surface, upstream)]
+  })
+  if (checks.length === 0) return [findings('upstream_keys').skipped('no upstream is configured')]
+  return await Promise.all(checks)
+}
+
+async function checkUpstream(surface: Surface, upstream: UpstreamConfig): Promise<Finding> {
+  const { ok, warning, problem } = findings('upstream_keys')
+  const { host } = upstream.url
+  const { url: urlVariable, key, providerKey } = SURFACES[surface].upstream.variables
+  const answer = await listModels(surface, upstream).catch((error: NodeJS.ErrnoException) => error)
+  if (answer instanceof Error)
+    return problem(
+      `${host} cannot be reached: ${answer.code ?? answer.message}`,
+      `Check ${urlVariable}, and that this machine may reach that host. The gateway uses no proxy.`,
+    )
+  if (answer === 200)
+    return ok(upstream.key === null ? `${host} answers, no key is set` : `${host} accepts the key`)
+  if (answer === 401 || answer === 403)
+    return upstream.key === null
+      ? problem(`${host} asks for a key (${answer}), and none is set`, `Set ${key} or ${providerKey}.`)
+      : problem(
+          `${host} refuses the key (${answer})`,
+          `Check ${key} or ${providerKey}; a restricted key must be allowed to list models.`,
+        )
+  return warning(`${host} answers ${answer} to GET /v1/models`, `Check that ${urlVariable} is its base URL.`)
+}
+
+/** The status of the answer. Follows no redirect: the key must not go elsewhere. */
+async function listModels(surface: Surface, { url, key }: UpstreamConfig): Promise<number> {
+  const { ownHeaders, modelListQuery: query } = SURFACES[surface].upstream
+  const { promise, resolve, reject } = Promise.withResolvers<number>()
+  const client = url.protocol === 'https:' ? await import('node:https') : await import('node:http')
+  const request = client.request({
+    agent: false,
+    hostname: url.hostname.replace(/^\[(.*)\]$/, '$1'),
+    port: url.port,
+    path: upstreamTarget(surface, url, { path: '/v1/models', query }),
+    headers: {
+      accept: 'application/json',
+      'user-agent': `tollgate/${VERSION}`,
+      ...ownHeaders,
+      ...Object.fromEntries(key === null ? [] : [providerCredential(surface, key)]),
+    },
+    signal: AbortSignal.timeout(ANSWER_MS),
+  })
+  request.on('error', reject)
+  request.on('response', (response) => {
+    resolve(response.statusCode ?? 0)
+    response.destroy()
+  })
+  request.end()
+  return await promise
+}
+
+const WEEK_MS = 7 * 86_400_000
+const NAMES_SHOWN_MAX = 20
+
+/** Models that were called in the last week and have no price now. */
+export const checkUnpricedModels: Check = async ({ config, nowMs, snapshot }) => {
+  const { ok, skipped, warning } = findings('prices')
+  const opened = await snapshot.catch(() => null)
+  if (opened === null) return [skipped('there are no calls yet')]
+  const since = new Date(nowMs - WEEK_MS).toISOString().slice(0, 10)
+  const rows = await opened.ask(
+    sql`SELECT DISTINCT model FROM rollup WHERE day >= ${since} AND unpriced_requests > 0 ORDER BY model`,
+  )
+  const version = versionAt((await readPricing(config)).book, nowMs)
+  const missing = rows.map((row) => text(row, 'model')).filter((model) => findModel(version, model) === null)
+  if (missing.length === 0) return [ok(`all models of the last week have a price in ${version.id}`)]
+  const more = missing.length > NAMES_SHOWN_MAX ? ` and ${missing.length - NAMES_SHOWN_MAX} more` : ''
+  return [
+    warning(
+      `models of the last week without a price: ${missing.slice(0, NAMES_SHOWN_MAX).join(', ')}${more}`,
+      'Add them to a price overlay (docs/PRICES.md) and set TOLLGATE_PRICES to it.',
+    ),
+  ]
+}
