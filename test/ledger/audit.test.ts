@@ -187,11 +187,11 @@ for (const [store, create] of BOTH) {
   })
 }
 
-test('a folder without a database, or with one from before the ledger, has no books', async () => {
+test('a folder without a database, or with an empty one, has nothing to audit', async () => {
   const dir = new DataDir()
   assert.equal(await openSnapshot(dir.file), null)
   assert.equal(existsSync(dir.file), false)
-  await dir.tamper('PRAGMA user_version = 1')
+  await dir.tamper('PRAGMA user_version = 0')
   assert.equal(await openSnapshot(dir.file), null)
   await dir.remove()
 })
