@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { join, resolve } from 'node:path'
+import { ConfigError } from './kernel/errors.ts'
 import { DEFAULT_THRESHOLDS, limits } from './kernel/limits.ts'
 import { LOG_LEVELS, type LogLevel } from './kernel/log-level.ts'
 import { NANOS_PER_USD, type Nanos, parseUsd } from './kernel/money.ts'
@@ -107,15 +108,7 @@ export interface Config {
   readonly dashboardUrl: URL | null
 }
 
-export class ConfigError extends Error {
-  override readonly name = 'ConfigError'
-  readonly problems: readonly string[]
-
-  constructor(problems: readonly string[]) {
-    super(`The configuration cannot be used:\n${problems.map((p) => `  - ${p}`).join('\n')}`)
-    this.problems = problems
-  }
-}
+export { ConfigError }
 
 export type Environment = Readonly<Record<string, string | undefined>>
 

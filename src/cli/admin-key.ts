@@ -1,17 +1,35 @@
+import type { Command } from 'commander'
 import { type Config, readConfig } from '../config.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { createUlidSource } from '../kernel/ids.ts'
 import { mintKey, shownParts } from '../keys/key-format.ts'
 import { openBooks } from './books.ts'
-import { defineCommand, defineGroup, EXIT_HELP, Failure, NO_COLOR, option, UsageError } from './command.ts'
+import { examples, Failure, UsageError } from './command.ts'
 import { type Cell, left, outputStyle, print, renderTable, shownInstant, shownText } from './terminal.ts'
 
-const WHERE = `Works on the data directory (TOLLGATE_DATA_DIR), or on the database of TOLLGATE_DATABASE_URL, beside running gateways
-or without one.`
+/** Manages admin keys on the host: a user that can write to the data directory or the database is the operator. */
+export function register(group: Command): void {
+  group
+    .command('create')
+    .description('create an admin key and print it, once')
+    .option('--name <name>', 'its name', 'command line')
+    .addHelpText('after', examples('ADMIN_KEY=$(tollgate admin-key create --name "second operator")'))
+    .action(createAdminKey)
+  group
+    .command('list')
+    .description('list the admin keys, without their secrets')
+    .option('--no-color', 'no colour on a terminal')
+    .action(listAdminKeys)
+  group
+    .command('revoke <id>')
+    .description('revoke an admin key, at once and for good; the last one cannot be revoked')
+    .addHelpText('after', examples('tollgate admin-key revoke adm_01JCN1ZV5M3T9Q8W7E6R5T4Y3X'))
+    .action(revokeAdminKey)
+}
 
-type Books = Pick<Awaited<ReturnType<typeof openBooks>>, 'store' | 'digestKey'>
+type Opened = Pick<Awaited<ReturnType<typeof openBooks>>, 'store' | 'digestKey'>
 
-async function withBooks(work: (books: Books, config: Config) => Promise<void>): Promise<void> {
+async function withStore(work: (opened: Opened, config: Config) => Promise<void>): Promise<void> {
   const config = readConfig(process.env)
   const { store, digestKey } = await openBooks(config)
   try {
@@ -21,88 +39,56 @@ async function withBooks(work: (books: Books, config: Config) => Promise<void>):
   }
 }
 
-const create = defineCommand({
-  name: 'admin-key create',
-  summary: ['[--name <label>]', 'create an admin key; it is printed once'],
-  usage: 'tollgate admin-key create [--name <label>]',
-  about:
-    'Creates an admin key. The key is printed to standard output, once, and everything else to standard error.',
-  options: { name: option('<label>', 'what people call it; "command line" unless given') },
-  examples: ['ADMIN_KEY=$(tollgate admin-key create --name "second operator")'],
-  sections: [`${WHERE}\n`],
-  async run({ name = 'command line' }) {
-    const { textField } = await import('../management/fields.ts')
-    const [issue] = textField('--name', 120).safeParse(name).error?.issues ?? []
-    if (issue !== undefined) throw new UsageError(issue.message)
-    await withBooks(async ({ store, digestKey }, config) => {
-      const secret = mintKey(config.prefix, 'admin')
-      const key = await store.createAdminKey({
-        id: `adm_${createUlidSource(systemClock)()}`,
-        accountId: 'default',
-        name,
-        digest: digestKey(secret.reveal()),
-        ...shownParts(secret, config.prefix),
-        createdAtMs: systemClock.nowMs(),
-        bootstrap: false,
-      })
-      process.stderr.write(`Created ${key.id} (${shownText(key.name)}). The key is shown this once:\n`)
-      await print(`${secret.reveal()}\n`)
+const NAME_CHARS_MAX = 120
+
+async function createAdminKey({ name }: { readonly name: string }): Promise<void> {
+  if (name.trim() === '' || name.length > NAME_CHARS_MAX || /\p{Cc}/u.test(name))
+    throw new UsageError(`--name must have 1 to ${NAME_CHARS_MAX} characters, not only blanks.`)
+  await withStore(async ({ store, digestKey }, config) => {
+    const secret = mintKey(config.prefix, 'admin')
+    const key = await store.createAdminKey({
+      id: `adm_${createUlidSource(systemClock)()}`,
+      accountId: 'default',
+      name,
+      digest: digestKey(secret.reveal()),
+      ...shownParts(secret, config.prefix),
+      createdAtMs: systemClock.nowMs(),
+      bootstrap: false,
     })
-  },
-})
+    process.stderr.write(`Created ${key.id} (${shownText(key.name)}). The key is shown only now:\n`)
+    await print(`${secret.reveal()}\n`)
+  })
+}
 
 const COLUMNS = ['id', 'status', 'key', 'created (UTC)', 'name'].map(left)
 
-const list = defineCommand({
-  name: 'admin-key list',
-  summary: ['', 'list the admin keys, without their secrets'],
-  usage: 'tollgate admin-key list [--no-color]',
-  about: 'Lists the admin keys, without their secrets.',
-  options: { 'no-color': NO_COLOR },
-  examples: ['tollgate admin-key list'],
-  sections: [`${WHERE}\n`],
-  async run(values) {
-    await withBooks(async ({ store }) => {
-      const rows = (await store.listAdminKeys()).map((key): Cell[] => [
-        key.id,
-        key.revokedAtMs === null ? { text: 'usable', style: 'green' } : { text: 'revoked', style: 'red' },
-        shownText(`${key.prefix}…${key.last4}`),
-        shownInstant(new Date(key.createdAtMs).toISOString()),
-        shownText(key.name),
-      ])
-      await print(renderTable(COLUMNS, rows, outputStyle(values)))
-    })
-  },
-})
+async function listAdminKeys(options: { readonly color: boolean }): Promise<void> {
+  await withStore(async ({ store }) => {
+    const rows = (await store.listAdminKeys()).map((key): Cell[] => [
+      key.id,
+      key.revokedAtMs === null ? { text: 'usable', style: 'green' } : { text: 'revoked', style: 'red' },
+      shownText(`${key.prefix}…${key.last4}`),
+      shownInstant(new Date(key.createdAtMs).toISOString()),
+      shownText(key.name),
+    ])
+    await print(renderTable(COLUMNS, rows, outputStyle(options)))
+  })
+}
 
-const revoke = defineCommand({
-  name: 'admin-key revoke',
-  summary: ['<id>', 'revoke one; it stops working at once'],
-  usage: 'tollgate admin-key revoke <id>',
-  about: 'Ends an admin key, at once and for good. The last one cannot be revoked.',
-  options: {},
-  examples: ['tollgate admin-key revoke adm_01JCN1ZV5M3T9Q8W7E6R5T4Y3X'],
-  sections: [`${WHERE}\n`],
-  takesArguments: true,
-  async run(_, [id, ...more]) {
-    if (id === undefined || more.length > 0)
-      throw new UsageError('name one <id>, as `tollgate admin-key list` shows it')
-    await withBooks(async ({ store }) => {
-      const usable = (await store.listAdminKeys()).filter((key) => key.revokedAtMs === null)
-      if (usable.length === 1 && usable[0]?.id === id)
-        throw new Failure(`${id} is the last admin key. Create another one first.`)
-      const key = await store.revokeAdminKey(id, systemClock.nowMs())
-      if (key === null)
-        throw new Failure(`there is no admin key ${shownText(id)}. See \`tollgate admin-key list\`.`)
-      await print(`Revoked ${key.id} (${shownText(key.name)}).\n`)
-      if (key.bootstrap) {
-        process.stderr.write(
-          'It came from TOLLGATE_ADMIN_KEY: change that too, or the next start installs it again.\n',
-        )
-      }
-    })
-  },
-})
-
-/** Manages admin keys locally on the host: a user that can read the data directory is the operator. */
-export const command = defineGroup('admin-key', `${WHERE}\n\n${EXIT_HELP}`, [create, list, revoke])
+async function revokeAdminKey(id: string): Promise<void> {
+  await withStore(async ({ store }) => {
+    const usable = (await store.listAdminKeys()).filter((key) => key.revokedAtMs === null)
+    if (usable.length === 1 && usable[0]?.id === id)
+      throw new Failure(
+        `${id} is the last admin key. Create another one first: \`tollgate admin-key create\`.`,
+      )
+    const key = await store.revokeAdminKey(id, systemClock.nowMs())
+    if (key === null)
+      throw new Failure(`There is no admin key ${shownText(id)}. \`tollgate admin-key list\` lists them.`)
+    await print(`Revoked ${key.id} (${shownText(key.name)}).\n`)
+    if (key.bootstrap)
+      process.stderr.write(
+        'It came from TOLLGATE_ADMIN_KEY: change the variable, or the next start installs it again.\n',
+      )
+  })
+}

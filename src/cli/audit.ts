@@ -1,21 +1,15 @@
+import type { Command } from 'commander'
 import { readConfig } from '../config.ts'
 import { createRateAgain } from '../pricing/rate-again.ts'
 import { type AuditReport, audit } from '../store/operations/audit.ts'
 import { openBooksSnapshot, placeOfBooks } from './books.ts'
-import { defineCommand } from './command.ts'
+import { examples } from './command.ts'
 import { createProgress } from './progress.ts'
 import { counted, print, shownText } from './terminal.ts'
 
-export const command = defineCommand({
-  name: 'audit',
-  usage: 'tollgate audit   derive every balance, month, rollup, hold and price again and compare',
-  about: `Reads the database of TOLLGATE_DATA_DIR or TOLLGATE_DATABASE_URL as it is at one instant, while gateways serve from it
-or not, and writes nothing.`,
-  options: {},
-  examples: ['tollgate audit && echo "no difference"'],
-  exitCodes:
-    '0 no difference   1 a difference or a failure   2 the command line or the configuration is wrong',
-  async run() {
+/** Reads the database as of one instant, beside running gateways or without one, and writes nothing. */
+export function register(command: Command): void {
+  command.addHelpText('after', examples('tollgate audit && echo "no difference"')).action(async () => {
     const config = readConfig(process.env)
     const snapshot = await openBooksSnapshot(config)
     const progress = createProgress('Auditing')
@@ -28,8 +22,8 @@ or not, and writes nothing.`,
       progress.end()
       await snapshot.close()
     }
-  },
-})
+  })
+}
 
 function describe({ calls, credits, difference }: AuditReport): string {
   const all = `${counted(calls, 'call')} and ${counted(credits, 'credit')}`

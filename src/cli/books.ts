@@ -13,8 +13,7 @@ import { Failure } from './command.ts'
 /** Opens the store for a command: beside running gateways or without one. */
 export async function openBooks(config: Config): ReturnType<typeof openStore> {
   // A command in the wrong place must not make books of its own there, and show them as if they were the right ones.
-  if (!(await areThere(config)))
-    refuseMissing(config, '; name the right place, or a running gateway with --url')
+  if (!(await areThere(config))) refuseMissing(config)
   try {
     // `onFatal` does nothing: a store that failed refuses every operation, and the command learns of the failure so.
     return await openStore(config, { log: SILENT, clock: systemClock, diskFault: null, onFatal() {} })
@@ -68,7 +67,7 @@ export function placeOfBooks({ dataDir, databaseUrl }: Config): string {
 }
 
 /** A wrong place must not pass for books in order, nor get books of its own from a command. */
-function refuseMissing(config: Config, more = ''): never {
+function refuseMissing(config: Config): never {
   const variable = config.databaseUrl === null ? 'TOLLGATE_DATA_DIR' : 'TOLLGATE_DATABASE_URL'
-  throw new ConfigError([`${variable}: there are no books in ${placeOfBooks(config)}${more}`])
+  throw new ConfigError([`${variable}: there are no books in ${placeOfBooks(config)}`])
 }

@@ -1,22 +1,17 @@
+import type { Command } from 'commander'
 import type { Finding } from '../doctor/check.ts'
 import { systemClock } from '../kernel/clock.ts'
-import { defineCommand, flag, NO_COLOR } from './command.ts'
+import { examples } from './command.ts'
 import { outputStyle, print, type Style, shownText, type TerminalStyle } from './terminal.ts'
 
-/** Checks what the gateway depends on, and says what to do about problems and warnings. */
-export const command = defineCommand({
-  name: 'doctor',
-  usage: 'tollgate doctor [--offline] [--json] [--no-color]',
-  about: `Checks configuration, data directory, pepper, database, disk space, certificate, upstream keys and prices. It changes
-nothing, and works beside running gateways or without one. Give it the gateway's own environment.`,
-  options: {
-    offline: flag('do not contact upstream'),
-    json: flag('print one JSON object'),
-    'no-color': NO_COLOR,
-  },
-  examples: ['tollgate doctor', 'tollgate doctor --offline --json'],
-  exitCodes: '0 no problem, perhaps warnings   1 a problem   2 the command line is wrong',
-  async run(values) {
+/** Checks what the gateway depends on, and says what to do about problems and warnings. It changes nothing. */
+export function register(command: Command): void {
+  command
+    .option('--offline', 'do not contact upstream')
+    .option('--json', 'print one JSON object')
+    .option('--no-color', 'no colour on a terminal')
+    .addHelpText('after', examples('tollgate doctor', 'tollgate doctor --offline --json'))
+    .action(async (values: { offline?: true; json?: true; color: boolean }) => {
     const { examine } = await import('../doctor/run-checks.ts')
     const style = outputStyle(values)
     const all: Finding[] = []
@@ -31,8 +26,8 @@ nothing, and works beside running gateways or without one. Give it the gateway's
     const ok = all.every(({ state }) => state !== 'problem')
     if (!ok) process.exitCode = 1
     if (values.json) await print(`${JSON.stringify({ object: 'doctor', ok, checks: all }, null, 2)}\n`)
-  },
-})
+    })
+}
 
 const MARKS: Readonly<Record<Finding['state'], readonly [mark: string, style: Style]>> = {
   ok: ['✓', 'green'],

@@ -1,22 +1,22 @@
+import type { Command } from 'commander'
 import {
+  type Answer,
+  type ApiList,
   amountField,
-  defineApiCommand,
-  idempotencyKey,
+  type ConnectionOptions,
+  connect,
   onceKey,
-  PAGE_OPTIONS,
-  pageOf,
-  printAnswer,
-  printPage,
-  printSecret,
-  SHOW_OPTIONS,
-  someFields,
-} from './api.ts'
-import { defineGroup, flag, option, UsageError, type Values } from './command.ts'
-import { findKey, type KeyAnswer, keyAnswer, renderKey, shownKey, statusCell } from './key-answer.ts'
+  withConnection,
+} from './client.ts'
+import { collect, examples, Failure, UsageError } from './command.ts'
+import { findKey, type KeyRecord, renderKey, shownKey, statusCell } from './key-record.ts'
+import { addRequestOptions, printRequests, type RequestOptions } from './requests.ts'
 import {
   alignAmounts,
   left,
   outputStyle,
+  print,
+  printData,
   renderTable,
   right,
   shownInstant,
@@ -24,269 +24,259 @@ import {
   type TerminalStyle,
 } from './terminal.ts'
 
-const KEY_HELP = `Which key
-  <key> is its id, its name, its beginning (svc_live_Ab3dE9f) or its last four characters. Where several keys are called
-  that, nothing is done and they are listed.
-`
-
-/** The only argument of a command that is about one key. */
-function onlyKey(args: readonly string[]): string {
-  const [named, ...more] = args
-  if (named === undefined || named === '' || more.length > 0)
-    throw new UsageError('name one <key> by its id, its name, its beginning or its last four characters')
-  return named
+interface Shown extends ConnectionOptions {
+  readonly json?: true
+  readonly color: boolean
 }
 
-/** The options that say what a key may do. */
-const LIMIT_OPTIONS = {
-  name: option('<name>', 'what people call it'),
-  'monthly-budget': option(
-    '<usd>',
-    'the most it may spend in a calendar month (UTC), such as 50 or 0.25; none for no cap',
-    'monthly_budget_usd',
-  ),
-  'allow-model': {
-    ...option(
-      '<model>',
-      'a model it may call, by its exact name; may be given several times',
-      'allowed_models',
-    ),
-    multiple: true,
-  },
-  'all-models': flag('it may call every model'),
-  'log-requests': flag('keep the bodies of its calls; --no-log-requests to keep none'),
-  'no-log-requests': flag(''),
-  'expires-at': option(
-    '<instant>',
-    'when it stops working, in UTC, such as 2030-01-31T00:00:00Z; never for no end',
-  ),
-} as const
+interface Limits {
+  readonly name?: string
+  readonly monthlyBudget?: string
+  readonly allowModel?: readonly string[]
+  readonly allModels?: true
+  readonly logRequests?: boolean
+  readonly expiresAt?: string
+}
 
-/** The fields of the API, only for options that were given. The API checks the values. */
-function limitFields(values: Values<typeof LIMIT_OPTIONS>): Record<string, unknown> {
-  const { name, 'monthly-budget': budget, 'allow-model': models, 'expires-at': expires } = values
-  const logs = values['log-requests']
-  if (models !== undefined && values['all-models'])
-    throw new UsageError('--allow-model and --all-models cannot be used together')
-  if (logs && values['no-log-requests'])
-    throw new UsageError('--log-requests and --no-log-requests cannot be used together')
-  return {
-    ...(name === undefined ? {} : { name }),
-    ...(budget === undefined ? {} : { monthly_budget_usd: budget === 'none' ? null : amountField(budget) }),
-    ...(models === undefined ? {} : { allowed_models: models }),
-    ...(values['all-models'] ? { allowed_models: null } : {}),
-    ...(logs || values['no-log-requests'] ? { log_requests: logs } : {}),
-    ...(expires === undefined ? {} : { expires_at: expires === 'never' ? null : expires }),
+interface NewKey extends ConnectionOptions {
+  readonly json?: true
+  readonly idempotencyKey?: string
+}
+
+const WHICH =
+  '\nA <key> is named by its id, its name, its prefix (svc_live_Ab3dE9f) or its last four characters.'
+
+/** Manages API keys over HTTP. */
+export function register(group: Command): void {
+  const create = withLimits(group.command('create').description('create a key and print it, once'))
+  withNewKey(create)
+    .addHelpText('after', examples('KEY=$(tollgate keys create --name checkout --monthly-budget 50)'))
+    .action(createKey)
+
+  withJson(group.command('list').description('list the keys, newest first'))
+    .option('--status <status>', 'only keys in this state: usable, revoked or expired')
+    .option('--search <text>', 'part of a name, an id, a prefix or the last four characters')
+    .option('--limit <n>', 'at most this many, 1 to 1000 (100)')
+    .option('--after <cursor>', 'the next page')
+    .addHelpText(
+      'after',
+      examples('tollgate keys list --status usable', 'tollgate keys list --search svc_live_Ab3d'),
+    )
+    .action(listKeys)
+
+  withJson(group.command('show <key>').description('show a key, its limits and its spend'))
+    .addHelpText('after', WHICH + examples('tollgate keys show checkout'))
+    .action(async (named: string, options: Shown) => {
+      const client = connect(options, process.env)
+      await printKey(await client.get<KeyRecord>('key', `/v1/keys/${await findKey(client, named)}`), options)
+    })
+
+  withJson(withLimits(group.command('update <key>').description('change the name or the limits of a key')))
+    .addHelpText(
+      'after',
+      WHICH +
+        examples(
+          'tollgate keys update checkout --monthly-budget 200',
+          'tollgate keys update trial --expires-at never',
+        ),
+    )
+    .action(updateKey)
+
+  withConnection(group.command('revoke <key>').description('revoke a key, at once and for good'))
+    .option('--json', "print the API's answer")
+    .addHelpText(
+      'after',
+      `${WHICH} Running streams finish.${examples('tollgate keys revoke svc_live_Ab3dE9f')}`,
+    )
+    .action(revokeKey)
+
+  withNewKey(
+    group.command('rotate <key>').description('create a new key with the name and limits of another'),
+  )
+    .option(
+      '--old-expires-in <time>',
+      'when the old key stops working: seconds, or 90s, 15m, 24h, 7d (never)',
+    )
+    .addHelpText('after', WHICH + examples('KEY=$(tollgate keys rotate checkout --old-expires-in 24h)'))
+    .action(rotateKey)
+
+  addRequestOptions(group.command('requests <key>').description('list or export the calls of a key'))
+    .addHelpText('after', WHICH + examples('tollgate keys requests checkout --format csv > calls.csv'))
+    .action((key: string, options: RequestOptions) => printRequests({ ...options, key }))
+}
+
+function withJson(command: Command): Command {
+  return withConnection(command)
+    .option('--json', "print the API's answer")
+    .option('--no-color', 'no colour on a terminal')
+}
+
+function withNewKey(command: Command): Command {
+  return withConnection(command)
+    .option('--idempotency-key <text>', 'repeating the command with the same text creates no second key')
+    .option('--json', "print the API's answer, with the key in it")
+}
+
+function withLimits(command: Command): Command {
+  return command
+    .option('--name <name>', 'its name')
+    .option('--monthly-budget <usd>', 'the most it may spend in a calendar month (UTC); `none` removes it')
+    .option('--allow-model <model>', 'a model it may call; repeat for more', collect)
+    .option('--all-models', 'it may call every model')
+    .option('--log-requests', 'log the bodies of its calls')
+    .option('--no-log-requests', 'log no bodies')
+    .option(
+      '--expires-at <instant>',
+      'when it stops working, such as 2030-01-31T00:00:00Z; `never` removes it',
+    )
+}
+
+/** The fields of the API for the options that were given. The API checks the values. */
+function limitFields(options: Limits): Record<string, unknown> {
+  const { name, monthlyBudget, allowModel, allModels, logRequests, expiresAt } = options
+  if (allowModel !== undefined && allModels)
+    throw new UsageError('--allow-model and --all-models cannot be used together.')
+  const budget = monthlyBudget === 'none' ? null : monthlyBudget && amountField(monthlyBudget)
+  const fields = {
+    name,
+    monthly_budget_usd: budget,
+    allowed_models: allModels ? null : allowModel,
+    log_requests: logRequests,
+    expires_at: expiresAt === 'never' ? null : expiresAt,
   }
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
 }
 
-const NEW_KEY_OPTIONS = {
-  'idempotency-key': idempotencyKey('repeating the command with the same text creates no second key'),
-  json: flag("print the API's answer instead, with the key in it"),
+async function createKey(options: Limits & NewKey): Promise<void> {
+  const body = limitFields(options)
+  const answer = await connect(options, process.env).ask<KeyRecord>('key', 'POST', '/v1/keys', {
+    body,
+    idempotencyKey: onceKey(options),
+  })
+  await printSecret(answer, options, ({ id, name }) => `Created ${id} (${shownText(name, 120)}).`)
 }
 
-const create = defineApiCommand({
-  name: 'keys create',
-  summary: ['--name <name>', 'create an API key and print it, once'],
-  usage:
-    'tollgate keys create --name <name> [--monthly-budget <usd>] [--allow-model <model> …] [--log-requests] ' +
-    '[--expires-at <instant>] [--idempotency-key <text>] [--json]',
-  about:
-    'Creates an API key. The key is printed to standard output, once, and everything else to standard error.',
-  options: { ...LIMIT_OPTIONS, ...NEW_KEY_OPTIONS },
-  examples: [
-    'KEY=$(tollgate keys create --name checkout --monthly-budget 50)',
-    'tollgate keys create --name trial --allow-model claude-haiku-5-5 --expires-at 2030-01-31T00:00:00Z',
-  ],
-  run(values) {
-    const body = limitFields(values)
-    return async (api) => {
-      const answer = await api.ask(keyAnswer, 'POST', '/v1/keys', { body, idempotencyKey: onceKey(values) })
-      await printSecret(values, answer, (key) => newKey(key, 'Created'))
-    }
-  },
-})
-
-function newKey({ key, id, name }: KeyAnswer, what: string) {
-  const which = `${id} (${shownText(name, 120)})`
-  return {
-    secret: key,
-    said: `${what} ${which}. The key is shown this once`,
-    saidBefore:
-      `, and made ${which}. Its key was shown then and is not shown again. If nobody has it, revoke it with ` +
-      `\`tollgate keys revoke ${id}\` and create another one under another --idempotency-key.`,
-  }
+async function rotateKey(named: string, options: NewKey & { oldExpiresIn?: string }): Promise<void> {
+  const { oldExpiresIn } = options
+  const body = oldExpiresIn === undefined ? {} : { old_expires_in_seconds: secondsOf(oldExpiresIn) }
+  const client = connect(options, process.env)
+  const old = await findKey(client, named)
+  const answer = await client.ask<KeyRecord>('key', 'POST', `/v1/keys/${old}/rotate`, {
+    body,
+    idempotencyKey: onceKey(options),
+  })
+  const until = oldExpiresIn === undefined ? 'stays usable' : `expires in ${oldExpiresIn}`
+  await printSecret(
+    answer,
+    options,
+    ({ id, name }) => `Created ${id} (${shownText(name, 120)}). ${old} ${until}.`,
+  )
 }
 
-const list = defineApiCommand({
-  name: 'keys list',
-  summary: ['', 'list the keys, newest first, with what they spent this month'],
-  usage:
-    'tollgate keys list [--status usable|revoked|expired] [--search <text>] [--limit <n>] [--after <id>] [--json] ' +
-    '[--no-color]',
-  about: 'Lists the API keys, newest first, with what each has spent this month (UTC), in USD.',
-  options: {
-    status: option('<status>', 'only keys in this state'),
-    search: option(
-      '<text>',
-      'part of a name in any case, of an id, of the beginning or of the last four characters of a key',
-    ),
-    ...PAGE_OPTIONS,
-  },
-  examples: ['tollgate keys list --status usable', 'tollgate keys list --search svc_live_Ab3dE9f'],
-  run(values) {
-    const { status, search, limit, after } = values
-    return async (api) => {
-      const query = { status, search, limit, after }
-      const answer = await api.ask(pageOf(keyAnswer), 'GET', '/v1/keys', { query })
-      const empty = 'There is no such key. `tollgate keys create --name <name>` creates one.'
-      await printPage(values, answer, keyTable, empty)
-    }
-  },
-})
+/** The secret alone goes to standard output, so that `KEY=$(…)` gets it and nothing else. */
+async function printSecret(
+  { value, text }: Answer<KeyRecord>,
+  { json }: NewKey,
+  describe: (key: KeyRecord) => string,
+): Promise<void> {
+  if (json) return await printData([`${text}\n`])
+  const { key, id } = value
+  if (key === undefined)
+    throw new Failure(
+      `This command was done before and created ${id}; its secret is not shown again. If it is lost, run ` +
+        `\`tollgate keys revoke ${id}\` and repeat the command with another --idempotency-key.`,
+    )
+  process.stderr.write(`${describe(value)} The key is shown only now:\n`)
+  await print(`${key}\n`)
+}
+
+async function listKeys(
+  options: Shown & { status?: string; search?: string; limit?: string; after?: string },
+): Promise<void> {
+  const { status, search, limit, after, json } = options
+  const query = { status, search, limit, after }
+  const { value, text } = await connect(options, process.env).get<ApiList<KeyRecord>>(
+    'list',
+    '/v1/keys',
+    query,
+  )
+  if (json) return await printData([`${text}\n`])
+  if (value.data.length > 0) await print(keyTable(value.data, outputStyle(options)))
+  else process.stderr.write('There is no such key. `tollgate keys create --name <name>` creates one.\n')
+  if (value.has_more)
+    process.stderr.write(`There are more keys: add --after ${value.next} or a larger --limit.\n`)
+}
 
 const COLUMNS = [
   left('id'),
   left('status'),
   left('key'),
   right('spent'),
-  right('cap'),
+  right('budget'),
   left('last used (UTC)'),
   left('name'),
+  left('note'),
 ]
 
-function keyTable(keys: readonly KeyAnswer[], style: TerminalStyle): string {
+function keyTable(keys: readonly KeyRecord[], style: TerminalStyle): string {
   const spent = alignAmounts(keys.map((key) => key.month_spend_usd))
-  const caps = alignAmounts(keys.map((key) => key.monthly_budget_usd ?? '0'))
+  const budgets = alignAmounts(keys.map((key) => key.monthly_budget_usd ?? '0'))
   const rows = keys.map((key, at) => [
     shownText(key.id),
     statusCell(key),
     shownKey(key),
     spent[at] ?? '',
-    key.monthly_budget_usd === null ? '-' : (caps[at] ?? ''),
+    key.monthly_budget_usd === null ? '-' : (budgets[at] ?? ''),
     shownInstant(key.last_used_at),
     shownText(key.name, 40),
+    noteOf(key, keys),
   ])
   return renderTable(COLUMNS, rows, style)
 }
 
-const show = defineApiCommand({
-  name: 'keys show',
-  summary: ['<key>', 'all there is to know of one'],
-  usage: 'tollgate keys show <key> [--json] [--no-color]',
-  about:
-    'Shows an API key, its limits and what it has spent this month. The key itself is never shown again.',
-  options: SHOW_OPTIONS,
-  examples: [
-    'tollgate keys show checkout',
-    'tollgate keys show key_01JCN1ZV5M3T9Q8W7E6R5T4Y3X --json --url http://127.0.0.1:8787 --admin-key-file data/admin-key',
-  ],
-  sections: [KEY_HELP],
-  takesArguments: true,
-  run(values, args) {
-    const named = onlyKey(args)
-    return async (api) => {
-      const answer = await api.ask(keyAnswer, 'GET', `/v1/keys/${await findKey(api, '<key>', named)}`)
-      await printAnswer(values, answer, (key) => renderKey(key, outputStyle(values)))
-    }
-  },
-})
+/** Says which of two keys of one name is the newer one, and when the older one ends. */
+function noteOf(key: KeyRecord, keys: readonly KeyRecord[]): string {
+  const shortName = (id: string) => {
+    const other = keys.find((each) => each.id === id)
+    return other === undefined ? shownText(id) : `…${shownText(other.last4)}`
+  }
+  const successor = keys.find(({ rotated_from }) => rotated_from === key.id)
+  const notes = [
+    ...(key.rotated_from === null ? [] : [`rotated from ${shortName(key.rotated_from)}`]),
+    ...(successor === undefined ? [] : [`rotated to …${shownText(successor.last4)}`]),
+    ...(key.expires_at === null || key.status !== 'usable'
+      ? []
+      : [`expires ${shownInstant(key.expires_at)}`]),
+  ]
+  return notes.join(', ')
+}
 
-const update = defineApiCommand({
-  name: 'keys update',
-  summary: ['<key>', 'change its name or its limits'],
-  usage:
-    'tollgate keys update <key> [--name <name>] [--monthly-budget <usd>|none] [--allow-model <model> … | --all-models] ' +
-    '[--log-requests | --no-log-requests] [--expires-at <instant>|never] [--json] [--no-color]',
-  about: `Changes what is named and leaves the rest. It counts from the next call on; what was spent stays spent. A list of
-models takes the place of the one before. A revoked or expired key cannot be changed.`,
-  options: { ...LIMIT_OPTIONS, ...SHOW_OPTIONS },
-  examples: [
-    'tollgate keys update key_01JCN1ZV5M3T9Q8W7E6R5T4Y3X --monthly-budget 200',
-    'tollgate keys update key_01JCN1ZV5M3T9Q8W7E6R5T4Y3X --monthly-budget none --all-models --expires-at never',
-  ],
-  sections: [KEY_HELP],
-  takesArguments: true,
-  run(values, args) {
-    const named = onlyKey(args)
-    const body = someFields(limitFields(values), '--monthly-budget 200')
-    return async (api) => {
-      const id = await findKey(api, '<key>', named)
-      const answer = await api.ask(keyAnswer, 'PATCH', `/v1/keys/${id}`, { body })
-      await printAnswer(values, answer, (key) => renderKey(key, outputStyle(values)))
-    }
-  },
-})
+async function printKey({ value, text }: Answer<KeyRecord>, options: Shown): Promise<void> {
+  if (options.json) await printData([`${text}\n`])
+  else await print(renderKey(value, outputStyle(options)))
+}
 
-const revoke = defineApiCommand({
-  name: 'keys revoke',
-  summary: ['<key>', 'end it, at once and for good'],
-  usage: 'tollgate keys revoke <key> [--json]',
-  about: `Ends an API key, for good. When the command has returned, no call is admitted with it any more; streams that run
-still finish. Repeating it does no harm. Its records and what it has spent stay.`,
-  options: { json: flag("print the API's answer instead") },
-  examples: ['tollgate keys revoke key_01JCN1ZV5M3T9Q8W7E6R5T4Y3X', 'tollgate keys revoke svc_live_Ab3dE9f'],
-  sections: [KEY_HELP],
-  takesArguments: true,
-  run(values, args) {
-    const named = onlyKey(args)
-    return async (api) => {
-      const id = await findKey(api, '<key>', named)
-      const answer = await api.ask(keyAnswer, 'POST', `/v1/keys/${id}/revoke`)
-      await printAnswer(values, answer, ({ name }) => `Revoked ${id} (${shownText(name, 120)}).\n`)
-    }
-  },
-})
+async function updateKey(named: string, options: Limits & Shown): Promise<void> {
+  const body = limitFields(options)
+  if (Object.keys(body).length === 0) throw new UsageError('Name a change, such as --monthly-budget 200.')
+  const client = connect(options, process.env)
+  const id = await findKey(client, named)
+  await printKey(await client.ask<KeyRecord>('key', 'PATCH', `/v1/keys/${id}`, { body }), options)
+}
 
-const rotate = defineApiCommand({
-  name: 'keys rotate',
-  summary: ['<key>', 'create a key in its place, with the same limits'],
-  usage: 'tollgate keys rotate <key> [--old-expires-in <time>] [--idempotency-key <text>] [--json]',
-  about: `Creates a key with the name and the limits of another one and a month of its own. The new key is printed to standard
-output, once, and everything else to standard error. The old one works on, unless it is given an end.`,
-  options: {
-    'old-expires-in': option(
-      '<time>',
-      'ends the old key after this time: seconds, or such as 90s, 15m, 24h, 7d',
-      'old_expires_in_seconds',
-    ),
-    ...NEW_KEY_OPTIONS,
-  },
-  examples: [
-    'KEY=$(tollgate keys rotate key_01JCN1ZV5M3T9Q8W7E6R5T4Y3X --old-expires-in 24h)',
-    'tollgate keys rotate key_01JCN1ZV5M3T9Q8W7E6R5T4Y3X --json',
-  ],
-  sections: [KEY_HELP],
-  takesArguments: true,
-  run(values, args) {
-    const named = onlyKey(args)
-    const time = values['old-expires-in']
-    const body = time === undefined ? {} : { old_expires_in_seconds: secondsOf(time) }
-    return async (api) => {
-      const id = await findKey(api, '<key>', named)
-      const answer = await api.ask(keyAnswer, 'POST', `/v1/keys/${id}/rotate`, {
-        body,
-        idempotencyKey: onceKey(values),
-      })
-      const old = time === undefined ? 'which works on' : `which ends in ${time}`
-      await printSecret(values, answer, (key) => newKey(key, `In the place of ${id}, ${old}, created`))
-    }
-  },
-})
+async function revokeKey(named: string, options: ConnectionOptions & { json?: true }): Promise<void> {
+  const client = connect(options, process.env)
+  const id = await findKey(client, named)
+  const { value, text } = await client.ask<KeyRecord>('key', 'POST', `/v1/keys/${id}/revoke`)
+  if (options.json) await printData([`${text}\n`])
+  else await print(`Revoked ${id} (${shownText(value.name, 120)}).\n`)
+}
 
 const SECONDS = { s: 1, m: 60, h: 3_600, d: 86_400 } as const
 
 function secondsOf(text: string): number {
   const [, count, unit = 's'] = /^(\d{1,9})([smhd])?$/.exec(text) ?? []
   if (count === undefined)
-    throw new UsageError('--old-expires-in must be seconds, or a time such as 90s, 15m, 24h or 7d')
+    throw new UsageError('--old-expires-in must be seconds, or a time such as 90s, 15m, 24h or 7d.')
   return Number(count) * SECONDS[unit as keyof typeof SECONDS]
 }
-
-/** Manages API keys, over HTTP or on the data directory. */
-export const command = defineGroup(
-  'keys',
-  `A <key> is named by its id, its name, its beginning or its last four characters.
-Each has options of its own: tollgate keys create --help, and so on.`,
-  [create, list, show, update, revoke, rotate],
-)

@@ -1,113 +1,195 @@
-import { type Api, defineApiCommand } from './api.ts'
-import { flag, NO_COLOR, option, UsageError } from './command.ts'
-import { followRequests } from './follow-calls.ts'
-import { findKey } from './key-answer.ts'
-import { callTable, type LogQuery, readCalls } from './logged-call.ts'
-import { type ExportFormat, printExport } from './progress.ts'
-import { outputStyle, print, type TerminalStyle } from './terminal.ts'
+import { type Command, Option } from 'commander'
+import { type ApiList, type ApiObject, type ConnectionOptions, connect, withConnection } from './client.ts'
+import { examples } from './command.ts'
+import { findKey } from './key-record.ts'
+import {
+  alignAmounts,
+  type Cell,
+  left,
+  outputStyle,
+  print,
+  printData,
+  renderTable,
+  right,
+  shownCount,
+  shownInstant,
+  shownText,
+  type TerminalStyle,
+} from './terminal.ts'
 
-const TABLE_LIMIT = '100'
-const FOLLOW_LIMIT = '10'
-
-/** The log of calls as a table, as JSON lines or as CSV, once or as calls end. */
-export const command = defineApiCommand({
-  name: 'requests',
-  usage:
-    'tollgate requests [--key <key>] [--model <model>] [--status <status>] [--state <state>] [--min-cost <usd>] ' +
-    '[--parent <request id>] [--socket <request id>] [--flag <flag>] [--start <time>] [--end <time>] [--limit <n>] [--json | --csv] [--follow] [--no-color]',
-  about: `Shows the log of calls, newest first: every call, whether its bodies are logged or not. Costs are in USD. With --url the
-table begins with the calls that wait in that gateway for room under a cap or for credit.`,
-  options: {
-    key: option(
-      '<key>',
-      'only calls with this API key, revoked or not: its id, its name, its beginning or its last four characters',
-    ),
-    model: option('<model>', 'only calls that asked for this model, or were served by it'),
-    status: option('<status>', 'an HTTP status such as 429, or a state'),
-    state: option(
-      '<state>',
-      'one of waiting, in_flight, deferred, settled, released, interrupted, refused. Calls that the gateway refused are shown ' +
-        'only so',
-    ),
-    'min-cost': option('<usd>', 'only calls that cost so much or more', 'min_cost_usd'),
-    parent: option('<request id>', 'only the records of this batch, one for each model', 'parent_id'),
-    socket: option('<request id>', 'only the turns of the WebSocket with this handshake, and the handshake'),
-    flag: option(
-      '<flag>',
-      'one of streamed, estimated, unpriced, overrun, priced_as_requested, credited, refused',
-    ),
-    start: option(
-      '<time>',
-      'calls that began then or later: a day such as 2026-11-01, or an instant such as 2026-11-01T12:00:00Z, in UTC',
-    ),
-    end: option('<time>', 'calls that began before then; of a day, the whole day'),
-    limit: option(
-      '<n>',
-      'at most this many. The table has 100 unless given, --json and --csv have all of them',
-    ),
-    json: flag('print a JSON object on each line instead, with everything that is known of the call'),
-    csv: flag('print the same as CSV'),
-    follow: flag('show the newest 10 (or --limit), then each further call when it has ended, until Ctrl-C'),
-    'no-color': NO_COLOR,
-  },
-  examples: [
-    'tollgate requests --status 429 --start 2026-11-01',
-    'tollgate requests --key checkout --csv > calls.csv',
-    'tollgate requests --state refused --key svc_live_Ab3dE9f',
-    'tollgate requests --follow --min-cost 0.5',
-  ],
-  run(values) {
-    const { key, model, status, state, parent, socket, flag, start, end, limit, json, csv } = values
-    if (json && csv) throw new UsageError('--json and --csv cannot be used together')
-    const filter = { model, status, state, min_cost_usd: values['min-cost'], parent_id: parent, socket, flag }
-    const style = outputStyle(values)
-    const pathFor = async (api: Api) =>
-      key === undefined ? '/gateway/v1/requests' : `/v1/keys/${await findKey(api, '--key', key)}/requests`
-    if (values.follow) {
-      if (csv) throw new UsageError('--follow prints a table, or with --json JSON lines, but no CSV')
-      if (start !== undefined || end !== undefined)
-        throw new UsageError('--follow goes on from now, without --start or --end')
-      const never = [status, state, flag].find((each) => each !== undefined && UNFOLLOWED.has(each))
-      if (never !== undefined)
-        throw new UsageError(`--follow shows calls that were sent and have ended, so ${never} shows none`)
-      const earlier = checkedLimit(limit ?? FOLLOW_LIMIT)
-      return async (api) => {
-        const path = await pathFor(api)
-        await followRequests(api, { path, filter, limit: earlier, asJson: json }, style)
-      }
-    }
-    const query = { ...filter, start, end, limit: limit ?? (json || csv ? undefined : TABLE_LIMIT) }
-    return async (api) => {
-      const path = await pathFor(api)
-      if (!json && !csv) return await printTable(api, path, query, style)
-      const format: ExportFormat = csv ? 'csv' : 'ndjson'
-      await printExport(await api.stream(path, { ...query, format }), format, 'Calls:')
-    }
-  },
-})
-
-/** Filters that --follow refuses: these states are no end of a call that was sent. */
-const UNFOLLOWED: ReadonlySet<string> = new Set(['waiting', 'in_flight', 'deferred', 'refused'])
-
-async function printTable(api: Api, path: string, query: LogQuery, style: TerminalStyle): Promise<void> {
-  const table = callTable(style)
-  let rows = 0
-  const show = async (query: LogQuery) => {
-    for await (const call of readCalls(api, path, query)) {
-      await print(rows === 0 ? table.title + table.line(call) : table.line(call))
-      rows += 1
-    }
-  }
-  // Waiting calls have not begun, and come before all calls that have.
-  if (query['state'] === undefined && query['status'] === undefined && query['flag'] === undefined)
-    await show({ ...query, state: 'waiting' })
-  const left = Number(query['limit']) - rows
-  if (!(left <= 0)) await show(rows === 0 ? query : { ...query, limit: String(left) })
-  if (rows === 0) process.stderr.write('There is no such call.\n')
+/** A call of the log as the API answers it. Numbers are text. */
+interface RequestRecord extends ApiObject {
+  readonly object: 'request'
+  readonly id: string
+  readonly key_id: string
+  readonly key_name?: string
+  readonly state: string
+  readonly path: string
+  readonly code: string | null
+  readonly started_at: string
+  readonly model: string | null
+  readonly model_served: string | null
+  readonly status: string | null
+  readonly usage: Readonly<Record<string, string>> | null
+  readonly cost_usd: string | null
+  readonly streamed: boolean
+  readonly estimated: boolean
+  readonly unpriced: boolean
+  readonly overrun: boolean
+  readonly priced_as_requested: boolean
+  readonly credited: boolean
 }
 
-/** The API checks limits too, but does not take 0, which with --follow means no earlier call at all. */
-function checkedLimit(text: string): number {
-  if (/^\d{1,4}$/.test(text) && Number(text) <= 1_000) return Number(text)
-  throw new UsageError('--limit must be a whole number from 0 to 1000 with --follow')
+export interface RequestOptions extends ConnectionOptions {
+  readonly key?: string
+  readonly model?: string
+  readonly status?: string
+  readonly state?: string
+  readonly minCost?: string
+  readonly parent?: string
+  readonly socket?: string
+  readonly flag?: string
+  readonly start?: string
+  readonly end?: string
+  readonly limit?: string
+  readonly format?: 'csv' | 'ndjson'
+  readonly color: boolean
+}
+
+/** The request log over HTTP. */
+export function register(group: Command): void {
+  addRequestOptions(
+    group.command('list', { isDefault: true }).description('list or export calls, newest first'),
+  )
+    .option('--key <key>', 'only calls of this key: its id, name, prefix or last four characters')
+    .addHelpText(
+      'after',
+      examples(
+        'tollgate requests --status 429 --start 2026-11-01',
+        'tollgate requests --key checkout --format csv > calls.csv',
+        'tollgate requests --state refused --key svc_live_Ab3dE9f',
+      ),
+    )
+    .action(printRequests)
+
+  withConnection(group.command('show <id>').description('show everything that is recorded of a call'))
+    .option('--json', "print the API's answer")
+    .option('--no-color', 'no colour on a terminal')
+    .addHelpText('after', examples('tollgate requests show req_01JCN1ZV5M3T9Q8W7E6R5T4Y3X'))
+    .action(showRequest)
+}
+
+export function addRequestOptions(command: Command): Command {
+  return withConnection(command)
+    .option('--model <model>', 'only calls that asked for this model or were served by it')
+    .option('--status <status>', 'an HTTP status such as 429')
+    .option('--state <state>', 'waiting, in_flight, deferred, settled, released, interrupted or refused')
+    .option('--min-cost <usd>', 'only calls that cost this much or more')
+    .option('--parent <id>', 'only the records of this batch')
+    .option('--socket <id>', 'only the turns of this WebSocket')
+    .option(
+      '--flag <flag>',
+      'streamed, estimated, unpriced, overrun, priced_as_requested, credited or refused',
+    )
+    .option('--start <time>', 'calls from then on (UTC): 2026-11-01 or 2026-11-01T12:00:00Z')
+    .option('--end <time>', 'calls before then; of a day, the whole day')
+    .option('--limit <n>', 'at most this many (100; no limit with --format)')
+    .addOption(
+      new Option('--format <format>', 'export everything that is recorded').choices(['csv', 'ndjson']),
+    )
+    .option('--no-color', 'no colour on a terminal')
+}
+
+export async function printRequests(options: RequestOptions): Promise<void> {
+  const { key, model, status, state, minCost, parent, socket, flag, start, end, limit, format } = options
+  const client = connect(options, process.env)
+  const path = key === undefined ? '/gateway/v1/requests' : `/v1/keys/${await findKey(client, key)}/requests`
+  const filter = {
+    model,
+    status,
+    state,
+    min_cost_usd: minCost,
+    parent_id: parent,
+    socket,
+    flag,
+    start,
+    end,
+    limit,
+  }
+  if (format !== undefined) return await printData(client.export(path, { ...filter, format }))
+  const { value } = await client.get<ApiList<RequestRecord>>('list', path, filter)
+  if (value.data.length === 0) process.stderr.write('There is no such call.\n')
+  else await print(requestTable(value.data, outputStyle(options)))
+  if (value.has_more)
+    process.stderr.write('There are more calls: raise --limit, or export all of them with --format csv.\n')
+}
+
+const COLUMNS = [
+  left('began (UTC)'),
+  left('request'),
+  left('key'),
+  left('model'),
+  left('path'),
+  left('status'),
+  right('input'),
+  right('cached'),
+  right('output'),
+  right('cost (USD)'),
+  left('flags'),
+]
+
+/** The columns that a narrow terminal can do without, in this order. */
+const DISPENSABLE = ['path', 'cached', 'flags', 'key']
+
+function requestTable(calls: readonly RequestRecord[], style: TerminalStyle): string {
+  const costs = alignAmounts(calls.map(({ cost_usd }) => cost_usd ?? '0'))
+  const rows = calls.map((call, at): Cell[] => [
+    shownInstant(call.started_at),
+    shownText(call.id),
+    shownText(call.key_name ?? call.key_id, 30),
+    shownText(call.model_served ?? call.model ?? '-', 30),
+    shownText(call.path, 28),
+    statusCell(call),
+    count(call, 'input_tokens'),
+    count(call, 'cache_read_tokens'),
+    count(call, 'output_tokens'),
+    call.cost_usd === null ? '-' : (costs[at] ?? ''),
+    { text: flagsOf(call), style: 'yellow' },
+  ])
+  return renderTable(COLUMNS, rows, style, DISPENSABLE)
+}
+
+/** The status of upstream's answer or of our refusal, or the state of a call without one. */
+function statusCell({ status, state }: RequestRecord): Cell {
+  if (state === 'waiting' || state === 'in_flight' || state === 'deferred')
+    return { text: state.replace('_', ' '), style: 'yellow' }
+  if (status === null || state === 'interrupted') return { text: shownText(state, 11), style: 'red' }
+  return { text: shownText(status, 11), style: /^[123]/.test(status) ? 'green' : 'red' }
+}
+
+function count({ usage }: RequestRecord, name: string): string {
+  const tokens = usage?.[name]
+  return tokens === undefined ? '-' : shownText(shownCount(tokens))
+}
+
+const FLAGS = ['streamed', 'estimated', 'unpriced', 'overrun', 'priced_as_requested', 'credited'] as const
+
+function flagsOf(call: RequestRecord): string {
+  const code = call.code === null ? [] : [shownText(call.code)]
+  return [...code, ...FLAGS.filter((flag) => call[flag])].join(' ')
+}
+
+async function showRequest(
+  id: string,
+  options: ConnectionOptions & { json?: true; color: boolean },
+): Promise<void> {
+  const path = `/gateway/v1/requests/${encodeURIComponent(id)}`
+  const { value, text } = await connect(options, process.env).get<RequestRecord>('request', path)
+  if (options.json) return await printData([`${text}\n`])
+  const style = outputStyle(options)
+  const { usage, object: _, ...fields } = value
+  const lines = Object.entries({ ...fields, ...usage })
+    .filter(([, field]) => field !== null && field !== false)
+    .map(([name, field]) => `${style.paint('dim', name.padEnd(22))} ${shownText(String(field), 200)}\n`)
+  await print(lines.join(''))
 }

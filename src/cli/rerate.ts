@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import type { Command } from 'commander'
 import { type Config, readConfig } from '../config.ts'
 import { refuseUpgradeBeside } from '../installation.ts'
 import { systemClock } from '../kernel/clock.ts'
@@ -19,7 +20,7 @@ import { createRateAgain } from '../pricing/rate-again.ts'
 import { readPricing } from '../read-pricing.ts'
 import { openRerateWriter as openWriterInFile } from '../store/sqlite/ledger-file.ts'
 import { openLedger } from './books.ts'
-import { defineCommand, flag, option, UsageError, type Values } from './command.ts'
+import { examples, UsageError } from './command.ts'
 import { createProgress } from './progress.ts'
 import {
   confirm,
@@ -34,65 +35,66 @@ import {
   shownText,
 } from './terminal.ts'
 
-const OPTIONS = {
-  from: option(
-    '<time>',
-    'calls admitted then or later, in UTC: a day such as 2026-11-01, or an instant such as 2026-11-01T12:00:00Z',
-  ),
-  to: option('<time>', 'calls admitted before then; of a day, the whole day. Without it, up to now'),
-  model: option('<id>', 'only calls that asked for or were served by the model of exactly this name'),
-  'unpriced-only': flag('only calls that had no price, or not for all they used'),
-  apply: flag('book the difference of each call, once: what it costs less is credited'),
-  charge: flag('also book what calls cost more, as charges; without it that is only reported'),
-  yes: flag('do not ask before booking'),
-} as const
+interface Options {
+  readonly from: string
+  readonly to?: string
+  readonly model?: string
+  readonly unpricedOnly?: true
+  readonly apply?: true
+  readonly charge?: true
+  readonly yes?: true
+}
 
-export const command = defineCommand({
-  name: 'rerate',
-  usage:
-    'tollgate rerate --from <date or instant> [--to <date or instant>] [--model <id>] [--unpriced-only] ' +
-    '[--apply [--charge] [--yes]]',
-  about:
-    'Prices settled calls again with the price book in force and shows what would change. Calls are never edited.',
-  options: OPTIONS,
-  notes: `Works on the data directory (TOLLGATE_DATA_DIR), or on the database of TOLLGATE_DATABASE_URL, while gateways serve
-from it or not.`,
-  examples: [
-    'tollgate rerate --from 2026-11-01 --unpriced-only',
-    'tollgate rerate --from 2026-11-01 --to 2026-11-30 --apply',
-  ],
-  exitCodes: '0 done   1 failed or declined   2 the command line or the configuration is wrong',
-  async run(values) {
-    const selection = selectionOf(values)
-    if (values.apply && !values.yes && !process.stdin.isTTY)
-      throw new UsageError('there is no terminal to ask on: --apply needs --yes')
-    const config = readConfig(process.env)
-    const prices = await currentPrices(config)
-    const writer = await openLedger(config, {
-      inFile: async (file) => {
-        await refuseUpgradeBeside(config.dataDir)
-        return await openWriterInFile(file, systemClock)
-      },
-      inDatabase: async (url) => {
-        const { openRerateWriter } = await import('../store/postgres/ledger-snapshot.ts')
-        return await openRerateWriter(url, systemClock)
-      },
-    })
-    try {
-      await rerateCalls({ ...values, selection }, prices, writer)
-    } finally {
-      await writer.close()
-    }
-  },
-})
+/** Prices settled calls again with the current price book, and shows or books the difference. Calls are never edited. */
+export function register(command: Command): void {
+  command
+    .requiredOption('--from <time>', 'calls admitted then or later (UTC): 2026-11-01 or 2026-11-01T12:00:00Z')
+    .option('--to <time>', 'calls admitted before then; of a day, the whole day (now)')
+    .option('--model <id>', 'only calls that asked for this model or were served by it')
+    .option('--unpriced-only', 'only calls that had no price, or not for everything')
+    .option('--apply', 'book the difference of each call, once: lower costs are credited')
+    .option('--charge', 'also charge higher costs; without it they are only reported')
+    .option('--yes', 'do not ask before booking')
+    .addHelpText(
+      'after',
+      examples(
+        'tollgate rerate --from 2026-11-01 --unpriced-only',
+        'tollgate rerate --from 2026-11-01 --to 2026-11-30 --apply',
+      ),
+    )
+    .action(rerate)
+}
 
-function selectionOf(values: Values<typeof OPTIONS>): RerateSelection {
-  if (values.from === undefined) throw new UsageError('say from when on, with --from')
+async function rerate(options: Options): Promise<void> {
+  const selection = selectionOf(options)
+  const { apply = false, charge = false, yes = false } = options
+  if (apply && !yes && !process.stdin.isTTY)
+    throw new UsageError('there is no terminal to ask on: --apply needs --yes')
+  const config = readConfig(process.env)
+  const prices = await currentPrices(config)
+  const writer = await openLedger(config, {
+    inFile: async (file) => {
+      await refuseUpgradeBeside(config.dataDir)
+      return await openWriterInFile(file, systemClock)
+    },
+    inDatabase: async (url) => {
+      const { openRerateWriter } = await import('../store/postgres/ledger-snapshot.ts')
+      return await openRerateWriter(url, systemClock)
+    },
+  })
+  try {
+    await rerateCalls({ apply, charge, yes, selection }, prices, writer)
+  } finally {
+    await writer.close()
+  }
+}
+
+function selectionOf(values: Options): RerateSelection {
   const selection = {
     fromMs: instantOf('--from', values.from).startMs,
     toMs: values.to === undefined ? systemClock.nowMs() + 1 : instantOf('--to', values.to).endMs,
     model: values.model ?? null,
-    unpricedOnly: values['unpriced-only'],
+    unpricedOnly: values.unpricedOnly === true,
   }
   if (selection.fromMs >= selection.toMs) throw new UsageError('--from is not before --to')
   return selection

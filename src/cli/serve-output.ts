@@ -12,12 +12,15 @@ export interface BannerFacts {
   readonly config: Config
   readonly simulated: boolean
   readonly firstAdminKey: string | null
+  /** Whether a person reads the banner. Elsewhere it may end up in a log, where a key must not be. */
+  readonly isTerminal: boolean
   /** Null where the gateway speaks plain HTTP. */
   readonly certificate: Certificate | null
 }
 
 /** The banner of a gateway that has started: its address, its upstreams, and the commands for a first call. */
-export function banner({ url, config, simulated, firstAdminKey, certificate }: BannerFacts): string {
+export function banner(facts: BannerFacts): string {
+  const { url, config, simulated, firstAdminKey, isTerminal, certificate } = facts
   const near = relative(process.cwd(), config.dataDir) || '.'
   const dataDir = near.startsWith('..') ? config.dataDir : near
   const lines = [`Tollgate ${VERSION} serves ${url}`, '', `  Dashboard  ${url}/dashboard`]
@@ -52,9 +55,11 @@ export function banner({ url, config, simulated, firstAdminKey, certificate }: B
       `  Data       ${dataDir} (what is this node's own)`,
     )
   }
-  if (firstAdminKey !== null) {
+  if (firstAdminKey !== null && isTerminal) {
     lines.push(`  Admin key  ${firstAdminKey}`)
-    lines.push(`             Shown this once. It is also in ${dataDir}/admin-key, which only you can read.`)
+    lines.push(`             Shown only now. It is also in ${dataDir}/admin-key, which only you can read.`)
+  } else if (firstAdminKey !== null) {
+    lines.push(`  Admin key  in ${dataDir}/admin-key, which only this user can read`)
   }
   const adminKey = config.adminKey === null ? `$(cat ${dataDir}/admin-key)` : '$TOLLGATE_ADMIN_KEY'
   const curl = certificate?.isSelfSigned === true ? `curl --cacert ${certificate.file}` : 'curl'

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { flushCompileCache } from 'node:module'
+import type { Command } from 'commander'
 import { type Config, ConfigError, readConfig } from '../config.ts'
 import type { Finding } from '../doctor/check.ts'
 import { runChecks } from '../doctor/run-checks.ts'
@@ -12,6 +13,7 @@ import { Secret } from '../kernel/secret.ts'
 import { type RunningTollgate, startTollgate } from '../main.ts'
 import { createCallLog } from '../telemetry/call-log.ts'
 import type { ObserveCall } from '../telemetry/ended-call.ts'
+import { ENVIRONMENT_HELP, examples } from './command.ts'
 import { banner, createCallLines } from './serve-output.ts'
 import { type TerminalStyle, terminalStyle } from './terminal.ts'
 
@@ -21,7 +23,24 @@ const SIMULATOR_KEY = 'simulator-provider-key'
 /** The time after the banner by which all of the program is loaded. */
 const STARTED_AFTER_MS = 2_000
 
-export async function serve(): Promise<void> {
+/** Serves until it is stopped. With no upstream configured, the built-in simulator answers. */
+export function register(command: Command): void {
+  command.addHelpText('after', SIGNALS_HELP).action(serve)
+}
+
+const SIGNALS_HELP = `
+Signals:
+  SIGTERM, SIGINT   stop: running streams may finish for 30 s (shutdown.drain_seconds); a second signal stops at once
+  SIGHUP            reload the files of TOLLGATE_PRICES and TOLLGATE_TLS_CERT; a bad file changes nothing
+
+${ENVIRONMENT_HELP}
+${examples(
+  'npm start                                       try it with the simulator',
+  'ANTHROPIC_API_KEY=sk-ant-… tollgate serve       the Messages surface',
+  'TOLLGATE_CHAT_URL=http://127.0.0.1:11434/v1 tollgate serve',
+)}`
+
+async function serve(): Promise<void> {
   let config: Config
   try {
     config = readConfig(process.env)
@@ -57,7 +76,8 @@ export async function serve(): Promise<void> {
     const { certificate, firstAdminKey } = running
     const scheme = certificate === null ? 'http' : 'https'
     const url = `${scheme}://${shownHost(running.host)}:${running.port}`
-    process.stdout.write(banner({ url, config: served, simulated, firstAdminKey, certificate }))
+    const { isTerminal } = terminal
+    process.stdout.write(banner({ url, config: served, simulated, firstAdminKey, isTerminal, certificate }))
     setTimeout(endStart, STARTED_AFTER_MS).unref()
     void checkLater(config, log)
     await stop

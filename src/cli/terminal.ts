@@ -33,8 +33,8 @@ export function terminalStyle(
 }
 
 /** The style of standard output. */
-export function outputStyle(values: { readonly 'no-color': boolean }): TerminalStyle {
-  return terminalStyle(process.stdout, process.env, values['no-color'])
+export function outputStyle({ color }: { readonly color: boolean }): TerminalStyle {
+  return terminalStyle(process.stdout, process.env, !color)
 }
 
 /** The style of output that is the same on a terminal and in a pipe. */
@@ -54,6 +54,14 @@ export function shownText(text: string, widthMax = 100): string {
     shown += char
   }
   return `${shown}…`
+}
+
+/** Control and formatting characters other than line end and tab: they move the cursor or change the reading direction. */
+const UNSAFE = /(?![\n\t])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu
+
+/** Text of several lines made safe for a terminal. */
+export function shownLines(text: string): string {
+  return text.replace(/\r/g, '').replace(UNSAFE, '\ufffd')
 }
 
 const WIDE =
@@ -95,30 +103,30 @@ export type Cell = string | { readonly text: string; readonly style: Style }
 
 export type Rows = readonly (readonly Cell[])[]
 
-/** Rows under their titles, each column as wide as it needs to be. */
-export function renderTable(columns: readonly Column[], rows: Rows, style: TerminalStyle): string {
-  const widths = widthsOf(columns, rows)
-  return [titleLine(columns, widths, style), ...rows.map((row) => tableLine(columns, widths, row, style))]
-    .map((line) => `${line}\n`)
-    .join('')
-}
-
-export function widthsOf(columns: readonly Column[], rows: Rows): number[] {
-  return columns.map(({ title }, at) =>
+/**
+ * Rows under their titles, each column as wide as it needs to be. Where a terminal is too narrow, the `dispensable`
+ * columns go one after the other.
+ */
+export function renderTable(
+  columns: readonly Column[],
+  rows: Rows,
+  style: TerminalStyle,
+  dispensable: readonly string[] = [],
+): string {
+  const widths = columns.map(({ title }, at) =>
     rows.reduce((width, row) => Math.max(width, widthOf(textOf(row[at] ?? ''))), title.length),
   )
-}
-
-export function titleLine(
-  columns: readonly Column[],
-  widths: readonly number[],
-  style: TerminalStyle,
-): string {
+  const width = widths.reduce((sum, each) => sum + each + 2, -2)
+  const dropped = columns.findIndex(({ title }) => title === dispensable[0])
+  if (width > style.columns && dropped >= 0) {
+    const others = <T>(cells: readonly T[]) => cells.filter((_, at) => at !== dropped)
+    return renderTable(others(columns), rows.map(others), style, dispensable.slice(1))
+  }
   const titles = columns.map(({ title }): Cell => ({ text: title, style: 'bold' }))
-  return tableLine(columns, widths, titles, style)
+  return [titles, ...rows].map((cells) => `${tableLine(columns, widths, cells, style)}\n`).join('')
 }
 
-export function tableLine(
+function tableLine(
   columns: readonly Column[],
   widths: readonly number[],
   cells: readonly Cell[],
@@ -177,6 +185,15 @@ export function print(chunk: string | Uint8Array): Promise<void> {
       fail(error as Error)
     }
   })
+}
+
+/** Prints an answer as it came: byte for byte to a pipe, made safe on a terminal. */
+export async function printData(chunks: AsyncIterable<Uint8Array> | readonly string[]): Promise<void> {
+  const decoder = new TextDecoder()
+  for await (const chunk of chunks) {
+    if (!process.stdout.isTTY) await print(chunk)
+    else await print(shownLines(typeof chunk === 'string' ? chunk : decoder.decode(chunk, { stream: true })))
+  }
 }
 
 /** Prints for a reader that may have gone: a command that moves money does its work all the same. */

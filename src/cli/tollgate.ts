@@ -1,35 +1,43 @@
 #!/usr/bin/env node
 import { lstatSync, mkdirSync } from 'node:fs'
-import { enableCompileCache, getCompileCacheDir } from 'node:module'
+import nodeModule from 'node:module'
 import { homedir } from 'node:os'
 import { isAbsolute, join } from 'node:path'
 
-// The compile cache has source stripped of its types and compiled once, not at every start: that halves the time until
-// the gateway serves. For the same reason each command loads only what it needs. The store's threads learn of the cache
-// from the environment alone. Without a directory for the cache, every start takes longer.
-const directory = keepCompiled()
-if (directory !== undefined) Object.assign(process.env, { NODE_COMPILE_CACHE: directory })
+// This file must load on any Node.js, so that an old version gets a sentence and no stack trace: it imports no package,
+// no other file of ours, and no name that an old version does not export.
+const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
+if (major < 24 || (major === 24 && minor < 5)) {
+  process.stderr.write(`Tollgate needs Node.js 24.5 or later; this is ${process.versions.node}.\n`)
+  process.exitCode = 1
+} else {
+  // The compile cache halves the time to start. The store's threads learn of it from the environment.
+  const directory = cacheDirectory()
+  if (directory !== undefined) process.env['NODE_COMPILE_CACHE'] = directory
+  const { runCommandLine } = await import('./program.ts')
+  await runCommandLine(process.argv.slice(2))
+}
 
 /**
- * Cached code is run as it lies there, so the cache lies where only this user can write, or nowhere. Node's own choice
- * is a folder in the system's temporary one, which belongs to the user that came first. NODE_COMPILE_CACHE names another.
+ * Cached code is run as it is found, so the cache must be writable by this user alone. Node's default is a folder in the
+ * system's temporary directory, which belongs to the user that came first. NODE_COMPILE_CACHE names another.
  */
-function keepCompiled(): string | undefined {
-  const chosen = getCompileCacheDir()
+function cacheDirectory(): string | undefined {
+  const chosen = nodeModule.getCompileCacheDir()
   if (chosen !== undefined) return chosen
   try {
     const cache = join(homedir(), '.cache')
     const own = join(cache, 'tollgate')
-    if (!isAbsolute(cache) || !isOurs(cache) || !isOurs(own)) return undefined
-    return enableCompileCache(own).directory
+    if (!isAbsolute(cache) || !isPrivate(cache) || !isPrivate(own)) return undefined
+    return nodeModule.enableCompileCache(own).directory
   } catch {
-    // The user has no home, or a home in which no directory can be made.
+    // The user has no home, or one in which no directory can be created.
     return undefined
   }
 }
 
-/** Makes the directory if it is missing; a missing home is not made. */
-function isOurs(directory: string): boolean {
+/** Creates the directory if it is missing, but not its parents. */
+function isPrivate(directory: string): boolean {
   try {
     mkdirSync(directory, 0o700)
   } catch (error) {
@@ -39,6 +47,3 @@ function isOurs(directory: string): boolean {
   const isDirectory = (mode & 0o170_000) === 0o040_000
   return isDirectory && (mode & 0o022) === 0 && (process.getuid === undefined || uid === process.getuid())
 }
-
-const { runCommandLine } = await import('./commands.ts')
-await runCommandLine(process.argv.slice(2))

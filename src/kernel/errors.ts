@@ -280,3 +280,14 @@ export class StoreGone extends StoreUnavailable {
 export class InstallationError extends Error {
   override readonly name = 'InstallationError'
 }
+
+/** The configuration cannot be used. All its problems are reported together. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError'
+  readonly problems: readonly string[]
+
+  constructor(problems: readonly string[]) {
+    super(`The configuration cannot be used:\n${problems.map((p) => `  - ${p}`).join('\n')}`)
+    this.problems = problems
+  }
+}

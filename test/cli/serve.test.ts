@@ -78,11 +78,20 @@ test('a data directory elsewhere is shown by its whole path, one in this folder 
   const shown = (dir: string) => {
     const config = readConfig({ TOLLGATE_DATA_DIR: dir })
     return /Data +(.*) \(SQLite\)/.exec(
-      banner({ url: '', config, simulated: true, firstAdminKey: null, certificate: null }),
+      banner({ url: '', config, simulated: true, firstAdminKey: null, isTerminal: false, certificate: null }),
     )?.[1]
   }
   assert.equal(shown('/var/lib/tollgate'), '/var/lib/tollgate')
   assert.equal(shown('./data'), 'data')
+})
+
+test('the first admin key is shown on a terminal only; in a pipe or a log the banner names its file', () => {
+  const config = readConfig({ TOLLGATE_DATA_DIR: './data' })
+  const facts = { url: '', config, simulated: true, firstAdminKey: 'svc_admin_first', certificate: null }
+  assert.match(banner({ ...facts, isTerminal: true }), /Admin key {2}svc_admin_first\n.*data\/admin-key/)
+  const piped = banner({ ...facts, isTerminal: false })
+  assert.doesNotMatch(piped, /svc_admin_first/)
+  assert.match(piped, /Admin key {2}in data\/admin-key/)
 })
 
 test('a second start on the same data keeps keys and does not tell the admin key again', async () => {

@@ -45,7 +45,7 @@ for (const heavy of [
 // Over HTTP a command needs none of these modules, and with them it takes three times as long to start.
 for (const heavy of ['zod', 'pg', 'pino', 'node:sqlite', 'src/installation.ts', 'src/management/']) {
   test(`commands on the management API do not wait for ${heavy}`, () => {
-    for (const name of ['keys', 'usage', 'requests', 'credits', 'webhooks'])
+    for (const name of ['program', 'keys', 'usage', 'requests', 'credits', 'balance'])
       assert.ok(![...loadedWith(`src/cli/${name}.ts`)].some((loaded) => loaded.startsWith(heavy)), name)
   })
 }

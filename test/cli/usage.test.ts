@@ -1,164 +1,71 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { assertAllWrong, type CommandBench, startCommandBench, WAYS } from './command-bench.ts'
+import { changeBooks } from '../support/books.ts'
+import { type CommandGateway, startCommandGateway } from './command-gateway.ts'
 
-let bench: CommandBench
-let day = ''
+let commands: CommandGateway
 before(async () => {
-  bench = await startCommandBench()
-  await bench.gateway.call(1_000)
-  await bench.gateway.call(3_000)
-  await bench.gateway.call(90_000, 'claude-opus-4-8')
-  day = JSON.parse(await bench.api('/v1/usage?group_by=day')).data[0].day
+  commands = await startCommandGateway()
+  await commands.call(commands.gateway.apiKey, 1_000)
+  await commands.call(commands.gateway.apiKey, 2_000_000, 'claude-opus-4-8')
 })
-after(() => bench.close())
+after(() => commands.close())
 
-const range = () => ['--start', day, '--end', day]
-
-for (const way of WAYS) {
-  test(`usage is a plain table in a pipe, ${way}`, async () => {
-    const byModel = await bench.run(way, ['usage', ...range(), '--group-by', 'model'])
-    assert.deepEqual(byModel, {
-      code: 0,
-      signal: null,
-      stderr: '',
-      stdout: [
-        `Usage from ${day} to ${day}, days in UTC, amounts in USD`,
-        '',
-        'model             calls   input    cost  at list price',
-        'claude-haiku-5-5      2   4,000  0.0004         0.0004',
-        'claude-opus-4-8       1  90,000  0.4500         0.4500',
-        'total                 3  94,000  0.4504         0.4504',
-        '',
-        'Saved 0 of 0.4504 USD at list prices (0 %).',
-        '',
-      ].join('\n'),
-    })
-    const byDay = await bench.run(way, ['usage'])
-    assert.match(byDay.stdout, new RegExp(`\\nday \\(UTC\\) .*\\n${day} +3 +94,000 .*\\ntotal +3 `))
-    const sum = await bench.run(way, ['usage', ...range(), '--group-by', 'none'])
-    assert.match(sum.stdout, /\n {4}3 {2}94,000 .*\n\nSaved/)
-    const none = await bench.run(way, ['usage', '--start', '2020-01-01', '--end', '2020-01-02'])
-    assert.match(none.stdout, /from 2020-01-01 to 2020-01-02, .*\n\nNothing was used\.\n$/)
-  })
-
-  test(`--json and --csv are what the API answers, ${way}`, async () => {
-    const json = await bench.run(way, ['usage', ...range(), '--group-by', 'key,model', '--json'])
-    const query = `start=${day}&end=${day}&limit=10000&group_by=`
-    assert.deepEqual([json.code, json.stdout], [0, `${await bench.api(`/v1/usage?${query}key,model`)}\n`])
-    const csv = await bench.run(way, ['usage', ...range(), '--csv'])
-    assert.deepEqual([csv.code, csv.stdout], [0, await bench.api(`/v1/usage?${query}day&format=csv`)])
-  })
+const api = async (query: string): Promise<string> => {
+  const { url, adminKey } = commands.gateway
+  return await (
+    await fetch(`${url}/v1/usage?${query}`, { headers: { authorization: `Bearer ${adminKey}` } })
+  ).text()
 }
 
-test('on a terminal each row has a bar as long as its cost, and a narrow one shows less for it', async () => {
-  const args = ['usage', ...range(), '--group-by', 'model']
-  const environment = { LANG: 'en_US.UTF-8', LC_ALL: '' }
-  const wide = await bench.run('locally', args, { terminal: { columns: 130 }, environment })
-  assert.match(wide.stdout, /claude-opus-4-8 .* 0\.4500 {2}\x1b\[36m█{40}\x1b\[39m\n/)
-  assert.match(wide.stdout, /claude-haiku-5-5 .* 0\.0004 {2}\x1b\[36m█\x1b\[39m\n/)
-  assert.match(wide.stdout, /\x1b\[1mtotal\x1b\[22m .*\x1b\[1m0\.4504\x1b\[22m\n/)
-
-  const narrow = await bench.run('locally', [...args, '--no-color'], {
-    terminal: { columns: 80 },
-    environment: { LANG: 'C', LC_ALL: '' },
-  })
-  assert.match(narrow.stdout, /\nmodel +calls +input +cost +at list price\nclaude-haiku.* 0\.0004 {2}#\n/)
-  assert.match(narrow.stdout, /claude-opus.* 0\.4500 {2}#{21,40}\n/)
-  for (const line of narrow.stdout.split('\n')) assert.ok(line.length < 80, line)
+test('usage is a table by day, model or key, with the total and what was saved', async () => {
+  const { done } = commands
+  const byModel = await done('usage', '--group-by', 'model')
+  assert.match(
+    byModel,
+    /^Usage from \d{4}-\d\d-01 to [\d-]{10} \(UTC\), amounts in USD\n\nmodel +calls +input +cost +list cost\n/,
+  )
+  assert.match(byModel, /^claude-haiku-5-5 +1 +1,000 /m)
+  assert.match(byModel, /^total +2 +2,001,000 /m)
+  assert.match(byModel, /\nSaved 0 of [\d.]+ USD at list prices \(0 %\)\.\n/)
+  assert.match(await done('usage'), /^day \(UTC\) +calls [\s\S]*\n20[\d-]{8} +2 /m)
+  assert.match(await done('usage', '--group-by', 'key'), /^key_\w{26} {2}test +2 /m)
+  const sum = await done('usage', '--group-by', 'none')
+  assert.match(sum, /\n\ncalls +input +cost +list cost\n +2 +2,001,000 /)
 })
 
-test('credits, missing prices, estimates and hostile names are told of, and keys have their names', async () => {
-  await bench.gateway.tamper("UPDATE api_key SET name = '\x1b]0;x\x07éa' WHERE name = 'x'")
-  await bench.gateway.tamper(
-    `UPDATE rollup SET credited_nanos = 1, unpriced_requests = 1, estimated_requests = 2, list_nanos = 900000000
-     WHERE model = 'claude-opus-4-8'`,
+test("JSON and CSV are the API's", async () => {
+  const { done } = commands
+  const json = await done('usage', '--group-by', 'key,model', '--json')
+  assert.equal(json, `${await api('group_by=key,model')}\n`)
+  assert.equal(await done('usage', '--format', 'csv'), await api('group_by=day&format=csv'))
+})
+
+test('a period without calls says so, and a wrong one is named', async () => {
+  const { done, run } = commands
+  assert.match(
+    await done('usage', '--start', '2020-01-01', '--end', '2020-01-31'),
+    /\n\nNothing was used\.\n$/,
   )
-  try {
-    const { stdout } = await bench.run('locally', ['usage', ...range(), '--group-by', 'model,key'])
-    assert.match(stdout, /\nmodel +key +name +calls /)
-    assert.match(stdout, /claude-opus-4-8 +key_\w{26} {2}\?\]0;x\?éa +1 .* 0\.4500 +0\.9000 +0\.000000001\n/)
-    assert.match(
-      stdout,
-      /\nSaved 0\.45 of 0\.9004 USD at list prices \(49\.9 %\)\.\nGiven back later: 0\.000000001 USD/,
-    )
-    assert.match(
-      stdout,
-      /\nCalls without a price of their own: 1\. .*\nCalls whose usage was estimated: 2\.\n$/,
-    )
-  } finally {
-    await bench.gateway.tamper(
-      `UPDATE rollup SET credited_nanos = 0, unpriced_requests = 0, estimated_requests = 0, list_nanos = cost_nanos
-       WHERE model = 'claude-opus-4-8'`,
-    )
+  for (const [args, message] of [
+    [['--start', 'yesterday'], /start must be/],
+    [['--start', '2026-02-01', '--end', '2026-01-01'], /start|end/],
+    [['--group-by', 'colour'], /group_by must be/],
+    [['--json', '--format', 'csv'], /--json and --format cannot be used together/],
+  ] as const) {
+    const { code, stdout, stderr } = await run('usage', ...args)
+    assert.deepEqual([code, stdout], [2, ''], args.join(' '))
+    assert.match(stderr, message)
   }
 })
 
-test('what is read from a cache and what is written to it are two columns, and empty rows are told of in one line', async () => {
-  await bench.gateway.tamper(`
-    INSERT INTO rollup (account_id, key_id, day, model, requests, cache_read_tokens, cache_write_tokens, cost_nanos)
-      SELECT account_id, key_id, '2020-01-05', 'cached', 2, 5000, 70, 1 FROM (SELECT * FROM rollup LIMIT 1) AS r
-      UNION ALL
-      SELECT account_id, key_id, '2020-01-05', '', 41, 0, 0, 0 FROM (SELECT * FROM rollup LIMIT 1) AS r
-      UNION ALL
-      SELECT account_id, key_id, '2020-01-06', '', 1, 0, 0, 0 FROM (SELECT * FROM rollup LIMIT 1) AS r`)
-  const { stdout } = await bench.run('locally', [
-    ...['usage', '--start', '2020-01-05', '--end', '2020-01-05', '--group-by', 'model'],
-  ])
-  assert.deepEqual(stdout.split('\n').slice(2), [
-    'model   calls  cache read  cache write         cost',
-    'cached      2       5,000           70  0.000000001',
-    'total      43       5,000           70  0.000000001',
-    '',
-    'Saved -0.000000001 of 0 USD at list prices.',
-    'Not listed: 41 calls that used nothing and cost nothing.',
-    '',
-  ])
-  const idle = await bench.run('locally', ['usage', '--start', '2020-01-06', '--end', '2020-01-06'])
-  assert.match(
-    idle.stdout,
-    /\n\nNothing was used\.\nNot listed: 1 call that used nothing and cost nothing\.\n$/,
-  )
-})
-
-test('more rows than the API answers at once are one CSV with one head, and the table says that it is cut', async () => {
-  await bench.gateway.tamper(`
-    WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20005)
-      INSERT INTO rollup (account_id, key_id, day, model, requests, input_tokens)
-      SELECT account_id, key_id, '2020-02-02', 'model-' || (100000 + i), i, 1 FROM n, (SELECT * FROM rollup LIMIT 1)`)
-  const args = ['usage', '--start', '2020-02-02', '--end', '2020-02-02', '--group-by', 'model']
-  for (const way of WAYS) {
-    const csv = await bench.run(way, [...args, '--csv'], { terminal: { columns: 80, only: 'stderr' } })
-    const lines = csv.stdout.split('\r\n')
-    assert.equal(lines.length, 1 + 20_005 + 1)
-    assert.equal(lines.filter((line) => line.startsWith('model,')).length, 1)
-    assert.equal(new Set(lines).size, lines.length)
-    assert.match(csv.stderr, /^\rRows: 10,000/)
+test('a model name cannot draw on a terminal, as a table or as CSV', async () => {
+  const { gateway, start } = commands
+  await changeBooks(gateway, "UPDATE rollup SET model = '\u001b[2Jmodel' WHERE model = 'claude-haiku-5-5'")
+  const args = ['usage', '--group-by', 'model', '--no-color']
+  for (const more of [[], ['--format', 'csv'], ['--json']]) {
+    const { stdout } = await start([...args, ...more], { terminal: { columns: 200 } }).finished
+    assert.match(stdout, /\[2Jmodel/)
+    assert.ok(!stdout.includes('\u001b'), stdout)
   }
-  const table = await bench.run('locally', args)
-  assert.equal(table.code, 0)
-  assert.match(table.stderr, /first 10,000 rows\. --csv has them all/)
-  assert.match(table.stdout, /\ntotal +200,110,015 /)
-})
-
-test('a wrong command line ends with 2 and names what is wrong with it', async () => {
-  await assertAllWrong(bench, 'usage', [
-    [
-      ['--start', '2026-02-30'],
-      /^tollgate usage: --start: start must be a date[\s\S]*\n\nUsage\n {2}tollgate usage /,
-    ],
-    [['--end', 'today'], /--end: end must be a date/],
-    [['--start', '2999-01-01'], /--start: start must not be after end/],
-    [['--group-by', 'colour'], /--group-by: group_by must be one or more of day, model, key/],
-    [['--group-by', 'day,day'], /--group-by: /],
-    [['--json', '--csv'], /--json and --csv cannot be used together/],
-    [['--since', 'x'], /'--since'/],
-    [['today'], /Unexpected argument 'today'/],
-  ])
-  const help = await bench.run('locally', ['usage', '--help'])
-  assert.equal(help.code, 0)
-  assert.match(
-    help.stdout,
-    /^Usage\n {2}tollgate usage [\s\S]*\nExamples\n[\s\S]*\nWhere\n[\s\S]*\nExit codes\n/,
-  )
 })

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { parse } from 'yaml'
-import { HELP } from '../../src/cli/commands.ts'
+import { ENVIRONMENT_HELP } from '../../src/cli/command.ts'
 import { readConfig } from '../../src/config.ts'
 import { TrustedProxies } from '../../src/http/addresses.ts'
 import { limits } from '../../src/kernel/limits.ts'
@@ -36,7 +36,7 @@ const directive = (name: string) =>
 const stopSeconds = (limits.drainMs + limits.settleOnStopMs) / 1_000
 
 test('every variable that a file of deploy names is one of Tollgate’s', () => {
-  const known = new Set(HELP.match(/\bTOLLGATE_[A-Z_]+\b/g))
+  const known = new Set(ENVIRONMENT_HELP.match(/\bTOLLGATE_[A-Z_]+\b/g))
   for (const { name } of readdirSync(deploy, { withFileTypes: true }).filter((entry) => entry.isFile())) {
     for (const variable of textOf(name).match(/\bTOLLGATE_[A-Z_]+\b/g) ?? [])
       assert.ok(known.has(variable), `deploy/${name} names ${variable}`)

@@ -103,7 +103,7 @@ test('no key, admin key, provider key or pepper is found in logs, database or an
   }
 })
 
-test('an admin key and a pepper that the gateway makes itself are in their files, and the key once on the screen', async () => {
+test('an admin key and a pepper that the gateway makes itself are in their files and in no output', async () => {
   const tollgate = await serveTollgate({ TOLLGATE_LOG_LEVEL: 'debug' })
   try {
     const [adminKey = '', pepper = ''] = ['admin-key', 'pepper'].map((name) =>
@@ -121,11 +121,7 @@ test('an admin key and a pepper that the gateway makes itself are in their files
     const misplaced = [`GET /v1/${adminKey} HTTP/1.1`, 'Host: gateway', `User-Agent: ${second}`]
     assert.equal(await visitor.raw('admin keys in wrong places', [...misplaced, `x-api-key: ${key}`]), 401)
 
-    const places = (await stopAndCollect(tollgate)).map(({ where, bytes }) =>
-      where === 'stdout'
-        ? { where, bytes: Buffer.from(bytes.toString().replace(`Admin key  ${adminKey}\n`, '')) }
-        : { where, bytes },
-    )
+    const places = await stopAndCollect(tollgate)
     const printed = [created.stderr, listed.stdout, listed.stderr].join('\n')
     places.push({ where: 'what the commands print', bytes: Buffer.from(printed) })
     const canaries = [

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { test } from 'node:test'
-import { HELP } from '../../src/cli/commands.ts'
+import { ENVIRONMENT_HELP } from '../../src/cli/command.ts'
 import { CLIENT_VARIABLES, ConfigError, readConfig } from '../../src/config.ts'
 import { root } from './source-tree.ts'
 
@@ -14,7 +14,7 @@ const variablesIn = (text: string) =>
 
 test('every variable that a document or the help names exists, and each is named in both', () => {
   const inReadme = variablesIn(textOf('README.md'))
-  const inHelp = variablesIn(HELP)
+  const inHelp = variablesIn(ENVIRONMENT_HELP)
   for (const path of documents) {
     for (const name of variablesIn(textOf(path)))
       assert.ok(inHelp.has(name), `${path} names ${name}, the help does not`)

@@ -1,0 +1,303 @@
+import { randomUUID } from 'node:crypto'
+import { readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { getCACertificates, setDefaultCACertificates } from 'node:tls'
+import type { Command } from 'commander'
+import { rawNumber } from '../kernel/money.ts'
+import { Secret } from '../kernel/secret.ts'
+import { Failure, UsageError } from './command.ts'
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+/** The options of every command that calls the gateway. */
+export interface ConnectionOptions {
+  readonly url?: string
+  readonly adminKeyFile?: string
+}
+
+export function withConnection(command: Command): Command {
+  return command
+    .option('--url <url>', 'the gateway (TOLLGATE_URL, else TOLLGATE_HOST and TOLLGATE_PORT)')
+    .option(
+      '--admin-key-file <file>',
+      'file with an admin key (TOLLGATE_ADMIN_KEY, else <data dir>/admin-key)',
+    )
+}
+
+/** Query parameters; those that are undefined are not sent. */
+export type Query = Readonly<Record<string, string | undefined>>
+
+interface Ask {
+  readonly query?: Query
+  /** Sent as JSON. */
+  readonly body?: unknown
+  /** The same command under the same key is done once. */
+  readonly idempotencyKey?: string
+}
+
+/** Every answer of the management API names its kind. Numbers are read as text: a double cannot hold every nanodollar. */
+export interface ApiObject {
+  readonly object: string
+}
+
+export interface ApiList<T> extends ApiObject {
+  readonly object: 'list'
+  readonly data: readonly T[]
+  readonly has_more: boolean
+  readonly next: string | null
+}
+
+export interface Answer<T> {
+  readonly value: T
+  readonly headers: Headers
+  /** The body as it came. */
+  readonly text: string
+}
+
+const TIMEOUT_MS = 60_000
+/** The largest answers are pages of 10,000 rows of usage, about 4 MiB. */
+const ANSWER_BYTES_MAX = 64 * 1024 * 1024
+
+/** The management API of a running gateway. Refusals are thrown as failures, those of a parameter as usage errors. */
+export class Client {
+  readonly url: string
+  readonly #adminKey: Secret
+
+  constructor(url: string, adminKey: Secret) {
+    this.url = url
+    this.#adminKey = adminKey
+  }
+
+  /** Expects an answer whose `object` member has this value. */
+  async ask<T extends ApiObject>(
+    object: T['object'],
+    method: 'GET' | 'POST' | 'PATCH',
+    path: string,
+    ask: Ask = {},
+  ): Promise<Answer<T>> {
+    const { idempotencyKey } = ask
+    const signal = AbortSignal.timeout(TIMEOUT_MS)
+    try {
+      const response = await this.#send(method, path, ask, signal)
+      const text = await readText(response)
+      const value = parseExact(text)
+      if (!response.ok) throw this.#refusal(response.status, value, idempotencyKey)
+      if (!isObject<T>(value, object)) throw this.#unexpected(response.status)
+      return { value, headers: response.headers, text }
+    } catch (error) {
+      throw this.#explain(error, idempotencyKey)
+    }
+  }
+
+  async get<T extends ApiObject>(object: T['object'], path: string, query: Query = {}): Promise<Answer<T>> {
+    return await this.ask<T>(object, 'GET', path, { query })
+  }
+
+  /** An export of any size, piece by piece. Where it has several pages, they follow each other under one title line. */
+  async *export(path: string, query: Query): AsyncGenerator<Uint8Array> {
+    let after: string | undefined
+    try {
+      do {
+        const response = await this.#send('GET', path, { query: { ...query, after } })
+        if (!response.ok) throw this.#refusal(response.status, parseExact(await readText(response)))
+        const chunks = response.body ?? []
+        yield* after === undefined ? chunks : withoutFirstLine(chunks)
+        after = [...response.headers].find(([name]) => /^x-.*-next$/.test(name))?.[1]
+      } while (after !== undefined)
+    } catch (error) {
+      throw this.#explain(error)
+    }
+  }
+
+  async #send(method: string, path: string, ask: Ask, signal?: AbortSignal): Promise<Response> {
+    const { query = {}, body, idempotencyKey } = ask
+    const given = Object.entries(query).filter((pair): pair is [string, string] => pair[1] !== undefined)
+    const search = given.length === 0 ? '' : `?${new URLSearchParams(given)}`
+    const response = await fetch(`${this.url}${path}${search}`, {
+      method,
+      // Redirects are not followed: the key is for this URL only.
+      redirect: 'manual',
+      headers: {
+        authorization: `Bearer ${this.#adminKey.reveal()}`,
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      ...(signal === undefined ? {} : { signal }),
+    })
+    if (response.status < 300 || response.status >= 400) return response
+    const to = response.headers.get('location') ?? 'another URL'
+    throw new Failure(`${this.url} redirects to ${to}. Set --url to the URL of the gateway itself.`)
+  }
+
+  #refusal(status: number, answer: unknown, idempotencyKey?: string): Error {
+    const { message, code, param } = (answer as { error?: Refusal } | null)?.error ?? {}
+    if (message === undefined) return this.#unexpected(status)
+    if (status === 400 && typeof param === 'string') return new UsageError(message)
+    if (code === 'invalid_api_key' || code === 'admin_key_required')
+      return new Failure(
+        `${this.url} refused the admin key: ${message} Check --admin-key-file or TOLLGATE_ADMIN_KEY.`,
+      )
+    const again =
+      code === 'store_unavailable' && idempotencyKey !== undefined ? ` ${repeat(idempotencyKey)}` : ''
+    return new Failure(`${message}${again}`)
+  }
+
+  #unexpected(status: number): Failure {
+    return new Failure(
+      `${this.url} answers ${status}, but not as a Tollgate of this version does. Check --url and TOLLGATE_URL.`,
+    )
+  }
+
+  #explain(error: unknown, idempotencyKey?: string): unknown {
+    if (!(error instanceof Error) || error instanceof Failure || error instanceof UsageError) return error
+    const { cause } = error
+    const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
+    const reason = cause instanceof Error ? cause.message || code : error.message
+    if (NOT_TRUSTED.test(code))
+      return new Failure(
+        `${this.url} has a certificate that is not trusted here: ${reason}. Use a host name that it covers with --url. ` +
+          'If no public authority signed it, set NODE_EXTRA_CA_CERTS to its file.',
+      )
+    if (NOT_CONNECTED.test(code))
+      return new Failure(
+        `${this.url} cannot be reached: ${reason}. Start the gateway, or name its URL with --url or TOLLGATE_URL.`,
+      )
+    const again = idempotencyKey === undefined ? 'Try again.' : repeat(idempotencyKey)
+    return new Failure(`The connection to ${this.url} broke: ${reason}. ${again}`)
+  }
+}
+
+interface Refusal {
+  readonly message?: string
+  readonly code?: string | null
+  readonly param?: string | null
+}
+
+/** Errors before any request was sent. */
+const NOT_TRUSTED = /CERT|LEAF_SIGNATURE/
+const NOT_CONNECTED =
+  /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT)$|_TLS_|_SSL_/
+
+/** How to repeat a command of which nobody knows whether it was done. */
+function repeat(idempotencyKey: string): string {
+  return `The command may have been done. Repeat it with --idempotency-key ${idempotencyKey}: it is done once.`
+}
+
+async function readText(response: Response): Promise<string> {
+  const chunks: Uint8Array[] = []
+  let bytes = 0
+  for await (const chunk of response.body ?? []) {
+    bytes += chunk.length
+    if (bytes > ANSWER_BYTES_MAX) throw new Failure('The answer is larger than 64 MiB. Ask for less at once.')
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString()
+}
+
+const LINE_END = 0x0a
+
+async function* withoutFirstLine(
+  chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+): AsyncGenerator<Uint8Array> {
+  let isFirst = true
+  for await (const chunk of chunks) {
+    const from = isFirst ? chunk.indexOf(LINE_END) + 1 : 0
+    if (isFirst && from === 0) continue
+    isFirst = false
+    yield chunk.subarray(from)
+  }
+}
+
+type Reviver = (key: string, value: unknown, context: { source?: string }) => unknown
+
+/** JSON with its numbers as text; undefined for a text that is no JSON. */
+export function parseExact(text: string): unknown {
+  const revive: Reviver = (_, value, { source }) =>
+    typeof value === 'number' ? (source ?? String(value)) : value
+  try {
+    return JSON.parse(text, revive as (key: string, value: unknown) => unknown)
+  } catch {
+    return undefined
+  }
+}
+
+function isObject<T extends ApiObject>(value: unknown, object: string): value is T {
+  return typeof value === 'object' && value !== null && (value as Partial<ApiObject>).object === object
+}
+
+/** The client for the gateway that the options and the environment name. */
+export function connect({ url, adminKeyFile }: ConnectionOptions, environment: Environment): Client {
+  const given = url ?? (environment['TOLLGATE_URL'] || undefined)
+  const option = url === undefined ? 'TOLLGATE_URL' : '--url'
+  const base = given === undefined ? ownUrl(environment) : readUrl(given, option)
+  const certificate = environment['TOLLGATE_TLS_CERT']
+  if (base.protocol === 'https:' && certificate) trust(certificate)
+  return new Client(base.href.replace(/\/$/, ''), adminKey(adminKeyFile, environment))
+}
+
+/** The URL of a gateway that was started with this environment. */
+function ownUrl(environment: Environment): URL {
+  const host = environment['TOLLGATE_HOST'] || '127.0.0.1'
+  const near = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
+  const scheme = environment['TOLLGATE_TLS_CERT'] ? 'https' : 'http'
+  const port = environment['TOLLGATE_PORT'] || '8787'
+  return readUrl(
+    `${scheme}://${near.includes(':') ? `[${near}]` : near}:${port}`,
+    'TOLLGATE_HOST:TOLLGATE_PORT',
+  )
+}
+
+function readUrl(text: string, option: string): URL {
+  const url = URL.parse(text)
+  const isPlain = url !== null && `${url.username}${url.password}${url.search}${url.hash}` === ''
+  if (url !== null && isPlain && /^https?:$/.test(url.protocol)) return url
+  throw new UsageError(
+    `${option} must be a URL such as http://127.0.0.1:8787, without user, query or fragment.`,
+  )
+}
+
+/** Trusts the certificate that a gateway with this environment serves with; it may be self-signed. */
+function trust(file: string): void {
+  try {
+    setDefaultCACertificates([...getCACertificates(), readFileSync(file, 'utf8')])
+  } catch (error) {
+    throw new Failure(`TOLLGATE_TLS_CERT: ${file} cannot be used: ${(error as Error).message}`)
+  }
+}
+
+const KEY_BYTES_MAX = 4_096
+
+function adminKey(file: string | undefined, environment: Environment): Secret {
+  if (file !== undefined) return readKey(file, '--admin-key-file')
+  const given = environment['TOLLGATE_ADMIN_KEY']
+  if (given) return new Secret(given)
+  return readKey(join(environment['TOLLGATE_DATA_DIR'] || 'data', 'admin-key'), null)
+}
+
+/** `option` is null for the file that a first start writes. */
+function readKey(file: string, option: string | null): Secret {
+  let text: string
+  try {
+    if (statSync(file).size > KEY_BYTES_MAX) throw new Error('it is too large for a key')
+    text = readFileSync(file, 'utf8').trim()
+  } catch (error) {
+    if (option !== null) throw new Failure(`${option}: ${file} cannot be read: ${(error as Error).message}`)
+    throw new UsageError(
+      `There is no admin key: ${file} cannot be read (${(error as NodeJS.ErrnoException).code ?? 'too large'}). ` +
+        'Set TOLLGATE_ADMIN_KEY or --admin-key-file; `tollgate admin-key create` creates one on the host.',
+    )
+  }
+  if (!/^[\x21-\x7e]+$/.test(text)) throw new Failure(`There is no key in ${file}.`)
+  return new Secret(text)
+}
+
+/** The idempotency key that was given, or a random one. */
+export function onceKey({ idempotencyKey }: { readonly idempotencyKey?: string }): string {
+  return idempotencyKey ?? randomUUID()
+}
+
+/** An amount to the digit as it was typed. Text that is no number is sent as it is, for the API to refuse. */
+export function amountField(text: string): unknown {
+  return /^-?(?:0|[1-9]\d*)(?:\.\d+)?$/.test(text) ? rawNumber(text) : text
+}

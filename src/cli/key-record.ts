@@ -1,0 +1,139 @@
+import type { ApiList, ApiObject, Client } from './client.ts'
+import { Failure } from './command.ts'
+import { type Cell, shownInstant, shownText, type TerminalStyle } from './terminal.ts'
+
+/** A key as the API answers it. Numbers are text. */
+export interface KeyRecord extends ApiObject {
+  readonly object: 'key'
+  readonly id: string
+  readonly name: string
+  readonly prefix: string
+  readonly last4: string
+  readonly status: string
+  readonly monthly_budget_usd: string | null
+  readonly month_spend_usd: string
+  readonly month_held_usd: string
+  readonly month_waiting: string
+  readonly month_lost_usd: string
+  readonly budget_resets_at: string
+  readonly allowed_models: readonly string[] | null
+  readonly log_requests: boolean
+  readonly expires_at: string | null
+  readonly created_at: string
+  readonly revoked_at: string | null
+  readonly last_used_at: string | null
+  readonly rotated_from: string | null
+  /** The secret, in the answer that creates the key. */
+  readonly key?: string
+}
+
+export function shownKey({ prefix, last4 }: KeyRecord): string {
+  return shownText(`${prefix}…${last4}`)
+}
+
+export function statusCell({ status }: KeyRecord): Exclude<Cell, string> {
+  return { text: shownText(status), style: status === 'usable' ? 'green' : 'red' }
+}
+
+/** All fields of a key, one on each line. Empty ones are left out. */
+export function renderKey(key: KeyRecord, style: TerminalStyle): string {
+  const status = statusCell(key)
+  const budget = key.monthly_budget_usd
+  const lost = `${key.month_lost_usd} USD at list price, in interrupted calls of this month`
+  const models = key.allowed_models?.map((model) => shownText(model)).join(', ')
+  const lines: readonly (readonly [string, string])[] = [
+    ['status', style.paint(status.style, status.text)],
+    ['key', shownKey(key)],
+    ['budget', budget === null ? 'none' : `${budget} USD a month`],
+    ['this month', `${key.month_spend_usd} USD spent, ${key.month_held_usd} USD reserved`],
+    ['waiting', key.month_waiting === '0' ? '' : `${key.month_waiting} calls`],
+    ['lost', key.month_lost_usd === '0' ? '' : lost],
+    ['resets', utc(key.budget_resets_at)],
+    ['models', models ?? 'all'],
+    ['logging', key.log_requests ? 'on' : 'off'],
+    ['expires', utc(key.expires_at) || 'never'],
+    ['created', utc(key.created_at)],
+    ['last used', utc(key.last_used_at) || 'never'],
+    ['revoked', utc(key.revoked_at)],
+    ['rotated from', shownText(key.rotated_from ?? '')],
+  ]
+  return [
+    `${shownText(key.id)}  ${style.paint('bold', shownText(key.name, 120))}`,
+    ...lines
+      .filter(([, value]) => value !== '')
+      .map(([name, value]) => `  ${style.paint('dim', name.padEnd(13))} ${value}`),
+    '',
+  ].join('\n')
+}
+
+function utc(instant: string | null): string {
+  return instant === null ? '' : `${shownInstant(instant)} UTC`
+}
+
+const KEY_ID = /^key_[0-9A-HJKMNP-TV-Z]{26}$/
+
+/**
+ * The id of the named key: by id, else by name, else by its prefix or last four characters. An ambiguous name is refused
+ * with the list of matches, so that a command never revokes another key than the one that was meant.
+ */
+export async function findKey(client: Client, named: string): Promise<string> {
+  if (KEY_ID.test(named)) return named
+  const found = await searchKeys(client, named)
+  const byName = found.filter(({ name }) => name === named)
+  const matching = byName.length > 0 ? byName : found.filter((key) => matchesText(key, named))
+  const [only, ...others] = matching
+  if (only === undefined)
+    throw new Failure(`There is no key ${quoted(named)}.${listed('Did you mean', found)}`)
+  if (others.length > 0)
+    throw new Failure(`Several keys match ${quoted(named)}.${listed('Name one by its id', matching)}`)
+  // An id of another form could lead to another path of the API.
+  if (!KEY_ID.test(only.id)) throw new Failure(`${client.url} lists a key with a malformed id.`)
+  return only.id
+}
+
+/** The characters of a key that are shown. The others are secret and must not get into a URL or a message. */
+const PREFIX_CHARS = 16
+const PAGES_MAX = 100
+const LISTED_MAX = 10
+
+async function searchKeys(client: Client, named: string): Promise<KeyRecord[]> {
+  const search = isWhole(named) ? named.slice(0, PREFIX_CHARS) : named
+  const found: KeyRecord[] = []
+  let after: string | undefined
+  for (let pages = 0; pages < PAGES_MAX; pages += 1) {
+    const query = { search, limit: '1000', after }
+    const { data, next } = (await client.get<ApiList<KeyRecord>>('list', '/v1/keys', query)).value
+    // A few keys that do not match are enough for the suggestion.
+    const isWanted = (key: KeyRecord) =>
+      found.length < LISTED_MAX || key.name === named || matchesText(key, named)
+    found.push(...data.filter(isWanted))
+    if (next === null) return found
+    after = next
+  }
+  throw new Failure(`Too many keys have ${quoted(named)} in their name. Name one by its id.`)
+}
+
+function matchesText({ prefix, last4 }: KeyRecord, named: string): boolean {
+  if (isWhole(named)) return named.startsWith(prefix) && named.endsWith(last4)
+  return prefix.startsWith(named) || last4 === named
+}
+
+/** Whether the text is a key as lists show it, `prefix…last4`, or a whole key. */
+function isWhole(named: string): boolean {
+  return named.length > PREFIX_CHARS && /^[a-z][a-z0-9]*_live_/.test(named)
+}
+
+function listed(heading: string, keys: readonly KeyRecord[]): string {
+  if (keys.length === 0) return ' `tollgate keys list` lists them.'
+  const lines = keys.slice(0, LISTED_MAX).map((key) => {
+    const state = `${key.status}, created ${utc(key.created_at)}`
+    return `  ${key.id}  ${shownKey(key)}  ${state}  ${shownText(key.name, 40)}`
+  })
+  const more = keys.length > LISTED_MAX ? [`  and ${keys.length - LISTED_MAX} more`] : []
+  return ` ${heading}:\n${[...lines, ...more].join('\n')}`
+}
+
+/** The typed text may be a whole key by mistake, which must not get into a log. */
+function quoted(named: string): string {
+  return `"${shownText(isWhole(named) ? `${named.slice(0, PREFIX_CHARS)}…` : named, 60)}"`
+}

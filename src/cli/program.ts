@@ -1,0 +1,93 @@
+import { Command, CommanderError } from 'commander'
+import { ConfigError, InstallationError, StoreRefused, StoreUnavailable } from '../kernel/errors.ts'
+import { VERSION } from '../kernel/version.ts'
+import { ENVIRONMENT_HELP, Failure, UsageError } from './command.ts'
+import { OutputFailed, ReaderGone, shownLines } from './terminal.ts'
+
+/** Adds options, arguments, subcommands and the action to the command of the module. */
+interface CommandModule {
+  register(command: Command): void
+}
+
+/** The commands in the order of the help. A module is loaded only when its command is called. */
+const COMMANDS: readonly (readonly [name: string, summary: string, load: () => Promise<CommandModule>])[] = [
+  ['serve', 'run the gateway', () => import('./serve.ts')],
+  ['keys', 'API keys and their limits', () => import('./keys.ts')],
+  ['usage', 'usage and cost by day, model or key', () => import('./usage.ts')],
+  ['requests', 'the request log', () => import('./requests.ts')],
+  ['credits', 'add prepaid credit, or credit calls back', () => import('./credits.ts')],
+  ['balance', 'the prepaid credit of the account', () => import('./balance.ts')],
+  ['admin-key', 'the keys that manage the gateway (local)', () => import('./admin-key.ts')],
+  ['prices', 'show the price book, check a price overlay (local)', () => import('./prices.ts')],
+  ['audit', 'recompute every balance and bill, and compare (local)', () => import('./audit.ts')],
+  ['rerate', 'price calls again after a price was corrected (local)', () => import('./rerate.ts')],
+  [
+    'migrate-store',
+    'move the database from SQLite to PostgreSQL (local)',
+    () => import('./migrate-store.ts'),
+  ],
+  ['doctor', 'check the installation and say what to do (local)', () => import('./doctor.ts')],
+]
+
+export const COMMAND_NAMES: readonly string[] = COMMANDS.map(([name]) => name)
+
+/** Commands that only have subcommands: alone they print their help. */
+const GROUPS: ReadonlySet<string> = new Set(['keys', 'credits', 'admin-key', 'prices'])
+
+const HELP_TAIL = `
+Commands marked (local) work on the data directory. The others call a running gateway:
+  --url, else TOLLGATE_URL, else TOLLGATE_HOST and TOLLGATE_PORT
+  --admin-key-file, else TOLLGATE_ADMIN_KEY, else <data dir>/admin-key
+
+${ENVIRONMENT_HELP}
+
+Exit codes: 0 done, 1 failed, 2 the command line or the configuration is wrong.`
+
+/** Parses the command line and runs its command. Sets the exit code: 1 failed, 2 wrong command line or configuration. */
+export async function runCommandLine(args: readonly string[]): Promise<void> {
+  // A reader that goes away must not crash the process: print() reports it to the command.
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
+  const isIncomplete = args.length === 0 || (args.length === 1 && GROUPS.has(args[0] ?? ''))
+  try {
+    const program = await createProgram(args)
+    await program.parseAsync(isIncomplete ? [...args, '--help'] : args, { from: 'user' })
+  } catch (error) {
+    const { message, exitCode } = explain(error)
+    if (message !== '') process.stderr.write(`tollgate: ${shownLines(message)}\n`)
+    if (exitCode > 0) process.exitCode = exitCode
+  }
+}
+
+async function createProgram([typed, next]: readonly string[]): Promise<Command> {
+  const program = new Command('tollgate')
+    .description('A transparent billing gateway for model APIs.')
+    .version(`tollgate ${VERSION}`, '-v, --version', 'print the version')
+    .helpOption('-h, --help', 'print this help')
+    .helpCommand('help [command]', 'print the help of a command')
+    .showHelpAfterError('Add --help for usage.')
+    .configureOutput({
+      outputError: (text, write) => write(shownLines(text.replace(/^error: /, 'tollgate: '))),
+    })
+    .exitOverride()
+    .addHelpText('after', HELP_TAIL)
+  for (const [name, summary, load] of COMMANDS) {
+    const command = program.command(name).description(summary)
+    if (name === (typed === 'help' ? next : typed)) (await load()).register(command)
+  }
+  return program
+}
+
+function explain(error: unknown): { readonly message: string; readonly exitCode: number } {
+  // commander has printed its message or the help.
+  if (error instanceof CommanderError) return { message: '', exitCode: error.exitCode === 0 ? 0 : 2 }
+  if (error instanceof ReaderGone) return { message: '', exitCode: 0 }
+  if (error instanceof UsageError) return { message: `${error.message}\nAdd --help for usage.`, exitCode: 2 }
+  if (error instanceof ConfigError) return { message: error.message, exitCode: 2 }
+  if (error instanceof Failure || error instanceof InstallationError || error instanceof OutputFailed)
+    return { message: error.message, exitCode: 1 }
+  if (error instanceof StoreUnavailable)
+    return { message: `The database does not answer: ${error.message}. Try again.`, exitCode: 1 }
+  if (error instanceof StoreRefused)
+    return { message: `The database refused: ${error.message}.`, exitCode: 1 }
+  throw error
+}

@@ -1,0 +1,140 @@
+import assert from 'node:assert/strict'
+import { writeFileSync } from 'node:fs'
+import { createServer, type RequestListener } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { closedPort } from '../support/closed-port.ts'
+import { runInThread } from '../support/command-thread.ts'
+import { type CommandGateway, startCommandGateway } from './command-gateway.ts'
+
+let commands: CommandGateway
+before(async () => {
+  commands = await startCommandGateway()
+})
+after(() => commands.close())
+
+const NO_DATA = { TOLLGATE_DATA_DIR: '/nonexistent' }
+
+test('the gateway is that of --url, else TOLLGATE_URL, else TOLLGATE_HOST and TOLLGATE_PORT', async () => {
+  const { gateway, environment } = commands
+  const nowhere = 'http://127.0.0.1:9'
+  const ways: readonly (readonly [readonly string[], Readonly<Record<string, string>>])[] = [
+    [['--url', gateway.url], { TOLLGATE_URL: nowhere, TOLLGATE_PORT: '9' }],
+    [['--url', `${gateway.url}/`], {}],
+    [[], { TOLLGATE_URL: gateway.url, TOLLGATE_PORT: '9' }],
+    [[], { TOLLGATE_URL: '', TOLLGATE_HOST: '0.0.0.0', TOLLGATE_PORT: String(gateway.port) }],
+    [[], { TOLLGATE_URL: '', TOLLGATE_PORT: String(gateway.port) }],
+  ]
+  for (const [args, more] of ways) {
+    const { code, stderr } = await runInThread(['balance', ...args], { ...environment, ...more })
+    assert.equal(code, 0, `${args.join(' ')} ${JSON.stringify(more)}: ${stderr}`)
+  }
+})
+
+test('the admin key is that of --admin-key-file, else TOLLGATE_ADMIN_KEY, else of the data directory', async () => {
+  const { gateway } = commands
+  const url = { TOLLGATE_URL: gateway.url }
+  const wrong = 'x'.repeat(40)
+  const keyFile = join(gateway.dataDir, 'admin-key')
+  const wrongFile = join(gateway.dataDir, 'wrong-key')
+  writeFileSync(wrongFile, `${wrong}\n`)
+  const run = async (args: readonly string[], more: Readonly<Record<string, string>>) =>
+    await runInThread(['balance', ...args], { ...url, ...NO_DATA, ...more })
+  assert.equal((await run(['--admin-key-file', keyFile], { TOLLGATE_ADMIN_KEY: wrong })).code, 0)
+  assert.equal(
+    (await run([], { TOLLGATE_ADMIN_KEY: gateway.adminKey, TOLLGATE_DATA_DIR: wrongFile })).code,
+    0,
+  )
+  assert.equal((await run([], { TOLLGATE_DATA_DIR: gateway.dataDir })).code, 0)
+  const refused = await run(['--admin-key-file', wrongFile], {})
+  assert.equal(refused.code, 1)
+  assert.match(refused.stderr, /refused the admin key: .* Check --admin-key-file or TOLLGATE_ADMIN_KEY\.\n$/)
+  const none = await run([], {})
+  assert.equal(none.code, 2)
+  assert.match(none.stderr, /There is no admin key: .*ENOENT.* Set TOLLGATE_ADMIN_KEY or --admin-key-file/)
+  const unread = await run(['--admin-key-file', '/nonexistent/key'], {})
+  assert.deepEqual([unread.code, unread.stderr.includes('/nonexistent/key cannot be read')], [1, true])
+  const apiKey = await run([], { TOLLGATE_ADMIN_KEY: gateway.apiKey })
+  assert.match(apiKey.stderr, /refused the admin key/)
+})
+
+test('a URL that cannot be used and a gateway that is not there are explained', async () => {
+  const { environment } = commands
+  for (const url of ['127.0.0.1:8787', 'ftp://x', 'http://user@x', 'http://x?a=b']) {
+    const { code, stderr } = await runInThread(['balance', '--url', url], environment)
+    assert.equal(code, 2, url)
+    assert.match(stderr, /^tollgate: --url must be a URL such as http:\/\/127\.0\.0\.1:8787/)
+  }
+  const port = await closedPort()
+  const absent = await runInThread(['balance', '--url', `http://127.0.0.1:${port}`], environment)
+  assert.equal(absent.code, 1)
+  assert.match(
+    absent.stderr,
+    /cannot be reached: .*ECONNREFUSED.* Start the gateway, or name its URL with --url/,
+  )
+})
+
+/** Runs a command against a server that answers as it likes. */
+async function against(listener: RequestListener, ...args: readonly string[]) {
+  const server = createServer(listener)
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  try {
+    return await runInThread([...args, '--url', url], commands.environment)
+  } finally {
+    server.closeAllConnections()
+    server.close()
+  }
+}
+
+test('a server that is no Tollgate is recognised, and a redirect is not followed', async () => {
+  const page = await against((_, res) => res.end('<html>'), 'balance')
+  assert.equal(page.code, 1)
+  assert.match(page.stderr, /answers 200, but not as a Tollgate of this version does\. Check --url/)
+  const other = await against((_, res) => res.end('{"object":"list"}'), 'balance')
+  assert.match(other.stderr, /not as a Tollgate/)
+  const failing = await against(
+    (_, res) => res.writeHead(502).end('Bad gateway'),
+    'requests',
+    '--format',
+    'csv',
+  )
+  assert.match(failing.stderr, /answers 502, but not as a Tollgate/)
+  const moved = await against((_, res) => res.writeHead(301, { location: 'http://x/' }).end(), 'balance')
+  assert.match(moved.stderr, /redirects to http:\/\/x\/\. Set --url to the URL of the gateway itself/)
+})
+
+test('a message of the server cannot draw on the terminal', async () => {
+  const error = { message: 'No\u001b[2J\u202e', code: 'x', param: null }
+  const { stderr } = await against((_, res) => res.writeHead(404).end(JSON.stringify({ error })), 'balance')
+  assert.equal(stderr, 'tollgate: No\ufffd[2J\ufffd\n')
+})
+
+test('a command that may have been done says how to repeat it so that it is done once', async () => {
+  const add = ['credits', 'add', '5', '--reason', 'x', '--idempotency-key', 'once-1']
+  const again =
+    /The command may have been done\. Repeat it with --idempotency-key once-1: it is done once\.\n$/
+  const broken = await against((req) => req.socket.destroy(), ...add)
+  assert.equal(broken.code, 1)
+  assert.match(broken.stderr, /^tollgate: The connection to .* broke: /)
+  assert.match(broken.stderr, again)
+  const away = { message: 'The store is away.', code: 'store_unavailable', param: null }
+  const unavailable = await against(
+    (_, res) => res.writeHead(503).end(JSON.stringify({ error: away })),
+    ...add,
+  )
+  assert.match(unavailable.stderr, again)
+  const reading = await against((req) => req.socket.destroy(), 'balance')
+  assert.match(reading.stderr, / broke: .*\. Try again\.\n$/)
+})
+
+test('an export of several pages has one title line', async () => {
+  const pages: RequestListener = (req, res) => {
+    const isFirst = !req.url?.includes('after=')
+    if (isFirst) res.setHeader('x-svc-next', 'cursor')
+    res.end(`day,cost\r\n${isFirst ? 'one' : 'two'},1\r\n`)
+  }
+  const { stdout } = await against(pages, 'usage', '--format', 'csv')
+  assert.equal(stdout, 'day,cost\r\none,1\r\ntwo,1\r\n')
+})

@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict'
+import { type Simulator, startSimulator } from '../../simulator/start-simulator.ts'
+import type { Environment } from '../../src/config.ts'
+import { runInThread } from '../support/command-thread.ts'
+import { startGateway, type TestGateway } from '../support/gateway.ts'
+import {
+  type CommandOptions,
+  type Finished,
+  type RunningCommand,
+  startCommand,
+} from '../support/tollgate-process.ts'
+
+/** A gateway in this process, and commands that call it over HTTP. */
+export interface CommandGateway {
+  readonly gateway: TestGateway
+  /** The variables with which a command finds the gateway and its admin key. */
+  readonly environment: Readonly<Record<string, string>>
+  /** Runs a command in a thread. */
+  run(...args: readonly string[]): Promise<Finished>
+  /** Runs a command that must succeed, and returns its standard output. */
+  done(...args: readonly string[]): Promise<string>
+  /** Starts a command in a process of its own: for terminals, pipes, input and signals. */
+  start(args: readonly string[], options?: CommandOptions, more?: Environment): RunningCommand
+  /** A Messages call for which upstream reports so many input tokens; answers its request id. */
+  call(key: string, inputTokens: number, model?: string): Promise<string>
+  close(): Promise<void>
+}
+
+export async function startCommandGateway(): Promise<CommandGateway> {
+  const simulator: Simulator = await startSimulator()
+  const gateway = await startGateway({ messagesUrl: simulator.messagesUrl })
+  const environment = { TOLLGATE_URL: gateway.url, TOLLGATE_DATA_DIR: gateway.dataDir }
+  const run = (...args: readonly string[]) => runInThread(args, environment)
+  return {
+    gateway,
+    environment,
+    run,
+    async done(...args) {
+      const { code, stdout, stderr } = await run(...args)
+      assert.equal(code, 0, `tollgate ${args.join(' ')}: ${stderr}`)
+      return stdout
+    },
+    start: (args, options = {}, more = {}) => startCommand(args, { ...environment, ...more }, options),
+    async call(key, inputTokens, model = 'claude-haiku-5-5') {
+      const response = await fetch(`${gateway.url}/v1/messages`, {
+        method: 'POST',
+        headers: {
+          'x-api-key': key,
+          'anthropic-version': '2023-06-01',
+          'x-simulator': `usage={"input_tokens":${inputTokens},"output_tokens":0}`,
+        },
+        body: JSON.stringify({ model, max_tokens: 9, messages: [{ role: 'user', content: 'Hi' }] }),
+      })
+      await response.text()
+      const id = String(response.headers.get('x-svc-request-id'))
+      // The lookup waits until the call is settled.
+      await gateway.manage('GET', `/gateway/v1/requests/${id}`)
+      return id
+    },
+    async close() {
+      await gateway.close()
+      await simulator.close()
+    },
+  }
+}
