@@ -95,6 +95,7 @@ async function runPage(page: string, blocks: readonly Block[]): Promise<void> {
   const env = {
     PATH: [curl.folder, commands, dirname(process.execPath), '/usr/bin', '/bin'].join(':'),
     HOME: place,
+    TOLLGATE_URL: gateway.url,
     TMPDIR: tmpdir(),
     NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] ?? '',
   }

@@ -82,7 +82,7 @@ export interface ServingProcess {
   readonly dataDir: string
   /** Null: the books are in the data directory. */
   readonly databaseUrl: string | null
-  /** The variables that name the same books, for a command or for a restart of this gateway. */
+  /** The variables with which a command finds this gateway and its database, and a restart its data. */
   readonly environment: Readonly<Record<string, string>>
   readonly pid: number
   readonly finished: Promise<Finished>
@@ -118,12 +118,13 @@ export async function serveTollgate(environment: Environment = {}): Promise<Serv
       throw new Error(`it ended with ${end.code} before it served:\n${end.stdout}${end.stderr}`)
     }),
   ])
+  const url = serving.exec(banner)?.[1] ?? ''
   return {
-    url: serving.exec(banner)?.[1] ?? '',
+    url,
     banner,
     dataDir,
     databaseUrl: place.databaseUrl,
-    environment: books,
+    environment: { ...books, TOLLGATE_URL: url },
     pid: child.pid ?? 0,
     finished: watched.finished,
     signal: (name) => child.kill(name),
