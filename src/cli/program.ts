@@ -21,11 +21,6 @@ const COMMANDS: readonly (readonly [name: string, summary: string, load: () => P
   ['prices', 'show the price book, check a price overlay (local)', () => import('./prices.ts')],
   ['audit', 'recompute every balance and bill, and compare (local)', () => import('./audit.ts')],
   ['rerate', 'price calls again after a price was corrected (local)', () => import('./rerate.ts')],
-  [
-    'migrate-store',
-    'move the database from SQLite to PostgreSQL (local)',
-    () => import('./migrate-store.ts'),
-  ],
   ['doctor', 'check the installation and say what to do (local)', () => import('./doctor.ts')],
 ]
 
