@@ -13,7 +13,7 @@ if (major < 24 || (major === 24 && minor < 5)) {
 } else {
   // The compile cache halves the time to start. The store's threads learn of it from the environment.
   const directory = cacheDirectory()
-  if (directory !== undefined) process.env['NODE_COMPILE_CACHE'] = directory
+  if (directory !== undefined) Object.assign(process.env, { NODE_COMPILE_CACHE: directory })
   const { runCommandLine } = await import('./program.ts')
   await runCommandLine(process.argv.slice(2))
 }

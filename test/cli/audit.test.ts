@@ -83,11 +83,11 @@ test('audit of a folder without books fails and leaves none behind; a wrong call
     for (const args of [['--fix'], ['everything']]) {
       const wrong = await gateway.run(['audit', ...args])
       assert.equal(wrong.code, 2)
-      assert.match(wrong.stderr, /Usage\n/)
+      assert.match(wrong.stderr, /Add --help for usage/)
     }
     const help = await gateway.run(['audit', '--help'])
     assert.equal(help.code, 0)
-    assert.match(help.stdout, /^Usage\n/)
+    assert.match(help.stdout, /^Usage: tollgate audit/)
   } finally {
     await gateway.close()
   }

@@ -103,7 +103,7 @@ test('what was asked for is booked though the reader of the summary has gone', a
 
 test('a wrong call books nothing and shows how', async () => {
   const wrong: readonly (readonly [args: readonly string[], said: RegExp])[] = [
-    [['rerate'], /say from when on/],
+    [['rerate'], /required option '--from <time>' not specified/],
     [['rerate', '--from', 'yesterday'], /--from must be a date/],
     [['rerate', '--from', '2026-02-30'], /--from must be a date/],
     [['rerate', '--from', '2026-11-01T12:00:00'], /--from must be a date/],
@@ -115,7 +115,7 @@ test('a wrong call books nothing and shows how', async () => {
     const finished = await gateway.run(args, CHEAPER)
     assert.equal(finished.code, 2, args.join(' '))
     assert.match(finished.stderr, said)
-    assert.match(finished.stderr, /\nUsage\n/)
+    assert.match(finished.stderr, /\nAdd --help for usage/)
   }
   const badPrices = await gateway.run(FROM, overlayOf('-1'))
   assert.equal(badPrices.code, 2)
@@ -128,5 +128,5 @@ test('a wrong call books nothing and shows how', async () => {
   assert.match(missing.stderr, /there are no books in/)
   const help = await gateway.run(['rerate', '--help'])
   assert.equal(help.code, 0)
-  assert.match(help.stdout, /^Usage\n/)
+  assert.match(help.stdout, /^Usage: tollgate rerate/)
 })
