@@ -12,20 +12,20 @@ export function register(command: Command): void {
     .option('--no-color', 'no colour on a terminal')
     .addHelpText('after', examples('tollgate doctor', 'tollgate doctor --offline --json'))
     .action(async (values: { offline?: true; json?: true; color: boolean }) => {
-    const { examine } = await import('../doctor/run-checks.ts')
-    const style = outputStyle(values)
-    const all: Finding[] = []
-    for await (const finding of examine(
-      process.env,
-      values.offline ? 'offline' : 'all',
-      systemClock.nowMs(),
-    )) {
-      all.push(finding)
-      if (!values.json) await print(showFinding(finding, style))
-    }
-    const ok = all.every(({ state }) => state !== 'problem')
-    if (!ok) process.exitCode = 1
-    if (values.json) await print(`${JSON.stringify({ object: 'doctor', ok, checks: all }, null, 2)}\n`)
+      const { examine } = await import('../doctor/run-checks.ts')
+      const style = outputStyle(values)
+      const all: Finding[] = []
+      for await (const finding of examine(
+        process.env,
+        values.offline ? 'offline' : 'all',
+        systemClock.nowMs(),
+      )) {
+        all.push(finding)
+        if (!values.json) await print(showFinding(finding, style))
+      }
+      const ok = all.every(({ state }) => state !== 'problem')
+      if (!ok) process.exitCode = 1
+      if (values.json) await print(`${JSON.stringify({ object: 'doctor', ok, checks: all }, null, 2)}\n`)
     })
 }
 
