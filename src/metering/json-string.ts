@@ -24,6 +24,8 @@ export class StringRuns {
   /** The next quote and backslash, once searched natively. */
   #quote = -1
   #backslash = -1
+  /** Searches begun, and bytes copied or searched. */
+  work = 0
 
   /** To be called before the first `end` of each chunk. */
   enterChunk(): void {
@@ -47,6 +49,7 @@ export class StringRuns {
       }
       const shift = RUN_BYTES_AT - this.#from
       const end = Math.min(to, this.#to)
+      this.work++
       i = run(i + shift, end + shift, strict ? 0x20 : 0) - shift
       if (i < end) {
         // An escape that the end of the part cuts off is whole once the part is loaded that begins with it.
@@ -64,21 +67,24 @@ export class StringRuns {
   #load(chunk: Buffer, from: number, strict: boolean): number {
     let i = from
     if (!strict) {
-      if (this.#quote < i) this.#quote = indexOrLength(chunk, QUOTE, i)
-      if (this.#backslash < i) this.#backslash = indexOrLength(chunk, BACKSLASH, i)
+      if (this.#quote < i) this.#quote = this.#search(chunk, QUOTE, i)
+      if (this.#backslash < i) this.#backslash = this.#search(chunk, BACKSLASH, i)
       i = Math.min(this.#quote, this.#backslash)
     }
     owner = this
     this.#from = i
     this.#to = Math.min(i + RUN_BYTES_MAX, chunk.length)
     chunk.copy(memory, RUN_BYTES_AT, i, this.#to)
+    this.work += this.#to - i
     return i
   }
-}
 
-function indexOrLength(chunk: Buffer, byte: number, from: number): number {
-  const index = chunk.indexOf(byte, from)
-  return index < 0 ? chunk.length : index
+  #search(chunk: Buffer, byte: number, from: number): number {
+    const index = chunk.indexOf(byte, from)
+    const found = index < 0 ? chunk.length : index
+    this.work += found - from
+    return found
+  }
 }
 
 const HEX_DIGITS = new Uint8Array(256)
@@ -114,6 +120,10 @@ export class JsonString {
   /** Whether the string has a letter, a digit of `base64` or an underscore escaped, so that it may spell a mark unseen. */
   get hasNeedlessEscape(): boolean {
     return this.#hasNeedlessEscape
+  }
+
+  get work(): number {
+    return this.#runs.work
   }
 
   /** To be called before the first `cross` of each chunk. */
@@ -198,6 +208,15 @@ export function nextStop(chunk: Buffer, words: DataView, from: number, length: n
     i++
   }
   return i
+}
+
+/** The closing quote of a string that is short, whole and without escapes but those of one character; -1 for another one. */
+export function endOfShort(bytes: Buffer, words: DataView, start: number): number {
+  const end = Math.min(start + NEAR_BYTES, bytes.length)
+  let stop = nextStop(bytes, words, start + 1, end)
+  while (stop + 1 < end && bytes[stop] === BACKSLASH && ESCAPES[bytes[stop + 1] as number] === 1)
+    stop = nextStop(bytes, words, stop + 2, end)
+  return stop < end && bytes[stop] === QUOTE ? stop : -1
 }
 
 /**

@@ -1,0 +1,238 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { EVERY_MARK, MARKS } from '../../src/metering/content-marks.ts'
+import {
+  eachShape,
+  GLANCE,
+  objectShape,
+  type Shape,
+  SKIM_LIMITS,
+  type Skimmed,
+  type SkimmedElement,
+  UNMARKED_VALUE,
+  UNREAD,
+  VALUE,
+} from '../../src/metering/json-shape.ts'
+import { JsonSkim, skimWhole } from '../../src/metering/json-skim.ts'
+import { documents, nearDocuments } from './json-documents.ts'
+import { inPieces, mutate, mutations, pieceSizes } from './slices.ts'
+
+/** A shape as plain data, from which the expectations are made apart from the code under test. */
+type Spec = 'value' | 'glance' | { readonly [name: string]: Spec } | readonly [Spec]
+
+const SPEC: { readonly [name: string]: Spec } = {
+  model: 'value',
+  stream: 'glance',
+  max_tokens: 'value',
+  stream_options: { model: 'value', n: 'glance', tools: { model: 'glance' } },
+  tools: [{ model: 'value', n: { n: 'value' } }],
+  n: ['value'],
+  'kö😀': 'value',
+}
+
+function shapeOf(spec: Spec): Shape {
+  if (spec === 'value') return VALUE
+  if (spec === 'glance') return GLANCE
+  if (Array.isArray(spec)) return eachShape(shapeOf(spec[0] as Spec))
+  return objectShape(Object.fromEntries(Object.entries(spec).map(([name, inner]) => [name, shapeOf(inner)])))
+}
+
+const SHAPE = shapeOf(SPEC)
+
+/** The value that a skim is to give, and the elements that it is to hand over. */
+function expected(value: unknown, spec: Spec, elements: unknown[]): unknown {
+  if (value === null || spec === 'value') return value
+  if (Array.isArray(value) && Array.isArray(spec)) {
+    for (const element of value) elements.push(expected(element, spec[0] as Spec, elements))
+    return UNREAD
+  }
+  if (isObject(value) && typeof spec === 'object' && !Array.isArray(spec)) {
+    const read: Record<string, unknown> = {}
+    for (const [name, inner] of Object.entries(value))
+      if (Object.hasOwn(spec, name))
+        read[name] = expected(inner, (spec as Readonly<Record<string, Spec>>)[name] as Spec, elements)
+    return read
+  }
+  return typeof value === 'string' ? value : UNREAD
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+interface Outcome {
+  readonly skimmed: Skimmed
+  readonly elements: readonly SkimmedElement[]
+}
+
+function skimAll(bytes: Uint8Array, sizes: readonly number[] | null, shape = SHAPE): Outcome {
+  const elements: SkimmedElement[] = []
+  const skim = new JsonSkim(shape, (element) => elements.push(element))
+  return { skimmed: inPieces(skim, bytes, sizes ?? [Math.max(1, bytes.length)]), elements }
+}
+
+/** V8 takes some names with escapes for others (see parse-slice.ts), so that letters must not be escaped here. */
+function parse(bytes: Uint8Array): { readonly value: unknown } | null {
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+    JSON.parse(text)
+    const plain = text.replace(/\\(?:u([0-9a-f]{4})|.)/gi, (written, digits: string | undefined) => {
+      const letter = String.fromCharCode(Number.parseInt(digits ?? '0', 16))
+      return /\w|[^\x00-\x7f\ud800-\udfff]/.test(letter) ? letter : written
+    })
+    return { value: JSON.parse(plain) }
+  } catch {
+    return null
+  }
+}
+
+/** Strings that were too long to be glanced at, or had control characters, may be UNREAD: then nothing else is known. */
+function agree(found: unknown, wanted: unknown): boolean {
+  if (found === UNREAD && typeof wanted === 'string') return true
+  if (!isObject(found) || !isObject(wanted)) {
+    assert.deepEqual(found, wanted)
+    return true
+  }
+  assert.deepEqual(Object.keys(found).sort(), Object.keys(wanted).sort())
+  return Object.entries(found).every(([name, value]) => agree(value, wanted[name]))
+}
+
+function assertAgreesWithJsonParse({ skimmed, elements }: Outcome, bytes: Buffer): void {
+  const parsed = parse(bytes)
+  if (skimmed.kind === 'unreadable') {
+    if (skimmed.reason === 'ambiguous_name' || skimmed.reason === 'name_too_long' || parsed === null) return
+    assert(!isObject(parsed.value), `refused as ${skimmed.reason} at ${skimmed.at}: ${bytes.toString()}`)
+    assert.equal(skimmed.reason, 'not_an_object')
+    return
+  }
+  const lenient = parsed ?? parse(bytes.map((byte) => (byte < 0x20 ? 0x20 : byte)))
+  assert(lenient !== null && isObject(lenient.value), `accepted: ${bytes.toString()}`)
+  assert.equal(bytes.toString('latin1', skimmed.objectEnd).trim(), '}')
+  assert.equal(skimmed.empty, Object.keys(lenient.value).length === 0)
+  // JSON.parse takes the last of members that are given twice.
+  if (skimmed.duplicates.length > 0 || parsed === null) return
+  const wanted: unknown[] = []
+  agree(skimmed.value, expected(lenient.value, SPEC, wanted))
+  assert.equal(elements.length, wanted.length)
+  for (const [i, { value }] of elements.entries()) agree(value, wanted[i])
+  for (const [name, { start, end }] of skimmed.spans)
+    assert.deepEqual(JSON.parse(bytes.toString('utf8', start, end)), lenient.value[name])
+}
+
+function assertSkims(bytes: Buffer, sizes: readonly number[]): void {
+  const outcome = skimAll(bytes, null)
+  assertAgreesWithJsonParse(outcome, bytes)
+  assert.deepEqual(skimAll(bytes, sizes), outcome)
+  assert.deepEqual(skimAll(bytes, [1]), outcome)
+}
+
+test('the members of the shape are read in any document, however the document is cut', () => {
+  fc.assert(
+    fc.property(documents, pieceSizes, ({ text }, sizes) => assertSkims(Buffer.from(text), sizes)),
+    { numRuns: 2000 },
+  )
+})
+
+test('a document with a few bytes or tokens changed is read as JSON.parse reads it, or refused', () => {
+  fc.assert(
+    fc.property(documents, mutations, pieceSizes, ({ text }, changes, sizes) =>
+      assertSkims(mutate(Buffer.from(text), changes), sizes),
+    ),
+    { numRuns: 2000 },
+  )
+  fc.assert(
+    fc.property(nearDocuments, pieceSizes, (text, sizes) => assertSkims(Buffer.from(text), sizes)),
+    { numRuns: 4000 },
+  )
+})
+
+function read(text: string, shape = SHAPE): Extract<Skimmed, { kind: 'object' }> {
+  const skimmed = skimWhole(Buffer.from(text), shape)
+  assert(skimmed.kind === 'object', JSON.stringify(skimmed))
+  return skimmed
+}
+
+test('members given twice are told, at every level that is read and inside of values', () => {
+  assert.deepEqual(read('{"model":1,"\\u006dodel":2}').duplicates, ['model'])
+  assert.deepEqual(read('{"stream_options":{"tools":{"model":"a","model":"b"}}}').duplicates, ['model'])
+  assert.deepEqual(read('{"tools":[{"n":{"n":1,"n":2}}]}').duplicates, ['n'])
+  assert.deepEqual(read('{"a":{"model":1,"model":2}}').duplicates, [])
+  assert.deepEqual(read('{"model":[{"a":1,"a":{"b":1}}]}').twiceInside, ['a'])
+  assert.deepEqual(read('{"model":{"a":"\\",\\"a\\":","b":{"a":[]}}}').twiceInside, [])
+})
+
+test('a name that letters are escaped in cannot hide from JSON.parse', () => {
+  const hidden = '{"max_tokens":[{"\\\\u006dodel":"a"},{"\\u006dodel":"b"}]}'
+  assert.deepEqual(read(hidden).twiceInside, ['model'])
+})
+
+for (const name of ['Model', 'ſtream', 'max_to\u212aens', 'model\\u0000', 'mod\\ud800el'])
+  test(`the name ${name} may be taken for one that is read`, () => {
+    const skimmed = skimWhole(Buffer.from(`{"${name}":1}`), SHAPE)
+    assert.equal(skimmed.kind === 'unreadable' && skimmed.reason, 'ambiguous_name')
+  })
+
+test('what is too long to be kept is not read, and the rest is', () => {
+  const long = 'x'.repeat(SKIM_LIMITS.keptBytesMax / 2)
+  const { value } = read(`{"model":["${long}"],"max_tokens":["${long}"],"kö😀":["c"],"stream":"${long}"}`)
+  assert.deepEqual(value, { model: [long], max_tokens: UNREAD, 'kö😀': ['c'], stream: UNREAD })
+  assert.equal(skimWhole(Buffer.from(`{"${long}":1}`), SHAPE).kind, 'unreadable')
+  const many = Array.from({ length: SKIM_LIMITS.membersMax + 1 }, (_, i) => `"m${i}":0`).join()
+  assert.equal(skimWhole(Buffer.from(`{${many}}`), SHAPE).kind, 'unreadable')
+  assert.equal(skimWhole(Buffer.from(`${'['.repeat(600)}`), SHAPE).kind, 'unreadable')
+})
+
+test('strings that mark the body are seen at any depth, also where a letter is escaped or a piece ends', () => {
+  const shape = objectShape({ tools: UNMARKED_VALUE, input: eachShape(objectShape({ type: GLANCE })) })
+  const marks = (text: string) => skimAll(Buffer.from(text), [3], shape).skimmed
+  for (const [text, wanted] of [
+    ['{"a":[{"file_id":"x"}]}', MARKS.elsewhere],
+    ['{"a":{"type":"base64"}}', MARKS.elsewhere],
+    ['{"image_url":1}', MARKS.elsewhere],
+    ['{"a":"the url"}', 0],
+    ['{"a":"\\u0075rl"}', EVERY_MARK],
+    ['{"a":"<b>\\u003cb\\u003e\\u00e4\\n"}', 0],
+    ['{"a":"\\u00e4\\n\\u2028"}', 0],
+    ['{"tools":[{"url":1}]}', 0],
+    ['{"input":[{"audio":1},{"id":1}]}', MARKS.audio | MARKS.id],
+  ] as const) {
+    const skimmed = marks(text)
+    assert.equal(skimmed.kind === 'object' && skimmed.marks, wanted, text)
+  }
+  const { elements } = skimAll(Buffer.from('{"url":1,"input":[{"audio":1},{"id":1},3]}'), null, shape)
+  assert.deepEqual(
+    elements.map((element) => element.marks),
+    [MARKS.audio, MARKS.id, 0],
+  )
+  assert.deepEqual(
+    elements.map((element) => element.bytes),
+    [11, 8, 1],
+  )
+})
+
+/** Texts that cost a careless reader far more than their bytes. */
+const ODD_PARTS = [
+  '"\\u0069d",',
+  '{"\\u0069":0},',
+  '"\\n",',
+  '"",',
+  '[[]],',
+  '0,',
+  '-1.5e9,',
+  '"\\\\\\"",',
+  '"é",',
+  '{},',
+]
+
+test('the work for a byte is bounded by a constant, whatever the bytes say', () => {
+  for (const part of ODD_PARTS)
+    for (const place of ['a', 'tools', 'input']) {
+      const shape = objectShape({ tools: VALUE, input: eachShape(objectShape({ type: GLANCE })) })
+      const body = Buffer.from(`{"${place}":[${part.repeat(100_000)}0]}`)
+      const skim = new JsonSkim(shape, () => {})
+      for (let at = 0; at < body.length; at += 16_384) skim.write(body.subarray(at, at + 16_384))
+      assert.equal(skim.end().kind, 'object')
+      assert.ok(skim.work <= 4 * body.length, `${part} in ${place}: ${skim.work / body.length}`)
+    }
+})
