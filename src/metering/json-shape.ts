@@ -90,3 +90,32 @@ export const SKIM_LIMITS = {
   nameBytesMax: 1024,
   membersMax: 4096,
 } as const
+
+/** A container of the shape that is open. `object` is null for an array. */
+export interface Frame {
+  readonly outer: Frame | null
+  readonly shape: Shape
+  readonly object: Record<string, unknown> | null
+  /** Where the container begins, and what was found before the element at hand. */
+  readonly start: number
+  members: number
+  member: NamedShape | null
+  elementStart: number
+  marksBefore: number
+  keptBefore: number
+}
+
+export function openFrame(outer: Frame | null, shape: Shape, start: number): Frame {
+  const object = shape.kind === 'object' ? {} : null
+  return {
+    outer,
+    shape,
+    object,
+    start,
+    members: 0,
+    member: null,
+    elementStart: 0,
+    marksBefore: 0,
+    keptBefore: 0,
+  }
+}

@@ -1,8 +1,10 @@
 import { type Borrowed, viewOf } from '../kernel/memory.ts'
 import { EVERY_MARK, MARK_ENDS, MarkWatch, markOf } from './content-marks.ts'
 import {
+  type Frame,
   type JsonObject,
   type NamedShape,
+  openFrame,
   type Shape,
   SKIM_LIMITS,
   type Skimmed,
@@ -40,20 +42,6 @@ const [BEFORE_VALUE, BEFORE_ELEMENT, BEFORE_FIRST_NAME, BEFORE_NAME, BEFORE_COLO
 const [AFTER_ROOT, IN_NAME, IN_STRING, IN_NUMBER, IN_LITERAL] = [6, 7, 8, 9, 10]
 
 const NOTHING = Buffer.alloc(0)
-
-/** A container of the shape that is open. `object` is null for an array. */
-interface Frame {
-  readonly outer: Frame | null
-  readonly shape: Shape
-  readonly object: Record<string, unknown> | null
-  /** Where the container begins, and what was found before the element at hand. */
-  readonly start: number
-  members: number
-  member: NamedShape | null
-  elementStart: number
-  marksBefore: number
-  keptBefore: number
-}
 
 /**
  * The skim reads a JSON text that arrives in pieces in one pass and constant memory. A `Shape` says which members are
@@ -311,17 +299,7 @@ export class JsonSkim {
     this.#state = isObject ? BEFORE_FIRST_NAME : BEFORE_ELEMENT
     if (shape?.kind !== kind) return i + 1
     this.#level++
-    this.#frame = {
-      outer: this.#frame,
-      shape,
-      object: isObject ? {} : null,
-      start: this.#valueStart,
-      members: 0,
-      member: null,
-      elementStart: 0,
-      marksBefore: 0,
-      keptBefore: 0,
-    }
+    this.#frame = openFrame(this.#frame, shape, this.#valueStart)
     return i + 1
   }
 
