@@ -3,7 +3,6 @@ import { EVERY_MARK, MARK_ENDS, MarkWatch, markOf } from './content-marks.ts'
 import {
   type Frame,
   type JsonObject,
-  type NamedShape,
   openFrame,
   type Shape,
   SKIM_LIMITS,
@@ -445,12 +444,8 @@ export class JsonSkim {
 }
 
 /** Skims a text that is whole. */
-export function skimWhole(
-  text: Uint8Array,
-  shape: Shape,
-  onElement?: (element: SkimmedElement) => void,
-): Skimmed {
-  const skim = new JsonSkim(shape, onElement ?? null)
-  skim.write(text as Buffer)
+export function skimWhole(text: Buffer, shape: Shape): Skimmed {
+  const skim = new JsonSkim(shape)
+  skim.write(text)
   return skim.end()
 }
