@@ -160,13 +160,12 @@ export class JsonSkim {
 
   /** Passes over the inside of a value that is not looked into, up to a token that `#token` has to see. */
   #pass(bytes: Buffer, words: DataView, from: number): number {
-    const { length } = bytes
     const stack = this.#stack
     const level = this.#level
     let i = from
     let state = this.#state
     let depth = this.#depth
-    for (; i < length; this.#turns++) {
+    for (; i < bytes.length; this.#turns++) {
       const byte = bytes[i] as number
       if (byte === QUOTE && state <= BEFORE_NAME) {
         const quote = endOfShort(bytes, words, i)
@@ -393,8 +392,7 @@ export class JsonSkim {
     this.#state = BEFORE_COLON
     const written = isSeen ? this.#kept.take(bytes, this.#offset, at) : ''
     if (written === null) return this.#fail('name_too_long', at)
-    const name = Buffer.from(written)
-    if (isSeen) this.#endName(name, 0, name.length, at)
+    if (isSeen) this.#endName(Buffer.from(written), 0, Buffer.byteLength(written), at)
     if (!isSeen || this.#frame?.member === null) this.#marks |= mark
     return at + 1
   }
