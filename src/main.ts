@@ -213,7 +213,10 @@ async function serveFrom(
     bytesPerSecondMin: config.bodyBytesPerSecondMin,
     monotonicMs: () => clock.monotonicMs(),
   }
-  const deferrals = createDeferrals({ store, upstreams, settler, counts, queues, clock, log, names })
+  const deferrals = createDeferrals({
+    ...{ store, upstreams, settler, counts, queues, clock, log, names },
+    polls: config.deferredPoll,
+  })
   let ready = true
 
   const isSecure = ({ req, headers }: Exchange) =>

@@ -4,20 +4,13 @@ import type { Upstream } from '../http/upstream-pool.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Borrowed } from '../kernel/memory.ts'
 import type { Surface } from '../kernel/surface.ts'
-import { objectOf, scalars } from '../metering/json-place.ts'
-import { JsonWalker } from '../metering/json-walker.ts'
 import type { Meter, Metered } from '../metering/meter.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
 import { createMeter, providerCredential, SURFACES, upstreamTarget } from '../providers/surfaces.ts'
-import { nameAt, objectAt } from '../providers/usage/reading.ts'
-
-/** An id that can stand in a path as it is. */
-export const OBJECT_ID = /^[A-Za-z0-9_-]{1,256}$/
 
 interface Question {
   readonly surface: Surface
   readonly upstream: Upstream
-  readonly method: 'GET' | 'POST'
   readonly path: string
   /** How long upstream may be silent before the request has failed. */
   readonly idleMs: number
@@ -31,26 +24,24 @@ interface AnswerHead {
 }
 
 /**
- * A question of the gateway's own, for a bill: the object that a call has made, or its results. It goes to the configured
- * upstream with the configured key, whatever a body says, and carries nothing of a client. It is no call: no key pays for
- * it. Null where no answer came to its end.
+ * A GET of the gateway's own, for a bill: an object that a call has created, or its results. It goes to the configured
+ * upstream with the configured key, whatever a body says, and carries nothing of a client. It is not a call: no key pays
+ * for it. Null if no answer came to its end.
  */
-async function ask(question: Question): Promise<AnswerHead | null> {
-  const { surface, method, path, idleMs } = question
-  const { url, key, pool } = question.upstream
+async function ask({ surface, upstream, path, idleMs, take }: Question): Promise<AnswerHead | null> {
+  const { url, key, pool } = upstream
   let head: AnswerHead | null = null
-  let take: ((chunk: Borrowed) => void) | null = null
+  let takeChunk: ((chunk: Borrowed) => void) | null = null
   const call = callUpstream(
     pool,
     {
-      method,
+      method: 'GET',
       target: upstreamTarget(surface, url, { path, query: '' }),
       headers: [
         ...['host', url.host],
         ...(key === null ? [] : providerCredential(surface, key)),
         ...Object.entries(SURFACES[surface].upstream.ownHeaders).flat(),
         ...['accept', '*/*', 'accept-encoding', 'identity'],
-        ...(method === 'POST' ? ['content-length', '0'] : []),
       ],
       body: null,
     },
@@ -58,11 +49,11 @@ async function ask(question: Question): Promise<AnswerHead | null> {
       head({ status, headers }) {
         if (status < 200) return
         head = { status, retryAfterMs: retryAfterMs(firstValue(headers, 'retry-after')) }
-        if (status === 200) take = question.take(firstValue(headers, 'content-type'))
+        if (status === 200) takeChunk = take(firstValue(headers, 'content-type'))
       },
       data(chunk) {
         timer.refresh()
-        take?.(chunk)
+        takeChunk?.(chunk)
         return true
       },
     },
@@ -73,54 +64,41 @@ async function ask(question: Question): Promise<AnswerHead | null> {
   return end.kind === 'complete' ? (head as AnswerHead | null) : null
 }
 
-export type UpstreamAnswer =
-  /** The reply came to its end. `metered`: of a success. */
-  ({ readonly kind: 'answered'; readonly metered: Metered | null } & AnswerHead) | { readonly kind: 'failed' }
+/** `metered`: of a success. Status 0: no answer came to its end. */
+export type UpstreamAnswer = AnswerHead & { readonly metered: Metered | null }
 
-/** Asks for an object that a call has made, or for it to be cancelled. */
+const NO_ANSWER: UpstreamAnswer = { status: 0, retryAfterMs: null, metered: null }
+
+/** Asks for an object that a call has created. */
 export async function askUpstream(
   surface: Surface,
   upstream: Upstream,
   path: string,
   reader: UsageReader,
-  method: 'GET' | 'POST' = 'GET',
 ): Promise<UpstreamAnswer> {
   let meter: Meter | null = null
   const head = await ask({
-    ...{ surface, upstream, method, path, idleMs: limits.storedAnswerMs },
+    ...{ surface, upstream, path, idleMs: limits.storedAnswerMs },
     take(contentType) {
       const made = createMeter(reader, { status: 200, contentType })
       meter = made
       return (chunk) => made.write(chunk)
     },
   })
-  if (head === null) return { kind: 'failed' }
-  return { kind: 'answered', ...head, metered: (meter as Meter | null)?.end(true) ?? null }
+  if (head === null) return NO_ANSWER
+  return { ...head, metered: (meter as Meter | null)?.end(true) ?? null }
 }
 
-/** Reads the results of a batch, of any length. Whether there were some, and they came to their end. */
+/** Reads the results of a batch, of any length. `gone`: upstream does not have them any more. */
 export async function askForResults(
   surface: Surface,
   upstream: Upstream,
   path: string,
   take: (chunk: Borrowed) => void,
-): Promise<boolean> {
-  const question = { surface, upstream, method: 'GET', path, idleMs: limits.resultsIdleMs } as const
-  return (await ask({ ...question, take: () => take }))?.status === 200
-}
-
-/** What a file was made for, as upstream says; null where it does not say. */
-export async function askForPurpose(
-  surface: Surface,
-  upstream: Upstream,
-  id: string,
-): Promise<string | null> {
-  const file = new JsonWalker(objectOf(scalars('purpose')), { tolerant: true })
-  const path = `/v1/files/${id}`
-  const question = { surface, upstream, method: 'GET', path, idleMs: limits.storedAnswerMs } as const
-  const head = await ask({ ...question, take: () => (chunk) => file.write(chunk) })
-  const shown = head?.status === 200 ? file.end() : null
-  return shown?.kind === 'object' ? nameAt(objectAt(shown.picked.value)['purpose']) : null
+): Promise<'read' | 'gone' | 'failed'> {
+  const head = await ask({ surface, upstream, path, idleMs: limits.resultsIdleMs, take: () => take })
+  if (head?.status === 200) return 'read'
+  return head?.status === 404 ? 'gone' : 'failed'
 }
 
 /** In seconds; the form with a date is not read. */

@@ -124,9 +124,11 @@ function mayUploadBatch(endpoint: Endpoint | null): boolean {
   return SURFACES[endpoint.surface].batchUpload === endpoint.template
 }
 
+const NOT_A_BATCH = { models: null, bound: null } as const
+
 /**
- * Looks at the upload of a file: if its lines are requests, the models that they name and what they may cost are kept
- * under the id that upstream gives the file, so that a key with limits can make a batch of it.
+ * Records an uploaded file under the id that upstream gives it. If its lines are requests, the models that they name and
+ * their bound are kept too, so that a key with limits can make a batch of it.
  */
 function watchBatchFile(
   { exchange, admission, surface }: AdmittedCall,
@@ -148,8 +150,8 @@ function watchBatchFile(
     received: (chunk) => reply.append(chunk),
     beforeAnswer: true,
     async ended({ head, whole }) {
-      const found = doubtful ? null : scanner.end()
-      if (found === null || head === null || head.status !== 200 || !whole || reply.truncated) return
+      const found = (doubtful ? null : scanner.end()) ?? NOT_A_BATCH
+      if (head === null || head.status !== 200 || !whole || reply.truncated) return
       const coding = codingOf(firstValue(head.headers, 'content-encoding'))
       if (coding === 'unknown') return
       const decoded = await decodePrefix(reply.bytes(), coding, UPLOAD_REPLY_BYTES_MAX)

@@ -1,9 +1,10 @@
 import { clientLeft, type Exchange, type WholeReply } from '../http/exchange.ts'
 import { hidesOwnedPath, isOwnedPath, judgeHead, judgeTarget, type Target } from '../http/judge-head.ts'
 import { firstValue, weightsOf } from '../http/raw-headers.ts'
+import type { CallEnd } from '../http/upstream-call.ts'
 import { type Denial, type Refusal, refuse, StoreRefused } from '../kernel/errors.ts'
 import type { Credential } from '../keys/credential.ts'
-import type { Shown } from '../metering/meter.ts'
+import type { Metered, Shown } from '../metering/meter.ts'
 import { chooseSurface, findEndpoint } from '../providers/find-endpoint.ts'
 import { type Audience, carriesCredential, shapeError } from '../providers/surfaces.ts'
 import { admit, checkKey } from './admit.ts'
@@ -11,13 +12,12 @@ import { Answer } from './answer.ts'
 import { type Bill, billCall, billWithoutCost, LOST, NOTHING_BILLED, withoutSecrets } from './bill.ts'
 import { BodyTaps } from './body-taps.ts'
 import type { AdmittedCall, IdentifiedCall, ReadCall } from './call.ts'
-import { deferCall, deferEarly } from './deferrals.ts'
 import { originFor } from './edit-bodies.ts'
 import { deny, endedCall, refuseCall, refuseRequest } from './ended-call.ts'
 import { forward, passPreflight } from './forward.ts'
 import type { Gateway } from './gateway.ts'
 import type { Sender } from './held-body.ts'
-import { askForStored } from './leave.ts'
+import { askForStored, storedId } from './leave.ts'
 import { parseCredential, surfaceOf } from './parse-credential.ts'
 import { findMadeFrom, planCall } from './plan.ts'
 import { checkKeyBeforeBody, countableInput, readBody } from './read.ts'
@@ -27,7 +27,6 @@ import {
   refuseEndpoint,
   refuseTooManyCalls,
   refuseUnconfigured,
-  refuseUnpaidDelete,
   refuseWebSocket,
 } from './refusals.ts'
 import { ReplyPipeline } from './reply-pipeline.ts'
@@ -77,8 +76,8 @@ export function openFrontDoor(gateway: Gateway, handleOwned: HandleOwned): (exch
  *   plan       what the call may cost, which models it names, how it is priced; a batch that is made of a file is
  *              planned by that file
  *   admit      one store transaction: key in force? models allowed? room under cap and credit?
- *              place the hold, or wait in the admission queue. A DELETE waits until the object
- *              that it takes away is paid                          → 400 401 402 403 404 429 503
+ *              place the hold, or wait in the admission queue. A DELETE of an object that
+ *              is not settled is refused                           → 400 401 402 403 404 409 429 503
  *   forward    provider credential in, bytes out                   → 502
  *   observe    the meter looks at a view of each chunk of the reply. The object of a call whose cost comes later is
  *              recorded as soon as its stream names it
@@ -181,10 +180,13 @@ async function serveCall(
   }
 }
 
-/** Refuses to delete an unpaid object. For keys in force only, because upstream is asked about the object. */
-async function refuseDelete({ surface, target, share }: ReadCall, gateway: Gateway): Promise<Denial | null> {
-  const mayGo = await gateway.deferrals.beforeDelete(surface, target.path, share)
-  return mayGo ? null : { refusal: refuseUnpaidDelete(), balanceNanos: null }
+/** Refuses to delete an object that is not settled. For usable keys only: others learn nothing about objects. */
+async function refuseDelete(
+  { surface, target, digest }: ReadCall,
+  { deferrals }: Gateway,
+): Promise<Denial | null> {
+  const refusal = await deferrals.refuseDelete(surface, target.path, digest)
+  return refusal === null ? null : { refusal, balanceNanos: null }
 }
 
 /** From here on there is a hold, and every way out closes it. */
@@ -210,7 +212,7 @@ async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<Sw
     nowMs: () => clock.monotonicMs(),
     onFirstByte: () => gateway.reached('first_byte'),
     look: (chunk) => taps.received(chunk),
-    onObject: call.plan.bill.makes === null ? null : recordObject,
+    onObject: reader === 'responses' ? nameObject : null,
   })
   let counted = false
   let isRecorded = false
@@ -224,8 +226,32 @@ async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<Sw
     // The held bytes leave next, with the figures of this settlement.
     bytesOut: reply.bytesOut + reply.bytesHeld,
   })
-  async function recordObject(named: Shown): Promise<void> {
-    isRecorded = await deferEarly(call, reply.replyHead, named, passed, gateway)
+  /** The id of the response that streams: it cannot be deleted, and in the background it is recorded at once. */
+  let streamingId: string | null = null
+  async function nameObject({ objectId = null }: Shown): Promise<void> {
+    const head = reply.replyHead
+    if (objectId === null || head === null) return
+    streamingId = objectId
+    gateway.deferrals.streaming.add(objectId)
+    const { makes: kind } = call.plan.bill
+    if (kind === null) return
+    isRecorded = await gateway.deferrals.record(
+      call,
+      { kind, id: objectId, head, when: 'streaming' },
+      passed(),
+    )
+  }
+  /** The usage that upstream states of a stored response whose stream was cut. */
+  async function findStored(observed: Metered | null, end: CallEnd): Promise<Metered | 'running' | null> {
+    const id = storedId(call, observed, end)
+    const head = reply.replyHead
+    if (id === null || head === null) return null
+    // The client does not wait for an answer that is for the bill alone. A reply that is whole has been sent by now.
+    if (end.kind !== 'complete') await reply.cut()
+    const found = await askForStored(id, call)
+    if (found !== 'running') return found
+    isRecorded = await gateway.deferrals.record(call, { kind: 'response', id, head, when: 'left' }, passed())
+    return isRecorded ? found : null
   }
   const settle = (bill: Bill) => {
     const times = { overheadMs: Math.max(0, elapsedMs() - exactUpstreamMs()), upstreamMs: exactUpstreamMs() }
@@ -259,11 +285,13 @@ async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<Sw
     }
     const { silentMs } = reply
     const observed = await reply.observed(end.kind === 'complete')
-    const metered = (await askForStored(call, observed, end, reply)) ?? observed
+    const stored = await findStored(observed, end)
+    const isRunning = stored === 'running'
+    const metered = isRunning ? observed : (stored ?? observed)
 
     // settle, or leave the hold in force where the cost comes later
     const outcome = { end, head: reply.replyHead, metered, bytesOut: reply.bytesOut, silentMs }
-    const deferred = call.plan.bill.makes === null ? 'no' : await deferCall(call, outcome, passed, gateway)
+    const deferred = isRunning ? 'deferred' : await gateway.deferrals.defer(call, outcome, passed())
     isDeferred = deferred === 'deferred'
     const bill = deferred === 'no' ? await billCall(call, outcome, gateway) : billWithoutCost(reply.replyHead)
     gateway.reached('before_settle')
@@ -271,6 +299,9 @@ async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<Sw
     gateway.reached('settled')
     if (call.plan.shows !== null && observed !== null)
       await gateway.deferrals.shown(surface, call.target.path, observed)
+    const status = reply.replyHead?.status ?? 0
+    if (exchange.method === 'DELETE' && status >= 200 && status < 300)
+      await gateway.deferrals.deleted(surface, call.target.path)
     whole = end.kind === 'complete'
     if (whole && modelAsked !== null && call.plan.bill.answers === 1)
       gateway.outputSpeeds.note(modelAsked, bill.tokens.output, upstreamMs() - reply.pausedMs)
@@ -292,6 +323,7 @@ async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<Sw
     if (!isDeferred && !isRecorded) await settle(defect instanceof StoreRefused ? LOST : NOTHING_BILLED)
     throw defect
   } finally {
+    if (streamingId !== null) gateway.deferrals.streaming.delete(streamingId)
     taps.callOver(reply.replyHead, whole)
     reply.dispose()
     gateway.inFlight.count -= 1

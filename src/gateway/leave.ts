@@ -2,8 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { CallEnd, UpstreamCall } from '../http/upstream-call.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Metered } from '../metering/meter.ts'
+import { isObjectId, pathOf } from '../providers/deferred-kinds.ts'
 import type { UnseenWork } from '../providers/unseen-work.ts'
-import { askUpstream, OBJECT_ID } from './ask-upstream.ts'
+import { askUpstream } from './ask-upstream.ts'
 import { isBrokenOff } from './bill.ts'
 import type { AdmittedCall } from './call.ts'
 import type { BillPlan } from './pricer.ts'
@@ -65,34 +66,25 @@ function cannotBeTold({ shown, isStreamed, isSilent }: LeftReply, unseen: Unseen
 /** Pauses before each question: upstream may take a moment to close a response whose stream was cut. */
 const PAUSES_MS = [0, 250, 750, 1_500, 2_500] as const
 
-/** The usage that upstream states of a stored response that was cut or broke off. Null: there is only the observed usage. */
+/** The id of a stored response that was cut or broke off before it stated its usage: upstream can be asked for it. */
+export function storedId({ plan }: AdmittedCall, observed: Metered | null, end: CallEnd): string | null {
+  if (observed === null || observed.objectId === null || observed.outputKnown) return null
+  if (end.kind === 'complete' && !isBrokenOff(observed)) return null
+  if (plan.bill.makes !== null || !plan.bill.unseen().stored) return null
+  return isObjectId(observed.objectId) ? observed.objectId : null
+}
+
+/** The usage that upstream states of a stored response. `running`: it states it later. Null: there is only the observed one. */
 export async function askForStored(
-  { plan, upstream }: AdmittedCall,
-  observed: Metered | null,
-  end: CallEnd,
-  reply: Pick<ReplyPipeline, 'cut'>,
-): Promise<Metered | null> {
-  const isWhole = end.kind === 'complete'
-  const id = observed?.objectId ?? null
-  if (
-    observed === null ||
-    id === null ||
-    (isWhole && !isBrokenOff(observed)) ||
-    plan.bill.makes !== null ||
-    observed.outputKnown ||
-    !plan.bill.unseen().stored
-  )
-    return null
-  // The client does not wait for an answer that is for the bill alone. All of a reply that is whole has been sent by now.
-  if (!isWhole) await reply.cut()
-  if (!OBJECT_ID.test(id)) return null
+  id: string,
+  { upstream }: AdmittedCall,
+): Promise<Metered | 'running' | null> {
   for (const pauseMs of PAUSES_MS) {
     if (pauseMs > 0) await sleep(pauseMs)
-    const answer = await askUpstream('chat', upstream, `/v1/responses/${id}`, 'responses')
-    const stored = answer.kind === 'answered' ? answer.metered : null
+    const { metered: stored } = await askUpstream('chat', upstream, pathOf('response', id), 'responses')
     if (stored === null) return null
     if (stored.inputKnown && stored.outputKnown) return stored
     if (stored.usage.stopReason !== 'in_progress' && stored.usage.stopReason !== 'queued') return null
   }
-  return null
+  return 'running'
 }

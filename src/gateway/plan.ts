@@ -1,5 +1,6 @@
 import { ambiguityFor } from '../providers/ambiguity.ts'
-import { type Endpoint, READER_OF, type UsageReader } from '../providers/endpoint.ts'
+import { DEFERRED_KINDS } from '../providers/deferred-kinds.ts'
+import type { Endpoint, UsageReader } from '../providers/endpoint.ts'
 import { namedInFile, namedModels } from '../providers/named-models.ts'
 import { modelAsked as modelIn } from '../providers/request-members.ts'
 import type { CallPlan, ReadCall } from './call.ts'
@@ -52,7 +53,7 @@ export function planCall(
     models: namedModels(endpoint, surface, method, path, facts, query, bill.modelDefault),
     ambiguity: ambiguityFor(endpoint, facts),
     bill,
-    reader: bill.makes === null ? readerOf(bill, endpoint) : READER_OF[bill.makes],
+    reader: bill.makes === null ? readerOf(bill, endpoint) : DEFERRED_KINDS[bill.makes].reader,
     shows: endpoint?.shows ?? null,
   }
 }

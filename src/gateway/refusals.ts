@@ -227,11 +227,12 @@ function refuseStored(endpoint: Endpoint | null, stateful: 'pass' | 'refuse'): R
 }
 
 /** Upstream cannot be asked for the cost of an object that is deleted. */
-export function refuseUnpaidDelete(): Refusal {
-  return refuse(
-    'no_memory',
-    'What this would delete is not paid yet, and upstream is being asked what it cost. Try again.',
-  )
+export function refuseDelete(what: 'object' | 'file'): Refusal {
+  const message =
+    what === 'object'
+      ? 'The cost of this object is not settled yet. Delete it when it has ended and is settled.'
+      : 'A batch is open, and this file may hold its results. Delete the file when the batch is settled.'
+  return refuse('not_settled', message)
 }
 
 /** The refusal that a client may see of a call that brought no head. The cause stays in our log: it names our upstream. */

@@ -119,6 +119,14 @@ export const ERRORS = {
       'day, there are as many webhooks as there may be, or an `Idempotency-Key` was used for ' +
       'another request.',
   },
+  not_settled: {
+    status: 409,
+    fault: 'client',
+    retry: 'safe',
+    retryAfterSeconds: 1,
+    meaning:
+      'A `DELETE` of a batch or response that is not settled, or of a file that may hold the results of an open batch. Nothing was sent upstream.',
+  },
   body_too_large: {
     status: 413,
     fault: 'client',
@@ -205,7 +213,7 @@ export const ERRORS = {
     retry: 'safe',
     retryAfterSeconds: 1,
     meaning:
-      'Too many calls are in flight, there is no room for the request body, or what a `DELETE` takes away is not paid yet. Nothing was sent upstream.',
+      'Too many calls are in flight, or there is no room for the request body. Nothing was sent upstream.',
   },
   surface_not_configured: {
     status: 503,

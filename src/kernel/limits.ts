@@ -342,24 +342,6 @@ export const limits = {
   /** A look for work of webhooks or deferred calls that was woken while it ran is followed by another look so soon. */
   wokenLookMs: 50,
 
-  /**
-   * Objects of deferred calls: so many are claimed at once and asked for with this gap; how often a node looks for
-   * those that are due, and whether there are any; the pause after an object that went wrong; after how long an
-   * object that is not final is given up, and one that upstream has said not to know each time it was asked; how soon one
-   * is asked for that a stream has named, if the stream does not end before.
-   */
-  deferredClaimMax: 20,
-  deferredGapMs: 100,
-  deferredLookMs: 1_000,
-  deferredIdleLookMs: 5_000,
-  deferredFailedMs: 60_000,
-  deferredMs: 30 * 24 * 60 * 60 * 1000,
-  deferredMissingMs: 10_000,
-  deferredStreamMs: 600_000,
-  /** Objects asked for at a time; how long an answer that shows or deletes an object waits for it, and for how many at most. */
-  deferredPollsMax: 8,
-  deferredShownMs: 5_000,
-  deferredBelowMax: 50,
   /** Results of a batch that bring nothing so long are read again later. Replies up to this length have addresses rewritten. */
   resultsIdleMs: 60_000,
   batchListBytesMax: 4 * MiB,

@@ -3,11 +3,11 @@ import type { ObjectKind, Surface } from '../kernel/surface.ts'
 import type { CallRecord } from './call.ts'
 
 /**
- * Calls whose cost comes later. The batch, or the response in the background, that such a call has made upstream is its
- * **object**. Until the object says what it cost, the call is `deferred`: open, with its hold in force.
+ * Calls whose cost comes later. The batch or background response that such a call creates upstream is its **object**. Until
+ * the object states its cost, the call is `deferred`: open, with its hold.
  */
 
-/** An object by the name that upstream gave it. A name belongs to one call: a second call that is given it defers nothing. */
+/** An object by upstream's id. An object belongs to one call: a second call that is given the id defers nothing. */
 export interface ObjectName {
   readonly surface: Surface
   readonly objectId: string
@@ -17,9 +17,7 @@ export interface ObjectName {
 export interface Deferral extends ObjectName {
   readonly requestId: string
   readonly kind: ObjectKind
-  /** The path at which upstream shows the object, without the host. */
-  readonly path: string
-  /** How soon upstream is first asked for the object. */
+  /** How soon upstream is polled first. */
   readonly dueInMs: number
   readonly atMs: number
   readonly status: number
@@ -31,21 +29,18 @@ export interface Deferral extends ObjectName {
   readonly bytesOut: number
 }
 
-/** An object that is not settled, with the call that made it. */
+/** An object that is not settled, with the call that created it. */
 export interface DeferredObject extends ObjectName {
   readonly kind: ObjectKind
-  readonly path: string
-  /** How often upstream was asked for the object. */
-  readonly polls: number
   readonly call: CallRecord
 }
 
-/** One record for each model of a batch. Its id follows from the parent's, so that a repetition finds the record there. */
+/** One record for each model of a batch. Its id follows from the parent's, so that a repetition finds the record. */
 export interface ChildCall {
   readonly requestId: string
   readonly parentId: string
   readonly model: string | null
-  /** How the record is rated, which is as a request for its model, or for one that the batch names. */
+  /** How the record is rated: as a request for its model, or for one that the batch names. */
   readonly rating: string
   /** Lines that succeeded. */
   readonly requests: number
@@ -54,33 +49,51 @@ export interface ChildCall {
   readonly listNanos: Nanos
 }
 
+/** A record of a batch that is not settled: a process may have ended after it opened the record. */
+export type OpenChild = Pick<CallRecord, 'requestId' | 'holdNanos' | 'holdListNanos'>
+
 export interface DeferredStore {
   /**
-   * `closed`: the call is settled or released, and nothing was done. `known`: another call has made the object, which
-   * upstream has named again for this one; nothing was done either.
+   * `closed`: the call is settled or released. `known`: another call created the object, which upstream has named again for
+   * this one. In both cases nothing was changed.
    */
   deferCall(deferral: Deferral): Promise<'deferred' | 'closed' | 'known'>
-  /** The object of this name whose call is not paid, if there is one here: also one that was given up too soon. */
+  /** The open object of this name. */
   findDeferred(name: ObjectName): Promise<DeferredObject | null>
-  /** Objects to ask for now, the longest due first, under the poller's lease; null: another node has the lease. */
+  /**
+   * Claims objects that are due: the first of each key, then the second of each, and so on, so that the objects of one key do
+   * not delay those of another. At most `perKeyMax` of a key are claimed at a time, by all nodes together. A claim ends with
+   * `postponeDeferred` or `forgetDeferred`, or by itself after some minutes.
+   */
   claimDeferred(
-    holder: string,
     surfaces: readonly Surface[],
+    most: ClaimLimits,
     atMs: number,
-  ): Promise<readonly DeferredObject[] | null>
-  /** The open objects at this path and below it, up to a limit. */
-  listDeferred(surface: Surface, path: string): Promise<readonly DeferredObject[]>
-  /** Upstream is asked for the object again after `inMs`. */
+  ): Promise<readonly DeferredObject[]>
+  /** Claims one object, due or not. False: it is claimed already, or not open. */
+  claimOne(name: ObjectName, atMs: number): Promise<boolean>
+  /** Ends the claim. Upstream is polled again after `inMs`. */
   postponeDeferred(name: ObjectName, inMs: number, atMs: number): Promise<void>
+  /** The call is closed: the object is not polled any more. */
+  forgetDeferred(name: ObjectName): Promise<void>
+  /** Moves an open object to the front of its key's polls. False: no open object has this name. */
+  hurryDeferred(name: ObjectName): Promise<boolean>
+  /**
+   * Whether a Chat batch is open and the file was not uploaded here: it may be the results file of that batch. Then the open
+   * batches of the key that asks move to the front of its polls.
+   */
+  mayBeResults(surface: Surface, fileId: string, digest: Uint8Array): Promise<boolean>
   /** Records for the models of a batch, to be settled like calls. Records that exist stay as they are. */
   openChildren(children: readonly ChildCall[]): Promise<void>
-  /** The ids of those records of a batch that are not settled: a process may have ended after it opened them. */
   listOpenChildren(
     parent: Pick<CallRecord, 'requestId' | 'keyId' | 'startedAtMs'>,
-  ): Promise<readonly string[]>
-  /** The call was closed: the object is asked for no more. */
-  forgetDeferred(name: ObjectName, atMs: number): Promise<void>
-  /** Whether any object is still to be asked for. */
-  hasDeferred(): Promise<boolean>
+  ): Promise<readonly OpenChild[]>
+  /** Has a batch that is charged itself, and not by its children, count as a request. */
+  countBatch(batch: Pick<CallRecord, 'requestId'>): Promise<void>
   countDeferred(): Promise<number>
+}
+
+export interface ClaimLimits {
+  readonly max: number
+  readonly perKeyMax: number
 }

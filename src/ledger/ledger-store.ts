@@ -25,7 +25,8 @@ export interface BatchFile {
   readonly keyId: string
   /** Upstream's id of the file. */
   readonly fileId: string
-  readonly models: readonly string[]
+  /** Null: not the file of a batch, or one that cannot be read. */
+  readonly models: readonly string[] | null
   /** The most that its requests may cost in a batch; null where the file could not be read for that. */
   readonly bound: Bound | null
   readonly atMs: number

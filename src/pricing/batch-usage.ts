@@ -1,6 +1,6 @@
 import type { Quantities, Unit, Usage, UsagePart } from '../kernel/usage.ts'
 import { addToolCalls } from '../providers/usage/reading.ts'
-import type { RatingContext } from './modifiers.ts'
+import { ONE, type RatingContext } from './modifiers.ts'
 import type { PriceVersion } from './price-book.ts'
 import { resolve, toolsOf } from './priced-parts.ts'
 
@@ -10,6 +10,8 @@ export interface ModelUsage {
   /** The number of requests that succeeded. */
   readonly requests: number
   readonly usage: Usage
+  /** A name that no other part of the batch has, and that is the same each time the results are read. */
+  readonly name: string
 }
 
 /** The most sums of a batch. Names of models are upstream's, fine-tuned models included, so their number is not known before. */
@@ -26,8 +28,8 @@ interface Sum {
 /**
  * Adds up the usage of the requests of a batch, for each model that served them. Requests are added only where all rates
  * are the same, so that rating the sum is rating each of them, and rounding once: requests stand apart if a threshold for
- * long prompts lies between them, whichever model of the book has it, since the price of this one may be stated later; and
- * each geography of inference has a usage of its own.
+ * long prompts lies between them, whichever model of the book has it, since the price of this one may be stated later. A
+ * geography has a sum of its own where it changes the price.
  */
 export class BatchUsage {
   readonly #context: RatingContext
@@ -44,8 +46,7 @@ export class BatchUsage {
 
   /** `isKnown`: upstream has stated all of the usage. */
   add(usage: Usage, isKnown: boolean): void {
-    const { modelServed, geography } = usage
-    const key = JSON.stringify([modelServed, geography])
+    const key = JSON.stringify([usage.modelServed, this.#factorOf(usage)])
     let sum = this.#sums.get(key)
     if (sum === undefined) {
       if (this.#sums.size === SUMS_MAX) throw new Error('too many models have served one batch')
@@ -62,11 +63,19 @@ export class BatchUsage {
   }
 
   byModel(): readonly ModelUsage[] {
-    return Array.from(this.#sums.values(), ({ requests, first, suspect, parts }) => ({
+    return Array.from(this.#sums, ([name, { requests, first, suspect, parts }]) => ({
+      name,
       model: first.modelServed,
       requests,
       usage: { ...first, parts: [...parts.values()], stopReason: null, freeRefusal: false, suspect },
     }))
+  }
+
+  /** The factor of the geography in which upstream ran the request. A model without a price may be priced by it later. */
+  #factorOf({ modelServed, geography }: Usage): string | null {
+    const { model } = resolve(modelServed, this.#context, this.#version)
+    if (model === null || geography === null) return geography
+    return String(model.factors.geography.get(geography) ?? ONE)
   }
 
   #partsOf({ parts, modelServed, freeRefusal }: Usage): readonly UsagePart[] {

@@ -53,13 +53,6 @@ export type UsageReader =
   | 'translation'
   | 'batch'
 
-/** The reader of an object whose cost comes later. */
-export const READER_OF: Readonly<Record<ObjectKind, UsageReader>> = {
-  message_batch: 'batch',
-  batch: 'batch',
-  response: 'responses',
-}
-
 /**
  * - `free`: upstream charges nothing for the call.
  * - `metered`: the reply carries the usage that is to be paid.

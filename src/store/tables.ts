@@ -189,6 +189,7 @@ export const TABLE_PARTS: Readonly<Record<string, TableParts>> = {
       call_by_key: 'key_id, started_at_ms, id',
       call_by_start: 'account_id, started_at_ms, id',
       call_by_socket: 'socket_id, started_at_ms, id where socket_id IS NOT NULL',
+      call_by_object: 'object_id where object_id IS NOT NULL',
     },
     // Written out: for an IN of four values SQLite builds a table of them in every statement that writes a call.
     checks: [
@@ -280,7 +281,8 @@ export const TABLE_PARTS: Readonly<Record<string, TableParts>> = {
       account_id: 'text -> account',
       key_id: 'text -> api_key',
       file_id: 'text',
-      models: 'json',
+      /** Null: not the file of a batch, or one that cannot be read. */
+      models: 'json?',
       /** The bound of the cost of the file's requests, as JSON. */
       bound: 'text?',
       at_ms: 'integer',
@@ -293,11 +295,10 @@ export const TABLE_PARTS: Readonly<Record<string, TableParts>> = {
       surface: 'text',
       object_id: 'text',
       call_id: 'text',
-      month: 'text',
+      key_id: 'text',
       kind: 'text',
-      path: 'text',
-      polls: 'integer',
       due_at_ms: 'integer',
+      claimed_until_ms: 'integer',
     },
     key: 'surface, object_id',
     indexes: { deferred_object_due: 'due_at_ms' },

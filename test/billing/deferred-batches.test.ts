@@ -281,32 +281,6 @@ test('of batches that pass a cap together only those go that fit', async () => {
   assert.ok(spend > 0 && spend <= held * passed, `${spend} of ${passed} times ${held}`)
 })
 
-test('a response that is deleted before it is asked for is paid all the same', async () => {
-  const { id: keyId, key } = await capped()
-  const RESPONSE = { model: 'gpt-6-luna', input: 'Write a word', max_output_tokens: 64, background: true }
-  const made = await bench.call('/v1/responses', RESPONSE, { surface: 'chat', key })
-  workMs += DAY_MS
-  const id = objectIn(made)['id']
-  await bench.call(`/v1/responses/${id}`, undefined, { method: 'DELETE', surface: 'chat', key })
-  assert.equal((await stateOf(made.requestId))['state'], 'settled')
-  assert.ok(Number((await admin(`/v1/keys/${keyId}`))['month_spend_usd']) > 0)
-})
-
-test('the file with the results of a batch is deleted only after they were read', async () => {
-  const { id: keyId, key } = await capped()
-  const made = await makeChat(await upload(key, [line('a')]), key)
-  workMs += DAY_MS
-  // The client learns the id of the file from a list, which the gateway does not read.
-  const list = await bench.call('/v1/batches', undefined, { method: 'GET', surface: 'chat', key })
-  const { data } = JSON.parse(list.body.toString()) as { data: { id: string; output_file_id: string }[] }
-  const file = data.find(({ id }) => id === objectIn(made)['id'])?.output_file_id
-  const gone = await bench.call(`/v1/files/${file}`, undefined, { method: 'DELETE', surface: 'chat', key })
-  assert.equal(gone.status, 200)
-  assert.equal((await stateOf(made.requestId))['state'], 'settled')
-  assert.ok(Number((await admin(`/v1/keys/${keyId}`))['month_spend_usd']) > 0)
-  await bench.assertBooksBalance()
-})
-
 test('a batch that has ended when it is answered is paid by its results too', async () => {
   const upstream = await startShownUpstream()
   const quick = await startBillingBench(upstream.urls)

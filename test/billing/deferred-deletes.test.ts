@@ -1,29 +1,37 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { changeBooks } from '../support/books.ts'
 import { readOpenMetrics } from '../support/open-metrics.ts'
 import { until } from '../support/until.ts'
-import { startBillingBench } from './bench-of-one.ts'
+import { type BilledReply, startBillingBench } from './bench-of-one.ts'
 import { startShownUpstream } from './shown-upstream.ts'
 
 const upstream = await startShownUpstream()
 const { shows, wasAsked } = upstream
-let steppedMs = 0
-const clock = { nowMs: () => Date.now() + steppedMs, monotonicMs: () => performance.now() + steppedMs }
-const bench = await startBillingBench({ ...upstream.urls, clock })
+const bench = await startBillingBench(upstream.urls)
 after(async () => {
   await bench.close()
   await upstream.close()
 })
 
 const surface = 'chat'
-const stateOf = async (id: string) =>
-  (await bench.gateway.manage('GET', `/gateway/v1/requests/${id}`))['state']
+const seen = (id: string) => bench.gateway.manage('GET', `/gateway/v1/requests/${id}`)
+const stateOf = async (id: string) => (await seen(id))['state']
+const remove = (path: string, options: { surface?: 'chat' } = { surface }) =>
+  bench.call(path, undefined, { method: 'DELETE', ...options })
+const codeOf = ({ status, body }: BilledReply) =>
+  `${status} ${status === 200 ? '' : JSON.parse(body.toString()).error.code}`
+const isState = (state: string, requestId: string) =>
+  until(`it is ${state}`, async () => (await stateOf(requestId)) === state)
+/** Makes every object due at the poller's next look. */
+const hurryPoller = () => changeBooks(bench.gateway, 'UPDATE deferred_object SET due_at_ms = 0')
 let made = 0
 
-/** A response that works in the background. */
-async function makeResponse() {
-  const id = `resp_${++made}`
+/** A response that runs in the background. */
+async function makeResponse(id = `resp_${++made}`) {
   shows('POST /v1/responses', { id, object: 'response', status: 'queued', usage: null })
+  shows(`GET /v1/responses/${id}`, { id, status: 'in_progress', usage: null })
+  shows(`DELETE /v1/responses/${id}`, { id, deleted: true })
   const body = { model: 'gpt-6-luna', input: 'Hello', max_output_tokens: 64, background: true }
   const { requestId } = await bench.call('/v1/responses', body, { surface })
   return { id, requestId }
@@ -33,56 +41,73 @@ const usage = { input_tokens: 10, output_tokens: 10, total_tokens: 20 }
 const complete = (id: string) =>
   shows(`GET /v1/responses/${id}`, { id, status: 'completed', model: 'gpt-6-luna', usage })
 
-test('what is not paid is not deleted while upstream cannot say what it cost', async () => {
-  const id = 'msgbatch_1'
-  shows('POST /v1/messages/batches', { id, processing_status: 'in_progress' })
-  const entry = { model: 'claude-haiku-5-5', max_tokens: 64, messages: [{ role: 'user', content: 'Hello' }] }
-  const { requestId } = await bench.call('/v1/messages/batches', {
-    requests: [{ custom_id: 'a', params: entry }],
-  })
+async function makeBatch(id: string) {
   const path = `/v1/messages/batches/${id}`
-  shows(`GET ${path}`, { id, processing_status: 'ended' })
-  shows(`GET ${path}/results`, {}, 500)
+  shows('POST /v1/messages/batches', { id, processing_status: 'in_progress' })
+  shows(`GET ${path}`, { id, processing_status: 'in_progress' })
   shows(`DELETE ${path}`, { id, deleted: true })
-  const refused = await bench.call(path, undefined, { method: 'DELETE' })
-  assert.equal(refused.status, 503)
+  const entry = { model: 'claude-haiku-5-5', max_tokens: 64, messages: [{ role: 'user', content: 'Hello' }] }
+  const body = { requests: [{ custom_id: 'a', params: entry }] }
+  const { requestId } = await bench.call('/v1/messages/batches', body)
+  return { path, requestId, ended: () => shows(`GET ${path}`, { id, processing_status: 'ended' }) }
+}
+
+test('an object that is not settled is not deleted, and is at the front of the polls then', async () => {
+  const response = await makeResponse()
+  const path = `/v1/responses/${response.id}`
+  const refused = await remove(path)
+  assert.equal(codeOf(refused), '409 not_settled')
   assert.equal(refused.header('retry-after'), '1')
+  assert.equal(refused.header('x-should-retry'), undefined)
   assert.equal(await stateOf(refused.requestId), 'refused')
   assert.equal(wasAsked(`DELETE ${path}`), false)
-  assert.equal(await stateOf(requestId), 'deferred')
+  complete(response.id)
+  await remove(path)
+  await isState('settled', response.requestId)
+  assert.equal(codeOf(await remove(path)), '200 ')
+  assert.ok(Number((await bench.record(response.requestId))['cost_usd']) > 0)
 
+  const batch = await makeBatch('msgbatch_1')
+  batch.ended()
+  shows(`GET ${batch.path}/results`, {}, 500)
+  const kept = await remove(batch.path, {})
+  assert.equal(codeOf(kept), '409 not_settled')
+  assert.equal(JSON.parse(kept.body.toString()).error.type, 'conflict_error')
   const message = { model: 'claude-haiku-5-5', usage: { input_tokens: 10, output_tokens: 10 } }
-  shows(`GET ${path}/results`, { custom_id: 'a', result: { type: 'succeeded', message } })
-  const gone = await bench.call(path, undefined, { method: 'DELETE' })
-  assert.equal(gone.status, 200)
-  assert.equal(await stateOf(requestId), 'settled')
+  shows(`GET ${batch.path}/results`, { custom_id: 'a', result: { type: 'succeeded', message } })
+  // The first poll may have met the error, and the next one is 30 s away: a refused DELETE is what brings it forward.
+  await until('it is settled', async () => codeOf(await remove(batch.path, {})) === '200 ')
+  assert.equal(await stateOf(batch.requestId), 'settled')
 })
 
-test('a response is paid before it is deleted, however its path is spelled', async () => {
-  for (const spell of [
-    (id: string) => id.replace('_', '%5F'),
-    (id: string) => id.replace('_', '%255f'),
-    (id: string) => `${id}/`,
-    (id: string) => `${id};a=b`,
-  ]) {
-    const { id, requestId } = await makeResponse()
-    complete(id)
-    await bench.call(`/v1/responses/${spell(id)}`, undefined, { method: 'DELETE', surface })
-    assert.equal(await stateOf(requestId), 'settled', spell(id))
-    assert.ok(Number((await bench.record(requestId))['cost_usd']) > 0)
-  }
+test('nor is it deleted by another spelling of its path', async () => {
+  const { id, requestId } = await makeResponse()
+  for (const spelling of [id.replace('_', '%5F'), id.replace('_', '%255f'), `${id}/`, `${id};a=b`])
+    assert.equal(codeOf(await remove(`/v1/responses/${spelling}`)), '409 not_settled', spelling)
+  for (const path of ['/v1/responses', '/v1/responses/', '/v1']) await remove(path)
+  assert.equal(await stateOf(requestId), 'deferred')
+  complete(id)
+  await isState('settled', requestId)
 })
 
-/** A response in the background whose stream has named it, and ends with `last` where it is told to. */
-async function streamResponse(id: string, last: Parameters<typeof upstream.streams>[3] = null) {
+interface StreamOptions {
+  readonly background?: boolean
+  readonly last?: Parameters<typeof upstream.streams>[3]
+}
+
+/** A response whose stream has named it, and ends with `last` when `end` is called. */
+async function streamResponse(id: string, { background = false, last = null }: StreamOptions) {
   const { promise: rest, resolve } = Promise.withResolvers<void>()
   const response = { id, object: 'response', status: 'in_progress', model: 'gpt-6-luna', usage: null }
   upstream.streams('POST /v1/responses', { type: 'response.created', response }, rest, last)
-  const body = { model: 'gpt-6-luna', input: 'Hello', max_output_tokens: 64, background: true, stream: true }
+  shows(`DELETE /v1/responses/${id}`, { id, deleted: true })
+  const body = { model: 'gpt-6-luna', input: 'Hello', max_output_tokens: 64, background, stream: true }
+  const leaving = new AbortController()
   const reply = await fetch(`${bench.gateway.url}/v1/responses`, {
     method: 'POST',
     headers: { authorization: `Bearer ${bench.gateway.apiKey}`, 'content-type': 'application/json' },
     body: JSON.stringify(body),
+    signal: leaving.signal,
   })
   const reader = reply.body?.getReader()
   assert.match(String(Buffer.from((await reader?.read())?.value ?? '')), new RegExp(id))
@@ -90,23 +115,47 @@ async function streamResponse(id: string, last: Parameters<typeof upstream.strea
     resolve()
     while (!(await reader?.read())?.done);
   }
-  return { requestId: reply.headers.get('x-svc-request-id') ?? '', end }
+  const requestId = reply.headers.get('x-svc-request-id') ?? ''
+  return { requestId, end, leave: () => leaving.abort(), remove: () => remove(`/v1/responses/${id}`) }
 }
 
-test('a response is paid before it is deleted while its stream goes on', async () => {
-  const id = 'resp_streamed'
-  const { requestId, end } = await streamResponse(id)
-  complete(id)
-  shows(`DELETE /v1/responses/${id}`, { id, deleted: true })
-  const gone = await bench.call(`/v1/responses/${id}`, undefined, { method: 'DELETE', surface })
-  assert.equal(gone.status, 200)
-  assert.equal(await stateOf(requestId), 'settled')
-  assert.ok(Number((await bench.record(requestId))['cost_usd']) > 0)
-  await end()
+const completed = (id: string) => ({
+  type: 'response.completed',
+  response: { id, object: 'response', status: 'completed', model: 'gpt-6-luna', usage },
+})
+
+test('a response is not deleted while it streams', async () => {
+  for (const background of [false, true]) {
+    const id = `resp_streams_${background}`
+    const stream = await streamResponse(id, { background, last: completed(id) })
+    assert.equal(codeOf(await stream.remove()), '409 not_settled')
+    await stream.end()
+    await isState('settled', stream.requestId)
+    assert.equal(codeOf(await stream.remove()), '200 ')
+    assert.ok(Number((await seen(stream.requestId))['cost_usd']) > 0)
+  }
   await bench.assertBooksBalance()
 })
 
-test('a response that is paid before its stream has told its cost is counted once', async () => {
+test('a stored response that still runs after its client left is deferred, and billed by its own usage', async () => {
+  const id = 'resp_left'
+  shows(`GET /v1/responses/${id}`, { id, status: 'in_progress', usage: null })
+  const stream = await streamResponse(id, {})
+  stream.leave()
+  assert.equal(codeOf(await stream.remove()), '409 not_settled')
+  await isState('deferred', stream.requestId)
+  assert.equal(codeOf(await stream.remove()), '409 not_settled')
+  complete(id)
+  await stream.remove()
+  await isState('settled', stream.requestId)
+  const { cost_usd, estimated, usage: billed } = await seen(stream.requestId)
+  assert.deepEqual([Number(cost_usd) > 0, estimated], [true, false])
+  assert.equal((billed as Record<string, number>)['output_tokens'], 10)
+  await stream.end().catch(() => {})
+  await bench.assertBooksBalance()
+})
+
+test('a response that is settled before its stream has stated its cost is counted once', async () => {
   const cost = async () => {
     const headers = { authorization: `Bearer ${bench.gateway.adminKey}` }
     const shown = await fetch(`${bench.gateway.url}/metrics`, { headers })
@@ -114,8 +163,7 @@ test('a response that is paid before its stream has told its cost is counted onc
     return samples.find(({ labels }) => labels['model'] === 'gpt-6-luna')?.value ?? 0
   }
   const id = 'resp_seen'
-  const response = { id, object: 'response', status: 'completed', model: 'gpt-6-luna', usage }
-  const { requestId, end } = await streamResponse(id, { type: 'response.completed', response })
+  const { requestId, end } = await streamResponse(id, { background: true, last: completed(id) })
   const before = await cost()
   complete(id)
   await bench.call(`/v1/responses/${id}`, undefined, { method: 'GET', surface })
@@ -127,58 +175,76 @@ test('a response that is paid before its stream has told its cost is counted onc
   await bench.assertBooksBalance()
 })
 
-test('a response that upstream shows only when it is done is not given up while its stream goes on', async () => {
-  const id = 'resp_unshown'
-  const response = { id, object: 'response', status: 'completed', model: 'gpt-6-luna', usage }
-  const { requestId, end } = await streamResponse(id, { type: 'response.completed', response })
-  for (const ms of [60_000, 15_000, 15_000]) {
-    const other = await makeResponse()
-    complete(other.id)
-    steppedMs += ms
-    await until('what is due is asked for', async () => (await stateOf(other.requestId)) === 'settled')
-  }
-  assert.equal(await stateOf(requestId), 'deferred')
-  await end()
-  assert.equal(await stateOf(requestId), 'settled')
+test('a DELETE that succeeds although the object is open charges the hold', async () => {
+  const id = 'resp_raced'
+  const { promise: rest, resolve } = Promise.withResolvers<void>()
+  const done = { type: 'response.deleted', response: {} }
+  upstream.streams(`DELETE /v1/responses/${id}`, done, rest)
+  const removing = remove(`/v1/responses/${id}`)
+  await until('it is upstream', async () => wasAsked(`DELETE /v1/responses/${id}`))
+  const { requestId } = await makeResponse(id)
+  resolve()
+  assert.equal((await removing).status, 200)
+  const { state, cost_usd, estimated } = await seen(requestId)
+  assert.deepEqual([state, estimated], ['settled', true])
+  assert.ok(Number(cost_usd) > 0)
   await bench.assertBooksBalance()
 })
 
-test('a path that names no object cancels nothing', async () => {
-  const { id, requestId } = await makeResponse()
-  shows(`GET /v1/responses/${id}`, { id, status: 'in_progress', usage: null })
-  for (const path of ['/v1/responses', '/v1/responses/', '/v1'])
-    await bench.call(path, undefined, { method: 'DELETE', surface })
-  assert.equal(wasAsked(`POST /v1/responses/${id}/cancel`), false)
-  complete(id)
-  await bench.call(`/v1/responses/${id}`, undefined, { method: 'GET', surface })
-  assert.equal(await stateOf(requestId), 'settled')
+test('results that upstream does not have any more charge the hold', async () => {
+  const batch = await makeBatch('msgbatch_gone')
+  batch.ended()
+  await hurryPoller()
+  await isState('settled', batch.requestId)
+  const { cost_usd, estimated } = await seen(batch.requestId)
+  assert.deepEqual([Number(cost_usd) > 0, estimated], [true, true])
+  await bench.assertBooksBalance()
 })
 
-test('only the file with the results of a batch waits for them', async () => {
+test('an object that upstream does not know any more costs nothing, and its hold counts as lost', async () => {
+  const { id, requestId } = await makeResponse()
+  shows(`GET /v1/responses/${id}`, {}, 404)
+  await hurryPoller()
+  await until('it is polled', async () => wasAsked(`GET /v1/responses/${id}`))
+  assert.equal(await stateOf(requestId), 'deferred')
+  await changeBooks(bench.gateway, 'UPDATE call SET started_at_ms = started_at_ms - 60000')
+  await hurryPoller()
+  await isState('interrupted', requestId)
+  const { cost_usd, lost_list_cost_usd } = await seen(requestId)
+  assert.deepEqual([cost_usd, Number(lost_list_cost_usd) > 0], [0, true])
+  await bench.assertBooksBalance()
+})
+
+test('while a Chat batch is open, only files that were uploaded here are deleted', async () => {
+  const upload = async (id: string) => {
+    shows('POST /v1/files', { id, object: 'file', purpose: 'user_data' })
+    const form = new FormData()
+    form.set('purpose', 'user_data')
+    form.set('file', new Blob(['Hello']), 'hello.txt')
+    const headers = { authorization: `Bearer ${bench.gateway.apiKey}` }
+    await fetch(`${bench.gateway.url}/v1/files`, { method: 'POST', headers, body: form })
+  }
+  const removed = async (id: string) => {
+    shows(`DELETE /v1/files/${id}`, { id, deleted: true })
+    return codeOf(await remove(`/v1/files/${id}`))
+  }
+  await upload('file-mine')
+  assert.equal(await removed('file-old'), '200 ')
   const batch = { id: 'batch_1', status: 'validating', output_file_id: null as string | null }
   shows('POST /v1/batches', batch)
+  shows('GET /v1/batches/batch_1', batch)
   const body = { input_file_id: 'file-in', endpoint: '/v1/chat/completions', completion_window: '24h' }
   const { requestId } = await bench.call('/v1/batches', body, { surface })
-  const statusOfDelete = async (id: string, purpose: string) => {
-    shows(`GET /v1/files/${id}`, { id, purpose })
-    shows(`DELETE /v1/files/${id}`, { id, deleted: true })
-    return (await bench.call(`/v1/files/${id}`, undefined, { method: 'DELETE', surface })).status
-  }
-  // While the batch cannot be read, which names the file of its results, a file can still tell another purpose.
-  shows('GET /v1/batches/batch_1', {}, 500)
-  assert.equal(await statusOfDelete('file-in', 'batch'), 200)
-  assert.equal(await statusOfDelete('file-old', 'batch_output'), 503)
+  assert.equal(await removed('file-mine'), '200 ')
+  assert.equal(await removed('file-out'), '409 not_settled')
   shows('GET /v1/batches/batch_1', { ...batch, status: 'completed', output_file_id: 'file-out' })
-  shows('GET /v1/files/file-out/content', {}, 500)
-  assert.equal(await statusOfDelete('file-old', 'batch_output'), 200)
-  assert.equal(await statusOfDelete('file-out', 'batch_output'), 503)
   const answer = {
     model: 'gpt-6-luna',
     usage: { prompt_tokens: 10, completion_tokens: 10, total_tokens: 20 },
   }
   shows('GET /v1/files/file-out/content', { custom_id: 'a', response: { status_code: 200, body: answer } })
-  const { status } = await bench.call('/v1/files/file-out', undefined, { method: 'DELETE', surface })
-  assert.equal(status, 200)
-  assert.equal(await stateOf(requestId), 'settled')
+  await removed('file-out')
+  await isState('settled', requestId)
+  assert.equal(await removed('file-out'), '200 ')
   await bench.assertBooksBalance()
 })

@@ -116,8 +116,7 @@ export class DeferredRun {
     for (const [i, call] of open.entries()) {
       const node = this.#cluster.node(i)
       if (i % 2 === 0 || !node.isServing) continue
-      const path = String(call['object_path'])
-      await fetch(node.url + path, { headers }).then(
+      await fetch(node.url + pathOf(String(call['object_id'])), { headers }).then(
         (reply) => reply.arrayBuffer(),
         () => {},
       )
@@ -125,13 +124,11 @@ export class DeferredRun {
   }
 
   async #objects(where: string): Promise<readonly Json[]> {
-    return await this.#cluster.database.query(
-      `SELECT call.*, o.path AS object_path FROM call JOIN deferred_object o ON o.call_id = call.id WHERE ${where}`,
-    )
+    return await this.#cluster.database.query(`SELECT * FROM call WHERE object_id IS NOT NULL AND ${where}`)
   }
 
   async #assertExact(open: readonly Json[]): Promise<void> {
-    for (const { id, object_id, object_path } of open) {
+    for (const { id, object_id } of open) {
       const [row] = await this.#cluster.database.query(
         `SELECT sum(requests)::bigint AS requests, sum(input_tokens)::bigint AS input, sum(output_tokens)::bigint AS output,
            bool_and(state = 'settled') AS settled FROM call WHERE id = $1 OR parent_id = $1`,
@@ -140,7 +137,7 @@ export class DeferredRun {
       const { settled, ...booked } = row ?? {}
       assert.equal(settled, true, String(object_id))
       const figures = Object.fromEntries(Object.entries(booked).map(([name, value]) => [name, Number(value)]))
-      assert.deepEqual(figures, await this.#usedBy(String(object_id), String(object_path)), String(object_id))
+      assert.deepEqual(figures, await this.#usedBy(String(object_id)), String(object_id))
     }
     await this.#cluster.assertBooksBalance()
     const { code, stdout } = await runTollgate(['audit'], {
@@ -150,14 +147,13 @@ export class DeferredRun {
   }
 
   /** Asks upstream for the usage of an object, past the gateway. */
-  async #usedBy(id: string, path: string): Promise<Used> {
+  async #usedBy(id: string): Promise<Used> {
     const { messagesUrl, chatUrl } = this.#simulator
     const chat = async (path: string) =>
       await (
         await fetch(chatUrl + path, { headers: { authorization: `Bearer ${KEYS.chatKey}`, ...VERSIONS } })
       ).text()
-    if (id.startsWith('resp_'))
-      return add([(JSON.parse(await chat(path.slice('/v1'.length))) as Answered).usage])
+    if (id.startsWith('resp_')) return add([(JSON.parse(await chat(`/responses/${id}`)) as Answered).usage])
     if (id.startsWith('batch_')) {
       const { output_file_id } = JSON.parse(await chat(`/batches/${id}`)) as { output_file_id: string }
       return add(
@@ -172,6 +168,12 @@ export class DeferredRun {
     ).text()
     return add(linesIn<{ result: { message: Answered } }>(results).map(({ result }) => result.message.usage))
   }
+}
+
+/** Where upstream shows an object. */
+function pathOf(id: string): string {
+  if (id.startsWith('resp_')) return `/v1/responses/${id}`
+  return id.startsWith('batch_') ? `/v1/batches/${id}` : `/v1/messages/batches/${id}`
 }
 
 type Stated = Readonly<Record<string, number>>

@@ -15,11 +15,11 @@ import { createLogLines } from '../support/log-lines.ts'
 const [{ id: versionId, entry }] = shippedBook().versions
 
 const batch: DeferredObject = {
-  ...{ surface: 'messages', objectId: 'msgbatch_1', kind: 'message_batch', polls: 0 },
-  path: '/v1/messages/batches/msgbatch_1',
+  ...{ surface: 'messages', objectId: 'msgbatch_1', kind: 'message_batch' },
   call: {
     ...NOTHING_RECORDED,
     ...{ requestId: 'req_1', state: 'deferred', surface: 'messages', priceVersion: versionId },
+    ...{ holdNanos: 700n, holdListNanos: 900n },
     rating: JSON.stringify({
       ...{ surface: 'messages', modelAsked: null, endpoint: '/v1/messages', regional: false, batch: true },
       discount: '0',
@@ -55,7 +55,9 @@ function bench(answer: (closing: CallClosing) => Settled | null, openChildren: r
       opened.push(...children)
       story.push(`${children.length} opened`)
     },
-    listOpenChildren: async () => openChildren,
+    listOpenChildren: async () =>
+      openChildren.map((requestId) => ({ requestId, holdNanos: 30n, holdListNanos: 40n })),
+    async countBatch() {},
     async forgetDeferred() {
       story.push('forgotten')
     },
@@ -64,7 +66,8 @@ function bench(answer: (closing: CallClosing) => Settled | null, openChildren: r
     async settle(closing: CallClosing) {
       const settled = answer(closing)
       const who = closing.requestId === 'req_1' ? 'batch' : (closing.modelServed ?? closing.requestId)
-      story.push(`${who} ${settled === null ? 'waits' : closing.state}`)
+      const cost = closing.estimated ? ` at ${closing.costNanos}, estimated` : ''
+      story.push(`${who} ${settled === null ? 'waits' : closing.state}${cost}`)
       return settled
     },
   }
@@ -81,7 +84,7 @@ function bench(answer: (closing: CallClosing) => Settled | null, openChildren: r
 
 const reading = (models: readonly string[]) => async (take: (chunk: Borrowed) => void) => {
   withBorrowed(Buffer.from(`${models.map(lineOf).join('\n')}\n`), take)
-  return true
+  return 'read' as const
 }
 const readResults = reading(['claude-haiku-5-5', 'claude-sonnet-4-5'])
 
@@ -118,6 +121,28 @@ test('an object is not forgotten while the settlement of its call waits for the 
   const usage = { ...NO_USAGE, modelServed: 'claude-haiku-5-5' }
   assert.equal(await bills.settle(batch, { ...ended, usage }), false)
   assert.equal(await bills.settleBatch(batch, ended, null), false)
+})
+
+test('what was deleted is charged at the holds of the batch and of its open parts', async () => {
+  for (const close of ['settleAtHold', 'settleBatch'] as const) {
+    const { bills, story } = bench(() => SETTLED, ['req_1a'])
+    if (close === 'settleAtHold') assert.equal(await bills.settleAtHold(batch), true)
+    else assert.equal(await bills.settleBatch(batch, ended, async () => 'gone'), true)
+    assert.deepEqual(story, [
+      ...['req_1a settled at 30, estimated', 'batch settled at 700, estimated', 'forgotten'],
+    ])
+  }
+})
+
+test('results that cannot be read now settle nothing', async () => {
+  const { bills, story } = bench(() => SETTLED)
+  assert.equal(await bills.settleBatch(batch, ended, async () => 'failed'), false)
+  const cut = async (take: (chunk: Borrowed) => void) => {
+    withBorrowed(Buffer.from(lineOf('claude-haiku-5-5').slice(0, -9)), take)
+    return 'read' as const
+  }
+  assert.equal(await bills.settleBatch(batch, ended, cut), false)
+  assert.deepEqual(story, [])
 })
 
 test('a batch that is given up takes its parts along that were opened and not paid', async () => {

@@ -11,6 +11,7 @@ import { BOTH } from './both-books.ts'
 
 after(stopPostgres)
 
+const NO_TOKENS = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }
 const call = (id: string, change: string): string => `UPDATE call SET ${change} WHERE id = '${id}'`
 const day = "WHERE day = '2026-11-15' AND model = 'claude-haiku-5-5' AND key_id = 'key_b'"
 const inDay = 'account_id default, day 2026-11-15, model claude-haiku-5-5, key_id key_b'
@@ -123,6 +124,23 @@ for (const [store, create] of BOTH) {
          UPDATE rollup SET credited_nanos = credited_nanos + 800 ${day}`,
       )
       assert.equal(difference, null)
+    })
+
+    test('a call that was charged at its hold is no difference, and at any other sum is one', async () => {
+      const books = await create()
+      try {
+        await fillBooks(books)
+        await withStore(books, async (store) => {
+          const { holdNanos, holdListNanos } = (await store.getCall('req_10')) ?? assert.fail()
+          const figures = { costNanos: holdNanos, listNanos: holdListNanos, usage: null, estimated: true }
+          await store.settle(closing('req_10', { ...figures, modelServed: null, tokens: NO_TOKENS }))
+        })
+        assert.equal((await audit(books)).difference, null)
+        const { difference } = await books.auditAfter(call('req_10', 'hold_nanos = hold_nanos + 1'))
+        assert.equal(difference?.what, 'cost of a call')
+      } finally {
+        await books.remove()
+      }
     })
 
     test('a call that was closed as interrupted is no difference, whatever becomes of it', async () => {

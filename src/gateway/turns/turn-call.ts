@@ -11,7 +11,7 @@ import { BodyTaps } from '../body-taps.ts'
 import type { AdmittedCall, CallPlan, PlannedCall, ReadCall } from '../call.ts'
 import { endedCall, recordRefusal } from '../ended-call.ts'
 import type { Gateway } from '../gateway.ts'
-import { askForStored, type LeftReply } from '../leave.ts'
+import { askForStored, type LeftReply, storedId } from '../leave.ts'
 import { explainThrown, refuseTooManyCalls } from '../refusals.ts'
 import { TurnEvents } from './turn-events.ts'
 
@@ -207,7 +207,9 @@ export class TurnCall implements LeftReply {
     const head = end.kind === 'complete' || this.responseId !== null ? OK_HEAD : null
     return this.#close(end, head, async () => {
       const { metered: observed, silentMs } = this.#events.end(end.kind === 'complete')
-      const metered: Metered = (await askForStored(this.call, observed, end, NO_REPLY)) ?? observed
+      const id = storedId(this.call, observed, end)
+      const stored = id === null ? null : await askForStored(id, this.call)
+      const metered: Metered = stored === null || stored === 'running' ? observed : stored
       return await billCall(
         this.call,
         { end, head, metered, bytesOut: this.#bytesOut, silentMs },
@@ -299,9 +301,6 @@ export class TurnCall implements LeftReply {
     })
   }
 }
-
-/** A turn has no reply of its own that would have to be cut. */
-const NO_REPLY = { cut: async () => {} }
 
 /** The settlements of a socket's turns that are under way. */
 export class TurnSettlements {

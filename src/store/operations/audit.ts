@@ -1,7 +1,7 @@
 import { formatUsd, type Nanos } from '../../kernel/money.ts'
 import { HOLD_NANOS_MAX } from '../../ledger/decide-admission.ts'
 import { CREDIT_BACK, type RateAgain, RERATE } from '../../ledger/rerate.ts'
-import { nanosOrNull, number, present, type Row, sum, text, textOrNull } from '../rows.ts'
+import { bool, nanosOrNull, number, present, type Row, sum, text, textOrNull } from '../rows.ts'
 import type { Ask } from './operation.ts'
 import { byStore, raw, type Sql, sql } from './sql.ts'
 
@@ -122,7 +122,7 @@ async function checkPrices(
   let done = 0
   for (let after = ''; ; ) {
     const rows = await ask(sql`
-      SELECT id, state, usage, rating, price_version, cost_nanos, list_nanos
+      SELECT id, state, usage, rating, price_version, cost_nanos, list_nanos, estimated, hold_nanos, hold_list_nanos
       FROM call WHERE id > ${after} ORDER BY id LIMIT ${BATCH_CALLS}`)
     for (const row of rows) {
       if (row['state'] !== 'settled') continue
@@ -130,9 +130,12 @@ async function checkPrices(
       const rated = row['usage'] === null ? null : rateRow(row, json, rateAgain)
       if (typeof rated === 'string')
         return differ('price of a call', `call ${text(row, 'id')}`, row['cost_nanos'], rated)
+      // Without usage a call costs nothing, or its hold if a client deleted what stated the usage.
+      const isHold = row['usage'] === null && bool(row, 'estimated')
+      const unrated = (column: string) => (isHold ? nanosOrNull(row, column) : 0n)
       for (const [what, column, derived] of [
-        ['cost of a call', 'cost_nanos', rated?.costNanos ?? 0n],
-        ['list cost of a call', 'list_nanos', rated?.listNanos ?? 0n],
+        ['cost of a call', 'cost_nanos', rated?.costNanos ?? unrated('hold_nanos')],
+        ['list cost of a call', 'list_nanos', rated?.listNanos ?? unrated('hold_list_nanos')],
       ] as const)
         if (row[column] !== derived)
           return differ(what, `call ${text(row, 'id')}`, row[column], money(derived))

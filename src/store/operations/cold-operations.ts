@@ -10,13 +10,15 @@ import { deleteBodies, getBodies, keepBodies, trimBodies } from './bodies.ts'
 import { addCredit, creditBack, getBalance, sumHeld } from './credits.ts'
 import {
   claimDeferred,
+  claimOne,
+  countBatch,
   countDeferred,
   deferCall,
   findDeferred,
   forgetDeferred,
-  hasDeferred,
-  listDeferred,
+  hurryDeferred,
   listOpenChildren,
+  mayBeResults,
   openChildren,
   postponeDeferred,
 } from './deferred.ts'
@@ -106,12 +108,14 @@ export const BRIEF = {
   deferCall,
   findDeferred,
   claimDeferred,
+  claimOne,
   postponeDeferred,
+  forgetDeferred,
+  hurryDeferred,
+  mayBeResults,
   openChildren,
   listOpenChildren,
-  forgetDeferred,
-  hasDeferred,
-  listDeferred,
+  countBatch,
 }
 
 /** Operations on refused calls are brief on SQLite; on PostgreSQL they must not take the connections of other operations. */

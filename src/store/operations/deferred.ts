@@ -1,92 +1,103 @@
-import { limits } from '../../kernel/limits.ts'
 import type { ObjectKind, Surface } from '../../kernel/surface.ts'
 import type { CallRecord } from '../../ledger/call.ts'
-import type { ChildCall, Deferral, DeferredObject, ObjectName } from '../../ledger/deferred.ts'
+import type {
+  ChildCall,
+  ClaimLimits,
+  Deferral,
+  DeferredObject,
+  ObjectName,
+  OpenChild,
+} from '../../ledger/deferred.ts'
 import { callRecord } from '../call-record.ts'
 import { nanos, number, present, type Row, text } from '../rows.ts'
-import { takeLease } from './lease.ts'
 import { atomic, type Operation } from './operation.ts'
-import { byStore, FOR_UPDATE, join, now, onPostgres, raw, type Sql, sql } from './sql.ts'
+import { byStore, FOR_UPDATE, join, now, raw, type Sql, sql } from './sql.ts'
 
 /**
- * A deferred call is a call in flight that has an object: its hold counts as before, and settlement closes it like any other.
- * A deferred call belongs to no node, so that the end of a node does not interrupt it.
+ * A deferred call is in flight and has an object: its hold counts as before, and settlement closes it like any other. It
+ * belongs to no node, so the end of a node does not interrupt it. Its row in `deferred_object` says when upstream is polled
+ * next (`due_at_ms`), and until when a node has claimed that poll (`claimed_until_ms`). There is no other state.
  */
-
-const POLLER = 'deferred'
-
-/** Added to the due instant of an object when its call is closed: an object due that late is never asked for again. */
-const DONE = 1_000_000_000_000_000
 
 /**
- * A node that fell silent while upstream answered finds its call interrupted by the others. The cost of what the call has
- * made is booked all the same when it is known, as a settlement from the spool is; only the hold is gone.
+ * A node that fell silent while upstream answered finds its call interrupted by the others. The cost is booked all the same
+ * when it is known, as a settlement from the spool is; only the hold is gone.
  */
-const AWAITED = raw("state IN ('in_flight', 'interrupted')")
+const OPEN = raw("state IN ('in_flight', 'interrupted')")
+const CALL_IS_OPEN = sql`EXISTS (SELECT 1 FROM call WHERE call.id = deferred_object.call_id AND ${OPEN})`
+
+/** A claim outlasts a poll: an answer comes within seconds, the results of a batch may take minutes. */
+const CLAIM_MS = raw("CASE kind WHEN 'response' THEN 60000 ELSE 600000 END")
 
 /** A batch itself counts as no request: its lines are counted with its children. */
-const isBatch = (kind: ObjectKind) => kind === 'message_batch' || kind === 'batch'
+const requestsOf = (kind: ObjectKind) => (kind === 'response' ? 1 : 0)
 
 export const deferCall = atomic(function* (deferral: Deferral): Operation<'deferred' | 'closed' | 'known'> {
-  const { requestId, surface, objectId, kind, path, dueInMs, atMs } = deferral
-  // The object is inserted first: of two calls at a time that upstream names the same object to, the later waits here.
+  const { requestId, surface, objectId, kind, dueInMs, atMs } = deferral
+  const ofAnotherCall = sql`
+    SELECT 1 FROM call AS other WHERE other.object_id = ${objectId} AND other.surface = ${surface} AND other.id <> ${requestId}`
+  // The object is inserted first: if upstream names it to two calls at a time, the later one waits here.
   yield sql`
-    INSERT INTO deferred_object (surface, object_id, call_id, month, kind, path, polls, due_at_ms)
-    SELECT ${surface}, ${objectId}, id, month, ${kind}, ${path}, 0, ${now(atMs)} + ${dueInMs}
-    FROM call WHERE id = ${requestId} AND ${AWAITED}
+    INSERT INTO deferred_object (surface, object_id, call_id, key_id, kind, due_at_ms, claimed_until_ms)
+    SELECT ${surface}, ${objectId}, id, key_id, ${kind}, ${now(atMs)} + ${dueInMs}, 0
+    FROM call WHERE id = ${requestId} AND ${OPEN} AND NOT EXISTS (${ofAnotherCall})
     ON CONFLICT (surface, object_id) DO UPDATE SET due_at_ms = excluded.due_at_ms
-    WHERE deferred_object.call_id = excluded.call_id AND deferred_object.due_at_ms < ${DONE}
-      AND deferred_object.due_at_ms > excluded.due_at_ms`
-  const [maker] = yield sql`
-    SELECT call_id FROM deferred_object WHERE surface = ${surface} AND object_id = ${objectId}`
-  if (maker !== undefined && text(maker, 'call_id') !== requestId) return 'known'
+    WHERE deferred_object.call_id = excluded.call_id AND deferred_object.due_at_ms > excluded.due_at_ms`
+  const [other] = yield ofAnotherCall
+  if (other !== undefined) return 'known'
   const [call] = yield sql`
     UPDATE call SET object_id = ${objectId}, status = ${deferral.status}, streamed = ${deferral.streamed},
       upstream_ms = ${deferral.upstreamMs}, overhead_ms = ${deferral.overheadMs},
       upstream_request_id = ${deferral.upstreamRequestId}, bytes_in = ${deferral.bytesIn},
-      bytes_out = ${deferral.bytesOut}, requests = ${isBatch(kind) ? 0 : 1} ${onPostgres(", node_id = ''")}
-    WHERE id = ${requestId} AND ${AWAITED} RETURNING id`
+      bytes_out = ${deferral.bytesOut}, requests = ${requestsOf(kind)}, node_id = ''
+    WHERE id = ${requestId} AND ${OPEN} RETURNING id`
   return call === undefined ? 'closed' : 'deferred'
 })
 
-/** Objects with their calls. A call that is closed is of a process that ended between settlement and `forgetDeferred`. */
 const OBJECTS = sql`
-  SELECT o.surface AS object_surface, o.object_id AS name, o.kind, o.path AS object_path, o.polls, call.*
-  FROM deferred_object o JOIN call ON call.id = o.call_id AND call.month = o.month`
+  SELECT o.surface AS object_surface, o.object_id AS name, o.kind, call.*
+  FROM deferred_object o JOIN call ON call.id = o.call_id`
 
 export function* findDeferred({ surface, objectId }: ObjectName): Operation<DeferredObject | null> {
   const [row] = yield sql`
-    ${OBJECTS} WHERE o.surface = ${surface} AND o.object_id = ${objectId} AND ${AWAITED}`
+    ${OBJECTS} WHERE o.surface = ${surface} AND o.object_id = ${objectId} AND ${OPEN}`
   return row === undefined ? null : deferredObject(row)
 }
 
-export function* listDeferred(surface: Surface, path: string): Operation<readonly DeferredObject[]> {
-  const above = `${path}/`
-  // SQLite's LIKE takes letters of either case for the same, and ids differ in case.
-  const rows = yield sql`
-    ${OBJECTS} WHERE o.due_at_ms < ${DONE} AND o.surface = ${surface}
-      AND (o.path = ${path} OR substr(o.path, 1, length(${above})) = ${above})
-      AND ${AWAITED} LIMIT ${limits.deferredBelowMax}`
-  return rows.map(deferredObject)
-}
-
 export const claimDeferred = atomic(function* (
-  holder: string,
   surfaces: readonly Surface[],
+  { max, perKeyMax }: ClaimLimits,
   atMs: number,
-): Operation<readonly DeferredObject[] | null> {
-  if (!(yield* takeLease(POLLER, holder, atMs))) return null
-  yield sql`
-    UPDATE deferred_object SET due_at_ms = ${now(atMs)} + ${DONE} WHERE due_at_ms <= ${now(atMs)} AND NOT EXISTS (
-      SELECT 1 FROM call WHERE call.id = call_id AND call.month = deferred_object.month AND ${AWAITED})`
-  yield sql`
-    DELETE FROM deferred_object WHERE due_at_ms >= ${DONE} AND due_at_ms < ${now(atMs)} + ${DONE - limits.deferredMs}`
+): Operation<readonly DeferredObject[]> {
   if (surfaces.length === 0) return []
+  const isDue = sql`due_at_ms <= ${now(atMs)}`
+  const isFree = sql`claimed_until_ms <= ${now(atMs)}`
+  // Closed by the call itself, or by a process that ended before it deleted the row.
+  yield sql`DELETE FROM deferred_object WHERE ${isDue} AND NOT ${CALL_IS_OPEN}`
   const rows = yield sql`
-    ${OBJECTS} WHERE o.due_at_ms <= ${now(atMs)} AND o.surface IN (${join(surfaces)})
-    ORDER BY o.due_at_ms LIMIT ${limits.deferredClaimMax}`
-  return rows.map(deferredObject)
+    SELECT o.surface AS object_surface, o.object_id AS name, o.kind, call.* FROM (
+      SELECT surface, object_id, kind, call_id, due_at_ms, claimed_until_ms, row_number() OVER (
+        PARTITION BY key_id ORDER BY CASE WHEN ${isFree} THEN 1 ELSE 0 END, due_at_ms) AS turn
+      FROM deferred_object WHERE ${isDue} AND surface IN (${join(surfaces)})) o
+    JOIN call ON call.id = o.call_id
+    WHERE ${isFree} AND turn <= ${perKeyMax} ORDER BY turn, due_at_ms LIMIT ${max}`
+  const objects = rows.map(deferredObject)
+  if (objects.length === 0) return []
+  const claimed = yield sql`
+    UPDATE deferred_object SET claimed_until_ms = ${now(atMs)} + ${CLAIM_MS}
+    WHERE surface IN (${join(surfaces)}) AND object_id IN (${join(objects.map(({ objectId }) => objectId))})
+      AND ${isFree} RETURNING object_id`
+  const ids = new Set(claimed.map((row) => text(row, 'object_id')))
+  return objects.filter(({ objectId }) => ids.has(objectId))
 })
+
+export function* claimOne({ surface, objectId }: ObjectName, atMs: number): Operation<boolean> {
+  const rows = yield sql`
+    UPDATE deferred_object SET claimed_until_ms = ${now(atMs)} + ${CLAIM_MS}
+    WHERE surface = ${surface} AND object_id = ${objectId} AND claimed_until_ms <= ${now(atMs)} AND ${CALL_IS_OPEN}
+    RETURNING object_id`
+  return rows.length > 0
+}
 
 export function* postponeDeferred(
   { surface, objectId }: ObjectName,
@@ -94,9 +105,36 @@ export function* postponeDeferred(
   atMs: number,
 ): Operation<void> {
   yield sql`
-    UPDATE deferred_object SET polls = polls + 1, due_at_ms = ${now(atMs)} + ${inMs}
+    UPDATE deferred_object SET due_at_ms = ${now(atMs)} + ${inMs}, claimed_until_ms = 0
     WHERE surface = ${surface} AND object_id = ${objectId}`
 }
+
+export function* forgetDeferred({ surface, objectId }: ObjectName): Operation<void> {
+  yield sql`DELETE FROM deferred_object WHERE surface = ${surface} AND object_id = ${objectId}`
+}
+
+export function* hurryDeferred({ surface, objectId }: ObjectName): Operation<boolean> {
+  const rows = yield sql`
+    UPDATE deferred_object SET due_at_ms = 0
+    WHERE surface = ${surface} AND object_id = ${objectId} AND ${CALL_IS_OPEN} RETURNING object_id`
+  return rows.length > 0
+}
+
+export const mayBeResults = atomic(function* (
+  surface: Surface,
+  fileId: string,
+  digest: Uint8Array,
+): Operation<boolean> {
+  const isBatch = sql`surface = ${surface} AND kind = 'batch' AND ${CALL_IS_OPEN}`
+  const rows = yield sql`
+    SELECT 1 FROM deferred_object WHERE ${isBatch}
+      AND NOT EXISTS (SELECT 1 FROM batch_file WHERE file_id = ${fileId}) LIMIT 1`
+  if (rows.length === 0) return false
+  yield sql`
+    UPDATE deferred_object SET due_at_ms = 0
+    WHERE ${isBatch} AND key_id = (SELECT id FROM api_key WHERE digest = ${digest})`
+  return true
+})
 
 /**
  * Each child takes its cost out of the batch's hold, as far as that goes: the sum of all holds stays as it is. A batch that
@@ -106,11 +144,10 @@ export const openChildren = atomic(function* (children: readonly ChildCall[]): O
   for (const { requestId, parentId, model, rating, requests, costNanos, listNanos } of children) {
     const [opened] = yield sql`
       INSERT INTO call (id, parent_id, requests, model_asked, state, hold_nanos, hold_list_nanos, account_id, key_id,
-        started_at_ms, month, day, method, path, surface, endpoint, price_version, rating, client_ip, user_agent
-        ${onPostgres(', node_id')})
+        started_at_ms, month, day, method, path, surface, endpoint, price_version, rating, client_ip, user_agent)
       SELECT ${requestId}, id, ${requests}, ${model}, 'in_flight', ${lesser(held('hold_nanos'), costNanos)},
         ${lesser(held('hold_list_nanos'), listNanos)}, account_id, key_id, started_at_ms, month, day,
-        method, path, surface, endpoint, price_version, ${rating}, client_ip, user_agent ${onPostgres(", ''")}
+        method, path, surface, endpoint, price_version, ${rating}, client_ip, user_agent
       FROM call WHERE id = ${parentId} ${FOR_UPDATE}
       ON CONFLICT DO NOTHING RETURNING hold_nanos, hold_list_nanos`
     if (opened === undefined) continue
@@ -125,11 +162,15 @@ export function* listOpenChildren({
   requestId,
   keyId,
   startedAtMs,
-}: Pick<CallRecord, 'requestId' | 'keyId' | 'startedAtMs'>): Operation<readonly string[]> {
+}: Pick<CallRecord, 'requestId' | 'keyId' | 'startedAtMs'>): Operation<readonly OpenChild[]> {
   const rows = yield sql`
-    SELECT id FROM call WHERE key_id = ${keyId} AND started_at_ms = ${startedAtMs} AND parent_id = ${requestId}
-      AND state = 'in_flight' ORDER BY id`
-  return rows.map((row) => text(row, 'id'))
+    SELECT id, hold_nanos, hold_list_nanos FROM call WHERE key_id = ${keyId} AND started_at_ms = ${startedAtMs}
+      AND parent_id = ${requestId} AND state = 'in_flight' ORDER BY id`
+  return rows.map((row) => ({
+    requestId: text(row, 'id'),
+    holdNanos: nanos(row, 'hold_nanos'),
+    holdListNanos: nanos(row, 'hold_list_nanos'),
+  }))
 }
 
 function held(column: string): Sql {
@@ -140,21 +181,13 @@ function lesser(column: Sql, limit: bigint): Sql {
   return byStore({ sqlite: sql`min(${column}, ${limit})`, postgres: sql`least(${column}, ${limit}::bigint)` })
 }
 
-/** The object is kept for a while: upstream may name it again, to a client that repeats its request. */
-export function* forgetDeferred({ surface, objectId }: ObjectName, atMs: number): Operation<void> {
-  yield sql`
-    UPDATE deferred_object SET due_at_ms = ${now(atMs)} + ${DONE}
-    WHERE surface = ${surface} AND object_id = ${objectId} AND due_at_ms < ${DONE}`
-}
-
-/** Asked every few seconds for as long as the gateway runs: it reads one row of an index, where counting reads them all. */
-export function* hasDeferred(): Operation<boolean> {
-  const rows = yield sql`SELECT 1 FROM deferred_object WHERE due_at_ms < ${DONE} LIMIT 1`
-  return rows.length > 0
+/** A batch counts no request of its own, and is in no rollup. One that is charged itself counts as a request. */
+export function* countBatch({ requestId }: Pick<CallRecord, 'requestId'>): Operation<void> {
+  yield sql`UPDATE call SET requests = 1 WHERE id = ${requestId} AND ${OPEN}`
 }
 
 export function* countDeferred(): Operation<number> {
-  const [row] = yield sql`SELECT count(*) AS objects FROM deferred_object WHERE due_at_ms < ${DONE}`
+  const [row] = yield sql`SELECT count(*) AS objects FROM deferred_object WHERE ${CALL_IS_OPEN}`
   return number(present(row), 'objects')
 }
 
@@ -163,8 +196,6 @@ function deferredObject(row: Row): DeferredObject {
     surface: text(row, 'object_surface') as Surface,
     objectId: text(row, 'name'),
     kind: text(row, 'kind') as ObjectKind,
-    path: text(row, 'object_path'),
-    polls: number(row, 'polls'),
     call: callRecord(row),
   }
 }

@@ -108,7 +108,7 @@ export function admitOperation(
       revokedAtMs: revokedAtMs === null ? null : Number(revokedAtMs),
       expiresAtMs: expiresAtMs === null ? null : Number(expiresAtMs),
       allowedModels: modelsOf(allowedModels),
-      batchModels: file === undefined ? null : modelsOf(text(file, 'models')),
+      batchModels: file === undefined ? null : modelsOf(file['models']),
       budget:
         capNanos === null
           ? null

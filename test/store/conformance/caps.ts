@@ -334,13 +334,16 @@ export function capConformance(storeName: string, openStore: OpenStoreUnderTest)
   })
 
   promise(
-    'what cannot be rated is refused to a key with a cap, and not for an allowlist alone',
+    'a model without a price is refused under a cap, an endpoint that is not metered with an allowlist too',
     async (store) => {
       await capped(store, 'capped', 1_000n)
       await addKey(store, 'listed', { allowedModels: ['x'] })
       const unratable = { unratable: { reason: 'endpoint_not_metered', refuse: 'limited' } } as const
       assert.equal(await ask(store, 'req_1', 'capped', unratable), 'endpoint_not_metered')
-      assert.equal(await ask(store, 'req_2', 'listed', unratable), 'admitted')
+      assert.equal(await ask(store, 'req_2', 'listed', unratable), 'endpoint_not_metered')
+      const unpriced = { unratable: { reason: 'model_not_priced', refuse: 'limited' } } as const
+      assert.equal(await ask(store, 'req_3', 'capped', unpriced), 'model_not_priced')
+      assert.equal(await ask(store, 'req_4', 'listed', unpriced), 'admitted')
     },
   )
 

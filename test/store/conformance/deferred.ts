@@ -2,12 +2,12 @@ import assert from 'node:assert/strict'
 import { NOTHING_USED } from '../../../src/ledger/call-columns.ts'
 import type { Deferral } from '../../../src/ledger/deferred.ts'
 import type { Store } from '../../../src/store/store.ts'
-import { addKey, closing, NOON, type OpenStoreUnderTest, opening } from './fixtures.ts'
+import { addKey, closing, digestOf, NOON, type OpenStoreUnderTest, opening } from './fixtures.ts'
 import { promisesOf } from './promise.ts'
 
 const deferral = (requestId: string, more: Partial<Deferral> = {}): Deferral => ({
   ...{ requestId, surface: 'chat', objectId: `resp_${requestId}`, kind: 'response' },
-  ...{ path: `/v1/responses/resp_${requestId}`, dueInMs: 2_000, atMs: NOON + 100 },
+  ...{ dueInMs: 2_000, atMs: NOON + 100 },
   ...{ status: 200, streamed: false, upstreamMs: 90, overheadMs: 2, upstreamRequestId: 'req_up' },
   ...{ bytesIn: 10, bytesOut: 20 },
   ...more,
@@ -15,15 +15,20 @@ const deferral = (requestId: string, more: Partial<Deferral> = {}): Deferral => 
 
 const nameOf = ({ surface, objectId }: Deferral) => ({ surface, objectId })
 
-async function deferred(store: Store, requestId: string, more: Partial<Deferral> = {}): Promise<Deferral> {
-  await store.admit(opening(requestId, 'a', { surface: 'chat' }))
+async function deferred(
+  store: Store,
+  requestId: string,
+  more: Partial<Deferral> = {},
+  key = 'a',
+): Promise<Deferral> {
+  await store.admit(opening(requestId, key, { surface: 'chat' }))
   const made = deferral(requestId, more)
   assert.equal(await store.deferCall(made), 'deferred')
   return made
 }
 
-const claim = async (store: Store, atMs: number, holder = 'one') =>
-  (await store.claimDeferred(holder, ['messages', 'chat'], atMs))?.map(({ objectId }) => objectId) ?? null
+const claim = async (store: Store, atMs: number, most = { max: 100, perKeyMax: 100 }) =>
+  (await store.claimDeferred(['messages', 'chat'], most, atMs)).map(({ objectId }) => objectId)
 
 /** The promises of every store about calls whose cost comes later. */
 export function deferredConformance(storeName: string, openStore: OpenStoreUnderTest): void {
@@ -80,7 +85,6 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
       assert.equal(await store.deferCall(made), 'deferred')
       assert.deepEqual(await claim(store, NOON + 4_000), [made.objectId])
       assert.equal((await store.findDeferred(nameOf(made)))?.call.requestId, 'req_1')
-      assert.equal((await store.listDeferred('chat', made.path)).length, 1)
       assert.equal((await store.settle(closing('req_1'))).booked, true)
       const month = (await store.getKey('default', 'key_a', NOON))?.month
       assert.deepEqual([month?.heldNanos, month?.spentNanos, month?.lostNanos], [0n, 800n, 0n])
@@ -89,21 +93,15 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     },
   )
 
-  promise(
-    'an object that was given up is asked for no more, and found if a client is shown it',
-    async ({ store }) => {
-      await addKey(store, 'a')
-      const made = await deferred(store, 'req_1')
-      await store.settle({ ...NOTHING_USED, requestId: 'req_1', state: 'interrupted', atMs: NOON + 500 })
-      await store.forgetDeferred(nameOf(made), NOON + 500)
-      assert.deepEqual(await store.listDeferred('chat', made.path), [])
-      assert.deepEqual(await claim(store, NOON + 4_000), [])
-      assert.equal(await store.hasDeferred(), false)
-      assert.equal((await store.findDeferred(nameOf(made)))?.call.requestId, 'req_1')
-      assert.equal((await store.settle(closing('req_1'))).booked, true)
-      assert.equal(await store.findDeferred(nameOf(made)), null)
-    },
-  )
+  promise('an object that was given up is not polled any more', async ({ store }) => {
+    await addKey(store, 'a')
+    const made = await deferred(store, 'req_1')
+    await store.settle({ ...NOTHING_USED, requestId: 'req_1', state: 'interrupted', atMs: NOON + 500 })
+    await store.forgetDeferred(nameOf(made))
+    assert.deepEqual(await claim(store, NOON + 4_000), [])
+    assert.equal(await store.findDeferred(nameOf(made)), null)
+    assert.equal(await store.hurryDeferred(nameOf(made)), false)
+  })
 
   promise(
     'the end of a process interrupts its open calls and leaves the deferred ones',
@@ -119,34 +117,49 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
   )
 
   promise(
-    'objects are claimed when they are due, by one node at a time, those that wait longest first',
+    'an object is claimed when it is due, once, until its poll or its claim ends',
     async ({ store }) => {
       await addKey(store, 'a')
       const first = await deferred(store, 'req_1', { dueInMs: 3_000 })
       await deferred(store, 'req_2', { dueInMs: 2_000 })
       await deferred(store, 'req_3', { dueInMs: 90_000 })
       assert.deepEqual(await claim(store, NOON + 1_000), [])
-      assert.deepEqual(await claim(store, NOON + 4_000), ['resp_req_2', 'resp_req_1'])
-      assert.equal(await claim(store, NOON + 4_001, 'another'), null)
-      await store.postponeDeferred(nameOf(first), 60_000, NOON + 4_000)
-      const [left] = (await store.claimDeferred('one', ['chat'], NOON + 5_000)) ?? []
-      assert.deepEqual([left?.objectId, left?.polls, left?.kind], ['resp_req_2', 0, 'response'])
-      assert.deepEqual(await store.claimDeferred('one', ['messages'], NOON + 99_000), [])
-      // A node that falls silent loses its lease.
-      assert.deepEqual(await claim(store, NOON + 120_000, 'another'), [
-        'resp_req_2',
-        'resp_req_1',
-        'resp_req_3',
-      ])
-      assert.equal((await store.findDeferred(nameOf(first)))?.polls, 1)
+      assert.deepEqual(await store.claimDeferred(['messages'], { max: 9, perKeyMax: 9 }, NOON + 4_000), [])
+      const claims = await Promise.all([claim(store, NOON + 4_000), claim(store, NOON + 4_000)])
+      assert.deepEqual(claims.flat(), ['resp_req_2', 'resp_req_1'])
+      assert.equal(await store.claimOne(nameOf(first), NOON + 4_000), false)
+      await store.postponeDeferred(nameOf(first), 10_000, NOON + 5_000)
+      assert.equal(await store.claimOne(nameOf(first), NOON + 5_000), true)
+      await store.postponeDeferred(nameOf(first), 10_000, NOON + 5_000)
+      assert.deepEqual(await claim(store, NOON + 14_000), [])
+      assert.deepEqual(await claim(store, NOON + 16_000), ['resp_req_1'])
+      // A node that ended before its poll leaves claims, which run out.
+      assert.deepEqual(await claim(store, NOON + 120_000), ['resp_req_2', 'resp_req_1', 'resp_req_3'])
     },
   )
+
+  promise('objects are claimed in turn by key, and so many of a key at a time', async ({ store }) => {
+    await addKey(store, 'a')
+    await addKey(store, 'b')
+    for (let i = 1; i <= 4; i++) await deferred(store, `req_${i}`, { dueInMs: 1_000 + i })
+    await deferred(store, 'req_b1', { dueInMs: 2_000 }, 'b')
+    await deferred(store, 'req_b2', { dueInMs: 2_001 }, 'b')
+    const most = { max: 3, perKeyMax: 3 }
+    const after = NOON + 9_000
+    assert.deepEqual(await claim(store, after, most), ['resp_req_1', 'resp_req_b1', 'resp_req_2'])
+    assert.deepEqual(await claim(store, after, most), ['resp_req_b2', 'resp_req_3'])
+    assert.deepEqual(await claim(store, after, most), [])
+    // An object moves to the front of its key's polls, and is claimed when one of the others has ended.
+    assert.equal(await store.hurryDeferred({ surface: 'chat', objectId: 'resp_req_4' }), true)
+    await store.postponeDeferred({ surface: 'chat', objectId: 'resp_req_1' }, 0, after)
+    assert.deepEqual(await claim(store, after, most), ['resp_req_4'])
+  })
 
   promise('of calls at a time that upstream names one object to, one is deferred', async ({ store }) => {
     await addKey(store, 'a')
     for (let round = 0; round < 10; round++) {
       const ids = [1, 2, 3, 4].map((call) => `req_${round}_${call}`)
-      for (const id of ids) await store.admit(opening(id, 'a'))
+      for (const id of ids) await store.admit(opening(id, 'a', { surface: 'chat' }))
       const objectId = `resp_${round}`
       const kept = await Promise.all(ids.map((id) => store.deferCall(deferral(id, { objectId }))))
       assert.deepEqual(kept.sort(), ['deferred', 'known', 'known', 'known'])
@@ -161,35 +174,29 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     assert.equal((await store.getCall('req_2'))?.state, 'in_flight')
     assert.equal(await store.deferCall(deferral('req_1', { objectId: 'resp_1' })), 'deferred')
     assert.equal((await store.findDeferred({ surface: 'chat', objectId: 'resp_1' }))?.call.requestId, 'req_1')
-    // The object stays known also when it is settled, until its id cannot be repeated any more.
+    // The object stays known when it is settled.
     await store.settle(closing('req_1'))
-    await store.forgetDeferred({ surface: 'chat', objectId: 'resp_1' }, NOON + 200)
+    await store.forgetDeferred({ surface: 'chat', objectId: 'resp_1' })
     assert.equal(await store.countDeferred(), 0)
     assert.equal(await store.deferCall(deferral('req_2', { objectId: 'resp_1' })), 'known')
-    assert.deepEqual(await claim(store, NOON + 31 * 86_400_000), [])
-    assert.equal(await store.deferCall(deferral('req_2', { objectId: 'resp_1' })), 'deferred')
+    assert.equal(await store.deferCall(deferral('req_2', { objectId: 'resp_2' })), 'deferred')
   })
 
   promise(
-    'open objects are listed by their path and what is above it, and no other that begins alike',
+    'a file that was not uploaded here may hold results while a Chat batch is open',
     async ({ store }) => {
       await addKey(store, 'a')
-      for (const [id, path] of Object.entries({
-        req_1: '/v1/threads/thread_1/runs/run_1',
-        req_2: '/v1/threads/thread_12/runs/run_2',
-        req_3: '/v1/threads/threadX1/runs/run_3',
-      }))
-        await deferred(store, id, { objectId: `run_${id}`, path })
-      const listed = async (path: string) =>
-        (await store.listDeferred('chat', path)).map(({ objectId }) => objectId).sort()
-      assert.deepEqual(await listed('/v1/threads/thread_1'), ['run_req_1'])
-      assert.deepEqual(await listed('/v1/threads/thread_12/runs/run_2'), ['run_req_2'])
-      assert.equal((await listed('/v1/threads')).length, 3)
-      for (const none of ['/v1/threads/thread_', '/v1/threads/%', '/v1/threads/thread_1/', '/v1/thread'])
-        assert.deepEqual(await listed(none), [], none)
-      // Ids that differ in case are those of different objects.
-      assert.deepEqual(await listed('/v1/threads/THREAD_1'), [])
-      assert.deepEqual(await store.listDeferred('messages', '/v1/threads'), [])
+      const mayBe = (fileId: string) => store.mayBeResults('chat', fileId, digestOf('a'))
+      await deferred(store, 'req_1')
+      assert.equal(await mayBe('file-1'), false)
+      await deferred(store, 'req_2', { kind: 'batch', objectId: 'batch_1' })
+      assert.equal(await mayBe('file-1'), true)
+      assert.equal(await store.mayBeResults('messages', 'file-1', digestOf('a')), false)
+      const uploaded = { accountId: 'default', keyId: 'key_a', fileId: 'file-1', atMs: NOON }
+      await store.keepBatchFile({ ...uploaded, models: null, bound: null })
+      assert.deepEqual([await mayBe('file-1'), await mayBe('file-2')], [false, true])
+      await store.settle(closing('req_2', { ...NOTHING_USED }))
+      assert.equal(await mayBe('file-2'), false)
     },
   )
 
@@ -201,10 +208,9 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     await store.settle(closing('req_1'))
     assert.deepEqual(await claim(store, NOON + 9_000), ['resp_req_2'])
     assert.equal(await store.countDeferred(), 1)
-    assert.equal(await store.hasDeferred(), true)
-    await store.forgetDeferred(nameOf(other), NOON)
+    assert.equal(await store.hurryDeferred({ surface: 'chat', objectId: 'resp_req_1' }), false)
+    await store.forgetDeferred(nameOf(other))
     assert.equal(await store.countDeferred(), 0)
-    assert.equal(await store.hasDeferred(), false)
   })
 
   promise(
@@ -296,7 +302,8 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
       await store.openChildren([...children, { ...rest, requestId: 'req_2a', parentId: 'req_2' }])
       const open = async () => {
         const batch = await store.getCall('req_1')
-        return batch === null ? [] : await store.listOpenChildren(batch)
+        const children = batch === null ? [] : await store.listOpenChildren(batch)
+        return children.map(({ requestId }) => requestId)
       }
       assert.deepEqual(await open(), ['req_1a', 'req_1b'])
       await store.settle(closing('req_1b', { costNanos: 30n, listNanos: 40n }))

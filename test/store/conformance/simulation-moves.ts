@@ -184,7 +184,7 @@ export function creditMove(credit: NewCredit): Move {
   }
 }
 
-export function fileMove(file: BatchFile): Move {
+export function fileMove(file: BatchFile & { readonly models: readonly string[] }): Move {
   return {
     words: `keep ${file.fileId} of ${file.keyId} with ${file.models.join(', ')}`,
     send: (store) => store.keepBatchFile(file),
