@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import type { Clock } from '../../kernel/clock.ts'
 import type { RerateWriter } from '../../ledger/rerate.ts'
@@ -35,6 +36,8 @@ function openLedgerFile(file: string, options: { readonly readOnly: boolean }): 
 export async function openSnapshot(file: string): Promise<Snapshot | null> {
   const db = openLedgerFile(file, { readOnly: true })
   if (db === null) return null
+  const bodies = join(dirname(file), 'bodies.db')
+  if (existsSync(bodies)) db.prepare('ATTACH ? AS bodies').run(bodies)
   db.exec('BEGIN')
   const run = statementRunner(db)
   return { ask: async (statement) => run(statement), close: async () => db.close() }

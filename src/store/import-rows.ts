@@ -1,0 +1,112 @@
+import { InstallationError } from '../kernel/errors.ts'
+import {
+  type Cell,
+  EXPORTED_TABLES,
+  type ExportEnd,
+  type ExportHead,
+  exportedColumns,
+  type TableHead,
+} from './export-rows.ts'
+import { type Column, SCHEMA_VERSION } from './schema.ts'
+
+/** A new store that rows are written into. Nothing of it is seen before `commit`. */
+export interface ImportTarget {
+  insert(table: string, columns: readonly Column[], rows: readonly (readonly Cell[])[]): Promise<void>
+  commit(): Promise<void>
+  /** Leaves the store as empty as it was. */
+  abort(): Promise<void>
+}
+
+const BATCH_ROWS = 1_000
+const BATCH_CHARACTERS = 8 * 1024 * 1024
+
+/** Writes the lines of an export into the target. Returns the number of rows. */
+export async function importLines(
+  lines: AsyncIterable<string>,
+  pepper: string,
+  target: ImportTarget,
+  onRows: (rows: number) => void,
+): Promise<number> {
+  let rows = 0
+  let table: { readonly name: string; readonly columns: readonly Column[] } | null = null
+  let batch: (readonly Cell[])[] = []
+  let characters = 0
+  let isHead = true
+  let end: ExportEnd | null = null
+  const flush = async (): Promise<void> => {
+    if (table !== null && batch.length > 0) await target.insert(table.name, table.columns, batch)
+    rows += batch.length
+    batch = []
+    characters = 0
+    onRows(rows)
+  }
+  try {
+    for await (const line of lines) {
+      const parsed = parseLine(line)
+      if (isHead) {
+        checkHead(parsed, pepper)
+        isHead = false
+      } else if (Array.isArray(parsed)) {
+        if (table === null || parsed.length !== table.columns.length) throw damaged('a row fits no table')
+        batch.push(parsed as readonly Cell[])
+        characters += line.length
+        if (batch.length >= BATCH_ROWS || characters >= BATCH_CHARACTERS) await flush()
+      } else {
+        await flush()
+        if (parsed !== null && typeof parsed === 'object' && 'rows' in parsed) end = parsed as ExportEnd
+        else table = tableOf(parsed)
+      }
+    }
+    if (end === null || end.rows !== rows) throw damaged('its end is missing')
+    await target.commit()
+    return rows
+  } catch (error) {
+    await target.abort()
+    throw error
+  }
+}
+
+function parseLine(line: string): unknown {
+  try {
+    return JSON.parse(line)
+  } catch {
+    throw damaged('a line is not JSON')
+  }
+}
+
+function checkHead(parsed: unknown, pepper: string): void {
+  const head = parsed as Partial<ExportHead> | null
+  if (head === null || typeof head !== 'object' || head.tollgate_export !== 1)
+    throw damaged('it does not begin as one')
+  if (head.schema_version !== SCHEMA_VERSION)
+    throw new InstallationError(
+      `The export has schema version ${head.schema_version}, this Tollgate has ${SCHEMA_VERSION}. Import it with the version ` +
+        'that exported it, then upgrade.',
+    )
+  if (head.pepper !== pepper)
+    throw new InstallationError(
+      'The export was made with another pepper, so no key in it would be recognised. Copy the file "pepper" of the exported ' +
+        'installation into the data directory, or set TOLLGATE_PEPPER to its value.',
+    )
+}
+
+function tableOf(parsed: unknown): { readonly name: string; readonly columns: readonly Column[] } {
+  const head = parsed as Partial<TableHead>
+  const table = EXPORTED_TABLES.find(({ name }) => name === head.table)
+  if (table === undefined || !Array.isArray(head.columns)) throw damaged(`it has an unknown table`)
+  const known = new Map(exportedColumns(table).map((column) => [column.name, column]))
+  const columns = head.columns.map((name) => known.get(name))
+  if (columns.length !== known.size || columns.some((column) => column === undefined))
+    throw damaged(`the columns of ${table.name} are not those of this version`)
+  return { name: table.name, columns: columns as Column[] }
+}
+
+function damaged(why: string): InstallationError {
+  return new InstallationError(`This is not a whole export: ${why}. Nothing was imported; export again.`)
+}
+
+export function notEmpty(table: string): InstallationError {
+  return new InstallationError(
+    `The store is not empty: "${table}" has rows. Import into a new database or a new data directory.`,
+  )
+}
