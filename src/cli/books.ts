@@ -6,6 +6,7 @@ import { systemClock } from '../kernel/clock.ts'
 import { InstallationError } from '../kernel/errors.ts'
 import type { Log } from '../kernel/log.ts'
 import { shownDatabase } from '../kernel/secret.ts'
+import { type DataDirLock, lockDataDir } from '../store/data-dir.ts'
 import { openSnapshot } from '../store/open-snapshot.ts'
 import type { Snapshot } from '../store/operations/operation.ts'
 import { Failure } from './command.ts'
@@ -59,6 +60,14 @@ export async function openBooksSnapshot(config: Config): Promise<Snapshot> {
     throw new Failure(`The database in ${config.dataDir} cannot be opened: ${error.message}`)
   })
   return snapshot ?? refuseMissing(config)
+}
+
+/** Keeps gateways from starting on a SQLite database while a command needs it for itself. Null: PostgreSQL. */
+export function holdDataDir({ dataDir, databaseUrl }: Config): DataDirLock | null {
+  if (databaseUrl !== null) return null
+  const lock = lockDataDir(dataDir)
+  if (lock === null) throw new Failure(`A gateway serves from ${dataDir}. Stop it first.`)
+  return lock
 }
 
 /** The place of the books, for people. */

@@ -28,7 +28,7 @@ export async function audit(
   rateAgain: RateAgain,
   onProgress: (done: number, total: number) => void = () => {},
 ): Promise<AuditReport> {
-  const calls = await count(ask, 'call')
+  const calls = await countCalls(ask)
   const credits = await count(ask, 'credit')
   const difference =
     (await checkRules(ask, CALL_RULES)) ??
@@ -37,6 +37,10 @@ export async function audit(
     (await checkRerates(ask, rateAgain)) ??
     (await compareSums(ask))
   return { calls, credits, difference }
+}
+
+export function countCalls(ask: Ask): Promise<number> {
+  return count(ask, 'call')
 }
 
 async function count(ask: Ask, table: string): Promise<number> {

@@ -1,0 +1,201 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { once } from 'node:events'
+import {
+  copyFileSync,
+  createWriteStream,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import type { Environment } from '../../src/config.ts'
+import { createEmptyDatabase, openPatientPool, stopPostgres, type TestDatabase } from '../support/postgres.ts'
+import { runTollgate, serveTollgate, startCommand } from '../support/tollgate-process.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'tollgate-export-'))
+const file = join(folder, 'export.ndjson')
+const source = join(folder, 'source')
+let database: TestDatabase
+
+/** A SQLite installation with keys, calls, a refused call, logged bodies, credit and a webhook, exported once. */
+before(async () => {
+  database = await createEmptyDatabase()
+  const serving = await serveTollgate({ TOLLGATE_DATA_DIR: source, TOLLGATE_DATABASE_URL: '' })
+  try {
+    const adminKey = readFileSync(join(source, 'admin-key'), 'utf8').trim()
+    const send = async (path: string, key: string, body: unknown) => {
+      const response = await fetch(serving.url + path, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+      })
+      return (await response.json()) as Record<string, string>
+    }
+    const logged = await send('/v1/keys', adminKey, { name: 'ü', log_requests: true })
+    const poor = await send('/v1/keys', adminKey, { name: 'poor', monthly_budget_usd: 0 })
+    await send('/gateway/v1/credits', adminKey, { amount_usd: 9_000_000.5, reason: 'start' })
+    await send('/gateway/v1/webhooks', adminKey, { url: 'https://example.com/hook', events: ['balance.low'] })
+    const hello = { model: 'gpt-6-luna', messages: [{ role: 'user', content: 'Hello' }] }
+    for (let i = 0; i < 5; i++) await send('/v1/chat/completions', String(logged['key']), hello)
+    await send('/v1/chat/completions', String(poor['key']), hello)
+    await send('/v1/chat/completions', String(logged['key']), { ...hello, model: 'a\u0000b\u0001c' })
+    const while_serving = await runTollgate(['export', file], { TOLLGATE_DATA_DIR: source })
+    assert.equal(while_serving.code, 1)
+    assert.match(while_serving.stderr, /A gateway serves from .* Stop it first/)
+    serving.signal('SIGTERM')
+    await serving.finished
+    await done(['export', file], { TOLLGATE_DATA_DIR: source })
+  } finally {
+    await serving.dispose()
+  }
+})
+after(async () => {
+  await database.drop()
+  await stopPostgres()
+  rmSync(folder, { recursive: true })
+})
+
+async function done(args: readonly string[], environment: Environment): Promise<string> {
+  const { code, stdout, stderr } = await runTollgate(args, environment)
+  assert.equal(code, 0, stderr)
+  return stdout
+}
+
+/** A data directory with the pepper of the source. */
+function newDir(name: string): string {
+  const dir = join(folder, name)
+  mkdirSync(dir, { mode: 0o700 })
+  copyFileSync(join(source, 'pepper'), join(dir, 'pepper'))
+  return dir
+}
+
+/** The rows of an export; JSON columns by value, because PostgreSQL has an order of its own for their members. */
+function rowsOf(path: string): unknown {
+  return readFileSync(path, 'utf8')
+    .trimEnd()
+    .split('\n')
+    .map((line) =>
+      JSON.parse(line, (_, value: unknown) =>
+        typeof value === 'string' && /^[[{]/.test(value) ? JSON.parse(value) : value,
+      ),
+    )
+}
+
+async function rowsIn(url: string, table: string): Promise<unknown> {
+  const pool = openPatientPool(url)
+  try {
+    return await pool.query(`SELECT 1 FROM ${table}`)
+  } finally {
+    await pool.close()
+  }
+}
+
+const COMPLETE = /^Imported \d+ rows into .*\. Now run `tollgate audit`/
+
+test('SQLite moves to PostgreSQL and back, and every row of every table is the same', async () => {
+  const inPostgres = { TOLLGATE_DATA_DIR: newDir('postgres'), TOLLGATE_DATABASE_URL: database.url }
+  assert.match(await done(['import', file], inPostgres), COMPLETE)
+  assert.match(await done(['audit'], inPostgres), /^No difference in 5 calls and 1 credit/)
+  const second = join(folder, 'second.ndjson')
+  await done(['export', second], inPostgres)
+  assert.deepEqual(rowsOf(second), rowsOf(file))
+
+  const inSqlite = { TOLLGATE_DATA_DIR: newDir('sqlite') }
+  await done(['import', second], inSqlite)
+  assert.match(await done(['audit'], inSqlite), /^No difference in 5 calls and 1 credit/)
+  const third = join(folder, 'third.ndjson')
+  await done(['export', third], inSqlite)
+  assert.deepEqual(rowsOf(third), rowsOf(file))
+
+  // The gateway goes on with it: the admin key of the source is recognised.
+  copyFileSync(join(source, 'admin-key'), join(inSqlite.TOLLGATE_DATA_DIR, 'admin-key'))
+  const serving = await serveTollgate({ ...inSqlite, TOLLGATE_DATABASE_URL: '' })
+  const adminKey = readFileSync(join(source, 'admin-key'), 'utf8').trim()
+  const keys = await fetch(`${serving.url}/v1/keys`, { headers: { authorization: `Bearer ${adminKey}` } })
+  assert.equal(((await keys.json()) as { data: unknown[] }).data.length, 2)
+  serving.signal('SIGTERM')
+  await serving.finished
+  await serving.dispose()
+
+  for (const store of [inPostgres, inSqlite]) {
+    const again = await runTollgate(['import', file], store)
+    assert.equal(again.code, 1)
+    assert.match(again.stderr, /The store is not empty/)
+  }
+})
+
+for (const store of ['SQLite', 'PostgreSQL'] as const) {
+  test(`an import into ${store} that is killed half-way leaves an empty store`, async () => {
+    const dataDir = newDir(`killed-${store}`)
+    const target = await createEmptyDatabase()
+    const environment: Environment = {
+      TOLLGATE_DATA_DIR: dataDir,
+      ...(store === 'SQLite' ? {} : { TOLLGATE_DATABASE_URL: target.url }),
+    }
+    try {
+      // The import reads a pipe: once it has taken all but the end of the file, it is in the middle of its work.
+      const pipe = join(folder, `pipe-${store}`)
+      execFileSync('mkfifo', [pipe])
+      const lines = readFileSync(file, 'utf8').trimEnd().split('\n')
+      const isCall = lines.findIndex((line) => line.startsWith('{"table":"call"'))
+      const row = lines[isCall + 1] ?? ''
+      const command = startCommand(['import', pipe], environment)
+      const writer = createWriteStream(pipe)
+      writer.write(`${lines.slice(0, isCall + 1).join('\n')}\n`)
+      for (let i = 0; i < 3_000; i++) writer.write(`${row.replace(/"req_[^"]*"/, `"req_${i}"`)}\n`)
+      if (writer.writableNeedDrain) await once(writer, 'drain')
+      command.signal('SIGKILL')
+      writer.on('error', () => {}).destroy()
+      await command.finished
+      assert.equal(existsSync(join(dataDir, 'tollgate.db')), false)
+      if (store === 'PostgreSQL')
+        for (const table of ['call', 'api_key', 'setting'])
+          assert.deepEqual(await rowsIn(target.url, table), [])
+      await done(['import', file], environment)
+      assert.match(await done(['audit'], environment), /^No difference/)
+    } finally {
+      await target.drop()
+    }
+  })
+}
+
+test('a file that is cut short, damaged, of another pepper or none is refused, and nothing is imported', async () => {
+  const refused = async (path: string, dataDir: string, reason: RegExp) => {
+    const { code, stderr } = await runTollgate(['import', path], { TOLLGATE_DATA_DIR: dataDir })
+    assert.equal(code, 1)
+    assert.match(stderr, reason)
+    assert.deepEqual(
+      readdirSync(dataDir).filter((name) => name.startsWith('tollgate.db')),
+      [],
+    )
+  }
+  const bad = join(folder, 'bad.ndjson')
+  const dir = newDir('refused')
+  copyFileSync(file, bad)
+  truncateSync(bad, readFileSync(bad).length - 20)
+  await refused(bad, dir, /not a whole export/)
+  writeFileSync(bad, '{"hello":1}\n')
+  await refused(bad, dir, /does not begin as one/)
+  writeFileSync(join(dir, 'pepper'), 'another pepper than that of the source\n')
+  await refused(file, dir, /another pepper/)
+  rmSync(join(dir, 'pepper'))
+  await refused(file, dir, /The pepper of the exported installation is needed/)
+})
+
+test('an export overwrites no file and refuses a data directory without a database', async () => {
+  assert.match(
+    (await runTollgate(['export', file], { TOLLGATE_DATA_DIR: source })).stderr,
+    /cannot be created/,
+  )
+  const empty = newDir('empty')
+  const { code } = await runTollgate(['export', join(folder, 'x')], { TOLLGATE_DATA_DIR: empty })
+  assert.equal(code, 2)
+})
