@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
-import { join, resolve } from 'node:path'
+import { resolve } from 'node:path'
 import { ConfigError } from './kernel/errors.ts'
 import { DEFAULT_THRESHOLDS, limits } from './kernel/limits.ts'
 import { LOG_LEVELS, type LogLevel } from './kernel/log-level.ts'
@@ -271,7 +271,7 @@ export function readConfig(environment: Environment, workingDir = process.cwd())
   const fallback = readVariables(environment, fallbackVariables, problems)
   const traces = readTraces(environment, problems)
   refuseUnknownVariables(environment, problems)
-  const file = readFile(env.TOLLGATE_CONFIG, workingDir, problems)
+  const file = readFile(environment, workingDir, problems)
   const tls = tlsFiles(env.TOLLGATE_TLS_CERT, env.TOLLGATE_TLS_KEY, workingDir, problems)
   const prices = readPrices(env.TOLLGATE_PRICES, workingDir, problems)
   if (problems.length > 0) throw new ConfigError(problems)
@@ -404,8 +404,14 @@ function refuseUnknownVariables(environment: Environment, problems: string[]): v
   }
 }
 
-function readFile(path: string | undefined, workingDir: string, problems: string[]): Settings {
-  const file = path === undefined ? join(workingDir, 'tollgate.json') : resolve(workingDir, path)
+/** The configuration file that the environment names. It need not exist. */
+export function configFile(environment: Environment, workingDir = process.cwd()): string {
+  return resolve(workingDir, environment['TOLLGATE_CONFIG'] || 'tollgate.json')
+}
+
+function readFile(environment: Environment, workingDir: string, problems: string[]): Settings {
+  const path = environment['TOLLGATE_CONFIG'] || undefined
+  const file = configFile(environment, workingDir)
   let text: string
   try {
     text = readFileSync(file, 'utf8')

@@ -71,6 +71,8 @@ export interface Surroundings {
   readonly clock?: Clock
   /** For tests that kill the process at a named point of a call's life. */
   reached?(point: CallPoint): void
+  /** Serve own paths only; do not poll, deliver or delete anything by itself. */
+  readonly maintenance?: boolean
   /** An observer of every call when it is over. */
   readonly observeCall?: ObserveCall
   /** For tests of failing disks; see the SQLite worker. */
@@ -241,6 +243,7 @@ async function serveFrom(
     },
     upstreams,
     stateful: config.stateful,
+    isMaintenance: surroundings.maintenance === true,
     minting: config.minting,
     inFlight: { count: 0, preflights: 0 },
     keyShares: new KeyShares(config.callsInFlightPerKeyMax),
@@ -362,10 +365,12 @@ async function serveFrom(
     }),
   })
   const address = await server.listen(config.host, config.port)
-  void settler.replay(spool?.left() ?? [], (closing) => void countReplayed(closing, store, counts))
-  webhooks.start()
-  if (config.deferredPoll) deferrals.start()
-  const retention = startRetention(store, clock, config, log)
+  if (!gateway.isMaintenance) {
+    void settler.replay(spool?.left() ?? [], (closing) => void countReplayed(closing, store, counts))
+    webhooks.start()
+    if (config.deferredPoll) deferrals.start()
+  }
+  const retention = gateway.isMaintenance ? null : startRetention(store, clock, config, log)
 
   return {
     async reloadPrices(overlayText) {
@@ -397,7 +402,7 @@ async function serveFrom(
     firstAdminKey: installation.firstAdminKey,
     async stop() {
       ready = false
-      retention.stop()
+      retention?.stop()
       await deferrals.stop()
       management.leave()
       dashboard.leave()

@@ -21,6 +21,11 @@ const COMMANDS: readonly (readonly [name: string, summary: string, load: () => P
   ['prices', 'show the price book, check a price overlay (local)', () => import('./prices.ts')],
   ['audit', 'recompute every balance and bill, and compare (local)', () => import('./audit.ts')],
   ['rerate', 'price calls again after a price was corrected (local)', () => import('./rerate.ts')],
+  [
+    'backup',
+    'copy database, pepper and configuration, also while the gateway runs (local)',
+    () => import('./backup.ts'),
+  ],
   ['export', 'write all tables to a file; the gateway must be stopped (local)', () => import('./export.ts')],
   ['import', 'fill an empty store from an export (local)', () => import('./import.ts')],
   ['doctor', 'check the installation and say what to do (local)', () => import('./doctor.ts')],

@@ -10,6 +10,7 @@ import { createLog, droppingStream, type Log, type LogStream, writeLast } from '
 import { tells } from '../kernel/log-level.ts'
 import { tuneHeap, UnsupportedNode } from '../kernel/node-internals.ts'
 import { Secret } from '../kernel/secret.ts'
+import { VERSION } from '../kernel/version.ts'
 import { type RunningTollgate, startTollgate } from '../main.ts'
 import { createCallLog } from '../telemetry/call-log.ts'
 import type { ObserveCall } from '../telemetry/ended-call.ts'
@@ -25,7 +26,10 @@ const STARTED_AFTER_MS = 2_000
 
 /** Serves until it is stopped. With no upstream configured, the built-in simulator answers. */
 export function register(command: Command): void {
-  command.addHelpText('after', SIGNALS_HELP).action(serve)
+  command
+    .option('--maintenance', 'listen on 127.0.0.1, serve own paths only, neither poll nor deliver')
+    .addHelpText('after', SIGNALS_HELP)
+    .action(serve)
 }
 
 const SIGNALS_HELP = `
@@ -40,10 +44,11 @@ ${examples(
   'TOLLGATE_CHAT_URL=http://127.0.0.1:11434/v1 tollgate serve',
 )}`
 
-async function serve(): Promise<void> {
+async function serve({ maintenance = false }: { readonly maintenance?: boolean }): Promise<void> {
   let config: Config
   try {
     config = readConfig(process.env)
+    if (maintenance) config = { ...config, host: '127.0.0.1' }
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error
     process.stderr.write(`tollgate: ${error.message}\n`)
@@ -54,7 +59,7 @@ async function serve(): Promise<void> {
   const logStream = droppingStream(2)
   const log = createLog(config.logLevel, logStream)
   if (!(await passesChecks(config, log))) return
-  const simulated = config.messages === null && config.chat === null
+  const simulated = config.messages === null && config.chat === null && !maintenance
   const simulator = simulated ? await startBuiltInSimulator() : null
   const served: Config = simulator === null ? config : { ...config, ...simulator.upstreams }
 
@@ -63,6 +68,7 @@ async function serve(): Promise<void> {
     const observeCall = tells(config.logLevel, 'info') ? tellCalls(terminal, logStream) : null
     const running = await startTollgate(served, {
       log,
+      maintenance,
       ...(observeCall === null ? {} : { observeCall }),
       onFatal(error) {
         // Without its store the gateway can admit nothing. A supervisor that restarts it is the only cure.
@@ -77,9 +83,13 @@ async function serve(): Promise<void> {
     const scheme = certificate === null ? 'http' : 'https'
     const url = `${scheme}://${shownHost(running.host)}:${running.port}`
     const { isTerminal } = terminal
-    process.stdout.write(banner({ url, config: served, simulated, firstAdminKey, isTerminal, certificate }))
+    process.stdout.write(
+      maintenance
+        ? `Tollgate ${VERSION} in maintenance on ${url}: own paths only, no polls, no webhooks.\n`
+        : banner({ url, config: served, simulated, firstAdminKey, isTerminal, certificate }),
+    )
     setTimeout(endStart, STARTED_AFTER_MS).unref()
-    void checkLater(config, log)
+    if (!maintenance) void checkLater(config, log)
     await stop
     process.stdout.write('Stopping: no new requests, running streams may finish. Again to stop at once.\n')
     stopSignal(performance.now() + (isUnderNpm() ? SAME_SIGNAL_MS : 0)).then(() => process.exit(1))

@@ -34,6 +34,8 @@ export interface Gateway {
   readonly reading: ReadOptions
   readonly upstreams: Readonly<Record<Surface, Upstream | null>>
   readonly stateful: 'pass' | 'refuse'
+  /** Only own paths are served: `tollgate serve --maintenance`. */
+  readonly isMaintenance: boolean
   /** Whether endpoints that hand out upstream credentials are served. */
   readonly minting: 'pass' | 'refuse'
   readonly inFlight: InFlight

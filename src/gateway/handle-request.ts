@@ -25,6 +25,7 @@ import {
   explainFailure,
   explainThrown,
   refuseEndpoint,
+  refuseInMaintenance,
   refuseTooManyCalls,
   refuseUnconfigured,
   refuseWebSocket,
@@ -57,6 +58,9 @@ export function openFrontDoor(gateway: Gateway, handleOwned: HandleOwned): (exch
       return refuseRequest(exchange, audienceOf(exchange, target.path), refusal, counts)
     }
     const owned = isOwnedPath(target.path) || isBrowserAtRoot(target.path, exchange)
+    if (!owned && gateway.isMaintenance) {
+      return refuseRequest(exchange, audienceOf(exchange, target.path), refuseInMaintenance(), counts)
+    }
     const handled = owned
       ? handleOwned(exchange, target, parseCredential(exchange, gateway.credentials))
       : handleRequest(exchange, target, gateway)

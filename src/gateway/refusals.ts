@@ -175,6 +175,13 @@ export function refuseTooManyModels(param: string): Refusal {
   return refuse('bad_request', message, { param })
 }
 
+export function refuseInMaintenance(): Refusal {
+  return refuse(
+    'surface_not_configured',
+    'This gateway is in maintenance and calls no upstream. Its operator has to start it without --maintenance.',
+  )
+}
+
 export function refuseUnconfigured(surface: Surface): Refusal {
   const { key, url } = SURFACES[surface].upstream.variables
   const message = `No upstream is configured for this surface. Its operator sets ${key} (or ${url}).`
