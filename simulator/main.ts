@@ -1,3 +1,4 @@
+import '../src/kernel/check-node.ts'
 import { help, readFlags } from './read-flags.ts'
 import { type SimulatorOptions, startSimulator } from './start-simulator.ts'
 

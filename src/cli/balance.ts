@@ -1,22 +1,14 @@
 import type { Command } from 'commander'
-import { type ApiObject, type ConnectionOptions, connect, withConnection } from './client.ts'
+import type { BalanceObject } from '../api/credit.ts'
+import { type ConnectionOptions, connect, type Exact, withConnection } from './client.ts'
 import { print, printData, shownText } from './terminal.ts'
-
-interface Balance extends ApiObject {
-  readonly object: 'balance'
-  readonly balance_usd: string
-  readonly held_usd: string
-  readonly credited_usd: string
-  readonly charged_usd: string
-  readonly enforced: boolean
-}
 
 /** The prepaid credit of the account over HTTP. */
 export function register(command: Command): void {
   withConnection(command)
     .option('--json', "print the API's answer")
     .action(async (options: ConnectionOptions & { json?: true }) => {
-      const { value, text } = await connect(options, process.env).get<Balance>(
+      const { value, text } = await connect(options, process.env).get<Exact<BalanceObject>>(
         'balance',
         '/gateway/v1/balance',
       )

@@ -3,6 +3,7 @@ import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import type { Command } from 'commander'
+import type { ListOf } from '../api/fields.ts'
 import { rawNumber } from '../kernel/money.ts'
 import { Secret } from '../kernel/secret.ts'
 import { Failure, UsageError } from './command.ts'
@@ -35,16 +36,22 @@ interface Ask {
   readonly idempotencyKey?: string
 }
 
-/** Every answer of the management API names its kind. Numbers are read as text: a double cannot hold every nanodollar. */
-export interface ApiObject {
+/** An object of the API as it is read here: numbers are text, because a double cannot hold every nanodollar. */
+export type Exact<T> = T extends number
+  ? string
+  : T extends readonly (infer Item)[]
+    ? readonly Exact<Item>[]
+    : T extends object
+      ? { readonly [Name in keyof T]: Exact<T[Name]> }
+      : T
+
+/** Every answer of the management API names its kind. */
+interface ApiObject {
   readonly object: string
 }
 
-export interface ApiList<T> extends ApiObject {
+export interface ApiList<T> extends ListOf<T> {
   readonly object: 'list'
-  readonly data: readonly T[]
-  readonly has_more: boolean
-  readonly next: string | null
 }
 
 export interface Answer<T> {
@@ -212,7 +219,7 @@ async function* withoutFirstLine(
 type Reviver = (key: string, value: unknown, context: { source?: string }) => unknown
 
 /** JSON with its numbers as text; undefined for a text that is no JSON. */
-export function parseExact(text: string): unknown {
+function parseExact(text: string): unknown {
   const revive: Reviver = (_, value, { source }) =>
     typeof value === 'number' ? (source ?? String(value)) : value
   try {

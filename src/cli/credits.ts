@@ -1,11 +1,12 @@
 import type { Command } from 'commander'
+import type { Credit, CreditBackObject } from '../api/credit.ts'
 import { limits } from '../kernel/limits.ts'
 import { formatUsd, parseUsd } from '../kernel/money.ts'
 import {
-  type ApiObject,
   amountField,
   type ConnectionOptions,
   connect,
+  type Exact,
   onceKey,
   withConnection,
 } from './client.ts'
@@ -13,19 +14,7 @@ import { examples, UsageError } from './command.ts'
 import { createProgress } from './progress.ts'
 import { counted, print, printData, printUnread, shownCount, shownText } from './terminal.ts'
 
-interface Credit extends ApiObject {
-  readonly object: 'credit'
-  readonly id: string
-  readonly amount_usd: string
-  readonly balance_usd: string
-}
-
-interface CreditBack extends ApiObject {
-  readonly object: 'credit_back'
-  readonly credited_usd: string
-  readonly balance_usd: string
-  readonly data: readonly { readonly request_id: string; readonly outcome: string }[]
-}
+type CreditBack = Exact<CreditBackObject>
 
 interface Options extends ConnectionOptions {
   readonly reason: string
@@ -61,7 +50,7 @@ export function register(group: Command): void {
 
 async function addCredit(amount: string, options: Options): Promise<void> {
   const body = { amount_usd: amountField(amount), reason: options.reason }
-  const { value, text, headers } = await connect(options, process.env).ask<Credit>(
+  const { value, text, headers } = await connect(options, process.env).ask<Exact<Credit>>(
     'credit',
     'POST',
     '/gateway/v1/credits',

@@ -1,31 +1,10 @@
-import type { ApiList, ApiObject, Client } from './client.ts'
+import type { Key } from '../api/key.ts'
+import type { ApiList, Client, Exact } from './client.ts'
 import { Failure } from './command.ts'
 import { type Cell, shownInstant, shownText, type TerminalStyle } from './terminal.ts'
 
-/** A key as the API answers it. Numbers are text. */
-export interface KeyRecord extends ApiObject {
-  readonly object: 'key'
-  readonly id: string
-  readonly name: string
-  readonly prefix: string
-  readonly last4: string
-  readonly status: string
-  readonly monthly_budget_usd: string | null
-  readonly month_spend_usd: string
-  readonly month_held_usd: string
-  readonly month_waiting: string
-  readonly month_lost_usd: string
-  readonly budget_resets_at: string
-  readonly allowed_models: readonly string[] | null
-  readonly log_requests: boolean
-  readonly expires_at: string | null
-  readonly created_at: string
-  readonly revoked_at: string | null
-  readonly last_used_at: string | null
-  readonly rotated_from: string | null
-  /** The secret, in the answer that creates the key. */
-  readonly key?: string
-}
+/** The secret is in the answer that creates the key. */
+export type KeyRecord = Exact<Key> & { readonly key?: string }
 
 export function shownKey({ prefix, last4 }: KeyRecord): string {
   return shownText(`${prefix}…${last4}`)

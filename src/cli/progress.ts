@@ -1,5 +1,5 @@
 import { type Clock, systemClock } from '../kernel/clock.ts'
-import { print, shownCount } from './terminal.ts'
+import { shownCount } from './terminal.ts'
 
 type Stream = Pick<NodeJS.WriteStream, 'isTTY' | 'write'> & { readonly columns?: number }
 
@@ -39,33 +39,6 @@ export function createProgress(
     },
   }
 }
-
-export type ExportFormat = 'csv' | 'ndjson'
-
-const LINE_END = 0x0a
-
-/** Prints an export as it comes, so that millions of rows need no more memory than a few. */
-export async function printExport(
-  chunks: AsyncIterable<Uint8Array>,
-  format: ExportFormat,
-  label: string,
-): Promise<void> {
-  // An export to the terminal shows no progress: each would be written over the other.
-  const progress = createProgress(label, process.stdout.isTTY ? HIDDEN : process.stderr)
-  // The first line of CSV is its head. Line ends within quotes are counted as well: the count is for people only.
-  let rows = format === 'csv' ? -1 : 0
-  try {
-    for await (const chunk of chunks) {
-      await print(chunk)
-      for (const byte of chunk) if (byte === LINE_END) rows += 1
-      progress.show(Math.max(0, rows), null)
-    }
-  } finally {
-    progress.end()
-  }
-}
-
-const HIDDEN = { isTTY: false, write: () => true }
 
 function barOf(filled: number, width: number): string {
   return '#'.repeat(filled).padEnd(width, '.')

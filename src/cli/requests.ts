@@ -1,5 +1,6 @@
 import { type Command, Option } from 'commander'
-import { type ApiList, type ApiObject, type ConnectionOptions, connect, withConnection } from './client.ts'
+import type { RequestRecord } from '../api/request.ts'
+import { type ApiList, type ConnectionOptions, connect, type Exact, withConnection } from './client.ts'
 import { examples } from './command.ts'
 import { findKey } from './key-record.ts'
 import {
@@ -17,28 +18,7 @@ import {
   type TerminalStyle,
 } from './terminal.ts'
 
-/** A call of the log as the API answers it. Numbers are text. */
-interface RequestRecord extends ApiObject {
-  readonly object: 'request'
-  readonly id: string
-  readonly key_id: string
-  readonly key_name?: string
-  readonly state: string
-  readonly path: string
-  readonly code: string | null
-  readonly started_at: string
-  readonly model: string | null
-  readonly model_served: string | null
-  readonly status: string | null
-  readonly usage: Readonly<Record<string, string>> | null
-  readonly cost_usd: string | null
-  readonly streamed: boolean
-  readonly estimated: boolean
-  readonly unpriced: boolean
-  readonly overrun: boolean
-  readonly priced_as_requested: boolean
-  readonly credited: boolean
-}
+type Request = Exact<RequestRecord>
 
 export interface RequestOptions extends ConnectionOptions {
   readonly key?: string
@@ -117,7 +97,7 @@ export async function printRequests(options: RequestOptions): Promise<void> {
     limit,
   }
   if (format !== undefined) return await printData(client.export(path, { ...filter, format }))
-  const { value } = await client.get<ApiList<RequestRecord>>('list', path, filter)
+  const { value } = await client.get<ApiList<Request>>('list', path, filter)
   if (value.data.length === 0) process.stderr.write('There is no such call.\n')
   else await print(requestTable(value.data, outputStyle(options)))
   if (value.has_more)
@@ -141,7 +121,7 @@ const COLUMNS = [
 /** The columns that a narrow terminal can do without, in this order. */
 const DISPENSABLE = ['path', 'cached', 'flags', 'key']
 
-function requestTable(calls: readonly RequestRecord[], style: TerminalStyle): string {
+function requestTable(calls: readonly Request[], style: TerminalStyle): string {
   const costs = alignAmounts(calls.map(({ cost_usd }) => cost_usd ?? '0'))
   const rows = calls.map((call, at): Cell[] => [
     shownInstant(call.started_at),
@@ -160,21 +140,21 @@ function requestTable(calls: readonly RequestRecord[], style: TerminalStyle): st
 }
 
 /** The status of upstream's answer or of our refusal, or the state of a call without one. */
-function statusCell({ status, state }: RequestRecord): Cell {
+function statusCell({ status, state }: Request): Cell {
   if (state === 'waiting' || state === 'in_flight' || state === 'deferred')
     return { text: state.replace('_', ' '), style: 'yellow' }
   if (status === null || state === 'interrupted') return { text: shownText(state, 11), style: 'red' }
   return { text: shownText(status, 11), style: /^[123]/.test(status) ? 'green' : 'red' }
 }
 
-function count({ usage }: RequestRecord, name: string): string {
+function count({ usage }: Request, name: keyof NonNullable<Request['usage']>): string {
   const tokens = usage?.[name]
   return tokens === undefined ? '-' : shownText(shownCount(tokens))
 }
 
 const FLAGS = ['streamed', 'estimated', 'unpriced', 'overrun', 'priced_as_requested', 'credited'] as const
 
-function flagsOf(call: RequestRecord): string {
+function flagsOf(call: Request): string {
   const code = call.code === null ? [] : [shownText(call.code)]
   return [...code, ...FLAGS.filter((flag) => call[flag])].join(' ')
 }
@@ -184,7 +164,7 @@ async function showRequest(
   options: ConnectionOptions & { json?: true; color: boolean },
 ): Promise<void> {
   const path = `/gateway/v1/requests/${encodeURIComponent(id)}`
-  const { value, text } = await connect(options, process.env).get<RequestRecord>('request', path)
+  const { value, text } = await connect(options, process.env).get<Request>('request', path)
   if (options.json) return await printData([`${text}\n`])
   const style = outputStyle(options)
   const { usage, object: _, ...fields } = value

@@ -2,15 +2,13 @@ import { styleText } from 'node:util'
 import type { Environment } from '../config.ts'
 import { withCommas } from '../kernel/money.ts'
 
-export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan'
+export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow'
 
 /** The look of the output: for people on a terminal, or plain. */
 export interface TerminalStyle {
   readonly isTerminal: boolean
   /** The width of the terminal; infinite in a pipe. */
   readonly columns: number
-  /** The character that bars are made of. */
-  readonly bar: string
   paint(style: Style, text: string): string
 }
 
@@ -22,11 +20,9 @@ export function terminalStyle(
 ): TerminalStyle {
   const isTerminal = stream.isTTY === true
   const refused = noColor || (environment['NO_COLOR'] ?? '') !== '' || environment['TERM'] === 'dumb'
-  const charset = environment['LC_ALL'] || environment['LC_CTYPE'] || environment['LANG'] || ''
   return {
     isTerminal,
     columns: isTerminal ? (stream.columns ?? 80) : Number.POSITIVE_INFINITY,
-    bar: /utf-?8/i.test(charset) ? '█' : '#',
     paint: (style, text) =>
       isTerminal && !refused ? styleText(style, text, { validateStream: false }) : text,
   }
@@ -147,19 +143,10 @@ function textOf(cell: Cell): string {
 }
 
 /** Amounts of a column with the same number of decimals, so that their points stand below each other. */
-export function alignAmounts(amounts: readonly string[], decimalsMin = 2): string[] {
-  const decimals = amounts.reduce((most, amount) => Math.max(most, fractionOf(amount).length), decimalsMin)
-  return amounts.map((amount) => withDecimals(amount, decimals))
-}
-
-/** An amount as the API writes it, padded with zeros. No digit is ever taken away. */
-export function withDecimals(amount: string, decimals: number): string {
-  const [whole = ''] = amount.split('.')
-  return `${whole}.${fractionOf(amount).padEnd(decimals, '0')}`
-}
-
-function fractionOf(amount: string): string {
-  return amount.split('.')[1] ?? ''
+export function alignAmounts(amounts: readonly string[]): string[] {
+  const parts = amounts.map((amount) => amount.split('.'))
+  const decimals = parts.reduce((most, [, fraction = '']) => Math.max(most, fraction.length), 2)
+  return parts.map(([whole = '', fraction = '']) => `${whole}.${fraction.padEnd(decimals, '0')}`)
 }
 
 /** The output has no reader any more, as behind `| head`: there is nothing left to do, and nothing went wrong. */

@@ -1,22 +1,17 @@
 #!/usr/bin/env node
+import '../kernel/check-node.ts'
 import { lstatSync, mkdirSync } from 'node:fs'
 import nodeModule from 'node:module'
 import { homedir } from 'node:os'
 import { isAbsolute, join } from 'node:path'
 
-// This file must load on any Node.js, so that an old version gets a sentence and no stack trace: it imports no package,
-// no other file of ours, and no name that an old version does not export.
-const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
-if (major < 24 || (major === 24 && minor < 5)) {
-  process.stderr.write(`Tollgate needs Node.js 24.5 or later; this is ${process.versions.node}.\n`)
-  process.exitCode = 1
-} else {
-  // The compile cache halves the time to start. The store's threads learn of it from the environment.
-  const directory = cacheDirectory()
-  if (directory !== undefined) Object.assign(process.env, { NODE_COMPILE_CACHE: directory })
-  const { runCommandLine } = await import('./program.ts')
-  await runCommandLine(process.argv.slice(2))
-}
+// This file must load on any Node.js for the check to run: it imports no package, nothing else of ours, and no name that an
+// old version does not export. The compile cache halves the time to start. The store's threads learn of it from the
+// environment.
+const directory = cacheDirectory()
+if (directory !== undefined) Object.assign(process.env, { NODE_COMPILE_CACHE: directory })
+const { runCommandLine } = await import('./program.ts')
+await runCommandLine(process.argv.slice(2))
 
 /**
  * Cached code is run as it is found, so the cache must be writable by this user alone. Node's default is a folder in the

@@ -1,6 +1,7 @@
 import { type Command, Option } from 'commander'
+import type { Usage } from '../api/usage.ts'
 import { parseUsd } from '../kernel/money.ts'
-import { type ApiObject, type ConnectionOptions, connect, withConnection } from './client.ts'
+import { type ConnectionOptions, connect, type Exact, withConnection } from './client.ts'
 import { examples, UsageError } from './command.ts'
 import {
   alignAmounts,
@@ -16,36 +17,9 @@ import {
   type TerminalStyle,
 } from './terminal.ts'
 
-/** The sums of a bucket. Numbers are text. */
-interface Sums {
-  readonly requests: string
-  readonly input_tokens: string
-  readonly output_tokens: string
-  readonly cache_read_tokens: string
-  readonly cache_write_tokens: string
-  readonly cost_usd: string
-  readonly list_cost_usd: string
-  readonly savings_usd: string
-  readonly credited_usd: string
-  readonly unpriced_requests: string
-  readonly estimated_requests: string
-}
-
-interface Bucket extends Sums {
-  readonly day?: string
-  readonly model?: string
-  readonly key?: string
-  readonly key_name?: string
-}
-
-interface Usage extends ApiObject {
-  readonly object: 'usage'
-  readonly start: string
-  readonly end: string
-  readonly data: readonly Bucket[]
-  readonly total: Sums
-  readonly has_more: boolean
-}
+type UsageReport = Exact<Usage>
+type Sums = UsageReport['total']
+type Bucket = UsageReport['data'][number]
 
 interface Options extends ConnectionOptions {
   readonly start?: string
@@ -86,7 +60,7 @@ async function printUsage(options: Options): Promise<void> {
   const client = connect(options, process.env)
   if (format !== undefined)
     return await printData(client.export('/v1/usage', { ...query, limit: undefined, format }))
-  const { value, text } = await client.get<Usage>('usage', '/v1/usage', query)
+  const { value, text } = await client.get<UsageReport>('usage', '/v1/usage', query)
   if (json) await printData([`${text}\n`])
   else await print(renderUsage(value, outputStyle(options)))
   if (value.has_more)
@@ -115,7 +89,7 @@ const FIGURES = [
 /** The columns that a narrow terminal can do without, in this order. */
 const DISPENSABLE = ['credited', 'list cost', 'cache write', 'cache read', 'key']
 
-function renderUsage({ data, total, start, end }: Usage, style: TerminalStyle): string {
+function renderUsage({ data, total, start, end }: UsageReport, style: TerminalStyle): string {
   const title = `Usage from ${shownText(start)} to ${shownText(end)} (UTC), amounts in USD`
   if (data.length === 0 || total.requests === '0')
     return `${style.paint('bold', title)}\n\nNothing was used.\n`

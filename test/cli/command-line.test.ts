@@ -1,10 +1,8 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { stripTypeScriptTypes } from 'node:module'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { COMMAND_NAMES } from '../../src/cli/program.ts'
 import { VERSION } from '../../src/kernel/version.ts'
 import { runInThread } from '../support/command-thread.ts'
@@ -62,33 +60,33 @@ test('a reader that goes away ends a command without a complaint', async () => {
   assert.deepEqual([code, stderr], [0, ''])
 })
 
-// The entry is run alone, without the packages and files that it would load: none may be needed before the check.
-test('on an older Node.js the program says which version it needs', () => {
-  const dir = mkdtempSync(join(tmpdir(), 'tollgate-node-'))
-  try {
-    const source = readFileSync(new URL('../../src/cli/tollgate.ts', import.meta.url), 'utf8')
-    const program = join(dir, 'tollgate.mjs')
-    writeFileSync(program, stripTypeScriptTypes(source))
-    for (const version of ['20.20.2', '22.18.0', '24.4.1']) {
-      const pretend = `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '${version}' } })`
-      const args = ['--import', `data:text/javascript,${encodeURIComponent(pretend)}`, program, 'serve']
-      const { status, stdout, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8', cwd: dir })
-      assert.deepEqual(
-        [status, stdout, stderr],
-        [1, '', `Tollgate needs Node.js 24.5 or later; this is ${version}.\n`],
-      )
+const entryOf = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url))
+
+test('on an older Node.js every entry point says which version it needs', () => {
+  for (const version of ['20.20.2', '22.18.0', '24.4.1']) {
+    const versions = `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '${version}' } })`
+    for (const entry of ['src/cli/tollgate.ts', 'simulator/main.ts']) {
+      const args = [
+        '--import',
+        `data:text/javascript,${encodeURIComponent(versions)}`,
+        entryOf(entry),
+        '--help',
+      ]
+      const { status, stdout, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' })
+      const message = `Tollgate needs Node.js 24.5 or later; this is ${version}.\n`
+      assert.deepEqual([status, stdout, stderr], [1, '', message], entry)
     }
-    // A name that an old version does not export would fail before the first line runs.
-    const named = Array.from(
-      source.matchAll(/^import \{([^}]*)\} from 'node:(\w+)'$/gm),
-      ([, names = '', from]) => [from, names.trim()],
-    )
-    assert.deepEqual(named, [
-      ['fs', 'lstatSync, mkdirSync'],
-      ['os', 'homedir'],
-      ['path', 'isAbsolute, join'],
-    ])
-  } finally {
-    rmSync(dir, { recursive: true })
   }
+})
+
+// A package, or a name that an old version does not export, would fail before the check runs.
+test('the program imports nothing before the check that an old Node.js does not have', () => {
+  const source = readFileSync(entryOf('src/cli/tollgate.ts'), 'utf8')
+  assert.deepEqual(source.match(/^import .*$/gm), [
+    "import '../kernel/check-node.ts'",
+    "import { lstatSync, mkdirSync } from 'node:fs'",
+    "import nodeModule from 'node:module'",
+    "import { homedir } from 'node:os'",
+    "import { isAbsolute, join } from 'node:path'",
+  ])
 })
