@@ -36,7 +36,6 @@ import { answerDashboard, DASHBOARD_DIR, isDashboardPath, readDashboard } from '
 import { answerHealth, createWriteProbe, isHealthPath } from './management/health.ts'
 import type { ServingNode } from './management/route.ts'
 import type { OwnedParts } from './management/router.ts'
-import { SignInAttempts } from './management/sign-in.ts'
 import { createTokenCounter, type TokenCounter } from './metering/token-counter.ts'
 import type { Discount } from './pricing/amounts.ts'
 import { shippedBook } from './pricing/compile-version.ts'
@@ -73,6 +72,8 @@ export interface Surroundings {
   reached?(point: CallPoint): void
   /** Serve own paths only; do not poll, deliver or delete anything by itself. */
   readonly maintenance?: boolean
+  /** Whether the upstream is the built-in simulator. */
+  readonly simulator?: boolean
   /** An observer of every call when it is over. */
   readonly observeCall?: ObserveCall
   /** For tests of failing disks; see the SQLite worker. */
@@ -272,6 +273,8 @@ async function serveFrom(
   let shipped: PriceBook | null = null
   const node: ServingNode = {
     storeKind: config.databaseUrl === null ? 'sqlite' : 'postgres',
+    simulator: surroundings.simulator === true,
+    alertThresholds: config.budgetThresholdsPercent,
     callsInFlight: () => gateway.inFlight.count,
     callsWaiting: () => waitingCalls.count,
     prices() {
@@ -292,7 +295,7 @@ async function serveFrom(
     sealer: webhookSealer,
     rules: webhookRules,
     dashboardUrl: config.dashboardUrl,
-    loadRender: async () => (await import('./management/webhook-object.ts')).payloadOf,
+    loadRender: async () => (await import('./management/event-payload.ts')).payloadOf,
   })
   const metricSources: Omit<MetricSources, 'eventLoopDelay'> = {
     ...{ counts, load: store.load, inFlight: gateway.inFlight, sockets: gateway.sockets, waitingCalls },
@@ -323,8 +326,6 @@ async function serveFrom(
       limitsMoved: () => queues.signalAll(),
       webhooks: { sealer: webhookSealer, rules: webhookRules, wake: () => webhooks.wake() },
     },
-    recognition: store,
-    signIns: new SignInAttempts(clock),
     bodyTimes,
     isSecure,
     metricsPublic: config.metricsPublic,

@@ -1,6 +1,8 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import { ApiError, fetchAnswer, type Session, send, useSession } from './api.ts'
+import { ApiError, fetchJson, type Overview, type Session, send, watchSession } from './api.ts'
+import { useResource } from './data.ts'
+import { count } from './format.ts'
 import { Habits } from './habits.tsx'
 import { KeyPage } from './pages/key.tsx'
 import { KeysPage } from './pages/keys.tsx'
@@ -15,14 +17,14 @@ import { Link, type Place, usePlace } from './router.tsx'
 import { useTheme } from './theme.ts'
 import { Empty, Failure } from './ui/states.tsx'
 
-/** The pages of the rail, the most visited first. `g` and the letter open a page. */
-export const PAGES = [
-  { path: '/', title: 'Overview', letter: 'o' },
-  { path: '/keys', title: 'Keys', letter: 'k' },
-  { path: '/usage', title: 'Usage', letter: 'u' },
-  { path: '/requests', title: 'Requests', letter: 'r' },
-  { path: '/webhooks', title: 'Webhooks', letter: 'w' },
-  { path: '/prices', title: 'Prices', letter: 'p' },
+/** The pages of the rail, the most visited first. */
+const PAGES = [
+  { path: '/', title: 'Overview' },
+  { path: '/keys', title: 'Keys' },
+  { path: '/usage', title: 'Usage' },
+  { path: '/requests', title: 'Requests' },
+  { path: '/webhooks', title: 'Webhooks' },
+  { path: '/prices', title: 'Prices' },
 ] as const
 
 /** The mark that there may be a session, whose cookie scripts cannot see. Without the mark a first visit sends no request. */
@@ -40,20 +42,19 @@ export function App() {
 
   function enter(session: Session): void {
     localStorage.setItem(SIGNED_IN, '1')
-    useSession(session.csrf_token, () => leave(true))
+    watchSession(() => leave(true))
     setState({ kind: 'in', session })
   }
   function leave(hasEnded: boolean): void {
     localStorage.removeItem(SIGNED_IN)
-    useSession('', () => {})
+    watchSession(null)
     setState({ kind: 'out', hasEnded })
   }
   async function ask(): Promise<void> {
     if (localStorage.getItem(SIGNED_IN) === null) return leave(false)
     setState({ kind: 'asking' })
     try {
-      const answer = await fetchAnswer<Session>('GET', '/gateway/v1/session')
-      if (answer !== null) enter(answer.value)
+      enter(await fetchJson<Session>('GET', '/gateway/v1/session'))
     } catch (error) {
       if (!(error instanceof ApiError)) throw error
       if (error.status === 401) leave(true)
@@ -112,6 +113,19 @@ function Page({ place }: { readonly place: Place }) {
   }
 }
 
+/** The node that answers: its version, its store, and the calls in flight. */
+function Node() {
+  const { value } = useResource<Overview>('/gateway/v1/overview', 10_000)
+  if (value === null) return null
+  const { version, store, calls_in_flight: inFlight, simulator } = value
+  return (
+    <small class="quiet">
+      {version} · {store === 'sqlite' ? 'SQLite' : 'PostgreSQL'} · {count(inFlight)} in flight
+      {simulator && ' · simulator'}
+    </small>
+  )
+}
+
 function Frame({
   place,
   onSignOut,
@@ -144,6 +158,7 @@ function Frame({
           ))}
         </ul>
         <div class="foot">
+          <Node />
           <button type="button" class="link" onClick={nextTheme} title="System, light or dark">
             Theme: {theme}
           </button>
@@ -155,7 +170,7 @@ function Frame({
       <main id="content" tabIndex={-1}>
         {children}
       </main>
-      <Habits pages={PAGES} />
+      <Habits />
     </div>
   )
 }

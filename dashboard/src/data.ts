@@ -1,5 +1,5 @@
-import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
-import { type Answer, ApiError, fetchAnswer } from './api.ts'
+import { useCallback, useEffect, useState } from 'preact/hooks'
+import { ApiError, fetchJson } from './api.ts'
 
 /** A resource of the API on a page: the last good answer, and the error since. */
 export interface Resource<T> {
@@ -21,7 +21,6 @@ export function useResource<T>(path: string | null, everyMs: number | null = nul
     error: null,
   })
   const [turn, setTurn] = useState(0)
-  const etag = useRef<{ path: string; etag: string | null } | null>(null)
   const refresh = useCallback(() => setTurn((n) => n + 1), [])
 
   // refresh() changes `turn`, which reads the path again.
@@ -30,17 +29,10 @@ export function useResource<T>(path: string | null, everyMs: number | null = nul
     const abort = new AbortController()
     let timer: ReturnType<typeof setTimeout> | undefined
     async function read(path: string): Promise<void> {
-      const known = etag.current?.path === path ? etag.current.etag : null
       try {
-        const answer: Answer<T> | null = await fetchAnswer<T>('GET', path, {
-          signal: abort.signal,
-          etag: known,
-        })
+        const value = await fetchJson<T>('GET', path, { signal: abort.signal })
         if (abort.signal.aborted) return
-        if (answer !== null) {
-          etag.current = { path, etag: answer.etag }
-          setState({ path, value: answer.value, error: null })
-        } else setState((before) => (before.error === null ? before : { ...before, error: null }))
+        setState({ path, value, error: null })
       } catch (error) {
         if (abort.signal.aborted) return
         if (!(error instanceof ApiError)) throw error

@@ -69,6 +69,7 @@ async function serve({ maintenance = false }: { readonly maintenance?: boolean }
     const running = await startTollgate(served, {
       log,
       maintenance,
+      simulator: simulated,
       ...(observeCall === null ? {} : { observeCall }),
       onFatal(error) {
         // Without its store the gateway can admit nothing. A supervisor that restarts it is the only cure.

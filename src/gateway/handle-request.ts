@@ -1,6 +1,6 @@
 import { clientLeft, type Exchange, type WholeReply } from '../http/exchange.ts'
 import { hidesOwnedPath, isOwnedPath, judgeHead, judgeTarget, type Target } from '../http/judge-head.ts'
-import { firstValue, weightsOf } from '../http/raw-headers.ts'
+import { firstValue, prefers, weightsOf } from '../http/raw-headers.ts'
 import type { CallEnd } from '../http/upstream-call.ts'
 import { type Denial, type Refusal, refuse, StoreRefused } from '../kernel/errors.ts'
 import type { Credential } from '../keys/credential.ts'
@@ -334,13 +334,12 @@ async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<Sw
   }
 }
 
-/**
- * Whether a person has typed the address of the gateway: `/` is upstream's, but no call of an SDK asks for a page there
- * without a key, and upstream would never see such a request.
- */
+/** Whether a browser opens the gateway's address. `/` is upstream's, but no SDK asks for a page there without a key. */
 function isBrowserAtRoot(path: string, { method, headers }: Exchange): boolean {
-  if (path !== '/' || method !== 'GET') return false
-  return !carriesCredential(headers) && (weightsOf(headers, 'accept').get('text/html') ?? 0) > 0
+  if (path !== '/' || method !== 'GET' || carriesCredential(headers)) return false
+  const weights = weightsOf(headers, 'accept')
+  const isFirst = weights.get('text/html') === Math.max(...weights.values())
+  return isFirst && prefers(headers, 'text/html', 'application/json')
 }
 
 /** The audience of an error about this target, which may not have been judged yet. */

@@ -75,6 +75,27 @@ export function weightsOf(headers: RawHeaders, name: string): ReadonlyMap<string
   return new Map(members.reverse())
 }
 
+/**
+ * Whether `Accept` prefers one media type to another: it has the larger weight, or the same weight by a more exact range. A
+ * client that accepts neither prefers neither.
+ */
+export function prefers(headers: RawHeaders, type: string, other: string): boolean {
+  const weights = weightsOf(headers, 'accept')
+  const [one, two] = [bestMatch(weights, type), bestMatch(weights, other)]
+  if (one.weight !== two.weight) return one.weight > two.weight
+  return one.weight > 0 && one.vagueness < two.vagueness
+}
+
+/** The most exact range that covers a type decides. */
+function bestMatch(weights: ReadonlyMap<string, number>, type: string) {
+  const ranges = [type, `${type.split('/')[0]}/*`, '*/*']
+  for (const [vagueness, range] of ranges.entries()) {
+    const weight = weights.get(range)
+    if (weight !== undefined) return { weight, vagueness }
+  }
+  return { weight: 0, vagueness: ranges.length }
+}
+
 /** Headers that belong to one connection and not to the message. `te` and `trailer` count: trailers end at a hop. */
 const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'connection',

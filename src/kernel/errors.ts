@@ -28,6 +28,13 @@ export const ERRORS = {
     meaning:
       'The request line, a header or a field cannot be accepted as it stands; the message names which.',
   },
+  unknown_model: {
+    status: 400,
+    fault: 'client',
+    retry: 'never',
+    meaning:
+      'An entry of `allowed_models` matches no model of the price book; the message names the closest.',
+  },
   invalid_api_key: {
     status: 401,
     fault: 'client',
@@ -52,13 +59,6 @@ export const ERRORS = {
     fault: 'client',
     retry: 'never',
     meaning: 'An API key was used where an admin key is needed.',
-  },
-  csrf_token_required: {
-    status: 403,
-    fault: 'client',
-    retry: 'never',
-    meaning:
-      'A session may change something only together with the header `x-csrf-token`, which its sign-in told.',
   },
   endpoint_not_allowed: {
     status: 403,
@@ -161,13 +161,6 @@ export const ERRORS = {
     retryAfterSeconds: 1,
     meaning:
       'The key has as many calls in flight on this node as one key may have. Nothing was sent upstream.',
-  },
-  too_many_sign_ins: {
-    status: 429,
-    fault: 'client',
-    retry: 'safe',
-    retryAfterSeconds: 60,
-    meaning: 'Too many sign-ins from this address have failed within a minute.',
   },
   credit_balance_exhausted: {
     status: 429,

@@ -104,14 +104,6 @@ export const limits = {
   sessionMs: 12 * 60 * 60 * 1000,
   sessionsPerAdminKeyMax: 1_000,
 
-  /**
-   * Sign-ins that fail, from one address or one /64 of IPv6, on one node: how many in how long. Beyond it: 429
-   * `too_many_sign_ins`, and no key is looked at. Beyond so many addresses the first is forgotten.
-   */
-  signInFailuresMax: 10,
-  signInFailuresMs: 60_000,
-  signInAddressesMax: 10_000,
-
   /** An overview is given to others so long, longer where it took longer to make. Further names of a kind are counted only. */
   overviewFreshMs: 1_000,
   overviewNamedMax: 20,

@@ -113,32 +113,6 @@ export interface KeyQuery {
   readonly atMs: number
 }
 
-/**
- * - `name`: by the alphabet, in any case.
- * - `spent`: keys that spent most this month first; `last_used`: keys that were used last first.
- * - `attention`: keys with a spent cap, keys near their cap, keys that end within a week, the others by how much of their cap
- *   is spent, and then keys that are revoked or expired.
- */
-export const KEY_SORTS = ['name', 'spent', 'last_used', 'attention'] as const
-export type KeySort = (typeof KEY_SORTS)[number]
-
-export interface SortedKeyQuery extends Omit<KeyQuery, 'after'> {
-  readonly sort: KeySort
-  readonly after: KeyPlace | null
-}
-
-/** A place in a sorted list: the value that the key there is sorted by, and its id. */
-export interface KeyPlace {
-  readonly by: string | bigint
-  readonly id: string
-}
-
-/** A page of a sorted list, and the place where the next page begins if there are more keys. */
-export interface SortedKeys {
-  readonly rows: readonly KeyRecord[]
-  readonly next: KeyPlace | null
-}
-
 /** A page of a list, newest first. */
 export interface Page<Row> {
   readonly rows: readonly Row[]
@@ -173,7 +147,8 @@ export interface KeyStore {
   createKey(key: NewKey, idempotency: Idempotency | null): Promise<KeyCreation>
   getKey(accountId: string, id: string, atMs: number): Promise<KeyRecord | null>
   listKeys(query: KeyQuery): Promise<Page<KeyRecord>>
-  listSortedKeys(query: SortedKeyQuery): Promise<SortedKeys>
+  /** The names of keys, in any order. Keys that do not exist are left out. */
+  readKeyNames(ids: readonly string[]): Promise<readonly { readonly id: string; readonly name: string }[]>
   updateKey(accountId: string, id: string, changes: KeyChanges, atMs: number): Promise<KeyEdit>
   /** The first revocation counts, and a revocation of an expired key changes nothing. Null if there is no such key. */
   revokeKey(accountId: string, id: string, atMs: number): Promise<KeyRecord | null>

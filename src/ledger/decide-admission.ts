@@ -59,13 +59,18 @@ export const FOREIGN_FILE = 'The batch is not made of a file that this key uploa
 function refuseByModel(models: NamedModels, { allowedModels, batchModels }: KeyState): CallRefusal | null {
   if (allowedModels === null) return null
   const names = models.batchFile === null ? models.names : [...models.names, ...(batchModels ?? [])]
-  const stranger = names.find((name) => !allowedModels.includes(name))
+  const stranger = names.find((name) => !allowedModels.some((entry) => covers(entry, name)))
   if (stranger !== undefined) return { reason: 'model_not_allowed', model: stranger }
   if (models.unknown !== null) return { reason: 'models_unknown', detail: models.unknown }
   if (models.batchFile !== null && batchModels === null) {
     return { reason: 'models_unknown', detail: FOREIGN_FILE }
   }
   return null
+}
+
+/** An entry is an exact name, or a pattern that ends in `*`. */
+function covers(entry: string, name: string): boolean {
+  return entry.endsWith('*') ? name.startsWith(entry.slice(0, -1)) : name === entry
 }
 
 function refuseUnratable({ unratable }: CallOpening, keyState: KeyState): CallRefusal | null {

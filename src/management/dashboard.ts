@@ -5,7 +5,6 @@ import type { Target } from '../http/judge-head.ts'
 import { type RawHeaders, weightsOf } from '../http/raw-headers.ts'
 import { type Refusal, refuse } from '../kernel/errors.ts'
 import { shapeError } from '../providers/surfaces.ts'
-import { entityTag, hasTagged } from './route.ts'
 
 /** The directory of the dashboard's build, seen from the source and from the published build of this file. */
 export const DASHBOARD_DIR = new URL(
@@ -23,7 +22,6 @@ interface Served {
 interface Representation {
   readonly coding: string
   readonly bytes: Buffer
-  readonly etag: string
 }
 
 export interface DashboardFiles {
@@ -64,12 +62,12 @@ async function read(dir: URL, name: string): Promise<Served> {
   const compressed = await Promise.all(
     CODINGS.map(async ([coding, ending]) => {
       const smaller = await readFile(new URL(name + ending, dir)).catch(() => null)
-      return smaller === null ? [] : [{ coding, bytes: smaller, etag: entityTag(bytes, ending) }]
+      return smaller === null ? [] : [{ coding, bytes: smaller }]
     }),
   )
   return {
     contentType: CONTENT_TYPES[extname(name)] ?? 'application/octet-stream',
-    plain: { coding: 'identity', bytes, etag: entityTag(bytes) },
+    plain: { coding: 'identity', bytes },
     compressed: compressed.flat(),
   }
 }
@@ -131,12 +129,8 @@ export async function answerDashboard(
 }
 
 function sendFile(exchange: Exchange, file: Served, caching: string): void {
-  const { coding, bytes, etag } = representationFor(exchange.headers, file)
-  const headers = ['cache-control', caching, 'etag', etag, 'vary', 'accept-encoding', ...SAFE_HEADERS]
-  if (hasTagged(exchange.headers, etag)) {
-    sendWhole(exchange, { status: 304, headers, body: NOTHING })
-    return
-  }
+  const { coding, bytes } = representationFor(exchange.headers, file)
+  const headers = ['cache-control', caching, 'vary', 'accept-encoding', ...SAFE_HEADERS]
   const coded = coding === 'identity' ? [] : ['content-encoding', coding]
   const described = ['content-type', file.contentType, 'content-length', String(bytes.length), ...coded]
   sendWhole(exchange, { status: 200, headers: [...described, ...headers], body: bytes })

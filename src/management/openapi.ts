@@ -1,31 +1,32 @@
 import { z } from 'zod'
-import { ERRORS, type ErrorCode, type ErrorRow } from '../kernel/errors.ts'
+import { errorSchema } from '../api/fields.ts'
+import { ERRORS, type ErrorCode } from '../kernel/errors.ts'
 import { headerNames } from '../kernel/header-names.ts'
 import { VERSION } from '../kernel/version.ts'
-import { errorType } from '../providers/surfaces.ts'
 import { defineRoute, type Management, ONCE_HEADER, type OwnReply, type Route, replyJson } from './route.ts'
 import { SESSION_COOKIE } from './session.ts'
 
 type JsonObject = Record<string, unknown>
 
 export interface OpenApiOptions {
-  /** The version of the package. */
   readonly version: string
   /** Sets the names of the headers and the beginning of keys. */
   readonly servicePrefix: string
 }
 
-/** The endpoints of the service itself as an OpenAPI 3.1 document, made from the schemas that the routes check and answer. */
+/** The endpoints of the service itself as an OpenAPI 3.1 document, generated from the schemas of the routes. */
 export function openApiDocument(
   routes: readonly Route[],
   { version, servicePrefix }: OpenApiOptions,
 ): JsonObject {
-  const components = new Components(headerNames(servicePrefix).requestId)
+  const requestId = headerNames(servicePrefix).requestId
+  const schemas = new Schemas()
   const paths: Record<string, JsonObject> = {}
   for (const route of routes) {
-    const operation = describeOperation(route, components)
+    const operation = describeOperation(route, schemas, requestId)
     paths[route.template] = { ...paths[route.template], [route.method.toLowerCase()]: operation }
   }
+  const error = schemas.of(errorSchema, 'output')
   return {
     openapi: '3.1.0',
     info: {
@@ -36,8 +37,14 @@ export function openApiDocument(
     },
     paths,
     components: {
-      schemas: { ...components.schemas, error: errorSchema(routes) },
-      responses: components.responses,
+      schemas: schemas.named,
+      responses: {
+        error: {
+          description: `A refusal. \`error.code\` is one of:\n\n${errorList()}`,
+          headers: { [requestId]: HEADER_REFS.requestId, 'retry-after': HEADER_REFS.retryAfter },
+          content: { 'application/json': { schema: error } },
+        },
+      },
       parameters: { idempotency_key: IDEMPOTENCY_KEY },
       headers: { request_id: REQUEST_ID, retry_after: RETRY_AFTER, idempotent_replayed: REPLAYED },
       securitySchemes: {
@@ -50,13 +57,12 @@ export function openApiDocument(
           type: 'apiKey',
           in: 'cookie',
           name: SESSION_COOKIE,
-          description:
-            'A session of the dashboard. Anything but GET and HEAD needs its token as the header `x-csrf-token` too.',
+          description: 'A dashboard session. It counts only on requests from the gateway’s own pages.',
         },
         api_key: {
           type: 'http',
           scheme: 'bearer',
-          description: `An API key (\`${servicePrefix}_live_…\`): calls models and sees what is its own.`,
+          description: `An API key (\`${servicePrefix}_live_…\`): calls models and sees its own record, usage and calls.`,
         },
       },
     },
@@ -65,44 +71,39 @@ export function openApiDocument(
 
 const ABOUT = `The endpoints of the gateway itself. Model calls are not among them: they are the provider's own.
 
-Keys are sent as \`Authorization: Bearer <key>\`; the headers \`x-api-key\` and \`api-key\` are read too.
+Keys are sent as \`Authorization: Bearer <key>\`; the headers \`x-api-key\` and \`api-key\` work too.
 Amounts of money are JSON numbers in US dollars with at most nine decimals. Instants are ISO 8601 in UTC.
 Fields and parameters that an endpoint does not have are refused, never ignored.
-HEAD is answered like GET, without the body; only exports have no HEAD.`
+HEAD is answered like GET, without the body; exports have no HEAD.`
 
 const IDEMPOTENCY_KEY = {
   name: ONCE_HEADER,
   in: 'header',
   required: false,
   description:
-    'A name for this request, made up by its sender. The same request again under the same name is not carried ' +
-    'out a second time; another request under it is answered with 409.',
+    'A name for this request, chosen by its sender. For 24 hours the same request under the same name is not carried out ' +
+    'again; another request under it is 409 `conflict`.',
   schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[ -~]*$' },
 } as const
 
 const REQUEST_ID = {
-  description: 'Names this request in the log of the service.',
+  description: 'The id of this request.',
   required: true,
   schema: { type: 'string' },
 } as const
-
-const RETRY_AFTER = {
-  description: 'Seconds after which to try again.',
-  schema: { type: 'integer' },
-} as const
-
+const RETRY_AFTER = { description: 'Seconds after which to retry.', schema: { type: 'integer' } } as const
 const REPLAYED = {
-  description:
-    'The request was carried out before, under the same `Idempotency-Key`; this is what came of it.',
+  description: 'An earlier request with the same `Idempotency-Key` was carried out; this is its result.',
   schema: { type: 'string', const: 'true' },
 } as const
 
-const DONE = {
-  200: 'Done.',
-  201: 'Created.',
-  202: 'Begun; it goes on in the background.',
-  204: 'Done; there is nothing to say.',
+const HEADER_REFS = {
+  requestId: { $ref: '#/components/headers/request_id' },
+  retryAfter: { $ref: '#/components/headers/retry_after' },
+  replayed: { $ref: '#/components/headers/idempotent_replayed' },
 } as const
+
+const DONE = { 200: 'Done.', 201: 'Created.', 202: 'Accepted.', 204: 'Done, without a body.' } as const
 
 const SECURITY: Readonly<Record<Route['access'], readonly JsonObject[]>> = {
   admin: [{ admin_key: [] }, { session: [] }],
@@ -110,41 +111,42 @@ const SECURITY: Readonly<Record<Route['access'], readonly JsonObject[]>> = {
   sign_in: [],
 }
 
-function describeOperation(route: Route, components: Components): JsonObject {
-  const { success } = route
+function errorList(): string {
+  const codes = Object.keys(ERRORS) as ErrorCode[]
+  return codes.map((code) => `- \`${code}\` (${ERRORS[code].status}): ${ERRORS[code].meaning}`).join('\n')
+}
+
+function describeOperation(route: Route, schemas: Schemas, requestId: string): JsonObject {
+  const { operationId, summary, description, access, status, answer, alsoAs, repeatable } = route
   const parameters = [
     ...pathParameters(route.template),
-    ...(route.query === null ? [] : queryParameters(route.query, components)),
-    ...(route.repeatable ? [{ $ref: '#/components/parameters/idempotency_key' }] : []),
+    ...(route.query === null ? [] : queryParameters(route.query, schemas)),
+    ...(repeatable ? [{ $ref: '#/components/parameters/idempotency_key' }] : []),
   ]
-  const replayed = { 'idempotent-replayed': { $ref: '#/components/headers/idempotent_replayed' } }
-  const otherTypes = Object.entries(success.alsoAs ?? {}).map(([type, description]) => [
-    type,
-    { schema: { type: 'string', description } },
-  ])
+  const content = {
+    ...(answer === null ? {} : { 'application/json': { schema: schemas.of(answer, 'output') } }),
+    ...Object.fromEntries(
+      Object.entries(alsoAs).map(([type, text]) => [type, { schema: { type: 'string', description: text } }]),
+    ),
+  }
+  const headers = {
+    [requestId]: HEADER_REFS.requestId,
+    ...(repeatable ? { 'idempotent-replayed': HEADER_REFS.replayed } : {}),
+  }
   return {
-    operationId: route.operationId,
-    summary: route.summary,
-    ...(route.description === undefined ? {} : { description: route.description }),
-    security: SECURITY[route.access],
+    operationId,
+    summary,
+    ...(description === undefined ? {} : { description }),
+    security: SECURITY[access],
     ...(parameters.length === 0 ? {} : { parameters }),
-    ...(route.body === null ? {} : { requestBody: requestBody(route.body, components) }),
+    ...(route.body === null ? {} : { requestBody: requestBody(route.body, schemas) }),
     responses: {
-      [success.status]: {
-        description: DONE[success.status],
-        headers: route.repeatable ? { ...components.headers, ...replayed } : components.headers,
-        ...(success.schema === null && otherTypes.length === 0
-          ? {}
-          : {
-              content: {
-                ...(success.schema === null
-                  ? {}
-                  : { 'application/json': { schema: components.schema(success.schema, 'output') } }),
-                ...Object.fromEntries(otherTypes),
-              },
-            }),
+      [status]: {
+        description: DONE[status],
+        headers,
+        ...(Object.keys(content).length === 0 ? {} : { content }),
       },
-      ...errorResponses(route, components),
+      default: { $ref: '#/components/responses/error' },
     },
   }
 }
@@ -160,9 +162,9 @@ function pathParameters(template: string): JsonObject[] {
   })
 }
 
-/** The members of the schema, each as a parameter of its own. */
-function queryParameters(query: z.ZodType, components: Components): JsonObject[] {
-  const { properties = {}, required = [] } = components.schema(query, 'input') as {
+/** Each member of the schema is a parameter. */
+function queryParameters(query: z.ZodType, schemas: Schemas): JsonObject[] {
+  const { properties = {}, required = [] } = schemas.of(query, 'input') as {
     readonly properties?: Readonly<Record<string, JsonObject>>
     readonly required?: readonly string[]
   }
@@ -175,27 +177,20 @@ function queryParameters(query: z.ZodType, components: Components): JsonObject[]
   }))
 }
 
-/** An absent body is read as `{}`, so a body is required only where `{}` is refused. */
-function requestBody(body: z.ZodType, components: Components): JsonObject {
+/** An absent body is `{}`, so a body is required only where `{}` is refused. */
+function requestBody(body: z.ZodType, schemas: Schemas): JsonObject {
   return {
     required: !body.safeParse({}).success,
-    content: { 'application/json': { schema: components.schema(body, 'input') } },
+    content: { 'application/json': { schema: schemas.of(body, 'input') } },
   }
 }
 
-/** Parts of the document that are told once and referred to: schemas with an id, and error answers. */
-class Components {
-  readonly schemas: Record<string, JsonObject> = {}
-  readonly responses: Record<string, JsonObject> = {}
-  /** The headers of every answer. */
-  readonly headers: JsonObject
+/** The schemas with an id, which are written once and referred to. */
+class Schemas {
+  readonly named: Record<string, JsonObject> = {}
 
-  constructor(requestIdHeader: string) {
-    this.headers = { [requestIdHeader]: { $ref: '#/components/headers/request_id' } }
-  }
-
-  /** The schema as a client sends (`input`) or reads (`output`) it; the two differ where a field is transformed. */
-  schema(schema: z.ZodType, io: 'input' | 'output'): JsonObject {
+  /** The schema as a client sends (`input`) or reads (`output`) it; they differ where a field is transformed. */
+  of(schema: z.ZodType, io: 'input' | 'output'): JsonObject {
     // Inside another object a schema with an id becomes a reference; by itself it would be written out.
     const { properties, $defs } = toPlainJson(
       z.toJSONSchema(z.object({ wanted: schema }), {
@@ -205,39 +200,15 @@ class Components {
         unrepresentable: 'any',
         override({ zodSchema, jsonSchema }) {
           shortenDatePattern(jsonSchema)
-          // zod leaves out the defaults of transformed fields, for a default may have another type than the input.
+          // zod leaves out the defaults of transformed fields.
           const { def } = zodSchema._zod
-          if (def.type === 'default' && isScalar(def.defaultValue)) jsonSchema.default = def.defaultValue
+          if (def.type === 'default' && typeof def.defaultValue !== 'object')
+            jsonSchema.default = def.defaultValue as string | number
         },
       }),
     )
-    for (const [id, found] of Object.entries($defs ?? {})) {
-      const known = this.schemas[id]
-      if (known !== undefined && JSON.stringify(known) !== JSON.stringify(found)) {
-        throw new Error(`The schema id ${id} is used for two schemas, or for what is sent and what is read.`)
-      }
-      this.schemas[id] = found
-    }
+    Object.assign(this.named, $defs)
     return properties.wanted
-  }
-
-  /** An answer with one of these errors. Endpoints with the same errors share it. */
-  errorResponse(codes: readonly ErrorCode[], name = codes.join('.')): JsonObject {
-    const rows: readonly ErrorRow[] = codes.map((code) => ERRORS[code])
-    const retryAfter = rows.some((row) => row.retryAfterSeconds !== undefined)
-      ? { 'retry-after': { $ref: '#/components/headers/retry_after' } }
-      : {}
-    const schema = {
-      allOf: [{ $ref: '#/components/schemas/error' }],
-      properties: { error: { type: 'object', properties: { code: { type: 'string', enum: codes } } } },
-      type: 'object',
-    }
-    this.responses[name] ??= {
-      description: codes.map((code) => `\`${code}\`: ${ERRORS[code].meaning}`).join('\n\n'),
-      headers: { ...this.headers, ...retryAfter },
-      content: { 'application/json': { schema } },
-    }
-    return { $ref: `#/components/responses/${name}` }
   }
 }
 
@@ -246,13 +217,12 @@ interface Described {
   readonly $defs?: Record<string, JsonObject>
 }
 
-/** References point into the document, and "anything else may be there" is said in the usual way. */
+/** References point into the document, and "anything else is allowed" is written as `true`. */
 function toPlainJson(described: unknown): Described {
   return JSON.parse(JSON.stringify(described), (key, value: unknown) => {
-    if (key === '$ref' && typeof value === 'string') {
-      return value.replace('#/$defs/', '#/components/schemas/')
-    }
-    return key === 'additionalProperties' && isEmptyObject(value) ? true : value
+    if (key === '$ref' && typeof value === 'string') return value.replace('#/$defs/', '#/components/schemas/')
+    const isEmpty = typeof value === 'object' && value !== null && Object.keys(value).length === 0
+    return key === 'additionalProperties' && isEmpty ? true : value
   }) as Described
 }
 
@@ -262,100 +232,16 @@ function shortenDatePattern(schema: JsonObject): void {
   schema['pattern'] = 'Z$'
 }
 
-function isScalar(value: unknown): value is string | number | boolean {
-  return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
-}
-
-function isEmptyObject(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && Object.keys(value).length === 0
-}
-
-/** The errors that any request to any endpoint can be answered with: bad credentials, and trouble of our own. */
-const EVERYWHERE: readonly ErrorCode[] = [
-  'bad_request',
-  'invalid_api_key',
-  'internal_error',
-  'store_unavailable',
-]
-
-/** The errors that are answered before a route is found, or instead of one. */
-const BEFORE_A_ROUTE: readonly ErrorCode[] = [
-  'expectation_failed',
-  'head_too_large',
-  'method_not_allowed',
-  'request_timeout',
-]
-
-function errorCodesOf(route: Route): readonly ErrorCode[] {
-  const codes = new Set([...EVERYWHERE, ...route.errors])
-  if (route.access === 'admin') codes.add('admin_key_required')
-  if (route.access !== 'sign_in' && route.method !== 'GET') codes.add('csrf_token_required')
-  if (route.body !== null) codes.add('body_too_large').add('request_timeout')
-  // The `Idempotency-Key` of a request may have been used for another command.
-  if (route.repeatable) codes.add('conflict')
-  return [...codes].sort()
-}
-
-function errorResponses(route: Route, components: Components): JsonObject {
-  const byStatus = Map.groupBy(errorCodesOf(route), (code) => ERRORS[code].status)
-  const responses: JsonObject = {}
-  for (const [status, codes] of [...byStatus].sort(([one], [other]) => one - other)) {
-    responses[status] = components.errorResponse(codes)
-  }
-  responses['default'] = components.errorResponse(BEFORE_A_ROUTE, 'other')
-  return responses
-}
-
-/** The error object of every refusal. */
-function errorSchema(routes: readonly Route[]): JsonObject {
-  const codes = [...new Set([...routes.flatMap(errorCodesOf), ...BEFORE_A_ROUTE])].sort()
-  return {
-    type: 'object',
-    properties: {
-      error: {
-        type: 'object',
-        properties: {
-          message: { type: 'string', description: 'What is wrong and what to change. For people.' },
-          type: { type: 'string', enum: [...new Set(codes.map((code) => errorType('own', code)))].sort() },
-          param: { type: ['string', 'null'], description: 'The field or parameter at fault.' },
-          code: { type: 'string', enum: codes, description: 'What is wrong. For programs.' },
-          details: {
-            type: 'object',
-            additionalProperties: true,
-            description: 'Figures, where there are any.',
-          },
-        },
-        required: ['message', 'type', 'param', 'code'],
-        additionalProperties: false,
-      },
-      request_id: { type: 'string', description: REQUEST_ID.description },
-    },
-    required: ['error', 'request_id'],
-    additionalProperties: false,
-  }
-}
-
-/**
- * The list of routes is given as a function, because it contains this route. The document is made when it is first asked
- * for, once for each gateway of the process.
- */
+/** The list of routes is a function, because it contains this route. The document is generated once per gateway. */
 export function openApiRoute(routes: () => readonly Route[]): Route {
   const made = new WeakMap<Management, OwnReply>()
   return defineRoute({
     endpoint: 'GET /gateway/openapi.json',
     operationId: 'get_openapi',
     summary: 'This document',
-    success: {
-      status: 200,
-      schema: z
-        .looseObject({
-          openapi: z.literal('3.1.0'),
-          info: z.looseObject({ title: z.string(), version: z.string() }),
-          paths: z.record(z.string(), z.looseObject({})),
-          components: z.looseObject({}),
-        })
-        .meta({ id: 'openapi_document', description: 'This document, of the version that serves it.' }),
-    },
+    answer: z
+      .looseObject({ openapi: z.literal('3.1.0'), info: z.looseObject({}), paths: z.looseObject({}) })
+      .meta({ id: 'openapi_document', description: 'This document.' }),
     async handle(_request, management) {
       const { servicePrefix } = management
       const reply =

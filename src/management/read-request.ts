@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
+import { parseOwnJson } from '../api/fields.ts'
 import { clientLeft, type Exchange, sendContinue } from '../http/exchange.ts'
 import { BodyPace, type BodyTimes } from '../http/incoming-request.ts'
 import type { Target } from '../http/judge-head.ts'
@@ -8,11 +9,9 @@ import { refuse } from '../kernel/errors.ts'
 import type { Idempotency } from '../kernel/idempotency.ts'
 import { limits } from '../kernel/limits.ts'
 import { type Borrowed, copyIfBorrowed } from '../kernel/memory.ts'
+import { nearestName } from '../kernel/settings.ts'
 import { scanJson } from '../metering/json-walker.ts'
-import { parseOwnJson } from './fields.ts'
 import { ONCE_HEADER, type Refused, type Route, refused } from './route.ts'
-
-export type Message = Pick<Exchange, 'method' | 'headers'>
 
 export interface Sender {
   readonly accountId: string
@@ -34,37 +33,26 @@ export type OwnBody =
   | Refused
   | { readonly kind: 'client_left' }
 
-/** The source of a request's body: a connection, or a command in this process. */
-export interface BodySource {
-  receive(): Promise<OwnBody>
-  /** No body is expected. Bytes that come all the same must not keep us from seeing that the client left. */
-  discard(): void
-}
-
 type Checked<T> = { readonly kind: 'ok'; readonly value: T } | Refused
 
 /** Reads and checks the parts that the route takes: the query, then the body, then the `Idempotency-Key`. */
 export async function readRequest(
-  message: Message,
+  exchange: Exchange,
   target: Target,
   route: Route,
   sender: Sender,
-  source: BodySource,
+  times: BodyTimes,
 ): Promise<ReadRequest> {
   const query = checkQuery(route.query, target.query)
   if (query.kind === 'refused') return query
-  if (route.body === null) {
-    source.discard()
-    // A body that came is ignored, and so it tells no two commands apart.
-    const idempotency = route.repeatable ? readOnce(message, target.path, NO_BODY, sender) : NOT_NAMED
-    if (idempotency.kind === 'refused') return idempotency
-    return { kind: 'request', query: query.value, body: null, idempotency: idempotency.value }
-  }
-  const received = await source.receive()
+  // Bytes of a body that nobody reads must not hide that the client left. They tell no two commands apart.
+  if (route.body === null) exchange.req.discard()
+  const received =
+    route.body === null ? ({ kind: 'body', bytes: NO_BODY } as const) : await receiveBody(exchange, times)
   if (received.kind !== 'body') return received
-  const body = checkBody(route.body, received.bytes)
+  const body = route.body === null ? NOTHING : checkBody(route.body, received.bytes)
   if (body.kind === 'refused') return body
-  const idempotency = route.repeatable ? readOnce(message, target.path, received.bytes, sender) : NOT_NAMED
+  const idempotency = route.repeatable ? readOnce(exchange, target.path, received.bytes, sender) : NOTHING
   if (idempotency.kind === 'refused') return idempotency
   return { kind: 'request', query: query.value, body: body.value, idempotency: idempotency.value }
 }
@@ -75,7 +63,7 @@ const NO_QUERY = z.strictObject({})
  * Checks the part behind `?`. A parameter that is repeated or cannot be decoded is refused, because the sender may have
  * meant another reading than the one we chose.
  */
-function checkQuery(schema: z.ZodType | null, query: string): Checked<unknown> {
+export function checkQuery(schema: z.ZodType | null, query: string): Checked<unknown> {
   const values = new Map<string, string>()
   for (const pair of query.slice(1).split('&')) {
     if (pair === '') continue
@@ -109,7 +97,7 @@ function decode(text: string): string | null {
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 /** An absent body is `{}`. */
-function checkBody(schema: z.ZodType, bytes: Buffer): Checked<unknown> {
+export function checkBody(schema: z.ZodType, bytes: Buffer): Checked<unknown> {
   let text = '{}'
   let json: unknown = {}
   try {
@@ -143,13 +131,16 @@ export function findRepeatedName(text: string, parsed: unknown): string | null {
 }
 
 /** Checks an input against its schema; a refusal names the first field at fault and what it should be. */
-function checkInput<T>(schema: z.ZodType<T>, input: unknown, unknownField: string): Checked<T> {
+export function checkInput<T>(schema: z.ZodType<T>, input: unknown, unknownField: string): Checked<T> {
   const parsed = schema.safeParse(input)
   if (parsed.success) return { kind: 'ok', value: parsed.data }
   const [issue] = parsed.error.issues
   if (issue?.code === 'unrecognized_keys') {
     const [field = ''] = issue.keys
-    return refused('bad_request', `${field} ${unknownField}.`, field)
+    const known = schema instanceof z.ZodObject ? Object.keys(schema.shape) : []
+    const nearest = nearestName(field, known, Math.max(2, Math.floor(field.length / 2)))
+    const hint = nearest === null ? '' : ` Did you mean ${nearest}?`
+    return refused('bad_request', `${field} ${unknownField}.${hint}`, field)
   }
   const path = issue?.path ?? []
   if (path.length === 0) return refused('bad_request', 'The body must be a JSON object.')
@@ -168,11 +159,11 @@ function isMissing(input: unknown, path: readonly PropertyKey[]): boolean {
 }
 
 const NO_BODY = Buffer.alloc(0)
-const NOT_NAMED = { kind: 'ok', value: null } as const
+const NOTHING = { kind: 'ok', value: null } as const
 
 /** The `Idempotency-Key` that the sender gave this command, or null. */
 function readOnce(
-  { method, headers }: Message,
+  { method, headers }: Exchange,
   path: string,
   body: Buffer,
   sender: Sender,
@@ -181,7 +172,7 @@ function readOnce(
   const names = new Set(valuesOf(headers, ONCE_HEADER.toLowerCase()))
   if (names.size > 1) return refuseHeader('is there twice with different values.')
   const [name] = names
-  if (name === undefined) return NOT_NAMED
+  if (name === undefined) return NOTHING
   if (!/^[\x20-\x7e]{1,255}$/.test(name))
     return refuseHeader('must have 1 to 255 printable ASCII characters.')
   // Neither a method nor a path has a blank or a line end in it, so method, path and body cannot run into one another.
@@ -189,20 +180,7 @@ function readOnce(
   return { kind: 'ok', value: { ...sender, name, fingerprint } }
 }
 
-/** The whole body that comes over the connection, with a limit on its size and an idle timeout. */
-export function bodyOfExchange(exchange: Exchange, times: BodyTimes): BodySource {
-  return { receive: () => receiveBody(exchange, times), discard: () => exchange.req.discard() }
-}
-
-/** A body that is in memory already. */
-export function bodyOfCommand(bytes: Buffer): BodySource {
-  return {
-    receive: async () =>
-      bytes.length > limits.ownBodyBytesMax ? refusedTooLarge() : { kind: 'body', bytes },
-    discard() {},
-  }
-}
-
+/** The whole body, with a limit on its size and an idle timeout. */
 function receiveBody(exchange: Exchange, times: BodyTimes): Promise<OwnBody> {
   return new Promise((resolve) => {
     const { req, res, headers } = exchange

@@ -1,13 +1,12 @@
-import { createHash } from 'node:crypto'
 import type { z } from 'zod'
+import type { Written } from '../api/fields.ts'
 import type { Exchange, StreamedReply, WholeReply } from '../http/exchange.ts'
-import type { Listeners } from '../http/outgoing-reply.ts'
-import { type RawHeaders, tokensOf } from '../http/raw-headers.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { type ErrorCode, type Refusal, refuse } from '../kernel/errors.ts'
 import type { Idempotency } from '../kernel/idempotency.ts'
 import type { IdSource } from '../kernel/ids.ts'
-import type { Caller } from '../keys/credential.ts'
+import { formatUsd, type Nanos, type RawNumber, rawNumber } from '../kernel/money.ts'
+import type { Caller, KeyLookupStore } from '../keys/credential.ts'
 import type { DigestKey } from '../keys/key-digest.ts'
 import type { KeyStore, SessionStore } from '../keys/key-store.ts'
 import type { SecretSealer } from '../keys/sealed-secret.ts'
@@ -26,6 +25,7 @@ export interface Management {
   readonly digestKey: DigestKey
   readonly servicePrefix: string
   readonly store: KeyStore &
+    KeyLookupStore &
     SessionStore &
     LedgerStore &
     UsageStore &
@@ -37,51 +37,54 @@ export interface Management {
   readonly waitingCalls: Pick<WaitingCalls, 'find' | 'list' | 'countOf'>
   /** Records of refused calls that are on their way to the store. */
   readonly refusedCalls: Pick<RefusedCalls, 'written'>
-  /** The process that serves. Null: this process is a command, and serves nothing. */
-  readonly node: ServingNode | null
-  /** Everything that /metrics shows, made for this answer. */
+  readonly node: ServingNode
   scrapeMetrics(): Promise<{ readonly contentType: string; readonly text: string }>
-  /** A limit was changed or money was added: calls that wait for room are to be decided again. */
+  /** A limit changed or money was added: calls that wait for room are decided again. */
   limitsMoved(): void
   readonly webhooks: {
-    /** The sealer of the secrets that messages are signed with. */
     readonly sealer: SecretSealer
     readonly rules: EndpointRules
-    /** A command was carried out, and there may be an event to tell. */
+    /** A command was carried out: there may be an event to deliver. */
     wake(): void
   }
 }
 
-/** The part of an exchange that an endpoint may see. A command on the host reaches an endpoint without a connection. */
-export interface OwnExchange extends Pick<Exchange, 'headers' | 'names'> {
-  /** The client speaks TLS, with us or with a proxy that we believe. */
-  readonly isSecure: boolean
-  readonly res: {
-    /** The client has left. */
-    readonly destroyed: boolean
-    readonly whenClosed: Pick<Listeners, 'add' | 'remove'>
-  }
+/** The process that serves, as the dashboard shows it. */
+export interface ServingNode {
+  readonly storeKind: 'sqlite' | 'postgres'
+  /** Whether the built-in simulator is the upstream. */
+  readonly simulator: boolean
+  /** The shares of a cap, in percent, at which an event is emitted. */
+  readonly alertThresholds: readonly number[]
+  callsInFlight(): number
+  callsWaiting(): number
+  /** The prices in effect, and the operator's file that changed some of them. */
+  prices(): { readonly book: PriceBook; readonly shipped: PriceBook; readonly overlayFile: string | null }
 }
 
-/** A session that the request came with. */
-export interface Session {
+/** The part of an exchange that an endpoint may see. */
+export interface OwnExchange extends Pick<Exchange, 'headers' | 'res'> {
+  /** The client uses TLS, with us or with a trusted proxy. */
+  readonly isSecure: boolean
+}
+
+export interface OwnSession {
   /** The digest by which the store knows the session. */
   readonly digest: Buffer
-  readonly csrfToken: string
   readonly expiresAtMs: number
 }
 
 export interface OwnRequest<Query = unknown, Body = unknown> {
   readonly exchange: OwnExchange
   readonly caller: Caller
-  /** The session of the caller; null where the request came with a key. */
-  readonly session: Session | null
+  /** The session of the caller; null if the request came with a key. */
+  readonly session: OwnSession | null
   /** The values of the template's `{…}` segments, in order. */
   readonly params: readonly string[]
-  /** Query and body are checked against the schemas of the route before it sees them. */
+  /** Query and body have passed the schemas of the route. */
   readonly query: Query
   readonly body: Body
-  /** The idempotency of a request with an `Idempotency-Key`, where the route is repeatable; else null. */
+  /** Set if the request has an `Idempotency-Key` and the route honours it. */
   readonly idempotency: Idempotency | null
 }
 
@@ -92,76 +95,59 @@ export interface Refused {
 
 export type OwnReply =
   | { readonly kind: 'reply'; readonly reply: WholeReply }
-  /** For an answer that may be too large to be held as a whole. */
+  /** For answers that may be too large to be held in memory. */
   | { readonly kind: 'stream'; readonly reply: StreamedReply }
   | Refused
 
 type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE'
 
-export interface RouteParts<Query, Body> {
+interface RouteParts<Query, Body> {
   readonly method: Method
   readonly template: string
-  /**
-   * The keys that may call the route: `any_key` are API keys and admin keys. With `sign_in` the admin key is in the body, and
-   * no other credential is looked at.
-   */
+  /** `any_key`: API keys and admin keys. `sign_in`: the key is in the body, and no other credential counts. */
   readonly access: 'admin' | 'any_key' | 'sign_in'
-  /** For the document at /gateway/openapi.json: a name for generated clients, a line, and more where it helps. */
+  /** For the OpenAPI document: a name for generated clients, a line, and more where it helps. */
   readonly operationId: string
   readonly summary: string
   readonly description?: string
   /** Parameters that are not in the schema are refused; null takes none. */
   readonly query: z.ZodType<Query> | null
-  /** Null: a body that comes is ignored. */
+  /** Null: a body is ignored. */
   readonly body: z.ZodType<Body> | null
-  /** Whether an `Idempotency-Key` names the command. Where it does not, the header is not looked at. */
+  /** Whether `Idempotency-Key` is honoured. */
   readonly repeatable: boolean
-  readonly success: {
-    readonly status: 200 | 201 | 202 | 204
-    /** The schema of the answer as JSON; null where the answer has no such form, or no body. */
-    readonly schema: z.ZodType | null
-    /** Other media types that the answer can be asked for in, each with its description. */
-    readonly alsoAs?: Readonly<Record<string, string>>
-  }
-  /** The errors of this route besides those of every route of its kind. */
-  readonly errors: readonly ErrorCode[]
+  readonly status: 200 | 201 | 202 | 204
+  /** The schema of the JSON answer; null if there is none. */
+  readonly answer: z.ZodType | null
+  /** Other media types of the answer, each with its description. */
+  readonly alsoAs: Readonly<Record<string, string>>
   handle(request: OwnRequest<Query, Body>, management: Management): Promise<OwnReply>
 }
 
-/** One endpoint, in the file of its resource. */
 export type Route = RouteParts<unknown, unknown>
 
-type Defaulted = 'access' | 'query' | 'body' | 'repeatable' | 'errors'
+type Defaulted = 'access' | 'query' | 'body' | 'repeatable' | 'status' | 'alsoAs'
 type Definition<Query, Body> = Omit<RouteParts<Query, Body>, Defaulted | 'method' | 'template'> &
   Partial<Pick<RouteParts<Query, Body>, Defaulted>> & {
     /** Method and template of the path. */
     readonly endpoint: `${Method} /${string}`
   }
 
-/**
- * In its file a route knows the types of its query and body; outside, the schemas vouch for them. By default a route is
- * for admin keys, takes no query and no body, and is not repeatable.
- */
+const DEFAULTS = { access: 'admin', query: null, body: null, repeatable: false, status: 200, alsoAs: {} }
+
+/** In its file a route knows the types of its query and body; elsewhere the schemas vouch for them. */
 export function defineRoute<Query, Body>({ endpoint, ...parts }: Definition<Query, Body>): Route {
   const [method, template] = endpoint.split(' ')
-  const defaults = { access: 'admin', query: null, body: null, repeatable: false, errors: [] }
-  return { ...defaults, method, template, ...parts } as unknown as Route
+  return { ...DEFAULTS, method, template, ...parts } as unknown as Route
 }
 
-/** The header of answers that no cache between us and the client may keep. */
+// Replies
+
+/** No cache between us and the client may store the answer. */
 export const UNSTORED = ['cache-control', 'no-store'] as const
 
 export function replyJson(status: number, value: unknown, headers: readonly string[] = UNSTORED): OwnReply {
   return replyWhole(status, 'application/json', JSON.stringify(value), headers)
-}
-
-/** `replyJson` for answers that are polled: a client that has this answer already gets 304 without a body. */
-export function replyTagged(headers: RawHeaders, value: unknown): OwnReply {
-  const text = JSON.stringify(value)
-  const etag = entityTag(text)
-  const lines = [...UNSTORED, 'etag', etag]
-  if (!hasTagged(headers, etag)) return replyWhole(200, 'application/json', text, lines)
-  return { kind: 'reply', reply: { status: 304, headers: lines, body: Buffer.alloc(0) } }
 }
 
 export function replyWhole(
@@ -175,18 +161,24 @@ export function replyWhole(
   return { kind: 'reply', reply: { status, headers: described, body } }
 }
 
-/** The answer to a command that was carried out, now or by an earlier request with the same `Idempotency-Key`. */
-export function replyOnce(
-  result: { readonly kind: 'done' | 'repeated' },
-  value: unknown,
-  status = 201,
+export function replyFile(
+  contentType: string,
+  filename: string,
+  chunks: AsyncGenerator<Buffer, void, undefined>,
 ): OwnReply {
-  const headers = result.kind === 'repeated' ? [...UNSTORED, 'idempotent-replayed', 'true'] : UNSTORED
-  return replyJson(status, value, headers)
+  const disposition = `attachment; filename="${filename}"`
+  const headers = ['content-type', contentType, 'content-disposition', disposition, ...UNSTORED]
+  return { kind: 'stream', reply: { status: 200, headers, chunks } }
 }
 
-export function replyEmpty(): OwnReply {
-  return { kind: 'reply', reply: { status: 204, headers: UNSTORED, body: Buffer.alloc(0) } }
+/** The answer to a command that was carried out, now or by an earlier request with the same `Idempotency-Key`. */
+export function replyOnce(result: { readonly kind: 'done' | 'repeated' }, value: unknown): OwnReply {
+  const headers = result.kind === 'repeated' ? [...UNSTORED, 'idempotent-replayed', 'true'] : UNSTORED
+  return replyJson(201, value, headers)
+}
+
+export function replyEmpty(headers: readonly string[] = UNSTORED): OwnReply {
+  return { kind: 'reply', reply: { status: 204, headers, body: Buffer.alloc(0) } }
 }
 
 export function refused(code: ErrorCode, message: string, param?: string): Refused {
@@ -199,22 +191,29 @@ export function refusedOtherCommand(): Refused {
   return refused('conflict', `This ${ONCE_HEADER} was used for another request.`, ONCE_HEADER)
 }
 
-/** A strong entity tag of this content. The suffix `behind` tells its codings apart. */
-export function entityTag(content: string | Uint8Array, behind = ''): string {
-  return `"${createHash('sha256').update(content).digest('hex').slice(0, 32)}${behind}"`
+// Values of answers
+
+export function formatInstant(ms: number): string
+export function formatInstant(ms: number | null): string | null
+export function formatInstant(ms: number | null): string | null {
+  return ms === null ? null : new Date(ms).toISOString()
 }
 
-/** Whether the client has the content of this tag already. Our tags have no capital letters. */
-export function hasTagged(headers: RawHeaders, tag: string): boolean {
-  const known = tokensOf(headers, 'if-none-match').map((token) => token.replace(/^w\//, ''))
-  return known.includes('*') || known.includes(tag)
+/** Money in an answer: a JSON number printed from the integer, never from a double. */
+export function usd(nanos: Nanos): RawNumber
+export function usd(nanos: Nanos | null): RawNumber | null
+export function usd(nanos: Nanos | null): RawNumber | null {
+  return nanos === null ? null : rawNumber(formatUsd(nanos))
 }
 
-/** The process that serves, as its dashboard shows it. */
-export interface ServingNode {
-  readonly storeKind: 'sqlite' | 'postgres'
-  callsInFlight(): number
-  callsWaiting(): number
-  /** The current prices, and the file of the operator that changed some of them. */
-  prices(): { readonly book: PriceBook; readonly shipped: PriceBook; readonly overlayFile: string | null }
+export function listObject<Row>(data: readonly Row[], next: string | null) {
+  return { object: 'list', data, has_more: next !== null, next } as const
+}
+
+/** A page of records that are listed by id: `next` is the id of the last row. */
+export function replyPage<Row extends { readonly id: string }>(
+  { rows, more }: { readonly rows: readonly Row[]; readonly more: boolean },
+  show: (row: Row) => Written<object>,
+): OwnReply {
+  return replyJson(200, listObject(rows.map(show), more ? (rows.at(-1)?.id ?? null) : null))
 }

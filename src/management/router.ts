@@ -1,56 +1,29 @@
-import {
-  type Exchange,
-  type StreamedReply,
-  sendStream,
-  sendWhole,
-  type WholeReply,
-} from '../http/exchange.ts'
+import { type Exchange, sendStream, sendWhole } from '../http/exchange.ts'
 import type { BodyTimes } from '../http/incoming-request.ts'
 import type { Target } from '../http/judge-head.ts'
-import { Listeners } from '../http/outgoing-reply.ts'
-import type { RawHeaders } from '../http/raw-headers.ts'
 import { type Refusal, redactRefusal, refuse } from '../kernel/errors.ts'
-import { headerNames } from '../kernel/header-names.ts'
-import type { Caller, KeyLookupStore } from '../keys/credential.ts'
-import { type Credential, refuseKey } from '../keys/credential.ts'
+import { type Caller, type Credential, refuseKey } from '../keys/credential.ts'
 import { carriesCredential, shapeError } from '../providers/surfaces.ts'
 import { creditRoutes } from './credits.ts'
 import { keyRoutes } from './keys.ts'
-import { listKeys } from './list-keys.ts'
-import { METRICS_PATH, metricsRoute } from './metrics.ts'
 import { openApiRoute } from './openapi.ts'
-import { overviewRoute } from './overview.ts'
-import { pricesRoute } from './prices.ts'
-import { bodyOfCommand, bodyOfExchange, readRequest } from './read-request.ts'
-import { bodiesRoute } from './request-bodies.ts'
+import { METRICS_PATH, overviewRoutes } from './overview.ts'
+import { readRequest } from './read-request.ts'
 import { requestRoutes } from './requests.ts'
-import {
-  type Management,
-  ONCE_HEADER,
-  type Refused,
-  type Route,
-  replyWhole,
-  type Session,
-  UNSTORED,
-} from './route.ts'
-import { findSession, type SignIn, sessionRoutes } from './session.ts'
-import { recogniseSignIn, type SignInAttempts } from './sign-in.ts'
+import { type Management, type OwnSession, type Refused, type Route, replyWhole, UNSTORED } from './route.ts'
+import { findSession, isForeignSignIn, recogniseSignIn, sessionRoutes } from './session.ts'
 import { usageRoute } from './usage.ts'
 import { webhookRoutes } from './webhooks.ts'
 
 /** All endpoints of the service itself. */
 export const routes: readonly Route[] = [
   ...keyRoutes,
-  listKeys,
   usageRoute,
   ...requestRoutes,
-  bodiesRoute,
   ...creditRoutes,
-  ...sessionRoutes,
-  overviewRoute,
-  pricesRoute,
-  metricsRoute,
   ...webhookRoutes,
+  ...overviewRoutes,
+  ...sessionRoutes,
   openApiRoute(() => routes),
 ]
 
@@ -95,8 +68,6 @@ function matchTemplate(template: string, path: string): string[] | null {
 
 export interface OwnedParts {
   readonly management: Management
-  readonly recognition: KeyLookupStore
-  readonly signIns: SignInAttempts
   readonly bodyTimes: BodyTimes
   /** Whether the metrics are shown without a key. */
   readonly metricsPublic: boolean
@@ -108,7 +79,7 @@ export interface OwnedParts {
 interface Recognised {
   readonly kind: 'recognised'
   readonly caller: Caller
-  readonly session: Session | null
+  readonly session: OwnSession | null
 }
 
 /**
@@ -125,6 +96,11 @@ export async function handleOwned(
     return await showMetrics(exchange, parts.management)
   const found = findRoute(exchange.method, target.path)
   if (found.kind === 'route' && found.route.access === 'sign_in') {
+    if (isForeignSignIn(exchange.headers))
+      return deny(
+        exchange,
+        refuse('bad_request', 'Sign in from a page of this gateway, not from another site.'),
+      )
     return await answerRoute(exchange, target, found, null, parts)
   }
   const recognised = await recognise(exchange, credential, parts)
@@ -143,7 +119,7 @@ export async function handleOwned(
 async function recognise(
   exchange: Exchange,
   credential: Credential,
-  { management, recognition }: OwnedParts,
+  { management }: OwnedParts,
 ): Promise<Recognised | Refused> {
   if (!carriesCredential(exchange.headers)) {
     const found = await findSession(exchange, management)
@@ -153,7 +129,7 @@ async function recognise(
   if (credential.kind === 'refused') return credential
   // Our own endpoints are not for pages of other origins: a preflight is a request without a key.
   if (credential.kind === 'preflight') return { kind: 'refused', refusal: refuseKey('unknown_key') }
-  const caller = await recognition.lookUpKey(credential.digest, management.clock.nowMs())
+  const caller = await management.store.lookUpKey(credential.digest, management.clock.nowMs())
   if (caller.kind === 'refused') return { kind: 'refused', refusal: refuseKey(caller.reason) }
   return { kind: 'recognised', caller, session: null }
 }
@@ -167,14 +143,14 @@ async function answerRoute(
 ): Promise<void> {
   const { management, bodyTimes } = parts
   const sender = { accountId: recognised?.caller.accountId ?? '', atMs: management.clock.nowMs() }
-  const request = await readRequest(exchange, target, route, sender, bodyOfExchange(exchange, bodyTimes))
+  const request = await readRequest(exchange, target, route, sender, bodyTimes)
   if (request.kind === 'client_left') return
   if (request.kind === 'refused') return deny(exchange, request.refusal)
-  const by = recognised ?? (await recogniseSignIn(request.body as SignIn, exchange, parts))
-  if (by.kind === 'refused') return deny(exchange, by.refusal)
-  const { caller, session } = by
-  const { headers, names, res } = exchange
-  const own = { headers, names, res, isSecure: parts.isSecure(exchange) }
+  const caller = recognised?.caller ?? (await recogniseSignIn(request.body, management))
+  if (caller.kind === 'refused') return deny(exchange, caller.refusal)
+  const session = recognised?.session ?? null
+  const { headers, res } = exchange
+  const own = { headers, res, isSecure: parts.isSecure(exchange) }
   const answer = await route.handle({ ...request, exchange: own, caller, session, params }, management)
   if (route.method !== 'GET') management.webhooks.wake()
   if (answer.kind === 'refused') deny(exchange, answer.refusal)
@@ -207,45 +183,3 @@ function refuseMethod({ method }: Exchange, methods: readonly string[]): Refusal
   const message = `This endpoint has ${allowed}, not ${method}.`
   return refuse('method_not_allowed', message, { headers: ['allow', allowed] })
 }
-
-export interface InProcessRequest {
-  readonly method: string
-  readonly target: Target
-  /** The body as JSON, or empty. */
-  readonly body: Buffer
-  /** The value of the `Idempotency-Key`, or null. */
-  readonly onceName: string | null
-}
-
-export type InProcessReply =
-  | { readonly kind: 'reply'; readonly reply: WholeReply }
-  | { readonly kind: 'stream'; readonly reply: StreamedReply }
-
-/**
- * Answers a command in this process as a request over a connection would be answered: the same routes, checks and messages,
- * refusals included. The command must be allowed to ask as this caller; that permission is not checked here.
- */
-export async function answerInProcess(
-  { method, target, body, onceName }: InProcessRequest,
-  caller: Caller,
-  management: Management,
-): Promise<InProcessReply> {
-  const deny = (refusal: Refusal): InProcessReply => ({
-    kind: 'reply',
-    reply: shapeError('own', refusal, `req_${management.nextUlid()}`),
-  })
-  const found = findRoute(method, target.path)
-  if (found.kind !== 'route') return deny(noSuchEndpoint())
-  const { route, params } = found
-  const headers: RawHeaders = onceName === null ? [] : [ONCE_HEADER, onceName]
-  const sender = { accountId: caller.accountId, atMs: management.clock.nowMs() }
-  const request = await readRequest({ method, headers }, target, route, sender, bodyOfCommand(body))
-  if (request.kind === 'client_left') throw new Error('a command in this process has left')
-  if (request.kind === 'refused') return deny(request.refusal)
-  const exchange = { headers, names: headerNames(management.servicePrefix), res: STAYS, isSecure: false }
-  const answer = await route.handle({ ...request, exchange, caller, session: null, params }, management)
-  return answer.kind === 'refused' ? deny(answer.refusal) : answer
-}
-
-/** A command never leaves before its answer: it ends with the process. */
-const STAYS = { destroyed: false, whenClosed: new Listeners() }

@@ -1,85 +1,14 @@
-import { z } from 'zod'
+import type { Written } from '../api/fields.ts'
+import { parseInstant } from '../api/fields.ts'
+import { type Usage, type UsageBucketObject, type UsageTotal, usageQuery, usageSchema } from '../api/usage.ts'
 import { rawInteger } from '../kernel/money.ts'
 import { USAGE_DIMENSIONS, type UsageDimension } from '../kernel/vocabulary.ts'
 import { dayOf, monthOf } from '../ledger/calendar.ts'
-import type { UsageBucket, UsageGroup, UsageSums } from '../ledger/usage-report.ts'
-import { CSV_TYPE, type CsvCell, csvRow, prefersCsv } from './csv.ts'
-import {
-  DATE,
-  date,
-  isDate,
-  keyId,
-  limitParameter,
-  type Members,
-  objectOf,
-  parameter,
-  schemaOf,
-  usd,
-  usdAmount,
-  wordParameter,
-} from './fields.ts'
-import { defineRoute, type Refused, refused, replyJson, replyWhole, UNSTORED } from './route.ts'
+import type { UsageBucket, UsageGroup, UsageQuery, UsageStore, UsageSums } from '../ledger/usage-report.ts'
+import { CSV_TYPE, csvRow, prefersCsv } from './csv.ts'
+import { defineRoute, type Refused, refused, replyFile, replyJson, usd } from './route.ts'
 
-// The query
-
-function dateParameter(name: string, description: string) {
-  return z
-    .string()
-    .refine(isDate, `${name} must be a date such as 2030-01-31.`)
-    .optional()
-    .meta({ format: 'date', pattern: DATE.source, description })
-}
-
-const ONE_DIMENSION = `(?:${USAGE_DIMENSIONS.join('|')})`
-
-const KEY_ID = keyId()
-
-const usageQuery = z.strictObject({
-  start: dateParameter('start', 'The first day (UTC), inclusive. The first of this month unless given.'),
-  end: dateParameter(
-    'end',
-    'The last day (UTC), inclusive, at most 400 days from the first. Today unless given.',
-  ),
-  group_by: parameter(
-    `group_by must be one or more of ${USAGE_DIMENSIONS.join(', ')}, with commas between them and none twice.`,
-    {
-      type: 'string',
-      pattern: `^${ONE_DIMENSION}(?:,${ONE_DIMENSION}){0,2}$`,
-      description:
-        'What there is a bucket for each of: one of `day`, `model` and `key`, or several with commas between them. ' +
-        'Without it there is one bucket.',
-    },
-    readDimensions,
-  ),
-  key: z
-    .string()
-    .refine((id) => KEY_ID.safeParse(id).success, 'key must be the id of a key, such as key_01J….')
-    .optional()
-    .describe('The id of a key: what was used with it alone. An API key can name no other.'),
-  model: z
-    .string()
-    .optional()
-    .describe('One model alone: the one that served, else the one asked for, as buckets have it.'),
-  limit: limitParameter({ max: 10_000, fallback: 1_000 }),
-  after: z
-    .string()
-    .optional()
-    .describe(
-      'The `next` of the page before. It is good for the same `group_by` only. Without `start` and `end`, its days are those ' +
-        'of that page.',
-    ),
-  format: wordParameter(
-    'format',
-    ['json', 'csv'],
-    'Goes before the header `Accept`, which can ask for `text/csv` too.',
-  ),
-})
-
-function readDimensions(text: string): readonly UsageDimension[] | null {
-  const named = text.split(',').map((name) => USAGE_DIMENSIONS.find((dimension) => dimension === name))
-  const known = named.filter((dimension) => dimension !== undefined)
-  return known.length === named.length && new Set(known).size === known.length ? known : null
-}
+// The period
 
 const DAY_MS = 24 * 60 * 60 * 1000
 const DAYS_MAX = 400
@@ -105,24 +34,21 @@ function dayRange(start: string | undefined, end: string | undefined, nowMs: num
   return refused('bad_request', `start and end must be at most ${DAYS_MAX} days apart, not ${days}.`, param)
 }
 
-/** The group of a bucket, under the names of the dimensions. */
-const groupValues = ({ day, model, keyId }: UsageGroup) => ({ day, model, key: keyId })
+// The cursor
 
 /**
- * The position of a bucket as `next` and `after` show it. The dimensions are part of a cursor, so that it cannot be used for
- * another grouping, where it would be a wrong position; and so are the days, since this month may be over before its last page.
+ * A cursor has the values of the last bucket by dimension, so that it fits no other grouping, and the days, since this month
+ * may be over before its last page.
  */
 function formatUsageCursor(dimensions: readonly UsageDimension[], place: UsageGroup & Days): string {
-  const values = groupValues(place)
+  const values = { day: place.day, model: place.model, key: place.keyId }
   const position = dimensions.map((dimension) => [dimension, values[dimension]])
-  const days = [
-    ['start', place.startDay],
-    ['end', place.endDay],
-  ]
-  return Buffer.from(JSON.stringify([...position, ...days])).toString('base64url')
+  return Buffer.from(
+    JSON.stringify([...position, ['start', place.startDay], ['end', place.endDay]]),
+  ).toString('base64url')
 }
 
-/** Null: the cursor is of another grouping, or was not made by us. */
+/** Null: the cursor is of another grouping, or not one of ours. */
 function parseUsageCursor(text: string, dimensions: readonly UsageDimension[]): (UsageGroup & Days) | null {
   let position: unknown
   try {
@@ -134,121 +60,89 @@ function parseUsageCursor(text: string, dimensions: readonly UsageDimension[]): 
   const given = new Map<unknown, unknown>(
     position.filter(Array.isArray).map(([name, value]) => [name, value]),
   )
-  const textOf = (name: UsageDimension | 'start' | 'end'): string | null => {
+  const textOf = (name: string) => {
     const value = given.get(name)
     return typeof value === 'string' ? value : null
   }
   const days = { startDay: textOf('start') ?? '', endDay: textOf('end') ?? '' }
   const group = { day: textOf('day'), model: textOf('model'), keyId: textOf('key'), ...days }
-  if (!isDate(days.startDay) || !isDate(days.endDay)) return null
-  if (group.day !== null && !isDate(group.day)) return null
-  if (group.keyId !== null && !KEY_ID.safeParse(group.keyId).success) return null
-  const values = groupValues(group)
-  if (dimensions.some((dimension) => values[dimension] === null)) return null
-  // There is one way to write a position; this also sees whether the dimensions are those of the query.
+  const dates = [days.startDay, days.endDay, ...(group.day === null ? [] : [group.day])]
+  if (dates.some((day) => parseInstant(`${day}T00:00:00Z`) === null)) return null
+  // Only one spelling of a position counts; this also compares the dimensions with those of the query.
   return formatUsageCursor(dimensions, group) === text ? group : null
 }
 
 // The answer
 
-/** A count that may be larger than a double holds exactly; it is printed exactly all the same. */
-const count = (description: string) => z.bigint().meta({ type: 'integer', minimum: 0, description })
-
-const sums: Members<UsageSums> = {
-  requests: [count('Calls that were settled.'), (of) => rawInteger(of.requests)],
-  input_tokens: [count('Input tokens that were not read from a cache.'), (of) => rawInteger(of.inputTokens)],
-  output_tokens: [count('Output tokens.'), (of) => rawInteger(of.outputTokens)],
-  cache_read_tokens: [
-    count('Input tokens that were read from a cache.'),
-    (of) => rawInteger(of.cacheReadTokens),
-  ],
-  cache_write_tokens: [
-    count('Input tokens that were written to a cache.'),
-    (of) => rawInteger(of.cacheWriteTokens),
-  ],
-  cost_usd: [usdAmount('What the calls cost.'), (of) => usd(of.costNanos)],
-  list_cost_usd: [usdAmount('What they would have cost at list price.'), (of) => usd(of.listNanos)],
-  savings_usd: [usdAmount('The list cost less the cost.'), (of) => usd(of.listNanos - of.costNanos)],
-  credited_usd: [
-    usdAmount(
-      'What was given back later; `cost_usd` still has it. Negative where a new price made calls dearer.',
-    ),
-    (of) => usd(of.creditedNanos),
-  ],
-  unpriced_requests: [
-    count('Calls in which something had no price of its own.'),
-    (of) => rawInteger(of.unpricedRequests),
-  ],
-  estimated_requests: [
-    count('Calls of which upstream reported no usage, or not all of it.'),
-    (of) => rawInteger(of.estimatedRequests),
-  ],
+function sumsObject(of: UsageSums): Written<UsageTotal> {
+  return {
+    requests: rawInteger(of.requests),
+    input_tokens: rawInteger(of.inputTokens),
+    output_tokens: rawInteger(of.outputTokens),
+    cache_read_tokens: rawInteger(of.cacheReadTokens),
+    cache_write_tokens: rawInteger(of.cacheWriteTokens),
+    cost_usd: usd(of.costNanos),
+    list_cost_usd: usd(of.listNanos),
+    savings_usd: usd(of.listNanos - of.costNanos),
+    credited_usd: usd(of.creditedNanos),
+    unpriced_requests: rawInteger(of.unpricedRequests),
+    estimated_requests: rawInteger(of.estimatedRequests),
+  }
 }
 
-/** The members of a bucket's group. The grouping decides which of them a bucket has. */
-const groupMembers: Members<UsageBucket> = {
-  day: [date().optional().describe('The day (UTC) on which the calls began.'), 'day'],
-  model: [
-    z
-      .string()
-      .optional()
-      .describe('The model that served, else the one asked for; empty where there was neither.'),
-    'model',
-  ],
-  key: [keyId().optional(), 'keyId'],
-  key_name: [z.string().optional().describe('The name of the key as it is now.'), 'keyName'],
-}
-const DIMENSION_MEMBERS = { day: ['day'], model: ['model'], key: ['key', 'key_name'] } as const
-
-/** The members of a bucket of this grouping, in order. */
-function bucketMembers(dimensions: readonly UsageDimension[]): Members<UsageBucket> {
-  const names: readonly string[] = dimensions.flatMap((dimension) => DIMENSION_MEMBERS[dimension])
-  const told = Object.entries(groupMembers).filter(([name]) => names.includes(name))
-  return { ...Object.fromEntries(told), ...sums }
+/** A dimension that the report does not group by is null in the bucket and absent from the object. */
+function bucketObject(bucket: UsageBucket): Written<UsageBucketObject> {
+  const { day, model, keyId, keyName } = bucket
+  return {
+    ...(day === null ? {} : { day }),
+    ...(model === null ? {} : { model }),
+    ...(keyId === null ? {} : { key: keyId, key_name: keyName ?? '' }),
+    ...sumsObject(bucket),
+  }
 }
 
-const totalSchema = schemaOf(sums).meta({ id: 'usage_total', description: 'Sums over calls.' })
+const PAGE_DEFAULT = 1_000
+const EXPORT_PAGE = 10_000
 
-const bucketSchema = schemaOf({ ...groupMembers, ...sums }).meta({
-  id: 'usage_bucket',
-  description: 'Sums over the calls of one group, which it is told by.',
-})
+/** All buckets as CSV, a page at a time. */
+async function* exportBuckets(
+  store: UsageStore,
+  query: Omit<UsageQuery, 'limit'>,
+  limit: number,
+): AsyncGenerator<Buffer, void, undefined> {
+  const group = query.groupBy.flatMap((dimension) =>
+    dimension === 'key' ? ['key', 'key_name'] : [dimension],
+  )
+  let text = csvRow([...group, ...Object.keys(sumsObject(NOTHING))])
+  let after = query.after
+  for (let left = limit; ; ) {
+    const page = await store.readUsage({ ...query, after, limit: Math.min(left, EXPORT_PAGE) })
+    for (const bucket of page.buckets) text += csvRow(Object.values(bucketObject(bucket)))
+    yield Buffer.from(text)
+    text = ''
+    left -= page.buckets.length
+    after = page.buckets.at(-1) ?? null
+    if (!page.more || left <= 0) return
+  }
+}
 
-const usageSchema = z
-  .object({
-    object: z.literal('usage'),
-    start: date(),
-    end: date(),
-    group_by: z.array(z.enum(USAGE_DIMENSIONS)).describe('As it was asked for.'),
-    data: z.array(bucketSchema).describe('In the order of day, model and key.'),
-    total: totalSchema.describe('Over all buckets, also those of other pages.'),
-    has_more: z.boolean(),
-    next: z.string().nullable().describe('What `after` takes to go on; null at the end.'),
-  })
-  .meta({ id: 'usage', description: 'What was used and what it cost.' })
+const NOTHING: UsageSums = {
+  ...{ requests: 0n, inputTokens: 0n, outputTokens: 0n, cacheReadTokens: 0n, cacheWriteTokens: 0n },
+  ...{ costNanos: 0n, listNanos: 0n, creditedNanos: 0n, unpricedRequests: 0n, estimatedRequests: 0n },
+}
 
-/**
- * Usage and cost by day, model and key. Read from sums that settlement keeps by the day, so the time of a report depends on
- * the number of days, models and keys, not of calls.
- */
+/** Read from daily sums that settlement writes: the time depends on the days, models and keys, not on the calls. */
 export const usageRoute = defineRoute({
   endpoint: 'GET /v1/usage',
   access: 'any_key',
   operationId: 'get_usage',
   summary: 'Sum up usage and cost by day, model and key',
   description:
-    'An admin key sees the whole account, an API key what it has used itself. A call belongs to the day on which it ' +
-    'began; calls in flight are not in it yet. Pages go on behind the last bucket shown, so calls that arrive ' +
-    'meanwhile shift none. `format=csv` or `Accept: text/csv` gives the buckets as CSV; the `next` of a page is then ' +
-    'in a header whose name ends in `-next` and begins like that of the request id. The last page has none.',
+    'An admin key sees the whole account, an API key its own usage. A call belongs to the day on which it began; calls in ' +
+    'flight are not included yet. `format=csv` or `Accept: text/csv` answers the buckets as CSV, complete without `limit`.',
   query: usageQuery,
-  success: {
-    status: 200,
-    schema: usageSchema,
-    alsoAs: {
-      'text/csv': 'A row for each bucket, under the names of its members. There is no row for the total.',
-    },
-  },
+  answer: usageSchema,
+  alsoAs: { 'text/csv': 'One row per bucket, with the names of its members as the header. No total.' },
   async handle({ caller, query, exchange }, { clock, store }) {
     const groupBy = query.group_by ?? []
     const dimensions = USAGE_DIMENSIONS.filter((dimension) => groupBy.includes(dimension))
@@ -265,13 +159,9 @@ export const usageRoute = defineRoute({
     if (range.kind === 'refused') return range
     const { startDay, endDay } = range
     if (caller.kind === 'api_key' && query.key !== undefined && query.key !== caller.keyId) {
-      return refused(
-        'bad_request',
-        'key must be the id of the key that asks; others need an admin key.',
-        'key',
-      )
+      return refused('bad_request', 'key must be the id of this key; others need an admin key.', 'key')
     }
-    const report = await store.readUsage({
+    const asked = {
       accountId: caller.accountId,
       keyId: caller.kind === 'api_key' ? caller.keyId : (query.key ?? null),
       model: query.model,
@@ -279,32 +169,27 @@ export const usageRoute = defineRoute({
       endDay,
       groupBy: dimensions,
       after,
-      limit: query.limit,
-    })
-    const last = report.buckets.at(-1)
-    const next =
-      report.more && last !== undefined ? formatUsageCursor(dimensions, { ...last, startDay, endDay }) : null
-    const members = bucketMembers(dimensions)
-    const data = report.buckets.map((bucket) => objectOf(members, bucket))
+    }
     const asCsv = query.format === undefined ? prefersCsv(exchange.headers) : query.format === 'csv'
     if (asCsv) {
-      const rows = [Object.keys(members), ...data.map((cells) => Object.values(cells) as CsvCell[])]
-      return replyWhole(200, CSV_TYPE, rows.map(csvRow).join(''), [
-        'content-disposition',
-        `attachment; filename="usage-${startDay}-to-${endDay}.csv"`,
-        ...UNSTORED,
-        ...(next === null ? [] : [`${exchange.names.prefix}next`, next]),
-      ])
+      const chunks = exportBuckets(store, asked, query.limit ?? Number.POSITIVE_INFINITY)
+      return replyFile(CSV_TYPE, `usage-${startDay}-to-${endDay}.csv`, chunks)
     }
-    return replyJson(200, {
+    const report = await store.readUsage({ ...asked, limit: query.limit ?? PAGE_DEFAULT })
+    const last = report.buckets.at(-1)
+    const answer: Written<Usage> = {
       object: 'usage',
       start: startDay,
       end: endDay,
       group_by: groupBy,
-      data,
-      total: objectOf(sums, report.total),
+      data: report.buckets.map(bucketObject),
+      total: sumsObject(report.total),
       has_more: report.more,
-      next,
-    })
+      next:
+        report.more && last !== undefined
+          ? formatUsageCursor(dimensions, { ...last, startDay, endDay })
+          : null,
+    }
+    return replyJson(200, answer)
   },
 })

@@ -1,22 +1,29 @@
-import { z } from 'zod'
+import { listOf, type Written } from '../api/fields.ts'
+import {
+  type Delivery,
+  deliveryListQuery,
+  deliverySchema,
+  newWebhookFields,
+  type Webhook,
+  type WebhookEditFields,
+  webhookEditFields,
+  webhookListQuery,
+  webhookSchema,
+  webhookWithSecretSchema,
+} from '../api/webhook.ts'
 import { limits } from '../kernel/limits.ts'
-import { DELIVERY_STATUSES } from '../kernel/vocabulary.ts'
 import { judgeEndpointUrl } from '../webhooks/endpoint-address.ts'
 import { mintSigningSecret } from '../webhooks/signing-secret.ts'
-import type { Redelivery, WebhookChanges } from '../webhooks/webhook-store.ts'
 import {
-  AFTER_EXPECTED,
-  deliveryId,
-  formatInstant,
-  limitParameter,
-  listObject,
-  listSchema,
-  textField,
-  webhookId,
-  wordParameter,
-} from './fields.ts'
+  type DeliveryRecord,
+  type Redelivery,
+  WEBHOOK_TEST,
+  type WebhookChanges,
+  type WebhookRecord,
+} from '../webhooks/webhook-store.ts'
 import {
   defineRoute,
+  formatInstant,
   type Management,
   type OwnReply,
   type Refused,
@@ -25,63 +32,50 @@ import {
   replyEmpty,
   replyJson,
   replyOnce,
+  replyPage,
 } from './route.ts'
-import {
-  deliveryObject,
-  deliverySchema,
-  EVENT_NAMES,
-  FORMATS,
-  testPayload,
-  webhookObject,
-  webhookSchema,
-  webhookWithSecretSchema,
-} from './webhook-object.ts'
 
-// The fields of a webhook in requests
-
-const eventsExpected = `events must be ["*"] or a list of ${EVENT_NAMES.slice(1).join(', ')}.`
-
-const webhookFields = {
-  url: textField('url', 2_048).describe(
-    'Where events are posted to: https, and no private address unless the configuration permits it.',
-  ),
-  events: z
-    .array(z.enum(EVENT_NAMES, eventsExpected), eventsExpected)
-    .min(1, 'events must not be an empty list; ["*"] is all events.')
-    .refine((names) => new Set(names).size === names.length, 'events must not name an event twice.')
-    .refine(
-      (names) => names.length === 1 || !names.includes('*'),
-      'events must be ["*"] alone, or names of events.',
-    )
-    .meta({
-      uniqueItems: true,
-      description: 'Which events are sent there; `["*"]` is all, also those to come.',
-    }),
-  description: textField('description', 500, { empty: true }).optional().describe('For people.'),
-  format: z
-    .enum(FORMATS, `format must be one of ${FORMATS.join(', ')}.`)
-    .optional()
-    .describe('`standard` (the default) sends the event, `slack` a sentence about it as `{"text"}`.'),
+export function webhookObject(webhook: WebhookRecord): Written<Webhook> {
+  return {
+    id: webhook.id,
+    object: 'webhook',
+    url: webhook.url,
+    events: webhook.events,
+    description: webhook.description,
+    format: webhook.format,
+    enabled: webhook.enabled,
+    disabled_reason: webhook.disabledReason,
+    created_at: formatInstant(webhook.createdAtMs),
+    last_delivery_at: formatInstant(webhook.lastDeliveryAtMs),
+    last_status: webhook.lastStatus,
+  }
 }
 
-const newWebhookFields = z.strictObject(webhookFields)
+function deliveryObject(delivery: DeliveryRecord): Written<Delivery> {
+  return {
+    id: delivery.id,
+    object: 'webhook_delivery',
+    event_id: delivery.eventId,
+    event_type: delivery.eventType,
+    status: delivery.status,
+    attempts: delivery.attempts,
+    response_status: delivery.responseStatus,
+    error: delivery.error,
+    last_attempt_at: formatInstant(delivery.lastAttemptAtMs),
+    next_attempt_at: formatInstant(delivery.nextAttemptAtMs),
+    created_at: formatInstant(delivery.createdAtMs),
+  }
+}
 
-const webhookEditFields = z.strictObject({
-  ...webhookFields,
-  url: webhookFields.url.optional(),
-  events: webhookFields.events.optional(),
-  enabled: z
-    .boolean('enabled must be true or false.')
-    .optional()
-    .describe('While it is false nothing is queued. True also forgets why it was disabled.'),
-})
+/** The text that is sent and signed for an event. */
+export function eventPayload(type: string, atMs: number, data: Record<string, unknown>): string {
+  return JSON.stringify({ type, timestamp: formatInstant(atMs), data })
+}
 
-/** Only the fields that were sent: an edit must not touch the rest. */
-function webhookChanges(fields: z.infer<typeof webhookEditFields>): WebhookChanges {
+/** Only the fields that were sent: an edit leaves the rest. */
+function webhookChanges(fields: WebhookEditFields): WebhookChanges {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
 }
-
-// The refusals of a webhook's endpoints
 
 async function refusedUrl(url: string, { webhooks }: Management): Promise<Refused | null> {
   const problem = await judgeEndpointUrl(url, webhooks.rules)
@@ -92,17 +86,15 @@ function refusedMissing(): Refused {
   return refused('not_found', 'There is no webhook with this id.')
 }
 
-// The endpoints
-
 export const createWebhook = defineRoute({
   endpoint: 'POST /gateway/v1/webhooks',
   operationId: 'create_webhook',
   summary: 'Create a webhook: an endpoint that events are sent to',
-  description:
-    'The secret that messages are signed with (Standard Webhooks, `whsec_…`) is in this answer and nowhere else.',
+  description: 'Only this answer has the secret that signs messages (Standard Webhooks, `whsec_…`).',
   body: newWebhookFields,
   repeatable: true,
-  success: { status: 201, schema: webhookWithSecretSchema },
+  status: 201,
+  answer: webhookWithSecretSchema,
   async handle({ caller, body, idempotency }, management) {
     const { store, clock, nextUlid, webhooks } = management
     const wrong = await refusedUrl(body.url, management)
@@ -115,10 +107,9 @@ export const createWebhook = defineRoute({
     const result = await store.createWebhook({ ...webhook, ...sealed }, idempotency)
     if (result.kind === 'conflict') return refusedOtherCommand()
     if (result.kind === 'too_many') {
-      return refused('conflict', `There are ${limits.webhooksMax} webhooks already, and no more are taken.`)
+      return refused('conflict', `There are ${limits.webhooksMax} webhooks already. Delete one first.`)
     }
     const object = webhookObject(result.value)
-    // The secret of the first attempt is not told again, and the secret made now belongs to no webhook.
     return replyOnce(result, result.kind === 'repeated' ? object : { ...object, secret: secret.reveal() })
   },
 })
@@ -127,14 +118,10 @@ const listWebhooks = defineRoute({
   endpoint: 'GET /gateway/v1/webhooks',
   operationId: 'list_webhooks',
   summary: 'List webhooks, newest first',
-  query: z.strictObject({
-    limit: limitParameter(),
-    after: webhookId(AFTER_EXPECTED).optional().describe('The `next` of the page before.'),
-  }),
-  success: { status: 200, schema: listSchema(webhookSchema) },
+  query: webhookListQuery,
+  answer: listOf(webhookSchema),
   async handle({ caller, query: { after = null, limit } }, { store }) {
-    const { rows, more } = await store.listWebhooks({ accountId: caller.accountId, after, limit })
-    return replyJson(200, listObject(rows.map(webhookObject), more ? (rows.at(-1)?.id ?? null) : null))
+    return replyPage(await store.listWebhooks({ accountId: caller.accountId, after, limit }), webhookObject)
   },
 })
 
@@ -142,8 +129,7 @@ const getWebhook = defineRoute({
   endpoint: 'GET /gateway/v1/webhooks/{id}',
   operationId: 'get_webhook',
   summary: 'Show a webhook',
-  success: { status: 200, schema: webhookSchema },
-  errors: ['not_found'],
+  answer: webhookSchema,
   async handle({ caller, params: [id = ''] }, { store }) {
     const webhook = await store.getWebhook(caller.accountId, id)
     return webhook === null ? refusedMissing() : replyJson(200, webhookObject(webhook))
@@ -155,10 +141,9 @@ const updateWebhook = defineRoute({
   operationId: 'update_webhook',
   summary: 'Change a webhook',
   description:
-    'Changes the fields that are sent and leaves the others. `"enabled": true` brings back one that was disabled.',
+    'Changes the fields that are sent and leaves the others. `"enabled": true` enables a disabled one again.',
   body: webhookEditFields,
-  success: { status: 200, schema: webhookSchema },
-  errors: ['not_found'],
+  answer: webhookSchema,
   async handle({ caller, params: [id = ''], body }, management) {
     const { store, clock } = management
     if ((await store.getWebhook(caller.accountId, id)) === null) return refusedMissing()
@@ -172,9 +157,9 @@ const updateWebhook = defineRoute({
 const deleteWebhook = defineRoute({
   endpoint: 'DELETE /gateway/v1/webhooks/{id}',
   operationId: 'delete_webhook',
-  summary: 'Delete a webhook: what waits for it is not delivered',
-  success: { status: 204, schema: null },
-  errors: ['not_found'],
+  summary: 'Delete a webhook and its pending deliveries',
+  status: 204,
+  answer: null,
   async handle({ caller, params: [id = ''] }, { store }) {
     return (await store.deleteWebhook(caller.accountId, id)) ? replyEmpty() : refusedMissing()
   },
@@ -183,32 +168,25 @@ const deleteWebhook = defineRoute({
 const rotateSecret = defineRoute({
   endpoint: 'POST /gateway/v1/webhooks/{id}/rotate-secret',
   operationId: 'rotate_webhook_secret',
-  summary: 'Give a webhook a new secret',
+  summary: 'Rotate the secret of a webhook',
   description:
-    'For 24 hours messages are signed with the old one as well, so that a receiver can change over in peace. It can be done ' +
-    'twice in that time; a third time is refused until the oldest signs no more. The new secret is in this answer and ' +
-    'nowhere else. A body that comes with it is ignored.',
-  repeatable: true,
-  success: { status: 200, schema: webhookWithSecretSchema },
-  errors: ['not_found', 'conflict'],
-  async handle({ caller, params: [id = ''], idempotency }, { store, clock, webhooks }) {
+    'Both secrets sign for 24 hours. A third rotation within that time is refused. Only this answer has the new secret. The ' +
+    'body is ignored.',
+  answer: webhookWithSecretSchema,
+  async handle({ caller, params: [id = ''] }, { store, clock, webhooks }) {
     const secret = mintSigningSecret()
-    const rotation = await store.rotateWebhookSecret(
-      caller.accountId,
-      id,
-      webhooks.sealer.seal(secret, id),
-      clock.nowMs(),
-      idempotency,
-    )
+    const sealed = webhooks.sealer.seal(secret, id)
+    const rotation = await store.rotateWebhookSecret(caller.accountId, id, sealed, clock.nowMs(), null)
     if (rotation.kind === 'none') return refusedMissing()
     if (rotation.kind === 'conflict') return refusedOtherCommand()
     if (rotation.kind === 'too_soon') {
-      const message = `This secret was changed twice already, and both former ones still sign. Rotate it after ${formatInstant(rotation.untilMs)}.`
-      return refused('conflict', message)
+      const until = formatInstant(rotation.untilMs)
+      return refused(
+        'conflict',
+        `This secret was rotated twice within a day. Rotate it again after ${until}.`,
+      )
     }
-    const object = webhookObject(rotation.value)
-    const isRepeated = rotation.kind === 'repeated'
-    return replyOnce(rotation, isRepeated ? object : { ...object, secret: secret.reveal() }, 200)
+    return replyJson(200, { ...webhookObject(rotation.value), secret: secret.reveal() })
   },
 })
 
@@ -217,23 +195,22 @@ function replyQueued(queued: Redelivery, missing: string): OwnReply {
   if (queued.kind === 'conflict') return refusedOtherCommand()
   if (queued.kind === 'disabled')
     return refused('conflict', 'This webhook is disabled. PATCH it with {"enabled": true} first.')
-  return replyOnce(queued, deliveryObject(queued.value), 202)
+  return replyJson(202, deliveryObject(queued.value))
 }
 
 const testWebhook = defineRoute({
   endpoint: 'POST /gateway/v1/webhooks/{id}/test',
   operationId: 'test_webhook',
-  summary: 'Send the event `webhook.test` to this webhook alone',
-  description: 'Answers with the delivery, which is under way. A body that comes with it is ignored.',
-  repeatable: true,
-  success: { status: 202, schema: deliverySchema },
-  errors: ['not_found', 'conflict'],
-  async handle({ caller, params: [id = ''], idempotency }, { store, clock }) {
+  summary: 'Send the event `webhook.test` to this webhook only',
+  description: 'Answers with the pending delivery. The body is ignored.',
+  status: 202,
+  answer: deliverySchema,
+  async handle({ caller, params: [id = ''] }, { store, clock }) {
     const webhook = await store.getWebhook(caller.accountId, id)
     if (webhook === null) return refusedMissing()
     const nowMs = clock.nowMs()
-    const payload = testPayload(webhook, nowMs)
-    const queued = await store.queueTest(caller.accountId, id, payload, nowMs, idempotency)
+    const payload = eventPayload(WEBHOOK_TEST, nowMs, { webhook: webhookObject(webhook) })
+    const queued = await store.queueTest(caller.accountId, id, payload, nowMs, null)
     return replyQueued(queued, 'There is no webhook with this id.')
   },
 })
@@ -242,19 +219,14 @@ const listDeliveries = defineRoute({
   endpoint: 'GET /gateway/v1/webhooks/{id}/deliveries',
   operationId: 'list_webhook_deliveries',
   summary: 'List the deliveries of a webhook, newest first',
-  description: 'They are kept for 30 days.',
-  query: z.strictObject({
-    limit: limitParameter(),
-    after: deliveryId(AFTER_EXPECTED).optional().describe('The `next` of the page before.'),
-    status: wordParameter('status', DELIVERY_STATUSES, 'Only deliveries in this state.'),
-  }),
-  success: { status: 200, schema: listSchema(deliverySchema) },
-  errors: ['not_found'],
+  description: 'They are stored for 30 days.',
+  query: deliveryListQuery,
+  answer: listOf(deliverySchema),
   async handle({ caller: { accountId }, params: [id = ''], query }, { store }) {
     const { status = null, after = null, limit } = query
     if ((await store.getWebhook(accountId, id)) === null) return refusedMissing()
-    const { rows, more } = await store.listDeliveries({ accountId, webhookId: id, status, after, limit })
-    return replyJson(200, listObject(rows.map(deliveryObject), more ? (rows.at(-1)?.id ?? null) : null))
+    const page = await store.listDeliveries({ accountId, webhookId: id, status, after, limit })
+    return replyPage(page, deliveryObject)
   },
 })
 
@@ -263,13 +235,11 @@ const redeliver = defineRoute({
   operationId: 'redeliver_webhook',
   summary: 'Send the event of a delivery again, now',
   description:
-    'One that is still pending is tried at once; of any other a new delivery of the same event is made. A body that comes ' +
-    'with it is ignored.',
-  repeatable: true,
-  success: { status: 202, schema: deliverySchema },
-  errors: ['not_found', 'conflict'],
-  async handle({ caller, params: [id = '', delivery = ''], idempotency }, { store, clock }) {
-    const queued = await store.redeliver(caller.accountId, id, delivery, clock.nowMs(), idempotency)
+    'A pending delivery is tried at once; for any other a new delivery of the same event is created. The body is ignored.',
+  status: 202,
+  answer: deliverySchema,
+  async handle({ caller, params: [id = '', delivery = ''] }, { store, clock }) {
+    const queued = await store.redeliver(caller.accountId, id, delivery, clock.nowMs(), null)
     return replyQueued(queued, 'There is no such delivery of this webhook.')
   },
 })

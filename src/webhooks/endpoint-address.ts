@@ -37,7 +37,11 @@ async function askNameServers(host: string, signal: AbortSignal): Promise<readon
   signal.addEventListener('abort', cancel)
   try {
     const [v4, v6] = await Promise.allSettled([resolver.resolve4(host), resolver.resolve6(host)])
-    if (v4.status === 'rejected' && v6.status === 'rejected') throw v4.reason
+    if (v4.status === 'rejected' && v6.status === 'rejected') {
+      // A name that the servers do not know may be one of this machine, such as those of `/etc/hosts`.
+      if (v4.reason?.code === 'ENOTFOUND') return await lookUpLocally(host)
+      throw v4.reason
+    }
     return [
       ...(v4.status === 'fulfilled' ? v4.value : []).map((address) => ({ address, family: 4 })),
       ...(v6.status === 'fulfilled' ? v6.value : []).map((address) => ({ address, family: 6 })),
@@ -52,7 +56,10 @@ export function hostOf(url: URL): string {
   return url.hostname.replace(/^\[|\]$/g, '')
 }
 
-/** The addresses that a webhook may be sent to, resolved once. Rejects if there is none, or if one of them is forbidden. */
+/** Names that every machine has for itself. */
+const LOCALHOST = /(?:^|\.)localhost\.?$/i
+
+/** The addresses that a webhook may be sent to, resolved once. Rejects if there is none. */
 export async function permittedAddresses(
   url: URL,
   { allowPrivate, resolveHost }: EndpointRules,
@@ -60,11 +67,13 @@ export async function permittedAddresses(
 ): Promise<readonly HostAddress[]> {
   const host = hostOf(url)
   const family = isIP(host)
-  const addresses = family === 0 ? await resolveHost(host, signal) : [{ address: host, family }]
-  if (addresses.length === 0) throw new Error(`${host} has no address`)
-  const forbidden = allowPrivate ? undefined : addresses.find(({ address }) => isForbiddenAddress(address))
-  if (forbidden !== undefined) throw new ForbiddenAddress(host, forbidden.address)
-  return addresses
+  const own = LOCALHOST.test(host) ? { address: '127.0.0.1', family: 4 } : { address: host, family }
+  const addresses = family === 0 && own.address === host ? await resolveHost(host, signal) : [own]
+  const permitted = allowPrivate ? addresses : addresses.filter(({ address }) => !isForbiddenAddress(address))
+  const [first] = addresses
+  if (first === undefined) throw new Error(`${host} has no address`)
+  if (permitted.length === 0) throw new ForbiddenAddress(host, first.address)
+  return permitted
 }
 
 export class ForbiddenAddress extends Error {

@@ -141,7 +141,7 @@ test('a lost call can be found in the log by its state, and is not credited back
   upstream.queue([{ close: true }], [{ send: sized('HTTP/1.1 500 Oops', [], '{}') }])
   const { requestId } = await bench.call('/v1/messages', HAIKU, { key })
   const failed = await bench.call('/v1/messages', HAIKU, { key })
-  const log = await bench.gateway.manage('GET', '/gateway/v1/requests?status=interrupted&limit=100')
+  const log = await bench.gateway.manage('GET', '/gateway/v1/requests?state=interrupted&limit=100')
   const ids = (log['data'] as { id: string }[]).map(({ id }) => id)
   assert.ok(ids.includes(requestId))
   // An error of upstream is an answer, so its call is not interrupted.

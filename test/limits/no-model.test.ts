@@ -310,7 +310,7 @@ test('a stored prompt may serve what has no price: a capped key pays for it, an 
     const record = await open.manage('GET', `/gateway/v1/requests/${requestId}`)
     // 1,000 × $10/M + 500 × $50/M, the default of the endpoint
     assert.deepEqual([record['cost_usd'], record['unpriced']], [0.035, true])
-    const listed = await open.createKey('listed', { allowed_models: ['gpt-6-astra', 'gpt-6-cyber'] })
+    const listed = await open.createKey('listed', { allowed_models: ['gpt-6*'] })
     const refused = await call(open, listed.key, found.endpoint, init, bytes)
     assert.deepEqual([refused.status, refused.sent], [403, false], JSON.stringify(stored))
   }

@@ -71,7 +71,7 @@ const cases: readonly Case[] = [
   { what: 'a cap of nothing', fields: { monthly_budget_usd: 0 }, code: 'budget_exceeded', status: 402 },
   {
     what: 'a model outside the list',
-    fields: { allowed_models: ['x'] },
+    fields: { allowed_models: ['claude-haiku-5-5'] },
     code: 'model_not_allowed',
     status: 403,
   },
@@ -113,7 +113,16 @@ for (const { what, fields = {}, path = CHAT, body = LUNA, revoked, code, status,
     assert.equal(found, 200)
     const { started_at, ended_at, overhead_ms, model: asked, ...rest } = record
     assert.deepEqual(rest, {
-      ...{ id: reply.requestId, object: 'request', key_id: id, state: 'refused', method: 'POST', path },
+      ...{
+        id: reply.requestId,
+        object: 'request',
+        account_id: 'default',
+        key_id: id,
+        key_name: what,
+        state: 'refused',
+        method: 'POST',
+        path,
+      },
       ...{ object_id: null, parent_id: null, socket_id: null },
       ...{ surface: 'chat', model_served: null, status, stop_reason: null, code },
       ...{ streamed: false, estimated: false, unpriced: false, overrun: false, priced_as_requested: false },
@@ -183,7 +192,7 @@ test('keys that are none of ours leave nothing', async () => {
 })
 
 test('an API key looks up its own refusals and no others', async () => {
-  const mine = await gateway.createKey('mine', { allowed_models: ['x'] })
+  const mine = await gateway.createKey('mine', { allowed_models: ['claude-haiku-5-5'] })
   const yours = await gateway.createKey('yours')
   const reply = await post(mine.key, CHAT, LUNA)
   assert.equal((await lookUp(reply.requestId, mine.key)).body['code'], 'model_not_allowed')
@@ -191,16 +200,11 @@ test('an API key looks up its own refusals and no others', async () => {
 })
 
 test('lists show refused calls where they are asked for, in any of the ways to ask, and nowhere else', async () => {
-  const { id, key } = await gateway.createKey('lists', { allowed_models: ['x'] })
+  const { id, key } = await gateway.createKey('lists', { allowed_models: ['claude-haiku-5-5'] })
   const one = await post(key, CHAT, LUNA)
   const two = await post(key, CHAT, '{"model":"y","messages":[]}')
   const own = `/v1/keys/${id}/requests`
-  for (const query of [
-    'state=refused',
-    'flag=refused',
-    'status=refused',
-    'state=refused&flag=refused&status=403',
-  ]) {
+  for (const query of ['state=refused', 'flag=refused', 'state=refused&flag=refused&status=403']) {
     assert.deepEqual(await listed(query, own), [two.requestId, one.requestId], query)
   }
   assert.deepEqual(await listed('state=refused&model=y', own), [two.requestId])
@@ -216,13 +220,13 @@ test('lists show refused calls where they are asked for, in any of the ways to a
   assert.ok((await listed('state=refused')).includes(one.requestId))
   const usage = await gateway.manage('GET', '/v1/usage?group_by=key')
   assert.ok(!JSON.stringify(usage).includes(id))
-  for (const query of ['state=refused&status=settled', 'flag=refused&state=in_flight', 'state=no']) {
+  for (const query of ['status=settled', 'flag=refused&state=in_flight', 'state=no']) {
     assert.equal((await ask(`/gateway/v1/requests?${query}`)).status, 400, query)
   }
 })
 
 test('refused calls are exported like others', async () => {
-  const { id, key } = await gateway.createKey('exports', { allowed_models: ['x'] })
+  const { id, key } = await gateway.createKey('exports', { allowed_models: ['claude-haiku-5-5'] })
   const reply = await post(key, CHAT, LUNA)
   const path = `${gateway.url}/v1/keys/${id}/requests?state=refused&format=`
   const headers = { authorization: `Bearer ${gateway.adminKey}` }
@@ -230,7 +234,10 @@ test('refused calls are exported like others', async () => {
   assert.equal(JSON.parse(ndjson).id, reply.requestId)
   const csv = (await (await fetch(`${path}csv`, { headers })).text()).split('\r\n')
   assert.match(csv[0] ?? '', /,code$/)
-  assert.match(csv[1] ?? '', new RegExp(`^${reply.requestId},request,${id},refused,.*,model_not_allowed$`))
+  assert.match(
+    csv[1] ?? '',
+    new RegExp(`^${reply.requestId},request,default,${id},exports,refused,.*,model_not_allowed$`),
+  )
 })
 
 test('a secret in the path, the model or the user agent of a refused call is not kept', async () => {

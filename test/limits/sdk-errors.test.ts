@@ -121,7 +121,7 @@ for (const sdk of sdks) {
     const { gateway, arrivals } = bench
     const revoked = await gateway.createKey(sdk.name)
     await gateway.revokeKey(revoked.id)
-    const narrow = await gateway.createKey(sdk.name, { allowed_models: ['another-model'] })
+    const narrow = await gateway.createKey(sdk.name, { allowed_models: ['gpt-4o-mini'] })
     for (const [key, status] of [
       [revoked.key, 401],
       [narrow.key, 403],

@@ -64,7 +64,7 @@ test('no key, admin key, provider key or pepper is found in logs, database or an
     await manage('PATCH', `/v1/keys/${first['id']}`, { name: 'renamed' })
     await manage('PATCH', `/v1/keys/${first['id']}`, { monthly_budget_usd: -1 })
     await manage('DELETE', `/v1/keys/${rotated['id']}`)
-    const picky = await manage('POST', '/v1/keys', { name: 'picky', allowed_models: ['x'] })
+    const picky = await manage('POST', '/v1/keys', { name: 'picky', allowed_models: ['gpt-6-luna'] })
     await visitor.raw(
       'a key as model that is not allowed',
       ['POST /v1/messages HTTP/1.1', 'Host: gateway', `x-api-key: ${picky['key']}`],

@@ -41,6 +41,7 @@ test('a call that waits is in the log and on its key, until it goes', async () =
   assert.ok(call !== undefined)
   const { id: requestId, started_at, user_agent, ...rest } = call
   assert.deepEqual(rest, {
+    ...{ account_id: 'default', key_name: call['key_name'] },
     ...{ object: 'request', key_id: id, state: 'waiting', ended_at: null, method: 'POST' },
     ...{ object_id: null, parent_id: null, socket_id: null },
     ...{ path: '/v1/chat/completions', surface: 'chat', model: 'gpt-6-luna', model_served: null },
@@ -120,7 +121,7 @@ test('calls that wait are listed newest first, in pages, filtered and exported l
   assert.equal(await find('end=2020-01-01'), 0)
   for (const none of ['status=200', 'flag=streamed', 'min_cost_usd=0'])
     assert.equal(await find(none), 0, none)
-  const lines = (await ask('/gateway/v1/requests?status=waiting&format=ndjson')).text.trim().split('\n')
+  const lines = (await ask('/gateway/v1/requests?state=waiting&format=ndjson')).text.trim().split('\n')
   assert.deepEqual(
     lines.map((line) => JSON.parse(line).id),
     ids,

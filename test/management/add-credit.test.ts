@@ -60,47 +60,6 @@ test('POST /gateway/v1/credits 409: an Idempotency-Key that was used for somethi
   assert.deepEqual(await balance(), before)
 })
 
-const reason = '"reason":"r"'
-for (const [what, text, param] of [
-  ['no amount', `{${reason}}`, 'amount_usd'],
-  ['an amount of 0', `{"amount_usd":0,${reason}}`, 'amount_usd'],
-  ['a negative amount', `{"amount_usd":-1,${reason}}`, 'amount_usd'],
-  ['an amount with 10 decimals', `{"amount_usd":0.0000000001,${reason}}`, 'amount_usd'],
-  ['an amount beyond a billion', `{"amount_usd":1000000001,${reason}}`, 'amount_usd'],
-  ['an amount that is a text', `{"amount_usd":"1",${reason}}`, 'amount_usd'],
-  ['an amount that is null', `{"amount_usd":null,${reason}}`, 'amount_usd'],
-  ['no reason', '{"amount_usd":1}', 'reason'],
-  ['an empty reason', '{"amount_usd":1,"reason":""}', 'reason'],
-  ['a reason of 501 characters', `{"amount_usd":1,"reason":"${'x'.repeat(501)}"}`, 'reason'],
-  ['a reason that is a number', '{"amount_usd":1,"reason":7}', 'reason'],
-  ['a field that does not exist', `{"amount_usd":1,${reason},"currency":"EUR"}`, 'currency'],
-  ['an empty body', '', 'reason'],
-  ['a body that is no JSON', 'amount_usd=1', null],
-  ['a body that is a list', '[]', null],
-] as const) {
-  test(`POST /gateway/v1/credits 400: ${what}`, async () => {
-    const before = await balance()
-    const answer = await ask('POST', '/gateway/v1/credits', { text })
-    assertRefused(answer, 400, { code: 'bad_request', param })
-    assert.deepEqual(await balance(), before)
-  })
-}
-
-test('POST /gateway/v1/credits 400: a query parameter', async () => {
-  const answer = await ask('POST', '/gateway/v1/credits?x=1', { json: { amount_usd: 1, reason: 'r' } })
-  assertRefused(answer, 400, { code: 'bad_request', param: 'x' })
-})
-
-test('POST /gateway/v1/credits 400: an Idempotency-Key that is none', async () => {
-  const answer = await credit({ amount_usd: 1, reason: 'r' }, { 'idempotency-key': '' })
-  assertRefused(answer, 400, { code: 'bad_request', param: 'Idempotency-Key' })
-})
-
-test('POST /gateway/v1/credits 413: a body beyond 64 KiB', async () => {
-  const answer = await ask('POST', '/gateway/v1/credits', { text: ' '.repeat(70_000) })
-  assertRefused(answer, 413, { code: 'body_too_large' })
-})
-
 test('POST /gateway/v1/credits 400: what would take the credit beyond what the books can hold', async () => {
   const rich = await startGateway()
   try {
@@ -111,7 +70,7 @@ test('POST /gateway/v1/credits 400: what would take the credit beyond what the b
         headers: name === undefined ? {} : { 'idempotency-key': name },
       })
     for (let i = 0; i < 9; i++) assert.equal((await add(1_000_000_000, `billion ${i}`)).status, 201)
-    const wanted = { code: 'bad_request', param: 'amount_usd', message: /beyond 9000000000 US dollars/ }
+    const wanted = { code: 'bad_request', param: 'amount_usd', message: /above 9000000000 US dollars/ }
     assertRefused(await add(0.000000001), 400, wanted)
     // A command under a name may be a repetition, so the store is asked.
     assertRefused(await add(1_000_000_000, 'billion 9'), 400, wanted)

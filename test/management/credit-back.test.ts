@@ -171,34 +171,20 @@ test('POST /gateway/v1/credits 201: as many calls at once as are allowed fit int
 })
 
 const idOf = (i: number): string => `req_${String(i).padStart(26, '0')}`
-const tooMany = Array.from({ length: limits.creditBackCallsMax + 1 }, (_, i) => idOf(i))
 const reason = 'r'
-for (const [what, body, param, message] of [
-  ['neither an amount nor calls', { reason }, 'amount_usd', /amount_usd or request_ids is required/],
-  [
-    'both an amount and calls',
-    { reason, amount_usd: 1, request_ids: [NONE] },
-    'request_ids',
-    /cannot be used together/,
-  ],
-  ['no calls', { reason, request_ids: [] }, 'request_ids', /1 to 1,000/],
-  ['more calls than are allowed', { reason, request_ids: tooMany }, 'request_ids', /1 to 1,000/],
-  ['a call twice', { reason, request_ids: [NONE, idOf(1), NONE] }, 'request_ids', /twice/],
-  ['calls that are no list', { reason, request_ids: NONE }, 'request_ids', /must be a list/],
-  ['calls that are null', { reason, request_ids: null }, 'request_ids', /must be a list/],
-  ['a call that is a number', { reason, request_ids: [NONE, 7] }, 'request_ids.1', /must be a request id/],
-  ['a call that is no request id', { reason, request_ids: ['key_1'] }, 'request_ids.0', /`req_` and a ULID/],
-  ['an id in small letters', { reason, request_ids: [NONE.toLowerCase()] }, 'request_ids.0', /ULID/],
-  ['no reason', { request_ids: [NONE] }, 'reason', /reason is required/],
-  ['an empty reason', { request_ids: [NONE], reason: '' }, 'reason', /must not be empty/],
-  ['a field that does not exist', { reason, request_ids: [NONE], key_id: 'k' }, 'key_id', /not a field/],
-] as const) {
-  test(`POST /gateway/v1/credits 400: ${what}`, async () => {
-    const before = await balance()
-    assertRefused(await credit(body), 400, { code: 'bad_request', param, message })
-    assert.deepEqual(await balance(), before)
-  })
-}
+
+test('POST /gateway/v1/credits 400: neither an amount nor calls, or both', async () => {
+  const before = await balance()
+  const wanted = {
+    code: 'bad_request',
+    param: 'amount_usd',
+    message: /amount_usd or request_ids is required/,
+  }
+  assertRefused(await credit({ reason }), 400, wanted)
+  const both = await credit({ reason, amount_usd: 1, request_ids: [NONE] })
+  assertRefused(both, 400, { code: 'bad_request', param: 'request_ids', message: /cannot be used together/ })
+  assert.deepEqual(await balance(), before)
+})
 
 test('the document takes an amount or calls, and neither both nor none of them', () => {
   const made: unknown = JSON.parse(

@@ -134,26 +134,12 @@ test('a file is sent in the smallest coding that the client takes', async () => 
   assert.equal(style.body.toString(), STYLE)
 })
 
-test('what the client has already is not sent again, coding by coding', async () => {
-  for (const path of ['/dashboard', JS]) {
-    const tag = (await ask(path, ['Accept-Encoding: br'])).header('etag')
-    const again = await ask(path, ['Accept-Encoding: br', `If-None-Match: "x", W/${tag}`])
-    assert.equal(again.status, 304)
-    assert.equal(again.body.length, 0)
-    assert.equal(again.header('etag'), tag)
-    assert.notEqual(again.header('cache-control'), '')
-    assert.equal((await ask(path, [`If-None-Match: ${tag}`])).status, 200)
-    assert.equal((await ask(path, ['If-None-Match: *'])).status, 304)
-  }
-})
-
 test('HEAD is GET without the body, and every other method is refused', async () => {
   for (const path of ['/dashboard', JS]) {
     const [get, head] = [await ask(path), await ask(path, [], 'HEAD')]
     assert.equal(head.status, 200)
     assert.equal(head.body.length, 0)
     assert.equal(head.header('content-length'), String(get.body.length))
-    assert.equal(head.header('etag'), get.header('etag'))
     for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH']) {
       const refused = await ask(path, ['Content-Length: 0'], method)
       assert.equal(refused.status, 405)
@@ -194,6 +180,10 @@ test('a browser at the root is sent to the dashboard, and nothing else is', asyn
     [],
     ['Accept: */*'],
     ['Accept: application/json'],
+    ['Accept: application/json, text/html;q=0.9'],
+    ['Accept: application/json, text/html'],
+    ['Accept: text/plain, text/html;q=0.5'],
+    ['Accept: text/html;q=0'],
     [html, 'Authorization: Bearer x'],
   ]) {
     assert.equal((await ask('/', lines)).status, 401)

@@ -57,7 +57,8 @@ export class Documented {
   }
 
   response(name: string, status: number): DocumentedResponse {
-    const response = this.operation(name).responses[status]
+    const { responses } = this.operation(name)
+    const response = responses[status] ?? responses['default']
     assert.ok(response !== undefined, `${name} ${status} is not in the document`)
     return this.resolve(response) as DocumentedResponse
   }

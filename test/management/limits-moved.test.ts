@@ -45,7 +45,7 @@ async function told(route: Route, body: unknown, answer: unknown): Promise<numbe
     settlements: { settled() {}, wait: () => ({ done: Promise.resolve(), stop() {} }) },
     waitingCalls: new WaitingCalls(),
     refusedCalls: { written: async () => {} },
-    node: null,
+    node: {} as Management['node'],
     scrapeMetrics: () => Promise.reject(new Error('not here')),
     limitsMoved() {
       times++

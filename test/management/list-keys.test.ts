@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { startGateway } from '../support/gateway.ts'
 import { movableClock } from './movable-clock.ts'
-import { type Answer, askOf, assertRefused, assertUnstored, NO_SUCH_KEY } from './own-client.ts'
+import { type Answer, askOf, assertUnstored, NO_SUCH_KEY } from './own-client.ts'
 
 const clock = movableClock()
 const gateway = await startGateway({ messagesUrl: 'http://127.0.0.1:9', clock })
@@ -78,21 +78,14 @@ const searches: readonly [what: string, search: string, names: readonly string[]
   ['characters that have to be encoded', 'Öl & ', ['Öl & Gas']],
   ['nothing that is there', 'zebra', []],
 ]
-for (const [what, search, names] of searches) {
-  test(`GET /v1/keys 200: search for ${what}`, async () => {
-    assert.deepEqual(namesOf(await list(`?${new URLSearchParams({ search })}`)), names)
-  })
-}
+test('GET /v1/keys 200: search', async () => {
+  for (const [what, search, names] of searches)
+    assert.deepEqual(namesOf(await list(`?${new URLSearchParams({ search })}`)), names, what)
+})
 
 test('GET /v1/keys 200: no search finds a secret', async () => {
   assert.deepEqual(rowsOf(await list(`?search=${alpha.key}`)), [])
   assert.deepEqual(rowsOf(await list(`?search=${alpha.key.slice(0, 17)}`)), [])
-})
-
-test('GET /v1/keys 200: parameters together', async () => {
-  const answer = await list('?search=alpha&status=usable&limit=1')
-  assert.deepEqual(namesOf(answer), ['Alpha one'])
-  assert.equal(answer.body['has_more'], false)
 })
 
 test('GET /v1/keys 200: a search and a page beyond it', async () => {
@@ -112,49 +105,6 @@ test('GET /v1/keys 200: a blank may be a plus or %20, and stray separators mean 
     assert.deepEqual(namesOf(await list(query)), ['Alpha one'], query)
   }
   assert.equal((await list('?')).status, 200)
-})
-
-const bad: readonly [what: string, query: string, param: string][] = [
-  ['limit 0', 'limit=0', 'limit'],
-  ['limit 1001', 'limit=1001', 'limit'],
-  ['limit -1', 'limit=-1', 'limit'],
-  ['limit 1.5', 'limit=1.5', 'limit'],
-  ['limit 1e2', 'limit=1e2', 'limit'],
-  ['limit that is no number', 'limit=ten', 'limit'],
-  ['limit without a value', 'limit=', 'limit'],
-  ['limit with a name only', 'limit', 'limit'],
-  ['limit twice', 'limit=5&limit=5', 'limit'],
-  ['limit twice, once encoded', 'limit=5&%6cimit=5', 'limit'],
-  ['after that is no cursor', 'after=key_1', 'after'],
-  ['after that is empty', 'after=', 'after'],
-  ['after of another kind', `after=${NO_SUCH_KEY.replace('key_', 'req_')}`, 'after'],
-  ['an unknown status', 'status=active', 'status'],
-  ['a status in capitals', 'status=Usable', 'status'],
-  ['an empty status', 'status=', 'status'],
-  ['an empty search', 'search=', 'search'],
-  ['a search of 201 characters', `search=${'x'.repeat(201)}`, 'search'],
-  ['a search with a control character', 'search=a%00', 'search'],
-  ['a value that is not percent-encoded', 'search=%zz', 'search'],
-  ['a value that is not UTF-8', 'search=%ff', 'search'],
-  ['a name that is not percent-encoded', '%zz=1', '%zz'],
-  ['a parameter that does not exist', 'page=2', 'page'],
-  ['a parameter in capitals', 'Limit=2', 'Limit'],
-  ['__proto__', '__proto__=1', '__proto__'],
-  ['a parameter without a name', '=5', ''],
-]
-for (const [what, query, param] of bad) {
-  test(`GET /v1/keys 400: ${what}`, async () => {
-    assertRefused(await list(`?${query}`), 400, { code: 'bad_request', param })
-  })
-}
-
-test('GET /v1/keys 400: of an after that is no cursor it says what to put there', async () => {
-  const message = /^after must be the `next` of an earlier page\.$/
-  assertRefused(await list('?after=key_1'), 400, { code: 'bad_request', param: 'after', message })
-})
-
-test('GET /v1/keys 200: limit 1000', async () => {
-  assert.equal(rowsOf(await list('?limit=1000')).length, 5)
 })
 
 test('GET /v1/keys 200: a hundred keys where no limit is given', async () => {

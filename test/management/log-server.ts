@@ -8,7 +8,6 @@ import type { CallRecord } from '../../src/ledger/call.ts'
 import type { CallFilter, CallPage } from '../../src/ledger/request-log.ts'
 import type { Management } from '../../src/management/route.ts'
 import { handleOwned } from '../../src/management/router.ts'
-import { SignInAttempts } from '../../src/management/sign-in.ts'
 
 export interface LogServer {
   readonly host: string
@@ -61,18 +60,12 @@ export async function startLogServer(options: LogOptions = {}): Promise<LogServe
       const next = { startedAtMs: 1_000, requestId: CALL.requestId }
       return { calls: filter.model === null ? new Array<CallRecord>(limit).fill(CALL) : [], next }
     },
+    readKeyNames: async () => [{ id: CALL.keyId, name: 'busy' }],
+    lookUpKey: async () => ({ kind: 'admin_key', keyId: 'adm_1', accountId: 'default' }) as const,
   }
   const management = { clock: systemClock, store } as unknown as Management
-  const recognition = {
-    lookUpKey: () => Promise.resolve({ kind: 'admin_key', keyId: 'adm_1', accountId: 'default' } as const),
-  }
   const bodyTimes = { idleTimeoutMs: 1_000, bytesPerSecondMin: 0, monotonicMs: () => 0 }
-  const signIns = new SignInAttempts(systemClock)
-  const parts = {
-    ...{ management, recognition, signIns, bodyTimes },
-    isSecure: () => false,
-    metricsPublic: false,
-  }
+  const parts = { management, bodyTimes, isSecure: () => false, metricsPublic: false }
   const away = { status: 503, headers: ['content-length', '0'], body: Buffer.alloc(0) }
 
   const server = createHttpServer({

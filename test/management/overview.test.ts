@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { startSimulator } from '../../simulator/start-simulator.ts'
 import { limits } from '../../src/kernel/limits.ts'
+import { VERSION } from '../../src/kernel/version.ts'
 import { changeBooks } from '../support/books.ts'
 import { startGateway } from '../support/gateway.ts'
 import { askOf } from './own-client.ts'
@@ -159,19 +160,8 @@ test('deliveries of a day that were given up and endpoints that were disabled fo
   assert.deepEqual(await trouble(), [2, 1])
 })
 
-test('a client that has the answer is told that nothing has changed, until something does', async () => {
-  const get = async (tag = '') => {
-    passedMs += 60_000
-    const response = await fetch(`${gateway.url}/gateway/v1/overview`, {
-      headers: { ...AFRESH, authorization: `Bearer ${gateway.adminKey}`, 'if-none-match': tag },
-    })
-    return { status: response.status, tag: response.headers.get('etag') ?? '', text: await response.text() }
-  }
-  const first = await get()
-  assert.equal(first.status, 200)
-  assert.deepEqual(await get(first.tag), { status: 304, tag: first.tag, text: '' })
-  assert.equal(await call(gateway.apiKey), 200)
-  const changed = await get(first.tag)
-  assert.equal(changed.status, 200)
-  assert.notEqual(changed.tag, first.tag)
+test('the node says its version, its store and the thresholds of alerts', async () => {
+  const { version, store, simulator: simulated, alert_thresholds_percent: thresholds } = await overview()
+  assert.deepEqual([version, simulated, thresholds], [VERSION, false, [50, 80, 90]])
+  assert.equal(store, gateway.databaseUrl === null ? 'sqlite' : 'postgres')
 })

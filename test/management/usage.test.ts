@@ -239,74 +239,26 @@ const cursorOf = async (grouping: string) =>
 const written = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
 const dayCursor = await cursorOf('day')
 
-const bad: readonly [what: string, query: string, param: string][] = [
-  ['start that is no date', 'start=yesterday', 'start'],
-  ['start without a value', 'start=', 'start'],
-  ['start with a name only', 'start', 'start'],
-  ['start twice', 'start=2026-12-01&start=2026-12-01', 'start'],
-  ['start on a day that does not exist', 'start=2026-02-30', 'start'],
-  ['start on the 29th of February of another year', 'start=2026-02-29', 'start'],
-  ['start in a thirteenth month', 'start=2026-13-01', 'start'],
-  ['start on a day 0', 'start=2026-11-00', 'start'],
-  ['start with a time', 'start=2026-11-01T00:00:00Z', 'start'],
-  ['start with a short month', 'start=2026-1-01', 'start'],
-  ['start with a year of six digits', 'start=%2B020261-01-01', 'start'],
-  ['start with a blank', 'start=2026-11-01+', 'start'],
-  ['start with digits of another script', 'start=%D9%A2026-11-01', 'start'],
-  ['end that is no date', 'end=20261201', 'end'],
-  ['end without a value', 'end=', 'end'],
-  ['end on a day that does not exist', 'end=2026-11-31', 'end'],
-  ['end twice', 'end=2026-12-01&end=2026-12-02', 'end'],
-  ['start after end', 'start=2026-12-02&end=2026-12-01', 'start'],
-  ['start after today', 'start=2026-12-03', 'start'],
-  ['end before this month', 'end=2026-11-30', 'end'],
-  ['401 days', 'start=2026-01-01&end=2027-02-05', 'start'],
-  ['an end too far from this month', 'end=2030-01-01', 'end'],
-  ['group_by that is not known', 'group_by=month', 'group_by'],
-  ['group_by with one that is not known', 'group_by=day,hour', 'group_by'],
-  ['group_by without a value', 'group_by=', 'group_by'],
-  ['group_by with a repeated value', 'group_by=day,model,day', 'group_by'],
-  ['group_by with an empty value', 'group_by=day,,key', 'group_by'],
-  ['group_by that ends in a comma', 'group_by=day,', 'group_by'],
-  ['group_by with a blank', 'group_by=day,+key', 'group_by'],
-  ['group_by in capitals', 'group_by=Day', 'group_by'],
-  ['group_by of what every object has', 'group_by=constructor', 'group_by'],
-  ['group_by twice', 'group_by=day&group_by=key', 'group_by'],
-  ['group_by in brackets', 'group_by[]=day', 'group_by[]'],
-  ['limit 0', 'limit=0', 'limit'],
-  ['limit 10001', 'limit=10001', 'limit'],
-  ['limit -1', 'limit=-1', 'limit'],
-  ['limit 1.5', 'limit=1.5', 'limit'],
-  ['limit 1e3', 'limit=1e3', 'limit'],
-  ['limit without a value', 'limit=', 'limit'],
-  ['limit of 30 digits', `limit=${'1'.repeat(30)}`, 'limit'],
-  ['an empty cursor', 'group_by=day&after=', 'after'],
-  ['a cursor that nobody made', 'group_by=day&after=abc', 'after'],
-  ['a cursor with a character more', `group_by=day&after=${dayCursor}A`, 'after'],
-  ['a cursor with padding', `group_by=day&after=${dayCursor}%3D`, 'after'],
-  ['a cursor of another grouping', `group_by=model&after=${dayCursor}`, 'after'],
-  ['a cursor of fewer dimensions', `group_by=day,key&after=${dayCursor}`, 'after'],
-  ['a cursor of more dimensions', `group_by=day&after=${await cursorOf('day,model')}`, 'after'],
-  ['a cursor of a list of keys', `group_by=key&after=${first.id}`, 'after'],
-  ['a cursor without a grouping', `after=${dayCursor}`, 'after'],
-  ['an empty place without a grouping', `after=${written([])}`, 'after'],
-  ['a place without a value', `group_by=day&after=${written([['day']])}`, 'after'],
-  ['a place on no day', `group_by=day&after=${written([['day', '2026-02-30']])}`, 'after'],
-  ['a place at no key', `group_by=key&after=${written([['key', 'key_1']])}`, 'after'],
-  ['a place that is a number', `group_by=model&after=${written([['model', 1]])}`, 'after'],
-  ['a place that is null', `group_by=model&after=${written([['model', null]])}`, 'after'],
-  ['nothing in writing', `group_by=model&after=${written(null)}`, 'after'],
-  ['format that is not known', 'format=xml', 'format'],
-  ['format without a value', 'format=', 'format'],
-  ['format in capitals', 'format=CSV', 'format'],
-  ['a parameter that does not exist', 'month=2026-11', 'month'],
-  ['a parameter in capitals', 'Start=2026-11-01', 'Start'],
-]
-for (const [what, query, param] of bad) {
-  test(`GET /v1/usage 400: ${what}`, async () => {
+test('GET /v1/usage 400: days and cursors that do not fit', async () => {
+  const bad: readonly [query: string, param: string][] = [
+    ['start=2026-12-02&end=2026-12-01', 'start'],
+    ['start=2026-12-03', 'start'],
+    ['end=2026-11-30', 'end'],
+    ['start=2026-01-01&end=2027-02-05', 'start'],
+    ['end=2030-01-01', 'end'],
+    ['group_by=day&after=', 'after'],
+    ['group_by=day&after=abc', 'after'],
+    [`group_by=day&after=${dayCursor}A`, 'after'],
+    [`group_by=model&after=${dayCursor}`, 'after'],
+    [`group_by=day&after=${await cursorOf('day,model')}`, 'after'],
+    [`after=${dayCursor}`, 'after'],
+    [`group_by=day&after=${written([['day', '2026-02-30']])}`, 'after'],
+    [`group_by=model&after=${written([['model', null]])}`, 'after'],
+    [`group_by=model&after=${written(null)}`, 'after'],
+  ]
+  for (const [query, param] of bad)
     assertRefused(await usage(`?${query}`), 400, { code: 'bad_request', param })
-  })
-}
+})
 
 test('GET /v1/usage 200: limits 1 and 10000', async () => {
   assert.equal(dataOf(await usage(`?${NOVEMBER}&group_by=key&limit=1`)).length, 1)

@@ -4,16 +4,18 @@ import { limits } from '../../src/kernel/limits.ts'
 import { startGateway } from '../support/gateway.ts'
 import { askOf, assertRefused, assertUnstored } from './own-client.ts'
 
-const HOSTS: Readonly<Record<string, string>> = {
-  'inside.example': '10.0.0.7',
-  'outside.example': '93.184.216.34',
+const HOSTS: Readonly<Record<string, readonly string[]>> = {
+  'inside.example': ['10.0.0.7', '192.168.0.1'],
+  'loopback.example': ['127.0.0.1'],
+  'mixed.example': ['10.0.0.7', '93.184.216.34'],
+  'outside.example': ['93.184.216.34'],
 }
 
 const gateway = await startGateway({
   async resolveHost(host) {
-    const address = HOSTS[host]
-    if (address === undefined) throw new Error(`queryA ENOTFOUND ${host}`)
-    return [{ address, family: 4 }]
+    const addresses = HOSTS[host]
+    if (addresses === undefined) throw new Error(`queryA ENOTFOUND ${host}`)
+    return addresses.map((address) => ({ address, family: 4 }))
   },
 })
 after(() => gateway.close())
@@ -72,41 +74,26 @@ test('a creation that is repeated under its Idempotency-Key makes no second one 
   await remove({ path: `${PATH}/${record['id']}` })
 })
 
-const wrong: readonly [what: string, fields: object, param: string, message: RegExp][] = [
-  ['no url', { url: undefined }, 'url', /^url is required\.$/],
-  ['a url that is none', { url: 'outside.example' }, 'url', /^url must be an absolute https:\/\/ URL\.$/],
-  ['http', { url: 'http://outside.example/' }, 'url', /^url must be https; .*allow_private/],
-  ['credentials', { url: 'https://a:b@outside.example/' }, 'url', /no user and no password/],
-  ['a private address', { url: 'https://[::ffff:10.0.0.1]/' }, 'url', /is a private or reserved address/],
-  ['a name that leads to one', { url: 'https://inside.example/' }, 'url', /inside\.example \(10\.0\.0\.7\)/],
-  ['a url that is too long', { url: `https://outside.example/${'x'.repeat(2_048)}` }, 'url', /at most 2048/],
-  ['no events', { events: undefined }, 'events', /^events is required\.$/],
-  ['an empty list of events', { events: [] }, 'events', /^events must not be an empty list/],
-  [
-    'an event that does not exist',
-    { events: ['key.budget'] },
-    'events.0',
-    /^events must be \["\*"\] or a list of /,
-  ],
-  ['all events and one more', { events: ['*', 'key.revoked'] }, 'events', /alone/],
-  ['an event twice', { events: ['key.revoked', 'key.revoked'] }, 'events', /twice/],
-  ['the event of tests', { events: ['webhook.test'] }, 'events.0', /^events must be/],
-  [
-    'a format that does not exist',
-    { format: 'teams' },
-    'format',
-    /^format must be one of standard, slack\.$/,
-  ],
-  ['a description that is too long', { description: 'x'.repeat(501) }, 'description', /at most 500/],
-  ['a secret of its own', { secret: 'whsec_x' }, 'secret', /^secret is not a field of this request\.$/],
-]
+test('a url that events cannot safely be sent to is refused, by name and with the fix', async () => {
+  const wrong: readonly [url: string, message: RegExp][] = [
+    ['outside.example', /^url must be an absolute https:\/\/ URL\.$/],
+    ['http://outside.example/', /^url must be https; .*allow_private/],
+    ['https://a:b@outside.example/', /no user and no password/],
+    ['https://[::ffff:10.0.0.1]/', /is a private or reserved address/],
+    ['https://localhost/', /localhost/],
+    ['https://hooks.localhost/', /hooks\.localhost/],
+    ['https://inside.example/', /inside\.example \(10\.0\.0\.7\)/],
+    ['https://loopback.example/', /loopback\.example \(127\.0\.0\.1\)/],
+  ]
+  for (const [each, message] of wrong) {
+    const answer = await ask('POST', PATH, { json: { url: each, events: ['*'] } })
+    assertRefused(answer, 400, { code: 'bad_request', param: 'url', message })
+  }
+})
 
-for (const [what, fields, param, message] of wrong) {
-  test(`${what} is refused, by name and with the fix`, async () => {
-    const answer = await ask('POST', PATH, { json: { url, events: ['*'], ...fields } })
-    assertRefused(answer, 400, { code: 'bad_request', param, message })
-  })
-}
+test('a host with a public address besides a private one is accepted; a delivery checks the address again', async () => {
+  await remove(await create({ url: 'https://mixed.example/' }))
+})
 
 test('a host name that does not resolve is accepted', async () => {
   await remove(await create({ url: 'https://not-yet.example/' }))
@@ -124,10 +111,6 @@ test('an edit changes what it names; a url is checked again; enabling clears the
   assertRefused(await ask('PATCH', path, { json: { url: 'https://127.1/' } }), 400, {
     code: 'bad_request',
     param: 'url',
-  })
-  assertRefused(await ask('PATCH', path, { json: { enabled: 'yes' } }), 400, {
-    code: 'bad_request',
-    param: 'enabled',
   })
   const again = await ask('PATCH', path, { json: { enabled: true, description: '' } })
   assert.deepEqual(
@@ -168,33 +151,23 @@ test('a rotation tells a new secret, once', async () => {
   await remove(webhook)
 })
 
-test('a rotation, a test and a redelivery are done once under one Idempotency-Key', async () => {
-  const webhook = await create({ url: 'https://not-yet.example/' })
-  const askOnce = async (path: string, name: string) =>
-    await ask('POST', webhook.path + path, { headers: { 'idempotency-key': name } })
-  const rotated = await askOnce('/rotate-secret', 'rotate 1')
-  assert.match(String(rotated.body['secret']), /^whsec_/)
-  const repeated = await askOnce('/rotate-secret', 'rotate 1')
-  assert.deepEqual([repeated.status, repeated.headers.get('idempotent-replayed')], [200, 'true'])
-  assert.deepEqual([repeated.body['id'], repeated.body['secret']], [webhook.id, undefined])
-  const sent = await askOnce('/test', 'test 1')
-  const redelivery = `/deliveries/${sent.body['id']}/redeliver`
-  for (const [path, name] of [
-    ['/test', 'test 1'],
-    [redelivery, 'again 1'],
-    [redelivery, 'again 1'],
-  ] as const) {
-    const { status, body } = await askOnce(path, name)
-    assert.deepEqual([status, body['id']], [202, sent.body['id']])
-  }
-  assertRefused(await askOnce('/test', 'rotate 1'), 409, { code: 'conflict', param: 'Idempotency-Key' })
-  assertRefused(await askOnce('/test', 'é'), 400, { code: 'bad_request', param: 'Idempotency-Key' })
-  const { body } = await ask('GET', `${webhook.path}/deliveries`)
-  assert.equal((body['data'] as unknown[]).length, 1)
+test('a third rotation within a day is refused', async () => {
+  const webhook = await create()
+  const rotate = () => ask('POST', `${webhook.path}/rotate-secret`)
+  for (let i = 0; i < 2; i++) assert.equal((await rotate()).status, 200)
+  assertRefused(await rotate(), 409, { code: 'conflict', message: /Rotate it again after 2\d{3}-.*Z\.$/ })
+  await remove(webhook)
+})
 
-  assert.equal((await ask('POST', `${webhook.path}/rotate-secret`)).status, 200)
-  const tooSoon = await ask('POST', `${webhook.path}/rotate-secret`)
-  assertRefused(tooSoon, 409, { code: 'conflict', message: /Rotate it after 2\d{3}-.*Z\.$/ })
+test('a pending delivery is tried again at once; a disabled webhook gets neither tests nor redeliveries', async () => {
+  const webhook = await create({ url: 'https://not-yet.example/' })
+  const { body } = await ask('POST', `${webhook.path}/test`)
+  const redelivery = `${webhook.path}/deliveries/${body['id']}/redeliver`
+  const again = await ask('POST', redelivery)
+  assert.deepEqual([again.status, again.body['id']], [202, body['id']])
+  await ask('PATCH', webhook.path, { json: { enabled: false } })
+  for (const path of [`${webhook.path}/test`, redelivery])
+    assertRefused(await ask('POST', path), 409, { code: 'conflict', message: /disabled/ })
   await remove(webhook)
 })
 
@@ -217,12 +190,6 @@ test('deliveries are listed in pages, newest first, and by their state', async (
   assert.deepEqual(seen, ids)
   const none = await ask('GET', `${webhook.path}/deliveries?status=succeeded`)
   assert.deepEqual([none.body['data'], none.body['has_more'], none.body['next']], [[], false, null])
-  const bad = await ask('GET', `${webhook.path}/deliveries?after=whd_1`)
-  assertRefused(bad, 400, { code: 'bad_request', param: 'after', message: /`next` of an earlier page/ })
-  assertRefused(await ask('GET', `${webhook.path}/deliveries?status=late`), 400, {
-    code: 'bad_request',
-    param: 'status',
-  })
   await remove(webhook)
 })
 

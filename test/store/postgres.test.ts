@@ -13,7 +13,6 @@ import { refusedCallConformance } from './conformance/refused-calls.ts'
 import { requestLogConformance } from './conformance/request-log.ts'
 import { sessionConformance } from './conformance/sessions.ts'
 import { socketConformance } from './conformance/sockets.ts'
-import { sortedKeyConformance } from './conformance/sorted-keys.ts'
 import { usageConformance } from './conformance/usage.ts'
 import { openFreshPostgres } from './postgres-under-test.ts'
 
@@ -29,7 +28,6 @@ onceConformance('PostgreSQL', openFreshPostgres)
 requestLogConformance('PostgreSQL', openFreshPostgres)
 sessionConformance('PostgreSQL', openFreshPostgres)
 socketConformance('PostgreSQL', openFreshPostgres)
-sortedKeyConformance('PostgreSQL', openFreshPostgres)
 usageConformance('PostgreSQL', openFreshPostgres)
 creditBackConformance('PostgreSQL', openFreshPostgres)
 refusedCallConformance('PostgreSQL', openFreshPostgres)

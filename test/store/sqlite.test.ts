@@ -11,7 +11,6 @@ import { refusedCallConformance } from './conformance/refused-calls.ts'
 import { requestLogConformance } from './conformance/request-log.ts'
 import { sessionConformance } from './conformance/sessions.ts'
 import { socketConformance } from './conformance/sockets.ts'
-import { sortedKeyConformance } from './conformance/sorted-keys.ts'
 import { usageConformance } from './conformance/usage.ts'
 import { openFreshSqlite } from './sqlite-under-test.ts'
 
@@ -25,7 +24,6 @@ onceConformance('SQLite', openFreshSqlite)
 requestLogConformance('SQLite', openFreshSqlite)
 sessionConformance('SQLite', openFreshSqlite)
 socketConformance('SQLite', openFreshSqlite)
-sortedKeyConformance('SQLite', openFreshSqlite)
 usageConformance('SQLite', openFreshSqlite)
 creditBackConformance('SQLite', openFreshSqlite)
 refusedCallConformance('SQLite', openFreshSqlite)

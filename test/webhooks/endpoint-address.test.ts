@@ -6,6 +6,7 @@ import {
   type EndpointRules,
   isForbiddenAddress,
   judgeEndpointUrl,
+  permittedAddresses,
 } from '../../src/webhooks/endpoint-address.ts'
 
 const NAMES: Readonly<Record<string, readonly string[]>> = {
@@ -38,12 +39,19 @@ test('a host name that does not resolve is accepted: it may do so later', async 
   assert.equal(await judge('https://not-yet.example/hook'), null)
 })
 
-test('a name that resolves to a private address is refused, also if only one of its addresses is', async () => {
-  for (const host of ['private.example', 'both.example'])
-    assert.match(
-      (await judge(`https://${host}/`)) ?? '',
-      /^url must lead to a public address: .*\.example \(/,
-    )
+test('a name that resolves only to private addresses is refused, localhost included', async () => {
+  for (const host of ['private.example', 'localhost', 'LOCALHOST.', 'a.localhost'])
+    assert.match((await judge(`https://${host}/`)) ?? '', /^url must lead to a public address: .*\(/)
+})
+
+test('of a name with public and private addresses only the public ones are used', async () => {
+  assert.equal(await judge('https://both.example/'), null)
+  const permitted = await permittedAddresses(
+    new URL('https://both.example/'),
+    rules(false),
+    AbortSignal.timeout(1_000),
+  )
+  assert.ok(permitted.length > 0 && permitted.every(({ address }) => !isForbiddenAddress(address)))
 })
 
 test('every spelling of a private address is refused', async () => {

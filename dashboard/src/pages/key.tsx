@@ -2,7 +2,6 @@ import { useState } from 'preact/hooks'
 import { type Call, type Key, type ListOf, type NewKey, send, type Usage } from '../api.ts'
 import { useCommand, useNow, useResource } from '../data.ts'
 import { addDays, columnDecimals, count, dayOf, duration, exactTime, inWords, plural } from '../format.ts'
-import { rememberNames } from '../key-names.tsx'
 import { go, Link, setQuery, usePlace, withQuery } from '../router.tsx'
 import { DayBars } from '../ui/chart.tsx'
 import { ConfirmByName } from '../ui/dialog.tsx'
@@ -16,15 +15,15 @@ import { CallTable } from './requests.tsx'
 export function KeyPage({ id }: { readonly id: string }) {
   const [dialog, setDialog] = useState<'edit' | 'revoke' | null>(null)
   const [made, setMade] = useState<NewKey | null>(null)
-  const key = useResource<KeyInUse>(`/v1/keys/${id}?expand=last_used_by`, 3_000)
+  const key = useResource<Key>(`/v1/keys/${id}`, 3_000)
   const calls = useResource<ListOf<Call>>(`/v1/keys/${id}/requests?limit=10`, 3_000)
   const command = useCommand()
 
   return (
     <Show resource={key} lines={6}>
       {(value) => {
-        rememberNames([value])
         const isUsable = value.status === 'usable'
+        const last = calls.value?.data[0]
         return (
           <>
             <header class="page">
@@ -62,7 +61,7 @@ export function KeyPage({ id }: { readonly id: string }) {
                   <b>
                     <When at={value.last_used_at} />
                   </b>
-                  {value.last_used_by != null && <LastUse by={value.last_used_by} />}
+                  {last !== undefined && <LastUse of={last} />}
                 </>
               )}
             </p>
@@ -174,16 +173,8 @@ function callsOf({ id }: Key, start: string): string {
   return withQuery('/requests', { key: id, start })
 }
 
-/** The client that used a key last; refused calls count too. */
-interface LastUsedBy {
-  readonly request_id: string
-  readonly user_agent: string | null
-  readonly address: string | null
-}
-
-type KeyInUse = Key & { readonly last_used_by?: LastUsedBy | null }
-
-function LastUse({ by: { user_agent, address, request_id } }: { readonly by: LastUsedBy }) {
+/** The client of the last call. */
+function LastUse({ of: { user_agent, client_ip, id } }: { readonly of: Call }) {
   return (
     <>
       {user_agent !== null && (
@@ -191,14 +182,8 @@ function LastUse({ by: { user_agent, address, request_id } }: { readonly by: Las
           {' '}
           by <b class="name">{user_agent}</b>
         </>
-      )}
-      {address !== null && (
-        <>
-          {' '}
-          from <code>{address}</code>
-        </>
-      )}
-      . <Link to={`/requests/${request_id}`}>The call</Link>
+      )}{' '}
+      from <code>{client_ip}</code>. <Link to={`/requests/${id}`}>The call</Link>
     </>
   )
 }

@@ -1,14 +1,15 @@
 import { useState } from 'preact/hooks'
 import type { Key, ListOf, NewKey } from '../api.ts'
 import { useResource } from '../data.ts'
-import { rememberNames } from '../key-names.tsx'
 import { go, Link, setQuery, withQuery } from '../router.tsx'
 import { Choices } from '../ui/choices.tsx'
 import { BudgetBar, When } from '../ui/figures.tsx'
 import { Empty, Show, Tag } from '../ui/states.tsx'
-import { type Column, Pages, Table } from '../ui/table.tsx'
+import { type Column, Table } from '../ui/table.tsx'
 import { KeyForm, SecretDialog } from './key-form.tsx'
 
+/** As many keys are read at once, and as many rows shown. Only if all keys are read can the page sort them. */
+const READ = 1_000
 const ROWS = 100
 const STATUSES = ['usable', 'revoked', 'expired'] as const
 const SOON_MS = 7 * 86_400_000
@@ -20,17 +21,16 @@ export function KeysPage({ query }: { readonly query: URLSearchParams }) {
   const status = query.get('status') ?? 'usable'
   const search = query.get('search') ?? ''
   const after = query.get('after')
+  const page = Number(query.get('page') ?? 0)
   const keys = useResource<ListOf<Key>>(
     withQuery('/v1/keys', {
-      limit: ROWS,
+      limit: READ,
       status: status === 'all' ? null : status,
       search,
       after,
-      sort: search === '' ? 'attention' : null,
     }),
     5_000,
   )
-  if (keys.value !== null) rememberNames(keys.value.data)
   return (
     <>
       <header class="page">
@@ -45,13 +45,13 @@ export function KeysPage({ query }: { readonly query: URLSearchParams }) {
           aria-label="Search keys"
           placeholder="Name, id, prefix or last four  /"
           value={search}
-          onInput={(event) => setQuery({ search: event.currentTarget.value, after: null }, 'replace')}
+          onInput={(event) => setQuery({ search: event.currentTarget.value, ...FIRST_PAGE }, 'replace')}
         />
         <Choices
           title="Status"
           options={[...STATUSES, 'all']}
           isChosen={(each) => each === status}
-          onChoose={(each) => setQuery({ status: each === 'usable' ? null : each, after: null })}
+          onChoose={(each) => setQuery({ status: each === 'usable' ? null : each, ...FIRST_PAGE })}
         />
       </div>
       <Show resource={keys} lines={8}>
@@ -63,11 +63,14 @@ export function KeysPage({ query }: { readonly query: URLSearchParams }) {
               <Table
                 caption="Keys"
                 columns={COLUMNS}
-                rows={data}
+                rows={(after === null && next === null ? byAttention(data) : data).slice(
+                  page * ROWS,
+                  (page + 1) * ROWS,
+                )}
                 keyOf={({ id }) => id}
                 rowClass={({ status }) => (status === 'usable' ? undefined : 'dead')}
               />
-              <Pages after={after} next={next} />
+              <KeyPages page={page} after={after} next={next} read={data.length} />
             </>
           )
         }
@@ -93,6 +96,53 @@ export function KeysPage({ query }: { readonly query: URLSearchParams }) {
       )}
     </>
   )
+}
+
+const FIRST_PAGE = { after: null, page: null }
+
+interface Pages {
+  readonly page: number
+  readonly after: string | null
+  readonly next: string | null
+  /** The number of keys that were read. */
+  readonly read: number
+}
+
+/** The pages of the keys that were read, then those after them. */
+function KeyPages({ page, after, next, read }: Pages) {
+  const isLast = (page + 1) * ROWS >= read
+  const isFirst = page === 0 && after === null
+  if (isFirst && isLast && next === null) return null
+  return (
+    <nav class="pages" aria-label="More rows">
+      {!isFirst && (
+        <button type="button" onClick={() => setQuery(FIRST_PAGE)}>
+          First page
+        </button>
+      )}
+      {!(isLast && next === null) && (
+        <button
+          type="button"
+          onClick={() => setQuery(isLast ? { after: next, page: null } : { page: page + 1 })}
+        >
+          Next page
+        </button>
+      )}
+    </nav>
+  )
+}
+
+/** Spent caps first, then caps that are nearly spent, keys that expire within a week, the rest by the part of the cap spent. */
+function byAttention(keys: readonly Key[]): readonly Key[] {
+  const rank = ({ status, monthly_budget_usd: cap, month_spend_usd: spent, expires_at }: Key): number => {
+    if (status !== 'usable') return -1
+    const part = cap === null || cap === 0 ? 0 : spent / cap
+    if (part >= 1) return 4
+    if (part >= 0.8) return 2 + part
+    const leftMs = expires_at === null ? Infinity : Date.parse(expires_at) - Date.now()
+    return leftMs < SOON_MS ? 2 - leftMs / SOON_MS / 10 : part
+  }
+  return keys.toSorted((one, other) => rank(other) - rank(one))
 }
 
 const COLUMNS: readonly Column<Key>[] = [

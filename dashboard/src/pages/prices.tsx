@@ -74,7 +74,8 @@ export function PricesPage({ query }: { readonly query: URLSearchParams }) {
 
 /** The rate of the standard tier, by which a call is priced that names no other. */
 function rateOf({ prices: { rates = {} } }: PricedModel, kind: string): string | null {
-  const rate = (rates['standard'] ?? Object.values(rates)[0])?.[kind]
+  const tier = (rates['standard'] ?? Object.values(rates)[0]) as Readonly<Record<string, unknown>> | undefined
+  const rate = tier?.[kind]
   return typeof rate === 'string' || typeof rate === 'number' ? String(rate) : null
 }
 

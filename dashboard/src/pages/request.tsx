@@ -2,11 +2,10 @@ import { useState } from 'preact/hooks'
 import { type Bill, type Call, send } from '../api.ts'
 import { useResource } from '../data.ts'
 import { bytes, count, duration, exactMoney, exactTime, money } from '../format.ts'
-import { KeyLink } from '../key-names.tsx'
 import { Link } from '../router.tsx'
 import { Field, FormDialog } from '../ui/dialog.tsx'
 import { Fact, Facts as FactList } from '../ui/facts.tsx'
-import { Id, TimeBar, When } from '../ui/figures.tsx'
+import { Id, KeyLink, TimeBar, When } from '../ui/figures.tsx'
 import { Show } from '../ui/states.tsx'
 import { Scroller } from '../ui/table.tsx'
 import { Outcome } from './requests.tsx'
@@ -29,7 +28,7 @@ export function RequestPage({ id }: { readonly id: string }) {
           <header class="page">
             <h1>{value.model_served ?? value.model ?? value.path}</h1>
             <Outcome of={value} />
-            {value.state === 'settled' && value.cost_usd > 0 && !value.credited && (
+            {value.state === 'settled' && (value.cost_usd ?? 0) > 0 && !value.credited && (
               <span class="buttons">
                 <button type="button" onClick={() => setCrediting(true)}>
                   Give back
@@ -57,18 +56,18 @@ export function RequestPage({ id }: { readonly id: string }) {
 }
 
 function Summary({ of: call }: { readonly of: Call }) {
-  const { state, cost_usd, lost_list_cost_usd, code, key_id, started_at } = call
+  const { state, cost_usd, lost_list_cost_usd, code, key_id, key_name, started_at } = call
   const by = (
     <>
       {' '}
-      by <KeyLink id={key_id} />, <When at={started_at} />
+      by <KeyLink id={key_id} name={key_name} />, <When at={started_at} />
     </>
   )
   switch (state) {
     case 'settled':
       return (
         <>
-          Cost <b>{exactMoney(cost_usd)}</b>
+          Cost <b>{exactMoney(cost_usd ?? 0)}</b>
           {by}.
         </>
       )
@@ -275,7 +274,7 @@ function Parts({ of: { id, started_at } }: { readonly of: Call }) {
                     <td>
                       <Link to={`/requests/${part.id}`}>{part.model ?? 'unknown'}</Link>
                     </td>
-                    <td class="figure">{exactMoney(part.cost_usd)}</td>
+                    <td class="figure">{exactMoney(part.cost_usd ?? 0)}</td>
                   </tr>
                 ))}
               </tbody>
@@ -344,7 +343,7 @@ function CreditBack({ call, onClose, onDone }: { readonly call: Call; onClose():
   const [reason, setReason] = useState('')
   return (
     <FormDialog
-      title={`Give back ${exactMoney(call.cost_usd)}`}
+      title={`Give back ${exactMoney(call.cost_usd ?? 0)}`}
       submit="Give back"
       isReady={reason.trim() !== ''}
       onClose={onClose}

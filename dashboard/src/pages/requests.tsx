@@ -2,9 +2,8 @@ import { useState } from 'preact/hooks'
 import type { Call, ListOf, Usage } from '../api.ts'
 import { useResource } from '../data.ts'
 import { count, duration, exactMoney, plural, shortCount } from '../format.ts'
-import { KeyLink } from '../key-names.tsx'
 import { go, Link, setQuery, withQuery } from '../router.tsx'
-import { Figure, TimeBar, When } from '../ui/figures.tsx'
+import { Figure, KeyLink, TimeBar, When } from '../ui/figures.tsx'
 import { Empty, Show, Tag } from '../ui/states.tsx'
 import { type Column, Pages, Table } from '../ui/table.tsx'
 
@@ -71,7 +70,7 @@ export function RequestsPage({ query }: { readonly query: URLSearchParams }) {
         </span>
         {isFiltered && <Link to="/requests">Clear</Link>}
       </div>
-      <SumOf filters={filters} keyId={key} />
+      <SumOf filters={filters} keyId={key} keyName={calls.value?.data[0]?.key_name ?? key ?? ''} />
       <Show resource={calls} lines={8}>
         {({ data, next }) =>
           data.length === 0 ? (
@@ -172,9 +171,11 @@ function Text({
 function SumOf({
   filters,
   keyId,
+  keyName,
 }: {
   readonly filters: Record<string, string | null>
   readonly keyId: string | null
+  readonly keyName: string
 }) {
   const { start, end, model, state, flag, status, min_cost_usd: least, socket } = filters
   const isDays = [start, end].every((day) => day == null || /^\d{4}-\d\d-\d\d$/.test(day))
@@ -192,7 +193,7 @@ function SumOf({
     <p class="sum-line" aria-live="polite">
       {keyId !== null && (
         <>
-          <KeyLink id={keyId} />{' '}
+          <KeyLink id={keyId} name={keyName} />{' '}
         </>
       )}
       {socket != null && (
@@ -238,7 +239,7 @@ export function CallTable({
             title: 'Key',
             isWide: true,
             lead: 'left' as const,
-            cell: ({ key_id }: Call) => <KeyLink id={key_id} />,
+            cell: ({ key_id, key_name }: Call) => <KeyLink id={key_id} name={key_name} />,
           },
         ]),
     {
@@ -253,7 +254,7 @@ export function CallTable({
       isFigure: true,
       lead: 'right',
       cell: ({ cost_usd, state }) =>
-        state === 'settled' ? <Figure usd={cost_usd} decimals={6} /> : <span class="quiet">–</span>,
+        state === 'settled' ? <Figure usd={cost_usd ?? 0} decimals={6} /> : <span class="quiet">–</span>,
     },
     {
       title: 'Time',

@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks'
 import type { Key } from '../api.ts'
 import { useNow } from '../data.ts'
 import { decimalsFor, exactMoney, exactTime, figure, inWords, money, percent } from '../format.ts'
+import { Link } from '../router.tsx'
 
 /** An amount with as many digits as matter; the exact amount on hover. */
 export function Money({ usd, decimals }: { readonly usd: number; readonly decimals?: number | undefined }) {
@@ -29,6 +30,14 @@ export function When({ at, never = 'never' }: { readonly at: string | null; read
     <time dateTime={at} title={exactTime(at)}>
       {inWords(Date.parse(at), now)}
     </time>
+  )
+}
+
+export function KeyLink({ id, name }: { readonly id: string; readonly name: string }) {
+  return (
+    <Link to={`/keys/${id}`} class="name" title={id}>
+      {name}
+    </Link>
   )
 }
 

@@ -13,7 +13,6 @@ const ERROR_TYPES: Readonly<Partial<Record<ErrorCode, string>>> = {
   budget_exceeded: 'billing_error',
   budget_held: 'budget',
   too_many_calls: 'requests',
-  too_many_sign_ins: 'requests',
   credit_balance_exhausted: 'insufficient_quota',
 }
 

@@ -22,7 +22,7 @@ import {
   openChildren,
   postponeDeferred,
 } from './deferred.ts'
-import { createKey, getKey, listKeys, listSortedKeys, revokeKey, rotateKey, updateKey } from './keys.ts'
+import { createKey, getKey, listKeys, readKeyNames, revokeKey, rotateKey, updateKey } from './keys.ts'
 import { keepWebhookLease, releaseLeases } from './lease.ts'
 import { readOverview } from './overview.ts'
 import { deleteRefused, keepRefused, listCalls } from './request-log.ts'
@@ -123,7 +123,7 @@ export const REFUSED = { keepRefused, deleteRefused }
 
 /** Operations that may look at many rows: no admission waits for them. */
 export const READS = {
-  ...{ listKeys, listSortedKeys, listCalls, readUsage, readOverview },
+  ...{ listKeys, readKeyNames, listCalls, readUsage, readOverview },
   ...{ listDeliveries, countWaiting, countDeferred },
 }
 

@@ -5,17 +5,13 @@ import {
   type KeyCreation,
   type KeyEdit,
   type KeyLimits,
-  type KeyPlace,
   type KeyQuery,
   type KeyRecord,
-  type KeySort,
   type KeySuccessor,
   keyStatus,
   type NewKey,
   type Page,
   type Rotation,
-  type SortedKeyQuery,
-  type SortedKeys,
 } from '../../keys/key-store.ts'
 import { bool, nanos, nanosOrNull, number, numberOrNull, type Row, text, textOrNull } from '../rows.ts'
 import { claimKey, findReplay } from './idempotency.ts'
@@ -153,60 +149,11 @@ function wanted({ accountId, status, search, atMs }: Omit<KeyQuery, 'after'>): S
   return where
 }
 
-/**
- * Keys are sorted by figures that change with each call, which have no index: every admission would have to write it. So
- * each page is one pass over the keys of the account, of which the first are kept; its cost does not grow with the calls.
- */
-export function* listSortedKeys(query: SortedKeyQuery): Operation<SortedKeys> {
-  const { sort, after, limit, atMs } = query
-  const { by, direction } = KEY_ORDERS[sort](atMs)
-  const keys = sql`SELECT id AS sorted_id, ${by} AS sorted_by FROM ${withMonth(sql`api_key`, atMs)}
-    WHERE ${and(wanted(query))}`
-  const isBehind = raw(direction === 'ASC' ? '>' : '<')
-  const those =
-    after === null ? sql`true` : sql`(sorted_by, sorted_id) ${isBehind} (${after.by}, ${after.id})`
-  const order = raw(`ORDER BY sorted_by ${direction}, sorted_id ${direction}`)
-  // The sort reads only the sorted figure of all keys; the other columns are read for the keys on the page alone.
-  const page = sql`(SELECT * FROM (${keys}) AS sorted WHERE ${those} ${order} LIMIT ${limit + 1})`
-  const found = sql`(SELECT * FROM ${page} AS page JOIN api_key ON id = sorted_id)`
-  const rows = yield sql`SELECT ${COLUMNS}, sorted_by, sorted_id FROM ${withMonth(found, atMs)} ${order}`
-  const shown = rows.slice(0, limit)
-  const last = shown.at(-1)
-  const place = (row: Row) => ({ id: text(row, 'id'), by: row['sorted_by'] as KeyPlace['by'] })
-  return {
-    rows: shown.map(keyRecord),
-    next: rows.length > limit && last !== undefined ? place(last) : null,
-  }
-}
-
-interface KeyOrder {
-  readonly by: Sql
-  readonly direction: 'ASC' | 'DESC'
-}
-
-const KEY_ORDERS: Readonly<Record<KeySort, (atMs: number) => KeyOrder>> = {
-  name: () => ({
-    by: sql`name_upper`,
-    direction: 'ASC',
-  }),
-  spent: () => ({ by: sql`coalesce(spent_nanos, 0)`, direction: 'DESC' }),
-  last_used: () => ({ by: sql`coalesce(${LAST_USED}, 0)`, direction: 'DESC' }),
-  attention: (atMs) => ({ by: attentionSql(atMs), direction: 'DESC' }),
-}
-
-const WEEK = raw(`${7 * 24 * 60 * 60 * 1000}`)
-
-/** The sum spent in thousandths of the cap; keys that need attention rank above. Divided first: the product overflows 64 bits. */
-function attentionSql(atMs: number): Sql {
-  const nowMs = sql`(SELECT ${now(atMs)})`
-  const spent = sql`coalesce(spent_nanos, 0)`
-  const part = sql`${spent} / CASE WHEN monthly_budget_nanos < 1000 THEN 1 ELSE monthly_budget_nanos / 1000 END`
-  return sql`CASE WHEN ${statusSql(nowMs)} <> 'usable' THEN -1
-    WHEN monthly_budget_nanos > 0 AND ${spent} >= monthly_budget_nanos THEN 4000
-    WHEN monthly_budget_nanos > 0 AND ${spent} >= monthly_budget_nanos - monthly_budget_nanos / 5 THEN 2000 + ${part}
-    WHEN expires_at_ms <= ${nowMs} + ${WEEK} THEN 2000 - (expires_at_ms - ${nowMs}) / 1000000
-    WHEN monthly_budget_nanos > 0 THEN ${part}
-    ELSE CAST(0 AS bigint) END`
+export function* readKeyNames(
+  ids: readonly string[],
+): Operation<readonly { readonly id: string; readonly name: string }[]> {
+  const rows = yield sql`SELECT id, name FROM api_key WHERE id IN (${join(ids)})`
+  return rows.map((row) => ({ id: text(row, 'id'), name: text(row, 'name') }))
 }
 
 /** `instr` and `strpos` give no character a special meaning, as LIKE would. */

@@ -174,7 +174,9 @@ export const admission = `
         END IF;
         SELECT name INTO v_stranger FROM jsonb_array_elements_text(
             (v_call #> '{models,names}') || coalesce(v_batch, '[]')) WITH ORDINALITY AS e(name, n)
-          WHERE NOT (v_key -> 'models') ? name ORDER BY n LIMIT 1;
+          WHERE NOT (v_key -> 'models') ? name AND NOT EXISTS (
+            SELECT FROM jsonb_array_elements_text(v_key -> 'models') AS entry
+            WHERE entry LIKE '%*' AND starts_with(name, left(entry, -1))) ORDER BY n LIMIT 1;
         IF FOUND THEN
           v_refusal := jsonb_build_object('reason', 'model_not_allowed', 'model', v_stranger);
         ELSIF v_call #>> '{models,unknown}' IS NOT NULL THEN

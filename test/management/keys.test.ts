@@ -1,0 +1,435 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { startSimulator } from '../../simulator/start-simulator.ts'
+import { startGateway } from '../support/gateway.ts'
+import { exchange } from '../support/raw-client.ts'
+import { chunked, message, sized } from '../support/wire-bytes.ts'
+import { movableClock } from './movable-clock.ts'
+import { askOf, assertRefused, assertUnstored, NO_SUCH_KEY } from './own-client.ts'
+
+const clock = movableClock()
+const simulator = await startSimulator({ messagesKey: 'pm' })
+const gateway = await startGateway({ messagesUrl: simulator.messagesUrl, messagesKey: 'pm', clock })
+after(async () => {
+  await gateway.close()
+  await simulator.close()
+})
+const ask = askOf(gateway)
+const create = (json: unknown, headers: Record<string, string> = {}) =>
+  ask('POST', '/v1/keys', { json, headers })
+const show = async (id: string) => (await ask('GET', `/v1/keys/${id}`)).body
+const inSeconds = (seconds: number) => new Date(clock.nowMs() + seconds * 1_000).toISOString()
+
+const LIMITS = {
+  monthly_budget_usd: 12.5,
+  allowed_models: ['claude-haiku-5-5', 'gpt-6*'],
+  log_requests: true,
+  expires_at: '2100-02-28T23:59:59.123Z',
+}
+
+/** The first instant of the next month, by the machine's clock. */
+function nextMonth(): string {
+  const now = new Date()
+  return new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1)).toISOString()
+}
+
+// Create
+
+test('POST /v1/keys 201: answers the record and, once, the secret', async () => {
+  const resets = [nextMonth()]
+  const answer = await create({ name: 'billing service' })
+  resets.push(nextMonth())
+  assert.equal(answer.status, 201)
+  assertUnstored(answer)
+  assert.equal(answer.headers.get('idempotent-replayed'), null)
+  const { key, id, created_at, budget_resets_at, ...rest } = answer.body
+  assert.match(String(id), /^key_[0-9A-HJKMNP-TV-Z]{26}$/)
+  assert.match(String(key), /^svc_live_[0-9A-Za-z]{49}$/)
+  assert.match(String(created_at), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+  assert.ok(resets.includes(String(budget_resets_at)))
+  assert.deepEqual(rest, {
+    object: 'key',
+    name: 'billing service',
+    prefix: String(key).slice(0, 16),
+    last4: String(key).slice(-4),
+    status: 'usable',
+    monthly_budget_usd: null,
+    month_spend_usd: 0,
+    month_held_usd: 0,
+    month_lost_usd: 0,
+    month_waiting: 0,
+    allowed_models: null,
+    log_requests: false,
+    expires_at: null,
+    revoked_at: null,
+    last_used_at: null,
+    rotated_from: null,
+  })
+})
+
+test('POST /v1/keys 201: every limit is stored, and a budget comes back to the nanodollar', async () => {
+  const { status, body } = await create({ name: 'all of it', ...LIMITS })
+  assert.equal(status, 201)
+  const stored = await show(String(body['id']))
+  for (const [field, value] of Object.entries(LIMITS)) assert.deepEqual(stored[field], value)
+  const response = await fetch(`${gateway.url}/v1/keys`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${gateway.adminKey}` },
+    body: '{"name":"exact","monthly_budget_usd":999999999.123456789}',
+  })
+  assert.match(await response.text(), /"monthly_budget_usd":999999999\.123456789,/)
+})
+
+test('an allowlist entry must match an id or alias of the price book; the refusal names the closest', async () => {
+  const good = ['claude-haiku-5-5', 'claude-*', 'gpt-6-lun*', 'ft:gpt-4o:acme::id', 'ft:gpt-4o:acme*', 'ft:*']
+  for (const entry of good)
+    assert.equal((await create({ name: 'x', allowed_models: [entry] })).status, 201, entry)
+  const bad: readonly [entry: string, closest: RegExp][] = [
+    ['claude-haiku-5.5', /claude-haiku-5-5/],
+    ['gpt-6-lunaa', /gpt-6-luna\b/],
+    ['cluade-*', /The closest is claude-/],
+    ['GPT-6-luna', /gpt-6-luna/],
+    ['ft:gpt-0:acme', /ft:gpt/],
+  ]
+  const { id } = await gateway.createKey('edited')
+  for (const [entry, closest] of bad) {
+    const wanted = { code: 'unknown_model', param: 'allowed_models', message: closest }
+    const json = { name: 'never', allowed_models: ['gpt-6-luna', entry] }
+    assertRefused(await ask('POST', '/v1/keys', { json }), 400, wanted)
+    assertRefused(await ask('PATCH', `/v1/keys/${id}`, { json }), 400, wanted)
+  }
+  assert.equal((await show(id))['allowed_models'], null)
+})
+
+test('a pattern admits the models that begin with it, and no others', async () => {
+  const { key } = await gateway.createKey('pattern', { allowed_models: ['claude-haiku*'] })
+  const status = async (model: string) => {
+    const response = await fetch(`${gateway.url}/v1/messages`, {
+      method: 'POST',
+      headers: { 'x-api-key': key, 'anthropic-version': '2023-06-01' },
+      body: JSON.stringify({ model, max_tokens: 9, messages: [{ role: 'user', content: 'Hello' }] }),
+    })
+    await response.arrayBuffer()
+    return response.status
+  }
+  assert.equal(await status('claude-haiku-5-5'), 200)
+  for (const model of ['claude-opus-4-8', 'Claude-haiku-5-5', 'claude-haik', 'x-claude-haiku-5-5'])
+    assert.equal(await status(model), 403, model)
+})
+
+test('POST /v1/keys 400: a refused request creates nothing', async () => {
+  const name = 'never to be seen'
+  await create({ name, monthly_budget: 5 })
+  await create({ name, expires_at: '2020-01-01T00:00:00Z' })
+  await create({ name }, { 'idempotency-key': '' })
+  await ask('POST', '/v1/keys?name=x', { json: { name } })
+  const { body } = await ask('GET', `/v1/keys?search=${encodeURIComponent(name)}`)
+  assert.deepEqual(body['data'], [])
+})
+
+test('POST /v1/keys 201: a replay by Idempotency-Key answers the current record without the secret', async () => {
+  const headers = { 'idempotency-key': 'create once' }
+  const body = { name: 'once', expires_at: inSeconds(60) }
+  const first = await create(body, headers)
+  await gateway.manage('PATCH', `/v1/keys/${first.body['id']}`, { name: 'renamed' })
+  clock.advance(60_000)
+  const second = await create(body, headers)
+  assert.equal(second.status, 201, JSON.stringify(second.body))
+  assert.equal(second.headers.get('idempotent-replayed'), 'true')
+  assertUnstored(second)
+  const { key, ...record } = first.body
+  assert.equal(typeof key, 'string')
+  assert.deepEqual(second.body, { ...record, name: 'renamed', status: 'expired' })
+})
+
+test('POST /v1/keys 400: an expiry in the past does not use up its Idempotency-Key', async () => {
+  for (const headers of [{}, { 'idempotency-key': 'never used' }]) {
+    const answer = await create({ name: 'x', expires_at: inSeconds(0) }, headers)
+    assertRefused(answer, 400, { code: 'bad_request', param: 'expires_at', message: /in the future/ })
+  }
+  assert.equal((await create({ name: 'x' }, { 'idempotency-key': 'never used' })).status, 201)
+})
+
+test('POST /v1/keys 201: many at once with one Idempotency-Key create one key', async () => {
+  const headers = { 'idempotency-key': 'x'.repeat(255) }
+  const answers = await Promise.all(
+    Array.from({ length: 20 }, () => create({ name: 'one of these' }, headers)),
+  )
+  assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([201]))
+  assert.equal(new Set(answers.map(({ body }) => body['id'])).size, 1)
+  assert.equal(answers.filter(({ body }) => 'key' in body).length, 1)
+})
+
+test('POST /v1/keys 409: an Idempotency-Key of another request', async () => {
+  const headers = { 'idempotency-key': 'for one thing' }
+  const first = await create({ name: 'one thing' }, headers)
+  const wanted = { code: 'conflict', param: 'Idempotency-Key' }
+  assertRefused(await create({ name: 'another thing' }, headers), 409, wanted)
+  assertRefused(await ask('POST', `/v1/keys/${first.body['id']}/rotate`, { headers }), 409, wanted)
+})
+
+const head = (lines: readonly string[]) => ['Host: h', `Authorization: Bearer ${gateway.adminKey}`, ...lines]
+
+test('POST /v1/keys 400: an Idempotency-Key that is none, or two of them', async () => {
+  for (const name of ['', 'x'.repeat(256), 'caf\xe9', 'a\tb']) {
+    const answer = await create({ name: 'x' }, { 'idempotency-key': name })
+    assertRefused(answer, 400, { code: 'bad_request', param: 'Idempotency-Key', message: /1 to 255/ })
+  }
+  const send = (names: readonly string[]) => {
+    const lines = head(names.map((name) => `Idempotency-Key: ${name}`))
+    return exchange(gateway, chunked('POST /v1/keys HTTP/1.1', lines, ['{"name":"x"}']))
+  }
+  assert.equal((await send(['same', 'same'])).status, 201)
+  assert.match((await send(['one', 'other'])).body.toString(), /"param":"Idempotency-Key"/)
+})
+
+test('POST /v1/keys 413: a body above 64 KiB, announced or not; with Expect it is not invited', async () => {
+  assertRefused(await create({ name: 'x'.repeat(70_000) }), 413, { code: 'body_too_large' })
+  const chunks = Array.from({ length: 70 }, () => ' '.repeat(1_000))
+  const reply = await exchange(gateway, chunked('POST /v1/keys HTTP/1.1', head([]), chunks))
+  assert.equal(reply.status, 413)
+  const expecting = (length: number, body: string) => {
+    const lines = head([`Content-Length: ${length}`, 'Expect: 100-continue'])
+    return exchange(gateway, message('POST /v1/keys HTTP/1.1', lines, body))
+  }
+  const refused = await expecting(70_000, '')
+  assert.deepEqual([refused.status, refused.interim], [413, []])
+  const invited = await expecting(12, '{"name":"x"}')
+  assert.deepEqual([invited.status, invited.interim.length], [201, 1])
+})
+
+test('POST /v1/keys 408: a body that stops arriving', async () => {
+  const impatient = await startGateway({ settings: { bodyIdleTimeoutMs: 100 } })
+  try {
+    const lines = ['Host: h', `Authorization: Bearer ${impatient.adminKey}`, 'Content-Length: 12']
+    const reply = await exchange(impatient, message('POST /v1/keys HTTP/1.1', lines, '{"name"'))
+    assert.equal(reply.status, 408)
+    assert.match(reply.body.toString(), /"code":"request_timeout"/)
+    assert.ok(reply.headerLines.some((line) => /^connection: close$/i.test(line)))
+  } finally {
+    await impatient.close()
+  }
+})
+
+// Show
+
+test('GET /v1/keys/{id} 200: the record with spend and last use, without the secret; /me shows the same', async () => {
+  const { key, ...created } = await gateway.createKey('spender', { monthly_budget_usd: 5 })
+  const first = await ask('GET', `/v1/keys/${created.id}`)
+  assertUnstored(first)
+  assert.deepEqual(first.body, created)
+  const response = await fetch(`${gateway.url}/v1/messages`, {
+    method: 'POST',
+    headers: { 'x-api-key': key, 'anthropic-version': '2023-06-01' },
+    body: '{"model":"claude-opus-4-8","max_tokens":10,"messages":[{"role":"user","content":"hello"}]}',
+  })
+  assert.equal(response.status, 200, await response.text())
+  const spent = await show(created.id)
+  assert.ok(Number(spent['month_spend_usd']) > 0)
+  assert.equal(spent['month_held_usd'], 0)
+  assert.notEqual(spent['last_used_at'], null)
+  const own = await ask('GET', '/v1/keys/me', { key })
+  assert.equal(own.body['id'], created.id)
+  assert.equal(own.body['month_spend_usd'], spent['month_spend_usd'])
+})
+
+test('GET /v1/keys/me 404 and 405: admin keys have no record there, and "me" is the id of no key', async () => {
+  assertRefused(await ask('GET', '/v1/keys/me'), 404, {
+    code: 'not_found',
+    message: /admin key has no record/,
+  })
+  for (const method of ['PATCH', 'DELETE', 'POST']) {
+    const answer = await ask(method, '/v1/keys/me')
+    assertRefused(answer, 405, { code: 'method_not_allowed', message: /has GET, HEAD, not/ })
+    assert.equal(answer.headers.get('allow'), 'GET, HEAD')
+  }
+})
+
+test('GET /v1/keys/me 401: a revoked or expired key is told so', async () => {
+  const revoked = await gateway.createKey('revoked')
+  await gateway.revokeKey(revoked.id)
+  const expired = await gateway.createKey('expired', { expires_at: inSeconds(5) })
+  clock.advance(5_000)
+  for (const [{ key, id }, how, status] of [
+    [revoked, /was revoked/, 'revoked'],
+    [expired, /has expired/, 'expired'],
+  ] as const) {
+    const answer = await ask('GET', '/v1/keys/me', { key })
+    assertRefused(answer, 401, { code: 'invalid_api_key', message: how })
+    assert.equal((await show(id))['status'], status)
+  }
+})
+
+test('GET /v1/keys/{id} 200: a body is ignored, and the connection goes on', async () => {
+  const { id } = await gateway.createKey('with a body')
+  const get = (body: string) => sized(`GET /v1/keys/${id} HTTP/1.1`, head([]), body)
+  for (const body of ['', '{', 'x'.repeat(100_000)])
+    assert.equal((await exchange(gateway, get(body))).status, 200)
+})
+
+test('404: an id that does not exist, on every endpoint of a key', async () => {
+  for (const id of [NO_SUCH_KEY, 'key_none', 'key%5f']) {
+    for (const [method, rest] of [
+      ['GET', ''],
+      ['PATCH', ''],
+      ['DELETE', ''],
+      ['POST', '/revoke'],
+      ['POST', '/rotate'],
+      ['GET', '/requests'],
+    ] as const) {
+      const answer = await ask(method, `/v1/keys/${id}${rest}`)
+      assertRefused(answer, 404, { code: 'not_found', message: /no key/ })
+    }
+  }
+})
+
+// Change
+
+test('PATCH /v1/keys/{id} 200: changes what is sent and leaves the rest', async () => {
+  const edits: readonly Readonly<Record<string, unknown>>[] = [
+    { name: 'after' },
+    { monthly_budget_usd: 0.000000001 },
+    { monthly_budget_usd: null },
+    { monthly_budget_usd: 0 },
+    { allowed_models: ['gpt-6-luna'] },
+    { allowed_models: null },
+    { log_requests: false },
+    { expires_at: '2090-12-31T23:59:59.999Z' },
+    { expires_at: null },
+    { name: 'a', monthly_budget_usd: null, allowed_models: null, log_requests: false, expires_at: null },
+    {},
+  ]
+  for (const fields of edits) {
+    const { key, ...before } = await gateway.createKey('before', LIMITS)
+    const answer = await ask('PATCH', `/v1/keys/${before.id}`, { json: fields })
+    assert.equal(answer.status, 200)
+    assertUnstored(answer)
+    assert.deepEqual(answer.body, { ...before, ...fields })
+    assert.deepEqual(await show(before.id), answer.body)
+  }
+})
+
+test('PATCH /v1/keys/{id} 400: one bad field, and none of the good ones is changed', async () => {
+  const { key: _, ...before } = await gateway.createKey('whole')
+  const json = { name: 'half', monthly_budget_usd: 1, expires_at: '2020-01-01T00:00:00Z' }
+  const answer = await ask('PATCH', `/v1/keys/${before.id}`, { json })
+  assertRefused(answer, 400, { code: 'bad_request', param: 'expires_at' })
+  assert.deepEqual(await show(before.id), before)
+})
+
+test('409: a revoked or expired key can be neither changed nor rotated', async () => {
+  const revoked = await gateway.createKey('revoked')
+  await gateway.revokeKey(revoked.id)
+  const expired = await gateway.createKey('short', { expires_at: inSeconds(60) })
+  clock.advance(60_000)
+  for (const [{ id }, how] of [
+    [revoked, /is revoked/],
+    [expired, /has expired/],
+  ] as const) {
+    const before = await show(id)
+    for (const json of [{ expires_at: null }, { expires_at: '2100-01-01T00:00:00Z' }, {}])
+      assertRefused(await ask('PATCH', `/v1/keys/${id}`, { json }), 409, { code: 'conflict', message: how })
+    assertRefused(await ask('POST', `/v1/keys/${id}/rotate`), 409, { code: 'conflict', message: how })
+    assert.deepEqual(await show(id), before)
+  }
+})
+
+// Revoke
+
+for (const [method, template] of [
+  ['POST', '/v1/keys/{id}/revoke'],
+  ['DELETE', '/v1/keys/{id}'],
+] as const) {
+  const path = (id: string) => template.replace('{id}', id)
+
+  test(`${method} ${template} 200: revokes at once, and a repetition answers the same`, async () => {
+    const { key, ...before } = await gateway.createKey('to be revoked', { monthly_budget_usd: 5 })
+    const startedMs = clock.nowMs()
+    const answer = await ask(method, path(before.id))
+    assert.equal(answer.status, 200)
+    assertUnstored(answer)
+    const revokedMs = Date.parse(String(answer.body['revoked_at']))
+    assert.ok(revokedMs >= startedMs && revokedMs <= clock.nowMs())
+    assert.deepEqual(answer.body, { ...before, status: 'revoked', revoked_at: answer.body['revoked_at'] })
+    const refused = await fetch(`${gateway.url}/v1/models`, { headers: { 'x-api-key': key } })
+    assert.equal(refused.status, 401)
+    assert.match(await refused.text(), /was revoked/)
+    clock.advance(1_000)
+    assert.deepEqual((await ask(method, path(before.id))).body, answer.body)
+  })
+
+  test(`${method} ${template} 200: an expired key stays expired; a parameter is refused`, async () => {
+    const { id } = await gateway.createKey('short', { expires_at: inSeconds(10) })
+    assertRefused(await ask(method, `${path(id)}?force=1`), 400, { code: 'bad_request', param: 'force' })
+    assert.equal((await show(id))['status'], 'usable')
+    clock.advance(10_000)
+    const { status, body } = await ask(method, path(id))
+    assert.deepEqual([status, body['status'], body['revoked_at']], [200, 'expired', null])
+  })
+
+  test(`${method} ${template} 200: no body delays it, and Idempotency-Key is ignored`, async () => {
+    const headers = { 'idempotency-key': 'ignored' }
+    for (const text of ['{', '[]', ' '.repeat(70_000)]) {
+      const { id, key } = await gateway.createKey('to be revoked')
+      const answer = await ask(method, path(id), { text, headers })
+      assert.deepEqual([answer.status, answer.headers.get('idempotent-replayed')], [200, null])
+      assert.equal((await ask('GET', '/v1/keys/me', { key })).status, 401)
+    }
+    const { id } = await gateway.createKey('without its body')
+    const bytes = message(`${method} ${path(id)} HTTP/1.1`, head(['Content-Length: 12']))
+    assert.equal((await exchange(gateway, bytes)).status, 200)
+  })
+}
+
+// Rotate
+
+const rotate = (id: string, json?: unknown, headers: Record<string, string> = {}) =>
+  ask('POST', `/v1/keys/${id}/rotate`, { headers, ...(json === undefined ? {} : { json }) })
+
+test('POST /v1/keys/{id}/rotate 201: a new key with the same limits, and the old one goes on', async () => {
+  const old = await gateway.createKey('service', LIMITS)
+  const answer = await rotate(old.id)
+  assert.equal(answer.status, 201)
+  assertUnstored(answer)
+  const { id, key, name, rotated_from, status, last_used_at } = answer.body
+  assert.notEqual(id, old.id)
+  assert.notEqual(key, old.key)
+  assert.deepEqual([name, rotated_from, status, last_used_at], ['service', old.id, 'usable', null])
+  for (const [field, value] of Object.entries(LIMITS)) assert.deepEqual(answer.body[field], value)
+  assert.equal(answer.body['last4'], String(key).slice(-4))
+  for (const each of [old.key, String(key)])
+    assert.equal((await ask('GET', '/v1/keys/me', { key: each })).status, 200)
+})
+
+test('POST /v1/keys/{id}/rotate 201: the old key expires as requested, never later than before', async () => {
+  const old = await gateway.createKey('service')
+  const { body } = await rotate(old.id, { old_expires_in_seconds: 3_600 })
+  assert.equal(body['expires_at'], null)
+  assert.equal((await show(old.id))['status'], 'usable')
+  clock.advance(3_600_000)
+  assert.equal((await show(old.id))['status'], 'expired')
+  assert.equal((await show(String(body['id'])))['status'], 'usable')
+  const now = await gateway.createKey('now')
+  await rotate(now.id, { old_expires_in_seconds: 0 })
+  assert.equal((await ask('GET', '/v1/keys/me', { key: now.key })).status, 401)
+  const expires_at = inSeconds(60)
+  const short = await gateway.createKey('short', { expires_at })
+  await rotate(short.id, { old_expires_in_seconds: 31_536_000 })
+  assert.equal((await show(short.id))['expires_at'], expires_at)
+})
+
+test('POST /v1/keys/{id}/rotate 201: a replay creates no second key, also after the old one has ended', async () => {
+  const old = await gateway.createKey('rotated once')
+  const headers = { 'idempotency-key': 'rotate once' }
+  const first = await rotate(old.id, { old_expires_in_seconds: 60 }, headers)
+  const { key, ...record } = first.body
+  assert.equal(typeof key, 'string')
+  for (const passedMs of [1_000, 60_000]) {
+    clock.advance(passedMs)
+    const again = await rotate(old.id, { old_expires_in_seconds: 60 }, headers)
+    assert.deepEqual([again.status, again.headers.get('idempotent-replayed')], [201, 'true'])
+    assert.deepEqual(again.body, record)
+  }
+  const other = await rotate(old.id, { old_expires_in_seconds: 1 }, headers)
+  assertRefused(other, 409, { code: 'conflict', param: 'Idempotency-Key' })
+})
