@@ -44,9 +44,6 @@ export const socketMessageBytesMax = 64 * mebibyte
 /** Responses that wait or are being written on one socket. */
 export const socketTurnsMax = 128
 
-/** Live sessions that can be attached to or forked. */
-export const storedSessionsMax = 1_000
-
 export const choicesMax = 128
 export const embeddingInputsMax = 2_048
 export const schemaDepthMax = 8

@@ -15,8 +15,6 @@ export type ModelKind =
   | 'transcription'
   | 'realtime'
   | 'live-transcription'
-  | 'translation'
-  | 'live'
 
 export interface Model {
   readonly id: string
@@ -233,8 +231,6 @@ export const models: readonly Model[] = [
     [16_000, 2_000],
     ['gpt-transcribe', 'gpt-live-transcribe', 'gpt-realtime-whisper'],
   ),
-  ...openai('translation', 'media', [16_000, 2_000], ['gpt-realtime-translate']),
-  ...openai('live', 'media', [128_000, 4_096], ['gpt-live-1']),
 ]
 
 const byName: ReadonlyMap<string, Model> = new Map(
@@ -257,9 +253,6 @@ export function findModel(surface: Surface, name: string): Model | undefined {
   return byName.get(`${surface} ${name}`)
 }
 
-/** Models without a list price are not listed: every gateway that reads the list would warn of them. */
-const UNLISTED: ReadonlySet<string> = new Set(['gpt-live-1'])
-
 export function listModels(surface: Surface): Model[] {
-  return models.filter((model) => model.surface === surface && !UNLISTED.has(model.id))
+  return models.filter((model) => model.surface === surface)
 }

@@ -7,7 +7,7 @@ import { connectionsMax, headBytesMax } from './limits.ts'
 import type { PaceMode } from './pace.ts'
 import { PromptCache } from './prompt-cache.ts'
 import { ResponseStore } from './responses/response-store.ts'
-import { createSocketDoor, type SocketCompression } from './sockets/accept-socket.ts'
+import { createSocketDoor } from './sockets/accept-socket.ts'
 import { createWorkClock } from './work-clock.ts'
 
 export interface SimulatorOptions {
@@ -34,8 +34,6 @@ export interface SimulatorOptions {
   readonly onRequest?: (entry: RequestEntry) => void
   /** Called for each message of a client on a socket, and when the socket is closed. */
   readonly onSocket?: (entry: SocketEntry) => void
-  /** Whether messages on sockets are compressed for clients that offer compression; the default is with context takeover. */
-  readonly socketCompression?: SocketCompression
 }
 
 export interface Simulator {
@@ -112,7 +110,7 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
     }
   }
 
-  const door = createSocketDoor(simulation, options.socketCompression ?? 'takeover')
+  const door = createSocketDoor(simulation)
   const server = createServer({
     maxHeaderSize: headBytesMax,
     requestTimeout: 0,

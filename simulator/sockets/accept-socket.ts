@@ -19,12 +19,8 @@ import { wait } from '../pace.ts'
 import { Refusal } from '../refusal.ts'
 import { writeReply } from '../write-reply.ts'
 import { EventSocket } from './event-socket.ts'
-import { LiveDoor } from './live-door.ts'
 import { serveRealtime } from './realtime-session.ts'
 import { serveResponses } from './responses-socket.ts'
-import { serveTranslation } from './translation-session.ts'
-
-export type SocketCompression = 'takeover' | 'no-takeover' | 'none'
 
 interface Upgrade {
   readonly req: IncomingMessage
@@ -40,39 +36,19 @@ export interface SocketDoor {
   close(): void
 }
 
-interface Route {
-  readonly pattern: RegExp
-  /** Finds the function that serves a socket, or refuses before there is a socket. */
-  readonly open: (id: string) => (socket: EventSocket) => void
-}
-
-function listRoutes(): readonly Route[] {
-  const live = new LiveDoor()
-  return [
-    { pattern: /^\/v1\/responses$/, open: () => serveResponses },
-    { pattern: /^\/v1\/realtime$/, open: () => serveRealtime },
-    { pattern: /^\/v1\/realtime\/translations$/, open: () => serveTranslation },
-    { pattern: /^\/v1\/live\/sessions$/, open: () => live.begin },
-    { pattern: /^\/v1\/live\/sessions\/([^/]+)\/attach$/, open: live.attach },
-    { pattern: /^\/v1\/live\/sessions\/([^/]+)\/fork$/, open: live.fork },
-  ]
-}
+const routes: ReadonlyMap<string, (socket: EventSocket) => void> = new Map([
+  ['/v1/responses', serveResponses],
+  ['/v1/realtime', serveRealtime],
+])
 
 const keyProtocol = 'openai-insecure-api-key.'
 
 /** The door for sockets: a handshake is judged as a request is, and refused in the same words. */
-export function createSocketDoor(simulation: Simulation, compression: SocketCompression): SocketDoor {
+export function createSocketDoor(simulation: Simulation): SocketDoor {
   const sockets = new Set<WebSocket>()
-  const routes = listRoutes()
-  const isFresh = compression === 'no-takeover'
   const server = new WebSocketServer({
     noServer: true,
     maxPayload: socketMessageBytesMax,
-    // Small messages are compressed too: a reader of compressed streams is tested by messages of all sizes.
-    perMessageDeflate:
-      compression === 'none'
-        ? false
-        : { threshold: 0, serverNoContextTakeover: isFresh, clientNoContextTakeover: isFresh },
     handleProtocols: (offered) => (offered.has('realtime') ? 'realtime' : false),
   })
   server.on('headers', (lines, req) => {
@@ -99,10 +75,9 @@ export function createSocketDoor(simulation: Simulation, compression: SocketComp
       if (behaviours.reset === true) return resetSocket(socket)
       if (behaviours.status !== undefined) throw failureOf('chat', behaviours.status)
       const path = pathOf(req)
-      const route = routes.find(({ pattern }) => pattern.test(path))
-      if (route === undefined)
+      const serve = routes.get(path)
+      if (serve === undefined)
         throw new Refusal(404, `Invalid URL (GET ${path}). The simulator serves no sockets there.`)
-      const serve = route.open(route.pattern.exec(path)?.[1] ?? '')
       const handshake = {
         simulation,
         nth,

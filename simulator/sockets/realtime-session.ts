@@ -19,8 +19,6 @@ import { SessionEvents } from './session-events.ts'
 import { readAudio, SpeechBuffer } from './spoken-audio.ts'
 import { writeTurn } from './write-turn.ts'
 
-/** A call that is attached to was begun elsewhere, with a model that the socket does not name. */
-const callModel = 'gpt-realtime'
 const commitMsMin = 100
 
 /** WS /v1/realtime */
@@ -28,10 +26,9 @@ export function serveRealtime(socket: EventSocket): void {
   const { query } = socket.handshake
   const events = new SessionEvents(socket)
   try {
-    const isTranscription = query.get('intent') === 'transcription'
-    const named = query.get('model') ?? (query.has('call_id') ? callModel : undefined)
-    const model = isTranscription ? null : requireModel(named, 'v1/realtime', ['realtime']).id
-    const session = new RealtimeSession(events, model === null ? null : asText(named))
+    const named = query.get('model') ?? undefined
+    requireModel(named, 'v1/realtime', ['realtime'])
+    const session = new RealtimeSession(events, asText(named))
     socket.listen(session.take, events.refuse)
     events.send('session.created', { session: session.json })
   } catch (error) {
@@ -57,7 +54,7 @@ class RealtimeSession {
   #speechItem: string | undefined
   #turn: Promise<void> = Promise.resolve()
 
-  constructor(events: SessionEvents, model: string | null) {
+  constructor(events: SessionEvents, model: string) {
     this.#events = events
     this.#conversationId = events.newId('conv')
     this.json = newSession(events, model)
@@ -150,7 +147,7 @@ class RealtimeSession {
     const stopped = { audio_end_ms: speech.endMs, item_id: this.#speechItem }
     this.#events.send('input_audio_buffer.speech_stopped', stopped)
     this.#commit()
-    if (this.json['type'] === 'realtime' && detection['create_response'] !== false) this.#create({}, event)
+    if (detection['create_response'] !== false) this.#create({}, event)
   }
 
   #commit(): void {
@@ -173,12 +170,6 @@ class RealtimeSession {
 
   /** Begins a response: one at a time in the conversation, any number out of band. */
   #create(params: JsonObject, { json, position, bytes }: ClientEvent): void {
-    if (this.json['type'] !== 'realtime') {
-      throw new Refusal(400, 'A transcription session has no responses.', {
-        code: 'invalid_value',
-        param: 'type',
-      })
-    }
     const { socket } = this.#events
     const isBeside = params['conversation'] === 'none'
     const running = [...this.#active].find((active) => !active.isBeside && active.reason === undefined)
@@ -276,7 +267,7 @@ function toolsText(tools: unknown): string {
   return asArray(tools).length === 0 ? '' : JSON.stringify(tools)
 }
 
-function newSession(events: SessionEvents, model: string | null): JsonObject {
+function newSession(events: SessionEvents, model: string): JsonObject {
   const format = { type: 'audio/pcm', rate: 24_000 }
   const detection = {
     type: 'server_vad',
@@ -286,24 +277,12 @@ function newSession(events: SessionEvents, model: string | null): JsonObject {
     idle_timeout_ms: null,
   }
   const input = { format, transcription: null, noise_reduction: null }
-  const common = {
+  return {
+    type: 'realtime',
     object: 'realtime.session',
     id: events.newId('sess'),
     expires_at: events.expiry(),
     include: null,
-  }
-  if (model === null) {
-    const object = 'realtime.transcription_session'
-    return {
-      type: 'transcription',
-      ...common,
-      object,
-      audio: { input: { ...input, turn_detection: detection } },
-    }
-  }
-  return {
-    type: 'realtime',
-    ...common,
     model,
     output_modalities: ['audio'],
     instructions: '',

@@ -35,6 +35,8 @@ function requestFate(lower: string): RequestLine['fate'] {
   if (lower === 'sec-websocket-protocol') return 'protocols'
   // Framing is written anew for the hop; an expectation was answered by us.
   if (lower === 'host' || lower === 'content-length' || lower === 'expect') return 'stays'
+  // Frames are read as they pass, so that none may be compressed.
+  if (lower === 'sec-websocket-extensions') return 'stays'
   if (PATH_TRACES.test(lower) || METHOD_OVERRIDES.test(lower)) return 'stays'
   return CLIENT_ACCOUNT_HEADERS.has(lower) || isHopByHop(lower) ? 'stays' : 'goes'
 }

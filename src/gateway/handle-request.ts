@@ -31,8 +31,8 @@ import {
   refuseWebSocket,
 } from './refusals.ts'
 import { ReplyPipeline } from './reply-pipeline.ts'
-import { findHandshake, meterOf, type Switched, serveSocket } from './turns/serve-socket.ts'
-import type { SocketMeter } from './turns/socket-meter.ts'
+import { findHandshake, type Switched, serveSocket, turnsOf } from './turns/serve-socket.ts'
+import type { SocketTurns } from './turns/socket-turns.ts'
 
 /** Answers requests for our own paths. Given by the composition root; the data plane does not know what they do. */
 export type HandleOwned = (exchange: Exchange, target: Target, credential: Credential) => Promise<void>
@@ -89,8 +89,8 @@ export function openFrontDoor(gateway: Gateway, handleOwned: HandleOwned): (exch
  *              later (a batch, a response in the background) is deferred instead: deferrals.ts settles it
  *   answer     upstream's reply, with the figures as headers or trailers
  *
- * A WebSocket is a free call until upstream answers 101. Then each of its turns is a call: response-lanes.ts,
- * realtime-turns.ts, timed-turns.ts, all in turns/. The advance holds of its turns are placed before the handshake goes.
+ * The handshake of a metered WebSocket is a free call. After upstream's 101 each of its turns is a call (turns/). The standing
+ * hold of a Realtime socket is placed before the handshake goes. Any other WebSocket is one call that cannot be metered.
  */
 async function handleRequest(exchange: Exchange, target: Target, gateway: Gateway): Promise<void> {
   const { method, headers } = exchange
@@ -108,7 +108,7 @@ async function handleRequest(exchange: Exchange, target: Target, gateway: Gatewa
     : findEndpoint(surface, method === 'HEAD' ? 'GET' : method, target.path)
   if (isHandshake && endpoint === null)
     return refuseRequest(exchange, surface, refuseWebSocket(target.path), gateway.counts)
-  const socketId = isHandshake ? exchange.requestId : null
+  const socketId = isHandshake && endpoint?.billing === 'free' ? exchange.requestId : null
   const routed = { exchange, target, surface, endpoint, socketId }
   const notServed = refuseEndpoint(endpoint, method, target.path, gateway)
   const isPaid = endpoint?.billing === 'metered'
@@ -152,7 +152,7 @@ async function serveCall(
   if (read.kind === 'refused') return refuseCall(identified, read.refusal, gateway, read)
   if (read.kind === 'client_left') return
 
-  let meter: SocketMeter | null = null
+  let turns: SocketTurns | null = null
   try {
     // plan
     const readCall = { ...identified, read, request: countableInput(exchange, read) }
@@ -164,9 +164,8 @@ async function serveCall(
       const denial = (await checkKey?.()) ?? (await refuseDelete(call, gateway))
       if (denial !== null) return refuseCall(call, denial.refusal, gateway, denial)
     }
-    meter = call.socketId === null ? null : meterOf(call, gateway)
-    const refused = meter === null ? null : await meter.open?.()
-    const admission = refused ?? (await admit(call, gateway))
+    turns = turnsOf(call, gateway)
+    const admission = (await turns?.open()) ?? (await admit(call, gateway))
     if (admission.kind === 'client_left') return
     if (admission.kind === 'refused') {
       const { refusal, balanceNanos } = admission
@@ -176,10 +175,9 @@ async function serveCall(
 
     // forward, observe, settle, answer; for a handshake that upstream accepts, all of this again for each turn
     const switched = await runAdmittedCall({ ...call, admission }, gateway)
-    if (switched !== null && meter !== null)
-      await serveSocket({ ...call, admission }, switched, meter, gateway)
+    if (switched !== null) await serveSocket({ ...call, admission }, switched, turns, gateway)
   } finally {
-    if (meter !== null) await meter.end(true)
+    await turns?.end(true)
     if (read.body.kind === 'held') read.body.held.dispose()
   }
 }
@@ -280,8 +278,9 @@ async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<Sw
     const end = await forward(call, reply, taps, gateway)
     endedMs = clock.monotonicMs()
     if (end.kind === 'switched') {
-      counted = true
-      await settle(billWithoutCost(end.head)).catch((defect: unknown) => {
+      const unpriced = call.socketId === null
+      counted = !unpriced
+      await settle({ ...billWithoutCost(end.head), unpriced }).catch((defect: unknown) => {
         end.connection.destroy()
         throw defect
       })

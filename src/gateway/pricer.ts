@@ -14,7 +14,7 @@ import { rateFigures, writeRating } from '../pricing/rate.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
 import { type RequestLimits, readLimits, withSearch } from '../providers/request-limits.ts'
 import { memberGetter, membersOf, modelAsked } from '../providers/request-members.ts'
-import { advanceUsage, type SocketTurn, turnLimits, turnRequest } from '../providers/socket-turn.ts'
+import { type SocketTurn, TURN_LIMITS, turnRequest } from '../providers/socket-turn.ts'
 import type { RequestFees } from '../providers/surface.ts'
 import { SURFACES } from '../providers/surfaces.ts'
 import { NOTHING_UNSEEN, type UnseenWork, unseenWork } from '../providers/unseen-work.ts'
@@ -134,10 +134,12 @@ export function createPricer(firstBook: PriceBook, settings: PricerSettings): Pr
       const version = versionAt(book, turn.atMs)
       const call = { ...turnRequest(turn), modelAsked: recorded(turn.model) }
       const context = contextOf(call, settings)
-      const plan = metered(call, turnLimits(turn), context, version, settings)
-      const advance = advanceUsage(turn)
-      if (advance === null || turn.model === null) return plan
-      return { ...plan, ...holding(priceOf(advance, context, version, settings), settings) }
+      const plan = metered(call, TURN_LIMITS, context, version, settings)
+      if (turn.kind === 'transcription' || plan.hold.kind !== 'bound') return plan
+      const { nanos, listNanos } = plan.hold
+      const heard = boundTranscript(call, context, version, settings)
+      const hold = { costNanos: nanos + heard.costNanos, listNanos: listNanos + heard.listNanos }
+      return { ...plan, hold: holdOf({ kind: 'bound', ...hold }) }
     },
     plan(call) {
       const version = versionAt(book, call.atMs)
@@ -252,18 +254,6 @@ function metered(
   }
 }
 
-function priceOf(
-  made: Usage,
-  context: RatingContext,
-  version: PriceVersion,
-  { discount }: PricerSettings,
-): Bound {
-  const { listNanos, costNanos } = rateFigures(made, context, version, discount)
-  // A model that has a price, but none for the units of this usage, costs nothing by the list.
-  if (listNanos === 0n) return { kind: 'unpriced', model: context.modelAsked ?? context.endpoint }
-  return { kind: 'bound', listNanos, costNanos }
-}
-
 function boundFor(
   call: PricedRequest,
   limits: RequestLimits,
@@ -281,6 +271,22 @@ function boundFor(
   )
   if (!limits.unlimited || limited.kind !== 'bound') return limited
   return { kind: 'unbounded', reason: 'something takes part that the request does not limit' }
+}
+
+/** The most that a transcription of a session's input may cost: the session may turn to any model for it. */
+function boundTranscript(
+  call: PricedRequest,
+  context: RatingContext,
+  version: PriceVersion,
+  settings: PricerSettings,
+): { readonly costNanos: Nanos; readonly listNanos: Nanos } {
+  let most = { costNanos: 0n, listNanos: 0n }
+  for (const { id, mode } of version.models) {
+    if (mode !== 'audio_transcription') continue
+    const bound = boundFor({ ...call, modelAsked: id }, TURN_LIMITS, context, version, settings)
+    if (bound.kind === 'bound' && bound.listNanos > most.listNanos) most = bound
+  }
+  return most
 }
 
 /** The plan of a batch, each request of which is rated by itself when done. Null for other calls, or without polling. */

@@ -169,12 +169,6 @@ export function refuseTooManyTurns(): Refusal {
   return refuse('too_many_calls', message)
 }
 
-/** `param`: the place at which the model was named. */
-export function refuseTooManyModels(param: string): Refusal {
-  const message = `This session was asked to go by ${limits.modelsPerSessionMax} other models already; ${param} names one more.`
-  return refuse('bad_request', message, { param })
-}
-
 export function refuseInMaintenance(): Refusal {
   return refuse(
     'surface_not_configured',

@@ -49,8 +49,6 @@ export type UsageReader =
   | 'compaction'
   | 'completions'
   | 'realtime'
-  | 'live'
-  | 'translation'
   | 'batch'
 
 /**

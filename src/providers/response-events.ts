@@ -6,33 +6,38 @@ import type { Endpoint } from './endpoint.ts'
 import { nameAt, objectAt } from './usage/reading.ts'
 import { watchRecords } from './watch-records.ts'
 
-/** What a message of the client on a socket of `/v1/responses` asks for. A message that is not known to be harmless may begin a turn. */
+/** The meaning of a client message on a socket of `/v1/responses`. */
 export type ResponseAsked =
   | { readonly kind: 'create'; readonly lane: string }
-  /** More input for a response that runs; upstream then goes on with a successor of that response. */
+  /** More input for a response that runs; upstream then begins a successor of that response. */
   | { readonly kind: 'steer'; readonly responseId: string | null }
-  /** As a sentence. */
-  | { readonly kind: 'odd'; readonly detail: string }
+  | { readonly kind: 'unreadable' }
+  /** `detail` is a sentence about the member `param`. */
+  | { readonly kind: 'odd'; readonly detail: string; readonly param: string }
+  /** It begins no turn. */
+  | { readonly kind: 'other' }
 
 /** The lane of requests that name none. */
-export const NO_LANE = ''
+const NO_LANE = ''
 const LANE_CHARS_MAX = 256
 
 export function responseAsked(facts: RequestFacts): ResponseAsked {
-  if (facts.kind !== 'json') return { kind: 'create', lane: NO_LANE }
-  const { members } = facts.scan
-  const lane = members.get('stream_id')
-  const isNamed = lane !== undefined && lane.kind !== 'null'
-  if (isNamed && (lane.kind !== 'string' || lane.value.length > LANE_CHARS_MAX || lane.value === '')) {
-    return { kind: 'odd', detail: `"stream_id" must be a string of 1 to ${LANE_CHARS_MAX} characters.` }
-  }
+  if (facts.kind !== 'json') return { kind: 'unreadable' }
+  const { members, duplicates } = facts.scan
   const type = members.get('type')
-  if (type?.kind === 'string' && type.value === 'response.steer') {
-    if (isNamed) return { kind: 'odd', detail: '"stream_id" is not for a steer: its response has a lane.' }
-    const id = members.get('previous_response_id')
-    return { kind: 'steer', responseId: id?.kind === 'string' ? id.value : null }
+  if (type?.kind !== 'string' || duplicates.includes('type'))
+    return { kind: 'odd', detail: 'A message must have one "type", a string.', param: 'type' }
+  const isSteer = type.value === 'response.steer'
+  if (!isSteer && type.value !== 'response.create') return { kind: 'other' }
+  const lane = members.get('stream_id')
+  const name = lane?.kind === 'string' ? lane.value : NO_LANE
+  if (lane !== undefined && lane.kind !== 'null' && (name === '' || name.length > LANE_CHARS_MAX)) {
+    const detail = `"stream_id" must be a string of 1 to ${LANE_CHARS_MAX} characters.`
+    return { kind: 'odd', detail, param: 'stream_id' }
   }
-  return { kind: 'create', lane: isNamed && lane.kind === 'string' ? lane.value : NO_LANE }
+  if (!isSteer) return { kind: 'create', lane: name }
+  const id = members.get('previous_response_id')
+  return { kind: 'steer', responseId: id?.kind === 'string' ? id.value : null }
 }
 
 /** A request as it was, with what a steer adds to it: input of any kind, for a response that is kept upstream. */
@@ -70,7 +75,7 @@ export async function readRequest(payload: Buffer, endpoint: Endpoint | null): P
 
 /** An event of upstream, as far as it decides which turn it belongs to. */
 export interface ResponseEvent {
-  readonly kind: 'began' | 'ended' | 'failed' | 'steer_accepted' | 'steer_failed' | 'steer_pending' | 'other'
+  readonly kind: 'began' | 'part' | 'ended' | 'failed' | 'steer_failed'
   readonly lane: string
   /** The id of the response in it. */
   readonly responseId: string | null
@@ -93,9 +98,9 @@ const KINDS: ReadonlyMap<string, ResponseEvent['kind']> = new Map([
   ['response.cancelled', 'ended'],
   ['response.done', 'ended'],
   ['error', 'failed'],
-  ['response.steer.accepted', 'steer_accepted'],
   ['response.steer.failed', 'steer_failed'],
-  ['response.steer.pending', 'steer_pending'],
+  // The input waits for the next request.
+  ['response.steer.pending', 'steer_failed'],
 ])
 
 /** Null for a message that is no event. */
@@ -105,7 +110,7 @@ export function responseEvent(text: Buffer): ResponseEvent | null {
   const event = objectAt(document.value)
   const { status } = event
   return {
-    kind: KINDS.get(nameAt(event['type']) ?? '') ?? 'other',
+    kind: KINDS.get(nameAt(event['type']) ?? '') ?? 'part',
     lane: nameAt(event['stream_id']) ?? NO_LANE,
     responseId: nameAt(objectAt(event['response'])['id']),
     status: typeof status === 'number' && status >= 400 && status <= 599 ? status : 400,

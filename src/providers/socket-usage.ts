@@ -1,6 +1,6 @@
-import { NO_USAGE, type Quantities, type Usage, type UsagePart } from '../kernel/usage.ts'
+import { NO_USAGE, type Usage } from '../kernel/usage.ts'
 import { roughBodyTokens } from '../metering/rough-tokens.ts'
-import { countHeardMs, heardTokens, isSoldByDuration, spokenTokens } from './chat/audio.ts'
+import { heardTokens, spokenTokens } from './chat/audio.ts'
 import { readTranscription } from './chat/closing-usage.ts'
 import { partOf, readTokens } from './chat/tokens.ts'
 import { Counts, objectAt, quantitiesOf, type WireObject } from './usage/reading.ts'
@@ -148,78 +148,11 @@ function cachedByModality(input: Modalities, details: WireObject, counts: Counts
   return cached
 }
 
-/**
- * `usage` of a `conversation.item.input_audio_transcription.completed`, rated as a transcription over HTTP is. Where it
- * does not state the length of the audio, that is what was counted here.
- */
-export function transcriptionUsage(usage: unknown, model: string | null, heardMs = 0): Usage {
+/** `usage` of a `conversation.item.input_audio_transcription.completed`, rated as a transcription over HTTP is. */
+export function transcriptionUsage(usage: unknown, model: string | null): Usage {
   const counts = new Counts()
-  const stated = readTranscription(objectAt(usage), counts)
-  const [own = { model: null, quantities: {}, promptTokens: 0 }] = stated.parts
-  if (!stated.inputKnown || !stated.outputKnown) counts.doubt()
-  const heard: Quantities = stated.inputKnown ? {} : countHeardMs(model, heardMs, null)
-  const part = {
-    model: null,
-    quantities: { ...quantitiesOf(heard), ...own.quantities },
-    promptTokens: stated.inputKnown ? own.promptTokens : (heard.audio_input_tokens ?? 0),
-  }
-  return { ...NO_USAGE, parts: [part], modelServed: model, suspect: counts.suspect }
-}
-
-/** No session lasts for a year. */
-const SESSION_SECONDS_MAX = 365 * 24 * 60 * 60
-
-/** The running total of a Live session in its `usage`; null where none is stated that can be true. */
-export function liveSeconds(usage: unknown): number | null {
-  const { seconds } = objectAt(usage)
-  const isTrue = typeof seconds === 'number' && seconds >= 0 && seconds <= SESSION_SECONDS_MAX
-  return isTrue ? seconds : null
-}
-
-/**
- * What a Live session has used since it was last settled. `seconds` is the running total of `session.usage.updated`, or the
- * last one of `session.closed`; each is rounded by itself, so that all parts together are the total.
- */
-export function liveUsage(seconds: unknown, settledSeconds: number, model: string | null): Usage {
-  const counts = new Counts()
-  const totalMs = counts.readSeconds(seconds)
-  const settledMs = Math.round(settledSeconds * 1_000)
-  if (totalMs === null || totalMs < settledMs) counts.doubt()
-  const ms = Math.max(0, (totalMs ?? settledMs) - settledMs)
-  const parts = [audioPart({ audio_input_milliseconds: ms })]
-  return { ...NO_USAGE, parts, modelServed: model, suspect: counts.suspect }
-}
-
-/** What has passed through a socket of translations. */
-export interface Translated {
-  readonly audioInMs: number
-  readonly audioOutMs: number
-  /** The length of the transcripts: of the input, and of the translation. */
-  readonly heardChars: number
-  readonly writtenChars: number
-}
-
-/** Usage of a translation by what has passed: no event states it. `transcribedBy`: the models that transcribe the input. */
-export function translationUsage(
-  { audioInMs, audioOutMs, heardChars, writtenChars }: Translated,
-  model: string | null,
-  transcribedBy: readonly (string | null)[],
-): Usage {
-  const heard = (by: string | null, written: Quantities): Quantities =>
-    isSoldByDuration(by)
-      ? { audio_input_milliseconds: Math.ceil(audioInMs) }
-      : { audio_input_tokens: heardTokens(audioInMs), ...written }
-  const translated = heard(model, {
-    audio_output_tokens: spokenTokens(audioOutMs),
-    output_tokens: roughBodyTokens(heardChars + writtenChars),
-  })
-  const transcripts = transcribedBy.map((by) =>
-    audioPart(heard(by ?? model, { output_tokens: roughBodyTokens(heardChars) }), by),
-  )
-  return { ...NO_USAGE, parts: [audioPart(translated), ...transcripts], modelServed: model, suspect: true }
-}
-
-function audioPart(counts: Quantities, model: string | null = null): UsagePart {
-  const quantities = quantitiesOf(counts)
-  return { model, quantities, promptTokens: quantities.audio_input_tokens ?? 0 }
+  const { parts, inputKnown, outputKnown } = readTranscription(objectAt(usage), counts)
+  if (!inputKnown || !outputKnown) counts.doubt()
+  const own = parts.map((part) => ({ ...part, model: null }))
+  return { ...NO_USAGE, parts: own, modelServed: model, suspect: counts.suspect }
 }

@@ -9,8 +9,6 @@ export interface FramePart {
   readonly wire: Buffer
   /** The payload bytes in this part: a view where the frame is not masked, a copy where it is. */
   readonly payload: Buffer
-  /** RSV1 of the message's first frame. */
-  readonly compressed: boolean
   readonly endsFrame: boolean
   /** The message of this part ends. A control frame, which may come between the frames of a message, ends no message. */
   readonly endsMessage: boolean
@@ -21,13 +19,6 @@ export interface Violation {
   readonly kind: 'violation'
   readonly closeCode: number
   readonly reason: string
-}
-
-interface FrameReaderOptions {
-  /** A client has to mask its frames, a server must not. */
-  readonly from: 'client' | 'server'
-  /** Whether permessage-deflate was agreed on: without it RSV1 is reserved. */
-  readonly compression: boolean
 }
 
 export const OPCODE = { text: 1, binary: 2, close: 8, ping: 9, pong: 10 } as const
@@ -49,7 +40,6 @@ const NO_BYTES: Buffer = Buffer.alloc(0)
  */
 export class FrameReader {
   readonly #isMasked: boolean
-  readonly #mayBeCompressed: boolean
   #violation: Violation | null = null
   #isClosed = false
 
@@ -64,11 +54,10 @@ export class FrameReader {
 
   /** The message that is being read; 0 where there is none. */
   #opcode = 0
-  #isCompressed = false
 
-  constructor(options: FrameReaderOptions) {
-    this.#isMasked = options.from === 'client'
-    this.#mayBeCompressed = options.compression
+  /** A client has to mask its frames, a server must not. */
+  constructor(from: 'client' | 'server') {
+    this.#isMasked = from === 'client'
   }
 
   /**
@@ -85,7 +74,7 @@ export class FrameReader {
   }
 
   /**
-   * Where the payload begins if the chunk is one message, in one text frame that is not compressed, and nothing else:
+   * Where the payload begins if the chunk is one message, in one text frame, and nothing else:
    * most chunks of a server are. Else -1: the chunk has to be read.
    */
   wholeText(chunk: Buffer): number {
@@ -178,11 +167,7 @@ export class FrameReader {
   #wrongStart(first: number, second: number): string | null {
     const opcode = first & 0x0f
     const isFinal = (first & 0x80) !== 0
-    const hasRsv1 = (first & 0x40) !== 0
-    if ((first & 0x30) !== 0) return 'RSV2 and RSV3 must be clear'
-    if (hasRsv1 && !(this.#mayBeCompressed && (opcode === OPCODE.text || opcode === OPCODE.binary))) {
-      return 'RSV1 must be clear'
-    }
+    if ((first & 0x70) !== 0) return 'the reserved bits must be clear'
     if (opcode > OPCODE.pong || (opcode > OPCODE.binary && opcode < OPCODE.close)) {
       return `the opcode ${opcode} is reserved`
     }
@@ -216,9 +201,7 @@ export class FrameReader {
     else this.#leftBytes = length === 126 ? wire.readUInt16BE(from + 2) : length
     if (this.#isMasked) this.#key = wire.readInt32LE(from + headerBytes - MASK_BYTES)
     this.#isFinal = (first & 0x80) !== 0
-    if (this.#opcode !== 0) return
-    this.#opcode = first & 0x0f
-    this.#isCompressed = (first & 0x40) !== 0
+    if (this.#opcode === 0) this.#opcode = first & 0x0f
   }
 
   /** Gives out the part from `at` on, whose payload begins at `payloadAt`. Returns where it ends. */
@@ -237,7 +220,7 @@ export class FrameReader {
     const endsFrame = this.#leftBytes === 0
     const endsMessage = endsFrame && this.#isFinal
     if (endsMessage) this.#opcode = 0
-    onPart({ kind: 'data', opcode, wire, payload, compressed: this.#isCompressed, endsFrame, endsMessage })
+    onPart({ kind: 'data', opcode, wire, payload, endsFrame, endsMessage })
     return end
   }
 
@@ -253,7 +236,7 @@ export class FrameReader {
       this.#isClosed = true
       this.#kept = null
     }
-    onPart({ kind: 'control', opcode, wire, payload, compressed: false, endsFrame: true, endsMessage: false })
+    onPart({ kind: 'control', opcode, wire, payload, endsFrame: true, endsMessage: false })
   }
 
   #judgeClose(payload: Buffer): void {

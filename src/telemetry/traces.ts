@@ -114,8 +114,6 @@ const OPERATIONS: Readonly<Record<UsageReader, string>> = {
   chat: 'chat',
   responses: 'chat',
   realtime: 'chat',
-  live: 'chat',
-  translation: 'chat',
   compaction: 'chat',
   completions: 'text_completion',
   embeddings: 'embeddings',

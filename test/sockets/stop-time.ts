@@ -10,9 +10,7 @@ function pathOf(name: string): string {
 }
 
 /** The files that start the timers of sockets, known by their place in a stack. */
-const OF_SOCKETS = ['silence-timer', 'response-lanes', 'socket-session'].map((name) =>
-  pathOf(`gateway/turns/${name}`),
-)
+const OF_SOCKETS = [pathOf('gateway/turns/socket-session')]
 
 /** The file that starts the timer of a handshake itself. What it calls starts timers of connections. */
 const OF_HANDSHAKES = pathOf('http/upstream-call')

@@ -1,7 +1,6 @@
 import type { Clock } from '../../kernel/clock.ts'
 import { limits } from '../../kernel/limits.ts'
 import { type KeyStore, keyStatus } from '../../keys/key-store.ts'
-import { LiveSessions } from './session-clocks.ts'
 
 /** How long before the end of the drain time sockets are closed, so that the close frame has left when connections are cut. */
 const CLOSE_BEFORE_MS = 250
@@ -13,7 +12,7 @@ interface OpenSocket {
   drain(): void
   /** Closes the socket at once. Returns how many turns are cut. */
   restart(): number
-  /** The key is not in force any more. */
+  /** The key is no longer valid. */
   revoked(): void
   checkTime(nowMs: number): void
 }
@@ -25,7 +24,6 @@ interface Owner {
 
 /** The WebSockets that are open on this node. Their keys are looked up now and then: no socket may outlive its key. */
 export class OpenSockets {
-  readonly live = new LiveSessions()
   readonly #store: Pick<KeyStore, 'getKey'>
   readonly #clock: Clock
   readonly #sessions = new Map<OpenSocket, Owner>()

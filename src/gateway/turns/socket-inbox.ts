@@ -1,32 +1,26 @@
 import type { Refusal } from '../../kernel/errors.ts'
 import { limits } from '../../kernel/limits.ts'
-import { type FramePart, OPCODE } from '../../sockets/frame-reader.ts'
-import type { Message, MessageReader } from '../../sockets/message-reader.ts'
-import type { RefusedTurn, Verdict } from './socket-meter.ts'
+import type { FramePart } from '../../sockets/frame-reader.ts'
+import { type Message, MessageReader } from '../../sockets/message-reader.ts'
+import type { RefusedTurn, Verdict } from './socket-protocol.ts'
 
 interface InboxParts {
-  readonly messages: MessageReader
-  /** The client compresses with context takeover: upstream could not read what follows a message that is left out. */
-  readonly keepsContext: boolean
   judge(message: Message): Verdict | Promise<Verdict>
   forward(wires: readonly Buffer[]): void
   refuse(refusal: Refusal, about: RefusedTurn): void
   close(code: number, reason: string): void
-  /** The key is not in force any more. */
+  /** The key is no longer valid. */
   revoked(): void
-  /** The client's close frame, when its turn has come. */
-  clientCloses(part: FramePart): void
   /** There may be room for more messages, or no room any more. */
   flowChanged(): void
-  /** Waits for a turn to decode a message that may be large. Null: the client has left by then. */
-  decode<T>(work: () => Promise<T>): Promise<T | null>
   takeMemory(bytes: number): boolean
   giveMemoryBack(bytes: number): void
 }
 
-type Waiting =
-  | { readonly kind: 'message'; readonly parts: readonly FramePart[]; readonly bytes: number }
-  | { readonly kind: 'close'; readonly part: FramePart }
+interface Waiting {
+  readonly parts: readonly FramePart[]
+  readonly bytes: number
+}
 
 /** Memory is taken in steps of this size, and none for messages below it. */
 const MEMORY_STEP_BYTES = 64 * 1024
@@ -34,14 +28,10 @@ const MEMORY_STEP_BYTES = 64 * 1024
 /** Parts of a message that are kept as they came. More are joined: a fragment of one byte costs some hundred. */
 const PARTS_MAX = 256
 
-/** Up to here a message is inflated without waiting for a turn: it becomes a thousand times as large at most. */
-const INFLATED_AT_ONCE_BYTES = 4 * 1024
-
-const DROPPED: Verdict = { kind: 'dropped' }
-
-/** Messages of the client in their order, each held until it is whole and judged. */
+/** Client messages in their order, each held until it is whole and judged. */
 export class SocketInbox {
   readonly #parts: InboxParts
+  readonly #messages = new MessageReader(limits.socketMessageBytesMax)
   /** Parts of the message that is arriving: those that were joined, and those since. */
   #packed: FramePart[] = []
   #loose: FramePart[] = []
@@ -72,15 +62,12 @@ export class SocketInbox {
     )
   }
 
-  /** A part of a data frame, or a close frame. */
+  /** A part of a data frame. */
   take(part: FramePart): void {
-    if (this.#isStopped) return
-    if (part.opcode === OPCODE.close) this.#waiting.push({ kind: 'close', part })
-    else if (!this.#keep(part)) return
-    if (!this.#isBusy) this.#work()
+    if (!this.#isStopped && this.#keep(part) && !this.#isBusy) this.#work()
   }
 
-  /** No more messages are judged. A close frame is passed on, so that its client need not wait. */
+  /** No more messages are judged. */
   hold(): void {
     this.#isHeld = true
   }
@@ -91,11 +78,7 @@ export class SocketInbox {
     this.#waiting.length = 0
     this.#packed = []
     this.#loose = []
-  }
-
-  dispose(): void {
-    this.stop()
-    this.#parts.messages.dispose()
+    this.#messages.clear()
     this.#giveBack(0)
   }
 
@@ -107,13 +90,9 @@ export class SocketInbox {
       this.#parts.close(1009, `A message has more than ${limits.socketMessageBytesMax} bytes.`)
       return false
     }
-    if (!this.#takeFor(0)) return false
+    if (!this.#takeMemory()) return false
     if (part.endsMessage) {
-      this.#waiting.push({
-        kind: 'message',
-        parts: [...this.#packed, ...this.#loose],
-        bytes: this.#arrivedBytes,
-      })
+      this.#waiting.push({ parts: [...this.#packed, ...this.#loose], bytes: this.#arrivedBytes })
       this.#waitingBytes += this.#arrivedBytes
       this.#packed = []
       this.#loose = []
@@ -125,10 +104,13 @@ export class SocketInbox {
     return part.endsMessage
   }
 
-  /** Takes memory for all waiting messages, twice since they are kept masked and unmasked, and for so many bytes besides. */
-  #takeFor(moreBytes: number): boolean {
-    const neededBytes = 2 * (this.#waitingBytes + this.#arrivedBytes) + moreBytes
-    while (neededBytes - this.#takenBytes > MEMORY_STEP_BYTES) {
+  /** Messages are kept twice, masked and unmasked. */
+  get #neededBytes(): number {
+    return 2 * (this.#waitingBytes + this.#arrivedBytes)
+  }
+
+  #takeMemory(): boolean {
+    while (this.#neededBytes - this.#takenBytes > MEMORY_STEP_BYTES) {
       if (!this.#parts.takeMemory(MEMORY_STEP_BYTES)) {
         this.#parts.close(1013, 'There is no room to hold this message. Try again.')
         return false
@@ -147,16 +129,11 @@ export class SocketInbox {
 
   /** Judges the waiting messages one after the other, synchronously where verdicts are. */
   #work(): void {
-    for (let next = this.#waiting[0]; next !== undefined && !this.#isStopped; next = this.#waiting[0]) {
-      if (next.kind === 'close') {
-        this.stop()
-        this.#parts.clientCloses(next.part)
-        return
-      }
-      if (this.#isHeld) return
-      const message = this.#read(next)
-      const verdict =
-        message instanceof Promise ? this.#judgeLater(message, next) : this.#parts.judge(message)
+    for (let next = this.#waiting[0]; next !== undefined && !this.#isHeld; next = this.#waiting[0]) {
+      let message: Message | null = null
+      // A message is joined when its turn has come, and not while it waits.
+      for (const part of next.parts) message = this.#messages.push(part)
+      const verdict = this.#parts.judge(message ?? { kind: 'unreadable', why: 'too_large' })
       if (verdict instanceof Promise) {
         this.#waitFor(verdict, next)
         return
@@ -165,7 +142,7 @@ export class SocketInbox {
     }
   }
 
-  #waitFor(verdict: Promise<Verdict>, waiting: Waiting & { kind: 'message' }): void {
+  #waitFor(verdict: Promise<Verdict>, waiting: Waiting): void {
     this.#isBusy = true
     verdict.then(
       (judged) => {
@@ -178,55 +155,23 @@ export class SocketInbox {
     )
   }
 
-  /** A message is joined and inflated when its turn has come, and not while it waits. */
-  #read({ parts, bytes }: Waiting & { kind: 'message' }): Message | Promise<Message | null> {
-    const read = () => {
-      let message: Message | Promise<Message> | null = null
-      for (const part of parts) message = this.#parts.messages.push(part)
-      return message ?? UNREADABLE
-    }
-    if (parts[0]?.compressed !== true || bytes <= INFLATED_AT_ONCE_BYTES) return read()
-    return this.#parts.decode(async () => await read())
-  }
-
-  async #judgeLater(
-    reading: Promise<Message | null>,
-    { bytes }: Waiting & { kind: 'message' },
-  ): Promise<Verdict> {
-    const message = await reading
-    if (message === null || this.#isStopped) return DROPPED
-    const inflatedBytes = message.kind === 'message' ? message.payload.length : 0
-    const { decodedRatioMax, decodedBytesOfAnyRatio } = limits
-    const isTooLarge = message.kind === 'unreadable' && message.why === 'too_large'
-    if (isTooLarge || inflatedBytes > Math.max(decodedBytesOfAnyRatio, bytes * decodedRatioMax)) {
-      this.#parts.close(1009, `A message is too large, or ${decodedRatioMax} times as long as it came.`)
-      return DROPPED
-    }
-    return this.#takeFor(inflatedBytes) ? await this.#parts.judge(message) : DROPPED
-  }
-
-  #carryOut(verdict: Verdict, { parts, bytes }: Waiting & { kind: 'message' }): void {
+  #carryOut(verdict: Verdict, { parts, bytes }: Waiting): void {
     if (this.#isStopped) {
       if (verdict.kind === 'pass') verdict.unsent?.()
       return
     }
     this.#waiting.shift()
     this.#waitingBytes -= bytes
-    this.#giveBack(2 * (this.#waitingBytes + this.#arrivedBytes))
+    this.#giveBack(this.#neededBytes)
     if (verdict.kind === 'pass') {
       this.#parts.forward(parts.map(({ wire }) => wire))
       verdict.sent?.()
     } else if (verdict.kind === 'refused') {
-      const { refusal } = verdict
-      this.#parts.refuse(refusal, verdict.about)
-      const breaksContext = parts[0]?.compressed === true && this.#parts.keepsContext
-      if (verdict.closes === true || breaksContext) this.#parts.close(1008, refusal.message)
-      else if (refusal.code === 'invalid_api_key') this.#parts.revoked()
+      this.#parts.refuse(verdict.refusal, verdict.about)
+      if (verdict.refusal.code === 'invalid_api_key') this.#parts.revoked()
     }
   }
 }
-
-const UNREADABLE: Message = { kind: 'unreadable', why: 'not_inflatable' }
 
 /** Parts of a message as one part. */
 function joined(parts: readonly FramePart[], last: FramePart): FramePart {

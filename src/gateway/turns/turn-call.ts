@@ -38,22 +38,19 @@ function turnOf(handshake: PlannedCall, turn: PlannedTurn, gateway: Gateway): Pl
   }
 }
 
-/**
- * Admits a turn like any other call; it waits in the admission queue of its key where calls in flight hold what is left.
- * `isRecorded`: a refusal is recorded. `onHeld`: the turn waits.
- */
+/** Admits a turn like any other call; near a cap it waits in the queue of its key. `isRecorded`: a refusal is a record. */
 export async function admitTurn(
   handshake: PlannedCall,
   planned: PlannedTurn,
   gateway: Gateway,
-  { isRecorded = true, onHeld }: { readonly isRecorded?: boolean; readonly onHeld?: () => void } = {},
+  isRecorded = true,
 ): Promise<AdmittedTurn> {
   const { keyShares } = gateway
   const share = keyShares.enter(handshake.digest)
   if (share === null)
     return refuseTurn(handshake, planned, refuseTooManyCalls(keyShares.callsMax), gateway, isRecorded)
   const call = { ...turnOf(handshake, planned, gateway), share }
-  const admission = await admitOrExplain(call, gateway, onHeld)
+  const admission = await admitOrExplain(call, gateway)
   if (admission.kind === 'admitted') {
     gateway.reached('admitted')
     return { kind: 'admitted', turn: new TurnCall({ ...call, admission }, gateway) }
@@ -91,20 +88,10 @@ export async function admitBegunTurn(
   return null
 }
 
-/** A plan that is judged by everything but its cost: another hold stands for it. */
-export function withoutHold(planned: PlannedTurn): PlannedTurn {
-  const { plan } = planned
-  return { ...planned, plan: { ...plan, bill: { ...plan.bill, hold: { kind: 'none' } } } }
-}
-
 /** A socket outlives a store that cannot answer. */
-async function admitOrExplain(
-  call: PlannedCall,
-  gateway: Gateway,
-  onHeld?: () => void,
-): Promise<AdmitResult> {
+async function admitOrExplain(call: PlannedCall, gateway: Gateway): Promise<AdmitResult> {
   try {
-    return await admit(call, gateway, onHeld)
+    return await admit(call, gateway)
   } catch (error) {
     const refusal = explainThrown(error, call.exchange.requestId, gateway.log)
     return { kind: 'refused', refusal, balanceNanos: null }
@@ -127,7 +114,7 @@ export function refuseTurn(
 const OK_HEAD: ReplyHead = { status: 200, reason: 'OK', headers: ['content-type', 'text/event-stream'] }
 const COMPLETE: CallEnd = { kind: 'complete', trailers: [] }
 
-/** A turn that was admitted: it has a hold, which `end`, `endWith`, `reject` or `release` closes, once. */
+/** An admitted turn. It has a hold, which `end`, `endWith`, `reject` or `release` closes, once. */
 export class TurnCall implements LeftReply {
   call: AdmittedCall
   /** The id that upstream gives the response; null before it begins. */
@@ -138,7 +125,6 @@ export class TurnCall implements LeftReply {
   #startedMs: number
   #bytesOut = 0
   #ended: Promise<void> | null = null
-  readonly #settled = Promise.withResolvers<void>()
 
   constructor(call: AdmittedCall, gateway: Gateway) {
     this.call = call
@@ -164,26 +150,21 @@ export class TurnCall implements LeftReply {
     return this.#events.meter.shown
   }
 
-  /** Resolves when the hold is closed, or cannot be. */
-  get settled(): Promise<void> {
-    return this.#settled.promise
-  }
-
   /** Bytes of its events. */
   get bytesOut(): number {
     return this.#bytesOut
   }
 
-  /** A turn that was admitted in advance begins: its time counts from here. `as`: the plan of what it has turned out to be. */
-  startNow(as: PlannedTurn = this.call): void {
+  /** A turn that was admitted in advance begins. Its time counts from here. */
+  startNow(): void {
     this.#startedMs = this.#gateway.clock.monotonicMs()
-    this.call = { ...this.call, ...as, exchange: { ...this.call.exchange, startedMs: this.#startedMs } }
+    this.call = { ...this.call, exchange: { ...this.call.exchange, startedMs: this.#startedMs } }
   }
 
-  /** The message that begins the turn goes upstream. `reader`: reads the usage in its events. */
-  sent(payload: Buffer, reader: UsageReader | null): void {
+  /** The message that begins the turn goes upstream; null: upstream began by itself. `reader` reads the usage in its events. */
+  sent(payload: Buffer | null, reader: UsageReader | null): void {
     this.#gateway.reached('before_send')
-    this.#taps.sent(payload)
+    if (payload !== null) this.#taps.sent(payload)
     if (reader !== null)
       this.#events.readWith(createMeter(reader, { status: 200, contentType: 'text/event-stream' }))
   }
@@ -219,13 +200,13 @@ export class TurnCall implements LeftReply {
   }
 
   /**
-   * The turn is over, and has used this, as upstream states or as was counted here. `estimate` counts where that cannot be true;
-   * without one, the turn is billed as one that was cut.
+   * The turn is over and has used this, as upstream states or as was estimated. A usage that cannot be true is billed as a
+   * turn that was cut.
    */
-  endWith(stated: Usage, end: CallEnd = COMPLETE, estimate: Usage | null = null): Promise<void> {
+  endWith(usage: Usage, end: CallEnd = COMPLETE): Promise<void> {
     const { bill } = this.call.plan
-    const usage = isPlausible(stated, bill.rate(stated)) ? stated : estimate
-    if (usage === null) return this.end({ kind: 'cut', error: new Error('the usage cannot be true') })
+    if (!isPlausible(usage, bill.rate(usage)))
+      return this.end({ kind: 'cut', error: new Error('the usage cannot be true') })
     return this.#close(end, OK_HEAD, async () => {
       // The body taps see the last events, too.
       this.#events.end(end.kind === 'complete')
@@ -273,7 +254,6 @@ export class TurnCall implements LeftReply {
       this.#gateway.inFlight.count -= 1
       this.#gateway.keyShares.leave(this.call.share)
       this.call = { ...this.call, request: { ...this.call.request, pieces: null } }
-      this.#settled.resolve()
     }
   }
 

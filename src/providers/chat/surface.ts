@@ -62,8 +62,6 @@ const READERS: SurfaceSpec['readers'] = {
     other: () => new TranscriptMeter(),
   },
   realtime: { create: null },
-  live: { create: null },
-  translation: { create: null },
   batch: { create: () => new BatchReader() },
 } satisfies Record<string, ReaderSpec>
 

@@ -1,0 +1,209 @@
+import { refuse } from '../../kernel/errors.ts'
+import type { Usage } from '../../kernel/usage.ts'
+import { PCM_BYTES_PER_MS } from '../../metering/audio-clock.ts'
+import { ambiguityOf } from '../../providers/ambiguity.ts'
+import { audioMs, type SessionMessage, sessionEvent, sessionMessage } from '../../providers/realtime-events.ts'
+import { turnRequest } from '../../providers/socket-turn.ts'
+import {
+  type CutResponse,
+  cutResponseUsage,
+  realtimeUsage,
+  statesTotals,
+  transcriptionUsage,
+} from '../../providers/socket-usage.ts'
+import { isPlausible } from '../bill.ts'
+import type { Gateway } from '../gateway.ts'
+import {
+  type ClientSays,
+  type ModelCheck,
+  NO_LANE,
+  type OpenTurn,
+  SAYS_NOTHING,
+  type ServerSays,
+  type SocketProtocol,
+} from './socket-protocol.ts'
+import type { PlannedTurn } from './turn-call.ts'
+
+/** What a response has read since the one before it, and what it has written. */
+interface Passed {
+  readonly inputAudioMs: number
+  readonly inputTextBytes: number
+  outputAudioBytes: number
+  outputTextBytes: number
+}
+
+type ClientEvent = SessionMessage & { readonly kind: 'event' }
+
+const TRANSCRIBED = 'conversation.item.input_audio_transcription.completed'
+const MODEL_UNKNOWN = 'The session does not say which model transcribes its audio.'
+
+/**
+ * The messages of a socket of `/v1/realtime`. A response begins because the client asks for one, or because upstream has
+ * heard the client speak. The model of the query prices the whole session; only the transcription model can change.
+ */
+export class RealtimeProtocol implements SocketProtocol {
+  readonly reader = null
+  readonly #gateway: Gateway
+  readonly #model: string
+  #transcribedBy: string | null = null
+  #bytesPerMs = PCM_BYTES_PER_MS
+  #spokenBytesPerMs = PCM_BYTES_PER_MS
+  /** Input since the last response began. */
+  #inputAudioMs = 0
+  #inputTextBytes = 0
+  readonly #passed = new Map<string, Passed>()
+  /** The usage of the response that has read most. */
+  #before: Usage | null = null
+
+  constructor(gateway: Gateway, model: string) {
+    this.#gateway = gateway
+    this.#model = model
+  }
+
+  readonly standing = (): PlannedTurn => this.#plan('realtime', this.#model)
+
+  client(payload: Buffer): ClientSays | Promise<ClientSays> {
+    const read = sessionMessage(payload)
+    return read instanceof Promise
+      ? read.then((message) => this.#judge(message, payload))
+      : this.#judge(read, payload)
+  }
+
+  unreadable(why: string): ClientSays & { readonly kind: 'refused' } {
+    return this.#refused(ambiguityOf({ kind: 'unreadable', reason: why })?.detail ?? why)
+  }
+
+  server(payload: Buffer): ServerSays {
+    const event = sessionEvent(payload)
+    if (event === null) return SAYS_NOTHING
+    const { type, responseId, session, usage, itemId } = event
+    this.#bytesPerMs = session?.bytesPerMs ?? this.#bytesPerMs
+    this.#spokenBytesPerMs = session?.spokenBytesPerMs ?? this.#spokenBytesPerMs
+    if (session?.transcription !== undefined) this.#transcribedBy = session.transcription?.model ?? null
+    if (type === 'error') return { ...SAYS_NOTHING, kind: 'failed', tag: event.aboutEventId }
+    if (type === TRANSCRIBED && usage !== null) return { ...SAYS_NOTHING, kind: 'transcribed', usage, itemId }
+    if (responseId === null) return SAYS_NOTHING
+    const says = { ...SAYS_NOTHING, responseId, usage, stopReason: event.status }
+    if (type === 'response.created') return { ...says, kind: 'began' }
+    if (type === 'response.done') return { ...says, kind: 'ended' }
+    const passed = this.#passed.get(responseId)
+    if (passed !== undefined) {
+      if (type.endsWith('audio.delta')) passed.outputAudioBytes += event.deltaBytes
+      else passed.outputTextBytes += event.deltaBytes
+    }
+    return { ...says, kind: 'part' }
+  }
+
+  planUnasked(): PlannedTurn {
+    return this.standing()
+  }
+
+  began({ responseId }: OpenTurn): void {
+    this.#passed.set(responseId ?? '', this.#takeInput())
+  }
+
+  usageOf({ turn, responseId, hasBegun }: OpenTurn, says: ServerSays | null): Usage {
+    const { bill } = turn.call.plan
+    const passed = this.#passed.get(responseId ?? '')
+    this.#passed.delete(responseId ?? '')
+    const cut = this.#cutOf(passed === undefined || !hasBegun ? this.#takeInput() : passed)
+    const estimate = cutResponseUsage(cut, this.#model, bill.tokensHeld(this.#model).contextWindow)
+    if (says === null) return estimate
+    const { usage, stopReason } = says
+    const stated = { ...realtimeUsage(usage, this.#model), stopReason }
+    const hasOutput = cut.outputAudioMs + cut.outputTextBytes > 0
+    if (usage === null && stopReason === 'failed' && !hasOutput) return stated
+    if (!statesTotals(usage) || !isPlausible(stated, bill.rate(stated))) return { ...estimate, stopReason }
+    // An out-of-band response has not read the conversation, so a smaller figure does not mean that this became shorter.
+    if (promptTokens(stated) >= promptTokens(this.#before)) this.#before = stated
+    return stated
+  }
+
+  transcriptionOf({ usage }: ServerSays): { readonly planned: PlannedTurn; readonly usage: Usage } {
+    const model = this.#transcribedBy
+    return { planned: this.#plan('transcription', model), usage: transcriptionUsage(usage, model) }
+  }
+
+  #judge(message: SessionMessage, payload: Buffer): ClientSays {
+    if (message.kind !== 'event') return this.#refused(message.detail)
+    const { type, eventId: tag, audioBytes } = message
+    this.#inputAudioMs += audioMs(audioBytes, this.#bytesPerMs)
+    if (type !== 'input_audio_buffer.append') this.#inputTextBytes += payload.length - audioBytes
+    const check = this.#check(message)
+    if (type !== 'response.create') return { kind: 'pass', check }
+    return { kind: 'begins', lane: NO_LANE, tag, planned: this.standing(), check }
+  }
+
+  /** The models in a message that the key must be allowed to use; null where they are those of the session. */
+  #check({ session, responseModel, eventId: tag }: ClientEvent): ModelCheck | null {
+    const others = [session?.model, responseModel].filter((name) => (name ?? this.#model) !== this.#model)
+    const transcription = session?.transcription ?? null
+    const named = transcription?.model ?? null
+    const isChanged = transcription !== null && (named === null || named !== this.#transcribedBy)
+    if (others.length === 0 && !isChanged) return null
+    const planned = this.#plan('transcription', named)
+    const [other = null] = others
+    const message = `This session uses the model ${this.#model}, and cannot change to ${other}. Open another socket for it.`
+    return {
+      tag,
+      limited: other === null ? null : refuse('model_not_allowed', message),
+      planned: {
+        ...planned,
+        plan: {
+          ...planned.plan,
+          models: {
+            names: named === null ? [] : [named],
+            unknown: isChanged && named === null ? MODEL_UNKNOWN : null,
+            batchFile: null,
+          },
+          bill: {
+            ...planned.plan.bill,
+            hold: { kind: 'none' },
+            unratable:
+              other === null
+                ? planned.plan.bill.unratable
+                : { reason: 'endpoint_not_metered', refuse: 'limited' },
+          },
+        },
+      },
+    }
+  }
+
+  #refused(detail: string): ClientSays & { readonly kind: 'refused' } {
+    const refusal = refuse('bad_request', detail)
+    return { kind: 'refused', refusal, lane: NO_LANE, tag: null, planned: this.standing() }
+  }
+
+  #plan(kind: 'realtime' | 'transcription', model: string | null): PlannedTurn {
+    const turn = { kind, model, atMs: this.#gateway.clock.nowMs() }
+    const { endpoint, facts } = turnRequest(turn)
+    return {
+      read: { kind: 'read', body: { kind: 'none' }, facts, audio: null },
+      request: { pieces: null, lengthBytes: 0, isForm: false, audioMs: null, speech: null },
+      endpoint,
+      plan: {
+        modelAsked: model,
+        models: { names: model === null ? [] : [model], unknown: null, batchFile: null },
+        ambiguity: null,
+        bill: this.#gateway.pricer.planTurn(turn),
+        reader: null,
+        shows: null,
+      },
+    }
+  }
+
+  #takeInput(): Passed {
+    const [inputAudioMs, inputTextBytes] = [this.#inputAudioMs, this.#inputTextBytes]
+    this.#inputAudioMs = 0
+    this.#inputTextBytes = 0
+    return { inputAudioMs, inputTextBytes, outputAudioBytes: 0, outputTextBytes: 0 }
+  }
+
+  #cutOf({ outputAudioBytes, ...passed }: Passed): CutResponse {
+    return { ...passed, before: this.#before, outputAudioMs: audioMs(outputAudioBytes, this.#spokenBytesPerMs) }
+  }
+}
+
+function promptTokens(usage: Usage | null): number {
+  return usage?.parts[0]?.promptTokens ?? 0
+}

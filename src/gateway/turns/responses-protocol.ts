@@ -1,0 +1,132 @@
+import { type Refusal, refuse } from '../../kernel/errors.ts'
+import { limits } from '../../kernel/limits.ts'
+import type { RequestFacts } from '../../metering/request-facts.ts'
+import { ambiguityFor, ambiguityOf } from '../../providers/ambiguity.ts'
+import { findEndpoint } from '../../providers/find-endpoint.ts'
+import {
+  isPart,
+  type ResponseAsked,
+  readRequest,
+  responseAsked,
+  responseEvent,
+  withSteer,
+} from '../../providers/response-events.ts'
+import type { PlannedCall } from '../call.ts'
+import type { Gateway } from '../gateway.ts'
+import { planCall } from '../plan.ts'
+import {
+  type ClientSays,
+  NO_LANE,
+  type OpenTurn,
+  SAYS_NOTHING,
+  type ServerSays,
+  type SocketProtocol,
+  STEER,
+} from './socket-protocol.ts'
+import type { PlannedTurn } from './turn-call.ts'
+
+const TARGET = { path: '/v1/responses', query: '' }
+const ENDPOINT = findEndpoint('chat', 'POST', TARGET.path)
+
+/** Responses of a socket that can still be steered. Beyond it the oldest is forgotten. */
+const STEERABLE_MAX = 16
+
+const PART: ServerSays = { ...SAYS_NOTHING, kind: 'part' }
+
+/** Requests that cannot begin a turn, as a socket knows them. */
+const NOT_JSON: RequestFacts = { kind: 'unreadable', reason: 'not_json' }
+
+/** The messages of a socket of `/v1/responses`: each request is a turn, in the lane that its `stream_id` names. */
+export class ResponsesProtocol implements SocketProtocol {
+  readonly reader = 'responses'
+  readonly standing = null
+  readonly #handshake: PlannedCall
+  readonly #gateway: Gateway
+  /** The turns that began last, by the id of their response. */
+  readonly #begun = new Map<string, OpenTurn>()
+
+  constructor(handshake: PlannedCall, gateway: Gateway) {
+    this.#handshake = handshake
+    this.#gateway = gateway
+  }
+
+  async client(payload: Buffer): Promise<ClientSays> {
+    const facts = await readRequest(payload, ENDPOINT)
+    const asked = responseAsked(facts)
+    if (asked.kind === 'other') return { kind: 'pass', check: null }
+    const steered = asked.kind === 'steer' ? (this.#begun.get(asked.responseId ?? '') ?? null) : null
+    const planned = steered === null ? this.#plan(facts, payload) : this.#planSteer(steered, facts, payload)
+    const lane = asked.kind === 'create' ? asked.lane : (steered?.lane ?? NO_LANE)
+    const tag = asked.kind === 'steer' ? STEER : null
+    const refusal = refuseAsked(asked, facts, planned)
+    if (refusal !== null) return { kind: 'refused', refusal, lane, tag, planned }
+    return { kind: 'begins', lane, tag, planned, check: null }
+  }
+
+  unreadable(why: string): ClientSays & { readonly kind: 'refused' } {
+    const facts: RequestFacts = { kind: 'unreadable', reason: why }
+    const refusal = refuse('bad_request', ambiguityOf(facts)?.detail ?? why)
+    return { kind: 'refused', refusal, lane: NO_LANE, tag: null, planned: this.#plan(facts, Buffer.alloc(0)) }
+  }
+
+  server(payload: Buffer, isAlone: boolean): ServerSays {
+    if (isAlone && isPart(payload)) return PART
+    const event = responseEvent(payload)
+    if (event === null) return SAYS_NOTHING
+    const { kind, lane, responseId, status } = event
+    if (kind === 'steer_failed') return { ...SAYS_NOTHING, kind: 'failed', lane, tag: STEER }
+    return { ...SAYS_NOTHING, kind, lane, responseId, status }
+  }
+
+  planUnasked(): PlannedTurn {
+    const [last] = [...this.#begun.values()].slice(-1)
+    return last?.turn.call ?? this.#plan(NOT_JSON, Buffer.alloc(0))
+  }
+
+  began(open: OpenTurn): void {
+    if (open.responseId === null) return
+    this.#begun.set(open.responseId, open)
+    const [oldest] = this.#begun.keys()
+    if (this.#begun.size > STEERABLE_MAX && oldest !== undefined) this.#begun.delete(oldest)
+  }
+
+  usageOf(): null {
+    return null
+  }
+
+  #plan(facts: RequestFacts, payload: Buffer): PlannedTurn {
+    const lengthBytes = payload.length
+    const pieces = lengthBytes <= limits.turnKeptBytesMax ? payload : null
+    const request = { pieces, lengthBytes, isForm: false, audioMs: null, speech: null }
+    const read = { kind: 'read', body: { kind: 'none' }, facts, audio: null } as const
+    return this.#planned({ read, request, endpoint: ENDPOINT })
+  }
+
+  /** A steer makes upstream begin a successor that reads all that its response has read and written, and the steer. */
+  #planSteer({ turn }: OpenTurn, facts: RequestFacts, payload: Buffer): PlannedTurn {
+    const { call } = turn
+    const lengthBytes = call.request.lengthBytes + turn.bytesOut + payload.length
+    const steer = this.#planned({
+      endpoint: ENDPOINT,
+      request: { ...call.request, pieces: null, lengthBytes },
+      read: { ...call.read, facts: withSteer(call.read.facts, facts) },
+    })
+    // Upstream may take an ambiguous steer for a request of its own.
+    const ambiguity = ambiguityFor(ENDPOINT, facts)
+    return { ...steer, plan: { ...steer.plan, ambiguity: ambiguity && { ...ambiguity, refuse: 'always' } } }
+  }
+
+  #planned(turn: Omit<PlannedTurn, 'plan'>): PlannedTurn {
+    const exchange = { ...this.#handshake.exchange, method: 'POST' }
+    const call = { ...this.#handshake, ...turn, exchange, target: TARGET }
+    return { ...turn, plan: planCall(call, null, this.#gateway) }
+  }
+}
+
+function refuseAsked(asked: ResponseAsked, facts: RequestFacts, { plan }: PlannedTurn): Refusal | null {
+  if (asked.kind === 'odd') return refuse('bad_request', asked.detail, { param: asked.param })
+  if (asked.kind === 'unreadable') return refuse('bad_request', ambiguityOf(facts)?.detail ?? '')
+  if (plan.bill.makes === null) return null
+  const message = '"background" is not served over a WebSocket. Send it to POST /v1/responses.'
+  return refuse('bad_request', message, { param: 'background' })
+}

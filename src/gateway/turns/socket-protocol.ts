@@ -1,0 +1,130 @@
+import type { Refusal } from '../../kernel/errors.ts'
+import type { Usage } from '../../kernel/usage.ts'
+import type { UsageReader } from '../../providers/endpoint.ts'
+import type { PlannedTurn, TurnCall } from './turn-call.ts'
+
+/** The meaning of a client message. */
+export type ClientSays =
+  | { readonly kind: 'pass'; readonly check: ModelCheck | null }
+  | ({
+      readonly kind: 'begins'
+      readonly lane: string
+      readonly planned: PlannedTurn
+      readonly check: ModelCheck | null
+    } & Named)
+  | ({
+      readonly kind: 'refused'
+      readonly refusal: Refusal
+      readonly lane: string
+      readonly planned: PlannedTurn
+    } & Named)
+
+interface Named {
+  /** The id that upstream repeats in an error about this message. */
+  readonly tag: string | null
+}
+
+/** Models that a message names and that the key must be allowed to use before the message passes. */
+export interface ModelCheck {
+  readonly planned: PlannedTurn
+  /** The refusal for a key with limits; null: only the allowlist counts. */
+  readonly limited: Refusal | null
+  readonly tag: string | null
+}
+
+/** The meaning of an upstream event. */
+export interface ServerSays {
+  readonly kind: 'began' | 'part' | 'ended' | 'failed' | 'transcribed' | 'other'
+  readonly lane: string
+  readonly responseId: string | null
+  /** The client message that an error is about; null where the event does not say. */
+  readonly tag: string | null
+  /** The status of an error. */
+  readonly status: number
+  /** The usage in the event, as it was sent. */
+  readonly usage: unknown
+  /** The stop reason of a response that has ended. */
+  readonly stopReason: string | null
+  readonly itemId: string | null
+}
+
+/** The tag of a turn that adds input to a running response. All of them waiting in a lane become one successor. */
+export const STEER = 'response.steer'
+
+/** The lane of messages that name none. */
+export const NO_LANE = ''
+
+export const SAYS_NOTHING: ServerSays = {
+  kind: 'other',
+  lane: NO_LANE,
+  responseId: null,
+  tag: null,
+  status: 400,
+  usage: null,
+  stopReason: null,
+  itemId: null,
+}
+
+/** A turn from the moment its message was sent until it settles. */
+export interface OpenTurn {
+  readonly turn: TurnCall
+  readonly lane: string
+  readonly tag: string | null
+  readonly sentMs: number
+  /** Null until upstream begins the response. */
+  responseId: string | null
+  hasBegun: boolean
+  /** An error that may have ended the turn. */
+  failed: { readonly atMs: number; readonly status: number } | null
+}
+
+/** What the messages of one kind of socket mean. One object serves one socket. */
+export interface SocketProtocol {
+  /** Reads the usage in the events of a turn; null: `usageOf` does. */
+  readonly reader: UsageReader | null
+  /** The hold of a socket on which upstream may begin a turn by itself; null for other sockets. */
+  readonly standing: (() => PlannedTurn) | null
+  client(payload: Buffer): ClientSays | Promise<ClientSays>
+  /** A message that cannot be read. */
+  unreadable(why: string): ClientSays & { readonly kind: 'refused' }
+  /** `isAlone`: one turn runs, so that parts need not be told apart. */
+  server(payload: Buffer, isAlone: boolean): ServerSays
+  /** The plan of a response that began although no turn was waiting for one. */
+  planUnasked(): PlannedTurn
+  /** Upstream has begun the response of a turn. */
+  began?(open: OpenTurn): void
+  /** The usage of a turn that ended, or was cut (`says` is null); null: as its events state. */
+  usageOf(open: OpenTurn, says: ServerSays | null): Usage | null
+  /** A transcription that is billed as a call of its own. */
+  transcriptionOf?(says: ServerSays): { readonly planned: PlannedTurn; readonly usage: Usage }
+}
+
+/** What becomes of a client message. */
+export type Verdict =
+  | {
+      readonly kind: 'pass'
+      /** Called when the message was forwarded. */
+      readonly sent?: () => void
+      /** Called when it will not be: the client or upstream is gone. */
+      readonly unsent?: () => void
+    }
+  | { readonly kind: 'refused'; readonly refusal: Refusal; readonly about: RefusedTurn }
+  /** The client left before there was a verdict. */
+  | { readonly kind: 'dropped' }
+
+export interface RefusedTurn {
+  readonly requestId: string
+  readonly lane: string
+  /** The id of the client's message. */
+  readonly tag: string | null
+}
+
+/** The socket, as far as its turns act on it. */
+export interface MeteredSocket {
+  close(code: number, reason: string): void
+  refuse(refusal: Refusal, about: RefusedTurn): void
+  /** The key is no longer valid: the socket closes with the last turn. */
+  revoked(): void
+  /** A turn is over, or no longer expected to begin. */
+  turnEnded(): void
+}

@@ -1,0 +1,447 @@
+import type { CallEnd } from '../../http/upstream-call.ts'
+import type { Refusal } from '../../kernel/errors.ts'
+import { limits } from '../../kernel/limits.ts'
+import type { Message } from '../../sockets/message-reader.ts'
+import { checkKey } from '../admit.ts'
+import type { PlannedCall } from '../call.ts'
+import type { Gateway } from '../gateway.ts'
+import { readOnMs } from '../leave.ts'
+import { explainThrown, refuseTooManyTurns } from '../refusals.ts'
+import {
+  type ClientSays,
+  type MeteredSocket,
+  type ModelCheck,
+  NO_LANE,
+  type OpenTurn,
+  type RefusedTurn,
+  type ServerSays,
+  type SocketProtocol,
+  STEER,
+  type Verdict,
+} from './socket-protocol.ts'
+import { type RefusedHold, StandingHold } from './standing-hold.ts'
+import {
+  type AdmittedTurn,
+  admitBegunTurn,
+  admitTurn,
+  type PlannedTurn,
+  refuseTurn,
+  type TurnCall,
+  TurnSettlements,
+  type UnadmittedTurn,
+} from './turn-call.ts'
+
+const PASS: Verdict = { kind: 'pass' }
+const DROPPED: Verdict = { kind: 'dropped' }
+
+/** The status of a turn that upstream has never begun, where it says none. */
+const UNANSWERED = 400
+
+/**
+ * The turns of a metered socket. The protocol says what messages mean; here each turn is admitted, followed and settled. In a
+ * lane upstream answers in order, so the response that begins belongs to the oldest turn that waits.
+ */
+export class SocketTurns {
+  readonly #handshake: PlannedCall
+  readonly #gateway: Gateway
+  readonly #protocol: SocketProtocol
+  readonly #standing: StandingHold | null
+  readonly #settlements: TurnSettlements
+  /** In the order of their messages. */
+  #open: OpenTurn[] = []
+  /** Responses and transcripts that are billed. Upstream may name them again. */
+  readonly #billedIds = new Set<string>()
+  /** A response that began without a hold is being admitted; events wait in the backlog. */
+  #adopting: Promise<void> | null = null
+  #backlog: Buffer[] = []
+  /** Turns between admission and their message being sent. */
+  #admitting = 0
+  /** Messages that begin no turn were forwarded, and an error may be about one of them. */
+  #hasStrays = false
+  #socket: MeteredSocket | null = null
+  #isOver = false
+  #ended: Promise<void> | null = null
+
+  constructor(handshake: PlannedCall, gateway: Gateway, protocol: SocketProtocol) {
+    this.#handshake = handshake
+    this.#gateway = gateway
+    this.#protocol = protocol
+    const { standing } = protocol
+    const onRefused = (refused: RefusedHold) => this.#closeRefused(refused)
+    this.#standing = standing && new StandingHold(handshake, gateway, standing, onRefused)
+    const { requestId } = handshake.exchange
+    this.#settlements = new TurnSettlements(requestId, gateway, () => this.#socket?.turnEnded())
+  }
+
+  /** Turns under way. One that upstream does not begin is waited for only for a while. */
+  get running(): number {
+    const sinceMs = this.#gateway.clock.monotonicMs() - limits.silentTurnMs
+    return this.#open.filter(({ failed, hasBegun, sentMs }) => !failed && (hasBegun || sentMs > sinceMs)).length
+  }
+
+  get upstreamBegins(): boolean {
+    return this.#standing !== null
+  }
+
+  /** Takes the hold that the handshake needs. Null: the handshake may go upstream. */
+  async open(): Promise<UnadmittedTurn | null> {
+    return (await this.#standing?.open()) ?? null
+  }
+
+  start(socket: MeteredSocket): void {
+    this.#socket = socket
+  }
+
+  /** Whether a client message may go upstream. Messages are judged one after the other. */
+  judge(message: Message): Verdict | Promise<Verdict> {
+    if (message.kind !== 'message') return this.#decide(this.#protocol.unreadable(message.why), NO_BYTES)
+    const { payload } = message
+    const says = this.#protocol.client(payload)
+    if (says instanceof Promise || this.#standing?.pending) return this.#decideLater(says, payload)
+    return this.#decide(says, payload)
+  }
+
+  /** Sees an upstream message that was passed on. A promise: upstream should not be read before it resolves. */
+  observe(payload: Buffer): Promise<void> | null {
+    if (this.#isOver) return null
+    if (this.#adopting === null) this.#follow(payload)
+    else this.#backlog.push(payload)
+    return this.#adopting
+  }
+
+  /** Upstream is not read, because the client does not read. */
+  paused(isPaused: boolean): void {
+    for (const { turn } of this.#open) turn.paused(isPaused)
+  }
+
+  /** How long upstream is read on when the client has left. */
+  readOnMs(): number {
+    const { onLeave } = this.#gateway
+    const all = this.#open.map(({ turn }) => {
+      if (this.#protocol.reader !== null) return readOnMs(turn, turn.call.plan.bill, onLeave)
+      return onLeave === 'finish' ? limits.finishMs : limits.readOnMs
+    })
+    return Math.max(0, ...all)
+  }
+
+  /** Ends turns that an error seems to have ended, when nothing more was heard of them. */
+  checkTime(nowMs: number): void {
+    for (const open of [...this.#open]) {
+      const { failed, hasBegun, lane } = open
+      if (failed === null || nowMs - failed.atMs < limits.silentTurnMs) continue
+      if (hasBegun || this.#runningIn(lane) === null) this.#endFailed(open, failed.status)
+    }
+  }
+
+  /** Nothing more is observed. `abandoned`: the client left, and upstream did not break. Resolves when all turns are settled. */
+  end(abandoned: boolean): Promise<void> {
+    this.#ended ??= this.#end(abandoned)
+    return this.#ended
+  }
+
+  async #end(abandoned: boolean): Promise<void> {
+    while (this.#adopting !== null) await this.#adopting
+    this.#isOver = true
+    const error = new Error('upstream closed the socket')
+    const cut: CallEnd = abandoned ? { kind: 'abandoned', sent: true } : { kind: 'cut', error }
+    const neverBegun: CallEnd = abandoned ? cut : { kind: 'failed', error, sent: true, whole: true }
+    const begunIn = new Set<string>()
+    for (const open of this.#open.splice(0)) {
+      const { turn, lane, failed, hasBegun } = open
+      // In a lane upstream works on one response at a time.
+      const isNext = !begunIn.has(lane) && failed === null
+      const usage = hasBegun || abandoned ? this.#protocol.usageOf(open, null) : null
+      if (hasBegun || isNext) begunIn.add(lane)
+      if (!hasBegun && !isNext) this.#settlements.add(turn.reject(failed?.status ?? UNANSWERED))
+      else if (usage !== null) this.#settlements.add(turn.endWith(usage, cut))
+      else this.#settlements.add(turn.end(hasBegun ? cut : neverBegun))
+    }
+    if (this.#standing !== null) this.#settlements.add(this.#standing.end())
+    await this.#settlements.done()
+  }
+
+  async #decideLater(says: ClientSays | Promise<ClientSays>, payload: Buffer): Promise<Verdict> {
+    const said = await says
+    while (this.#standing?.pending) await this.#standing.pending
+    return this.#isOver ? DROPPED : await this.#decide(said, payload)
+  }
+
+  #decide(says: ClientSays, payload: Buffer): Verdict | Promise<Verdict> {
+    if (says.kind === 'begins') return this.#decideTurn(says, payload)
+    if (says.kind === 'refused') return this.#refuse(says.planned, says.refusal, says)
+    this.#hasStrays = true
+    return says.check === null ? PASS : this.#decideModels(says.check)
+  }
+
+  #refuse(planned: PlannedTurn, refusal: Refusal, { lane, tag }: Omit<RefusedTurn, 'requestId'>): Verdict {
+    return verdictOn(refuseTurn(this.#handshake, planned, refusal, this.#gateway), lane, tag)
+  }
+
+  async #decideModels({ planned, limited, tag }: ModelCheck): Promise<Verdict> {
+    const admitted = await admitTurn(this.#handshake, planned, this.#gateway)
+    if (admitted.kind === 'admitted') {
+      await this.#settlements.add(admitted.turn.release())
+      return PASS
+    }
+    const isLimited = admitted.kind === 'refused' && admitted.refusal.code === 'endpoint_not_metered'
+    return verdictOn(isLimited && limited !== null ? { ...admitted, refusal: limited } : admitted, NO_LANE, tag)
+  }
+
+  async #decideTurn(says: ClientSays & { readonly kind: 'begins' }, payload: Buffer): Promise<Verdict> {
+    const { lane, tag, planned, check } = says
+    const checked = check === null ? PASS : await this.#decideModels(check)
+    if (checked.kind !== 'pass') return checked
+    if (this.#open.length >= limits.turnsPerSocketMax)
+      return this.#refuse(planned, refuseTooManyTurns(), { lane, tag })
+    this.#admitting += 1
+    const admitted = await this.#admit(planned)
+    if (admitted.kind !== 'admitted') {
+      this.#admitted()
+      return verdictOn(admitted, lane, tag)
+    }
+    const { turn } = admitted
+    return {
+      kind: 'pass',
+      sent: () => {
+        turn.sent(payload, this.#protocol.reader)
+        if (this.#isOver) this.#settlements.add(turn.release())
+        else this.#open.push(this.#openTurn(turn, lane, tag))
+        this.#admitted()
+      },
+      unsent: () => {
+        if (this.#standing?.putBack(turn) !== true) this.#settlements.add(turn.release())
+        this.#admitted()
+      },
+    }
+  }
+
+  #admitted(): void {
+    this.#admitting -= 1
+    this.#renew()
+  }
+
+  #openTurn(turn: TurnCall, lane: string, tag: string | null): OpenTurn {
+    const sentMs = this.#gateway.clock.monotonicMs()
+    return { turn, lane, tag, sentMs, responseId: null, hasBegun: false, failed: null }
+  }
+
+  /** Takes over the standing hold if the key is still valid; without one the turn is admitted like any other call. */
+  async #admit(planned: PlannedTurn): Promise<AdmittedTurn> {
+    const turn = this.#standing?.take() ?? null
+    if (turn === null) return await admitTurn(this.#handshake, planned, this.#gateway)
+    const refusal = await this.#refuseKey()
+    if (refusal === null) return { kind: 'admitted', turn }
+    if (this.#standing?.putBack(turn) !== true) this.#settlements.add(turn.release())
+    return refuseTurn(this.#handshake, planned, refusal, this.#gateway)
+  }
+
+  async #refuseKey(): Promise<Refusal | null> {
+    const { digest, exchange } = this.#handshake
+    try {
+      return (await checkKey(digest, false, exchange, this.#gateway))?.refusal ?? null
+    } catch (error) {
+      return explainThrown(error, exchange.requestId, this.#gateway.log)
+    }
+  }
+
+  #follow(payload: Buffer): void {
+    const only = this.#onlyRunning()
+    const says = this.#protocol.server(payload, only !== null)
+    switch (says.kind) {
+      case 'part': {
+        const open = this.#find(says.responseId) ?? only ?? this.#runningIn(says.lane)
+        if (open !== null) this.#observed(open, payload)
+        return
+      }
+      case 'began': {
+        const open = this.#began(says, payload)
+        if (open !== null) this.#observed(open, payload)
+        return
+      }
+      case 'ended': {
+        const open = this.#began(says, payload)
+        if (open === null) return
+        this.#observed(open, payload)
+        this.#remove(open)
+        this.#markBilled(open.responseId)
+        const usage = this.#protocol.usageOf(open, says)
+        this.#settle(usage === null ? open.turn.end() : open.turn.endWith(usage))
+        return
+      }
+      case 'failed':
+        this.#failed(says, payload)
+        return
+      case 'transcribed':
+        this.#transcribed(says)
+    }
+  }
+
+  #observed(open: OpenTurn, payload: Buffer): void {
+    open.failed = null
+    open.turn.observe(payload)
+  }
+
+  /** The turn of a response that begins, or runs already. Null: it is billed already, or is being admitted. */
+  #began(says: ServerSays, payload: Buffer): OpenTurn | null {
+    const { responseId, lane } = says
+    const known = this.#find(responseId)
+    if (known !== null) return known
+    if (responseId !== null && this.#billedIds.has(responseId)) return null
+    const waiting = this.#open.filter((open) => !open.hasBegun && open.lane === lane)
+    const next = waiting.find(({ failed }) => failed === null) ?? waiting[0] ?? this.#takeStanding(lane)
+    if (next === null) {
+      this.#adopt(says, payload)
+      return null
+    }
+    const before = this.#standing === null ? this.#runningIn(lane) : null
+    // In a lane one response runs at a time: of the one before nothing more should come.
+    if (before !== null) before.failed ??= { atMs: this.#gateway.clock.monotonicMs(), status: UNANSWERED }
+    this.#begin(next, responseId)
+    if (next.tag === STEER) this.#dropMerged(waiting.filter((open) => open !== next && open.tag === STEER))
+    return next
+  }
+
+  #begin(open: OpenTurn, responseId: string | null): void {
+    // The error was about another message, perhaps that of another turn.
+    const other = this.#open.find((each) => each !== open && !each.hasBegun && each.failed === null)
+    if (open.failed !== null && other !== undefined) other.failed = open.failed
+    open.failed = null
+    open.hasBegun = true
+    open.responseId = responseId
+    open.turn.responseId = responseId
+    this.#protocol.began?.(open)
+  }
+
+  #dropMerged(steers: readonly OpenTurn[]): void {
+    for (const open of steers) {
+      this.#remove(open)
+      this.#settle(open.turn.reject(UNANSWERED))
+    }
+  }
+
+  #takeStanding(lane: string): OpenTurn | null {
+    const turn = this.#standing?.take() ?? null
+    return turn === null ? null : this.#openUnasked(turn, lane)
+  }
+
+  #openUnasked(turn: TurnCall, lane: string): OpenTurn {
+    turn.sent(null, this.#protocol.reader)
+    const open = this.#openTurn(turn, lane, null)
+    this.#open.push(open)
+    return open
+  }
+
+  /**
+   * Upstream has begun a response for which nothing is held. It costs money, so it is billed past any limit. Where upstream
+   * never begins by itself it has read a message otherwise than the gateway, and the socket closes.
+   */
+  #adopt({ lane, responseId }: ServerSays, payload: Buffer): void {
+    this.#backlog.push(payload)
+    const adopt = async () => {
+      await this.#standing?.pending
+      const turn =
+        this.#standing?.take() ??
+        (await admitBegunTurn(this.#handshake, this.#protocol.planUnasked(), this.#gateway))
+      if (turn === null) this.#markBilled(responseId)
+      else this.#begin(this.#openUnasked(turn, lane), responseId)
+      this.#adopting = null
+      for (const event of this.#backlog.splice(0)) this.observe(event)
+      if (this.#standing === null)
+        this.#socket?.close(1008, 'Upstream began a response that was not asked for.')
+    }
+    this.#adopting = adopt()
+  }
+
+  /** An error answers a message that waits, the oldest where it does not say which; else it ends the turn that runs. */
+  #failed({ lane, tag, status }: ServerSays, payload: Buffer): void {
+    const isIn = (open: OpenTurn) => lane === NO_LANE || open.lane === lane
+    const waiting = this.#open.filter((open) => !open.hasBegun && open.failed === null && isIn(open))
+    const about = tag === null ? waiting[0] : waiting.find((open) => open.tag === tag)
+    if (about !== undefined) {
+      if (this.#standing?.putBack(about.turn) === true) this.#remove(about)
+      else this.#fail(about, status, tag === STEER)
+    } else if (tag === null && this.#standing === null) {
+      const running = this.#runningIn(lane) ?? this.#onlyRunning()
+      running?.turn.observe(payload)
+      if (running !== null) this.#fail(running, status, false)
+    }
+    this.#socket?.turnEnded()
+  }
+
+  /** Ends a turn if the error can be about nothing else; if not, its hold stays until nothing was heard of it for a while. */
+  #fail(open: OpenTurn, status: number, isNamed: boolean): void {
+    const isCertain = isNamed || (this.#open.length === 1 && !this.#hasStrays)
+    open.failed = { atMs: this.#gateway.clock.monotonicMs(), status }
+    if (isCertain) this.#endFailed(open, status)
+  }
+
+  #endFailed(open: OpenTurn, status: number): void {
+    this.#remove(open)
+    this.#markBilled(open.responseId)
+    this.#settle(open.hasBegun ? open.turn.end() : open.turn.reject(status))
+  }
+
+  #transcribed(says: ServerSays): void {
+    const { itemId } = says
+    const found = this.#protocol.transcriptionOf?.(says)
+    if (found === undefined || (itemId !== null && this.#billedIds.has(itemId))) return
+    this.#markBilled(itemId)
+    const billed = admitBegunTurn(this.#handshake, found.planned, this.#gateway)
+    this.#settlements.add(billed.then((turn) => turn?.endWith(found.usage)))
+  }
+
+  #find(responseId: string | null): OpenTurn | null {
+    if (responseId === null) return null
+    return this.#open.find((open) => open.responseId === responseId) ?? null
+  }
+
+  #onlyRunning(): OpenTurn | null {
+    let only: OpenTurn | null = null
+    for (const open of this.#open) {
+      if (!open.hasBegun) continue
+      if (only !== null) return null
+      only = open
+    }
+    return only
+  }
+
+  #runningIn(lane: string): OpenTurn | null {
+    return this.#open.findLast((open) => open.hasBegun && open.lane === lane) ?? null
+  }
+
+  #remove(open: OpenTurn): void {
+    this.#open = this.#open.filter((each) => each !== open)
+  }
+
+  #markBilled(id: string | null): void {
+    if (id === null) return
+    this.#billedIds.add(id)
+    const [oldest] = this.#billedIds
+    if (this.#billedIds.size > limits.endedIdsMax && oldest !== undefined) this.#billedIds.delete(oldest)
+  }
+
+  #settle(settled: Promise<void>): void {
+    this.#settlements.add(settled)
+    this.#renew()
+  }
+
+  /** While a turn is open or being admitted, the next hold could wait for it, and the client for both. */
+  #renew(): void {
+    if (this.#open.length === 0 && this.#admitting === 0) this.#standing?.renew(this.#settlements.done())
+  }
+
+  /** The socket closes before more input is forwarded; with a revoked key when its last turn has ended. */
+  #closeRefused({ refusal, requestId }: RefusedHold): void {
+    this.#socket?.refuse(refusal, { requestId, lane: NO_LANE, tag: null })
+    if (refusal.code === 'invalid_api_key') this.#socket?.revoked()
+    else this.#socket?.close(1008, refusal.message)
+  }
+}
+
+const NO_BYTES = Buffer.alloc(0)
+
+function verdictOn(admitted: UnadmittedTurn | AdmittedTurn, lane: string, tag: string | null): Verdict {
+  if (admitted.kind !== 'refused') return DROPPED
+  const { refusal, requestId } = admitted
+  return { kind: 'refused', refusal, about: { requestId, lane, tag } }
+}

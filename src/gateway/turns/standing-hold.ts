@@ -1,0 +1,96 @@
+import type { PlannedCall } from '../call.ts'
+import type { Gateway } from '../gateway.ts'
+import { explainThrown } from '../refusals.ts'
+import { admitTurn, type PlannedTurn, type TurnCall, type UnadmittedTurn } from './turn-call.ts'
+
+export type RefusedHold = UnadmittedTurn & { readonly kind: 'refused' }
+
+/**
+ * The hold of a socket on which upstream may begin a turn by itself. It is taken at the handshake, taken over by the turn
+ * that begins, and renewed when that turn has settled and no other is open, so that a socket never waits for itself.
+ */
+export class StandingHold {
+  readonly #handshake: PlannedCall
+  readonly #gateway: Gateway
+  readonly #plan: () => PlannedTurn
+  readonly #onRefused: (refused: RefusedHold) => void
+  #turn: TurnCall | null = null
+  #pending: Promise<void> | null = null
+  #isOver = false
+
+  constructor(
+    handshake: PlannedCall,
+    gateway: Gateway,
+    plan: () => PlannedTurn,
+    onRefused: (refused: RefusedHold) => void,
+  ) {
+    this.#handshake = handshake
+    this.#gateway = gateway
+    this.#plan = plan
+    this.#onRefused = onRefused
+  }
+
+  /** The renewal under way; client messages wait for it. Never rejects. */
+  get pending(): Promise<void> | null {
+    return this.#pending
+  }
+
+  /** Null: the handshake may go upstream. */
+  async open(): Promise<UnadmittedTurn | null> {
+    const admitted = await this.#admit(false)
+    if (admitted.kind !== 'admitted') return admitted
+    this.#turn = admitted.turn
+    return null
+  }
+
+  /** Hands the hold to a turn that begins now. Null: another turn has it. */
+  take(): TurnCall | null {
+    const turn = this.#turn
+    this.#turn = null
+    turn?.startNow()
+    return turn
+  }
+
+  /** Takes back the hold of a turn that did not begin. False: the socket has another, or is over. */
+  putBack(turn: TurnCall): boolean {
+    if (this.#isOver || this.#turn !== null || this.#pending !== null) return false
+    this.#turn = turn
+    return true
+  }
+
+  /** Takes the hold again. */
+  renew(settled: Promise<unknown>): void {
+    if (this.#isOver || this.#turn !== null || this.#pending !== null) return
+    this.#pending = this.#renew(settled)
+  }
+
+  async end(): Promise<void> {
+    this.#isOver = true
+    await this.#turn?.release()
+    this.#turn = null
+    await this.#pending
+  }
+
+  async #renew(settled: Promise<unknown>): Promise<void> {
+    await settled
+    const admitted = this.#isOver ? ({ kind: 'client_left' } as const) : await this.#admit(true)
+    this.#pending = null
+    if (admitted.kind === 'admitted') {
+      if (this.#isOver) await admitted.turn.release().catch((error: unknown) => this.#explain(error))
+      else this.#turn = admitted.turn
+    } else if (admitted.kind === 'refused' && !this.#isOver) this.#onRefused(admitted)
+  }
+
+  async #admit(isRecorded: boolean) {
+    try {
+      return await admitTurn(this.#handshake, this.#plan(), this.#gateway, isRecorded)
+    } catch (error) {
+      const { requestId } = this.#handshake.exchange
+      return { kind: 'refused', requestId, refusal: this.#explain(error), balanceNanos: null } as const
+    }
+  }
+
+  #explain(error: unknown) {
+    return explainThrown(error, this.#handshake.exchange.requestId, this.#gateway.log)
+  }
+}
