@@ -162,7 +162,7 @@ export const METRICS: readonly Metric[] = [
     name: 'tollgate_calls_in_flight',
     type: 'gauge',
     labels: [],
-    help: 'Calls of this node that are upstream now, and holds in advance of open WebSockets.',
+    help: 'Calls of this node that are upstream now, and standing holds of open WebSockets.',
     read: ({ inFlight }) => only(inFlight.count),
   },
   {

@@ -45,7 +45,9 @@ const KINDS: readonly (readonly [title: string, about: string, has: (endpoint: E
   ],
   [
     'Sockets',
-    'Frames pass as they are, and [each turn is a call](TRANSPARENCY.md#websockets) with a hold and a bill of its own.',
+    'Frames pass as they are, and [each turn is a call](TRANSPARENCY.md#websockets) with a hold and a bill of its own. `/v1/realtime` is ' +
+      'metered with `?model=` and without `call_id` and `intent`. Sockets that are **not metered** are refused to keys with a limit, and ' +
+      'piped for others with one record flagged `unpriced`.',
     ({ method }) => method === 'WS',
   ],
   [
@@ -96,7 +98,8 @@ function rowsOf(endpoints: readonly Endpoint[]): string[] {
   return [...rows].map(([said, among]) => `| ${among.map(({ method }) => method).join(' ')} | ${said} |`)
 }
 
-function noteOf({ billing, stateful }: Endpoint): string {
+function noteOf({ billing, stateful, method }: Endpoint): string {
+  if (method === 'WS') return billing === 'metered' ? '' : 'not metered'
   return billing === 'free' && stateful ? 'stored' : ''
 }
 

@@ -3,14 +3,8 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { createPricer, type PricerSettings } from '../../src/gateway/pricer.ts'
 import { NO_DISCOUNT } from '../../src/pricing/amounts.ts'
-import { loadListPrices } from '../../src/pricing/load-book.ts'
 import type { SocketTurn } from '../../src/providers/socket-turn.ts'
-import {
-  liveUsage,
-  realtimeUsage,
-  transcriptionUsage,
-  translationUsage,
-} from '../../src/providers/socket-usage.ts'
+import { realtimeUsage, transcriptionUsage } from '../../src/providers/socket-usage.ts'
 import { discountOf, shipped, shippedBook } from './worked-example.ts'
 
 const settings: PricerSettings = {
@@ -22,22 +16,10 @@ const settings: PricerSettings = {
 }
 const pricer = createPricer(shippedBook, settings)
 
-/** A price that the list does not have, as an operator can add it: $3.60 an hour. */
-const hourly = {
-  ...{ id: 'gpt-live-1', provider: 'openai', mode: 'audio_transcription' },
-  rates: { standard: { audio_input_per_hour: '3.6' } },
-}
-const loaded = loadListPrices(JSON.stringify({ models: [hourly] }))
-assert.ok(loaded.kind === 'book')
-const hourlyPricer = createPricer(loaded.book, settings)
-
-const turn = (
-  kind: SocketTurn['kind'],
-  model: string | null,
-  more: Partial<SocketTurn> = {},
-): SocketTurn => ({
-  ...{ kind, model, outputTokensMax: null, atMs: Date.now() },
-  ...more,
+const turn = (kind: SocketTurn['kind'], model: string | null): SocketTurn => ({
+  kind,
+  model,
+  atMs: Date.now(),
 })
 
 const response = {
@@ -124,22 +106,6 @@ test('a transcription of the input costs tokens or time, by its own model', () =
   )
 })
 
-test('Live and translations cost their time, Live where an overlay has its price', () => {
-  // 1.25 s of $3.60 an hour
-  const live = liveUsage(61.25, 60, 'gpt-live-1')
-  assert.deepEqual(rateOf(turn('live', 'gpt-live-1'), live, hourlyPricer), rated(1_250_000n))
-  // Without the overlay Live costs nothing, and the call is flagged.
-  assert.deepEqual(rateOf(turn('live', 'gpt-live-1'), live), { ...rated(0n), unpriced: true })
-  // 30 s of $0.034 a minute
-  const passed = { audioInMs: 30_000, audioOutMs: 29_000, heardChars: 200, writtenChars: 300 }
-  const translated = translationUsage(passed, 'gpt-realtime-translate', [])
-  const planned = turn('translation', 'gpt-realtime-translate')
-  assert.deepEqual(rateOf(planned, translated), rated(17_000_000n))
-  // And 30 s of $1.02 an hour for the transcript of the speech that was heard
-  const transcribed = translationUsage(passed, 'gpt-realtime-translate', ['gpt-realtime-whisper'])
-  assert.deepEqual(rateOf(planned, transcribed), rated(25_500_000n))
-})
-
 interface Held {
   readonly says: string
   readonly turn: SocketTurn
@@ -148,31 +114,14 @@ interface Held {
 
 const holds: readonly Held[] = [
   {
-    says: 'the context window and the output limit of its model, all as audio',
+    says: 'the context window and the output limit of its model, all as audio, and a quarter of an hour of transcription',
     turn: turn('realtime', 'gpt-realtime'),
-    // 32,000 × $32 + 4,096 × $64 a million
-    nanos: 1_286_144_000n,
-  },
-  {
-    says: 'no more output than the session or the response allows',
-    turn: turn('realtime', 'gpt-realtime', { outputTokensMax: 1_000 }),
-    // 32,000 × $32 + 1,000 × $64 a million
-    nanos: 1_088_000_000n,
-  },
-  {
-    says: 'a window of output where the limit is no whole number',
-    turn: turn('realtime', 'gpt-realtime', { outputTokensMax: 1.5 }),
-    // 32,000 × $32 + 32,000 × $64 a million
-    nanos: 3_072_000_000n,
-  },
-  {
-    says: 'a window of output where the limit is 0',
-    turn: turn('realtime', 'gpt-realtime', { outputTokensMax: 0 }),
-    nanos: 3_072_000_000n,
+    // 32,000 × $32 + 4,096 × $64 a million, and 15 minutes of $1.02 an hour
+    nanos: 1_541_144_000n,
   },
   {
     says: 'the context window of a transcription model that is sold by the token',
-    turn: turn('transcription', 'gpt-4o-transcribe', { outputTokensMax: 10 }),
+    turn: turn('transcription', 'gpt-4o-transcribe'),
     // 16,000 × $6 + 2,000 × $10 a million
     nanos: 116_000_000n,
   },
@@ -181,28 +130,17 @@ const holds: readonly Held[] = [
     turn: turn('transcription', 'gpt-realtime-whisper'),
     nanos: 255_000_000n,
   },
-  { says: 'a minute of Live', turn: turn('live', 'gpt-live-1'), nanos: 60_000_000n },
-  {
-    says: 'a minute of translation',
-    turn: turn('translation', 'gpt-realtime-translate'),
-    nanos: 34_000_000n,
-  },
 ]
 for (const held of holds) {
   test(`a turn holds ${held.says}`, () => {
-    const plan = hourlyPricer.planTurn(held.turn)
+    const plan = pricer.planTurn(held.turn)
     assert.deepEqual(plan.hold, { kind: 'bound', nanos: held.nanos, listNanos: held.nanos })
     assert.equal(plan.unratable, null)
   })
 }
 
 test('a turn of a model without a price, or without one for what it does, is refused as a request is', () => {
-  const unpriced = [
-    ...[turn('realtime', 'gpt-unheard-of'), turn('transcription', 'gpt-unheard-of')],
-    ...[turn('live', 'gpt-live-1'), turn('translation', 'gpt-unheard-of')],
-    // gpt-realtime-2.1 has rates for tokens, and Live is paid by the time.
-    turn('live', 'gpt-realtime-2.1'),
-  ]
+  const unpriced = [turn('realtime', 'gpt-unheard-of'), turn('transcription', 'gpt-unheard-of')]
   for (const each of unpriced) {
     const plan = pricer.planTurn(each)
     assert.deepEqual(plan.unratable, { reason: 'model_not_priced', refuse: 'limited' })
@@ -210,11 +148,11 @@ test('a turn of a model without a price, or without one for what it does, is ref
     assert.deepEqual(plan.hold, { kind: 'bound', nanos: 0n, listNanos: 0n })
   }
   const strict = createPricer(shippedBook, { ...settings, unpriced: 'refuse' })
-  assert.equal(strict.planTurn(turn('live', 'gpt-live-1')).unratable?.refuse, 'always')
+  assert.equal(strict.planTurn(turn('realtime', 'gpt-unheard-of')).unratable?.refuse, 'always')
 })
 
 test('a turn whose model is not known yet holds all that is left', () => {
-  for (const kind of ['realtime', 'transcription', 'live', 'translation'] as const)
+  for (const kind of ['realtime', 'transcription'] as const)
     assert.deepEqual(pricer.planTurn(turn(kind, null)).hold, { kind: 'unbounded' })
 })
 
@@ -244,14 +182,13 @@ test('no response that fits the window costs more than its turn held, whatever t
   fc.assert(
     fc.property(
       fc.constantFrom(...realtimeModels),
-      fc.option(fc.nat({ max: 40_000 })),
       stated,
       fc.tuple(share, share, fc.boolean(), fc.constantFrom(null, 'flex', 'priority')),
-      (model, outputTokensMax, details, [readShare, writtenShare, chatRegional, chatDefaultTier]) => {
+      (model, details, [readShare, writtenShare, chatRegional, chatDefaultTier]) => {
         const own = createPricer(shippedBook, {
           ...{ ...settings, chatRegional, chatDefaultTier, discount: discountOf(700_000_000n) },
         })
-        const plan = own.planTurn(turn('realtime', model.id, { outputTokensMax }))
+        const plan = own.planTurn(turn('realtime', model.id))
         const most = plan.tokensHeld(null)
         const usage = realtimeUsage(
           {

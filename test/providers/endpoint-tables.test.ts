@@ -108,10 +108,6 @@ test('exactly these endpoints are metered, each by its own reader', () => {
     'chat POST /v1/audio/speech: speech, model in json',
     'chat POST /v1/audio/transcriptions: transcription, model in multipart',
     'chat WS /v1/realtime: realtime, model in query',
-    'chat WS /v1/realtime/translations: translation, model in query',
-    'chat WS /v1/live/sessions: live, model in elsewhere',
-    'chat WS /v1/live/sessions/{session_id}/attach: live, model in elsewhere',
-    'chat WS /v1/live/sessions/{session_id}/fork: live, model in elsewhere',
   ])
 })
 
@@ -122,9 +118,13 @@ test('exactly these endpoints cost money that no reply states', () => {
     'chat POST /v1/audio/translations',
     'chat POST /v1/realtime/calls',
     'chat POST /v1/realtime/calls/{call_id}/accept',
+    'chat WS /v1/realtime/translations',
     'chat POST /v1/live/sessions',
+    'chat WS /v1/live/sessions',
     'chat POST /v1/live/sessions/{session_id}/accept',
+    'chat WS /v1/live/sessions/{session_id}/attach',
     'chat POST /v1/live/sessions/{session_id}/fork',
+    'chat WS /v1/live/sessions/{session_id}/fork',
     'chat POST /v1/containers',
     'chat POST /v1/vector_stores',
     'chat POST /v1/vector_stores/{vector_store_id}/file_batches',

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { audioMs, isAudioDelta, sessionEvent, sessionMessage } from '../../src/providers/realtime-events.ts'
+import { audioMs, sessionEvent, sessionMessage } from '../../src/providers/realtime-events.ts'
 
 const read = (message: unknown) =>
   sessionMessage(Buffer.from(typeof message === 'string' ? message : JSON.stringify(message)))
@@ -31,22 +31,17 @@ test('a message of many megabytes is read in pieces, to the same end', async () 
   assert.equal(event.audioBytes, audio.length)
 })
 
-test('a session tells its model, its limit, its transcription, its delegates and its format', async () => {
+test('a session tells its model, its transcription and its format', async () => {
   const { session } = await readEvent({
     type: 'session.update',
     session: {
       model: 'gpt-realtime',
-      max_output_tokens: 'inf',
       audio: { input: { format: { type: 'audio/pcmu' }, transcription: { model: 'whisper-1' } } },
-      delegation: { type: 'responses', responses: { model: 'gpt-6-luna', service_tier: 'priority' } },
     },
   })
   assert.deepEqual(session, {
-    id: undefined,
     model: 'gpt-realtime',
-    outputTokensMax: null,
     transcription: { model: 'whisper-1' },
-    delegates: [{ kind: 'responses', model: 'gpt-6-luna', serviceTier: 'priority', imageModels: [] }],
     bytesPerMs: 8,
     spokenBytesPerMs: undefined,
   })
@@ -55,21 +50,11 @@ test('a session tells its model, its limit, its transcription, its delegates and
     session: { audio: { input: { transcription: null } } },
   })
   assert.equal(off.session?.transcription, null)
-  assert.deepEqual(off.session?.delegates, [])
-  const triggered = await readEvent({
-    type: 'session.update',
-    session: { triggers: [{ type: 'decisions' }] },
-  })
-  assert.deepEqual(triggered.session?.delegates, [
-    { kind: 'decisions', model: null, serviceTier: null, imageModels: [] },
-  ])
-  assert.equal(off.session?.outputTokensMax, undefined)
   const older = await readEvent({
     type: 'transcription_session.update',
-    session: { input_audio_transcription: { model: 'whisper-1' }, max_response_output_tokens: 7 },
+    session: { input_audio_transcription: { model: 'whisper-1' } },
   })
   assert.deepEqual(older.session?.transcription, { model: 'whisper-1' })
-  assert.equal(older.session?.outputTokensMax, 7)
 })
 
 for (const message of [
@@ -88,7 +73,6 @@ for (const message of [
   '{"type":"session.update","session":{"model":"a"},"session":{"model":"b"}}',
   '{"type":"session.update","session":{"audio":{"input":{"transcription":{"model":"a","model":"b"}}}}}',
   '{"type":"session.update","session":{"audio":{"input":{"transcription":null}},"input_audio_transcription":{"model":"a"}}}',
-  '{"type":"response.create","response":{"max_output_tokens":1,"max_response_output_tokens":9}}',
   '{"type":"input_audio_buffer.append","audio":"AAAA","audio":"AA"}',
 ]) {
   test(`what can be read in two ways, or in none, is not read: ${message}`, async () => {
@@ -122,8 +106,6 @@ test('an event says whose it is, what was used and how much was said', () => {
   const said = sessionEvent(Buffer.from(JSON.stringify(delta)))
   assert.equal(said?.responseId, 'resp_1')
   assert.equal(said?.deltaBytes, 4)
-  assert.ok(isAudioDelta(said?.type ?? ''))
-  assert.ok(!isAudioDelta('response.output_audio_transcript.delta'))
   const failed = { type: 'error', error: { event_id: 'mine', message: 'no' } }
   assert.equal(sessionEvent(Buffer.from(JSON.stringify(failed)))?.aboutEventId, 'mine')
   assert.equal(sessionEvent(Buffer.from('garbage')), null)

@@ -2,12 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import type { Quantities, Unit, Usage } from '../../src/kernel/usage.ts'
-import {
-  liveUsage,
-  realtimeUsage,
-  transcriptionUsage,
-  translationUsage,
-} from '../../src/providers/socket-usage.ts'
+import { realtimeUsage, transcriptionUsage } from '../../src/providers/socket-usage.ts'
 
 const MODEL = 'gpt-realtime'
 
@@ -246,80 +241,4 @@ test('a transcription on a socket is read as one over HTTP is', () => {
   const duration = transcriptionUsage({ type: 'duration', seconds: 8.47 }, 'whisper-1')
   assert.deepEqual(quantitiesOf(duration), { audio_input_milliseconds: 8_470 })
   assert.equal(duration.suspect, false)
-})
-
-test('a transcription that does not say what it heard goes by how long that was', () => {
-  const unsaid = [
-    undefined,
-    null,
-    {},
-    { type: 'tokens', input_tokens: -1 },
-    { type: 'duration', seconds: 'x' },
-  ]
-  for (const usage of unsaid) {
-    const tokens = transcriptionUsage(usage, 'gpt-4o-transcribe', 2_050)
-    assert.deepEqual(quantitiesOf(tokens), { audio_input_tokens: 21 })
-    const hours = transcriptionUsage(usage, 'whisper-1', 2_050)
-    assert.deepEqual(quantitiesOf(hours), { audio_input_milliseconds: 3_000 })
-    assert.ok(tokens.suspect && hours.suspect)
-  }
-})
-
-test('a Live session pays what its running total has grown by', () => {
-  const usage = liveUsage(61.25, 60, 'gpt-live-1')
-  assert.deepEqual(quantitiesOf(usage), { audio_input_milliseconds: 1_250 })
-  assert.equal(usage.suspect, false)
-  assert.equal(usage.modelServed, 'gpt-live-1')
-})
-
-test('a running total that falls, or is none, costs nothing and is in doubt', () => {
-  for (const seconds of [59, -1, NaN, Infinity, '61', null, undefined, {}]) {
-    const usage = liveUsage(seconds, 60, 'gpt-live-1')
-    assert.deepEqual(quantitiesOf(usage), {})
-    assert.equal(usage.suspect, true)
-  }
-})
-
-test('the parts of a Live session are whole milliseconds and together its total', () => {
-  const totals = fc.array(fc.double({ min: 0, max: 100_000, noNaN: true }), { minLength: 1, maxLength: 20 })
-  fc.assert(
-    fc.property(totals, (some) => {
-      const rising = some.toSorted((a, b) => a - b)
-      let settled = 0
-      let paidMs = 0
-      for (const seconds of rising) {
-        const ms = quantitiesOf(liveUsage(seconds, settled, null)).audio_input_milliseconds ?? 0
-        assert.ok(Number.isSafeInteger(ms) && ms >= 0)
-        paidMs += ms
-        settled = seconds
-      }
-      assert.equal(paidMs, Math.round(settled * 1_000))
-    }),
-  )
-})
-
-test('a translation is told by the time of its audio, or by the tokens of that and its text', () => {
-  const passed = { audioInMs: 12_340, audioOutMs: 10_010, heardChars: 200, writtenChars: 101 }
-  const hours = translationUsage(passed, 'gpt-realtime-translate', [])
-  assert.deepEqual(quantitiesOf(hours), { audio_input_milliseconds: 12_340 })
-  const tokens = translationUsage(passed, 'gpt-realtime-2.1', [])
-  assert.deepEqual(quantitiesOf(tokens), {
-    audio_input_tokens: 124,
-    audio_output_tokens: 201,
-    output_tokens: 76,
-  })
-  assert.ok(hours.suspect && tokens.suspect)
-})
-
-test('what a translation hears is written down by another model, which is a part of its usage', () => {
-  const passed = { audioInMs: 12_340, audioOutMs: 10_010, heardChars: 200, writtenChars: 101 }
-  const models = ['gpt-realtime-whisper', 'gpt-4o-transcribe', null]
-  const { parts } = translationUsage(passed, 'gpt-realtime-translate', models)
-  const [, ...transcripts] = parts.map(({ model, quantities }) => ({ model, ...quantities }))
-  assert.deepEqual(transcripts, [
-    { model: 'gpt-realtime-whisper', audio_input_milliseconds: 12_340 },
-    { model: 'gpt-4o-transcribe', audio_input_tokens: 124, output_tokens: 50 },
-    // A transcript of a model that is not known costs as much as the translation.
-    { model: null, audio_input_milliseconds: 12_340 },
-  ])
 })

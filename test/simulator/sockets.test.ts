@@ -67,29 +67,10 @@ test('handshakes, messages and closing can be looked at', async () => {
   assert.deepEqual(close, { kind: 'close', socket: 1, path: `${path}?a=1`, code: 4_001, reason: 'enough' })
 })
 
-test('compression is negotiated when the client offers it, and the events are the same', async () => {
-  await using simulator = await started({ deterministic: true })
-  const plain = await openSocket(simulator, path)
-  const packed = await openSocket(simulator, path, { perMessageDeflate: { threshold: 0 } })
-  assert.equal(plain.ws.extensions, '')
-  assert.equal(packed.ws.extensions, 'permessage-deflate')
-  for (const socket of [plain, packed]) {
-    socket.send(create())
-    await socket.takeUntil(isTerminal)
-    socket.ws.close()
-  }
-  assert.deepEqual(packed.received, plain.received)
-
-  await using without = await started({ socketCompression: 'none' })
-  const refused = await openSocket(without, path, { perMessageDeflate: true })
-  assert.equal(refused.ws.extensions, '')
-  refused.ws.close()
-})
-
 test('a message of fragments is the message', async () => {
   await using simulator = await started({ deterministic: true })
   const whole = await openSocket(simulator, path)
-  const sliced = await openSocket(simulator, path, { perMessageDeflate: { threshold: 0 } })
+  const sliced = await openSocket(simulator, path)
   whole.send(create())
   sliced.send(create('chunks=7'))
   await whole.takeUntil(isTerminal)
@@ -103,7 +84,7 @@ test('a message of fragments is the message', async () => {
 test('a turn can break, stall, fail and talk nonsense on demand', async () => {
   await using simulator = await started({})
   const meet = async (behaviour: string) => {
-    const socket = await openSocket(simulator, path, { perMessageDeflate: { threshold: 0 } })
+    const socket = await openSocket(simulator, path)
     socket.send(create(behaviour))
     return socket
   }

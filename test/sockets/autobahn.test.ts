@@ -28,7 +28,7 @@ function lineOf(event: Event): string {
 const latin1 = (payload: Buffer | string): string => Buffer.from(payload).toString('latin1')
 
 /** Tries each case from either side, and in chunks of every kind. */
-async function tryCases(cases: readonly Case[]): Promise<void> {
+function tryCases(cases: readonly Case[]): void {
   for (const [id, frames, expected] of cases) {
     for (const from of ['client', 'server'] as const) {
       const bytes = sequenceOf(from, frames)
@@ -38,7 +38,7 @@ async function tryCases(cases: readonly Case[]): Promise<void> {
         chunksOf(bytes, cuts),
         bytes.length < 5_000 ? singleBytes(bytes) : [bytes],
       ]) {
-        const { events, violation } = await readFrames(chunks, { from })
+        const { events, violation } = readFrames(chunks, from)
         const found = [...events.map(lineOf), ...(violation === null ? [] : [violation.closeCode])]
         assert.deepEqual(found, expected, `case ${id} from a ${from} in ${chunks.length} chunks`)
       }

@@ -250,3 +250,32 @@ test('a response that nobody has asked for has a record too', async () => {
   assert.equal(nanosOf(unasked['cost_usd']), 3_500_000)
   socket.client.socket.destroy()
 })
+
+test('the close of a client passes at once with its code and reason, in mid-turn, ahead of turns that wait and behind what is no JSON', async () => {
+  const frame = wireOf('client', {
+    opcode: 8,
+    payload: Buffer.concat([Buffer.from([0x0f, 0xa2]), Buffer.from('bye')]),
+  })
+  const { key } = await bench.gateway.createKey('waiting', { monthly_budget_usd: 0.000_1 })
+  const before: Record<string, (socket: RawSocket) => unknown> = {
+    'nothing else': () => undefined,
+    'a turn that runs': (socket) => beginTurn(socket),
+    'a turn that waits': async (socket) => {
+      await beginTurn(socket)
+      await socket.client.send(createFrame())
+    },
+    'a message that is no JSON': (socket) =>
+      socket.client.send(wireOf('client', { opcode: 1, payload: 'x' })),
+  }
+  for (const [what, prepare] of Object.entries(before)) {
+    const socket = await bench.open({ key: what === 'a turn that waits' ? key : bench.gateway.apiKey })
+    await prepare(socket)
+    await socket.client.send(frame)
+    const { upstream } = socket
+    const closes = () => splitFrames(upstream.received).filter((each) => opcodeOf(each) === 8)
+    await upstream.until(() => closes().length > 0, `a close behind ${what}`)
+    assert.ok(closes()[0]?.equals(frame), what)
+    upstream.socket.destroy()
+    socket.client.socket.destroy()
+  }
+})

@@ -10,14 +10,14 @@ test('a text of any length is one frame that is not masked, its length in as few
     const payload = 'x'.repeat(length)
     const frame = textFrame(payload)
     assert.ok(frame.equals(wireOf('server', { opcode: 1, payload })), `${length}`)
-    const [event] = await receiveWithWs(frame, 'server', null)
+    const [event] = await receiveWithWs(frame, 'server')
     assert.equal(event?.kind === 'message' && event.payload.toString(), payload)
   }
   assert.ok(textFrame('ä€𐍈').equals(wireOf('server', { opcode: 1, payload: 'ä€𐍈' })))
 })
 
 async function closing(frame: Buffer, from: Side): Promise<{ code: number; reason: string }> {
-  const { events, violation } = await readFrames([frame], { from })
+  const { events, violation } = readFrames([frame], from)
   assert.equal(violation, null)
   assert.equal(events.length, 1)
   const [event] = events

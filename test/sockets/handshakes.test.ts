@@ -41,7 +41,7 @@ test('upstream sees the head as it is, with its own host and the key that pays',
   const upstream = await bench.accepted()
   const [request, ...came] = await upstream.head()
   assert.equal(request, 'GET /v1/responses?a=1&b=%20 HTTP/1.1')
-  const dropped = /^(?:x-svc-|openai-organization|host|connection|upgrade)/i
+  const dropped = /^(?:x-svc-|openai-organization|sec-websocket-extensions|host|connection|upgrade)/i
   const key = 'dGhlIHNhbXBsZSBub25jZQ=='
   assert.deepEqual(
     came.filter((line) => !/^(?:host|connection|upgrade):/i.test(line)),
@@ -180,12 +180,8 @@ for (const [status, { lines, body }] of Object.entries(refusals)) {
   })
 }
 
-test('an extension that cannot be read is refused with 502, and upstream is left', async () => {
-  for (const extension of [
-    'x-encrypted',
-    'permessage-deflate; client_max_window_bits=7',
-    'permessage-deflate, x-more',
-  ]) {
+test('an extension that upstream was not offered is 502, and upstream is left', async () => {
+  for (const extension of ['x-encrypted', 'permessage-deflate']) {
     const client = await bench.connect()
     await client.send(handshake([auth(), `Sec-WebSocket-Extensions: ${extension}`]))
     const upstream = await bench.accepted()

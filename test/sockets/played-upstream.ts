@@ -10,6 +10,8 @@ export interface PlayedUpstream {
   readonly gateway: TestGateway
   /** Messages of the client that reached upstream. */
   readonly reached: unknown[]
+  /** The close frames that reached upstream. */
+  readonly closes: { readonly code: number; readonly reason: string }[]
   /** Answers a message. */
   answer: (message: unknown, say: (event: object) => void) => void
   open(path: string, key: string): Promise<SocketClient>
@@ -31,6 +33,7 @@ export async function playUpstream(greeting: object, options: GatewayOptions = {
   const played: PlayedUpstream = {
     gateway,
     reached: [],
+    closes: [],
     answer: () => undefined,
     open: (path, key) => openSocket(gateway, path, { headers: { authorization: `Bearer ${key}` } }),
     async costs(id) {
@@ -50,6 +53,7 @@ export async function playUpstream(greeting: object, options: GatewayOptions = {
   }
   server.on('connection', (socket: WebSocket) => {
     const say = (event: object) => socket.send(JSON.stringify(event))
+    socket.on('close', (code, reason) => played.closes.push({ code, reason: reason.toString() }))
     socket.on('message', (data) => {
       const message: unknown = JSON.parse(data.toString())
       played.reached.push(message)

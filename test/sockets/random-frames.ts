@@ -1,11 +1,9 @@
-import type { Deflate } from '../../src/sockets/inflater.ts'
 import { Random } from '../store/conformance/simulation-random.ts'
-import { chunksOf, deflated, type Side, sequenceOf, singleBytes, type WireFrame } from './wire-frames.ts'
+import { chunksOf, type Side, sequenceOf, singleBytes, type WireFrame } from './wire-frames.ts'
 
 /** Bytes of one direction and their chunks, both determined by the seed alone. */
 export interface RandomFrames {
   readonly from: Side
-  readonly inflate: Deflate | null
   readonly bytes: Buffer
   readonly chunks: readonly Buffer[]
 }
@@ -17,15 +15,14 @@ const CLOSE_CODES = [
 ]
 
 /** Mostly well-formed sequences, of which some bits, bytes or frames are then wrong. */
-export function randomFrames(seed: number, inflate: Deflate | null): RandomFrames {
+export function randomFrames(seed: number): RandomFrames {
   const random = new Random(seed)
   const from = random.pick(['client', 'server'] as const)
-  const compress = inflate === null ? null : compressorOf(inflate)
-  const frames = Array.from({ length: random.from(1, 5) }, () => randomMessage(random, compress)).flat()
+  const frames = Array.from({ length: random.from(1, 5) }, () => randomMessage(random)).flat()
   if (random.oneIn(8)) frames.push(...frames.splice(random.below(frames.length), 1))
   const keyed = frames.map((frame) => (from === 'client' ? { ...frame, key: randomBytes(random, 4) } : frame))
   const bytes = mutated(random, sequenceOf(from, keyed))
-  return { from, inflate, bytes, chunks: randomChunks(random, bytes) }
+  return { from, bytes, chunks: randomChunks(random, bytes) }
 }
 
 function randomChunks(random: Random, bytes: Buffer): Buffer[] {
@@ -42,23 +39,10 @@ function randomBytes(random: Random, length: number): Buffer {
   return bytes
 }
 
-type Compress = (plain: Buffer) => Buffer
-
-function compressorOf({ contextTakeover, windowBits }: Deflate): Compress {
-  let before = Buffer.alloc(0)
-  return (plain) => {
-    const compressed = deflated(plain, windowBits, before)
-    if (contextTakeover) before = Buffer.concat([before, plain])
-    return compressed
-  }
-}
-
-function randomMessage(random: Random, compress: Compress | null): WireFrame[] {
+function randomMessage(random: Random): WireFrame[] {
   const opcode = random.pick([1, 1, 2])
-  const isCompressed = compress !== null && !random.oneIn(4)
   const text = Buffer.from(random.pick(TEXTS))
-  const plain = opcode === 1 && !random.oneIn(20) ? text : randomBytes(random, random.pick(LENGTHS))
-  const payload = isCompressed ? compress(plain) : plain
+  const payload = opcode === 1 && !random.oneIn(20) ? text : randomBytes(random, random.pick(LENGTHS))
   const cuts = random.oneIn(2)
     ? []
     : Array.from({ length: random.below(4) }, () => random.below(payload.length + 1))
@@ -66,7 +50,6 @@ function randomMessage(random: Random, compress: Compress | null): WireFrame[] {
   return fragments.flatMap((fragment, i) => {
     const frame: WireFrame = {
       opcode: i === 0 ? opcode : 0,
-      rsv: i === 0 && isCompressed ? 4 : 0,
       fin: i === fragments.length - 1 ? 1 : 0,
       payload: fragment,
       ...(random.oneIn(10) ? { lengthBits: random.pick([16, 64] as const) } : {}),

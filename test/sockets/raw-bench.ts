@@ -38,9 +38,6 @@ export interface OpenOptions {
   readonly key?: string
   /** Default: `/v1/responses`. */
   readonly target?: string
-  /** The extension that the client offers; `agree` is the one that upstream agrees to. */
-  readonly offer?: string
-  readonly agree?: string
 }
 
 export async function startRawBench(options: GatewayOptions = {}): Promise<RawBench> {
@@ -92,13 +89,12 @@ export async function startRawBench(options: GatewayOptions = {}): Promise<RawBe
     connect,
     stop,
     turns: (socketId, count) => settledTurns(gateway, socketId, count),
-    async open({ key = gateway.apiKey, target, offer, agree } = {}) {
+    async open({ key = gateway.apiKey, target } = {}) {
       const client = await connect()
-      const more = offer === undefined ? [] : [`Sec-WebSocket-Extensions: ${offer}`]
-      await client.send(handshake([`Authorization: Bearer ${key}`, ...more], target))
+      await client.send(handshake([`Authorization: Bearer ${key}`], target))
       const upstream = await accepted()
       await upstream.head()
-      await upstream.send(agreement(agree === undefined ? [] : [`Sec-WebSocket-Extensions: ${agree}`]))
+      await upstream.send(agreement())
       const id = (await client.head()).find((line) => /^x-svc-request-id: /i.test(line)) ?? ''
       return { id: id.slice('x-svc-request-id: '.length), client, upstream }
     },

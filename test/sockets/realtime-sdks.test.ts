@@ -4,10 +4,8 @@ import { after, before, test } from 'node:test'
 import { setDefaultCACertificates } from 'node:tls'
 import { OpenAIRealtimeWebSocket, RealtimeAgent, RealtimeSession } from '@openai/agents/realtime'
 import type OpenAI from 'openai'
-import { OpenAIRealtimeTranslationWS } from 'openai/realtime/translations/ws'
 import { OpenAIRealtimeWebSocket as NativeRealtime } from 'openai/realtime/websocket'
 import { OpenAIRealtimeWS } from 'openai/realtime/ws'
-import { LiveWS } from 'openai/resources/live/ws'
 import type { ConversationItem } from 'openai/resources/realtime/realtime'
 import { ResponsesWS } from 'openai/resources/responses/ws'
 import { type Simulator, startSimulator } from '../../simulator/start-simulator.ts'
@@ -100,36 +98,6 @@ test('OpenAIRealtimeWebSocket: the key in a subprotocol, as in a browser', () =>
     realtime.close()
     await closed
     return [realtime.socket.protocol, ...events]
-  }))
-
-test('LiveWS: heard, delegated and closed', () =>
-  bothWays(async (client) => {
-    const live = new LiveWS(client, front.options)
-    const events: unknown[] = []
-    live.on('event', (event) => events.push(event))
-    const closed = new Promise((resolve) => live.once('session.closed', resolve))
-    const started = new Promise((resolve) => live.once('session.started', resolve))
-    const delegation = { type: 'responses', responses: { model: 'gpt-6-luna' } } as const
-    live.send({ type: 'session.start', session: { model: 'gpt-live-1', delegation } })
-    await started
-    live.send({ type: 'session.input_audio.append', audio: sound(1_000) })
-    live.send({ type: 'session.input_audio.append', audio: sound(500, 0) })
-    live.send({ type: 'session.close' })
-    await closed
-    return events
-  }))
-
-test('OpenAIRealtimeTranslationWS: translated until it is finished', () =>
-  bothWays(async (client) => {
-    const options = { model: 'gpt-realtime-translate', options: front.options }
-    const translation = await OpenAIRealtimeTranslationWS.create(client, options)
-    const events: unknown[] = []
-    translation.on('event', (event) => events.push(event))
-    await new Promise((resolve) => translation.on('session.created', resolve))
-    for (const ms of [700, 700, 100])
-      translation.send({ type: 'session.input_audio_buffer.append', audio: sound(ms) })
-    await translation.finish({ timeoutMs: 10_000 })
-    return events
   }))
 
 test('RealtimeSession of the Agents SDK: asked in words and answered', () =>

@@ -3,52 +3,16 @@ import { after, before, test } from 'node:test'
 import { clockAt } from '../limits/clock-at.ts'
 import { dig } from '../simulator/dig.ts'
 import { until } from '../support/until.ts'
-import {
-  append,
-  endedTurns,
-  nothingHeld,
-  priceOf,
-  type SocketPair,
-  say,
-  startSocketPair,
-} from './metered-socket.ts'
+import { endedTurns, nothingHeld, type SocketPair, startSocketPair } from './metered-socket.ts'
 
 const PATH = '/v1/realtime?model=gpt-realtime'
-const WRITTEN = 'conversation.item.input_audio_transcription.completed'
-const transcription = { model: 'gpt-4o-transcribe' }
 
 const clock = clockAt(new Date().toISOString())
 let pair: SocketPair
 before(async () => {
-  pair = await startSocketPair({ clock }, { socketCompression: 'takeover' })
+  pair = await startSocketPair({ clock })
 })
 after(() => pair.close())
-
-test('a session that is compressed both ways is paid for like any other', async () => {
-  const { id, key } = await pair.gateway.createKey('compressed', { monthly_budget_usd: 50 })
-  const socket = await pair.open(PATH, { key, perMessageDeflate: { threshold: 0 } })
-  assert.match(socket.ws.extensions, /permessage-deflate/)
-  await socket.takeType('session.created')
-  socket.send({ type: 'session.update', session: { audio: { input: { transcription } } } })
-  await socket.takeType('session.updated')
-  socket.send(append(600))
-  socket.send(append(250, 0))
-  await socket.takeType('response.done')
-  socket.send(say('word '.repeat(2_000)))
-  socket.send({ type: 'response.create' })
-  await socket.takeType('response.done')
-  const turns = await endedTurns(pair, id, 3)
-  const answers = turns.filter((turn) => dig(turn, 'model') === 'gpt-realtime')
-  const done = socket.received.filter((event) => dig(event, 'type') === 'response.done')
-  assert.deepEqual(
-    answers.map((turn) => dig(turn, 'list_cost_usd')),
-    done.map(priceOf),
-  )
-  assert.ok(socket.received.some((event) => dig(event, 'type') === WRITTEN))
-  socket.ws.close()
-  await socket.closed()
-  await nothingHeld(pair, id)
-})
 
 test('an idle session is closed with 1008 when its key has expired, and what it held is given back', async () => {
   const expires_at = new Date(clock.nowMs() + 60_000).toISOString()

@@ -8,7 +8,7 @@ import { until } from '../support/until.ts'
 import { create, simulated, startTurnsBench, told } from './turns-bench.ts'
 
 const clock = clockAt('2026-11-12T12:00:00.000Z')
-const bench = await startTurnsBench({ clock }, { socketCompression: 'takeover' })
+const bench = await startTurnsBench({ clock })
 after(() => bench.close())
 afterEach(() => bench.assertBooksBalance())
 const { gateway } = bench
@@ -171,8 +171,6 @@ for (const name of ['type twice', 'model twice', 'a stream_id that is a number',
 const untyped: Record<string, object> = {
   'no type': { ...create(), type: undefined },
   'Type instead of type': { ...create(), type: undefined, Type: 'response.create' },
-  'a type that nobody knows': { ...create(), type: 'response.begin' },
-  'a type in other case': { ...create(), type: 'Response.Create' },
 }
 
 for (const [name, message] of Object.entries(untyped)) {
@@ -184,28 +182,6 @@ for (const [name, message] of Object.entries(untyped)) {
     socket.ws.close()
   })
 }
-
-test('where the client compresses with context takeover, a refusal closes the socket with 1008', async () => {
-  const { key } = await gateway.createKey('packed', { allowed_models: ['gpt-4o'] })
-  const socket = await bench.open({ key, perMessageDeflate: { threshold: 0 } })
-  assert.match(socket.ws.extensions, /permessage-deflate/)
-  await assertServes(socket)
-  const { event: _, ...rest } = await refused(socket, create({ model: 'gpt-6.1-sol' }))
-  assert.equal(rest.code, 'model_not_allowed')
-  assert.equal((await socket.closed()).code, 1008)
-})
-
-test('where it does not keep its context, the socket stays open', async () => {
-  await using other = await freshBench()
-  const { key } = await other.gateway.createKey('packed', { allowed_models: ['gpt-4o'] })
-  const perMessageDeflate = { threshold: 0, clientNoContextTakeover: true, serverNoContextTakeover: true }
-  const socket = await other.open({ key, perMessageDeflate })
-  assert.match(String(socket.headers['sec-websocket-extensions']), /client_no_context_takeover/)
-  const [event] = await socket.turn(create({ model: 'gpt-6.1-sol' }))
-  assert.equal(told(event).code, 'model_not_allowed')
-  await assertServes(socket)
-  socket.ws.close()
-})
 
 test('no credit is told as upstream tells it, and turns go when there is some again', async () => {
   await using other = await freshBench()
@@ -229,8 +205,8 @@ test('no credit is told as upstream tells it, and turns go when there is some ag
   )
 })
 
-/** A bench with an account that has spent nothing, and an upstream without context takeover. */
+/** A bench with an account that has spent nothing. */
 async function freshBench() {
-  const other = await startTurnsBench({}, { socketCompression: 'no-takeover' })
+  const other = await startTurnsBench()
   return Object.assign(other, { [Symbol.asyncDispose]: () => other.close() })
 }

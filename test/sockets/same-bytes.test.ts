@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, before, test } from 'node:test'
-import { type Deflated, deflater } from './deflater.ts'
-import { type OpenOptions, opcodeOf, type RawBench, splitFrames, startRawBench } from './raw-bench.ts'
+import { opcodeOf, type RawBench, splitFrames, startRawBench } from './raw-bench.ts'
 import type { Wire } from './wire.ts'
 import { chunksOf, sequenceOf, singleBytes, type WireFrame, wireOf } from './wire-frames.ts'
 
@@ -133,50 +132,6 @@ test('a ping passes while a message of many fragments has not ended', async () =
   assert.deepEqual((await arrived).subarray(ping.length), sequenceOf('client', [first, ...rest]))
   client.socket.destroy()
 })
-
-const EXTENSION = 'permessage-deflate'
-const FRESH = `${EXTENSION}; client_no_context_takeover; server_no_context_takeover`
-const agreements: Record<string, { agreed: OpenOptions; keepsContext: boolean; windowBits?: number }> = {
-  'with context takeover': { agreed: { offer: EXTENSION, agree: EXTENSION }, keepsContext: true },
-  'without context takeover': { agreed: { offer: FRESH, agree: FRESH }, keepsContext: false },
-  'with a small window': {
-    agreed: {
-      offer: `${EXTENSION}; client_max_window_bits`,
-      agree: `${EXTENSION}; client_max_window_bits=9; server_max_window_bits=9`,
-    },
-    keepsContext: true,
-    windowBits: 9,
-  },
-}
-
-for (const [name, { agreed, keepsContext, windowBits = 15 }] of Object.entries(agreements)) {
-  test(`compressed messages ${name} arrive as they were sent, both ways`, async () => {
-    const { client, upstream } = await bench.open(agreed)
-    for (const [side, from, to] of [
-      ['client', client, upstream],
-      ['server', upstream, client],
-    ] as const) {
-      const deflate = deflater({ keepsContext, windowBits })
-      const frames: WireFrame[] = []
-      for (let i = 0; i < 6; i++) frames.push(...(await compressed(deflate, create(`turn ${i % 2}`), i)))
-      const bytes = sequenceOf(side, frames)
-      await assertPasses(from, to, chunksOf(bytes, [1, 7, 100, bytes.length - 3]), true)
-    }
-    client.socket.destroy()
-  })
-}
-
-/** The third message is not compressed, since each message chooses for itself; the fourth has three fragments. */
-async function compressed(deflate: Deflated, text: string, i: number): Promise<WireFrame[]> {
-  if (i === 2) return [{ opcode: TEXT, payload: text }]
-  const payload = await deflate(text)
-  if (i !== 3) return [{ opcode: TEXT, rsv: 4, payload }]
-  return [
-    { opcode: TEXT, rsv: 4, fin: 0, payload: payload.subarray(0, 2) },
-    { opcode: CONTINUED, fin: 0, payload: '' },
-    { opcode: CONTINUED, payload: payload.subarray(2) },
-  ]
-}
 
 test('close frames pass with their code and reason, either way, and end both connections', async () => {
   const reason = Buffer.concat([Buffer.from([0x0f, 0xa1]), Buffer.from('enough')])

@@ -1,7 +1,5 @@
-import { createDeflateRaw, deflateRawSync, constants as zlib } from 'node:zlib'
 import { type FramePart, FrameReader, type Violation } from '../../src/sockets/frame-reader.ts'
-import type { Deflate } from '../../src/sockets/inflater.ts'
-import { type Message, MessageReader } from '../../src/sockets/message-reader.ts'
+import { MessageReader } from '../../src/sockets/message-reader.ts'
 
 export type Side = 'client' | 'server'
 
@@ -49,35 +47,6 @@ export function chunksOf(bytes: Buffer, cuts: readonly number[]): Buffer[] {
 
 export const singleBytes = (bytes: Buffer): Buffer[] => chunksOf(bytes, [...bytes.keys()])
 
-/** A message's payload as permessage-deflate has it, for a stream that has read the bytes `before`. */
-export function deflated(payload: Buffer | string, windowBits = 15, before?: Buffer): Buffer {
-  const dictionary = before === undefined || before.length === 0 ? {} : { dictionary: before }
-  const whole = deflateRawSync(payload, { windowBits, finishFlush: zlib.Z_SYNC_FLUSH, ...dictionary })
-  return whole.subarray(0, -4)
-}
-
-/** Messages as one stream compresses them, each referring to earlier ones. */
-export async function deflatedTogether(payloads: readonly Buffer[], windowBits = 15): Promise<Buffer[]> {
-  const stream = createDeflateRaw({ windowBits })
-  let pieces: Buffer[] = []
-  stream.on('data', (piece: Buffer) => pieces.push(piece))
-  const out: Buffer[] = []
-  for (const payload of payloads) {
-    stream.write(payload)
-    await new Promise<void>((resolve) => stream.flush(zlib.Z_SYNC_FLUSH, resolve))
-    out.push(Buffer.concat(pieces).subarray(0, -4))
-    pieces = []
-  }
-  stream.close()
-  return out
-}
-
-interface ReadOptions {
-  readonly from: Side
-  readonly inflate?: Deflate | null
-  readonly messageBytesMax?: number
-}
-
 export interface ReadFrames {
   readonly parts: readonly FramePart[]
   readonly violation: Violation | null
@@ -85,26 +54,24 @@ export interface ReadFrames {
   readonly events: readonly Event[]
 }
 
-export type Event = Message | { readonly kind: 'control'; readonly opcode: number; readonly payload: Buffer }
+export type Event =
+  | { readonly kind: 'message' | 'control'; readonly opcode: number; readonly payload: Buffer }
+  | { readonly kind: 'unreadable'; readonly why: string }
 
-/** Reads chunks as a gateway does, and waits for the messages. */
-export async function readFrames(chunks: readonly Buffer[], options: ReadOptions): Promise<ReadFrames> {
-  const { from, inflate = null, messageBytesMax = 2 ** 26 } = options
-  const frames = new FrameReader({ from, compression: inflate !== null })
-  const messages = new MessageReader({ inflate, messageBytesMax })
+/** Reads chunks as a gateway does. */
+export function readFrames(chunks: readonly Buffer[], from: Side): ReadFrames {
+  const frames = new FrameReader(from)
+  const messages = new MessageReader(2 ** 26)
   const parts: FramePart[] = []
-  const events: (Event | Promise<Event>)[] = []
+  const events: Event[] = []
   let violation: Violation | null = null
   for (const chunk of chunks) {
     violation = frames.read(chunk, (part) => {
       parts.push(part)
       const { opcode, payload } = part
       const event = part.kind === 'control' ? { kind: part.kind, opcode, payload } : messages.push(part)
-      if (event !== null) events.push(event)
+      if (event !== null) events.push('payload' in event ? { ...event, opcode } : event)
     })
   }
-  const isAtOnce = events.every((event) => !(event instanceof Promise))
-  const read = { parts, violation, events: isAtOnce ? (events as Event[]) : await Promise.all(events) }
-  messages.dispose()
-  return read
+  return { parts, violation, events }
 }

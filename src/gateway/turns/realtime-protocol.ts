@@ -2,7 +2,12 @@ import { refuse } from '../../kernel/errors.ts'
 import type { Usage } from '../../kernel/usage.ts'
 import { PCM_BYTES_PER_MS } from '../../metering/audio-clock.ts'
 import { ambiguityOf } from '../../providers/ambiguity.ts'
-import { audioMs, type SessionMessage, sessionEvent, sessionMessage } from '../../providers/realtime-events.ts'
+import {
+  audioMs,
+  type SessionMessage,
+  sessionEvent,
+  sessionMessage,
+} from '../../providers/realtime-events.ts'
 import { turnRequest } from '../../providers/socket-turn.ts'
 import {
   type CutResponse,
@@ -200,7 +205,11 @@ export class RealtimeProtocol implements SocketProtocol {
   }
 
   #cutOf({ outputAudioBytes, ...passed }: Passed): CutResponse {
-    return { ...passed, before: this.#before, outputAudioMs: audioMs(outputAudioBytes, this.#spokenBytesPerMs) }
+    return {
+      ...passed,
+      before: this.#before,
+      outputAudioMs: audioMs(outputAudioBytes, this.#spokenBytesPerMs),
+    }
   }
 }
 

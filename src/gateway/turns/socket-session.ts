@@ -283,7 +283,10 @@ export class SocketSession {
   #observe(message: Message | null): void {
     if (message === null) return
     // A message that cannot be read may have stated the usage, or begun a turn.
-    if (message.kind === 'unreadable') return this.#upstreamFailed('an upstream message could not be read')
+    if (message.kind === 'unreadable') {
+      this.#upstreamFailed('an upstream message could not be read')
+      return
+    }
     const observing = this.#turns?.observe(message.payload) ?? null
     if (observing === null) return
     this.#observing += 1

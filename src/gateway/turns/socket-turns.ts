@@ -76,7 +76,8 @@ export class SocketTurns {
   /** Turns under way. One that upstream does not begin is waited for only for a while. */
   get running(): number {
     const sinceMs = this.#gateway.clock.monotonicMs() - limits.silentTurnMs
-    return this.#open.filter(({ failed, hasBegun, sentMs }) => !failed && (hasBegun || sentMs > sinceMs)).length
+    return this.#open.filter(({ failed, hasBegun, sentMs }) => !failed && (hasBegun || sentMs > sinceMs))
+      .length
   }
 
   get upstreamBegins(): boolean {
@@ -177,14 +178,16 @@ export class SocketTurns {
     return verdictOn(refuseTurn(this.#handshake, planned, refusal, this.#gateway), lane, tag)
   }
 
+  /** The store judges the models of a message as it judges those of a call; nothing is held for them. */
   async #decideModels({ planned, limited, tag }: ModelCheck): Promise<Verdict> {
-    const admitted = await admitTurn(this.#handshake, planned, this.#gateway)
+    const admitted = await admitTurn(this.#handshake, planned, this.#gateway, false)
     if (admitted.kind === 'admitted') {
       await this.#settlements.add(admitted.turn.release())
       return PASS
     }
-    const isLimited = admitted.kind === 'refused' && admitted.refusal.code === 'endpoint_not_metered'
-    return verdictOn(isLimited && limited !== null ? { ...admitted, refusal: limited } : admitted, NO_LANE, tag)
+    if (admitted.kind === 'client_left') return DROPPED
+    const isLimited = limited !== null && admitted.refusal.code === 'endpoint_not_metered'
+    return this.#refuse(planned, isLimited ? limited : admitted.refusal, { lane: NO_LANE, tag })
   }
 
   async #decideTurn(says: ClientSays & { readonly kind: 'begins' }, payload: Buffer): Promise<Verdict> {

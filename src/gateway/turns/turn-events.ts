@@ -60,5 +60,7 @@ export class TurnEvents {
 /** JSON may contain line breaks between its tokens, which would end a line of the stream. */
 function inOneLine(event: Buffer): Buffer {
   if (!event.includes(LINE_FEED) && !event.includes(CARRIAGE_RETURN)) return event
-  return Buffer.from(event).map((byte) => (byte === LINE_FEED || byte === CARRIAGE_RETURN ? BLANK : byte)) as Buffer
+  return Buffer.from(event).map((byte) =>
+    byte === LINE_FEED || byte === CARRIAGE_RETURN ? BLANK : byte,
+  ) as Buffer
 }

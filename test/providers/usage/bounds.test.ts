@@ -125,7 +125,7 @@ test('a document may begin with a byte order mark and with blanks', () => {
 
 const readers: readonly UsageReader[] = [
   ...(['messages', 'chat', 'responses', 'embeddings', 'images', 'speech'] as const),
-  ...(['transcription', 'decisions', 'compaction', 'completions', 'realtime', 'live'] as const),
+  ...(['transcription', 'decisions', 'compaction', 'completions', 'realtime'] as const),
 ]
 
 test('no bytes make a meter fail', () => {

@@ -1,0 +1,179 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { dig, digList } from '../simulator/dig.ts'
+import type { SocketClient } from '../simulator/socket-client.ts'
+import { until } from '../support/until.ts'
+import { type PlayedUpstream, playUpstream, usageOf } from './played-upstream.ts'
+
+const PATH = '/v1/realtime?model=gpt-realtime'
+const TRANSCRIBED = 'conversation.item.input_audio_transcription.completed'
+/** One response (32,000 × $32 + 4,096 × $64 a million) and a quarter of an hour at $1.02. */
+const HOLD_USD = 1.541144
+
+const GREETING = {
+  type: 'session.created',
+  session: {
+    type: 'realtime',
+    model: 'gpt-realtime',
+    audio: { input: { transcription: { model: 'whisper-1' } } },
+  },
+}
+
+let upstream: PlayedUpstream
+let say: (event: object) => void = () => undefined
+before(async () => {
+  upstream = await playUpstream(GREETING)
+})
+after(() => upstream.close())
+
+const created = (id: string) => ({ type: 'response.created', response: { id, status: 'in_progress' } })
+const done = (id: string) => ({
+  type: 'response.done',
+  response: { id, status: 'completed', usage: usageOf(2_000, 1_000) },
+})
+
+/** A socket whose upstream answers nothing by itself; `say` has it send an event. */
+async function open(limits: object) {
+  const { id, key } = await upstream.gateway.createKey('socket', limits)
+  const socket = await upstream.open(PATH, key)
+  await socket.takeType('session.created')
+  const heard = Promise.withResolvers<void>()
+  upstream.answer = (_message, speak) => {
+    say = speak
+    heard.resolve()
+  }
+  socket.send({ type: 'input_audio_buffer.clear' })
+  await heard.promise
+  upstream.answer = () => undefined
+  return { id, socket }
+}
+
+async function leave(socket: SocketClient, id: string): Promise<void> {
+  socket.ws.close()
+  await socket.closed()
+  await until('nothing is held', async () => (await upstream.heldUsd(id)) === 0)
+}
+
+test('a hold is taken at the handshake, taken over by the turn that begins and renewed when it has settled', async () => {
+  const { id, socket } = await open({ monthly_budget_usd: 50 })
+  assert.equal(await upstream.heldUsd(id), HOLD_USD)
+  say(created('resp_1'))
+  await socket.takeType('response.created')
+  assert.equal(await upstream.heldUsd(id), HOLD_USD)
+  say(done('resp_1'))
+  await until('the turn is billed', async () => (await upstream.costs(id)).length === 1)
+  await until('the hold is renewed', async () => (await upstream.heldUsd(id)) === HOLD_USD)
+  socket.send({ type: 'response.create' })
+  await until('the request is there', async () => upstream.reached.length > 1)
+  assert.equal(await upstream.heldUsd(id), HOLD_USD)
+  say(created('resp_2'))
+  say(done('resp_2'))
+  await until('both are billed', async () => (await upstream.costs(id)).length === 2)
+  await leave(socket, id)
+  assert.deepEqual(await upstream.costs(id), Array(2).fill(['gpt-realtime', 0.128]))
+})
+
+test('a session with transcription near its cap goes on: it never waits for a hold of its own', async () => {
+  // Each turn and each transcript leaves some of a cap that is below two holds.
+  const { id, socket } = await open({ monthly_budget_usd: 2 })
+  for (let i = 1; i <= 3; i++) {
+    say({ type: 'input_audio_buffer.committed', item_id: `item_${i}` })
+    say({ type: TRANSCRIBED, item_id: `item_${i}`, usage: { type: 'duration', seconds: 60 } })
+    say(created(`resp_${i}`))
+    say(done(`resp_${i}`))
+    await socket.takeType('response.done')
+    const before = upstream.reached.length
+    socket.send({ type: 'input_audio_buffer.clear' })
+    await until('the next message passes', async () => upstream.reached.length > before)
+  }
+  await until('all are billed', async () => (await upstream.costs(id)).length === 6)
+  const costs = await upstream.costs(id)
+  assert.equal(costs.filter(([model, usd]) => model === 'whisper-1' && usd === 0.006).length, 3)
+  assert.equal(costs.filter(([model, usd]) => model === 'gpt-realtime' && usd === 0.128).length, 3)
+  assert.ok(!socket.received.some((event) => dig(event, 'type') === 'error'))
+  await leave(socket, id)
+})
+
+test('a transcript is billed once, and without usage not at all', async () => {
+  const { id, socket } = await open({ monthly_budget_usd: 50 })
+  const usage = { type: 'duration', seconds: 60 }
+  say({ type: TRANSCRIBED, item_id: 'item_a' })
+  for (let i = 0; i < 2; i++) say({ type: TRANSCRIBED, item_id: 'item_b', usage })
+  await until('one is billed', async () => (await upstream.costs(id)).length === 1)
+  await leave(socket, id)
+  assert.deepEqual(await upstream.costs(id), [['whisper-1', 0.006]])
+})
+
+test('a response that is refused leaves its hold to the next one', async () => {
+  const { id, socket } = await open({ monthly_budget_usd: 2 })
+  upstream.answer = (_message, answer) => {
+    say = answer
+    answer({ type: 'error', error: { code: 'nothing_to_say', event_id: 'mine' } })
+  }
+  for (let i = 0; i < 3; i++) {
+    socket.send({ type: 'response.create', event_id: 'mine' })
+    assert.equal(dig(await socket.takeType('error'), 'error.code'), 'nothing_to_say')
+  }
+  assert.equal(await upstream.heldUsd(id), HOLD_USD)
+  // The error was about something else: the response begins after all, and is paid for.
+  say(created('resp_late'))
+  say(done('resp_late'))
+  await until('it is billed', async () => (await upstream.costs(id)).length === 1)
+  await leave(socket, id)
+})
+
+test('another session model is refused to keys with limits and passes for others', async () => {
+  const update = { type: 'session.update', event_id: 'change', session: { model: 'gpt-realtime-mini' } }
+  for (const limits of [
+    { monthly_budget_usd: 50 },
+    { allowed_models: ['gpt-realtime', 'gpt-realtime-mini'] },
+  ]) {
+    const { id, socket } = await open(limits)
+    upstream.reached.length = 0
+    socket.send(update)
+    const error = await socket.takeType('error')
+    assert.equal(dig(error, 'error.code'), 'model_not_allowed')
+    assert.equal(dig(error, 'error.event_id'), 'change')
+    assert.deepEqual(upstream.reached, [])
+    await leave(socket, id)
+  }
+  const { id, socket } = await open({})
+  upstream.reached.length = 0
+  socket.send(update)
+  await until('it passes', async () => upstream.reached.length === 1)
+  await leave(socket, id)
+})
+
+test('a renewal that is refused is told, and closes the socket before more input is forwarded', async () => {
+  const { id, socket } = await open({ monthly_budget_usd: 0.1 })
+  upstream.reached.length = 0
+  say(created('resp_1'))
+  say(done('resp_1'))
+  assert.equal(dig(await socket.takeType('error'), 'error.code'), 'budget_exceeded')
+  assert.equal((await socket.closed()).code, 1008)
+  await until('nothing is held', async () => (await upstream.heldUsd(id)) === 0)
+  assert.deepEqual(upstream.reached, [])
+})
+
+test('a key holds nothing after all of its sockets have closed, whenever they close', async () => {
+  const { id, key } = await upstream.gateway.createKey('many')
+  upstream.answer = (message, answer) => {
+    if (dig(message, 'type') !== 'response.create') return
+    const response = `resp_${upstream.reached.length}`
+    answer(created(response))
+    if (upstream.reached.length % 2 === 0) answer(done(response))
+  }
+  await Promise.all(
+    Array.from({ length: 60 }, async (_, i) => {
+      const socket = await upstream.open(PATH, key)
+      for (let sent = 0; sent < i % 4; sent++) socket.send({ type: 'response.create' })
+      if (i % 3 === 0) await socket.takeType('session.created')
+      if (i % 2 === 0) socket.ws.terminate()
+      else socket.ws.close()
+      await socket.closed()
+    }),
+  )
+  await until('nothing is held', async () => (await upstream.heldUsd(id)) === 0)
+  const path = `/v1/keys/${id}/requests?state=in_flight&limit=100`
+  assert.deepEqual(digList(await upstream.gateway.manage('GET', path), 'data'), [])
+})

@@ -1,0 +1,83 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { after, before, test } from 'node:test'
+import { dig, digList } from '../simulator/dig.ts'
+import { refusedSocket } from '../simulator/socket-client.ts'
+import { until } from '../support/until.ts'
+import { type PlayedUpstream, playUpstream } from './played-upstream.ts'
+
+const PATHS = [
+  '/v1/live/sessions',
+  '/v1/live/sessions/live_1/attach',
+  '/v1/realtime/translations?model=gpt-realtime-translate',
+  '/v1/realtime?call_id=rtc_1',
+  '/v1/realtime?intent=transcription',
+  '/v1/realtime?model=gpt-realtime&call_id=rtc_1',
+  '/v1/realtime',
+]
+
+let upstream: PlayedUpstream
+before(async () => {
+  upstream = await playUpstream({ type: 'session.created' })
+})
+after(() => upstream.close())
+
+test('an unmetered socket is a pipe, and one call without a price', async () => {
+  const { id, key } = await upstream.gateway.createKey('free')
+  upstream.answer = (message, say) => say({ type: 'heard', message })
+  for (const [at, path] of PATHS.entries()) {
+    const socket = await upstream.open(path, key)
+    await socket.takeType('session.created')
+    socket.send({ type: 'response.create', no: at })
+    assert.equal(dig(await socket.takeType('heard'), 'message.no'), at)
+    socket.ws.close()
+    await socket.closed()
+  }
+  const calls = digList(await upstream.gateway.manage('GET', `/v1/keys/${id}/requests?limit=100`), 'data')
+  assert.deepEqual(
+    calls.map((call) => [
+      dig(call, 'status'),
+      dig(call, 'unpriced'),
+      dig(call, 'cost_usd'),
+      dig(call, 'state'),
+    ]),
+    PATHS.map(() => [101, true, 0, 'settled']),
+  )
+  const usage = await upstream.gateway.manage('GET', `/v1/usage?key_id=${id}`)
+  assert.equal(JSON.stringify(usage).includes(`"requests":${PATHS.length}`), true, JSON.stringify(usage))
+})
+
+test('it is refused to every key with a limit before a model is checked, and upstream hears nothing', async () => {
+  upstream.reached.length = 0
+  for (const limit of [{ monthly_budget_usd: 50 }, { allowed_models: ['gpt-realtime'] }]) {
+    const { key } = await upstream.gateway.createKey('limited', limit)
+    for (const path of PATHS) {
+      const headers = { authorization: `Bearer ${key}` }
+      const { status, body } = await refusedSocket(upstream.gateway, path, headers)
+      assert.deepEqual([status, dig(body, 'error.code')], [404, 'endpoint_not_metered'], path)
+    }
+  }
+  assert.deepEqual(upstream.reached, [])
+})
+
+test('it closes with 1008 when its key is revoked', async () => {
+  const { id, key } = await upstream.gateway.createKey('revoked')
+  const socket = await upstream.open('/v1/live/sessions', key)
+  await socket.takeType('session.created')
+  await upstream.gateway.revokeKey(id)
+  assert.equal((await socket.closed()).code, 1008)
+})
+
+test('a ping is answered by upstream, and a close passes with its code and reason', async () => {
+  const { key } = await upstream.gateway.createKey('closing')
+  const socket = await upstream.open('/v1/live/sessions', key)
+  await socket.takeType('session.created')
+  const pong = once(socket.ws, 'pong')
+  socket.ws.ping('there?')
+  assert.equal(String((await pong)[0]), 'there?')
+  socket.ws.close(4_002, 'enough')
+  assert.deepEqual(await socket.closed(), { code: 4_002, reason: 'enough' })
+  await until('upstream has the reason', async () =>
+    upstream.closes.some(({ code, reason }) => code === 4_002 && reason === 'enough'),
+  )
+})
