@@ -33,7 +33,7 @@ const done = (id: string) => ({
 })
 
 /** A socket whose upstream answers nothing by itself; `say` has it send an event. */
-async function open(limits: object) {
+async function open(limits: Readonly<Record<string, unknown>>) {
   const { id, key } = await upstream.gateway.createKey('socket', limits)
   const socket = await upstream.open(PATH, key)
   await socket.takeType('session.created')
