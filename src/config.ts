@@ -94,6 +94,8 @@ export interface Config {
   readonly deferredPoll: boolean
   /** Whether the `results_url` of Message batches is pointed at this gateway. */
   readonly rewriteResultsUrl: boolean
+  /** Whether answers carry the balance of the account. */
+  readonly showBalance: boolean
   /** Whether `/metrics` is shown without a key. */
   readonly metricsPublic: boolean
   /** Null: no traces are sent. */
@@ -253,6 +255,7 @@ const settings = section({
     connections_per_address: orNone(wholeNumberFrom(0, 1_000_000)),
   }),
   trusted_proxies: listOf(addresses),
+  headers: section({ balance: yesOrNo }),
   metrics: section({ public: yesOrNo }),
   deferred: section({ poll: yesOrNo, rewrite_results_url: yesOrNo }),
   webhooks: section({
@@ -315,6 +318,7 @@ export function readConfig(environment: Environment, workingDir = process.cwd())
     callsInFlightPerKeyMax: file.limits?.calls_in_flight_per_key ?? limits.callsInFlightPerKeyMax,
     connectionsPerAddressMax: file.limits?.connections_per_address ?? limits.connectionsPerAddressMax,
     trustedProxies: file.trusted_proxies ?? [],
+    showBalance: file.headers?.balance ?? true,
     metricsPublic: file.metrics?.public ?? false,
     deferredPoll: file.deferred?.poll ?? true,
     rewriteResultsUrl: file.deferred?.rewrite_results_url ?? false,

@@ -205,7 +205,7 @@ async function serveFrom(
   const waitingCalls = new WaitingCalls()
   const refusedCalls = new RefusedCalls(store, log)
   const tokenCounter = surroundings.tokenCounter ?? createTokenCounter()
-  const names = headerNames(config.prefix, secretsIn(config))
+  const names = headerNames(config.prefix, secretsIn(config), config.showBalance)
   const open = (upstream: UpstreamConfig | null) => (upstream === null ? null : openUpstream(upstream, log))
   const upstreams = Object.fromEntries(
     SURFACE_NAMES.map((surface) => [surface, open(config[surface])]),

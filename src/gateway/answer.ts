@@ -267,7 +267,7 @@ export function figureLines(
     lines.push(names.costUsd, formatUsd(figures.costNanos), names.listCostUsd, formatUsd(figures.listNanos))
   }
   if (upstreamMs !== null) lines.push(names.upstreamMs, String(upstreamMs))
-  if (figures !== null && figures.balanceNanos !== null) {
+  if (names.balanceUsd !== null && figures !== null && figures.balanceNanos !== null) {
     lines.push(names.balanceUsd, formatUsd(figures.balanceNanos))
   }
   return lines
@@ -275,5 +275,6 @@ export function figureLines(
 
 /** The value of the `Trailer` header where the figures follow a stream. */
 function announcedTrailers(names: HeaderNames): string {
-  return [names.costUsd, names.listCostUsd, names.upstreamMs, names.balanceUsd].join(', ')
+  const { costUsd, listCostUsd, upstreamMs, balanceUsd } = names
+  return [costUsd, listCostUsd, upstreamMs, ...(balanceUsd === null ? [] : [balanceUsd])].join(', ')
 }

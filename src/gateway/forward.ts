@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream'
 import { clientLeft, type Exchange } from '../http/exchange.ts'
 import type { Target } from '../http/judge-head.ts'
+import { firstValue } from '../http/raw-headers.ts'
 import { type CallEnd, callUpstream, type ReplyReceiver, type UpstreamCall } from '../http/upstream-call.ts'
 import type { Upstream } from '../http/upstream-pool.ts'
 import { refuse } from '../kernel/errors.ts'
@@ -86,7 +87,8 @@ function sendUpstream(
         credential:
           prepared === null || key === null || inProtocols ? null : providerCredential(surface, key),
         host: url.host,
-        contentLength: prepared?.lengthBytes ?? null,
+        // A length of 0 is forwarded if the client stated it.
+        contentLength: prepared?.lengthBytes || (firstValue(headers, 'content-length') === '0' ? 0 : null),
         ownPrefix: names.prefix,
         bodyEdited: prepared?.usageAdded ?? false,
         protocols: upgrades ? (value) => protocolsForUpstream(value, key?.reveal() ?? null) : null,

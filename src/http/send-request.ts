@@ -13,6 +13,8 @@ interface RequestHead {
   readonly text: string
   /** The length of the body. Null: a stream that is sent in chunks. */
   readonly lengthBytes: number | null
+  /** The sender stated the length: a length of 0 is written for every method. */
+  readonly statesLength: boolean
 }
 
 export interface UpstreamRequest {
@@ -70,13 +72,18 @@ export function composeHead(request: UpstreamRequest): RequestHead | Unsendable 
   return {
     text: `${method} ${target} HTTP/1.1\r\nhost: ${host}\r\n${connection}\r\n${lines}`,
     lengthBytes,
+    statesLength: lengthGiven !== null,
   }
 }
 
-/** The framing line (a length, none, or chunked) and the empty line. A length of 0 is told only where a body is expected. */
-function framingOf(method: string, lengthBytes: number | null): string {
+/** The framing line (a length, none, or chunked) and the empty line. Without a stated length, 0 is written only where a body is expected. */
+function framingOf(
+  method: string,
+  { statesLength }: Pick<RequestHead, 'statesLength'>,
+  lengthBytes: number | null,
+): string {
   if (lengthBytes === null) return 'transfer-encoding: chunked\r\n\r\n'
-  if (lengthBytes === 0 && !EXPECTS_BODY.test(method)) return '\r\n'
+  if (lengthBytes === 0 && !statesLength && !EXPECTS_BODY.test(method)) return '\r\n'
   return `content-length: ${lengthBytes}\r\n\r\n`
 }
 
@@ -130,7 +137,7 @@ export function sendRequest(
   if (body !== null && !Buffer.isBuffer(body) && !Array.isArray(body)) {
     return new StreamUpload(socket, method, head, body as Readable, onFailed)
   }
-  const text = head.text + framingOf(method, head.lengthBytes)
+  const text = head.text + framingOf(method, head, head.lengthBytes)
   if (body === null) socket.write(text, 'latin1')
   else if (!Buffer.isBuffer(body)) return new PieceUpload(socket, text, body)
   else if (body.length <= ONE_WRITE_BYTES) writeCoalesced(socket, text, body, '')
@@ -238,7 +245,7 @@ class StreamUpload implements Upload {
     const socket = this.#socket
     let before = isChunked ? `${chunk.length.toString(16)}\r\n` : ''
     if (this.#sentBytes === 0)
-      before = this.#head.text + framingOf(this.#method, this.#head.lengthBytes) + before
+      before = this.#head.text + framingOf(this.#method, this.#head, this.#head.lengthBytes) + before
     this.#sentBytes += chunk.length
     socket.cork()
     if (before !== '') socket.write(before, 'latin1')
@@ -254,7 +261,7 @@ class StreamUpload implements Upload {
       this.#isNotAsLong()
       return
     }
-    if (this.#sentBytes === 0) this.#socket.write(text + framingOf(this.#method, 0), 'latin1')
+    if (this.#sentBytes === 0) this.#socket.write(text + framingOf(this.#method, this.#head, 0), 'latin1')
     else if (lengthBytes === null) this.#socket.write('0\r\n\r\n', 'latin1')
     this.isDone = true
     this.stop()

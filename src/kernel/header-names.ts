@@ -6,7 +6,8 @@ export interface HeaderNames {
   readonly upstreamMs: string
   readonly costUsd: string
   readonly listCostUsd: string
-  readonly balanceUsd: string
+  /** Null: the balance is not shown. */
+  readonly balanceUsd: string | null
   readonly budgetSpentUsd: string
   readonly budgetHeldUsd: string
   readonly budgetCapUsd: string
@@ -17,14 +18,18 @@ export interface HeaderNames {
 }
 
 /** `secrets` are the secrets that `redact` cannot know by their form. */
-export function headerNames(servicePrefix: string, secrets: readonly string[] = []): HeaderNames {
+export function headerNames(
+  servicePrefix: string,
+  secrets: readonly string[] = [],
+  showBalance = true,
+): HeaderNames {
   const prefix = `x-${servicePrefix}-`
   return {
     requestId: `${prefix}request-id`,
     upstreamMs: `${prefix}upstream-ms`,
     costUsd: `${prefix}cost-usd`,
     listCostUsd: `${prefix}list-cost-usd`,
-    balanceUsd: `${prefix}balance-usd`,
+    balanceUsd: showBalance ? `${prefix}balance-usd` : null,
     budgetSpentUsd: `${prefix}budget-spent-usd`,
     budgetHeldUsd: `${prefix}budget-held-usd`,
     budgetCapUsd: `${prefix}budget-cap-usd`,

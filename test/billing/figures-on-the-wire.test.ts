@@ -42,6 +42,22 @@ test('a stream announces its figures and brings them as trailers', async () => {
   assert.match(reply.trailer('x-svc-balance-usd') ?? '', /^-?\d+(\.\d+)?$/)
 })
 
+test('headers.balance: false omits the balance from headers and trailers, and nothing else', async () => {
+  const quiet = await startBillingBench({ settings: { showBalance: false } })
+  try {
+    const reply = await quiet.call('/v1/messages', hello, { simulate: usage })
+    assert.deepEqual([reply.header('x-svc-cost-usd'), reply.header('x-svc-balance-usd')], [LIST, undefined])
+    const stream = await quiet.call('/v1/messages', { ...hello, stream: true }, { simulate: usage })
+    assert.doesNotMatch(stream.header('trailer') ?? '', /balance/)
+    assert.deepEqual(
+      [stream.trailer('x-svc-cost-usd'), stream.trailer('x-svc-balance-usd')],
+      [LIST, undefined],
+    )
+  } finally {
+    await quiet.close()
+  }
+})
+
 test('the record of a request shows the same figures as its answer', async () => {
   for (const stream of [false, true]) {
     const reply = await bench.call('/v1/messages', { ...hello, stream }, { simulate: usage })

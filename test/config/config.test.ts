@@ -188,6 +188,8 @@ test('what is no address of a proxy is refused with its place in the list', () =
 })
 
 test('metrics are public only where the file says so', () => {
+  assert.equal(read({}).showBalance, true)
+  assert.equal(withFile('{"headers":{"balance":false}}', read).showBalance, false)
   assert.equal(read({}).metricsPublic, false)
   assert.equal(withFile('{"metrics":{"public":true}}', read).metricsPublic, true)
   assert.match(withFile('{"metrics":{"public":"yes"}}', problemsOf)[0] ?? '', /"metrics\.public"/)

@@ -1,8 +1,13 @@
+import assert from 'node:assert/strict'
 import { Buffer } from 'node:buffer'
 import { after, test } from 'node:test'
+import { startGateway } from '../support/gateway.ts'
 import { startPair } from '../support/pair.ts'
+import { exchange } from '../support/raw-client.ts'
+import { ScriptedUpstream } from '../support/scripted-upstream.ts'
 import { surfaces } from '../support/surfaces.ts'
 import { chunk, chunked, lastChunk, message, noise, sized } from '../support/wire-bytes.ts'
+import { headerValues } from '../support/wire-message.ts'
 
 const pair = await startPair()
 after(() => pair.close())
@@ -87,3 +92,31 @@ for (const surface of surfaces) {
     await pair.compare(surface, request, () => [{ send: reply }])
   })
 }
+
+test('a stated length of 0 reaches upstream for every method, and none is made up', async () => {
+  const upstream = await ScriptedUpstream.start()
+  const gateway = await startGateway({ chatUrl: `${upstream.url}/v1` })
+  try {
+    for (const method of ['GET', 'DELETE', 'HEAD', 'POST']) {
+      for (const stated of method === 'POST' ? [true] : [true, false]) {
+        const arrived = upstream.nextRequest()
+        const lines = [
+          'Host: h',
+          `Authorization: Bearer ${gateway.apiKey}`,
+          ...(stated ? ['Content-Length: 0'] : []),
+        ]
+        await exchange(gateway, message(`${method} /v1/files/file_1 HTTP/1.1`, lines), { method })
+        const { headerLines } = await arrived
+        assert.deepEqual(
+          headerValues(headerLines, 'content-length'),
+          stated ? ['0'] : [],
+          `${method} ${stated}`,
+        )
+        assert.deepEqual(headerValues(headerLines, 'transfer-encoding'), [])
+      }
+    }
+  } finally {
+    await gateway.close()
+    await upstream.close()
+  }
+})
