@@ -83,6 +83,10 @@ const requestMembers = z.object({
   bytes_in: count(),
   bytes_out: count(),
   credited: z.boolean().describe('Its cost was credited back.'),
+  children: count()
+    .optional()
+    .describe('Of a call that created a batch: the number of its parts, one for each model.'),
+  children_cost_usd: usdAmount('Of a call that created a batch: the cost of its parts.').optional(),
   code: z.string().nullable().describe('Of a refused call: the code of the error.'),
 })
 

@@ -180,6 +180,8 @@ export const TABLE_PARTS: Readonly<Record<string, TableParts>> = {
       credited: 'flag = false',
       object_id: 'text?',
       parent_id: 'text?',
+      children: 'integer?',
+      children_nanos: 'integer?',
       socket_id: 'text?',
       requests: 'integer = 1',
     },

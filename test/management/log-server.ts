@@ -110,6 +110,8 @@ const CALL: CallRecord = {
   state: 'settled',
   objectId: null,
   parentId: null,
+  children: null,
+  childrenNanos: null,
   socketId: null,
   startedAtMs: 1_000,
   endedAtMs: 2_000,

@@ -30,7 +30,7 @@ const CALL_IS_OPEN = sql`EXISTS (SELECT 1 FROM call WHERE call.id = deferred_obj
 const CLAIM_MS = raw("CASE kind WHEN 'response' THEN 60000 ELSE 600000 END")
 
 /** A batch itself counts as no request: its lines are counted with its children. */
-const requestsOf = (kind: ObjectKind) => (kind === 'response' ? 1 : 0)
+const AS_BATCH = sql`, requests = 0, children = coalesce(children, 0), children_nanos = coalesce(children_nanos, 0)`
 
 export const deferCall = atomic(function* (deferral: Deferral): Operation<'deferred' | 'closed' | 'known'> {
   const { requestId, surface, objectId, kind, dueInMs, atMs } = deferral
@@ -49,7 +49,7 @@ export const deferCall = atomic(function* (deferral: Deferral): Operation<'defer
     UPDATE call SET object_id = ${objectId}, status = ${deferral.status}, streamed = ${deferral.streamed},
       upstream_ms = ${deferral.upstreamMs}, overhead_ms = ${deferral.overheadMs},
       upstream_request_id = ${deferral.upstreamRequestId}, bytes_in = ${deferral.bytesIn},
-      bytes_out = ${deferral.bytesOut}, requests = ${requestsOf(kind)}, node_id = ''
+      bytes_out = ${deferral.bytesOut}, node_id = '' ${kind === 'response' ? sql`` : AS_BATCH}
     WHERE id = ${requestId} AND ${OPEN} RETURNING id`
   return call === undefined ? 'closed' : 'deferred'
 })
@@ -153,7 +153,8 @@ export const openChildren = atomic(function* (children: readonly ChildCall[]): O
     if (opened === undefined) continue
     yield sql`
       UPDATE call SET hold_nanos = hold_nanos - ${nanos(opened, 'hold_nanos')},
-        hold_list_nanos = hold_list_nanos - ${nanos(opened, 'hold_list_nanos')} WHERE id = ${parentId}`
+        hold_list_nanos = hold_list_nanos - ${nanos(opened, 'hold_list_nanos')},
+        children = children + 1, children_nanos = children_nanos + ${costNanos} WHERE id = ${parentId}`
   }
 })
 

@@ -218,6 +218,8 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     async ({ store, rows }) => {
       await addKey(store, 'a')
       await deferred(store, 'req_1', { kind: 'batch', objectId: 'batch_1' })
+      const made = await store.getCall('req_1')
+      assert.deepEqual([made?.children, made?.childrenNanos], [0, 0n])
       const children = [
         {
           requestId: 'req_1a',
@@ -273,6 +275,8 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
         ],
       )
       assert.deepEqual([child?.parentId, child?.state, child?.keyId], ['req_1', 'settled', 'key_a'])
+      assert.deepEqual([holds[0]?.children, holds[0]?.childrenNanos], [2, 35n])
+      assert.deepEqual([child?.children, child?.childrenNanos], [null, null])
       const month = (await store.getKey('default', 'key_a', NOON))?.month
       assert.deepEqual([month?.heldNanos, month?.spentNanos], [0n, 35n])
     },

@@ -50,6 +50,8 @@ export function refusedCallConformance(storeName: string, openStore: OpenStoreUn
           state: 'refused',
           objectId: null,
           parentId: null,
+          children: null,
+          childrenNanos: null,
           socketId: null,
         },
         ...{ startedAtMs: NOON, endedAtMs: NOON + 7, method: 'POST', surface: 'messages', ...odd },
