@@ -88,6 +88,9 @@ function requestObject(call: CallRecord, keyName: string): Written<RequestRecord
     bytes_in: call.bytesIn,
     bytes_out: call.bytesOut,
     credited: call.credited,
+    ...(call.children === null
+      ? {}
+      : { children: call.children, children_cost_usd: usd(call.childrenNanos ?? 0n) }),
     code: call.code,
   }
 }
@@ -109,10 +112,14 @@ class KeyNames {
   }
 }
 
-/** The columns of an export: the members in their order, with the counts of tokens in the place of `usage`. */
-export const REQUEST_COLUMNS: readonly string[] = Object.keys(requestSchema.shape).flatMap((name) =>
-  name === 'usage' ? Object.keys(requestSchema.shape.usage.unwrap().shape) : [name],
-)
+/**
+ * The columns of an export: the members that every call has, in their order, with the counts of tokens in the place of
+ * `usage`. The parts of a batch are rows of their own.
+ */
+export const REQUEST_COLUMNS: readonly string[] = Object.keys(requestSchema.shape).flatMap((name) => {
+  if (name === 'children' || name === 'children_cost_usd') return []
+  return name === 'usage' ? Object.keys(requestSchema.shape.usage.unwrap().shape) : [name]
+})
 
 function csvLine({ usage, ...members }: Written<RequestRecord>): string {
   const cells: Record<string, unknown> = { ...members, ...usage }

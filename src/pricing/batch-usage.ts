@@ -74,8 +74,8 @@ export class BatchUsage {
   /** The factor of the geography in which upstream ran the request. A model without a price may be priced by it later. */
   #factorOf({ modelServed, geography }: Usage): string | null {
     const { model } = resolve(modelServed, this.#context, this.#version)
-    if (model === null || geography === null) return geography
-    return String(model.factors.geography.get(geography) ?? ONE)
+    if (model === null) return geography
+    return String(model.factors.geography.get(geography ?? '') ?? ONE)
   }
 
   #partsOf({ parts, modelServed, freeRefusal }: Usage): readonly UsagePart[] {

@@ -98,12 +98,16 @@ test('a Messages batch is held for, asked for, and billed at half the price with
   assert.equal(made.header('x-svc-cost-usd'), '0')
   const open = await stateOf(made.requestId)
   assert.deepEqual([open['state'], open['object_id']], ['deferred', objectIn(made)['id']])
+  assert.deepEqual([open['children'], open['children_cost_usd']], [0, 0])
   const held = Number((await admin(`/v1/keys/${keyId}`))['month_held_usd'])
 
   workMs += DAY_MS
   await settledByPoller(made.requestId)
-  assert.equal((await stateOf(made.requestId))['cost_usd'], 0)
+  const parent = await stateOf(made.requestId)
   const children = await childrenOf(keyId, made.requestId)
+  assert.equal(parent['cost_usd'], 0)
+  assert.deepEqual([parent['children'], parent['children_cost_usd']], [2, sum(children, 'cost_usd')])
+  assert.equal('children' in (children[0] ?? {}), false)
   assert.deepEqual(
     children.map(({ model, state, overrun }) => [model, state, overrun]),
     [
@@ -191,6 +195,7 @@ test('a Chat batch is held for by what was found at the upload, and billed by it
   assert.equal(made.status, 200, made.body.toString())
   const open = await stateOf(made.requestId)
   assert.deepEqual([open['state'], open['object_id']], ['deferred', objectIn(made)['id']])
+  assert.deepEqual([open['children'], open['children_cost_usd']], [0, 0])
   const held = Number((await admin(`/v1/keys/${keyId}`))['month_held_usd'])
   workMs += DAY_MS
   await settledByPoller(made.requestId)

@@ -102,3 +102,20 @@ test('a line of which upstream does not say all makes the record of its model an
     ],
   )
 })
+
+test('a geography has a sum of its own only where it changes the price', () => {
+  const used = new BatchUsage({ ...MESSAGES, modelAsked: null, batch: true }, shipped)
+  for (const modelServed of ['claude-opus-5', 'gpt-6-luna', 'unknown'])
+    for (const geography of [null, 'global', 'us'])
+      used.add(usageOf([partOf({ input_tokens: 1 })], { modelServed, geography }), true)
+  const counts = Map.groupBy(used.byModel(), ({ model }) => model)
+  assert.deepEqual(
+    [...counts].map(([model, sums]) => [model, sums.map(({ requests }) => requests)]),
+    [
+      ['claude-opus-5', [2, 1]],
+      ['gpt-6-luna', [3]],
+      // Its price may be stated later.
+      ['unknown', [1, 1, 1]],
+    ],
+  )
+})
