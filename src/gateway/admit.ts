@@ -12,6 +12,7 @@ import {
   type Admission,
   type CallOpening,
   type CallRefusal,
+  HOLD_METHOD,
   NOBODY_AHEAD,
   type Unratable,
 } from '../ledger/call.ts'
@@ -249,7 +250,7 @@ export function describeUnsent(
   return {
     requestId,
     startedAtMs: requestInstantMs(requestId) ?? Math.trunc(clock.nowMs()),
-    method,
+    method: method === HOLD_METHOD ? 'WS' : method,
     path: recordable(target.path, names),
     surface,
     modelAsked: recordable(modelAsked, names),

@@ -32,6 +32,12 @@ export interface CallOpening extends OpeningColumns {
   readonly hasBegun: boolean
 }
 
+/**
+ * The method of a hold that a socket has before a turn begins. It is no record of the log until a turn has taken it over and
+ * is settled; then it is shown as `WS`.
+ */
+export const HOLD_METHOD = 'HOLD'
+
 /** The number of requests that a call counts as in usage: the handshake of a WebSocket is a record, and in no sum. */
 export function requestsOf({ requestId, socketId }: Pick<CallOpening, 'requestId' | 'socketId'>): 0 | 1 {
   return socketId === requestId ? 0 : 1

@@ -1,4 +1,4 @@
-import type { CallRecord } from '../ledger/call.ts'
+import { type CallRecord, HOLD_METHOD } from '../ledger/call.ts'
 import { CALL_COLUMNS, type ColumnKind, NOTHING_RECORDED, TOKEN_COLUMNS } from '../ledger/call-columns.ts'
 import { unsentCall } from '../ledger/unsent-calls.ts'
 
@@ -12,6 +12,7 @@ export function callRecord(row: CallRow): CallRecord {
   const members: Record<string, unknown> = { ...NOTHING_RECORDED }
   for (const [name, { column, kind }] of columns) members[name] = readValue(row[column], kind, column)
   if (members['state'] === 'in_flight' && members['objectId'] !== null) members['state'] = 'deferred'
+  if (members['method'] === HOLD_METHOD) members['method'] = 'WS'
   const count = (name: keyof typeof TOKEN_COLUMNS) => Number(row[TOKEN_COLUMNS[name]])
   members['tokens'] = {
     ...{ input: count('input'), output: count('output') },

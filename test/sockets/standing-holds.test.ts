@@ -48,6 +48,11 @@ async function open(limits: Readonly<Record<string, unknown>>) {
   return { id, socket }
 }
 
+async function recorded(id: string): Promise<string[]> {
+  const calls = digList(await upstream.gateway.manage('GET', `/v1/keys/${id}/requests?limit=100`), 'data')
+  return calls.map((call) => `${dig(call, 'method')} ${dig(call, 'state')}`).sort()
+}
+
 async function leave(socket: SocketClient, id: string): Promise<void> {
   socket.ws.close()
   await socket.closed()
@@ -57,6 +62,7 @@ async function leave(socket: SocketClient, id: string): Promise<void> {
 test('a hold is taken at the handshake, taken over by the turn that begins and renewed when it has settled', async () => {
   const { id, socket } = await open({ monthly_budget_usd: 50 })
   assert.equal(await upstream.heldUsd(id), HOLD_USD)
+  assert.deepEqual(await recorded(id), ['GET settled'], 'a standing hold is no record')
   say(created('resp_1'))
   await socket.takeType('response.created')
   assert.equal(await upstream.heldUsd(id), HOLD_USD)
@@ -71,6 +77,7 @@ test('a hold is taken at the handshake, taken over by the turn that begins and r
   await until('both are billed', async () => (await upstream.costs(id)).length === 2)
   await leave(socket, id)
   assert.deepEqual(await upstream.costs(id), Array(2).fill(['gpt-realtime', 0.128]))
+  assert.deepEqual(await recorded(id), ['GET settled', 'WS settled', 'WS settled'])
 })
 
 test('a session with transcription near its cap goes on: it never waits for a hold of its own', async () => {

@@ -43,7 +43,7 @@ test('an unmetered socket is a pipe, and one call without a price', async () => 
     ]),
     PATHS.map(() => [101, true, 0, 'settled']),
   )
-  const usage = await upstream.gateway.manage('GET', `/v1/usage?key_id=${id}`)
+  const usage = await upstream.gateway.manage('GET', `/v1/usage?key=${id}`)
   assert.equal(JSON.stringify(usage).includes(`"requests":${PATHS.length}`), true, JSON.stringify(usage))
 })
 

@@ -23,6 +23,7 @@ import { type RefusedHold, StandingHold } from './standing-hold.ts'
 import {
   type AdmittedTurn,
   admitBegunTurn,
+  admitHold,
   admitTurn,
   type PlannedTurn,
   refuseTurn,
@@ -180,7 +181,7 @@ export class SocketTurns {
 
   /** The store judges the models of a message as it judges those of a call; nothing is held for them. */
   async #decideModels({ planned, limited, tag }: ModelCheck): Promise<Verdict> {
-    const admitted = await admitTurn(this.#handshake, planned, this.#gateway, false)
+    const admitted = await admitHold(this.#handshake, planned, this.#gateway)
     if (admitted.kind === 'admitted') {
       await this.#settlements.add(admitted.turn.release())
       return PASS
@@ -251,20 +252,16 @@ export class SocketTurns {
     const only = this.#onlyRunning()
     const says = this.#protocol.server(payload, only !== null)
     switch (says.kind) {
-      case 'part': {
-        const open = this.#find(says.responseId) ?? only ?? this.#runningIn(says.lane)
-        if (open !== null) this.#observed(open, payload)
+      case 'part':
+        this.#observed(this.#find(says.responseId) ?? only ?? this.#runningIn(says.lane), payload)
         return
-      }
-      case 'began': {
-        const open = this.#began(says, payload)
-        if (open !== null) this.#observed(open, payload)
+      case 'began':
+        this.#observed(this.#began(says, payload), payload)
         return
-      }
       case 'ended': {
         const open = this.#began(says, payload)
-        if (open === null) return
         this.#observed(open, payload)
+        if (open === null) return
         this.#remove(open)
         this.#markBilled(open.responseId)
         const usage = this.#protocol.usageOf(open, says)
@@ -279,7 +276,8 @@ export class SocketTurns {
     }
   }
 
-  #observed(open: OpenTurn, payload: Buffer): void {
+  #observed(open: OpenTurn | null, payload: Buffer): void {
+    if (open === null) return
     open.failed = null
     open.turn.observe(payload)
   }
@@ -434,7 +432,8 @@ export class SocketTurns {
   }
 
   /** The socket closes before more input is forwarded; with a revoked key when its last turn has ended. */
-  #closeRefused({ refusal, requestId }: RefusedHold): void {
+  #closeRefused({ refusal }: RefusedHold): void {
+    const { requestId } = refuseTurn(this.#handshake, this.#protocol.planUnasked(), refusal, this.#gateway)
     this.#socket?.refuse(refusal, { requestId, lane: NO_LANE, tag: null })
     if (refusal.code === 'invalid_api_key') this.#socket?.revoked()
     else this.#socket?.close(1008, refusal.message)

@@ -1,7 +1,7 @@
 import type { PlannedCall } from '../call.ts'
 import type { Gateway } from '../gateway.ts'
 import { explainThrown } from '../refusals.ts'
-import { admitTurn, type PlannedTurn, type TurnCall, type UnadmittedTurn } from './turn-call.ts'
+import { admitHold, type PlannedTurn, type TurnCall, type UnadmittedTurn } from './turn-call.ts'
 
 export type RefusedHold = UnadmittedTurn & { readonly kind: 'refused' }
 
@@ -37,7 +37,7 @@ export class StandingHold {
 
   /** Null: the handshake may go upstream. */
   async open(): Promise<UnadmittedTurn | null> {
-    const admitted = await this.#admit(false)
+    const admitted = await this.#admit()
     if (admitted.kind !== 'admitted') return admitted
     this.#turn = admitted.turn
     return null
@@ -73,7 +73,7 @@ export class StandingHold {
 
   async #renew(settled: Promise<unknown>): Promise<void> {
     await settled
-    const admitted = this.#isOver ? ({ kind: 'client_left' } as const) : await this.#admit(true)
+    const admitted = this.#isOver ? ({ kind: 'client_left' } as const) : await this.#admit()
     this.#pending = null
     if (admitted.kind === 'admitted') {
       if (this.#isOver) await admitted.turn.release().catch((error: unknown) => this.#explain(error))
@@ -81,9 +81,9 @@ export class StandingHold {
     } else if (admitted.kind === 'refused' && !this.#isOver) this.#onRefused(admitted)
   }
 
-  async #admit(isRecorded: boolean) {
+  async #admit() {
     try {
-      return await admitTurn(this.#handshake, this.#plan(), this.#gateway, isRecorded)
+      return await admitHold(this.#handshake, this.#plan(), this.#gateway)
     } catch (error) {
       const { requestId } = this.#handshake.exchange
       return { kind: 'refused', requestId, refusal: this.#explain(error), balanceNanos: null } as const

@@ -1,6 +1,7 @@
 import type { CallEnd } from '../../http/upstream-call.ts'
 import type { Denial, Refusal } from '../../kernel/errors.ts'
 import type { Usage } from '../../kernel/usage.ts'
+import { HOLD_METHOD } from '../../ledger/call.ts'
 import type { Metered } from '../../metering/meter.ts'
 import type { UsageReader } from '../../providers/endpoint.ts'
 import { createMeter } from '../../providers/surfaces.ts'
@@ -27,29 +28,39 @@ export type UnadmittedTurn =
   | { readonly kind: 'client_left' }
 
 /** A turn of a socket as a call of its own, with an id, a hold and a record. `handshake` is the call that opened the socket. */
-function turnOf(handshake: PlannedCall, turn: PlannedTurn, gateway: Gateway): PlannedCall {
+function turnOf(handshake: PlannedCall, turn: PlannedTurn, gateway: Gateway, method = 'WS'): PlannedCall {
   const { exchange } = handshake
   const requestId = gateway.nextRequestId()
   return {
     ...handshake,
     ...turn,
     socketId: exchange.requestId,
-    exchange: { ...exchange, requestId, method: 'WS', startedMs: gateway.clock.monotonicMs() },
+    exchange: { ...exchange, requestId, method, startedMs: gateway.clock.monotonicMs() },
   }
 }
 
-/** Admits a turn like any other call; near a cap it waits in the queue of its key. `isRecorded`: a refusal is a record. */
+/** Admits a hold for a turn that has not begun. Neither the hold nor a refusal of it is a record. */
+export function admitHold(
+  handshake: PlannedCall,
+  planned: PlannedTurn,
+  gateway: Gateway,
+): Promise<AdmittedTurn> {
+  return admitTurn(handshake, planned, gateway, HOLD_METHOD)
+}
+
+/** Admits a turn like any other call; near a cap it waits in the queue of its key. */
 export async function admitTurn(
   handshake: PlannedCall,
   planned: PlannedTurn,
   gateway: Gateway,
-  isRecorded = true,
+  method = 'WS',
 ): Promise<AdmittedTurn> {
+  const isRecorded = method !== HOLD_METHOD
   const { keyShares } = gateway
   const share = keyShares.enter(handshake.digest)
   if (share === null)
     return refuseTurn(handshake, planned, refuseTooManyCalls(keyShares.callsMax), gateway, isRecorded)
-  const call = { ...turnOf(handshake, planned, gateway), share }
+  const call = { ...turnOf(handshake, planned, gateway, method), share }
   const admission = await admitOrExplain(call, gateway)
   if (admission.kind === 'admitted') {
     gateway.reached('admitted')
@@ -158,7 +169,10 @@ export class TurnCall implements LeftReply {
   /** A turn that was admitted in advance begins. Its time counts from here. */
   startNow(): void {
     this.#startedMs = this.#gateway.clock.monotonicMs()
-    this.call = { ...this.call, exchange: { ...this.call.exchange, startedMs: this.#startedMs } }
+    this.call = {
+      ...this.call,
+      exchange: { ...this.call.exchange, method: 'WS', startedMs: this.#startedMs },
+    }
   }
 
   /** The message that begins the turn goes upstream; null: upstream began by itself. `reader` reads the usage in its events. */

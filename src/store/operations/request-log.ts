@@ -1,5 +1,5 @@
 import { limits } from '../../kernel/limits.ts'
-import type { CallRecord } from '../../ledger/call.ts'
+import { type CallRecord, HOLD_METHOD } from '../../ledger/call.ts'
 import type { CallCursor, CallFilter, CallPage, RefusedCall } from '../../ledger/request-log.ts'
 import { callRecord, refusedRecord } from '../call-record.ts'
 import { number, type Row, text } from '../rows.ts'
@@ -109,6 +109,7 @@ function matchesSql(filter: CallFilter): Sql[] {
     if (flag !== null || parentId !== null || (minCostNanos ?? 0n) > 0n) parts.push(sql`false`)
     return parts
   }
+  parts.push(sql`NOT (method = ${HOLD_METHOD} AND state IN ('in_flight', 'released'))`)
   if (model !== null) parts.push(sql`(model_asked = ${model} OR model_served = ${model})`)
   if (state === 'deferred') parts.push(sql`state = 'in_flight' AND object_id IS NOT NULL`)
   else if (state === 'in_flight') parts.push(sql`state = 'in_flight' AND object_id IS NULL`)

@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { systemClock } from '../../src/kernel/clock.ts'
+import { limits } from '../../src/kernel/limits.ts'
+import { startRawBench } from './raw-bench.ts'
+import { closeCodeOf, created, createFrame, delta, ended, eventFrame, hasMessages } from './turn-events.ts'
+import { wireOf } from './wire-frames.ts'
+
+/** A bench whose monotonic clock can be put forward. */
+async function startBench() {
+  let aheadMs = 0
+  const clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + aheadMs }
+  const bench = await startRawBench({ clock })
+  const pass = (ms: number) => {
+    aheadMs += ms
+  }
+  return Object.assign(bench, { pass })
+}
+
+test('a turn that upstream does not begin keeps the socket of a revoked key open only for a while', async () => {
+  await using bench = await startBench()
+  const { id, key } = await bench.gateway.createKey('revoked')
+  const { id: socketId, client, upstream } = await bench.open({ key })
+  await client.send(createFrame())
+  await hasMessages(upstream, 1)
+  await bench.gateway.revokeKey(id)
+  await client.send(createFrame())
+  await hasMessages(client, 1)
+  assert.equal(closeCodeOf(client), null)
+  bench.pass(limits.silentTurnMs)
+  await client.until(() => closeCodeOf(client) === 1008, 'a close')
+  client.socket.destroy()
+  await upstream.ended
+  await bench.turns(socketId, 1)
+})
+
+test('a response of which nothing more is heard when the next one of its lane has begun is settled after a while', async () => {
+  await using bench = await startBench()
+  const { id, client, upstream } = await bench.open()
+  for (let i = 0; i < 2; i++) await client.send(createFrame())
+  await hasMessages(upstream, 2)
+  await upstream.send(Buffer.concat([created('resp_1'), delta('Well, '), created('resp_2'), ended('resp_2')]))
+  await hasMessages(client, 4)
+  bench.pass(limits.silentTurnMs)
+  const turns = await bench.turns(id, 2)
+  assert.deepEqual(
+    turns.map((turn) => [turn['state'], turn['estimated']]),
+    [
+      ['settled', true],
+      ['settled', false],
+    ],
+  )
+  assert.equal(closeCodeOf(client), null)
+})
+
+test('a hold outlasts an error that a client has provoked, and the response that begins after it takes it', async () => {
+  await using bench = await startBench()
+  const { id, client, upstream } = await bench.open()
+  await client.send(wireOf('client', { opcode: 1, payload: '{"type":"garbage"}' }))
+  await client.send(createFrame())
+  await hasMessages(upstream, 2)
+  await upstream.send(eventFrame({ type: 'error', status: 400, error: { code: 'unknown_type' } }))
+  await upstream.send(Buffer.concat([created('resp_1'), ended('resp_1')]))
+  await hasMessages(client, 3)
+  const [turn = {}] = await bench.turns(id, 1)
+  assert.deepEqual([turn['state'], turn['estimated'], turn['overrun']], ['settled', false, false])
+  assert.equal(closeCodeOf(client), null)
+})
