@@ -298,7 +298,7 @@ async function serveFrom(
     loadRender: async () => (await import('./management/event-payload.ts')).payloadOf,
   })
   const metricSources: Omit<MetricSources, 'eventLoopDelay'> = {
-    ...{ counts, load: store.load, inFlight: gateway.inFlight, sockets: gateway.sockets, waitingCalls },
+    ...{ counts, load: store.load, inFlight: gateway.inFlight, waitingCalls },
     webhookFailures: () => webhooks.failures,
     webhooksWaiting: () => unlessLate(webhooks.waiting(), limits.scrapeStoreMs),
     connections: (surface) => upstreams[surface]?.pool.connections ?? null,

@@ -42,7 +42,6 @@ export interface MetricSources {
   readonly load: StoreLoad
   readonly inFlight: { readonly count: number }
   readonly waitingCalls: { readonly count: number }
-  readonly sockets: { readonly count: number }
   webhooksWaiting(): Promise<number | null>
   webhookFailures(): number
   /** Open connections to upstream; null for a surface without one. */
@@ -52,8 +51,8 @@ export interface MetricSources {
   /** The number of objects of deferred calls; null if the store did not answer in time. */
   deferredObjects(): Promise<number | null>
   nowMs(): number
-  /** The quantiles of the delay in seconds, since the scrape before this one. */
-  eventLoopDelay(): readonly { readonly quantile: string; readonly seconds: number }[]
+  /** The 99th percentile in seconds, since the scrape before this one. */
+  eventLoopDelay(): number
 }
 
 const only = (value: number): Sample[] => [{ labels: {}, value }]
@@ -166,13 +165,6 @@ export const METRICS: readonly Metric[] = [
     read: ({ inFlight }) => only(inFlight.count),
   },
   {
-    name: 'tollgate_sockets_open',
-    type: 'gauge',
-    labels: [],
-    help: 'WebSockets of this node that are open. Their turns are calls.',
-    read: ({ sockets }) => only(sockets.count),
-  },
-  {
     name: 'tollgate_calls_waiting',
     type: 'gauge',
     labels: [],
@@ -240,10 +232,9 @@ export const METRICS: readonly Metric[] = [
   {
     name: 'tollgate_event_loop_delay_seconds',
     type: 'gauge',
-    labels: ['quantile'],
-    help: 'How late the event loop came to what was due, since the scrape before. Watched from the first scrape on.',
-    read: ({ eventLoopDelay }) =>
-      eventLoopDelay().map(({ quantile, seconds }) => ({ labels: { quantile }, value: seconds })),
+    labels: [],
+    help: 'The delay of the event loop (99th percentile) since the scrape before. Measured from the first scrape on.',
+    read: ({ eventLoopDelay }) => only(eventLoopDelay()),
   },
   {
     name: 'tollgate_upstream_connections',

@@ -1,12 +1,6 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
-import { type Metric as ClientMetric, collectDefaultMetrics, Registry } from 'prom-client'
-import {
-  type HistogramSample,
-  METRICS,
-  type Metric,
-  type MetricSources,
-  type Sample,
-} from './metric-table.ts'
+import { collectDefaultMetrics, Registry } from 'prom-client'
+import { METRICS, type Metric, type MetricSources, type Sample } from './metric-table.ts'
 
 /** The answer to a scrape. */
 export interface Scraped {
@@ -16,39 +10,35 @@ export interface Scraped {
 
 /** How often the delay of the event loop is sampled. */
 const DELAY_RESOLUTION_MS = 10
-const QUANTILES = ['0.5', '0.9', '0.99', '1']
 
 /**
- * The scraper answers in the OpenMetrics format. This file and prom-client are loaded with the first scrape, which also
- * starts the monitors of the event loop and garbage collection. Scrapes at the same time share one answer: with
- * `metrics.public` every client may ask.
+ * The scraper answers in the OpenMetrics format. Our metrics are written from the table; those of the process are
+ * prom-client's. This file is loaded with the first scrape, which also starts the monitors of the event loop and garbage
+ * collection. Concurrent scrapes share one answer: with `metrics.public` every client may ask.
  */
 export function createScraper(sources: Omit<MetricSources, 'eventLoopDelay'>): () => Promise<Scraped> {
   const registry = new Registry<typeof Registry.OPENMETRICS_CONTENT_TYPE>()
   registry.setContentType(Registry.OPENMETRICS_CONTENT_TYPE)
+  collectProcessMetrics(registry)
   const delay = monitorEventLoopDelay({ resolution: DELAY_RESOLUTION_MS })
   delay.enable()
-  const eventLoopDelay = () => {
-    const told = QUANTILES.map((quantile) => {
-      // The monitor records the time between two samples; before the first one, the percentile is 0 or the largest number.
-      const lateMs =
-        delay.count === 0 ? 0 : delay.percentile(Number(quantile) * 100) / 1e6 - DELAY_RESOLUTION_MS
-      return { quantile, seconds: Math.max(0, lateMs) / 1_000 }
-    })
+  const eventLoopDelay = (): number => {
+    // The monitor records the time between two samples.
+    const lateMs = delay.count === 0 ? 0 : delay.percentile(99) / 1e6 - DELAY_RESOLUTION_MS
     delay.reset()
-    return told
+    return Math.max(0, lateMs) / 1_000
   }
   const from = { ...sources, eventLoopDelay }
-  for (const metric of METRICS) registry.registerMetric(toClientMetric(metric, from))
-  collectProcessMetrics(registry)
+  async function scrape(): Promise<Scraped> {
+    const own = await Promise.all(METRICS.map((metric) => familyOf(metric, from)))
+    // The text of the registry ends with the mark of the end.
+    return { contentType: registry.contentType, text: own.join('') + (await registry.metrics()) }
+  }
   let scraping: Promise<Scraped> | null = null
   return () => {
-    scraping ??= registry
-      .metrics()
-      .then((text) => ({ contentType: registry.contentType, text }))
-      .finally(() => {
-        scraping = null
-      })
+    scraping ??= scrape().finally(() => {
+      scraping = null
+    })
     return scraping
   }
 }
@@ -63,50 +53,50 @@ function collectProcessMetrics(registry: Registry<typeof Registry.OPENMETRICS_CO
     if (/^nodejs_(?:active|eventloop)_/.test(name)) registry.removeSingleMetric(name)
 }
 
-/**
- * A metric in the form that prom-client's registry reads. prom-client's own counters take their values one by one and by a
- * hash of their labels, and its histograms cannot be given counts from elsewhere.
- */
-function toClientMetric(metric: Metric, from: MetricSources): ClientMetric {
-  const { type, help } = metric
-  const read = {
-    type,
-    help,
-    // The registry takes `_total` off the name of a counter, and puts it back behind that of a sample.
-    name: metric.name,
-    aggregator: 'sum',
-    get: async () => ({
-      type,
-      help,
-      name: read.name,
-      aggregator: 'sum',
-      values: await valuesOf(metric, from),
-    }),
-  }
-  return read as unknown as ClientMetric
+/** A metric with its samples, as text. */
+async function familyOf(metric: Metric, from: MetricSources): Promise<string> {
+  const { name, type, help } = metric
+  // The name of a counter has no `_total`, that of its samples has.
+  const family = type === 'counter' ? name.replace(/_total$/, '') : name
+  const lines =
+    type === 'histogram'
+      ? metric
+          .read(from)
+          .flatMap((sample) =>
+            histogramLines(name, sample.labels, sample.histogram.read(), sample.histogram.bounds),
+          )
+      : ((await metric.read(from)) ?? []).map((sample) => lineOf(name, sample))
+  return `# HELP ${family} ${escaped(help)}\n# TYPE ${family} ${type}\n${lines.join('')}`
 }
 
-async function valuesOf(
-  metric: Metric,
-  from: MetricSources,
-): Promise<readonly (Sample & { metricName?: string })[]> {
-  if (metric.type !== 'histogram') return (await metric.read(from)) ?? []
-  return metric.read(from).flatMap((sample) => histogramValues(metric.name, sample))
-}
-
-function histogramValues(name: string, { labels, histogram }: HistogramSample) {
-  const { atMost, count, sum } = histogram.read()
-  const bucket = (le: string, value: number) => ({
-    metricName: `${name}_bucket`,
-    labels: { ...labels, le },
-    value,
-  })
+function histogramLines(
+  name: string,
+  labels: Sample['labels'],
+  {
+    atMost,
+    count,
+    sum,
+  }: { readonly atMost: readonly number[]; readonly count: number; readonly sum: number },
+  bounds: readonly number[],
+): string[] {
+  const bucket = (le: string, value: number) => lineOf(`${name}_bucket`, { labels: { ...labels, le }, value })
   return [
-    ...histogram.bounds.map((bound, i) => bucket(floatText(bound), atMost[i] ?? 0)),
+    ...bounds.map((bound, i) => bucket(floatText(bound), atMost[i] ?? 0)),
     bucket('+Inf', count),
-    { metricName: `${name}_sum`, labels, value: sum },
-    { metricName: `${name}_count`, labels, value: count },
+    lineOf(`${name}_sum`, { labels, value: sum }),
+    lineOf(`${name}_count`, { labels, value: count }),
   ]
+}
+
+function lineOf(name: string, { labels, value }: Sample): string {
+  const pairs = Object.entries(labels).map(
+    ([label, text]) => `${label}="${escaped(text).replaceAll('"', '\\"')}"`,
+  )
+  return `${name}${pairs.length === 0 ? '' : `{${pairs.join(',')}}`} ${value}\n`
+}
+
+function escaped(text: string): string {
+  return text.replaceAll('\\', '\\\\').replaceAll('\n', '\\n')
 }
 
 /** OpenMetrics asks for bounds that look like floating-point numbers: scrapers that compare them as text agree then. */

@@ -45,7 +45,10 @@ export interface Traces {
  * receiver is too slow for are dropped, and `tell` is told what went wrong. This file is loaded only where an endpoint is
  * set: with its packages it takes a tenth of a second.
  */
-export function openTraces({ sampler, ratio }: TraceConfig, tell: (problem: string) => void): Traces {
+export function openTraces(
+  { sampler, ratio, batches }: TraceConfig,
+  tell: (problem: string) => void,
+): Traces {
   const tellShort = (problem: string) => tell(inShort(problem))
   const logger = { error: tellShort, warn: tellShort, info() {}, debug() {}, verbose() {} }
   diag.setLogger(logger, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true })
@@ -54,8 +57,8 @@ export function openTraces({ sampler, ratio }: TraceConfig, tell: (problem: stri
   const provider = new TracerProvider({
     resource: defaultResource().merge(own).merge(detectResources({ detectors })),
     sampler: samplerOf(sampler, ratio),
-    // The queue of the processor holds 2,048 spans. Spans beyond that are dropped.
-    spanProcessors: [new BatchSpanProcessor({ exporter: new OTLPTraceExporter() })],
+    // Unless OTEL_BSP_MAX_QUEUE_SIZE says otherwise, the queue holds 2,048 spans. Spans beyond that are dropped.
+    spanProcessors: [new BatchSpanProcessor({ exporter: new OTLPTraceExporter(), ...batches })],
   })
   const tracer = provider.getTracer('tollgate', VERSION)
   return {

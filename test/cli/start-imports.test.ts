@@ -28,7 +28,6 @@ test('the walk over what a file loads follows imports, but not those of types al
 
 // Each of these takes 40 to 100 ms to load, of the half second in which the gateway is to serve.
 for (const heavy of [
-  'zod',
   'pg',
   'gpt-tokenizer',
   'node:https',

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import type { Socket } from 'node:net'
 import { Writable } from 'node:stream'
 import { test } from 'node:test'
-import { Answer } from '../../src/gateway/answer.ts'
+import { Answer, figureLines } from '../../src/gateway/answer.ts'
 import { ByteBudget } from '../../src/gateway/key-shares.ts'
 import type { Exchange } from '../../src/http/exchange.ts'
 import { OutgoingReply } from '../../src/http/outgoing-reply.ts'
-import { headerNames } from '../../src/kernel/header-names.ts'
+import { type HeaderNames, headerNames } from '../../src/kernel/header-names.ts'
 import { limits } from '../../src/kernel/limits.ts'
 
 const head = { status: 200, reason: 'OK', headers: ['content-type', 'application/json'] }
@@ -122,4 +122,12 @@ test('what comes behind the last event waits for a client that has no room', () 
   assert.equal(answer.keepLast(last), false)
   assert.equal(answer.bytesOut, last.length + limits.lastEventBytesMax)
   res.connectionClosed()
+})
+
+test('the balance is among the figures unless `headers.balance` is false', () => {
+  const figures = { costNanos: 1n, listNanos: 2n, balanceNanos: 3n }
+  const namesOf = (names: HeaderNames) => figureLines(names, figures, 4).filter((_, at) => at % 2 === 0)
+  const others = ['x-svc-cost-usd', 'x-svc-list-cost-usd', 'x-svc-upstream-ms']
+  assert.deepEqual(namesOf(headerNames('svc')), [...others, 'x-svc-balance-usd'])
+  assert.deepEqual(namesOf(headerNames('svc', [], false)), others)
 })

@@ -24,7 +24,6 @@ const sourcesOf = (counts: CallCounts): MetricSources => ({
   counts,
   load: { batchCalls: new Histogram([1]), commitSeconds: new Histogram([1]), waiting: 3 },
   inFlight: { count: 1 },
-  sockets: { count: 0 },
   waitingCalls: { count: 2 },
   webhooksWaiting: async () => 0,
   webhookFailures: () => 0,
@@ -32,7 +31,7 @@ const sourcesOf = (counts: CallCounts): MetricSources => ({
   heldNanos: async () => null,
   deferredObjects: async () => null,
   nowMs: () => 0,
-  eventLoopDelay: () => [],
+  eventLoopDelay: () => 0,
 })
 
 async function samplesOf(counts: CallCounts, name: string) {

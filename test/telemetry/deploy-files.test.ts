@@ -40,7 +40,6 @@ const VALUES: Readonly<Record<string, readonly string[]>> = {
   code: Object.keys(ERRORS),
   kind: ['input', 'output', 'cache_read', 'cache_write'],
   state: ['busy', 'idle'],
-  quantile: ['0.5', '0.9', '0.99', '1'],
 }
 
 /** The problems of an expression, in words. */
@@ -153,10 +152,7 @@ test('every panel of the board queries metrics that exist, and there are at most
   for (const { title, expr, legendFormat } of asked) {
     assert.deepEqual(problemsOf(expr), [], `${title}: ${expr}`)
     for (const [, label = ''] of legendFormat.matchAll(/\{\{(\w+)\}\}/g))
-      assert.ok(
-        expr.includes(label) || label === 'instance' || label === 'quantile',
-        `${title} shows ${label}`,
-      )
+      assert.ok(expr.includes(label) || label === 'instance', `${title} shows ${label}`)
   }
   assert.ok(board.panels.length <= 12)
   assert.match(JSON.stringify(board.templating), /label_values\(tollgate_build_info, instance\)/)

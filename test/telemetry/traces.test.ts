@@ -270,7 +270,9 @@ test('what a collector refuses is told, and what it is too slow for is dropped',
   process.env['OTEL_EXPORTER_OTLP_ENDPOINT'] = `http://127.0.0.1:${(refusing.address() as AddressInfo).port}`
   try {
     const problems: string[] = []
-    const traces = openTraces({ sampler: 'always_on', ratio: 1 }, (problem) => problems.push(problem))
+    const traces = openTraces({ sampler: 'always_on', ratio: 1, batches: {} }, (problem) =>
+      problems.push(problem),
+    )
     const call: EndedCall = {
       ...{
         requestId: 'req_1',

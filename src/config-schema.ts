@@ -1,0 +1,257 @@
+import { isIP } from 'node:net'
+import { z } from 'zod'
+import { DEFAULT_THRESHOLDS, limits } from './kernel/limits.ts'
+import { LOG_LEVELS } from './kernel/log-level.ts'
+import { NANOS_PER_USD, type Nanos, parseUsd } from './kernel/money.ts'
+import { Secret } from './kernel/secret.ts'
+
+/** Every variable and every setting of the configuration file, with its bounds, default and description. */
+
+const httpUrl = (hint = '') =>
+  z
+    .string('must be a URL in quotes')
+    .transform((text, context) => {
+      const url = URL.parse(text)
+      if (url === null || !/^https?:$/.test(url.protocol)) {
+        context.addIssue('must be an absolute http:// or https:// URL')
+        return z.NEVER
+      }
+      if (url.username + url.password + url.search + url.hash !== '') {
+        context.addIssue(`must have no user, password, query or fragment${hint}`)
+        return z.NEVER
+      }
+      return url
+    })
+    .describe('an http:// or https:// URL')
+
+const upstreamUrl = httpUrl('; the key has its own variable')
+
+const secret = (charsMin: number) =>
+  z
+    .string()
+    .min(charsMin, `must have at least ${charsMin} characters`)
+    .regex(/^[\x21-\x7e]+$/, 'must be printable ASCII without blanks')
+    .transform((text) => new Secret(text))
+
+/** A secret, because a password may be part of it. */
+const postgresUrl = z
+  .string()
+  .refine((text) => {
+    const url = URL.parse(text)
+    return url !== null && /^postgres(?:ql)?:$/.test(url.protocol) && url.hostname !== ''
+  }, 'must be a URL such as postgres://user:password@host:5432/tollgate')
+  .transform((text) => new Secret(text))
+
+const FRACTION = 'must be a fraction from 0 to 1 with at most 9 decimals, such as "0.15"'
+const fraction = z.string(FRACTION).regex(/^(?:0(?:\.\d{1,9})?|1(?:\.0{1,9})?)$/, FRACTION)
+
+const PORT = 'must be a port number from 0 to 65535'
+const port = z
+  .string()
+  .regex(/^\d{1,5}$/, PORT)
+  .transform(Number)
+  .refine((number) => number <= 65_535, PORT)
+
+export const VARIABLES = {
+  TOLLGATE_HOST: z.string().default('127.0.0.1').describe('address to listen on'),
+  TOLLGATE_PORT: port.default(8787).describe('port to listen on; 0 chooses a free one'),
+  TOLLGATE_DATA_DIR: z.string().default('data').describe('database, pepper, first admin key'),
+  TOLLGATE_DATABASE_URL: postgresUrl
+    .optional()
+    .describe('PostgreSQL instead of SQLite in the data directory'),
+  TOLLGATE_CONFIG: z.string().optional().describe('configuration file (tollgate.json, if it exists)'),
+  TOLLGATE_ADMIN_KEY: secret(32).optional().describe('an operator key of your own'),
+  TOLLGATE_MESSAGES_URL: upstreamUrl.optional().describe('upstream of the Messages surface'),
+  TOLLGATE_MESSAGES_KEY: secret(1).optional().describe('its key (value of ANTHROPIC_API_KEY)'),
+  TOLLGATE_CHAT_URL: upstreamUrl.optional().describe('upstream of the Chat surface'),
+  TOLLGATE_CHAT_KEY: secret(1).optional().describe('its key (value of OPENAI_API_KEY)'),
+  TOLLGATE_PEPPER: secret(16).optional().describe('secret for the stored key digests'),
+  TOLLGATE_DISCOUNT: fraction.default('0').describe('fraction off list prices'),
+  TOLLGATE_PRICES: z.string().optional().describe('price overlay file'),
+  TOLLGATE_PREFIX: z
+    .string()
+    .regex(/^[a-z][a-z0-9]{0,15}$/, 'must be 1 to 16 lower-case letters and digits, beginning with a letter')
+    .default('svc')
+    .describe('prefix of keys and of the x-…- headers'),
+  TOLLGATE_TLS_CERT: z.string().optional().describe('certificate, a PEM file'),
+  TOLLGATE_TLS_KEY: z.string().optional().describe('its private key, a PEM file'),
+  TOLLGATE_LOG_LEVEL: z
+    .enum(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(', ')}`)
+    .default('info')
+    .describe('log level'),
+} as const
+
+/** The providers' own variables, used when ours are not set. */
+export const FALLBACK_VARIABLES = {
+  ANTHROPIC_API_KEY: secret(1).optional(),
+  OPENAI_API_KEY: secret(1).optional(),
+}
+
+const SAMPLERS = [
+  ...(['always_on', 'always_off', 'traceidratio'] as const),
+  ...(['parentbased_always_on', 'parentbased_always_off', 'parentbased_traceidratio'] as const),
+] as const
+
+const COUNT = 'must be a whole number from 1 to 1000000000'
+const positive = z
+  .string()
+  .regex(/^[1-9]\d{0,8}$|^1000000000$/, COUNT)
+  .transform(Number)
+  .optional()
+
+/** OpenTelemetry's own variables, which other programs of a host may share. Its exporter reads the others itself. */
+export const TRACE_VARIABLES = {
+  OTEL_EXPORTER_OTLP_ENDPOINT: httpUrl().optional(),
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: httpUrl().optional(),
+  OTEL_TRACES_SAMPLER: z
+    .enum(SAMPLERS, `must be one of ${SAMPLERS.join(', ')}`)
+    .default('parentbased_always_on'),
+  OTEL_TRACES_SAMPLER_ARG: fraction.default('1'),
+  OTEL_BSP_SCHEDULE_DELAY: positive,
+  OTEL_BSP_EXPORT_TIMEOUT: positive,
+  OTEL_BSP_MAX_QUEUE_SIZE: positive,
+  OTEL_BSP_MAX_EXPORT_BATCH_SIZE: positive,
+} as const
+
+const yesOrNo = (fallback: boolean, description: string) =>
+  z.boolean('must be true or false').default(fallback).describe(description)
+
+const oneOf = <const Choice extends string>(
+  choices: readonly [Choice, ...Choice[]],
+  fallback: NoInfer<Choice>,
+  description: string,
+) => {
+  const listed = choices.map((choice) => `"${choice}"`).join(' or ')
+  return z.enum(choices, `must be ${listed}`).default(fallback).describe(description)
+}
+
+function number(min: number, max: number) {
+  const expected = `must be a number from ${min} to ${max}`
+  return z.number(expected).min(min, expected).max(max, expected)
+}
+
+function whole(min: number, max: number) {
+  const expected = `must be a whole number from ${min} to ${max}`
+  return z
+    .number(expected)
+    .refine(Number.isInteger, 'must be a whole number')
+    .min(min, expected)
+    .max(max, expected)
+}
+
+/** A limit that null takes away; 0 says the same. */
+const orNone = (max: number, fallback: number) =>
+  whole(0, max)
+    .nullable()
+    .default(fallback)
+    .transform((limit) => limit ?? 0)
+
+const seconds = (min: number, max: number, fallbackMs: number) =>
+  number(min, max)
+    .default(fallbackMs / 1_000)
+    .transform((value) => Math.round(value * 1_000))
+
+const USD = 'must be a number of US dollars from 0 to 1000000000 with at most 9 decimals'
+const usd = z.number(USD).transform((amount, context): Nanos => {
+  const text = amount.toFixed(9)
+  const nanos = Number(text) === amount ? parseUsd(text) : null
+  if (nanos !== null && nanos >= 0n && nanos <= 1_000_000_000n * NANOS_PER_USD) return nanos
+  context.addIssue(USD)
+  return z.NEVER
+})
+
+const ADDRESS = 'must be an address or a range such as 10.0.0.0/8 or fd00::/8'
+
+/** A zone (`%eth0`) is refused: addresses of connections are compared without it. */
+function isAddress(text: string): boolean {
+  const [, address = '', bits = '0'] = /^([0-9a-fA-F.:]+)(?:\/(\d{1,3}))?$/.exec(text) ?? []
+  const family = isIP(address)
+  return family !== 0 && Number(bits) <= (family === 4 ? 32 : 128)
+}
+
+const section = <Shape extends z.ZodRawShape>(shape: Shape) =>
+  z.strictObject(shape, {
+    error: (issue) => (issue.code === 'invalid_type' ? 'must be an object' : undefined),
+  })
+
+export const SETTINGS = section({
+  budgets: section({
+    mode: oneOf(['exact', 'settled'], 'exact', 'whether calls in flight count against a cap'),
+    wait_seconds: seconds(0, 600, limits.budgetWaitMs).describe('how long a call waits for room under a cap'),
+  }).prefault({}),
+  pricing: section({
+    unpriced: oneOf(['auto', 'refuse', 'pass'], 'auto', 'calls without a price'),
+    discounts: z
+      .record(z.string().min(1, 'must have a name'), fraction, 'must be an object')
+      .default({})
+      .describe('discounts by model pattern'),
+  }).prefault({}),
+  requests: section({
+    retention_days: whole(1, 3_650).default(30).describe('how long logged bodies are stored'),
+    bodies_bytes_max: whole(0, Number.MAX_SAFE_INTEGER)
+      .default(limits.loggedBodiesBytesMax)
+      .describe('bytes of all logged bodies'),
+    body_idle_seconds: seconds(0.1, 3_600, limits.bodyIdleTimeoutMs).describe(
+      'longest silence of a request body',
+    ),
+    body_bytes_per_second_min: orNone(1_000_000, limits.bodyBytesPerSecondMin).describe(
+      'slowest request body',
+    ),
+  }).prefault({}),
+  chat: section({
+    inject_usage: yesOrNo(true, 'ask upstream for the usage of chat streams'),
+    default_tier: z
+      .enum(
+        ['default', 'flex', 'priority', 'ultrafast'],
+        'must be "default", "flex", "priority" or "ultrafast"',
+      )
+      .nullable()
+      .default(null)
+      .describe('service tier of requests that name none'),
+  }).prefault({}),
+  stateful: oneOf(['pass', 'refuse'], 'pass', 'endpoints that show stored objects'),
+  minting: oneOf(['pass', 'refuse'], 'refuse', 'endpoints that hand out upstream credentials'),
+  streams: section({
+    on_leave: oneOf(['cancel', 'finish'], 'cancel', 'a call whose client left'),
+  }).prefault({}),
+  deferred: section({
+    poll: yesOrNo(true, 'ask upstream for costs that come later'),
+    rewrite_results_url: yesOrNo(false, 'point results_url of Message batches at this gateway'),
+  }).prefault({}),
+  headers: section({ balance: yesOrNo(true, 'send x-svc-balance-usd') }).prefault({}),
+  limits: section({
+    calls_in_flight_per_key: whole(1, 1_000_000)
+      .default(limits.callsInFlightPerKeyMax)
+      .describe('calls of one key at once'),
+    connections_per_address: orNone(1_000_000, limits.connectionsPerAddressMax).describe(
+      'connections of one address at once',
+    ),
+    unbounded_hold_usd: usd.prefault(25).describe('most that a call of unknown size holds of its account'),
+  }).prefault({}),
+  webhooks: section({
+    allow_private: yesOrNo(false, 'deliver to private addresses and over plain HTTP'),
+    balance_low_usd: usd.nullable().default(null).describe('balance from which balance.low is sent'),
+    thresholds_percent: z
+      .array(whole(1, 99), 'must be a list')
+      .max(limits.budgetThresholdsMax, `must have at most ${limits.budgetThresholdsMax} entries`)
+      .refine((all) => new Set(all).size === all.length, 'must not name a percentage twice')
+      .default([...DEFAULT_THRESHOLDS])
+      .transform((all) => all.toSorted((a, b) => a - b))
+      .describe('parts of a cap at which key.budget.threshold is sent'),
+  }).prefault({}),
+  metrics: section({ public: yesOrNo(false, 'show /metrics without a key') }).prefault({}),
+  dashboard_url: httpUrl().nullable().default(null).describe('URL of the dashboard, for links in messages'),
+  trusted_proxies: z
+    .array(z.string(ADDRESS).refine(isAddress, ADDRESS), 'must be a list')
+    .default([])
+    .describe('proxies whose x-forwarded-for names the client'),
+  shutdown: section({
+    drain_seconds: seconds(0, 3_600, limits.drainMs).describe('how long streams may finish at a stop'),
+  }).prefault({}),
+})
+
+/** The full names of all settings. */
+export const SETTING_NAMES: readonly string[] = Object.entries(SETTINGS.shape).flatMap(([name, schema]) => {
+  const inner = schema instanceof z.ZodPrefault ? schema.unwrap() : schema
+  return inner instanceof z.ZodObject ? Object.keys(inner.shape).map((key) => `${name}.${key}`) : [name]
+})

@@ -1,0 +1,30 @@
+/** Which of the known names was probably meant; null if none is near. For command lines and settings, which are short. */
+export function nearestName(name: string, known: readonly string[], changesMax: number): string | null {
+  let nearest: string | null = null
+  let least = changesMax
+  for (const candidate of known) {
+    const changes = changesBetween(name, candidate)
+    if (changes > least || (changes === least && nearest !== null)) continue
+    nearest = candidate
+    least = changes
+  }
+  return nearest
+}
+
+/** Levenshtein's distance, with two characters that changed places as one change. */
+function changesBetween(a: string, b: string): number {
+  let before: number[] = []
+  let row = Array.from({ length: b.length + 1 }, (_, i) => i)
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i]
+    for (let j = 1; j <= b.length; j++) {
+      const substituted = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1)
+      next[j] = Math.min(substituted, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1)
+      if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1])
+        next[j] = Math.min(next[j] ?? 0, (before[j - 2] ?? 0) + 1)
+    }
+    before = row
+    row = next
+  }
+  return row[b.length] ?? 0
+}
