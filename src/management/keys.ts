@@ -10,7 +10,7 @@ import {
   newKeyFields,
   rotateFields,
 } from '../api/key.ts'
-import { nearestName } from '../kernel/settings.ts'
+import { nearestName } from '../kernel/nearest-name.ts'
 import { mintKey, shownParts } from '../keys/key-format.ts'
 import { type KeyChanges, type KeyLimits, type KeyRecord, keyStatus } from '../keys/key-store.ts'
 import { nextMonthMs } from '../ledger/calendar.ts'

@@ -9,7 +9,7 @@ import { refuse } from '../kernel/errors.ts'
 import type { Idempotency } from '../kernel/idempotency.ts'
 import { limits } from '../kernel/limits.ts'
 import { type Borrowed, copyIfBorrowed } from '../kernel/memory.ts'
-import { nearestName } from '../kernel/settings.ts'
+import { nearestName } from '../kernel/nearest-name.ts'
 import { scanJson } from '../metering/json-walker.ts'
 import { ONCE_HEADER, type Refused, type Route, refused } from './route.ts'
 
