@@ -217,16 +217,6 @@ test('a changed TOLLGATE_ADMIN_KEY replaces the former one', async () => {
   }
 })
 
-test('help and version are printed, an unknown command ends with 2', async () => {
-  const help = await runTollgate(['--help'])
-  assert.equal(help.code, 0)
-  assert.match(help.stdout, /TOLLGATE_MESSAGES_URL/)
-  assert.match((await runTollgate(['--version'])).stdout, /^tollgate \d+\.\d+\.\d+\n$/)
-  const unknown = await runTollgate(['surve'])
-  assert.equal(unknown.code, 2)
-  assert.match(unknown.stderr, /unknown command 'surve'\n\(Did you mean serve\?\)/)
-})
-
 test('without TOLLGATE_ADMIN_KEY its key stops working, and a start that leaves no admin key makes one', async () => {
   const own = 'the-only-admin-key-of-the-operator-2026'
   const first = await serveTollgate({ TOLLGATE_ADMIN_KEY: own })
