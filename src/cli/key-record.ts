@@ -52,14 +52,13 @@ function utc(instant: string | null): string {
 const KEY_ID = /^key_[0-9A-HJKMNP-TV-Z]{26}$/
 
 /**
- * The id of the named key: by id, else by name, else by its prefix or last four characters. An ambiguous name is refused
- * with the list of matches, so that a command never revokes another key than the one that was meant.
+ * The id of the key with this id, name, prefix or last four characters. Where several match, all are listed and nothing
+ * is done, so that a command never revokes another key than the one that was meant.
  */
 export async function findKey(client: Client, named: string): Promise<string> {
   if (KEY_ID.test(named)) return named
   const found = await searchKeys(client, named)
-  const byName = found.filter(({ name }) => name === named)
-  const matching = byName.length > 0 ? byName : found.filter((key) => matchesText(key, named))
+  const matching = found.filter((key) => matches(key, named))
   const [only, ...others] = matching
   if (only === undefined)
     throw new Failure(`There is no key ${quoted(named)}.${listed('Did you mean', found)}`)
@@ -83,18 +82,17 @@ async function searchKeys(client: Client, named: string): Promise<KeyRecord[]> {
     const query = { search, limit: '1000', after }
     const { data, next } = (await client.get<ApiList<KeyRecord>>('list', '/v1/keys', query)).value
     // A few keys that do not match are enough for the suggestion.
-    const isWanted = (key: KeyRecord) =>
-      found.length < LISTED_MAX || key.name === named || matchesText(key, named)
-    found.push(...data.filter(isWanted))
+    found.push(...data.filter((key) => found.length < LISTED_MAX || matches(key, named)))
     if (next === null) return found
     after = next
   }
   throw new Failure(`Too many keys have ${quoted(named)} in their name. Name one by its id.`)
 }
 
-function matchesText({ prefix, last4 }: KeyRecord, named: string): boolean {
+function matches({ name, prefix, last4 }: KeyRecord, named: string): boolean {
+  if (name === named || last4 === named) return true
   if (isWhole(named)) return named.startsWith(prefix) && named.endsWith(last4)
-  return prefix.startsWith(named) || last4 === named
+  return named.includes('_live_') && prefix.startsWith(named)
 }
 
 /** Whether the text is a key as lists show it, `prefix…last4`, or a whole key. */

@@ -72,6 +72,10 @@ test('a key is found by its id, name, prefix or last four characters, and a near
   const id = shown.slice(0, 30)
   for (const named of [id, key.slice(0, 16), key.slice(-4), `${key.slice(0, 16)}…${key.slice(-4)}`])
     assert.equal(await done('keys', 'show', named), shown, named)
+  // A key whose name is the prefix of another one makes that prefix ambiguous.
+  await commands.gateway.createKey(key.slice(0, 16))
+  const trap = await run('keys', 'revoke', key.slice(0, 16))
+  assert.deepEqual([trap.code, trap.stdout], [1, ''])
   const near = await run('keys', 'show', 'found')
   assert.match(near.stderr, /There is no key "found"\. Did you mean:\n {2}key_.* found, by name\n$/)
   const none = await run('keys', 'show', 'nothing like it')
