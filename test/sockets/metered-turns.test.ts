@@ -1,11 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, before, test } from 'node:test'
-import { limits } from '../../src/kernel/limits.ts'
 import { nanosOf } from '../limits/look-at-books.ts'
 import { dig, digText } from '../simulator/dig.ts'
 import { isTerminal } from '../simulator/socket-client.ts'
 import { until } from '../support/until.ts'
-import { stopTime } from './stop-time.ts'
 import { create, simulated, startTurnsBench } from './turns-bench.ts'
 
 const bench = await startTurnsBench({ env: { TOLLGATE_DISCOUNT: '0.137' } })
@@ -187,13 +185,10 @@ test('an error event before the response begins costs nothing, and the next turn
   assert.deepEqual(billOf(three), billOf(await posted(create())))
 })
 
-test('an error event in mid-turn ends it as one ends a stream', async (t) => {
-  const pass = stopTime(t)
+test('an error event in mid-turn ends it as one ends a stream', async () => {
   const event = simulated('error-event=3')
   const socket = await bench.open()
   await socket.turn(event)
-  // Upstream may go on after an error, and is given a while to.
-  await pass.over(limits.silentTurnMs)
   const [turn = {}] = await bench.turns(socket.id, 1)
   const wanted = await posted(event)
   assert.deepEqual(billOf(turn), billOf(wanted))
@@ -202,7 +197,7 @@ test('an error event in mid-turn ends it as one ends a stream', async (t) => {
   socket.ws.close()
 })
 
-test('usage, the overview, the CSV and the audit agree with the turns, and the handshake is in no sum', async () => {
+test('usage, the overview and the CSV agree with the turns, and the handshake is in no sum', async () => {
   const owner = await bench.gateway.createKey('sums')
   const before = await bench.manage('GET', `/v1/usage?key=${owner.id}`)
   assert.equal(dig(before, 'total.requests'), 0)
@@ -232,12 +227,5 @@ test('usage, the overview, the CSV and the audit agree with the turns, and the h
   const cost = rows.reduce((total, row) => total + nanosOf(row.split(',')[at('cost_usd')]), 0)
   assert.equal(cost, sum)
 
-  await bench.manage('POST', '/gateway/v1/audit')
-  let audit: Json = {}
-  await until('the audit is done', async () => {
-    audit = await bench.manage('GET', '/gateway/v1/audit')
-    return audit['state'] !== 'running'
-  })
-  assert.equal(audit['balanced'], true, JSON.stringify(audit))
   socket.ws.close()
 })
