@@ -4,7 +4,7 @@ import { AdmissionQueues } from './gateway/admission-queue.ts'
 import { BackgroundQueue } from './gateway/background-queue.ts'
 import { createDeferrals } from './gateway/deferrals.ts'
 import { refuseRequest } from './gateway/ended-call.ts'
-import { OutputSpeeds } from './gateway/estimate-usage.ts'
+import { Estimates } from './gateway/estimates.ts'
 import type { CallPoint, Gateway } from './gateway/gateway.ts'
 import { audienceOf, openFrontDoor, shapeBroken } from './gateway/handle-request.ts'
 import { ByteBudget, DecodingTurns, KeyShares } from './gateway/key-shares.ts'
@@ -36,7 +36,6 @@ import { answerDashboard, DASHBOARD_DIR, isDashboardPath, readDashboard } from '
 import { answerHealth, createWriteProbe, isHealthPath } from './management/health.ts'
 import type { ServingNode } from './management/route.ts'
 import type { OwnedParts } from './management/router.ts'
-import { createTokenCounter, type TokenCounter } from './metering/token-counter.ts'
 import type { Discount } from './pricing/amounts.ts'
 import { shippedBook } from './pricing/compile-version.ts'
 import type { PriceBook } from './pricing/price-book.ts'
@@ -80,8 +79,6 @@ export interface Surroundings {
   readonly diskFault?: SharedArrayBuffer
   /** For tests on machines that have other things to do: how long PostgreSQL may take to answer. */
   readonly storeAnswerMs?: number
-  /** For tests that start many gateways in a process: each would load the vocabulary again. */
-  readonly tokenCounter?: TokenCounter
   /** For tests of how the dashboard is served: where its build is. */
   readonly dashboardDir?: URL
   /** For tests of where webhooks are sent; otherwise the name servers are asked. */
@@ -204,7 +201,6 @@ async function serveFrom(
   const queues = new AdmissionQueues(config.budgetWaitMs)
   const waitingCalls = new WaitingCalls()
   const refusedCalls = new RefusedCalls(store, log)
-  const tokenCounter = surroundings.tokenCounter ?? createTokenCounter()
   const names = headerNames(config.prefix, secretsIn(config), config.showBalance)
   const open = (upstream: UpstreamConfig | null) => (upstream === null ? null : openUpstream(upstream, log))
   const upstreams = Object.fromEntries(
@@ -259,12 +255,11 @@ async function serveFrom(
     pricer,
     settler,
     deferrals,
-    tokenCounter,
     heldReplies: new ByteBudget(limits.heldRepliesBytesMax),
     isSecure: config.rewriteResultsUrl ? isSecure : null,
     injectUsage: config.injectUsage,
     onLeave: config.onLeave,
-    outputSpeeds: new OutputSpeeds(),
+    estimates: new Estimates(),
     reached: surroundings.reached ?? (() => {}),
   }
   const canWrite = createWriteProbe(() => store.probeWrite(), clock)
@@ -415,7 +410,6 @@ async function serveFrom(
       await untilQuiet(() => gateway.inFlight.count === 0, drainedByMs - performance.now())
       await Promise.all(SURFACE_NAMES.map((surface) => upstreams[surface]?.pool.destroy()))
       // Calls that were cut are still being settled, by a rough count where they waited for one; the store stays open for them.
-      await tokenCounter.close()
       await untilQuiet(
         () => gateway.inFlight.count === 0 && settler.waiting === 0 && background.count === 0,
         limits.settleOnStopMs,

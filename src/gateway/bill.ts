@@ -8,9 +8,11 @@ import { NOTHING_USED, type TokenCounts } from '../ledger/call-columns.ts'
 import type { Metered } from '../metering/meter.ts'
 import { MODEL_NAME_CHARS_MAX } from '../metering/request-facts.ts'
 import { soldByCharacter } from '../providers/chat/audio.ts'
+import { isJsonType } from '../providers/surfaces.ts'
 import type { ReplyHead } from './answer.ts'
 import type { AdmittedCall } from './call.ts'
-import { type Counting, estimateUsage } from './estimate-usage.ts'
+import { type EndedAs, estimateUsage, learnFrom } from './estimate-usage.ts'
+import type { Estimates, ReplyTimes } from './estimates.ts'
 import type { BillPlan, RatedCall } from './pricer.ts'
 
 /** How a call ended, as far as its bill depends on it. */
@@ -22,11 +24,20 @@ export interface CallOutcome {
   readonly metered: Metered | null
   /** Bytes of the reply that were passed on to the client. */
   readonly bytesOut: number
-  /** How long the reply showed nothing that the model wrote. */
-  readonly silentMs: number
+  readonly times: ReplyTimes
+  /** Since the request went upstream. */
+  readonly elapsedMs: number
+  /** The response is stored upstream, and upstream does not show it. */
+  readonly isStoredMissing?: boolean
 }
 
-type BilledCall = Pick<AdmittedCall, 'surface' | 'plan' | 'request'>
+type BilledCall = Pick<AdmittedCall, 'surface' | 'plan' | 'request' | 'admission'>
+
+/** What billing a call needs of the gateway. */
+export interface Billing {
+  readonly estimates: Estimates
+  readonly clock: { nowMs(): number }
+}
 
 /** The closing without its id, its times, its bytes and `streamed`, which the caller knows. */
 export type Bill = Omit<
@@ -52,7 +63,7 @@ export const LOST: Bill = { ...NOTHING_BILLED, state: 'interrupted' }
  * upstream answered with an error costs nothing. Every other call of a metered endpoint costs the usage that upstream
  * states; usage that upstream did not get to state is counted, and the bill says `estimated`.
  */
-export function billCall(call: BilledCall, outcome: CallOutcome, counting: Counting): Bill | Promise<Bill> {
+export function billCall(call: BilledCall, outcome: CallOutcome, billing: Billing): Bill | Promise<Bill> {
   const plan = call.plan.bill
   const { end, head, metered, bytesOut } = outcome
   if (head === null && end.kind === 'failed') {
@@ -62,17 +73,29 @@ export function billCall(call: BilledCall, outcome: CallOutcome, counting: Count
   if (!plan.metered || metered === null || !isSuccess(head)) return freeBill(plan, head)
   const mediaBytes = call.plan.reader === 'images' ? bytesOut : (metered.audio?.bytes ?? 0)
   if (failedAtOnce(metered, mediaBytes)) return freeBill(plan, head)
-  const charged = head === null ? metered : withFees(metered, plan)
+  const charged = head === null ? metered : withFees(metered, call, billing)
   const said = rateSaid(call, charged)
-  if (said !== null) return billOf(plan, head, said)
-  if (plan.counts) return countAndBill(call, outcome, charged, counting)
+  if (said !== null) {
+    if (end.kind === 'complete') learnFrom(metered, factsOf(call, outcome), billing.estimates)
+    return billOf(plan, head, said)
+  }
+  if (plan.counts) return estimateAndBill(call, outcome, charged, billing.estimates)
   // An object that works on upstream under a name that is not known cannot be asked for: its cost is lost.
   return plan.makes === null ? freeBill(plan, head) : LOST
 }
 
-function withFees(metered: Metered, plan: BillPlan): Metered {
-  const usage = plan.withFees(metered.usage)
-  return usage === metered.usage ? metered : { ...metered, usage }
+/** The fees of a call: those that its reply does not state, and each container once in 20 minutes. */
+function withFees(metered: Metered, { plan, admission }: BilledCall, { estimates, clock }: Billing): Metered {
+  const usage = plan.bill.withFees(metered.usage)
+  const { containerIds } = metered
+  if (containerIds.length === 0) return usage === metered.usage ? metered : { ...metered, usage }
+  const containers = estimates.chargeContainers(admission.accountId, containerIds, clock.nowMs())
+  const parts = usage.parts.map((part) => {
+    const { containers: _all, ...quantities } = part.quantities
+    if (_all === undefined) return part
+    return { ...part, quantities: containers === 0 ? quantities : { ...quantities, containers } }
+  })
+  return { ...metered, usage: { ...usage, parts } }
 }
 
 /** The bill of a call that costs nothing, or whose cost cannot be told. */
@@ -140,8 +163,7 @@ function failedAtOnce(metered: Metered, mediaBytes: number): boolean {
   if (error === null || inputKnown || outputTokensSeen > 0) return false
   const hasMedia = mediaBytes > ERROR_BYTES_MAX
   if (isBrokenOff(metered) && (shown.toolsRan || shown.reasons || hasMedia)) return false
-  const { text, thinking, tool } = output.bytes
-  return text + thinking + tool === 0
+  return output.text + output.thinking + output.tool === 0
 }
 
 /** Upstream has ended its reply with an error, in the middle of it. */
@@ -180,27 +202,52 @@ function rateSaid(
   return isPlausible(usage, rated) ? { usage, rated, estimated: usage.suspect } : null
 }
 
-async function countAndBill(
-  { surface, plan: { bill: plan, modelAsked, reader }, request }: BilledCall,
-  { end, head, bytesOut, silentMs }: CallOutcome,
+/** Time without reading after which a client counts as having left. */
+const STALLED_MS = 5_000
+
+/** How the call ended. A reply that breaks while its client does not read may have been cut for that. */
+function endedAs({ end, head, metered, times, isStoredMissing }: CallOutcome): EndedAs {
+  const isBroken = isStoredMissing === true || (metered !== null && isBrokenOff(metered))
+  if (end.kind === 'complete') return isBroken ? 'broken' : 'whole'
+  if (end.kind === 'abandoned') return isBroken ? 'broken' : 'left'
+  return head !== null && times.stalledMs >= STALLED_MS ? 'left' : 'broken'
+}
+
+function factsOf(
+  { plan, request, admission }: BilledCall,
+  { head, elapsedMs, times, bytesOut }: CallOutcome,
+) {
+  const unseen = plan.bill.unseen()
+  const type = head === null ? null : (firstValue(head.headers, 'content-type') ?? '')
+  const isDocument = type === null ? !unseen.streams : isJsonType(type)
+  const { keyId } = admission
+  const { bill, modelAsked, reader } = plan
+  return { keyId, plan: bill, modelAsked, reader, request, unseen, bytesOut, times, isDocument, elapsedMs }
+}
+
+/**
+ * The bill of a call whose usage is not stated. The customer of a broken call pays what the evidence shows; the rest of the hold
+ * counts as lost.
+ */
+async function estimateAndBill(
+  call: BilledCall,
+  outcome: CallOutcome,
   metered: Metered,
-  counting: Counting,
+  estimates: Estimates,
 ): Promise<Bill> {
-  const whole = end.kind === 'complete' && !isBrokenOff(metered)
-  const unseen = plan.unseen()
-  const counted = { surface, reader, plan, modelAsked, request, whole, unseen, bytesOut, silentMs }
+  const plan = call.plan.bill
+  const facts = { ...factsOf(call, outcome), endedAs: endedAs(outcome) }
+  const losesRest = facts.endedAs === 'broken'
   if (!metered.inputKnown || !metered.outputKnown) {
-    const usage = await estimateUsage(metered, counted, counting)
+    const usage = await estimateUsage(metered, facts, estimates)
     const rated = plan.rate(usage)
-    if (isPlausible(usage, rated)) return billOf(plan, head, { usage, rated, estimated: true })
+    if (isPlausible(usage, rated))
+      return { ...billOf(plan, outcome.head, { usage, rated, estimated: true }), losesRest }
   }
   const silent = { ...metered, inputKnown: false, outputKnown: false, outputTokensSeen: 0 }
-  const usage = await estimateUsage(
-    { ...silent, usage: { ...metered.usage, parts: [], suspect: true } },
-    counted,
-    counting,
-  )
-  return billOf(plan, head, { usage, rated: plan.rate(usage), estimated: true })
+  const nothing = { ...silent, usage: { ...metered.usage, parts: [], suspect: true } }
+  const usage = await estimateUsage(nothing, facts, estimates)
+  return { ...billOf(plan, outcome.head, { usage, rated: plan.rate(usage), estimated: true }), losesRest }
 }
 
 export function isPlausible(usage: Usage, { listNanos }: RatedCall): boolean {

@@ -7,21 +7,10 @@ import { limits } from '../kernel/limits.ts'
 import { type Borrowed, copyIfBorrowed } from '../kernel/memory.ts'
 import { codingOf } from '../metering/content-coding.ts'
 import type { RequestFacts } from '../metering/request-facts.ts'
-import { askForUsage } from '../providers/chat-usage/ask-for-usage.ts'
-import { UsageCutter } from '../providers/chat-usage/cut-usage-out.ts'
-import { type ByteEditor, RecodedStream, type TakeBytes } from '../providers/chat-usage/recode-stream.ts'
-import {
-  applySplices,
-  lengthChange,
-  reencodeRequest,
-  reencodeWhole,
-  type Splice,
-  spliceChunks,
-} from '../providers/chat-usage/splice-bytes.ts'
+import { applySplice, askForUsage, type Splice } from '../providers/chat-usage/ask-for-usage.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
 import { isJsonType, READERS } from '../providers/surfaces.ts'
-import type { DecodingTurns, KeyShare } from './key-shares.ts'
-import { hasConflictingValues, type RequestBody } from './read.ts'
+import type { RequestBody } from './read.ts'
 
 /** The body as it goes upstream. */
 export interface PreparedBody {
@@ -34,9 +23,9 @@ export interface PreparedBody {
 
 /**
  * The one permitted change of a body: a chat stream that would not report its usage is asked to. Every other body, and
- * every other byte of this one, goes as it came.
+ * every other byte of this one, goes as it came. A compressed body is never changed.
  */
-export async function prepareBody(
+export function prepareBody(
   exchange: Exchange,
   body: RequestBody,
   facts: RequestFacts,
@@ -44,15 +33,13 @@ export async function prepareBody(
   settings: {
     readonly injectUsage: boolean
     readonly times: BodyTimes
-    /** The turns that keys take at decoding a body and encoding it again. */
-    readonly turns: DecodingTurns
-    readonly share: KeyShare
     /** Sees the chunks of a body that flows through. */
     look(chunk: Borrowed): void
   },
-): Promise<PreparedBody> {
-  const splices = settings.injectUsage ? usageSplices(facts, endpoint) : null
-  if (splices === null || body.kind !== 'held') {
+): PreparedBody {
+  const splice = settings.injectUsage ? usageSplice(exchange, facts, endpoint) : null
+  const pieces = splice === null || body.kind !== 'held' ? null : body.held.pieces()
+  if (splice === null || body.kind !== 'held' || pieces === null) {
     const lengthBytes = body.kind === 'none' ? null : body.lengthBytes
     return {
       content: bodyForUpstream(exchange, body, settings.times, settings.look),
@@ -60,38 +47,20 @@ export async function prepareBody(
       usageAdded: false,
     }
   }
-  const coding = codingOf(firstValue(exchange.headers, 'content-encoding'))
-  if (typeof coding === 'object') return await encodedAnew(exchange, body, coding.coding, splices, settings)
-  const whole = body.lengthBytes === null ? null : body.held.bytes()
-  const lengthBytes = body.lengthBytes === null ? null : body.lengthBytes + lengthChange(splices)
-  const content =
-    whole === null ? Readable.from(spliceChunks(body.held.stream(), splices)) : applySplices(whole, splices)
-  return { content, lengthBytes, usageAdded: true }
+  const changed = applySplice(Buffer.isBuffer(pieces) ? [pieces] : pieces, splice)
+  // A body that the client sent chunked is sent chunked.
+  if (body.lengthBytes === null)
+    return { content: Readable.from(changed), lengthBytes: null, usageAdded: true }
+  const lengthBytes = body.lengthBytes + splice.insert.length - splice.deleteBytes
+  return { content: changed, lengthBytes, usageAdded: true }
 }
 
-/** A body in memory is encoded in one go, and sent chunked if it came chunked; a body in a file as upstream takes it. */
-async function encodedAnew(
-  exchange: Exchange,
-  { held, lengthBytes }: RequestBody & { readonly kind: 'held' },
-  coding: string,
-  splices: readonly Splice[],
-  { turns, share }: { readonly turns: DecodingTurns; readonly share: KeyShare },
-): Promise<PreparedBody> {
-  const whole = held.bytes()
-  const encoded =
-    whole === null ? null : await turns.take(share, exchange, () => reencodeWhole(coding, whole, splices))
-  if (encoded !== null && lengthBytes !== null) {
-    return { content: encoded, lengthBytes: encoded.length, usageAdded: true }
-  }
-  const parts = encoded === null ? reencodeRequest(coding, held.stream(), splices) : [encoded]
-  return { content: Readable.from(parts), lengthBytes: null, usageAdded: true }
-}
-
-function usageSplices(facts: RequestFacts, endpoint: Endpoint | null): readonly Splice[] | null {
+function usageSplice({ headers }: Exchange, facts: RequestFacts, endpoint: Endpoint | null): Splice | null {
   if (facts.kind !== 'json' || endpoint?.billing !== 'metered') return null
   if (READERS[endpoint.usage]?.usageOnRequest !== true) return null
+  if (codingOf(firstValue(headers, 'content-encoding')) !== 'identity') return null
   const ask = askForUsage(facts.scan)
-  return ask.kind === 'edit' ? ask.splices : null
+  return ask.kind === 'edit' ? ask.splice : null
 }
 
 /**
@@ -158,32 +127,6 @@ function bridge({ req, res }: Exchange, times: BodyTimes, look: (chunk: Borrowed
   return out
 }
 
-/** Changes a reply on its way to the client. */
-export interface ReplyEditor {
-  /** A promise means: the next chunk waits for it. `broken` ends the reply as a cut one. */
-  write(chunk: Buffer, take: TakeBytes): Promise<'open' | 'broken'> | null
-  end(take: TakeBytes): Promise<'whole' | 'broken'>
-  /** Upstream's reply was cut: bytes that the editor keeps are sent as far as they may leave. */
-  breakOff(take: TakeBytes): Promise<void>
-  destroy(): void
-}
-
-/**
- * Cuts the usage that we asked for out of a stream of events; null for every other reply, which passes as it is.
- */
-export function createUsageRemover(status: number, headers: RawHeaders): ReplyEditor | null {
-  const type = firstValue(headers, 'content-type') ?? ''
-  if (status < 200 || status > 299 || !/^\s*text\/event-stream\b/i.test(type)) return null
-  return editReply(headers, new UsageCutter())
-}
-
-/** Edits a reply in the content coding in which it comes; null for a coding that is not known, or for several. */
-function editReply(headers: RawHeaders, editor: ByteEditor): ReplyEditor | null {
-  const coding = codingOf(firstValue(headers, 'content-encoding'))
-  if (coding === 'unknown' || hasConflictingValues(headers, 'content-encoding')) return null
-  return coding === 'identity' ? plainEditor(editor) : new RecodedStream(coding.coding, editor)
-}
-
 /** The origin at which the client finds this gateway; null where addresses in replies stay as they are. */
 export function originFor(
   exchange: Exchange,
@@ -196,6 +139,11 @@ export function originFor(
 /** Replies that show Message batches: one, or a list of them. */
 const SHOWS_BATCHES = /^\/v1\/messages\/batches(?:\/\{[^/]+\}(?:\/cancel)?)?$/
 
+/** Whether replies of this endpoint can have a `results_url`. */
+export function showsBatches(template: string): boolean {
+  return SHOWS_BATCHES.test(template)
+}
+
 /**
  * Points the `results_url` of Message batches at this gateway, where there is an `origin`. Upstream gives an absolute address,
  * and SDKs fetch that address as it is: past the gateway, with a key that is ours. Null for every other reply.
@@ -204,10 +152,10 @@ export function createUrlRewriter(
   { template, origin }: { readonly template: string; readonly origin: string | null },
   status: number,
   headers: RawHeaders,
-): ReplyEditor | null {
-  if (origin === null || status !== 200 || !SHOWS_BATCHES.test(template)) return null
+): ResultsUrls | null {
+  if (origin === null || status !== 200 || !showsBatches(template)) return null
   if (!isJsonType(firstValue(headers, 'content-type') ?? '')) return null
-  return editReply(headers, new ResultsUrls(origin))
+  return codingOf(firstValue(headers, 'content-encoding')) === 'identity' ? new ResultsUrls(origin) : null
 }
 
 /** Some servers write a slash as `\/`. */
@@ -215,7 +163,7 @@ const RESULTS_URL =
   /("results_url"\s*:\s*")(?:[^"\\]|\\\/)*?((?:\\?\/)v1\\?\/messages\\?\/batches\\?\/[\w-]+\\?\/results")/g
 
 /** Keeps a reply until it is whole. A reply that is too long passes as it is. */
-class ResultsUrls implements ByteEditor {
+export class ResultsUrls {
   readonly #origin: string
   readonly #chunks: Buffer[] = []
   #bytes = 0
@@ -224,9 +172,9 @@ class ResultsUrls implements ByteEditor {
     this.#origin = origin
   }
 
-  write(chunk: Buffer): Buffer | null {
+  write(chunk: Borrowed): Buffer | null {
     this.#bytes += chunk.length
-    this.#chunks.push(chunk)
+    this.#chunks.push(copyIfBorrowed(chunk))
     return this.#bytes > limits.batchListBytesMax ? this.#take() : null
   }
 
@@ -241,25 +189,5 @@ class ResultsUrls implements ByteEditor {
 
   #take(): Buffer {
     return Buffer.concat(this.#chunks.splice(0))
-  }
-}
-
-function plainEditor(editor: ByteEditor): ReplyEditor {
-  return {
-    write(chunk, take) {
-      const bytes = editor.write(chunk)
-      const wait = bytes === null ? null : take(bytes)
-      return wait === null ? null : wait.then(() => 'open' as const)
-    },
-    async end(take) {
-      const rest = editor.end()
-      if (rest !== null) await take(rest)
-      return 'whole'
-    },
-    async breakOff(take) {
-      const rest = editor.end()
-      if (rest !== null) await take(rest)
-    },
-    destroy() {},
   }
 }

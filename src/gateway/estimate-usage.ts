@@ -1,251 +1,212 @@
-import type { Surface } from '../kernel/surface.ts'
 import type { Quantities, Usage, UsagePart } from '../kernel/usage.ts'
 import type { Metered } from '../metering/meter.ts'
-import { leastBodyTokens, roughBodyTokens } from '../metering/rough-tokens.ts'
-import { countMessagesTokens, type TokenCounter } from '../metering/token-counter.ts'
-import type { SpeechRequest } from '../providers/chat/audio.ts'
 import {
-  assumedUploadMs,
   countHeard,
   countSpoken,
+  fileIn,
   isSoldByDuration,
+  PCM_BYTES_PER_MS,
+  type SpeechRequest,
   spokenTokens,
 } from '../providers/chat/audio.ts'
 import { IMAGE_TOOL_MODEL } from '../providers/chat/images.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
-import { SURFACES } from '../providers/surfaces.ts'
 import type { UnseenWork } from '../providers/unseen-work.ts'
+import type { CompleteCall, Estimates, Figures, ReplyTimes } from './estimates.ts'
 import type { BillPlan } from './pricer.ts'
 
-/** The request as far as its input can be counted: its bytes where they are at hand and plain, and their number. */
+/** The request as far as its input can be estimated. */
 export interface CountableInput {
-  /** The bytes as they lie in memory: joining those of a large body takes longer than a call may keep others waiting. */
-  readonly pieces: Buffer | readonly Buffer[] | null
+  /** Decoded bytes of the body. */
   readonly lengthBytes: number
   /** The body is a form: most of it is a file, and none of the file is text. */
   readonly isForm: boolean
-  /** The duration of the file that is to be transcribed, where there is a file. */
-  readonly audioMs: number | null
+  /** The plain bytes of the body; null where they are encoded or were not held. */
+  readonly pieces: Buffer | readonly Buffer[] | null
+  /** The content type of a form. */
+  readonly formType?: string
   /** The text that speech is to be made of, as a count, and the format; null without an `input`. */
   readonly speech: SpeechRequest | null
 }
 
-/** The facts about a call that counting needs. */
-export interface CountedCall {
-  readonly surface: Surface
+/** How the call ended. `left`: its client did not wait for the end. `broken`: upstream did not come to an end. */
+export type EndedAs = 'whole' | 'left' | 'broken'
+
+/** The facts about a call that an estimate needs. */
+export interface EstimatedCall {
+  readonly keyId: string
   readonly reader: UsageReader | null
-  readonly plan: Pick<BillPlan, 'tokensHeld' | 'asked' | 'hold'>
+  readonly plan: Pick<BillPlan, 'tokensHeld' | 'asked' | 'hold' | 'answers'>
   readonly modelAsked: string | null
   readonly request: CountableInput
-  /** Upstream answered to the end, without stating a usage that can be billed. */
-  readonly whole: boolean
+  readonly endedAs: EndedAs
   readonly unseen: UnseenWork
   /** Bytes of the reply that were passed on to the client. */
   readonly bytesOut: number
-  readonly silentMs: number
+  readonly times: ReplyTimes
+  /** The reply came, or was to come, as one document: nothing of it was visible before its end. */
+  readonly isDocument: boolean
+  /** Since upstream has had the whole request. */
+  readonly elapsedMs: number
 }
 
-export interface Counting {
-  readonly tokenCounter: TokenCounter
-  readonly outputSpeeds: OutputSpeeds
-}
+/** Chats stream audio as base64, 4 bytes for 3. */
+const CHAT_AUDIO_BYTES_PER_MS = (PCM_BYTES_PER_MS * 4) / 3
 
-/** Chats stream audio as base64 of 16-bit samples at 24 kHz. */
-const CHAT_AUDIO_BYTES_PER_MS = 64
+/** Replies of events that are longer have brought a part of an image. */
+const IMAGE_BYTES_MIN = 1024
 
-/**
- * Fills in the usage that upstream did not state: input is counted in the request, output in the delivered reply, and no
- * less output than upstream has reported already. Usage that can be counted in neither is taken from the hold.
- */
-export async function estimateUsage(metered: Metered, call: CountedCall, counting: Counting): Promise<Usage> {
+/** The usage that upstream stated, and an estimate of what it did not state. */
+export async function estimateUsage(
+  metered: Metered,
+  call: EstimatedCall,
+  estimates: Estimates,
+): Promise<Usage> {
   const { usage } = metered
   const [own, ...others] = usage.parts
   const part: UsagePart = own ?? { model: null, quantities: {}, promptTokens: 0 }
-  const input = metered.inputKnown ? {} : await countInput(metered, call, counting)
-  const output = metered.outputKnown ? {} : await countOutput(metered, call, counting)
-  const quantities = { ...part.quantities, ...input, ...output }
-  const promptTokens = metered.inputKnown
-    ? part.promptTokens
-    : (input.input_tokens ?? input.audio_input_tokens ?? 0)
-  const drawn = metered.outputKnown ? [] : drawnImages(metered, call)
   const { asked } = call.plan
+  // Before the end of a reply upstream only repeats the tier that it was asked for.
+  const serviceTier =
+    usage.serviceTier === 'auto' ? asked.serviceTier : (usage.serviceTier ?? asked.serviceTier)
+  const figures = estimates.figuresFor(call.keyId, call.modelAsked, tierNamed(serviceTier))
+  const input = metered.inputKnown ? null : await estimateInput(metered, call, figures, estimates)
+  const output = metered.outputKnown ? {} : await estimateOutput(metered, call, figures)
+  const drawn = metered.outputKnown ? [] : drawnImages(metered, call)
+  const quantities = { ...part.quantities, ...input, ...output }
+  const promptTokens = input === null ? part.promptTokens : sum(input)
   return {
     ...usage,
-    // Before the end of a reply upstream only repeats the tier that it was asked for.
-    serviceTier: usage.serviceTier === 'auto' ? asked.serviceTier : (usage.serviceTier ?? asked.serviceTier),
+    serviceTier,
     speed: usage.speed ?? asked.speed,
     parts: [{ ...part, quantities, promptTokens }, ...others, ...drawn],
   }
 }
 
-async function countInput(metered: Metered, call: CountedCall, counting: Counting): Promise<Quantities> {
-  const { request } = call
+function sum({ audio_input_milliseconds: _ms, ...tokens }: Quantities): number {
+  return Object.values(tokens).reduce<number>((total, count) => total + count, 0)
+}
+
+async function estimateInput(
+  { usage, audio }: Metered,
+  call: EstimatedCall,
+  { inputTokensPerByte, cachedShare }: Figures,
+  estimates: Estimates,
+): Promise<Quantities> {
+  const { request, plan } = call
+  const { contextWindow } = plan.tokensHeld(usage.modelServed)
   if (call.reader === 'transcription') {
-    const fileMs = request.audioMs ?? assumedUploadMs(request.lengthBytes)
-    const { contextWindow } = call.plan.tokensHeld(metered.usage.modelServed)
     // A file that is heard in pieces may be longer than the window, and nothing limits what is held for it.
-    const tokensMax = call.plan.hold.kind === 'unbounded' ? null : contextWindow
-    return countHeard(metered, call.modelAsked, fileMs, tokensMax)
+    const tokensMax = plan.hold.kind === 'unbounded' ? null : contextWindow
+    const upload = { file: fileIn(request.formType, piecesOf(request)), bodyBytes: request.lengthBytes }
+    return await countHeard(audio, call.modelAsked, upload, tokensMax)
   }
   if (request.isForm) return {}
-  const held = call.plan.tokensHeld(metered.usage.modelServed)
-  // Context that the request only refers to cannot be counted in the request.
-  if (call.unseen.context && !call.whole && held.input !== null) return { input_tokens: held.input }
-  const { pieces, lengthBytes } = request
-  // The bytes of media do not tell how many tokens they are.
-  const least = call.unseen.context ? 0 : leastBodyTokens(lengthBytes)
-  const tokens =
-    pieces === null
-      ? roughBodyTokens(lengthBytes)
-      : Math.max(least, await counting.tokenCounter.countRequest(SURFACES[call.surface].countedAs, pieces))
-  return { input_tokens: Math.min(tokens, held.contextWindow ?? tokens) }
+  const bytes = call.unseen.context ? textBytes(request) : request.lengthBytes
+  const continued = call.unseen.continues === null ? 0 : estimates.contextOf(call.unseen.continues)
+  const carried = Math.ceil(bytes * inputTokensPerByte) + continued
+  const tokens = Math.min(carried, contextWindow ?? carried)
+  const cached = Math.floor(tokens * cachedShare)
+  return { input_tokens: tokens - cached, ...(cached > 0 ? { cache_read_tokens: cached } : {}) }
 }
 
-async function countOutput(metered: Metered, call: CountedCall, counting: Counting): Promise<Quantities> {
-  const { reader, unseen, bytesOut } = call
-  if (reader === 'speech') return countSpoken(metered.audio, call.request.speech?.format ?? null)
+/** Text has blanks: a longer run without any is an image, audio or a document in base64. */
+const MEDIA_RUN = /[A-Za-z0-9+/_-]{1024,}/g
+const SEARCHED_BYTES_MAX = 16 * 1024 * 1024
+
+/** The bytes of a request without the media that it carries: those do not tell how many tokens the media are. */
+function textBytes(request: CountableInput): number {
+  let [searched, media] = [0, 0]
+  for (const piece of piecesOf(request)) {
+    if (searched + piece.length > SEARCHED_BYTES_MAX) break
+    searched += piece.length
+    for (const [run] of piece.toString('latin1').matchAll(MEDIA_RUN)) media += run.length
+  }
+  return searched - media
+}
+
+function piecesOf({ pieces }: CountableInput): readonly Buffer[] {
+  return Buffer.isBuffer(pieces) ? [pieces] : (pieces ?? [])
+}
+
+async function estimateOutput(metered: Metered, call: EstimatedCall, figures: Figures): Promise<Quantities> {
+  const { reader, unseen, plan, endedAs } = call
+  if (reader === 'speech') return await countSpoken(metered.audio, call.request.speech?.format ?? null)
   if (reader === 'transcription' && isSoldByDuration(call.modelAsked)) return {}
-  if (reader === 'images') return { image_output_tokens: unseen.imageTokens() * unseen.images }
-  const held = call.plan.tokensHeld(metered.usage.modelServed)
+  if (reader === 'images') return { image_output_tokens: unseen.imageTokens() * imagesMade(call) }
+  const held = plan.tokensHeld(metered.usage.modelServed)
   // An unreadable request may have turned things off, its usage for one, and an unreadable reply tells nothing.
   const isUnreadable = unseen.request || metered.faults.includes('unreadable')
-  if (isUnreadable && call.whole && held.output !== null) return { output_tokens: held.output }
-  const written = await countWritten(metered, call.surface, counting)
-  const reasons = unseen.reasoning || metered.shown.reasons
-  const silent =
-    reasons && !call.whole ? call.silentMs * counting.outputSpeeds.tokensPerMs(call.modelAsked) : 0
+  if (isUnreadable && endedAs === 'whole' && held.output !== null) return { output_tokens: held.output }
+  const { text, tool, thinking } = metered.output
+  const { outputTokensPerByte, outputTokensPerMs } = figures
+  const seen = Math.max(metered.outputTokensSeen, (text + tool + thinking) * outputTokensPerByte)
   // The thinking that a reply shows is a summary of the model's, written in the time that counts as silence.
-  const used = Math.max(written, Math.ceil(written * answerShare(metered) + silent))
-  const tokens = Math.min(used, Math.max(written, held.output ?? Infinity))
+  const worked =
+    (text + tool) * outputTokensPerByte + workingMs(metered, call) * outputTokensPerMs * plan.answers
+  const tokens = Math.ceil(Math.max(seen, worked))
+  const audioMs = unseen.media ? call.bytesOut / CHAT_AUDIO_BYTES_PER_MS : 0
   return {
-    output_tokens: tokens,
-    ...(unseen.media ? { audio_output_tokens: spokenTokens(bytesOut / CHAT_AUDIO_BYTES_PER_MS) } : {}),
+    output_tokens: Math.max(metered.outputTokensSeen, Math.min(tokens, held.output ?? tokens)),
+    ...(audioMs > 0 ? { audio_output_tokens: spokenTokens(audioMs) } : {}),
   }
 }
 
-/** The tokens of the output that was delivered. */
-async function countWritten(metered: Metered, surface: Surface, counting: Counting): Promise<number> {
-  const { output, outputTokensSeen } = metered
-  const allBytes = output.bytes.text + output.bytes.thinking + output.bytes.tool
-  if (allBytes === 0) return outputTokensSeen
-  const kept = await count(surface, output.texts(), counting)
-  // Output that was too long to be kept is taken to have as many tokens per byte as the kept output.
-  const counted = output.keptBytes === 0 ? roughBodyTokens(allBytes) : (kept * allBytes) / output.keptBytes
-  return Math.max(outputTokensSeen, Math.ceil(counted))
+/** How long the model has worked out of sight. A broken call is charged for nothing but what it delivered. */
+function workingMs({ shown }: Metered, call: EstimatedCall): number {
+  if (call.endedAs === 'broken') return 0
+  if (call.isDocument) return call.endedAs === 'left' ? call.elapsedMs : 0
+  return call.unseen.reasoning || shown.reasons ? call.times.silentMs : 0
 }
 
-/** The share of the delivered bytes that is not thinking. */
-function answerShare({ output: { bytes } }: Metered): number {
-  const answer = bytes.text + bytes.tool
-  return bytes.thinking === 0 ? 1 : answer / (answer + bytes.thinking)
+/** Images of an images endpoint that were made or begun. */
+function imagesMade({ endedAs, isDocument, unseen, bytesOut }: EstimatedCall): number {
+  if (endedAs !== 'broken' || isDocument) return unseen.images
+  return bytesOut > IMAGE_BYTES_MIN ? 1 : 0
 }
 
 /** Images that a tool has begun: they are drawn to the end, and paid for at the model of the tool. */
-function drawnImages({ imagesBegun }: Metered, { unseen }: CountedCall): readonly UsagePart[] {
+function drawnImages({ imagesBegun }: Metered, { unseen }: EstimatedCall): readonly UsagePart[] {
   if (imagesBegun === 0) return []
   const quantities = { image_output_tokens: imagesBegun * unseen.imageTokens() }
   return [{ model: IMAGE_TOOL_MODEL, quantities, promptTokens: 0 }]
 }
 
-async function count(surface: Surface, texts: readonly string[], counting: Counting): Promise<number> {
-  const { countedAs } = SURFACES[surface]
-  return countedAs === 'chat' ? await counting.tokenCounter.countChat(texts) : countMessagesTokens(texts)
+/** One name for the tiers that cost and run like the standard one. */
+function tierNamed(serviceTier: string | null): string {
+  return serviceTier === null || /^(?:auto|default|standard)$/.test(serviceTier) ? '' : serviceTier
 }
 
-/** The most calls that a model's speed is taken from, and the most models that are remembered. Beyond either the oldest go. */
-const CALLS_MAX = 20
-const MODELS_MAX = 500
-
-/** The speed of a model that has completed no call here yet: what the slower reasoning models write in a millisecond. */
-const TOKENS_PER_MS_UNKNOWN = 0.05
-
-/** With fewer tokens the time to the first token is most of the time, and a long prompt stretches that time at will. */
-const TOKENS_MIN = 16
-
-/** Bounds of a speed: all keys share the speeds that calls have shown, and one key can make its calls show any speed. */
-const TOKENS_PER_MS_MIN = 0.02
-const TOKENS_PER_MS_MAX = 2
-
-interface Shown {
-  readonly tokens: number
-  readonly ms: number
+/** Learns from a call that ended with stated usage. */
+export function learnFrom(
+  metered: Metered,
+  call: Omit<EstimatedCall, 'bytesOut' | 'endedAs'>,
+  estimates: Estimates,
+): void {
+  const { usage, output, objectId } = metered
+  const [own] = usage.parts
+  if (own === undefined || !metered.inputKnown || !metered.outputKnown || usage.suspect) return
+  const { quantities, promptTokens } = own
+  const outputTokens = quantities.output_tokens ?? 0
+  if (objectId !== null) estimates.noteResponse(objectId, promptTokens + outputTokens)
+  if (call.modelAsked === null) return
+  const reasons = call.unseen.reasoning || metered.shown.reasons
+  const complete: CompleteCall = {
+    keyId: call.keyId,
+    model: call.modelAsked,
+    tier: tierNamed(usage.serviceTier),
+    outputTokens,
+    visibleTokens: reasons ? visibleTokens(outputTokens, metered.reasoningTokens) : outputTokens,
+    visibleBytes: output.text + output.tool + output.thinking,
+    generatedMs: call.plan.answers === 1 ? (call.isDocument ? call.elapsedMs : call.times.generatedMs) : null,
+    inputTokens: promptTokens,
+    cachedTokens: (quantities.cache_read_tokens ?? 0) + (quantities.audio_cache_read_tokens ?? 0),
+    requestBytes: call.unseen.context || call.request.isForm ? null : call.request.lengthBytes,
+  }
+  estimates.learn(complete)
 }
 
-/** How fast models write, as their last complete calls on this node have shown. */
-export class OutputSpeeds {
-  readonly #models = new Map<string, Shown[]>()
-
-  /** Notes the speed of a call with one answer. `ms` is without the time in which the client did not read. */
-  note(model: string, tokens: number, ms: number): void {
-    if (tokens < TOKENS_MIN || ms <= 0) return
-    let calls = this.#models.get(model)
-    if (calls === undefined) {
-      const [oldest] = this.#models.keys()
-      if (this.#models.size >= MODELS_MAX && oldest !== undefined) this.#models.delete(oldest)
-      calls = []
-      this.#models.set(model, calls)
-    }
-    if (calls.length === CALLS_MAX) calls.shift()
-    calls.push({ tokens, ms })
-  }
-
-  tokensPerMs(model: string | null): number {
-    const calls = model === null ? undefined : this.#models.get(model)
-    if (calls === undefined) return TOKENS_PER_MS_UNKNOWN
-    const shown =
-      calls.reduce((sum, { tokens }) => sum + tokens, 0) / calls.reduce((sum, { ms }) => sum + ms, 0)
-    return Math.min(Math.max(shown, TOKENS_PER_MS_MIN), TOKENS_PER_MS_MAX)
-  }
-}
-
-/** The longest pause between pieces of output that counts as the network's and not the model's. */
-const PAUSE_MS_MAX = 1_000
-
-/**
- * Adds up the time in which a reply showed nothing of the answer: before its first visible output, and in gaps of more than
- * a second. Time in which upstream was not read, because the client did not read, is no silence of the model.
- */
-export class Silence {
-  #visibleBytes = 0
-  #lastMs: number
-  #silentMs = 0
-  #pausedSinceMs: number | null = null
-  #pausedMs = 0
-
-  constructor(startedMs: number) {
-    this.#lastMs = startedMs
-  }
-
-  /** To be called after each chunk, with the count of all bytes that were visible until then. */
-  see(visibleBytes: number, nowMs: number): void {
-    if (visibleBytes === this.#visibleBytes) return
-    this.#silentMs = this.until(nowMs)
-    this.#visibleBytes = visibleBytes
-    this.#lastMs = nowMs
-  }
-
-  /** Upstream is not read from now on. */
-  pause(nowMs: number): void {
-    this.#pausedSinceMs ??= nowMs
-  }
-
-  /** Upstream is read again. */
-  resume(nowMs: number): void {
-    if (this.#pausedSinceMs === null) return
-    const pausedMs = nowMs - this.#pausedSinceMs
-    this.#pausedSinceMs = null
-    this.#pausedMs += pausedMs
-    this.#lastMs += pausedMs
-  }
-
-  /** How long upstream was not read. */
-  get pausedMs(): number {
-    return this.#pausedMs
-  }
-
-  /** The silence in all, if the reply ends now. */
-  until(nowMs: number): number {
-    const gapMs = (this.#pausedSinceMs ?? nowMs) - this.#lastMs
-    return this.#silentMs + (this.#visibleBytes === 0 || gapMs > PAUSE_MS_MAX ? gapMs : 0)
-  }
+/** What is left of the output without its reasoning; null where that is not stated. */
+function visibleTokens(outputTokens: number, reasoningTokens: number | null): number | null {
+  return reasoningTokens === null ? null : Math.max(0, outputTokens - reasoningTokens)
 }

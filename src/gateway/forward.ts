@@ -13,7 +13,7 @@ import { providerCredential, upstreamTarget } from '../providers/surfaces.ts'
 import { Answer } from './answer.ts'
 import type { BodyTaps } from './body-taps.ts'
 import type { AdmittedCall } from './call.ts'
-import { type PreparedBody, prepareBody } from './edit-bodies.ts'
+import { type PreparedBody, prepareBody, showsBatches } from './edit-bodies.ts'
 import { deny } from './ended-call.ts'
 import { toUpstreamHeaders } from './forwarded-headers.ts'
 import type { Gateway } from './gateway.ts'
@@ -30,19 +30,19 @@ export async function forward(
   taps: BodyTaps,
   gateway: Gateway,
 ): Promise<CallEnd> {
-  const { exchange, endpoint, upstream, read, share } = call
+  const { exchange, endpoint, upstream, read } = call
   if (clientLeft(exchange)) return NEVER_SENT
-  const { times, decoding: turns } = gateway.reading
+  const { times } = gateway.reading
   const look = (chunk: Borrowed) => taps.sent(chunk)
-  const settings = { injectUsage: gateway.injectUsage, times, turns, share, look }
-  const prepared = await prepareBody(exchange, read.body, read.facts, endpoint, settings)
-  // Encoding a body again takes a while, and the client may have left meanwhile.
-  if (clientLeft(exchange)) return NEVER_SENT
+  const settings = { injectUsage: gateway.injectUsage, times, look }
+  const prepared = prepareBody(exchange, read.body, read.facts, endpoint, settings)
+  const plainReply =
+    prepared.usageAdded || (gateway.isSecure !== null && showsBatches(endpoint?.template ?? ''))
   gateway.reached('before_send')
   const upstreamCall = sendUpstream(
     call,
     upstream,
-    prepared,
+    { ...prepared, plainReply },
     exchange.res.maySwitch ? withOwnProtocols(call, reply) : reply,
   )
   reply.attach(upstreamCall, prepared.usageAdded)
@@ -71,7 +71,7 @@ interface Sendable {
 function sendUpstream(
   { exchange, target, surface }: Sendable,
   { pool, url, key }: Upstream,
-  prepared: PreparedBody | null,
+  prepared: (PreparedBody & { readonly plainReply: boolean }) | null,
   receiver: ReplyReceiver,
 ): UpstreamCall {
   const { method, headers, names, res } = exchange
@@ -91,6 +91,7 @@ function sendUpstream(
         contentLength: prepared?.lengthBytes || (firstValue(headers, 'content-length') === '0' ? 0 : null),
         ownPrefix: names.prefix,
         bodyEdited: prepared?.usageAdded ?? false,
+        plainReply: prepared?.plainReply ?? false,
         protocols: upgrades ? (value) => protocolsForUpstream(value, key?.reveal() ?? null) : null,
       }),
       body: prepared?.content ?? null,

@@ -18,6 +18,8 @@ interface UpstreamHeaders {
   readonly ownPrefix: string
   /** The body is not the client's to the byte: header lines that vouch for its bytes would be wrong. */
   readonly bodyEdited: boolean
+  /** The reply is to be edited: it must come without a content coding. */
+  readonly plainReply: boolean
   /** Rewrites the subprotocols of a handshake, which may have a credential among them; null for other requests. */
   readonly protocols: ((value: string) => string | null) | null
 }
@@ -47,6 +49,7 @@ function requestFate(lower: string): RequestLine['fate'] {
  */
 export function toUpstreamHeaders(headers: RawHeaders, upstream: UpstreamHeaders): string[] {
   const { ownPrefix, bodyEdited } = upstream
+  let plainReply = upstream.plainReply
   const nominated = nominatedIn(headers)
   const out: string[] = ['host', upstream.host]
   let credential = upstream.credential
@@ -57,7 +60,10 @@ export function toUpstreamHeaders(headers: RawHeaders, upstream: UpstreamHeaders
       const value = headers[i + 1] ?? ''
       if (lower.startsWith(ownPrefix) || nominated.has(lower)) continue
       if (bodyEdited && isOutdated(lower, value)) continue
-      out.push(name, value)
+      if (upstream.plainReply && lower === 'accept-encoding') {
+        if (plainReply) out.push(name, 'identity')
+        plainReply = false
+      } else out.push(name, value)
     } else if (fate === 'credential' && credential !== null) {
       out.push(credential[0], credential[1])
       credential = null
@@ -67,6 +73,7 @@ export function toUpstreamHeaders(headers: RawHeaders, upstream: UpstreamHeaders
     }
   }
   if (credential !== null) out.push(credential[0], credential[1])
+  if (plainReply) out.push('accept-encoding', 'identity')
   if (upstream.contentLength !== null) out.push('content-length', String(upstream.contentLength))
   return out
 }

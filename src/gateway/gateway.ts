@@ -7,14 +7,13 @@ import type { KeyStore } from '../keys/key-store.ts'
 import type { LedgerStore } from '../ledger/ledger-store.ts'
 import type { RequestLogStore } from '../ledger/request-log.ts'
 import type { RefusedCalls, WaitingCalls } from '../ledger/unsent-calls.ts'
-import type { TokenCounter } from '../metering/token-counter.ts'
 import type { Surface } from '../providers/surface.ts'
 import type { CallCounts } from '../telemetry/call-counts.ts'
 import type { ObserveCall } from '../telemetry/ended-call.ts'
 import type { AdmissionQueues } from './admission-queue.ts'
 import type { BackgroundQueue } from './background-queue.ts'
 import type { Deferrals } from './deferrals.ts'
-import type { OutputSpeeds } from './estimate-usage.ts'
+import type { Estimates } from './estimates.ts'
 import type { ByteBudget, KeyShares } from './key-shares.ts'
 import type { OnLeave } from './leave.ts'
 import type { CredentialParts } from './parse-credential.ts'
@@ -63,7 +62,6 @@ export interface Gateway {
   readonly settler: Settler
   /** Calls whose cost comes later. */
   readonly deferrals: Deferrals
-  readonly tokenCounter: TokenCounter
   /** Memory for JSON replies that are held back until they are whole. */
   readonly heldReplies: ByteBudget
   /** Whether a client came by TLS, for addresses in replies that are to lead here; null where they stay upstream's. */
@@ -72,8 +70,8 @@ export interface Gateway {
   readonly injectUsage: boolean
   /** Whether a call upstream whose client left is cancelled or finished. */
   readonly onLeave: OnLeave
-  /** How fast models write here. */
-  readonly outputSpeeds: OutputSpeeds
+  /** What complete calls have shown, for estimates of others. */
+  readonly estimates: Estimates
   /** Tells tests that kill the process how far a call has come. Does nothing otherwise. */
   reached(point: CallPoint): void
 }

@@ -244,12 +244,15 @@ async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<Sw
     )
   }
   /** The usage that upstream states of a stored response whose stream was cut. */
-  async function findStored(observed: Metered | null, end: CallEnd): Promise<Metered | 'running' | null> {
+  async function findStored(
+    observed: Metered | null,
+    end: CallEnd,
+  ): Promise<Metered | 'running' | 'missing' | null> {
     const id = storedId(call, observed, end)
     const head = reply.replyHead
     if (id === null || head === null) return null
     // The client does not wait for an answer that is for the bill alone. A reply that is whole has been sent by now.
-    if (end.kind !== 'complete') await reply.cut()
+    if (end.kind !== 'complete') reply.cut()
     const found = await askForStored(id, call)
     if (found !== 'running') return found
     isRecorded = await gateway.deferrals.record(call, { kind: 'response', id, head, when: 'left' }, passed())
@@ -267,8 +270,6 @@ async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<Sw
     })
   }
 
-  // Plain audio states no usage. The token counter is loaded while upstream speaks, or the first audio would end late.
-  if (reader === 'speech') gateway.tokenCounter.warm()
   gateway.inFlight.count += 1
   let whole = false
   let isDeferred = false
@@ -286,14 +287,16 @@ async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<Sw
       })
       return end
     }
-    const { silentMs } = reply
+    const { times } = reply
+    const elapsedMs = exactUpstreamMs()
     const observed = await reply.observed(end.kind === 'complete')
     const stored = await findStored(observed, end)
     const isRunning = stored === 'running'
-    const metered = isRunning ? observed : (stored ?? observed)
+    const metered = stored === null || typeof stored === 'string' ? observed : stored
 
     // settle, or leave the hold in force where the cost comes later
-    const outcome = { end, head: reply.replyHead, metered, bytesOut: reply.bytesOut, silentMs }
+    const replied = { end, head: reply.replyHead, bytesOut: reply.bytesOut, times, elapsedMs }
+    const outcome = { ...replied, metered, isStoredMissing: stored === 'missing' }
     const deferred = isRunning ? 'deferred' : await gateway.deferrals.defer(call, outcome, passed())
     isDeferred = deferred === 'deferred'
     const bill = deferred === 'no' ? await billCall(call, outcome, gateway) : billWithoutCost(reply.replyHead)
@@ -306,15 +309,13 @@ async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<Sw
     if (exchange.method === 'DELETE' && status >= 200 && status < 300)
       await gateway.deferrals.deleted(surface, call.target.path)
     whole = end.kind === 'complete'
-    if (whole && modelAsked !== null && call.plan.bill.answers === 1)
-      gateway.outputSpeeds.note(modelAsked, bill.tokens.output, upstreamMs() - reply.pausedMs)
     await taps.callSettled(reply.replyHead, whole)
 
     // answer
     const balanceNanos = settled?.balanceNanos ?? null
     const figures = { costNanos: bill.costNanos, listNanos: bill.listNanos, balanceNanos }
-    if (end.kind === 'complete') await reply.finish(figures, end.trailers)
-    else if (end.kind === 'cut' || (end.kind === 'abandoned' && !clientLeft(exchange))) await reply.cut()
+    if (end.kind === 'complete') reply.finish(figures, end.trailers)
+    else if (end.kind === 'cut' || (end.kind === 'abandoned' && !clientLeft(exchange))) reply.cut()
     else if (end.kind === 'failed') {
       deny(exchange, surface, explainFailure(end), { balanceNanos, upstreamMs: upstreamMs() })
     }
@@ -328,7 +329,6 @@ async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<Sw
   } finally {
     if (streamingId !== null) gateway.deferrals.streaming.delete(streamingId)
     taps.callOver(reply.replyHead, whole)
-    reply.dispose()
     gateway.inFlight.count -= 1
   }
 }

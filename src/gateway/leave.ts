@@ -16,7 +16,7 @@ import type { ReplyPipeline } from './reply-pipeline.ts'
 export type OnLeave = 'cancel' | 'finish'
 
 /** The parts of a reply that decide how long it is read on when its client has left. */
-export type LeftReply = Pick<ReplyPipeline, 'isError' | 'isStreamed' | 'isNearlyDone' | 'isSilent' | 'shown'>
+export type LeftReply = Pick<ReplyPipeline, 'isError' | 'isStreamed' | 'isNearlyDone' | 'shown'>
 
 /** Ends the call upstream when its client leaves: at once, or when the reply was read on for as long as it is worth. */
 export function leaveWithClient(
@@ -48,19 +48,12 @@ export function readOnMs(reply: LeftReply, plan: BillPlan, onLeave: OnLeave): nu
   // The reply names the object that the call makes; from then on upstream can be asked for the object.
   if (plan.makes !== null) return reply.isStreamed ? limits.readOnMs : limits.finishMs
   if (onLeave === 'finish' || cannotBeTold(reply, plan.unseen())) return limits.finishMs
-  if (reply.isNearlyDone) return limits.readOnMs
-  // The usage of an answer that has just ended is on its way, and nothing else tells how much was reasoned for it.
-  const reasons = plan.unseen().reasoning || reply.shown.reasons
-  return reasons && !reply.isSilent ? limits.reasonedReadOnMs : 0
+  return reply.isNearlyDone ? limits.readOnMs : 0
 }
 
-function cannotBeTold({ shown, isStreamed, isSilent }: LeftReply, unseen: UnseenWork): boolean {
-  if (unseen.media || shown.toolsRan) return true
-  // Compaction comes before the answer, and shows as a block or item when it is done.
-  if (unseen.compaction && isSilent) return true
-  // The tools that ran for a reply which is no stream are not seen before the reply is whole.
-  if (unseen.tools && !isStreamed) return true
-  return unseen.context && !shown.inputKnown
+/** Only what the reply has shown counts: tools that were declared may never run. */
+function cannotBeTold({ shown }: LeftReply, unseen: UnseenWork): boolean {
+  return unseen.media || shown.toolsRan || (unseen.context && !shown.inputKnown)
 }
 
 /** Pauses before each question: upstream may take a moment to close a response whose stream was cut. */
@@ -74,15 +67,18 @@ export function storedId({ plan }: AdmittedCall, observed: Metered | null, end: 
   return isObjectId(observed.objectId) ? observed.objectId : null
 }
 
-/** The usage that upstream states of a stored response. `running`: it states it later. Null: there is only the observed one. */
+/**
+ * The usage that upstream states of a stored response. `running`: it states it later. `missing`: upstream does not show it. Null:
+ * there is only the observed usage.
+ */
 export async function askForStored(
   id: string,
   { upstream }: AdmittedCall,
-): Promise<Metered | 'running' | null> {
+): Promise<Metered | 'running' | 'missing' | null> {
   for (const pauseMs of PAUSES_MS) {
     if (pauseMs > 0) await sleep(pauseMs)
     const { metered: stored } = await askUpstream('chat', upstream, pathOf('response', id), 'responses')
-    if (stored === null) return null
+    if (stored === null) return 'missing'
     if (stored.inputKnown && stored.outputKnown) return stored
     if (stored.usage.stopReason !== 'in_progress' && stored.usage.stopReason !== 'queued') return null
   }

@@ -244,7 +244,7 @@ function metered(
     metered: true,
     makes: null,
     counts: true,
-    unseen: () => unseenWork(reader, call.facts, limits, model, call.bodyBytes),
+    unseen: () => unseenWork(reader, call.facts, limits, model),
     tokensHeld: (served) => tokensHeld(served ?? model, call, limits, version),
     answers: limits.n,
     modelDefault,

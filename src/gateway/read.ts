@@ -11,7 +11,7 @@ import {
   TRANSCRIPTION_FIELDS,
 } from '../metering/request-facts.ts'
 import { type AlsoRead, type RequestReader, readerFor, unreadable } from '../metering/request-reader.ts'
-import { AudioUpload, type SpeechRequest, speechRequest } from '../providers/chat/audio.ts'
+import { speechRequest } from '../providers/chat/audio.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
 import { BatchEntries, type BoundEntry, watchRecords } from '../providers/watch-records.ts'
 import type { CountableInput } from './estimate-usage.ts'
@@ -34,8 +34,6 @@ export interface ReadBody {
   readonly kind: 'read'
   readonly body: RequestBody
   readonly facts: RequestFacts
-  /** The file that is to be transcribed. */
-  readonly audio: AudioUpload | null
 }
 
 export type ReadResult = ReadBody | ({ readonly kind: 'refused' } & Denial) | { readonly kind: 'client_left' }
@@ -91,9 +89,9 @@ export async function readBody(
 ): Promise<ReadResult> {
   const { present, lengthBytes } = announcedBody(exchange)
   if (present) sendContinue(exchange)
-  if (!present) return { kind: 'read', body: { kind: 'none' }, facts: NOT_READ, audio: null }
+  if (!present) return { kind: 'read', body: { kind: 'none' }, facts: NOT_READ }
   if (endpoint === null || endpoint.reads === 'nothing') {
-    return { kind: 'read', body: { kind: 'flowing', lengthBytes }, facts: NOT_READ, audio: null }
+    return { kind: 'read', body: { kind: 'flowing', lengthBytes }, facts: NOT_READ }
   }
   const tooLarge = refuseAnnouncedLength(lengthBytes)
   if (tooLarge !== null) return refused(tooLarge)
@@ -123,7 +121,7 @@ export async function readBody(
     held.dispose()
     return refused(tooDense())
   }
-  return { kind: 'read', body: { kind: 'held', held, lengthBytes }, facts, audio: also?.files ?? null }
+  return { kind: 'read', body: { kind: 'held', held, lengthBytes }, facts }
 }
 
 /**
@@ -156,29 +154,29 @@ function tooDense(): Refusal {
   return refuse('body_too_large', message)
 }
 
-interface AudioWatch extends AlsoRead {
-  readonly files?: AudioUpload
-}
-
-/** The members, fields and files that are read only for endpoints whose hold or bill goes by them. */
-export function alsoRead(endpoint: Endpoint): AudioWatch | undefined {
+/** The members and fields that are read only for endpoints whose hold or bill goes by them. */
+export function alsoRead(endpoint: Endpoint): AlsoRead | undefined {
   if (endpoint.model === 'batch_file') return { names: FILE_BATCH_NAMES }
   if (endpoint.billing !== 'metered') return undefined
-  if (endpoint.usage === 'transcription') return { files: new AudioUpload(), fields: TRANSCRIPTION_FIELDS }
+  if (endpoint.usage === 'transcription') return { fields: TRANSCRIPTION_FIELDS }
   return endpoint.usage === 'speech' ? { names: SPEECH_NAMES } : undefined
 }
 
-/** The input by which a request is counted and bounded: its plain bytes, or only the number of bytes once decoded. */
-export function countableInput(exchange: Exchange, { body, facts, audio }: ReadBody): CountableInput {
+/** The input by which a request is estimated and bounded. */
+export function countableInput({ headers }: Exchange, { body, facts }: ReadBody): CountableInput {
   if (body.kind !== 'held') return NOTHING_COUNTABLE
+  const { held } = body
+  const isPlain = codingOf(firstValue(headers, 'content-encoding')) === 'identity'
   const isForm = facts.kind === 'form'
-  const audioMs = isForm && audio !== null ? audio.milliseconds : null
-  const speech = speechRequest(facts)
-  if (codingOf(firstValue(exchange.headers, 'content-encoding')) === 'identity') {
-    return new CountableBytes(body.held, isForm, audioMs, speech)
+  return {
+    lengthBytes: (isPlain ? null : decodedBytes(facts)) ?? held.length,
+    isForm,
+    get pieces() {
+      return isPlain ? held.pieces() : null
+    },
+    ...(isForm ? { formType: firstValue(headers, 'content-type') ?? '' } : {}),
+    speech: speechRequest(facts),
   }
-  const lengthBytes = decodedBytes(facts) ?? body.held.length
-  return { pieces: null, lengthBytes, isForm, audioMs, speech }
 }
 
 /** The length of the decoded body, which was seen only once, as it passed. */
@@ -188,29 +186,8 @@ function decodedBytes(facts: RequestFacts): number | null {
 }
 
 const NOTHING_COUNTABLE: CountableInput = {
-  pieces: null,
   lengthBytes: 0,
   isForm: false,
-  audioMs: null,
+  pieces: null,
   speech: null,
-}
-
-class CountableBytes implements CountableInput {
-  readonly lengthBytes: number
-  readonly isForm: boolean
-  readonly audioMs: number | null
-  readonly speech: SpeechRequest | null
-  readonly #held: HeldBody
-
-  constructor(held: HeldBody, isForm: boolean, audioMs: number | null, speech: SpeechRequest | null) {
-    this.#held = held
-    this.lengthBytes = held.length
-    this.isForm = isForm
-    this.audioMs = audioMs
-    this.speech = speech
-  }
-
-  get pieces(): Buffer | readonly Buffer[] | null {
-    return this.#held.pieces()
-  }
 }

@@ -1,24 +1,24 @@
-import { firstValue, type RawHeaders } from '../http/raw-headers.ts'
+import { firstValue } from '../http/raw-headers.ts'
 import type { ReplyReceiver, UpstreamCall } from '../http/upstream-call.ts'
 import { limits } from '../kernel/limits.ts'
-import { type Borrowed, copyIfBorrowed } from '../kernel/memory.ts'
+import type { Borrowed } from '../kernel/memory.ts'
 import type { Nanos } from '../kernel/money.ts'
 import { codingOf } from '../metering/content-coding.ts'
 import { type CopyDecoder, decodeCopy } from '../metering/decode-copy.ts'
 import {
   type Meter,
-  MeterAround,
   type Metered,
   NOTHING_SHOWN,
   type Shown,
   SilentMeter,
   type Stage,
 } from '../metering/meter.ts'
+import { cutUsage } from '../providers/chat-usage/cut-usage.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
-import { createMeter, isJsonType } from '../providers/surfaces.ts'
+import { createMeter, isEventStream, isJsonType } from '../providers/surfaces.ts'
 import type { Answer, Figures, FiguresCome, ReplyHead } from './answer.ts'
-import { createUrlRewriter, createUsageRemover, type ReplyEditor } from './edit-bodies.ts'
-import { Silence } from './estimate-usage.ts'
+import { createUrlRewriter, type ResultsUrls } from './edit-bodies.ts'
+import { type ReplyTimes, Silence } from './estimates.ts'
 import { withoutOutdated } from './forwarded-headers.ts'
 
 export interface PipelineParts {
@@ -49,27 +49,28 @@ export class ReplyPipeline implements ReplyReceiver {
   readonly #parts: PipelineParts
   readonly #answer: Answer
   #replyHead: ReplyHead | null = null
-  #observer: Observer | null = null
-  #editor: ReplyEditor | null = null
+  /** Reads the reply, or a decoded copy of it; null where there is nothing to read. */
+  #meter: Meter | null = null
+  /** `unreadable` where the coding is not known. */
+  #decoder: CopyDecoder | 'unreadable' | null = null
+  #urls: ResultsUrls | null = null
+  #isEdited = false
   #isHeld = false
   #isStreamed = false
-  #drained: (() => void) | null = null
   #call: UpstreamCall | null = null
   #usageAdded = false
   #begun = false
   #keepsLast = false
   #isLast = false
   #hasObject = false
-  // The three waits during which upstream is not read: for the client, for the editor of the reply, for the observer.
+  // The two waits during which upstream is not read: for the client, and for the decoded copy.
   #isClientFull = false
-  #lastWait: Promise<unknown> | null = null
   #behind: Promise<void> | null = null
-  readonly #silence: Silence
+  readonly #silence = new Silence()
 
   constructor(parts: PipelineParts) {
     this.#parts = parts
     this.#answer = parts.createAnswer(() => this.onDrain())
-    this.#silence = new Silence(parts.nowMs())
   }
 
   /** Attaches the call upstream that this is the reply of; `usageAdded`: usage was asked for in the client's place. */
@@ -97,11 +98,6 @@ export class ReplyPipeline implements ReplyReceiver {
     return this.#isStreamed
   }
 
-  /** No output of the model has come yet. */
-  get isSilent(): boolean {
-    return (this.#observer?.visibleBytes ?? 0) === 0
-  }
-
   /** The reply is worth reading to its end though the client has left: the usage, which tells its cost, is on its way. */
   get isNearlyDone(): boolean {
     return this.#isHeld || this.#stage !== 'content'
@@ -113,53 +109,64 @@ export class ReplyPipeline implements ReplyReceiver {
   }
 
   get shown(): Shown {
-    return this.#observer?.shown ?? NOTHING_SHOWN
+    return this.#meter?.shown ?? NOTHING_SHOWN
   }
 
-  /** How long the reply has shown nothing that the model wrote. */
-  get silentMs(): number {
-    return this.#silence.until(this.#parts.nowMs())
-  }
-
-  /** How long upstream was not read, because the client did not read. */
-  get pausedMs(): number {
-    return this.#silence.pausedMs
+  get times(): ReplyTimes {
+    const times = this.#silence.timesAt(this.#parts.nowMs())
+    return this.#isClientFull ? times : { ...times, stalledMs: 0 }
   }
 
   get #stage(): Stage {
-    return this.#observer?.stage ?? 'content'
+    return this.#meter?.stage ?? 'content'
   }
 
   head(head: ReplyHead): void {
-    const { reader, shows } = this.#parts
-    const answer = this.#answer
+    const { reader } = this.#parts
     const { status, reason, headers } = head
     if (status < 200) {
-      answer.interim(head)
+      this.#answer.interim(head)
       return
     }
     this.#replyHead = head
     const isSuccess = status >= 200 && status < 300
-    const costs = reader !== null && isSuccess
-    const come = this.#figuresCome(costs, headers)
+    const come = this.#figuresCome(reader !== null && isSuccess, headers)
     this.#isHeld = come.when === 'whole'
-    const read = reader ?? shows
-    if (read !== null && isSuccess)
-      this.#observer = observe(read, status, headers, this.#isHeld, () => this.#tellObject())
-    this.#editor = this.#usageAdded
-      ? createUsageRemover(status, headers)
-      : createUrlRewriter(this.#parts, status, headers)
-    this.#isStreamed = come.when === 'after' || isEventStream(headers)
-    answer.begin(
-      { status, reason, headers: this.#editor === null ? headers : withoutOutdated(headers) },
-      come,
-    )
+    const isEvents = isEventStream(firstValue(headers, 'content-type') ?? '')
+    this.#isStreamed = come.when === 'after' || isEvents
+    if (isSuccess) this.#observe(head, isEvents)
+    this.#urls = createUrlRewriter(this.#parts, status, headers)
+    this.#isEdited ||= this.#urls !== null
+    this.#answer.begin({ status, reason, headers: this.#isEdited ? withoutOutdated(headers) : headers }, come)
     // The last event of an encoded stream is not known in time, and a stream of images ends more than once.
     this.#keepsLast =
-      answer.hasTrailers &&
-      isEventStream(headers) &&
+      this.#answer.hasTrailers &&
+      isEvents &&
       reader !== 'images' &&
       firstValue(headers, 'content-encoding') === undefined
+  }
+
+  /**
+   * The meter looks at a reply as it passes, and misses no byte: upstream waits instead. It reads a decoded copy of a reply that is
+   * encoded, and the bytes for the client are not touched. Of a plain stream it also cuts the usage that we asked for.
+   */
+  #observe({ status, headers }: ReplyHead, isEvents: boolean): void {
+    const read = this.#parts.reader ?? this.#parts.shows
+    if (read === null) return
+    const coding = codingOf(firstValue(headers, 'content-encoding'))
+    this.#isEdited = this.#usageAdded && isEvents && coding === 'identity'
+    const contentType = firstValue(headers, 'content-type')
+    const meter = createMeter(read, { status, contentType }, this.#isEdited ? cutUsage : null)
+    this.#meter = meter
+    if (coding === 'unknown') this.#decoder = 'unreadable'
+    if (typeof coding === 'string') return
+    // A reply that is held back may as well wait for its copy; a reply that streams is delayed only where memory would grow.
+    const backlogBytesMax = this.#isHeld ? limits.heldObserverBacklogBytesMax : limits.observerBacklogBytesMax
+    const look = (bytes: Borrowed) => {
+      meter.write(bytes)
+      this.#noteProgress(meter)
+    }
+    this.#decoder = decodeCopy(coding.coding, limits.decodedReplyBytesMax, look, { backlogBytesMax })
   }
 
   data(chunk: Borrowed): boolean {
@@ -167,56 +174,47 @@ export class ReplyPipeline implements ReplyReceiver {
       this.#begun = true
       this.#parts.onFirstByte()
     }
-    if (this.#observer !== null) {
-      const behind = this.#observer.see(chunk)
-      if (behind !== null && behind !== this.#behind) this.#waitForObserver(behind)
-      if (this.#parts.onObject !== null) this.#tellObject()
-      this.#silence.see(this.#observer.visibleBytes, this.#parts.nowMs())
-    }
+    const kept = this.#read(chunk)
     this.#parts.look(chunk)
-    if (this.#editor === null) this.#isClientFull = !this.#deliver(chunk)
-    else {
-      const wait = this.#editor.write(copyIfBorrowed(chunk), this.#take)
-      if (wait !== null) this.#waitForEditor(wait)
-    }
-    const mayGoOn = this.#mayGoOn
+    const bytes = kept === null || this.#urls === null ? kept : this.#urls.write(kept)
+    if (bytes !== null) this.#isClientFull = !this.#deliver(bytes)
+    const mayGoOn = !this.#isClientFull && this.#behind === null
     if (!mayGoOn) this.#silence.pause(this.#parts.nowMs())
     return mayGoOn
   }
 
-  #tellObject(): void {
+  /** Shows the chunk to the meter. Returns what the client is to get of it. */
+  #read(chunk: Borrowed): Borrowed | null {
+    const meter = this.#meter
+    if (meter === null || this.#decoder === 'unreadable') return chunk
+    if (this.#decoder !== null) {
+      const behind = this.#decoder.write(chunk)
+      if (behind !== null && behind !== this.#behind) this.#waitForCopy(behind)
+      return chunk
+    }
+    const kept = meter.write(chunk)
+    this.#noteProgress(meter)
+    return kept
+  }
+
+  #noteProgress(meter: Meter): void {
+    if (meter.hasBegun) this.#silence.see(meter.visibleBytes, this.#parts.nowMs())
     const { onObject } = this.#parts
     if (onObject === null || this.#hasObject || !this.#isStreamed) return
-    const { shown } = this
+    const { shown } = meter
     if ((shown.objectId ?? null) === null) return
     this.#hasObject = true
     onObject(shown)
   }
 
-  get #mayGoOn(): boolean {
-    return !this.#isClientFull && this.#lastWait === null && this.#behind === null
-  }
-
   #resume(): void {
-    if (!this.#mayGoOn) return
+    if (this.#isClientFull || this.#behind !== null) return
     this.#silence.resume(this.#parts.nowMs())
     this.#call?.resume()
   }
 
-  #waitForEditor(wait: Promise<'open' | 'broken'>): void {
-    // One read may bring many chunks: upstream goes on when the last of them has found room.
-    this.#lastWait = wait
-    wait.then((state) => {
-      if (state !== 'open') this.#call?.abandon()
-      else if (this.#lastWait === wait) {
-        this.#lastWait = null
-        this.#resume()
-      }
-    })
-  }
-
-  /** The observer catches up whatever becomes of the client and of upstream, so this always ends. */
-  #waitForObserver(behind: Promise<void>): void {
+  /** The copy catches up whatever becomes of the client and of upstream, so this always ends. */
+  #waitForCopy(behind: Promise<void>): void {
     this.#behind = behind
     behind.then(() => {
       if (this.#behind !== behind) return
@@ -228,35 +226,37 @@ export class ReplyPipeline implements ReplyReceiver {
   /** The client has room again, or is gone. */
   onDrain(): void {
     this.#isClientFull = false
-    if (this.#drained !== null) {
-      this.#drained()
-      this.#drained = null
-    } else this.#resume()
+    this.#resume()
   }
 
-  /** The usage that the observer found, where there was an observer. */
+  /** The usage that the meter found, where there was a meter. */
   async observed(whole: boolean): Promise<Metered | null> {
-    if (this.#observer !== null) return await this.#observer.end(whole)
+    const meter = this.#meter
     // The client left before upstream answered: there is a bill, and no reply that the bill could be made from.
-    return this.#replyHead === null && this.#parts.reader !== null ? new SilentMeter().end(false) : null
+    if (meter === null)
+      return this.#replyHead === null && this.#parts.reader !== null ? new SilentMeter().end(false) : null
+    if (this.#decoder === null) return meter.end(whole)
+    if (this.#decoder === 'unreadable') return { ...meter.end(false), faults: ['unreadable'] }
+    const state = await this.#decoder.end()
+    return meter.end(whole && state === 'whole')
   }
 
-  async finish(figures: Figures | null, trailers: string[]): Promise<void> {
-    const answer = this.#answer
-    const whole = this.#editor === null || (await this.#editor.end(this.#take)) === 'whole'
-    if (whole) answer.finish(figures, this.#editor === null ? trailers : withoutOutdated(trailers))
-    else answer.cut()
+  finish(figures: Figures | null, trailers: string[]): void {
+    this.#deliverRest()
+    this.#answer.finish(figures, this.#isEdited ? withoutOutdated(trailers) : trailers)
   }
 
-  async cut(): Promise<void> {
-    await this.#editor?.breakOff(this.#take)
+  cut(): void {
+    this.#deliverRest()
     this.#answer.cut()
   }
 
-  /** Gives back the memory of the editor, and ends its wait for the client. */
-  dispose(): void {
-    this.#editor?.destroy()
-    this.#drained?.()
+  /** Delivers the bytes that were held back for an edit. */
+  #deliverRest(): void {
+    const rest = this.#urls?.end() ?? this.#meter?.rest?.() ?? null
+    if (rest !== null && rest.length > 0) this.#deliver(rest)
+    this.#urls = null
+    this.#meter = null
   }
 
   /** False: the client has no room. The last event of a stream is kept back for the figures; all else passes. */
@@ -267,13 +267,6 @@ export class ReplyPipeline implements ReplyReceiver {
     this.#isLast = true
     const hasRoom = at === 0 || answer.data(bytes.subarray(0, at))
     return answer.keepLast(bytes.subarray(at)) && hasRoom
-  }
-
-  readonly #take = (bytes: Borrowed): Promise<void> | null => {
-    if (this.#deliver(bytes)) return null
-    return new Promise((resolve) => {
-      this.#drained = resolve
-    })
   }
 
   #figuresCome(costs: boolean, headers: string[]): FiguresCome {
@@ -298,58 +291,3 @@ function lastEventAt(bytes: Borrowed): number {
 }
 
 const [NEWLINE, RETURN] = [0x0a, 0x0d]
-
-function isEventStream(headers: string[]): boolean {
-  return /^\s*text\/event-stream\b/i.test(firstValue(headers, 'content-type') ?? '')
-}
-
-/**
- * The observer looks at a reply as it passes. It cannot change or fail the reply, and misses no byte: upstream waits instead.
- * The meter reads a decoded copy of a reply that is encoded; the bytes that go to the client are not touched.
- */
-class Observer extends MeterAround {
-  /** Null where there is nothing to decode; `unreadable` where the coding is not known. */
-  readonly #decoder: CopyDecoder | 'unreadable' | null
-
-  constructor(meter: Meter, decoder: CopyDecoder | 'unreadable' | null) {
-    super(meter)
-    this.#decoder = decoder
-  }
-
-  /** A promise means: the observer is behind, upstream has to wait for it. Null for every reply that is not encoded. */
-  see(chunk: Borrowed): Promise<void> | null {
-    if (this.#decoder === null) this.inner.write(chunk)
-    else if (this.#decoder !== 'unreadable') return this.#decoder.write(chunk)
-    return null
-  }
-
-  end(whole: boolean): Metered | Promise<Metered> {
-    if (this.#decoder === null) return this.inner.end(whole)
-    if (this.#decoder === 'unreadable') return { ...this.inner.end(false), faults: ['unreadable'] }
-    return this.#decoder.end().then((state) => this.inner.end(whole && state === 'whole'))
-  }
-}
-
-/**
- * A reply that is held back until it was observed may as well wait for the observer; a reply that streams is delayed only
- * where memory would grow.
- */
-function observe(
-  reader: UsageReader,
-  status: number,
-  headers: RawHeaders,
-  isHeld: boolean,
-  onDecoded: () => void,
-): Observer {
-  const meter = createMeter(reader, { status, contentType: firstValue(headers, 'content-type') })
-  const coding = codingOf(firstValue(headers, 'content-encoding'))
-  if (coding === 'identity') return new Observer(meter, null)
-  if (coding === 'unknown') return new Observer(meter, 'unreadable')
-  const backlogBytesMax = isHeld ? limits.heldObserverBacklogBytesMax : limits.observerBacklogBytesMax
-  const look = (bytes: Borrowed) => {
-    meter.write(bytes)
-    onDecoded()
-  }
-  const decoder = decodeCopy(coding.coding, limits.decodedReplyBytesMax, look, { backlogBytesMax })
-  return new Observer(meter, decoder)
-}

@@ -182,9 +182,6 @@ export const limits = {
   /** After the client left and the last content has come, upstream is read on this long for the usage. */
   readOnMs: 5_000,
 
-  /** Upstream is read on so long while a model answers that reasoned out of sight. Then the call is cancelled and estimated. */
-  reasonedReadOnMs: 500,
-
   /** A call whose usage cannot be told from the delivered output is read to its end though its client left. Then it is cut. */
   finishMs: 600_000,
 
@@ -266,36 +263,6 @@ export const limits = {
   refusedCallsEveryMs: 250,
   /** Bodies of calls on their way into the log. Beyond it they are not kept, and the log says so. */
   bodiesBeingLoggedMax: 200,
-
-  /**
-   * How long the thread that counts tokens is kept without work. It holds a vocabulary of 67 MB, and few calls are
-   * cut; where many are, it stays. Ten seconds after its end 20 MB of these are left.
-   */
-  tokenCounterIdleMs: 60_000,
-
-  /** How long a call waits for its tokens to be counted. Then the rest is estimated by its length. */
-  tokenCountMs: 2_000,
-
-  /** Calls whose tokens are being counted. Beyond it a call's tokens are estimated by the length of its text at once. */
-  tokenCountsWaitingMax: 256,
-
-  /**
-   * Slices of a call's text that are counted, of up to 512 characters: a quarter of a million tokens, in 0.2 s for
-   * English. Further text is estimated by its script.
-   */
-  countedSlicesMax: 2_048,
-
-  /** A body without a count is looked through for its text up to this size, in less than 1 ms. Beyond it its length counts. */
-  roughLookBytesMax: 64 * KiB,
-
-  /** Bytes of a body that are copied at once to be counted, and that the counting thread has of a body at a time. */
-  countedPieceBytes: 128 * KiB,
-
-  /**
-   * Megabytes for the objects of the thread that counts tokens: the vocabulary, and for each call that waits a piece of its text.
-   * Beyond it the thread ends, all calls that wait get a rough count, and the next call gets another thread.
-   */
-  tokenCounterHeapMegabytes: 192,
 
   /** Megabytes for young objects of a thread beside the main one. V8 would take 48 in time, and nothing is faster for it. */
   threadYoungMegabytes: 12,

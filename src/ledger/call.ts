@@ -138,6 +138,8 @@ export interface CallClosing extends ClosingColumns {
   readonly state: 'settled' | 'released' | 'interrupted'
   readonly atMs: number
   readonly tokens: TokenCounts
+  /** Upstream broke off: the rest of the hold, beyond the list cost, counts as lost. */
+  readonly losesRest?: boolean
 }
 
 export interface Settled {

@@ -1,8 +1,6 @@
 import type { Borrowed } from '../kernel/memory.ts'
 import { NO_USAGE, type Usage } from '../kernel/usage.ts'
-import type { TextPlace } from './event-template.ts'
 import type { Place } from './json-place.ts'
-import { type DeliveredOutput, OutputText } from './output-text.ts'
 
 /**
  * How far a reply has come.
@@ -31,12 +29,29 @@ export const NOTHING_SHOWN: Shown = { inputKnown: false, toolsRan: false, reason
 export interface Meter {
   readonly stage: Stage
   readonly shown: Shown
+  /** The first event of a stream has come. */
+  readonly hasBegun: boolean
   /** Bytes of the model's answer, as far as a stream has shown it. Thinking is not among them. */
   readonly visibleBytes: number
-  /** The reply's next bytes, without their content coding. */
-  readonly write: (chunk: Borrowed) => void
+  /** The reply's next bytes, without their content coding. Returns the bytes for the client, which only a stream cuts. */
+  readonly write: (chunk: Borrowed) => Borrowed | null
+  /** The bytes for the client that a stream held back, after `end`. */
+  rest?(): Borrowed | null
   /** The reply ended: `whole`, or cut by upstream or the client. To be called once. */
   end(whole: boolean): Metered
+}
+
+/** UTF-8 bytes that the model wrote: prose and refusals, thinking as far as it is shown, and the input of tools. */
+export interface Delivered {
+  text: number
+  thinking: number
+  tool: number
+}
+
+export type OutputKind = keyof Delivered
+
+export function nothingDelivered(): Delivered {
+  return { text: 0, thinking: 0, tool: 0 }
 }
 
 export type MeterFault =
@@ -49,14 +64,15 @@ export type MeterFault =
   /** The meter itself failed, and read nothing from then on. */
   | 'failed'
 
-/** How long the audio is that a reply consists of, or that it transcribes. */
+/** The audio that a reply consists of, or that it transcribes. */
 export interface AudioSeen {
-  /** The length that is stated, or that the audio itself tells; null where neither does. */
+  /** The stated length; null where none is. */
   readonly milliseconds: number | null
   /** The audio is at least so long: the last time stamp of subtitles. */
   readonly leastMilliseconds: number
-  /** Bytes of the audio that came with the reply. */
+  /** Bytes of the audio that came with the reply, and the first of them, which may tell their bit rate. */
   readonly bytes: number
+  readonly head?: Buffer
 }
 
 /** The result of a reader of one kind of reply. */
@@ -78,6 +94,10 @@ export interface Reading {
   readonly objectId: string | null
   /** Images that a tool has begun to draw. Their tokens stand in the final usage alone. */
   readonly imagesBegun: number
+  /** How much of the output was reasoning; null where upstream does not say. */
+  readonly reasoningTokens: number | null
+  /** The machines in which upstream ran code, by their ids. */
+  readonly containerIds: readonly string[]
   /** Only for replies about audio. */
   readonly audio?: AudioSeen
   /** Only for a batch: the file that has its results, where they are in a file. */
@@ -89,7 +109,7 @@ export interface Reading {
 export interface Metered extends Reading {
   readonly stage: Stage
   readonly shown: Shown
-  readonly output: DeliveredOutput
+  readonly output: Delivered
   readonly faults: readonly MeterFault[]
 }
 
@@ -98,8 +118,6 @@ export interface ReplyLayout {
   /** The places that are read of a body, and of an event's data. All else is passed over. */
   readonly body: Place
   readonly event: Place
-  /** Members of an event's data that say nothing and differ from event to event. */
-  readonly noise: ReadonlySet<string>
   /** An event whose data begins with these bytes says nothing, and may be large. */
   readonly dullEvents: readonly Buffer[]
 }
@@ -109,6 +127,8 @@ export interface ReplyDocument {
   readonly value: unknown
   /** A member that is read is given twice: parsers differ on which value counts, `value` has the last. */
   readonly repeatsNames: boolean
+  /** `value` has all of the document, which is JSON without a fault. */
+  readonly isWhole: boolean
   /** An array was too long to be kept, and ends early in `value`. */
   readonly overflow: boolean
 }
@@ -118,17 +138,12 @@ export interface ReplyReader {
   readonly layout: ReplyLayout
   readonly stage: Stage
   readonly shown: Shown
-  /**
-   * An event of a stream. Answers where its text is, if it has one and reading the event once more would change
-   * nothing but add that text again: events that follow and differ from it in nothing else are then not shown.
-   */
-  readEvent(document: ReplyDocument, name: string): TextPlace | null
+  /** An event of a stream. */
+  readEvent(document: ReplyDocument, name: string): void
   /** The mark `[DONE]`, which is no JSON. */
   readDone(): void
-  /** Reads a reply that is one document, without the text that the model wrote. */
+  /** Reads a reply that is one document. */
   readBody(document: ReplyDocument): void
-  /** Reads the text that the model wrote in that document. Called only where it has to be counted, which is hardly ever. */
-  readText(document: ReplyDocument): void
   reading(): Reading
 }
 
@@ -136,9 +151,12 @@ export interface ReplyReader {
 export class SilentMeter implements Meter {
   readonly stage: Stage = 'content'
   readonly shown: Shown = NOTHING_SHOWN
+  readonly hasBegun: boolean = false
   readonly visibleBytes = 0
 
-  write(_chunk: Borrowed): void {}
+  write(chunk: Borrowed): Borrowed {
+    return chunk
+  }
 
   end(whole: boolean): Metered {
     return {
@@ -149,9 +167,11 @@ export class SilentMeter implements Meter {
       error: null,
       objectId: null,
       imagesBegun: 0,
+      reasoningTokens: null,
+      containerIds: [],
       stage: whole ? 'over' : 'content',
       shown: NOTHING_SHOWN,
-      output: new OutputText().delivered(),
+      output: nothingDelivered(),
       faults: [],
     }
   }
@@ -173,6 +193,10 @@ export abstract class MeterAround {
     return this.inner.shown
   }
 
+  get hasBegun(): boolean {
+    return this.inner.hasBegun
+  }
+
   get visibleBytes(): number {
     return this.inner.visibleBytes
   }
@@ -185,12 +209,17 @@ export abstract class MeterAround {
 export class GuardedMeter extends MeterAround implements Meter {
   #failed = false
 
-  write(chunk: Borrowed): void {
+  write(chunk: Borrowed): Borrowed | null {
     try {
-      this.inner.write(chunk)
+      return this.inner.write(chunk)
     } catch {
       this.#fail()
+      return chunk
     }
+  }
+
+  rest(): Borrowed | null {
+    return this.inner.rest?.() ?? null
   }
 
   end(whole: boolean): Metered {
@@ -206,70 +235,5 @@ export class GuardedMeter extends MeterAround implements Meter {
   #fail(): void {
     this.#failed = true
     this.inner = new SilentMeter()
-  }
-}
-
-export type SniffedForm = 'json' | 'events'
-
-/** Bytes that may stand before a document or a stream: blanks, the ends of lines, and a byte order mark. */
-const BEFORE: ReadonlySet<number> = new Set([0x20, 0x09, 0x0a, 0x0d, 0xef, 0xbb, 0xbf])
-
-/** The beginnings of lines of events; a line without a name is a comment. */
-const EVENT_LINE = /^(?:data|event|id|retry)?:/
-const EVENT_LINE_LENGTH = 'event:'.length
-
-/** The meter of a reply that does not say what it is: its first bytes tell, and most such replies have no usage. */
-export class SniffingMeter implements Meter {
-  readonly #create: (form: SniffedForm | 'other') => Meter
-  /** Null until the first bytes are there. */
-  #meter: Meter | null = null
-  #start = ''
-
-  constructor(create: (form: SniffedForm | 'other') => Meter) {
-    this.#create = create
-  }
-
-  get stage(): Stage {
-    return this.#meter?.stage ?? 'content'
-  }
-
-  get shown(): Shown {
-    return this.#meter?.shown ?? NOTHING_SHOWN
-  }
-
-  get visibleBytes(): number {
-    return this.#meter?.visibleBytes ?? 0
-  }
-
-  write(chunk: Borrowed): void {
-    if (this.#meter !== null) {
-      this.#meter.write(chunk)
-      return
-    }
-    let from = 0
-    if (this.#start === '') while (from < chunk.length && BEFORE.has(chunk[from] ?? 0)) from++
-    const read = this.#start.length
-    this.#start += chunk.toString('latin1', from, from + EVENT_LINE_LENGTH - read)
-    if (this.#start === '' || !this.#isEnough()) return
-    this.#meter = this.#choose()
-    if (read > 0) this.#meter.write(Buffer.from(this.#start.slice(0, read), 'latin1'))
-    this.#meter.write(chunk.subarray(from))
-  }
-
-  end(whole: boolean): Metered {
-    if (this.#meter === null) {
-      this.#meter = this.#choose()
-      this.#meter.write(Buffer.from(this.#start, 'latin1'))
-    }
-    return this.#meter.end(whole)
-  }
-
-  #isEnough(): boolean {
-    return this.#start.length === EVENT_LINE_LENGTH || this.#start[0] === '{' || this.#start.includes(':')
-  }
-
-  #choose(): Meter {
-    if (this.#start[0] === '{') return this.#create('json')
-    return this.#create(EVENT_LINE.test(this.#start) ? 'events' : 'other')
   }
 }

@@ -10,7 +10,7 @@ import {
 import { isObject, nameAt } from './usage/reading.ts'
 
 const BATCH: Place = objectOf(scalars('id status processing_status output_file_id endpoint'))
-const LAYOUT: ReplyLayout = { body: BATCH, event: BATCH, noise: new Set(), dullEvents: [] }
+const LAYOUT: ReplyLayout = { body: BATCH, event: BATCH, dullEvents: [] }
 
 /** Reads the object of a batch, of either surface: its status and where its results are. The usage stands in the results. */
 export class BatchReader implements ReplyReader {
@@ -19,17 +19,13 @@ export class BatchReader implements ReplyReader {
   readonly shown = NOTHING_SHOWN
   #batch: Readonly<Record<string, unknown>> = {}
 
-  readEvent(): null {
-    return null
-  }
+  readEvent(): void {}
 
   readDone(): void {}
 
   readBody({ value }: ReplyDocument): void {
     if (isObject(value)) this.#batch = value
   }
-
-  readText(): void {}
 
   reading(): Reading {
     const stopReason = nameAt(this.#batch['processing_status']) ?? nameAt(this.#batch['status'])
@@ -41,6 +37,8 @@ export class BatchReader implements ReplyReader {
       error: null,
       objectId: nameAt(this.#batch['id']),
       imagesBegun: 0,
+      reasoningTokens: null,
+      containerIds: [],
       resultsFile: nameAt(this.#batch['output_file_id']),
       requestsFor: nameAt(this.#batch['endpoint']),
     }

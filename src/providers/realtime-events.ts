@@ -1,4 +1,3 @@
-import { PCM_BYTES_PER_MS } from '../metering/audio-clock.ts'
 import {
   handedOver,
   objectOf,
@@ -11,6 +10,7 @@ import {
 import { JsonWalker } from '../metering/json-walker.ts'
 import { PIECE_BYTES, writeInPieces } from '../metering/request-reader.ts'
 import { givenTwice, unreadable } from './ambiguity.ts'
+import { PCM_BYTES_PER_MS } from './chat/audio.ts'
 import { isObject, nameAt, objectAt, type WireObject } from './usage/reading.ts'
 
 /** The settings of a session that its cost depends on. Undefined: the message or event does not contain them. */

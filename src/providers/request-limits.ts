@@ -82,8 +82,8 @@ export function withSearch(limits: RequestLimits): RequestLimits {
   return { ...limits, refersElsewhere: true, tools: { ...limits.tools, webSearchesMax: searches } }
 }
 
-/** Marks in JSON were looked for as the body passed: to search its bytes for each mark took 3 ms for a MB. */
-function refersElsewhere(usage: UsageReader | null, facts: RequestFacts, get: GetMember): boolean {
+/** Whether the request itself names or carries content that its bytes do not tell; tools may bring more. Marks in JSON were looked for as the body passed: to search its bytes for each mark took 3 ms for a MB. */
+export function refersElsewhere(usage: UsageReader | null, facts: RequestFacts, get: GetMember): boolean {
   // The tokens of pixels are not bounded by their bytes; sound has fewer tokens than bytes.
   if (facts.kind === 'form') return usage === 'images'
   if (facts.kind !== 'json') return true

@@ -1,5 +1,5 @@
 import { objectOf, scalars } from '../metering/json-place.ts'
-import { readJson } from '../metering/reply-meter.ts'
+import { readJson } from '../metering/reply-json.ts'
 import { type RecordsFound, type RequestFacts, SOCKET_NAMES } from '../metering/request-facts.ts'
 import { readerFor, writeInPieces } from '../metering/request-reader.ts'
 import type { Endpoint } from './endpoint.ts'

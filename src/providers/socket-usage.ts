@@ -1,9 +1,8 @@
 import { NO_USAGE, type Usage } from '../kernel/usage.ts'
-import { roughBodyTokens } from '../metering/rough-tokens.ts'
 import { heardTokens, spokenTokens } from './chat/audio.ts'
 import { readTranscription } from './chat/closing-usage.ts'
 import { partOf, readTokens } from './chat/tokens.ts'
-import { Counts, objectAt, quantitiesOf, type WireObject } from './usage/reading.ts'
+import { Counts, objectAt, quantitiesOf, tokensInBytes, type WireObject } from './usage/reading.ts'
 
 /**
  * `response.usage` of a `response.done`, whatever the response came to. The totals decide how many tokens there were, the
@@ -75,9 +74,9 @@ export function cutResponseUsage(
     cache_read_tokens: sum(read.input_tokens, read.cache_read_tokens),
     audio_cache_read_tokens: sum(read.audio_input_tokens, read.audio_cache_read_tokens),
     image_cache_read_tokens: sum(read.image_input_tokens, read.image_cache_read_tokens),
-    input_tokens: sum(read.output_tokens, within(roughBodyTokens(cut.inputTextBytes))),
+    input_tokens: sum(read.output_tokens, within(tokensInBytes(cut.inputTextBytes))),
     audio_input_tokens: sum(read.audio_output_tokens, within(heardTokens(cut.inputAudioMs))),
-    output_tokens: roughBodyTokens(cut.outputTextBytes),
+    output_tokens: tokensInBytes(cut.outputTextBytes),
     audio_output_tokens: spokenTokens(cut.outputAudioMs),
   })
   const { output_tokens: _words, audio_output_tokens: _sound, ...prompt } = quantities

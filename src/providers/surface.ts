@@ -1,10 +1,8 @@
 import type { ErrorCode, Refusal } from '../kernel/errors.ts'
 import type { Surface } from '../kernel/surface.ts'
 import type { Tier } from '../kernel/usage.ts'
-import type { Meter, ReplyReader } from '../metering/meter.ts'
-import type { OutputText } from '../metering/output-text.ts'
+import type { Delivered, Meter, ReplyReader } from '../metering/meter.ts'
 import type { RequestFacts, RequestMember } from '../metering/request-facts.ts'
-import type { CountedAs } from '../metering/rough-tokens.ts'
 import type { UsageReader } from './endpoint.ts'
 import type { GetMember } from './request-members.ts'
 
@@ -32,8 +30,6 @@ export interface SurfaceSpec {
   readonly batchEndpoints: readonly string[]
   /** The fees that a request leads to and its reply does not state. */
   fees(facts: RequestFacts): RequestFees
-  /** The way to count tokens that upstream did not state. */
-  readonly countedAs: CountedAs
   readonly pricing: SurfacePricing
 }
 
@@ -66,13 +62,11 @@ interface ErrorSpec {
 /** One kind of reply, and the rules for the requests that lead to it. */
 export interface ReaderSpec {
   /** Null where usage is stated in the events of a socket. */
-  create: ((output: OutputText) => ReplyReader) | null
+  create: ((output: Delivered) => ReplyReader) | null
   /** The meter for replies that are neither a document nor events. */
-  other?(contentType: string): Meter
+  other?(): Meter
   /** The meter around that of a stream whose events say more than the reader takes from them. */
   wrapEvents?(meter: Meter): Meter
-  /** The reply can be bare samples, whose first byte may be any, even one that begins a document. */
-  readonly bareBytes?: true
   /** Upstream states the usage of a stream only where the request asks for it. */
   readonly usageOnRequest?: true
   /** The members that limit the output. Other members that limit output elsewhere mean nothing to the endpoint. */

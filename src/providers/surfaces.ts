@@ -3,9 +3,8 @@ import { hasHeader, type RawHeaders } from '../http/raw-headers.ts'
 import { ERRORS, type ErrorCode, type ErrorRow, type Refusal } from '../kernel/errors.ts'
 import type { Secret } from '../kernel/secret.ts'
 import type { Surface } from '../kernel/surface.ts'
-import { GuardedMeter, type Meter, SilentMeter, type SniffedForm, SniffingMeter } from '../metering/meter.ts'
-import { OutputText } from '../metering/output-text.ts'
-import { BodyMeter, StreamMeter } from '../metering/reply-meter.ts'
+import { GuardedMeter, type Meter, nothingDelivered, SilentMeter } from '../metering/meter.ts'
+import { BodyMeter, type CutEvent, StreamMeter } from '../metering/reply-meter.ts'
 import { chat } from './chat/surface.ts'
 import type { UsageReader } from './endpoint.ts'
 import { messages } from './messages/surface.ts'
@@ -100,53 +99,36 @@ function formOf(audience: Audience): Surface {
   return audience === 'own' ? 'chat' : audience
 }
 
-export interface ReplyHead {
+interface ReplyHead {
   readonly status: number
   readonly contentType: string | undefined
 }
 
 /**
- * The meter for a reply of a metered endpoint. The form of the reply decides, not the form that was asked for: a stream may
- * be answered with a document and the reverse. A reply with another content type, or none, is judged by how it begins.
- * Errors, audio and pictures say nothing about usage.
+ * The meter for a reply of a metered endpoint. The content type decides, not the form that was asked for: a stream may
+ * be answered with a document and the reverse. `cut`: cuts the events of a stream on their way to the client.
  */
-export function createMeter(usage: UsageReader, reply: ReplyHead): Meter {
+export function createMeter(usage: UsageReader, reply: ReplyHead, cut: CutEvent | null = null): Meter {
   const spec = READERS[usage]
-  const form = replyFormOf(reply)
-  if (form === 'silent' || spec === undefined) return new SilentMeter()
-  const other = () => otherMeter(spec, reply.contentType)
-  if (form === 'media' || (spec.bareBytes && BYTES.test(reply.contentType ?? ''))) return other()
-  if (form !== 'unnamed') return meterOf(spec, form) ?? new SilentMeter()
-  return new SniffingMeter((sniffed) => (sniffed === 'other' ? null : meterOf(spec, sniffed)) ?? other())
-}
-
-/** The meter for a reply that is neither a document nor events. */
-function otherMeter(spec: ReaderSpec, contentType = ''): Meter {
-  return spec.other === undefined ? new SilentMeter() : new GuardedMeter(spec.other(contentType))
-}
-
-/** The meter for a document or events; null where usage is stated in the events of a socket. */
-function meterOf(spec: ReaderSpec, form: SniffedForm): Meter | null {
-  if (spec.create === null) return null
-  const output = new OutputText()
+  const { status, contentType = '' } = reply
+  if (status < 200 || status > 299 || spec === undefined) return new SilentMeter()
+  const isEvents = isEventStream(contentType)
+  if (!isEvents && !isJsonType(contentType)) return new GuardedMeter(spec.other?.() ?? new SilentMeter())
+  if (spec.create === null) return new SilentMeter()
+  const output = nothingDelivered()
   const reader = spec.create(output)
-  if (form !== 'events') return new GuardedMeter(new BodyMeter(reader, output))
-  const meter = new StreamMeter(reader, output)
+  if (!isEvents) return new GuardedMeter(new BodyMeter(reader, output))
+  const meter = new StreamMeter(reader, output, cut)
   return new GuardedMeter(spec.wrapEvents?.(meter) ?? meter)
 }
 
 const EVENTS = /^\s*text\/event-stream\s*(?:;|$)/i
 const JSON_TYPE = /^\s*(?:(?:application|text)\/json|[^;,\s]*\+json)(?:[;,\s]|$)/i
-const MEDIA = /^\s*(?:audio|image|video|font)\//i
-const BYTES = /^\s*application\/octet-stream\b/i
+
+export function isEventStream(contentType: string): boolean {
+  return EVENTS.test(contentType)
+}
 
 export function isJsonType(contentType: string): boolean {
   return JSON_TYPE.test(contentType)
-}
-
-function replyFormOf({ status, contentType = '' }: ReplyHead): SniffedForm | 'unnamed' | 'media' | 'silent' {
-  if (status < 200 || status > 299) return 'silent'
-  if (JSON_TYPE.test(contentType)) return 'json'
-  if (EVENTS.test(contentType)) return 'events'
-  return MEDIA.test(contentType) ? 'media' : 'unnamed'
 }

@@ -1,7 +1,7 @@
 import type { RequestFacts } from '../metering/request-facts.ts'
 import { imageTokens } from './chat/images.ts'
 import type { UsageReader } from './endpoint.ts'
-import type { RequestLimits } from './request-limits.ts'
+import { type RequestLimits, refersElsewhere } from './request-limits.ts'
 import { memberGetter } from './request-members.ts'
 import { READERS } from './surfaces.ts'
 
@@ -14,10 +14,10 @@ export interface UnseenWork {
   readonly media: boolean
   /** The context is stored upstream or referred to, so that its tokens cannot be counted in the request. */
   readonly context: boolean
-  /** The context may be summed up first, and the summary is paid for apart from the answer. */
-  readonly compaction: boolean
-  /** Tools that upstream runs were declared. */
-  readonly tools: boolean
+  /** The stored response that the request continues. */
+  readonly continues: string | null
+  /** The request asks for a stream. */
+  readonly streams: boolean
   /** The model may reason without showing all of it. */
   readonly reasoning: boolean
   /** Upstream keeps the response and can be asked for it. */
@@ -33,8 +33,8 @@ export interface UnseenWork {
 export const NOTHING_UNSEEN: UnseenWork = {
   media: false,
   context: false,
-  compaction: false,
-  tools: false,
+  continues: null,
+  streams: false,
   reasoning: false,
   stored: false,
   request: false,
@@ -47,18 +47,18 @@ export function unseenWork(
   facts: RequestFacts,
   limits: RequestLimits,
   model: string | null,
-  bodyBytes: number,
 ): UnseenWork {
   if (reader === null) return NOTHING_UNSEEN
   const get = memberGetter(facts)
   const spec = READERS[reader]
   const store = get('store')
-  const { compactsAbove } = limits
+  const stream = get('stream')
+  const previous = get('previous_response_id')
   return {
     media: spec?.makesMedia?.(get) ?? false,
-    context: limits.refersElsewhere,
-    compaction: compactsAbove !== null && (limits.refersElsewhere || bodyBytes > compactsAbove),
-    tools: limits.tools.usesMax !== 0,
+    context: refersElsewhere(reader, facts, get),
+    continues: previous?.kind === 'string' ? previous.value : null,
+    streams: stream?.kind === 'boolean' && stream.value,
     reasoning: spec?.mayReason?.(get, model) ?? false,
     stored: spec?.stored === true && !(store?.kind === 'boolean' && !store.value),
     request: facts.kind === 'unreadable',

@@ -22,7 +22,7 @@ afterEach(async () => {
   await bench.assertBooksBalance()
 })
 
-test('an image stream that upstream breaks is charged by size and quality', async () => {
+test('an image stream that upstream breaks is charged the image that it has shown, by size and quality', async () => {
   const body = { model: 'gpt-image-2', prompt: 'a cat', stream: true, n: 2 }
   for (const [more, tokens] of [
     [{ size: '1024x1024', quality: 'low' }, 272],
@@ -36,11 +36,7 @@ test('an image stream that upstream breaks is charged by size and quality', asyn
     await call.client.closed()
     const record = await call.record()
     assert.equal(record['estimated'], true)
-    assert.equal(
-      (record['usage'] as Record<string, number>)['output_tokens'],
-      2 * tokens,
-      JSON.stringify(more),
-    )
+    assert.equal((record['usage'] as Record<string, number>)['output_tokens'], tokens, JSON.stringify(more))
   }
 })
 
@@ -88,18 +84,6 @@ test('a stored response that upstream breaks is asked for as well, and one it do
   }
 })
 
-test('a response on a stored context that upstream breaks is charged the input side of its hold', async () => {
-  const call = await bench.begin(
-    '/v1/responses',
-    { model: 'gpt-5', input: 'go on', stream: true, store: false, previous_response_id: 'resp_0' },
-    [{ send: streamHead }, created(), delta('Hello'), { reset: true }],
-  )
-  await call.client.closed()
-  const usage = (await call.record())['usage'] as Record<string, number>
-  // The context window of gpt-5.
-  assert.equal(usage['input_tokens'], 400_000)
-})
-
 /** Upstream gives up in the middle of a stream, says so, and ends the stream as if it were whole. */
 const givesUp: readonly Step[] = [
   event({ type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } }),
@@ -133,14 +117,14 @@ test('a stored response that ends in an error instead of its usage is asked for 
   assert.deepEqual([record['estimated'], usd(record)], [false, 0.00101])
 })
 
-test('a response on a stored context that ends in an error is charged the input side of its hold', async () => {
+test('a response on a stored context that ends in an error is charged what its request carried', async () => {
   const call = await bench.begin(
     '/v1/responses',
     { model: 'gpt-5', input: 'go on', stream: true, store: false, previous_response_id: 'resp_0' },
     [{ send: streamHead }, created(), delta('Hello'), ...givesUp],
   )
   const usage = (await call.record())['usage'] as Record<string, number>
-  assert.equal(usage['input_tokens'], 400_000)
+  assert.ok((usage['input_tokens'] ?? 0) < 100)
 })
 
 test('a response that ends in an error after its tools have run is charged, though it has said nothing yet', async () => {
@@ -165,7 +149,7 @@ test('a response that ends in an error after its tools have run is charged, thou
   assert.ok(usd(record) > 0.01, String(record['cost_usd']))
 })
 
-test('a message that ends in an error while it thinks is charged the thinking', async () => {
+test('a message that ends in an error while it thinks is not charged for the silence', async () => {
   const thought = Promise.withResolvers<void>()
   const body = { model: 'claude-opus-5-5', max_tokens: 50_000, messages: hi, stream: true }
   const call = await bench.begin('/v1/messages', body, [
@@ -182,7 +166,7 @@ test('a message that ends in an error while it thinks is charged the thinking', 
   bench.step(60_000)
   thought.resolve()
   const usage = (await call.record())['usage'] as Record<string, number>
-  assert.ok((usage['output_tokens'] ?? 0) > 2_000, String(usage['output_tokens']))
+  assert.deepEqual([usage['input_tokens'], usage['output_tokens']], [9, 1])
 })
 
 test('an audio chat that upstream breaks is charged by the length of the audio', async () => {

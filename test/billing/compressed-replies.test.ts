@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, test } from 'node:test'
-import { constants, gunzipSync, gzipSync, zstdCompressSync } from 'node:zlib'
+import { constants, gzipSync, zstdCompressSync } from 'node:zlib'
 import { limits } from '../../src/kernel/limits.ts'
 import { connect, exchange } from '../support/raw-client.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
@@ -132,13 +132,10 @@ test('a compressed stream larger than the backlog is billed by its usage, for a 
   await bench.assertBooksBalance()
 })
 
-test('the same where usage was asked for in the place of the client, and is cut out again', async () => {
+test('where usage was asked for in the place of the client, an answer that comes compressed all the same passes unchanged', async () => {
   upstream.answer(() => [{ send: chunked(OK, EVENTS_IN('gzip'), [longPacked]) }])
-  const reply = await readSlowly(
-    requestTo('/v1/chat/completions', { model: 'gpt-5.5', stream: true, messages }),
-  )
-  const expected = longStream.toString('latin1').replace(/data: [^\n]*"choices":\[\],"usage"[^\n]*\n\n/, '')
-  assert.ok(gunzipSync(reply.body).equals(Buffer.from(expected, 'latin1')))
+  const reply = await call(requestTo('/v1/chat/completions', { model: 'gpt-5.5', stream: true, messages }))
+  assert.ok(reply.body.equals(longPacked))
   assert.deepEqual(tokensOf(await bench.record(reply.requestId)), [1_000, 2_000])
 })
 

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { after, afterEach, test } from 'node:test'
 import { openBooks } from '../support/books.ts'
 import { connect, type RawConnection } from '../support/raw-client.ts'
-import { untilCounted } from '../support/simulator-counts.ts'
 import { until } from '../support/until.ts'
 import { startBillingBench } from './bench-of-one.ts'
 
@@ -15,13 +14,11 @@ const messages = {
   max_tokens: 4_000,
   messages: [{ role: 'user', content: 'x'.repeat(350) }],
 }
-const chat = { model: 'gpt-4o', messages: [{ role: 'user', content: 'Hello, tokenizer' }] }
+const chat = { model: 'gpt-4o', messages: [{ role: 'user', content: 'Hello' }] }
 
 interface Streaming {
   readonly client: RawConnection
   readonly requestId: Promise<string>
-  /** Resolves when upstream has the request. */
-  readonly arrived: Promise<void>
 }
 
 let begun = 0
@@ -41,14 +38,8 @@ async function begin(path: string, body: unknown, simulate: string): Promise<Str
     `Content-Length: ${Buffer.byteLength(text)}`,
   ]
   const client = await connect(bench.gateway)
-  const arrived = nextArrival()
   await client.send(Buffer.from(`${head.join('\r\n')}\r\n\r\n${text}`))
-  return { client, requestId: idOf(name), arrived }
-}
-
-async function nextArrival(): Promise<void> {
-  const before = bench.simulator.requests
-  await untilCounted(bench.simulator, ({ requests }) => requests > before)
+  return { client, requestId: idOf(name) }
 }
 
 /** The id of the call of this user agent, as soon as there is one. */
@@ -118,35 +109,6 @@ test('leaving after the terminal event is a normal end', async () => {
   assert.equal(String(record['cost_usd']), '0.0002')
 })
 
-/** The record of a call that its client left before upstream answered. */
-async function recordOfLeft(path: string, body: unknown): Promise<Record<string, unknown>> {
-  const { client, requestId, arrived } = await begin(path, body, 'delay=5000')
-  const id = await requestId
-  await arrived
-  client.leave()
-  return await bench.record(id)
-}
-
-test('a JSON call left before its answer pays its counted input, estimated', async () => {
-  const record = await recordOfLeft('/v1/messages', messages)
-  assert.equal(record['estimated'], true)
-  const usage = record['usage'] as Record<string, number>
-  // 350 characters at 3.5 a token.
-  assert.deepEqual([usage['input_tokens'], usage['output_tokens']], [100, 0])
-  // 100 × $0.10/M.
-  assert.equal(String(record['cost_usd']), '0.00001')
-})
-
-test('a chat call left before its answer has its input counted with the tokenizer', async () => {
-  // A call does not wait long for the vocabulary, which a busy machine takes a while to load: the first counts are rough.
-  await until('the input of a call is counted exactly', async () => {
-    const record = await recordOfLeft('/v1/chat/completions', chat)
-    assert.equal(record['estimated'], true)
-    const usage = record['usage'] as Record<string, number>
-    return usage['input_tokens'] === 3
-  })
-})
-
 test('a stream that upstream breaks is charged for what is known, estimated, and broken for the client', async () => {
   for (const [path, body] of [
     ['/v1/messages', { ...messages, stream: true }],
@@ -170,7 +132,7 @@ test('a JSON answer that upstream breaks is broken for the client and charged by
   assert.equal(record['estimated'], true)
 })
 
-test('a 2xx without usage is rated on counted input and output, estimated', async () => {
+test('a 2xx without usage is rated on estimated input and output', async () => {
   for (const stream of [false, true]) {
     const reply = await bench.call(
       '/v1/messages',
@@ -181,7 +143,9 @@ test('a 2xx without usage is rated on counted input and output, estimated', asyn
     const record = await bench.record(reply.requestId)
     assert.equal(record['estimated'], true)
     const usage = record['usage'] as Record<string, number>
-    assert.equal(usage['input_tokens'], 100)
+    const bytes = Buffer.byteLength(JSON.stringify({ ...messages, stream }))
+    const input = usage['input_tokens'] ?? 0
+    assert.ok(input >= bytes / 8 && input <= bytes, `${input} tokens for ${bytes} bytes`)
     assert.ok((usage['output_tokens'] ?? 0) > 50)
   }
 })

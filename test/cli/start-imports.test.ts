@@ -29,7 +29,7 @@ test('the walk over what a file loads follows imports, but not those of types al
 // Each of these takes 40 to 100 ms to load, of the half second in which the gateway is to serve.
 for (const heavy of [
   'pg',
-  'gpt-tokenizer',
+  'music-metadata',
   'node:https',
   'prom-client',
   'standardwebhooks',

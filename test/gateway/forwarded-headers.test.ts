@@ -8,6 +8,7 @@ const upstream = {
   contentLength: null,
   ownPrefix: 'x-svc-',
   bodyEdited: false,
+  plainReply: false,
   protocols: null,
 }
 const rewrite = (...lines: string[]) => toUpstreamHeaders(lines, upstream)

@@ -90,8 +90,8 @@ async function repeat(field: Battlefield, times: number, act: (i: number) => Pro
 const chatBody = (content: string) =>
   `{"model":"gpt-6-luna","max_completion_tokens":16,"stream":true,"messages":[{"role":"user","content":${content}}]}`
 
-/** How many calls are counted at once: calls that are cut when they have begun, so that all their text is to be counted. */
-export const COUNTED_AT_ONCE = 4
+/** How many calls are cut at once when they have begun, so that all their text is to be estimated. */
+const COUNTED_AT_ONCE = 4
 
 const countedText: Attack = async (field) => {
   const key = await field.newKey('counted')

@@ -1,10 +1,8 @@
 import { syncBuiltinESMExports } from 'node:module'
 import type { Transform } from 'node:stream'
-import { Worker } from 'node:worker_threads'
 import zlib from 'node:zlib'
 import { ByteBudget, DecodingTurns, KeyShares } from '../../src/gateway/key-shares.ts'
 import { firstValue } from '../../src/http/raw-headers.ts'
-import type { CountAnswer, CountOrder } from '../../src/metering/count-turns.ts'
 
 /** The mark of a well-behaved call in its header, and a word in all its texts. */
 export const WELL = 'well-behaved'
@@ -22,11 +20,6 @@ export interface JamWork {
   wellDecoded: number
   /** The longest text that was parsed at once by the thread that serves all calls. */
   parsedCharsMost: number
-  /** The most pieces of other calls' texts that were counted between the order for a well-behaved count and its answer. */
-  countedBeforeMost: number
-  wellCounted: number
-  /** Well-behaved counts that were given up at their deadline. */
-  wellDropped: number
   /** The most calls in flight of one key. */
   callsMost: number
   /** Figures of what is taken now. */
@@ -43,9 +36,6 @@ const work: JamWork = {
   decodedBeforeMost: 0,
   wellDecoded: 0,
   parsedCharsMost: 0,
-  countedBeforeMost: 0,
-  wellCounted: 0,
-  wellDropped: 0,
   callsMost: 0,
   keys: 0,
   bodyMemoryBytes: 0,
@@ -62,7 +52,6 @@ export function watchWork(): () => JamWork {
   watchDecoders()
   watchTurns()
   watchParsing()
-  watchCounting()
   watchShares()
   return () => ({
     ...work,
@@ -113,40 +102,6 @@ function watchParsing(): void {
     work.parsedCharsMost = Math.max(work.parsedCharsMost, text.length)
     return parse(text, reviver)
   }
-}
-
-/** Only the messages to the counting thread and its answers are seen here. */
-function watchCounting(): void {
-  const { postMessage } = Worker.prototype
-  const well = new Map<number, number>()
-  const seen = new WeakSet<Worker>()
-  let pieces = 0
-  const onAnswer = ({ id }: CountAnswer) => {
-    const before = well.get(id)
-    if (before === undefined) pieces += 1
-    else {
-      well.delete(id)
-      work.wellCounted += 1
-      work.countedBeforeMost = Math.max(work.countedBeforeMost, pieces - before)
-    }
-  }
-  Worker.prototype.postMessage = function (
-    order: CountOrder,
-    transferred?: Parameters<typeof postMessage>[1],
-  ) {
-    const kind = typeof order === 'object' ? order?.kind : undefined
-    if (kind === 'texts' || kind === 'body') {
-      if (!seen.has(this)) this.on('message', onAnswer)
-      seen.add(this)
-      if (textOf(order).includes(WELL)) well.set(order.id, pieces)
-    } else if (kind === 'drop' && well.delete(order.id)) work.wellDropped += 1
-    postMessage.call(this, order, transferred as [])
-  }
-}
-
-function textOf(order: CountOrder): string {
-  if (order.kind === 'texts') return order.texts.join('')
-  return order.kind === 'body' ? Buffer.from(order.piece.subarray(0, 1_000)).toString('latin1') : ''
 }
 
 function watchShares(): void {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { Borrowed } from '../../src/kernel/memory.ts'
 import {
   GuardedMeter,
   type Meter,
@@ -10,6 +11,7 @@ import {
 
 class FailingMeter implements Meter {
   readonly shown = NOTHING_SHOWN
+  readonly hasBegun = false
   readonly visibleBytes = 0
   readonly stage = 'closing'
   readonly #failsAt: 'write' | 'end'
@@ -19,9 +21,10 @@ class FailingMeter implements Meter {
     this.#failsAt = failsAt
   }
 
-  write(): void {
+  write(chunk: Borrowed): Borrowed {
     this.writes++
     if (this.#failsAt === 'write') throw new Error('a fault of ours')
+    return chunk
   }
 
   end(whole: boolean): Metered {
@@ -33,7 +36,8 @@ class FailingMeter implements Meter {
 test('a meter that fails is not asked again, breaks nothing and says so at the end', () => {
   const failing = new FailingMeter('write')
   const meter = new GuardedMeter(failing)
-  meter.write(Buffer.from('a'))
+  const chunk = Buffer.from('a')
+  assert.equal(meter.write(chunk), chunk, 'the bytes pass')
   meter.write(Buffer.from('b'))
   assert.equal(failing.writes, 1)
   assert.equal(meter.stage, 'content')

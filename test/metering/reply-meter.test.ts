@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { objectOf } from '../../src/metering/json-place.ts'
 import type { Metered } from '../../src/metering/meter.ts'
-import { parseSmall } from '../../src/metering/reply-meter.ts'
+import { readJson } from '../../src/metering/reply-json.ts'
 import { createMeter } from '../../src/providers/surfaces.ts'
 
 const USAGE = '"usage":{"input_tokens":7,"output_tokens":9}'
@@ -18,44 +19,36 @@ function meterMessage(text: string, more = ''): Metered {
 
 const LONG_TEXT = 'a word and a line\\n'.repeat(1000)
 
-test('a long text is delivered whole, though the figures are read without it', () => {
+test('the bytes of a text are counted, and its usage is read', () => {
   const metered = meterMessage(LONG_TEXT)
   assert.deepEqual(metered.faults, [])
   assert.deepEqual(metered.usage.parts[0]?.quantities, { input_tokens: 7, output_tokens: 9 })
-  assert.equal(metered.output.bytes.text, 18_000)
-  assert.deepEqual(metered.output.texts(), ['a word and a line\n'.repeat(1000)])
+  assert.equal(metered.output.text, 18_000)
 })
 
-test('a long text that is no JSON string makes the reply one that cannot be read', () => {
+test('a text that is no JSON string makes the reply one that cannot be read', () => {
   for (const wrong of ['\\x', '\\u12g4', '\\u12"', '\\']) {
     for (const text of [LONG_TEXT + wrong, wrong + LONG_TEXT, LONG_TEXT + wrong + LONG_TEXT]) {
       const { faults, inputKnown, output } = meterMessage(text)
       assert.deepEqual(faults, ['not_json'], JSON.stringify(wrong))
       assert.equal(inputKnown, false)
-      assert.equal(output.bytes.text, 0)
+      assert.equal(output.text, 0)
     }
   }
 })
 
 test('a control character in a text is no reason not to read the usage', () => {
   for (const text of [`a\nb`, `${LONG_TEXT}\0`]) {
-    const { faults, usage, output } = meterMessage(text)
+    const { faults, usage } = meterMessage(text)
     assert.deepEqual(faults, [])
     assert.deepEqual(usage.parts[0]?.quantities, { input_tokens: 7, output_tokens: 9 })
-    assert.ok(output.bytes.text >= 3)
   }
 })
 
-test('a long string counts as little for a name as any that is too long for one', () => {
+test('a name that is given twice makes the usage suspect', () => {
   const { usage } = meterMessage('short', `,"model":"${'m'.repeat(5000)}"`)
   assert.equal(usage.modelServed, null)
-  assert.equal(usage.suspect, true, 'the name is given twice')
-})
-
-test('text that was cut off for its length is delivered up to there', () => {
-  const { output, outputKnown } = meterMessage('x'.repeat(300_000))
-  assert.equal(output.bytes.text, 128 * 1024)
-  assert.equal(outputKnown, true)
+  assert.equal(usage.suspect, true)
 })
 
 type Reader = Parameters<typeof createMeter>[0]
@@ -98,8 +91,6 @@ const TEXTS = [
   'ä',
 ]
 
-const parse = (text: string) => parseSmall(Buffer.from(text))
-
 const space = fc.constantFrom('', '', '', ' ', '\n  ', '\t\r\n')
 
 /** A name as it may be written: plain, or with its first character escaped. */
@@ -136,22 +127,20 @@ function meter(
   pieces: readonly Uint8Array[],
   whole = true,
   contentType = 'application/json',
-): object {
+): Metered {
   const metering = createMeter(reader, { status: 200, contentType })
   for (const piece of pieces) {
     const chunk = Buffer.from(piece)
     metering.write(chunk)
     chunk.fill(0x7b)
   }
-  const metered: Metered = metering.end(whole)
-  return { ...metered, output: { bytes: metered.output.bytes, texts: metered.output.texts() } }
+  return metering.end(whole)
 }
 
 test('a reply in one piece is metered like the same in two, whatever follows it', () => {
   const tail = fc.constantFrom('', '', '\n', ' ', '{}', '}', '\0')
   const fault = fc.tuple(fc.nat(), fc.constantFrom(0xff, 0xc3, 0x80, 0x22, 0x00))
   const broken = fc.oneof({ weight: 3, arbitrary: fc.constant(null) }, { weight: 1, arbitrary: fault })
-  let small = 0
   fc.assert(
     fc.property(
       fc.constantFrom(...READERS),
@@ -163,7 +152,6 @@ test('a reply in one piece is metered like the same in two, whatever follows it'
       (reader, object, change, end, at, whole) => {
         const bytes = Buffer.from(object)
         if (change !== null) bytes[change[0] % bytes.length] = change[1]
-        if (parseSmall(bytes) !== null) small += 1
         const all = Buffer.concat([bytes, Buffer.from(end)])
         const cut = 1 + (at % (bytes.length - 1))
         const inTwo = meter(reader, [all.subarray(0, cut), all.subarray(cut)], whole)
@@ -174,18 +162,21 @@ test('a reply in one piece is metered like the same in two, whatever follows it'
     ),
     { numRuns: 2_000 },
   )
-  assert.ok(small > 300, `only ${small} of them are parsed at once`)
 })
 
-test('a text that gives a name twice, at any depth, is never parsed at once', () => {
-  const name = fc.constantFrom(...NAMES.filter((each) => each !== ''))
+test('a name that is read and given twice is always noticed, and no other reply is suspect for its names', () => {
+  const place = objectOf({ usage: objectOf({}), a: objectOf({ usage: objectOf({}) }) })
   fc.assert(
-    fc.property(anyObject, name, anyValue, anyValue, (object, twice, first, second) => {
-      for (const again of [JSON.stringify(twice), `"${escaped(twice)}"`]) {
-        const pair = `{${JSON.stringify(twice)}:${first},${again} : ${second}}`
-        for (const text of [pair, `{"a":${pair},"b":${object}}`, `{"b":${object},"a":[[${pair}]]}`])
-          assert.equal(parse(text), null, text)
+    fc.property(anyObject, anyValue, anyValue, (object, first, second) => {
+      for (const again of ['"usage"', `"${escaped('usage')}"`]) {
+        const pair = `{"usage":${first},${again} : ${second}}`
+        for (const text of [pair, `{"a":${pair},"b":${object}}`]) {
+          const read = readJson(place, Buffer.from(text))
+          assert.ok(typeof read !== 'string' && read.repeatsNames, text)
+        }
       }
+      const once = readJson(place, Buffer.from(`{"usage":${first},"b":[{"c":${second}}]}`))
+      assert.ok(typeof once !== 'string' && !once.repeatsNames)
     }),
     { numRuns: 1_000 },
   )
@@ -210,7 +201,7 @@ const LOOKED_FOR = [
   ...['background', 'index', 'finish_reason', 'name', 'input', 'action', 'seconds', 'container_id', 'speed'],
 ]
 
-test('no reader finds more in a reply that is parsed at once than in one that is walked', () => {
+test('every reader finds the same in a reply that is parsed whole and in one that is too long for that', () => {
   const { object } = fc.letrec<{ value: unknown; object: object }>((tie) => ({
     value: fc.oneof(
       { depthSize: 'small' },
@@ -226,13 +217,16 @@ test('no reader finds more in a reply that is parsed at once than in one that is
   }))
   fc.assert(
     fc.property(fc.constantFrom(...READERS), object, (reader, reply) => {
-      const bytes = Buffer.from(JSON.stringify(reply))
-      const walked = meter(reader, [bytes.subarray(0, 1), bytes.subarray(1)])
-      assert.deepEqual(meter(reader, [bytes]), walked)
+      const long = Buffer.from(JSON.stringify({ ...reply, padding: PADDING }))
+      const { output: _text, ...walked } = meter(reader, [long])
+      const { output: _all, ...parsed } = meter(reader, [Buffer.from(JSON.stringify(reply))])
+      assert.deepEqual(walked, parsed)
     }),
-    { numRuns: 2_000 },
+    { numRuns: 500 },
   )
 })
+
+const PADDING = 'x'.repeat(256 * 1024)
 
 const EVENT_TYPES = [
   ...['message_start', 'content_block_start', 'content_block_delta', 'content_block_stop', 'message_delta'],
@@ -262,31 +256,4 @@ test('an event in one piece is metered like the same in two, and so is what foll
     ),
     { numRuns: 1_000 },
   )
-})
-
-test('what is usual is parsed at once', () => {
-  const content = [
-    { type: 'text', text: 'She said: "no".\n', citations: [{ a: 1 }] },
-    { type: 'tool_use', input: '{"city":"Ulm", "unit": "C"}' },
-  ]
-  const reply = { id: 'msg_1', role: 'assistant', content, usage: { input_tokens: 1 } }
-  for (const text of [JSON.stringify(reply), `${JSON.stringify(reply, null, 2)}\n`])
-    assert.deepEqual(parse(text)?.value, reply)
-})
-
-test('what is more than one document, not whole or too long is not', () => {
-  const others = ['', ' ', '{', '}', '[]', '"a"', '{}{}', '{"a":1', '{"a":1},', '{"a":NaN}', '\ufeff{}']
-  for (const text of others) assert.equal(parse(text), null, text)
-  const long = (bytes: number) => `{"a":"${'x'.repeat(bytes - 8)}"}`
-  assert.notEqual(parse(long(4096)), null)
-  assert.equal(parse(long(4097)), null)
-})
-
-test('no name with a backslash gets where JSON.parse would take other names for it', () => {
-  for (const name of ['"\\\\u007"', '"\\u005cu007"', '"\\u005Cu007"']) {
-    const usage = '"\\u0075sage":{"input_tokens":7,"output_tokens":9}'
-    const reply = `{"bar":{"bar":0,${name}:{}},${usage}}`
-    const { usage: read } = meter('messages', [Buffer.from(reply)]) as Metered
-    assert.deepEqual(read.parts[0]?.quantities, { input_tokens: 7, output_tokens: 9 }, reply)
-  }
 })

@@ -7,7 +7,6 @@ import type { CallPoint } from '../../src/gateway/gateway.ts'
 import type { Clock } from '../../src/kernel/clock.ts'
 import { createLog, type Log } from '../../src/kernel/log.ts'
 import { startTollgate } from '../../src/main.ts'
-import { createTokenCounter } from '../../src/metering/token-counter.ts'
 import type { ResolveHost } from '../../src/webhooks/endpoint-address.ts'
 import { localPair, writePair } from './certificates.ts'
 import { booksVariable, makeBooksPlace } from './test-store.ts'
@@ -56,13 +55,10 @@ export interface TestGateway {
 }
 
 /**
- * How long an answer of the store or a count of tokens may take: tests run beside others on busy machines. A test about how
+ * How long an answer of the store may take: tests run beside others on busy machines. A test about how
  * soon an answer comes starts a process or a store of its own.
  */
 const PATIENCE_MS = 30_000
-
-/** One counter for all gateways of this process: its thread takes 0.3 s of CPU time to load the vocabulary, and is then idle. */
-const tokenCounter = { ...createTokenCounter({ countMs: PATIENCE_MS }), close: async () => {} }
 
 /** A gateway in this process, on a free port, with books and a data directory that go when it closes. */
 export async function startGateway(options: GatewayOptions = {}): Promise<TestGateway> {
@@ -94,7 +90,6 @@ export async function startGateway(options: GatewayOptions = {}): Promise<TestGa
       ...(options.diskFault === undefined ? {} : { diskFault: options.diskFault }),
       ...(options.dashboardDir === undefined ? {} : { dashboardDir: options.dashboardDir }),
       storeAnswerMs: PATIENCE_MS,
-      tokenCounter,
       reached: (point) => options.reached?.(point),
       onFatal(error) {
         if (options.onFatal === undefined) throw error

@@ -1,7 +1,7 @@
 import { refuse } from '../../kernel/errors.ts'
 import type { Usage } from '../../kernel/usage.ts'
-import { PCM_BYTES_PER_MS } from '../../metering/audio-clock.ts'
 import { ambiguityOf } from '../../providers/ambiguity.ts'
+import { PCM_BYTES_PER_MS } from '../../providers/chat/audio.ts'
 import {
   audioMs,
   type SessionMessage,
@@ -183,8 +183,8 @@ export class RealtimeProtocol implements SocketProtocol {
     const turn = { kind, model, atMs: this.#gateway.clock.nowMs() }
     const { endpoint, facts } = turnRequest(turn)
     return {
-      read: { kind: 'read', body: { kind: 'none' }, facts, audio: null },
-      request: { pieces: null, lengthBytes: 0, isForm: false, audioMs: null, speech: null },
+      read: { kind: 'read', body: { kind: 'none' }, facts },
+      request: { pieces: null, lengthBytes: 0, isForm: false, speech: null },
       endpoint,
       plan: {
         modelAsked: model,

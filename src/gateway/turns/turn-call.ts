@@ -2,7 +2,6 @@ import type { CallEnd } from '../../http/upstream-call.ts'
 import type { Denial, Refusal } from '../../kernel/errors.ts'
 import type { Usage } from '../../kernel/usage.ts'
 import { HOLD_METHOD } from '../../ledger/call.ts'
-import type { Metered } from '../../metering/meter.ts'
 import type { UsageReader } from '../../providers/endpoint.ts'
 import { createMeter } from '../../providers/surfaces.ts'
 import { type AdmitResult, admit, admitBegun } from '../admit.ts'
@@ -149,10 +148,6 @@ export class TurnCall implements LeftReply {
   readonly isStreamed = true
   readonly isError = false
 
-  get isSilent(): boolean {
-    return this.#events.meter.visibleBytes === 0
-  }
-
   get isNearlyDone(): boolean {
     return this.#events.meter.stage !== 'content'
   }
@@ -201,15 +196,13 @@ export class TurnCall implements LeftReply {
     // Upstream answers a turn by beginning it.
     const head = end.kind === 'complete' || this.responseId !== null ? OK_HEAD : null
     return this.#close(end, head, async () => {
-      const { metered: observed, silentMs } = this.#events.end(end.kind === 'complete')
+      const { metered: observed, times } = this.#events.end(end.kind === 'complete')
+      const elapsedMs = this.#gateway.clock.monotonicMs() - this.#startedMs
       const id = storedId(this.call, observed, end)
       const stored = id === null ? null : await askForStored(id, this.call)
-      const metered: Metered = stored === null || stored === 'running' ? observed : stored
-      return await billCall(
-        this.call,
-        { end, head, metered, bytesOut: this.#bytesOut, silentMs },
-        this.#gateway,
-      )
+      const metered = stored === null || typeof stored === 'string' ? observed : stored
+      const outcome = { end, head, metered, bytesOut: this.#bytesOut, times, elapsedMs }
+      return await billCall(this.call, { ...outcome, isStoredMissing: stored === 'missing' }, this.#gateway)
     })
   }
 
@@ -259,9 +252,6 @@ export class TurnCall implements LeftReply {
       this.#gateway.reached('before_settle')
       await this.#store(bill, upstreamMs)
       this.#gateway.reached('settled')
-      const { modelAsked } = this.call.plan
-      if (whole && modelAsked !== null && bill.status === 200)
-        this.#gateway.outputSpeeds.note(modelAsked, bill.tokens.output, upstreamMs - this.#events.pausedMs)
       this.#gateway.observeCall?.(endedCall(this.call, bill, end, this.#gateway))
     } finally {
       this.#taps.callOver(head, whole)

@@ -1,7 +1,7 @@
 import type { Clock } from '../../kernel/clock.ts'
 import { type Borrowed, withBorrowed } from '../../kernel/memory.ts'
 import { type Meter, type Metered, SilentMeter } from '../../metering/meter.ts'
-import { Silence } from '../estimate-usage.ts'
+import { type ReplyTimes, Silence } from '../estimates.ts'
 
 const [DATA, EVENT_END] = [Buffer.from('data: '), Buffer.from('\n\n')]
 const [LINE_FEED, CARRIAGE_RETURN, BLANK] = [0x0a, 0x0d, 0x20]
@@ -10,8 +10,7 @@ const [LINE_FEED, CARRIAGE_RETURN, BLANK] = [0x0a, 0x0d, 0x20]
 export class TurnEvents {
   readonly #clock: Clock
   readonly #onRead: (framed: Borrowed) => void
-  /** Null until the first event. */
-  #silence: Silence | null = null
+  readonly #silence = new Silence()
   #meter: Meter = new SilentMeter()
 
   /** `onRead` sees the bytes that the meter reads. */
@@ -24,11 +23,6 @@ export class TurnEvents {
     return this.#meter
   }
 
-  /** How long upstream was not read. */
-  get pausedMs(): number {
-    return this.#silence?.pausedMs ?? 0
-  }
-
   readWith(meter: Meter): void {
     this.#meter = meter
   }
@@ -36,7 +30,6 @@ export class TurnEvents {
   /** Sees an event, as JSON. Silence goes by the time at which each event arrives. */
   observe(event: Buffer): void {
     const nowMs = this.#clock.monotonicMs()
-    this.#silence ??= new Silence(nowMs)
     withBorrowed(Buffer.concat([DATA, inOneLine(event), EVENT_END]), (framed) => {
       this.#onRead(framed)
       this.#meter.write(framed)
@@ -46,14 +39,13 @@ export class TurnEvents {
 
   paused(isPaused: boolean): void {
     const nowMs = this.#clock.monotonicMs()
-    if (isPaused) this.#silence?.pause(nowMs)
-    else this.#silence?.resume(nowMs)
+    if (isPaused) this.#silence.pause(nowMs)
+    else this.#silence.resume(nowMs)
   }
 
   /** What the events have stated, and how long they showed no output of the model. */
-  end(whole: boolean): { readonly metered: Metered; readonly silentMs: number } {
-    const silentMs = this.#silence?.until(this.#clock.monotonicMs()) ?? 0
-    return { silentMs, metered: this.#meter.end(whole) }
+  end(whole: boolean): { readonly metered: Metered; readonly times: ReplyTimes } {
+    return { times: this.#silence.timesAt(this.#clock.monotonicMs()), metered: this.#meter.end(whole) }
   }
 }
 

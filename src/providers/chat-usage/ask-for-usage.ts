@@ -1,7 +1,13 @@
 import { capturing } from '../../metering/json-place.ts'
 import type { JsonMember } from '../../metering/json-scan.ts'
 import { scanJson } from '../../metering/json-walker.ts'
-import type { Splice } from './splice-bytes.ts'
+
+/** One change of a text of bytes: at `at`, `deleteBytes` are taken out and `insert` is put in. */
+export interface Splice {
+  readonly at: number
+  readonly deleteBytes: number
+  readonly insert: Buffer
+}
 
 /** The facts of a request that `askForUsage` needs; every scan that watched these two names will do. */
 export interface ScannedRequest {
@@ -32,14 +38,14 @@ export type UsageAsk =
   | { readonly kind: 'not_streaming' }
   /** The client asked for usage itself, so its stream stays as it is. */
   | { readonly kind: 'asked' }
-  | { readonly kind: 'edit'; readonly splices: readonly Splice[] }
+  | { readonly kind: 'edit'; readonly splice: Splice }
   | { readonly kind: 'cannot'; readonly reason: CannotAsk }
 
 const ASKING_OBJECT = '{"include_usage":true}'
 
 /**
  * How a request to /chat/completions or /completions is to be changed so that its stream reports usage. One splice at
- * most; offsets are those of the decoded body. Everything the client wrote stays where it is, byte for byte.
+ * most. Everything the client wrote stays where it is, byte for byte.
  */
 export function askForUsage(request: ScannedRequest): UsageAsk {
   const { members, duplicates } = request
@@ -87,9 +93,27 @@ function askInside(start: number, json: string): UsageAsk {
 }
 
 function edit(at: number, deleteBytes: number, insert: string): UsageAsk {
-  return { kind: 'edit', splices: [{ at, deleteBytes, insert: Buffer.from(insert) }] }
+  return { kind: 'edit', splice: { at, deleteBytes, insert: Buffer.from(insert) } }
 }
 
 function cannot(reason: CannotAsk): UsageAsk {
   return { kind: 'cannot', reason }
+}
+
+/** The pieces of a text with the change made. Bytes that stay are not copied. */
+export function applySplice(pieces: readonly Buffer[], { at, deleteBytes, insert }: Splice): Buffer[] {
+  const out: Buffer[] = []
+  let offset = 0
+  let isInserted = false
+  for (const piece of pieces) {
+    const end = offset + piece.length
+    if (offset < at) out.push(piece.subarray(0, at - offset))
+    if (!isInserted && end >= at) {
+      isInserted = true
+      out.push(insert)
+    }
+    if (end > at + deleteBytes) out.push(piece.subarray(Math.max(0, at + deleteBytes - offset)))
+    offset = end
+  }
+  return out
 }

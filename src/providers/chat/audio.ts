@@ -1,11 +1,19 @@
 import { StringDecoder } from 'node:string_decoder'
 import { type Borrowed, viewOf } from '../../kernel/memory.ts'
 import type { Quantities } from '../../kernel/usage.ts'
-import { AudioClock, PCM_BYTES_PER_MS } from '../../metering/audio-clock.ts'
-import { type AudioSeen, type Meter, MeterAround, type Metered, SilentMeter } from '../../metering/meter.ts'
-import { looseName, type PartHead, type PartSink } from '../../metering/multipart-scanner.ts'
-import { OutputText } from '../../metering/output-text.ts'
+import {
+  type AudioSeen,
+  type Meter,
+  MeterAround,
+  type Metered,
+  nothingDelivered,
+  SilentMeter,
+} from '../../metering/meter.ts'
+import { boundaryOf, looseName, MultipartScanner } from '../../metering/multipart-scanner.ts'
 import type { RequestFacts } from '../../metering/request-facts.ts'
+
+/** Uncompressed speech as OpenAI sends and takes it: 16-bit samples at 24 kHz. */
+export const PCM_BYTES_PER_MS = 48
 
 /**
  * OpenAI documents one token for each 100 ms of audio that a user sends and one for each 50 ms that a model speaks. Its
@@ -18,20 +26,11 @@ const SPOKEN_MS_PER_TOKEN = 50
 /** An upload of unknown format is taken for a voice note of 16 kbit/s. Speech is rarely encoded in less. */
 const UNKNOWN_UPLOAD_BYTES_PER_MS = 2
 
-/**
- * The head of a file may state any length. No byte of audio lasts longer than this, and the hold counts with no more; a
- * minute is believed of any file.
- */
+/** The head of a file may state any length: no byte of audio lasts longer, and no format has more bytes to a millisecond. */
 const UPLOAD_MS_PER_BYTE_MOST = 10
-const UPLOAD_MS_BELIEVED = 60_000
+const UPLOAD_BYTES_PER_MS_MOST = 600
 
-/** Speech is not faster for long: 200 words a minute are 20 characters a second. Text tells the least length of its audio. */
-export const CHARACTERS_PER_SECOND_MOST = 25
-
-/**
- * Speech whose length its bytes do not tell, because they came as events or are damaged, by the format asked for: MP3
- * as OpenAI sends it (4.3 MB for 268 s), the others at the low end of what is usual for a voice.
- */
+/** Speech whose bytes do not tell their bit rate, by its format: the low end of what is usual for a voice. */
 const SPOKEN_BYTES_PER_MS: ReadonlyMap<string, number> = new Map([
   ['mp3', 16],
   ['opus', 4],
@@ -40,16 +39,6 @@ const SPOKEN_BYTES_PER_MS: ReadonlyMap<string, number> = new Map([
   ['wav', PCM_BYTES_PER_MS],
   ['pcm', PCM_BYTES_PER_MS],
 ])
-
-/** How long a file of unknown format is taken to be. */
-export function assumedUploadMs(bytes: number): number {
-  return Math.ceil(bytes / UNKNOWN_UPLOAD_BYTES_PER_MS)
-}
-
-/** The longest that a file of so many bytes can say it is. */
-function uploadMsMost(bytes: number): number {
-  return Math.max(bytes * UPLOAD_MS_PER_BYTE_MOST, UPLOAD_MS_BELIEVED)
-}
 
 /** Tokens of audio that a user sends. */
 export function heardTokens(milliseconds: number): number {
@@ -61,26 +50,74 @@ export function spokenTokens(milliseconds: number): number {
   return Math.ceil(milliseconds / SPOKEN_MS_PER_TOKEN)
 }
 
-/** The tokens of the audio that a speech request got, by its length. */
-export function countSpoken(audio: AudioSeen | undefined, format: string | null): Quantities {
+/** The tokens of the audio that a speech request got. */
+export async function countSpoken(audio: AudioSeen | undefined, format: string | null): Promise<Quantities> {
   if (audio === undefined) return { audio_output_tokens: 0 }
-  const bytesPerMs = SPOKEN_BYTES_PER_MS.get(format ?? 'mp3') ?? 16
-  return { audio_output_tokens: spokenTokens(audio.milliseconds ?? audio.bytes / bytesPerMs) }
+  return { audio_output_tokens: spokenTokens(audio.milliseconds ?? (await spokenMs(audio, format))) }
+}
+
+async function spokenMs({ bytes, head }: AudioSeen, format: string | null): Promise<number> {
+  const told = head === undefined || format === 'pcm' ? null : await readAudio(head, bytes)
+  if (told?.bitrate !== undefined) return (bytes * 8_000) / told.bitrate
+  return bytes / (SPOKEN_BYTES_PER_MS.get(format ?? 'mp3') ?? 16)
+}
+
+/** The library is loaded when it is first needed. Null for a format that it does not know. */
+async function readAudio(bytes: Buffer, size: number) {
+  try {
+    const { parseBuffer } = await import('music-metadata')
+    const { format } = await parseBuffer(bytes, { size }, { skipCovers: true })
+    return format
+  } catch {
+    return null
+  }
+}
+
+/** The length of an uploaded file. A file of unknown format is judged by its size. */
+async function uploadMs(file: Buffer | null, bodyBytes: number): Promise<number> {
+  const bytes = file?.length ?? bodyBytes
+  const seconds = file === null ? undefined : (await readAudio(file, bytes))?.duration
+  if (seconds === undefined || !(seconds > 0)) return Math.ceil(bytes / UNKNOWN_UPLOAD_BYTES_PER_MS)
+  const ms = Math.min(Math.ceil(seconds * 1_000), bytes * UPLOAD_MS_PER_BYTE_MOST)
+  return Math.max(ms, Math.ceil(bytes / UPLOAD_BYTES_PER_MS_MOST))
+}
+
+/** The longest file in the form of a transcription request. */
+export function fileIn(contentType: string | undefined, pieces: readonly Buffer[]): Buffer | null {
+  const boundary = boundaryOf(contentType ?? '')
+  if (boundary === null) return null
+  const files: Buffer[][] = []
+  const form = new MultipartScanner(
+    boundary,
+    [],
+    {},
+    {
+      open(head) {
+        const isFile = head.isFile || looseName(head.name) === 'file'
+        if (isFile) files.push([])
+        return isFile
+      },
+      write: (bytes) => files.at(-1)?.push(Buffer.from(viewOf(bytes))),
+    },
+  )
+  for (const piece of pieces) form.write(piece)
+  form.end()
+  return files.map((file) => Buffer.concat(file)).sort((a, b) => b.length - a.length)[0] ?? null
 }
 
 /**
  * The audio that a transcription heard: as long as the reply says, else as long as the file is, and then at least up to the
- * last time stamp and as long as it takes to say the text, so that a file that lies about its length is not free.
+ * last time stamp.
  */
-export function countHeard(
-  { audio, output }: Pick<Metered, 'audio' | 'output'>,
+export async function countHeard(
+  audio: AudioSeen | undefined,
   model: string | null,
-  fileMs: number,
+  { file, bodyBytes }: { readonly file: Buffer | null; readonly bodyBytes: number },
   tokensMax: number | null,
-): Quantities {
+): Promise<Quantities> {
   const stated = audio?.milliseconds ?? null
   if (stated !== null) return countHeardMs(model, stated, null)
-  const ms = Math.max(fileMs, audio?.leastMilliseconds ?? 0, Math.ceil(spokenMs(output)))
+  const ms = Math.max(await uploadMs(file, bodyBytes), audio?.leastMilliseconds ?? 0)
   return countHeardMs(model, ms, tokensMax)
 }
 
@@ -92,51 +129,12 @@ export function countHeardMs(model: string | null, ms: number, tokensMax: number
   return { audio_input_tokens: Math.min(tokens, tokensMax ?? tokens) }
 }
 
-function spokenMs(output: Metered['output']): number {
-  if (output.keptBytes === 0) return 0
-  const kept = output.texts().reduce((sum, text) => sum + text.length, 0)
-  return (kept * (output.bytes.text / output.keptBytes) * 1_000) / CHARACTERS_PER_SECOND_MOST
-}
-
 const SOLD_BY_DURATION =
   /^(?:whisper-\d+|gpt-transcribe|gpt-live-transcribe|gpt-realtime-whisper|gpt-realtime-translate)$/
 
 /** Models that the price list sells by the hour, not by the token. */
 export function isSoldByDuration(model: string | null): boolean {
   return model !== null && SOLD_BY_DURATION.test(model)
-}
-
-/**
- * Looks at the audio file of a transcription request as it passes. Which of several files upstream would take is not
- * known; the longest counts.
- */
-export class AudioUpload implements PartSink {
-  #clock: AudioClock | null = null
-  #longestMs: number | null = null
-
-  open(head: PartHead): boolean {
-    this.#keep()
-    const isFile = head.isFile || looseName(head.name) === 'file'
-    this.#clock = isFile ? new AudioClock() : null
-    return isFile
-  }
-
-  write(bytes: Borrowed): void {
-    this.#clock?.write(bytes)
-  }
-
-  /** The length of the file, or a guess if its format is unknown; null if there is no file. To be asked when all has passed. */
-  get milliseconds(): number | null {
-    this.#keep()
-    return this.#longestMs
-  }
-
-  #keep(): void {
-    const clock = this.#clock
-    if (clock === null) return
-    const told = clock.milliseconds ?? assumedUploadMs(clock.bytes)
-    this.#longestMs = Math.max(this.#longestMs ?? 0, Math.min(told, uploadMsMost(clock.bytes)))
-  }
 }
 
 /** The speech models that are sold by the character of their input. Nothing of that is on the wire. */
@@ -176,22 +174,26 @@ function codePoints(text: string): number {
   return text.length - pairs
 }
 
+/** The first bytes of audio that are kept to tell its bit rate. */
+const HEAD_BYTES = 16 * 1024
+
 /** The meter of speech as bytes of audio. */
 export class SpeechMeter extends SilentMeter {
-  readonly #clock: AudioClock
+  readonly #head: Buffer[] = []
+  #bytes = 0
 
-  constructor(contentType: string) {
-    super()
-    this.#clock = new AudioClock(/^\s*audio\/(?:pcm|l16)\b/i.test(contentType))
-  }
-
-  override write(chunk: Borrowed): void {
-    this.#clock.write(chunk)
+  override write(chunk: Borrowed): Borrowed {
+    if (this.#bytes < HEAD_BYTES) this.#head.push(Buffer.from(viewOf(chunk)))
+    this.#bytes += chunk.length
+    return chunk
   }
 
   override end(whole: boolean): Metered {
-    const { milliseconds, bytes } = this.#clock
-    return { ...super.end(whole), audio: { milliseconds, leastMilliseconds: 0, bytes } }
+    const head = Buffer.concat(this.#head)
+    return {
+      ...super.end(whole),
+      audio: { milliseconds: null, leastMilliseconds: 0, bytes: this.#bytes, head },
+    }
   }
 }
 
@@ -199,9 +201,9 @@ export class SpeechMeter extends SilentMeter {
 export class SpeechEventsMeter extends MeterAround implements Meter {
   #bytes = 0
 
-  write(chunk: Borrowed): void {
+  write(chunk: Borrowed): Borrowed | null {
     this.#bytes += chunk.length
-    this.inner.write(chunk)
+    return this.inner.write(chunk)
   }
 
   end(whole: boolean): Metered {
@@ -221,24 +223,26 @@ const LINE_CHARS_MAX = 1_024
 
 /** The meter of a transcript as plain text or as subtitles. */
 export class TranscriptMeter extends SilentMeter {
-  readonly #output = new OutputText()
+  readonly #output = nothingDelivered()
   readonly #decoder = new StringDecoder('utf8')
   #line = ''
   #lastMs = 0
 
-  override write(chunk: Borrowed): void {
+  override write(chunk: Borrowed): Borrowed {
     const lines = (this.#line + this.#decoder.write(viewOf(chunk))).split('\n')
     this.#line = lines.pop() ?? ''
     for (const line of lines) this.#read(line)
-    if (this.#line.length <= LINE_CHARS_MAX) return
-    this.#output.channel('text', 0).append(this.#line)
-    this.#line = ''
+    if (this.#line.length > LINE_CHARS_MAX) {
+      this.#output.text += Buffer.byteLength(this.#line)
+      this.#line = ''
+    }
+    return chunk
   }
 
   override end(whole: boolean): Metered {
     this.#read(this.#line)
     const audio = { milliseconds: null, leastMilliseconds: this.#lastMs, bytes: 0 }
-    return { ...super.end(whole), output: this.#output.delivered(), audio }
+    return { ...super.end(whole), output: this.#output, audio }
   }
 
   #read(line: string): void {
@@ -246,6 +250,6 @@ export class TranscriptMeter extends SilentMeter {
     if (stamps !== undefined) {
       const ms = ((Number(hours) * 60 + Number(minutes)) * 60 + Number(seconds)) * 1_000 + Number(fraction)
       this.#lastMs = Math.max(this.#lastMs, ms)
-    } else if (!UNSPOKEN.test(line)) this.#output.channel('text', 0).append(`${line}\n`)
+    } else if (!UNSPOKEN.test(line)) this.#output.text += Buffer.byteLength(line) + 1
   }
 }

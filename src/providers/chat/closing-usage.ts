@@ -1,8 +1,8 @@
 import { NO_USAGE, type UsagePart } from '../../kernel/usage.ts'
-import type { TextPlace } from '../../metering/event-template.ts'
 import { OUTPUT, objectOf, type Place, scalars } from '../../metering/json-place.ts'
 import {
   type AudioSeen,
+  type Delivered,
   NOTHING_SHOWN,
   type Reading,
   type ReplyDocument,
@@ -10,16 +10,14 @@ import {
   type ReplyReader,
   type Stage,
 } from '../../metering/meter.ts'
-import type { OutputText } from '../../metering/output-text.ts'
 import {
+  bytesWritten,
   Counts,
   isObject,
   nameAt,
   objectAt,
   quantitiesOf,
   readingOf,
-  takeText,
-  textAt,
   type WireObject,
 } from '../usage/reading.ts'
 import { readImageTokens, SVG_USAGE, svgParts } from './images.ts'
@@ -56,7 +54,6 @@ function layoutOf(members: Readonly<Record<string, Place>>, dullTypes: readonly 
   return {
     body: place,
     event: place,
-    noise: new Set(),
     dullEvents: dullTypes.map((type) => Buffer.from(`{"type":"${type}"`)),
   }
 }
@@ -152,7 +149,7 @@ export class ClosingUsageReader implements ReplyReader {
   readonly layout: ReplyLayout
   readonly shown = NOTHING_SHOWN
   readonly #kind: ClosingKind
-  readonly #output: OutputText
+  readonly #output: Delivered
   readonly #counts = new Counts()
   #usages: readonly ClosingUsage[] = []
   stage: Stage = 'content'
@@ -160,7 +157,7 @@ export class ClosingUsageReader implements ReplyReader {
   #audio: AudioSeen | null = null
   #error: string | null = null
 
-  constructor(kind: keyof typeof CLOSING_KINDS, output: OutputText) {
+  constructor(kind: keyof typeof CLOSING_KINDS, output: Delivered) {
     this.#kind = CLOSING_KINDS[kind]
     this.layout = this.#kind.layout
     this.#output = output
@@ -168,7 +165,7 @@ export class ClosingUsageReader implements ReplyReader {
 
   readDone(): void {}
 
-  readEvent(document: ReplyDocument, name: string): TextPlace | null {
+  readEvent(document: ReplyDocument, name: string): void {
     const event = objectAt(document.value)
     const type = nameAt(event['type']) ?? name
     if (type === 'error' || isObject(event['error'])) this.#readError(event)
@@ -176,8 +173,7 @@ export class ClosingUsageReader implements ReplyReader {
       this.#readUsage(event, document)
       this.stage = 'over'
     }
-    if (type !== this.#kind.textEvent) return null
-    return takeText(this.#output, 'text', 0, event['delta'], ['delta'])
+    if (type === this.#kind.textEvent) this.#output.text += bytesWritten(event['delta'])
   }
 
   readBody(document: ReplyDocument): void {
@@ -186,13 +182,9 @@ export class ClosingUsageReader implements ReplyReader {
     if (isObject(body['error'])) this.#readError(body)
     if (this.#kind.durationMember !== undefined) this.#audio = audioOf(body[this.#kind.durationMember])
     this.#readUsage(body, document)
-    this.stage = 'over'
-  }
-
-  readText(document: ReplyDocument): void {
     const { textMember } = this.#kind
-    if (textMember === undefined) return
-    this.#output.channel('text', 0).append(textAt(objectAt(document.value)[textMember]))
+    if (textMember !== undefined) this.#output.text += bytesWritten(body[textMember])
+    this.stage = 'over'
   }
 
   reading(): Reading {

@@ -1,6 +1,6 @@
-import type { TextPlace } from '../../metering/event-template.ts'
 import { arrayOf, OUTPUT, objectOf, scalars } from '../../metering/json-place.ts'
 import {
+  type Delivered,
   NOTHING_SHOWN,
   type Reading,
   type ReplyDocument,
@@ -8,8 +8,7 @@ import {
   type ReplyReader,
   type Stage,
 } from '../../metering/meter.ts'
-import type { OutputKind, OutputText } from '../../metering/output-text.ts'
-import { listAt, nameAt, objectAt, takeText, type WireObject } from '../usage/reading.ts'
+import { bytesWritten, listAt, nameAt, objectAt, type WireObject } from '../usage/reading.ts'
 import { ERROR, ReplyFacts, TOKEN_MEMBERS } from './tokens.ts'
 
 const MESSAGE = objectOf({
@@ -28,20 +27,8 @@ const COMPLETION = { ...scalars('id model service_tier'), usage: objectOf(TOKEN_
 const LAYOUT: ReplyLayout = {
   body: objectOf({ ...COMPLETION, choices: arrayOf(objectOf({ ...CHOICE, message: MESSAGE })) }),
   event: objectOf({ ...COMPLETION, choices: arrayOf(objectOf({ ...CHOICE, delta: MESSAGE })) }),
-  noise: new Set(['obfuscation']),
   dullEvents: [],
 }
-
-type Path = readonly (string | number)[]
-
-/** The places of a choice's texts: below `delta` in a stream and `message` in a body; `text` is read in either. */
-const TEXTS: readonly (readonly [kind: OutputKind, ...path: string[]])[] = [
-  ['text', 'content'],
-  ['text', 'refusal'],
-  ['text', 'audio', 'transcript'],
-  ['thinking', 'reasoning_content'],
-  ['tool', 'function_call', 'arguments'],
-]
 
 /** More choices than a call can ask for are not told apart. */
 const CHOICES_MAX = 128
@@ -51,7 +38,7 @@ export class ChatReader implements ReplyReader {
   readonly layout = LAYOUT
   /** Usage comes last, tools are the client's, and reasoning is never mentioned before the usage. */
   readonly shown = NOTHING_SHOWN
-  readonly #output: OutputText
+  readonly #output: Delivered
   readonly #facts = new ReplyFacts()
   readonly #openChoices = new Set<number>()
   readonly #finishedChoices = new Set<number>()
@@ -60,7 +47,7 @@ export class ChatReader implements ReplyReader {
   stage: Stage = 'content'
   #stopReason: string | null = null
 
-  constructor(output: OutputText) {
+  constructor(output: Delivered) {
     this.#output = output
   }
 
@@ -69,20 +56,15 @@ export class ChatReader implements ReplyReader {
     this.#isFinal = true
   }
 
-  readEvent(document: ReplyDocument): TextPlace | null {
+  readEvent(document: ReplyDocument): void {
     const chunk = objectAt(document.value)
     const choices = listAt(chunk['choices'])
     this.#facts.readHead(chunk)
     this.#facts.readError(chunk)
-    let place: TextPlace | null = null
-    for (const [i, value] of choices.entries()) {
+    for (const value of choices) {
       const choice = objectAt(value)
-      const texts = this.#readTexts(choice, objectAt(choice['delta']), ['choices', i, 'delta'])
+      this.#countText(choice, objectAt(choice['delta']))
       this.#followChoice(choice)
-      place =
-        choices.length === 1 && texts.length === 1 && choice['finish_reason'] == null
-          ? (texts[0] ?? null)
-          : null
     }
     // A chunk has no usage unless it was asked for, and before the last chunk the usage is null.
     const hasUsage = this.#facts.readUsage(chunk, document)
@@ -90,58 +72,41 @@ export class ChatReader implements ReplyReader {
       this.#isFinal = true
       if (choices.length === 0) this.stage = 'over'
     }
-    return hasUsage ? null : place
   }
 
   readBody(document: ReplyDocument): void {
     const completion = objectAt(document.value)
     this.#facts.readHead(completion)
     this.#facts.readError(completion)
-    for (const choice of listAt(completion['choices'])) this.#followChoice(objectAt(choice))
+    for (const value of listAt(completion['choices'])) {
+      const choice = objectAt(value)
+      this.#countText(choice, objectAt(choice['message']))
+      this.#followChoice(choice)
+    }
     this.#facts.readUsage(completion, document)
     this.#isFinal = true
     this.stage = 'over'
-  }
-
-  readText(document: ReplyDocument): void {
-    for (const value of listAt(objectAt(document.value)['choices'])) {
-      const choice = objectAt(value)
-      this.#readTexts(choice, objectAt(choice['message']), [])
-    }
   }
 
   reading(): Reading {
     return this.#facts.reading(this.#isFinal, this.#stopReason)
   }
 
-  /** Takes the texts of a choice and says where they were. */
-  #readTexts(choice: WireObject, message: WireObject, path: Path): TextPlace[] {
-    const index = indexOf(choice)
-    const places: TextPlace[] = []
-    const take = (kind: OutputKind, text: unknown, where: Path): void => {
-      const place = takeText(this.#output, kind, index, text, where)
-      if (place !== null) places.push(place)
-    }
-    take('text', choice['text'], [...path.slice(0, -1), 'text'])
-    for (const [kind, ...names] of TEXTS) {
-      take(
-        kind,
-        names.reduce<unknown>((at, name) => objectAt(at)[name], message),
-        [...path, ...names],
-      )
-    }
-    for (const [i, value] of listAt(message['tool_calls']).entries()) {
+  #countText(choice: WireObject, message: WireObject): void {
+    const output = this.#output
+    output.text +=
+      bytesWritten(message['content']) +
+      bytesWritten(choice['text']) +
+      bytesWritten(message['refusal']) +
+      bytesWritten(objectAt(message['audio'])['transcript'])
+    output.thinking += bytesWritten(message['reasoning_content'])
+    output.tool += bytesWritten(objectAt(message['function_call'])['arguments'])
+    for (const value of listAt(message['tool_calls'])) {
       const call = objectAt(value)
-      take('tool', objectAt(call['function'])['arguments'], [
-        ...path,
-        'tool_calls',
-        i,
-        'function',
-        'arguments',
-      ])
-      take('tool', objectAt(call['custom'])['input'], [...path, 'tool_calls', i, 'custom', 'input'])
+      output.tool +=
+        bytesWritten(objectAt(call['function'])['arguments']) +
+        bytesWritten(objectAt(call['custom'])['input'])
     }
-    return places
   }
 
   #followChoice(choice: WireObject): void {

@@ -1,9 +1,17 @@
 import type { Quantities, UsagePart } from '../../kernel/usage.ts'
-import type { TextPlace } from '../../metering/event-template.ts'
 import { arrayOf, OUTPUT, objectOf, scalars } from '../../metering/json-place.ts'
-import type { Reading, ReplyDocument, ReplyLayout, ReplyReader, Shown, Stage } from '../../metering/meter.ts'
-import type { OutputKind, OutputText } from '../../metering/output-text.ts'
+import type {
+  Delivered,
+  OutputKind,
+  Reading,
+  ReplyDocument,
+  ReplyLayout,
+  ReplyReader,
+  Shown,
+  Stage,
+} from '../../metering/meter.ts'
 import {
+  bytesWritten,
   type Counts,
   indexAt,
   isObject,
@@ -11,8 +19,6 @@ import {
   nameAt,
   objectAt,
   quantitiesOf,
-  takeText,
-  textAt,
   type WireObject,
 } from '../usage/reading.ts'
 import { imageToolParts, SVG_USAGE, svgParts } from './images.ts'
@@ -48,7 +54,6 @@ const LAYOUT: ReplyLayout = {
     delta: OUTPUT,
     error: ERROR,
   }),
-  noise: new Set(['sequence_number', 'obfuscation']),
   dullEvents: ['response.image_generation_call.partial_image', 'response.audio.delta'].map((type) =>
     Buffer.from(`{"type":"${type}"`),
   ),
@@ -77,7 +82,7 @@ const OPEN_ITEMS_MAX = 256
 /** Reads replies to POST /v1/responses, and to /v1/responses/compact and /v1/decisions, which answer in its form. */
 export class ResponsesReader implements ReplyReader {
   readonly layout = LAYOUT
-  readonly #output: OutputText
+  readonly #output: Delivered
   readonly #facts = new ReplyFacts()
   readonly #openItems = new Set<string>()
   /** Items as they were done one by one, and as the final response lists them: the list is the better one. */
@@ -90,7 +95,7 @@ export class ResponsesReader implements ReplyReader {
   stage: Stage = 'content'
   #status: string | null = null
 
-  constructor(output: OutputText) {
+  constructor(output: Delivered) {
     this.#output = output
   }
 
@@ -101,12 +106,13 @@ export class ResponsesReader implements ReplyReader {
 
   readDone(): void {}
 
-  readEvent(document: ReplyDocument, name: string): TextPlace | null {
+  readEvent(document: ReplyDocument, name: string): void {
     const event = objectAt(document.value)
     const type = nameAt(event['type']) ?? name
     const kind = DELTAS.get(type)
     if (kind !== undefined) {
-      return takeText(this.#output, kind, indexAt(event['output_index']), event['delta'], ['delta'])
+      this.#output[kind] += bytesWritten(event['delta'])
+      return
     }
     switch (type) {
       case 'response.output_item.added':
@@ -114,12 +120,12 @@ export class ResponsesReader implements ReplyReader {
         this.#tools.noteContainer(objectAt(event['item']), this.#facts.counts)
         this.stage = 'content'
         this.#noteItem(nameAt(objectAt(event['item'])['type']) ?? '')
-        return null
+        break
       case 'response.output_item.done':
         this.#tools.read(objectAt(event['item']), this.#facts.counts)
         this.#openItems.delete(indexAt(event['output_index']))
         if (this.#openItems.size === 0) this.stage = 'closing'
-        return null
+        break
       case 'response.completed':
       case 'response.incomplete':
       case 'response.failed':
@@ -127,24 +133,20 @@ export class ResponsesReader implements ReplyReader {
       case 'response.done':
         this.#readResponse(objectAt(event['response']), document)
         this.stage = 'over'
-        return null
+        break
       case 'error':
         this.#facts.error = errorNameOf(isObject(event['error']) ? event['error'] : event)
-        return null
+        break
       default:
         if (isObject(event['response'])) this.#facts.readHead(event['response'])
-        return null
     }
   }
 
   readBody(document: ReplyDocument): void {
     const response = objectAt(document.value)
     this.#readResponse(response, document)
+    for (const item of listAt(response['output'])) this.#countItemText(objectAt(item))
     this.stage = 'over'
-  }
-
-  readText(document: ReplyDocument): void {
-    for (const item of listAt(objectAt(document.value)['output'])) this.#readItemText(objectAt(item))
   }
 
   reading(): Reading {
@@ -152,6 +154,7 @@ export class ResponsesReader implements ReplyReader {
       calls: this.#tools.calls(this.#webSearches),
       otherParts: [...this.#imageParts, ...this.#tools.svgParts],
       imagesBegun: this.#imagesBegun,
+      containerIds: this.#tools.containerIds,
     })
   }
 
@@ -183,17 +186,14 @@ export class ResponsesReader implements ReplyReader {
     this.#imageParts = imageToolParts(response, counts)
   }
 
-  /** Takes the texts that the model wrote in an item of a whole response. */
-  #readItemText(item: WireObject): void {
-    for (const part of listAt(item['content'])) {
-      const kind = item['type'] === 'reasoning' ? 'thinking' : 'text'
-      this.#output.channel(kind, 0).append(textAt(objectAt(part)['text']) + textAt(objectAt(part)['refusal']))
-    }
-    for (const part of listAt(item['summary'])) {
-      this.#output.channel('thinking', 0).append(textAt(objectAt(part)['text']))
-    }
-    for (const name of ['arguments', 'input', 'code'])
-      this.#output.channel('tool', 0).append(textAt(item[name]))
+  /** The text that the model wrote in an item of a whole response. */
+  #countItemText(item: WireObject): void {
+    const output = this.#output
+    const kind = item['type'] === 'reasoning' ? 'thinking' : 'text'
+    for (const part of listAt(item['content']))
+      output[kind] += bytesWritten(objectAt(part)['text']) + bytesWritten(objectAt(part)['refusal'])
+    for (const part of listAt(item['summary'])) output.thinking += bytesWritten(objectAt(part)['text'])
+    for (const name of ['arguments', 'input', 'code']) output.tool += bytesWritten(item[name])
   }
 }
 
@@ -229,6 +229,10 @@ class SeenTools {
     if (id === null || this.#containers.has(id)) return
     if (this.#containers.size === CALLS_MAX) counts.doubt()
     else this.#containers.add(id)
+  }
+
+  get containerIds(): readonly string[] {
+    return [...this.#containers]
   }
 
   get svgParts(): readonly UsagePart[] {

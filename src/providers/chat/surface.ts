@@ -1,5 +1,5 @@
 import type { ErrorCode } from '../../kernel/errors.ts'
-import type { OutputText } from '../../metering/output-text.ts'
+import type { Delivered } from '../../metering/meter.ts'
 import { BatchReader } from '../batch-object.ts'
 import { type GetMember, isGiven, memberGetter } from '../request-members.ts'
 import type { ReaderSpec, SurfaceSpec } from '../surface.ts'
@@ -16,7 +16,7 @@ const ERROR_TYPES: Readonly<Partial<Record<ErrorCode, string>>> = {
   credit_balance_exhausted: 'insufficient_quota',
 }
 
-const responses = (output: OutputText) => new ResponsesReader(output)
+const responses = (output: Delivered) => new ResponsesReader(output)
 
 const READERS: SurfaceSpec['readers'] = {
   chat: {
@@ -52,9 +52,8 @@ const READERS: SurfaceSpec['readers'] = {
   images: { create: (output) => new ClosingUsageReader('images', output), makesMedia: () => true },
   speech: {
     create: (output) => new ClosingUsageReader('speech', output),
-    other: (contentType) => new SpeechMeter(contentType),
+    other: () => new SpeechMeter(),
     wrapEvents: (meter) => new SpeechEventsMeter(meter),
-    bareBytes: true,
     makesMedia: () => true,
   },
   transcription: {
@@ -118,7 +117,6 @@ export const chat: SurfaceSpec = {
     asksForSearch: isGiven(memberGetter(facts)('web_search_options')),
     codeRunsFree: false,
   }),
-  countedAs: 'chat',
   pricing: {
     provider: 'openai',
     // `scale` is prepaid capacity without a price per token: its list cost is the standard one. `fast` is how a request

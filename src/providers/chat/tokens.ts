@@ -18,7 +18,7 @@ const INPUT_DETAILS = objectOf({
     scalars('cached_image_tokens image_tokens cached_audio_tokens audio_tokens'),
   ),
 })
-const OUTPUT_DETAILS = objectOf(scalars('audio_tokens image_tokens'))
+const OUTPUT_DETAILS = objectOf(scalars('audio_tokens image_tokens reasoning_tokens'))
 
 /** The members that are read of a usage object. */
 export const TOKEN_MEMBERS = {
@@ -47,6 +47,8 @@ interface TokenSide {
 export interface ReportedTokens {
   readonly input: TokenSide | null
   readonly output: TokenSide | null
+  /** How much of the output was reasoning, where that is stated. */
+  readonly reasoning?: number | null
 }
 
 const NO_TOKENS: ReportedTokens = { input: null, output: null }
@@ -69,6 +71,8 @@ export function readTokens(usage: WireObject, counts: Counts): ReportedTokens {
       input === null ? null : { total: input, quantities: splitInput(input, usage, inputDetails, counts) },
     output:
       output === null ? null : { total: output, quantities: splitOutput(output, outputDetails, counts) },
+    reasoning:
+      typeof outputDetails['reasoning_tokens'] === 'number' ? outputDetails['reasoning_tokens'] : null,
   }
 }
 
@@ -77,6 +81,7 @@ function laterTokens(before: ReportedTokens, now: ReportedTokens, counts: Counts
   return {
     input: laterSide(before.input, now.input, counts),
     output: laterSide(before.output, now.output, counts),
+    reasoning: now.reasoning ?? before.reasoning ?? null,
   }
 }
 
@@ -92,9 +97,10 @@ interface ToolsSeen {
   readonly calls: Quantities
   readonly otherParts: readonly UsagePart[]
   readonly imagesBegun: number
+  readonly containerIds: readonly string[]
 }
 
-const NO_TOOLS: ToolsSeen = { calls: {}, otherParts: [], imagesBegun: 0 }
+const NO_TOOLS: ToolsSeen = { calls: {}, otherParts: [], imagesBegun: 0, containerIds: [] }
 
 /** The facts that a reply of Chat or Responses has stated so far: its id, model and tier, its usage, its error. */
 export class ReplyFacts {
@@ -142,6 +148,8 @@ export class ReplyFacts {
       calls: tools.calls,
       otherParts: tools.otherParts,
       imagesBegun: tools.imagesBegun,
+      reasoningTokens: this.tokens.reasoning ?? null,
+      containerIds: tools.containerIds,
     })
   }
 }

@@ -1,18 +1,23 @@
-import type { TextPlace } from '../../metering/event-template.ts'
 import { arrayOf, OUTPUT, objectOf, SCALAR, scalars, WRITTEN } from '../../metering/json-place.ts'
-import type { Reading, ReplyDocument, ReplyLayout, ReplyReader, Shown, Stage } from '../../metering/meter.ts'
-import type { OutputKind, OutputText } from '../../metering/output-text.ts'
+import type {
+  Delivered,
+  OutputKind,
+  Reading,
+  ReplyDocument,
+  ReplyLayout,
+  ReplyReader,
+  Shown,
+  Stage,
+} from '../../metering/meter.ts'
 import {
+  bytesWritten,
   indexAt,
   isObject,
   listAt,
   nameAt,
   objectAt,
   readingOf,
-  takeText,
-  textAt,
   type WireObject,
-  writtenAt,
 } from '../usage/reading.ts'
 import { MESSAGE_USAGE, MessageUsage } from './usage.ts'
 
@@ -43,7 +48,6 @@ const LAYOUT: ReplyLayout = {
     content_block: objectOf(BLOCK),
     delta: objectOf({ ...TEXTS, ...scalars('type stop_reason'), container: objectOf({}) }),
   }),
-  noise: new Set(),
   dullEvents: [],
 }
 
@@ -67,7 +71,7 @@ const OPEN_BLOCKS_MAX = 64
 /** Reads replies to POST /v1/messages: a message, or the stream of events that build one. */
 export class MessagesReader implements ReplyReader {
   readonly layout = LAYOUT
-  readonly #output: OutputText
+  readonly #output: Delivered
   readonly #usage = new MessageUsage()
   readonly #openBlocks = new Set<string>()
   stage: Stage = 'content'
@@ -82,7 +86,7 @@ export class MessagesReader implements ReplyReader {
   #ranCode = false
   #error: string | null = null
 
-  constructor(output: OutputText) {
+  constructor(output: Delivered) {
     this.#output = output
   }
 
@@ -93,35 +97,35 @@ export class MessagesReader implements ReplyReader {
 
   readDone(): void {}
 
-  readEvent(document: ReplyDocument, name: string): TextPlace | null {
+  readEvent(document: ReplyDocument, name: string): void {
     const event = objectAt(document.value)
     switch (nameAt(event['type']) ?? name) {
       case 'content_block_delta':
-        return this.#readDelta(event)
+        this.#readDelta(objectAt(event['delta']))
+        break
       case 'content_block_start':
         if (this.#openBlocks.size < OPEN_BLOCKS_MAX) this.#openBlocks.add(indexAt(event['index']))
         this.stage = 'content'
         this.#noteBlock(objectAt(event['content_block']))
-        return null
+        break
       case 'content_block_stop':
         this.#openBlocks.delete(indexAt(event['index']))
         if (this.#openBlocks.size === 0) this.stage = 'closing'
-        return null
+        break
       case 'message_start':
         this.#readMessage(objectAt(event['message']), document, 'start')
-        return null
+        break
       case 'message_delta':
         this.#readEnd(event, document)
-        return null
+        break
       case 'message_stop':
         this.stage = 'over'
         this.#usage.noteEnd()
-        return null
+        break
       case 'error':
         this.#readError(event)
-        return null
+        break
       default:
-        return null
     }
   }
 
@@ -130,15 +134,12 @@ export class MessagesReader implements ReplyReader {
     this.stage = 'over'
     if (message['type'] === 'error') this.#readError(message)
     this.#readMessage(message, document, 'whole')
-    for (const block of listAt(message['content'])) this.#noteBlock(objectAt(block))
-  }
-
-  readText(document: ReplyDocument): void {
-    for (const value of listAt(objectAt(document.value)['content'])) {
+    for (const value of listAt(message['content'])) {
       const block = objectAt(value)
-      for (const [kind, member] of DELTAS.values())
-        this.#output.channel(kind, 0).append(textAt(block[member]))
-      this.#output.channel('tool', 0).append(writtenAt(block['input']))
+      this.#noteBlock(block)
+      for (const [kind, member] of DELTAS.values()) this.#output[kind] += bytesWritten(block[member])
+      const { input } = block
+      this.#output.tool += bytesWritten(isObject(input) ? JSON.stringify(input) : input)
     }
   }
 
@@ -204,11 +205,9 @@ export class MessagesReader implements ReplyReader {
     if (isObject(owner['container'])) this.#ranCode = true
   }
 
-  #readDelta(event: WireObject): TextPlace | null {
-    const delta = objectAt(event['delta'])
+  #readDelta(delta: WireObject): void {
     const [kind, member] = DELTAS.get(delta['type']) ?? [null, '']
-    if (kind === null) return null
-    return takeText(this.#output, kind, indexAt(event['index']), delta[member], ['delta', member])
+    if (kind !== null) this.#output[kind] += bytesWritten(delta[member])
   }
 
   #readError(event: WireObject): void {

@@ -74,7 +74,6 @@ export const messages: SurfaceSpec = {
   batchUpload: null,
   batchEndpoints: ['/v1/messages'],
   fees: (facts): RequestFees => ({ asksForSearch: false, codeRunsFree: codeRunsFree(facts) }),
-  countedAs: 'messages',
   pricing: {
     provider: 'anthropic',
     // `priority` is prepaid capacity without a price per token: its list cost is the standard one.

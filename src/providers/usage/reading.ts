@@ -1,8 +1,6 @@
 import type { Quantities, Unit, Usage, UsagePart } from '../../kernel/usage.ts'
-import type { TextPlace } from '../../metering/event-template.ts'
 import { Written } from '../../metering/json-place.ts'
 import type { Reading } from '../../metering/meter.ts'
-import type { OutputKind, OutputText } from '../../metering/output-text.ts'
 
 /** An object as it came over the wire: a member may be missing or be anything. */
 export type WireObject = Readonly<Record<string, unknown>>
@@ -33,16 +31,15 @@ export function indexAt(value: unknown): string {
   return typeof value === 'object' || typeof value === 'symbol' ? '' : String(value)
 }
 
-/** The text that a model wrote into a member. */
-export function textAt(value: unknown): string {
-  if (typeof value === 'string') return value
-  return value instanceof Written ? value.text : ''
+/** UTF-8 bytes of the text that a model wrote into a member. */
+export function bytesWritten(value: unknown): number {
+  if (typeof value === 'string') return Buffer.byteLength(value)
+  return value instanceof Written ? Buffer.byteLength(value.text) : 0
 }
 
-/** An object that a model wrote, as text without blanks. */
-export function writtenAt(value: unknown): string {
-  if (value instanceof Written) return value.text
-  return isObject(value) ? JSON.stringify(value) : ''
+/** Text of which only the size is known has about 4 bytes to a token. */
+export function tokensInBytes(bytes: number): number {
+  return Math.ceil(bytes / 4)
 }
 
 /** No call comes near a trillion of anything. Sums of a few thousand such numbers are still exact. */
@@ -110,21 +107,6 @@ export function quantitiesOf(counts: { readonly [U in Unit]?: number | null }): 
   return quantities
 }
 
-/** Takes the text that the model wrote, and says where it stood. Null if there is no text. */
-export function takeText(
-  output: OutputText,
-  kind: OutputKind,
-  index: string | number,
-  value: unknown,
-  path: TextPlace['path'],
-): TextPlace | null {
-  if (typeof value !== 'string' && !(value instanceof Written)) return null
-  const text = textAt(value)
-  const channel = output.channel(kind, index)
-  channel.append(text)
-  return { path, text, channel }
-}
-
 /** The findings of a reader of replies when its reply is over. Members that it cannot know are left out. */
 interface Found extends Omit<Partial<Reading>, 'audio'> {
   /** The facts that the reply states of the whole call, but for its parts and for doubts. */
@@ -153,6 +135,8 @@ export function readingOf(found: Found): Reading {
     error: found.error ?? null,
     objectId: found.objectId ?? null,
     imagesBegun: found.imagesBegun ?? 0,
+    reasoningTokens: found.reasoningTokens ?? null,
+    containerIds: found.containerIds ?? [],
   }
 }
 

@@ -3,8 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { scanJson } from '../../../src/metering/json-walker.ts'
 import { REQUEST_MEMBERS } from '../../../src/metering/request-facts.ts'
-import { askForUsage, type UsageAsk } from '../../../src/providers/chat-usage/ask-for-usage.ts'
-import { applySplices, lengthChange } from '../../../src/providers/chat-usage/splice-bytes.ts'
+import { applySplice, askForUsage, type UsageAsk } from '../../../src/providers/chat-usage/ask-for-usage.ts'
 
 function ask(body: string, captureBytesMax?: number): UsageAsk {
   const scan = scanJson(
@@ -19,7 +18,7 @@ function ask(body: string, captureBytesMax?: number): UsageAsk {
 function edited(body: string): string {
   const asked = ask(body)
   assert.equal(asked.kind, 'edit')
-  return asked.kind === 'edit' ? applySplices(Buffer.from(body), asked.splices).toString() : ''
+  return asked.kind === 'edit' ? Buffer.concat(applySplice([Buffer.from(body)], asked.splice)).toString() : ''
 }
 
 const EDITS: readonly (readonly [string, string])[] = [
@@ -137,13 +136,18 @@ test('an edited request says what it said before and asks for usage, and no byte
       fc.pre(asked.kind === 'edit')
       if (asked.kind !== 'edit') return
       const bytes = Buffer.from(body)
-      const after = applySplices(bytes, asked.splices)
+      const { splice } = asked
+      const after = Buffer.concat(applySplice([bytes], splice))
+      for (const size of [1, 2, 7]) {
+        const pieces = Array.from({ length: Math.ceil(bytes.length / size) }, (_, i) =>
+          bytes.subarray(i * size, (i + 1) * size),
+        )
+        assert.deepEqual(Buffer.concat(applySplice(pieces, splice)), after)
+      }
       const said = JSON.parse(body) as { stream_options?: object | null }
       const expected = { ...said, stream_options: { ...said.stream_options, include_usage: true } }
       assert.deepEqual(JSON.parse(after.toString()), expected)
-      assert.equal(after.length, bytes.length + lengthChange(asked.splices))
-      const [splice, ...more] = asked.splices
-      assert.ok(splice !== undefined && more.length === 0)
+      assert.equal(after.length, bytes.length + splice.insert.length - splice.deleteBytes)
       assert.deepEqual(after.subarray(0, splice.at), bytes.subarray(0, splice.at))
       const rest = bytes.subarray(splice.at + splice.deleteBytes)
       assert.deepEqual(after.subarray(splice.at + splice.insert.length), rest)

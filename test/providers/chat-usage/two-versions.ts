@@ -33,7 +33,7 @@ const habits: fc.Arbitrary<Habits> = fc.record({
   comma: fc.constantFrom(',', ',', ', ', ' , ', ',\t'),
   colon: fc.constantFrom(':', ': ', ' : '),
   pad: fc.constantFrom('', '', ' '),
-  isPretty: fc.integer({ min: 0, max: 5 }).map((n) => n === 0),
+  isPretty: fc.constant(false),
   escapesUnicode: fc.boolean(),
   usageName: fc.constantFrom('"usage"', '"usage"', '"usage"', '"us\\u0061ge"', '"\\u0075s\\u0061\\u0067e"'),
   usagePlace: fc.nat({ max: 8 }),

@@ -116,7 +116,7 @@ test('transcriptions are paid by tokens or by the length of the recording, whole
     ]),
   )
   assert.deepEqual(stream.usage, body.usage)
-  assert.deepEqual(stream.output.texts, body.output.texts)
+  assert.deepEqual(stream.output, body.output)
   const { input_token_details: _, ...bare } = heard
   const bareBody = meterBody('transcription', { text: '', usage: bare })
   assert.deepEqual(bareBody.usage.parts, [part({ audio_input_tokens: 120, output_tokens: 30 }, 120)])

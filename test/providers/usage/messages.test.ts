@@ -341,7 +341,7 @@ for (const [sentence, reply, expected] of examples) {
       assert.deepEqual(metered.faults, [])
       assert.equal(metered.error, null)
     }
-    assert.deepEqual(fromStream.output.bytes, fromBody.output.bytes)
+    assert.deepEqual(fromStream.output, fromBody.output)
   })
 }
 

@@ -6,9 +6,7 @@ import { createMeter } from '../../../src/providers/surfaces.ts'
 export type Json = Readonly<Record<string, unknown>>
 
 /** The outcome of a meter, as plain data that can be compared. */
-export type Outcome = Omit<Metered, 'output'> & {
-  readonly output: { readonly bytes: unknown; readonly keptBytes: number; readonly texts: readonly string[] }
-}
+export type Outcome = Metered
 
 export const EVENTS = 'text/event-stream; charset=utf-8'
 export const JSON_TYPE = 'application/json'
@@ -26,9 +24,7 @@ export function meterPieces(
     meter.write(chunk)
     chunk.fill('"')
   }
-  const metered = meter.end(whole)
-  const { bytes, keptBytes } = metered.output
-  return { ...metered, output: { bytes, keptBytes, texts: metered.output.texts() } }
+  return meter.end(whole)
 }
 
 export function meterBody(reader: UsageReader, body: Json | string): Outcome {

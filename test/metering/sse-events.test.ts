@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { SseScanner } from '../../src/metering/sse-scanner.ts'
+import { EVENT_BYTES_MAX, SseEvents } from '../../src/metering/sse-events.ts'
 import { anyCharacter } from '../support/any-character.ts'
 
 interface Seen {
@@ -9,29 +9,33 @@ interface Seen {
   readonly data: string
 }
 
-/** All events that the scanner finds in these pieces. */
+/** All events in these pieces. The bytes to pass on are all of them, since nothing is cut. */
 function scan(pieces: readonly Buffer[]): Seen[] {
   const seen: Seen[] = []
-  let data: Buffer[] = []
-  const scanner = new SseScanner({
-    recognise: (_chunk, _words, from) => from,
-    data: (chunk, from, to) => data.push(Buffer.from(chunk.subarray(from, to))),
-    event(name) {
-      seen.push({ name, data: Buffer.concat(data).toString() })
-      data = []
+  let long: Buffer[] = []
+  const events = new SseEvents({
+    event(name, data) {
+      seen.push({ name, data: data.toString() })
+      return 'pass'
+    },
+    longData: (bytes) => long.push(Buffer.from(bytes)),
+    longEvent(name) {
+      seen.push({ name, data: Buffer.concat(long).toString() })
+      long = []
     },
   })
+  const passed: Buffer[] = []
   for (const piece of pieces) {
     const chunk = Buffer.from(piece)
-    scanner.write(chunk)
+    passed.push(Buffer.from(events.write(chunk) ?? ''))
     // The owner of the chunk may use its memory again.
     chunk.fill('x')
   }
-  scanner.end()
+  passed.push(events.end() ?? Buffer.of())
+  assert.deepEqual(Buffer.concat(passed), Buffer.concat(pieces))
   return seen
 }
 
-const scanText = (text: string): Seen[] => scan([Buffer.from(text)])
 const unnamed = (...data: string[]): Seen[] => data.map((text) => ({ name: '', data: text }))
 
 const examples: readonly (readonly [sentence: string, text: string, seen: readonly Seen[]])[] = [
@@ -96,10 +100,20 @@ test('an empty chunk between a CR and its LF leaves them one end of a line', () 
   assert.deepEqual(scan(pieces), unnamed('1\n2'))
 })
 
-test('a name beyond all measure is cut and costs no memory', () => {
-  const [event] = scanText(`event: ${'n'.repeat(1_000_000)}\ndata: 1\n\n`)
-  assert.equal(event?.name.length, 128)
-  assert.equal(event?.data, '1')
+test('an event that is too long to be held is given on as it comes, wherever it is cut', () => {
+  const data = `{"a":"${'x'.repeat(EVENT_BYTES_MAX)}"}`
+  const bytes = Buffer.from(`data: 1\n\nevent: long\ndata: ${data}\n\ndata: 2\n\n`)
+  const seen = [...unnamed('1'), { name: 'long', data }, ...unnamed('2')]
+  for (const size of [1_000, 65_536, EVENT_BYTES_MAX - 1, EVENT_BYTES_MAX + 40, bytes.length]) {
+    const pieces: Buffer[] = []
+    for (let at = 0; at < bytes.length; at += size) pieces.push(bytes.subarray(at, at + size))
+    assert.deepEqual(scan(pieces), seen, `in pieces of ${size} bytes`)
+  }
+})
+
+test('an event of very many lines is joined in one pass', () => {
+  const [event] = scan([Buffer.from(`${'data: x\n'.repeat(30_000)}\n`)])
+  assert.equal(event?.data.length, 59_999)
 })
 
 const line = fc.oneof(
@@ -131,19 +145,4 @@ test('where the bytes are cut makes no difference, whatever they are', () => {
     }),
     { numRuns: 500 },
   )
-})
-
-test('an event that the sink recognises is passed over, and its neighbours are found', () => {
-  const seen: string[] = []
-  const known = Buffer.from('data: known\r\r')
-  const scanner = new SseScanner({
-    recognise: (chunk, _words, from) =>
-      chunk.subarray(from, from + known.length).equals(known) ? from + known.length : from,
-    data: (chunk, from, to) => seen.push(chunk.toString('utf8', from, to)),
-    event: (_name, raw) => seen.push(raw === null ? 'cut' : raw.toString()),
-  })
-  scanner.write(Buffer.from('data: 1\n\ndata: known\r\r\ndata: known\r\rdata: 2\n\ndata: kno'))
-  scanner.write(Buffer.from('wn\r\rdata: 3\n\n'))
-  scanner.end()
-  assert.deepEqual(seen, ['1', 'data: 1\n\n', '2', 'data: 2\n\n', 'kno', 'wn', 'cut', '3', 'data: 3\n\n'])
 })

@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { type CompleteCall, Estimates, Silence } from '../../src/gateway/estimates.ts'
+
+function call(changes: Partial<CompleteCall> = {}): CompleteCall {
+  return {
+    keyId: 'k',
+    model: 'm',
+    tier: '',
+    outputTokens: 100,
+    visibleTokens: 100,
+    visibleBytes: 400,
+    generatedMs: 1_000,
+    inputTokens: 100,
+    cachedTokens: 0,
+    requestBytes: 400,
+    ...changes,
+  }
+}
+
+test('before the first complete call the defaults hold', () => {
+  assert.deepEqual(new Estimates().figuresFor('k', 'm', ''), {
+    outputTokensPerByte: 1 / 4,
+    outputTokensPerMs: 0.05,
+    inputTokensPerByte: 1 / 4,
+    cachedShare: 0,
+  })
+})
+
+test('figures are learned for each key, model and tier; another key gets those of the model', () => {
+  const estimates = new Estimates()
+  estimates.learn(call({ visibleBytes: 200, generatedMs: 400 }))
+  estimates.learn(call({ keyId: 'other', tier: 'flex', visibleBytes: 800, generatedMs: 4_000 }))
+  const own = estimates.figuresFor('k', 'm', '')
+  assert.equal(own.outputTokensPerByte, 0.5)
+  assert.equal(own.outputTokensPerMs, 0.25)
+  assert.equal(estimates.figuresFor('other', 'm', 'flex').outputTokensPerMs, 0.025)
+  const shared = estimates.figuresFor('new', 'm', '')
+  assert.ok(shared.outputTokensPerMs > 0.025 && shared.outputTokensPerMs < 0.25)
+  assert.equal(estimates.figuresFor('k', 'unknown', '').outputTokensPerMs, 0.05)
+})
+
+test('no payer trains a figure beyond its bounds', () => {
+  const estimates = new Estimates()
+  for (let i = 0; i < 20; i++)
+    estimates.learn(call({ visibleBytes: 1_000_000, generatedMs: 1e9, requestBytes: 1e9 }))
+  assert.deepEqual(estimates.figuresFor('k', 'm', ''), {
+    outputTokensPerByte: 1 / 8,
+    outputTokensPerMs: 0.01,
+    inputTokensPerByte: 1 / 8,
+    cachedShare: 0,
+  })
+  for (let i = 0; i < 50; i++)
+    estimates.learn(
+      call({
+        visibleBytes: 1,
+        generatedMs: 1,
+        requestBytes: 1,
+        outputTokens: 1e9,
+        visibleTokens: 1e9,
+        inputTokens: 1e12,
+      }),
+    )
+  const most = estimates.figuresFor('k', 'm', '')
+  assert.deepEqual([most.outputTokensPerByte, most.outputTokensPerMs, most.inputTokensPerByte], [1, 0.5, 1])
+})
+
+test('the cached share is the smallest of the last three complete calls of that key and model', () => {
+  const estimates = new Estimates()
+  for (const cachedTokens of [0, 90, 80, 95]) estimates.learn(call({ cachedTokens, tier: 'flex' }))
+  assert.equal(estimates.figuresFor('k', 'm', '').cachedShare, 0.8)
+  assert.equal(estimates.figuresFor('other', 'm', '').cachedShare, 0, 'another key has cached nothing')
+})
+
+test('a container is paid for once in 20 minutes, by each account', () => {
+  const estimates = new Estimates()
+  assert.equal(estimates.chargeContainers('a', ['c1', 'c2'], 0), 2)
+  assert.equal(estimates.chargeContainers('a', ['c1', 'c3'], 19 * 60_000), 1)
+  assert.equal(estimates.chargeContainers('b', ['c1'], 19 * 60_000), 1)
+  assert.equal(estimates.chargeContainers('a', ['c1'], 20 * 60_000), 1)
+})
+
+test('silence counts from the first event: the time to the first visible output, and gaps of more than a second', () => {
+  const silence = new Silence()
+  assert.equal(silence.until(5_000), 0, 'time in the queue is no silence')
+  silence.see(0, 5_000)
+  assert.equal(silence.until(5_400), 400)
+  silence.see(10, 5_500)
+  assert.equal(silence.until(6_400), 500, 'a short pause is the network')
+  silence.see(20, 6_400)
+  silence.see(30, 8_400)
+  assert.equal(silence.until(8_400), 2_500)
+  assert.equal(silence.generatedMs(8_400), 3_400)
+})
+
+test('the time in which a client does not read is no silence of the model', () => {
+  const silence = new Silence()
+  silence.see(10, 0)
+  silence.pause(100)
+  assert.equal(silence.pausedFor(90_100), 90_000)
+  assert.equal(silence.until(90_100), 0)
+  silence.resume(90_100)
+  assert.equal(silence.until(90_500), 0)
+  assert.equal(silence.until(92_000), 2_000)
+  assert.equal(silence.generatedMs(90_500), 500)
+})

@@ -1,0 +1,19 @@
+import { viewOf } from '../../../src/kernel/memory.ts'
+import { cutUsage } from '../../../src/providers/chat-usage/cut-usage.ts'
+import { createMeter } from '../../../src/providers/surfaces.ts'
+
+/** The meter of a chat stream to which usage was added, as far as it cuts the usage out again. */
+export class UsageCutter {
+  readonly #meter = createMeter('chat', { status: 200, contentType: 'text/event-stream' }, cutUsage)
+
+  write(chunk: Buffer): Buffer | null {
+    const kept = this.#meter.write(chunk)
+    return kept === null ? null : viewOf(kept)
+  }
+
+  end(): Buffer | null {
+    this.#meter.end(false)
+    const rest = this.#meter.rest?.() ?? null
+    return rest === null ? null : viewOf(rest)
+  }
+}
