@@ -34,7 +34,7 @@ test('events that come one after the other are no silence, whenever the turn end
   }
   pass(500)
   assert.equal(events.meter.visibleBytes, 120)
-  assert.equal(events.end(false).silentMs, 0)
+  assert.equal(events.end(false).times.silentMs, 0)
 })
 
 test('a gap of more than a second between events is silence, by the time at which each of them came', () => {
@@ -45,5 +45,5 @@ test('a gap of more than a second between events is silence, by the time at whic
   pass(3_000)
   events.observe(delta)
   pass(900)
-  assert.equal(events.end(false).silentMs, 3_700)
+  assert.equal(events.end(false).times.silentMs, 3_700)
 })
