@@ -3,7 +3,7 @@ import { type Discount, readDiscount } from './pricing/amounts.ts'
 import { shippedBook } from './pricing/compile-version.ts'
 import type { PriceBook } from './pricing/price-book.ts'
 
-/** The prices and discounts that the configuration asks for. A bad file stops the start, with the line at fault. */
+/** The prices and discounts that the configuration asks for. A bad file stops the start, with the path at fault. */
 export async function readPricing({
   prices,
   discount,

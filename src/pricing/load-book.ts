@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto'
 import type { z } from 'zod'
 import { compileVersion } from './compile-version.ts'
-import { type JsonPath, type JsonRead, readJsonWithLines } from './json-with-lines.ts'
 import listPrices from './list-prices.json' with { type: 'json' }
 import { type PriceBook, type PriceVersion, TEXT_MODES, tariffsOf } from './price-book.ts'
 import {
   type BookVersionEntry,
   bookFile,
+  type JsonPath,
   type ModelEntry,
   type OverlayEntry,
   type OverlayModelEntry,
@@ -23,12 +23,24 @@ type LoadedBook =
 
 /** A book from its text and, on top of it, an overlay. One problem in either refuses both. */
 export function loadBook(text: string, overlayText?: string): LoadedBook {
-  return assemble(readJsonWithLines(text), overlayText)
+  return assemble(readJson(text), overlayText)
 }
 
 /** The list prices that come with the product, with the operator's overlay if there is one. */
 export function loadListPrices(overlayText?: string): LoadedBook {
-  return assemble({ kind: 'json', value: listPrices, lineOf: () => 0 }, overlayText)
+  return assemble({ kind: 'json', value: listPrices }, overlayText)
+}
+
+type JsonRead =
+  | { readonly kind: 'json'; readonly value: unknown }
+  | { readonly kind: 'bad'; readonly message: string }
+
+function readJson(text: string): JsonRead {
+  try {
+    return { kind: 'json', value: JSON.parse(text.replace(/^\u{feff}/u, '')) }
+  } catch (error) {
+    return { kind: 'bad', message: `the file is not JSON: ${(error as Error).message}` }
+  }
 }
 
 function assemble(book: JsonRead, overlayText: string | undefined): LoadedBook {
@@ -37,7 +49,7 @@ function assemble(book: JsonRead, overlayText: string | undefined): LoadedBook {
   checkVersions(versions.data.versions, versions.problems)
   if (versions.problems.any) return { kind: 'refused', problems: versions.problems.list }
 
-  const json = readJsonWithLines(overlayText ?? '[]')
+  const json = readJson(overlayText ?? '[]')
   const overlays = parse<OverlayEntry | OverlayEntry[]>(json, (value) =>
     Array.isArray(value) ? overlayListFile : overlayFile,
   )
@@ -62,8 +74,8 @@ function parse<T>(
 ):
   | { readonly kind: 'read'; readonly data: T; readonly problems: PriceProblems }
   | { readonly kind: 'refused'; readonly problems: readonly string[] } {
-  if (json.kind === 'bad') return { kind: 'refused', problems: [`line ${json.line}: ${json.message}`] }
-  const problems = new PriceProblems(json.lineOf)
+  if (json.kind === 'bad') return { kind: 'refused', problems: [json.message] }
+  const problems = new PriceProblems()
   const parsed = formOf(json.value).safeParse(json.value, { reportInput: true })
   if (parsed.success) return { kind: 'read', data: parsed.data, problems }
   problems.addIssues(parsed.error)

@@ -1,6 +1,5 @@
 import { z } from 'zod'
 import { parseUsd } from '../kernel/money.ts'
-import type { JsonPath } from './json-with-lines.ts'
 import { MODIFIERS, type ModifierName } from './modifiers.ts'
 import { instantMs, RATE_KEYS, type RateKey, TOOL_KEYS, type ToolKey } from './rate-keys.ts'
 
@@ -175,18 +174,15 @@ function isInstant(text: string): boolean {
   return Number.isFinite(ms) && new Date(ms).toISOString().startsWith(text.slice(0, 10))
 }
 
+export type JsonPath = readonly PropertyKey[]
+
 /** More problems than this say nothing new about a file that is wrong throughout. */
 const PROBLEMS_MAX = 50
 
-/** Collects the problems of a price file, each with its line and its path, so that all of them can be mended at once. */
+/** Collects the problems of a price file, each with its path, so that all of them can be fixed at once. */
 export class PriceProblems {
-  readonly #lineOf: (path: JsonPath) => number
   readonly #found: string[] = []
   #left = 0
-
-  constructor(lineOf: (path: JsonPath) => number) {
-    this.#lineOf = lineOf
-  }
 
   get any(): boolean {
     return this.#found.length > 0
@@ -202,8 +198,7 @@ export class PriceProblems {
       return
     }
     const where = pathText(path)
-    const line = `line ${this.#lineOf(path)}`
-    this.#found.push(where === '' ? `${line}: the document ${message}` : `${line}, ${where}: ${message}`)
+    this.#found.push(where === '' ? `the document ${message}` : `${where}: ${message}`)
   }
 
   addIssues(error: z.ZodError): void {

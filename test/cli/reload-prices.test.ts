@@ -54,7 +54,7 @@ test('SIGHUP takes a changed overlay into use, and a bad one changes nothing and
     assert.equal(await cost(), '2.5')
 
     writeFileSync(file, overlay('-3'))
-    const refused = tollgate.complained(/was refused, the old prices stay:\n.*line 7/)
+    const refused = tollgate.complained(/was refused, the old prices stay:\n.*models\[0\]\.rates/)
     tollgate.signal('SIGHUP')
     await refused
     assert.equal(await cost(), '2.5')
@@ -64,7 +64,7 @@ test('SIGHUP takes a changed overlay into use, and a bad one changes nothing and
   }
 })
 
-test('a bad overlay stops the start with the line that is wrong', async () => {
+test('a bad overlay stops the start with the path that is wrong', async () => {
   writeFileSync(file, overlay('free'))
   const end = await runTollgate(['serve'], {
     TOLLGATE_PORT: '0',
@@ -72,5 +72,5 @@ test('a bad overlay stops the start with the line that is wrong', async () => {
     TOLLGATE_PRICES: file,
   })
   assert.equal(end.code, 2)
-  assert.match(end.stderr, /prices\.json: line 7/)
+  assert.match(end.stderr, /prices\.json: models\[0\]\.rates/)
 })

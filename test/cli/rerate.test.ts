@@ -119,7 +119,7 @@ test('a wrong call books nothing and shows how', async () => {
   }
   const badPrices = await gateway.run(FROM, overlayOf('-1'))
   assert.equal(badPrices.code, 2)
-  assert.match(badPrices.stderr, /-1\.json: line 1/)
+  assert.match(badPrices.stderr, /-1\.json: models\[0\]/)
   const missing = await gateway.run(FROM, {
     TOLLGATE_DATA_DIR: join(folder, 'nowhere'),
     TOLLGATE_DATABASE_URL: '',

@@ -141,33 +141,33 @@ test('the id of overlaid prices depends on what they are, not on how the file is
 
 /** Each overlay is wrong in one place; the refusal names the path and the line of that place. */
 const wrong: readonly [says: string, overlay: string, problem: RegExp][] = [
-  ['what is not JSON', '{"models": [\n}', /^line 2: this is not a JSON value/],
-  ['a document that is no object', '"prices"', /^line 1: the document must be of type object/],
-  ['an unknown member', '{\n"model": []}', /^line 2, model: is not a member/],
+  ['what is not JSON', '{"models": [\n}', /^the file is not JSON: Unexpected token/],
+  ['a document that is no object', '"prices"', /^the document must be of type object/],
+  ['an unknown member', '{\n"model": []}', /^model: is not a member/],
   [
     'an unknown rate',
     '{"models":[{"id":"alpha","rates":{"standard":{"input":"1","output":"1",\n"inputs":"1"}}}]}',
-    /^line 2, models\[0\]\.rates\.standard\.inputs: is not a member/,
+    /^models\[0\]\.rates\.standard\.inputs: is not a member/,
   ],
   [
     'a number instead of a decimal in quotes',
     '{"models":[{"id":"alpha","rates":{"standard":{"output":"1",\n"input":0.1}}}]}',
-    /^line 2, models\[0\]\.rates\.standard\.input: is the number 0\.1, a binary fraction.*"0\.1"/,
+    /^models\[0\]\.rates\.standard\.input: is the number 0\.1, a binary fraction.*"0\.1"/,
   ],
   [
     'a negative price',
     '{"models":[{"id":"alpha","rates":{"standard":{"output":"1",\n"input":"-1"}}}]}',
-    /^line 2, .*input: is "-1", and a price is never negative/,
+    /^.*input: is "-1", and a price is never negative/,
   ],
   [
     'more than nine decimals',
     '{"models":[{"id":"alpha","rates":{"standard":{"output":"1",\n"input":"0.1234567891"}}}]}',
-    /^line 2, .*input: .* more than 9 decimals/,
+    /^.*input: .* more than 9 decimals/,
   ],
   [
     'a price that is a word',
     '{"models":[{"id":"alpha","rates":{"standard":{"output":"1",\n"input":"free"}}}]}',
-    /^line 2, .*input: is "free", which is not a plain decimal/,
+    /^.*input: is "free", which is not a plain decimal/,
   ],
   [
     'a price with an exponent',
@@ -177,108 +177,95 @@ const wrong: readonly [says: string, overlay: string, problem: RegExp][] = [
   [
     'an alias given twice',
     '{"models":[{"id":"alpha","aliases":["x",\n"x"]}]}',
-    /^line 2, models\[0\]\.aliases\[1\]: "x" is given twice/,
+    /^models\[0\]\.aliases\[1\]: "x" is given twice/,
   ],
   [
     'an alias of two models',
     '{"models":[{"id":"alpha","aliases":["x"]},\n{"id":"beta","aliases":["x"]}]}',
-    /^line 2, models\[1\]\.aliases\[0\]: "x" is given twice, here and for "alpha"/,
+    /^models\[1\]\.aliases\[0\]: "x" is given twice, here and for "alpha"/,
   ],
   [
     'an alias that is the id of a model in the book',
     '{"models":[{"id":"alpha","aliases":[\n"beta"]}]}',
-    /^line 2, models\[0\]\.aliases\[0\]: "beta" is the id of a model of its own/,
+    /^models\[0\]\.aliases\[0\]: "beta" is the id of a model of its own/,
   ],
-  [
-    'a model given twice',
-    '{"models":[{"id":"alpha"},\n{"id":"alpha"}]}',
-    /^line 2, models\[1\]\.id: .*twice/,
-  ],
+  ['a model given twice', '{"models":[{"id":"alpha"},\n{"id":"alpha"}]}', /^models\[1\]\.id: .*twice/],
   [
     'a threshold that is no whole number',
     '{"models":[{"id":"alpha","rates":{\n"long_context_above":1.5,"standard":{}}}]}',
-    /^line 2, models\[0\]\.rates\.long_context_above: must be a whole number/,
+    /^models\[0\]\.rates\.long_context_above: must be a whole number/,
   ],
   [
     'a threshold without rates above it',
     '{"models":[{"id":"alpha","rates":{"long_context_above":5,\n"standard":{"input":"1","output":"1"}}}]}',
-    /^line 2, models\[0\]\.rates\.standard: needs "long_context"/,
+    /^models\[0\]\.rates\.standard: needs "long_context"/,
   ],
   [
     'rates for long prompts without a threshold',
     '{"models":[{"id":"alpha","rates":{"standard":{"input":"1","output":"1",\n"long_context":{"input":"2"}}}}]}',
-    /^line 2, .*long_context: needs "long_context_above"/,
+    /^.*long_context: needs "long_context_above"/,
   ],
   [
     'a chat model without an output rate',
     '{"models":[{"id":"alpha","rates":{\n"standard":{"input":"1"}}}]}',
-    /^line 2, models\[0\]\.rates\.standard: a chat model needs a rate for "output"/,
+    /^models\[0\]\.rates\.standard: a chat model needs a rate for "output"/,
   ],
   [
     'a tier without a rate for one side, which would be free',
     '{"models":[{"id":"alpha","rates":{"standard":{"input":"1","output":"1"},\n"batch":{"input":"0.5"}}}]}',
-    /^line 2, models\[0\]\.rates\.batch: a chat model needs a rate for "output"/,
+    /^models\[0\]\.rates\.batch: a chat model needs a rate for "output"/,
   ],
   [
     'long prompts without a rate for one side, which would be free',
     '{"models":[{"id":"alpha","rates":{"long_context_above":5,\n"standard":{"input":"1","output":"1",\n"long_context":{"input":"2"}}}}]}',
-    /^line 3, models\[0\]\.rates\.standard\.long_context: a chat model needs a rate for "output"/,
+    /^models\[0\]\.rates\.standard\.long_context: a chat model needs a rate for "output"/,
   ],
   [
     'a new model without rates',
     '{"models":[\n{"id":"new","provider":"x"}]}',
-    /^line 2, .*"new" is not in the book, so it needs "rates"/,
+    /^.*"new" is not in the book, so it needs "rates"/,
   ],
   [
     'a new model without a provider',
     '{"models":[\n{"id":"new","rates":{"standard":{"input":"1","output":"1"}}}]}',
-    /^line 2, .*needs "provider"/,
+    /^.*needs "provider"/,
   ],
-  [
-    'a date that is none',
-    '{"models":[],\n"effective_from":"2026-02-30"}',
-    /^line 2, effective_from: is no date/,
-  ],
+  ['a date that is none', '{"models":[],\n"effective_from":"2026-02-30"}', /^effective_from: is no date/],
   ['a local time', '{"effective_from":"2026-12-01T00:00:00+01:00"}', /effective_from: must be a UTC date/],
   [
     'a multiplier of nothing',
     '{"models":[{"id":"alpha",\n"geography":{"us":"0"}}]}',
-    /^line 2, .*geography\.us: must be more than 0/,
+    /^.*geography\.us: must be more than 0/,
   ],
   [
     'an endpoint that is no path',
     '{"models":[{"id":"alpha","endpoints":{\n"decisions":{"standard":{}}}}]}',
-    /^line 2, .*endpoints\.decisions: must begin with \/v1\//,
+    /^.*endpoints\.decisions: must begin with \/v1\//,
   ],
   [
     'a default that is no model of the book',
     '{"default_models":{\n"/v1/responses":"gamma"}}',
-    /^line 2, default_models\.\/v1\/responses: "gamma" is no model of the book/,
+    /^default_models\.\/v1\/responses: "gamma" is no model of the book/,
   ],
   [
     'a default for what is no path',
     '{"default_models":{\n"responses":"alpha"}}',
-    /^line 2, default_models\.responses: must begin with \/v1\//,
+    /^default_models\.responses: must begin with \/v1\//,
   ],
-  ['rules of its own', '{\n"rules":2}', /^line 2, rules: is not a member/],
+  ['rules of its own', '{\n"rules":2}', /^rules: is not a member/],
   [
     'a mark that is neither true nor false',
     '{"models":[{"id":"alpha",\n"searches_each_call":1}]}',
-    /^line 2, .*searches_each_call: must be true or false/,
+    /^.*searches_each_call: must be true or false/,
   ],
   [
     'a negative limit',
     '{"models":[{"id":"alpha",\n"max_output_tokens":-1}]}',
-    /^line 2, .*max_output_tokens: must not be negative/,
-  ],
-  [
-    'a member given twice',
-    '{"models":[{"id":"alpha",\n"id":"beta"}]}',
-    /^line 2: the member "id" is given twice/,
+    /^.*max_output_tokens: must not be negative/,
   ],
 ]
 for (const [says, overlay, problem] of wrong) {
-  test(`an overlay is refused for ${says}, with the line`, () => {
+  test(`an overlay is refused for ${says}, with the path`, () => {
     const [first = ''] = problems(small, overlay)
     assert.match(first, problem)
   })
@@ -312,7 +299,7 @@ test('an overlay sets defaults by id or alias, of models that it adds too, and k
 
 const malformed: readonly [says: string, text: string, problem: RegExp][] = [
   ['no versions', '{"versions":[]}', /versions: must hold at least one/],
-  ['no member at all', '{}', /^line 1, versions: is missing/],
+  ['no member at all', '{}', /^versions: is missing/],
   [
     'two versions with one id',
     JSON.stringify({ versions: [version('a', '2026-01-01'), version('a', '2026-02-01')] }),
