@@ -31,7 +31,7 @@ test('calls are a table, newest first, with the name of their key', async () => 
   assert.deepEqual(idsIn(table), ids.toReversed())
   assert.match(
     table,
-    /^[\d-]{10} [\d:]{8} .* claude-opus-4-8 +\/v1\/messages +200 +2,000 +0 +0 +0\.0100 {2}overrun$/m,
+    /^[\d-]{10} [\d:]{8} +req_\w{26} +second +claude-opus-4-8 +\/v1\/messages +200 +2,000 +0 +0 +0\.0100 {2}overrun$/m,
   )
   assert.equal(await done('requests', 'list'), table)
   const more = await run('requests', '--limit', '1')
