@@ -49,6 +49,12 @@ import type { Traces } from './telemetry/traces.ts'
 import { createWebhookDispatcher } from './webhooks/dispatcher.ts'
 import { createResolveHost, type EndpointRules, type ResolveHost } from './webhooks/endpoint-address.ts'
 
+/** How long a stop waits for the last traces to be sent. Then they are lost. */
+const TRACES_FLUSH_MS = 3_000
+
+/** How long a scrape of the metrics waits for figures that only the store knows. Then the answer leaves without them. */
+const SCRAPE_STORE_MS = 2_000
+
 export interface RunningTollgate {
   /** Takes a changed price overlay into use, or returns its problems and leaves the prices as they are. */
   reloadPrices(overlayText: string): Promise<readonly string[]>
@@ -295,10 +301,10 @@ async function serveFrom(
   const metricSources: Omit<MetricSources, 'eventLoopDelay'> = {
     ...{ counts, load: store.load, inFlight: gateway.inFlight, waitingCalls },
     webhookFailures: () => webhooks.failures,
-    webhooksWaiting: () => unlessLate(webhooks.waiting(), limits.scrapeStoreMs),
+    webhooksWaiting: () => unlessLate(webhooks.waiting(), SCRAPE_STORE_MS),
     connections: (surface) => upstreams[surface]?.pool.connections ?? null,
-    heldNanos: () => unlessLate(store.sumHeld(), limits.scrapeStoreMs),
-    deferredObjects: () => unlessLate(store.countDeferred(), limits.scrapeStoreMs),
+    heldNanos: () => unlessLate(store.sumHeld(), SCRAPE_STORE_MS),
+    deferredObjects: () => unlessLate(store.countDeferred(), SCRAPE_STORE_MS),
     nowMs: () => clock.nowMs(),
   }
   // The scraper is loaded with the first scrape: prom-client takes a while to load.
@@ -416,7 +422,7 @@ async function serveFrom(
       )
       await refusedCalls.written()
       await webhooks.stop()
-      if (traces !== null) await unlessLate(traces.close(), limits.tracesFlushMs)
+      if (traces !== null) await unlessLate(traces.close(), TRACES_FLUSH_MS)
       // The spool closes before the data directory is free for another process, which would read a spool still being written.
       if (spool !== null) {
         await store.close()

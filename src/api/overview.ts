@@ -1,7 +1,9 @@
 import { z } from 'zod'
-import { limits } from '../kernel/limits.ts'
 import { balanceSchema } from './credit.ts'
 import { count, idOf, instant, usdAmount } from './fields.ts'
+
+/** Keys that each list of the overview names; all of them are counted. */
+export const NAMED_KEYS_MAX = 20
 
 /** The objects that only the dashboard needs: its session, its first page and the price book. */
 
@@ -43,7 +45,7 @@ const expiringKey = z.object({ id: idOf('key'), name: z.string(), expires_at: in
 const named = <Item extends z.ZodType>(item: Item) =>
   z.object({
     count: count(),
-    data: z.array(item).describe(`At most ${limits.overviewNamedMax}, the most urgent first.`),
+    data: z.array(item).describe(`At most ${NAMED_KEYS_MAX}, the most urgent first.`),
   })
 
 export const overviewSchema = z

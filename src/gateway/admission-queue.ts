@@ -1,6 +1,9 @@
 import { limits } from '../kernel/limits.ts'
 import { type Ahead, type HeldBy, NOBODY_AHEAD } from '../ledger/call.ts'
 
+/** Room may come from another node or the command line, of which this node is not told: the first in line asks this often. */
+const LINE_LOOK_AGAIN_MS = 1_000
+
 export type Turn =
   /** The call is at the front of its queue, and something may have changed since it asked last. */
   | 'ask'
@@ -193,7 +196,7 @@ class Queue {
   readonly #poll: NodeJS.Timeout
 
   constructor() {
-    this.#poll = setInterval(() => this.signal(), limits.lineLookAgainMs).unref()
+    this.#poll = setInterval(() => this.signal(), LINE_LOOK_AGAIN_MS).unref()
   }
 
   get length(): number {

@@ -7,6 +7,11 @@ import { formatUsd, type Nanos } from '../kernel/money.ts'
 import { toReplyHeaders } from './forwarded-headers.ts'
 import type { ByteBudget } from './key-shares.ts'
 
+/** The last event of a stream waits this long for the figures, to leave with them; a longer event does not wait. */
+export const LAST_EVENT_BYTES_MAX = 64 * 1024
+
+const LAST_EVENT_WAIT_MS = 1_000
+
 /** Upstream's head, as it came. */
 export interface ReplyHead {
   readonly status: number
@@ -123,8 +128,8 @@ export class Answer {
     if (this.#exchange.res.destroyed) return true
     this.#lastEvent.push(copyIfBorrowed(bytes))
     this.#lastEventBytes += bytes.length
-    if (this.#lastEventBytes > limits.lastEventBytesMax) return this.#releaseLast()
-    this.#lastEventTimer ??= setTimeout(() => this.#releaseLast(), limits.lastEventWaitMs)
+    if (this.#lastEventBytes > LAST_EVENT_BYTES_MAX) return this.#releaseLast()
+    this.#lastEventTimer ??= setTimeout(() => this.#releaseLast(), LAST_EVENT_WAIT_MS)
     return true
   }
 

@@ -1,12 +1,16 @@
 import { firstValue } from '../http/raw-headers.ts'
 import { callUpstream } from '../http/upstream-call.ts'
 import type { Upstream } from '../http/upstream-pool.ts'
-import { limits } from '../kernel/limits.ts'
 import type { Borrowed } from '../kernel/memory.ts'
 import type { Surface } from '../kernel/surface.ts'
 import type { Meter, Metered } from '../metering/meter.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
 import { createMeter, providerCredential, SURFACES, upstreamTarget } from '../providers/surfaces.ts'
+
+const RESULTS_IDLE_MS = 60_000
+
+/** How long upstream may take to tell the usage of a stored response. Then the usage is estimated. */
+const STORED_ANSWER_MS = 5_000
 
 interface Question {
   readonly surface: Surface
@@ -78,7 +82,7 @@ export async function askUpstream(
 ): Promise<UpstreamAnswer> {
   let meter: Meter | null = null
   const head = await ask({
-    ...{ surface, upstream, path, idleMs: limits.storedAnswerMs },
+    ...{ surface, upstream, path, idleMs: STORED_ANSWER_MS },
     take(contentType) {
       const made = createMeter(reader, { status: 200, contentType })
       meter = made
@@ -96,7 +100,7 @@ export async function askForResults(
   path: string,
   take: (chunk: Borrowed) => void,
 ): Promise<'read' | 'gone' | 'failed'> {
-  const head = await ask({ surface, upstream, path, idleMs: limits.resultsIdleMs, take: () => take })
+  const head = await ask({ surface, upstream, path, idleMs: RESULTS_IDLE_MS, take: () => take })
   if (head?.status === 200) return 'read'
   return head?.status === 404 ? 'gone' : 'failed'
 }

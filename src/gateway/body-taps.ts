@@ -5,6 +5,7 @@ import { limits } from '../kernel/limits.ts'
 import type { Borrowed } from '../kernel/memory.ts'
 import { type Redact, redactBody } from '../kernel/secret.ts'
 import type { LoggedBody } from '../ledger/request-log.ts'
+import { BODIES_DELETED_AT_ONCE } from '../ledger/retention.ts'
 import { codingOf } from '../metering/content-coding.ts'
 import { decodeCopy } from '../metering/decode-copy.ts'
 import { BatchFileScanner, UPLOAD_REPLY_BYTES_MAX, uploadedFileId } from '../providers/batch-file.ts'
@@ -15,6 +16,9 @@ import type { ReplyHead } from './answer.ts'
 import type { AdmittedCall } from './call.ts'
 import type { Gateway } from './gateway.ts'
 import { hasConflictingValues, type RequestBody } from './read.ts'
+
+/** Bodies of calls on their way into the log. Beyond it they are not kept, and the log says so. */
+const BODIES_BEING_LOGGED_MAX = 200
 
 /**
  * A body tap sees the bytes of a call as they pass, in both directions, and how the call ended. Like the meter a tap sees a
@@ -110,7 +114,7 @@ function tapsOf(call: AdmittedCall, gateway: Gateway): readonly BodyTap[] {
   const taps: BodyTap[] = []
   if (uploads) taps.push(watchBatchFile(call, atMs, gateway))
   if (!admission.logRequests) return taps
-  if (gateway.background.reserve(limits.bodiesBeingLoggedMax)) taps.push(logBodies(call, atMs, gateway))
+  if (gateway.background.reserve(BODIES_BEING_LOGGED_MAX)) taps.push(logBodies(call, atMs, gateway))
   else {
     const about = { request: exchange.requestId }
     gateway.log.warn(about, 'too many bodies are being logged; those of this call are not')
@@ -199,7 +203,7 @@ function logBodies({ exchange }: AdmittedCall, atMs: number, { store, bodiesByte
       if (sent !== null || received !== null) {
         await store.keepBodies({ requestId, request: sent, response: received, atMs })
         // One step: where many small bodies must go for a large one, the next call or the hourly retention deletes the rest.
-        await store.trimBodies(bodiesBytesMax, limits.bodiesDeletedAtOnce)
+        await store.trimBodies(bodiesBytesMax, BODIES_DELETED_AT_ONCE)
       }
     },
   }

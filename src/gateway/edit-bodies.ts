@@ -3,7 +3,6 @@ import { discardRest, type Exchange } from '../http/exchange.ts'
 import { BodyPace, type BodyTimes } from '../http/incoming-request.ts'
 import { firstValue, type RawHeaders } from '../http/raw-headers.ts'
 import type { UpstreamBody } from '../http/send-request.ts'
-import { limits } from '../kernel/limits.ts'
 import { type Borrowed, copyIfBorrowed } from '../kernel/memory.ts'
 import { codingOf } from '../metering/content-coding.ts'
 import type { RequestFacts } from '../metering/request-facts.ts'
@@ -11,6 +10,9 @@ import { applySplice, askForUsage, type Splice } from '../providers/chat-usage/a
 import type { Endpoint } from '../providers/endpoint.ts'
 import { isJsonType, READERS } from '../providers/surfaces.ts'
 import type { RequestBody } from './read.ts'
+
+/** Results of a batch that bring nothing so long are read again later. Replies up to this length have addresses rewritten. */
+const BATCH_LIST_BYTES_MAX = 4 * 1024 ** 2
 
 /** The body as it goes upstream. */
 export interface PreparedBody {
@@ -175,11 +177,11 @@ export class ResultsUrls {
   write(chunk: Borrowed): Buffer | null {
     this.#bytes += chunk.length
     this.#chunks.push(copyIfBorrowed(chunk))
-    return this.#bytes > limits.batchListBytesMax ? this.#take() : null
+    return this.#bytes > BATCH_LIST_BYTES_MAX ? this.#take() : null
   }
 
   end(): Buffer {
-    if (this.#bytes > limits.batchListBytesMax) return this.#take()
+    if (this.#bytes > BATCH_LIST_BYTES_MAX) return this.#take()
     // Latin-1 keeps every byte as it is, whatever stands around the addresses.
     const text = this.#take().toString('latin1')
     // A host may have a `$`, which is special in a replacement that is a string.

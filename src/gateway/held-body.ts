@@ -6,6 +6,13 @@ import { limits } from '../kernel/limits.ts'
 import { type Borrowed, ChunkList } from '../kernel/memory.ts'
 import type { ByteBudget, KeyShare } from './key-shares.ts'
 
+/**
+ * Bodies up to this size are received before the store is asked about the key; larger and compressed ones after.
+ * The store is also asked when a body is not whole after this long: most clients send head and body as two packets,
+ * and need not be asked about twice.
+ */
+export const BODY_MS_BEFORE_KEY_CHECK = 100
+
 /** A body up to this size is always taken in, whatever other bodies take. */
 const SMALL_BODY_BYTES = 1024 * 1024
 
@@ -133,7 +140,7 @@ export function receiveBody(
       res.whenClosed.add(onLeft)
       pace = new BodyPace(times, tooLate)
       if (sender.checkKey === null) pace.watchSilence()
-      else keyTimer = setTimeout(checkKey, Math.min(limits.bodyMsBeforeKeyCheck, times.idleTimeoutMs))
+      else keyTimer = setTimeout(checkKey, Math.min(BODY_MS_BEFORE_KEY_CHECK, times.idleTimeoutMs))
     }
 
     function checkKey(): void {

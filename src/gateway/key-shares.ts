@@ -1,5 +1,10 @@
 import { clientLeft, type Exchange } from '../http/exchange.ts'
-import { limits } from '../kernel/limits.ts'
+
+/**
+ * The part of the memory that other keys leave free which the waiting bodies of one key may take. Beyond it: 503
+ * `no_memory`. The same part holds for replies that are held back; beyond it they stream.
+ */
+const BODIES_PART_PER_KEY_MAX = 0.5
 
 /** The calls of one key on this node. A share exists while the key has a call here. */
 export class KeyShare {
@@ -70,7 +75,7 @@ export class ByteBudget {
   tryTake(bytes: number, keyName: string): boolean {
     const ownBytes = this.#byKey.get(keyName) ?? 0
     const freeBytes = this.#bytesMax - (this.#takenBytes - ownBytes)
-    if (ownBytes + bytes > freeBytes * limits.bodiesPartPerKeyMax) return false
+    if (ownBytes + bytes > freeBytes * BODIES_PART_PER_KEY_MAX) return false
     this.take(bytes, keyName)
     return true
   }

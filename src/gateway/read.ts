@@ -24,6 +24,8 @@ import {
 } from './held-body.ts'
 import type { DecodingTurns } from './key-shares.ts'
 
+const BODY_BYTES_BEFORE_KEY_CHECK = 64 * 1024
+
 /** The request's body for upstream. `lengthBytes` is null where the client sent the body chunked. */
 export type RequestBody =
   | { readonly kind: 'none' }
@@ -64,7 +66,7 @@ export function checkKeyBeforeBody(exchange: Exchange): boolean {
   if (exchange.expectsContinue) return true
   const { present, lengthBytes } = announcedBody(exchange)
   if (!present) return false
-  return (lengthBytes ?? Infinity) > limits.bodyBytesBeforeKeyCheck || isEncoded(exchange)
+  return (lengthBytes ?? Infinity) > BODY_BYTES_BEFORE_KEY_CHECK || isEncoded(exchange)
 }
 
 function isEncoded({ headers }: Exchange): boolean {

@@ -21,6 +21,10 @@ import { createUrlRewriter, type ResultsUrls } from './edit-bodies.ts'
 import { type ReplyTimes, Silence } from './estimates.ts'
 import { withoutOutdated } from './forwarded-headers.ts'
 
+export const OBSERVER_BACKLOG_BYTES_MAX = 16 * 1024 ** 2
+
+export const HELD_OBSERVER_BACKLOG_BYTES_MAX = 256 * 1024
+
 export interface PipelineParts {
   /** Makes the answer that the reply goes to. `onDrain`: the client has room again. */
   createAnswer(onDrain: () => void): Answer
@@ -161,7 +165,7 @@ export class ReplyPipeline implements ReplyReceiver {
     if (coding === 'unknown') this.#decoder = 'unreadable'
     if (typeof coding === 'string') return
     // A reply that is held back may as well wait for its copy; a reply that streams is delayed only where memory would grow.
-    const backlogBytesMax = this.#isHeld ? limits.heldObserverBacklogBytesMax : limits.observerBacklogBytesMax
+    const backlogBytesMax = this.#isHeld ? HELD_OBSERVER_BACKLOG_BYTES_MAX : OBSERVER_BACKLOG_BYTES_MAX
     const look = (bytes: Borrowed) => {
       meter.write(bytes)
       this.#noteProgress(meter)

@@ -1,12 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { StoreGone, StoreRefused } from '../kernel/errors.ts'
-import { limits } from '../kernel/limits.ts'
 import type { Log } from '../kernel/log.ts'
 import type { CallClosing, Settled } from '../ledger/call.ts'
 import { NOTHING_USED } from '../ledger/call-columns.ts'
 import type { LedgerStore } from '../ledger/ledger-store.ts'
 import type { SettlementWatch } from '../ledger/request-log.ts'
 import type { SettlementSpool } from '../ledger/settlement-spool.ts'
+
+/** Settlements of an earlier life that are sent to the store at once. The others wait for their turn. */
+export const SETTLEMENTS_REPLAYED_AT_ONCE = 200
+
+/** How long an answer waits for a settlement that the store cannot take. Then it leaves without the figures. */
+export const SETTLE_WAIT_MS = 2_000
 
 /**
  * The settler takes every settlement to the store, and does not give up: while the store cannot write (a full disk, a
@@ -20,7 +25,7 @@ export interface Settler {
    */
   settle(closing: CallClosing, onSettled: OnSettled): Promise<Settled | null>
   /**
-   * Takes the settlements that an earlier process left in the spool to the store, `limits.settlementsReplayedAtOnce` at a
+   * Takes the settlements that an earlier process left in the spool to the store, `SETTLEMENTS_REPLAYED_AT_ONCE` at a
    * time. `onBooked` is called for settlements that were not in the books before. Never fails.
    */
   replay(closings: readonly CallClosing[], onBooked: (closing: CallClosing) => void): Promise<void>
@@ -59,7 +64,7 @@ class Late {
 }
 
 export function createSettler(parts: SettlerParts): Settler {
-  const { store, watch, spool, log, waitMs: patienceMs = limits.settleWaitMs } = parts
+  const { store, watch, spool, log, waitMs: patienceMs = SETTLE_WAIT_MS } = parts
   const underWay = new Map<string, Promise<Settled | Late>>()
   let replaysToCome = 0
 
@@ -180,7 +185,7 @@ export function createSettler(parts: SettlerParts): Settler {
           if (gone) return
         }
       }
-      await Promise.all(Array.from({ length: limits.settlementsReplayedAtOnce }, replayInTurn))
+      await Promise.all(Array.from({ length: SETTLEMENTS_REPLAYED_AT_ONCE }, replayInTurn))
       // Settlements that a store which is gone has not taken are left to the next process.
       replaysToCome = 0
     },

@@ -1,6 +1,8 @@
 import { BlockList, isIP } from 'node:net'
-import { limits } from '../kernel/limits.ts'
 import { type RawHeaders, tokensOf, valuesOf } from './raw-headers.ts'
+
+/** Addresses that are looked at, from the last on, in the `X-Forwarded-For` of a trusted proxy. Then the last seen counts. */
+export const FORWARDED_ADDRESSES_MAX = 32
 
 /** Addresses and ranges of them. An IPv4 address that is mapped into IPv6 is compared with the ranges of IPv4. */
 export class AddressRanges {
@@ -37,7 +39,7 @@ export class TrustedProxies extends AddressRanges {
     let client = plain(peer)
     if (!this.has(client)) return client
     const forwarded = valuesOf(headers, 'x-forwarded-for').join(',').split(',')
-    for (const text of forwarded.slice(-limits.forwardedAddressesMax).reverse()) {
+    for (const text of forwarded.slice(-FORWARDED_ADDRESSES_MAX).reverse()) {
       const address = addressIn(text)
       if (address === null) return client
       client = address

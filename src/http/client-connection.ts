@@ -9,6 +9,8 @@ import { OutgoingReply } from './outgoing-reply.ts'
 import { RawConnection } from './raw-connection.ts'
 import { firstValue, hasHeader, tokensOf } from './raw-headers.ts'
 
+const REQUESTS_AHEAD_MAX = 16
+
 /** Callbacks from a connection to the server that accepted it. None of them may throw. */
 export interface ConnectionOwner {
   /** Whether the server is draining: each connection ends with the reply that it carries. */
@@ -119,7 +121,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     this.#timeouts.headCame()
     // Requests sent ahead beyond the limit are dropped, and `Connection: close` tells the client: if they were left
     // unread, we would not see either that the client has left. An answer to a CONNECT would overtake those before it.
-    if (this.#turns.length > (head.method === 'CONNECT' ? 0 : limits.requestsAheadMax)) {
+    if (this.#turns.length > (head.method === 'CONNECT' ? 0 : REQUESTS_AHEAD_MAX)) {
       this.#endWithLastTurn()
       return
     }

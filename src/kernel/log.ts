@@ -1,7 +1,9 @@
 import { writeSync } from 'node:fs'
 import { destination, type Logger, pino } from 'pino'
-import { limits } from './limits.ts'
 import type { LogLevel } from './log-level.ts'
+
+/** Log lines that wait for a slow log reader, in bytes. Beyond it lines are dropped, never requests. */
+const LOG_BUFFER_BYTES_MAX = 8 * 1024 ** 2
 
 export type Log = Pick<Logger, 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace'>
 
@@ -18,7 +20,7 @@ export type LogStream = ReturnType<typeof droppingStream>
 
 /** Writes to a file descriptor without blocking: lines that its reader is too slow for are dropped. */
 export function droppingStream(fd: 1 | 2) {
-  const stream = destination({ dest: fd, sync: false, minLength: 0, maxLength: limits.logBufferBytesMax })
+  const stream = destination({ dest: fd, sync: false, minLength: 0, maxLength: LOG_BUFFER_BYTES_MAX })
   // A reader that went away (EPIPE) or a full disk must not become an uncaught exception.
   stream.on('error', () => {})
   return stream

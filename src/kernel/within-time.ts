@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from './clock.ts'
-import { limits } from './limits.ts'
+
+/** A look for work of webhooks or deferred calls that was woken while it ran is followed by another look so soon. */
+const WOKEN_LOOK_MS = 50
 
 /** How often the log says the same trouble again. */
 export const TOLD_AGAIN_MS = 60_000
@@ -54,7 +56,7 @@ export function createWorkLoop({ look, onFailure, stopping }: WorkLook): WorkLoo
       const pauseMs = await look().catch(onFailure)
       if (pauseMs === 0 || stopping.aborted) continue
       // The look may have come too early for the work it was woken for; and of many wakes in a row not each gets a look.
-      if (isWoken) await sleep(limits.wokenLookMs)
+      if (isWoken) await sleep(WOKEN_LOOK_MS)
       else await pause(pauseMs)
     }
   }

@@ -3,6 +3,11 @@ import { limits } from '../kernel/limits.ts'
 import type { Log } from '../kernel/log.ts'
 import type { RequestLogStore } from './request-log.ts'
 
+const RETENTION_EVERY_MS = 60 * 60 * 1000
+
+export const RETENTION_FIRST_MS = 60_000
+export const BODIES_DELETED_AT_ONCE = 200
+
 const DAY_MS = 24 * 60 * 60 * 1000
 
 type Kept = Pick<RequestLogStore, 'deleteBodies' | 'trimBodies' | 'deleteRefused'>
@@ -24,7 +29,7 @@ export function startRetention(
   log: Log,
 ): { stop(): void } {
   let stopped = false
-  let timer = setTimeout(run, limits.retentionFirstMs)
+  let timer = setTimeout(run, RETENTION_FIRST_MS)
   timer.unref()
   const isStopped = () => stopped
 
@@ -49,7 +54,7 @@ export function startRetention(
       })
       .finally(() => {
         if (stopped) return
-        timer = setTimeout(run, limits.retentionEveryMs)
+        timer = setTimeout(run, RETENTION_EVERY_MS)
         timer.unref()
       })
   }
@@ -77,7 +82,7 @@ async function inSteps(
 ): Promise<number> {
   let deleted = 0
   for (;;) {
-    const some = isStopped() ? 0 : await deleteSome(limits.bodiesDeletedAtOnce)
+    const some = isStopped() ? 0 : await deleteSome(BODIES_DELETED_AT_ONCE)
     if (some === 0) return deleted
     deleted += some
   }

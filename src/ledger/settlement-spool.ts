@@ -10,6 +10,9 @@ import type { CallClosing } from './call.ts'
 import { amountsAsText, readSpoolFile, refuseOldSpool, type SpoolRow, toSpoolRow } from './spool-file.ts'
 import type { SpoolAnswer, SpoolChange } from './spool-thread.ts'
 
+/** How long an answer waits for the disk of the spool. Then it leaves, and no new call is admitted meanwhile. */
+export const SPOOL_WRITE_MS = 5_000
+
 /**
  * Settlements that the store cannot take now, on the local disk, so that they outlive the process. A replay of a settlement
  * that the store had taken does no harm: the store closes a hold once. Only one process may use a spool.
@@ -205,7 +208,7 @@ class Spool implements SettlementSpool {
     this.#closed = true
     clearTimeout(this.#retry)
     // A disk that does not answer must not keep the process from ending.
-    await Promise.race([this.#finish(), sleep(limits.spoolWriteMs, undefined, { ref: false })])
+    await Promise.race([this.#finish(), sleep(SPOOL_WRITE_MS, undefined, { ref: false })])
   }
 
   async #finish(): Promise<void> {
@@ -254,7 +257,7 @@ class Spool implements SettlementSpool {
       this.#stuck = true
       this.#parts.log.error({ settlements: this.waiting }, 'the disk of the settlement spool does not answer')
       this.#tellAll()
-    }, limits.spoolWriteMs)
+    }, SPOOL_WRITE_MS)
     await write.finally(() => {
       clearTimeout(timer)
       this.#stuck = false

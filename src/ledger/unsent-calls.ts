@@ -4,6 +4,16 @@ import type { CallRecord } from './call.ts'
 import { NOTHING_RECORDED } from './call-columns.ts'
 import type { CallFilter, RefusedCall, RequestLogStore } from './request-log.ts'
 
+/**
+ * Refused calls on their way into the log: how many may wait, how many go at once, how long the first waits for others.
+ * Beyond the first they are not kept, and the log says so.
+ */
+const REFUSED_CALLS_EVERY_MS = 250
+
+export const REFUSED_CALLS_AT_ONCE = 200
+
+export const REFUSED_CALLS_WAITING_MAX = 10_000
+
 /** Calls that have not gone upstream: waiting calls are in memory alone, refused calls are recorded. */
 
 type Known =
@@ -102,15 +112,15 @@ export class RefusedCalls {
   }
 
   add(call: RefusedCall): void {
-    if (this.#queue.length >= limits.refusedCallsWaitingMax) {
+    if (this.#queue.length >= REFUSED_CALLS_WAITING_MAX) {
       this.#dropped += 1
       return
     }
     this.#queue.push(call)
     this.#added += 1
-    if (this.#queue.length >= limits.refusedCallsAtOnce && this.#writing === null) void this.written()
+    if (this.#queue.length >= REFUSED_CALLS_AT_ONCE && this.#writing === null) void this.written()
     else if (this.#timer === null) {
-      this.#timer = setTimeout(() => void this.written(), limits.refusedCallsEveryMs)
+      this.#timer = setTimeout(() => void this.written(), REFUSED_CALLS_EVERY_MS)
       this.#timer.unref()
     }
   }
@@ -129,7 +139,7 @@ export class RefusedCalls {
   }
 
   async #writeBatch(): Promise<void> {
-    const batch = this.#queue.splice(0, limits.refusedCallsAtOnce)
+    const batch = this.#queue.splice(0, REFUSED_CALLS_AT_ONCE)
     try {
       await this.#store.keepRefused(batch)
       // Twice as many records are deleted as were added, so that a limit that was lowered is reached too.

@@ -1,8 +1,10 @@
 import { type Exchange, sendWhole } from '../http/exchange.ts'
 import type { Target } from '../http/judge-head.ts'
 import type { Clock } from '../kernel/clock.ts'
-import { limits } from '../kernel/limits.ts'
 import { replyJson } from './route.ts'
+
+/** A write that was tried for `GET /readyz` counts this long for other requests. */
+export const READY_PROBE_MS = 1_000
 
 export const isHealthPath = ({ path }: Target): boolean => path === '/healthz' || path === '/readyz'
 
@@ -22,7 +24,7 @@ export function createWriteProbe(write: () => Promise<void>, clock: Clock): () =
         () => false,
       )
       .finally(() => {
-        goodUntilMs = clock.monotonicMs() + limits.readyProbeMs
+        goodUntilMs = clock.monotonicMs() + READY_PROBE_MS
       })
     return answer
   }

@@ -1,13 +1,13 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Written } from '../api/fields.ts'
 import {
+  NAMED_KEYS_MAX,
   type OverviewObject,
   overviewSchema,
   type PriceBookObject,
   type PricedModel,
   priceBookSchema,
 } from '../api/overview.ts'
-import { limits } from '../kernel/limits.ts'
 import { rawInteger } from '../kernel/money.ts'
 import { VERSION } from '../kernel/version.ts'
 import type { AttentionKey, AttentionKeys, Overview } from '../ledger/usage-report.ts'
@@ -78,6 +78,7 @@ interface Read {
 const reads = new WeakMap<Management, Map<string, Read>>()
 
 /** Reads take at most a twentieth of this share of the store's time, however many pages ask. */
+const FRESH_MS = 1_000
 const SHARE_OF_TIME = 20
 
 /** Many pages ask every few seconds: one read serves all of them, for twenty times as long as it took. */
@@ -88,14 +89,14 @@ function readShared(accountId: string, management: Management): Promise<Overview
   const beganMs = clock.monotonicMs()
   const last = known.get(accountId)
   if (last !== undefined && beganMs < last.goodUntilMs) return last.overview
-  const { overviewNamedMax: namedMax, overviewFreshMs } = limits
+  const namedMax = NAMED_KEYS_MAX
   const overview = store.readOverview({ accountId, atMs: clock.nowMs(), namedMax })
   const read: Read = { overview, goodUntilMs: Number.POSITIVE_INFINITY }
   known.set(accountId, read)
   overview.then(
     () => {
       const nowMs = clock.monotonicMs()
-      read.goodUntilMs = nowMs + Math.max(overviewFreshMs, (nowMs - beganMs) * SHARE_OF_TIME)
+      read.goodUntilMs = nowMs + Math.max(FRESH_MS, (nowMs - beganMs) * SHARE_OF_TIME)
     },
     () => known.delete(accountId),
   )

@@ -35,6 +35,12 @@ import {
   usd,
 } from './route.ts'
 
+/** Calls that an export has in memory at once. Writing these down takes 0.4 ms, for which streams wait. */
+const EXPORT_PAGE_CALLS_MAX = 25
+
+/** Looks for one page of the request log. Then the page has the records found so far and says where to go on. */
+export const LOG_PAGE_LOOKS_MAX = 20
+
 // How a call is shown
 
 /** The figures of a call are null while it waits, is in flight or deferred. */
@@ -190,7 +196,7 @@ async function readPage(log: Log, filter: CallFilter, query: RequestListQuery, h
   const limit = limitOf(query)
   const calls: CallRecord[] = []
   let next = query.after ?? null
-  for (let reads = 0; reads < limits.logPageLooksMax && !hasLeft(); reads += 1) {
+  for (let reads = 0; reads < LOG_PAGE_LOOKS_MAX && !hasLeft(); reads += 1) {
     const page = await log.listCalls(filter, next, limit - calls.length)
     calls.push(...page.calls)
     next = page.next
@@ -222,7 +228,7 @@ async function* exportRequests(
   let left = limitOf(query)
   let text = form.head
   do {
-    const page = await log.listCalls(filter, position, Math.min(left, limits.exportPageCallsMax))
+    const page = await log.listCalls(filter, position, Math.min(left, EXPORT_PAGE_CALLS_MAX))
     for (const call of await names.show(page.calls)) text += form.line(call)
     yield Buffer.from(text)
     text = ''

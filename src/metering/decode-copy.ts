@@ -1,6 +1,13 @@
-import { limits } from '../kernel/limits.ts'
 import { type Borrowed, copyIfBorrowed } from '../kernel/memory.ts'
 import { type Coder, openDecoder } from './content-coding.ts'
+
+/**
+ * How far, in compressed bytes, the decoded copy may fall behind a reply that is held back, behind one that streams,
+ * and behind a request. Beyond it the sender waits until half of that is decoded.
+ */
+const REQUEST_BACKLOG_BYTES_MAX = 64 * 1024
+
+const DECODED_BYTES_OF_ANY_RATIO = 1024 ** 2
 
 export interface CopyDecoder {
   /** A promise means: the copy is behind, wait for it before the next chunk, or compressed bytes would pile up. */
@@ -27,7 +34,7 @@ export function decodeCopy(
   coding: string,
   outputBytesMax: number,
   onBytes: (bytes: Buffer) => void,
-  { backlogBytesMax = limits.requestBacklogBytesMax, ratioMax = Infinity }: CopyLimits = {},
+  { backlogBytesMax = REQUEST_BACKLOG_BYTES_MAX, ratioMax = Infinity }: CopyLimits = {},
 ): CopyDecoder {
   return new QueuedDecoder(coding, onBytes, { outputBytesMax, backlogBytesMax, ratioMax })
 }
@@ -110,7 +117,7 @@ class QueuedDecoder implements CopyDecoder {
   }
 
   #isDense(): boolean {
-    if (this.#outputBytes <= limits.decodedBytesOfAnyRatio) return false
+    if (this.#outputBytes <= DECODED_BYTES_OF_ANY_RATIO) return false
     return this.#outputBytes > this.#inputBytes * this.#limits.ratioMax
   }
 

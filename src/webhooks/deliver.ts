@@ -9,6 +9,12 @@ import { signMessage } from './signing-secret.ts'
 import { slackBody } from './slack-text.ts'
 import type { ClaimedDelivery, DeliveryAttempt, DeliveryTarget, WebhookStore } from './webhook-store.ts'
 
+/** The reason of a failed try, in the `error` of its delivery. */
+const ERROR_CHARS_MAX = 200
+
+/** Deliveries of one endpoint under way at once on a node. Further ones wait for their turn. */
+export const WEBHOOK_TRIES_MAX = 4
+
 export interface Deliverer {
   readonly store: Pick<WebhookStore, 'claimDeliveries' | 'keepWebhookLease' | 'recordAttempts'>
   readonly clock: Clock
@@ -128,9 +134,7 @@ function errorOf(outcome: TryOutcome): string {
     .replaceAll(/[a-z]+:\/\/\S+/gi, '(URL)')
     .replaceAll(/[\p{C}\s]+/gu, ' ')
     .trim()
-  return line.length > limits.webhookErrorCharsMax
-    ? `${line.slice(0, limits.webhookErrorCharsMax - 1)}…`
-    : line
+  return line.length > ERROR_CHARS_MAX ? `${line.slice(0, ERROR_CHARS_MAX - 1)}…` : line
 }
 
 const GONE = 410
@@ -183,7 +187,7 @@ class Recorder {
 }
 
 /**
- * Events of one key follow each other; events of other keys go at the same time, up to `limits.webhookTriesMax` at once. A
+ * Events of one key follow each other; events of other keys go at the same time, up to `WEBHOOK_TRIES_MAX` at once. A
  * try that fails is overtaken by later events: an endpoint that refuses one message gets the others.
  */
 async function inLanes(
@@ -196,7 +200,7 @@ async function inLanes(
       for (const delivery of lane) await run(delivery)
   }
   // All workers have ended before this endpoint can be claimed again, even if one of them failed.
-  const ended = await Promise.allSettled(Array.from({ length: limits.webhookTriesMax }, worker))
+  const ended = await Promise.allSettled(Array.from({ length: WEBHOOK_TRIES_MAX }, worker))
   for (const result of ended) if (result.status === 'rejected') throw result.reason
 }
 

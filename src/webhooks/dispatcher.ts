@@ -5,6 +5,23 @@ import { atMostEvery, createWorkLoop, TOLD_AGAIN_MS } from '../kernel/within-tim
 import type { Deliverer } from './deliver.ts'
 import type { OutboxEvent, UnreadableEvent, WebhookStore } from './webhook-store.ts'
 
+/** How long a stop waits for deliveries that are under way. Then they are left to be tried again. */
+const WEBHOOK_STOP_MS = 2_000
+
+/** How often keys that expire and a balance that is low are looked for. */
+const WEBHOOK_SWEEP_MS = 5_000
+
+/**
+ * How often a node looks for events and deliveries: for work that settlements, other nodes and commands have left,
+ * and for endpoints while there are none. Changes by its own management API wake it.
+ */
+const WEBHOOK_IDLE_LOOK_MS = 5_000
+
+const WEBHOOK_LOOK_MS = 1_000
+
+/** An endpoint at which all of `webhookClaimMax` tries have failed is left alone so long before the next of them. */
+const WEBHOOK_FAILING_PAUSE_MS = 1_000
+
 /** Renders an event's payload. The code is the management API's, whose objects are in a payload; loaded with the first event. */
 export type RenderPayload = (event: OutboxEvent) => string
 
@@ -48,7 +65,7 @@ export function createWebhookDispatcher(parts: DispatcherParts): WebhookDispatch
 
   const deliverer: Deliverer = {
     tryMs: limits.webhookTryMs,
-    failingPauseMs: limits.webhookFailingPauseMs,
+    failingPauseMs: WEBHOOK_FAILING_PAUSE_MS,
     chance: Math.random,
     ...parts,
     holder,
@@ -96,7 +113,7 @@ export function createWebhookDispatcher(parts: DispatcherParts): WebhookDispatch
       }))
       await store.keepEvents(holder, payloads, clock.nowMs())
     }
-    const sweeps = isDue(sweptMs, limits.webhookSweepMs)
+    const sweeps = isDue(sweptMs, WEBHOOK_SWEEP_MS)
     if (sweeps) {
       sweptMs = clock.monotonicMs()
       const isMore = await store.sweepEvents(holder, clock.nowMs())
@@ -128,7 +145,7 @@ export function createWebhookDispatcher(parts: DispatcherParts): WebhookDispatch
   async function look(): Promise<number> {
     const { rows } = await store.listWebhooks({ accountId: ACCOUNT, after: null, limit: 1 })
     // Rows that deleted endpoints have left must be pruned too.
-    if (rows.length === 0 && !isDue(prunedMs, PRUNE_MS)) return limits.webhookIdleLookMs
+    if (rows.length === 0 && !isDue(prunedMs, PRUNE_MS)) return WEBHOOK_IDLE_LOOK_MS
     // A relay that fails does not hold up the deliveries that are due.
     const more = await relay().catch((error: unknown) => {
       tellTrouble(error)
@@ -136,14 +153,14 @@ export function createWebhookDispatcher(parts: DispatcherParts): WebhookDispatch
     })
     await deliver()
     if (more) return 0
-    return rows.length === 0 ? limits.webhookIdleLookMs : limits.webhookLookMs
+    return rows.length === 0 ? WEBHOOK_IDLE_LOOK_MS : WEBHOOK_LOOK_MS
   }
 
   const loop = createWorkLoop({
     look,
     onFailure(error) {
       tellTrouble(error)
-      return limits.webhookLookMs
+      return WEBHOOK_LOOK_MS
     },
     stopping: stopping.signal,
   })
@@ -166,7 +183,7 @@ export function createWebhookDispatcher(parts: DispatcherParts): WebhookDispatch
       stopping.abort()
       await loop.ended()
       const ended = Promise.all(underWay.values())
-      await Promise.race([ended, sleep(limits.webhookStopMs, undefined, { ref: false })])
+      await Promise.race([ended, sleep(WEBHOOK_STOP_MS, undefined, { ref: false })])
       stopped.abort()
       await ended
       await store.releaseLeases(holder).catch(tellTrouble)

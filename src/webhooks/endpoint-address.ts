@@ -1,6 +1,8 @@
 import { isIP } from 'node:net'
 import { AddressRanges } from '../http/addresses.ts'
-import { limits } from '../kernel/limits.ts'
+
+/** The look-up of a webhook's host name when it is created. A name that is not found by then is accepted. */
+const WEBHOOK_LOOKUP_MS = 3_000
 
 export interface HostAddress {
   readonly address: string
@@ -93,7 +95,7 @@ export async function judgeEndpointUrl(text: string, rules: EndpointRules): Prom
     return 'url must have no user and no password: they would be in every list.'
   if (url.hash !== '') return 'url must have no fragment: it is not sent.'
   try {
-    await permittedAddresses(url, rules, AbortSignal.timeout(limits.webhookLookupMs))
+    await permittedAddresses(url, rules, AbortSignal.timeout(WEBHOOK_LOOKUP_MS))
   } catch (error) {
     if (!(error instanceof ForbiddenAddress)) return null
     return `url must lead to a public address: ${error.message}. "webhooks": {"allow_private": true} in the configuration permits others.`

@@ -3,6 +3,8 @@ import { limits } from '../kernel/limits.ts'
 import { VERSION } from '../kernel/version.ts'
 import { type EndpointRules, hostOf, permittedAddresses } from './endpoint-address.ts'
 
+const WEBHOOK_ANSWER_BYTES_MAX = 64 * 1024
+
 export interface WebhookRequest {
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
@@ -88,7 +90,7 @@ function statusOf(request: ClientRequest, body: string): Promise<number> {
       let bytes = 0
       answer.on('data', (chunk: Buffer) => {
         bytes += chunk.length
-        if (bytes > limits.webhookAnswerBytesMax) request.destroy()
+        if (bytes > WEBHOOK_ANSWER_BYTES_MAX) request.destroy()
       })
       answer.on('error', end)
     })

@@ -187,7 +187,7 @@ export interface DeliveryAttempt {
   readonly url?: string
   /** Null if no answer came. */
   readonly responseStatus: number | null
-  /** Why the attempt failed, in at most `limits.webhookErrorCharsMax`; null if it did not. */
+  /** Why the attempt failed, cut to a line; null if it did not. */
   readonly error: string | null
   readonly outcome:
     | { readonly kind: 'succeeded' }

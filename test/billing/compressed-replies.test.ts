@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, test } from 'node:test'
 import { constants, gzipSync, zstdCompressSync } from 'node:zlib'
-import { limits } from '../../src/kernel/limits.ts'
+import { OBSERVER_BACKLOG_BYTES_MAX } from '../../src/gateway/reply-pipeline.ts'
 import { connect, exchange } from '../support/raw-client.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
 import { chunked, sized } from '../support/wire-bytes.ts'
@@ -50,7 +50,7 @@ async function call(request: Buffer): Promise<BilledReply> {
 
 test('large compressed JSON replies, several at once, are billed by their usage and pass unchanged', async () => {
   const encoded = largeReply
-  assert.ok(encoded.length > 1.4 * limits.observerBacklogBytesMax)
+  assert.ok(encoded.length > 1.4 * OBSERVER_BACKLOG_BYTES_MAX)
   upstream.answer(() => [{ send: sized(OK, JSON_IN('gzip'), encoded) }])
   const replies = await Promise.all([call(EMBED), call(EMBED), call(EMBED), call(EMBED)])
   for (const reply of replies) {
@@ -114,12 +114,12 @@ async function readSlowly(request: Buffer): Promise<BilledReply> {
   return reply
 }
 
-const longStream = chatStream(1.6 * limits.observerBacklogBytesMax)
+const longStream = chatStream(1.6 * OBSERVER_BACKLOG_BYTES_MAX)
 const longPacked = pack(longStream)
 
 test('a compressed stream larger than the backlog is billed by its usage, for a slow reader too', async () => {
   const encoded = longPacked
-  assert.ok(encoded.length > limits.observerBacklogBytesMax)
+  assert.ok(encoded.length > OBSERVER_BACKLOG_BYTES_MAX)
   upstream.answer(() => [{ send: chunked(OK, EVENTS_IN('gzip'), [encoded]) }])
   for (const read of [call, readSlowly]) {
     const reply = await read(STREAM)

@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { limits } from '../../src/kernel/limits.ts'
+import { THREAD_YOUNG_MEGABYTES } from '../../src/kernel/start-thread.ts'
 import { serveTollgate } from '../support/tollgate-process.ts'
 
 const tellHeapLimit = new URL('../support/tell-heap-limit.ts', import.meta.url).href
@@ -37,5 +37,5 @@ test('what V8 is told of young objects holds for the main thread; others have a 
   // V8 counts the young space three times: for new objects, for survivors, and for large objects.
   assert.equal(many.main - few.main, 3 * (16 - 8))
   assert.equal(many.thread, few.thread)
-  assert.equal(many.thread, 500 + limits.threadYoungMegabytes)
+  assert.equal(many.thread, 500 + THREAD_YOUNG_MEGABYTES)
 })

@@ -2,12 +2,11 @@ import assert from 'node:assert/strict'
 import type { Socket } from 'node:net'
 import { Writable } from 'node:stream'
 import { test } from 'node:test'
-import { Answer, figureLines } from '../../src/gateway/answer.ts'
+import { Answer, figureLines, LAST_EVENT_BYTES_MAX } from '../../src/gateway/answer.ts'
 import { ByteBudget } from '../../src/gateway/key-shares.ts'
 import type { Exchange } from '../../src/http/exchange.ts'
 import { OutgoingReply } from '../../src/http/outgoing-reply.ts'
 import { type HeaderNames, headerNames } from '../../src/kernel/header-names.ts'
-import { limits } from '../../src/kernel/limits.ts'
 
 const head = { status: 200, reason: 'OK', headers: ['content-type', 'application/json'] }
 const figures = { costNanos: 1_000n, listNanos: 1_000n, balanceNanos: null }
@@ -118,9 +117,9 @@ test('what comes behind the last event waits for a client that has no room', () 
   const { answer, res } = openAnswer({ takes: false })
   answer.begin({ ...head, headers: ['content-type', 'text/event-stream'] }, { when: 'after' })
   const last = Buffer.from('data: [DONE]\n\n')
-  assert.equal(answer.keepLast(Buffer.alloc(limits.lastEventBytesMax)), true)
+  assert.equal(answer.keepLast(Buffer.alloc(LAST_EVENT_BYTES_MAX)), true)
   assert.equal(answer.keepLast(last), false)
-  assert.equal(answer.bytesOut, last.length + limits.lastEventBytesMax)
+  assert.equal(answer.bytesOut, last.length + LAST_EVENT_BYTES_MAX)
   res.connectionClosed()
 })
 

@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Received, receiveBody } from '../../src/gateway/held-body.ts'
+import { BODY_MS_BEFORE_KEY_CHECK, type Received, receiveBody } from '../../src/gateway/held-body.ts'
 import { ByteBudget, KeyShare } from '../../src/gateway/key-shares.ts'
 import type { Exchange } from '../../src/http/exchange.ts'
 import type { BodyReceiver } from '../../src/http/incoming-request.ts'
 import { Listeners } from '../../src/http/outgoing-reply.ts'
 import { type Denial, refuse } from '../../src/kernel/errors.ts'
-import { limits } from '../../src/kernel/limits.ts'
 import { withDeadline } from '../support/deadline.ts'
 
 interface Conditions {
@@ -128,7 +127,7 @@ test('the key of a body that is not whole soon is asked about once, however busi
     },
   })
   await Promise.resolve()
-  for (let ms = 0; ms < 3 * limits.bodyMsBeforeKeyCheck; ms += 10) {
+  for (let ms = 0; ms < 3 * BODY_MS_BEFORE_KEY_CHECK; ms += 10) {
     body.data('a')
     t.mock.timers.tick(10)
   }

@@ -3,8 +3,11 @@ import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import type { Answer } from '../../src/gateway/answer.ts'
-import { ReplyPipeline } from '../../src/gateway/reply-pipeline.ts'
-import { limits } from '../../src/kernel/limits.ts'
+import {
+  HELD_OBSERVER_BACKLOG_BYTES_MAX,
+  OBSERVER_BACKLOG_BYTES_MAX,
+  ReplyPipeline,
+} from '../../src/gateway/reply-pipeline.ts'
 
 /** A reply to a client whose room the test sets. */
 function carried(contentType: string, coding: string) {
@@ -41,7 +44,7 @@ function carried(contentType: string, coding: string) {
 
 /** A document that is longer, compressed, than the backlog of a reply that is held back. */
 function longDocument(): Buffer {
-  const content = randomBytes(2 * limits.heldObserverBacklogBytesMax).toString('base64')
+  const content = randomBytes(2 * HELD_OBSERVER_BACKLOG_BYTES_MAX).toString('base64')
   const usage = { prompt_tokens: 7, completion_tokens: 8, total_tokens: 15 }
   return gzipSync(JSON.stringify({ model: 'gpt-5.5', choices: [{ message: { content } }], usage }))
 }
@@ -101,7 +104,7 @@ test('a reply that ends or is cut while the reading is behind is read as far as 
 
 test('a stream waits for its reading only beyond the backlog', () => {
   const { reply } = carried('text/event-stream', 'gzip')
-  const chunk = gzipSync(randomBytes(limits.observerBacklogBytesMax / 2), { level: 0 })
+  const chunk = gzipSync(randomBytes(OBSERVER_BACKLOG_BYTES_MAX / 2), { level: 0 })
   assert.equal(reply.data(chunk), true)
   assert.equal(reply.data(chunk), false)
 })

@@ -1,9 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createSettlementWatch, createSettler, type Settler } from '../../src/gateway/settle.ts'
+import {
+  createSettlementWatch,
+  createSettler,
+  SETTLE_WAIT_MS,
+  SETTLEMENTS_REPLAYED_AT_ONCE,
+  type Settler,
+} from '../../src/gateway/settle.ts'
 import { StoreGone, StoreRefused, StoreUnavailable } from '../../src/kernel/errors.ts'
-import { limits } from '../../src/kernel/limits.ts'
 import type { CallClosing, Settled } from '../../src/ledger/call.ts'
 import type { SettlementSpool } from '../../src/ledger/settlement-spool.ts'
 import { closingOf } from '../ledger/closings.ts'
@@ -24,7 +29,7 @@ interface Bench {
 /** A store that answers as `answer` says, and a spool that takes its time. */
 function bench(
   answer: (closing: CallClosing) => Error | null,
-  { withSpool = true, waitMs = limits.settleWaitMs }: { withSpool?: boolean; waitMs?: number } = {},
+  { withSpool = true, waitMs = SETTLE_WAIT_MS }: { withSpool?: boolean; waitMs?: number } = {},
 ): Bench {
   const story: string[] = []
   const { log, lines } = createLogLines()
@@ -215,7 +220,7 @@ test('what an earlier life has left is sent once each, so many at a time, and co
   open.resolve()
   await replayed
   assert.equal(settler.waiting, 0)
-  assert.equal(most, limits.settlementsReplayedAtOnce)
+  assert.equal(most, SETTLEMENTS_REPLAYED_AT_ONCE)
   assert.equal(asked.size, 1_000)
   assert.equal(booked.length, 0, 'they were in the books before')
   assert.deepEqual([...new Set(asked.values())], [1])
@@ -251,5 +256,5 @@ test('a replay ends when the store is gone and leaves the rest for the next life
   await settler.replay(closings, () => {})
   assert.equal(settler.waiting, 0)
   assert.ok(!story.some((line) => line.includes('done') || line.includes('put aside')))
-  assert.equal(story.filter((line) => line.endsWith('StoreGone')).length, limits.settlementsReplayedAtOnce)
+  assert.equal(story.filter((line) => line.endsWith('StoreGone')).length, SETTLEMENTS_REPLAYED_AT_ONCE)
 })

@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { AddressCounts, networkOf, TrustedProxies } from '../../src/http/addresses.ts'
-import { limits } from '../../src/kernel/limits.ts'
+import {
+  AddressCounts,
+  FORWARDED_ADDRESSES_MAX,
+  networkOf,
+  TrustedProxies,
+} from '../../src/http/addresses.ts'
 
 const proxies = new TrustedProxies(['10.0.0.0/8', '192.0.2.7', 'fd00::/8'])
 
@@ -57,7 +61,7 @@ test('where a proxy wrote no address, the client is the proxy; never a text', ()
 test('of a list without end only the last addresses are looked at', () => {
   const many = Array.from({ length: 30_000 }, () => '10.0.0.2')
   assert.equal(clientOf([['203.0.113.9', ...many].join(',')]), '10.0.0.2')
-  const few = many.slice(0, limits.forwardedAddressesMax - 1)
+  const few = many.slice(0, FORWARDED_ADDRESSES_MAX - 1)
   assert.equal(clientOf([['203.0.113.9', ...few].join(',')]), '203.0.113.9')
 })
 

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
 import { mock, test } from 'node:test'
 import { systemClock } from '../../src/kernel/clock.ts'
-import { limits } from '../../src/kernel/limits.ts'
 import { createLog } from '../../src/kernel/log.ts'
-import { startRetention } from '../../src/ledger/retention.ts'
+import { BODIES_DELETED_AT_ONCE, RETENTION_FIRST_MS, startRetention } from '../../src/ledger/retention.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 const NOW = Date.UTC(2026, 10, 15)
@@ -34,9 +33,9 @@ test('soon after the start, and every hour, all that is too old or too much is d
     { retentionDays: 7, bodiesBytesMax: 99 },
     createLog('silent'),
   )
-  mock.timers.tick(limits.retentionFirstMs)
+  mock.timers.tick(RETENTION_FIRST_MS)
   await over.promise
-  const step = limits.bodiesDeletedAtOnce
+  const step = BODIES_DELETED_AT_ONCE
   const thrice = (call: unknown[]) => [call, call, call]
   assert.deepEqual(asked, [
     ...thrice(['old', NOW - 7 * DAY_MS, step]),

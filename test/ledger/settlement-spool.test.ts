@@ -3,8 +3,7 @@ import { mkdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { mock, test } from 'node:test'
 import fc from 'fast-check'
-import { limits } from '../../src/kernel/limits.ts'
-import { openSettlementSpool } from '../../src/ledger/settlement-spool.ts'
+import { openSettlementSpool, SPOOL_WRITE_MS } from '../../src/ledger/settlement-spool.ts'
 import { createLogLines } from '../support/log-lines.ts'
 import { until } from '../support/until.ts'
 import { closingOf } from './closings.ts'
@@ -223,7 +222,7 @@ test('a disk that does not answer holds nobody up for ever', async () => {
   try {
     const kept = spool.keep(A)
     assert.equal(spool.isSound, true)
-    mock.timers.tick(limits.spoolWriteMs)
+    mock.timers.tick(SPOOL_WRITE_MS)
     await kept
     assert.equal(spool.isSound, false)
     await spool.keep(B)

@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { limits } from '../../src/kernel/limits.ts'
 import type { Log } from '../../src/kernel/log.ts'
 import type { RefusedCall } from '../../src/ledger/request-log.ts'
-import { RefusedCalls } from '../../src/ledger/unsent-calls.ts'
+import {
+  REFUSED_CALLS_AT_ONCE,
+  REFUSED_CALLS_WAITING_MAX,
+  RefusedCalls,
+} from '../../src/ledger/unsent-calls.ts'
 
 const call = (n: number): RefusedCall => ({ requestId: `req_${n}` }) as RefusedCall
 const add = (calls: RefusedCalls, count: number) => {
@@ -48,9 +51,9 @@ const create = (store: ReturnType<typeof heldStore>, log = fakeLog(), callsMax?:
 test('refused calls go in batches of a bounded size, in their order, one batch at a time', async () => {
   const store = heldStore()
   const calls = create(store, fakeLog(), 7)
-  add(calls, limits.refusedCallsAtOnce)
+  add(calls, REFUSED_CALLS_AT_ONCE)
   assert.equal(store.batches.length, 1, 'a full batch waits for no timer')
-  add(calls, limits.refusedCallsAtOnce + 5)
+  add(calls, REFUSED_CALLS_AT_ONCE + 5)
   assert.equal(store.batches.length, 1)
   store.take()
   await calls.written()
@@ -83,10 +86,10 @@ test('beyond the queue refused calls are dropped, and the log says how many', as
   const log = fakeLog()
   const calls = create(store, log)
   // One batch is under way and no longer in the queue.
-  add(calls, limits.refusedCallsAtOnce + limits.refusedCallsWaitingMax + 3)
+  add(calls, REFUSED_CALLS_AT_ONCE + REFUSED_CALLS_WAITING_MAX + 3)
   store.take()
   await calls.written()
-  assert.equal(store.batches.flat().length, limits.refusedCallsAtOnce + limits.refusedCallsWaitingMax)
+  assert.equal(store.batches.flat().length, REFUSED_CALLS_AT_ONCE + REFUSED_CALLS_WAITING_MAX)
   assert.deepEqual(log.lines, [[{ calls: 3 }, 'too many calls were refused at once to record all of them']])
 })
 

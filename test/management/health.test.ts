@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { limits } from '../../src/kernel/limits.ts'
-import { createWriteProbe } from '../../src/management/health.ts'
+import { createWriteProbe, READY_PROBE_MS } from '../../src/management/health.ts'
 import { changeBooks } from '../support/books.ts'
 import { startGateway } from '../support/gateway.ts'
 import { until } from '../support/until.ts'
@@ -53,12 +52,12 @@ test('those who ask at once, or soon after, whether something can be written sha
   }
   const canWrite = createWriteProbe(write, { nowMs: () => 0, monotonicMs: () => nowMs })
   const asked = [canWrite(), canWrite()]
-  nowMs += 10 * limits.readyProbeMs
+  nowMs += 10 * READY_PROBE_MS
   asked.push(canWrite())
   assert.equal(writes, 1, 'however long it takes')
   gate.resolve()
   assert.deepEqual(await Promise.all(asked), [true, true, true])
-  nowMs += limits.readyProbeMs - 1
+  nowMs += READY_PROBE_MS - 1
   assert.equal(await canWrite(), true)
   assert.equal(writes, 1)
 
@@ -68,7 +67,7 @@ test('those who ask at once, or soon after, whether something can be written sha
   assert.deepEqual(await Promise.all([canWrite(), canWrite()]), [false, false])
   assert.equal(await canWrite(), false)
   assert.equal(writes, 2)
-  nowMs += limits.readyProbeMs
+  nowMs += READY_PROBE_MS
   gate = Promise.withResolvers()
   gate.resolve()
   assert.equal(await canWrite(), true)

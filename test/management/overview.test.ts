@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { startSimulator } from '../../simulator/start-simulator.ts'
-import { limits } from '../../src/kernel/limits.ts'
+import { NAMED_KEYS_MAX } from '../../src/api/overview.ts'
 import { VERSION } from '../../src/kernel/version.ts'
 import { changeBooks } from '../support/books.ts'
 import { startGateway } from '../support/gateway.ts'
@@ -118,10 +118,10 @@ test('keys that are near their cap, have spent it or end soon are named, and oth
 
 test('more keys than are named are counted all the same', async () => {
   const expires_at = new Date(Date.now() + 3_600_000).toISOString()
-  const many = limits.overviewNamedMax + 3
+  const many = NAMED_KEYS_MAX + 3
   for (let i = 0; i < many; i += 1) await gateway.createKey(`ends ${i}`, { expires_at })
   const expiring = (await attention())['keys_expiring']
-  assert.deepEqual([expiring?.count, expiring?.data.length], [many, limits.overviewNamedMax])
+  assert.deepEqual([expiring?.count, expiring?.data.length], [many, NAMED_KEYS_MAX])
 })
 
 test('models without a price and refusals of the last day are told', async () => {

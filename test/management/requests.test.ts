@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { startSimulator } from '../../simulator/start-simulator.ts'
-import { limits } from '../../src/kernel/limits.ts'
+import { LOG_PAGE_LOOKS_MAX } from '../../src/management/requests.ts'
+import { LOG_LOOK_RECORDS_MAX } from '../../src/store/operations/request-log.ts'
 import { clockAt } from '../limits/clock-at.ts'
 import { changeBooks } from '../support/books.ts'
 import { closedPort } from '../support/closed-port.ts'
@@ -241,7 +242,7 @@ test('GET /gateway/v1/requests 200: a call in flight, without its figures', asyn
 
 test('GET /gateway/v1/requests 200: a rare match fills its page over several looks, and no page looks for ever', async () => {
   const busy = await gateway.createKey('busy')
-  const records = limits.logLookRecordsMax * (limits.logPageLooksMax + 1)
+  const records = LOG_LOOK_RECORDS_MAX * (LOG_PAGE_LOOKS_MAX + 1)
   await fillLog(gateway, busy.id, records, Date.parse('2020-01-01T00:00:00Z'))
   // One call in a thousand has the model, so a look finds ten.
   const full = await ofKey(busy.id, '?model=claude-rare-1&limit=25')

@@ -9,7 +9,7 @@ import {
   zstdCompressSync,
 } from 'node:zlib'
 import fc from 'fast-check'
-import { limits } from '../../src/kernel/limits.ts'
+import { CODED_FRAMES_MAX } from '../../src/metering/content-coding.ts'
 import { decodeCopy } from '../../src/metering/decode-copy.ts'
 import { readerFor } from '../../src/metering/request-reader.ts'
 import { modelAsked } from '../../src/providers/request-members.ts'
@@ -180,7 +180,7 @@ test('nobody waits for a copy that broke or grew too large', async () => {
 })
 
 test('a body in more crumbs than anybody sends is not decoded to its end', async () => {
-  const crumbs = Buffer.alloc(8 * (limits.codedFramesMax + 10))
+  const crumbs = Buffer.alloc(8 * (CODED_FRAMES_MAX + 10))
   for (let at = 0; at < crumbs.length; at += 8) crumbs.writeUInt32LE(0x184d2a50, at)
   const decoder = decodeCopy('zstd', 1_000, () => {})
   await decoder.write(crumbs)

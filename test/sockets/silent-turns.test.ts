@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { SILENT_TURN_MS } from '../../src/gateway/turns/socket-turns.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
-import { limits } from '../../src/kernel/limits.ts'
 import { startRawBench } from './raw-bench.ts'
 import { closeCodeOf, created, createFrame, delta, ended, eventFrame, hasMessages } from './turn-events.ts'
 import { wireOf } from './wire-frames.ts'
@@ -27,7 +27,7 @@ test('a turn that upstream does not begin keeps the socket of a revoked key open
   await client.send(createFrame())
   await hasMessages(client, 1)
   assert.equal(closeCodeOf(client), null)
-  bench.pass(limits.silentTurnMs)
+  bench.pass(SILENT_TURN_MS)
   await client.until(() => closeCodeOf(client) === 1008, 'a close')
   client.socket.destroy()
   await upstream.ended
@@ -41,7 +41,7 @@ test('a response of which nothing more is heard when the next one of its lane ha
   await hasMessages(upstream, 2)
   await upstream.send(Buffer.concat([created('resp_1'), delta('Well, '), created('resp_2'), ended('resp_2')]))
   await hasMessages(client, 4)
-  bench.pass(limits.silentTurnMs)
+  bench.pass(SILENT_TURN_MS)
   const turns = await bench.turns(id, 2)
   assert.deepEqual(
     turns.map((turn) => [turn['state'], turn['estimated']]),

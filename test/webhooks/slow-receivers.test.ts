@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { ServerResponse } from 'node:http'
 import { after, test } from 'node:test'
-import { limits } from '../../src/kernel/limits.ts'
+import { WEBHOOK_TRIES_MAX } from '../../src/webhooks/deliver.ts'
 import { until } from '../support/until.ts'
 import { WebhookReceiver } from '../support/webhook-receiver.ts'
 import { idOf, ToldGateway } from './told-gateway.ts'
@@ -28,7 +28,7 @@ test('a receiver that never answers delays neither another nor a call, and has f
   await told.unsubscribe(dead)
 })
 
-const AT_ONCE = limits.webhookTriesMax
+const AT_ONCE = WEBHOOK_TRIES_MAX
 const QUEUED = 3 * AT_ONCE
 
 const endings: readonly (readonly [what: string, method: string, fields?: object])[] = [

@@ -1,6 +1,10 @@
 import type { Clock } from '../../kernel/clock.ts'
-import { limits } from '../../kernel/limits.ts'
 import { type KeyStore, keyStatus } from '../../keys/key-store.ts'
+
+/** How often the keys of open sockets are looked at, and how many at once. */
+const SOCKET_KEYS_AT_ONCE = 16
+
+export const SOCKET_KEY_LOOK_MS = 2_000
 
 /** How long before the end of the drain time sockets are closed, so that the close frame has left when connections are cut. */
 const CLOSE_BEFORE_MS = 250
@@ -81,13 +85,13 @@ export class OpenSockets {
         for (const session of sessions) session.revoked()
       }
     }
-    await Promise.all(Array.from({ length: limits.socketKeysAtOnce }, lookInTurn))
+    await Promise.all(Array.from({ length: SOCKET_KEYS_AT_ONCE }, lookInTurn))
     if (this.#sessions.size > 0) this.#lookLater()
     else this.#sweep = null
   }
 
   #lookLater(): void {
-    this.#sweep = setTimeout(() => this.#look(), limits.socketKeyLookMs).unref()
+    this.#sweep = setTimeout(() => this.#look(), SOCKET_KEY_LOOK_MS).unref()
   }
 
   /** Not a use of the key. While the store cannot be asked, sockets stay open: no turn is admitted without it either. */

@@ -1,5 +1,4 @@
 import { type Refusal, refuse } from '../../kernel/errors.ts'
-import { limits } from '../../kernel/limits.ts'
 import type { RequestFacts } from '../../metering/request-facts.ts'
 import { ambiguityFor, ambiguityOf } from '../../providers/ambiguity.ts'
 import { findEndpoint } from '../../providers/find-endpoint.ts'
@@ -24,6 +23,9 @@ import {
   STEER,
 } from './socket-protocol.ts'
 import type { PlannedTurn } from './turn-call.ts'
+
+/** Requests up to this size are kept while their turn lasts, for a count of tokens; larger ones are counted by their length. */
+const TURN_KEPT_BYTES_MAX = 64 * 1024
 
 const TARGET = { path: '/v1/responses', query: '' }
 const ENDPOINT = findEndpoint('chat', 'POST', TARGET.path)
@@ -96,7 +98,7 @@ export class ResponsesProtocol implements SocketProtocol {
 
   #plan(facts: RequestFacts, payload: Buffer): PlannedTurn {
     const lengthBytes = payload.length
-    const pieces = lengthBytes <= limits.turnKeptBytesMax ? payload : null
+    const pieces = lengthBytes <= TURN_KEPT_BYTES_MAX ? payload : null
     const request = { pieces, lengthBytes, isForm: false, audioMs: null, speech: null }
     const read = { kind: 'read', body: { kind: 'none' }, facts, audio: null } as const
     return this.#planned({ read, request, endpoint: ENDPOINT })

@@ -4,6 +4,10 @@ import type { FramePart } from '../../sockets/frame-reader.ts'
 import { type Message, MessageReader } from '../../sockets/message-reader.ts'
 import type { RefusedTurn, Verdict } from './socket-protocol.ts'
 
+/** Bytes and messages that are read ahead while a message is judged. Beyond either limit the client waits. */
+const AHEAD_BYTES_MAX = 1024 ** 2
+const AHEAD_MESSAGES_MAX = 64
+
 interface InboxParts {
   judge(message: Message): Verdict | Promise<Verdict>
   forward(wires: readonly Buffer[]): void
@@ -54,11 +58,9 @@ export class SocketInbox {
 
   /** Messages behind the one that is being judged can wait in the kernel's buffers. */
   get isFull(): boolean {
-    const { socketAheadBytesMax, socketAheadMessagesMax } = limits
     if (!this.#isBusy && !this.#isHeld) return false
     return (
-      this.#waiting.length > socketAheadMessagesMax ||
-      this.#waitingBytes + this.#arrivedBytes > socketAheadBytesMax
+      this.#waiting.length > AHEAD_MESSAGES_MAX || this.#waitingBytes + this.#arrivedBytes > AHEAD_BYTES_MAX
     )
   }
 

@@ -9,6 +9,9 @@ import { SocketInbox } from './socket-inbox.ts'
 import type { RefusedTurn } from './socket-protocol.ts'
 import type { SocketTurns } from './socket-turns.ts'
 
+/** How long a close may take. Then the connection is cut. */
+const SOCKET_CLOSE_MS = 2_000
+
 /** Why we close a socket ourselves, by the codes of RFC 6455 and those registered since. */
 const CLOSE = { policy: 1008, failed: 1011, restart: 1012 } as const
 
@@ -186,7 +189,7 @@ export class SocketSession {
     this.#inbox?.stop()
     this.#writeNotices()
     // The close frame cannot be written in the middle of an upstream frame, whose rest may never come.
-    if (!this.#isClientGone) setTimeout(() => this.#client.destroy(), limits.socketCloseMs).unref()
+    if (!this.#isClientGone) setTimeout(() => this.#client.destroy(), SOCKET_CLOSE_MS).unref()
     this.#leave()
   }
 
@@ -229,7 +232,7 @@ export class SocketSession {
     else if (!this.#isUpstreamClosing) this.#leave()
     // Upstream may read on, or not answer; the client does not wait for that.
     const code = payload.length < 2 ? 1000 : payload.readUInt16BE(0)
-    setTimeout(() => this.close(code, ''), limits.socketCloseMs).unref()
+    setTimeout(() => this.close(code, ''), SOCKET_CLOSE_MS).unref()
   }
 
   #upstreamSent(chunk: Borrowed): void {
@@ -327,7 +330,7 @@ export class SocketSession {
     if (this.#closing === null) return
     this.#isClientGone = true
     this.#client.write(this.#closing)
-    this.#client.end(limits.socketCloseMs)
+    this.#client.end(SOCKET_CLOSE_MS)
   }
 
   /** Back-pressure both ways. */
@@ -352,7 +355,7 @@ export class SocketSession {
     this.#closeIfIdle()
     if (!this.#hasLeft || this.#running > 0 || this.#isBehind || this.#leaveTimer === null) return
     // Upstream has the client's close frame, and may still answer it.
-    if (this.#isCloseSent) this.#closeUpstreamIn(limits.socketCloseMs)
+    if (this.#isCloseSent) this.#closeUpstreamIn(SOCKET_CLOSE_MS)
     else this.#closeUpstream()
   }
 
@@ -376,7 +379,7 @@ export class SocketSession {
     if (this.#isClientGone) this.#isClientFull = false
     this.#flow()
     if (this.#isUpstreamGone || this.#leaveTimer !== null) return
-    const leastMs = this.#isBehind ? limits.readOnMs : this.#isCloseSent ? limits.socketCloseMs : 0
+    const leastMs = this.#isBehind ? limits.readOnMs : this.#isCloseSent ? SOCKET_CLOSE_MS : 0
     const ms = Math.max(leastMs, this.#turns?.readOnMs() ?? 0)
     if (ms === 0) this.#closeUpstream()
     else this.#closeUpstreamIn(ms)
@@ -391,7 +394,7 @@ export class SocketSession {
     if (this.#isUpstreamGone) return
     if (!this.#isCloseSent) this.#upstream.write(closeFrame(1000, '', true))
     this.#isCloseSent = true
-    this.#upstream.end(limits.socketCloseMs)
+    this.#upstream.end(SOCKET_CLOSE_MS)
     this.#finish(true)
   }
 
@@ -401,7 +404,7 @@ export class SocketSession {
     this.#inbox?.stop()
     const code = payload.length < 2 ? 0 : payload.readUInt16BE(0)
     this.#finish(this.#isAbandoned || BLAMES_CLIENT.has(code))
-    this.#closeUpstreamIn(limits.socketCloseMs)
+    this.#closeUpstreamIn(SOCKET_CLOSE_MS)
   }
 
   /** Turns that end now were left by the client, and not broken by upstream. */
@@ -415,7 +418,7 @@ export class SocketSession {
     this.#inbox?.stop()
     this.#finish(this.#isAbandoned)
     if (this.#leaveTimer !== null) clearTimeout(this.#leaveTimer)
-    if (!this.#isClientGone) this.#client.end(limits.socketCloseMs)
+    if (!this.#isClientGone) this.#client.end(SOCKET_CLOSE_MS)
     this.#endIfOver()
   }
 

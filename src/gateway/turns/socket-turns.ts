@@ -32,9 +32,10 @@ import {
   type UnadmittedTurn,
 } from './turn-call.ts'
 
+const ENDED_IDS_MAX = 256
+export const SILENT_TURN_MS = 10_000
 const PASS: Verdict = { kind: 'pass' }
 const DROPPED: Verdict = { kind: 'dropped' }
-
 /** The status of a turn that upstream has never begun, where it says none. */
 const UNANSWERED = 400
 
@@ -76,7 +77,7 @@ export class SocketTurns {
 
   /** Turns under way. One that upstream does not begin is waited for only for a while. */
   get running(): number {
-    const sinceMs = this.#gateway.clock.monotonicMs() - limits.silentTurnMs
+    const sinceMs = this.#gateway.clock.monotonicMs() - SILENT_TURN_MS
     return this.#open.filter(({ failed, hasBegun, sentMs }) => !failed && (hasBegun || sentMs > sinceMs))
       .length
   }
@@ -130,7 +131,7 @@ export class SocketTurns {
   checkTime(nowMs: number): void {
     for (const open of [...this.#open]) {
       const { failed, hasBegun, lane } = open
-      if (failed === null || nowMs - failed.atMs < limits.silentTurnMs) continue
+      if (failed === null || nowMs - failed.atMs < SILENT_TURN_MS) continue
       if (hasBegun || this.#runningIn(lane) === null) this.#endFailed(open, failed.status)
     }
   }
@@ -418,7 +419,7 @@ export class SocketTurns {
     if (id === null) return
     this.#billedIds.add(id)
     const [oldest] = this.#billedIds
-    if (this.#billedIds.size > limits.endedIdsMax && oldest !== undefined) this.#billedIds.delete(oldest)
+    if (this.#billedIds.size > ENDED_IDS_MAX && oldest !== undefined) this.#billedIds.delete(oldest)
   }
 
   #settle(settled: Promise<void>): void {

@@ -1,10 +1,12 @@
-import { limits } from '../../kernel/limits.ts'
 import { type CallRecord, HOLD_METHOD } from '../../ledger/call.ts'
 import type { CallCursor, CallFilter, CallPage, RefusedCall } from '../../ledger/request-log.ts'
 import { callRecord, refusedRecord } from '../call-record.ts'
 import { number, type Row, text } from '../rows.ts'
 import { atomic, type Operation } from './operation.ts'
 import { and, byStore, FOR_DELETE, join, onPostgres, raw, type Sql, sql } from './sql.ts'
+
+/** Records that one look at the request log goes through. Then the next look goes on, and others come in between. */
+export const LOG_LOOK_RECORDS_MAX = 10_000
 
 const NEWEST_FIRST = raw('ORDER BY started_at_ms DESC, id DESC')
 
@@ -35,7 +37,7 @@ export const listCalls = atomic(function* (
   yield IN_ORDER_OF_AN_INDEX
   const calls: CallRecord[] = []
   let before = earlierOf(after ?? END, { ...END, startedAtMs: filter.toMs ?? END.startedAtMs })
-  let left: number = limits.logLookRecordsMax
+  let left: number = LOG_LOOK_RECORDS_MAX
   const isFiltered = matchesSql(filter).length > 0
   for (let records = isFiltered ? limit * FIRST_STRIDE : limit; ; records *= STRIDE_GROWTH) {
     const taken = Math.min(records, left)

@@ -8,6 +8,10 @@ import { BALANCE_LOW, keptBalance, lowMark, markAll, type NewOutboxRow, tell, te
 import { readSetting, writeSetting } from './settings.ts'
 import { FOR_DELETE, onPostgres, raw, type Sql, sql } from './sql.ts'
 
+const WEBHOOKS_DELETED_AT_ONCE = 1_000
+
+export const WEBHOOK_SWEPT_MAX = 500
+
 /** The sweep of events that time alone causes, and the pruning of rows that are too old to be kept. */
 
 const DAY_MS = 24 * 60 * 60 * 1000
@@ -54,14 +58,14 @@ function* sweepExpiry(days: number | null, fromMs: number, nowMs: number): Opera
     SELECT id, account_id, expires_at_ms FROM api_key
     WHERE expires_at_ms > ${fromMs + leadMs} AND expires_at_ms <= ${nowMs + leadMs} ${unended}
       AND revoked_at_ms IS NULL AND created_at_ms <= expires_at_ms - ${leadMs} AND ${IN_TOLD_ACCOUNT} AND ${unmarked}
-    ORDER BY expires_at_ms LIMIT ${limits.webhookSweptMax}`
+    ORDER BY expires_at_ms LIMIT ${WEBHOOK_SWEPT_MAX}`
   const markOf = (key: Row) => `${prefix}${text(key, 'id')}/${number(key, 'expires_at_ms')}`
   const made = yield* markAll(keys.map(markOf), nowMs)
   const unmarkedKeys = keys.filter((key) => made.has(markOf(key)))
   yield* tellAll(
     unmarkedKeys.map((key) => [expiryOf(key, days), sql`${number(key, 'expires_at_ms') - leadMs}`]),
   )
-  return keys.length === limits.webhookSweptMax
+  return keys.length === WEBHOOK_SWEPT_MAX
 }
 
 function expiryOf(key: Row, days: number | null): NewOutboxRow {
@@ -122,7 +126,7 @@ export const pruneWebhooks = atomic(function* (holder: string, atMs: number): Op
   return pruned.reduce((sum, rows) => sum + rows.length, 0)
 })
 
-const AT_ONCE = limits.webhooksDeletedAtOnce
+const AT_ONCE = WEBHOOKS_DELETED_AT_ONCE
 
 function deleteSome(table: string, id: string, where: Sql): Sql {
   return sql`

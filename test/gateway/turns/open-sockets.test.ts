@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { OpenSockets } from '../../../src/gateway/turns/open-sockets.ts'
+import { OpenSockets, SOCKET_KEY_LOOK_MS } from '../../../src/gateway/turns/open-sockets.ts'
 import { systemClock } from '../../../src/kernel/clock.ts'
-import { limits } from '../../../src/kernel/limits.ts'
 
 const OWNER = { accountId: 'acct_1', keyId: 'key_1' }
 
@@ -63,7 +62,7 @@ test('a store that cannot be asked closes no socket, and is asked again', async 
   const [one, another] = [pretendSocket(), pretendSocket()]
   for (const socket of [one, another]) sockets.add(socket, OWNER)
   const look = async () => {
-    t.mock.timers.tick(limits.socketKeyLookMs)
+    t.mock.timers.tick(SOCKET_KEY_LOOK_MS)
     await new Promise((resolve) => setImmediate(resolve))
   }
   await look()

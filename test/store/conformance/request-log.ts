@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
-import { limits } from '../../../src/kernel/limits.ts'
 import { CALL_FLAGS } from '../../../src/kernel/vocabulary.ts'
 import type { CallRecord } from '../../../src/ledger/call.ts'
 import type { CallCursor, CallFilter } from '../../../src/ledger/request-log.ts'
+import { LOG_LOOK_RECORDS_MAX } from '../../../src/store/operations/request-log.ts'
 import type { Store } from '../../../src/store/store.ts'
 import { addKey, closing, NOON, type OpenStoreUnderTest, opening } from './fixtures.ts'
 import { promisesOf } from './promise.ts'
@@ -197,7 +197,7 @@ export function requestLogConformance(storeName: string, openStore: OpenStoreUnd
   })
 
   promise('one look goes through so many records and no more, and says where to go on', async ({ store }) => {
-    const looked = limits.logLookRecordsMax
+    const looked = LOG_LOOK_RECORDS_MAX
     await addKey(store, 'a')
     await admitAt(
       store,

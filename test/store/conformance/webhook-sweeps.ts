@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { limits } from '../../../src/kernel/limits.ts'
+import { WEBHOOK_SWEPT_MAX } from '../../../src/store/operations/webhook-sweep.ts'
 import { addCredit, addKey, NOON, newKey, type OpenStoreUnderTest } from './fixtures.ts'
 import { promisesOf } from './promise.ts'
 import { addWebhook, BEFORE, inShort, outbox, relay, spend } from './webhook-fixtures.ts'
@@ -57,7 +58,7 @@ export function webhookSweepConformance(storeName: string, openStore: OpenStoreU
   )
 
   promise('many keys that expire at once are told in several looks', async ({ store }) => {
-    const keys = limits.webhookSweptMax + 20
+    const keys = WEBHOOK_SWEPT_MAX + 20
     for (let i = 0; i < keys; i += 1)
       await store.createKey(newKey(`k${i}`, { expiresAtMs: NOON + 5, createdAtMs: BEFORE - 1 }), null)
     await addWebhook(store, 'a')
