@@ -65,10 +65,28 @@ function compileTable(table: RateTableEntry, model: ModelEntry, ratios: TierRati
   const others = new Map<Tier, TierRates>()
   for (const tier of TIERS) {
     const listed = table[tier]
-    if (tier !== 'standard' && listed !== undefined) others.set(tier, compileTier(listed, seesImages))
+    if (tier === 'standard' || listed === undefined) continue
+    const own = compileTier(listed, seesImages)
+    others.set(tier, ratios === null ? own : completed(own, standard, ratios.ratioOf(model.provider, tier)))
   }
-  const unlisted = ratios === null ? null : new DerivedTiers(model.id, standard, ratios)
+  const unlisted = ratios === null ? null : new DerivedTiers(model.provider, standard, ratios)
   return { longContextAbove: table.long_context_above ?? null, standard, others, unlisted }
+}
+
+/** A rate that a tier does not list is the standard rate of the same unit times the factor of the rates that it lists. */
+function completed(own: TierRates, standard: TierRates, usual: Ratio): TierRates {
+  const ratio = listedRatio(own.short, standard.short) ?? usual
+  const long =
+    standard.long === null ? own.long : new Map([...times(standard.long, ratio), ...(own.long ?? [])])
+  return { listed: true, short: new Map([...times(standard.short, ratio), ...own.short]), long }
+}
+
+function listedRatio(own: Tariff, standard: Tariff): Ratio | null {
+  for (const unit of UNITS) {
+    const [over, under] = [own.get(unit), standard.get(unit)]
+    if (over !== undefined && under !== undefined && under > 0n) return [over, under]
+  }
+  return null
 }
 
 function compileTier({ long_context: long, ...short }: TariffEntry, seesImages: boolean): TierRates {
@@ -109,63 +127,53 @@ function nanos(text: string): bigint {
 /** The rate of a tier as a fraction of the standard rate. */
 type Ratio = readonly [over: bigint, under: bigint]
 
-/** The ratios that most families list. */
-const USUAL: Readonly<Record<Tier, Ratio>> = {
-  standard: [1n, 1n],
-  batch: [1n, 2n],
-  flex: [1n, 2n],
-  priority: [2n, 1n],
-  fast: [2n, 1n],
-  ultrafast: [6n, 1n],
-}
+const HALF: Ratio = [1n, 2n]
 
-/** `gpt-5.1` of `gpt-5.1-codex-max`, `o3` of `o3-mini`, `claude-opus` of `claude-opus-4-7`. */
-const FAMILY = /^(?:ft:)?(gpt-\d+(?:\.\d+)?o?|o\d+|claude-[a-z]+)(?=-|$)/
-
-function familyOf(id: string): string | null {
-  return FAMILY.exec(id)?.[1] ?? null
-}
-
-/** The ratio of each tier in each family of a book: the dearest one that a model of the family lists. */
+/** The ratio of a tier for models that list no rates for it: half for batch and flex, else that of the newest model that lists it. */
 class TierRatios {
   readonly #models: readonly ModelEntry[]
-  /** The models are looked through when a ratio is first asked for, not at every start: few calls need one. */
-  #listed: Map<string, Ratio> | null = null
+  readonly #known = new Map<string, Ratio>()
 
   constructor(models: readonly ModelEntry[]) {
     this.#models = models
   }
 
-  ratioOf(id: string, tier: Tier): Ratio {
-    this.#listed ??= listedRatios(this.#models)
-    return this.#listed.get(`${familyOf(id)} ${tier}`) ?? USUAL[tier]
+  ratioOf(provider: string, tier: Tier): Ratio {
+    if (tier === 'batch' || tier === 'flex') return HALF
+    const name = `${provider} ${tier}`
+    const ratio = this.#known.get(name) ?? this.#newestRatio(provider, tier)
+    this.#known.set(name, ratio)
+    return ratio
+  }
+
+  #newestRatio(provider: string, tier: Tier): Ratio {
+    let newest: { readonly version: number; readonly ratio: Ratio } | null = null
+    for (const { id, provider: by, rates } of this.#models) {
+      const over = parseUsd(rates[tier]?.input ?? '')
+      const under = parseUsd(rates.standard.input ?? '') ?? 0n
+      if (by !== provider || over === null || under === 0n) continue
+      const version = versionIn(id)
+      if (newest === null || version >= newest.version) newest = { version, ratio: [over, under] }
+    }
+    return newest?.ratio ?? [1n, 1n]
   }
 }
 
-function listedRatios(models: readonly ModelEntry[]): Map<string, Ratio> {
-  const ratios = new Map<string, Ratio>()
-  for (const { id, rates } of models) {
-    const family = familyOf(id)
-    const under = parseUsd(rates.standard.input ?? '') ?? 0n
-    if (family === null || under === 0n) continue
-    for (const tier of TIERS) {
-      const over = parseUsd(rates[tier]?.input ?? '')
-      const known = ratios.get(`${family} ${tier}`) ?? [0n, 1n]
-      if (over !== null && over * known[1] > known[0] * under) ratios.set(`${family} ${tier}`, [over, under])
-    }
-  }
-  return ratios
+/** 6.1 of `gpt-6.1-sol`, 5.5 of `claude-opus-5-5`, 4 of `o4-mini`. */
+function versionIn(id: string): number {
+  const [, major = '0', minor = '0'] = /(\d+)(?:[.-](\d)(?!\d))?/.exec(id) ?? []
+  return Number(`${major}.${minor}`)
 }
 
 /** The rates of the tiers that the list does not name for a model. */
 class DerivedTiers {
-  readonly #id: string
+  readonly #provider: string
   readonly #standard: TierRates
   readonly #ratios: TierRatios
   readonly #known = new Map<Tier, TierRates>()
 
-  constructor(id: string, standard: TierRates, ratios: TierRatios) {
-    this.#id = id
+  constructor(provider: string, standard: TierRates, ratios: TierRatios) {
+    this.#provider = provider
     this.#standard = standard
     this.#ratios = ratios
   }
@@ -174,7 +182,7 @@ class DerivedTiers {
     const known = this.#known.get(tier)
     if (known !== undefined) return known
     const { short, long } = this.#standard
-    const ratio = this.#ratios.ratioOf(this.#id, tier)
+    const ratio = this.#ratios.ratioOf(this.#provider, tier)
     const rates = {
       listed: false,
       short: times(short, ratio),

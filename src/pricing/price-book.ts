@@ -136,15 +136,17 @@ const CHAT_CACHE_WRITES: readonly Unit[] = ['cache_write_30m_tokens', 'cache_wri
 /**
  * - `listed`: the price list names the rate.
  * - `no_fee`: writing to the cache costs no more than reading the prompt.
+ * - `free`: a model that is not sold by its output, such as one that embeds or that is paid by the hour of audio.
  * - `sibling`: the list names no rate for this unit, so the dearest one of the same side stands in.
  * - `none`: nothing on the list can stand in.
  */
 export interface FoundRate {
   readonly nanos: bigint
-  readonly how: 'listed' | 'no_fee' | 'sibling' | 'none'
+  readonly how: 'listed' | 'no_fee' | 'free' | 'sibling' | 'none'
 }
 
 const NONE: FoundRate = { nanos: 0n, how: 'none' }
+const FREE: FoundRate = { nanos: 0n, how: 'free' }
 
 /** Whether writing to a cache has a price of its own at all. */
 function writesCost({ standard }: RateTable): boolean {
@@ -160,6 +162,6 @@ export function findRate({ tariff, table }: Tariffs, unit: Unit): FoundRate {
   const { side } = UNIT_PRICES[unit]
   if (side !== 'input' && side !== 'output') return NONE
   const siblings = UNITS_OF[side].flatMap((other) => tariff.get(other) ?? [])
-  if (siblings.length === 0) return NONE
+  if (siblings.length === 0) return side === 'output' && tariff.size > 0 ? FREE : NONE
   return { nanos: siblings.reduce(maxRate), how: 'sibling' }
 }

@@ -81,7 +81,7 @@ export function rateFigures(
 
 /** False where some unit of the part has no price of its own. */
 function addPart(totals: Totals, quantities: Quantities, price: PartPrice, discount: Discount): boolean {
-  let allListed = price.tierKnown && price.tariffs.listed
+  let allListed = price.tierKnown && (price.tariffs.listed || price.tariffs.table.unlisted !== null)
   let plain = 0n
   let tools = 0n
   for (const name in quantities) {
@@ -152,6 +152,7 @@ function lineOf(price: PartPrice, unit: Unit, quantity: number, circumstances: r
 const SAID: Readonly<Record<FoundRate['how'], readonly string[]>> = {
   listed: [],
   no_fee: ['no fee for cache writes'],
+  free: ['no fee'],
   sibling: ['no rate listed: the dearest of its side'],
   none: ['no rate listed'],
 }
@@ -161,7 +162,8 @@ function describe({ model, tariffs }: PartPrice, usage: Usage, context: RatingCo
   const said: string[] = []
   if (model.endpoints.has(endpoint)) said.push(`endpoint ${endpoint}`)
   if (!tariffs.listed) {
-    const rates = tariffs.table.unlisted !== null ? 'as usual of its family' : 'standard'
+    const rates =
+      tariffs.table.unlisted !== null ? 'the standard ones times the factor of the tier' : 'standard'
     said.push(`no ${tariffs.tier} rates listed: ${rates}`)
   }
   if (tariffs.listed && tariffs.tier !== 'standard') said.push(tariffs.tier)

@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { NO_USAGE, type Quantities, type Usage } from '../../src/kernel/usage.ts'
+import { NO_DISCOUNT } from '../../src/pricing/amounts.ts'
+import { shippedBook } from '../../src/pricing/compile-version.ts'
+import { loadListPrices } from '../../src/pricing/load-book.ts'
+import type { PriceVersion } from '../../src/pricing/price-book.ts'
+import { rateFigures } from '../../src/pricing/rate.ts'
+
+const [shipped] = shippedBook().versions
+
+function rated(
+  model: string,
+  quantities: Quantities,
+  how: { readonly batch?: boolean; readonly serviceTier?: string; readonly endpoint?: string } = {},
+  version: PriceVersion = shipped,
+) {
+  const { batch = false, serviceTier = null, endpoint = '/v1/chat/completions' } = how
+  const usage: Usage = {
+    ...NO_USAGE,
+    serviceTier,
+    modelServed: model,
+    parts: [{ model: null, quantities, promptTokens: 0 }],
+  }
+  const context = { surface: 'chat', modelAsked: model, endpoint, regional: false, batch } as const
+  const { listNanos, unpriced } = rateFigures(usage, context, version, NO_DISCOUNT)
+  return { usd: Number(listNanos) / 1e9, unpriced }
+}
+
+test('cached tokens of a batch cost half the cached rate where the list has none for them', () => {
+  // gpt-4o-search-preview lists a batch without cached input: half of $1.25.
+  assert.deepEqual(rated('gpt-4o-search-preview', { cache_read_tokens: 1_000_000 }, { batch: true }), {
+    usd: 0.625,
+    unpriced: false,
+  })
+})
+
+test('a tier that a model does not list has the usual factor, without a flag', () => {
+  const input = { input_tokens: 1_000_000 }
+  assert.deepEqual(rated('gpt-5-search-api', input, { batch: true }), { usd: 0.625, unpriced: false })
+  assert.deepEqual(rated('gpt-5-search-api', input, { serviceTier: 'flex' }), { usd: 0.625, unpriced: false })
+  // The newest model that lists priority doubles its rates.
+  assert.deepEqual(rated('gpt-5-search-api', input, { serviceTier: 'priority' }), {
+    usd: 2.5,
+    unpriced: false,
+  })
+})
+
+test('a batch of an overlay’s model costs half, without a flag', () => {
+  const rates = { standard: { input: '2', output: '8' } }
+  const overlay = { models: [{ id: 'own-model', provider: 'openai', mode: 'chat', rates }] }
+  const loaded = loadListPrices(JSON.stringify(overlay))
+  assert.ok(loaded.kind === 'book', JSON.stringify(loaded))
+  const version = loaded.book.versions.at(-1) ?? shipped
+  const usage = { input_tokens: 1_000_000, output_tokens: 1_000_000 }
+  assert.deepEqual(rated('own-model', usage, { batch: true }, version), { usd: 5, unpriced: false })
+})
+
+test('output of a model that is not sold by its output is free, and no reason for a flag', () => {
+  const usage = { audio_input_milliseconds: 3_600_000, output_tokens: 500 }
+  const { usd, unpriced } = rated('whisper-1', usage, { endpoint: '/v1/audio/transcriptions' })
+  assert.deepEqual({ usd, unpriced }, { usd: 0.36, unpriced: false })
+})
