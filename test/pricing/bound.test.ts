@@ -138,8 +138,8 @@ testBounds([
   {
     says: 'a tier that the list does not name is held at the rates that are derived for it',
     request: { ...COMPLETION, model: 'o3-mini', serviceTier: 'priority' },
-    // (1,000 × $1.10/M + 100 × $4.40/M) × 1.75
-    listNanos: 2_695_000n,
+    // (1,000 × $1.10/M + 100 × $4.40/M) × 2
+    listNanos: 3_080_000n,
   },
   {
     says: 'one that is cheaper, and that the list does not name, may be served as standard',

@@ -86,13 +86,12 @@ const tiers: readonly Example[] = [
     listNanos: 1_400_000n,
   },
   {
-    says: 'a batch of gpt-4o lists no cached rate: its input rate, flagged',
+    says: 'a batch of gpt-4o lists no cached rate: half the standard one',
     model: 'gpt-4o',
     units: { cache_read_tokens: 1_000 },
     context: { batch: true },
-    // 1,000 × $1.25/M
-    listNanos: 1_250_000n,
-    unpriced: true,
+    // 1,000 × $1.25/M / 2
+    listNanos: 625_000n,
   },
   {
     says: 'ultrafast costs six times on gpt-6-astra',
@@ -108,40 +107,36 @@ const tiers: readonly Example[] = [
     listNanos: 291_000_000n,
   },
   {
-    says: 'ultrafast of a family that lists none is six times the standard rate, flagged',
+    says: 'ultrafast of a model that lists none is six times the standard rate, as the newest that lists it',
     model: 'gpt-5.6-sol',
     units: { input_tokens: 1_000 },
     said: { serviceTier: 'ultrafast' },
     // 1,000 × $4/M × 6
     listNanos: 24_000_000n,
-    unpriced: true,
   },
   {
-    says: 'priority of a model that lists none is twice the standard rate, as its family lists it, flagged',
+    says: 'priority of a model that lists none is twice the standard rate, as the newest model lists it',
     model: 'gpt-5.4-nano',
     units: { input_tokens: 1_000 },
     said: { serviceTier: 'priority' },
     // 1,000 × $0.20/M × 2
     listNanos: 400_000n,
-    unpriced: true,
   },
   {
-    says: 'priority of o3-mini is 1.75 times the standard rate, as o3 lists it, flagged',
+    says: 'priority of o3-mini is twice the standard rate, as the newest model lists it',
     model: 'o3-mini',
     units: { input_tokens: 1_000, cache_read_tokens: 1_000, output_tokens: 500 },
     said: { serviceTier: 'priority' },
-    // (1,000 × $1.10/M + 1,000 × $0.55/M + 500 × $4.40/M) × 1.75 = 3,850,000 × 1.75
-    listNanos: 6_737_500n,
-    unpriced: true,
+    // (1,000 × $1.10/M + 1,000 × $0.55/M + 500 × $4.40/M) × 2
+    listNanos: 7_700_000n,
   },
   {
-    says: 'flex of a model without a family is half the standard rate, flagged',
+    says: 'flex of a model that lists none is half the standard rate',
     model: 'chat-latest',
     units: { input_tokens: 1_000, output_tokens: 500 },
     said: { serviceTier: 'flex' },
     // (1,000 × $5/M + 500 × $30/M) / 2
     listNanos: 10_000_000n,
-    unpriced: true,
   },
   {
     says: 'a tier that is derived has its long prompts too',
@@ -150,7 +145,6 @@ const tiers: readonly Example[] = [
     said: { serviceTier: 'priority' },
     // 272,001 × $8/M × 2
     listNanos: 4_352_016_000n,
-    unpriced: true,
   },
   {
     says: 'a compaction states no tier, and is rated at the one that was asked for',

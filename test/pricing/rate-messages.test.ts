@@ -194,22 +194,20 @@ const tiers: readonly Example[] = [
     listNanos: 17_500_000n,
   },
   {
-    says: 'fast mode of a family that lists none is twice the standard rate, flagged',
+    says: 'fast mode of a model that lists none is twice the standard rate',
     model: 'claude-sonnet-5',
     units: { input_tokens: 1_000 },
     said: { speed: 'fast' },
     // 1,000 × $2/M × 2
     listNanos: 4_000_000n,
-    unpriced: true,
   },
   {
-    says: 'fast mode of claude-opus-4-7 is the dearest that its family lists, flagged',
+    says: 'fast mode of claude-opus-4-7 is that of the newest model',
     model: 'claude-opus-4-7',
     units: { input_tokens: 1_000 },
     said: { speed: 'fast' },
     // 1,000 × $5/M × 2
     listNanos: 10_000_000n,
-    unpriced: true,
   },
   {
     says: 'a speed nobody knows is rated as standard and flagged',
