@@ -228,31 +228,6 @@ test('a function is called with arguments, and its result is answered with words
   socket.ws.close()
 })
 
-test('a session for transcription writes down and answers nothing', async () => {
-  const realtime = new OpenAIRealtimeWS({ intent: 'transcription', options: front.options }, front.client)
-  realtime.on('error', () => undefined)
-  const created = new Promise((resolve) => realtime.once('session.created', resolve))
-  assert.equal(dig(await created, 'session.type'), 'transcription')
-  const transcription = { model: 'gpt-realtime-whisper' }
-  realtime.send({
-    type: 'session.update',
-    session: { type: 'transcription', audio: { input: { transcription } } },
-  })
-  const name = 'conversation.item.input_audio_transcription.completed'
-  const completed = new Promise((resolve) => realtime.once(name, resolve))
-  for (const [ms, byte] of [
-    [1_000, 1],
-    [500, 0],
-  ] as const) {
-    realtime.send({ type: 'input_audio_buffer.append', audio: append(ms, byte).audio })
-  }
-  assert.deepEqual(dig(await completed, 'usage'), { type: 'duration', seconds: 1.5 })
-  const refused = new Promise((resolve) => realtime.once('error', resolve))
-  realtime.send({ type: 'response.create' })
-  await refused
-  realtime.close()
-})
-
 test('a model that is not there closes the socket, an event that is not known does not', async () => {
   const socket = await openSocket(simulator, '/v1/realtime?model=gpt-none')
   assert.equal(dig(await socket.takeType('error'), 'error.code'), 'model_not_found')
