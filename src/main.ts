@@ -49,6 +49,8 @@ import type { Traces } from './telemetry/traces.ts'
 import { createWebhookDispatcher } from './webhooks/dispatcher.ts'
 import { createResolveHost, type EndpointRules, type ResolveHost } from './webhooks/endpoint-address.ts'
 
+const HELD_REPLIES_BYTES_MAX = 512 * 1024 ** 2
+
 /** How long a stop waits for the last traces to be sent. Then they are lost. */
 const TRACES_FLUSH_MS = 3_000
 
@@ -261,7 +263,7 @@ async function serveFrom(
     pricer,
     settler,
     deferrals,
-    heldReplies: new ByteBudget(limits.heldRepliesBytesMax),
+    heldReplies: new ByteBudget(HELD_REPLIES_BYTES_MAX),
     isSecure: config.rewriteResultsUrl ? isSecure : null,
     injectUsage: config.injectUsage,
     onLeave: config.onLeave,

@@ -23,6 +23,9 @@ import type { Call, PlannedCall } from './call.ts'
 import type { Gateway } from './gateway.ts'
 import { type AskedFor, explainHeld, explainRefusal } from './refusals.ts'
 
+/** Settlements that wait for the store to come back. Beyond it no new call is admitted. */
+const SETTLEMENTS_WAITING_MAX = 20_000
+
 export type AdmitResult =
   | (Admission & { readonly kind: 'admitted' })
   | ({ readonly kind: 'refused' } & Denial)
@@ -187,7 +190,7 @@ function refuseOverload({ inFlight, settler }: Gateway): Refusal | null {
   if (inFlight.count >= limits.callsInFlightMax) {
     return refuse('no_memory', `There are ${limits.callsInFlightMax} calls in flight already.`)
   }
-  if (settler.waiting >= limits.settlementsWaitingMax) {
+  if (settler.waiting >= SETTLEMENTS_WAITING_MAX) {
     return refuse('store_unavailable', 'Too many finished calls wait for the store. Nothing was sent.')
   }
   if (!settler.isSound) {

@@ -1,6 +1,5 @@
 import { firstValue } from '../http/raw-headers.ts'
 import type { ReplyReceiver, UpstreamCall } from '../http/upstream-call.ts'
-import { limits } from '../kernel/limits.ts'
 import type { Borrowed } from '../kernel/memory.ts'
 import type { Nanos } from '../kernel/money.ts'
 import { codingOf } from '../metering/content-coding.ts'
@@ -20,6 +19,12 @@ import type { Answer, Figures, FiguresCome, ReplyHead } from './answer.ts'
 import { createUrlRewriter, type ResultsUrls } from './edit-bodies.ts'
 import { type ReplyTimes, Silence } from './estimates.ts'
 import { withoutOutdated } from './forwarded-headers.ts'
+
+/**
+ * The size that the decoded copy of a compressed reply may grow to. Beyond it the reply passes on, but is not read
+ * any more: the usage read until then counts, and the rest of the usage is estimated.
+ */
+const DECODED_REPLY_BYTES_MAX = 1024 * 1024 ** 2
 
 export const OBSERVER_BACKLOG_BYTES_MAX = 16 * 1024 ** 2
 
@@ -170,7 +175,7 @@ export class ReplyPipeline implements ReplyReceiver {
       meter.write(bytes)
       this.#noteProgress(meter)
     }
-    this.#decoder = decodeCopy(coding.coding, limits.decodedReplyBytesMax, look, { backlogBytesMax })
+    this.#decoder = decodeCopy(coding.coding, DECODED_REPLY_BYTES_MAX, look, { backlogBytesMax })
   }
 
   data(chunk: Borrowed): boolean {

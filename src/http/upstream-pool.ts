@@ -1,6 +1,5 @@
 import { connect as connectPlain, isIP } from 'node:net'
 import { connect as connectSecurely, createSecureContext } from 'node:tls'
-import { limits } from '../kernel/limits.ts'
 import type { Log } from '../kernel/log.ts'
 import { readInto } from '../kernel/node-internals.ts'
 import type { Secret } from '../kernel/secret.ts'
@@ -11,6 +10,9 @@ import {
   UpstreamBroke,
   UpstreamConnection,
 } from './upstream-connection.ts'
+
+/** Connections to one upstream that are kept though nothing is on them. Beyond it they close after their reply. */
+export const UPSTREAM_IDLE_CONNECTIONS_MAX = 1_000
 
 /** A configured provider: its URL, the key that pays it, and the connections to it. */
 export interface Upstream {
@@ -86,7 +88,7 @@ export class UpstreamPool implements ConnectionOwner {
   }
 
   idle(connection: UpstreamConnection, forMs: number): void {
-    if (this.#idle.length >= limits.upstreamIdleConnectionsMax) {
+    if (this.#idle.length >= UPSTREAM_IDLE_CONNECTIONS_MAX) {
       connection.close()
       return
     }

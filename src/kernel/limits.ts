@@ -12,12 +12,6 @@ export const limits = {
   headLinesMax: 1_000,
 
   /**
-   * A path that is in no table, in characters: the endpoint that it may be another spelling of is looked for, which
-   * took 60 ms for a path of 30,000 segments and needs no key in force. Beyond it: `endpoint_not_metered`.
-   */
-  unknownPathCharsMax: 8_192,
-
-  /**
    * A head that takes longer to arrive: 408 and the connection closes (checked every second). A new connection on which not a
    * byte has come closes without a word.
    */
@@ -80,7 +74,6 @@ export const limits = {
 
   /** Sessions of the dashboard: how long one lasts, and how many an admin key may have. Beyond that the oldest end. */
   sessionMs: 12 * 60 * 60 * 1000,
-  sessionsPerAdminKeyMax: 1_000,
 
   /** Preflights in flight upstream; they carry no key. Beyond it: 503 `no_memory`. */
   preflightsInFlightMax: 200,
@@ -104,12 +97,6 @@ export const limits = {
   bodiesDecodingMax: 8,
   bodiesDecodingPerKeyMax: 2,
 
-  /**
-   * The size that the decoded copy of a compressed reply may grow to. Beyond it the reply passes on, but is not read
-   * any more: the usage read until then counts, and the rest of the usage is estimated.
-   */
-  decodedReplyBytesMax: 1024 * MiB,
-
   /** The body of a request to our own endpoints. Beyond it: 413. */
   ownBodyBytesMax: 64 * KiB,
 
@@ -118,7 +105,6 @@ export const limits = {
 
   /** A JSON reply is held back until it is whole, so that its cost is a header. Beyond either size it streams. */
   heldReplyBytesMax: 64 * MiB,
-  heldRepliesBytesMax: 512 * MiB,
 
   /** After the client left and the last content has come, upstream is read on this long for the usage. */
   readOnMs: 5_000,
@@ -141,12 +127,6 @@ export const limits = {
    */
   holdFloorsMax: 100,
 
-  /** Settlements that wait for the store to come back. Beyond it no new call is admitted. */
-  settlementsWaitingMax: 20_000,
-
-  /** Settlements in the spool, in bytes. Beyond it they wait in memory alone, and no new call is admitted. */
-  spoolBytesMax: 64 * MiB,
-
   /** A client that does not read what waits for it for this long is cut off. */
   replyStallTimeoutMs: 600_000,
 
@@ -155,9 +135,6 @@ export const limits = {
 
   /** Establishing a connection to upstream. Beyond it: 502, nothing was sent. */
   upstreamConnectTimeoutMs: 10_000,
-
-  /** Connections to one upstream that are kept though nothing is on them. Beyond it they close after their reply. */
-  upstreamIdleConnectionsMax: 1_000,
 
   /** Characters of a path or a user agent that are kept in the record of a call. */
   recordedCharsMax: 1_024,

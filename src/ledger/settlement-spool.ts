@@ -3,12 +3,14 @@ import { appendFile, mkdir, open, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Worker } from 'node:worker_threads'
-import { limits } from '../kernel/limits.ts'
 import type { Log } from '../kernel/log.ts'
 import { startThread } from '../kernel/start-thread.ts'
 import type { CallClosing } from './call.ts'
 import { amountsAsText, readSpoolFile, refuseOldSpool, type SpoolRow, toSpoolRow } from './spool-file.ts'
 import type { SpoolAnswer, SpoolChange } from './spool-thread.ts'
+
+/** Settlements in the spool, in bytes. Beyond it they wait in memory alone, and no new call is admitted. */
+const SPOOL_BYTES_MAX = 64 * 1024 ** 2
 
 /** How long an answer waits for the disk of the spool. Then it leaves, and no new call is admitted meanwhile. */
 export const SPOOL_WRITE_MS = 5_000
@@ -57,7 +59,7 @@ export interface SpoolWriter {
 export async function openSettlementSpool(
   dir: string,
   log: Log,
-  { openWriter = openSpoolWriter, bytesMax = limits.spoolBytesMax }: Partial<SpoolOptions> = {},
+  { openWriter = openSpoolWriter, bytesMax = SPOOL_BYTES_MAX }: Partial<SpoolOptions> = {},
 ): Promise<SettlementSpool> {
   await makeDirectory(dir)
   refuseOldSpool(dir)

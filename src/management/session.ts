@@ -22,6 +22,8 @@ import {
   UNSTORED,
 } from './route.ts'
 
+const SESSIONS_PER_ADMIN_KEY_MAX = 1_000
+
 /**
  * Sessions of the dashboard. The cookie stands for the admin key it was created with, on own paths only. It is SameSite=Strict,
  * and counts only on requests that the browser says come from our own pages.
@@ -132,7 +134,7 @@ const openSession = defineRoute({
       adminKeyId: caller.keyId,
       atMs: clock.nowMs(),
       lifeMs: limits.sessionMs,
-      sessionsMax: limits.sessionsPerAdminKeyMax,
+      sessionsMax: SESSIONS_PER_ADMIN_KEY_MAX,
     })
     if (record === null) return refused('invalid_api_key', 'This admin key was revoked.', 'admin_key')
     const cookie = setCookie(exchange, token, limits.sessionMs / 1_000)

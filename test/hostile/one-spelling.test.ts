@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { Agent, request } from 'node:http'
 import { after, test } from 'node:test'
-import { limits } from '../../src/kernel/limits.ts'
+import { UNKNOWN_PATH_CHARS_MAX } from '../../src/gateway/refusals.ts'
 import type { Endpoint } from '../../src/providers/endpoint.ts'
 import { allEndpoints, findEndpoint } from '../../src/providers/find-endpoint.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
@@ -140,9 +140,9 @@ test('the refusal names the path that was sent and the one that was meant, in th
 test('a path that no endpoint has is looked into up to a length, and refused beyond it', async () => {
   const count = upstream.requestCount
   const ofLength = (chars: number) => `/v1/${'a/'.repeat(chars)}`.slice(0, chars)
-  assert.equal((await ask(open, 'GET', ofLength(limits.unknownPathCharsMax))).status, 200)
+  assert.equal((await ask(open, 'GET', ofLength(UNKNOWN_PATH_CHARS_MAX))).status, 200)
   assert.equal(upstream.requestCount, count + 1)
-  for (const chars of [limits.unknownPathCharsMax + 1, 60_000]) {
+  for (const chars of [UNKNOWN_PATH_CHARS_MAX + 1, 60_000]) {
     const long = await ask(open, 'GET', ofLength(chars))
     assert.equal(long.code, 'endpoint_not_metered')
     assert.ok(long.body.length < 600, String(long.body.length))

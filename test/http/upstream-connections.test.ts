@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { Readable } from 'node:stream'
 import { mock, test } from 'node:test'
-import { limits } from '../../src/kernel/limits.ts'
+import { UPSTREAM_IDLE_CONNECTIONS_MAX } from '../../src/http/upstream-pool.ts'
 import { nextTurn, withDeadline } from '../support/deadline.ts'
 import { type Accepted, startRawUpstream, told } from './raw-upstream.ts'
 
@@ -117,7 +117,7 @@ test('of the idle connections the one that has rested longest is used next', asy
 })
 
 test('of very many connections no more than the limit stay when their calls are over', async (t) => {
-  const most = limits.upstreamIdleConnectionsMax
+  const most = UPSTREAM_IDLE_CONNECTIONS_MAX
   const upstream = await startRawUpstream(t, always(sized('Keep-Alive: timeout=60\r\n')))
   const ends = await Promise.all(Array.from({ length: most + 5 }, () => upstream.send({}).ended))
   assert.deepEqual(new Set(ends.map(told)), new Set(['complete']))
