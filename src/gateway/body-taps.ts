@@ -8,10 +8,10 @@ import type { LoggedBody } from '../ledger/request-log.ts'
 import { BODIES_DELETED_AT_ONCE } from '../ledger/retention.ts'
 import { codingOf } from '../metering/content-coding.ts'
 import { decodeCopy } from '../metering/decode-copy.ts'
+import { EntrySum } from '../providers/batch-entries.ts'
 import { BatchFileScanner, UPLOAD_REPLY_BYTES_MAX, uploadedFileId } from '../providers/batch-file.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
 import { SURFACES } from '../providers/surfaces.ts'
-import { BatchEntries } from '../providers/watch-records.ts'
 import type { ReplyHead } from './answer.ts'
 import type { AdmittedCall } from './call.ts'
 import type { Gateway } from './gateway.ts'
@@ -144,7 +144,7 @@ function watchBatchFile(
   const scanner = new BatchFileScanner(
     firstValue(headers, 'content-type'),
     firstValue(headers, 'content-encoding'),
-    new BatchEntries(surface, reading.boundEntry),
+    new EntrySum(surface, reading.boundEntry),
   )
   const doubtful =
     hasConflictingValues(headers, 'content-type') || hasConflictingValues(headers, 'content-encoding')

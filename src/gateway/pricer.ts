@@ -1,5 +1,5 @@
 import { limits as kernelLimits } from '../kernel/limits.ts'
-import { type Bound, type Nanos, NO_COST } from '../kernel/money.ts'
+import { addBounds, type Bound, type Nanos, NO_COST } from '../kernel/money.ts'
 import type { ObjectKind, Surface } from '../kernel/surface.ts'
 import type { Quantities, Usage } from '../kernel/usage.ts'
 import type { Hold, Unratable } from '../ledger/call.ts'
@@ -11,15 +11,15 @@ import type { RatingContext } from '../pricing/modifiers.ts'
 import { findModel, type PriceBook, type PriceVersion, versionAt } from '../pricing/price-book.ts'
 import { dearestNamed, resolve } from '../pricing/priced-parts.ts'
 import { rateFigures, writeRating } from '../pricing/rate.ts'
+import type { BoundEntry } from '../providers/batch-entries.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
 import { type RequestLimits, readLimits, withSearch } from '../providers/request-limits.ts'
-import { memberGetter, membersOf, modelAsked } from '../providers/request-members.ts'
+import { isGiven, modelAsked } from '../providers/request-members.ts'
 import { type SocketTurn, TURN_LIMITS, turnRequest } from '../providers/socket-turn.ts'
 import type { RequestFees } from '../providers/surface.ts'
 import { SURFACES } from '../providers/surfaces.ts'
 import { NOTHING_UNSEEN, type UnseenWork, unseenWork } from '../providers/unseen-work.ts'
 import { addToolCalls } from '../providers/usage/reading.ts'
-import type { BoundEntry } from '../providers/watch-records.ts'
 
 /** The facts about a request that decide what its call may cost. */
 export interface PricedRequest {
@@ -120,11 +120,11 @@ export function createPricer(firstBook: PriceBook, settings: PricerSettings): Pr
     use(next) {
       book = next
     },
-    boundEntry(endpoint, facts, bodyBytes, atMs) {
+    boundEntry(endpoint, facts, atMs) {
       if (endpoint.billing === 'free') return NO_COST
       if (endpoint.billing !== 'metered') return { kind: 'unbounded', reason: 'it is not metered' }
       const { surface, template: path } = endpoint
-      const entry = { surface, method: 'POST', path, endpoint, facts, bodyBytes, atMs }
+      const entry = { surface, method: 'POST', path, endpoint, facts, bodyBytes: facts.bytes, atMs }
       const call = { ...entry, modelAsked: modelAsked(facts) }
       const version = versionAt(book, atMs)
       const context = { ...contextOf(call, settings), batch: true }
@@ -134,35 +134,130 @@ export function createPricer(firstBook: PriceBook, settings: PricerSettings): Pr
       const version = versionAt(book, turn.atMs)
       const call = { ...turnRequest(turn), modelAsked: recorded(turn.model) }
       const context = contextOf(call, settings)
-      const plan = metered(call, TURN_LIMITS, context, version, settings)
-      if (turn.kind === 'transcription' || plan.hold.kind !== 'bound') return plan
-      const { nanos, listNanos } = plan.hold
-      const heard = boundTranscript(call, context, version, settings)
-      const hold = { costNanos: nanos + heard.costNanos, listNanos: listNanos + heard.listNanos }
-      return { ...plan, hold: holdOf({ kind: 'bound', ...hold }) }
+      const response = boundFor(call, TURN_LIMITS, context, version, settings)
+      const bound =
+        turn.kind === 'transcription' || response.kind !== 'bound'
+          ? response
+          : addBounds(response, boundTranscript(call, context, version, settings))
+      return meteredPlan({ call, version, context, settings }, TURN_LIMITS, bound)
     },
     plan(call) {
       const version = versionAt(book, call.atMs)
       const context = contextOf(call, settings)
       const { endpoint } = call
-      if (endpoint?.billing !== 'metered') {
-        const batch = batchPlan(call, context, version, settings)
-        if (batch !== null) return batch
-        const unratable = isFree(call) ? null : refusal('endpoint_not_metered', settings)
-        return unmetered(version, context, settings, unratable)
+      const parts = { call, version, context, settings }
+      if (endpoint?.billing === 'metered') {
+        const limits = limitsOf(endpoint, call, version)
+        const imageToolModel = recorded(limits.tools.imageModel)
+        const tierAsked = recorded(tierFor(call.surface, limits, settings))
+        const bound = boundFor(call, limits, context, version, settings)
+        return meteredPlan({ ...parts, context: { ...context, imageToolModel, tierAsked } }, limits, bound)
       }
-      const limits = limitsOf(endpoint, call, version)
-      const imageToolModel = recorded(limits.tools.imageModel)
-      const tierAsked = recorded(tierFor(call.surface, limits, settings))
-      const asked = { ...context, imageToolModel, tierAsked }
-      const plan = metered(call, limits, asked, version, settings)
-      // Other endpoints do nothing in the background, whatever a request says.
-      const isBackground = limits.background && endpoint.usage === 'responses'
-      if (!isBackground) return plan
-      if (settings.polls) return { ...plan, makes: 'response', counts: false }
-      const unratable = refusal('endpoint_not_metered', settings)
-      return { ...plan, counts: false, unratable, unpricedModel: null, unmeteredMember: 'background' }
+      const makes = endpoint?.makes
+      if (settings.polls && (makes === 'message_batch' || makes === 'batch')) return batchPlan(parts, makes)
+      return unmeteredPlan(parts, isFree(call) ? null : refusal('endpoint_not_metered', settings))
     },
+  }
+}
+
+interface PlanParts {
+  readonly call: PricedRequest
+  readonly version: PriceVersion
+  readonly context: RatingContext
+  readonly settings: PricerSettings
+}
+
+/** The plan of a call that costs nothing, or whose cost no reply tells. */
+function unmeteredPlan({ version, context, settings }: PlanParts, unratable: Unratable | null): BillPlan {
+  return {
+    // A call that cannot be rated is no free call: where it is let pass, a spent cap still stops it.
+    hold: unratable === null ? { kind: 'none' } : NO_HOLD,
+    priceVersion: version.id,
+    rating: writeRating(context, settings.discount),
+    unratable,
+    unpricedModel: null,
+    unmeteredMember: null,
+    metered: false,
+    makes: null,
+    counts: false,
+    unseen: () => NOTHING_UNSEEN,
+    tokensHeld: () => ({ input: null, output: null, contextWindow: null }),
+    answers: 1,
+    modelDefault: null,
+    asked: { serviceTier: null, speed: null },
+    withFees: (usage) => usage,
+    rate: () => ({ costNanos: 0n, listNanos: 0n, unpriced: unratable !== null, pricedAsRequested: false }),
+  }
+}
+
+/** The plan of a batch, each request of which is rated by itself when done. */
+function batchPlan({ call, version, context, settings }: PlanParts, makes: ObjectKind): BillPlan {
+  const { endpoint, facts, madeFrom, surface } = call
+  const inFile = endpoint?.model === 'batch_file'
+  const bound = (inFile ? madeFrom?.fileBound : facts.items.bound) ?? null
+  const named = (inFile ? madeFrom?.fileModels : facts.items.models) ?? []
+  const [template = ''] = SURFACES[surface].batchEndpoints
+  const stated = facts.body['endpoint']
+  const lines = {
+    ...context,
+    endpoint: inFile ? recorded(typeof stated === 'string' ? stated : template) : template,
+    modelAsked: dearestNamed(named, context, version),
+    batch: true,
+  }
+  const isUnpriced = bound?.kind === 'unpriced'
+  return {
+    hold: bound === null || isUnpriced ? NO_HOLD : holdOf(bound),
+    priceVersion: version.id,
+    rating: writeRating(lines, settings.discount),
+    unratable: bound === null ? UNKNOWN_BATCH : isUnpriced ? refusal('model_not_priced', settings) : null,
+    unpricedModel: isUnpriced ? bound.model : null,
+    unmeteredMember: null,
+    metered: true,
+    makes,
+    counts: false,
+    unseen: () => NOTHING_UNSEEN,
+    tokensHeld: () => ({ input: null, output: null, contextWindow: null }),
+    answers: 1,
+    modelDefault: null,
+    asked: { serviceTier: null, speed: null },
+    withFees: (usage) => usage,
+    rate: () => ({ costNanos: 0n, listNanos: 0n, unpriced: isUnpriced, pricedAsRequested: false }),
+  }
+}
+
+function meteredPlan(
+  { call, version, context, settings }: PlanParts,
+  limits: RequestLimits,
+  bound: Bound,
+): BillPlan {
+  const reader = call.endpoint?.billing === 'metered' ? call.endpoint.usage : null
+  const modelDefault = defaultModel(call, limits, version)
+  const model = call.modelAsked ?? modelDefault
+  const fees = SURFACES[call.surface].fees(call.facts)
+  // Other endpoints do nothing in the background, whatever a request says.
+  const isBackground = limits.background && reader === 'responses'
+  const later = call.endpoint?.makes ?? (isBackground ? 'response' : null)
+  // The cost of work in the background is told only where upstream is polled for it.
+  const isLost = later !== null && !settings.polls
+  const isUnpriced = bound.kind === 'unpriced'
+  const reason = isLost ? 'endpoint_not_metered' : isUnpriced ? 'model_not_priced' : null
+  return {
+    hold: isUnpriced ? NO_HOLD : holdOf(bound),
+    priceVersion: version.id,
+    rating: writeRating(context, settings.discount),
+    unratable: reason === null ? null : refusal(reason, settings),
+    unpricedModel: isUnpriced && !isLost ? bound.model : null,
+    unmeteredMember: isLost && isBackground ? 'background' : null,
+    metered: true,
+    makes: isLost ? null : later,
+    counts: later === null,
+    unseen: () => unseenWork(reader, call.facts, limits, model),
+    tokensHeld: (served) => tokensHeld(served ?? model, call, limits, version),
+    answers: limits.n,
+    modelDefault,
+    asked: { serviceTier: context.tierAsked ?? null, speed: limits.speed },
+    withFees: (usage) => settleFees(usage, fees, context, version),
+    rate: (usage) => rateFigures(usage, context, version, settings.discount),
   }
 }
 
@@ -188,72 +283,6 @@ function refusal(reason: Unratable['reason'], { unpriced }: PricerSettings): Unr
   return { reason, refuse: unpriced === 'refuse' ? 'always' : 'limited' }
 }
 
-/** The hold that a bound leads to, or why the call cannot be rated. */
-function holding(
-  bound: Bound,
-  settings: PricerSettings,
-): Pick<BillPlan, 'hold' | 'unratable' | 'unpricedModel'> {
-  if (bound.kind !== 'unpriced') return { hold: holdOf(bound), unratable: null, unpricedModel: null }
-  return { hold: NO_HOLD, unratable: refusal('model_not_priced', settings), unpricedModel: bound.model }
-}
-
-function unmetered(
-  version: PriceVersion,
-  context: RatingContext,
-  settings: PricerSettings,
-  unratable: Unratable | null,
-): BillPlan {
-  return {
-    // A call that cannot be rated is no free call: where it is let pass, a spent cap still stops it.
-    hold: unratable === null ? { kind: 'none' } : NO_HOLD,
-    priceVersion: version.id,
-    rating: writeRating(context, settings.discount),
-    unratable,
-    unpricedModel: null,
-    unmeteredMember: null,
-    metered: false,
-    makes: null,
-    counts: false,
-    unseen: () => NOTHING_UNSEEN,
-    tokensHeld: () => ({ input: null, output: null, contextWindow: null }),
-    answers: 1,
-    modelDefault: null,
-    asked: { serviceTier: null, speed: null },
-    withFees: (usage) => usage,
-    rate: () => ({ costNanos: 0n, listNanos: 0n, unpriced: unratable !== null, pricedAsRequested: false }),
-  }
-}
-
-function metered(
-  call: PricedRequest,
-  limits: RequestLimits,
-  context: RatingContext,
-  version: PriceVersion,
-  settings: PricerSettings,
-): BillPlan {
-  const reader = call.endpoint?.billing === 'metered' ? call.endpoint.usage : null
-  const modelDefault = defaultModel(call, limits, version)
-  const model = call.modelAsked ?? modelDefault
-  const fees = SURFACES[call.surface].fees(call.facts)
-  const bound = boundFor(call, limits, context, version, settings)
-  return {
-    ...holding(bound, settings),
-    priceVersion: version.id,
-    rating: writeRating(context, settings.discount),
-    unmeteredMember: null,
-    metered: true,
-    makes: null,
-    counts: true,
-    unseen: () => unseenWork(reader, call.facts, limits, model),
-    tokensHeld: (served) => tokensHeld(served ?? model, call, limits, version),
-    answers: limits.n,
-    modelDefault,
-    asked: { serviceTier: context.tierAsked ?? null, speed: limits.speed },
-    withFees: (usage) => settleFees(usage, fees, context, version),
-    rate: (usage) => rateFigures(usage, context, version, settings.discount),
-  }
-}
-
 function boundFor(
   call: PricedRequest,
   limits: RequestLimits,
@@ -263,14 +292,12 @@ function boundFor(
 ): Bound {
   const { surface, bodyBytes } = call
   const model = call.modelAsked ?? defaultModel(call, limits, version)
-  const limited = boundOf(
+  return boundOf(
     { ...limits, surface, endpoint, model, bodyBytes },
     version,
     { defaultTier, regional, geographyPossible: true, batch },
     discount,
   )
-  if (!limits.unlimited || limited.kind !== 'bound') return limited
-  return { kind: 'unbounded', reason: 'something takes part that the request does not limit' }
 }
 
 /** The most that a transcription of a session's input may cost: the session may turn to any model for it. */
@@ -279,53 +306,20 @@ function boundTranscript(
   context: RatingContext,
   version: PriceVersion,
   settings: PricerSettings,
-): { readonly costNanos: Nanos; readonly listNanos: Nanos } {
-  let most = { costNanos: 0n, listNanos: 0n }
+): Bound {
+  let most: Bound = NO_COST
   for (const { id, mode } of version.models) {
     if (mode !== 'audio_transcription') continue
     const bound = boundFor({ ...call, modelAsked: id }, TURN_LIMITS, context, version, settings)
-    if (bound.kind === 'bound' && bound.listNanos > most.listNanos) most = bound
+    if (bound.kind === 'bound' && most.kind === 'bound' && bound.listNanos > most.listNanos) most = bound
   }
   return most
-}
-
-/** The plan of a batch, each request of which is rated by itself when done. Null for other calls, or without polling. */
-function batchPlan(
-  call: PricedRequest,
-  context: RatingContext,
-  version: PriceVersion,
-  settings: PricerSettings,
-): BillPlan | null {
-  const { endpoint, facts } = call
-  if (endpoint === null || !settings.polls) return null
-  const { makes, model } = endpoint
-  if (makes !== 'message_batch' && makes !== 'batch') return null
-  const inFile = model === 'batch_file'
-  const records = facts.kind === 'json' ? facts.records : null
-  const bound = (inFile ? call.madeFrom?.fileBound : records?.bound) ?? null
-  const named = (inFile ? call.madeFrom?.fileModels : records?.models) ?? []
-  const [template = ''] = SURFACES[call.surface].batchEndpoints
-  const lines = {
-    ...context,
-    endpoint: inFile ? recorded(endpointIn(facts) ?? template) : template,
-    modelAsked: dearestNamed(named, context, version),
-    batch: true,
-  }
-  const plan = unmetered(version, lines, settings, null)
-  if (bound === null) return { ...plan, makes, metered: true, hold: NO_HOLD, unratable: UNKNOWN_BATCH }
-  return { ...plan, makes, metered: true, ...holding(bound, settings) }
 }
 
 const NO_HOLD: Hold = { kind: 'bound', nanos: 0n, listNanos: 0n }
 
 /** The cost of a batch is told later, so that a batch of unknown cost is refused only to keys with limits. */
 const UNKNOWN_BATCH: Unratable = { reason: 'batch_file_unknown', refuse: 'limited' }
-
-/** The endpoint of the requests of a batch, as the batch itself names it. */
-function endpointIn(facts: RequestFacts): string | null {
-  const member = memberGetter(facts)('endpoint')
-  return member?.kind === 'string' ? member.value : null
-}
 
 function tokensHeld(
   name: string | null,
@@ -337,7 +331,7 @@ function tokensHeld(
   const stated = limits.maxOutputTokens
   const contextWindow =
     model === null ? null : inputTokensMax(model, endpoint?.template ?? '', limits.prompts)
-  const output = model === null ? stated : outputTokensMax(model, stated, limits.predictedTokensMax)
+  const output = model === null ? stated : outputTokensMax(model, stated)
   return {
     input: limits.refersElsewhere ? contextWindow : Math.min(bodyBytes, contextWindow ?? bodyBytes),
     output: output === null ? null : output * limits.n,
@@ -348,7 +342,7 @@ function tokensHeld(
 /** The model that upstream takes where a request leaves its model out. A name that cannot be read was not left out. */
 function defaultModel(call: PricedRequest, limits: RequestLimits, version: PriceVersion): string | null {
   if (call.modelAsked !== null || call.endpoint === null || limits.stored) return null
-  if ((membersOf(call.facts)['model'] ?? null) !== null) return null
+  if (isGiven(call.facts.body['model'])) return null
   return version.defaultModels.get(call.endpoint.template) ?? null
 }
 

@@ -3,17 +3,12 @@ import { firstValue, type RawHeaders, valuesOf } from '../http/raw-headers.ts'
 import { type Denial, type Refusal, refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import { codingOf } from '../metering/content-coding.ts'
-import {
-  FILE_BATCH_NAMES,
-  NOT_READ,
-  type RequestFacts,
-  SPEECH_NAMES,
-  TRANSCRIPTION_FIELDS,
-} from '../metering/request-facts.ts'
-import { type AlsoRead, type RequestReader, readerFor, unreadable } from '../metering/request-reader.ts'
+import { NOT_READ, type RequestFacts } from '../metering/request-facts.ts'
+import { unreadable } from '../providers/ambiguity.ts'
+import { BatchEntries, type BoundEntry } from '../providers/batch-entries.ts'
 import { speechRequest } from '../providers/chat/audio.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
-import { BatchEntries, type BoundEntry, watchRecords } from '../providers/watch-records.ts'
+import { createRequestReader, type RequestReader } from '../providers/read-request.ts'
 import type { CountableInput } from './estimate-usage.ts'
 import {
   type HeldBody,
@@ -99,17 +94,15 @@ export async function readBody(
   if (tooLarge !== null) return refused(tooLarge)
 
   const { headers } = exchange
-  const also = alsoRead(endpoint)
-  const doubtful =
-    hasConflictingValues(headers, 'content-type') || hasConflictingValues(headers, 'content-encoding')
-  const reader = doubtful
-    ? unreadable('two_content_types')
-    : readerFor(
-        firstValue(headers, 'content-type'),
-        firstValue(headers, 'content-encoding'),
-        watchRecords(endpoint, (surface) => new BatchEntries(surface, options.boundEntry)),
-        also,
-      )
+  const head = {
+    contentType: firstValue(headers, 'content-type'),
+    contentEncoding: firstValue(headers, 'content-encoding'),
+    isDoubtful:
+      hasConflictingValues(headers, 'content-type') || hasConflictingValues(headers, 'content-encoding'),
+  }
+  const isBatch = endpoint.model === 'batch_entries'
+  const watch = isBatch ? new BatchEntries(endpoint.surface, options.boundEntry) : undefined
+  const reader = createRequestReader(endpoint, head, watch)
   const encoded = isEncoded(exchange)
   const received = await receiveBody(exchange, options, sender, encoded ? null : reader)
   if (received.kind !== 'received') return received
@@ -119,7 +112,7 @@ export async function readBody(
     held.dispose()
     return { kind: 'client_left' }
   }
-  if (facts.kind === 'unreadable' && facts.reason === 'too_dense') {
+  if (facts.ambiguity?.detail === TOO_DENSE) {
     held.dispose()
     return refused(tooDense())
   }
@@ -156,13 +149,7 @@ function tooDense(): Refusal {
   return refuse('body_too_large', message)
 }
 
-/** The members and fields that are read only for endpoints whose hold or bill goes by them. */
-export function alsoRead(endpoint: Endpoint): AlsoRead | undefined {
-  if (endpoint.model === 'batch_file') return { names: FILE_BATCH_NAMES }
-  if (endpoint.billing !== 'metered') return undefined
-  if (endpoint.usage === 'transcription') return { fields: TRANSCRIPTION_FIELDS }
-  return endpoint.usage === 'speech' ? { names: SPEECH_NAMES } : undefined
-}
+const TOO_DENSE = unreadable('too_dense').detail
 
 /** The input by which a request is estimated and bounded. */
 export function countableInput({ headers }: Exchange, { body, facts }: ReadBody): CountableInput {
@@ -171,7 +158,7 @@ export function countableInput({ headers }: Exchange, { body, facts }: ReadBody)
   const isPlain = codingOf(firstValue(headers, 'content-encoding')) === 'identity'
   const isForm = facts.kind === 'form'
   return {
-    lengthBytes: (isPlain ? null : decodedBytes(facts)) ?? held.length,
+    lengthBytes: isPlain || facts.kind === 'unreadable' ? held.length : facts.bytes,
     isForm,
     get pieces() {
       return isPlain ? held.pieces() : null
@@ -179,12 +166,6 @@ export function countableInput({ headers }: Exchange, { body, facts }: ReadBody)
     ...(isForm ? { formType: firstValue(headers, 'content-type') ?? '' } : {}),
     speech: speechRequest(facts),
   }
-}
-
-/** The length of the decoded body, which was seen only once, as it passed. */
-function decodedBytes(facts: RequestFacts): number | null {
-  if (facts.kind === 'json') return facts.scan.objectEnd + 1
-  return facts.kind === 'form' ? facts.scan.lengthBytes : null
 }
 
 const NOTHING_COUNTABLE: CountableInput = {

@@ -1,6 +1,4 @@
 import { type Borrowed, viewOf } from '../kernel/memory.ts'
-import type { Picked, Place } from './json-place.ts'
-import { JsonWalker, type WalkOptions } from './json-walker.ts'
 
 const CR = 0x0d
 const LF = 0x0a
@@ -10,24 +8,30 @@ const BLANKS = new Set([0x20, 0x09, CR])
 const FULL_LINES_MAX = 100_000
 const LINES_MAX = 1_000_000
 
+/** Reads one line after the other, each in any number of pieces. */
+export interface LineReader {
+  write(bytes: Buffer): void
+  /** No bytes that follow can change that the line cannot be read. */
+  readonly failed: boolean
+  /** The line is whole. False if it cannot be read, or no more lines are to be read. */
+  end(): boolean
+}
+
 /**
- * Reads the selected places of each line of a text that arrives in pieces, and accepts only a text that all parsers read alike:
- * every line is one JSON value or blank, no member that is looked at is given twice, and CR stands only before LF. A CR elsewhere
- * is a blank to JSON and a line's end to many readers of lines. Lines of any length are read without being kept.
+ * Splits a text that arrives in pieces into lines, and accepts only a text that all parsers read alike: every line is one
+ * JSON value or blank, and CR stands only before LF. A CR elsewhere is a blank to JSON and a line's end to many readers of
+ * lines. Lines of any length are read without being kept.
  */
 export class JsonLines {
-  readonly #walker: JsonWalker
-  /** Takes the values of a line, and answers whether to go on. */
-  readonly #onLine: (line: Picked) => boolean
+  readonly #line: LineReader
   #failed = false
   #open = false
   #endsInCr = false
   #lines = 0
   #fullLines = 0
 
-  constructor(place: Place, onLine: (line: Picked) => boolean, options: WalkOptions = {}) {
-    this.#walker = new JsonWalker(place, options)
-    this.#onLine = onLine
+  constructor(line: LineReader) {
+    this.#line = line
   }
 
   get failed(): boolean {
@@ -58,8 +62,8 @@ export class JsonLines {
     this.#endsInCr = cr >= 0
     if (!this.#open && bytes.every((byte) => BLANKS.has(byte))) return
     this.#open = true
-    this.#walker.write(bytes)
-    if (this.#walker.failed) this.#failed = true
+    this.#line.write(bytes)
+    if (this.#line.failed) this.#failed = true
   }
 
   #endLine(): void {
@@ -69,8 +73,6 @@ export class JsonLines {
     if (!this.#open || this.#failed) return
     this.#open = false
     this.#fullLines++
-    const scan = this.#walker.end()
-    const isRead = scan.kind === 'object' && scan.picked.duplicates.length === 0
-    if (!isRead || this.#fullLines > FULL_LINES_MAX || !this.#onLine(scan.picked.value)) this.#failed = true
+    if (!this.#line.end() || this.#fullLines > FULL_LINES_MAX) this.#failed = true
   }
 }

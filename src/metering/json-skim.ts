@@ -52,7 +52,7 @@ const NOTHING = Buffer.alloc(0)
  *
  * - `VALUE`: the member is kept as it is written and goes through JSON.parse. All values of a text together may have
  *   `keptBytesMax` bytes; those beyond it are UNREAD.
- * - `GLANCE`: null, or a short string; every other value is UNREAD. Costs nothing, however long the value is.
+ * - `GLANCE`: a short string, a number, a boolean or null; every other value is UNREAD, and costs nothing.
  * - `objectShape`: the members of an object. A value of another type is read like GLANCE.
  * - `eachShape`: an array whose elements are handed to `onElement` one by one and not kept. The array itself is UNREAD.
  *
@@ -283,7 +283,8 @@ export class JsonSkim {
     if (shape === null) return
     if (shape.unmarked) this.#marksBefore = this.#marks
     if (shape.kind === 'value') this.#kept.open(this.#valueStart, SKIM_LIMITS.keptBytesMax - this.#keptBytes)
-    else if (byte === QUOTE) this.#kept.open(this.#valueStart, SKIM_LIMITS.glanceBytesMax)
+    else if (byte !== OPEN_BRACE && byte !== OPEN_BRACKET)
+      this.#kept.open(this.#valueStart, SKIM_LIMITS.glanceBytesMax)
   }
 
   #open(i: number, isObject: boolean, isSeen: boolean): number {
@@ -341,8 +342,8 @@ export class JsonSkim {
     const text = this.#kept.take(bytes, this.#offset, i)
     if (this.#firstByte === LETTER_N) return null
     if (text === null) return UNREAD
+    if (this.#shape?.kind === 'value') this.#keptBytes += this.#offset + i - this.#valueStart
     if (this.#firstByte === QUOTE) return parseString(text) ?? UNREAD
-    this.#keptBytes += this.#offset + i - this.#valueStart
     const { value, twice } = parseSlice(text)
     for (const name of twice) this.#twiceInside.add(name)
     return value

@@ -1,7 +1,7 @@
 import { isAscii, isUtf8 } from 'node:buffer'
 import { type Borrowed, viewOf } from '../kernel/memory.ts'
 import { BoundedCopy } from './bounded-copy.ts'
-import { WatchedNames } from './json-place.ts'
+import { AMBIGUOUS, NameTable } from './watched-names.ts'
 
 /** A field of a form. `start` and `end` are where its value stands in the body, in bytes; `end` is exclusive. */
 export type MultipartField = { readonly start: number; readonly end: number } & (
@@ -171,7 +171,7 @@ type Fault = UnreadableMultipart | null
  * does not depend on how the body was cut, and no chunk is referred to after `write` returns.
  */
 export class MultipartScanner<Name extends string = string> {
-  readonly #names: WatchedNames<Name>
+  readonly #names: NameTable<Name>
   readonly #limits: MultipartScanLimits
   readonly #needle: Buffer
   readonly #fields = new Map<Name, MultipartField>()
@@ -206,7 +206,7 @@ export class MultipartScanner<Name extends string = string> {
     sink: PartSink | null = null,
   ) {
     this.#sink = sink
-    this.#names = new WatchedNames(names)
+    this.#names = new NameTable(Array.from(names, (name) => [name, name] as const))
     this.#limits = { ...MULTIPART_SCAN_LIMITS, ...limits }
     this.#needle = Buffer.from(`--${boundary}`, 'latin1')
     this.#head = new BoundedCopy(this.#limits.partHeadBytesMax)
@@ -370,10 +370,9 @@ export class MultipartScanner<Name extends string = string> {
     if (bytes.includes(this.#needle)) return 'stray_boundary'
     const head = readPartHead(bytes)
     if (head === null) return 'bad_part_head'
-    const name = this.#names.find(head.name)
-    if (name === undefined) {
-      const loose = looseName(head.name)
-      if (this.#names.find(loose) !== undefined || this.#names.isAmbiguous(loose)) return 'ambiguous_name'
+    const name = this.#names.findText(head.name)
+    if (name === null || name === AMBIGUOUS) {
+      if (this.#names.findText(looseName(head.name)) !== null) return 'ambiguous_name'
       this.#sunk = this.#sink?.open(head) === true
       return null
     }

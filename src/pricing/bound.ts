@@ -1,6 +1,5 @@
 import type { Bound } from '../kernel/money.ts'
-import type { Fallback } from '../providers/request-limits.ts'
-import type { Advisor, RequestTools } from '../providers/request-tools.ts'
+import type { RequestTools } from '../providers/request-tools.ts'
 import { SURFACES } from '../providers/surfaces.ts'
 import { type Discount, NO_DISCOUNT, payableFor, plainAmountOf, Totals } from './amounts.ts'
 import {
@@ -36,9 +35,9 @@ const AUDIO_MS_PER_BYTE = 10
 const BOUND_NANOS_MAX = 1_000_000_000n * 1_000_000_000n
 
 /**
- * The most that a request can cost: all it sends at the dearest rate for input that it can lead to, all it may get
- * at the dearest rate for output, for every model that may answer. The bound is never below what `rate` makes of any
- * usage that fits the request, and some such usage reaches it.
+ * The most that a request can cost, by its class (see BoundClass): what it sends at the highest rate for input that it can
+ * lead to, what it may get at the highest rate for output, and its fees. Where upstream may run several passes, the largest
+ * window and the highest rates of all models that take part count for each pass.
  */
 export function boundOf(
   request: BoundRequest,
@@ -46,38 +45,29 @@ export function boundOf(
   settings: BoundSettings,
   discount: Discount = NO_DISCOUNT,
 ): Bound {
-  const { model: asked, fallbacks, tools } = request
+  const { model: asked, boundClass, tools } = request
   if (asked === null) return unbounded('the request names no model')
-  const attempts = [{ model: asked, maxOutputTokens: request.maxOutputTokens }, ...fallbacks]
-  const steps = 1 + (tools.usesMax ?? 0)
-  const works: Work[] = []
-  for (const attempt of attempts) {
-    const model = findModel(version, attempt.model)
-    if (model === null) return { kind: 'unpriced', model: attempt.model }
-    works.push(workOfAttempt(model, attempt, steps, request))
+  const models: ModelPrice[] = []
+  for (const name of [asked, ...request.otherModels]) {
+    const model = findModel(version, name)
+    if (model === null) return { kind: 'unpriced', model: name }
+    models.push(model)
   }
-  for (const advisor of tools.advisors) {
-    const model = findModel(version, advisor.model)
-    if (model === null) return { kind: 'unpriced', model: advisor.model }
-    works.push(workOfAdvisor(model, advisor, attempts.length, request))
-  }
-  if (tools.imageModel !== null) {
-    if (findModel(version, tools.imageModel) === null) return { kind: 'unpriced', model: tools.imageModel }
-    return unbounded('nothing limits how much the image tool draws')
-  }
-  if (tools.usesMax === null) return unbounded('nothing limits how often tools are used')
-  const totals = new Totals()
-  for (const work of works) {
-    const { model } = work
-    const amount = tokensAmount(work, request, settings)
-    const fees = work.paysFees ? feesAmount(model, tools) : 0n
-    if (typeof amount === 'string') return unbounded(amount)
-    if (typeof fees === 'string') return unbounded(fees)
+  if (boundClass === 'unknown') return unbounded('something takes part that the request does not limit')
+  const passes = boundClass === 'exotic' ? (1 + request.passes) * (request.compacts ? 2 : 1) : 1
+  const tokens = tokensAmount(models, request, settings, passes)
+  if (typeof tokens === 'string') return unbounded(tokens)
+  const fees = feesAmount(models[0] as ModelPrice, tools)
+  let [listNanos, costNanos] = [0n, 0n]
+  for (const model of models) {
+    const totals = new Totals()
     const payable = payableFor(discount, model.id)
-    totals.add(amount, multiplierMax(model.factors, request, settings), payable)
+    totals.add(tokens * BigInt(passes), multiplierMax(model.factors, request, settings), payable)
     if (fees !== 0n) totals.add(fees, MULTIPLIER_ONE, payable)
+    const raised = totals.raised()
+    listNanos = maxRate(listNanos, raised.listNanos)
+    costNanos = maxRate(costNanos, raised.costNanos)
   }
-  const { listNanos, costNanos } = totals.raised()
   if (listNanos > BOUND_NANOS_MAX) return unbounded('the limits are beyond any cap')
   return { kind: 'bound', listNanos, costNanos }
 }
@@ -86,67 +76,34 @@ function unbounded(reason: string): Bound {
   return { kind: 'unbounded', reason }
 }
 
-/** The tokens that a model reads and writes at a time, and how often. */
-interface Work {
-  readonly model: ModelPrice
-  readonly context: number | null
-  readonly contexts: number
-  readonly output: number | null
-  readonly answers: number
-  readonly compactions: number
-  /** The tools of the request are paid for beside the tokens. */
-  readonly paysFees: boolean
-}
-
-/** The work of a model that answers the request, tools and all. */
-function workOfAttempt(
-  model: ModelPrice,
-  { maxOutputTokens }: Fallback,
-  steps: number,
+/** The cost of the tokens of one pass, or why there is no limit. */
+function tokensAmount(
+  models: readonly ModelPrice[],
   request: BoundRequest,
-): Work {
-  const context = inputLimit(model, request)
-  const output = outputTokensMax(model, maxOutputTokens, request.predictedTokensMax)
-  const answers = SURFACES[request.surface].pricing.limitsEachStep ? request.n * steps : request.n
-  const compactions = mayCompact(request.compactsAbove, context, output) ? steps : 0
-  return { model, context, contexts: steps, output, answers, compactions, paysFees: true }
-}
-
-/** The work of a model that a tool asks, and that reads all that the asking model reads. */
-function workOfAdvisor(
-  model: ModelPrice,
-  { maxOutputTokens, usesMax }: Advisor,
-  attempts: number,
-  request: BoundRequest,
-): Work {
-  const context = inputLimit(model, request)
-  const output = outputTokensMax(model, maxOutputTokens, request.predictedTokensMax)
-  const times = usesMax * attempts
-  return { model, context, contexts: times, output, answers: times, compactions: 0, paysFees: false }
-}
-
-/** The cost of the tokens, or why there is no limit. */
-function tokensAmount(work: Work, request: BoundRequest, settings: BoundSettings): bigint | string {
-  const { model, context, output, compactions } = work
-  const readings = work.contexts + compactions
-  // The prompts of several passes of one model may be reported, and so rated, as one prompt.
-  const prompt = (context ?? Number.MAX_SAFE_INTEGER) * readings * (1 + request.fallbacks.length)
-  const nanos = dearestFor(model, request, settings, prompt)
+  settings: BoundSettings,
+  passes: number,
+): bigint | string {
+  const contexts = models.map((model) => inputLimit(model, request))
+  const context = contexts.every((each) => each !== null) ? Math.max(...contexts) : null
+  // The prompts of several passes may be reported, and so rated, as one prompt.
+  const prompt = (context ?? Number.MAX_SAFE_INTEGER) * passes
+  const nanos = models
+    .map((model) => dearestFor(model, request, settings, prompt))
+    .reduce((most, each) => dearestOfBoth(most, each))
   let sum = 0n
   if (nanos.duration > 0n) {
     const milliseconds = BigInt(request.audioMsMax ?? request.bodyBytes * AUDIO_MS_PER_BYTE)
     sum += plainAmountOf('audio_input_milliseconds', milliseconds, nanos.duration)
   }
   if (nanos.input > 0n) {
-    if (context === null) return `no context window is known for ${model.id}`
-    sum += plainAmountOf('input_tokens', BigInt(context) * BigInt(readings), nanos.input)
+    if (context === null) return 'no context window is known for a model'
+    sum += plainAmountOf('input_tokens', BigInt(context), nanos.input)
   }
   if (nanos.output > 0n) {
-    // The length of a summary is limited by the model: the limit in the request is that of the answer.
-    const summary = compactions === 0 ? 0 : (model.maxOutputTokens ?? model.contextWindowTokens)
-    if (output === null || summary === null) return `no output limit is known for ${model.id}`
-    const tokens = BigInt(output) * BigInt(work.answers) + BigInt(summary) * BigInt(compactions)
-    sum += plainAmountOf('output_tokens', tokens, nanos.output)
+    const outputs = models.map((model) => outputTokensMax(model, request.maxOutputTokens))
+    if (outputs.includes(null)) return 'no output limit is known for a model'
+    const output = BigInt(Math.max(...outputs.map(Number))) * BigInt(request.n)
+    sum += plainAmountOf('output_tokens', output, nanos.output)
   }
   return sum
 }
@@ -159,33 +116,21 @@ export function inputTokensMax(model: ModelPrice, endpoint: string, prompts: num
 }
 
 /** No token is shorter than a byte, so the body's bytes bound its tokens; nothing passes the context window. */
-function inputLimit(model: ModelPrice, request: BoundRequest): number | null {
-  const most = inputTokensMax(model, request.endpoint, request.prompts)
-  if (request.refersElsewhere || (request.mayReferToAudio && hearsAudio(model))) return most
-  const sent = request.bodyBytes + request.tools.promptTokens
-  return Math.min(sent, most ?? sent)
-}
-
-function hearsAudio({ rates }: ModelPrice): boolean {
-  return rates.standard.short.has('audio_input_tokens')
+function inputLimit(
+  model: ModelPrice,
+  { boundClass, bodyBytes, endpoint, prompts }: BoundRequest,
+): number | null {
+  const most = inputTokensMax(model, endpoint, prompts)
+  return boundClass === 'plain' ? Math.min(bodyBytes, most ?? bodyBytes) : most
 }
 
 /** A stated limit beyond the window is refused upstream or cut to it; the output of a model has to fit its window. */
-export function outputTokensMax(
-  model: ModelPrice,
-  stated: number | null,
-  predictedTokensMax: number,
-): number | null {
+export function outputTokensMax(model: ModelPrice, stated: number | null): number | null {
   const { contextWindowTokens, maxOutputTokens } = model
   const limit = stated ?? maxOutputTokens ?? contextWindowTokens
   if (limit === null) return null
   const room = Math.max(contextWindowTokens ?? 0, maxOutputTokens ?? 0)
-  const most = limit + predictedTokensMax
-  return room === 0 ? most : Math.min(most, room)
-}
-
-function mayCompact(above: number | null, context: number | null, output: number | null): boolean {
-  return above !== null && (context ?? Infinity) + (output ?? Infinity) >= above
+  return room === 0 ? limit : Math.min(limit, room)
 }
 
 /** The sides of tokens and of audio by its length; the cost of a video is known before, and needs no bound. */
@@ -262,17 +207,13 @@ function dearestOfBoth(a: Dearest, b: Dearest): Dearest {
 }
 
 /** The fees of tools, which are paid by the call and not by the token. */
-function feesAmount(model: ModelPrice, tools: RequestTools): bigint | string {
-  if (tools.webSearchesMax === 0 && tools.fileSearchesMax === 0 && tools.containers === 0) return 0n
+function feesAmount(model: ModelPrice, { webSearches, fileSearches, containers }: RequestTools): bigint {
   let sum = 0n
   for (const [unit, most] of [
-    ['web_searches', tools.webSearchesMax],
-    ['file_searches', tools.fileSearchesMax],
-  ] as const) {
-    if (most === 0) continue
-    const nanos = model.tools.get(unit) ?? 0n
-    if (most === null && nanos > 0n) return `nothing limits the number of ${unit.replace('_', ' ')}`
-    sum += plainAmountOf(unit, BigInt(most ?? 0), nanos)
-  }
-  return sum + plainAmountOf('containers', BigInt(tools.containers), model.tools.get('containers') ?? 0n)
+    ['web_searches', webSearches],
+    ['file_searches', fileSearches],
+    ['containers', containers],
+  ] as const)
+    if (most > 0) sum += plainAmountOf(unit, BigInt(most), model.tools.get(unit) ?? 0n)
+  return sum
 }

@@ -24,7 +24,8 @@ export interface RatingContext {
 }
 
 /** The limits that a request sets for its cost, and what it is for. */
-export interface BoundRequest extends Omit<RequestLimits, 'speed' | 'background' | 'stored' | 'unlimited'> {
+export interface BoundRequest
+  extends Omit<RequestLimits, 'speed' | 'background' | 'stored' | 'refersElsewhere'> {
   readonly surface: Surface
   /** The template of the endpoint, such as `/v1/messages`. */
   readonly endpoint: string

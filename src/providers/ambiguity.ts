@@ -1,9 +1,10 @@
-import type { JsonMember, UnreadableJson } from '../metering/json-scan.ts'
-import type { MultipartField, UnreadableMultipart } from '../metering/multipart-scanner.ts'
-import type { Ambiguity, Doubt, RequestFacts } from '../metering/request-facts.ts'
-import { askInOptions, type CannotAsk } from './chat-usage/ask-for-usage.ts'
+import type { UnreadableJson } from '../metering/json-shape.ts'
+import type { UnreadableMultipart } from '../metering/multipart-scanner.ts'
+import { type Ambiguity, NOT_READ, type RequestFacts } from '../metering/request-facts.ts'
+import type { Doubt, ReadBytes } from '../metering/request-reader.ts'
+import { AMBIGUOUS, NameTable } from '../metering/watched-names.ts'
 import type { Endpoint } from './endpoint.ts'
-import { pickMembers } from './request-members.ts'
+import { INNER_NAMES, isGiven, isObject, isUnread } from './request-members.ts'
 
 type Reason =
   | UnreadableJson
@@ -26,7 +27,6 @@ const REASONS: Readonly<Record<Reason, string>> = {
   trailing_bytes: 'something follows behind its end',
   too_deep: 'it is nested too deeply',
   too_large: 'it is too large',
-  too_much: 'it names too much',
   name_too_long: 'the name of a member is too long',
   too_many_members: 'it has too many members',
   ambiguous_name: 'a name is spelled so that some parsers read it as another',
@@ -51,30 +51,35 @@ const REASONS: Readonly<Record<Reason, string>> = {
 /** Reasons on which parsers differ. The other reasons are of bodies that no parser can read, or that are beyond our limits. */
 const ALWAYS: ReadonlySet<string> = new Set<Reason>(['ambiguous_name', 'name_too_long', 'ambiguous_part'])
 
-/** The ambiguity of a body; null for a body that is clear or was not read. */
-export function ambiguityOf(facts: RequestFacts): Ambiguity | null {
-  switch (facts.kind) {
-    case 'not_read':
-      return null
+const INNER = new NameTable(Array.from(INNER_NAMES, (name) => [name, name] as const))
+
+/** The ambiguity of a body as its format has it; null for a body that is clear. */
+export function ambiguityOfBytes(read: ReadBytes): Ambiguity | null {
+  switch (read.kind) {
     case 'unreadable':
-      return unreadable(facts.reason)
+      return unreadable(read.reason)
     case 'form': {
-      const [twice] = facts.scan.duplicates
+      const [twice] = read.form.duplicates
       if (twice !== undefined) return always(`The field ${JSON.stringify(twice)} is there twice.`)
-      return facts.doubt === null ? null : unreadable(facts.doubt)
+      break
     }
     case 'json': {
-      const twice = facts.scan.duplicates[0]
+      const { duplicates, twiceInside, value } = read.skimmed
+      const twice = duplicates[0] ?? twiceInside.find((name) => INNER_NAMES.has(name))
       if (twice !== undefined) return givenTwice(twice)
-      const { duplicates, unreadable: reason } = pickMembers(facts)
-      if (duplicates[0] !== undefined) return givenTwice(duplicates[0])
-      const picked = reason === null ? null : unreadable(reason)
-      if (picked?.refuse === 'always') return picked
-      const recorded = facts.records?.ambiguity ?? null
-      if (recorded?.refuse === 'always' || facts.doubt === null) return recorded ?? picked
-      return unreadable(facts.doubt)
+      const members = [value['stream_options'], ...listed(value['tools']), ...listed(value['fallbacks'])]
+      if (members.some(hasLookalike)) return unreadable('ambiguous_name')
     }
   }
+  return read.doubt === null ? null : unreadable(read.doubt)
+}
+
+function listed(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : []
+}
+
+function hasLookalike(value: unknown): boolean {
+  return isObject(value) && Object.keys(value).some((name) => INNER.findText(name) === AMBIGUOUS)
 }
 
 export function givenTwice(member: string): Ambiguity {
@@ -93,60 +98,39 @@ function always(detail: string): Ambiguity {
   return { detail, refuse: 'always' }
 }
 
+/** A request that cannot be read. */
+export function unreadableFacts(reason: string): RequestFacts {
+  return { ...NOT_READ, kind: 'unreadable', ambiguity: unreadable(reason) }
+}
+
 /** Why the body of a call is to be refused, and to which keys; only metered calls are refused to every key for it. */
 export function ambiguityFor(endpoint: Endpoint | null, facts: RequestFacts): Ambiguity | null {
-  const found = ambiguityOf(facts)
+  const { ambiguity } = facts
   if (endpoint?.billing !== 'metered') {
-    return found?.refuse === 'always' ? { ...found, refuse: 'limited' } : found
+    return ambiguity?.refuse === 'always' ? { ...ambiguity, refuse: 'limited' } : ambiguity
   }
-  if (found?.refuse === 'always') return found
+  if (ambiguity?.refuse === 'always') return ambiguity
   const odd = oddMember(facts, endpoint.usage === 'responses')
-  return odd === null ? found : always(odd)
+  return odd === null ? ambiguity : always(odd)
 }
 
 /** Some servers convert 1, "true" or [] to the type of the member, others refuse it, so it is not known what is metered. */
-function oddMember(facts: RequestFacts, hasBackground: boolean): string | null {
-  if (facts.kind === 'json') {
-    const { members } = facts.scan
-    if (!isText(members.get('model'))) return '"model" must be a string.'
-    if (!isFlag(members.get('stream'))) return '"stream" must be a boolean.'
-    // The images endpoints have a word under `background`.
-    if (hasBackground && !isFlag(members.get('background'))) return '"background" must be a boolean.'
-    const options = members.get('stream_options')
-    return options === undefined ? null : oddOptions(options)
-  }
-  if (facts.kind === 'form') {
-    const { fields } = facts.scan
-    if (!isFlagField(fields.get('stream'))) return 'The field "stream" must be true or false.'
-    if (hasBackground && !isFlagField(fields.get('background')))
-      return 'The field "background" must be true or false.'
-    if (fields.has('stream_options')) return 'The field "stream_options" must be an object in a JSON body.'
-  }
-  return null
+function oddMember({ kind, body }: RequestFacts, hasBackground: boolean): string | null {
+  const { model, stream, background, stream_options: options } = body
+  if (kind === 'json' && isGiven(model) && typeof model !== 'string' && !isUnread(model))
+    return '"model" must be a string.'
+  if (!isFlag(stream)) return '"stream" must be a boolean.'
+  // The images endpoints have a word under `background`.
+  if (hasBackground && !isFlag(background)) return '"background" must be a boolean.'
+  if (!isGiven(options)) return null
+  if (kind === 'form') return 'The field "stream_options" must be an object in a JSON body.'
+  if (isUnread(options)) return '"stream_options" is too long.'
+  if (!isObject(options)) return '"stream_options" must be an object.'
+  return isFlag(options['include_usage'])
+    ? null
+    : '"stream_options" has an "include_usage" that is no boolean.'
 }
 
-function isText(member: JsonMember | undefined): boolean {
-  if (member === undefined || member.kind === 'null' || member.kind === 'string') return true
-  return member.kind === 'too_long' && member.type === 'string'
-}
-
-function isFlag(member: JsonMember | undefined): boolean {
-  return member === undefined || member.kind === 'null' || member.kind === 'boolean'
-}
-
-/** Clients in Python spell `True` and `False` with a capital. */
-function isFlagField(field: MultipartField | undefined): boolean {
-  return field === undefined || (field.kind === 'text' && /^(?:true|false|null|)$/i.test(field.value))
-}
-
-const CANNOT_ASK: Readonly<Partial<Record<CannotAsk, string>>> = {
-  include_usage_twice: 'has "include_usage" twice',
-  include_usage_no_boolean: 'has an "include_usage" that is no boolean',
-  stream_options_ambiguous: 'has a name that some parsers read as another',
-  stream_options_too_long: 'is too long',
-}
-
-function oddOptions(options: JsonMember): string | null {
-  const ask = askInOptions(options)
-  return ask.kind === 'cannot' ? `"stream_options" ${CANNOT_ASK[ask.reason] ?? 'must be an object'}.` : null
+function isFlag(value: unknown): boolean {
+  return !isGiven(value) || typeof value === 'boolean'
 }

@@ -2,8 +2,8 @@ import type { Borrowed } from '../kernel/memory.ts'
 import type { Bound } from '../kernel/money.ts'
 import { codingOf } from '../metering/content-coding.ts'
 import { JsonLines } from '../metering/json-lines.ts'
-import { type Picked, WatchedNames } from '../metering/json-place.ts'
-import { scanJson } from '../metering/json-walker.ts'
+import { objectShape, VALUE } from '../metering/json-shape.ts'
+import { JsonSkim, skimWhole } from '../metering/json-skim.ts'
 import {
   boundaryOf,
   looseName,
@@ -11,11 +11,15 @@ import {
   type PartHead,
   type PartSink,
 } from '../metering/multipart-scanner.ts'
-import { isFileId, ModelNames, readModels } from './named-models.ts'
-import { BATCH_LINE, isPickedObject } from './request-members.ts'
-import type { EntryWatch } from './watch-records.ts'
+import { AMBIGUOUS, NameTable } from '../metering/watched-names.ts'
+import type { EntrySum } from './batch-entries.ts'
+import { isFileId } from './named-models.ts'
+import { BATCHED_BODY, ConversationItems, factsOfEntry } from './read-request.ts'
+import { isObject } from './request-members.ts'
 
-const FILE_NAME = new WatchedNames(['file'])
+const FILE_NAME = new NameTable([['file', 'file']])
+const FILE = objectShape({ id: VALUE, object: VALUE })
+const LINE = objectShape({ url: VALUE, body: BATCHED_BODY })
 
 /**
  * Watches the upload of a file of batch requests as it passes, and finds the models that the requests name and what they
@@ -25,17 +29,26 @@ const FILE_NAME = new WatchedNames(['file'])
 export class BatchFileScanner {
   readonly #form: MultipartScanner<'purpose'> | null
   readonly #lines: JsonLines
-  readonly #names = new ModelNames()
-  readonly #entries: EntryWatch
+  readonly #entries: EntrySum
+  #line: JsonSkim | null = null
+  #items = new ConversationItems()
   #isBounded = true
   #files = 0
   #failed = false
 
-  constructor(contentType: string | undefined, contentEncoding: string | undefined, entries: EntryWatch) {
+  constructor(contentType: string | undefined, contentEncoding: string | undefined, entries: EntrySum) {
     const boundary = codingOf(contentEncoding) === 'identity' ? boundaryOf(contentType ?? '') : null
     this.#entries = entries
-    this.#lines = new JsonLines(BATCH_LINE, (line) => this.#readLine(line), {
-      onBytes: (bytes) => entries.write(bytes),
+    const isFailed = () => this.#line?.failed === true
+    this.#lines = new JsonLines({
+      write: (bytes) => {
+        this.#line ??= new JsonSkim(LINE, (item) => this.#items.take(item))
+        this.#line.write(bytes)
+      },
+      get failed() {
+        return isFailed()
+      },
+      end: () => this.#endLine(),
     })
     const sink: PartSink = {
       open: (head) => this.#openPart(head),
@@ -64,24 +77,29 @@ export class BatchFileScanner {
     const purpose = form.fields.get('purpose')
     if (purpose?.kind !== 'text' || purpose.value !== 'batch' || !this.#lines.end()) return null
     const { bound, ambiguity } = this.#entries
-    return { models: this.#names.names, bound: this.#isBounded && ambiguity === null ? bound : null }
+    return { models: this.#entries.names.names, bound: this.#isBounded && ambiguity === null ? bound : null }
   }
 
   #openPart(head: PartHead): boolean {
     const name = looseName(head.name)
     const isFile = head.name === 'file'
     if (isFile) this.#files++
-    else if (head.isFile || name === 'file' || FILE_NAME.isAmbiguous(name)) this.#failed = true
+    else if (head.isFile || name === 'file' || FILE_NAME.findText(name) === AMBIGUOUS) this.#failed = true
     if (isFile && !(head.isFile && head.verbatim)) this.#failed = true
     return isFile && !this.#failed
   }
 
-  #readLine(line: Picked): boolean {
-    const { body, url = '' } = isPickedObject(line) ? line : {}
-    if (!isPickedObject(body)) return false
-    if (typeof url !== 'string' || !this.#entries.endEntry(url)) this.#isBounded = false
-    readModels(body, this.#names)
-    return this.#names.unknown === null
+  #endLine(): boolean {
+    const line = this.#line?.end()
+    const items = this.#items.found()
+    this.#line = null
+    this.#items = new ConversationItems()
+    if (line?.kind !== 'object' || line.duplicates.length > 0) return false
+    const { url = '', body } = line.value
+    if (!isObject(body)) return false
+    const isAdded = typeof url === 'string' && this.#entries.add(url, factsOfEntry(body, line, items))
+    if (!isAdded) this.#isBounded = false
+    return this.#entries.names.unknown === null
   }
 }
 
@@ -89,11 +107,10 @@ export class BatchFileScanner {
 export const UPLOAD_REPLY_BYTES_MAX = 64 * 1024
 
 /** The id of the file in the whole, decoded reply to its upload, or null if the reply is no file object. */
-export function uploadedFileId(reply: Uint8Array): string | null {
+export function uploadedFileId(reply: Buffer): string | null {
   if (reply.length > UPLOAD_REPLY_BYTES_MAX) return null
-  const scan = scanJson(reply, ['id', 'object'])
-  if (scan.kind === 'unreadable' || scan.duplicates.length > 0) return null
-  const [id, object] = [scan.members.get('id'), scan.members.get('object')]
-  if (object?.kind !== 'string' || object.value !== 'file') return null
-  return id?.kind === 'string' && isFileId(id.value) ? id.value : null
+  const skimmed = skimWhole(reply, FILE)
+  if (skimmed.kind === 'unreadable' || skimmed.duplicates.length > 0) return null
+  const { id, object } = skimmed.value
+  return object === 'file' && isFileId(id) ? id : null
 }

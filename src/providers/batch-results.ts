@@ -1,9 +1,10 @@
 import type { Borrowed } from '../kernel/memory.ts'
 import { JsonLines } from '../metering/json-lines.ts'
 import { handedOver, objectOf, type Picked, type Place, PRESENCE, SCALAR } from '../metering/json-place.ts'
+import { JsonWalker } from '../metering/json-walker.ts'
 import type { Meter, Metered } from '../metering/meter.ts'
 import type { UsageReader } from './endpoint.ts'
-import { isPickedObject } from './request-members.ts'
+import { isObject } from './request-members.ts'
 import { createMeter } from './surfaces.ts'
 
 /** A line of the results of a batch, of Messages and of Chat. */
@@ -23,11 +24,23 @@ export class BatchResults {
   constructor(reader: UsageReader, onSucceeded: (metered: Metered) => void) {
     this.#createMeter = () => createMeter(reader, { status: 200, contentType: 'application/json' })
     this.#onSucceeded = onSucceeded
-    this.#lines = new JsonLines(LINE, (line) => this.#endLine(line), {
+    const walker = new JsonWalker(LINE, {
       tolerant: true,
       onBytes: (bytes) => {
         this.#meter ??= this.#createMeter()
         this.#meter.write(bytes)
+      },
+    })
+    this.#lines = new JsonLines({
+      write: (bytes) => walker.write(bytes),
+      get failed() {
+        return walker.failed
+      },
+      end: () => {
+        const scan = walker.end()
+        return (
+          scan.kind === 'object' && scan.picked.duplicates.length === 0 && this.#endLine(scan.picked.value)
+        )
       },
     })
   }
@@ -50,8 +63,8 @@ export class BatchResults {
 }
 
 function hasSucceeded(line: Picked): boolean {
-  const { result, response } = isPickedObject(line) ? line : {}
-  if (isPickedObject(result)) return result['type'] === 'succeeded'
-  const status = isPickedObject(response) ? Number(response['status_code']) : 0
+  const { result, response } = isObject(line) ? line : {}
+  if (isObject(result)) return result['type'] === 'succeeded'
+  const status = isObject(response) ? Number(response['status_code']) : 0
   return status >= 200 && status < 300
 }

@@ -1,13 +1,12 @@
 import { limits } from '../kernel/limits.ts'
 import type { Surface } from '../kernel/surface.ts'
 import { MARKS } from '../metering/content-marks.ts'
-import type { Picked, PickedObject } from '../metering/json-place.ts'
+import type { JsonObject } from '../metering/json-shape.ts'
 import { MODEL_NAME_CHARS_MAX, type RequestFacts } from '../metering/request-facts.ts'
-import { ambiguityOf } from './ambiguity.ts'
-import { DEFAULT_IMAGE_MODEL } from './chat/images.ts'
 import type { Endpoint } from './endpoint.ts'
 import { findEndpoint } from './find-endpoint.ts'
-import { isPickedArray, isPickedObject, membersOf } from './request-members.ts'
+import { isGiven, isObject } from './request-members.ts'
+import { toolModel, typeOf } from './request-tools.ts'
 import { SURFACES } from './surfaces.ts'
 
 /** The models that a request can lead to, as far as they can be known before it runs. */
@@ -91,55 +90,45 @@ function modelInQuery(query: string): string | null {
 }
 
 function namedInBody(endpoint: Endpoint, facts: RequestFacts, byDefault: string | null): NamedModels {
-  const ambiguity = ambiguityOf(facts)
+  const { ambiguity, items } = facts
   if (ambiguity !== null) return unknown(ambiguity.detail)
   if (facts.kind === 'form' && endpoint.model === 'json')
     return unknown('The body is a form, and this endpoint reads JSON.')
   const names = new ModelNames()
-  readModels(membersOf(facts), names, MODEL_MAY_BE_OBJECT.test(endpoint.template), byDefault)
-  const records = facts.kind === 'json' ? facts.records : null
+  readModels(facts.body, names, MODEL_MAY_BE_OBJECT.test(endpoint.template), byDefault)
   const reason = endpoint.billing === 'free' ? names.unreadable : names.unknown
   return {
-    names: records === null ? names.names : [...new Set([...names.names, ...records.models])],
-    unknown: reason ?? records?.unknown ?? unseenTools(endpoint, facts),
+    names: items.models.length === 0 ? names.names : [...new Set([...names.names, ...items.models])],
+    unknown: reason ?? items.unknown ?? unseenTools(endpoint, facts),
     batchFile: null,
   }
 }
 
 /** A tool that is defined inside of a conversation can be an advisor, and names its model there. */
-function unseenTools({ surface, billing }: Endpoint, facts: RequestFacts): string | null {
-  if (!SURFACES[surface].toolsInConversation || billing === 'free' || facts.kind !== 'json') return null
-  if ((facts.scan.marks & MARKS.tool) === 0) return null
+function unseenTools({ surface, billing }: Endpoint, { marks }: RequestFacts): string | null {
+  if (!SURFACES[surface].toolsInConversation || billing === 'free' || (marks & MARKS.tool) === 0) return null
   return 'The conversation defines tools, which may name models of their own.'
 }
 
 function namedInEntries(endpoint: Endpoint, facts: RequestFacts): NamedModels {
-  const ambiguity = ambiguityOf(facts)
+  const { ambiguity, items } = facts
   if (ambiguity !== null) return unknown(ambiguity.detail)
-  if (facts.kind !== 'json' || facts.records === null)
-    return unknown('The requests of the batch were not read.')
-  const { records } = facts
-  return {
-    names: records.models,
-    unknown: records.unknown ?? unseenTools(endpoint, facts),
-    batchFile: null,
-  }
+  if (facts.kind !== 'json') return unknown('The requests of the batch were not read.')
+  return { names: items.models, unknown: items.unknown ?? unseenTools(endpoint, facts), batchFile: null }
 }
 
-export function namedInFile(facts: RequestFacts): NamedModels {
-  const ambiguity = ambiguityOf(facts)
+export function namedInFile({ ambiguity, body }: RequestFacts): NamedModels {
   if (ambiguity !== null) return unknown(ambiguity.detail)
-  const file = facts.kind === 'json' ? facts.scan.members.get('input_file_id') : undefined
-  if (file?.kind !== 'string' || !isFileId(file.value))
-    return unknown('The batch does not say which file it is made of.')
-  return { ...NOTHING, batchFile: file.value }
+  const file = body['input_file_id']
+  if (!isFileId(file)) return unknown('The batch does not say which file it is made of.')
+  return { ...NOTHING, batchFile: file }
 }
 
 /** The longest id that a file can have. */
 const FILE_ID_CHARS_MAX = 256
 
-export function isFileId(text: string): boolean {
-  return text !== '' && text.length <= FILE_ID_CHARS_MAX
+export function isFileId(value: unknown): value is string {
+  return typeof value === 'string' && value !== '' && value.length <= FILE_ID_CHARS_MAX
 }
 
 /** The models that requests name, and why there may be more. */
@@ -163,7 +152,7 @@ export class ModelNames {
   }
 
   /** `what` says where the name stands, for the reason if it cannot be read. */
-  name(name: Picked, what: string): void {
+  name(name: unknown, what: string): void {
     if (typeof name !== 'string' || name.length > MODEL_NAME_CHARS_MAX) this.cannotRead(what)
     else if (this.#names.size < limits.batchModelsMax || this.#names.has(name)) this.#names.add(name)
     else this.#unreadable ??= `The request names more than ${limits.batchModelsMax} models.`
@@ -183,106 +172,69 @@ export class ModelNames {
  * `id`, `byDefault` is the model that upstream takes if the request names none.
  */
 export function readModels(
-  body: PickedObject,
+  body: JsonObject,
   names: ModelNames,
   mayBeObject = false,
   byDefault: string | null = null,
 ): void {
   const model = body['model'] ?? byDefault
   if (model === null) names.leaveOpen('The request names no model.')
-  else if (mayBeObject && isPickedObject(model)) names.name(model['id'] ?? null, '"model"')
-  else names.name(model, '"model"')
+  else names.name(mayBeObject && isObject(model) ? model['id'] : model, '"model"')
   readOtherModels(body, names)
 }
 
-/** Whether a body has members that could lead to other models than the one that the request is for. */
-export function mayLeadToOthers(body: PickedObject): boolean {
-  return Object.keys(body).length > (body['model'] === undefined ? 0 : 1)
-}
-
 /** The models that take part besides the one that the request is for. */
-export function readOtherModels(body: PickedObject, names: ModelNames): void {
-  if (!mayLeadToOthers(body)) return
-  readFallbacks(body['fallbacks'] ?? null, names)
-  readTools(body['tools'] ?? null, names)
-  readItems(body['input'] ?? null, names)
-  readModeration(body['moderation'] ?? null, names)
+export function readOtherModels(body: JsonObject, names: ModelNames): void {
+  readFallbacks(body['fallbacks'], names)
+  readToolModels(body['tools'], names)
+  readModeration(body['moderation'], names)
   readSvg(body, names)
-  if (isPickedObject(body['prompt']))
+  if (isGiven(body['prompt']) && typeof body['prompt'] !== 'string' && !Array.isArray(body['prompt']))
     names.leaveOpen('The stored prompt may bring a model and tools of its own.')
-  readMethod(body['method'] ?? null, names)
 }
 
 /** Tools bring models: the model that a tool names, or the one that upstream takes if the tool names none. */
-function readTools(tools: Picked, names: ModelNames): void {
-  if (tools === null) return
-  const list: readonly Picked[] = isPickedArray(tools) ? tools : [tools]
-  for (const tool of list) {
-    if (isPickedObject(tool)) readTool(tool, names)
-    else names.cannotRead('"tools"')
+export function readToolModels(tools: unknown, names: ModelNames): void {
+  if (!isGiven(tools)) return
+  for (const tool of Array.isArray(tools) ? (tools as readonly unknown[]) : [tools]) {
+    if (!isObject(tool) || (isGiven(tool['type']) && typeof tool['type'] !== 'string')) {
+      names.cannotRead('"tools"')
+      continue
+    }
+    const model = toolModel(tool)
+    if (model !== null) names.name(model, '"tools"')
+    else if (isGiven(tool['model']) || typeOf(tool).startsWith('advisor')) names.cannotRead('"tools"')
+    readSvg(tool, names)
+    readToolModels(tool['tools'], names)
   }
 }
 
-function readTool(tool: PickedObject, names: ModelNames): void {
-  const type = tool['type'] ?? ''
-  const model = tool['model'] ?? null
-  if (typeof type !== 'string') names.cannotRead('"tools"')
-  else if (model !== null) names.name(model, '"tools"')
-  else if (type.startsWith('image_generation')) names.name(DEFAULT_IMAGE_MODEL, '"tools"')
-  else if (type.startsWith('advisor')) names.cannotRead('"tools"')
-  readSvg(tool, names)
-  readTools(tool['tools'] ?? null, names)
-}
-
-function readItems(items: Picked, names: ModelNames): void {
-  if (!isPickedArray(items)) return
-  for (const item of items) readItem(item, names)
-}
-
-/** An item of the input can bring tools. */
-export function readItem(item: Picked, names: ModelNames): void {
-  if (isPickedObject(item)) readTools(item['tools'] ?? null, names)
-}
-
 /** Fallbacks that are a string ask for a chain of models that only upstream knows. */
-function readFallbacks(fallbacks: Picked, names: ModelNames): void {
-  if (fallbacks === null) return
+function readFallbacks(fallbacks: unknown, names: ModelNames): void {
+  if (!isGiven(fallbacks)) return
   if (typeof fallbacks === 'string') {
     names.leaveOpen('The fallbacks are left to upstream to choose.')
     return
   }
-  for (const model of fallbackModels(fallbacks)) names.name(model, '"fallbacks"')
-}
-
-/** The name of each entry, or the value in its place. */
-function fallbackModels(fallbacks: Picked): readonly Picked[] {
-  const entries: readonly Picked[] = isPickedArray(fallbacks) ? fallbacks : [null]
-  return entries.map((entry) => (isPickedObject(entry) ? (entry['model'] ?? null) : entry))
+  for (const entry of Array.isArray(fallbacks) ? (fallbacks as readonly unknown[]) : [null])
+    names.name(isObject(entry) ? entry['model'] : entry, '"fallbacks"')
 }
 
 /** An object under `moderation` asks for a moderation model; the images endpoints have a word there. */
-function readModeration(moderation: Picked, names: ModelNames): void {
-  if (moderation === null || typeof moderation === 'string') return
-  names.name(isPickedObject(moderation) ? (moderation['model'] ?? null) : moderation, '"moderation"')
+function readModeration(moderation: unknown, names: ModelNames): void {
+  if (!isGiven(moderation) || typeof moderation === 'string') return
+  names.name(isObject(moderation) ? moderation['model'] : moderation, '"moderation"')
 }
 
 /** An image as SVG is written by a second model. */
-function readSvg(owner: PickedObject, names: ModelNames): void {
+function readSvg(owner: JsonObject, names: ModelNames): void {
   if (!asksForSvg(owner)) return
-  const svg = owner['svg'] ?? null
-  const author = isPickedObject(svg) ? (svg['model'] ?? null) : svg
-  if (author !== null) names.name(author, '"svg"')
+  const { svg } = owner
+  const author = isObject(svg) ? svg['model'] : svg
+  if (isGiven(author)) names.name(author, '"svg"')
   else names.leaveOpen('The model that writes the SVG is left to upstream to choose.')
 }
 
-export function asksForSvg(owner: PickedObject): boolean {
-  return (owner['svg'] ?? null) !== null || owner['output_format'] === 'svg'
-}
-
-/** Reinforcement has its answers graded, possibly by models. */
-function readMethod(method: Picked, names: ModelNames): void {
-  if (method === null) return
-  const type = isPickedObject(method) && method['reinforcement'] === undefined ? method['type'] : undefined
-  if (type !== 'supervised' && type !== 'dpo')
-    names.leaveOpen('The training may use models that grade it, named where they are not looked for.')
+export function asksForSvg(owner: JsonObject): boolean {
+  return isGiven(owner['svg']) || owner['output_format'] === 'svg'
 }

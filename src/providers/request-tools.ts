@@ -1,81 +1,70 @@
-import type { Surface } from '../kernel/surface.ts'
+import type { JsonObject } from '../metering/json-shape.ts'
 import { DEFAULT_IMAGE_MODEL } from './chat/images.ts'
-import { count, LIMITLESS } from './request-members.ts'
+import { count, isGiven, isObject, LIMITLESS } from './request-members.ts'
 import type { ToolRules } from './surface.ts'
-import { SURFACES } from './surfaces.ts'
 
-/** The limits and models that the `tools` of a request set for its cost. */
+/** A use of tools that nothing limits counts as so many uses. */
+export const USES_WITHOUT_LIMIT = 8
+
+/** The work and the models that the `tools` of a request lead to. */
 export interface RequestTools {
-  /** The instructions that upstream puts before the prompt because of the tools. */
-  readonly promptTokens: number
-  /** How often tools may be used that upstream runs, whose results the model reads: null where nothing limits it. */
-  readonly usesMax: number | null
-  /** 0 without a search tool, null with one whose calls nothing limits. */
-  readonly webSearchesMax: number | null
-  readonly fileSearchesMax: number | null
+  /** How often tools may be used that upstream runs, whose results the model reads. */
+  readonly uses: number
+  readonly webSearches: number
+  readonly fileSearches: number
   /** Containers to run code in, each of which is paid for. */
   readonly containers: number
   /** The model of the image tool, if there is one. */
   readonly imageModel: string | null
-  /** Models that a tool asks, as often as the tool may be used. */
-  readonly advisors: readonly Advisor[]
-}
-
-export interface Advisor {
-  readonly model: string
-  /** The limit of one answer; null is the limit of the model. */
-  readonly maxOutputTokens: number | null
-  readonly usesMax: number
+  /** The models that tools name or take by default. */
+  readonly models: readonly string[]
+  /** The tools cannot be read. */
+  readonly unreadable: boolean
 }
 
 export const NO_REQUEST_TOOLS: RequestTools = {
-  promptTokens: 0,
-  usesMax: 0,
-  webSearchesMax: 0,
-  fileSearchesMax: 0,
+  uses: 0,
+  webSearches: 0,
+  fileSearches: 0,
   containers: 0,
   imageModel: null,
-  advisors: [],
+  models: [],
+  unreadable: false,
 }
-
-/** Tools that were declared and could not be read. */
-export const UNKNOWN_TOOLS: RequestTools = {
-  ...NO_REQUEST_TOOLS,
-  usesMax: null,
-  webSearchesMax: null,
-  fileSearchesMax: null,
-}
-
-/** Tokens that upstream puts before the prompt when tools are declared, and again for each tool that it describes itself. */
-const TOOL_PROMPT_TOKENS = 2_048
-const TOOLSET_PROMPT_TOKENS = 8 * TOOL_PROMPT_TOKENS
 
 /** Tools that the client runs and describes. */
 const OWN_TOOLS = /^(?:function|custom|namespace)$/
 
-/** Reads the JSON of a `tools` member. Tools that cannot be read are taken for the dearest they could be. */
-export function readRequestTools(surface: Surface, json: string, callsMax: number | null): RequestTools {
-  const list: Tool[] = []
-  if (!collectTools(JSON.parse(json), NAMESPACE_DEPTH_MAX, list)) return UNKNOWN_TOOLS
-  if (list.length === 0) return NO_REQUEST_TOOLS
-  const rules = SURFACES[surface].tools
-  const usesOf = (tools: readonly Tool[]) => usesMax(rules, tools, callsMax)
+/** Reads the `tools` of a request, once. `callsMax` is the limit that the request sets for all tools together. */
+export function readTools(rules: ToolRules, tools: unknown, callsMax: number | null): RequestTools {
+  if (!isGiven(tools)) return NO_REQUEST_TOOLS
+  const list: JsonObject[] = []
+  if (!collectTools(tools, NAMESPACE_DEPTH_MAX, list)) {
+    return { ...NO_REQUEST_TOOLS, uses: USES_WITHOUT_LIMIT, unreadable: true }
+  }
+  const usesOf = (some: readonly JsonObject[]) => usesMax(rules, some, callsMax)
   const ofType = (start: string) => list.filter((tool) => typeOf(tool).startsWith(start))
   const image = ofType('image_generation').at(0)
+  const imageModel = image === undefined ? null : toolModel(image)
   return {
-    promptTokens: list.reduce((sum, tool) => sum + promptTokensOf(rules, tool), TOOL_PROMPT_TOKENS),
-    usesMax: usesOf(list.filter((tool) => runsUpstream(rules, tool))),
-    webSearchesMax: usesOf(ofType('web_search')),
-    fileSearchesMax: usesOf(ofType('file_search')),
+    uses: usesOf(list.filter((tool) => runsUpstream(rules, tool))),
+    webSearches: usesOf(ofType('web_search')),
+    fileSearches: usesOf(ofType('file_search')),
     containers: list.filter((tool) => hasContainer(rules, tool)).length,
-    imageModel: image === undefined ? null : imageModelOf(image),
-    advisors: list.filter((tool) => tool !== image).flatMap((tool) => advisorOf(rules, tool)),
+    imageModel,
+    models: list.flatMap((tool) => toolModel(tool) ?? []),
+    unreadable: false,
   }
 }
 
-type Tool = Readonly<Record<string, unknown>>
+/** The model that a tool has upstream ask: the one that it names, or the default of an image tool. */
+export function toolModel(tool: JsonObject): string | null {
+  const { model } = tool
+  if (typeof model === 'string') return model
+  return !isGiven(model) && typeOf(tool).startsWith('image_generation') ? DEFAULT_IMAGE_MODEL : null
+}
 
-function typeOf(tool: Tool): string {
+export function typeOf(tool: JsonObject): string {
   return typeof tool['type'] === 'string' ? tool['type'] : 'custom'
 }
 
@@ -83,19 +72,18 @@ function typeOf(tool: Tool): string {
 const NAMESPACE_DEPTH_MAX = 1
 
 /** Collects all tools at every level, since tools can hold tools. False if there is something that cannot be read. */
-function collectTools(tools: unknown, depthLeft: number, list: Tool[]): boolean {
+function collectTools(tools: unknown, depthLeft: number, list: JsonObject[]): boolean {
   if (!Array.isArray(tools)) return false
   for (const tool of tools as readonly unknown[]) {
-    if (typeof tool !== 'object' || tool === null) return false
-    const held = 'tools' in tool ? tool.tools : null
-    list.push(tool as Tool)
-    if (held === null || held === undefined) continue
-    if (depthLeft === 0 || !collectTools(held, depthLeft - 1, list)) return false
+    if (!isObject(tool)) return false
+    list.push(tool)
+    if (!isGiven(tool['tools'])) continue
+    if (depthLeft === 0 || !collectTools(tool['tools'], depthLeft - 1, list)) return false
   }
   return true
 }
 
-function runsUpstream(rules: ToolRules, tool: Tool): boolean {
+function runsUpstream(rules: ToolRules, tool: JsonObject): boolean {
   const type = typeOf(tool)
   if (OWN_TOOLS.test(type) || rules.runByClient.test(type)) return false
   if (type === 'tool_search') return tool['execution'] !== 'client'
@@ -103,42 +91,22 @@ function runsUpstream(rules: ToolRules, tool: Tool): boolean {
 }
 
 /** A shell runs in a container, unless it is said to run where the client is. */
-function hasContainer({ container }: ToolRules, tool: Tool): boolean {
+function hasContainer({ container }: ToolRules, tool: JsonObject): boolean {
   const type = typeOf(tool)
   if (container?.test(type) !== true) return false
-  return type !== 'shell' || (tool['environment'] as Tool | null | undefined)?.['type'] !== 'local'
+  const { environment } = tool
+  return type !== 'shell' || !isObject(environment) || environment['type'] !== 'local'
 }
 
-function promptTokensOf({ toolset }: ToolRules, tool: Tool): number {
-  const type = typeOf(tool)
-  if (OWN_TOOLS.test(type)) return 0
-  return toolset?.test(type) === true ? TOOLSET_PROMPT_TOKENS : TOOL_PROMPT_TOKENS
-}
-
-/** How often these tools may be used; null where nothing limits it. */
-function usesMax(rules: ToolRules, tools: readonly Tool[], callsMax: number | null): number | null {
+/** How often these tools may be used. */
+function usesMax(rules: ToolRules, tools: readonly JsonObject[], callsMax: number | null): number {
   if (tools.length === 0) return 0
-  if (!tools.every((tool) => rules.limited.test(typeOf(tool)))) return null
-  if (rules.limit === 'together') return callsMax
+  const isLimited = tools.every((tool) => rules.limited.test(typeOf(tool)))
+  if (rules.limit === 'together') return isLimited && callsMax !== null ? callsMax : USES_WITHOUT_LIMIT
   let sum = 0
   for (const tool of tools) {
-    const uses = count(tool['max_uses'])
-    if (uses === LIMITLESS || uses === 0) return null
-    sum += uses
+    const uses = isLimited ? count(tool['max_uses']) : LIMITLESS
+    sum += uses === LIMITLESS || uses === 0 ? USES_WITHOUT_LIMIT : uses
   }
   return sum
-}
-
-/** A name that is not a text is no model's: readModels refuses it, or leaves it to upstream to refuse. */
-function imageModelOf({ model }: Tool): string | null {
-  if (model === null || model === undefined) return DEFAULT_IMAGE_MODEL
-  return typeof model === 'string' ? model : null
-}
-
-/** A tool that names a model has upstream ask that model. */
-function advisorOf(rules: ToolRules, tool: Tool): Advisor[] {
-  const { model, max_tokens: limit } = tool
-  if (typeof model !== 'string') return []
-  const maxOutputTokens = limit === null || limit === undefined ? null : count(limit)
-  return [{ model, maxOutputTokens, usesMax: usesMax(rules, [tool], null) ?? 1 }]
 }

@@ -1,10 +1,12 @@
 import { objectOf, scalars } from '../metering/json-place.ts'
 import { readJson } from '../metering/reply-json.ts'
-import { type RecordsFound, type RequestFacts, SOCKET_NAMES } from '../metering/request-facts.ts'
-import { readerFor, writeInPieces } from '../metering/request-reader.ts'
+import { type ItemFacts, NOT_READ, type RequestFacts } from '../metering/request-facts.ts'
+import { writeInPieces } from '../metering/request-reader.ts'
+import { givenTwice } from './ambiguity.ts'
 import type { Endpoint } from './endpoint.ts'
+import { createRequestReader, PLAIN_JSON } from './read-request.ts'
+import { isGiven } from './request-members.ts'
 import { nameAt, objectAt } from './usage/reading.ts'
-import { watchRecords } from './watch-records.ts'
 
 /** The meaning of a client message on a socket of `/v1/responses`. */
 export type ResponseAsked =
@@ -23,38 +25,33 @@ const LANE_CHARS_MAX = 256
 
 export function responseAsked(facts: RequestFacts): ResponseAsked {
   if (facts.kind !== 'json') return { kind: 'unreadable' }
-  const { members, duplicates } = facts.scan
-  const type = members.get('type')
-  if (type?.kind !== 'string' || duplicates.includes('type'))
+  const { type, stream_id: lane, previous_response_id: id } = facts.body
+  if (typeof type !== 'string' || facts.ambiguity?.detail === givenTwice('type').detail)
     return { kind: 'odd', detail: 'A message must have one "type", a string.', param: 'type' }
-  const isSteer = type.value === 'response.steer'
-  if (!isSteer && type.value !== 'response.create') return { kind: 'other' }
-  const lane = members.get('stream_id')
-  const name = lane?.kind === 'string' ? lane.value : NO_LANE
-  if (lane !== undefined && lane.kind !== 'null' && (name === '' || name.length > LANE_CHARS_MAX)) {
+  const isSteer = type === 'response.steer'
+  if (!isSteer && type !== 'response.create') return { kind: 'other' }
+  const name = typeof lane === 'string' ? lane : NO_LANE
+  if (isGiven(lane) && (name === '' || name.length > LANE_CHARS_MAX)) {
     const detail = `"stream_id" must be a string of 1 to ${LANE_CHARS_MAX} characters.`
     return { kind: 'odd', detail, param: 'stream_id' }
   }
   if (!isSteer) return { kind: 'create', lane: name }
-  const id = members.get('previous_response_id')
-  return { kind: 'steer', responseId: id?.kind === 'string' ? id.value : null }
+  return { kind: 'steer', responseId: typeof id === 'string' ? id : null }
 }
 
 /** A request as it was, with what a steer adds to it: input of any kind, for a response that is kept upstream. */
 export function withSteer(request: RequestFacts, steer: RequestFacts): RequestFacts {
   if (request.kind !== 'json' || steer.kind !== 'json') return request
-  const members = new Map(request.scan.members)
-  const before = steer.scan.members.get('previous_response_id')
-  if (before !== undefined) members.set('previous_response_id', before)
+  const { previous_response_id: before } = steer.body
   return {
     ...request,
-    scan: { ...request.scan, members, marks: request.scan.marks | steer.scan.marks },
-    records: inBoth(request.records, steer.records),
+    body: before === undefined ? request.body : { ...request.body, previous_response_id: before },
+    marks: request.marks | steer.marks,
+    items: inBoth(request.items, steer.items),
   }
 }
 
-function inBoth(one: RecordsFound | null, other: RecordsFound | null): RecordsFound | null {
-  if (one === null || other === null) return one ?? other
+function inBoth(one: ItemFacts, other: ItemFacts): ItemFacts {
   return {
     ...one,
     models: [...new Set([...one.models, ...other.models])],
@@ -68,7 +65,8 @@ function inBoth(one: RecordsFound | null, other: RecordsFound | null): RecordsFo
 
 /** What a message says as a request to the endpoint. */
 export async function readRequest(payload: Buffer, endpoint: Endpoint | null): Promise<RequestFacts> {
-  const reader = readerFor('application/json', undefined, watchRecords(endpoint), { names: SOCKET_NAMES })
+  if (endpoint === null) return NOT_READ
+  const reader = createRequestReader(endpoint, PLAIN_JSON)
   await writeInPieces(payload, (piece) => reader.write(piece))
   return await reader.end()
 }

@@ -22,9 +22,9 @@ const TRANSCRIBED_MS_MAX = 15 * 60_000
 
 /** A turn may read a whole context window, since upstream keeps the conversation, and write as much as its model can. */
 export const TURN_LIMITS: RequestLimits = {
+  boundClass: 'elsewhere',
   maxOutputTokens: null,
   audioMsMax: TRANSCRIBED_MS_MAX,
-  predictedTokensMax: 0,
   prompts: 1,
   n: 1,
   serviceTier: 'default',
@@ -32,11 +32,10 @@ export const TURN_LIMITS: RequestLimits = {
   mayBeFast: false,
   geography: null,
   refersElsewhere: true,
-  mayReferToAudio: false,
-  compactsAbove: null,
+  compacts: false,
   background: false,
   stored: false,
   tools: NO_REQUEST_TOOLS,
-  fallbacks: [],
-  unlimited: false,
+  passes: 0,
+  otherModels: [],
 }

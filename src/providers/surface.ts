@@ -1,10 +1,10 @@
 import type { ErrorCode, Refusal } from '../kernel/errors.ts'
 import type { Surface } from '../kernel/surface.ts'
 import type { Tier } from '../kernel/usage.ts'
+import type { JsonObject } from '../metering/json-shape.ts'
 import type { Delivered, Meter, ReplyReader } from '../metering/meter.ts'
-import type { RequestFacts, RequestMember } from '../metering/request-facts.ts'
+import type { RequestFacts } from '../metering/request-facts.ts'
 import type { UsageReader } from './endpoint.ts'
-import type { GetMember } from './request-members.ts'
 
 export type { Surface }
 
@@ -70,13 +70,13 @@ export interface ReaderSpec {
   /** Upstream states the usage of a stream only where the request asks for it. */
   readonly usageOnRequest?: true
   /** The members that limit the output. Other members that limit output elsewhere mean nothing to the endpoint. */
-  readonly outputLimits?: readonly RequestMember[]
+  readonly outputLimits?: readonly string[]
   /** A limit of 0 asks for no output at all. Elsewhere a limit of 0 is refused, or taken for no limit. */
   readonly mayBeSilent?: true
   /** Images or audio are made, and only the end of the reply says how much they used. */
-  makesMedia?(get: GetMember): boolean
+  makesMedia?(body: JsonObject): boolean
   /** The model may reason without showing all of it. */
-  mayReason?(get: GetMember, model: string | null): boolean
+  mayReason?(body: JsonObject, model: string | null): boolean
   /** Upstream keeps the reply, unless it is told not to, and can be asked for it. */
   readonly stored?: true
 }

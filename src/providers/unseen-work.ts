@@ -2,7 +2,6 @@ import type { RequestFacts } from '../metering/request-facts.ts'
 import { imageTokens } from './chat/images.ts'
 import type { UsageReader } from './endpoint.ts'
 import { type RequestLimits, refersElsewhere } from './request-limits.ts'
-import { memberGetter } from './request-members.ts'
 import { READERS } from './surfaces.ts'
 
 /**
@@ -49,18 +48,16 @@ export function unseenWork(
   model: string | null,
 ): UnseenWork {
   if (reader === null) return NOTHING_UNSEEN
-  const get = memberGetter(facts)
+  const { body } = facts
   const spec = READERS[reader]
-  const store = get('store')
-  const stream = get('stream')
-  const previous = get('previous_response_id')
+  const { previous_response_id: previous } = body
   return {
-    media: spec?.makesMedia?.(get) ?? false,
-    context: refersElsewhere(reader, facts, get),
-    continues: previous?.kind === 'string' ? previous.value : null,
-    streams: stream?.kind === 'boolean' && stream.value,
-    reasoning: spec?.mayReason?.(get, model) ?? false,
-    stored: spec?.stored === true && !(store?.kind === 'boolean' && !store.value),
+    media: spec?.makesMedia?.(body) ?? false,
+    context: refersElsewhere(reader, facts),
+    continues: typeof previous === 'string' ? previous : null,
+    streams: body['stream'] === true,
+    reasoning: spec?.mayReason?.(body, model) ?? false,
+    stored: spec?.stored === true && body['store'] !== false,
     request: facts.kind === 'unreadable',
     imageTokens: () => imageTokens(facts),
     images: limits.n,

@@ -11,7 +11,8 @@ import {
 import fc from 'fast-check'
 import { CODED_FRAMES_MAX } from '../../src/metering/content-coding.ts'
 import { decodeCopy } from '../../src/metering/decode-copy.ts'
-import { readerFor } from '../../src/metering/request-reader.ts'
+import { findEndpoint } from '../../src/providers/find-endpoint.ts'
+import { createRequestReader } from '../../src/providers/read-request.ts'
 import { modelAsked } from '../../src/providers/request-members.ts'
 import { pieceSizes } from './slices.ts'
 
@@ -88,6 +89,8 @@ for (const [coding, body] of Object.entries(bodies)) {
   })
 }
 
+const MESSAGES = findEndpoint('messages', 'POST', '/v1/messages')
+assert.ok(MESSAGES)
 const json = JSON.stringify({ padding: 'x'.repeat(500), model: 'gpt-5.5', more: 'y'.repeat(500) })
 const encoders = {
   gzip: (bytes: Buffer) => gzipSync(bytes),
@@ -100,7 +103,8 @@ for (const [coding, encode] of Object.entries(encoders)) {
       fc.asyncProperty(cuts, sizes, async (at, pieces) => {
         const places = [0, ...at.sort((a, b) => a - b), json.length]
         const texts = places.slice(1).map((end, i) => encode(Buffer.from(json.slice(places[i], end))))
-        const reader = readerFor('application/json', coding)
+        const head = { contentType: 'application/json', contentEncoding: coding }
+        const reader = createRequestReader(MESSAGES, head)
         for (const piece of piecesOf(Buffer.concat(texts), pieces)) await reader.write(piece)
         assert.equal(modelAsked(await reader.end()), 'gpt-5.5')
       }),

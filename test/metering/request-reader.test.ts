@@ -1,18 +1,30 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
-import { objectOf, type Picked, streamOf, TEXT } from '../../src/metering/json-place.ts'
-import type { Doubt, RecordsFound, RequestFacts } from '../../src/metering/request-facts.ts'
-import { type RecordWatch, readerFor } from '../../src/metering/request-reader.ts'
-import { modelAsked } from '../../src/providers/request-members.ts'
+import { eachShape, GLANCE, objectShape, type SkimmedElement, VALUE } from '../../src/metering/json-shape.ts'
+import { type Doubt, type ReadBytes, readerFor } from '../../src/metering/request-reader.ts'
+
+const elements: SkimmedElement[] = []
+const READS = {
+  shape: objectShape({ model: VALUE, stream: VALUE, list: eachShape(GLANCE) }),
+  onElement: (element: SkimmedElement) => elements.push(element),
+  fields: ['model'],
+  files: null,
+}
+
+function modelAsked(read: ReadBytes): unknown {
+  if (read.kind === 'json') return read.skimmed.value['model']
+  const field = read.kind === 'form' ? read.form.fields.get('model') : undefined
+  return field?.kind === 'text' ? field.value : null
+}
 
 const json = Buffer.from(
   JSON.stringify({ model: 'claude-haiku-5-5', stream: true, padding: 'x'.repeat(50_000) }),
 )
 
 /** Reads a body in pieces of a few hundred bytes, waiting where the reader asks for it. */
-async function read(body: Buffer, contentType?: string, contentEncoding?: string): Promise<RequestFacts> {
-  const reader = readerFor(contentType, contentEncoding)
+async function read(body: Buffer, contentType?: string, contentEncoding?: string): Promise<ReadBytes> {
+  const reader = readerFor(contentType, contentEncoding, READS)
   for (let at = 0; at < body.length; at += 333) await reader.write(body.subarray(at, at + 333))
   return await reader.end()
 }
@@ -38,7 +50,7 @@ for (const [coding, encode] of Object.entries(codings)) {
   test(`a body in ${coding.trim()} is read from a decoded copy`, async () => {
     const facts = await read(encode(json), 'application/json', coding)
     assert.equal(modelAsked(facts), 'claude-haiku-5-5')
-    assert.ok(facts.kind === 'json' && facts.scan.members.get('stream')?.kind === 'boolean')
+    assert.equal(facts.kind === 'json' && facts.skimmed.value['stream'], true)
   })
 }
 
@@ -125,38 +137,15 @@ test('a form is suspect for its charset and its coding as JSON is', async () => 
   assert.equal(await doubtOf(deflateSync(body), type, 'deflate'), 'deflate')
 })
 
-test('records are looked into where somebody asks for it, also in a coded body', async () => {
-  const seen: Picked[] = []
-  const found: RecordsFound = {
-    models: ['a'],
-    unknown: null,
-    ambiguity: null,
-    bringsTools: false,
-    refersElsewhere: false,
-    compacts: false,
-    prompts: 1,
-    bound: null,
-  }
-  const watch: RecordWatch = {
-    place: objectOf({ list: streamOf(TEXT) }),
-    take: (record) => seen.push(record),
-    found: () => found,
-  }
-  const reader = readerFor('application/json', 'gzip', watch)
-  await reader.write(gzipSync('{"model":"m","list":["x","y"]}'))
-  const facts = await reader.end()
-  assert.deepEqual(seen, ['x', 'y'])
-  assert.ok(facts.kind === 'json')
-  assert.equal(facts.records, found)
-  assert.equal(modelAsked(facts), 'm')
+test('elements are handed over, also those of a coded body', async () => {
+  const read = await readCoded('{"model":"m","list":["x","y"]}')
+  assert.deepEqual(
+    elements.map(({ value }) => value),
+    ['x', 'y'],
+  )
+  assert.equal(modelAsked(read), 'm')
 })
 
-test('records are null where nobody asks for them', async () => {
-  const facts = await read(Buffer.from('{}'))
-  assert.equal(facts.kind === 'json' && facts.records, null)
-})
-
-test('a name longer than any model has names no model', async () => {
-  const facts = await read(Buffer.from(JSON.stringify({ model: 'm'.repeat(257) })))
-  assert.equal(modelAsked(facts), null)
-})
+function readCoded(text: string): Promise<ReadBytes> {
+  return read(gzipSync(text), 'application/json', 'gzip')
+}

@@ -11,17 +11,16 @@ export const MESSAGE: BoundRequest = {
   model: 'claude-opus-5',
   bodyBytes: 1_000,
   maxOutputTokens: 100,
-  predictedTokensMax: 0,
+  boundClass: 'plain',
   prompts: 1,
   n: 1,
   serviceTier: null,
   mayBeFast: false,
   geography: null,
-  refersElsewhere: false,
-  mayReferToAudio: false,
-  compactsAbove: null,
+  compacts: false,
+  passes: 0,
+  otherModels: [],
   tools: NO_TOOLS,
-  fallbacks: [],
 }
 
 export const COMPLETION: BoundRequest = {
@@ -30,9 +29,6 @@ export const COMPLETION: BoundRequest = {
   endpoint: '/v1/chat/completions',
   model: 'gpt-5.4',
 }
-
-/** `maxOutputTokens` null is the limit of the model. */
-export const fallback = (model: string, maxOutputTokens: number | null) => ({ model, maxOutputTokens })
 
 export const SETTINGS: BoundSettings = { defaultTier: null, regional: false, geographyPossible: false }
 

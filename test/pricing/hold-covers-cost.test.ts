@@ -3,12 +3,11 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { createPricer } from '../../src/gateway/pricer.ts'
 import type { Usage } from '../../src/kernel/usage.ts'
-import { readerFor } from '../../src/metering/request-reader.ts'
 import { loadListPrices } from '../../src/pricing/load-book.ts'
 import { findEndpoint } from '../../src/providers/find-endpoint.ts'
+import { createRequestReader } from '../../src/providers/read-request.ts'
 import { modelAsked } from '../../src/providers/request-members.ts'
 import { createMeter } from '../../src/providers/surfaces.ts'
-import { watchRecords } from '../../src/providers/watch-records.ts'
 import { anyCharacter } from '../support/any-character.ts'
 import {
   type Asked,
@@ -178,7 +177,7 @@ async function planFor(
 ) {
   const endpoint = findEndpoint(surface, 'POST', path)
   assert.ok(endpoint?.billing === 'metered')
-  const reader = readerFor(contentType, undefined, watchRecords(endpoint))
+  const reader = createRequestReader(endpoint, { contentType, contentEncoding: undefined })
   for (let at = 0; at < bytes.length; at += 65_536) await reader.write(bytes.subarray(at, at + 65_536))
   const facts = await reader.end()
   const pricer = createPricer(book, {

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { inflateRawSync, inflateSync } from 'node:zlib'
 import { NOT_READ } from '../../src/metering/request-facts.ts'
-import { readerFor } from '../../src/metering/request-reader.ts'
-import { ambiguityOf } from '../../src/providers/ambiguity.ts'
+import { unreadable } from '../../src/providers/ambiguity.ts'
 import { findEndpoint } from '../../src/providers/find-endpoint.ts'
+import { createRequestReader } from '../../src/providers/read-request.ts'
 import { modelAsked } from '../../src/providers/request-members.ts'
 import { deflatedTwice } from './deflated-twice.ts'
 import { type Body, factsOf, form } from './request-facts-of.ts'
@@ -77,7 +77,7 @@ const cases: readonly [what: string, endpoint: typeof messages, body: Body, sent
 ]
 for (const [what, endpoint, body, sentence] of cases) {
   test(`${what}: ${sentence === null ? 'nothing is ambiguous' : 'said in a sentence'}`, async () => {
-    assert.equal(ambiguityOf(await factsOf(endpoint, body))?.detail ?? null, sentence)
+    assert.equal((await factsOf(endpoint, body)).ambiguity?.detail ?? null, sentence)
   })
 }
 
@@ -92,7 +92,7 @@ for (const [type, sentence] of [
   ],
 ] as const) {
   test(`a body that is said to be ${type} is ambiguous`, async () => {
-    assert.deepEqual(ambiguityOf(await factsOf(messages, { model: 'a', x: ';model=b;' }, type)), {
+    assert.deepEqual((await factsOf(messages, { model: 'a', x: ';model=b;' }, type)).ambiguity, {
       detail: sentence,
       refuse: 'limited',
     })
@@ -104,27 +104,26 @@ test('a form with a charset of its own is ambiguous', async () => {
   const type = `${whole.headers.get('content-type')}; charset=utf-16`
   const facts = await factsOf(edits, await whole.text(), type)
   assert.equal(facts.kind, 'form')
-  assert.match(ambiguityOf(facts)?.detail ?? '', /not UTF-8/)
+  assert.match(facts.ambiguity?.detail ?? '', /not UTF-8/)
 })
 
 test('bytes that are one request to those who know the header of deflate and another to the rest are ambiguous', async () => {
-  const reader = readerFor('application/json', 'deflate')
+  assert.ok(messages)
+  const head = { contentType: 'application/json', contentEncoding: 'deflate' }
+  const reader = createRequestReader(messages, head)
   const body = deflatedTwice()
   assert.equal(JSON.parse(inflateSync(body).toString()).model, 'a')
   assert.equal(JSON.parse(inflateRawSync(body).toString()).model, 'b')
   await reader.write(body)
   const facts = await reader.end()
   assert.equal(modelAsked(facts), 'a')
-  assert.match(ambiguityOf(facts)?.detail ?? '', /deflated can be read in two ways/)
+  assert.match(facts.ambiguity?.detail ?? '', /deflated can be read in two ways/)
 })
 
 test('a body that was not read is not ambiguous', () => {
-  assert.equal(ambiguityOf(NOT_READ), null)
+  assert.equal(NOT_READ.ambiguity, null)
 })
 
 test('a reason without words of its own is said as it is', () => {
-  assert.equal(
-    ambiguityOf({ kind: 'unreadable', reason: 'toString' })?.detail,
-    'The body cannot be read: toString.',
-  )
+  assert.equal(unreadable('toString').detail, 'The body cannot be read: toString.')
 })

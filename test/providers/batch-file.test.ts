@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import fc from 'fast-check'
+import { EntrySum } from '../../src/providers/batch-entries.ts'
 import { BatchFileScanner } from '../../src/providers/batch-file.ts'
-import { BatchEntries } from '../../src/providers/watch-records.ts'
 import { inPieces, mutate, mutations, pieceSizes } from '../metering/slices.ts'
 
 const TYPE = 'multipart/form-data; boundary=b0'
@@ -29,7 +29,7 @@ function formOf(...parts: Part[]): Buffer {
 }
 
 function scan(body: Uint8Array, sizes: readonly number[] = [64], type = TYPE, coding?: string) {
-  const entries = new BatchEntries('chat', () => ({ kind: 'bound', listNanos: 2n, costNanos: 1n }))
+  const entries = new EntrySum('chat', () => ({ kind: 'bound', listNanos: 2n, costNanos: 1n }))
   return inPieces(new BatchFileScanner(type, coding, entries), body, sizes)
 }
 

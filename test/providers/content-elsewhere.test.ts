@@ -105,7 +105,7 @@ for (const [what, path, body] of carried) {
 }
 
 test('audio of an earlier answer is named by its id', async () => {
-  const mayBe = async (path: string, body: Body) => (await limitsOf(path, body)).mayReferToAudio
+  const mayBe = async (path: string, body: Body) => (await limitsOf(path, body)).refersElsewhere
   const messages = [{ role: 'assistant', audio: { id: 'audio_1' } }]
   assert.equal(await mayBe(CHAT, { model: 'a', messages }), true)
   assert.equal(await mayBe(CHAT, '{"messages":[{"a\\u0075dio":{"\\u0069d":"audio_1"}}]}'), true)

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
-import { alsoRead } from '../../src/gateway/read.ts'
+import { NO_COST } from '../../src/kernel/money.ts'
 import type { Surface } from '../../src/kernel/surface.ts'
 import { NOT_READ, type RequestFacts } from '../../src/metering/request-facts.ts'
-import { readerFor } from '../../src/metering/request-reader.ts'
+import { BatchEntries } from '../../src/providers/batch-entries.ts'
 import type { Endpoint } from '../../src/providers/endpoint.ts'
 import { findEndpoint } from '../../src/providers/find-endpoint.ts'
 import { type NamedModels, namedModels } from '../../src/providers/named-models.ts'
-import { watchRecords } from '../../src/providers/watch-records.ts'
+import { createRequestReader } from '../../src/providers/read-request.ts'
 
 export type Body = string | Record<string, unknown> | FormData | null
 
@@ -21,7 +21,9 @@ export async function factsOf(
   const text = typeof body === 'string' ? body : JSON.stringify(body)
   const bytes = whole === null ? Buffer.from(text) : Buffer.from(await whole.arrayBuffer())
   const type = contentType ?? whole?.headers.get('content-type') ?? 'application/json'
-  const reader = readerFor(type, undefined, watchRecords(endpoint), alsoRead(endpoint))
+  const isBatch = endpoint.model === 'batch_entries'
+  const watch = isBatch ? new BatchEntries(endpoint.surface, () => NO_COST) : undefined
+  const reader = createRequestReader(endpoint, { contentType: type, contentEncoding: undefined }, watch)
   for (let at = 0; at < bytes.length; at += 777) await reader.write(bytes.subarray(at, at + 777))
   return await reader.end()
 }

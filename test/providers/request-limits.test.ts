@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { ambiguityOf } from '../../src/providers/ambiguity.ts'
 import { findEndpoint } from '../../src/providers/find-endpoint.ts'
 import { LIMITLESS } from '../../src/providers/request-members.ts'
 import {
@@ -19,26 +18,38 @@ import {
 } from './limits-of.ts'
 import { type Body, factsOf, form } from './request-facts-of.ts'
 
-const limited: readonly [what: string, path: string, body: Body][] = [
+const plain: readonly [what: string, path: string, body: Body][] = [
   ['a plain request', MESSAGES, { model: 'a', messages: [] }],
-  ['fallbacks that are named', MESSAGES, { model: 'a', fallbacks: [{ model: 'b' }, 'c'] }],
   ['null for fallbacks', MESSAGES, { model: 'a', fallbacks: null }],
-  ['tools of every kind that can be read', RESPONSES, tools({ type: 'function' }, { type: 'web_search' })],
   ['a namespace', RESPONSES, tools({ type: 'namespace', tools: [{ type: 'function' }] })],
   ['null for tools', RESPONSES, { model: 'a', tools: null }],
   ['items without tools', RESPONSES, items({ role: 'user', content: 'tools' }, { tools: null })],
   ['a text as input', RESPONSES, { model: 'a', input: 'x' }],
   ['an image that is no SVG', IMAGES, { model: 'a', output_format: 'png', svg: null }],
   ['no servers of tools', MESSAGES, { model: 'a', mcp_servers: [] }],
-  ['a form', EDITS, form({ model: 'a', output_format: 'png' })],
 ]
-for (const [what, path, body] of limited) {
-  test(`${what}: limited by what the request says`, async () => {
-    assert.equal((await limitsOf(path, body)).unlimited, false)
-  })
-}
-
-const unlimited: readonly [what: string, path: string, body: Body][] = [
+const elsewhere: typeof plain = [
+  ['a stored prompt', RESPONSES, { model: 'a', prompt: { id: 'p' } }],
+  ['a form of images', EDITS, form({ model: 'a', output_format: 'png' })],
+  ['a response that goes on', RESPONSES, { model: 'a', previous_response_id: 'r' }],
+  ['an image', MESSAGES, content({ type: 'image', source: { type: 'base64', data: 'x' } })],
+]
+const exotic: typeof plain = [
+  ['an item with a search', RESPONSES, items({ type: 'additional_tools', tools: [{ type: 'web_search' }] })],
+  [
+    'an item with a namespace behind others',
+    RESPONSES,
+    items('x', { role: 'user' }, { type: 'tool_search_output', tools: [{ type: 'namespace', tools: [] }] }),
+  ],
+  ['an item to be compacted', '/v1/responses/compact', items({ tools: [{ type: 'web_search' }] })],
+  ['servers of tools', MESSAGES, { model: 'a', mcp_servers: [{ type: 'url', url: 'x', name: 'm' }] }],
+  ['servers that cannot be read', MESSAGES, { model: 'a', mcp_servers: {} }],
+  ['agents that call agents', RESPONSES, { model: 'a', multi_agent: { enabled: true } }],
+  ['fallbacks that are named', MESSAGES, { model: 'a', fallbacks: [{ model: 'b' }, 'c'] }],
+  ['tools of every kind that can be read', RESPONSES, tools({ type: 'function' }, { type: 'web_search' })],
+  ['an advisor', MESSAGES, tools({ type: 'advisor_20260301', model: 'b', max_uses: 1 })],
+]
+const unknown: typeof plain = [
   ['fallbacks that upstream chooses', MESSAGES, { model: 'a', fallbacks: 'default' }],
   ['an object for fallbacks', MESSAGES, { model: 'a', fallbacks: { model: 'b' } }],
   ['a number for fallbacks', MESSAGES, { model: 'a', fallbacks: 1 }],
@@ -56,18 +67,7 @@ const unlimited: readonly [what: string, path: string, body: Body][] = [
     RESPONSES,
     tools({ type: 'namespace', tools: [{ type: 'namespace', tools: [{ type: 'web_search' }] }] }),
   ],
-  ['an item with a search', RESPONSES, items({ type: 'additional_tools', tools: [{ type: 'web_search' }] })],
-  [
-    'an item with a namespace behind others',
-    RESPONSES,
-    items('x', { role: 'user' }, { type: 'tool_search_output', tools: [{ type: 'namespace', tools: [] }] }),
-  ],
   ['an item with an object for tools', RESPONSES, items({ tools: {} })],
-  ['an item to be compacted', '/v1/responses/compact', items({ tools: [{ type: 'web_search' }] })],
-  ['a stored prompt', RESPONSES, { model: 'a', prompt: { id: 'p' } }],
-  ['servers of tools', MESSAGES, { model: 'a', mcp_servers: [{ type: 'url', url: 'x', name: 'm' }] }],
-  ['servers that cannot be read', MESSAGES, { model: 'a', mcp_servers: {} }],
-  ['agents that call agents', RESPONSES, { model: 'a', multi_agent: { enabled: true } }],
   [
     'a tool that a message defines',
     MESSAGES,
@@ -92,31 +92,20 @@ const unlimited: readonly [what: string, path: string, body: Body][] = [
   ['an SVG in a form', EDITS, form({ model: 'a', output_format: 'svg' })],
   ['a body that cannot be read', MESSAGES, '{"model":"a"'],
 ]
-for (const [what, path, body] of unlimited) {
-  test(`${what}: nothing limits it`, async () => {
-    assert.equal((await limitsOf(path, body)).unlimited, true)
-  })
+for (const [boundClass, requests] of Object.entries({ plain, elsewhere, exotic, unknown })) {
+  for (const [what, path, body] of requests)
+    test(`${what}: ${boundClass}`, async () => {
+      assert.equal((await limitsOf(path, body)).boundClass, boundClass)
+    })
 }
 
-test('fallbacks have a limit of their own, or that of the request', async () => {
-  const { fallbacks } = await limitsOf(MESSAGES, {
-    model: 'a',
-    max_tokens: 7,
-    fallbacks: [{ model: 'b', max_tokens: 9 }, 'c', { model: 'd', max_tokens: null }, { model: 1 }],
-  })
-  const limits = fallbacks.map(({ model, maxOutputTokens }) => [model, maxOutputTokens])
-  assert.deepEqual(limits, [
-    ['b', 9],
-    ['c', 7],
-    ['d', 7],
-  ])
-})
-
-test('the limit of a fallback that cannot be read is none', async () => {
+test('fallbacks are passes of their own, and the largest limit counts', async () => {
+  const body = { model: 'a', max_tokens: 7, fallbacks: [{ model: 'b', max_tokens: 9 }, 'c', { model: 'd' }] }
+  const { passes, otherModels, maxOutputTokens } = await limitsOf(MESSAGES, body)
+  assert.deepEqual([passes, otherModels, maxOutputTokens], [3, ['b', 'c', 'd'], 9])
   for (const limit of ['9', -1, 1.5, true, {}, { toString: 1 }]) {
     const fallbacks = [{ model: 'b', max_tokens: limit }]
-    const [fallback] = (await limitsOf(MESSAGES, { model: 'a', max_tokens: 7, fallbacks })).fallbacks
-    assert.equal(fallback?.maxOutputTokens, LIMITLESS, JSON.stringify(limit))
+    assert.equal((await limitsOf(MESSAGES, { ...body, fallbacks })).maxOutputTokens, LIMITLESS)
   }
 })
 
@@ -186,7 +175,7 @@ test('every prompt of an array is answered as often as is asked for', async () =
   assert.deepEqual(await asked([[1, 2, 3], [4]]), [2, 2])
   assert.deepEqual(await asked([1, 'x', [2]]), [3, 3])
   assert.deepEqual(await asked([]), [1, 1])
-  assert.deepEqual(await asked(Array.from({ length: 3_000 }, () => LONG.slice(0, 3_000))), [3_000, 3_000])
+  assert.equal((await limitsOf(COMPLETIONS, { model: 'a', prompt: [LONG] })).boundClass, 'unknown')
   assert.deepEqual(await asked(['x'], { n: '9' }), [1, 128])
 })
 
@@ -201,13 +190,6 @@ test('a form says how many answers are asked for as well', async () => {
     assert.equal((await limitsOf(EDITS, form({ model: 'a', n }))).n, answers, n)
 })
 
-test('a prediction is as many tokens as it has bytes', async () => {
-  const prediction = { type: 'content', content: 'x'.repeat(500) }
-  const { predictedTokensMax } = await limitsOf(CHAT, { model: 'a', prediction })
-  assert.equal(predictedTokensMax, JSON.stringify(prediction).length)
-  assert.equal((await limitsOf(CHAT, { model: 'a', prediction: null })).predictedTokensMax, 0)
-})
-
 test('search options are one search, and what it finds', async () => {
   for (const [path, options, searches] of [
     [CHAT, {}, 1],
@@ -215,54 +197,31 @@ test('search options are one search, and what it finds', async () => {
     [RESPONSES, {}, 0],
   ] as const) {
     const { tools, refersElsewhere } = await limitsOf(path, { model: 'a', web_search_options: options })
-    assert.deepEqual([tools.webSearchesMax, refersElsewhere], [searches, searches === 1], path)
+    assert.deepEqual([tools.webSearches, refersElsewhere], [searches, searches === 1], path)
   }
 })
 
 const edits = (...list: unknown[]) => ({ context_management: { edits: list } })
-const compactions: readonly [what: string, path: string, body: object, above: number | null][] = [
-  ['nothing said', MESSAGES, {}, null],
-  ['no edits', MESSAGES, edits(), null],
-  ['edits that clear', MESSAGES, edits({ type: 'clear_tool_uses_20250919' }), null],
-  ['an edit that sums up', MESSAGES, edits({ type: 'compact_20260112' }), 150_000],
+const compactions: readonly [what: string, path: string, body: object, compacts: boolean][] = [
+  ['nothing said', MESSAGES, {}, false],
+  ['no edits', MESSAGES, edits(), false],
+  ['edits that clear', MESSAGES, edits({ type: 'clear_tool_uses_20250919' }), false],
+  ['an edit that sums up', MESSAGES, edits({ type: 'clear_x' }, { type: 'compact_20260112' }), true],
+  ['an edit that nobody knows', MESSAGES, edits({ type: 'fold_20270101' }), true],
+  ['edits that are none', MESSAGES, { context_management: { edits: 'compact' } }, true],
+  ['a request to sum up', MESSAGES, { compaction: { type: 'summarize' } }, true],
+  ['a threshold', RESPONSES, { context_management: [{ type: 'compaction' }] }, true],
   [
-    'an edit that sums up from a number of tokens on',
-    MESSAGES,
-    edits(
-      { type: 'clear_thinking_20251015' },
-      { type: 'compact_20260112', trigger: { type: 'input_tokens', value: 60_000 } },
-    ),
-    60_000,
-  ],
-  [
-    'a trigger that cannot be read',
-    MESSAGES,
-    edits({ type: 'compact_20260112', trigger: { type: 'input_tokens', value: '9' } }),
-    0,
-  ],
-  [
-    'a trigger of another kind',
-    MESSAGES,
-    edits({ type: 'compact_20260112', trigger: { type: 'tool_uses', value: 9 } }),
-    0,
-  ],
-  ['an edit that nobody knows', MESSAGES, edits({ type: 'fold_20270101' }), 0],
-  ['an edit that is none', MESSAGES, edits(null), 0],
-  ['edits that are none', MESSAGES, { context_management: { edits: 'compact' } }, 0],
-  ['a text', MESSAGES, { context_management: 'compact' }, 0],
-  ['a request to sum up', MESSAGES, { compaction: { type: 'summarize' } }, 0],
-  [
-    'a threshold',
+    'an item that triggers it',
     RESPONSES,
-    { context_management: [{ type: 'compaction', compact_threshold: 5_000 }] },
-    5_000,
+    { input: [{ role: 'user' }, { type: 'compaction_trigger' }] },
+    true,
   ],
-  ['no threshold', RESPONSES, { context_management: [{ type: 'compaction' }] }, 0],
-  ['an item that triggers it', RESPONSES, { input: [{ role: 'user' }, { type: 'compaction_trigger' }] }, 0],
 ]
-for (const [what, path, body, above] of compactions) {
-  test(`summing up, ${what}: ${above === null ? 'never' : `from ${above} tokens on`}`, async () => {
-    assert.equal((await limitsOf(path, { model: 'a', ...body })).compactsAbove, above)
+for (const [what, path, body, compacts] of compactions) {
+  test(`summing up, ${what}: ${compacts}`, async () => {
+    const limits = await limitsOf(path, { model: 'a', ...body })
+    assert.deepEqual([limits.compacts, limits.boundClass === 'exotic'], [compacts, compacts])
   })
 }
 
@@ -274,12 +233,11 @@ test('a limit that is there twice can be read in two ways, wherever it stands', 
     [MESSAGES, '{"tools":[{"type":"advisor_20260301","max_tokens":1,"max_tokens":9}]}'],
     [MESSAGES, '{"thread":{"type":"create","type":"continue"}}'],
     [MESSAGES, '{"context_management":{"edits":[{"type":"clear_x","type":"compact_20260112"}]}}'],
-    [RESPONSES, '{"context_management":[{"type":"compaction","compact_threshold":9,"compact_threshold":1}]}'],
     [RESPONSES, '{"tools":[{"type":"shell","environment":{"type":"local","type":"container_auto"}}]}'],
     [RESPONSES, '{"input":[{"type":"message","type":"item_reference","id":"m"}]}'],
     [RESPONSES, '{"max_tool_calls":1,"max_tool_calls":9}'],
   ] as const) {
     const facts = await factsOf(findEndpoint(path === MESSAGES ? 'messages' : 'chat', 'POST', path), body)
-    assert.match(ambiguityOf(facts)?.detail ?? '', /is there twice/, body)
+    assert.match(facts.ambiguity?.detail ?? '', /is there twice/, body)
   }
 })

@@ -1,6 +1,6 @@
 import { refuse } from '../../kernel/errors.ts'
 import type { Usage } from '../../kernel/usage.ts'
-import { ambiguityOf } from '../../providers/ambiguity.ts'
+import { unreadable } from '../../providers/ambiguity.ts'
 import { PCM_BYTES_PER_MS } from '../../providers/chat/audio.ts'
 import {
   audioMs,
@@ -75,7 +75,7 @@ export class RealtimeProtocol implements SocketProtocol {
   }
 
   unreadable(why: string): ClientSays & { readonly kind: 'refused' } {
-    return this.#refused(ambiguityOf({ kind: 'unreadable', reason: why })?.detail ?? why)
+    return this.#refused(unreadable(why).detail)
   }
 
   server(payload: Buffer): ServerSays {

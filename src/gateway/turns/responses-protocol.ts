@@ -1,6 +1,6 @@
 import { type Refusal, refuse } from '../../kernel/errors.ts'
 import type { RequestFacts } from '../../metering/request-facts.ts'
-import { ambiguityFor, ambiguityOf } from '../../providers/ambiguity.ts'
+import { ambiguityFor, unreadableFacts } from '../../providers/ambiguity.ts'
 import { findEndpoint } from '../../providers/find-endpoint.ts'
 import {
   isPart,
@@ -36,7 +36,7 @@ const STEERABLE_MAX = 16
 const PART: ServerSays = { ...SAYS_NOTHING, kind: 'part' }
 
 /** Requests that cannot begin a turn, as a socket knows them. */
-const NOT_JSON: RequestFacts = { kind: 'unreadable', reason: 'not_json' }
+const NOT_JSON = unreadableFacts('not_json')
 
 /** The messages of a socket of `/v1/responses`: each request is a turn, in the lane that its `stream_id` names. */
 export class ResponsesProtocol implements SocketProtocol {
@@ -66,8 +66,8 @@ export class ResponsesProtocol implements SocketProtocol {
   }
 
   unreadable(why: string): ClientSays & { readonly kind: 'refused' } {
-    const facts: RequestFacts = { kind: 'unreadable', reason: why }
-    const refusal = refuse('bad_request', ambiguityOf(facts)?.detail ?? why)
+    const facts = unreadableFacts(why)
+    const refusal = refuse('bad_request', facts.ambiguity?.detail ?? why)
     return { kind: 'refused', refusal, lane: NO_LANE, tag: null, planned: this.#plan(facts, Buffer.alloc(0)) }
   }
 
@@ -127,7 +127,7 @@ export class ResponsesProtocol implements SocketProtocol {
 
 function refuseAsked(asked: ResponseAsked, facts: RequestFacts, { plan }: PlannedTurn): Refusal | null {
   if (asked.kind === 'odd') return refuse('bad_request', asked.detail, { param: asked.param })
-  if (asked.kind === 'unreadable') return refuse('bad_request', ambiguityOf(facts)?.detail ?? '')
+  if (asked.kind === 'unreadable') return refuse('bad_request', facts.ambiguity?.detail ?? '')
   if (plan.bill.makes === null) return null
   const message = '"background" is not served over a WebSocket. Send it to POST /v1/responses.'
   return refuse('bad_request', message, { param: 'background' })

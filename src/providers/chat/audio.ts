@@ -151,13 +151,13 @@ export interface SpeechRequest {
 }
 
 /** Null for every request that is no speech request: only where speech is made `input` is looked for. */
-export function speechRequest(facts: RequestFacts): SpeechRequest | null {
-  const input = facts.kind === 'json' ? facts.scan.members.get('input') : undefined
-  if (facts.kind !== 'json' || input === undefined) return null
-  const named = facts.scan.members.get('response_format')
-  const format = named?.kind === 'string' ? named.value : null
-  if (input.kind === 'string') return { characters: codePoints(input.value), exact: true, format }
-  return { characters: input.end - input.start, exact: false, format }
+export function speechRequest({ body, spans }: RequestFacts): SpeechRequest | null {
+  const { input, response_format: named } = body
+  const span = spans.get('input')
+  if (span === undefined || typeof input === 'object') return null
+  const format = typeof named === 'string' ? named : null
+  if (typeof input === 'string') return { characters: codePoints(input), exact: true, format }
+  return { characters: span.end - span.start, exact: false, format }
 }
 
 /** The request, if its model is one that is sold by its characters. */

@@ -1,6 +1,6 @@
 import type { UsagePart } from '../../kernel/usage.ts'
 import { objectOf, SCALAR } from '../../metering/json-place.ts'
-import type { RequestFacts, RequestMember } from '../../metering/request-facts.ts'
+import type { RequestFacts } from '../../metering/request-facts.ts'
 import {
   type Counts,
   isObject,
@@ -54,28 +54,11 @@ function tokensOfImage(quality: string, size: string): number {
 }
 
 /** The word under a member of the body, or of the image tool that the body declares. */
-function wordOf(facts: RequestFacts, name: 'size' | 'quality'): string {
-  if (facts.kind === 'form') {
-    const field = facts.scan.fields.get(name)
-    return field?.kind === 'text' ? field.value : ''
-  }
-  if (facts.kind !== 'json') return ''
-  const own = textOf(facts, name)
-  if (own !== null) return own
-  const tools = facts.scan.members.get('tools')
-  if (tools?.kind !== 'array') return ''
-  const list = JSON.parse(tools.json) as readonly unknown[]
-  const drawing = list.find((tool) => {
-    const type: unknown = Object(tool)['type']
-    return typeof type === 'string' && type.startsWith('image_generation')
-  })
-  const word: unknown = Object(drawing)[name]
+function wordOf({ body }: RequestFacts, name: 'size' | 'quality'): string {
+  const tools = Array.isArray(body['tools']) ? (body['tools'] as readonly unknown[]) : []
+  const drawing = tools.find((tool) => String(Object(tool)['type']).startsWith('image_generation'))
+  const word: unknown = body[name] ?? Object(drawing)[name]
   return typeof word === 'string' ? word : ''
-}
-
-function textOf(facts: Extract<RequestFacts, { kind: 'json' }>, name: RequestMember): string | null {
-  const member = facts.scan.members.get(name)
-  return member?.kind === 'string' ? member.value : null
 }
 
 export const SVG_USAGE = objectOf({ ...TOKEN_MEMBERS, model: SCALAR })

@@ -1,7 +1,8 @@
 import type { ErrorCode } from '../../kernel/errors.ts'
+import type { JsonObject } from '../../metering/json-shape.ts'
 import type { Delivered } from '../../metering/meter.ts'
 import { BatchReader } from '../batch-object.ts'
-import { type GetMember, isGiven, memberGetter } from '../request-members.ts'
+import { isGiven, isObject } from '../request-members.ts'
 import type { ReaderSpec, SurfaceSpec } from '../surface.ts'
 import { SpeechEventsMeter, SpeechMeter, TranscriptMeter } from './audio.ts'
 import { ClosingUsageReader } from './closing-usage.ts'
@@ -23,12 +24,8 @@ const READERS: SurfaceSpec['readers'] = {
     create: (output) => new ChatReader(output),
     usageOnRequest: true,
     outputLimits: ['max_completion_tokens', 'max_tokens'],
-    makesMedia: (get) => mentionsAudio(get),
-    mayReason(get, model) {
-      if (neverReasons(model)) return false
-      const effort = get('reasoning_effort')
-      return !(effort?.kind === 'string' && effort.value === 'none')
-    },
+    makesMedia: (body) => mentionsAudio(body),
+    mayReason: (body, model) => !neverReasons(model) && body['reasoning_effort'] !== 'none',
   },
   completions: {
     create: (output) => new ChatReader(output),
@@ -39,10 +36,8 @@ const READERS: SurfaceSpec['readers'] = {
   responses: {
     create: responses,
     outputLimits: ['max_output_tokens'],
-    mayReason(get, model) {
-      if (neverReasons(model)) return false
-      const reasoning = get('reasoning')
-      return !(reasoning?.kind === 'object' && /"effort"\s*:\s*"none"/.test(reasoning.json))
+    mayReason({ reasoning }, model) {
+      return !neverReasons(model) && !(isObject(reasoning) && reasoning['effort'] === 'none')
     },
     stored: true,
   },
@@ -114,7 +109,7 @@ export const chat: SurfaceSpec = {
     '/v1/moderations',
   ],
   fees: (facts) => ({
-    asksForSearch: isGiven(memberGetter(facts)('web_search_options')),
+    asksForSearch: isGiven(facts.body['web_search_options']),
     codeRunsFree: false,
   }),
   pricing: {
@@ -147,10 +142,9 @@ function upstreamPath(basePath: string, path: string): string {
   return (basePath.endsWith('/v1') ? basePath.slice(0, -'/v1'.length) : basePath) + path
 }
 
-function mentionsAudio(get: GetMember): boolean {
-  const modalities = get('modalities')
+function mentionsAudio({ modalities }: JsonObject): boolean {
   if (!isGiven(modalities)) return false
-  return modalities.kind !== 'array' || /audio|\\/.test(modalities.json)
+  return !Array.isArray(modalities) || modalities.includes('audio')
 }
 
 /** Families of models that never reason: everything before gpt-5 but for the o-series, and the chat models since. */

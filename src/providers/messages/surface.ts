@@ -1,7 +1,8 @@
 import type { ErrorCode } from '../../kernel/errors.ts'
+import type { JsonObject } from '../../metering/json-shape.ts'
 import type { RequestFacts } from '../../metering/request-facts.ts'
 import { BatchReader } from '../batch-object.ts'
-import { type GetMember, isGiven, isPickedArray, isPickedObject, membersOf } from '../request-members.ts'
+import { isGiven, isObject } from '../request-members.ts'
 import type { RequestFees, SurfaceSpec } from '../surface.ts'
 import endpoints from './endpoints.json' with { type: 'json' }
 import { MessagesReader } from './reader.ts'
@@ -93,20 +94,17 @@ export const messages: SurfaceSpec = {
 }
 
 /** Whether thinking is asked for. Where a model thinks unasked, its blocks show it. */
-function mayReason(get: GetMember): boolean {
-  const thinking = get('thinking')
-  if (!isGiven(thinking)) return false
-  return thinking.kind !== 'object' || !/"type"\s*:\s*"disabled"/.test(thinking.json)
+function mayReason({ thinking }: JsonObject): boolean {
+  return isGiven(thinking) && !(isObject(thinking) && thinking['type'] === 'disabled')
 }
 
 const DATED_WEB_TOOL = /^web_(?:search|fetch)_(\d{8})$/
 const FREE_CODE_SINCE = '20260209'
 
-function codeRunsFree(facts: RequestFacts): boolean {
-  const tools = membersOf(facts)['tools']
-  if (!isPickedArray(tools)) return false
-  return tools.some((tool) => {
-    const type = isPickedObject(tool) ? tool['type'] : null
+function codeRunsFree({ body: { tools } }: RequestFacts): boolean {
+  if (!Array.isArray(tools)) return false
+  return tools.some((tool: unknown) => {
+    const type = isObject(tool) ? tool['type'] : null
     const date = typeof type === 'string' ? DATED_WEB_TOOL.exec(type)?.[1] : undefined
     return date !== undefined && date >= FREE_CODE_SINCE
   })

@@ -1,0 +1,230 @@
+import type { Borrowed } from '../kernel/memory.ts'
+import {
+  eachShape,
+  GLANCE,
+  type JsonObject,
+  objectShape,
+  type Shape,
+  type SkimmedElement,
+  UNMARKED_VALUE,
+  UNREAD,
+  VALUE,
+} from '../metering/json-shape.ts'
+import type { MultipartField, PartSink } from '../metering/multipart-scanner.ts'
+import { type ItemFacts, NO_ITEMS, NOT_READ, type RequestFacts } from '../metering/request-facts.ts'
+import {
+  type BytesReader,
+  type ReadBytes,
+  type Reads,
+  readerFor,
+  unreadable,
+} from '../metering/request-reader.ts'
+import { ambiguityOfBytes } from './ambiguity.ts'
+import type { Endpoint } from './endpoint.ts'
+import { ModelNames, readToolModels } from './named-models.ts'
+import { isGiven, isObject, REQUEST_MEMBERS } from './request-members.ts'
+import { SURFACES } from './surfaces.ts'
+
+/** The members in which an item of a conversation has its content, besides its tools. */
+const ITEM_CONTENT = ['content', 'arguments', 'output', 'input', 'action', 'operation'] as const
+
+const ITEM: Shape = objectShape({
+  tools: UNMARKED_VALUE,
+  type: GLANCE,
+  id: GLANCE,
+  encrypted_content: GLANCE,
+  ...Object.fromEntries(ITEM_CONTENT.map((name) => [name, GLANCE])),
+})
+
+const MEMBERS: Readonly<Record<string, Shape>> = {
+  ...Object.fromEntries(REQUEST_MEMBERS.map((name) => [name, VALUE])),
+  tools: UNMARKED_VALUE,
+}
+
+/** Messages of a socket state their `type`, and by `stream_id` the lane in which the answer is to come. */
+const SOCKET_MEMBERS = { type: VALUE, stream_id: VALUE }
+
+/** The shape of a request to any endpoint that a batch file can be for. */
+export const BATCHED_BODY: Shape = objectShape({ ...MEMBERS, input: eachShape(ITEM) })
+export const ENTRY: Shape = objectShape({ params: objectShape(MEMBERS) })
+
+const shapes = new Map<string, Shape>()
+
+/** Making a shape takes as long as reading 10 kB, so that each is made once. */
+function shapeOf(endpoint: Endpoint): Shape {
+  const { surface, method, template } = endpoint
+  const key = `${surface} ${method} ${template}`
+  const known = shapes.get(key)
+  if (known !== undefined) return known
+  const shape = objectShape({ ...MEMBERS, ...ownMembers(endpoint) })
+  shapes.set(key, shape)
+  return shape
+}
+
+function ownMembers(endpoint: Endpoint): Readonly<Record<string, Shape>> {
+  if (endpoint.model === 'batch_entries') return { requests: eachShape(ENTRY) }
+  if (endpoint.model === 'batch_file') return { endpoint: VALUE }
+  if (endpoint.billing === 'metered' && endpoint.usage === 'speech')
+    return { input: VALUE, response_format: VALUE }
+  const items = SURFACES[endpoint.surface].itemMembers[endpoint.template]
+  const messages = endpoint.method === 'WS' || endpoint.template === '/v1/responses' ? SOCKET_MEMBERS : {}
+  return items === undefined ? messages : { ...messages, [items]: eachShape(ITEM) }
+}
+
+/** The fields of a form. SDKs write each member of an object as a field of its own. */
+const FIELDS = [
+  ...REQUEST_MEMBERS,
+  ...['type', 'threshold', 'prefix_padding_ms', 'silence_duration_ms'].map(
+    (name) => `chunking_strategy[${name}]`,
+  ),
+]
+
+/** Reads a request's body from its chunks as they pass. */
+export interface RequestReader {
+  readonly write: (chunk: Borrowed) => Promise<void> | null
+  end(): RequestFacts | Promise<RequestFacts>
+}
+
+/** Takes the items of a body one by one. */
+export interface ItemWatch {
+  take(element: SkimmedElement): void
+  found(): ItemFacts
+}
+
+export interface BodyHead {
+  readonly contentType: string | undefined
+  readonly contentEncoding: string | undefined
+  /** Header lines disagree: we would believe the first, and upstream may believe the last. */
+  readonly isDoubtful?: boolean
+}
+
+export const PLAIN_JSON: BodyHead = { contentType: 'application/json', contentEncoding: undefined }
+
+/** `files` looks at the files of a form; `watch` takes the requests of a batch. */
+export function createRequestReader(
+  endpoint: Endpoint,
+  { contentType, contentEncoding, isDoubtful }: BodyHead,
+  watch: ItemWatch = new ConversationItems(),
+  files: PartSink | null = null,
+): RequestReader {
+  const reads: Reads = {
+    shape: shapeOf(endpoint),
+    onElement: (element) => watch.take(element),
+    fields: FIELDS,
+    files,
+  }
+  const reader: BytesReader =
+    isDoubtful === true ? unreadable('two_content_types') : readerFor(contentType, contentEncoding, reads)
+  return {
+    write: reader.write,
+    end() {
+      const read = reader.end()
+      return read instanceof Promise ? read.then((bytes) => factsOf(bytes, watch)) : factsOf(read, watch)
+    },
+  }
+}
+
+function factsOf(read: ReadBytes, watch: ItemWatch): RequestFacts {
+  const ambiguity = ambiguityOfBytes(read)
+  switch (read.kind) {
+    case 'unreadable':
+      return { ...NOT_READ, kind: 'unreadable', ambiguity }
+    case 'form':
+      return {
+        ...NOT_READ,
+        kind: 'form',
+        body: bodyOfForm(read.form.fields),
+        bytes: read.form.lengthBytes,
+        ambiguity,
+      }
+    case 'json': {
+      const items = watch.found()
+      const { value: body, spans, objectEnd, marks, bytes } = read.skimmed
+      return {
+        kind: 'json',
+        body,
+        spans,
+        objectEnd,
+        marks,
+        bytes,
+        items,
+        ambiguity: ambiguity ?? items.ambiguity,
+      }
+    }
+  }
+}
+
+/** Fields are text. Where JSON has a number or a flag, a field that spells one is taken for it. */
+function bodyOfForm(fields: ReadonlyMap<string, MultipartField>): JsonObject {
+  return Object.fromEntries(
+    Array.from(fields, ([name, field]) => [
+      name,
+      field.kind === 'text' ? fieldValue(name, field.value) : UNREAD,
+    ]),
+  )
+}
+
+function fieldValue(name: string, text: string): unknown {
+  if (name === 'n' || name === 'best_of') return /^\d+$/.test(text) ? Number(text) : text
+  if (name !== 'stream' && name !== 'background') return text
+  // Clients in Python spell `True` and `False` with a capital.
+  const word = text.toLowerCase()
+  if (word === 'true' || word === 'false') return word === 'true'
+  return word === 'null' || word === '' ? null : text
+}
+
+/** Items whose content is kept upstream, however much of them is sent along. */
+const KEPT_UPSTREAM =
+  /^(?:item_reference|image_generation_call|(?:file_search|web_search|code_interpreter)_call)$/
+/** Items whose content only upstream can read: such an item carries content only where it has `encrypted_content`. */
+const HIDDEN = /^(?:reasoning|compaction)$/
+
+/** The items of a conversation. */
+export class ConversationItems implements ItemWatch {
+  readonly #names = new ModelNames()
+  #bringsTools = false
+  #refersElsewhere = false
+  #compacts = false
+  #isEmpty = true
+
+  take({ value: item }: SkimmedElement): void {
+    if (!isObject(item)) return
+    this.#isEmpty = false
+    readToolModels(item['tools'], this.#names)
+    this.#bringsTools ||= isGiven(item['tools'])
+    this.#refersElsewhere ||= isReference(item)
+    this.#compacts ||= item['type'] === 'compaction_trigger'
+  }
+
+  found(): ItemFacts {
+    if (this.#isEmpty) return NO_ITEMS
+    return {
+      models: this.#names.names,
+      unknown: this.#names.unknown,
+      bringsTools: this.#bringsTools,
+      refersElsewhere: this.#refersElsewhere,
+      compacts: this.#compacts,
+      bound: null,
+      ambiguity: null,
+    }
+  }
+}
+
+/** Whether an item stands for more than it says: the item is an id and nothing else, or of upstream's own making. */
+function isReference(item: JsonObject): boolean {
+  const type = item['type'] ?? ''
+  if (typeof type !== 'string') return true
+  if (KEPT_UPSTREAM.test(type)) return true
+  if (!isGiven(item['id'])) return false
+  if (isGiven(item['encrypted_content'])) return item['encrypted_content'] === ''
+  return HIDDEN.test(type) || !ITEM_CONTENT.some((name) => isGiven(item[name]))
+}
+
+/** The facts in a request that is a part of a batch. */
+export function factsOfEntry(
+  body: JsonObject,
+  { bytes, marks }: Pick<SkimmedElement, 'bytes' | 'marks'>,
+  items: ItemFacts = NO_ITEMS,
+): RequestFacts {
+  return { ...NOT_READ, kind: 'json', body, bytes, marks, items }
+}
