@@ -194,9 +194,9 @@ export function readOtherModels(body: JsonObject, names: ModelNames): void {
 }
 
 /** Tools bring models: the model that a tool names, or the one that upstream takes if the tool names none. */
-export function readToolModels(tools: unknown, names: ModelNames): void {
+export function readToolModels(tools: unknown, names: ModelNames, isInNamespace = false): void {
   if (!isGiven(tools)) return
-  for (const tool of Array.isArray(tools) ? (tools as readonly unknown[]) : [tools]) {
+  for (const tool of Array.isArray(tools) ? (tools as readonly unknown[]) : [null]) {
     if (!isObject(tool) || (isGiven(tool['type']) && typeof tool['type'] !== 'string')) {
       names.cannotRead('"tools"')
       continue
@@ -205,7 +205,8 @@ export function readToolModels(tools: unknown, names: ModelNames): void {
     if (model !== null) names.name(model, '"tools"')
     else if (isGiven(tool['model']) || typeOf(tool).startsWith('advisor')) names.cannotRead('"tools"')
     readSvg(tool, names)
-    readToolModels(tool['tools'], names)
+    // A namespace holds tools, and no namespaces.
+    readToolModels(isInNamespace && isGiven(tool['tools']) ? {} : tool['tools'], names, true)
   }
 }
 

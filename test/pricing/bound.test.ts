@@ -268,7 +268,11 @@ const unbounded: readonly [says: string, request: BoundRequest, reason: RegExp][
     { ...MESSAGE, model: 'claude-mythos-5', maxOutputTokens: 2 ** 53 - 1 },
     /beyond any cap/,
   ],
-  ['an image tool', { ...EXOTIC_CHAT, otherModels: ['gpt-image-2'], maxOutputTokens: null }, /output limit/],
+  [
+    'an image tool',
+    { ...EXOTIC_CHAT, otherModels: ['gpt-image-2'], maxOutputTokens: null },
+    /context window/,
+  ],
   ['limits beyond any cap', { ...COMPLETION, n: 2 ** 40 }, /beyond any cap/],
 ]
 for (const [says, request, reason] of unbounded) {

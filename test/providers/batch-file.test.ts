@@ -139,13 +139,6 @@ const refused: readonly [what: string, body: Buffer][] = [
   ],
   ['more lines than upstream takes', formOf(purpose(), file('{"body":{"model":"a"}}\n'.repeat(100_001)))],
   ['more blank lines than anybody writes', formOf(purpose(), file(one + '\n'.repeat(1_000_001)))],
-  [
-    'more items that bring tools than are kept',
-    formOf(
-      purpose(),
-      file(line({ model: 'a', input: Array.from({ length: 20_000 }, () => ({ tools: [{}] })) })),
-    ),
-  ],
   ['no end', formOf(purpose(), file(one)).subarray(0, -6)],
   ['something before it', Buffer.concat([Buffer.from('x\r\n'), formOf(purpose(), file(one))])],
 ]

@@ -101,6 +101,10 @@ for (const [what, body] of [...Object.entries(naming), ...Object.entries(silent)
 test('paid endpoints at which no model takes part are these', () => {
   const without = billable.filter((endpoint) => !leading.includes(endpoint))
   assert.deepEqual(without.map(targetOf), [
+    'WS /v1/realtime/translations',
+    'WS /v1/live/sessions',
+    'WS /v1/live/sessions/x1/attach',
+    'WS /v1/live/sessions/x1/fork',
     'POST /v1/containers',
     'POST /v1/vector_stores',
     'POST /v1/vector_stores/x1/file_batches',

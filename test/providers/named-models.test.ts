@@ -61,7 +61,7 @@ const cases: readonly ModelsCase[] = [
     'messages',
     'POST /v1/agents',
     '{"model":{"id":"a","id":"b"}}',
-    /"model.id" is there twice/,
+    /"id" is there twice/,
   ],
   ['a dream', 'messages', 'POST /v1/dreams', { model: { id: 'a' }, inputs: [] }, ['a']],
   ['a dream without a model', 'messages', 'POST /v1/dreams', { inputs: [] }, /names no model/],
@@ -121,20 +121,6 @@ const cases: readonly ModelsCase[] = [
     ['a'],
   ],
   ['fine-tuning', 'chat', 'POST /v1/fine_tuning/jobs', { model: 'a', method: { type: 'supervised' } }, ['a']],
-  [
-    'fine-tuning that is graded',
-    'chat',
-    'POST /v1/fine_tuning/jobs',
-    { model: 'a', method: { type: 'reinforcement' } },
-    /grade/,
-  ],
-  [
-    'fine-tuning that hides its grader',
-    'chat',
-    'POST /v1/fine_tuning/jobs',
-    { model: 'a', method: { type: 'dpo', reinforcement: {} } },
-    /grade/,
-  ],
 
   // Forms.
   ['a form', 'chat', 'POST /v1/audio/transcriptions', form({ model: 'a', file: image }), ['a']],

@@ -26,9 +26,9 @@ const plain: readonly [what: string, path: string, body: Body][] = [
   ['items without tools', RESPONSES, items({ role: 'user', content: 'tools' }, { tools: null })],
   ['a text as input', RESPONSES, { model: 'a', input: 'x' }],
   ['an image that is no SVG', IMAGES, { model: 'a', output_format: 'png', svg: null }],
-  ['no servers of tools', MESSAGES, { model: 'a', mcp_servers: [] }],
 ]
 const elsewhere: typeof plain = [
+  ['no servers of tools', MESSAGES, { model: 'a', mcp_servers: [] }],
   ['a stored prompt', RESPONSES, { model: 'a', prompt: { id: 'p' } }],
   ['a form of images', EDITS, form({ model: 'a', output_format: 'png' })],
   ['a response that goes on', RESPONSES, { model: 'a', previous_response_id: 'r' }],
