@@ -48,10 +48,14 @@ db.close()
 function fillKeys(): void {
   db.prepare(
     `WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < :keys)
-     INSERT INTO api_key (id, account_id, name, name_upper, digest, prefix, last4, created_at_ms, monthly_budget_nanos)
-     SELECT printf('key_%026d', i), 'default', 'key ' || i, randomblob(32), 'svc_live_xxxxxxx', 'xxxx', 0, :budget
-     FROM n`,
+     INSERT INTO budget (id, account_id, monthly_budget_nanos) SELECT printf('bud_%026d', i), 'default', :budget FROM n`,
   ).run({ keys: BigInt(plan.keys), budget: BUDGET_NANOS })
+  db.prepare(
+    `WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < :keys)
+     INSERT INTO api_key (id, account_id, budget_id, name, name_upper, digest, prefix, last4, created_at_ms)
+     SELECT printf('key_%026d', i), 'default', printf('bud_%026d', i), 'key ' || i, 'KEY ' || i, randomblob(32),
+       'svc_live_xxxxxxx', 'xxxx', 0 FROM n`,
+  ).run({ keys: BigInt(plan.keys) })
   if (plan.allUsedToday) fillToday()
 
   const digest = createKeyDigest(new Secret(plan.pepper))
@@ -70,7 +74,7 @@ function fillKeys(): void {
 
 function fillToday(): void {
   const day = new Date().toISOString().slice(0, 10)
-  db.prepare('INSERT INTO key_month (key_id, month) SELECT id, ? FROM api_key').run(day.slice(0, 7))
+  db.prepare('UPDATE budget SET month = ?, day = ?').run(day.slice(0, 7), day)
   db.prepare(
     'INSERT INTO rollup (account_id, day, model, key_id) SELECT account_id, ?, ?, id FROM api_key ORDER BY id',
   ).run(day, MODELS.messages)

@@ -260,6 +260,7 @@ async function serveFrom(
     observeCall: observeAll([surroundings.observeCall, traces?.observe]),
     bodiesBytesMax: config.bodiesBytesMax,
     budgetMode: config.budgetMode,
+    unboundedNanos: config.unboundedHoldNanos,
     pricer,
     settler,
     deferrals,

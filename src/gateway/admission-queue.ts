@@ -1,5 +1,5 @@
 import { limits } from '../kernel/limits.ts'
-import { type Ahead, type HeldBy, NOBODY_AHEAD } from '../ledger/call.ts'
+import type { Admission } from '../ledger/call.ts'
 
 /** Room may come from another node or the command line, of which this node is not told: the first in line asks this often. */
 const LINE_LOOK_AGAIN_MS = 1_000
@@ -14,26 +14,23 @@ export type Turn =
   /** The client has left. */
   | 'left'
 
-/** A key by its digest, or in tests by a name. It becomes a string only while there is a queue. */
-export type QueueKey = string | Buffer
-
-function nameOf(key: QueueKey): string {
-  return typeof key === 'string' ? key : key.toString('latin1')
-}
+/** The store's answer to a call that has to wait. */
+export type Held = Extract<Admission, { kind: 'held' }>
 
 /**
- * The queues in which calls wait for admission: one for each key whose cap is used up but for what calls in flight
- * hold, one for each account with its credit. They are in the order of arrival. Calls at the front ask the store, and
- * only when something may have changed, so that a thousand waiting calls cost no more than one. Where there turns out
- * to be room, ever more of them ask together: a queue whose cause is gone must dissolve faster than calls arrive.
+ * The queues in which calls wait for admission: one for each budget, one for each account. They are in the order of arrival.
+ * Calls at the front ask the store, and only when something may have changed, so that a thousand waiting calls cost no
+ * more than one. Where there turns out to be room, ever more of them ask together: a queue whose cause is gone must
+ * dissolve faster than calls arrive. A call whose key has calls waiting joins them without asking first.
  *
  * No key state is kept here: a queue is the calls in it, and is gone with the last of them.
  */
 export class AdmissionQueues {
   readonly waitMs: number
-  readonly ofKey = new Map<string, Queue>()
-  readonly ofAccount = new Map<string, Queue>()
+  readonly queues = new Map<string, Queue>()
   readonly entries = new Set<QueueEntry>()
+  /** The last answer to a waiting call of each key, by the key's digest. */
+  readonly heldKeys = new Map<string, { held: Held; calls: number }>()
   /** How many calls wait. */
   waiting = 0
   closed = false
@@ -43,21 +40,21 @@ export class AdmissionQueues {
     this.waitMs = waitMs
   }
 
-  /** Takes a number for a call that comes with this key. */
-  enter(key: QueueKey): QueueEntry {
-    return new QueueEntry(this, key, this.#tickets++)
+  /** Takes a number for a call that comes with the key of this digest. */
+  enter(digest: Buffer): QueueEntry {
+    return new QueueEntry(this, digest, this.#tickets++)
   }
 
-  /** A call of this key and account was settled: there may be room. */
-  settled(key: QueueKey, accountId: string): void {
+  /** A call of this budget and account was settled: there may be room. */
+  settled(budgetId: string, accountId: string): void {
     if (this.waiting === 0) return
-    this.ofKey.get(nameOf(key))?.signal()
-    this.ofAccount.get(accountId)?.signal()
+    this.queues.get(budgetQueue(budgetId))?.signal()
+    this.queues.get(accountQueue(accountId))?.signal()
   }
 
   /** Limits or credit were changed: the first call of every queue asks again. */
   signalAll(): void {
-    for (const queue of [...this.ofKey.values(), ...this.ofAccount.values()]) queue.signal()
+    for (const queue of [...this.queues.values()]) queue.signal()
   }
 
   /** The service stops: every wait is over. */
@@ -67,47 +64,68 @@ export class AdmissionQueues {
   }
 }
 
+function budgetQueue(id: string): string {
+  return `budget ${id}`
+}
+
+function accountQueue(id: string): string {
+  return `account ${id}`
+}
+
+/** The queue of the limit that holds the call back. */
+function queueOf({ by, budgetId, accountId }: Held): string {
+  return by.limit === 'budget' && by.budget.scope === 'key' ? budgetQueue(budgetId) : accountQueue(accountId)
+}
+
 /** A call's position in the order of arrival. Most calls never wait, and have nothing here but their number. */
 export class QueueEntry {
   readonly #all: AdmissionQueues
-  readonly #key: QueueKey
+  readonly #digest: Buffer
   readonly #ticket: number
   #waiter: Waiter | null = null
   #deadline: NodeJS.Timeout | null = null
-  /** The queue that the call is in, and where that queue is found. */
-  #queued: { readonly queue: Queue; readonly queues: Map<string, Queue>; readonly name: string } | null = null
+  /** The queue that the call is in. */
+  #queued: { readonly queue: Queue; readonly name: string } | null = null
   #over: 'timed_out' | 'left' | null = null
 
-  constructor(all: AdmissionQueues, key: QueueKey, ticket: number) {
+  constructor(all: AdmissionQueues, digest: Buffer, ticket: number) {
     this.#all = all
-    this.#key = key
+    this.#digest = digest
     this.#ticket = ticket
   }
 
-  /** The queues that have calls before this one which are not asking at the same time. For the next question alone. */
-  ahead(): Ahead {
-    const { waiting, ofKey, ofAccount } = this.#all
-    if (waiting === 0) return NOBODY_AHEAD
-    const accounts = [...ofAccount].filter(([, queue]) => queue.isAhead(this.#ticket)).map(([id]) => id)
-    return { key: ofKey.get(nameOf(this.#key))?.isAhead(this.#ticket) ?? false, accounts }
+  /** The last answer to a call of the same key that waits; null if none waits. */
+  get heldBefore(): Held | null {
+    if (this.#all.waiting === 0) return null
+    return this.#all.heldKeys.get(this.#keyName)?.held ?? null
+  }
+
+  get #keyName(): string {
+    return this.#digest.toString('latin1')
   }
 
   /** Waits in the queue of the limit that holds the call back until it is worth asking again. */
-  async turn(by: HeldBy, accountId: string): Promise<Turn> {
+  async turn(held: Held): Promise<Turn> {
     const all = this.#all
     if (all.closed) this.#over ??= 'timed_out'
     if (this.#over !== null) return this.#over
     this.#waiter ??= new Waiter(this.#ticket)
-    const queue =
-      by.limit === 'budget'
-        ? this.#join(this.#waiter, all.ofKey, nameOf(this.#key))
-        : this.#join(this.#waiter, all.ofAccount, accountId)
+    const queue = this.#join(this.#waiter, queueOf(held))
     if (queue === null) return 'full'
+    this.#noteHeld(held)
     this.#deadline ??= setTimeout(() => this.end('timed_out'), all.waitMs)
-    all.entries.add(this)
     const turn = this.#waiter.wait()
     queue.wakeFront()
     return await turn
+  }
+
+  #noteHeld(held: Held): void {
+    const { heldKeys, entries } = this.#all
+    const noted = heldKeys.get(this.#keyName) ?? { held, calls: 0 }
+    noted.held = held
+    if (!entries.has(this)) noted.calls += 1
+    heldKeys.set(this.#keyName, noted)
+    entries.add(this)
   }
 
   /** The client has left; a turn that is waited for ends. */
@@ -124,16 +142,20 @@ export class QueueEntry {
   done(admitted: boolean): void {
     if (this.#waiter === null) return
     if (this.#deadline !== null) clearTimeout(this.#deadline)
-    this.#all.entries.delete(this)
+    const { entries, heldKeys } = this.#all
+    if (entries.delete(this)) {
+      const noted = heldKeys.get(this.#keyName)
+      if (noted !== undefined && --noted.calls === 0) heldKeys.delete(this.#keyName)
+    }
     this.#quit(this.#waiter, admitted)
   }
 
   /** Null: there are too many calls in it, or in all of them. */
-  #join(waiter: Waiter, queues: Map<string, Queue>, name: string): Queue | null {
-    const queued = this.#queued
-    if (queued !== null && queued.queues === queues && queued.name === name) {
-      queued.queue.heldAgain()
-      return queued.queue
+  #join(waiter: Waiter, name: string): Queue | null {
+    const { queues } = this.#all
+    if (this.#queued?.name === name) {
+      this.#queued.queue.heldAgain()
+      return this.#queued.queue
     }
     this.#quit(waiter, false)
     const there = queues.get(name)
@@ -143,17 +165,17 @@ export class QueueEntry {
     queues.set(name, queue)
     queue.add(waiter)
     this.#all.waiting += 1
-    this.#queued = { queue, queues, name }
+    this.#queued = { queue, name }
     return queue
   }
 
   #quit(waiter: Waiter, admitted: boolean): void {
     if (this.#queued === null) return
-    const { queue, queues, name } = this.#queued
+    const { queue, name } = this.#queued
     this.#queued = null
     this.#all.waiting -= 1
     queue.remove(waiter, admitted)
-    if (queue.length === 0) queues.delete(name)
+    if (queue.length === 0) this.#all.queues.delete(name)
   }
 }
 
@@ -206,15 +228,6 @@ class Queue {
   signal(): void {
     this.#signalled = true
     this.wakeFront()
-  }
-
-  /** Whether a call with a smaller number is here and is not asking right now. */
-  isAhead(ticket: number): boolean {
-    for (const waiter of this.#waiters) {
-      if (waiter.ticket >= ticket) return false
-      if (!waiter.asking) return true
-    }
-    return false
   }
 
   add(waiter: Waiter): void {

@@ -6,19 +6,18 @@ import { requestInstantMs } from '../kernel/ids.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Nanos } from '../kernel/money.ts'
 import { redactEncoded } from '../kernel/secret.ts'
-import { type KeyMeans, refuseKey } from '../keys/credential.ts'
-import { nextMonthMs } from '../ledger/calendar.ts'
+import { refuseKey } from '../keys/credential.ts'
 import {
   type Admission,
   type CallOpening,
   type CallRefusal,
   HOLD_METHOD,
-  NOBODY_AHEAD,
   type Unratable,
 } from '../ledger/call.ts'
+import { refuseSpent } from '../ledger/decide-admission.ts'
 import { unsentCall } from '../ledger/unsent-calls.ts'
 import type { Ambiguity } from '../metering/request-facts.ts'
-import type { QueueEntry } from './admission-queue.ts'
+import type { Held, QueueEntry } from './admission-queue.ts'
 import type { Call, PlannedCall } from './call.ts'
 import type { Gateway } from './gateway.ts'
 import { type AskedFor, explainHeld, explainRefusal } from './refusals.ts'
@@ -46,23 +45,13 @@ export async function checkKey(
   const caller = await gateway.store.lookUpKey(digest, atMs)
   if (caller.kind === 'refused') return { refusal: refuseKey(caller.reason), balanceNanos: null }
   if (caller.kind === 'admin_key') return { refusal: refuseKey('admin_key'), balanceNanos: null }
-  const refusal = paid ? refuseSpent(caller.means, atMs) : null
+  const refusal = paid ? refuseSpent(caller.means) : null
   if (refusal === null) return null
   return { refusal: explainRefusal(refusal, NOTHING_READ, names), balanceNanos: caller.means.balanceNanos }
 }
 
 /** Stands for a call whose body was not read: a refusal for money names no endpoint, model or member. */
 const NOTHING_READ: AskedFor = { endpoint: '', model: null, unmeteredMember: null, allowedModels: [] }
-
-/** Refuses a key that has nothing left to pay with, as `decideAdmission` does. */
-export function refuseSpent(means: KeyMeans, atMs: number): CallRefusal | null {
-  const { capNanos, spentNanos, heldNanos } = means
-  if (capNanos !== null && spentNanos >= capNanos) {
-    const budget = { spentNanos, heldNanos, capNanos, resetsAtMs: nextMonthMs(atMs) }
-    return { reason: 'budget_exceeded', budget }
-  }
-  return means.creditEnforced && means.balanceNanos <= 0n ? { reason: 'credit_exhausted' } : null
-}
 
 /**
  * Whether this call may go upstream. If it may, its hold is on disk when this returns. The answer is for this call
@@ -79,7 +68,9 @@ export async function admit(
   const entry = gateway.queues.enter(digest)
   const overload = refuseOverload(gateway)
   if (overload !== null) return refused(overload)
-  const first = await ask(call, { ...FIRST, ahead: entry.ahead() }, gateway)
+  // Where calls of this key wait already, this one waits behind them.
+  const before = plan.bill.hold.kind === 'none' ? null : entry.heldBefore
+  const first = before ?? (await ask(call, FIRST, gateway))
   if (first.kind === 'held') onHeld()
   const answer = first.kind === 'held' ? await askInTurn(call, entry, first, gateway) : first
   switch (answer.kind) {
@@ -136,8 +127,6 @@ async function allowedModelsOf(digest: Uint8Array, { store, clock }: Gateway): P
 
 const CLIENT_LEFT = { kind: 'client_left' } as const
 
-type Held = Admission & { readonly kind: 'held' }
-
 type TurnAnswer =
   | Admission
   | { readonly kind: 'client_left' }
@@ -166,15 +155,13 @@ async function askInTurn(
   )
   try {
     for (;;) {
-      const turn = await entry.turn(held.by, held.accountId)
+      const turn = await entry.turn(held)
       if (turn === 'left') return CLIENT_LEFT
       // The store is not asked again: there might be room by now, which is for the calls that wait.
       if (turn === 'full') return held
       const refusal = refuseOverload(gateway)
       if (refusal !== null) return { kind: 'overloaded', refusal }
-      // A call whose wait has timed out ignores the queue: all before it have timed out as well.
-      const ahead = turn === 'timed_out' ? NOBODY_AHEAD : entry.ahead()
-      const answer = await ask(call, { ...FIRST, ahead, askedBefore: true }, gateway)
+      const answer = await ask(call, { ...FIRST, askedBefore: true }, gateway)
       admitted = answer.kind === 'admitted'
       if (answer.kind !== 'held' || turn === 'timed_out') return answer
       held = answer
@@ -207,9 +194,9 @@ export function admitBegun(call: PlannedCall, gateway: Gateway): Promise<Admissi
   return ask(call, { ...FIRST, hasBegun: true }, gateway)
 }
 
-type Asking = Pick<CallOpening, 'ahead' | 'askedBefore' | 'hasBegun'>
+type Asking = Pick<CallOpening, 'askedBefore' | 'hasBegun'>
 
-const FIRST: Asking = { ahead: NOBODY_AHEAD, askedBefore: false, hasBegun: false }
+const FIRST: Asking = { askedBefore: false, hasBegun: false }
 
 /** The instant of this question is that of the call, if the call is admitted now: a wait may reach into the next month. */
 function ask(call: PlannedCall, asking: Asking, gateway: Gateway): Promise<Admission> {
@@ -235,6 +222,7 @@ function ask(call: PlannedCall, asking: Asking, gateway: Gateway): Promise<Admis
     rating: exchange.names.redact(bill.rating),
     unratable: ambiguity?.refuse === 'always' ? REFUSED_TO_ALL : bill.unratable,
     heldCounts: gateway.budgetMode === 'exact',
+    unboundedNanos: gateway.unboundedNanos,
     ...asking,
   })
 }

@@ -2,6 +2,7 @@ import type { Exchange } from '../http/exchange.ts'
 import type { Upstream } from '../http/upstream-pool.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Log } from '../kernel/log.ts'
+import type { Nanos } from '../kernel/money.ts'
 import type { KeyLookupStore } from '../keys/credential.ts'
 import type { KeyStore } from '../keys/key-store.ts'
 import type { LedgerStore } from '../ledger/ledger-store.ts'
@@ -58,6 +59,8 @@ export interface Gateway {
   readonly bodiesBytesMax: number
   /** `settled` lets calls in flight pass a cap; `exact` never lets more than one call pass. */
   readonly budgetMode: 'exact' | 'settled'
+  /** The most that a call which nothing bounds holds of its account. */
+  readonly unboundedNanos: Nanos
   readonly pricer: Pricer
   readonly settler: Settler
   /** Calls whose cost comes later. */

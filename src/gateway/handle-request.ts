@@ -193,7 +193,7 @@ async function refuseDelete(
 
 /** From here on there is a hold, and every way out closes it. */
 async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<Switched | null> {
-  const { exchange, surface, digest, admission } = call
+  const { exchange, surface, admission } = call
   const { reader, modelAsked } = call.plan
   const { clock } = gateway
   const sentMs = clock.monotonicMs()
@@ -262,7 +262,7 @@ async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<Sw
     const times = { overheadMs: Math.max(0, elapsedMs() - exactUpstreamMs()), upstreamMs: exactUpstreamMs() }
     const closing = { ...withoutSecrets(bill, exchange.names.redact), ...passed(), atMs: clock.nowMs() }
     return gateway.settler.settle(closing, ({ booked }) => {
-      gateway.queues.settled(digest, admission.accountId)
+      gateway.queues.settled(admission.budgetId, admission.accountId)
       // A defect after the settlement closes the call again, which changes nothing, and is not to be counted. Nor is a call
       // whose object was settled, and counted, before its stream was over.
       if (!counted && (booked || !isRecorded)) gateway.counts.settled(surface, modelAsked, closing, times)

@@ -358,7 +358,11 @@ function tierFor(
 
 function holdOf(bound: Exclude<Bound, { kind: 'unpriced' }>): Hold {
   if (bound.kind === 'unbounded') return { kind: 'unbounded' }
-  return { kind: 'bound', nanos: atMost(bound.costNanos), listNanos: atMost(bound.listNanos) }
+  const { costNanos, listNanos, largestNanos } = bound
+  return {
+    ...{ kind: 'bound', nanos: atMost(costNanos), listNanos: atMost(listNanos) },
+    ...(largestNanos === undefined ? {} : { largestNanos }),
+  }
 }
 
 function atMost(nanos: bigint): bigint {

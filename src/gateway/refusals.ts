@@ -74,9 +74,11 @@ export function explainRefusal(refusal: CallRefusal, asked: AskedFor, names: Hea
     case 'budget_exceeded':
       return refuse(
         'budget_exceeded',
-        `The monthly budget of this key is spent: ${shown(refusal.budget)}. It ${resetsOn(refusal.budget)}.`,
+        `The ${nameOf(refusal.budget)} is spent: ${shown(refusal.budget)}. It ${resetsOn(refusal.budget)}.`,
         figuresOf(refusal.budget, names),
       )
+    case 'batch_exceeds_budget':
+      return explainBatch(refusal, names)
     case 'credit_exhausted':
       return creditExhausted()
   }
@@ -84,14 +86,37 @@ export function explainRefusal(refusal: CallRefusal, asked: AskedFor, names: Hea
 
 /** The refusal of a call that has waited too long for room. */
 export function explainHeld(by: HeldBy, names: HeaderNames): Refusal {
-  if (by.limit === 'credit') return creditExhausted()
+  if (by.limit === 'credit')
+    return refuse(
+      'credit_held',
+      "Calls in flight hold what is left of the account's credit. Try again when they have ended, or ask its operator to add credit.",
+    )
   return refuse(
     'budget_held',
-    `Calls in flight hold what is left of this key's monthly budget: ${shown(by.budget)}. Try again when they have ended. ` +
+    `Calls in flight hold what is left of the ${nameOf(by.budget)}: ${shown(by.budget)}. Try again when they have ended. ` +
       'A call with a smaller max_tokens holds less; a larger cap leaves more room; with budgets.mode "settled" the ' +
       `operator lets calls in flight pass the cap. The budget ${resetsOn(by.budget)}.`,
     figuresOf(by.budget, names),
   )
+}
+
+function explainBatch(
+  { budget, neededNanos }: Extract<CallRefusal, { reason: 'batch_exceeds_budget' }>,
+  names: HeaderNames,
+): Refusal {
+  const limit = budget === null ? "the account's credit" : `the ${nameOf(budget)}: ${shown(budget)}`
+  const figures = budget === null ? { headers: [] } : figuresOf(budget, names)
+  return refuse(
+    'batch_exceeds_budget',
+    `This batch may cost ${formatUsd(neededNanos)} USD without its most expensive line, and that does not fit into ${limit}. ` +
+      'Split it into smaller batches, or state a smaller max_tokens in its lines.',
+    { ...figures, details: { needed_usd: rawNumber(formatUsd(neededNanos)), ...figures.details } },
+  )
+}
+
+function nameOf({ scope, period }: Budget): string {
+  const whose = scope === 'key' ? 'this key' : 'the account of this key'
+  return `${period === 'month' ? 'monthly' : 'daily'} budget of ${whose}`
 }
 
 /** Clients of Anthropic recognise an empty account by these words. */
@@ -127,9 +152,10 @@ const MONTHS = [
   ...['August', 'September', 'October', 'November', 'December'],
 ]
 
-/** A budget resets where the next month begins, on its first day. */
+/** A budget resets where the next month or day begins. */
 function resetsOn({ resetsAtMs }: Budget): string {
-  return `resets on 1 ${MONTHS[new Date(resetsAtMs).getUTCMonth()]} (UTC)`
+  const at = new Date(resetsAtMs)
+  return `resets on ${at.getUTCDate()} ${MONTHS[at.getUTCMonth()]} (UTC)`
 }
 
 function resetOf({ resetsAtMs }: Budget): string {
@@ -140,6 +166,8 @@ function figuresOf(budget: Budget, names: HeaderNames): Pick<Refusal, 'details' 
   const { spentNanos, heldNanos, capNanos } = budget
   return {
     details: {
+      scope: budget.scope,
+      period: budget.period,
       spent_usd: rawNumber(formatUsd(spentNanos)),
       held_usd: rawNumber(formatUsd(heldNanos)),
       cap_usd: rawNumber(formatUsd(capNanos)),

@@ -45,7 +45,15 @@ export const ERRORS = {
     status: 402,
     fault: 'client',
     retry: 'never',
-    meaning: "The key's monthly cap is spent. `error.details` says how much, and when the month ends.",
+    meaning:
+      'A ceiling of the key or of its account is spent. `error.details` says which, how much, and when it resets.',
+  },
+  batch_exceeds_budget: {
+    status: 402,
+    fault: 'client',
+    retry: 'never',
+    meaning:
+      'All lines of the batch but the most expensive one must fit under every ceiling and the credit, and never could. `error.details.needed_usd` says how much they need.',
   },
   model_not_allowed: {
     status: 403,
@@ -152,7 +160,15 @@ export const ERRORS = {
     retry: 'safe',
     retryAfterSeconds: 2,
     meaning:
-      'Calls in flight hold what is left of the monthly cap, and the wait for them was too long. Nothing was sent.',
+      'Calls in flight hold what is left of a ceiling, and the wait for them was too long. Nothing was sent.',
+  },
+  credit_held: {
+    status: 429,
+    fault: 'client',
+    retry: 'safe',
+    retryAfterSeconds: 2,
+    meaning:
+      "Calls in flight hold what is left of the account's prepaid credit, and the wait for them was too long. Nothing was sent.",
   },
   too_many_calls: {
     status: 429,
@@ -166,7 +182,7 @@ export const ERRORS = {
     status: 429,
     fault: 'operator',
     retry: 'never',
-    meaning: "The account's prepaid credit is used up, or calls in flight hold what is left of it.",
+    meaning: "The account's prepaid credit is used up.",
   },
   head_too_large: {
     status: 431,

@@ -8,18 +8,29 @@ export const NANOS_PER_USD = 1_000_000_000n
 
 /** The most that something can cost. */
 export type Bound =
-  | { readonly kind: 'bound'; readonly listNanos: Nanos; readonly costNanos: Nanos }
+  | {
+      readonly kind: 'bound'
+      readonly listNanos: Nanos
+      readonly costNanos: Nanos
+      /** Of a batch: the cost of its most expensive line. */
+      readonly largestNanos?: Nanos
+    }
   /** No limit is known: the hold is all that is left. */
   | { readonly kind: 'unbounded'; readonly reason: string }
   | { readonly kind: 'unpriced'; readonly model: string }
 
 export const NO_COST: Bound = { kind: 'bound', listNanos: 0n, costNanos: 0n }
 
-/** The bound of both together. A bound without a price comes first: it decides whether the call may go at all. */
+/** The bound of the lines of a batch together. A bound without a price comes first: it decides whether the call may go at all. */
 export function addBounds(one: Bound, other: Bound): Bound {
   if (one.kind === 'bound' && other.kind === 'bound') {
     const listNanos = one.listNanos + other.listNanos
-    return { kind: 'bound', listNanos, costNanos: one.costNanos + other.costNanos }
+    const [a, b] = [one, other].map(({ largestNanos, costNanos }) => largestNanos ?? costNanos) as [
+      Nanos,
+      Nanos,
+    ]
+    const largestNanos = a > b ? a : b
+    return { kind: 'bound', listNanos, costNanos: one.costNanos + other.costNanos, largestNanos }
   }
   if (one.kind === 'unpriced' || other.kind === 'bound') return one
   return one.kind === 'bound' || other.kind === 'unpriced' ? other : one

@@ -25,12 +25,20 @@ export function refuseKey(reason: KeyRefusal | 'admin_key'): Refusal {
   return refuse('invalid_api_key', MESSAGES[reason], { stranger })
 }
 
-/** The means that a key pays with: its month and its account, as they stood when the key was looked up. */
-export interface KeyMeans {
-  /** Null where the key has no cap. */
-  readonly capNanos: Nanos | null
+/** A ceiling on what a key, or its account, may spend in a period, and how much of it is used. */
+export interface Budget {
+  readonly scope: 'key' | 'account'
+  readonly period: 'month' | 'day'
   readonly spentNanos: Nanos
   readonly heldNanos: Nanos
+  readonly capNanos: Nanos
+  readonly resetsAtMs: number
+}
+
+/** The means that a key pays with, as they stood when the key was looked up. */
+export interface KeyMeans {
+  readonly keyCeilings: readonly Budget[]
+  readonly accountCeilings: readonly Budget[]
   readonly creditEnforced: boolean
   /** The balance of the account. */
   readonly balanceNanos: Nanos

@@ -16,6 +16,8 @@ interface KeyLimitColumn {
   readonly name: string
   readonly column: string
   readonly kind: keyof LimitKinds
+  /** The table of the column. A limit of the budget is shared with the keys that this one was rotated into. */
+  readonly table: 'api_key' | 'budget'
 }
 
 /**
@@ -24,11 +26,11 @@ interface KeyLimitColumn {
  */
 export const KEY_LIMITS = [
   /** Null is no cap; 0 is a cap that is spent from the start. */
-  { name: 'monthlyBudgetNanos', column: 'monthly_budget_nanos', kind: 'nanos?' },
+  { name: 'monthlyBudgetNanos', column: 'monthly_budget_nanos', kind: 'nanos?', table: 'budget' },
   /** Exact names; null is every model. Never empty. */
-  { name: 'allowedModels', column: 'allowed_models', kind: 'names?' },
-  { name: 'logRequests', column: 'log_requests', kind: 'flag' },
-  { name: 'expiresAtMs', column: 'expires_at_ms', kind: 'count?' },
+  { name: 'allowedModels', column: 'allowed_models', kind: 'names?', table: 'api_key' },
+  { name: 'logRequests', column: 'log_requests', kind: 'flag', table: 'api_key' },
+  { name: 'expiresAtMs', column: 'expires_at_ms', kind: 'count?', table: 'api_key' },
 ] as const satisfies readonly KeyLimitColumn[]
 
 /** The limits of a key. Every limit is looked up anew for each call, in the transaction that admits the call. */

@@ -1,5 +1,5 @@
 import type { Nanos } from '../kernel/money.ts'
-import type { KeyRefusal } from '../keys/credential.ts'
+import type { Budget, KeyRefusal } from '../keys/credential.ts'
 import type { LimitRefusal } from '../keys/key-store.ts'
 import type { ClosingColumns, OpeningColumns, RecordColumns, TokenCounts } from './call-columns.ts'
 
@@ -23,9 +23,10 @@ export interface CallOpening extends OpeningColumns {
   readonly ambiguity: string | null
   /** Why the call cannot be rated, and for which keys that is a reason to refuse it; null where it can be rated. */
   readonly unratable: Unratable | null
-  /** False trades exactness for never waiting: only settled costs count against a limit, and holds do not. */
+  /** False trades exactness for never waiting: only settled costs count against a limit, and holds do not. A budget's own mode overrides it. */
   readonly heldCounts: boolean
-  readonly ahead: Ahead
+  /** The most that a call which nothing bounds holds of its account. */
+  readonly unboundedNanos: Nanos
   /** The same call was held back before: asking again is not another use of the key. */
   readonly askedBefore: boolean
   /** Upstream works on the call already, so that the call is booked on its key even if the key is not in force any more. */
@@ -47,8 +48,14 @@ export function requestsOf({ requestId, socketId }: Pick<CallOpening, 'requestId
 export type Hold =
   /** A call that costs nothing holds nothing, and no cap or credit stands in its way. */
   | { readonly kind: 'none' }
-  | { readonly kind: 'bound'; readonly nanos: Nanos; readonly listNanos: Nanos }
-  /** A call that nothing bounds takes all that is left of the limits it stands under. */
+  | {
+      readonly kind: 'bound'
+      readonly nanos: Nanos
+      readonly listNanos: Nanos
+      /** Of a batch: the part of its most expensive line. All lines but this one must fit under every limit. */
+      readonly largestNanos?: Nanos
+    }
+  /** A call that nothing bounds takes all that is left of its key's ceilings. */
   | { readonly kind: 'unbounded' }
 
 /**
@@ -69,19 +76,6 @@ export interface NamedModels {
   readonly batchFile: string | null
 }
 
-/**
- * The calls that wait already, and come first. A call behind them is answered `refused` or `held` and is not admitted,
- * even if there is room by now.
- */
-export interface Ahead {
-  /** Other calls with the same key. */
-  readonly key: boolean
-  /** Accounts that have calls waiting for credit. */
-  readonly accounts: readonly string[]
-}
-
-export const NOBODY_AHEAD: Ahead = { key: false, accounts: [] }
-
 export interface Unratable {
   readonly reason: 'model_not_priced' | 'endpoint_not_metered' | 'batch_file_unknown'
   /** `limited`: under a cap or enforced credit; an endpoint that is not metered also with a list of allowed models. */
@@ -95,20 +89,17 @@ export type CallRefusal =
   | LimitRefusal
   /** The cap is spent. */
   | { readonly reason: 'budget_exceeded'; readonly budget: Budget }
+  /** The lines of a batch, without the most expensive, need this much, and that could never fit. A null budget: the credit. */
+  | { readonly reason: 'batch_exceeds_budget'; readonly neededNanos: Nanos; readonly budget: Budget | null }
   | { readonly reason: 'credit_exhausted' }
 
-/** How a key's month stands against its cap. */
-export interface Budget {
-  readonly spentNanos: Nanos
-  readonly heldNanos: Nanos
-  readonly capNanos: Nanos
-  readonly resetsAtMs: number
-}
+export type { Budget }
 
 export type Admission =
   | {
       readonly kind: 'admitted'
       readonly keyId: string
+      readonly budgetId: string
       readonly accountId: string
       readonly logRequests: boolean
       /** The balance before this call. */
@@ -125,6 +116,7 @@ export type Admission =
       readonly kind: 'held'
       readonly by: HeldBy
       readonly keyId: string
+      readonly budgetId: string
       readonly accountId: string
       readonly balanceNanos: Nanos
     }

@@ -1,17 +1,15 @@
 import { NANOS_PER_USD, type Nanos } from '../kernel/money.ts'
+import type { KeyMeans } from '../keys/credential.ts'
 import { type KeyLimits, keyStatus } from '../keys/key-store.ts'
 import type { Budget, CallOpening, CallRefusal, HeldBy, HoldFloor, NamedModels } from './call.ts'
 
 /** How a key and its account stand at the instant of the question, read in the transaction that decides. */
-export interface KeyState extends Pick<KeyLimits, 'allowedModels' | 'expiresAtMs'> {
-  readonly accountId: string
+export interface KeyState extends KeyMeans, Pick<KeyLimits, 'allowedModels' | 'expiresAtMs'> {
   readonly revokedAtMs: number | null
-  /** Null where the key has no cap. */
-  readonly budget: Budget | null
-  readonly creditEnforced: boolean
-  readonly balanceNanos: Nanos
-  /** The holds of the whole account. */
-  readonly heldNanos: Nanos
+  /** Overrides `heldCounts` of the opening for the ceilings of the key. */
+  readonly mode: 'exact' | 'settled' | null
+  /** The holds of the whole account, as they count against it. */
+  readonly accountHeldNanos: Nanos
   /** The models of the batch file that the call names; null if this key did not upload the file. */
   readonly batchModels: readonly string[] | null
   /** The floor of the call's endpoint and model; null where no call has cost more than it held. */
@@ -19,7 +17,13 @@ export interface KeyState extends Pick<KeyLimits, 'allowedModels' | 'expiresAtMs
 }
 
 export type Decision =
-  | { readonly kind: 'admit'; readonly holdNanos: Nanos; readonly holdListNanos: Nanos }
+  | {
+      readonly kind: 'admit'
+      readonly holdNanos: Nanos
+      readonly holdListNanos: Nanos
+      /** The hold as it counts against the account. */
+      readonly accountHoldNanos: Nanos
+    }
   | { readonly kind: 'refuse'; readonly refusal: CallRefusal }
   | { readonly kind: 'wait'; readonly by: HeldBy }
 
@@ -29,17 +33,24 @@ export function decideAdmission(opening: CallOpening, keyState: KeyState): Decis
     refuseByKey(opening, keyState) ??
     refuseByBody(opening, keyState) ??
     refuseByModel(opening.models, keyState) ??
-    refuseUnratable(opening, keyState) ??
-    refuseByMoney(opening, keyState)
+    refuseUnratable(opening, keyState)
   if (refusal !== null) return { kind: 'refuse', refusal }
-  const by = heldBy(opening, keyState)
-  if (by !== null) return { kind: 'wait', by }
-  return admit(opening, keyState)
+  if (opening.hold.kind === 'none')
+    return { kind: 'admit', holdNanos: 0n, holdListNanos: 0n, accountHoldNanos: 0n }
+  const holds = holdsOf(opening, keyState)
+  const spent = refuseSpent(keyState) ?? refuseBatch(opening, keyState, holds)
+  if (spent !== null) return { kind: 'refuse', refusal: spent }
+  const by = heldBy(opening, keyState, holds)
+  return by !== null ? { kind: 'wait', by } : { kind: 'admit', ...holds }
 }
 
 /** Odd requests of a key without limits are left to upstream to judge. */
-function isLimited({ budget, allowedModels, creditEnforced }: KeyState): boolean {
-  return budget !== null || allowedModels !== null || creditEnforced
+function isLimited(keyState: KeyState): boolean {
+  return keyState.allowedModels !== null || isCapped(keyState)
+}
+
+function isCapped({ keyCeilings, accountCeilings, creditEnforced }: KeyState): boolean {
+  return keyCeilings.length > 0 || accountCeilings.length > 0 || creditEnforced
 }
 
 function refuseByKey({ atMs, hasBegun }: CallOpening, keyState: KeyState): CallRefusal | null {
@@ -75,55 +86,112 @@ function covers(entry: string, name: string): boolean {
 
 function refuseUnratable({ unratable }: CallOpening, keyState: KeyState): CallRefusal | null {
   if (unratable === null || unratable.refuse === 'never') return null
-  const { budget, creditEnforced } = keyState
-  const limited =
-    unratable.reason === 'endpoint_not_metered' ? isLimited(keyState) : budget !== null || creditEnforced
+  const limited = unratable.reason === 'endpoint_not_metered' ? isLimited(keyState) : isCapped(keyState)
   return unratable.refuse === 'always' || limited ? { reason: unratable.reason } : null
 }
 
-function refuseByMoney({ hold }: CallOpening, keyState: KeyState): CallRefusal | null {
-  const { budget, creditEnforced, balanceNanos } = keyState
-  if (hold.kind === 'none') return null
-  if (budget !== null && budget.spentNanos >= budget.capNanos) return { reason: 'budget_exceeded', budget }
-  if (creditEnforced && balanceNanos <= 0n) return { reason: 'credit_exhausted' }
-  return null
+/** Refuses a key that has nothing left to pay with, whatever a call may cost. */
+export function refuseSpent(means: KeyMeans): CallRefusal | null {
+  const { keyCeilings, accountCeilings, creditEnforced, balanceNanos } = means
+  const budget = [...keyCeilings, ...accountCeilings].find(
+    ({ spentNanos, capNanos }) => spentNanos >= capNanos,
+  )
+  if (budget !== undefined) return { reason: 'budget_exceeded', budget }
+  return creditEnforced && balanceNanos <= 0n ? { reason: 'credit_exhausted' } : null
+}
+
+interface Holds {
+  readonly holdNanos: Nanos
+  readonly holdListNanos: Nanos
+  readonly accountHoldNanos: Nanos
+}
+
+/** The sum that must fit below a ceiling: nothing for a single call, all lines but the most expensive for a batch. */
+function neededOf({ hold }: CallOpening, nanos: Nanos): Nanos {
+  if (hold.kind !== 'bound' || hold.largestNanos === undefined) return 0n
+  return larger(0n, nanos - hold.largestNanos)
+}
+
+/** Refuses a batch that would not fit even if nothing else was in flight. */
+function refuseBatch(opening: CallOpening, keyState: KeyState, holds: Holds): CallRefusal | null {
+  const { keyCeilings, accountCeilings, creditEnforced, balanceNanos } = keyState
+  const reason = 'batch_exceeds_budget'
+  const ofKey = neededOf(opening, holds.holdNanos)
+  const ofAccount = neededOf(opening, holds.accountHoldNanos)
+  for (const [ceilings, neededNanos] of [
+    [keyCeilings, ofKey],
+    [accountCeilings, ofAccount],
+  ] as const) {
+    const budget = ceilings.find(({ spentNanos, capNanos }) => spentNanos + neededNanos >= capNanos)
+    if (budget !== undefined) return { reason, neededNanos, budget }
+  }
+  if (!creditEnforced || ofAccount < balanceNanos) return null
+  return { reason, neededNanos: ofAccount, budget: null }
 }
 
 /** The limit that has no room for the call now and may have room later; null if there is room. */
-function heldBy({ hold, heldCounts, ahead }: CallOpening, keyState: KeyState): HeldBy | null {
-  if (hold.kind === 'none') return null
-  const { budget, creditEnforced, balanceNanos, accountId } = keyState
-  if (budget !== null && ((heldCounts && leftOf(budget) <= 0n) || ahead.key))
-    return { limit: 'budget', budget }
-  if (!creditEnforced) return null
-  const noRoom = heldCounts && balanceNanos - keyState.heldNanos <= 0n
-  return noRoom || ahead.key || ahead.accounts.includes(accountId) ? { limit: 'credit' } : null
+function heldBy(opening: CallOpening, keyState: KeyState, holds: Holds): HeldBy | null {
+  const { keyCeilings, accountCeilings, creditEnforced, balanceNanos } = keyState
+  const ofKey = neededOf(opening, holds.holdNanos)
+  const ofAccount = neededOf(opening, holds.accountHoldNanos)
+  const held =
+    (isExact(opening, keyState) ? keyCeilings.find((ceiling) => leftOf(ceiling) <= ofKey) : undefined) ??
+    (opening.heldCounts ? accountCeilings.find((ceiling) => leftOf(ceiling) <= ofAccount) : undefined)
+  if (held !== undefined) return { limit: 'budget', budget: held }
+  const isOutOfCredit =
+    creditEnforced && opening.heldCounts && balanceNanos - keyState.accountHeldNanos <= ofAccount
+  return isOutOfCredit ? { limit: 'credit' } : null
+}
+
+function isExact({ heldCounts }: CallOpening, { mode }: KeyState): boolean {
+  return mode === null ? heldCounts : mode === 'exact'
 }
 
 function leftOf({ capNanos, spentNanos, heldNanos }: Budget): Nanos {
   return capNanos - spentNanos - heldNanos
 }
 
-/** A sum that no call has reached: the most that an unbounded call holds of the credit that it shares with other keys. */
-export const UNBOUNDED_NANOS = 1_000n * NANOS_PER_USD
+/** The least that is left of these ceilings; null if there are none. */
+function leastLeft(ceilings: readonly Budget[]): Nanos | null {
+  return ceilings.reduce<Nanos | null>((least, ceiling) => {
+    const left = leftOf(ceiling)
+    return least === null || left < least ? left : least
+  }, null)
+}
 
 /** Ten thousand holds of this size still fit a 64-bit column. */
 export const HOLD_NANOS_MAX = 100_000n * NANOS_PER_USD
 
-/** A call that nothing bounds holds all that is left of its key's cap: the key's other calls wait until it is settled. */
-function admit({ hold }: CallOpening, keyState: KeyState): Decision {
-  if (hold.kind === 'none') return { kind: 'admit', holdNanos: 0n, holdListNanos: 0n }
-  if (hold.kind === 'bound') {
-    const { nanos = 0n, listNanos = 0n } = keyState.holdFloor ?? {}
-    const holdListNanos = larger(hold.listNanos, listNanos)
-    return { kind: 'admit', holdNanos: larger(hold.nanos, nanos), holdListNanos }
+/**
+ * The hold of a call, and how much of it counts against the account: never more than what is left under the key's own
+ * ceilings, so that no key can block the account beyond its own budget. A call that nothing bounds holds all that is left
+ * of its key's ceilings, and its key's other calls wait until it is settled.
+ */
+function holdsOf(opening: CallOpening, keyState: KeyState): Holds {
+  const { hold, unboundedNanos } = opening
+  const leftNanos = leastLeft(keyState.keyCeilings)
+  const ownNanos = leftNanos === null ? null : within(leftNanos, 0n, HOLD_NANOS_MAX)
+  if (hold.kind !== 'bound') {
+    const holdNanos = ownNanos ?? within(leftOfAccount(keyState) ?? unboundedNanos, 0n, unboundedNanos)
+    const accountHoldNanos = within(holdNanos, 0n, unboundedNanos)
+    return { holdNanos, holdListNanos: accountHoldNanos, accountHoldNanos }
   }
-  const { budget, creditEnforced, balanceNanos } = keyState
-  const most =
-    budget !== null ? leftOf(budget) : creditEnforced ? balanceNanos - keyState.heldNanos : UNBOUNDED_NANOS
-  // Where only settled costs count, calls in flight may hold more than there is.
-  const nanos = within(most, 0n, budget === null ? UNBOUNDED_NANOS : HOLD_NANOS_MAX)
-  return { kind: 'admit', holdNanos: nanos, holdListNanos: within(nanos, 0n, UNBOUNDED_NANOS) }
+  const { nanos = 0n, listNanos = 0n } = keyState.holdFloor ?? {}
+  const holdNanos = larger(hold.nanos, nanos)
+  return {
+    holdNanos,
+    holdListNanos: larger(hold.listNanos, listNanos),
+    accountHoldNanos:
+      ownNanos !== null && isExact(opening, keyState) ? within(holdNanos, 0n, ownNanos) : holdNanos,
+  }
+}
+
+function leftOfAccount(keyState: KeyState): Nanos | null {
+  const { accountCeilings, creditEnforced, balanceNanos, accountHeldNanos } = keyState
+  const ofCeilings = leastLeft(accountCeilings)
+  if (!creditEnforced) return ofCeilings
+  const ofCredit = balanceNanos - accountHeldNanos
+  return ofCeilings === null || ofCredit < ofCeilings ? ofCredit : ofCeilings
 }
 
 function larger(a: Nanos, b: Nanos): Nanos {

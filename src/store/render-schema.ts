@@ -31,7 +31,15 @@ export function sqliteSchema(location: 'main' | 'bodies'): string {
   })
 }
 
+/** The database's clock: read where it stands in a statement, and not at its begin. */
+const CLOCK = `CREATE FUNCTION now_ms() RETURNS bigint LANGUAGE sql VOLATILE AS
+  $$ SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint $$;`
+
 export function postgresSchema(): string {
+  return `${CLOCK}\n${postgresTables()}`
+}
+
+function postgresTables(): string {
   return statementsOf(TABLES, (table) => {
     const text = tableOf(table, POSTGRES_TYPES)
     // Wide columns are compressed already.

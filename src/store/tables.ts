@@ -45,10 +45,40 @@ export const TABLE_PARTS: Readonly<Record<string, TableParts>> = {
       created_at_ms: 'integer',
       credited_nanos: 'integer = 0',
       charged_nanos: 'integer = 0',
+      /** Open holds, each as far as it counts against the account. */
       held_nanos: 'integer = 0',
       credit_enforced: 'flag = false',
+      monthly_budget_nanos: 'integer?',
+      /** The month that `spent_nanos` is of. */
+      month: "text = ''",
+      spent_nanos: 'integer = 0',
     },
     key: 'id',
+    isHot: true,
+  },
+
+  /** The ceilings of a key and of those that it was rotated into, with their counters. */
+  budget: {
+    columns: {
+      id: 'text',
+      account_id: 'text -> account',
+      monthly_budget_nanos: 'integer?',
+      daily_budget_nanos: 'integer?',
+      /** `exact` or `settled`; null: as the installation is configured. */
+      budget_mode: 'text?',
+      /** The month that the counters are of; a later month resets them. Holds count against month and day. */
+      month: "text = ''",
+      spent_nanos: 'integer = 0',
+      held_nanos: 'integer = 0',
+      lost_nanos: 'integer = 0',
+      /** Whether `hold_floor` has rows of this month. */
+      has_floors: 'flag = false',
+      day: "text = ''",
+      day_spent_nanos: 'integer = 0',
+    },
+    key: 'id',
+    indexes: { budget_capped: 'account_id, id where monthly_budget_nanos > 0' },
+    checks: ['monthly_budget_nanos >= 0', 'daily_budget_nanos >= 0'],
     isHot: true,
   },
 
@@ -56,6 +86,7 @@ export const TABLE_PARTS: Readonly<Record<string, TableParts>> = {
     columns: {
       id: 'text',
       account_id: 'text -> account',
+      budget_id: 'text -> budget',
       name: 'text',
       /** Upper case by our own runtime: what the databases know of letters depends on version and locale. */
       name_upper: 'text',
@@ -66,7 +97,6 @@ export const TABLE_PARTS: Readonly<Record<string, TableParts>> = {
       expires_at_ms: 'integer?',
       revoked_at_ms: 'integer?',
       last_used_at_ms: 'integer?',
-      monthly_budget_nanos: 'integer?',
       /** A JSON array; null is every model. */
       allowed_models: 'json?',
       log_requests: 'flag = false',
@@ -76,11 +106,10 @@ export const TABLE_PARTS: Readonly<Record<string, TableParts>> = {
     indexes: {
       api_key_by_digest: 'unique digest',
       api_key_by_account: 'account_id, id',
-      api_key_capped: 'account_id, id where monthly_budget_nanos > 0 AND revoked_at_ms IS NULL',
+      api_key_by_budget: 'budget_id',
       api_key_expiring: 'account_id, expires_at_ms where expires_at_ms IS NOT NULL AND revoked_at_ms IS NULL',
       api_key_by_expiry: 'expires_at_ms where expires_at_ms IS NOT NULL',
     },
-    checks: ['monthly_budget_nanos >= 0'],
     isHot: true,
   },
 
@@ -164,6 +193,8 @@ export const TABLE_PARTS: Readonly<Record<string, TableParts>> = {
       cache_write_tokens: 'integer = 0',
       hold_nanos: 'integer',
       hold_list_nanos: 'integer',
+      /** The hold as it counts against the account. */
+      account_hold_nanos: 'integer = 0',
       cost_nanos: 'integer?',
       list_nanos: 'integer?',
       lost_list_nanos: 'integer = 0',
@@ -196,34 +227,28 @@ export const TABLE_PARTS: Readonly<Record<string, TableParts>> = {
     // Written out: for an IN of four values SQLite builds a table of them in every statement that writes a call.
     checks: [
       "state = 'in_flight' OR state = 'settled' OR state = 'released' OR state = 'interrupted'",
-      ...['hold_nanos >= 0', 'hold_list_nanos >= 0', 'cost_nanos >= 0', 'list_nanos >= 0', 'requests >= 0'],
+      ...[
+        'hold_nanos >= 0',
+        'hold_list_nanos >= 0',
+        'account_hold_nanos >= 0',
+        'cost_nanos >= 0',
+        'list_nanos >= 0',
+        'requests >= 0',
+      ],
     ],
   },
 
   /** The largest costs above their holds. Endpoint and model are both empty for all that have no row of their own. */
   hold_floor: {
     columns: {
-      key_id: 'text',
+      budget_id: 'text',
       month: 'text',
       endpoint: 'text',
       model: 'text',
       nanos: 'integer',
       list_nanos: 'integer',
     },
-    key: 'key_id, month, endpoint, model',
-  },
-
-  key_month: {
-    columns: {
-      key_id: 'text',
-      month: 'text',
-      spent_nanos: 'integer = 0',
-      held_nanos: 'integer = 0',
-      lost_nanos: 'integer = 0',
-      has_floors: 'flag = false',
-    },
-    key: 'key_id, month',
-    isHot: true,
+    key: 'budget_id, month, endpoint, model',
   },
 
   rollup: {

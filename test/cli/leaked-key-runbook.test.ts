@@ -112,8 +112,9 @@ async function multiply(requestId: string, times: number): Promise<void> {
        SELECT 'req_0000000000000000' || (1000000000 + n), ${columns.join(', ')} FROM own, counter;
      UPDATE rollup SET requests = rollup.requests + ${times}, ${sums.join(', ')}
        FROM own WHERE rollup.key_id = own.key_id AND rollup.day = own.day AND rollup.model = own.model_served;
-     UPDATE key_month SET spent_nanos = spent_nanos + ${times} * own.cost_nanos
-       FROM own WHERE key_month.key_id = own.key_id AND key_month.month = own.month;
+     UPDATE budget SET spent_nanos = spent_nanos + ${times} * own.cost_nanos,
+       day_spent_nanos = day_spent_nanos + ${times} * own.cost_nanos
+       FROM own JOIN api_key ON api_key.id = own.key_id WHERE budget.id = api_key.budget_id;
      UPDATE account SET charged_nanos = charged_nanos + ${times} * own.cost_nanos
        FROM own WHERE account.id = own.account_id`,
   )

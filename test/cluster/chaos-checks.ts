@@ -80,7 +80,9 @@ async function checkEvents({ cluster: { database }, keys }: Facts): Promise<void
   for (const { id, capNanos } of keys) {
     const told = toldBudgets(outbox, id)
     assertTold(told, calls)
-    const [key] = await database.query('SELECT monthly_budget_nanos AS cap FROM api_key WHERE id = $1', [id])
+    const [key] = await database.query('SELECT monthly_budget_nanos AS cap FROM budget WHERE id = $1', [
+      id.replace('key_', 'bud_'),
+    ])
     const cap = key?.['cap']
     // The cap of this key was set to zero by an edit, without a call.
     if (cap === 0n) assert.equal(told.filter(({ cap }) => cap === '0').length, 1, `${id} was told empty`)
@@ -100,14 +102,18 @@ async function checkEvents({ cluster: { database }, keys }: Facts): Promise<void
 }
 
 async function spentOf({ query }: Cluster['database'], keyId: string): Promise<[string, bigint][]> {
-  const months = await query('SELECT month, spent_nanos FROM key_month WHERE key_id = $1', [keyId])
+  const months = await query(
+    'SELECT month, sum(coalesce(cost_nanos, 0))::bigint AS spent_nanos FROM call WHERE key_id = $1 GROUP BY 1',
+    [keyId],
+  )
   return months.map((row) => [String(row['month']), BigInt(String(row['spent_nanos']))])
 }
 
 /** Each command that was answered was done, and each command that was repeated was done once. */
 async function checkCommands({ database }: Cluster, books: ChaosBooks): Promise<void> {
   const open = await database.query(
-    'SELECT id FROM api_key WHERE revoked_at_ms IS NULL AND monthly_budget_nanos IS DISTINCT FROM 0',
+    `SELECT k.id FROM api_key k JOIN budget b ON b.id = k.budget_id
+     WHERE revoked_at_ms IS NULL AND monthly_budget_nanos IS DISTINCT FROM 0`,
   )
   const usable = new Set(open.map((row) => String(row['id'])))
   assert.deepEqual(

@@ -29,13 +29,21 @@ const HISTORY = `
 
   CREATE FUNCTION note_key() RETURNS trigger LANGUAGE plpgsql AS $$
   BEGIN
-    IF NEW.revoked_at_ms IS NOT NULL AND OLD.revoked_at_ms IS NULL
-        OR NEW.monthly_budget_nanos = 0 AND OLD.monthly_budget_nanos IS DISTINCT FROM 0 THEN
+    IF NEW.revoked_at_ms IS NOT NULL AND OLD.revoked_at_ms IS NULL THEN
       INSERT INTO history (what, key_id) VALUES ('ended', NEW.id);
     END IF;
     RETURN NULL;
   END $$;
   CREATE TRIGGER note_key AFTER UPDATE ON api_key FOR EACH ROW EXECUTE FUNCTION note_key();
+
+  CREATE FUNCTION note_budget() RETURNS trigger LANGUAGE plpgsql AS $$
+  BEGIN
+    IF NEW.monthly_budget_nanos = 0 AND OLD.monthly_budget_nanos IS DISTINCT FROM 0 THEN
+      INSERT INTO history (what, key_id) VALUES ('ended', replace(NEW.id, 'bud_', 'key_'));
+    END IF;
+    RETURN NULL;
+  END $$;
+  CREATE TRIGGER note_budget AFTER UPDATE ON budget FOR EACH ROW EXECUTE FUNCTION note_budget();
 `
 
 export function keepHistory(databaseUrl: string): Promise<void> {

@@ -113,7 +113,7 @@ export class Cluster {
     const open = await this.database.query("SELECT user_agent FROM call WHERE state = 'in_flight'")
     assert.deepEqual(open, [], 'calls are in flight')
     const held = await this.database.query(
-      'SELECT held_nanos FROM account UNION ALL SELECT held_nanos FROM key_month',
+      'SELECT held_nanos FROM account UNION ALL SELECT held_nanos FROM budget',
     )
     assert.ok(
       held.every((row) => row['held_nanos'] === 0n),

@@ -63,7 +63,9 @@ test('what nodes that died, were paused or were cut off hold is given back, and 
     { withinMs: GIVEN_UP_WITHIN_MS, everyMs: 100 },
   )
   await cluster.assertBooksBalance()
-  const [month] = await cluster.database.query('SELECT * FROM key_month WHERE key_id = $1', [id])
+  const [month] = await cluster.database.query('SELECT * FROM budget WHERE id = $1', [
+    id.replace('key_', 'bud_'),
+  ])
   assert.ok(BigInt(String(month?.['lost_nanos'])) > 0n, 'what may have been lost is shown')
   assert.equal((await send(WELL, { name: 'well' }).reply).status, 200)
 

@@ -144,8 +144,11 @@ export async function seedYear(bench: BillingBench): Promise<Year> {
        sum(output_tokens), sum(cache_read_tokens), sum(cache_write_tokens), sum(cost_nanos), sum(list_nanos),
        0, sum(CASE WHEN ${gateway.databaseUrl === null ? 'estimated = 1' : 'estimated'} THEN 1 ELSE 0 END)
      FROM call GROUP BY 1, 2, 3, 4;
-     DELETE FROM key_month;
-     INSERT INTO key_month (key_id, month, spent_nanos) SELECT key_id, month, sum(cost_nanos) FROM call GROUP BY 1, 2;
+     UPDATE budget SET month = '${monthOf(Date.now())}', day = '${dayOf(Date.now())}';
+     UPDATE budget SET spent_nanos = (SELECT coalesce(sum(cost_nanos), 0) FROM call JOIN api_key ON api_key.id = key_id
+         WHERE budget_id = budget.id AND call.month = budget.month),
+       day_spent_nanos = (SELECT coalesce(sum(cost_nanos), 0) FROM call JOIN api_key ON api_key.id = key_id
+         WHERE budget_id = budget.id AND call.day = budget.day);
      UPDATE account SET charged_nanos = (SELECT sum(cost_nanos) FROM call);
      UPDATE api_key SET created_at_ms = ${firstMs},
        last_used_at_ms = (SELECT max(started_at_ms) FROM call WHERE key_id = api_key.id)`,

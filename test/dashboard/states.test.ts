@@ -84,9 +84,10 @@ test('with 100,000 keys and five million calls, pages show a hundred rows, the n
   const { id } = await gateway.createKey('the last of all')
   await changeBooks(
     gateway,
-    `${numbers(KEYS)}
-     INSERT INTO api_key (id, account_id, name, name_upper, digest, prefix, last4, created_at_ms)
-     SELECT 'key_0000000000000000' || (1000000000 + i), 'default', 'key ' || i, 'KEY ' || i,
+    `INSERT INTO budget (id, account_id) VALUES ('bud_all', 'default');
+     ${numbers(KEYS)}
+     INSERT INTO api_key (id, account_id, budget_id, name, name_upper, digest, prefix, last4, created_at_ms)
+     SELECT 'key_0000000000000000' || (1000000000 + i), 'default', 'bud_all', 'key ' || i, 'KEY ' || i,
        ${isSqlite ? 'randomblob(32)' : "decode(md5('' || i) || md5('x' || i), 'hex')"},
        'svc_live_xxxxxxx', 'xxxx', 0 FROM n`,
   )

@@ -88,8 +88,9 @@ class CountedListeners extends Listeners {
 }
 
 const client = (destroyed: boolean) => ({ destroyed, closed: destroyed, whenClosed: new CountedListeners() })
-const held: Admission = {
-  ...{ kind: 'held', by: { limit: 'credit' }, keyId: 'key_1', accountId: 'default', balanceNanos: 1n },
+const held: Extract<Admission, { kind: 'held' }> = {
+  ...{ kind: 'held', by: { limit: 'credit' }, keyId: 'key_1', budgetId: 'bud_1', accountId: 'default' },
+  balanceNanos: 1n,
 }
 
 test('a client that left while its body was being read is not asked about', async () => {
@@ -154,12 +155,13 @@ test('a store that fails while a call waits leaves nobody in line', async () => 
 test('a call that finds the queue full does not overtake the calls in it', async () => {
   const gateway = gatewayWith([held])
   const entries = Array.from({ length: limits.callsWaitingMax }, (_, i) => {
-    const entry = gateway.queues.enter(`key ${Math.floor(i / limits.callsQueuedPerLimitMax)}`)
-    void entry.turn(held.by, held.accountId)
+    const name = `acct_${Math.floor(i / limits.callsQueuedPerLimitMax)}`
+    const entry = gateway.queues.enter(Buffer.from(name))
+    void entry.turn({ ...held, accountId: name })
     return entry
   })
   const answer = await admit(callOf(client(false)), gateway)
-  assert.equal(answer.kind === 'refused' && answer.refusal.code, 'credit_balance_exhausted')
+  assert.equal(answer.kind === 'refused' && answer.refusal.code, 'credit_held')
   assert.equal(gateway.asked, 1)
   for (const entry of entries) entry.done(false)
 })

@@ -15,7 +15,6 @@ const NO_TOKENS = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }
 const call = (id: string, change: string): string => `UPDATE call SET ${change} WHERE id = '${id}'`
 const day = "WHERE day = '2026-11-15' AND model = 'claude-haiku-5-5' AND key_id = 'key_b'"
 const inDay = 'account_id default, day 2026-11-15, model claude-haiku-5-5, key_id key_b'
-const inMonth = 'key_id key_a, month 2026-11'
 const credit = (id: string, values: string): string =>
   `INSERT INTO credit (id, account_id, kind, amount_nanos, reason, call_id, once, at_ms)
    VALUES ('${id}', 'default', ${values}, 0)`
@@ -45,18 +44,15 @@ const TAMPERINGS: readonly (readonly [sql: string, what: string, where: string])
   [call('req_01', 'credited = true'), 'credited says whether it was credited back', 'call req_01'],
   ["UPDATE api_key SET account_id = 'other' WHERE id = 'key_a'", 'its key is of its account', 'call req_01'],
   ["UPDATE price_version SET json = replace(json, '100', '101')", 'cost of a call', 'call req_01'],
-  [call('req_10', 'hold_nanos = 999'), 'key_month.held_nanos', inMonth],
+  [call('req_10', 'hold_nanos = 999'), 'budget.held_nanos', 'id bud_a'],
+  [call('req_10', 'account_hold_nanos = 999'), 'account.held_nanos', 'id default'],
+  ["UPDATE budget SET spent_nanos = spent_nanos + 1 WHERE id = 'bud_a'", 'budget.spent_nanos', 'id bud_a'],
   [
-    "UPDATE key_month SET spent_nanos = spent_nanos + 1 WHERE key_id = 'key_a'",
-    'key_month.spent_nanos',
-    'key_id key_a, month 2026-10',
+    "UPDATE budget SET day_spent_nanos = day_spent_nanos + 1 WHERE id = 'bud_a'",
+    'budget.day_spent_nanos',
+    'id bud_a',
   ],
-  ["DELETE FROM key_month WHERE key_id = 'key_a' AND month = '2026-11'", 'key_month.spent_nanos', inMonth],
-  [
-    "INSERT INTO key_month (key_id, month, lost_nanos) VALUES ('key_b', '2026-12', 1)",
-    'key_month.lost_nanos',
-    'key_id key_b, month 2026-12',
-  ],
+  ["UPDATE budget SET lost_nanos = 1 WHERE id = 'bud_b'", 'budget.lost_nanos', 'id bud_b'],
   [`DELETE FROM rollup ${day}`, 'rollup.requests', inDay],
   [`UPDATE rollup SET estimated_requests = 9 ${day}`, 'rollup.estimated_requests', inDay],
   [`UPDATE rollup SET credited_nanos = 1 ${day}`, 'rollup.credited_nanos', inDay],

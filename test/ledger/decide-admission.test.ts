@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { NANOS_PER_USD } from '../../src/kernel/money.ts'
-import { type Budget, type CallOpening, NOBODY_AHEAD } from '../../src/ledger/call.ts'
+import type { Budget, CallOpening } from '../../src/ledger/call.ts'
 import {
   type Decision,
   decideAdmission,
   FOREIGN_FILE,
   HOLD_NANOS_MAX,
   type KeyState,
-  UNBOUNDED_NANOS,
 } from '../../src/ledger/decide-admission.ts'
 
 const NOW = 1_000
+const UNBOUNDED_NANOS = 25n * NANOS_PER_USD
 
 const NAMED = { names: ['m'], unknown: null, batchFile: null }
 
@@ -21,22 +21,21 @@ const OPENING: CallOpening = {
   hold: { kind: 'bound', nanos: 10n, listNanos: 20n },
   models: NAMED,
   ...{ socketId: null, ambiguity: null, priceVersion: 'v', rating: '{}', unratable: null },
-  ...{ heldCounts: true, ahead: NOBODY_AHEAD, askedBefore: false, hasBegun: false },
+  ...{ heldCounts: true, unboundedNanos: UNBOUNDED_NANOS, askedBefore: false, hasBegun: false },
 }
 
 const KEY_STATE: KeyState = {
-  ...{ accountId: 'acc', revokedAtMs: null, expiresAtMs: null, allowedModels: null, budget: null },
-  ...{ creditEnforced: false, balanceNanos: 0n, heldNanos: 0n, batchModels: null, holdFloor: null },
+  ...{ revokedAtMs: null, expiresAtMs: null, allowedModels: null, keyCeilings: [], mode: null },
+  ...{ accountCeilings: [], creditEnforced: false, balanceNanos: 0n, accountHeldNanos: 0n },
+  ...{ batchModels: null, holdFloor: null },
 }
 
 const budget = (spentNanos: bigint, heldNanos: bigint, capNanos = 100n): Budget => ({
-  ...{ spentNanos, heldNanos, capNanos, resetsAtMs: 9_000 },
+  ...{ scope: 'key', period: 'month', spentNanos, heldNanos, capNanos, resetsAtMs: 9_000 },
 })
 
-const admit = (holdNanos: bigint, holdListNanos: bigint): Decision => ({
-  kind: 'admit',
-  holdNanos,
-  holdListNanos,
+const admit = (holdNanos: bigint, holdListNanos: bigint, accountHoldNanos = holdNanos): Decision => ({
+  ...{ kind: 'admit', holdNanos, holdListNanos, accountHoldNanos },
 })
 const ADMITTED = admit(10n, 20n)
 const refuse = (refusal: Extract<Decision, { kind: 'refuse' }>['refusal']): Decision => ({
@@ -56,7 +55,9 @@ type Case = readonly [
 const FREE = { hold: { kind: 'none' } } as const
 const UNBOUNDED = { hold: { kind: 'unbounded' } } as const
 const ALLOWED = { allowedModels: ['m', 'n'] }
-const credit = (balanceNanos: bigint, heldNanos = 0n) => ({ creditEnforced: true, balanceNanos, heldNanos })
+const credit = (balanceNanos: bigint, heldNanos = 0n) => ({
+  ...{ creditEnforced: true, balanceNanos, accountHeldNanos: heldNanos },
+})
 const unratable = (when: 'always' | 'limited' | 'never') =>
   ({ unratable: { reason: 'model_not_priced', refuse: when } }) as const
 const batch = (names: readonly string[] = []) => ({ models: { names, unknown: null, batchFile: 'file_1' } })
@@ -66,6 +67,10 @@ const REVOKED = refuse({ reason: 'revoked_key' })
 const AMBIGUOUS = refuse({ reason: 'ambiguous_body', detail: 'twice' })
 const STRANGER = refuse({ reason: 'model_not_allowed', model: 'x' })
 const EXHAUSTED = refuse({ reason: 'credit_exhausted' })
+
+const SPENT_DAY: Budget = { ...budget(5n, 0n, 5n), period: 'day' }
+const OF_ACCOUNT: Budget = { ...budget(100n, 0n), scope: 'account' }
+const BATCH = { hold: { kind: 'bound', nanos: 120n, listNanos: 120n, largestNanos: 30n } } as const
 
 const CASES: readonly Case[] = [
   ['a key without limits', {}, {}, ADMITTED],
@@ -79,7 +84,7 @@ const CASES: readonly Case[] = [
   ['what has begun, with a key that has expired', { hasBegun: true }, { expiresAtMs: 1 }, ADMITTED],
 
   ['an ambiguous body without limits', { ambiguity: 'twice' }, {}, ADMITTED],
-  ['an ambiguous body under a cap', { ambiguity: 'twice' }, { budget: budget(0n, 0n) }, AMBIGUOUS],
+  ['an ambiguous body under a cap', { ambiguity: 'twice' }, { keyCeilings: [budget(0n, 0n)] }, AMBIGUOUS],
   ['an ambiguous body with a list of models', { ambiguity: 'twice' }, ALLOWED, AMBIGUOUS],
   ['an ambiguous body under credit', { ambiguity: 'twice' }, credit(50n), AMBIGUOUS],
 
@@ -108,33 +113,77 @@ const CASES: readonly Case[] = [
   ['what cannot be rated and is always refused', unratable('always'), {}, NOT_PRICED],
   ['what cannot be rated, without a limit', unratable('limited'), {}, ADMITTED],
   ['what cannot be rated, with a list of models', unratable('limited'), ALLOWED, ADMITTED],
-  ['what cannot be rated, under a cap', unratable('limited'), { budget: budget(0n, 0n) }, NOT_PRICED],
+  ['what cannot be rated, under a cap', unratable('limited'), { keyCeilings: [budget(0n, 0n)] }, NOT_PRICED],
   ['what cannot be rated, under credit', unratable('limited'), credit(50n), NOT_PRICED],
   ['what cannot be rated and never is refused', unratable('never'), credit(50n), ADMITTED],
 
-  ['a cap with room', {}, { budget: budget(98n, 1n) }, ADMITTED],
+  ['a cap with room', {}, { keyCeilings: [budget(98n, 1n)] }, admit(10n, 20n, 1n)],
+  ['a cap with room for all of the hold', {}, { keyCeilings: [budget(50n, 0n)] }, ADMITTED],
+  [
+    'a spent cap behind one with room',
+    {},
+    { keyCeilings: [budget(0n, 0n), SPENT_DAY] },
+    refuse({ reason: 'budget_exceeded', budget: SPENT_DAY }),
+  ],
+  [
+    'a spent cap behind one that is held',
+    {},
+    { keyCeilings: [budget(99n, 1n), SPENT_DAY] },
+    refuse({ reason: 'budget_exceeded', budget: SPENT_DAY }),
+  ],
+  [
+    'a spent ceiling of the account',
+    {},
+    { accountCeilings: [OF_ACCOUNT] },
+    refuse({ reason: 'budget_exceeded', budget: OF_ACCOUNT }),
+  ],
+  [
+    'a cap that is held, of a settled budget',
+    {},
+    { keyCeilings: [budget(99n, 1n)], mode: 'settled' },
+    ADMITTED,
+  ],
+  [
+    'a cap that is held, of an exact budget',
+    { heldCounts: false },
+    { keyCeilings: [budget(99n, 1n)], mode: 'exact' },
+    waitForBudget(budget(99n, 1n)),
+  ],
+  [
+    'a batch that fits but for its most expensive line',
+    BATCH,
+    { keyCeilings: [budget(1n, 0n)] },
+    admit(120n, 120n, 99n),
+  ],
+  [
+    'a batch that never fits',
+    BATCH,
+    { keyCeilings: [budget(10n, 0n)] },
+    refuse({ reason: 'batch_exceeds_budget', neededNanos: 90n, budget: budget(10n, 0n) }),
+  ],
+  ['a batch that fits later', BATCH, { keyCeilings: [budget(1n, 9n)] }, waitForBudget(budget(1n, 9n))],
+  [
+    'a batch that is larger than the credit',
+    BATCH,
+    credit(90n),
+    refuse({ reason: 'batch_exceeds_budget', neededNanos: 90n, budget: null }),
+  ],
+  ['a batch that fits into the credit later', BATCH, credit(91n, 1n), WAIT_FOR_CREDIT],
   [
     'a cap that is spent',
     {},
-    { budget: budget(100n, 0n) },
+    { keyCeilings: [budget(100n, 0n)] },
     refuse({ reason: 'budget_exceeded', budget: budget(100n, 0n) }),
   ],
-  ['a free call under a cap that is spent', FREE, { budget: budget(100n, 0n) }, admit(0n, 0n)],
-  ['a cap that is held', {}, { budget: budget(99n, 1n) }, waitForBudget(budget(99n, 1n))],
+  ['a free call under a cap that is spent', FREE, { keyCeilings: [budget(100n, 0n)] }, admit(0n, 0n)],
+  ['a cap that is held', {}, { keyCeilings: [budget(99n, 1n)] }, waitForBudget(budget(99n, 1n))],
   [
     'a cap that is held where that does not count',
     { heldCounts: false },
-    { budget: budget(99n, 1n) },
+    { keyCeilings: [budget(99n, 1n)] },
     ADMITTED,
   ],
-  ['a free call under a cap that is held', FREE, { budget: budget(99n, 1n) }, admit(0n, 0n)],
-  [
-    'a cap with room that others wait for',
-    { ahead: { key: true, accounts: [] } },
-    { budget: budget(0n, 0n) },
-    waitForBudget(budget(0n, 0n)),
-  ],
-  ['others that wait, without a limit', { ahead: { key: true, accounts: ['acc'] } }, {}, ADMITTED],
+  ['a free call under a cap that is held', FREE, { keyCeilings: [budget(99n, 1n)] }, admit(0n, 0n)],
 
   ['credit', {}, credit(1n), ADMITTED],
   ['credit that is used up', {}, credit(0n), EXHAUSTED],
@@ -143,56 +192,38 @@ const CASES: readonly Case[] = [
   ['credit that is held', {}, credit(5n, 5n), WAIT_FOR_CREDIT],
   ['credit that is held where that does not count', { heldCounts: false }, credit(5n, 5n), ADMITTED],
   [
-    'credit that calls of the key wait for',
-    { ahead: { key: true, accounts: [] } },
-    credit(5n),
-    WAIT_FOR_CREDIT,
-  ],
-  [
-    'credit that calls of the account wait for',
-    { ahead: { key: false, accounts: ['acc'] } },
-    credit(5n),
-    WAIT_FOR_CREDIT,
-  ],
-  [
-    'credit of another account that calls wait for',
-    { ahead: { key: false, accounts: ['b'] } },
-    credit(5n),
-    ADMITTED,
-  ],
-  [
     'a cap with room and credit that is held',
     {},
-    { budget: budget(0n, 0n), ...credit(5n, 5n) },
+    { keyCeilings: [budget(0n, 0n)], ...credit(5n, 5n) },
     WAIT_FOR_CREDIT,
   ],
   [
     'a cap that is spent and credit that is used up',
     {},
-    { budget: budget(100n, 0n), ...credit(0n) },
+    { keyCeilings: [budget(100n, 0n)], ...credit(0n) },
     refuse({ reason: 'budget_exceeded', budget: budget(100n, 0n) }),
   ],
   [
     'a cap that is held and credit that is used up',
     {},
-    { budget: budget(99n, 1n), ...credit(0n) },
+    { keyCeilings: [budget(99n, 1n)], ...credit(0n) },
     EXHAUSTED,
   ],
 
   ['a bound below what was learned', {}, { holdFloor: { nanos: 11n, listNanos: 21n } }, admit(11n, 21n)],
   ['a bound above what was learned', {}, { holdFloor: { nanos: 9n, listNanos: 19n } }, ADMITTED],
   ['an unbounded call without limits', UNBOUNDED, {}, admit(UNBOUNDED_NANOS, UNBOUNDED_NANOS)],
-  ['an unbounded call under a cap', UNBOUNDED, { budget: budget(30n, 20n) }, admit(50n, 50n)],
+  ['an unbounded call under a cap', UNBOUNDED, { keyCeilings: [budget(30n, 20n)] }, admit(50n, 50n)],
   [
     'an unbounded call under a large cap',
     UNBOUNDED,
-    { budget: budget(0n, 0n, 2n * HOLD_NANOS_MAX) },
-    admit(HOLD_NANOS_MAX, UNBOUNDED_NANOS),
+    { keyCeilings: [budget(0n, 0n, 2n * HOLD_NANOS_MAX)] },
+    admit(HOLD_NANOS_MAX, UNBOUNDED_NANOS, UNBOUNDED_NANOS),
   ],
   [
     'an unbounded call under a cap that is held more than whole, where that does not count',
     { ...UNBOUNDED, heldCounts: false },
-    { budget: budget(50n, 80n) },
+    { keyCeilings: [budget(50n, 80n)] },
     admit(0n, 0n),
   ],
   ['an unbounded call under credit', UNBOUNDED, credit(50n, 20n), admit(30n, 30n)],

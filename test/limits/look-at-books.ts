@@ -33,7 +33,9 @@ export function lookAtBooks(gateway: BooksOwner): LookedAtBooks {
       }))
     },
     async months(keyId) {
-      const rows = await read(`SELECT * FROM key_month WHERE key_id = '${keyId}' ORDER BY month`)
+      const rows = await read(`SELECT month, coalesce(sum(cost_nanos), 0) AS spent_nanos,
+          coalesce(sum(hold_nanos) FILTER (WHERE state = 'in_flight'), 0) AS held_nanos
+        FROM call WHERE key_id = '${keyId}' GROUP BY month ORDER BY month`)
       return new Map(
         rows.map((row) => [
           String(row['month']),

@@ -113,7 +113,10 @@ test('a cap that another process raises is found by whoever is first in line, an
   const running = await upstream.next()
   sent.push(await bench.send('is first in line', key))
   await bench.storeAnswered()
-  await changeBooks(gateway, `UPDATE api_key SET monthly_budget_nanos = 1000000000 WHERE id = '${id}'`)
+  await changeBooks(
+    gateway,
+    `UPDATE budget SET monthly_budget_nanos = 1000000000 WHERE id = '${id.replace('key_', 'bud_')}'`,
+  )
   sent.push(await bench.send('comes later', key))
   const next = [await upstream.next(), await upstream.next()]
   assert.deepEqual(

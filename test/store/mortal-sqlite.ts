@@ -24,6 +24,11 @@ export async function openMortalSqlite(): Promise<MortalStore> {
       writer.prepare('INSERT INTO account (id, created_at_ms) VALUES (?, 0)').run(id)
       writer.close()
     },
+    exec(sql) {
+      const writer = new DatabaseSync(life.file, { timeout: 5_000 })
+      writer.exec(sql)
+      writer.close()
+    },
     async die() {
       lives += 1
       const next = join(folder, `life-${lives}.db`)

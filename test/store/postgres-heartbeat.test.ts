@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { StoreUnavailable } from '../../src/kernel/errors.ts'
 import { createLog } from '../../src/kernel/log.ts'
-import type { Database } from '../../src/store/postgres/database.ts'
+import type { Pool } from '../../src/store/postgres/database.ts'
 import { createNode, type Node } from '../../src/store/postgres/node.ts'
 import type { Row } from '../../src/store/rows.ts'
 
@@ -12,19 +12,22 @@ const SILENT_MS = 15_000
 function nodeUnderTest() {
   const state = { nowMs: 0, away: false, fenced: false, sweeps: 0, registrations: 0, heard: [] as number[] }
   const beats: (() => void)[] = []
-  const db: Database = {
+  const db: Pool = {
     async query(text): Promise<readonly Row[]> {
-      const isBeat = text.startsWith('UPDATE node')
+      const isBeat = text.startsWith('UPDATE node SET seen_at_ms')
       if (isBeat) for (const seen of beats.splice(0)) setImmediate(seen)
       if (state.away) throw new StoreUnavailable('away')
-      if (text.includes('register_node')) {
+      if (text.startsWith('INSERT INTO node')) {
         state.registrations += 1
         state.fenced = false
       }
-      if (text.includes('fence_silent_nodes')) state.sweeps += 1
+      if (text.includes('seen_at_ms < now_ms()')) state.sweeps += 1
       return isBeat && !state.fenced ? [{ seen_at_ms: 1_000n + BigInt(state.nowMs) }] : []
     },
-    transaction: () => assert.fail('a node has no transactions'),
+    transaction: (work) => work(db),
+    session: () => assert.fail('no node has open calls here'),
+    begin: { text: 'BEGIN', values: [] },
+    close: async () => {},
   }
   const node = createNode(
     {

@@ -2,9 +2,12 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import pg from 'pg'
 import { createLog } from '../../src/kernel/log.ts'
+import { admitCalls } from '../../src/store/operations/admission.ts'
+import { settleCalls } from '../../src/store/operations/settlement.ts'
 import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts'
+import { dialectOf, runBatch } from '../../src/store/postgres/run-operation.ts'
 import type { Store } from '../../src/store/store.ts'
-import { stopPostgres } from '../support/postgres.ts'
+import { openPatientPool, stopPostgres } from '../support/postgres.ts'
 import { until } from '../support/until.ts'
 import { assertConserved } from './conformance/conservation.ts'
 import { addCredit, addKey, closing, NOON, opening } from './conformance/fixtures.ts'
@@ -148,11 +151,10 @@ nodesTest('an admission that meets the first top-up is decided by it', ['a'], as
   const other = new pg.Client(database.url)
   await other.connect()
   await other.query(
-    "BEGIN; UPDATE account SET credited_nanos = credited_nanos + 7, credit_enforced = true WHERE id = 'default'",
+    "BEGIN; SELECT id FROM account FOR UPDATE; UPDATE account SET credit_enforced = true WHERE id = 'default'",
   )
   const admission = store.admit(opening('req_1', 'a'))
   await until('the admission waits for the account', async () => (await waitingIn(database)) === 1)
-  await other.query("UPDATE account SET credited_nanos = 0 WHERE id = 'default'")
   await other.query('COMMIT')
   await other.end()
   const answer = await admission
@@ -235,23 +237,26 @@ nodesTest(
 )
 
 nodesTest(
-  'an admission that its node has given up is not made afterwards',
+  'a batch of an epoch that its node has given up neither admits nor settles',
   ['a'],
   async ([store], database) => {
     assert.ok(store !== undefined)
     await addKey(store, 'a')
     await store.admit(opening('req_1', 'a'))
     const [node] = await database.query('SELECT id, epoch FROM node')
-    const admit = async () => {
-      const asked = [
-        'SELECT admit_calls($1, $2, true, $3) AS answers',
-        [node?.['id'], node?.['epoch'], '[]'],
-      ] as const
-      return (await database.query(...asked))[0]?.['answers']
-    }
-    assert.deepEqual(await admit(), [])
-    await database.query('SELECT raise_epoch($1)', [node?.['id']])
-    assert.equal(await admit(), null)
+    const pool = openPatientPool(database.url)
+    const stale = { id: String(node?.['id']), epoch: BigInt(String(node?.['epoch'])) }
+    const parts = { locks: true, node: stale, clock: 'caller', nodeNowMs: NOON } as const
+    await database.query('UPDATE node SET epoch = epoch + 1')
+    const asked = [opening('req_2', 'a')]
+    assert.equal(await runBatch(pool, () => admitCalls(asked, parts), dialectOf('caller')), 'fenced')
+    const closed = [closing('req_1')]
+    assert.equal(await runBatch(pool, () => settleCalls(closed, parts), dialectOf('caller')), 'fenced')
+    await pool.close()
+    assert.deepEqual(
+      (await database.query('SELECT id, state FROM call')).map(({ state }) => state),
+      ['in_flight'],
+    )
     assert.equal((await store.admit(opening('req_2', 'a'))).kind, 'admitted')
   },
 )

@@ -36,7 +36,7 @@ test('a page of the log is read in the order of an index', async () => {
       await db.query(
         `INSERT INTO call (id, month, account_id, key_id, node_id, state, started_at_ms, day, method, path, surface,
            hold_nanos, hold_list_nanos, price_version, rating, client_ip)
-         SELECT 'req_' || $1 || i, month_of(at), 'default', CASE WHEN i % 100 = 0 THEN 'key_b' ELSE 'key_a' END, 'n', 'settled', at, day_of(at), 'POST', '/', 'chat',
+         SELECT 'req_' || $1 || i, '2026-01', 'default', CASE WHEN i % 100 = 0 THEN 'key_b' ELSE 'key_a' END, 'n', 'settled', at, '2026-01-01', 'POST', '/', 'chat',
            0, 0, 'v', '{}', ''
          FROM (SELECT i, $1::bigint + i * 1000 AS at FROM generate_series(1, 5000) AS i) AS calls`,
         [from],

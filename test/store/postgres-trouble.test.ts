@@ -129,8 +129,17 @@ troubleTest(
 troubleTest('an admission whose answer is lost is released', async ({ store, database, wire }) => {
   await store.admit(opening('req_0', 'a'))
   await store.settle(closing('req_0'))
-  wire.holdReplies()
+  // The first step passes this lock, and the last one waits for it: only the answer to the last one is lost.
+  const other = new pg.Client(database.url)
+  await other.connect()
+  await other.query("BEGIN; SELECT 1 FROM budget WHERE id = 'bud_a' FOR NO KEY UPDATE")
   const lost = store.admit(opening('req_1', 'a'))
+  const waits =
+    "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+  await until('the last step waits', async () => (await database.query(waits)).length === 1)
+  wire.holdReplies()
+  await other.query('COMMIT')
+  await other.end()
   const made = () => database.query("SELECT state FROM call WHERE id = 'req_1'")
   await until('the call is admitted', async () => (await made()).length === 1)
   wire.cut()

@@ -36,6 +36,7 @@ export async function openMortalPostgres(): Promise<MortalStore> {
     },
     rows: database.rows,
     addAccount: database.addAccount,
+    exec: database.exec,
     async die() {
       await cutConnections(database.url)
       dead.push(store)
@@ -48,7 +49,7 @@ export async function openMortalPostgres(): Promise<MortalStore> {
   }
 }
 
-export interface OpenDatabase extends Pick<StoreUnderTest, 'rows' | 'addAccount'> {
+export interface OpenDatabase extends Pick<StoreUnderTest, 'rows' | 'addAccount' | 'exec'> {
   readonly url: string
   /** Queries this database beside every store. */
   query(text: string, values?: readonly unknown[]): Promise<Rows>
@@ -75,6 +76,7 @@ export function openDatabaseAt(url: string): OpenDatabase {
     url,
     query: reader.query,
     rows: async (table) => (await reader.query(`SELECT * FROM ${table}`)).map(asInSqlite),
+    exec: (sql) => reader.query(sql),
     async addAccount(id) {
       await reader.query('INSERT INTO account (id, created_at_ms) VALUES ($1, 0)', [id])
     },

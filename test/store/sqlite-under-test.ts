@@ -22,6 +22,11 @@ export async function openFreshSqlite(): Promise<StoreUnderTest> {
       writer.prepare('INSERT INTO account (id, created_at_ms) VALUES (?, 0)').run(id)
       writer.close()
     },
+    exec(sql) {
+      const writer = new DatabaseSync(file, { timeout: 5_000 })
+      writer.exec(sql)
+      writer.close()
+    },
     async close() {
       reader.close()
       await store.close()

@@ -277,7 +277,7 @@ export class TurnCall implements LeftReply {
       atMs: clock.nowMs(),
     }
     await settler.settle(closing, () => {
-      queues.settled(call.digest, call.admission.accountId)
+      queues.settled(call.admission.budgetId, call.admission.accountId)
       counts.settled(call.surface, call.plan.modelAsked, closing, {
         overheadMs: Math.max(0, tookMs - upstreamMs),
         upstreamMs,

@@ -12,7 +12,9 @@ import { ResponsesReader } from './responses.ts'
 
 const ERROR_TYPES: Readonly<Partial<Record<ErrorCode, string>>> = {
   budget_exceeded: 'billing_error',
+  batch_exceeds_budget: 'billing_error',
   budget_held: 'budget',
+  credit_held: 'budget',
   too_many_calls: 'requests',
   credit_balance_exhausted: 'insufficient_quota',
 }

@@ -78,7 +78,8 @@ const CALL_RULES: Rules = {
     'an interrupted call has lost its hold': "state = 'interrupted' AND lost_list_nanos <> hold_list_nanos",
     'overrun says whether it cost more than its hold': 'overrun <> (coalesce(cost_nanos, 0) > hold_nanos)',
     'a call above its hold has raised the holds after it': `overrun AND endpoint IS NOT NULL AND NOT EXISTS (
-      SELECT 1 FROM hold_floor AS floor WHERE floor.key_id = call.key_id AND floor.month = call.month
+      SELECT 1 FROM hold_floor AS floor JOIN api_key AS k ON k.budget_id = floor.budget_id
+        WHERE k.id = call.key_id AND floor.month = call.month
         AND floor.endpoint IN (call.endpoint, '') AND floor.model IN (coalesce(model_asked, ''), '')
         AND floor.nanos >= least(cost_nanos, ${HOLD_NANOS_MAX}))`,
     'credited says whether it was credited back': `credited <> EXISTS (
@@ -212,12 +213,14 @@ const CALL_SUMS = [
 
 const SUMS: readonly Sums[] = [
   {
-    table: 'key_month',
-    key: ['key_id', 'month'],
-    columns: ['spent_nanos', 'held_nanos', 'lost_nanos'],
-    derived: raw(`SELECT key_id, month, sum(coalesce(cost_nanos, 0)) AS spent_nanos,
-        coalesce(sum(hold_nanos) FILTER (WHERE state = 'in_flight'), 0) AS held_nanos, sum(lost_list_nanos) AS lost_nanos
-      FROM call GROUP BY 1, 2`),
+    table: 'budget',
+    key: ['id'],
+    columns: ['spent_nanos', 'held_nanos', 'lost_nanos', 'day_spent_nanos'],
+    derived: raw(`SELECT b.id, sum(coalesce(cost_nanos, 0)) AS spent_nanos,
+        coalesce(sum(hold_nanos) FILTER (WHERE state = 'in_flight'), 0) AS held_nanos, sum(lost_list_nanos) AS lost_nanos,
+        coalesce(sum(cost_nanos) FILTER (WHERE call.day = b.day), 0) AS day_spent_nanos
+      FROM call JOIN api_key k ON k.id = call.key_id JOIN budget b ON b.id = k.budget_id AND b.month = call.month
+      GROUP BY 1`),
   },
   {
     table: 'rollup',
@@ -241,7 +244,7 @@ const SUMS: readonly Sums[] = [
     key: ['id'],
     columns: ['charged_nanos', 'held_nanos'],
     derived: raw(`SELECT account_id AS id, sum(coalesce(cost_nanos, 0)) AS charged_nanos,
-        coalesce(sum(hold_nanos) FILTER (WHERE state = 'in_flight'), 0) AS held_nanos FROM call GROUP BY 1`),
+        coalesce(sum(account_hold_nanos) FILTER (WHERE state = 'in_flight'), 0) AS held_nanos FROM call GROUP BY 1`),
   },
   {
     table: 'account',

@@ -22,10 +22,11 @@ import {
   openChildren,
   postponeDeferred,
 } from './deferred.ts'
+import { lookUpKey } from './key-lookup.ts'
 import { createKey, getKey, listKeys, readKeyNames, revokeKey, rotateKey, updateKey } from './keys.ts'
 import { keepWebhookLease, releaseLeases } from './lease.ts'
 import { readOverview } from './overview.ts'
-import { deleteRefused, keepRefused, listCalls } from './request-log.ts'
+import { deleteRefused, getCall, keepRefused, listCalls } from './request-log.ts'
 import {
   findBatchFile,
   keepBatchFile,
@@ -59,11 +60,12 @@ import {
 } from './webhooks.ts'
 
 /**
- * All operations but those on the way of every call, by where they run: recognising a key, admitting, settling and
- * reading a call are each store's own. Brief operations look at a few rows: SQLite's writing thread does them between
- * batches of calls.
+ * All operations but admission and settlement, by where they run. Brief operations read a few rows: SQLite's writing thread
+ * runs them between batches of calls.
  */
 export const BRIEF = {
+  lookUpKey,
+  getCall,
   createKey,
   getKey,
   updateKey,

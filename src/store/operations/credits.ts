@@ -11,6 +11,7 @@ import type {
 import { CREDIT_BACK } from '../../ledger/rerate.ts'
 import { bool, nanos, number, present, type Row, text } from '../rows.ts'
 import { claimKey, keepSubject } from './idempotency.ts'
+import { FOR_LIMIT } from './money-rows.ts'
 import { atomic, type Operation } from './operation.ts'
 import { FOR_UPDATE, join, onPostgres, raw, type Sql, sql } from './sql.ts'
 
@@ -38,6 +39,8 @@ export const addCredit = atomic(function* (
   const { id, accountId, amountNanos, reason, atMs } = credit
   const replay = yield* claimKey(idempotency, id, (booked) => readCredited(accountId, booked))
   if (replay !== null) return replay
+  // Before the entry: it refers to the account, and shares its lock.
+  yield onPostgres(sql`SELECT id FROM account WHERE id = ${accountId} ${FOR_LIMIT}`)
   yield sql`
     INSERT INTO credit (id, account_id, kind, amount_nanos, reason, at_ms)
     VALUES (${id}, ${accountId}, 'top_up', ${amountNanos}, ${reason}, ${atMs})`

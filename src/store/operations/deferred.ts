@@ -143,17 +143,20 @@ export const mayBeResults = atomic(function* (
 export const openChildren = atomic(function* (children: readonly ChildCall[]): Operation<void> {
   for (const { requestId, parentId, model, rating, requests, costNanos, listNanos } of children) {
     const [opened] = yield sql`
-      INSERT INTO call (id, parent_id, requests, model_asked, state, hold_nanos, hold_list_nanos, account_id, key_id,
-        started_at_ms, month, day, method, path, surface, endpoint, price_version, rating, client_ip, user_agent)
+      INSERT INTO call (id, parent_id, requests, model_asked, state, hold_nanos, hold_list_nanos, account_hold_nanos,
+        account_id, key_id, started_at_ms, month, day, method, path, surface, endpoint, price_version, rating,
+        client_ip, user_agent)
       SELECT ${requestId}, id, ${requests}, ${model}, 'in_flight', ${lesser(held('hold_nanos'), costNanos)},
-        ${lesser(held('hold_list_nanos'), listNanos)}, account_id, key_id, started_at_ms, month, day,
+        ${lesser(held('hold_list_nanos'), listNanos)}, ${lesser(held('account_hold_nanos'), costNanos)},
+        account_id, key_id, started_at_ms, month, day,
         method, path, surface, endpoint, price_version, ${rating}, client_ip, user_agent
       FROM call WHERE id = ${parentId} ${FOR_UPDATE}
-      ON CONFLICT DO NOTHING RETURNING hold_nanos, hold_list_nanos`
+      ON CONFLICT DO NOTHING RETURNING hold_nanos, hold_list_nanos, account_hold_nanos`
     if (opened === undefined) continue
     yield sql`
       UPDATE call SET hold_nanos = hold_nanos - ${nanos(opened, 'hold_nanos')},
         hold_list_nanos = hold_list_nanos - ${nanos(opened, 'hold_list_nanos')},
+        account_hold_nanos = account_hold_nanos - ${nanos(opened, 'account_hold_nanos')},
         children = children + 1, children_nanos = children_nanos + ${costNanos} WHERE id = ${parentId}`
   }
 })

@@ -13,8 +13,20 @@ import {
   type Page,
   type Rotation,
 } from '../../keys/key-store.ts'
-import { bool, nanos, nanosOrNull, number, numberOrNull, type Row, text, textOrNull } from '../rows.ts'
+import { monthOf } from '../../ledger/calendar.ts'
+import {
+  bool,
+  nanos,
+  nanosOrNull,
+  number,
+  numberOrNull,
+  present,
+  type Row,
+  text,
+  textOrNull,
+} from '../rows.ts'
 import { claimKey, findReplay } from './idempotency.ts'
+import { FOR_LIMIT } from './money-rows.ts'
 import { atomic, currentTime, type Operation } from './operation.ts'
 import { isSame, tellOfCap, tellOfKey } from './outbox.ts'
 import {
@@ -23,7 +35,6 @@ import {
   FOR_UPDATE,
   join,
   json,
-  monthNow,
   now,
   onPostgres,
   raw,
@@ -46,14 +57,14 @@ export const createKey = atomic(function* (
     : yield* claimKey(idempotency, key.id, readNow)
   if (replay !== null) return replay
   if (bornExpired) return { kind: 'born_expired' }
-  const value = yield* insertKey(key, null)
+  const value = yield* insertKey(key, null, null)
   yield* tellOfKey('key.created', value, key.createdAtMs)
   return { kind: 'done', value }
 })
 
 export function* getKey(accountId: string, id: string, atMs: number): Operation<KeyRecord | null> {
   const [row] = yield sql`
-    SELECT ${COLUMNS} FROM ${withMonth(sql`api_key`, atMs)} WHERE account_id = ${accountId} AND id = ${id}`
+    SELECT ${COLUMNS} FROM ${withMonth(sql`api_key`, atMs)} WHERE k.account_id = ${accountId} AND k.id = ${id}`
   return row === undefined ? null : keyRecord(row)
 }
 
@@ -64,7 +75,13 @@ export const updateKey = atomic(function* (
   atMs: number,
 ): Operation<KeyEdit> {
   const before = yield* getKey(accountId, id, atMs)
-  const isChanged = yield* changeUsable(accountId, id, atMs, changesSql(changes))
+  const isChanged = yield* changeUsable(accountId, id, atMs, changesSql(changes, 'api_key'))
+  const ofBudget = changesSql(changes, 'budget')
+  if (isChanged && ofBudget !== null) {
+    const its = sql`(SELECT budget_id FROM api_key WHERE id = ${id})`
+    yield onPostgres(sql`SELECT id FROM budget WHERE id = ${its} ${FOR_LIMIT}`)
+    yield sql`UPDATE budget SET ${ofBudget} WHERE id = ${its}`
+  }
   const key = yield* getKey(accountId, id, atMs)
   if (isChanged && before !== null && key !== null && !isSame(before, key)) {
     yield* tellOfKey('key.updated', key, atMs)
@@ -85,17 +102,17 @@ export const revokeKey = atomic(function* (
 })
 
 /**
- * Changes the key if it is usable, in one statement: admissions wait for its lock. The key's status is read under the lock,
- * and the time after it.
+ * Changes the key if it is usable, in one statement, which waits for admissions under way, as later ones wait for it. The
+ * key's status is read under the lock, and the time after it.
  */
-function* changeUsable(accountId: string, id: string, atMs: number, set: Sql): Operation<boolean> {
+function* changeUsable(accountId: string, id: string, atMs: number, set: Sql | null): Operation<boolean> {
   const changed = yield sql`
     WITH held AS MATERIALIZED (
       SELECT id AS held_id, revoked_at_ms, expires_at_ms FROM api_key
-      WHERE account_id = ${accountId} AND id = ${id} ${FOR_UPDATE}
+      WHERE account_id = ${accountId} AND id = ${id} ${onPostgres('FOR UPDATE')}
     ), dated AS MATERIALIZED (SELECT held.*, ${now(atMs)} AS at_ms FROM held),
     looked AS MATERIALIZED (SELECT held_id, at_ms, ${statusSql(sql`at_ms`)} AS status FROM dated)
-    UPDATE api_key SET ${set} FROM looked WHERE id = held_id AND status = 'usable' RETURNING id`
+    UPDATE api_key SET ${set ?? sql`name = api_key.name`} FROM looked WHERE id = held_id AND status = 'usable' RETURNING id`
   return changed.length > 0
 }
 
@@ -121,7 +138,8 @@ export const rotateKey = atomic(function* (
   if (!isUsable) return { kind: 'final', key: old }
 
   // After this point the key is rotated. The new key gets the expiry that the old key had before the rotation.
-  const key = yield* insertKey({ ...old, ...made }, id)
+  const [budget] = yield sql`SELECT budget_id FROM api_key WHERE id = ${id}`
+  const key = yield* insertKey({ ...old, ...made }, id, text(present(budget), 'budget_id'))
   if (oldExpiresAtMs !== null) {
     // The old key's time runs from the store's instant, not from that of the node that asks.
     const endMs = nowMs + oldExpiresAtMs - createdAtMs
@@ -171,40 +189,61 @@ export function statusSql(at: Sql): Sql {
 }
 
 /**
- * The last use of a key, in SQLite. The record of an admitted call has the instant itself, which spares every admission a
- * page to write; the column has the uses that no call came of.
+ * The last use of a key. The record of an admitted call has the instant itself, which spares every admission a row to
+ * write; the column has the uses that no call came of.
  */
-export function lastUsedInSqlite(keys: string): string {
-  return `nullif(max(coalesce(last_used_at_ms, 0), coalesce(
-    (SELECT started_at_ms FROM call WHERE key_id = ${keys}.id ORDER BY started_at_ms DESC LIMIT 1), 0)), 0)`
+function lastUsedOf(keys: string): string {
+  return `(SELECT max(at_ms) FROM (SELECT ${keys}.last_used_at_ms AS at_ms UNION ALL SELECT * FROM (
+    SELECT started_at_ms FROM call WHERE key_id = ${keys}.id ORDER BY started_at_ms DESC LIMIT 1) AS last) AS used)`
 }
 
-const LIMIT_COLUMNS = raw(KEY_LIMITS.map(({ column }) => column).join(', '))
+const LAST_USED = raw(lastUsedOf('k'))
 
-const LAST_USED = byStore({ sqlite: lastUsedInSqlite('k'), postgres: 'last_used_at_ms' })
+const COLUMNS = sql`k.id, k.account_id, name, prefix, last4,
+  ${raw(KEY_LIMITS.map(({ column }) => column).join(', '))}, created_at_ms, revoked_at_ms, rotated_from,
+  ${LAST_USED} AS last_used_at_ms, spent_nanos, held_nanos, lost_nanos`
 
-const COLUMNS = sql`id, account_id, name, prefix, last4, ${LIMIT_COLUMNS}, created_at_ms, revoked_at_ms, rotated_from,
-  ${LAST_USED} AS last_used_at_ms,
-  coalesce(spent_nanos, 0) AS spent_nanos, coalesce(held_nanos, 0) AS held_nanos,
-  coalesce(lost_nanos, 0) AS lost_nanos`
-
-/** Keys, from the table or from a subquery of it, with the figures of the month. */
+/** Keys, from the table or from a subquery of it, with the figures of their budget for the month. */
 function withMonth(keys: Sql, atMs: number): Sql {
-  return sql`${keys} AS k LEFT JOIN key_month ON key_month.key_id = k.id AND key_month.month = ${monthNow(atMs)}`
+  const figures = ['spent_nanos', 'held_nanos', 'lost_nanos'].map(
+    (column) => sql`CASE WHEN month = ${monthOf(atMs)} THEN ${raw(column)} ELSE 0 END AS ${raw(column)}`,
+  )
+  const limits = KEY_LIMITS.filter(({ table }) => table === 'budget').map(({ column }) => raw(column))
+  return sql`${keys} AS k JOIN (SELECT id AS its_id, ${join([...limits, ...figures])} FROM budget) AS b
+    ON b.its_id = k.budget_id`
 }
 
-function* insertKey(key: NewKey, rotatedFrom: string | null): Operation<KeyRecord> {
+function* insertKey(
+  key: NewKey,
+  rotatedFrom: string | null,
+  sharedBudgetId: string | null,
+): Operation<KeyRecord> {
+  // The key and its budget have the same ULID.
+  const budgetId = sharedBudgetId ?? key.id.replace(/^key_/, 'bud_')
+  const [ofBudget, ofKey] = (['budget', 'api_key'] as const).map((table) => {
+    const limits = KEY_LIMITS.filter((limit) => limit.table === table)
+    return {
+      columns: raw(limits.map(({ column }) => column).join(', ')),
+      values: join(limits.map(({ name }) => limitValue(key[name]))),
+    }
+  }) as [LimitColumns, LimitColumns]
+  if (sharedBudgetId === null)
+    yield sql`
+      INSERT INTO budget (id, account_id, ${ofBudget.columns})
+      VALUES (${budgetId}, ${key.accountId}, ${ofBudget.values})`
   yield sql`
-    INSERT INTO api_key (id, account_id, name, name_upper, digest, prefix, last4, created_at_ms,
-      rotated_from, ${LIMIT_COLUMNS})
-    VALUES (${key.id}, ${key.accountId}, ${key.name}, ${key.name.toUpperCase()}, ${key.digest},
-      ${key.prefix}, ${key.last4}, ${key.createdAtMs}, ${rotatedFrom},
-      ${join(KEY_LIMITS.map(({ name }) => limitValue(key[name])))})`
-  const { digest: _, ...shown } = key
-  return {
-    ...{ ...shown, revokedAtMs: null, lastUsedAtMs: null, rotatedFrom },
-    month: { spentNanos: 0n, heldNanos: 0n, lostNanos: 0n },
-  }
+    INSERT INTO api_key (id, account_id, budget_id, name, name_upper, digest, prefix, last4, created_at_ms, rotated_from,
+      ${ofKey.columns})
+    VALUES (${key.id}, ${key.accountId}, ${budgetId}, ${key.name}, ${key.name.toUpperCase()}, ${key.digest},
+      ${key.prefix}, ${key.last4}, ${key.createdAtMs}, ${rotatedFrom}, ${ofKey.values})`
+  const made = yield* getKey(key.accountId, key.id, key.createdAtMs)
+  if (made === null) throw new Error(`key ${key.id} was not made`)
+  return made
+}
+
+interface LimitColumns {
+  readonly columns: Sql
+  readonly values: Sql
 }
 
 /** Names of models are the only limit that is a list. */
@@ -212,14 +251,15 @@ function limitValue(value: KeyLimits[keyof KeyLimits]): SqlValue {
   return typeof value === 'object' ? json(value) : value
 }
 
-/** The assignments of an edit; absent members stay. */
-function changesSql({ name, ...limits }: KeyChanges): Sql {
-  const set = KEY_LIMITS.flatMap((limit) => {
+/** The assignments of an edit in one table; absent members stay. Null: there are none. */
+function changesSql({ name, ...limits }: KeyChanges, table: 'api_key' | 'budget'): Sql | null {
+  const set = KEY_LIMITS.filter((limit) => limit.table === table).flatMap((limit) => {
     const value = limits[limit.name]
     return value === undefined ? [] : [sql`${raw(limit.column)} = ${limitValue(value)}`]
   })
-  if (name !== undefined) set.push(sql`name = ${name}, name_upper = ${name.toUpperCase()}`)
-  return set.length === 0 ? sql`name = api_key.name` : join(set)
+  if (name !== undefined && table === 'api_key')
+    set.push(sql`name = ${name}, name_upper = ${name.toUpperCase()}`)
+  return set.length === 0 ? null : join(set)
 }
 
 function keyRecord(row: Row): KeyRecord {

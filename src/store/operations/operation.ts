@@ -1,5 +1,5 @@
 import { number, present, type Row } from '../rows.ts'
-import { now, type Sql, sql } from './sql.ts'
+import { type Filled, now, type Sql, sql } from './sql.ts'
 
 /**
  * An operation, written once for both stores: it yields statements and is given their rows. SQLite's threads run it to
@@ -56,6 +56,28 @@ export function isAtomic(
   args: never[],
 ): boolean {
   return operate.isAtomic?.(...args) ?? false
+}
+
+/**
+ * A step of a batch: statements that go to the database together, in this order. The last step commits. SQLite runs the
+ * statements one by one; PostgreSQL gets them in one flight, so that a batch takes as many round trips as it has steps.
+ */
+export interface Step {
+  readonly statements: readonly Filled[]
+  readonly isLast: boolean
+}
+
+export type StepRows = readonly (readonly Row[])[]
+
+/** Commands of the hot path, all in one transaction: it yields steps and is given the rows of their statements. */
+export type Batch<T> = Generator<Step, T, StepRows>
+
+export function step(statements: readonly Filled[]): Step {
+  return { statements, isLast: false }
+}
+
+export function lastStep(statements: readonly Filled[]): Step {
+  return { statements, isLast: true }
 }
 
 /** The present instant, by the clock of the store. */

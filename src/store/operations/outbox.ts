@@ -1,15 +1,15 @@
 import type { WebhookEventType } from '../../kernel/vocabulary.ts'
 import { KEY_LIMITS, type KeyChanges, type KeyRecord } from '../../keys/key-store.ts'
 import { CAP_PERCENT } from '../../ledger/budget-crossings.ts'
+import { monthOf } from '../../ledger/calendar.ts'
 import type { Balance } from '../../ledger/ledger-store.ts'
 import type { WebhookRecord } from '../../webhooks/webhook-store.ts'
 import { nanos, present, text } from '../rows.ts'
-import type { Operation } from './operation.ts'
-import { FOR_UPDATE, join, json, monthNow, now, onPostgres, type Sql, sql } from './sql.ts'
+import { currentTime, type Operation } from './operation.ts'
+import { join, json, now, onPostgres, type Sql, sql } from './sql.ts'
 
 /**
- * The outbox: events, each written in the transaction that causes it. Settlement writes its rows itself, on SQLite in
- * sqlite/tell-settled.ts and on PostgreSQL in postgres/functions/webhooks.ts, with the same facts and marks.
+ * The outbox: events, each written in the transaction that causes it. Those of settlements are in tell-settled.ts.
  */
 
 /** The facts of an outbox row besides its type, key and instant. Amounts are text, since JSON numbers are doubles. */
@@ -135,8 +135,8 @@ export function* markAll(names: readonly string[], atMs: number): Operation<Read
   return new Set(made.map((row) => text(row, 'name')))
 }
 
-export function exceededMark(keyId: string, month: string, capNanos: bigint): string {
-  return `exceeded/${keyId}/${month}/${capNanos}`
+export function exceededMark(budgetId: string, month: string, capNanos: bigint): string {
+  return `exceeded/${budgetId}/${month}/${capNanos}`
 }
 
 /** The prefix of the marks of all models of a day; the name of a model follows. */
@@ -169,23 +169,22 @@ export function isSame(before: KeyRecord, after: KeyRecord): boolean {
 }
 
 /**
- * An edit that sets the cap at or below the sum spent exceeds the budget. On PostgreSQL the month is locked until the edit
- * is committed, as settlement locks it before it looks at the cap: one of the two sees the work of the other.
+ * An edit that sets the cap at or below the sum spent exceeds the budget. On PostgreSQL the budget is locked until the
+ * edit is committed, as settlement locks it before it reads the cap: one of the two sees the work of the other.
  */
 export function* tellOfCap(key: KeyRecord, changes: KeyChanges, atMs: number): Operation<void> {
   const { monthlyBudgetNanos: capNanos = null } = changes
   if (capNanos === null || !(yield* isTold(key.accountId))) return
-  const [current] = yield sql`SELECT ${monthNow(atMs)} AS month`
-  const month = text(present(current), 'month')
-  yield onPostgres(
-    sql`INSERT INTO key_month (key_id, month) VALUES (${key.id}, ${month}) ON CONFLICT DO NOTHING`,
-  )
   const [row] = yield sql`
-    SELECT spent_nanos, held_nanos FROM key_month WHERE key_id = ${key.id} AND month = ${month} ${FOR_UPDATE}`
-  const spent = row === undefined ? 0n : nanos(row, 'spent_nanos')
-  const held = row === undefined ? 0n : nanos(row, 'held_nanos')
+    SELECT b.id, month, spent_nanos, held_nanos FROM budget b JOIN api_key k ON k.budget_id = b.id
+    WHERE k.id = ${key.id} ${onPostgres('FOR NO KEY UPDATE OF b')}`
+  const budgetRow = present(row)
+  const month = text(budgetRow, 'month')
+  const isNow = month === monthOf(yield* currentTime(atMs))
+  const spent = isNow ? nanos(budgetRow, 'spent_nanos') : 0n
+  const held = isNow ? nanos(budgetRow, 'held_nanos') : 0n
   if (spent < capNanos) return
-  if ((yield* markAll([exceededMark(key.id, month, capNanos)], atMs)).size === 0) return
+  if ((yield* markAll([exceededMark(text(budgetRow, 'id'), month, capNanos)], atMs)).size === 0) return
   const budget = {
     ...{ percent: CAP_PERCENT, spent: String(spent), held: String(held), cap: String(capNanos) },
     ...{ month, requestId: null },

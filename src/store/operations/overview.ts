@@ -78,21 +78,21 @@ function* webhookTrouble(
 const NEAR_CAP = sql`spent_nanos < monthly_budget_nanos AND spent_nanos >= monthly_budget_nanos - monthly_budget_nanos / 5`
 const EXHAUSTED = sql`spent_nanos >= monthly_budget_nanos`
 
-const FOUND = sql`k.id, name, monthly_budget_nanos, expires_at_ms`
+const FOUND = sql`k.id, name, b.monthly_budget_nanos, expires_at_ms`
 
 /** The condition is that of a partial index, word for word. Without the hint SQLite would take another index. */
 function cappedKeys(accountId: string, month: string, nowMs: number): Sql {
   return sql`SELECT ${FOUND}, spent_nanos
-    FROM api_key AS k ${byStore({ sqlite: 'INDEXED BY api_key_capped', postgres: '' })}
-    JOIN key_month ON key_month.key_id = k.id AND key_month.month = ${month}
-    WHERE account_id = ${accountId} AND monthly_budget_nanos > 0 AND revoked_at_ms IS NULL
+    FROM budget AS b ${byStore({ sqlite: 'INDEXED BY budget_capped', postgres: '' })}
+    JOIN api_key AS k ON k.budget_id = b.id
+    WHERE b.account_id = ${accountId} AND monthly_budget_nanos > 0 AND month = ${month} AND revoked_at_ms IS NULL
       AND (expires_at_ms IS NULL OR expires_at_ms > ${nowMs})`
 }
 
 function expiringKeys(accountId: string, nowMs: number, untilMs: number): Sql {
   return sql`SELECT ${FOUND}, CAST(0 AS bigint) AS spent_nanos
-    FROM api_key AS k ${byStore({ sqlite: 'INDEXED BY api_key_expiring', postgres: '' })}
-    WHERE account_id = ${accountId} AND expires_at_ms IS NOT NULL AND revoked_at_ms IS NULL
+    FROM api_key AS k ${byStore({ sqlite: 'INDEXED BY api_key_expiring', postgres: '' })} JOIN budget AS b ON b.id = k.budget_id
+    WHERE k.account_id = ${accountId} AND expires_at_ms IS NOT NULL AND revoked_at_ms IS NULL
       AND expires_at_ms > ${nowMs} AND expires_at_ms <= ${untilMs}`
 }
 

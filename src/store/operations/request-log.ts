@@ -8,6 +8,13 @@ import { and, byStore, FOR_DELETE, join, onPostgres, raw, type Sql, sql } from '
 /** Records that one look at the request log goes through. Then the next look goes on, and others come in between. */
 export const LOG_LOOK_RECORDS_MAX = 10_000
 
+export function* getCall(requestId: string): Operation<CallRecord | null> {
+  const [call] = yield sql`SELECT * FROM call WHERE id = ${requestId}`
+  if (call !== undefined) return callRecord(call)
+  const [refused] = yield sql`SELECT * FROM refused_call WHERE id = ${requestId}`
+  return refused === undefined ? null : refusedRecord(refused)
+}
+
 const NEWEST_FIRST = raw('ORDER BY started_at_ms DESC, id DESC')
 
 /**

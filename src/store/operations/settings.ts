@@ -69,5 +69,9 @@ function writeBound(bound: Bound | null): string | null {
 function readBound(json: string): Bound {
   const bound = JSON.parse(json) as Bound
   if (bound.kind !== 'bound') return bound
-  return { kind: 'bound', listNanos: BigInt(bound.listNanos), costNanos: BigInt(bound.costNanos) }
+  const { listNanos, costNanos, largestNanos } = bound
+  return {
+    ...{ kind: 'bound', listNanos: BigInt(listNanos), costNanos: BigInt(costNanos) },
+    ...(largestNanos === undefined ? {} : { largestNanos: BigInt(largestNanos) }),
+  }
 }

@@ -1,5 +1,3 @@
-import { monthOf } from '../../ledger/calendar.ts'
-
 /**
  * Statements that both stores understand. A value that stands in a template becomes a parameter, and a statement within
  * a statement becomes part of its text; where the two stores must differ, `byStore` holds both texts. The text for a store
@@ -95,24 +93,122 @@ export function now(atMs: number): Sql {
   return sql`${new Now(atMs)}`
 }
 
-/** The month of the present instant. */
-export function monthNow(atMs: number): Sql {
-  return byStore({ sqlite: sql`${monthOf(atMs)}`, postgres: sql`(SELECT month_of(${now(atMs)}))` })
-}
-
 export interface Dialect {
   readonly store: 'sqlite' | 'postgres'
   readonly clock: StoreClock
   toJson(value: unknown): string
 }
 
+export type BoundValue = string | bigint | boolean | Uint8Array | null
+
 export interface Statement {
   readonly text: string
-  readonly values: readonly (string | bigint | boolean | Uint8Array)[]
+  readonly values: readonly BoundValue[]
+  /** The name of a prepared statement, for connections that keep them. */
+  readonly name?: string
 }
 
-export function render(statement: Sql, dialect: Dialect): Statement {
-  const values: (string | bigint | boolean | Uint8Array)[] = []
+/** The type of a parameter of a prepared statement, by its name in PostgreSQL. */
+export type ParameterType = 'text' | 'bigint' | 'boolean' | 'bytea' | 'jsonb'
+
+/** A value of a prepared statement. A number is truncated to an integer. */
+export type PreparedValue = Json | string | number | bigint | boolean | Uint8Array | null
+
+/** A prepared statement with its values. */
+export class Filled {
+  readonly prepared: Prepared
+  readonly values: readonly PreparedValue[]
+
+  constructor(prepared: Prepared, values: readonly PreparedValue[]) {
+    this.prepared = prepared
+    this.values = values
+  }
+}
+
+let preparedStatements = 0
+
+/** A statement whose text is made once for each store, for the hot path: rendering a template takes longer than running it. */
+export class Prepared {
+  readonly name: string
+  readonly types: readonly ParameterType[]
+  readonly #texts: readonly string[]
+  readonly #parts: readonly (ParameterType | Sql)[]
+  readonly #rendered: { sqlite?: string; postgres?: string } = {}
+
+  constructor(texts: readonly string[], parts: readonly (ParameterType | Sql)[]) {
+    this.name = `s${preparedStatements++}`
+    this.#texts = texts
+    this.#parts = parts
+    this.types = parts.filter((part) => typeof part === 'string')
+  }
+
+  textFor(dialect: Dialect): string {
+    const known = this.#rendered[dialect.store]
+    if (known !== undefined) return known
+    let parameters = 0
+    const text = this.#texts.reduce((before, after, i) => {
+      const part = this.#parts[i - 1]
+      if (typeof part !== 'string') return before + render(part ?? raw(''), dialect).text + after
+      parameters += 1
+      return `${before}${dialect.store === 'sqlite' ? '?' : `$${parameters}::${part}`}${after}`
+    })
+    this.#rendered[dialect.store] = text
+    return text
+  }
+}
+
+/** A prepared statement; the parts of the template are types of parameters, or SQL without values. */
+export function prepare(
+  texts: TemplateStringsArray,
+  ...parts: (ParameterType | Sql)[]
+): (...values: PreparedValue[]) => Filled {
+  const prepared = new Prepared(texts, parts)
+  return (...values) => new Filled(prepared, values)
+}
+
+/** Stands for the list of values in the template of `prepareList`. */
+export const LIST = Symbol('list')
+
+/**
+ * A prepared statement over one list of values. Lists are padded with their last value to a power of two, so that there
+ * are few texts.
+ */
+export function prepareList(type: ParameterType) {
+  return (texts: TemplateStringsArray, ...parts: (typeof LIST | Sql)[]) => {
+    const bySize = new Map<number, Prepared>()
+    return (list: readonly PreparedValue[]): Filled => {
+      let size = 1
+      while (size < list.length) size *= 2
+      let prepared = bySize.get(size)
+      if (prepared === undefined) {
+        prepared = expandList(texts, parts, type, size)
+        bySize.set(size, prepared)
+      }
+      const missing = Array<PreparedValue>(size - list.length).fill(list.at(-1) ?? null)
+      return new Filled(prepared, [...list, ...missing])
+    }
+  }
+}
+
+function expandList(
+  texts: readonly string[],
+  parts: readonly (typeof LIST | Sql)[],
+  type: ParameterType,
+  size: number,
+): Prepared {
+  const expandedParts = parts.flatMap<ParameterType | Sql>((part) =>
+    part === LIST ? Array<ParameterType>(size).fill(type) : [part],
+  )
+  const expandedTexts = parts.flatMap((part, i) => {
+    const after = texts[i + 1] ?? ''
+    return part === LIST ? [...Array<string>(size - 1).fill(', '), after] : [after]
+  })
+  return new Prepared([texts[0] ?? '', ...expandedTexts], expandedParts)
+}
+
+export function render(statement: Sql | Filled, dialect: Dialect): Statement {
+  if (statement instanceof Filled) return renderFilled(statement, dialect)
+  const values: BoundValue[] = []
   return { text: textOf(statement), values }
 
   function textOf({ texts, values: parts }: Sql): string {
@@ -132,8 +228,19 @@ export function render(statement: Sql, dialect: Dialect): Statement {
   }
 
   /** A parameter with its type: where only a cast would tell, PostgreSQL takes a parameter for text. */
-  function parameter(type: string, value: string | bigint | boolean | Uint8Array): string {
+  function parameter(type: string, value: BoundValue): string {
     const place = values.push(value)
     return dialect.store === 'sqlite' ? '?' : `$${place}::${type}`
+  }
+}
+
+function renderFilled({ prepared, values }: Filled, dialect: Dialect): Statement {
+  return {
+    text: prepared.textFor(dialect),
+    values: values.map((value) => {
+      if (typeof value === 'number') return BigInt(Math.trunc(value))
+      return value instanceof Json ? dialect.toJson(value.value) : value
+    }),
+    name: prepared.name,
   }
 }

@@ -1,6 +1,7 @@
 import pg from 'pg'
 import { StoreGone, StoreRefused, StoreUnavailable } from '../../kernel/errors.ts'
 import { limits } from '../../kernel/limits.ts'
+import type { Statement } from '../operations/sql.ts'
 import type { Row } from '../rows.ts'
 import { fromKept, fromKeptJson, toKept } from './any-text.ts'
 
@@ -32,9 +33,32 @@ export interface PoolOptions {
   /** The timeout of waiting for a connection, where it is longer than CONNECT_MS. */
   readonly connectMs?: number
   readonly settings: SessionSettings
+  /** For batches of calls: statements are pipelined, prepared by name, and planned as BATCH_SETTINGS say. */
+  readonly isHot?: boolean
+}
+
+/** Sends statements without waiting in between. Rejects with the first failure. */
+export type Flight = (statements: readonly Statement[]) => Promise<readonly pg.QueryResult<Row>[]>
+
+/**
+ * The plans of a batch are made once and find rows by their index, however small the table was when they were made. The lock
+ * timeout ends a statement before the node stops waiting, and a node that is paused must not keep its locks for long.
+ */
+const BATCH_SETTINGS = {
+  ...{ lock_timeout: 1_500, idle_in_transaction_session_timeout: 2_000 },
+  plan_cache_mode: 'force_generic_plan',
+  ...{ enable_seqscan: 'off', enable_hashjoin: 'off', enable_mergejoin: 'off' },
 }
 
 export interface Pool extends Database {
+  /**
+   * Does the work on one connection, on which it sends statements in flights: all of a flight go at once, and their answers
+   * come together. The work begins and ends its transaction itself; if it throws, the transaction is rolled back, and where
+   * the database did that in favour of another, the whole work is done again, once.
+   */
+  session<T>(work: (fly: Flight) => Promise<T>): Promise<T>
+  /** The statement that begins a batch on this pool. */
+  readonly begin: Statement
   close(): Promise<void>
 }
 
@@ -42,7 +66,10 @@ export interface Pool extends Database {
 const CONNECT_MS = 1_800
 
 /** Connections to the database, opened as they are needed. A connection that fails or hangs is thrown away. */
-export function openPool({ url, connectionsMax, connectMs, statementMs, settings }: PoolOptions): Pool {
+export function openPool(options: PoolOptions): Pool {
+  const { url, connectionsMax, connectMs, statementMs, settings, isHot = false } = options
+  const batchSettings = Object.entries(BATCH_SETTINGS)
+  const keepsSettings = isHot && settings.deadlines
   const pool = new pg.Pool({
     connectionString: url,
     application_name: 'tollgate',
@@ -54,6 +81,10 @@ export function openPool({ url, connectionsMax, connectMs, statementMs, settings
     // The database's timeout is a little before ours: a statement that the database has ended leaves no doubt.
     ...(settings.deadlines
       ? { statement_timeout: 0.9 * statementMs, idle_in_transaction_session_timeout: 2 * statementMs }
+      : {}),
+    ...(isHot ? { pipeline: true } : {}),
+    ...(keepsSettings
+      ? { options: batchSettings.map(([name, value]) => `-c ${name}=${value}`).join(' ') }
       : {}),
   })
   // A connection that is lost while nothing runs on it is not missed: the next statement opens another.
@@ -88,9 +119,17 @@ export function openPool({ url, connectionsMax, connectMs, statementMs, settings
   }
 
   return {
-    query: (text, values) => twice(() => withLease(async (lease) => (await run(lease, text, values)).rows)),
+    query: (text, values) =>
+      twice(() => withLease(async (lease) => (await run(lease, { text, values })).rows)),
     transaction: (work, idleMsMax) =>
       twice(() => withLease((lease) => inTransaction(lease, work, idleMsMax))),
+    session: (work) => twice(() => withLease((lease) => inSession(lease, work, keepsSettings))),
+    begin: {
+      text: keepsSettings
+        ? 'BEGIN'
+        : `BEGIN; ${batchSettings.map(([name, value]) => `SET LOCAL ${name} = '${value}'`).join('; ')}`,
+      values: [],
+    },
     close() {
       closed = true
       return pool.end()
@@ -113,36 +152,70 @@ async function inTransaction<T>(
   idleMsMax?: number,
 ): Promise<T> {
   const tx: Database = {
-    query: async (text, values) => (await run(lease, text, values)).rows,
+    query: async (text, values) => (await run(lease, { text, values })).rows,
     transaction: (inner) => inner(tx),
   }
   // BEGIN and SET go together, which spares a round trip; SET LOCAL, since the connection may be a pooler's.
   const deadline =
     idleMsMax === undefined ? '' : `; SET LOCAL idle_in_transaction_session_timeout = ${idleMsMax}`
-  await run(lease, `BEGIN${deadline}`)
+  await run(lease, { text: `BEGIN${deadline}` })
   let result: T
   try {
     result = await work(tx)
   } catch (error) {
-    if (!lease.broken) await run(lease, 'ROLLBACK')
-    // An error that the work itself throws is a defect of ours, or a command that cannot be done.
-    if (error instanceof StoreUnavailable || error instanceof StoreRefused) throw error
-    throw new StoreRefused(error instanceof Error ? error.message : String(error), { cause: error })
+    throw await rolledBack(lease, error)
   }
   // If the work has swallowed the failure of a statement, COMMIT rolls back and answers ROLLBACK.
-  const { command } = await run(lease, 'COMMIT')
+  const { command } = await run(lease, { text: 'COMMIT' })
   if (command !== 'COMMIT') throw new StoreRefused('a statement of the transaction failed')
   return result
 }
 
-async function run(
+/** An error that the work itself throws is a defect of ours, or a command that cannot be done. */
+async function rolledBack(lease: Lease, error: unknown): Promise<Error> {
+  if (!lease.broken) await run(lease, { text: 'ROLLBACK' })
+  if (error instanceof StoreUnavailable || error instanceof StoreRefused) return error
+  return new StoreRefused(error instanceof Error ? error.message : String(error), { cause: error })
+}
+
+/** The error of statements after the one that failed. */
+const IN_FAILED_TRANSACTION = '25P02'
+
+async function inSession<T>(
   lease: Lease,
-  text: string,
-  values: readonly unknown[] = [],
-): Promise<pg.QueryResult<Row>> {
+  work: (fly: Flight) => Promise<T>,
+  keepsNames: boolean,
+): Promise<T> {
+  const fly: Flight = async (statements) => {
+    const sent = statements.map(({ text, values, name }) =>
+      run(lease, { text, values, ...(keepsNames && name !== undefined ? { name } : {}) }),
+    )
+    const outcomes = await Promise.allSettled(sent)
+    const failures = outcomes.filter((outcome) => outcome.status === 'rejected').map(({ reason }) => reason)
+    if (failures.length > 0)
+      throw failures.find((failure) => sqlState(failure) !== IN_FAILED_TRANSACTION) ?? failures[0]
+    return outcomes.map((outcome) => (outcome as PromiseFulfilledResult<pg.QueryResult<Row>>).value)
+  }
+  try {
+    return await work(fly)
+  } catch (error) {
+    throw await rolledBack(lease, error)
+  }
+}
+
+interface Sent {
+  readonly text: string
+  readonly values?: readonly unknown[] | undefined
+  readonly name?: string
+}
+
+async function run(lease: Lease, { text, values = [], name }: Sent): Promise<pg.QueryResult<Row>> {
   // Zero would be no deadline at all.
   const query_timeout = Math.max(1, lease.dueMs - performance.now())
-  const statement: TimedStatement = { text, values: values.map(asKept), query_timeout }
+  const statement: TimedStatement = {
+    ...{ text, values: values.map(asKept), query_timeout },
+    ...(name === undefined ? {} : { name }),
+  }
   try {
     return await lease.client.query<Row>(statement)
   } catch (error) {

@@ -1,33 +1,14 @@
-import { createHash } from 'node:crypto'
 import pg from 'pg'
 import { postgresSchema } from '../render-schema.ts'
 import { SCHEMA_VERSION } from '../schema.ts'
 import { NewerSchema, upgradesFrom } from '../upgrades.ts'
 import { failureOf, unconnected } from './database.ts'
-import { admission } from './functions/admission.ts'
-import { nodes } from './functions/nodes.ts'
-import { holdFloors, settlement } from './functions/settlement.ts'
-import { webhooks } from './functions/webhooks.ts'
-
-/** The functions inside the database. A start finds by the hash that their text has changed, and applies all of them again. */
-const booking = `DROP TYPE IF EXISTS booking CASCADE;
-  CREATE TYPE booking AS (
-    n integer, id text, month text, account_id text, key_id text, day text, model text, state text, at_ms bigint,
-    hold_nanos bigint, held_nanos bigint, lost_nanos bigint, cost_nanos bigint, list_nanos bigint,
-    input_tokens bigint, output_tokens bigint, cache_read_tokens bigint, cache_write_tokens bigint,
-    unpriced boolean, estimated boolean
-  );`
-
-export const FUNCTIONS = [booking, admission, holdFloors, webhooks, settlement, nodes].join('\n')
-
-export const FUNCTIONS_HASH = createHash('sha256').update(FUNCTIONS).digest('hex')
 
 /** Any number that nothing else in the database uses. */
 const MIGRATION_LOCK = 746_001
 
 interface SchemaRow {
   readonly version: number
-  readonly functions: string
 }
 
 /**
@@ -44,19 +25,14 @@ export async function migrate(url: string): Promise<void> {
   try {
     await client.query('BEGIN')
     await client.query(`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`)
-    await client.query(
-      'CREATE TABLE IF NOT EXISTS schema_version (version integer NOT NULL, functions text NOT NULL)',
-    )
-    const { rows } = await client.query<SchemaRow>('SELECT version, functions FROM schema_version')
-    const { version = 0, functions = null } = rows[0] ?? {}
+    await client.query('CREATE TABLE IF NOT EXISTS schema_version (version integer NOT NULL)')
+    const { rows } = await client.query<SchemaRow>('SELECT version FROM schema_version')
+    const version = rows[0]?.version ?? 0
     const statements = version === 0 ? [postgresSchema()] : upgradesFrom(version, 'postgres')
     for (const statement of statements) await client.query(statement)
-    if (functions !== FUNCTIONS_HASH) await client.query(FUNCTIONS)
-    if (version < SCHEMA_VERSION || functions !== FUNCTIONS_HASH) {
+    if (version < SCHEMA_VERSION) {
       await client.query('DELETE FROM schema_version')
-      await client.query('INSERT INTO schema_version (version, functions) VALUES ($1, $2)', [
-        ...[SCHEMA_VERSION, FUNCTIONS_HASH],
-      ])
+      await client.query('INSERT INTO schema_version (version) VALUES ($1)', [SCHEMA_VERSION])
     }
     await client.query('COMMIT')
   } catch (error) {

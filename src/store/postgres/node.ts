@@ -1,8 +1,11 @@
 import type { Clock } from '../../kernel/clock.ts'
 import type { IdSource } from '../../kernel/ids.ts'
 import type { Log } from '../../kernel/log.ts'
+import { interruptCalls } from '../operations/settlement.ts'
+import type { StoreClock } from '../operations/sql.ts'
 import { number, text } from '../rows.ts'
-import type { Database } from './database.ts'
+import type { Pool } from './database.ts'
+import { dialectOf, runBatch } from './run-operation.ts'
 
 /**
  * The database's time, told by a node: read now and then, and counted on from there by the node's monotonic clock, which
@@ -62,7 +65,7 @@ export interface Node {
 
 export interface NodeParts {
   /** A connection of the node's own: a heartbeat must not wait for anything else. */
-  readonly db: Database
+  readonly db: Pool
   readonly nextUlid: IdSource
   readonly clock: Pick<DatabaseClock, 'monotonicMs' | 'heard'>
   readonly log: Log
@@ -71,6 +74,13 @@ export interface NodeParts {
 const INTERRUPTED_AT_ONCE = 200
 const CHORES_EVERY_MS = 60 * 60 * 1000
 const FORGOTTEN_AFTER_MS = 30 * 24 * 60 * 60 * 1000
+
+/** Gives up nodes. The lock waits for the batches of the node that are under way: all that it has admitted is there to be closed. */
+function fenceWhere(condition: string, others = ''): string {
+  return `WITH given_up AS (SELECT id FROM node WHERE cleared_at_ms IS NULL AND fenced_at_ms IS NULL AND ${condition}
+      ORDER BY id FOR UPDATE ${others})
+    UPDATE node SET fenced_at_ms = now_ms() FROM given_up WHERE node.id = given_up.id`
+}
 
 export function createNode(parts: NodeParts, options: NodeOptions): Node {
   const { db, clock, log } = parts
@@ -86,7 +96,14 @@ export function createNode(parts: NodeParts, options: NodeOptions): Node {
 
   async function register(): Promise<Registration> {
     const id = `node_${parts.nextUlid()}`
-    await db.query('SELECT register_node($1, $2, $3)', [id, options.name, options.alone])
+    await db.transaction(async (tx) => {
+      // A node that was here under the same name is gone.
+      if (options.alone) await tx.query(fenceWhere('name = $1'), [options.name])
+      await tx.query(
+        'INSERT INTO node (id, name, started_at_ms, seen_at_ms) VALUES ($1, $2, now_ms(), now_ms())',
+        [id, options.name],
+      )
+    })
     log.info({ node: id, name: options.name }, 'this node is registered')
     current = { id, epoch: 1n }
     scheduleBeat()
@@ -153,7 +170,10 @@ export function createNode(parts: NodeParts, options: NodeOptions): Node {
   }
 
   async function sweep(): Promise<void> {
-    const fenced = await db.query('SELECT fence_silent_nodes($1) AS id', [options.silentMs])
+    const fenced = await db.query(
+      `${fenceWhere('seen_at_ms < now_ms() - $1', 'SKIP LOCKED')} RETURNING node.id`,
+      [options.silentMs],
+    )
     for (const row of fenced) log.warn({ node: text(row, 'id') }, 'a node was not heard of and is given up')
     const calls = await interruptFenced(null)
     if (calls > 0) log.warn({ calls }, 'calls of nodes that were given up: interrupted, at no charge')
@@ -166,21 +186,33 @@ export function createNode(parts: NodeParts, options: NodeOptions): Node {
     let total = 0
     for (const row of left) {
       total += await interruptCallsOf(text(row, 'id'), atMs)
-      await db.query('SELECT clear_node($1)', [text(row, 'id')])
+      await clear(text(row, 'id'))
     }
     return total
   }
 
+  /** A node that was given up and has nothing open any more is not looked at again. */
+  async function clear(id: string): Promise<void> {
+    await db.query(
+      `UPDATE node SET cleared_at_ms = now_ms() WHERE id = $1 AND fenced_at_ms IS NOT NULL
+         AND NOT EXISTS (SELECT FROM call WHERE node_id = $1 AND state = 'in_flight')`,
+      [id],
+    )
+  }
+
   /** Calls are interrupted in portions: other nodes wait for the rows that a portion locks. */
   async function interruptCallsOf(id: string, atMs: number | null): Promise<number> {
+    const clockOf: StoreClock = atMs === null ? 'database' : 'caller'
+    const batchParts = { locks: true, node: null, clock: clockOf, nodeNowMs: atMs ?? 0 }
     let total = 0
     for (;;) {
-      const [row] = await db.query('SELECT interrupt_calls($1, $2, $3) AS calls', [
-        ...[id, atMs, INTERRUPTED_AT_ONCE],
-      ])
-      const calls = row === undefined ? 0 : number(row, 'calls')
+      const calls = await runBatch(
+        db,
+        () => interruptCalls(id, INTERRUPTED_AT_ONCE, atMs ?? 0, batchParts),
+        dialectOf(clockOf),
+      )
       if (calls === 0) return total
-      total += calls
+      if (typeof calls === 'number') total += calls
     }
   }
 
@@ -196,7 +228,11 @@ export function createNode(parts: NodeParts, options: NodeOptions): Node {
     async raiseEpoch() {
       if (current === null) return
       const { id } = current
-      const [row] = await db.query('SELECT raise_epoch($1) AS epoch', [id])
+      const [row] = await db.query(
+        `WITH locked AS (SELECT id FROM node WHERE id = $1 AND fenced_at_ms IS NULL FOR UPDATE)
+         UPDATE node SET epoch = epoch + 1 FROM locked WHERE node.id = locked.id RETURNING epoch`,
+        [id],
+      )
       const epoch = row?.['epoch']
       if (current?.id === id && typeof epoch === 'bigint') current = { id, epoch }
     },
@@ -213,8 +249,8 @@ export function createNode(parts: NodeParts, options: NodeOptions): Node {
       await beating
       if (current === null) return
       try {
-        await db.query('SELECT fence_node($1)', [current.id])
-        await db.query('SELECT clear_node($1)', [current.id])
+        await db.query(fenceWhere('id = $1'), [current.id])
+        await clear(current.id)
       } catch (error) {
         log.warn(
           { cause: (error as Error).message },

@@ -1,20 +1,21 @@
 import { type Clock, systemClock } from '../../kernel/clock.ts'
+import { StoreRefused, StoreUnavailable } from '../../kernel/errors.ts'
 import { createUlidSource } from '../../kernel/ids.ts'
 import type { Log } from '../../kernel/log.ts'
 import type { Admission, CallClosing, CallOpening, Settled } from '../../ledger/call.ts'
 import { CommitCounts } from '../../ledger/store-facts.ts'
+import { admitCalls } from '../operations/admission.ts'
 import { BODIES, BRIEF, READS, REFUSED } from '../operations/cold-operations.ts'
+import { settleCalls } from '../operations/settlement.ts'
 import type { StoreClock } from '../operations/sql.ts'
 import { number, present } from '../rows.ts'
 import type { Store } from '../store.ts'
-import { admitCalls, lookUpKeyOperation } from './admit.ts'
-import { createBatcher } from './batcher.ts'
-import { getCall, settleCalls } from './calls.ts'
+import { createBatcher, type Outcome } from './batcher.ts'
 import { openPool, probeSettings } from './database.ts'
 import { migrate } from './migrate.ts'
-import { createDatabaseClock, createNode, type NodeOptions } from './node.ts'
+import { createDatabaseClock, createNode, type NodeOptions, type Registration } from './node.ts'
 import { createOrphanedAdmissions } from './orphaned-admissions.ts'
-import { operationsOn } from './run-operation.ts'
+import { dialectOf, operationsOn, runBatch } from './run-operation.ts'
 
 export interface PostgresStoreOptions {
   /** The clock that decides. In production the database's, of which there is one; tests move the caller's clock. */
@@ -38,7 +39,10 @@ const STATEMENT_MS = 1_800
 /** The timeout of operations that may read many rows. */
 const READ_MS = 10_000
 
-/** A statement of 200 calls takes some 20 ms, for which other nodes wait that use the same keys. */
+/** A node that is fenced again and again while it asks has a trouble that one more try would not cure. */
+const TRIES_MAX = 3
+
+/** A batch of 200 calls takes some 20 ms, for which other nodes wait that use the same keys. */
 const BATCH_MAX = 200
 
 export const NODE: Pick<NodeOptions, 'beatEveryMs' | 'silentMs'> = { beatEveryMs: 5_000, silentMs: 15_000 }
@@ -57,7 +61,14 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
   const nodeClock = clock === 'database' ? databaseClock : ownClock
   const settings = await probeSettings(url)
   await migrate(url)
-  const batches = openPool({ url, settings, connectMs: answerMs, connectionsMax: 2, statementMs })
+  const batches = openPool({
+    url,
+    settings,
+    connectMs: answerMs,
+    connectionsMax: 2,
+    statementMs,
+    isHot: true,
+  })
   const work = openPool({ url, settings, connectMs: answerMs, connectionsMax: 4, statementMs })
   const reads = openPool({ url, settings, connectMs: answerMs, connectionsMax: 2, statementMs: readMs })
   const life = openPool({ url, settings, connectMs: answerMs, connectionsMax: 1, statementMs })
@@ -66,10 +77,31 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
     { db: life, nextUlid: createUlidSource(nodeClock), clock: databaseClock, log },
     { ...NODE, ...options.node },
   )
+  const dialect = dialectOf(clock)
+  const hot = { locks: true, clock }
+
+  /** Does the batch as this node, which registers anew if it has been given up. */
+  async function asNode<T extends readonly unknown[]>(
+    work: (registration: Registration) => Promise<T | 'fenced' | 'again'>,
+  ): Promise<T> {
+    for (let tries = 1; tries <= TRIES_MAX; tries++) {
+      const registration = await node.registered()
+      const answer = await work(registration)
+      if (typeof answer !== 'string') return answer
+      if (answer === 'fenced') node.refused(registration.id, registration.epoch)
+    }
+    throw new StoreUnavailable('this node has been given up by the others')
+  }
+
   const commits = new CommitCounts()
   const onCommit = (calls: number, ms: number) => commits.committed(calls, ms)
   const admissions = createBatcher<CallOpening, Admission>({
-    send: (openings) => admitCalls({ db: batches, node, clock }, openings),
+    async send(openings) {
+      const answers = await asNode((registration) =>
+        runBatch(batches, () => admitCalls(openings, { ...hot, node: registration }), dialect),
+      )
+      return answers.map((value) => ({ ok: true, value }))
+    },
     batchMax: BATCH_MAX,
     answerMs,
     onCommit,
@@ -79,7 +111,15 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
     onDoubt: (openings) => orphans.add(openings),
   })
   const settlements = createBatcher<CallClosing, Settled>({
-    send: (closings) => settleCalls({ db: batches, clock, nodeClock }, closings),
+    async send(closings) {
+      const nodeNowMs = nodeClock.nowMs()
+      const answers = await asNode((registration) =>
+        runBatch(batches, () => settleCalls(closings, { ...hot, node: registration, nodeNowMs }), dialect),
+      )
+      return answers.map((value, n) =>
+        value === null ? noCall(closings[n]?.requestId) : { ok: true, value },
+      )
+    },
     batchMax: BATCH_MAX,
     answerMs,
     onCommit,
@@ -115,14 +155,16 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
     },
     ...operationsOn(work, BRIEF, clock),
     ...operationsOn(reads, { ...READS, ...BODIES, ...REFUSED }, clock),
-    ...lookUpKeyOperation(work, clock),
     admit: admissions.ask,
     settle: settlements.ask,
-    getCall: (requestId) => getCall(work, requestId),
     interruptOpenCalls: (atMs) => node.interruptOpenCalls(clock === 'caller' ? Math.trunc(atMs) : null),
     close() {
       closing ??= close()
       return closing
     },
   }
+}
+
+function noCall(requestId: string | undefined): Outcome<Settled> {
+  return { ok: false, error: new StoreRefused(`there is no call ${requestId} to settle`) }
 }

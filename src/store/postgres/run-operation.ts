@@ -1,14 +1,23 @@
+import { StoreRefused } from '../../kernel/errors.ts'
 import {
+  type Batch,
   isAtomic,
   type Methods,
   methodsOf,
   type Operation,
   type Operations,
 } from '../operations/operation.ts'
-import { type Dialect, render, type Sql, type StoreClock } from '../operations/sql.ts'
+import {
+  type Dialect,
+  type Filled,
+  render,
+  type Sql,
+  type Statement,
+  type StoreClock,
+} from '../operations/sql.ts'
 import type { Row } from '../rows.ts'
 import { toKeptJson } from './any-text.ts'
-import type { Database } from './database.ts'
+import type { Database, Pool } from './database.ts'
 
 /** A node that is paused in a transaction must not keep its locks for long: admissions may wait for them. */
 const IDLE_MS_MAX = 2_000
@@ -17,7 +26,11 @@ export function dialectOf(clock: StoreClock): Dialect {
   return { store: 'postgres', clock, toJson: toKeptJson }
 }
 
-export async function runStatement(db: Database, statement: Sql, dialect: Dialect): Promise<readonly Row[]> {
+export async function runStatement(
+  db: Database,
+  statement: Sql | Filled,
+  dialect: Dialect,
+): Promise<readonly Row[]> {
   const { text, values } = render(statement, dialect)
   return text === '' ? [] : await db.query(text, values)
 }
@@ -45,5 +58,28 @@ export function operationsOn<O extends Operations>(
     return isAtomic(operate, args)
       ? runAtomically(db, () => operate(...args), dialect)
       : runToEnd(db, operate(...args), dialect)
+  })
+}
+
+const COMMIT: Statement = { text: 'COMMIT', values: [] }
+
+/** Runs a batch in one transaction: each step is one round trip, the first with BEGIN and the last with COMMIT. */
+export function runBatch<T>(pool: Pool, operate: () => Batch<T>, dialect: Dialect): Promise<T> {
+  return pool.session(async (fly) => {
+    const batch = operate()
+    let result = batch.next()
+    let before = [pool.begin]
+    while (!result.done) {
+      const { statements, isLast } = result.value
+      const after = isLast ? [COMMIT] : []
+      const sent = statements.map((statement) => render(statement, dialect))
+      const answers = await fly([...before, ...sent, ...after])
+      if (isLast && answers.at(-1)?.command !== 'COMMIT')
+        throw new StoreRefused('a statement of the batch failed')
+      const rows = answers.slice(before.length, before.length + sent.length).map((answer) => answer.rows)
+      before = []
+      result = batch.next(rows)
+    }
+    return result.value
   })
 }

@@ -1,5 +1,4 @@
-import type { KeyLookup } from '../../keys/credential.ts'
-import type { Admission, CallClosing, CallOpening, CallRecord, Settled } from '../../ledger/call.ts'
+import type { Admission, CallClosing, CallOpening, Settled } from '../../ledger/call.ts'
 import type { CommitMemory } from '../../ledger/store-facts.ts'
 import type { BODIES, BRIEF, READS, REFUSED } from '../operations/cold-operations.ts'
 import type { Answers } from '../operations/operation.ts'
@@ -11,10 +10,8 @@ import type { Answers } from '../operations/operation.ts'
  */
 export type Operations = Answers<typeof BRIEF> &
   Answers<typeof REFUSED> & {
-    lookUpKey(digest: Uint8Array, atMs: number): KeyLookup
     admit(opening: CallOpening): Admission
     settle(closing: CallClosing): Settled
-    getCall(requestId: string): CallRecord | null
     interruptOpenCalls(atMs: number): number
   }
 

@@ -1,6 +1,6 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
-import type { Answers, Operation, Operations } from '../operations/operation.ts'
-import { type Dialect, render, type Sql } from '../operations/sql.ts'
+import type { Answers, Batch, Operation, Operations } from '../operations/operation.ts'
+import { type Dialect, type Filled, render, type Sql } from '../operations/sql.ts'
 import type { Row } from '../rows.ts'
 
 const SQLITE: Dialect = { store: 'sqlite', clock: 'caller', toJson: JSON.stringify }
@@ -9,7 +9,7 @@ const SQLITE: Dialect = { store: 'sqlite', clock: 'caller', toJson: JSON.stringi
 const PREPARED_MAX = 200
 const PREPARED_CHARACTERS_MAX = 4_000
 
-export type RunStatement = (statement: Sql) => readonly Row[]
+export type RunStatement = (statement: Sql | Filled) => readonly Row[]
 
 export function statementRunner(db: DatabaseSync): RunStatement {
   const prepared = new Map<string, StatementSync>()
@@ -30,6 +30,13 @@ export function statementRunner(db: DatabaseSync): RunStatement {
   }
 }
 
+/** Runs a batch to its end, in the transaction at hand: its steps follow each other, and the caller commits. */
+export function runBatch<T>(batch: Batch<T>, run: RunStatement): T {
+  let result = batch.next()
+  while (!result.done) result = batch.next(result.value.statements.map(run))
+  return result.value
+}
+
 /** Runs an operation to its end, in the transaction at hand. */
 export function runToEnd<T>(operation: Operation<T>, run: RunStatement): T {
   let step = operation.next()
@@ -37,8 +44,7 @@ export function runToEnd<T>(operation: Operation<T>, run: RunStatement): T {
   return step.value
 }
 
-export function operationsOn<O extends Operations>(db: DatabaseSync, operations: O): Answers<O> {
-  const run = statementRunner(db)
+export function operationsOn<O extends Operations>(run: RunStatement, operations: O): Answers<O> {
   return Object.fromEntries(
     Object.entries(operations).map(([name, operate]) => [
       name,

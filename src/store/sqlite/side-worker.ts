@@ -4,7 +4,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { BODIES, READS } from '../operations/cold-operations.ts'
 import { migrate } from './migrate.ts'
 import type { SideParts } from './operations.ts'
-import { operationsOn } from './run-operation.ts'
+import { operationsOn, statementRunner } from './run-operation.ts'
 import { failureOf, type Outcome } from './thread-messages.ts'
 
 /** The threads beside the one that admits and settles: the reader runs queries over many rows, the other keeps bodies. */
@@ -46,7 +46,7 @@ function answer(command: SideCommand): Outcome {
  */
 function openReader(): Side {
   const db = new DatabaseSync(file, { readOnly: true, readBigInts: true, timeout: 5_000 })
-  const operations = operationsOn(db, READS)
+  const operations = operationsOn(statementRunner(db), READS)
   return {
     db,
     // One transaction per read: it sees all that was committed before it, and nothing that is committed during it.
@@ -74,7 +74,7 @@ function openBodies(): Side {
   // The last bodies before a power cut may be lost: no money depends on bodies.
   db.exec('PRAGMA synchronous = NORMAL')
   migrate(db, 'bodies')
-  const operations = operationsOn(db, BODIES)
+  const operations = operationsOn(statementRunner(db), BODIES)
   return {
     db,
     run([name, ...args]) {

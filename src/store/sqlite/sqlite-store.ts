@@ -53,10 +53,8 @@ export async function openSqliteStore(
     },
     ...methodsOf({ ...BRIEF, ...REFUSED }, writer.askAny),
     ...methodsOf(READS, reader.askAny),
-    lookUpKey: (digest, atMs) => writer.ask('lookUpKey', digest, atMs),
     admit: (opening) => writer.ask('admit', opening),
     settle: (closing) => writer.ask('settle', closing),
-    getCall: (requestId) => writer.ask('getCall', requestId),
     interruptOpenCalls: (atMs) => writer.ask('interruptOpenCalls', atMs),
     keepBodies: (kept) => bodies.ask('keepBodies', kept),
     // Where no body was ever kept, no thread is started to look for bodies.

@@ -1,5 +1,4 @@
 import { StoreRefused, StoreUnavailable } from '../../kernel/errors.ts'
-import type { KeyLookup } from '../../keys/credential.ts'
 import type { Admission, CallClosing, CallOpening, Hold, NamedModels, Settled } from '../../ledger/call.ts'
 import { CLOSING_AMOUNTS, CLOSING_NAMES, OPENING_NAMES } from '../../ledger/call-columns.ts'
 import type { Command } from './operations.ts'
@@ -63,7 +62,6 @@ export function writeBatch(commands: readonly Command[]): BatchMessage {
   for (const command of commands) {
     if (command[0] === 'admit') lists.push(openingList(command[1]))
     else if (command[0] === 'settle') lists.push(closingList(command[1]))
-    else if (command[0] === 'lookUpKey') lists.push(['r', bytesText(command[1]), command[2]])
     else return commands
   }
   return JSON.stringify(lists)
@@ -74,11 +72,10 @@ export function readBatch(message: BatchMessage): readonly Command[] {
 }
 
 /** Only the functions of this file write such texts, so a list that is parsed has the form in which it was written. */
-type CommandList = OpeningList | ClosingList | readonly ['r', digest: string, atMs: number]
+type CommandList = OpeningList | ClosingList
 
 function commandOf(list: CommandList): Command {
-  if (list[0] === 'a') return ['admit', openingOf(list)]
-  return list[0] === 's' ? ['settle', closingOf(list)] : ['lookUpKey', bytesOf(list[1]), list[2]]
+  return list[0] === 'a' ? ['admit', openingOf(list)] : ['settle', closingOf(list)]
 }
 
 /** The members that JSON takes as they are. The rest of an opening is written out: its digest, its hold, objects within it. */
@@ -96,12 +93,13 @@ type OpeningList = readonly [
   nanos: string,
   listNanos: string,
   ...models: readonly [names: NamedModels['names'], unknown: string | null, batchFile: string | null],
-  ...ahead: readonly [key: boolean, accounts: readonly string[]],
+  largestNanos: string,
+  unboundedNanos: string,
   ...plain: unknown[],
 ]
 
 function openingList(opening: CallOpening): OpeningList {
-  const { digest, hold, models, ahead } = opening
+  const { digest, hold, models } = opening
   const list: [...OpeningList] = [
     'a',
     bytesText(digest),
@@ -111,8 +109,8 @@ function openingList(opening: CallOpening): OpeningList {
     models.names,
     models.unknown,
     models.batchFile,
-    ahead.key,
-    ahead.accounts,
+    hold.kind === 'bound' && hold.largestNanos !== undefined ? String(hold.largestNanos) : '',
+    String(opening.unboundedNanos),
   ]
   for (const name of OPENING_PLAIN) list.push(opening[name])
   return list
@@ -124,10 +122,13 @@ function openingOf(list: OpeningList): CallOpening {
     digest: bytesOf(list[1]),
     hold:
       list[2] === 'bound'
-        ? { kind: list[2], nanos: BigInt(list[3]), listNanos: BigInt(list[4]) }
+        ? {
+            ...{ kind: list[2], nanos: BigInt(list[3]), listNanos: BigInt(list[4]) },
+            ...(list[8] === '' ? {} : { largestNanos: BigInt(list[8]) }),
+          }
         : { kind: list[2] },
     models: { names: list[5], unknown: list[6], batchFile: list[7] },
-    ahead: { key: list[8], accounts: list[9] },
+    unboundedNanos: BigInt(list[9]),
   }
   return setValues(opening, OPENING_PLAIN, list, 10)
 }
@@ -205,19 +206,15 @@ export function readOutcomes(message: OutcomesMessage): readonly Outcome[] {
 }
 
 type OutcomeList =
-  | readonly ['a', keyId: string, accountId: string, logRequests: boolean, balanceNanos: string]
-  | readonly ['s', balanceNanos: string, booked: boolean]
-  | readonly ['r', Exclude<KeyLookup, { kind: 'api_key' }>]
   | readonly [
-      'k',
+      'a',
       keyId: string,
+      budgetId: string,
       accountId: string,
-      capNanos: string | null,
-      spentNanos: string,
-      heldNanos: string,
-      creditEnforced: boolean,
+      logRequests: boolean,
       balanceNanos: string,
     ]
+  | readonly ['s', balanceNanos: string, booked: boolean]
 
 /** Null: the answer is not one of the usual ones, and crosses as an object. */
 function outcomeList(name: Command[0] | undefined, value: unknown): OutcomeList | null {
@@ -225,44 +222,14 @@ function outcomeList(name: Command[0] | undefined, value: unknown): OutcomeList 
     const { balanceNanos, booked } = value as Settled
     return ['s', String(balanceNanos), booked]
   }
-  if (name === 'lookUpKey') return recognitionList(value as KeyLookup)
   const admission = name === 'admit' ? (value as Admission) : null
   if (admission?.kind !== 'admitted') return null
-  const { keyId, accountId, logRequests, balanceNanos } = admission
-  return ['a', keyId, accountId, logRequests, String(balanceNanos)]
+  const { keyId, budgetId, accountId, logRequests, balanceNanos } = admission
+  return ['a', keyId, budgetId, accountId, logRequests, String(balanceNanos)]
 }
 
-function recognitionList(recognition: KeyLookup): OutcomeList {
-  if (recognition.kind !== 'api_key') return ['r', recognition]
-  const { keyId, accountId, means } = recognition
-  const { capNanos, spentNanos, heldNanos, creditEnforced, balanceNanos } = means
-  const cap = capNanos === null ? null : String(capNanos)
-  return [
-    'k',
-    keyId,
-    accountId,
-    cap,
-    String(spentNanos),
-    String(heldNanos),
-    creditEnforced,
-    String(balanceNanos),
-  ]
-}
-
-function answerOf(list: OutcomeList): Admission | Settled | KeyLookup {
-  if (list[0] === 'r') return list[1]
-  if (list[0] === 'k') {
-    const [, keyId, accountId, cap, spent, held, creditEnforced, balance] = list
-    const means = {
-      capNanos: cap === null ? null : BigInt(cap),
-      spentNanos: BigInt(spent),
-      heldNanos: BigInt(held),
-      creditEnforced,
-      balanceNanos: BigInt(balance),
-    }
-    return { kind: 'api_key', keyId, accountId, means }
-  }
+function answerOf(list: OutcomeList): Admission | Settled {
   if (list[0] === 's') return { balanceNanos: BigInt(list[1]), booked: list[2] }
-  const [, keyId, accountId, logRequests, balanceNanos] = list
-  return { kind: 'admitted', keyId, accountId, logRequests, balanceNanos: BigInt(balanceNanos) }
+  const [, keyId, budgetId, accountId, logRequests, balanceNanos] = list
+  return { kind: 'admitted', keyId, budgetId, accountId, logRequests, balanceNanos: BigInt(balanceNanos) }
 }

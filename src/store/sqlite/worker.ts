@@ -1,9 +1,15 @@
 import { DatabaseSync } from 'node:sqlite'
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
+import type { KeyLookup } from '../../keys/credential.ts'
+import type { Settled } from '../../ledger/call.ts'
 import { CommitCounts } from '../../ledger/store-facts.ts'
+import { admitCalls, LOCAL_NODE } from '../operations/admission.ts'
+import { BRIEF, REFUSED } from '../operations/cold-operations.ts'
+import { markUses } from '../operations/key-lookup.ts'
+import { interruptCalls, settleCalls } from '../operations/settlement.ts'
 import { migrate } from './migrate.ts'
 import type { Command, WorkerParts } from './operations.ts'
-import { prepareOperations } from './prepare-operations.ts'
+import { operationsOn, runBatch, runToEnd, statementRunner } from './run-operation.ts'
 import { type BatchMessage, failureOf, type Outcome, readBatch, writeOutcomes } from './thread-messages.ts'
 
 /**
@@ -29,8 +35,17 @@ const STORE_LOG_PAGES = 8_000
 /** How long the use of a key waits to be written with something else. */
 const USE_WAITS_MS = 100
 
+/** The most keys whose uses wait. */
+const NOTED_USES_MAX = 1_000
+
+/** The calls that are interrupted together. */
+const INTERRUPTED_AT_ONCE = 500
+
 /** After this many batches and waits the thread's event loop has its turn, for work that V8 has put off until then. */
 const STEPS_PER_TURN = 1_000
+
+/** SQLite has one writer and one node, and calls bring their own time. */
+const PARTS = { locks: false, node: null, clock: 'caller', nodeNowMs: 0 } as const
 
 const port = parentPort
 if (port === null) throw new Error('worker.ts runs as a worker thread only')
@@ -45,10 +60,14 @@ db.exec('PRAGMA synchronous = FULL')
 db.exec(`PRAGMA wal_autocheckpoint = ${STORE_LOG_PAGES}`)
 db.exec(`PRAGMA cache_size = -${STORE_CACHE_KILOBYTES}`)
 migrate(db)
-const operations = prepareOperations(db)
+const run = statementRunner(db)
+const operations = operationsOn(run, { ...BRIEF, ...REFUSED })
 const begin = db.prepare('BEGIN IMMEDIATE')
 const commit = db.prepare('COMMIT')
 port.postMessage('ready')
+
+/** The last uses of keys that were looked up, not written yet. */
+const uses = new Map<string, number>()
 
 let heard = 0
 serve(port)
@@ -63,27 +82,27 @@ function serve(asked: NonNullable<typeof parentPort>): void {
     if (received === undefined) {
       waitForBell()
     } else if (received.message === 'close') {
-      writeUnwritten()
+      writeUses()
       db.close()
       asked.close()
       return
     } else {
       const commands = readBatch(received.message)
-      asked.postMessage(writeOutcomes(commands, runBatch(commands)))
+      asked.postMessage(writeOutcomes(commands, answerBatch(commands)))
     }
   }
   setImmediate(serve, asked)
 }
 
 function waitForBell(): void {
-  const woken = Atomics.wait(rings, 0, heard, operations.hasUnwritten() ? USE_WAITS_MS : Infinity)
+  const woken = Atomics.wait(rings, 0, heard, uses.size > 0 ? USE_WAITS_MS : Infinity)
   heard = Atomics.load(rings, 0)
-  if (woken === 'timed-out') writeUnwritten()
+  if (woken === 'timed-out') writeUses()
 }
 
-/** Writes noted uses of keys. No command waits for that: a write that fails in passing is retried with the next batch. */
-function writeUnwritten(): void {
-  if (!operations.hasUnwritten()) return
+/** Writes noted uses of keys. No command waits for that: a write that fails in passing is tried again with the next batch. */
+function writeUses(): void {
+  if (uses.size === 0) return
   try {
     inTransaction([], () => {})
   } catch (error) {
@@ -91,12 +110,11 @@ function writeUnwritten(): void {
   }
 }
 
-function runBatch(commands: readonly Command[]): Outcome[] {
-  if (operations.onlyLook(commands)) return commands.map(look)
+function answerBatch(commands: readonly Command[]): Outcome[] {
+  if (uses.size < NOTED_USES_MAX && commands.every(([name]) => name === 'lookUpKey'))
+    return commands.map((command) => attempt(() => runCommand(command)))
   try {
-    return inTransaction(commands, () =>
-      commands.map((command) => ({ ok: true, value: operations.run(command) })),
-    )
+    return inTransaction(commands, () => runCommands(commands))
   } catch (error) {
     // The whole batch was rolled back. Run its commands one by one, so that one that cannot succeed (a
     // constraint, say) fails alone and not its neighbours with it.
@@ -104,7 +122,7 @@ function runBatch(commands: readonly Command[]): Outcome[] {
     if (commands.length === 1 || failed.fatal) return commands.map(() => failed)
     return commands.map((command) => {
       try {
-        return inTransaction([command], () => ({ ok: true, value: operations.run(command) }) as const)
+        return inTransaction([command], () => runCommands([command]))[0] as Outcome
       } catch (single) {
         return failureOf(single)
       }
@@ -112,9 +130,75 @@ function runBatch(commands: readonly Command[]): Outcome[] {
   }
 }
 
-function look(command: Command): Outcome {
+/**
+ * Commands of a batch are concurrent, so their order is ours to choose: between two other commands, all settlements go
+ * together, since they make room, and then all admissions.
+ */
+function runCommands(commands: readonly Command[]): Outcome[] {
+  const outcomes = new Map<Command, Outcome>()
+  for (let at = 0; at < commands.length; ) {
+    const end = commands.findIndex((command, i) => i >= at && !isOfCall(command))
+    const calls = commands.slice(at, end === -1 ? commands.length : end)
+    runCalls(calls, outcomes)
+    at += calls.length
+    const other = commands[at]
+    if (other === undefined) break
+    outcomes.set(other, { ok: true, value: runCommand(other) })
+    at += 1
+  }
+  return commands.map((command) => outcomes.get(command) as Outcome)
+}
+
+function runCalls(commands: readonly Command[], outcomes: Map<Command, Outcome>): void {
+  const settles = commands.filter((command) => command[0] === 'settle')
+  const admits = commands.filter((command) => command[0] === 'admit')
+  if (settles.length > 0) {
+    const settled = runBatch(
+      settleCalls(
+        settles.map(([, closing]) => closing),
+        PARTS,
+      ),
+      run,
+    )
+    for (const [n, command] of settles.entries()) {
+      const value = settled[n] as Settled | null
+      const missing = `there is no call ${command[1].requestId} to settle`
+      outcomes.set(command, value === null ? failureOf(new Error(missing)) : { ok: true, value })
+    }
+  }
+  if (admits.length > 0) {
+    const openings = admits.map(([, opening]) => opening)
+    const admitted = runBatch(admitCalls(openings, PARTS), run)
+    for (const [n, command] of admits.entries()) outcomes.set(command, { ok: true, value: admitted[n] })
+  }
+}
+
+function runCommand(command: Command): unknown {
+  const [name, ...args] = command
+  if (name === 'interruptOpenCalls') return interruptAll(command[1])
+  if (name === 'admit' || name === 'settle') throw new Error(`${name} goes in a batch`)
+  const value = (operations[name] as (...args: unknown[]) => unknown)(...args)
+  if (name === 'lookUpKey') noteUse(value as KeyLookup, command[2])
+  return value
+}
+
+function interruptAll(atMs: number): number {
+  let total = 0
+  for (;;) {
+    const calls = runBatch(interruptCalls(LOCAL_NODE, INTERRUPTED_AT_ONCE, atMs, PARTS), run) as number
+    if (calls === 0) return total
+    total += calls
+  }
+}
+
+/** A use of a key that waits to be written together with something else. A crash may lose it. */
+function noteUse(lookup: KeyLookup, atMs: number): void {
+  if (lookup.kind === 'api_key') uses.set(lookup.keyId, Math.max(atMs, uses.get(lookup.keyId) ?? 0))
+}
+
+function attempt(work: () => unknown): Outcome {
   try {
-    return { ok: true, value: operations.run(command) }
+    return { ok: true, value: work() }
   } catch (error) {
     return failureOf(error)
   }
@@ -124,15 +208,16 @@ function inTransaction<T>(commands: readonly Command[], work: () => T): T {
   const begunMs = performance.now()
   begin.run()
   try {
+    // Before and after the work: its commands see the uses noted before them, and may note others.
+    runToEnd(markUses(uses), run)
     const result = work()
-    operations.beforeCommit()
+    runToEnd(markUses(uses), run)
     meetDiskFault()
     commit.run()
-    operations.committed()
+    uses.clear()
     counts.committed(commands.filter(isOfCall).length, performance.now() - begunMs)
     return result
   } catch (error) {
-    operations.rolledBack()
     // A full disk or a failed fsync has rolled back already, and ROLLBACK without a transaction throws.
     if (db.isTransaction) db.exec('ROLLBACK')
     throw error

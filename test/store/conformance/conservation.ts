@@ -21,14 +21,19 @@ export async function assertConserved({ rows }: Pick<StoreUnderTest, 'rows'>): P
     const own = (row: Record<string, unknown>) => row['account_id'] === account['id']
     assert.equal(account['credited_nanos'], sum(credits.filter(own), 'amount_nanos'), 'credits')
     assert.equal(account['charged_nanos'], sum(settled.filter(own), 'cost_nanos'), 'charges')
-    assert.equal(account['held_nanos'], sum(open.filter(own), 'hold_nanos'), 'holds')
+    assert.equal(account['held_nanos'], sum(open.filter(own), 'account_hold_nanos'), 'holds')
+    const inMonth = (row: Record<string, unknown>) => own(row) && row['month'] === account['month']
+    assert.equal(account['spent_nanos'], sum(settled.filter(inMonth), 'cost_nanos'), 'spent of an account')
   }
-  for (const month of await rows('key_month')) {
-    const own = (row: Record<string, unknown>) =>
-      row['key_id'] === month['key_id'] && row['month'] === month['month']
-    assert.equal(month['spent_nanos'], sum(settled.filter(own), 'cost_nanos'), 'spent of a month')
-    assert.equal(month['held_nanos'], sum(open.filter(own), 'hold_nanos'), 'held of a month')
-    assert.equal(month['lost_nanos'], sum(calls.filter(own), 'lost_list_nanos'), 'lost of a month')
+  const keys = await rows('api_key')
+  for (const budget of await rows('budget')) {
+    const its = new Set(keys.filter((key) => key['budget_id'] === budget['id']).map((key) => key['id']))
+    const own = (row: Record<string, unknown>) => its.has(row['key_id']) && row['month'] === budget['month']
+    const today = (row: Record<string, unknown>) => own(row) && row['day'] === budget['day']
+    assert.equal(budget['spent_nanos'], sum(settled.filter(own), 'cost_nanos'), 'spent of a budget')
+    assert.equal(budget['day_spent_nanos'], sum(settled.filter(today), 'cost_nanos'), 'spent of a day')
+    assert.equal(budget['held_nanos'], sum(open.filter(own), 'hold_nanos'), 'held of a budget')
+    assert.equal(budget['lost_nanos'], sum(calls.filter(own), 'lost_list_nanos'), 'lost of a budget')
   }
   for (const rollup of rollups) {
     const model = (call: Record<string, unknown>) => call['model_served'] ?? call['model_asked'] ?? ''

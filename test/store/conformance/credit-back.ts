@@ -64,7 +64,7 @@ export function creditBackConformance(storeName: string, openStore: OpenStoreUnd
     await addKey(store, 'a')
     await settle(store, 'req_1', 800n)
     const billed = await store.getCall('req_1')
-    const month = await subject.rows('key_month')
+    const month = await subject.rows('budget')
 
     const { calls, balance } = doneValue(await store.creditBack(back(['req_1']), null))
     assert.deepEqual(calls, [credited('req_1', 800n)])
@@ -86,7 +86,7 @@ export function creditBackConformance(storeName: string, openStore: OpenStoreUnd
       ],
     )
     assert.deepEqual(await store.getCall('req_1'), { ...billed, credited: true })
-    assert.deepEqual(await subject.rows('key_month'), month, 'what was spent was spent')
+    assert.deepEqual(await subject.rows('budget'), month, 'what was spent was spent')
     await assertDaysCredited(subject)
   })
 

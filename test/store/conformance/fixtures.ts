@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { IdempotentResult } from '../../../src/kernel/idempotency.ts'
 import type { NewKey } from '../../../src/keys/key-store.ts'
-import { type CallClosing, type CallOpening, NOBODY_AHEAD } from '../../../src/ledger/call.ts'
+import type { CallClosing, CallOpening } from '../../../src/ledger/call.ts'
 import type { Store } from '../../../src/store/store.ts'
 
 /** A store under test, opened anew for each test and closed by that test. */
@@ -11,6 +11,8 @@ export interface StoreUnderTest {
   rows(table: string): Rows | Promise<Rows>
   /** Adds an account past the store's port, which knows only `default`; yet every row names its account. */
   addAccount(id: string): void | Promise<void>
+  /** Changes rows past the store's port. */
+  exec(sql: string): unknown
   close(): Promise<void>
 }
 
@@ -78,7 +80,7 @@ export function opening(requestId: string, keyName: string, more: Partial<CallOp
     rating: '{}',
     unratable: null,
     heldCounts: true,
-    ahead: NOBODY_AHEAD,
+    unboundedNanos: 25_000_000_000n,
     askedBefore: false,
     hasBegun: false,
     ...more,

@@ -202,7 +202,7 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
     },
   )
 
-  promise('a rotation makes a second key with the same limits and a month of its own', async ({ store }) => {
+  promise('a rotation makes a second key with the same limits and the same budget', async ({ store }) => {
     await addKey(store, 'a', LIMITS)
     await useKey(store, 'a')
     const old = await get(store, 'key_a')
@@ -216,7 +216,6 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
         createdAtMs: NOON,
         lastUsedAtMs: null,
         rotatedFrom: 'key_a',
-        month: NO_MONTH,
       },
     })
     assert.deepEqual(await get(store, 'key_a'), old)
@@ -254,7 +253,7 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
       kind: 'api_key',
       keyId: 'key_a',
       accountId: 'default',
-      means: { capNanos: null, spentNanos: 0n, heldNanos: 0n, creditEnforced: false, balanceNanos: 0n },
+      means: { keyCeilings: [], accountCeilings: [], creditEnforced: false, balanceNanos: 0n },
     })
     assert.deepEqual(await store.lookUpKey(digestOf('admin'), NOON), {
       kind: 'admin_key',
@@ -273,15 +272,18 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
       const caller = await store.lookUpKey(digestOf('a'), atMs)
       return caller.kind === 'api_key' ? caller.means : caller
     }
-    const capNanos = 5_000n
-    const used = { capNanos, spentNanos: 800n, heldNanos: 1_000n, creditEnforced: false, balanceNanos: -800n }
+    const of = { scope: 'key', period: 'month', capNanos: 5_000n, resetsAtMs: Date.UTC(2026, 11, 1) }
+    const used = {
+      keyCeilings: [{ ...of, spentNanos: 800n, heldNanos: 1_000n }],
+      accountCeilings: [],
+      ...{ creditEnforced: false, balanceNanos: -800n },
+    }
     assert.deepEqual(await meansAt(NOON), used)
     await addCredit(store, 10_000n)
-    assert.deepEqual(await meansAt(NOON), { ...used, creditEnforced: true, balanceNanos: 9_200n })
-    assert.deepEqual(await meansAt(DECEMBER), {
-      ...used,
-      ...{ spentNanos: 0n, heldNanos: 0n, creditEnforced: true, balanceNanos: 9_200n },
-    })
+    const funded = { creditEnforced: true, balanceNanos: 9_200n }
+    assert.deepEqual(await meansAt(NOON), { ...used, ...funded })
+    const fresh = { ...of, spentNanos: 0n, heldNanos: 0n, resetsAtMs: Date.UTC(2027, 0, 1) }
+    assert.deepEqual(await meansAt(DECEMBER), { ...used, ...funded, keyCeilings: [fresh] })
   })
 
   promise('the last use is the latest at which the key was usable', async ({ store }) => {

@@ -1,20 +1,20 @@
-import type { Admission, CallOpening, CallRefusal } from '../../../src/ledger/call.ts'
+import type { Admission, Budget, CallOpening, CallRefusal } from '../../../src/ledger/call.ts'
 import {
   accountOf,
   addToMonth,
+  budgetIdOf,
   type CallModel,
+  countedMonth,
   endOf,
   floorKey,
   type KeyModel,
   keyOf,
   monthAt,
-  monthOfKey,
+  sumsOf,
   type World,
 } from './simulation-world.ts'
 
-/** The hold of an unbounded call under no limit, and the most of such a call that is counted as lost. */
-const THOUSAND_DOLLARS = 1_000_000_000_000n
-const HUNDRED_THOUSAND_DOLLARS = 100n * THOUSAND_DOLLARS
+const HUNDRED_THOUSAND_DOLLARS = 100_000_000_000_000n
 
 /** The answer that a store should give to an opening, and the changes that it should make. */
 export function admit(world: World, keyId: string, opening: CallOpening): Admission | 'rejected' {
@@ -49,13 +49,16 @@ function judge(world: World, key: KeyModel, opening: CallOpening): Admission {
     const refusal = judgeModels(world, key, key.allowedModels, opening)
     if (refusal !== null) return refused(refusal)
   }
-  if (opening.unratable?.refuse === 'always' || (opening.unratable?.refuse === 'limited' && underMoney)) {
-    return refused({ reason: opening.unratable.reason })
+  const { unratable } = opening
+  const isLimited = underMoney || (unratable?.reason === 'endpoint_not_metered' && key.allowedModels !== null)
+  if (unratable?.refuse === 'always' || (unratable?.refuse === 'limited' && isLimited)) {
+    return refused({ reason: unratable.reason })
   }
 
   const admitted: Admission = {
     kind: 'admitted',
     keyId: key.id,
+    budgetId: budgetIdOf(world, key.id),
     accountId: key.accountId,
     logRequests: key.logRequests,
     balanceNanos,
@@ -63,8 +66,11 @@ function judge(world: World, key: KeyModel, opening: CallOpening): Admission {
   // A free call needs no room under a limit.
   if (opening.hold.kind === 'none') return admitted
 
-  const { spentNanos, heldNanos } = monthOfKey(world, key.id, opening.atMs)
-  const budget = { spentNanos, heldNanos, capNanos: capNanos ?? 0n, resetsAtMs: monthAt(opening.atMs).endMs }
+  const { spentNanos, heldNanos } = sumsOf(world, key.id, countedMonth(world, key.id, opening.atMs))
+  const budget: Budget = {
+    ...{ scope: 'key', period: 'month', spentNanos, heldNanos, capNanos: capNanos ?? 0n },
+    resetsAtMs: monthAt(opening.atMs).endMs,
+  }
   if (capNanos !== null && spentNanos >= capNanos) return refused({ reason: 'budget_exceeded', budget })
   if (account.enforced && account.chargedNanos >= account.creditedNanos) {
     return refused({ reason: 'credit_exhausted' })
@@ -72,19 +78,19 @@ function judge(world: World, key: KeyModel, opening: CallOpening): Admission {
 
   const heldHere = opening.heldCounts ? heldNanos : 0n
   const heldThere = opening.heldCounts ? account.heldNanos : 0n
-  const { ahead } = opening
-  if (capNanos !== null && (ahead.key || spentNanos + heldHere >= capNanos)) {
+  if (capNanos !== null && spentNanos + heldHere >= capNanos) {
     return {
       kind: 'held',
       by: { limit: 'budget', budget },
       keyId: key.id,
+      budgetId: budgetIdOf(world, key.id),
       accountId: key.accountId,
       balanceNanos,
     }
   }
-  const behind = ahead.key || ahead.accounts.some((each) => each === key.accountId)
-  if (account.enforced && (behind || account.chargedNanos + heldThere >= account.creditedNanos)) {
-    return { kind: 'held', by: { limit: 'credit' }, keyId: key.id, accountId: key.accountId, balanceNanos }
+  if (account.enforced && account.chargedNanos + heldThere >= account.creditedNanos) {
+    const held = { keyId: key.id, budgetId: budgetIdOf(world, key.id), accountId: key.accountId }
+    return { kind: 'held', by: { limit: 'credit' }, ...held, balanceNanos }
   }
   return admitted
 }
@@ -119,6 +125,7 @@ function open(world: World, key: KeyModel, opening: CallOpening): void {
     modelAsked: opening.modelAsked,
     state: 'in_flight',
     startedAtMs: opening.atMs,
+    month: countedMonth(world, key.id, opening.atMs),
     endedAtMs: null,
     ...holdFor(world, key, opening),
     costNanos: null,
@@ -132,35 +139,37 @@ function open(world: World, key: KeyModel, opening: CallOpening): void {
     world.events.push({ kind: 'admitted', call, capNanos: key.monthlyBudgetNanos, creditNanos })
   }
   world.calls.set(call.id, call)
-  world.accounts.set(key.accountId, { ...account, heldNanos: account.heldNanos + call.holdNanos })
+  world.accounts.set(key.accountId, { ...account, heldNanos: account.heldNanos + call.accountHoldNanos })
   addToMonth(world, call, { heldNanos: call.holdNanos })
 }
 
-function holdFor(
-  world: World,
-  key: KeyModel,
-  { hold, atMs, endpoint, modelAsked }: CallOpening,
-): Pick<CallModel, 'holdNanos' | 'holdListNanos'> {
-  if (hold.kind === 'none') return { holdNanos: 0n, holdListNanos: 0n }
+type Holds = Pick<CallModel, 'holdNanos' | 'holdListNanos' | 'accountHoldNanos'>
+
+function holdFor(world: World, key: KeyModel, opening: CallOpening): Holds {
+  const { hold, atMs, endpoint, modelAsked, unboundedNanos } = opening
+  if (hold.kind === 'none') return { holdNanos: 0n, holdListNanos: 0n, accountHoldNanos: 0n }
+  const month = countedMonth(world, key.id, atMs)
+  const { spentNanos, heldNanos } = sumsOf(world, key.id, month)
+  const cap = key.monthlyBudgetNanos
+  const left =
+    cap === null ? null : smaller(HUNDRED_THOUSAND_DOLLARS, larger(0n, cap - (spentNanos + heldNanos)))
   if (hold.kind === 'bound') {
     // The hold is not below the largest cost above a hold of this endpoint and model in this month.
-    const floor = world.floors.get(floorKey({ keyId: key.id, startedAtMs: atMs, endpoint, modelAsked }))
+    const floor = world.floors.get(floorKey(world, { keyId: key.id, month, endpoint, modelAsked }))
+    const holdNanos = larger(hold.nanos, floor?.nanos ?? 0n)
     return {
-      holdNanos: larger(hold.nanos, floor?.nanos ?? 0n),
+      holdNanos,
       holdListNanos: larger(hold.listNanos, floor?.listNanos ?? 0n),
+      // Against the account a hold counts no further than what is left under the key's own cap.
+      accountHoldNanos: left !== null && opening.heldCounts ? smaller(holdNanos, left) : holdNanos,
     }
   }
   const account = accountOf(world, key.accountId)
-  let nanos = THOUSAND_DOLLARS
-  if (key.monthlyBudgetNanos !== null) {
-    const month = monthOfKey(world, key.id, atMs)
-    const left = key.monthlyBudgetNanos - (month.spentNanos + month.heldNanos)
-    nanos = smaller(HUNDRED_THOUSAND_DOLLARS, larger(0n, left))
-  } else if (account.enforced) {
-    const left = account.creditedNanos - (account.chargedNanos + account.heldNanos)
-    nanos = smaller(nanos, larger(0n, left))
-  }
-  return { holdNanos: nanos, holdListNanos: smaller(nanos, THOUSAND_DOLLARS) }
+  const credit = account.creditedNanos - (account.chargedNanos + account.heldNanos)
+  const shared = account.enforced ? smaller(unboundedNanos, larger(0n, credit)) : unboundedNanos
+  const holdNanos = left ?? shared
+  const accountHoldNanos = smaller(holdNanos, unboundedNanos)
+  return { holdNanos, holdListNanos: accountHoldNanos, accountHoldNanos }
 }
 
 const larger = (a: bigint, b: bigint): bigint => (a < b ? b : a)

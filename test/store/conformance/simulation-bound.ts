@@ -1,12 +1,5 @@
 import assert from 'node:assert/strict'
-import {
-  accountOf,
-  type CallModel,
-  type MoneyEvent,
-  monthAt,
-  monthKey,
-  type World,
-} from './simulation-world.ts'
+import { accountOf, firstOf, type MoneyEvent, monthKey, type World } from './simulation-world.ts'
 
 /** The last call that was admitted under a limit. */
 interface LastAdmitted {
@@ -19,7 +12,7 @@ interface LastAdmitted {
 }
 
 /**
- * The promise of `exact` budgets, for each key's month and for each account's credit. `used` is the spend plus the
+ * The promise of `exact` budgets, for each budget's month and for each account's credit. `used` is the spend plus the
  * holds; a call is admitted only while `used < limit`. Afterwards a booking replaces a hold by a cost that is not
  * larger, so `used` can only shrink until the next call is admitted. Therefore at any time, for the last call
  * that was admitted and the limit that it was admitted under:
@@ -38,30 +31,32 @@ export class OneCallBound {
     this.#excessAllowed = excessAllowed
   }
 
-  note(event: MoneyEvent): void {
-    const { month, credit } = limitsOf(event.call)
+  note(event: MoneyEvent, world: World): void {
+    const month = monthKey(firstOf(world, event.call.keyId), event.call.month)
+    const credit = event.call.accountId
     if (event.kind === 'admitted') {
-      this.#admitted(month, event.capNanos, event.call)
-      this.#admitted(credit, event.creditNanos, event.call)
+      this.#admitted(month, event.capNanos, event.call.id, event.call.holdNanos)
+      this.#admitted(credit, event.creditNanos, event.call.id, event.call.accountHoldNanos)
     } else {
-      const growthNanos = event.costNanos - event.gaveBackNanos
-      this.#booked(month, event.call.id, growthNanos)
-      this.#booked(credit, event.call.id, growthNanos)
+      this.#booked(month, event.call.id, event.costNanos - event.gaveBackNanos)
+      this.#booked(credit, event.call.id, event.costNanos - event.gaveAccountBackNanos)
     }
   }
 
   /** Checks the bound in this world, whose figures have just been compared with the store's. */
   check(world: World): void {
-    for (const [key, { spentNanos, heldNanos }] of world.months) this.#check(key, spentNanos + heldNanos)
+    for (const [key, { spentNanos, heldNanos }] of world.months)
+      this.#check(key, spentNanos + heldNanos, this.#excessAllowed)
     for (const accountId of world.accounts.keys()) {
       const { chargedNanos, heldNanos } = accountOf(world, accountId)
-      this.#check(accountId, chargedNanos + heldNanos)
+      // A hold counts against the account no further than the key's own cap, which the call may pass.
+      this.#check(accountId, chargedNanos + heldNanos, true)
     }
   }
 
-  #admitted(limit: string, limitNanos: bigint | null, call: CallModel): void {
+  #admitted(limit: string, limitNanos: bigint | null, callId: string, partNanos: bigint): void {
     if (limitNanos === null) this.#last.delete(limit)
-    else this.#last.set(limit, { callId: call.id, limitNanos, partNanos: call.holdNanos, excessNanos: 0n })
+    else this.#last.set(limit, { callId, limitNanos, partNanos, excessNanos: 0n })
   }
 
   #booked(limit: string, callId: string, growthNanos: bigint): void {
@@ -71,16 +66,12 @@ export class OneCallBound {
     else if (growthNanos > 0n) last.excessNanos += growthNanos
   }
 
-  #check(limit: string, usedNanos: bigint): void {
+  #check(limit: string, usedNanos: bigint, excessAllowed: boolean): void {
     const last = this.#last.get(limit)
     if (last === undefined) return
     const { callId, limitNanos, partNanos, excessNanos } = last
     const told = `${limit}: ${usedNanos} used, of it ${partNanos} by ${callId}, the last to be admitted under ${limitNanos}`
     assert.ok(usedNanos - partNanos < limitNanos + excessNanos, `${told}, and ${excessNanos} in excess`)
-    assert.ok(this.#excessAllowed || excessNanos === 0n, `${told}: nothing may exceed its hold here`)
+    assert.ok(excessAllowed || excessNanos === 0n, `${told}: nothing may exceed its hold here`)
   }
-}
-
-function limitsOf({ keyId, accountId, startedAtMs }: CallModel): { month: string; credit: string } {
-  return { month: monthKey(keyId, monthAt(startedAtMs).name), credit: accountId }
 }

@@ -87,6 +87,7 @@ export function chooseOpening(
   | 'priceVersion'
   | 'rating'
   | 'heldCounts'
+  | 'unboundedNanos'
 > {
   // Requests are decided a little later than they came, sometimes in the month after.
   const atMs = random.oneIn(6) ? world.nowMs - random.from(1, 5) : world.nowMs
@@ -98,10 +99,6 @@ export function chooseOpening(
     models: chooseNamed(random),
     ambiguity: random.oneIn(40) ? 'The member "model" is there twice.' : null,
     unratable: random.oneIn(30) ? chooseUnratable(random) : null,
-    ahead: {
-      key: random.oneIn(25),
-      accounts: random.oneIn(20) ? random.pick([['default'], ['second'], ['default', 'second']]) : [],
-    },
     askedBefore: random.oneIn(8),
     hasBegun: random.oneIn(20),
     socketId: null,

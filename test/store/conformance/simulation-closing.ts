@@ -10,9 +10,9 @@ export function settle(world: World, closing: CallClosing): Settled | 'rejected'
     const account = accountOf(world, call.accountId)
     return { balanceNanos: call.balanceNanos ?? account.creditedNanos - account.chargedNanos, booked: false }
   }
-  const gaveBackNanos = call.state === 'in_flight' ? call.holdNanos : 0n
+  const isOpen = call.state === 'in_flight'
   const { costNanos } = closing
-  move(world, call, costNanos, gaveBackNanos)
+  move(world, call, costNanos, isOpen)
   const lostNanos = isLost ? call.holdListNanos : 0n
   addToMonth(world, call, { lostNanos: lostNanos - call.lostNanos })
   const { creditedNanos, chargedNanos } = accountOf(world, call.accountId)
@@ -31,8 +31,8 @@ export function settle(world: World, closing: CallClosing): Settled | 'rejected'
 }
 
 function learn(world: World, call: CallModel, { costNanos, listNanos }: CallClosing): void {
-  const known = world.floors.get(floorKey(call)) ?? { nanos: 0n, listNanos: 0n }
-  world.floors.set(floorKey(call), {
+  const known = world.floors.get(floorKey(world, call)) ?? { nanos: 0n, listNanos: 0n }
+  world.floors.set(floorKey(world, call), {
     nanos: costNanos > known.nanos ? costNanos : known.nanos,
     listNanos: listNanos > known.listNanos ? listNanos : known.listNanos,
   })
@@ -42,22 +42,26 @@ function learn(world: World, call: CallModel, { costNanos, listNanos }: CallClos
 export function interrupt(world: World): number {
   const open = [...world.calls.values()].filter((call) => call.state === 'in_flight')
   for (const call of open) {
-    move(world, call, 0n, call.holdNanos)
+    move(world, call, 0n, true)
     addToMonth(world, call, { lostNanos: call.holdListNanos })
     const lostNanos = call.holdListNanos
     const endedAtMs = world.nowMs
-    world.calls.set(call.id, { ...call, state: 'interrupted', endedAtMs, costNanos: 0n, lostNanos })
+    const { creditedNanos, chargedNanos } = accountOf(world, call.accountId)
+    const ended = { endedAtMs, costNanos: 0n, lostNanos, balanceNanos: creditedNanos - chargedNanos }
+    world.calls.set(call.id, { ...call, state: 'interrupted', ...ended })
   }
   return open.length
 }
 
-function move(world: World, call: CallModel, costNanos: bigint, gaveBackNanos: bigint): void {
+function move(world: World, call: CallModel, costNanos: bigint, isOpen: boolean): void {
+  const gaveBackNanos = isOpen ? call.holdNanos : 0n
+  const gaveAccountBackNanos = isOpen ? call.accountHoldNanos : 0n
   const account = accountOf(world, call.accountId)
   world.accounts.set(call.accountId, {
     ...account,
     chargedNanos: account.chargedNanos + costNanos,
-    heldNanos: account.heldNanos - gaveBackNanos,
+    heldNanos: account.heldNanos - gaveAccountBackNanos,
   })
   addToMonth(world, call, { spentNanos: costNanos, heldNanos: -gaveBackNanos })
-  world.events.push({ kind: 'booked', call, costNanos, gaveBackNanos })
+  world.events.push({ kind: 'booked', call, costNanos, gaveBackNanos, gaveAccountBackNanos })
 }

@@ -5,7 +5,7 @@ import type { Store } from '../../../src/store/store.ts'
 import { digestOf, newKey } from './fixtures.ts'
 import { admit } from './simulation-admission.ts'
 import { interrupt, settle } from './simulation-closing.ts'
-import { accountOf, endOf, keyOf, mustHave, recordOf, type World } from './simulation-world.ts'
+import { accountOf, endOf, keyOf, mustHave, recordOf, shareCap, type World } from './simulation-world.ts'
 
 /** One command to the store, and to the world beside it. Both must answer the same. */
 export interface Move {
@@ -70,9 +70,8 @@ export function admitMove(keyId: string, opening: CallOpening): Move {
   }
 }
 
-function holdInWords({ hold, ahead }: CallOpening): string {
-  const size = hold.kind === 'bound' ? `holding ${hold.nanos}` : hold.kind
-  return ahead.key || ahead.accounts.length > 0 ? `${size}, with others ahead` : size
+function holdInWords({ hold }: CallOpening): string {
+  return hold.kind === 'bound' ? `holding ${hold.nanos}` : hold.kind
 }
 
 export function settleMove(closing: CallClosing): Move {
@@ -125,6 +124,7 @@ export function editMove(accountId: string, keyId: string, changes: KeyChanges, 
       const key = keyOf(world, keyId)
       if (endOf(key, atMs) !== null) return { kind: 'final', key: recordOf(world, keyId, atMs) }
       world.keys.set(keyId, { ...key, ...changes })
+      shareCap(world, keyId)
       return { kind: 'changed', key: recordOf(world, keyId, atMs) }
     },
     looks: () => [lookAtKey(accountId, keyId, atMs)],

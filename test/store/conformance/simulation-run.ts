@@ -108,7 +108,7 @@ export class SimulationRun {
     const seen = await sendAll(store, this.#looks(moves))
     this.#world = explain(this.#world, played, seen)
     for (const { answer } of played) this.#count(wordFor(answer))
-    for (const event of this.#world.events.splice(0)) this.#bound?.note(event)
+    for (const event of this.#world.events.splice(0)) this.#bound?.note(event, this.#world)
     this.#bound?.check(this.#world)
     this.#forgetOldCalls()
   }

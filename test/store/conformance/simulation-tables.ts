@@ -1,21 +1,23 @@
 import assert from 'node:assert/strict'
 import type { StoreUnderTest } from './fixtures.ts'
-import { monthKey, type World } from './simulation-world.ts'
+import { firstOf, lastMonthOf, monthKey, sumsOf, type World } from './simulation-world.ts'
 
-/** Compares every month of every key, ended keys included, its hold floors, and every open call. */
+/** Compares every budget, those of ended keys included, its hold floors, and every open call. */
 export async function compareTables({ rows }: Pick<StoreUnderTest, 'rows'>, world: World): Promise<void> {
-  const months = (await rows('key_month')).map((row) => ({
-    key: monthKey(String(row['key_id']), String(row['month'])),
-    figures: [row['spent_nanos'], row['held_nanos'], row['lost_nanos']],
-  }))
-  const expected = [...world.months].map(([key, month]) => ({
-    key,
-    figures: [month.spentNanos, month.heldNanos, month.lostNanos],
-  }))
-  assert.deepEqual(inOrder(months), inOrder(expected), 'the months of all keys')
+  const keyIdOf = (budgetId: unknown) => String(budgetId).replace(/^bud_/, 'key_')
+  const budgets = (await rows('budget')).map((row) => [
+    ...[keyIdOf(row['id']), row['month'], row['spent_nanos'], row['held_nanos'], row['lost_nanos']],
+  ])
+  const firsts = [...world.keys.keys()].filter((id) => firstOf(world, id) === id)
+  const expected = firsts.map((id) => {
+    const month = lastMonthOf(world, id)
+    const { spentNanos, heldNanos, lostNanos } = sumsOf(world, id, month)
+    return [id, month, spentNanos, heldNanos, lostNanos]
+  })
+  assert.deepEqual(budgets.toSorted(), expected.toSorted(), 'the budgets of all keys')
 
   const floors = (await rows('hold_floor')).map((row) => [
-    `${monthKey(String(row['key_id']), String(row['month']))} ${row['endpoint']} ${row['model']}`,
+    `${monthKey(keyIdOf(row['budget_id']), String(row['month']))} ${row['endpoint']} ${row['model']}`,
     { nanos: row['nanos'], listNanos: row['list_nanos'] },
   ])
   assert.deepEqual(Object.fromEntries(floors), Object.fromEntries(world.floors), 'what holds have learned')
@@ -27,11 +29,4 @@ export async function compareTables({ rows }: Pick<StoreUnderTest, 'rows'>, worl
     expectedOpen.map((call) => [call.id, call.holdNanos, call.holdListNanos]).toSorted(),
     'the open calls',
   )
-}
-
-/** A month in which nothing was ever held or spent may have a row or none. */
-function inOrder(months: readonly { key: string; figures: unknown[] }[]) {
-  return months
-    .filter(({ figures }) => figures.some((figure) => figure !== 0n))
-    .toSorted((a, b) => (a.key < b.key ? -1 : 1))
 }

@@ -10,7 +10,7 @@ export interface World {
   nowMs: number
   readonly accounts: Map<string, Balance>
   readonly keys: Map<string, KeyModel>
-  /** Months by key and month. */
+  /** Months by budget and month. A budget has the id of the first of its keys. */
   readonly months: Map<string, MonthModel>
   /** The largest costs above a hold, by key, month, endpoint and model. */
   readonly floors: Map<string, FloorModel>
@@ -39,8 +39,12 @@ export interface CallModel {
   readonly accountId: string
   readonly state: CallState
   readonly startedAtMs: number
+  /** The month that the call counts in. */
+  readonly month: string
   readonly endedAtMs: number | null
   readonly holdNanos: bigint
+  /** The hold as it counts against the account. */
+  readonly accountHoldNanos: bigint
   readonly holdListNanos: bigint
   readonly costNanos: bigint | null
   readonly lostNanos: bigint
@@ -66,6 +70,7 @@ export type MoneyEvent =
       readonly call: CallModel
       readonly costNanos: bigint
       readonly gaveBackNanos: bigint
+      readonly gaveAccountBackNanos: bigint
     }
 
 const NOTHING: MonthModel = { spentNanos: 0n, heldNanos: 0n, lostNanos: 0n }
@@ -99,26 +104,63 @@ export function copyWorld(world: World): World {
 
 export const monthKey = (keyId: string, month: string): string => `${keyId} ${month}`
 
+/** The first key of a chain of rotations: all of the chain draw on its budget. */
+export function firstOf(world: World, keyId: string): string {
+  const { rotatedFrom } = keyOf(world, keyId)
+  return rotatedFrom === null ? keyId : firstOf(world, rotatedFrom)
+}
+
+export function budgetIdOf(world: World, keyId: string): string {
+  return firstOf(world, keyId).replace(/^key_/, 'bud_')
+}
+
+/** All keys of a budget have the cap of the one that was edited. */
+export function shareCap(world: World, keyId: string): void {
+  const { monthlyBudgetNanos } = keyOf(world, keyId)
+  for (const key of world.keys.values())
+    if (firstOf(world, key.id) === firstOf(world, keyId))
+      world.keys.set(key.id, { ...key, monthlyBudgetNanos })
+}
+
+/** The last month in which the sums of a budget have moved. */
+export function lastMonthOf(world: World, keyId: string): string {
+  const prefix = `${firstOf(world, keyId)} `
+  const names = [...world.months.keys()].filter((name) => name.startsWith(prefix))
+  return names.map((name) => name.slice(prefix.length)).reduce((a, b) => (a > b ? a : b), '')
+}
+
+/** The month that a call counts in. A budget never goes back to an earlier month. */
+export function countedMonth(world: World, keyId: string, atMs: number): string {
+  const last = lastMonthOf(world, keyId)
+  const { name } = monthAt(atMs)
+  return last > name ? last : name
+}
+
+export function sumsOf(world: World, keyId: string, month: string): MonthModel {
+  return world.months.get(monthKey(firstOf(world, keyId), month)) ?? NOTHING
+}
+
+/** The sums that a record shows: nothing of a month that is not the last one in which they moved. */
 export function monthOfKey(world: World, keyId: string, atMs: number): MonthModel {
-  return world.months.get(monthKey(keyId, monthAt(atMs).name)) ?? NOTHING
+  const { name } = monthAt(atMs)
+  return name === lastMonthOf(world, keyId) ? sumsOf(world, keyId, name) : NOTHING
 }
 
 export function addToMonth(world: World, call: CallModel, more: Partial<MonthModel>): void {
-  const old = monthOfKey(world, call.keyId, call.startedAtMs)
-  world.months.set(monthKey(call.keyId, monthAt(call.startedAtMs).name), {
+  if (Object.values(more).every((nanos) => nanos === 0n)) return
+  const old = sumsOf(world, call.keyId, call.month)
+  world.months.set(monthKey(firstOf(world, call.keyId), call.month), {
     spentNanos: old.spentNanos + (more.spentNanos ?? 0n),
     heldNanos: old.heldNanos + (more.heldNanos ?? 0n),
     lostNanos: old.lostNanos + (more.lostNanos ?? 0n),
   })
 }
 
-export function floorKey({
-  keyId,
-  startedAtMs,
-  endpoint,
-  modelAsked,
-}: Pick<CallModel, 'keyId' | 'startedAtMs' | 'endpoint' | 'modelAsked'>): string {
-  return `${monthKey(keyId, monthAt(startedAtMs).name)} ${endpoint} ${modelAsked ?? ''}`
+export function floorKey(
+  world: World,
+  { keyId, month, endpoint, modelAsked }: Pick<CallModel, 'keyId' | 'month' | 'endpoint' | 'modelAsked'>,
+): string {
+  return `${monthKey(firstOf(world, keyId), month)} ${endpoint} ${modelAsked ?? ''}`
 }
 
 export function accountOf(world: World, accountId: string): Balance {

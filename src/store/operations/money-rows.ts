@@ -1,0 +1,288 @@
+import { nextDayMs, nextMonthMs } from '../../ledger/calendar.ts'
+import type { Budget } from '../../ledger/call.ts'
+import { bool, nanos, nanosOrNull, type Row, text, textOrNull } from '../rows.ts'
+import { type Filled, onPostgres, prepare, raw } from './sql.ts'
+
+/**
+ * The rows that the calls of a batch share, budgets and accounts: read once, changed in memory call by call, and written
+ * once. PostgreSQL locks the rows with a limit before they are read, in this order: budgets, accounts, each by id. Rows
+ * without a limit are only added to, and locked by that, later and in the same order. An account with a limit has its
+ * budgets locked first as well, so that no two batches wait for each other.
+ */
+
+/** The parts of a batch that depend on the store. */
+export interface BatchParts {
+  /** Whether rows must be locked before they are read: SQLite has one writer at a time. */
+  readonly locks: boolean
+  /** The node whose batch this is; it must not have been given up. Null: the batch is no node's. */
+  readonly node: { readonly id: string; readonly epoch: bigint } | null
+  readonly clock: 'database' | 'caller'
+}
+
+const LIMITED_ACCOUNT_TEXT = '(a.credit_enforced OR a.monthly_budget_nanos IS NOT NULL)'
+export const LIMITED_ACCOUNT = raw(LIMITED_ACCOUNT_TEXT)
+export const LIMITED_BUDGET = raw(`(b.monthly_budget_nanos IS NOT NULL OR b.daily_budget_nanos IS NOT NULL
+  OR EXISTS (SELECT 1 FROM account a WHERE a.id = b.account_id AND ${LIMITED_ACCOUNT_TEXT}))`)
+
+export const BUDGET_COLUMNS =
+  raw(`b.id, b.account_id, b.monthly_budget_nanos, b.daily_budget_nanos, b.budget_mode,
+  b.month, b.spent_nanos, b.held_nanos, b.lost_nanos, b.has_floors, b.day, b.day_spent_nanos`)
+
+export const ACCOUNT_COLUMNS = raw(`a.id, a.credited_nanos, a.charged_nanos, a.held_nanos, a.credit_enforced,
+  a.monthly_budget_nanos, a.month, a.spent_nanos,
+  EXISTS (SELECT 1 FROM webhook w WHERE w.account_id = a.id AND w.enabled) AS is_told`)
+
+/** Batches do not wait for each other here. A command that sets a limit takes `FOR_LIMIT` first, and waits for them. */
+export const SHARE_BUDGETS = onPostgres('FOR KEY SHARE OF b')
+export const SHARE_ACCOUNTS = onPostgres('FOR KEY SHARE OF a')
+
+/** The lock of a command that sets a limit: batches that have read the row without a limit end before it. */
+export const FOR_LIMIT = onPostgres('FOR UPDATE')
+
+/** Waits for nothing but for the end of the node: a heartbeat passes the lock, and fencing the node waits for it. */
+export const LOCK_NODE = prepare`
+  SELECT id FROM node WHERE id = ${'text'} AND epoch = ${'bigint'} AND fenced_at_ms IS NULL FOR KEY SHARE`
+
+export const READ_CLOCK = prepare`SELECT now_ms() AS now_ms`
+
+/** A period and its sums; an earlier period is over, and its sums are 0. */
+export interface MonthSums {
+  month: string
+  spentNanos: bigint
+}
+
+export interface BudgetState extends MonthSums {
+  readonly id: string
+  readonly accountId: string
+  readonly monthlyNanos: bigint | null
+  readonly dailyNanos: bigint | null
+  readonly mode: 'exact' | 'settled' | null
+  heldNanos: bigint
+  hasFloors: boolean
+  day: string
+  daySpentNanos: bigint
+}
+
+export interface AccountState extends MonthSums {
+  readonly id: string
+  readonly creditedNanos: bigint
+  readonly creditEnforced: boolean
+  readonly monthlyNanos: bigint | null
+  /** Whether the account has a webhook that is enabled. */
+  readonly isTold: boolean
+  chargedNanos: bigint
+  heldNanos: bigint
+}
+
+/** A change of the sums by one call. */
+export interface Move {
+  readonly month: string
+  readonly day: string
+  readonly heldNanos: bigint
+  readonly accountHeldNanos: bigint
+  readonly costNanos: bigint
+  readonly lostNanos: bigint
+}
+
+type BudgetMove = { -readonly [Name in keyof Omit<Move, 'accountHeldNanos'>]: Move[Name] } & {
+  readonly id: string
+}
+type AccountMove = { readonly id: string; readonly month: string; heldNanos: bigint; costNanos: bigint }
+
+export class MoneyRows {
+  readonly budgets: ReadonlyMap<string, BudgetState>
+  readonly accounts: ReadonlyMap<string, AccountState>
+  readonly #budgetMoves = new Map<string, BudgetMove>()
+  readonly #accountMoves = new Map<string, AccountMove>()
+
+  constructor(budgets: readonly Row[], accounts: readonly Row[]) {
+    this.budgets = new Map(budgets.map((row) => [text(row, 'id'), budgetState(row)]))
+    this.accounts = new Map(accounts.map((row) => [text(row, 'id'), accountState(row)]))
+  }
+
+  budget(id: string): BudgetState {
+    const state = this.budgets.get(id)
+    if (state === undefined) throw new Error(`there is no budget ${id}`)
+    return state
+  }
+
+  account(id: string): AccountState {
+    const state = this.accounts.get(id)
+    if (state === undefined) throw new Error(`there is no account ${id}`)
+    return state
+  }
+
+  /** Whether a row has got a limit after the rows with limits were locked: then the batch must be decided anew. */
+  isUnlocked(lockedBudgets: readonly Row[], lockedAccounts: readonly Row[]): boolean {
+    const ids = new Set([...lockedBudgets, ...lockedAccounts].map((row) => text(row, 'id')))
+    const isLimited = ({ id }: AccountState) => ids.has(id)
+    return (
+      [...this.accounts.values()].some((account) => isLimitedAccount(account) && !isLimited(account)) ||
+      [...this.budgets.values()].some(
+        ({ id, monthlyNanos, dailyNanos }) => (monthlyNanos !== null || dailyNanos !== null) && !ids.has(id),
+      )
+    )
+  }
+
+  /** Moves the sums, as the statements of `writes` will. */
+  move(budgetId: string, accountId: string, move: Move): void {
+    if (!isMove(move)) return
+    const budget = this.budget(budgetId)
+    const account = this.account(accountId)
+    moveBudget(budget, move)
+    account.heldNanos += move.accountHeldNanos
+    account.chargedNanos += move.costNanos
+    enterMonth(account, move.month)
+    if (account.month === move.month) account.spentNanos += move.costNanos
+
+    const { month, day, heldNanos, costNanos, lostNanos } = move
+    const name = `${budgetId} ${month} ${day}`
+    const moved = this.#budgetMoves.get(name)
+    if (moved === undefined) {
+      this.#budgetMoves.set(name, { id: budgetId, month, day, heldNanos, costNanos, lostNanos })
+    } else {
+      moved.heldNanos += heldNanos
+      moved.costNanos += costNanos
+      moved.lostNanos += lostNanos
+    }
+    const accountName = `${accountId} ${month}`
+    const charged = this.#accountMoves.get(accountName)
+    if (charged === undefined) {
+      const of = { id: accountId, month, heldNanos: move.accountHeldNanos, costNanos }
+      this.#accountMoves.set(accountName, of)
+    } else {
+      charged.heldNanos += move.accountHeldNanos
+      charged.costNanos += costNanos
+    }
+  }
+
+  writes(): Filled[] {
+    return [
+      ...sorted(this.#budgetMoves).map(({ id, month, day, heldNanos, costNanos, lostNanos }) =>
+        MOVE_BUDGET(
+          ...[month, costNanos, month, heldNanos, month, lostNanos, month],
+          ...[day, day, costNanos, day, day, month, id, month],
+        ),
+      ),
+      ...sorted(this.#accountMoves).map(({ id, month, heldNanos, costNanos }) =>
+        MOVE_ACCOUNT(heldNanos, costNanos, month, month, costNanos, month, month, id),
+      ),
+    ]
+  }
+}
+
+function isMove({ heldNanos, accountHeldNanos, costNanos, lostNanos }: Move): boolean {
+  return [heldNanos, accountHeldNanos, costNanos, lostNanos].some((nanos) => nanos !== 0n)
+}
+
+function sorted<T>(moves: ReadonlyMap<string, T>): T[] {
+  return [...moves].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, move]) => move)
+}
+
+function isLimitedAccount({ creditEnforced, monthlyNanos }: AccountState): boolean {
+  return creditEnforced || monthlyNanos !== null
+}
+
+/** A later month, or a later day, sets the sums to 0; an earlier one is over, and changes nothing. */
+const MOVE_BUDGET = prepare`
+  UPDATE budget SET
+    spent_nanos = CASE WHEN month < ${'text'} THEN 0 ELSE spent_nanos END + ${'bigint'},
+    held_nanos = CASE WHEN month < ${'text'} THEN 0 ELSE held_nanos END + ${'bigint'},
+    lost_nanos = CASE WHEN month < ${'text'} THEN 0 ELSE lost_nanos END + ${'bigint'},
+    has_floors = has_floors AND month = ${'text'},
+    day_spent_nanos = CASE WHEN day < ${'text'} THEN 0 ELSE day_spent_nanos END
+      + CASE WHEN day > ${'text'} THEN 0 ELSE ${'bigint'} END,
+    day = CASE WHEN day < ${'text'} THEN ${'text'} ELSE day END,
+    month = ${'text'}
+  WHERE id = ${'text'} AND month <= ${'text'}`
+
+const MOVE_ACCOUNT = prepare`
+  UPDATE account SET held_nanos = held_nanos + ${'bigint'}, charged_nanos = charged_nanos + ${'bigint'},
+    spent_nanos = CASE WHEN month < ${'text'} THEN 0 ELSE spent_nanos END
+      + CASE WHEN month > ${'text'} THEN 0 ELSE ${'bigint'} END,
+    month = CASE WHEN month < ${'text'} THEN ${'text'} ELSE month END
+  WHERE id = ${'text'}`
+
+function enterMonth(sums: MonthSums, month: string): void {
+  if (sums.month >= month) return
+  sums.month = month
+  sums.spentNanos = 0n
+}
+
+function moveBudget(budget: BudgetState, { month, day, heldNanos, costNanos }: Move): void {
+  if (budget.month < month) {
+    enterMonth(budget, month)
+    budget.heldNanos = 0n
+    budget.hasFloors = false
+  }
+  if (budget.month > month) return
+  budget.heldNanos += heldNanos
+  budget.spentNanos += costNanos
+  if (budget.day < day) {
+    budget.day = day
+    budget.daySpentNanos = 0n
+  }
+  if (budget.day === day) budget.daySpentNanos += costNanos
+}
+
+/** The ceilings of a key, as they stand at an instant of this month and day. */
+export function keyCeilings(budget: BudgetState, month: string, day: string, atMs: number): Budget[] {
+  const { monthlyNanos, dailyNanos } = budget
+  const isNow = budget.month === month
+  const heldNanos = isNow ? budget.heldNanos : 0n
+  const ceilings: Budget[] = []
+  if (monthlyNanos !== null)
+    ceilings.push({
+      ...{ scope: 'key', period: 'month', spentNanos: isNow ? budget.spentNanos : 0n, heldNanos },
+      ...{ capNanos: monthlyNanos, resetsAtMs: nextMonthMs(atMs) },
+    })
+  if (dailyNanos !== null)
+    ceilings.push({
+      ...{
+        scope: 'key',
+        period: 'day',
+        spentNanos: budget.day === day ? budget.daySpentNanos : 0n,
+        heldNanos,
+      },
+      ...{ capNanos: dailyNanos, resetsAtMs: nextDayMs(atMs) },
+    })
+  return ceilings
+}
+
+export function accountCeilings(account: AccountState, month: string, atMs: number): Budget[] {
+  const { monthlyNanos, heldNanos } = account
+  if (monthlyNanos === null) return []
+  const spentNanos = account.month === month ? account.spentNanos : 0n
+  const sums = { spentNanos, heldNanos, capNanos: monthlyNanos, resetsAtMs: nextMonthMs(atMs) }
+  return [{ scope: 'account', period: 'month', ...sums }]
+}
+
+export function budgetState(row: Row): BudgetState {
+  return {
+    id: text(row, 'id'),
+    accountId: text(row, 'account_id'),
+    monthlyNanos: nanosOrNull(row, 'monthly_budget_nanos'),
+    dailyNanos: nanosOrNull(row, 'daily_budget_nanos'),
+    mode: textOrNull(row, 'budget_mode') as BudgetState['mode'],
+    month: text(row, 'month'),
+    spentNanos: nanos(row, 'spent_nanos'),
+    heldNanos: nanos(row, 'held_nanos'),
+    hasFloors: bool(row, 'has_floors'),
+    day: text(row, 'day'),
+    daySpentNanos: nanos(row, 'day_spent_nanos'),
+  }
+}
+
+export function accountState(row: Row): AccountState {
+  return {
+    id: text(row, 'id'),
+    creditedNanos: nanos(row, 'credited_nanos'),
+    chargedNanos: nanos(row, 'charged_nanos'),
+    heldNanos: nanos(row, 'held_nanos'),
+    creditEnforced: bool(row, 'credit_enforced'),
+    monthlyNanos: nanosOrNull(row, 'monthly_budget_nanos'),
+    month: text(row, 'month'),
+    spentNanos: nanos(row, 'spent_nanos'),
+    isTold: bool(row, 'is_told'),
+  }
+}
