@@ -1,5 +1,5 @@
 import { type Column, FIRST_ROWS, TABLES, type Table } from './schema.ts'
-import type { ColumnKind } from './tables.ts'
+import type { ColumnKind } from './table-parts.ts'
 
 /** The statements that make the tables of a new database. */
 

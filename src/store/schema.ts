@@ -1,27 +1,13 @@
-import { type ColumnKind, type ColumnText, TABLE_PARTS, type TableLocation } from './tables.ts'
+import { type Column, type Index, parseColumn, parseIndex, type TableLocation } from './table-parts.ts'
+import { TABLE_PARTS } from './tables.ts'
+
+export type { Column, Index }
 
 /**
  * The schema of both stores, as data: `tables.ts` has the tables.
  * `render-schema.ts` makes the statements of SQLite and PostgreSQL from it, and export and import read and write the tables
  * by it. Amounts are nanodollars, instants are milliseconds (UTC).
  */
-
-export interface Column {
-  readonly name: string
-  readonly kind: ColumnKind
-  readonly isNullable: boolean
-  /** The default in SQL that both stores understand: `0`, `false`, `''`. */
-  readonly defaultSql: string | null
-  /** The table whose `id` the column holds. */
-  readonly references: string | null
-}
-
-export interface Index {
-  readonly name: string
-  readonly columns: string
-  readonly isUnique: boolean
-  readonly where: string | null
-}
 
 export interface Table {
   readonly name: string
@@ -61,17 +47,4 @@ export const TABLES: readonly Table[] = Object.entries(TABLE_PARTS).map(([name, 
 export const FIRST_ROWS: Readonly<Record<string, string>> = {
   account: "INSERT INTO account (id, created_at_ms) VALUES ('default', 0)",
   body_total: 'INSERT INTO body_total (id, bytes) VALUES (1, 0)',
-}
-
-function parseColumn(name: string, text: ColumnText): Column {
-  const [type = '', defaultSql = null] = text.split(' = ')
-  const [kind = '', references = null] = type.split(' -> ')
-  const isNullable = kind.endsWith('?')
-  return { name, kind: kind.replace('?', '') as ColumnKind, isNullable, defaultSql, references }
-}
-
-function parseIndex(name: string, text: string): Index {
-  const [head = '', where = null] = text.split(' where ')
-  const isUnique = head.startsWith('unique ')
-  return { name, columns: isUnique ? head.slice('unique '.length) : head, isUnique, where }
 }

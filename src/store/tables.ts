@@ -1,20 +1,5 @@
-/** `sequence` is a number that the database gives, and never gives twice. A question mark: the column may be null. */
-export type ColumnKind = 'text' | 'integer' | 'flag' | 'json' | 'bytes' | 'sequence'
-export type ColumnText = `${ColumnKind}${'?' | ''}${` = ${string}` | ` -> ${string}` | ''}`
-
-export type TableLocation = 'main' | 'bodies' | 'postgres'
-
-export interface TableParts {
-  readonly columns: Readonly<Record<string, ColumnText>>
-  readonly key: string
-  /** Columns by the name of the index; `unique` and `where` are written as in SQL. */
-  readonly indexes?: Readonly<Record<string, string>>
-  readonly checks?: readonly string[]
-  readonly isHot?: boolean
-  readonly isWide?: boolean
-  readonly location?: TableLocation
-  readonly isExported?: boolean
-}
+import type { TableParts } from './table-parts.ts'
+import { WEBHOOK_TABLES } from './webhook-tables.ts'
 
 /** The tables, in an order in which each stands after those that it refers to. */
 
@@ -343,90 +328,7 @@ export const TABLE_PARTS: Readonly<Record<string, TableParts>> = {
 
   refused_total: { columns: { account_id: 'text', calls: 'integer' }, key: 'account_id', isHot: true },
 
-  webhook: {
-    columns: {
-      id: 'text',
-      account_id: 'text -> account',
-      url: 'text',
-      events: 'json',
-      description: 'text',
-      format: 'text',
-      enabled: 'flag = true',
-      disabled_reason: 'text?',
-      created_at_ms: 'integer',
-      /** Enabled since this instant: earlier events are not for this endpoint. */
-      since_ms: 'integer',
-      /** The first failure after the last success. */
-      failing_since_ms: 'integer?',
-      last_delivery_at_ms: 'integer?',
-      last_status: 'integer?',
-      /** Secrets are sealed. */
-      secret: 'bytes',
-      former_secret: 'bytes?',
-      former_until_ms: 'integer?',
-      older_secret: 'bytes?',
-      older_until_ms: 'integer?',
-    },
-    key: 'id',
-    indexes: { webhook_enabled: 'account_id where enabled' },
-  },
-
-  webhook_outbox: {
-    columns: {
-      sequence: 'sequence',
-      account_id: 'text',
-      type: 'text',
-      key_id: 'text?',
-      at_ms: 'integer',
-      facts: 'json',
-    },
-    key: 'sequence',
-  },
-
-  webhook_event: {
-    columns: { id: 'text', account_id: 'text', type: 'text', payload: 'text', created_at_ms: 'integer' },
-    key: 'id',
-    indexes: { webhook_event_by_age: 'created_at_ms' },
-    isWide: true,
-  },
-
-  webhook_delivery: {
-    columns: {
-      id: 'text',
-      webhook_id: 'text',
-      event_id: 'text',
-      event_type: 'text',
-      status: 'text',
-      attempts: 'integer = 0',
-      response_status: 'integer?',
-      error: 'text?',
-      last_attempt_at_ms: 'integer?',
-      next_attempt_at_ms: 'integer?',
-      created_at_ms: 'integer',
-    },
-    key: 'id',
-    indexes: {
-      webhook_delivery_due: "webhook_id, next_attempt_at_ms where status = 'pending'",
-      webhook_delivery_by_webhook: 'webhook_id, id',
-      webhook_delivery_by_age: 'created_at_ms',
-    },
-    checks: ["status IN ('pending', 'succeeded', 'failed')"],
-    isHot: true,
-  },
-
-  webhook_lease: {
-    columns: { name: 'text', holder: 'text', until_ms: 'integer' },
-    key: 'name',
-    isHot: true,
-    isExported: false,
-  },
-
-  /** Events that must not be reported again; a null instant: until the mark is deleted. */
-  webhook_mark: {
-    columns: { name: 'text', until_ms: 'integer?' },
-    key: 'name',
-    indexes: { webhook_mark_by_age: 'until_ms' },
-  },
+  ...WEBHOOK_TABLES,
 
   call_body: {
     columns: {

@@ -2,6 +2,7 @@ import { after } from 'node:test'
 import { stopPostgres } from '../support/postgres.ts'
 import { bodyLimitConformance } from './conformance/body-limit.ts'
 import { capConformance } from './conformance/caps.ts'
+import { ceilingConformance } from './conformance/ceilings.ts'
 import { creditBackConformance } from './conformance/credit-back.ts'
 import { deferredConformance } from './conformance/deferred.ts'
 import { holdFloorConformance } from './conformance/hold-floors.ts'
@@ -20,6 +21,7 @@ after(stopPostgres)
 
 ledgerConformance('PostgreSQL', openFreshPostgres)
 capConformance('PostgreSQL', openFreshPostgres)
+ceilingConformance('PostgreSQL', openFreshPostgres)
 holdFloorConformance('PostgreSQL', openFreshPostgres)
 deferredConformance('PostgreSQL', openFreshPostgres)
 keyConformance('PostgreSQL', openFreshPostgres)

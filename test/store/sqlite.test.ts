@@ -1,5 +1,6 @@
 import { bodyLimitConformance } from './conformance/body-limit.ts'
 import { capConformance } from './conformance/caps.ts'
+import { ceilingConformance } from './conformance/ceilings.ts'
 import { creditBackConformance } from './conformance/credit-back.ts'
 import { deferredConformance } from './conformance/deferred.ts'
 import { holdFloorConformance } from './conformance/hold-floors.ts'
@@ -16,6 +17,7 @@ import { openFreshSqlite } from './sqlite-under-test.ts'
 
 ledgerConformance('SQLite', openFreshSqlite)
 capConformance('SQLite', openFreshSqlite)
+ceilingConformance('SQLite', openFreshSqlite)
 holdFloorConformance('SQLite', openFreshSqlite)
 deferredConformance('SQLite', openFreshSqlite)
 keyConformance('SQLite', openFreshSqlite)

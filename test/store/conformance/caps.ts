@@ -8,7 +8,6 @@ import {
   addKey,
   closing,
   NOON,
-  newKey,
   type OpenStoreUnderTest,
   opening,
   type StoreUnderTest,
@@ -34,10 +33,6 @@ export function capConformance(storeName: string, openStore: OpenStoreUnderTest)
   const costing = (costNanos: bigint) => ({ costNanos, listNanos: costNanos })
   const capped = (store: Store, name: string, monthlyBudgetNanos: bigint | null) =>
     addKey(store, name, { monthlyBudgetNanos })
-  const rotated = (name: string) => {
-    const { id, digest, prefix, last4 } = newKey(name)
-    return { id, digest, prefix, last4 }
-  }
   const resetsAtMs = Date.UTC(2026, 11, 1)
   /** One word for an admission. */
   const wordFor = (admission: Admission) =>
@@ -238,112 +233,6 @@ export function capConformance(storeName: string, openStore: OpenStoreUnderTest)
     )
     await store.settle(closing('req_1', costing(1_000n)))
     assert.equal(await ask(store, 'req_4', 'a', settledOnly), 'budget_exceeded')
-  })
-
-  promise(
-    'keys of a chain of rotations draw on one budget, and a cap set on one is that of all',
-    async (store) => {
-      const id = await capped(store, 'a', 1_000n)
-      const rotate = (from: string, to: string) =>
-        store.rotateKey('default', from, { ...rotated(to), createdAtMs: NOON, oldExpiresAtMs: null }, null)
-      await store.admit(opening('req_1', 'a', holding(400n)))
-      await store.settle(closing('req_1', costing(400n)))
-      await rotate(id, 'b')
-      await rotate('key_b', 'c')
-      await store.admit(opening('req_2', 'b', holding(600n)))
-      for (const key of ['a', 'b', 'c'])
-        assert.equal(await ask(store, 'req_3', key, holding(1n)), 'held by budget')
-      await store.settle(closing('req_2', costing(600n)))
-      for (const key of ['a', 'b', 'c']) assert.equal(await ask(store, 'req_3', key), 'budget_exceeded')
-      await store.updateKey('default', 'key_b', { monthlyBudgetNanos: 2_000n }, NOON)
-      const shown = await store.getKey('default', 'key_c', NOON)
-      assert.deepEqual([shown?.monthlyBudgetNanos, shown?.month.spentNanos], [2_000n, 1_000n])
-      assert.equal(await ask(store, 'req_3', 'a'), 'admitted')
-    },
-  )
-
-  promise(
-    'a daily ceiling stands beside the monthly one, and begins anew each day',
-    async (store, subject) => {
-      await capped(store, 'a', 5_000n)
-      await subject.exec("UPDATE budget SET daily_budget_nanos = 1000 WHERE id = 'bud_a'")
-      const day = 86_400_000
-      const over = async (requestId: string, atMs: number) => {
-        const admission = await store.admit(opening(requestId, 'a', { ...holding(1n), atMs }))
-        return admission.kind === 'refused' && 'budget' in admission.refusal
-          ? admission.refusal.budget
-          : admission.kind
-      }
-      await store.admit(opening('req_1', 'a', holding(1_200n)))
-      assert.equal(await ask(store, 'req_2', 'a', holding(1n)), 'held by budget')
-      await store.settle(closing('req_1', costing(1_200n)))
-      assert.deepEqual(await over('req_2', NOON + 1), {
-        ...{ scope: 'key', period: 'day', spentNanos: 1_200n, heldNanos: 0n, capNanos: 1_000n },
-        resetsAtMs: NOON + day / 2,
-      })
-      assert.equal(await over('req_3', NOON + day), 'admitted')
-      // A call counts on the day of its admission, however late it ends.
-      await store.settle(closing('req_3', { ...costing(1_000n), atMs: NOON + 2 * day }))
-      assert.equal(await over('req_4', NOON + 2 * day), 'admitted')
-    },
-  )
-
-  promise('the ceiling of an account holds over all of its keys', async (store, subject) => {
-    await addKey(store, 'a')
-    await addKey(store, 'b')
-    await subject.exec("UPDATE account SET monthly_budget_nanos = 1000 WHERE id = 'default'")
-    await store.admit(opening('req_1', 'a', holding(1_000n)))
-    assert.equal(await ask(store, 'req_2', 'b', holding(1n)), 'held by budget')
-    await store.settle(closing('req_1', costing(1_000n)))
-    const refused = await store.admit(opening('req_2', 'b', holding(1n)))
-    assert.ok(refused.kind === 'refused' && refused.refusal.reason === 'budget_exceeded')
-    assert.deepEqual([refused.refusal.budget.scope, refused.refusal.budget.spentNanos], ['account', 1_000n])
-  })
-
-  promise('the mode of a budget overrides that of the installation', async (store, subject) => {
-    await capped(store, 'a', 1_000n)
-    await store.admit(opening('req_1', 'a', holding(1_000n)))
-    await subject.exec("UPDATE budget SET budget_mode = 'settled' WHERE id = 'bud_a'")
-    assert.equal(await ask(store, 'req_2', 'a', holding(1n)), 'admitted')
-    await subject.exec("UPDATE budget SET budget_mode = 'exact' WHERE id = 'bud_a'")
-    assert.equal(await ask(store, 'req_3', 'a', { ...holding(1n), heldCounts: false }), 'held by budget')
-  })
-
-  promise('a key holds no more of the account than is left under its own cap', async (store) => {
-    await capped(store, 'a', 10n)
-    await addKey(store, 'b')
-    await addCredit(store, 500n)
-    assert.equal(await ask(store, 'req_1', 'a', holding(800n)), 'admitted')
-    assert.equal((await store.getBalance('default')).heldNanos, 10n)
-    assert.equal(await ask(store, 'req_2', 'b', holding(1n)), 'admitted')
-    await store.settle(closing('req_1', costing(300n)))
-    assert.equal((await store.getBalance('default')).heldNanos, 1n)
-  })
-
-  const batch = (nanos: bigint, largestNanos: bigint): Partial<CallOpening> => ({
-    hold: { kind: 'bound', nanos, listNanos: nanos, largestNanos },
-  })
-
-  promise('all lines of a batch but the most expensive must fit under the cap', async (store) => {
-    await capped(store, 'a', 1_000n)
-    const exceeding = await store.admit(opening('req_1', 'a', batch(1_100n, 100n)))
-    assert.ok(exceeding.kind === 'refused' && exceeding.refusal.reason === 'batch_exceeds_budget')
-    assert.deepEqual([exceeding.refusal.neededNanos, exceeding.refusal.budget?.capNanos], [1_000n, 1_000n])
-    assert.equal(await ask(store, 'req_2', 'a', batch(1_099n, 100n)), 'admitted')
-    await store.settle(closing('req_2', costing(0n)))
-    // Where it fits once other holds are gone, it waits.
-    await store.admit(opening('req_3', 'a', holding(500n)))
-    assert.equal(await ask(store, 'req_4', 'a', batch(600n, 100n)), 'held by budget')
-    assert.equal(await ask(store, 'req_5', 'a', batch(599n, 100n)), 'admitted')
-  })
-
-  promise('a batch must fit into the credit in the same way', async (store) => {
-    await addKey(store, 'a')
-    await addCredit(store, 1_000n)
-    assert.equal(await ask(store, 'req_1', 'a', batch(1_100n, 100n)), 'batch_exceeds_budget')
-    await store.admit(opening('req_2', 'a', holding(500n)))
-    assert.equal(await ask(store, 'req_3', 'a', batch(600n, 100n)), 'held by credit')
-    assert.equal(await ask(store, 'req_4', 'a', batch(599n, 100n)), 'admitted')
   })
 
   promise('five hundred calls at once pass the cap by at most one call', async (store) => {
