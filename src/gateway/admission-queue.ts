@@ -45,6 +45,16 @@ export class AdmissionQueues {
     return new QueueEntry(this, digest, this.#tickets++)
   }
 
+  /** Whether calls wait for the credit or the ceiling of an account. */
+  get hasAccountQueue(): boolean {
+    return this.waiting > 0 && [...this.queues.keys()].some((name) => name.startsWith(ACCOUNT))
+  }
+
+  /** The last answer to a call that waits for this account; null if none waits. */
+  heldByAccount(accountId: string): Held | null {
+    return this.queues.get(accountQueue(accountId))?.held ?? null
+  }
+
   /** A call of this budget and account was settled: there may be room. */
   settled(budgetId: string, accountId: string): void {
     if (this.waiting === 0) return
@@ -68,8 +78,10 @@ function budgetQueue(id: string): string {
   return `budget ${id}`
 }
 
+const ACCOUNT = 'account '
+
 function accountQueue(id: string): string {
-  return `account ${id}`
+  return ACCOUNT + id
 }
 
 /** The queue of the limit that holds the call back. */
@@ -113,6 +125,7 @@ export class QueueEntry {
     const queue = this.#join(this.#waiter, queueOf(held))
     if (queue === null) return 'full'
     this.#noteHeld(held)
+    queue.held = held
     this.#deadline ??= setTimeout(() => this.end('timed_out'), all.waitMs)
     const turn = this.#waiter.wait()
     queue.wakeFront()
@@ -209,10 +222,12 @@ const FRONT_MAX = 256
 
 /** The calls that wait for the same room. */
 class Queue {
+  /** The last answer to a call in it. */
+  held: Held | null = null
   /** By ticket. */
   readonly #waiters: Waiter[] = []
-  /** How many at the front may ask together. */
-  #front = 1
+  /** How many were admitted since one was held back: as many may ask together. */
+  #admitted = 0
   /** Something may have changed since the calls at the front asked. */
   #signalled = false
   readonly #poll: NodeJS.Timeout
@@ -239,7 +254,7 @@ class Queue {
 
   /** A call of it asked and was held back again. */
   heldAgain(): void {
-    this.#front = 1
+    this.#admitted = 0
   }
 
   remove(waiter: Waiter, admitted: boolean): void {
@@ -247,7 +262,7 @@ class Queue {
     if (at === -1) return
     this.#waiters.splice(at, 1)
     if (this.#waiters.length === 0) clearInterval(this.#poll)
-    if (admitted) this.#front = Math.min(this.#front * 2, FRONT_MAX)
+    if (admitted) this.#admitted += 1
     this.signal()
   }
 
@@ -257,6 +272,7 @@ class Queue {
     // The answers of calls that ask now are news. Calls that asked together are answered together.
     if (this.#waiters.some((waiter, i) => i < FRONT_MAX && waiter.asking)) return
     this.#signalled = false
-    for (const waiter of this.#waiters.slice(0, this.#front)) waiter.wake('ask')
+    for (const waiter of this.#waiters.slice(0, Math.min(Math.max(this.#admitted, 1), FRONT_MAX)))
+      waiter.wake('ask')
   }
 }

@@ -69,7 +69,7 @@ export async function admit(
   const overload = refuseOverload(gateway)
   if (overload !== null) return refused(overload)
   // Where calls of this key wait already, this one waits behind them.
-  const before = plan.bill.hold.kind === 'none' ? null : entry.heldBefore
+  const before = plan.bill.hold.kind === 'none' ? null : await heldBefore(call, entry, gateway)
   const first = before ?? (await ask(call, FIRST, gateway))
   if (first.kind === 'held') onHeld()
   const answer = first.kind === 'held' ? await askInTurn(call, entry, first, gateway) : first
@@ -98,6 +98,15 @@ export async function admit(
       return refused(refuseKey(caller.kind === 'admin_key' ? 'admin_key' : 'unknown_key'))
     }
   }
+}
+
+/** The answer to a call that waits for the same limit and came before: of the same key, or of another key of the account. */
+async function heldBefore({ digest }: Call, entry: QueueEntry, gateway: Gateway): Promise<Held | null> {
+  const { queues, store, clock } = gateway
+  if (entry.heldBefore !== null || !queues.hasAccountQueue) return entry.heldBefore
+  const caller = await store.lookUpKey(digest, clock.nowMs())
+  const held = caller.kind === 'api_key' ? queues.heldByAccount(caller.accountId) : null
+  return held === null || caller.kind !== 'api_key' ? null : { ...held, keyId: caller.keyId }
 }
 
 /** Has the store refuse an ambiguous body even to a key without limits: the store knows no other reason for that. */

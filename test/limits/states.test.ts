@@ -70,7 +70,7 @@ test('last_used_at is the instant of the last request that came with the key, al
   assert.equal(await lastUsed(), '2026-12-22T09:00:00.123Z')
 })
 
-test('rotation is additive: both keys work, the new one has the same limits and a month of its own', async () => {
+test('rotation is additive: both keys work, with the same limits and one budget', async () => {
   clock.set('2026-12-23T00:00:00.000Z')
   const limits = {
     monthly_budget_usd: 0.00001,
@@ -85,14 +85,16 @@ test('rotation is additive: both keys work, the new one has the same limits and 
   assert.notEqual(key, old.key)
   assert.equal(fresh['rotated_from'], old.id)
   for (const [name, value] of Object.entries(limits)) assert.deepEqual(fresh[name], value)
-  assert.equal(fresh['month_spend_usd'], 0)
+  assert.equal(fresh['month_spend_usd'], 0.00001)
 
-  assert.equal(await status(old.key), 402, 'the old one has spent its cap')
-  assert.equal(await status(key), 200, 'the new one has not')
+  assert.equal(await status(old.key), 402, 'the old one has spent the cap')
+  assert.equal(await status(key), 402, 'and the new one draws on the same budget')
+  await gateway.manage('PATCH', `/v1/keys/${fresh['id']}`, { monthly_budget_usd: 0.00002 })
+  assert.equal(await status(old.key), 200, 'a cap that is set on one is that of both')
   assert.equal(await status(key), 402)
   assert.equal(await status(key, 'chat'), 403)
   const record = await bench.record(old.id)
-  assert.deepEqual([record['status'], record['month_spend_usd']], ['usable', 0.00001])
+  assert.deepEqual([record['status'], record['month_spend_usd']], ['usable', 0.00002])
   await gateway.revokeKey(old.id)
   assert.equal(await status(old.key), 401)
   assert.equal(await status(key), 402, 'revoking the old one leaves the new one alone')
