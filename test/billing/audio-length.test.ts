@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { after, test } from 'node:test'
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
 import { adts, FTYP, frames, moov, wav, webm } from '../support/audio-bytes.ts'
+import { after, test } from '../support/suite.ts'
 import { startBillingBench } from './bench-of-one.ts'
 
 /** An upstream that gives this answer to every request. */

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { after, afterEach, test } from 'node:test'
+import { after, afterEach, test } from '../support/suite.ts'
 import { startBillingBench } from './bench-of-one.ts'
 
 const bench = await startBillingBench()

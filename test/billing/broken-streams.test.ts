@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { after, afterEach, test } from 'node:test'
+import { after, afterEach, test } from '../support/suite.ts'
 import type { Step } from '../support/upstream-script.ts'
 import { lastChunk, sized } from '../support/wire-bytes.ts'
 import {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { after, afterEach, test } from 'node:test'
 import { exchange } from '../support/raw-client.ts'
+import { after, afterEach, test } from '../support/suite.ts'
 import { startBillingBench } from './bench-of-one.ts'
 
 const received: string[] = []

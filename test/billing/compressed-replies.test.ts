@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { after, test } from 'node:test'
 import { constants, gzipSync, zstdCompressSync } from 'node:zlib'
 import { OBSERVER_BACKLOG_BYTES_MAX } from '../../src/gateway/reply-pipeline.ts'
 import { connect, exchange } from '../support/raw-client.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
+import { after, test } from '../support/suite.ts'
 import { chunked, sized } from '../support/wire-bytes.ts'
 import { asBilled, type BilledReply, startBillingBench } from './bench-of-one.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { after, afterEach, test } from 'node:test'
 import { openBooks } from '../support/books.ts'
 import { connect, type RawConnection } from '../support/raw-client.ts'
+import { after, afterEach, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { startBillingBench } from './bench-of-one.ts'
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { after, beforeEach, test } from 'node:test'
+import { after, beforeEach, test } from '../support/suite.ts'
 import { startBillingBench } from './bench-of-one.ts'
 import { startShownUpstream } from './shown-upstream.ts'
 

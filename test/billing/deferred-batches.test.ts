@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
 import { changeBooks, readBooks } from '../support/books.ts'
+import { after, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { type BilledReply, startBillingBench } from './bench-of-one.ts'
 import { startShownUpstream } from './shown-upstream.ts'

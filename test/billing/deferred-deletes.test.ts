@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
 import { changeBooks } from '../support/books.ts'
 import { readOpenMetrics } from '../support/open-metrics.ts'
+import { after, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { type BilledReply, startBillingBench } from './bench-of-one.ts'
 import { startShownUpstream } from './shown-upstream.ts'

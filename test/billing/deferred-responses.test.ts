@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
+import { after, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { startBillingBench } from './bench-of-one.ts'
 import { startShownUpstream } from './shown-upstream.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { after, afterEach, test } from 'node:test'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
+import { after, afterEach, test } from '../support/suite.ts'
 import { chunked, sized } from '../support/wire-bytes.ts'
 import { startBillingBench } from './bench-of-one.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { after, afterEach, test } from 'node:test'
 import { openBooks } from '../support/books.ts'
+import { after, afterEach, test } from '../support/suite.ts'
 import { startBillingBench } from './bench-of-one.ts'
 
 const bench = await startBillingBench({ env: { TOLLGATE_DISCOUNT: '0.2' } })

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import { deleteOldBodies } from '../../src/ledger/retention.ts'
 import { readBooks } from '../support/books.ts'
 import { openStoreBeside } from '../support/open-store-beside.ts'
+import { after, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { startBillingBench } from './bench-of-one.ts'
 

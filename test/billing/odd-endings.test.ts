@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { test } from 'node:test'
 import { MP3_FRAME_MS, mp3 } from '../support/audio-bytes.ts'
 import { readBooks } from '../support/books.ts'
 import { connect } from '../support/raw-client.ts'
+import { test } from '../support/suite.ts'
 import { type BillingBench, startBillingBench } from './bench-of-one.ts'
 
 async function withUpstream(

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { after, test } from 'node:test'
+import { after, test } from '../support/suite.ts'
 import { startBillingBench } from './bench-of-one.ts'
 
 /** Speech comes as audio, without usage; a request that asks `as JSON` gets a document. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { connect } from '../support/raw-client.ts'
+import { test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { startBillingBench } from './bench-of-one.ts'
 

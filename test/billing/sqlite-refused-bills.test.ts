@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { changeBooks } from '../support/books.ts'
+import { test } from '../support/suite.ts'
 import { startBillingBench } from './bench-of-one.ts'
 
 test('a call whose bill the store refuses is closed as interrupted, and stays so', async () => {

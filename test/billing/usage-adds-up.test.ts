@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { after, afterEach, test } from 'node:test'
 import { clockAt } from '../limits/clock-at.ts'
 import { nanosOf } from '../limits/look-at-books.ts'
 import { untilCounted } from '../support/simulator-counts.ts'
+import { after, afterEach, test } from '../support/suite.ts'
 import { type BilledReply, type CallOptions, startBillingBench } from './bench-of-one.ts'
 
 /** The costs that clients were told, added up, against the reports of usage. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
 import { runInThread } from '../support/command-thread.ts'
+import { after, test } from '../support/suite.ts'
 import { runTollgate, serveTollgate, startCommand } from '../support/tollgate-process.ts'
 
 const tollgate = await serveTollgate()

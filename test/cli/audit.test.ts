@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { test } from 'node:test'
 import { createProgress } from '../../src/cli/progress.ts'
 import type { Clock } from '../../src/kernel/clock.ts'
+import { test } from '../support/suite.ts'
 import type { ServingProcess } from '../support/tollgate-process.ts'
 import { startSmallGateway } from './small-gateway.ts'
 

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, before, test } from 'node:test'
 import { startSimulator } from '../../simulator/start-simulator.ts'
 import { callLine } from '../../src/cli/serve-output.ts'
 import { terminalStyle } from '../../src/cli/terminal.ts'
 import type { EndedCall } from '../../src/telemetry/ended-call.ts'
 import { withDeadline } from '../support/deadline.ts'
+import { after, before, test } from '../support/suite.ts'
 import { type ServingProcess, serveTollgate } from '../support/tollgate-process.ts'
 
 const plain = terminalStyle({}, {}, false)

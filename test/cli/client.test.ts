@@ -3,9 +3,9 @@ import { writeFileSync } from 'node:fs'
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { after, before, test } from 'node:test'
 import { closedPort } from '../support/closed-port.ts'
 import { runInThread } from '../support/command-thread.ts'
+import { after, before, test } from '../support/suite.ts'
 import { type CommandGateway, startCommandGateway } from './command-gateway.ts'
 
 let commands: CommandGateway

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { COMMAND_NAMES } from '../../src/cli/program.ts'
 import { VERSION } from '../../src/kernel/version.ts'
 import { runInThread } from '../support/command-thread.ts'
+import { test } from '../support/suite.ts'
 import { runTollgate, startCommand } from '../support/tollgate-process.ts'
 
 test('tollgate alone, help and --help print the commands', async () => {

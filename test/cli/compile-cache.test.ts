@@ -12,9 +12,9 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, test } from 'node:test'
 import { VERSION } from '../../src/kernel/version.ts'
 import { root } from '../style/source-tree.ts'
+import { after, test } from '../support/suite.ts'
 
 const dir = mkdtempSync(join(tmpdir(), 'tollgate-compiled-'))
 after(() => rmSync(dir, { recursive: true }))

@@ -3,12 +3,12 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { after, test } from 'node:test'
 import { type Simulator, startSimulator } from '../../simulator/start-simulator.ts'
 import type { Environment } from '../../src/config.ts'
 import type { Finding } from '../../src/doctor/check.ts'
 import { judgeSpace } from '../../src/doctor/local-checks.ts'
 import { startGateway } from '../support/gateway.ts'
+import { after, test } from '../support/suite.ts'
 import { runTollgate, serveTollgate } from '../support/tollgate-process.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'tollgate-doctor-'))

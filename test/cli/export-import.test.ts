@@ -15,9 +15,9 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, before, test } from 'node:test'
 import type { Environment } from '../../src/config.ts'
 import { createEmptyDatabase, openPatientPool, stopPostgres, type TestDatabase } from '../support/postgres.ts'
+import { after, before, test } from '../support/suite.ts'
 import { runTollgate, serveTollgate, startCommand } from '../support/tollgate-process.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'tollgate-export-'))

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, before, test } from '../support/suite.ts'
 import { type CommandGateway, startCommandGateway } from './command-gateway.ts'
 
 let commands: CommandGateway

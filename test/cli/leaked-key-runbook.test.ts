@@ -3,12 +3,12 @@ import { execFile } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { after, before, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { changeBooks, readBooks } from '../support/books.ts'
 import { curlStandIn } from '../support/curl-stand-in.ts'
 import { readBlocks } from '../support/document-blocks.ts'
+import { after, before, test } from '../support/suite.ts'
 import { runTollgate, type ServingProcess, serveTollgate } from '../support/tollgate-process.ts'
 
 /** The runbook for a leaked key, block by block as it stands, on a gateway whose key its holder and a thief have used. */

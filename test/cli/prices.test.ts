@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, test } from 'node:test'
 import { runInThread } from '../support/command-thread.ts'
+import { after, test } from '../support/suite.ts'
 
 const dir = mkdtempSync(join(tmpdir(), 'tollgate-prices-'))
 after(() => rmSync(dir, { recursive: true }))

@@ -11,8 +11,8 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { test } from 'node:test'
 import { withDeadline } from '../support/deadline.ts'
+import { test } from '../support/suite.ts'
 import { serveTollgate } from '../support/tollgate-process.ts'
 
 const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8)

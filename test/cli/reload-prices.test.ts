@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, test } from 'node:test'
 import { startSimulator } from '../../simulator/start-simulator.ts'
+import { after, test } from '../support/suite.ts'
 import { runTollgate, serveTollgate } from '../support/tollgate-process.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'tollgate-prices-'))

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
 import { changeBooks } from '../support/books.ts'
 import { fillLog } from '../support/fill-log.ts'
+import { after, before, test } from '../support/suite.ts'
 import { type CommandGateway, startCommandGateway } from './command-gateway.ts'
 
 let commands: CommandGateway

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, before, test } from 'node:test'
+import { after, before, test } from '../support/suite.ts'
 import { startCommand } from '../support/tollgate-process.ts'
 import { type SmallGateway, startSmallGateway } from './small-gateway.ts'
 

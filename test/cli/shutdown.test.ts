@@ -3,10 +3,10 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { test } from 'node:test'
 import type { Environment } from '../../src/config.ts'
 import { readBooks } from '../support/books.ts'
 import { connect } from '../support/raw-client.ts'
+import { test } from '../support/suite.ts'
 import { type ServingProcess, serveTollgate } from '../support/tollgate-process.ts'
 
 /** An upstream whose one reply stays open until the test ends it. */

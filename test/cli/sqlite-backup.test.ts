@@ -13,13 +13,13 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, before, test } from 'node:test'
 import { promisify } from 'node:util'
 import { type Simulator, startSimulator } from '../../simulator/start-simulator.ts'
 import { root } from '../style/source-tree.ts'
 import { readBlocks } from '../support/document-blocks.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { createDatabase, stopPostgres } from '../support/postgres.ts'
+import { after, before, test } from '../support/suite.ts'
 import { cleanEnvironment, runTollgate, serveTollgate, startCommand } from '../support/tollgate-process.ts'
 
 const execute = promisify(execFile)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { dirname, join } from 'node:path'
-import { test } from 'node:test'
 import { readSourceTree } from '../style/source-tree.ts'
+import { test } from '../support/suite.ts'
 
 const texts = new Map(readSourceTree('src').map(({ path, text }) => [path, text]))
 

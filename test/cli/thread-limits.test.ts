@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { test } from 'node:test'
 import { THREAD_YOUNG_MEGABYTES } from '../../src/kernel/start-thread.ts'
+import { test } from '../support/suite.ts'
 import { serveTollgate } from '../support/tollgate-process.ts'
 
 const tellHeapLimit = new URL('../support/tell-heap-limit.ts', import.meta.url).href

@@ -4,13 +4,13 @@ import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, before, test } from 'node:test'
 import tls from 'node:tls'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { expiredPair, localPair, otherPair, writePair } from '../support/certificates.ts'
 import { curlStandIn } from '../support/curl-stand-in.ts'
 import { withDeadline } from '../support/deadline.ts'
+import { after, before, test } from '../support/suite.ts'
 import {
   cleanEnvironment,
   runTollgate,

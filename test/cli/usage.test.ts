@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
 import { changeBooks } from '../support/books.ts'
+import { after, before, test } from '../support/suite.ts'
 import { type CommandGateway, startCommandGateway } from './command-gateway.ts'
 
 let commands: CommandGateway

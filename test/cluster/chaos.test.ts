@@ -1,4 +1,4 @@
-import { after, test } from 'node:test'
+import { after, test } from '../support/suite.ts'
 import { ChaosRun } from './chaos-run.ts'
 import { closeConnections } from './send-call.ts'
 

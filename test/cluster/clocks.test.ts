@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { after, before, test } from 'node:test'
 import { requestInstantMs } from '../../src/kernel/ids.ts'
 import { stopPostgres } from '../support/postgres.ts'
+import { after, before, test } from '../support/suite.ts'
 import { Cluster } from './cluster.ts'
 import { closeConnections, sendCall } from './send-call.ts'
 

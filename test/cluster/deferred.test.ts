@@ -1,5 +1,5 @@
-import { after, test } from 'node:test'
 import { stopPostgres } from '../support/postgres.ts'
+import { after, test } from '../support/suite.ts'
 import { DeferredRun } from './deferred-run.ts'
 
 after(() => stopPostgres())

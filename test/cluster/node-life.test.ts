@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
 import { stopPostgres } from '../support/postgres.ts'
+import { after, before, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { Cluster } from './cluster.ts'
 import { type ClientCall, closeConnections, expectedBytes, sendCall } from './send-call.ts'

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
 import type { SocketEntry } from '../../simulator/answer-request.ts'
 import { type Simulator, startSimulator } from '../../simulator/start-simulator.ts'
 import { nanosOf } from '../limits/look-at-books.ts'
@@ -8,6 +7,7 @@ import { isTerminal, openSocket, type SocketClient } from '../simulator/socket-c
 import { priceOf, say } from '../sockets/metered-socket.ts'
 import { simulated, told } from '../sockets/turns-bench.ts'
 import { stopPostgres } from '../support/postgres.ts'
+import { after, before, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { Cluster } from './cluster.ts'
 

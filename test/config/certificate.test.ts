@@ -3,11 +3,11 @@ import { createPrivateKey } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, test } from 'node:test'
 import { type Config, ConfigError, readConfig } from '../../src/config.ts'
 import { checkCertificate } from '../../src/doctor/local-checks.ts'
 import { outOfDate, readCertificate } from '../../src/read-certificate.ts'
 import { localPair, otherPair, writePair } from '../support/certificates.ts'
+import { after, test } from '../support/suite.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'tollgate-certificate-'))
 after(() => rmSync(folder, { recursive: true }))

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, test } from 'node:test'
 import { ConfigError, type Environment, readConfig } from '../../src/config.ts'
+import { after, test } from '../support/suite.ts'
 
 const emptyDir = mkdtempSync(join(tmpdir(), 'tollgate-config-'))
 after(() => rmSync(emptyDir, { recursive: true }))

@@ -1,4 +1,4 @@
-import { after, test } from 'node:test'
+import { after, test } from '../support/suite.ts'
 import { CrashRun } from './crash-run.ts'
 
 const run = await CrashRun.start()

@@ -4,9 +4,9 @@ import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { startSimulator } from '../../simulator/start-simulator.ts'
+import { after, test } from '../support/suite.ts'
 import { booksVariable, makeBooksPlace } from '../support/test-store.ts'
 
 /** A gateway that is killed while a call makes an object whose cost comes later. */

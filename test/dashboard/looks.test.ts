@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import { after, before, test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import type { Page } from 'playwright-core'
 import { startBillingBench } from '../billing/bench-of-one.ts'
+import { after, before, test } from '../support/suite.ts'
 import {
   BUILT_DIR,
   DESKTOP,

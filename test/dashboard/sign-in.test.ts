@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
 import { startBillingBench } from '../billing/bench-of-one.ts'
 import { movableClock } from '../management/movable-clock.ts'
 import { openStoreBeside } from '../support/open-store-beside.ts'
+import { after, before, test } from '../support/suite.ts'
 import { openBrowser, type Person, signIn, takePicture, violationsOf } from './browser.ts'
 
 const clock = movableClock()

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
 import { dayOf } from '../../src/ledger/calendar.ts'
 import { changeBooks } from '../support/books.ts'
 import { fillLog } from '../support/fill-log.ts'
 import { startGateway } from '../support/gateway.ts'
+import { after, before, test } from '../support/suite.ts'
 import { openBrowser, type Person, untilShown, violationsOf } from './browser.ts'
 
 const gateway = await startGateway()

@@ -14,10 +14,10 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { after, before, test } from 'node:test'
 import { promisify } from 'node:util'
 import { root } from '../style/source-tree.ts'
 import { withDeadline } from '../support/deadline.ts'
+import { after, before, test } from '../support/suite.ts'
 import { cleanEnvironment } from '../support/tollgate-process.ts'
 import { buildImage, type Image, pathWith, readDockerfile } from './dockerfile.ts'
 

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { test } from 'node:test'
 import { parse } from 'yaml'
 import { ENVIRONMENT_HELP } from '../../src/cli/command.ts'
 import { readConfig } from '../../src/config.ts'
 import { TrustedProxies } from '../../src/http/addresses.ts'
 import { limits } from '../../src/kernel/limits.ts'
 import { root } from '../style/source-tree.ts'
+import { test } from '../support/suite.ts'
 
 const deploy = join(root, 'deploy')
 const textOf = (name: string) => readFileSync(join(deploy, name), 'utf8')

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
-import { test } from 'node:test'
 import { holdOf } from '../pricing/hold-of.ts'
+import { test } from '../support/suite.ts'
 
 const page = readFileSync(new URL('../../docs/CODING-AGENTS.md', import.meta.url), 'utf8')
 const rows = Array.from(

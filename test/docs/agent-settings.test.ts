@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
-import { after, before, test } from 'node:test'
 import { createAnthropic } from '@ai-sdk/anthropic'
 import { createOpenAI } from '@ai-sdk/openai'
 import Anthropic from '@anthropic-ai/sdk'
@@ -10,6 +9,7 @@ import OpenAI, { APIError } from 'openai'
 import { type Simulator, startSimulator } from '../../simulator/start-simulator.ts'
 import { readBlocks } from '../support/document-blocks.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
+import { after, before, test } from '../support/suite.ts'
 import { readToml } from './read-toml.ts'
 
 /**

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { test } from 'node:test'
 import { parseAllDocuments } from 'yaml'
 import { type Block, PAGES, readBlocks } from '../support/document-blocks.ts'
+import { test } from '../support/suite.ts'
 import { readToml } from './read-toml.ts'
 
 /** Blocks that are not run are parsed, as far as there is a parser. */

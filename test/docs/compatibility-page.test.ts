@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
-import { test } from 'node:test'
 import { allEndpoints } from '../../src/providers/find-endpoint.ts'
+import { test } from '../support/suite.ts'
 import { compatibilityPage, PAGE_FILE } from './compatibility-page.ts'
 
 test('the page of endpoints is the one that the tables make', () => {

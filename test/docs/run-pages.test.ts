@@ -5,12 +5,12 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync }
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { after, before, test } from 'node:test'
 import { type Simulator, startSimulator } from '../../simulator/start-simulator.ts'
 import { root } from '../style/source-tree.ts'
 import { curlStandIn } from '../support/curl-stand-in.ts'
 import { type Block, PAGES, readBlocks } from '../support/document-blocks.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
+import { after, before, test } from '../support/suite.ts'
 
 /**
  * Every shell and every JavaScript example of README and docs, as it stands, against a gateway with the simulator. The

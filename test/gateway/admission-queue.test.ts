@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { AdmissionQueues, type Held, type QueueEntry } from '../../src/gateway/admission-queue.ts'
 import { limits } from '../../src/kernel/limits.ts'
+import { test } from '../support/suite.ts'
 
 /** A timeout that no test reaches by accident. */
 const LONG_MS = 600_000

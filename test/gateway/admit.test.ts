@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { AdmissionQueues } from '../../src/gateway/admission-queue.ts'
 import { admit } from '../../src/gateway/admit.ts'
 import type { PlannedCall } from '../../src/gateway/call.ts'
@@ -9,6 +8,7 @@ import { headerNames } from '../../src/kernel/header-names.ts'
 import { limits } from '../../src/kernel/limits.ts'
 import type { Admission, CallOpening } from '../../src/ledger/call.ts'
 import { WaitingCalls } from '../../src/ledger/unsent-calls.ts'
+import { test } from '../support/suite.ts'
 
 /** A call with only the members that admission looks at. */
 function callOf(res: ReturnType<typeof client>): PlannedCall {

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import type { Socket } from 'node:net'
 import { Writable } from 'node:stream'
-import { test } from 'node:test'
 import { Answer, figureLines, LAST_EVENT_BYTES_MAX } from '../../src/gateway/answer.ts'
 import { ByteBudget } from '../../src/gateway/key-shares.ts'
 import type { Exchange } from '../../src/http/exchange.ts'
 import { OutgoingReply } from '../../src/http/outgoing-reply.ts'
 import { type HeaderNames, headerNames } from '../../src/kernel/header-names.ts'
+import { test } from '../support/suite.ts'
 
 const head = { status: 200, reason: 'OK', headers: ['content-type', 'application/json'] }
 const figures = { costNanos: 1_000n, listNanos: 1_000n, balanceNanos: null }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { BackgroundQueue } from '../../src/gateway/background-queue.ts'
+import { test } from '../support/suite.ts'
 
 test('as many pieces of work are reserved as may be, and one more when one is done', async () => {
   const background = new BackgroundQueue()

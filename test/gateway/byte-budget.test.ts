@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { ByteBudget } from '../../src/gateway/key-shares.ts'
+import { test } from '../support/suite.ts'
 
 test('replies of one key take half of what others leave, and however many keys take theirs the next has room', () => {
   const budget = new ByteBudget(10_000)

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { createPricer, type Pricer } from '../../src/gateway/pricer.ts'
 import type { Surface } from '../../src/kernel/surface.ts'
 import type { Usage } from '../../src/kernel/usage.ts'
@@ -9,6 +8,7 @@ import { readRating } from '../../src/pricing/rate.ts'
 import { findEndpoint } from '../../src/providers/find-endpoint.ts'
 import { modelAsked } from '../../src/providers/request-members.ts'
 import { factsOf } from '../providers/request-facts-of.ts'
+import { test } from '../support/suite.ts'
 
 const loaded = loadListPrices()
 assert.ok(loaded.kind === 'book')

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { DecodingTurns, KeyShare } from '../../src/gateway/key-shares.ts'
 import type { Exchange } from '../../src/http/exchange.ts'
 import { Listeners } from '../../src/http/outgoing-reply.ts'
+import { test } from '../support/suite.ts'
 
 function client() {
   const res = { destroyed: false, closed: false, whenClosed: new Listeners() }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { type TestContext, test } from 'node:test'
+import type { TestContext } from 'node:test'
 import { createDeferrals, type DeferralParts } from '../../src/gateway/deferrals.ts'
 import { openUpstream } from '../../src/http/upstream-pool.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
@@ -10,6 +10,7 @@ import { Secret } from '../../src/kernel/secret.ts'
 import type { CallClosing } from '../../src/ledger/call.ts'
 import { NOTHING_RECORDED } from '../../src/ledger/call-columns.ts'
 import type { DeferredObject } from '../../src/ledger/deferred.ts'
+import { test } from '../support/suite.ts'
 
 const log = createLog('silent')
 

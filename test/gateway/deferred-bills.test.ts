@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { createDeferredBills, type DeferredBillParts } from '../../src/gateway/deferred-bills.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { StoreRefused } from '../../src/kernel/errors.ts'
@@ -11,6 +10,7 @@ import type { ChildCall, DeferredObject } from '../../src/ledger/deferred.ts'
 import type { Metered } from '../../src/metering/meter.ts'
 import { shippedBook } from '../../src/pricing/compile-version.ts'
 import { createLogLines } from '../support/log-lines.ts'
+import { test } from '../support/suite.ts'
 
 const [{ id: versionId, entry }] = shippedBook().versions
 

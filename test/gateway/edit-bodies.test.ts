@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { createUrlRewriter } from '../../src/gateway/edit-bodies.ts'
+import { test } from '../support/suite.ts'
 
 const PATH = '/v1/messages/batches/msgbatch_1/results'
 

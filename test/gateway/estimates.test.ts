@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { type CompleteCall, Estimates, Silence } from '../../src/gateway/estimates.ts'
+import { test } from '../support/suite.ts'
 
 function call(changes: Partial<CompleteCall> = {}): CompleteCall {
   return {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { isOutdated, toReplyHeaders, toUpstreamHeaders } from '../../src/gateway/forwarded-headers.ts'
+import { test } from '../support/suite.ts'
 
 const upstream = {
   credential: ['x-api-key', 'provider'] as const,

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { HeldBody } from '../../src/gateway/held-body.ts'
 import { ByteBudget } from '../../src/gateway/key-shares.ts'
 import { readBuffer } from '../../src/kernel/memory.ts'
+import { test } from '../support/suite.ts'
 
 const MiB = 1024 * 1024
 

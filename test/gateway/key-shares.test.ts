@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { KeyShares } from '../../src/gateway/key-shares.ts'
+import { test } from '../support/suite.ts'
 
 test('calls of a key are counted up to their bound, apart from those of others, and nothing is kept without one', () => {
   const shares = new KeyShares(2)

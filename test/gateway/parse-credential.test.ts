@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { parseCredential, surfaceOf } from '../../src/gateway/parse-credential.ts'
 import { ConnectionMemory } from '../../src/http/incoming-request.ts'
 import { Secret } from '../../src/kernel/secret.ts'
 import { createKeyDigest } from '../../src/keys/key-digest.ts'
 import { mintKey } from '../../src/keys/key-format.ts'
+import { test } from '../support/suite.ts'
 
 const digestKey = createKeyDigest(new Secret('a pepper for tests'))
 const bootstrap = 'the-operators-own-admin-key-of-2026'

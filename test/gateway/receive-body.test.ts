@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { BODY_MS_BEFORE_KEY_CHECK, type Received, receiveBody } from '../../src/gateway/held-body.ts'
 import { ByteBudget, KeyShare } from '../../src/gateway/key-shares.ts'
 import type { Exchange } from '../../src/http/exchange.ts'
@@ -7,6 +6,7 @@ import type { BodyReceiver } from '../../src/http/incoming-request.ts'
 import { Listeners } from '../../src/http/outgoing-reply.ts'
 import { type Denial, refuse } from '../../src/kernel/errors.ts'
 import { withDeadline } from '../support/deadline.ts'
+import { test } from '../support/suite.ts'
 
 interface Conditions {
   readonly checkKey?: () => Promise<Denial | null>

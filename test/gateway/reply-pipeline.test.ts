@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import type { Answer } from '../../src/gateway/answer.ts'
 import {
@@ -8,6 +7,7 @@ import {
   OBSERVER_BACKLOG_BYTES_MAX,
   ReplyPipeline,
 } from '../../src/gateway/reply-pipeline.ts'
+import { test } from '../support/suite.ts'
 
 /** A reply to a client whose room the test sets. */
 function carried(contentType: string, coding: string) {

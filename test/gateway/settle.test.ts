@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
   createSettlementWatch,
@@ -13,6 +12,7 @@ import type { CallClosing, Settled } from '../../src/ledger/call.ts'
 import type { SettlementSpool } from '../../src/ledger/settlement-spool.ts'
 import { closingOf } from '../ledger/closings.ts'
 import { createLogLines } from '../support/log-lines.ts'
+import { test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 
 const SETTLED: Settled = { balanceNanos: 5n, booked: true }

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
 import { brotliCompressSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import { allEndpoints } from '../../src/providers/find-endpoint.ts'
 import { startGateway } from '../support/gateway.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
+import { after, test } from '../support/suite.ts'
 
 /** Where parsers disagree on a body, upstream may obey another reading than the one that we judge. */
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { Buffer } from 'node:buffer'
-import { after, test } from 'node:test'
 import { startPair } from '../support/pair.ts'
+import { after, test } from '../support/suite.ts'
 import { surfaces } from '../support/surfaces.ts'
 import { assertOthersServed, assertRefusedAndClosed, attack } from './attack.ts'
 

@@ -1,4 +1,4 @@
-import { after, test } from 'node:test'
+import { after, test } from '../support/suite.ts'
 import { JamRun } from './jam-run.ts'
 
 const MB = 1_000_000

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
 import type { Surface } from '../../src/kernel/surface.ts'
 import type { Endpoint } from '../../src/providers/endpoint.ts'
 import { allEndpoints } from '../../src/providers/find-endpoint.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
+import { after, test } from '../support/suite.ts'
 
 /** A credential that upstream hands out would outlive the revocation of our key. */
 

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { Agent, request } from 'node:http'
-import { after, test } from 'node:test'
 import { UNKNOWN_PATH_CHARS_MAX } from '../../src/gateway/refusals.ts'
 import type { Endpoint } from '../../src/providers/endpoint.ts'
 import { allEndpoints, findEndpoint } from '../../src/providers/find-endpoint.ts'
@@ -8,6 +7,7 @@ import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { surfaceNames } from '../support/permitted-differences.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
 import { spellingsOf } from '../support/spellings.ts'
+import { after, test } from '../support/suite.ts'
 
 /** An endpoint that costs money, or hands out credentials, is reached by one spelling or not at all. */
 

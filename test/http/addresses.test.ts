@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import {
   AddressCounts,
   FORWARDED_ADDRESSES_MAX,
   networkOf,
   TrustedProxies,
 } from '../../src/http/addresses.ts'
+import { test } from '../support/suite.ts'
 
 const proxies = new TrustedProxies(['10.0.0.0/8', '192.0.2.7', 'fd00::/8'])
 

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
-import { after, before, test } from 'node:test'
 import { ClientConnection, type ConnectionOwner, HEAD_TIMEOUT } from '../../src/http/client-connection.ts'
 import type { IncomingRequest } from '../../src/http/incoming-request.ts'
 import type { OutgoingReply } from '../../src/http/outgoing-reply.ts'
 import { limits } from '../../src/kernel/limits.ts'
 import { withDeadline } from '../support/deadline.ts'
+import { after, before, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 
 interface Served {

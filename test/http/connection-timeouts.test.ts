@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { ConnectionTimeouts } from '../../src/http/client-connection.ts'
 import { limits } from '../../src/kernel/limits.ts'
+import { test } from '../support/suite.ts'
 
 const { headTimeoutMs, keepAliveTimeoutMs, replyStallTimeoutMs } = limits
 

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import { test } from 'node:test'
 import { Worker } from 'node:worker_threads'
 import { callUpstream } from '../../src/http/upstream-call.ts'
 import { openUpstream } from '../../src/http/upstream-pool.ts'
 import { createLogLines } from '../support/log-lines.ts'
+import { test } from '../support/suite.ts'
 
 /**
  * An upstream in a thread of its own, so that it can write while this thread is busy: it answers each request with its

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
 import { type Exchange, sendStream, sendWhole } from '../../src/http/exchange.ts'
 import { createHttpServer } from '../../src/http/server.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
@@ -7,6 +6,7 @@ import { headerNames } from '../../src/kernel/header-names.ts'
 import { createUlidSource } from '../../src/kernel/ids.ts'
 import { withDeadline } from '../support/deadline.ts'
 import { connect, exchange as exchangeWith } from '../support/raw-client.ts'
+import { after, test } from '../support/suite.ts'
 import { message } from '../support/wire-bytes.ts'
 import { headerValues } from '../support/wire-message.ts'
 

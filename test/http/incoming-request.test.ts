@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { ConnectionMemory, IncomingRequest } from '../../src/http/incoming-request.ts'
 import { copyIfBorrowed } from '../../src/kernel/memory.ts'
+import { test } from '../support/suite.ts'
 
 const HEAD = {
   httpVersion: '1.1',

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { hidesOwnedPath, isOwnedPath, judgeTarget } from '../../src/http/judge-head.ts'
+import { test } from '../support/suite.ts'
 
 const pass: readonly [target: string, path: string, query: string][] = [
   ['/v1/messages', '/v1/messages', ''],

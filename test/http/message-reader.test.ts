@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import fc from 'fast-check'
 import { type MessageHead, MessageReader, TOO_MANY_LINES } from '../../src/http/message-reader.ts'
 import { type Borrowed, viewOf } from '../../src/kernel/memory.ts'
+import { test } from '../support/suite.ts'
 
 const LIMITS = { headBytesMax: 64 * 1024, headLinesMax: 1_000 }
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { STATUS_CODES } from 'node:http'
 import { connect, createServer, type Socket } from 'node:net'
-import { type TestContext, test } from 'node:test'
+import type { TestContext } from 'node:test'
 import {
   dateLine,
   framingHeaders,
@@ -11,6 +11,7 @@ import {
   writeCoalesced,
 } from '../../src/http/message-writer.ts'
 import { ERRORS, type ErrorRow } from '../../src/kernel/errors.ts'
+import { test } from '../support/suite.ts'
 
 test('lines are written as they are, with every byte of Latin-1', () => {
   assert.equal(serialiseHeaders(['A', 'caf\xe9', 'a', '']), 'A: caf\xe9\r\na: \r\n')

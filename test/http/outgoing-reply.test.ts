@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { Listeners } from '../../src/http/outgoing-reply.ts'
+import { test } from '../support/suite.ts'
 
 test('those who listen hear of it in the order in which they came, each time', () => {
   const heard: string[] = []

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer } from 'node:net'
-import { test } from 'node:test'
 import { RawConnection } from '../../src/http/raw-connection.ts'
+import { test } from '../support/suite.ts'
 
 test('a connection that is ended again and again waits for its close once', async () => {
   const server = createServer((peer) => peer.resume()).listen(0, '127.0.0.1')

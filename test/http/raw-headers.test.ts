@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import fc from 'fast-check'
 import {
   firstValue,
@@ -9,6 +8,7 @@ import {
   tokensOf,
   valuesOf,
 } from '../../src/http/raw-headers.ts'
+import { test } from '../support/suite.ts'
 
 const NAMES = ['connection', 'content-type', 'cache-control', 'x-a', 'x-b', 'date'] as const
 const spelled = fc

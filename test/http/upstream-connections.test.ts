@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { Readable } from 'node:stream'
-import { mock, test } from 'node:test'
+import { mock } from 'node:test'
 import { UPSTREAM_IDLE_CONNECTIONS_MAX } from '../../src/http/upstream-pool.ts'
 import { nextTurn, withDeadline } from '../support/deadline.ts'
+import { test } from '../support/suite.ts'
 import { type Accepted, startRawUpstream, told } from './raw-upstream.ts'
 
 const sized = (lines = '') => `HTTP/1.1 200 OK\r\n${lines}Content-Length: 2\r\n\r\nok`

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { Readable } from 'node:stream'
-import { test } from 'node:test'
 import { copyIfBorrowed } from '../../src/kernel/memory.ts'
 import { nextTurn } from '../support/deadline.ts'
+import { test } from '../support/suite.ts'
 import { startRawUpstream, told } from './raw-upstream.ts'
 
 const sized = (body: string, lines = '') =>

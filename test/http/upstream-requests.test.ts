@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { Readable } from 'node:stream'
-import { test } from 'node:test'
 import type { UpstreamRequest } from '../../src/http/send-request.ts'
+import { test } from '../support/suite.ts'
 import { startRawUpstream, told } from './raw-upstream.ts'
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'

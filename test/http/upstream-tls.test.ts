@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import net, { type AddressInfo } from 'node:net'
-import { after, test } from 'node:test'
 import tls from 'node:tls'
 import { callUpstream } from '../../src/http/upstream-call.ts'
 import { openUpstream } from '../../src/http/upstream-pool.ts'
@@ -8,6 +7,7 @@ import { limits } from '../../src/kernel/limits.ts'
 import { localPair } from '../support/certificates.ts'
 import { withDeadline } from '../support/deadline.ts'
 import { createLogLines } from '../support/log-lines.ts'
+import { after, test } from '../support/suite.ts'
 import { TakenReply, told } from './raw-upstream.ts'
 
 const { key, cert } = localPair

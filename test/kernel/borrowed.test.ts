@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import type { Socket } from 'node:net'
-import { test } from 'node:test'
 import type { MessageReceiver } from '../../src/http/message-reader.ts'
 import {
   type Borrowed,
@@ -11,6 +10,7 @@ import {
   withBorrowed,
 } from '../../src/kernel/memory.ts'
 import { readSourceTree } from '../style/source-tree.ts'
+import { test } from '../support/suite.ts'
 
 class Keeper {
   field: Buffer = Buffer.alloc(0)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import fc from 'fast-check'
 import { ChunkList, copyIfBorrowed, readBuffer } from '../../src/kernel/memory.ts'
+import { test } from '../support/suite.ts'
 
 /** Appends pieces as a socket brings them: each in the shared buffer, and overwritten afterwards. */
 function fill(list: ChunkList, pieces: readonly Uint8Array[]): Buffer {

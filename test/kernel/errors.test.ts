@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
-import { test } from 'node:test'
 import { ERRORS, type ErrorRow } from '../../src/kernel/errors.ts'
 import { errorType, shapeError, statusOf } from '../../src/providers/surfaces.ts'
 import { readSourceTree } from '../style/source-tree.ts'
+import { test } from '../support/suite.ts'
 
 const documentation = readFileSync(new URL('../../docs/ERRORS.md', import.meta.url), 'utf8')
 const documentedRows = documentation.split('\n').filter((line) => /^\| \d{3}\b/.test(line))

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { createUlidSource } from '../../src/kernel/ids.ts'
+import { test } from '../support/suite.ts'
 
 function sourceAt(...times: number[]) {
   let next = 0

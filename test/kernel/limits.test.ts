@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
-import { test } from 'node:test'
 import { limits } from '../../src/kernel/limits.ts'
+import { test } from '../support/suite.ts'
 
 const page = readFileSync(new URL('../../docs/OPERATIONS.md', import.meta.url), 'utf8')
 const section = /^## Limits\n([\s\S]*?)(?=^## )/m.exec(page)?.[1] ?? ''

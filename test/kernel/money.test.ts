@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import fc from 'fast-check'
 import { formatUsd, parseUsd, roundHalfEven, withCommas } from '../../src/kernel/money.ts'
+import { test } from '../support/suite.ts'
 
 const amounts: readonly [text: string, nanos: bigint][] = [
   ['0', 0n],

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { EventEmitter } from 'node:events'
 import { Server, Socket } from 'node:net'
-import { test } from 'node:test'
 import { checkNodeInternals, UnsupportedNode } from '../../src/kernel/node-internals.ts'
 import { readSourceTree } from '../style/source-tree.ts'
+import { test } from '../support/suite.ts'
 
 test('this Node has what is used of it beyond its documentation', async () => {
   await checkNodeInternals()

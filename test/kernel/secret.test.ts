@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { createRedact, redactBody, redactEncoded } from '../../src/kernel/secret.ts'
+import { test } from '../support/suite.ts'
 
 const redact = createRedact('svc', ['an (odd) secret', 'sk-provider'])
 const key = `svc_live_${'a1B'.repeat(16)}x`

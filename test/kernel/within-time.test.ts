@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { atMostEvery, createWorkLoop, loadLater } from '../../src/kernel/within-time.ts'
 import { withDeadline } from '../support/deadline.ts'
+import { test } from '../support/suite.ts'
 
 /** A loop whose looks the test ends, each with the time to pause. */
 function loopOfLooks() {

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
-import { test } from 'node:test'
 import fc from 'fast-check'
 import { Secret } from '../../src/kernel/secret.ts'
 import { createKeyDigest } from '../../src/keys/key-digest.ts'
 import { anyCharacter } from '../support/any-character.ts'
+import { test } from '../support/suite.ts'
 
 test('a digest is HMAC-SHA-256 of the key under the pepper, whatever either of them is', () => {
   const text = fc.oneof(

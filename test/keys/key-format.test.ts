@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { crc32 } from 'node:zlib'
 import { Secret } from '../../src/kernel/secret.ts'
 import { claimsToBeOurs, keyKindOf, mintKey, shownParts } from '../../src/keys/key-format.ts'
+import { test } from '../support/suite.ts'
 
 test('a key is its marker, 43 random characters and 6 of checksum', () => {
   assert.match(mintKey('svc', 'live').reveal(), /^svc_live_[0-9A-Za-z]{49}$/)

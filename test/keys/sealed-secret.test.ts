@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { Secret } from '../../src/kernel/secret.ts'
 import { createSecretSealer } from '../../src/keys/sealed-secret.ts'
+import { test } from '../support/suite.ts'
 
 const sealer = createSecretSealer(new Secret('a pepper of some length'), 'test')
 const secret = new Secret('whsec_c2VjcmV0')

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
-import { after, before, describe, test } from 'node:test'
 import { audit as auditSnapshot } from '../../src/store/operations/audit.ts'
 import { sql } from '../../src/store/operations/sql.ts'
 import { openSnapshot } from '../../src/store/sqlite/ledger-file.ts'
 import { addKey, closing, NOON } from '../store/conformance/fixtures.ts'
 import { stopPostgres } from '../support/postgres.ts'
+import { after, before, describe, test } from '../support/suite.ts'
 import { audit, type Books, billed, DataDir, fillBooks, rateAgain, rated, V1, withStore } from './books.ts'
 import { BOTH } from './both-books.ts'
 

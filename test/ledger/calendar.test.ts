@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import fc from 'fast-check'
 import { dayOf, monthOf } from '../../src/ledger/calendar.ts'
+import { test } from '../support/suite.ts'
 
 test('days and months are those of UTC, in whatever order they are asked for', () => {
   const [min, max] = [Date.UTC(2020, 0, 1), Date.UTC(2040, 0, 1)]

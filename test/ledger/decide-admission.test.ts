@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { NANOS_PER_USD } from '../../src/kernel/money.ts'
 import type { Budget, CallOpening } from '../../src/ledger/call.ts'
 import {
@@ -9,6 +8,7 @@ import {
   HOLD_NANOS_MAX,
   type KeyState,
 } from '../../src/ledger/decide-admission.ts'
+import { test } from '../support/suite.ts'
 
 const NOW = 1_000
 const UNBOUNDED_NANOS = 25n * NANOS_PER_USD

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { after, describe, test } from 'node:test'
 import {
   type ChangedCall,
   type CurrentPrices,
@@ -11,6 +10,7 @@ import {
 } from '../../src/ledger/rerate.ts'
 import { addWebhook } from '../store/conformance/webhook-fixtures.ts'
 import { stopPostgres } from '../support/postgres.ts'
+import { after, describe, test } from '../support/suite.ts'
 import { audit, type Books, fillBooks, rateAgain, V1, versionJson, withStore } from './books.ts'
 import { BOTH } from './both-books.ts'
 

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
-import { mock, test } from 'node:test'
+import { mock } from 'node:test'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { createLog } from '../../src/kernel/log.ts'
 import { BODIES_DELETED_AT_ONCE, RETENTION_FIRST_MS, startRetention } from '../../src/ledger/retention.ts'
+import { test } from '../support/suite.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 const NOW = Date.UTC(2026, 10, 15)

@@ -1,7 +1,6 @@
 import { cp, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, before } from 'node:test'
 import type { CallClosing } from '../../src/ledger/call.ts'
 import {
   openSettlementSpool,
@@ -12,6 +11,7 @@ import {
 import { readSpoolFile } from '../../src/ledger/spool-file.ts'
 import type { SpoolChange } from '../../src/ledger/spool-thread.ts'
 import { createLogLines } from '../support/log-lines.ts'
+import { after, before } from '../support/suite.ts'
 
 export let parent: string
 before(async () => {

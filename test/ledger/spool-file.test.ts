@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { mkdir, mkdtemp, open, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { test } from 'node:test'
 import fc from 'fast-check'
 import { openSpoolWriter } from '../../src/ledger/settlement-spool.ts'
 import { readSpoolFile, toSpoolRow } from '../../src/ledger/spool-file.ts'
+import { test } from '../support/suite.ts'
 import { anyClosing, closingOf } from './closings.ts'
 import { bench, idsOf, parent } from './spool-bench.ts'
 

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import type { Log } from '../../src/kernel/log.ts'
 import type { RefusedCall } from '../../src/ledger/request-log.ts'
 import {
@@ -7,6 +6,7 @@ import {
   REFUSED_CALLS_WAITING_MAX,
   RefusedCalls,
 } from '../../src/ledger/unsent-calls.ts'
+import { test } from '../support/suite.ts'
 
 const call = (n: number): RefusedCall => ({ requestId: `req_${n}` }) as RefusedCall
 const add = (calls: RefusedCalls, count: number) => {

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { after, test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import { startGateway } from '../support/gateway.ts'
+import { after, test } from '../support/suite.ts'
 
 /** Chat batches of keys with an allowlist: only from files that the same key uploaded here. */
 

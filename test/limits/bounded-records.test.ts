@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
 import { limits } from '../../src/kernel/limits.ts'
 import { openBooks } from '../support/books.ts'
 import { startPair } from '../support/pair.ts'
+import { after, test } from '../support/suite.ts'
 import { surfaces } from '../support/surfaces.ts'
 import { sized } from '../support/wire-bytes.ts'
 

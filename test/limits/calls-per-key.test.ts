@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
 import { type Address, connect, type RawConnection } from '../support/raw-client.ts'
+import { after, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { message } from '../support/wire-bytes.ts'
 import { bodyOf, startGatedBench } from './gated-bench.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { after, afterEach, test } from 'node:test'
 import { startBillingBench } from '../billing/bench-of-one.ts'
+import { after, afterEach, test } from '../support/suite.ts'
 import { startGatedBench } from './gated-bench.ts'
 import { nanosOf, usdOf } from './look-at-books.ts'
 import { drawCall, drawChance, send, sortOut } from './random-calls.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { startBillingBench } from '../billing/bench-of-one.ts'
+import { test } from '../support/suite.ts'
 import { clockAt } from './clock-at.ts'
 import { lookAtBooks, nanosOf, usdOf } from './look-at-books.ts'
 import { drawCall, drawChance, send, sortOut } from './random-calls.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { after, afterEach, test } from 'node:test'
 import { type BillingBench, startBillingBench } from '../billing/bench-of-one.ts'
+import { after, afterEach, test } from '../support/suite.ts'
 import { startGatedBench } from './gated-bench.ts'
 import { lookAtBooks, nanosOf, usdOf } from './look-at-books.ts'
 import { assertCapHeld, drawCall, drawChance, type RandomCall, send, sortOut } from './random-calls.ts'

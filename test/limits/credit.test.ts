@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { startBillingBench } from '../billing/bench-of-one.ts'
 import { changeBooks } from '../support/books.ts'
+import { test } from '../support/suite.ts'
 import { type GatedBench, startGatedBench } from './gated-bench.ts'
 import { nanosOf, usdOf } from './look-at-books.ts'
 import { drawCall, drawChance, send } from './random-calls.ts'

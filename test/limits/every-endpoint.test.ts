@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
 import type { Surface } from '../../src/kernel/surface.ts'
 import type { Endpoint } from '../../src/providers/endpoint.ts'
 import { allEndpoints } from '../../src/providers/find-endpoint.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
+import { after, before, test } from '../support/suite.ts'
 
 /** Every path of both upstreams' tables, called over HTTP by keys that must be refused. */
 

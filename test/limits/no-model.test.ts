@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
 import type { Endpoint, UsageReader } from '../../src/providers/endpoint.ts'
 import { allEndpoints } from '../../src/providers/find-endpoint.ts'
 import { assertBooksBalance } from '../billing/bench-of-one.ts'
 import { runInThread } from '../support/command-thread.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
+import { after, test } from '../support/suite.ts'
 import { chunked, sized } from '../support/wire-bytes.ts'
 
 /**

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { after, afterEach, test } from 'node:test'
 import type { BilledReply } from '../billing/bench-of-one.ts'
 import { exchange } from '../support/raw-client.ts'
+import { after, afterEach, test } from '../support/suite.ts'
 import { clockAt } from './clock-at.ts'
 import { bodyOf, startGatedBench } from './gated-bench.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { startBillingBench } from '../billing/bench-of-one.ts'
 import { withDeadline } from '../support/deadline.ts'
+import { test } from '../support/suite.ts'
 import { bodyOf } from './gated-bench.ts'
 
 const CALLERS = 12

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
 import Anthropic1 from '@anthropic-ai/sdk'
 import Anthropic0 from 'anthropic-sdk-0'
 import Openai7 from 'openai'
 import Openai4 from 'openai-4'
 import { dig } from '../simulator/dig.ts'
+import { after, test } from '../support/suite.ts'
 import { startGatedBench } from './gated-bench.ts'
 
 interface ClientOptions {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { after, afterEach, test } from 'node:test'
+import { after, afterEach, test } from '../support/suite.ts'
 import { clockAt } from './clock-at.ts'
 import { startGatedBench } from './gated-bench.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { after, afterEach, test } from 'node:test'
 import { changeBooks } from '../support/books.ts'
+import { after, afterEach, test } from '../support/suite.ts'
 import { clockAt } from './clock-at.ts'
 import { startGatedBench } from './gated-bench.ts'
 import { lookAtBooks } from './look-at-books.ts'

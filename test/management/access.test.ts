@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
 import { mintKey } from '../../src/keys/key-format.ts'
 import { findRoute, routes } from '../../src/management/router.ts'
 import { startGateway } from '../support/gateway.ts'
 import { exchange } from '../support/raw-client.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
+import { after, test } from '../support/suite.ts'
 import { message } from '../support/wire-bytes.ts'
 import { headerValues } from '../support/wire-message.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
 import { startGateway } from '../support/gateway.ts'
+import { after, test } from '../support/suite.ts'
 import { askOf, assertRefused, assertUnstored } from './own-client.ts'
 
 const gateway = await startGateway({ messagesUrl: 'http://127.0.0.1:9' })

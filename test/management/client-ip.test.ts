@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { exchange } from '../support/raw-client.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
+import { after, test } from '../support/suite.ts'
 import { message } from '../support/wire-bytes.ts'
 import { headerValues } from '../support/wire-message.ts'
 

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
 import { startSimulator } from '../../simulator/start-simulator.ts'
 import { limits } from '../../src/kernel/limits.ts'
 import { openApiDocument } from '../../src/management/openapi.ts'
 import { routes } from '../../src/management/router.ts'
 import { startGateway } from '../support/gateway.ts'
+import { after, test } from '../support/suite.ts'
 import { Documented } from './documented.ts'
 import { askOf, assertRefused, assertUnstored } from './own-client.ts'
 

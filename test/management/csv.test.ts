@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import fc from 'fast-check'
 import { rawInteger, rawNumber } from '../../src/kernel/money.ts'
 import { csvRow, prefersCsv } from '../../src/management/csv.ts'
 import { anyCharacter } from '../support/any-character.ts'
+import { test } from '../support/suite.ts'
 import { readCsv } from './read-csv.ts'
 
 test('a row ends in CRLF, and cells that need no quotes have none', () => {

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { changeBooks } from '../support/books.ts'
 import { withDeadline } from '../support/deadline.ts'
 import { fillLog } from '../support/fill-log.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { connect, type RawConnection } from '../support/raw-client.ts'
+import { test } from '../support/suite.ts'
 import { message } from '../support/wire-bytes.ts'
 import { startLogServer } from './log-server.ts'
 

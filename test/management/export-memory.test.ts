@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
 import { startSimulator } from '../../simulator/start-simulator.ts'
 import { fillLog } from '../support/fill-log.ts'
 import { startMeasuredGateway } from '../support/measured-gateway.ts'
+import { after, test } from '../support/suite.ts'
 import { testStore } from '../support/test-store.ts'
 
 const MiB = 1024 * 1024

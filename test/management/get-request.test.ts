@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
 import { startSimulator } from '../../simulator/start-simulator.ts'
 import { startGateway } from '../support/gateway.ts'
+import { after, test } from '../support/suite.ts'
 import { askOf, assertRefused, assertUnstored } from './own-client.ts'
 
 const simulator = await startSimulator({ messagesKey: 'pm' })

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
 import { createWriteProbe, READY_PROBE_MS } from '../../src/management/health.ts'
 import { changeBooks } from '../support/books.ts'
 import { startGateway } from '../support/gateway.ts'
+import { after, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 
 const gateway = await startGateway({ messagesUrl: 'http://127.0.0.1:9' })

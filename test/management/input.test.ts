@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import fc from 'fast-check'
 import { z } from 'zod'
 import { creditFields } from '../../src/api/credit.ts'
@@ -12,6 +11,7 @@ import { limits } from '../../src/kernel/limits.ts'
 import { formatUsd } from '../../src/kernel/money.ts'
 import { checkBody, checkQuery, findRepeatedName } from '../../src/management/read-request.ts'
 import { anyCharacter } from '../support/any-character.ts'
+import { test } from '../support/suite.ts'
 
 /** The input of every endpoint, on the schemas themselves: each refusal names the field at fault and the fix. */
 

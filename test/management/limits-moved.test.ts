@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import type { KeyRecord } from '../../src/keys/key-store.ts'
 import { WaitingCalls } from '../../src/ledger/unsent-calls.ts'
 import { addCredit } from '../../src/management/credits.ts'
 import { createKey, deleteKey, revokeKey, rotateKey, updateKey } from '../../src/management/keys.ts'
 import type { Management, OwnExchange, Route } from '../../src/management/route.ts'
+import { test } from '../support/suite.ts'
 
 /** Routes tell calls that wait for room about moved limits, which the calls would find out only a second later. */
 

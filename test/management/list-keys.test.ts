@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
 import { startGateway } from '../support/gateway.ts'
+import { after, test } from '../support/suite.ts'
 import { movableClock } from './movable-clock.ts'
 import { type Answer, askOf, assertUnstored, NO_SUCH_KEY } from './own-client.ts'
 

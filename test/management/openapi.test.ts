@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { z } from 'zod'
 import { ERRORS } from '../../src/kernel/errors.ts'
@@ -8,6 +7,7 @@ import { openApiDocument } from '../../src/management/openapi.ts'
 import type { Route } from '../../src/management/route.ts'
 import { routes } from '../../src/management/router.ts'
 import { startGateway } from '../support/gateway.ts'
+import { test } from '../support/suite.ts'
 import { Documented, schemasIn } from './documented.ts'
 
 /** A value as it goes over the wire. */

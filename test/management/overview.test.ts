@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
 import { startSimulator } from '../../simulator/start-simulator.ts'
 import { NAMED_KEYS_MAX } from '../../src/api/overview.ts'
 import { VERSION } from '../../src/kernel/version.ts'
 import { changeBooks } from '../support/books.ts'
 import { startGateway } from '../support/gateway.ts'
+import { after, test } from '../support/suite.ts'
 import { askOf } from './own-client.ts'
 
 /** Time passes between two looks, so that the gateway computes each overview anew. */

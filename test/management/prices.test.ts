@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
 import { shippedBook } from '../../src/pricing/compile-version.ts'
 import { versionAt } from '../../src/pricing/price-book.ts'
 import { startGateway } from '../support/gateway.ts'
+import { after, test } from '../support/suite.ts'
 import { askOf } from './own-client.ts'
 
 const overlay = {

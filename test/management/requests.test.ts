@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
 import { startSimulator } from '../../simulator/start-simulator.ts'
 import { LOG_PAGE_LOOKS_MAX } from '../../src/management/requests.ts'
 import { LOG_LOOK_RECORDS_MAX } from '../../src/store/operations/request-log.ts'
@@ -8,6 +7,7 @@ import { changeBooks } from '../support/books.ts'
 import { closedPort } from '../support/closed-port.ts'
 import { fillLog } from '../support/fill-log.ts'
 import { startGateway } from '../support/gateway.ts'
+import { after, test } from '../support/suite.ts'
 import { type Answer, askOf, assertRefused, assertUnstored, NO_SUCH_KEY } from './own-client.ts'
 import { readCsv } from './read-csv.ts'
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
 import { mintKey } from '../../src/keys/key-format.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { openStoreBeside } from '../support/open-store-beside.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
+import { after, test } from '../support/suite.ts'
 import { movableClock } from './movable-clock.ts'
 
 const HOURS_12_MS = 12 * 3_600_000

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
 import { startSimulator } from '../../simulator/start-simulator.ts'
 import { clockAt } from '../limits/clock-at.ts'
 import { changeBooks } from '../support/books.ts'
 import { startGateway } from '../support/gateway.ts'
+import { after, test } from '../support/suite.ts'
 import { askOf, assertRefused } from './own-client.ts'
 import { readCsv } from './read-csv.ts'
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
 import { startSimulator } from '../../simulator/start-simulator.ts'
 import { clockAt } from '../limits/clock-at.ts'
 import { startGateway } from '../support/gateway.ts'
+import { after, test } from '../support/suite.ts'
 import { type Answer, askOf, assertRefused, assertUnstored } from './own-client.ts'
 
 /** The days are chosen: two in November, one in December, which is "this month". */

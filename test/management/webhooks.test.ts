@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
 import { limits } from '../../src/kernel/limits.ts'
 import { startGateway } from '../support/gateway.ts'
+import { after, test } from '../support/suite.ts'
 import { askOf, assertRefused, assertUnstored } from './own-client.ts'
 
 const HOSTS: Readonly<Record<string, readonly string[]>> = {

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import fc from 'fast-check'
 import { EVERY_MARK, MARKS } from '../../src/metering/content-marks.ts'
 import { objectShape, UNMARKED_VALUE, VALUE } from '../../src/metering/json-shape.ts'
 import { JsonSkim } from '../../src/metering/json-skim.ts'
+import { test } from '../support/suite.ts'
 
 const ELSEWHERE = [
   ...['file_id', 'url', 'image_url', '_url', 'container', 'mcp_servers', 'base64', 'file_data'],

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import {
   brotliCompressSync,
   deflateRawSync,
@@ -14,6 +13,7 @@ import { decodeCopy } from '../../src/metering/decode-copy.ts'
 import { findEndpoint } from '../../src/providers/find-endpoint.ts'
 import { createRequestReader } from '../../src/providers/read-request.ts'
 import { modelAsked } from '../../src/providers/request-members.ts'
+import { test } from '../support/suite.ts'
 import { pieceSizes } from './slices.ts'
 
 /** A frame that decoders have to step over. */

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import fc from 'fast-check'
 import { EVERY_MARK, MARKS } from '../../src/metering/content-marks.ts'
 import {
@@ -15,6 +14,7 @@ import {
   VALUE,
 } from '../../src/metering/json-shape.ts'
 import { JsonSkim, skimWhole } from '../../src/metering/json-skim.ts'
+import { test } from '../support/suite.ts'
 import { documents, nearDocuments } from './json-documents.ts'
 import { inPieces, mutate, mutations, pieceSizes } from './slices.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import fc from 'fast-check'
 import { StringRuns } from '../../src/metering/json-string.ts'
+import { test } from '../support/suite.ts'
 
 const SIMPLE = new Set(Buffer.from('"\\/bfnrt'))
 

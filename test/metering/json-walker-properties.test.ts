@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import fc from 'fast-check'
 import { capturing } from '../../src/metering/json-place.ts'
 import type { JsonMember, JsonScan } from '../../src/metering/json-scan.ts'
 import { JsonWalker, scanJson } from '../../src/metering/json-walker.ts'
+import { test } from '../support/suite.ts'
 import { type Document, documents, nearDocuments, WATCHED } from './json-documents.ts'
 import { inPieces, mutate, mutations, pieceSizes } from './slices.ts'
 

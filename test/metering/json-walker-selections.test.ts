@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import {
   arrayOf,
   handedOver,
@@ -12,6 +11,7 @@ import {
 } from '../../src/metering/json-place.ts'
 import type { JsonScan, JsonScanLimits, Selection } from '../../src/metering/json-scan.ts'
 import { JsonWalker } from '../../src/metering/json-walker.ts'
+import { test } from '../support/suite.ts'
 
 const PLACE = objectOf({ a: TEXT, o: objectOf({ a: TEXT }), l: arrayOf(objectOf({ a: TEXT })) })
 

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import fc from 'fast-check'
 import {
   arrayOf,
@@ -12,6 +11,7 @@ import {
 } from '../../src/metering/json-place.ts'
 import type { JsonScan, JsonScanLimits, Selection } from '../../src/metering/json-scan.ts'
 import { JsonWalker } from '../../src/metering/json-walker.ts'
+import { test } from '../support/suite.ts'
 import { documents, nearDocuments } from './json-documents.ts'
 import { expectedPick, parseAll, placeOf, type Spec } from './picked-reference.ts'
 import { inPieces, mutate, mutations, pieceSizes } from './slices.ts'

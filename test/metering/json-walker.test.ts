@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { capturing } from '../../src/metering/json-place.ts'
 import type { JsonMember, JsonScan, JsonScanLimits } from '../../src/metering/json-scan.ts'
 import { JsonWalker, scanJson } from '../../src/metering/json-walker.ts'
+import { test } from '../support/suite.ts'
 import { inPieces } from './slices.ts'
 
 const NAMES = ['model', 'stream', 'max_tokens', 'tools', '__proto__'] as const

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import type { Borrowed } from '../../src/kernel/memory.ts'
 import {
   GuardedMeter,
@@ -8,6 +7,7 @@ import {
   NOTHING_SHOWN,
   SilentMeter,
 } from '../../src/metering/meter.ts'
+import { test } from '../support/suite.ts'
 
 class FailingMeter implements Meter {
   readonly shown = NOTHING_SHOWN

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import fc from 'fast-check'
 import {
   boundaryOf,
@@ -7,6 +6,7 @@ import {
   type MultipartScan,
   MultipartScanner,
 } from '../../src/metering/multipart-scanner.ts'
+import { test } from '../support/suite.ts'
 import { inPieces, mutate, mutations, pieceSizes } from './slices.ts'
 
 const NAMES = ['model', 'n', 'stream'] as const

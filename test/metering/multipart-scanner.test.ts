@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import {
   boundaryOf,
   type MultipartScan,
   type MultipartScanLimits,
   MultipartScanner,
 } from '../../src/metering/multipart-scanner.ts'
+import { test } from '../support/suite.ts'
 import { inPieces } from './slices.ts'
 
 const NAMES = ['model', 'n', 'stream', 'prompt'] as const

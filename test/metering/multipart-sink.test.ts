@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import fc from 'fast-check'
 import { MultipartScanner, type PartHead } from '../../src/metering/multipart-scanner.ts'
+import { test } from '../support/suite.ts'
 import { inPieces, pieceSizes } from './slices.ts'
 
 const piece = fc.oneof(

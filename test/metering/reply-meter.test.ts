@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import fc from 'fast-check'
 import { objectOf } from '../../src/metering/json-place.ts'
 import type { Metered } from '../../src/metering/meter.ts'
 import { readJson } from '../../src/metering/reply-json.ts'
 import { createMeter } from '../../src/providers/surfaces.ts'
+import { test } from '../support/suite.ts'
 
 const USAGE = '"usage":{"input_tokens":7,"output_tokens":9}'
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import { eachShape, GLANCE, objectShape, type SkimmedElement, VALUE } from '../../src/metering/json-shape.ts'
 import { type Doubt, type ReadBytes, readerFor } from '../../src/metering/request-reader.ts'
+import { test } from '../support/suite.ts'
 
 const elements: SkimmedElement[] = []
 const READS = {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import fc from 'fast-check'
 import { EVENT_BYTES_MAX, SseEvents } from '../../src/metering/sse-events.ts'
 import { anyCharacter } from '../support/any-character.ts'
+import { test } from '../support/suite.ts'
 
 interface Seen {
   readonly name: string

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { isUtf8 } from 'node:buffer'
-import { test } from 'node:test'
 import fc from 'fast-check'
 import { Utf8Check } from '../../src/metering/json-string.ts'
 import { anyCharacter } from '../support/any-character.ts'
+import { test } from '../support/suite.ts'
 
 /** The offset of the first invalid byte, found by trying every prefix with every way to go on; or the length. */
 function firstFault(bytes: Uint8Array): number {

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import fc from 'fast-check'
 import { roundHalfEven } from '../../src/kernel/money.ts'
 import { UNITS } from '../../src/kernel/usage.ts'
@@ -7,6 +6,7 @@ import { NO_DISCOUNT } from '../../src/pricing/amounts.ts'
 import { BatchUsage } from '../../src/pricing/batch-usage.ts'
 import { loadListPrices } from '../../src/pricing/load-book.ts'
 import { type Rating, rate } from '../../src/pricing/rate.ts'
+import { test } from '../support/suite.ts'
 import { CHAT, MESSAGES, partOf, shipped, usageOf } from './worked-example.ts'
 
 const units = fc.record(Object.fromEntries(UNITS.map((unit) => [unit, fc.nat({ max: 400_000 })])), {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { boundOf } from '../../src/pricing/bound.ts'
 import type { BoundRequest, BoundSettings } from '../../src/pricing/modifiers.ts'
 import { NO_REQUEST_TOOLS as NO_TOOLS } from '../../src/providers/request-tools.ts'
+import { test } from '../support/suite.ts'
 import { shipped } from './worked-example.ts'
 
 export const MESSAGE: BoundRequest = {

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { readDiscount } from '../../src/pricing/amounts.ts'
 import { boundOf } from '../../src/pricing/bound.ts'
 import { loadListPrices } from '../../src/pricing/load-book.ts'
 import type { BoundRequest } from '../../src/pricing/modifiers.ts'
 import { NO_REQUEST_TOOLS as NO_TOOLS } from '../../src/providers/request-tools.ts'
+import { test } from '../support/suite.ts'
 import { COMPLETION, MESSAGE, SETTINGS, testBounds } from './bound-examples.ts'
 import { shipped } from './worked-example.ts'
 

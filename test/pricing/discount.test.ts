@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { type Discount, payableFor, readDiscount } from '../../src/pricing/amounts.ts'
+import { test } from '../support/suite.ts'
 
 function discount(all: string, byPattern?: Record<string, string>): Discount {
   const read = readDiscount(all, byPattern)

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { test } from '../support/suite.ts'
 import { holdOf } from './hold-of.ts'
 
 const prose = (bytes: number) => 'What a day. '.repeat(Math.ceil(bytes / 12)).slice(0, bytes)

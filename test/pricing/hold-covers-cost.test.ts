@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import fc from 'fast-check'
 import { createPricer } from '../../src/gateway/pricer.ts'
 import type { Usage } from '../../src/kernel/usage.ts'
@@ -10,6 +9,7 @@ import { readLimits } from '../../src/providers/request-limits.ts'
 import { modelAsked } from '../../src/providers/request-members.ts'
 import { createMeter } from '../../src/providers/surfaces.ts'
 import { anyCharacter } from '../support/any-character.ts'
+import { test } from '../support/suite.ts'
 import {
   type Asked,
   chatReply,

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { test } from 'node:test'
 import { parseUsd } from '../../src/kernel/money.ts'
 import { shippedBook as uncheckedBook } from '../../src/pricing/compile-version.ts'
 import { findModel, tariffsOf } from '../../src/pricing/price-book.ts'
 import type { RateTableEntry } from '../../src/pricing/price-file.ts'
+import { test } from '../support/suite.ts'
 import { shipped, shippedBook } from './worked-example.ts'
 
 const file = new URL('../../src/pricing/list-prices.json', import.meta.url)

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
-import { test } from 'node:test'
 import { loadBook } from '../../src/pricing/load-book.ts'
 import { findModel, type PriceBook, versionAt } from '../../src/pricing/price-book.ts'
+import { test } from '../support/suite.ts'
 import { shippedBook } from './worked-example.ts'
 
 const MODELS = [

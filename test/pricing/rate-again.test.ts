@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { createRateAgain } from '../../src/pricing/rate-again.ts'
 import { shipped } from '../pricing/worked-example.ts'
+import { test } from '../support/suite.ts'
 
 /** A drawing for which no model was named, as it was recorded when such calls cost nothing. */
 const usage = JSON.stringify({

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import type { Usage } from '../../src/kernel/usage.ts'
 import { NO_DISCOUNT, readDiscount } from '../../src/pricing/amounts.ts'
 import { rate } from '../../src/pricing/rate.ts'
 import { IMAGE_TOOL_MODEL as IMAGE_TOOL } from '../../src/providers/chat/images.ts'
 import { entry, messageBody, messageStream, plain } from '../providers/usage/message-replies.ts'
 import { meterBody, meterStream } from '../providers/usage/replies.ts'
+import { test } from '../support/suite.ts'
 import { CHAT, figures, MESSAGES, partOf, shipped, usageOf } from './worked-example.ts'
 
 function rated(usage: Usage, context = MESSAGES) {

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import fc from 'fast-check'
 import { roundHalfEven } from '../../src/kernel/money.ts'
 import { type Quantities, UNITS, type Unit, type Usage } from '../../src/kernel/usage.ts'
 import { NO_DISCOUNT } from '../../src/pricing/amounts.ts'
 import type { RatingContext } from '../../src/pricing/modifiers.ts'
 import { type Rating, rate } from '../../src/pricing/rate.ts'
+import { test } from '../support/suite.ts'
 import { CHAT, discountOf, MESSAGES, partOf, shipped, usageOf } from './worked-example.ts'
 
 const ONE = 1_000_000_000n

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { NO_USAGE, type Quantities, type Usage } from '../../src/kernel/usage.ts'
 import { NO_DISCOUNT } from '../../src/pricing/amounts.ts'
 import { shippedBook } from '../../src/pricing/compile-version.ts'
 import { loadListPrices } from '../../src/pricing/load-book.ts'
 import type { PriceVersion } from '../../src/pricing/price-book.ts'
 import { rateFigures } from '../../src/pricing/rate.ts'
+import { test } from '../support/suite.ts'
 
 const [shipped] = shippedBook().versions
 

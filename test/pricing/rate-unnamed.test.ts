@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import type { Quantities, Usage } from '../../src/kernel/usage.ts'
 import { NO_DISCOUNT } from '../../src/pricing/amounts.ts'
 import { loadBook, loadListPrices } from '../../src/pricing/load-book.ts'
 import type { RatingContext } from '../../src/pricing/modifiers.ts'
 import type { PriceVersion } from '../../src/pricing/price-book.ts'
 import { rate } from '../../src/pricing/rate.ts'
+import { test } from '../support/suite.ts'
 import { CHAT, MESSAGES, partOf, shipped, usageOf } from './worked-example.ts'
 
 /** Calls whose request names no model: the rates that they get, and the flags. */

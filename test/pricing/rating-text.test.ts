@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import fc from 'fast-check'
 import { type Discount, NO_DISCOUNT, readDiscount } from '../../src/pricing/amounts.ts'
 import type { RatingContext } from '../../src/pricing/modifiers.ts'
 import { readRating, writeRating } from '../../src/pricing/rate.ts'
+import { test } from '../support/suite.ts'
 
 function discountOf(all: string, byPattern: Record<string, string> = {}): Discount {
   const read = readDiscount(all, byPattern)

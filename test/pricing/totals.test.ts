@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import fc from 'fast-check'
 import { floorDivide, roundHalfEven } from '../../src/kernel/money.ts'
 import { AMOUNT_DENOMINATOR, Totals } from '../../src/pricing/amounts.ts'
 import { MULTIPLIER_ONE, ONE } from '../../src/pricing/modifiers.ts'
+import { test } from '../support/suite.ts'
 
 const amount = fc.oneof(fc.bigInt({ min: 0n, max: 10n ** 12n }), fc.bigInt({ min: 0n, max: 10n ** 30n }))
 const fraction = fc.oneof(fc.constant(ONE), fc.bigInt({ min: 0n, max: 2n * ONE }))

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import fc from 'fast-check'
 import { createPricer, type PricerSettings } from '../../src/gateway/pricer.ts'
 import { NO_DISCOUNT } from '../../src/pricing/amounts.ts'
 import type { SocketTurn } from '../../src/providers/socket-turn.ts'
 import { realtimeUsage, transcriptionUsage } from '../../src/providers/socket-usage.ts'
+import { test } from '../support/suite.ts'
 import { discountOf, shipped, shippedBook } from './worked-example.ts'
 
 const settings: PricerSettings = {

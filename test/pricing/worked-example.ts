@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { type Quantities, UNITS, type Usage, type UsagePart } from '../../src/kernel/usage.ts'
 import { type Discount, NO_DISCOUNT } from '../../src/pricing/amounts.ts'
 import { loadListPrices } from '../../src/pricing/load-book.ts'
@@ -7,6 +6,7 @@ import type { RatingContext } from '../../src/pricing/modifiers.ts'
 import type { PriceBook, PriceVersion } from '../../src/pricing/price-book.ts'
 import { type Rating, rate } from '../../src/pricing/rate.ts'
 import { UNIT_PRICES } from '../../src/pricing/rate-keys.ts'
+import { test } from '../support/suite.ts'
 
 /** The list prices that the product ships, whose figures the examples were worked out from. */
 export const shippedBook: PriceBook = (() => {

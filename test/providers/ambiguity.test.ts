@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { inflateRawSync, inflateSync } from 'node:zlib'
 import { NOT_READ } from '../../src/metering/request-facts.ts'
 import { unreadable } from '../../src/providers/ambiguity.ts'
 import { findEndpoint } from '../../src/providers/find-endpoint.ts'
 import { createRequestReader } from '../../src/providers/read-request.ts'
 import { modelAsked } from '../../src/providers/request-members.ts'
+import { test } from '../support/suite.ts'
 import { deflatedTwice } from './deflated-twice.ts'
 import { type Body, factsOf, form } from './request-facts-of.ts'
 

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import fc from 'fast-check'
 import { NO_COST } from '../../src/kernel/money.ts'
 import { type ItemFacts, NO_ITEMS } from '../../src/metering/request-facts.ts'
@@ -8,6 +7,7 @@ import { findEndpoint } from '../../src/providers/find-endpoint.ts'
 import { type NamedModels, namedModels } from '../../src/providers/named-models.ts'
 import { createRequestReader, PLAIN_JSON } from '../../src/providers/read-request.ts'
 import { pieceSizes } from '../metering/slices.ts'
+import { test } from '../support/suite.ts'
 import { modelsOf } from './request-facts-of.ts'
 
 const BATCHES = 'POST /v1/messages/batches'

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import fc from 'fast-check'
 import { EntrySum } from '../../src/providers/batch-entries.ts'
 import { BatchFileScanner } from '../../src/providers/batch-file.ts'
 import { inPieces, mutate, mutations, pieceSizes } from '../metering/slices.ts'
+import { test } from '../support/suite.ts'
 
 const TYPE = 'multipart/form-data; boundary=b0'
 

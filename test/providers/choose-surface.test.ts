@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import type { Surface } from '../../src/kernel/surface.ts'
 import { chooseSurface, surfacesOf } from '../../src/providers/find-endpoint.ts'
+import { test } from '../support/suite.ts'
 
 const signals: readonly { readonly sent: readonly string[]; readonly onSharedPath: Surface }[] = [
   { sent: [], onSharedPath: 'chat' },

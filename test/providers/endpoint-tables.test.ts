@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import type { Surface } from '../../src/kernel/surface.ts'
 import { type Endpoint, readEndpoints } from '../../src/providers/endpoint.ts'
 import { allEndpoints } from '../../src/providers/find-endpoint.ts'
+import { test } from '../support/suite.ts'
 
 // Endpoints of the tables that are no public resource methods of @anthropic-ai/sdk 1.8.0 and openai 7.53.0.
 const messagesExtras = [

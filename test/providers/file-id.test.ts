@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { UPLOAD_REPLY_BYTES_MAX, uploadedFileId } from '../../src/providers/batch-file.ts'
+import { test } from '../support/suite.ts'
 
 const idIn = (reply: unknown) =>
   uploadedFileId(Buffer.from(typeof reply === 'string' ? reply : JSON.stringify(reply)))

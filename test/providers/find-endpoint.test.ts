@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import fc from 'fast-check'
 import { NOT_READ } from '../../src/metering/request-facts.ts'
 import { allEndpoints, findEndpoint, surfacesOf } from '../../src/providers/find-endpoint.ts'
 import { namedModels } from '../../src/providers/named-models.ts'
+import { test } from '../support/suite.ts'
 
 const segment = fc.stringMatching(/^[A-Za-z0-9._~:@-]{1,40}$/)
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { allEndpoints, findEndpoint } from '../../src/providers/find-endpoint.ts'
 import { findMeant } from '../../src/providers/find-meant.ts'
 import { spellingsOf } from '../support/spellings.ts'
+import { test } from '../support/suite.ts'
 
 const CHAT = '/v1/chat/completions'
 

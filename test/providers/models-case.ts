@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import type { Surface } from '../../src/kernel/surface.ts'
+import { test } from '../support/suite.ts'
 import { type Body, modelsOf } from './request-facts-of.ts'
 
 /** `expected` has the names where every model is known, else a pattern of the reason. */

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import type { Endpoint } from '../../src/providers/endpoint.ts'
 import { allEndpoints, findEndpoint } from '../../src/providers/find-endpoint.ts'
 import type { NamedModels } from '../../src/providers/named-models.ts'
+import { test } from '../support/suite.ts'
 import { type Body, form, modelsOf } from './request-facts-of.ts'
 
 const MODEL = 'the-model'

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { test } from '../support/suite.ts'
 import { type ModelsCase, testModels } from './models-case.ts'
 import { type Body, form, modelsOf } from './request-facts-of.ts'
 

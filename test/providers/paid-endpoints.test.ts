@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
-import { test } from 'node:test'
 import { allEndpoints } from '../../src/providers/find-endpoint.ts'
+import { test } from '../support/suite.ts'
 
 /** The paths in the first column of the table, in docs/BILLING.md. */
 function documented(): string[] {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import fc from 'fast-check'
 import { audioMs, sessionEvent, sessionMessage } from '../../src/providers/realtime-events.ts'
+import { test } from '../support/suite.ts'
 
 const read = (message: unknown) =>
   sessionMessage(Buffer.from(typeof message === 'string' ? message : JSON.stringify(message)))

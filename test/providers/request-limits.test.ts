@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { findEndpoint } from '../../src/providers/find-endpoint.ts'
 import { LIMITLESS } from '../../src/providers/request-members.ts'
+import { test } from '../support/suite.ts'
 import {
   CHAT,
   COMPLETIONS,

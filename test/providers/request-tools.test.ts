@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { readTools, USES_WITHOUT_LIMIT } from '../../src/providers/request-tools.ts'
 import { SURFACES } from '../../src/providers/surfaces.ts'
+import { test } from '../support/suite.ts'
 import { CHAT, limitsOf, MESSAGES, RESPONSES, tools } from './limits-of.ts'
 
 const read = (surface: 'messages' | 'chat', list: unknown, callsMax: number | null = null) =>

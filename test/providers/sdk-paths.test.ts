@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { test } from 'node:test'
 import type { Surface } from '../../src/kernel/surface.ts'
 import { allEndpoints } from '../../src/providers/find-endpoint.ts'
+import { test } from '../support/suite.ts'
 
 const packagesDir = join(import.meta.dirname, '../../node_modules')
 

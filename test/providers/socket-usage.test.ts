@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import fc from 'fast-check'
 import type { Quantities, Unit, Usage } from '../../src/kernel/usage.ts'
 import { realtimeUsage, transcriptionUsage } from '../../src/providers/socket-usage.ts'
+import { test } from '../support/suite.ts'
 
 const MODEL = 'gpt-realtime'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { upstreamTarget } from '../../src/providers/surfaces.ts'
+import { test } from '../support/suite.ts'
 
 const rows: readonly [surface: 'messages' | 'chat', base: string, path: string, target: string][] = [
   ['messages', 'https://api.anthropic.com', '/v1/messages', '/v1/messages'],

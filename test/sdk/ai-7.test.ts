@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
 import { createAnthropic } from '@ai-sdk/anthropic'
 import { createOpenAI } from '@ai-sdk/openai'
 import {
@@ -14,6 +13,7 @@ import {
 } from 'ai'
 import { dig, digNumber } from '../simulator/dig.ts'
 import { untilCounted } from '../support/simulator-counts.ts'
+import { after, before, test } from '../support/suite.ts'
 import {
   type BothWays,
   collect,

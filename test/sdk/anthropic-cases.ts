@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
 import { dig, digNumber } from '../simulator/dig.ts'
 import { untilCounted } from '../support/simulator-counts.ts'
+import { after, before, test } from '../support/suite.ts'
 import {
   asStream,
   type BothWays,

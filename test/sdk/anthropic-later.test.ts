@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
 import Anthropic from '@anthropic-ai/sdk'
 import { startSimulator } from '../../simulator/start-simulator.ts'
 import { startGateway } from '../support/gateway.ts'
+import { after, before, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { type BothWays, collect, startBothWays, type Way } from './both-ways.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
 import OpenAI, { toFile } from 'openai'
+import { after, before, test } from '../support/suite.ts'
 import { type BothWays, collect, startBothWays, type Way } from './both-ways.ts'
 
 /** Batches and background responses with OpenAI's SDK: the same directly and through the gateway. */

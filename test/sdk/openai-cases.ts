@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
 import { dig, digList, digNumber, digText } from '../simulator/dig.ts'
 import { wav } from '../support/audio-bytes.ts'
 import { untilCounted } from '../support/simulator-counts.ts'
+import { after, before, test } from '../support/suite.ts'
 import {
   asStream,
   type BothWays,

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
 import OpenAI from 'openai'
 import { ResponsesWS } from 'openai/resources/responses/ws'
 import { dig } from '../simulator/dig.ts'
+import { after, test } from '../support/suite.ts'
 import { startBothWays, type Way } from './both-ways.ts'
 
 const both = await startBothWays()

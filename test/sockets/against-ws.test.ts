@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import fc from 'fast-check'
+import { test } from '../support/suite.ts'
 import { type RandomFrames, randomFrames } from './random-frames.ts'
 import { type Event, type ReadFrames, readFrames } from './wire-frames.ts'
 import { receiveWithWs, type WsEvent } from './ws-receiver.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
 import { dig } from '../simulator/dig.ts'
+import { after, before, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { type PlayedUpstream, playUpstream, usageOf } from './played-upstream.ts'
 

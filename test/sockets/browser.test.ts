@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
 import { type Browser, chromium, type Page } from 'playwright-core'
 import { build } from 'vite'
 import type { RequestEntry } from '../../simulator/answer-request.ts'
 import { findBrowser } from '../dashboard/find-browser.ts'
 import { nanosOf } from '../limits/look-at-books.ts'
 import { dig } from '../simulator/dig.ts'
+import { after, before, test } from '../support/suite.ts'
 import { endedTurns, nothingHeld, startSocketPair } from './metered-socket.ts'
 import { create, startTurnsBench } from './turns-bench.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
 import { nanosOf } from '../limits/look-at-books.ts'
 import { dig } from '../simulator/dig.ts'
+import { after, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { simulated, startTurnsBench, told } from './turns-bench.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { assertBooksBalance } from '../billing/bench-of-one.ts'
 import { nanosOf } from '../limits/look-at-books.ts'
+import { test } from '../support/suite.ts'
 import { opcodeOf, type RawSocket, splitFrames, startRawBench } from './raw-bench.ts'
 import { closeCodeOf, created, createFrame, delta, ended, hasMessages } from './turn-events.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
 import { limits } from '../../src/kernel/limits.ts'
 import { dig } from '../simulator/dig.ts'
+import { after, before, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { type PlayedUpstream, playUpstream, usageOf } from './played-upstream.ts'
 import { stopTime } from './stop-time.ts'

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { after, afterEach, test } from 'node:test'
 import { assertBooksBalance } from '../billing/bench-of-one.ts'
 import { clockAt } from '../limits/clock-at.ts'
 import { nanosOf } from '../limits/look-at-books.ts'
+import { after, afterEach, test } from '../support/suite.ts'
 import { opcodeOf, payloadOf, type RawSocket, splitFrames, startRawBench } from './raw-bench.ts'
 import { closeCodeOf, created, createFrame, delta, ended, hasMessages } from './turn-events.ts'
 

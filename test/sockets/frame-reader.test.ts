@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import fc from 'fast-check'
 import { type FramePart, FrameReader, type Violation } from '../../src/sockets/frame-reader.ts'
+import { test } from '../support/suite.ts'
 import { randomFrames } from './random-frames.ts'
 import { chunksOf, type Side, sequenceOf, singleBytes, wireOf } from './wire-frames.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import fc from 'fast-check'
 import { closeFrame, textFrame } from '../../src/sockets/frame-writer.ts'
+import { test } from '../support/suite.ts'
 import { readFrames, type Side, wireOf } from './wire-frames.ts'
 import { receiveWithWs } from './ws-receiver.ts'
 

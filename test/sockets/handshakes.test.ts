@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
 import { limits } from '../../src/kernel/limits.ts'
+import { after, before, test } from '../support/suite.ts'
 import { message, sized } from '../support/wire-bytes.ts'
 import { ACCEPT_LINE, agreement, handshake, PROVIDER_KEY, type RawBench, startRawBench } from './raw-bench.ts'
 import { stopTime } from './stop-time.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { after, afterEach, before, test } from 'node:test'
 import { assertBooksBalance } from '../billing/bench-of-one.ts'
 import { nanosOf } from '../limits/look-at-books.ts'
+import { after, afterEach, before, test } from '../support/suite.ts'
 import { message, sized } from '../support/wire-bytes.ts'
 import {
   agreement,

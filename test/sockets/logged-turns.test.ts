@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
 import { dig, digText } from '../simulator/dig.ts'
 import { isTerminal } from '../simulator/socket-client.ts'
+import { after, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { create, simulated, startTurnsBench } from './turns-bench.ts'
 

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { readBuffer } from '../../src/kernel/memory.ts'
 import type { FramePart } from '../../src/sockets/frame-reader.ts'
 import { type Message, MessageReader } from '../../src/sockets/message-reader.ts'
+import { test } from '../support/suite.ts'
 
 const KiB = 1024
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { after, afterEach, before, test } from 'node:test'
 import { nanosOf } from '../limits/look-at-books.ts'
 import { dig, digText } from '../simulator/dig.ts'
 import { isTerminal } from '../simulator/socket-client.ts'
+import { after, afterEach, before, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { create, simulated, startTurnsBench } from './turns-bench.ts'
 

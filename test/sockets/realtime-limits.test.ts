@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
 import { dig, digList, digNumber } from '../simulator/dig.ts'
+import { after, before, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { append, endedTurns, nothingHeld, type SocketPair, say, startSocketPair } from './metered-socket.ts'
 

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { after, before, test } from 'node:test'
 import { setDefaultCACertificates } from 'node:tls'
 import { OpenAIRealtimeWebSocket, RealtimeAgent, RealtimeSession } from '@openai/agents/realtime'
 import type OpenAI from 'openai'
@@ -12,6 +11,7 @@ import { type Simulator, startSimulator } from '../../simulator/start-simulator.
 import { dig } from '../simulator/dig.ts'
 import { startSecureFront } from '../simulator/secure-front.ts'
 import { localPair } from '../support/certificates.ts'
+import { after, before, test } from '../support/suite.ts'
 import { splitFrames } from './raw-bench.ts'
 import { startTappedGateway, type TappedGateway } from './tapped-gateway.ts'
 

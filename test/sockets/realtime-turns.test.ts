@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
 import { dig } from '../simulator/dig.ts'
 import type { SocketClient } from '../simulator/socket-client.ts'
+import { after, before, test } from '../support/suite.ts'
 import {
   append,
   endedTurns,

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { after, afterEach, test } from 'node:test'
 import { clockAt } from '../limits/clock-at.ts'
 import { nanosOf } from '../limits/look-at-books.ts'
 import { dig } from '../simulator/dig.ts'
 import { isTerminal } from '../simulator/socket-client.ts'
+import { after, afterEach, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { create, simulated, startTurnsBench, told } from './turns-bench.ts'
 

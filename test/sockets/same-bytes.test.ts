@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { after, before, test } from 'node:test'
+import { after, before, test } from '../support/suite.ts'
 import { opcodeOf, type RawBench, splitFrames, startRawBench } from './raw-bench.ts'
 import type { Wire } from './wire.ts'
 import { chunksOf, sequenceOf, singleBytes, type WireFrame, wireOf } from './wire-frames.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { SILENT_TURN_MS } from '../../src/gateway/turns/socket-turns.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
+import { test } from '../support/suite.ts'
 import { startRawBench } from './raw-bench.ts'
 import { closeCodeOf, created, createFrame, delta, ended, eventFrame, hasMessages } from './turn-events.ts'
 import { wireOf } from './wire-frames.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
 import { dig, digList } from '../simulator/dig.ts'
 import type { SocketClient } from '../simulator/socket-client.ts'
+import { after, before, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { type PlayedUpstream, playUpstream, usageOf } from './played-upstream.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { after, afterEach, test } from 'node:test'
 import { assertBooksBalance } from '../billing/bench-of-one.ts'
 import { nanosOf } from '../limits/look-at-books.ts'
+import { after, afterEach, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { opcodeOf, payloadOf, type RawSocket, splitFrames, startRawBench } from './raw-bench.ts'
 import { created, createFrame, ended, hasMessages, USAGE } from './turn-events.ts'

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { after, before, test } from 'node:test'
 import { dig, digList } from '../simulator/dig.ts'
 import { refusedSocket } from '../simulator/socket-client.ts'
+import { after, before, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { type PlayedUpstream, playUpstream } from './played-upstream.ts'
 

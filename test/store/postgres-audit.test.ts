@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
 import { systemClock } from '../../src/kernel/clock.ts'
 import {
   type ChangedCall,
@@ -21,6 +20,7 @@ import {
   runOn,
   stopPostgres,
 } from '../support/postgres.ts'
+import { after, test } from '../support/suite.ts'
 import { addCredit, addKey, closing, NOON } from './conformance/fixtures.ts'
 import { openByCallersClock } from './postgres-under-test.ts'
 

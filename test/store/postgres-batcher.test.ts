@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { StoreGone, StoreRefused, StoreUnavailable } from '../../src/kernel/errors.ts'
 import { type BatcherParts, createBatcher, type Outcome } from '../../src/store/postgres/batcher.ts'
 import { StoreInDoubt } from '../../src/store/postgres/database.ts'
+import { test } from '../support/suite.ts'
 
 /** A batcher whose batches are answered when the test says so. */
 function laneUnderTest(more: Partial<BatcherParts<string, string>> = {}) {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
 import type { CallBodies } from '../../src/ledger/request-log.ts'
 import { stopPostgres } from '../support/postgres.ts'
+import { after, test } from '../support/suite.ts'
 import { NOON } from './conformance/fixtures.ts'
 import { openFreshPostgres } from './postgres-under-test.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { createDatabaseClock } from '../../src/store/postgres/node.ts'
+import { test } from '../support/suite.ts'
 
 function clockUnderTest() {
   const own = { wallMs: 5_000_000, sinceMs: 100 }

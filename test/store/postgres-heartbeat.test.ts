@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { StoreUnavailable } from '../../src/kernel/errors.ts'
 import { createLog } from '../../src/kernel/log.ts'
 import type { Pool } from '../../src/store/postgres/database.ts'
 import { createNode, type Node } from '../../src/store/postgres/node.ts'
 import type { Row } from '../../src/store/rows.ts'
+import { test } from '../support/suite.ts'
 
 const SILENT_MS = 15_000
 

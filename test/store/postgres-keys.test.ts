@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
 import fc from 'fast-check'
 import type { Idempotency } from '../../src/kernel/idempotency.ts'
 import type { KeySuccessor } from '../../src/keys/key-store.ts'
@@ -7,6 +6,7 @@ import { fromKept, fromKeptJson, toKept, toKeptJson } from '../../src/store/post
 import { number, present } from '../../src/store/rows.ts'
 import type { Store } from '../../src/store/store.ts'
 import { createDatabase, openPatientPool, stopPostgres } from '../support/postgres.ts'
+import { after, test } from '../support/suite.ts'
 import { addKey, closing, digestOf, NOON, newKey, opening } from './conformance/fixtures.ts'
 import { openByCallersClock } from './postgres-under-test.ts'
 

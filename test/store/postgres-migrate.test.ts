@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
 import pg from 'pg'
 import { StoreUnavailable } from '../../src/kernel/errors.ts'
 import { migrate } from '../../src/store/postgres/migrate.ts'
 import { createEmptyDatabase, runOn, stopPostgres } from '../support/postgres.ts'
+import { after, test } from '../support/suite.ts'
 
 after(stopPostgres)
 

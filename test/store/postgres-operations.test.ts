@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
 import { StoreRefused } from '../../src/kernel/errors.ts'
 import { atomic, type Operation } from '../../src/store/operations/operation.ts'
 import { sql } from '../../src/store/operations/sql.ts'
 import { operationsOn } from '../../src/store/postgres/run-operation.ts'
 import { present, text } from '../../src/store/rows.ts'
 import { createDatabase, openPatientPool, stopPostgres } from '../support/postgres.ts'
+import { after, test } from '../support/suite.ts'
 
 after(stopPostgres)
 

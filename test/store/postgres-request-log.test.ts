@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
 import type { CallFilter } from '../../src/ledger/request-log.ts'
 import { edgeSql, IN_ORDER_OF_AN_INDEX, matchingSql } from '../../src/store/operations/request-log.ts'
 import { sql } from '../../src/store/operations/sql.ts'
 import { dialectOf, runStatement } from '../../src/store/postgres/run-operation.ts'
 import { text } from '../../src/store/rows.ts'
 import { createDatabase, openPatientPool, stopPostgres } from '../support/postgres.ts'
+import { after, test } from '../support/suite.ts'
 
 after(stopPostgres)
 

@@ -1,5 +1,5 @@
-import { after } from 'node:test'
 import { stopPostgres } from '../support/postgres.ts'
+import { after } from '../support/suite.ts'
 import { simulationConformance } from './conformance/simulation.ts'
 import { openMortalPostgres } from './postgres-under-test.ts'
 

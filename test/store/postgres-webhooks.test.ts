@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
 import { stopPostgres } from '../support/postgres.ts'
+import { after, test } from '../support/suite.ts'
 import { addKey, closing, NOON, opening } from './conformance/fixtures.ts'
 import { webhookDeliveryConformance } from './conformance/webhook-deliveries.ts'
 import { webhookEventConformance } from './conformance/webhook-events.ts'

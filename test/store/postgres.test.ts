@@ -1,5 +1,5 @@
-import { after } from 'node:test'
 import { stopPostgres } from '../support/postgres.ts'
+import { after } from '../support/suite.ts'
 import { bodyLimitConformance } from './conformance/body-limit.ts'
 import { capConformance } from './conformance/caps.ts'
 import { ceilingConformance } from './conformance/ceilings.ts'

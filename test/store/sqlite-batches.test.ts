@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { test } from 'node:test'
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
+import { test } from '../support/suite.ts'
 import { closing, newKey, opening } from './conformance/fixtures.ts'
 
 test('the thread of the store runs a batch with a failing command one by one, and books nothing twice', async () => {

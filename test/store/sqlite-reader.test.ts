@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { test } from 'node:test'
 import { StoreGone, StoreRefused, StoreUnavailable } from '../../src/kernel/errors.ts'
 import type { KeyQuery } from '../../src/keys/key-store.ts'
 import { createSqliteReader, openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
 import type { Store } from '../../src/store/store.ts'
+import { test } from '../support/suite.ts'
 import { addKey, NOON, newKey } from './conformance/fixtures.ts'
 
 const ALL: KeyQuery = {

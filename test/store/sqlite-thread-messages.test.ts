@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import fc from 'fast-check'
 import type { CallClosing, CallOpening, Hold } from '../../src/ledger/call.ts'
 import type { Command } from '../../src/store/sqlite/operations.ts'
@@ -11,6 +10,7 @@ import {
   writeBatch,
   writeOutcomes,
 } from '../../src/store/sqlite/thread-messages.ts'
+import { test } from '../support/suite.ts'
 import { closing, opening } from './conformance/fixtures.ts'
 
 /** Any string that JavaScript knows, halves of characters among them. */

@@ -3,9 +3,9 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { test } from 'node:test'
 import { StoreGone } from '../../src/kernel/errors.ts'
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
+import { test } from '../support/suite.ts'
 import { digestOf, NOON, newKey } from './conformance/fixtures.ts'
 
 const SQLITE_IOERR = 10

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { test } from 'node:test'
 import { ENVIRONMENT_HELP } from '../../src/cli/command.ts'
 import { CLIENT_VARIABLES, ConfigError, readConfig } from '../../src/config.ts'
+import { test } from '../support/suite.ts'
 import { root } from './source-tree.ts'
 
 const documents = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', ...globSync('docs/*.md', { cwd: root })]

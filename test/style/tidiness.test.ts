@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { test } from '../support/suite.ts'
 import { readSourceTree } from './source-tree.ts'
 
 const files = readSourceTree('src', 'simulator', 'dashboard', 'test')

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { Histogram } from '../../src/kernel/histogram.ts'
 import type { CallClosing } from '../../src/ledger/call.ts'
 import { NOTHING_USED } from '../../src/ledger/call-columns.ts'
 import { loadListPrices } from '../../src/pricing/load-book.ts'
 import { CallCounts } from '../../src/telemetry/call-counts.ts'
 import { METRICS, type MetricSources } from '../../src/telemetry/metric-table.ts'
+import { test } from '../support/suite.ts'
 
 function bookWith(overlay?: string) {
   const loaded = loadListPrices(overlay)

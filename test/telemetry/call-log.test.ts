@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { createCallLog, logLine } from '../../src/telemetry/call-log.ts'
 import type { EndedCall } from '../../src/telemetry/ended-call.ts'
+import { test } from '../support/suite.ts'
 
 const CALL: EndedCall = {
   ...{ requestId: 'req_1', keyId: 'key_1', surface: 'messages', method: 'POST', path: '/v1/messages' },

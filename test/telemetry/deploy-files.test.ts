@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
-import { after, test } from 'node:test'
 import type { SyntaxNode } from '@lezer/common'
 import { parser } from '@prometheus-io/lezer-promql'
 import { parse } from 'yaml'
@@ -9,6 +8,7 @@ import { SURFACE_NAMES } from '../../src/kernel/surface.ts'
 import { STATUS_CLASSES } from '../../src/telemetry/call-counts.ts'
 import { startBillingBench } from '../billing/bench-of-one.ts'
 import { readOpenMetrics } from '../support/open-metrics.ts'
+import { after, test } from '../support/suite.ts'
 
 /** The board and the alerts, checked against the metrics of a real gateway. */
 

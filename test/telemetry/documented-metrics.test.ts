@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
-import { test } from 'node:test'
 import { logLine } from '../../src/telemetry/call-log.ts'
 import { METRICS } from '../../src/telemetry/metric-table.ts'
+import { test } from '../support/suite.ts'
 
 const text = readFileSync(new URL('../../docs/METRICS.md', import.meta.url), 'utf8')
 

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
 import type { CallPoint } from '../../src/gateway/gateway.ts'
 import { parseUsd } from '../../src/kernel/money.ts'
 import { METRICS } from '../../src/telemetry/metric-table.ts'
 import { assertBooksBalance, startBillingBench } from '../billing/bench-of-one.ts'
 import { type Family, readOpenMetrics, type Sample, sumOf } from '../support/open-metrics.ts'
+import { after, test } from '../support/suite.ts'
 
 /** The point of the next call at which `meetDefect` throws, as a defect would. */
 let defectAt: CallPoint | null = null

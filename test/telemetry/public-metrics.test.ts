@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
 import { type GatewayOptions, startGateway } from '../support/gateway.ts'
 import { readOpenMetrics } from '../support/open-metrics.ts'
+import { after, test } from '../support/suite.ts'
 
 async function gatewayWith(settings: NonNullable<GatewayOptions['settings']>) {
   const gateway = await startGateway({ messagesUrl: 'http://127.0.0.1:9', settings })

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { after, test } from 'node:test'
 import * as conventions from '@opentelemetry/semantic-conventions/incubating'
 import type { EndedCall } from '../../src/telemetry/ended-call.ts'
 import { openTraces } from '../../src/telemetry/traces.ts'
@@ -9,6 +8,7 @@ import { startBillingBench } from '../billing/bench-of-one.ts'
 import { closedPort } from '../support/closed-port.ts'
 import { withDeadline } from '../support/deadline.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
+import { after, test } from '../support/suite.ts'
 
 type Json = Record<string, unknown>
 

@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
-import { after, test } from 'node:test'
 import zlib from 'node:zlib'
 import { startPair } from '../support/pair.ts'
+import { after, test } from '../support/suite.ts'
 import { surfaces } from '../support/surfaces.ts'
 import { chunked, message, noise, sized } from '../support/wire-bytes.ts'
 import { eventsOf, goldenStreams } from './golden-streams.ts'

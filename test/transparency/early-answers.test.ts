@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
 import { Worker } from 'node:worker_threads'
 import { startGateway } from '../support/gateway.ts'
 import { startPair } from '../support/pair.ts'
 import { connect, exchange } from '../support/raw-client.ts'
+import { after, test } from '../support/suite.ts'
 import { providerKeys, surfaces } from '../support/surfaces.ts'
 import { chunk, lastChunk, noise, sized } from '../support/wire-bytes.ts'
 

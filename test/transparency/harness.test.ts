@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { Buffer } from 'node:buffer'
-import { after, before, describe, test } from 'node:test'
 import { compare } from '../support/compare.ts'
 import { connect, exchange } from '../support/raw-client.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
+import { after, before, describe, test } from '../support/suite.ts'
 import { type Mangle, startPipe } from '../support/tcp-pipe.ts'
 import { chunked, message, sized } from '../support/wire-bytes.ts'
 

@@ -1,5 +1,5 @@
-import { after, test } from 'node:test'
 import { startPair } from '../support/pair.ts'
+import { after, test } from '../support/suite.ts'
 import { surfaces } from '../support/surfaces.ts'
 import { chunked, sized } from '../support/wire-bytes.ts'
 import { eventsOf, goldenStreams } from './golden-streams.ts'

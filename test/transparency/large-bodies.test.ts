@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
-import { after, test } from 'node:test'
 import { startPair } from '../support/pair.ts'
+import { after, test } from '../support/suite.ts'
 import { surfaces } from '../support/surfaces.ts'
 import { chunk, chunked, lastChunk, noise, sized } from '../support/wire-bytes.ts'
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
 import { assertSameBytes } from '../support/compare.ts'
 import { startPair } from '../support/pair.ts'
 import { connect } from '../support/raw-client.ts'
+import { after, test } from '../support/suite.ts'
 import { chunk, lastChunk, message } from '../support/wire-bytes.ts'
 import { eventsOf, goldenStreams } from './golden-streams.ts'
 

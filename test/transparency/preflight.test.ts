@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
 import { compare } from '../support/compare.ts'
 import { assertOwnError } from '../support/own-error.ts'
 import { startPair } from '../support/pair.ts'
+import { after, test } from '../support/suite.ts'
 import { surfaces } from '../support/surfaces.ts'
 import { message, sized } from '../support/wire-bytes.ts'
 

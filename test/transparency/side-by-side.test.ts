@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { after, before, test } from 'node:test'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
+import { after, before, test } from '../support/suite.ts'
 
 /**
  * Sockets read into one buffer, and bodies that wait share their memory one after the other. A byte that is used

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
 import { startPair } from '../support/pair.ts'
 import { connect } from '../support/raw-client.ts'
+import { after, test } from '../support/suite.ts'
 import { surfaceOf, surfaces } from '../support/surfaces.ts'
 import type { ReceivedRequest } from '../support/upstream-script.ts'
 import { chunked, noise, sized } from '../support/wire-bytes.ts'

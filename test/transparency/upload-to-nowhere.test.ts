@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { after, test } from 'node:test'
 import { closedPort } from '../support/closed-port.ts'
 import { startGateway } from '../support/gateway.ts'
 import { connect } from '../support/raw-client.ts'
+import { after, test } from '../support/suite.ts'
 
 const gateway = await startGateway({ chatUrl: `http://127.0.0.1:${await closedPort()}/v1` })
 after(() => gateway.close())

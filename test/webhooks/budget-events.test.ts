@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
+import { after, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { dataOf, idOf, ToldGateway, verified } from './told-gateway.ts'
 

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { limits } from '../../src/kernel/limits.ts'
 import { Secret } from '../../src/kernel/secret.ts'
 import { createSecretSealer } from '../../src/keys/sealed-secret.ts'
@@ -16,6 +15,7 @@ import type {
 } from '../../src/webhooks/webhook-store.ts'
 import { withDeadline } from '../support/deadline.ts'
 import { createLogLines } from '../support/log-lines.ts'
+import { test } from '../support/suite.ts'
 
 const clock = { nowMs: () => Date.now(), monotonicMs: () => performance.now() }
 const sealer = createSecretSealer(new Secret('a pepper of some length'), 'test')

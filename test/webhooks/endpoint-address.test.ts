@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import fc from 'fast-check'
 import {
   createResolveHost,
@@ -8,6 +7,7 @@ import {
   judgeEndpointUrl,
   permittedAddresses,
 } from '../../src/webhooks/endpoint-address.ts'
+import { test } from '../support/suite.ts'
 
 const NAMES: Readonly<Record<string, readonly string[]>> = {
   'public.example': ['93.184.216.34', '2606:2800:220:1::1'],

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
 import { movableClock } from '../management/movable-clock.ts'
 import { changeBooks } from '../support/books.ts'
+import { after, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import type { ReceivedMessage } from '../support/webhook-receiver.ts'
 import { dataOf, ToldGateway, verified } from './told-gateway.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
 import { movableClock } from '../management/movable-clock.ts'
+import { after, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import type { Reply } from '../support/webhook-receiver.ts'
 import { type Delivery, dataOf, idOf, type Subscription, ToldGateway } from './told-gateway.ts'

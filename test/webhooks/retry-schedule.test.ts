@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { pauseAfterMs } from '../../src/webhooks/deliver.ts'
+import { test } from '../support/suite.ts'
 
 test('a delivery is tried again after 5 s, 5 m, 30 m, 2 h, 5 h, 10 h and 10 h, and then not any more', () => {
   const minutes = [1, 2, 3, 4, 5, 6, 7].map((tries) => (pauseAfterMs(tries, 0) ?? 0) / 60_000)

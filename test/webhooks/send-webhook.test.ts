@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import http from 'node:http'
 import https from 'node:https'
 import net, { type AddressInfo } from 'node:net'
-import { after, test } from 'node:test'
 import tls, { type TLSSocket } from 'node:tls'
 import {
   type EndpointRules,
@@ -11,6 +10,7 @@ import {
 } from '../../src/webhooks/endpoint-address.ts'
 import { sendWebhook } from '../../src/webhooks/send-webhook.ts'
 import { localPair } from '../support/certificates.ts'
+import { after, test } from '../support/suite.ts'
 import { WebhookReceiver } from '../support/webhook-receiver.ts'
 
 const receiver = await WebhookReceiver.start()

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { Webhook } from 'standardwebhooks'
 import { Secret } from '../../src/kernel/secret.ts'
 import { createSecretSealer } from '../../src/keys/sealed-secret.ts'
 import { mintSigningSecret, signMessage } from '../../src/webhooks/signing-secret.ts'
+import { test } from '../support/suite.ts'
 
 const sealer = createSecretSealer(new Secret('a pepper of some length'), 'test')
 const message = { id: 'evt_1', body: '{"type":"webhook.test"}' }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { WEBHOOK_EVENT_TYPES } from '../../src/kernel/vocabulary.ts'
 import { slackBody } from '../../src/webhooks/slack-text.ts'
+import { test } from '../support/suite.ts'
 
 const key = { id: 'key_01JCN1ZV5M3T9Q8W7E6R5T4Y3X', name: 'ci-bot', expires_at: '2026-11-23T10:00:00.000Z' }
 const budget = { threshold_percent: 80, resets_at: '2026-12-01T00:00:00.000Z', request_id: 'req_1' }

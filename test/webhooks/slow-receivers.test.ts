@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { ServerResponse } from 'node:http'
-import { after, test } from 'node:test'
 import { WEBHOOK_TRIES_MAX } from '../../src/webhooks/deliver.ts'
+import { after, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { WebhookReceiver } from '../support/webhook-receiver.ts'
 import { idOf, ToldGateway } from './told-gateway.ts'

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { test } from 'node:test'
 import { pino } from 'pino'
 import { openBooks } from '../support/books.ts'
+import { test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { ToldGateway } from './told-gateway.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { OpenSockets, SOCKET_KEY_LOOK_MS } from '../../../src/gateway/turns/open-sockets.ts'
 import { systemClock } from '../../../src/kernel/clock.ts'
+import { test } from '../../support/suite.ts'
 
 const OWNER = { accountId: 'acct_1', keyId: 'key_1' }
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { TurnEvents } from '../../../src/gateway/turns/turn-events.ts'
 import { systemClock } from '../../../src/kernel/clock.ts'
 import { createMeter } from '../../../src/providers/surfaces.ts'
+import { test } from '../../support/suite.ts'
 
 const delta = Buffer.from(
   JSON.stringify({

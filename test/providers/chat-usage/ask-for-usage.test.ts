@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import fc from 'fast-check'
 import { objectShape, VALUE } from '../../../src/metering/json-shape.ts'
 import { skimWhole } from '../../../src/metering/json-skim.ts'
 import { applySplice, askForUsage, type UsageAsk } from '../../../src/providers/chat-usage/ask-for-usage.ts'
+import { test } from '../../support/suite.ts'
 
 const SHAPE = objectShape({ stream: VALUE, stream_options: VALUE })
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import fc from 'fast-check'
+import { test } from '../../support/suite.ts'
 import { slicesOf, twoVersions } from './two-versions.ts'
 import { UsageCutter } from './usage-cutter.ts'
 

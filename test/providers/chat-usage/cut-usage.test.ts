@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { EVENT_BYTES_MAX } from '../../../src/metering/sse-events.ts'
+import { test } from '../../support/suite.ts'
 import { UsageCutter } from './usage-cutter.ts'
 
 function through(...chunks: Buffer[]): string {

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import fc from 'fast-check'
 import type { UsageReader } from '../../../src/providers/endpoint.ts'
 import { createMeter } from '../../../src/providers/surfaces.ts'
 import { anyCharacter } from '../../support/any-character.ts'
+import { test } from '../../support/suite.ts'
 import { messageBody, messageStream, plain } from './message-replies.ts'
 import {
   cutEvery,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import type { Quantities } from '../../../src/kernel/usage.ts'
+import { test } from '../../support/suite.ts'
 import { EVENTS, type Json, meterBody, meterPieces, meterStream, part, streamOf } from './replies.ts'
 
 const head = { id: 'chatcmpl-1', created: 1, model: 'gpt-6-2026-01-01', service_tier: 'default' }

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { IMAGE_TOOL_MODEL } from '../../../src/providers/chat/images.ts'
 import type { UsageReader } from '../../../src/providers/endpoint.ts'
 import { createMeter } from '../../../src/providers/surfaces.ts'
+import { test } from '../../support/suite.ts'
 import { type Json, meterBody, meterPieces, meterStream, part, streamOf } from './replies.ts'
 
 test('embeddings are input only, however many megabytes their vectors are', () => {

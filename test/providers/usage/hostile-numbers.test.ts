@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import fc from 'fast-check'
 import type { UsageReader } from '../../../src/providers/endpoint.ts'
+import { test } from '../../support/suite.ts'
 import { messageBody, messageStream, plain } from './message-replies.ts'
 import { type Json, meterBody, meterStream, type Outcome, part, streamOf } from './replies.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import type { Usage } from '../../../src/kernel/usage.ts'
+import { test } from '../../support/suite.ts'
 import {
   entry,
   fallback,

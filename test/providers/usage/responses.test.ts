@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import type { UsagePart } from '../../../src/kernel/usage.ts'
 import { IMAGE_TOOL_MODEL } from '../../../src/providers/chat/images.ts'
+import { test } from '../../support/suite.ts'
 import { type Json, meterBody, meterStream, part, streamOf } from './replies.ts'
 
 const message: Json = {

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import {
   brotliCompressSync,
   deflateRawSync,
@@ -11,6 +10,7 @@ import {
 import fc from 'fast-check'
 import { decodeCopy } from '../../../src/metering/decode-copy.ts'
 import { anyCharacter } from '../../support/any-character.ts'
+import { test } from '../../support/suite.ts'
 import { cutEvery, EVENTS, meterPieces, meterStream } from './replies.ts'
 import { lookalikes, sampleStreams } from './sample-streams.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import type { Admission, CallOpening } from '../../../src/ledger/call.ts'
 import type { Store } from '../../../src/store/store.ts'
+import { test } from '../../support/suite.ts'
 import { assertConserved } from './conservation.ts'
 import {
   addCredit,

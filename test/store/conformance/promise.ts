@@ -1,4 +1,4 @@
-import { test } from 'node:test'
+import { test } from '../../support/suite.ts'
 import { assertConserved } from './conservation.ts'
 import type { OpenStoreUnderTest, StoreUnderTest } from './fixtures.ts'
 

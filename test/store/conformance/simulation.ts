@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { test } from '../../support/suite.ts'
 import { type OpenMortalStore, RULES, rulesOf, SimulationRun } from './simulation-run.ts'
 
 const STEPS = 250

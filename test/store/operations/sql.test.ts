@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import {
   byStore,
   type Dialect,
@@ -11,6 +10,7 @@ import {
   render,
   sql,
 } from '../../../src/store/operations/sql.ts'
+import { test } from '../../support/suite.ts'
 
 const sqlite: Dialect = { store: 'sqlite', clock: 'caller', toJson: JSON.stringify }
 const postgres: Dialect = { ...sqlite, store: 'postgres' }
