@@ -173,9 +173,12 @@ export function receiveBody(
         finish(refused(noMemory()))
         return true
       }
-      if (looked === null) return true
+      // A large body is read a piece in each turn of the event loop, so that other calls come in between.
+      const isLarge = body.length > SMALL_BODY_BYTES && looker !== null
+      const wait = looked ?? (isLarge ? nextTurn() : null)
+      if (wait === null) return true
       pace?.paused()
-      looked.then(
+      wait.then(
         () => {
           if (!finished) pace?.resumed()
           req.resume()
@@ -198,6 +201,10 @@ export function receiveBody(
     // The timers start after the piece that is being read now.
     queueMicrotask(waitForMore)
   })
+}
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
 }
 
 /** Refuses at once a body that is announced as too large, before a byte of it is taken in. */

@@ -10,6 +10,7 @@ import { test } from '../support/suite.ts'
 
 interface Conditions {
   readonly checkKey?: () => Promise<Denial | null>
+  readonly memoryBytes?: number
   readonly looker?: { write(): Promise<void> | null }
   monotonicMs?(): number
 }
@@ -17,7 +18,12 @@ interface Conditions {
 /** A body that comes as the test says. */
 function begin(
   idleTimeoutMs: number,
-  { checkKey, looker = { write: () => null }, monotonicMs = () => 0 }: Conditions = {},
+  {
+    checkKey,
+    looker = { write: () => null },
+    memoryBytes = MEMORY_BYTES,
+    monotonicMs = () => 0,
+  }: Conditions = {},
 ) {
   let sink: BodyReceiver | null = null
   let paused = 0
@@ -37,7 +43,7 @@ function begin(
     },
   }
   const res = { destroyed: false, closed: false, whenClosed }
-  const memory = new ByteBudget(MEMORY_BYTES)
+  const memory = new ByteBudget(memoryBytes)
   const received = receiveBody(
     { req, res } as unknown as Exchange,
     { memory, times: { idleTimeoutMs, bytesPerSecondMin: 1_000, monotonicMs } },
@@ -200,4 +206,20 @@ test('a body for which there is no memory is refused, to be sent again, and no b
   assert.ok(received.kind === 'refused')
   assert.equal(received.refusal.code, 'no_memory')
   assert.equal(body.memory.takenBytes, 0)
+})
+
+test('a large body is read one piece in a turn of the event loop', async () => {
+  const body = begin(LONG_MS, { memoryBytes: 16 * 1024 * 1024 })
+  for (let i = 0; i < 16; i++) body.data(Buffer.alloc(64 * 1024))
+  assert.ok(!body.isPaused())
+  for (let i = 0; i < 3; i++) {
+    body.data(Buffer.alloc(64 * 1024))
+    assert.ok(body.isPaused())
+    await nextTurn()
+    assert.ok(!body.isPaused())
+  }
+  body.end()
+  const received = await body.received
+  assert.ok(received.kind === 'received')
+  received.body.dispose()
 })
