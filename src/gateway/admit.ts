@@ -83,7 +83,7 @@ export async function admit(
       return refused(explainHeld(answer.by, exchange.names), answer.balanceNanos)
     case 'refused': {
       const { balanceNanos } = answer
-      const refusal = blameBody(answer.refusal, plan.ambiguity)
+      const refusal = blameEndpoint(blameBody(answer.refusal, plan.ambiguity), call.endpoint)
       if (refusal.reason !== 'unknown_key') {
         const asked = {
           endpoint: `${exchange.method} ${recordable(call.target.path, exchange.names)}`,
@@ -115,6 +115,13 @@ const REFUSED_TO_ALL: Unratable = { reason: 'endpoint_not_metered', refuse: 'alw
 function blameBody(refusal: CallRefusal, ambiguity: Ambiguity | null): CallRefusal {
   if (ambiguity?.refuse !== 'always' || refusal.reason !== REFUSED_TO_ALL.reason) return refusal
   return { reason: 'ambiguous_body', detail: ambiguity.detail }
+}
+
+/** A path that is in no table has no known models, and nothing that could be metered either. */
+function blameEndpoint(refusal: CallRefusal, endpoint: PlannedCall['endpoint']): CallRefusal {
+  return endpoint === null && refusal.reason === 'models_unknown'
+    ? { reason: 'endpoint_not_metered' }
+    : refusal
 }
 
 function isForModels({ reason }: CallRefusal): boolean {
