@@ -68,7 +68,7 @@ const budgetLines = (spent: string, held: string) => [
   'x-svc-budget-resets-at: 2027-01-01t00:00:00.000z',
 ]
 const budgetDetails = (spent: string, held: string) =>
-  `"spent_usd":${spent},"held_usd":${held},"cap_usd":0.0001,"resets_at":"2027-01-01T00:00:00.000Z"`
+  `"scope":"key","period":"month","spent_usd":${spent},"held_usd":${held},"cap_usd":0.0001,"resets_at":"2027-01-01T00:00:00.000Z"`
 
 /** A call to an endpoint that is in no table. */
 function postUnknown(surface: SurfaceName, key: string) {
@@ -114,7 +114,7 @@ for (const surface of surfaces) {
       type: isMessages ? 'rate_limit_error' : 'budget',
       code: 'budget_held',
       message:
-        `Calls in flight hold what is left of this key's monthly budget: 0 spent and ${held} held of 0.0001 USD. ` +
+        `Calls in flight hold what is left of the monthly budget of this key: 0 spent and ${held} held of 0.0001 USD. ` +
         'Try again when they have ended. A call with a smaller max_tokens holds less; a larger cap leaves more room; ' +
         'with budgets.mode "settled" the operator lets calls in flight pass the cap. ' +
         'The budget resets on 1 January (UTC).',
@@ -241,7 +241,7 @@ test('of a revoked key the surfaces say that it is revoked, at no cost, and it i
   }
 })
 
-test('an account without credit is refused as upstream refuses it, and says that retrying is no use', async (t) => {
+test('credit that calls in flight hold is 429 and may be retried; an account without credit is refused as upstream refuses it', async (t) => {
   const poor = await startGatedBench({ settings: { budgetWaitMs: 0 } })
   t.after(() => poor.close())
   await poor.gateway.manage('POST', '/gateway/v1/credits', { amount_usd: 0.0001, reason: 'test' })
@@ -261,7 +261,15 @@ test('an account without credit is refused as upstream refuses it, and says that
   }
   const { reply } = await poor.send('spends', poor.gateway.apiKey)
   const running = await poor.upstream.next()
-  await assertExhausted()
+  for (const surface of surfaces) {
+    const held = await (await poor.send(`${surface} held`, poor.gateway.apiKey, { surface })).reply
+    assertRefusal(held, surface, {
+      ...{ status: 429, type: surface === 'messages' ? 'rate_limit_error' : 'budget', code: 'credit_held' },
+      message:
+        "Calls in flight hold what is left of the account's credit. Try again when they have ended, or ask its operator to add credit.",
+      lines: ['retry-after: 2'],
+    })
+  }
   running.finish(200)
   assert.equal((await reply).header('x-svc-balance-usd'), '0')
   await assertExhausted()

@@ -37,10 +37,10 @@ export const addCredit = atomic(function* (
   idempotency: Idempotency | null,
 ): Operation<IdempotentResult<Credited>> {
   const { id, accountId, amountNanos, reason, atMs } = credit
+  // Before anything that refers to the account, and so shares its lock.
+  yield onPostgres(sql`SELECT id FROM account WHERE id = ${accountId} ${FOR_LIMIT}`)
   const replay = yield* claimKey(idempotency, id, (booked) => readCredited(accountId, booked))
   if (replay !== null) return replay
-  // Before the entry: it refers to the account, and shares its lock.
-  yield onPostgres(sql`SELECT id FROM account WHERE id = ${accountId} ${FOR_LIMIT}`)
   yield sql`
     INSERT INTO credit (id, account_id, kind, amount_nanos, reason, at_ms)
     VALUES (${id}, ${accountId}, 'top_up', ${amountNanos}, ${reason}, ${atMs})`
