@@ -127,6 +127,13 @@ export const ERRORS = {
       'day, there are as many webhooks as there may be, or an `Idempotency-Key` was used for ' +
       'another request.',
   },
+  balance_not_positive: {
+    status: 409,
+    fault: 'operator',
+    retry: 'never',
+    meaning:
+      'Enforcing credit while the balance is 0 or less would refuse every call. Add credit, or send `force`.',
+  },
   not_settled: {
     status: 409,
     fault: 'client',

@@ -7,7 +7,7 @@ export interface Balance {
   readonly creditedNanos: Nanos
   readonly chargedNanos: Nanos
   readonly heldNanos: Nanos
-  /** True from the moment credit was first added. */
+  /** Calls are admitted only while credit is left. */
   readonly enforced: boolean
 }
 
@@ -41,6 +41,12 @@ export interface BoundedFile {
 /** An entry of the journal, and the balance of the account with that entry. */
 export interface Credited {
   readonly credit: NewCredit
+  readonly balance: Balance
+}
+
+export interface EnforceResult {
+  /** `balance_not_positive`: every call would be refused, and that was not forced. */
+  readonly kind: 'done' | 'balance_not_positive'
   readonly balance: Balance
 }
 
@@ -87,6 +93,8 @@ export interface LedgerStore {
   /** The sum of the holds of all calls in flight, of all accounts, on all nodes. */
   sumHeld(): Promise<Nanos>
   addCredit(credit: NewCredit, idempotency: Idempotency | null): Promise<IdempotentResult<Credited>>
+  /** Turns the enforcement of credit on or off. */
+  enforceCredit(accountId: string, enforced: boolean, force: boolean): Promise<EnforceResult>
   /** Gives back the cost of each listed call, once each, as entries of the journal; the calls stay as they were billed. */
   creditBack(command: CreditBack, idempotency: Idempotency | null): Promise<IdempotentResult<CreditedBack>>
   /** Keeps the models that the requests of an uploaded file name, and their bound, for the batch that this key makes of it. */

@@ -1,5 +1,8 @@
 import { z } from 'zod'
 import {
+  type AccountObject,
+  accountFields,
+  accountSchema,
   type BalanceObject,
   balanceSchema,
   CREDITED_MAX,
@@ -82,8 +85,8 @@ export const addCredit = defineRoute({
   operationId: 'add_credit',
   summary: 'Add prepaid credit to the account, or credit calls back',
   description:
-    '`amount_usd` adds prepaid credit: from the first time on, calls are admitted only while credit is left. `request_ids` ' +
-    'credits back what was paid for these calls, once each; it changes neither enforcement nor the spend of the key.',
+    '`amount_usd` adds prepaid credit. `request_ids` ' +
+    'credits back what was paid for these calls, once each; it does not change the spend of the key. Neither turns enforcement on.',
   body: creditFields,
   repeatable: true,
   status: 201,
@@ -151,4 +154,43 @@ function refusedTooMuch(): OwnReply {
   return refused('bad_request', message, 'amount_usd')
 }
 
-export const creditRoutes = [getBalance, addCredit]
+// The account
+
+function accountObject(id: string, balance: Balance): Written<AccountObject> {
+  return { id, object: 'account', credit_enforced: balance.enforced, balance_usd: leftOf(balance) }
+}
+
+const getAccount = defineRoute({
+  endpoint: 'GET /gateway/v1/accounts/default',
+  operationId: 'get_account',
+  summary: 'Show the account',
+  answer: accountSchema,
+  async handle({ caller: { accountId } }, { store }) {
+    return replyJson(200, accountObject(accountId, await store.getBalance(accountId)))
+  },
+})
+
+const updateAccount = defineRoute({
+  endpoint: 'PATCH /gateway/v1/accounts/default',
+  operationId: 'update_account',
+  summary: 'Turn the enforcement of credit on or off',
+  description:
+    'While `credit_enforced` is true, calls are admitted only while credit is left. Turning it on with a balance of 0 or ' +
+    'less would refuse every call, and is 409 `balance_not_positive` without `force`.',
+  body: accountFields,
+  answer: accountSchema,
+  async handle({ caller: { accountId }, body }, { store, limitsMoved }) {
+    const { credit_enforced: enforced, force = false } = body
+    if (enforced === undefined)
+      return replyJson(200, accountObject(accountId, await store.getBalance(accountId)))
+    const { kind, balance } = await store.enforceCredit(accountId, enforced, force)
+    if (kind === 'balance_not_positive') {
+      const message = `The balance is ${formatUsd(balance.creditedNanos - balance.chargedNanos)} USD, so every call would be refused. Add credit first, or send "force": true.`
+      return refused('balance_not_positive', message, 'credit_enforced')
+    }
+    limitsMoved()
+    return replyJson(200, accountObject(accountId, balance))
+  },
+})
+
+export const creditRoutes = [getBalance, addCredit, getAccount, updateAccount]

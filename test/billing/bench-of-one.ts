@@ -83,9 +83,7 @@ export async function startBillingBench(
 
     record: (requestId, key) => own('GET', `/gateway/v1/requests/${requestId}`, key),
     balance: () => own('GET', '/gateway/v1/balance'),
-    async credit(amountUsd) {
-      await own('POST', '/gateway/v1/credits', gateway.adminKey, { amount_usd: amountUsd, reason: 'test' })
-    },
+    credit: (amountUsd) => gateway.prepay(amountUsd),
 
     assertBooksBalance: () => assertBooksBalance(gateway),
 

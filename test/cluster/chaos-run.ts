@@ -69,6 +69,7 @@ export class ChaosRun {
       await runOn(server.url, keepAllEvents('postgres'))
       const credit = { amount_usd: FIRST_CREDIT_USD, reason: 'first' }
       await cluster.manage(0, 'POST', '/gateway/v1/credits', credit)
+      await cluster.manage(0, 'PATCH', '/gateway/v1/accounts/default', { credit_enforced: true })
       return new ChaosRun(server, cluster, await makeKeys(cluster), seed, forMs)
     } catch (error) {
       await server.close()

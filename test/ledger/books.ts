@@ -146,6 +146,7 @@ export function fillBooks(books: Books): Promise<void> {
     await store.keepPriceVersion('v1', V1)
     const topUp = { id: 'crd_1', accountId: 'default', amountNanos: 1_000_000_000n, reason: 'x', atMs: NOON }
     await store.addCredit(topUp, null)
+    await store.enforceCredit('default', true, false)
     const admit = (id: string, key: string, more: Partial<CallOpening> = {}) =>
       store.admit(rated(id, key, more))
     const october = { atMs: Date.UTC(2026, 9, 31, 23, 59, 59, 999) }

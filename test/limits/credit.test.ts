@@ -6,8 +6,7 @@ import { type GatedBench, startGatedBench } from './gated-bench.ts'
 import { nanosOf, usdOf } from './look-at-books.ts'
 import { drawCall, drawChance, send } from './random-calls.ts'
 
-const topUp = ({ gateway }: GatedBench, amount_usd: number) =>
-  gateway.manage('POST', '/gateway/v1/credits', { amount_usd, reason: 'test' })
+const topUp = ({ gateway }: GatedBench, amount_usd: number) => gateway.prepay(amount_usd)
 
 async function withBench(run: (bench: GatedBench) => Promise<void>): Promise<void> {
   const bench = await startGatedBench()

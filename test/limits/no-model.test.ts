@@ -22,7 +22,7 @@ const options = {
 }
 const open = await startGateway(options)
 const enforced = await startGateway(options)
-await enforced.manage('POST', '/gateway/v1/credits', { amount_usd: 1_000, reason: 'test' })
+await enforced.prepay(1_000)
 after(async () => {
   await open.close()
   await enforced.close()

@@ -141,7 +141,7 @@ for (const sdk of sdks) {
     const { gateway, arrivals } = poor
     const balance = await gateway.manage('GET', '/gateway/v1/balance')
     if (balance['enforced'] === false) {
-      await gateway.manage('POST', '/gateway/v1/credits', { amount_usd: 0.0001, reason: 'test' })
+      await gateway.prepay(0.0001)
       const { reply } = await poor.send('at once 200', gateway.apiKey)
       assert.equal((await reply).status, 200)
     }

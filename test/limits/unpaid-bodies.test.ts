@@ -87,7 +87,7 @@ test('an account without credit is refused before the body as it is after it', a
   const poor = await startGateway(urls)
   const usage = '{"usage":{"input_tokens":1000000,"output_tokens":0},"model":"claude-sonnet-4-5"}'
   upstream.answer(() => [{ send: sized('HTTP/1.1 200 OK', ['Content-Type: application/json'], usage) }])
-  await poor.manage('POST', '/gateway/v1/credits', { amount_usd: 0.000001, reason: 'test' })
+  await poor.prepay(0.000001)
   const [messages] = surfaces
   assert.ok(messages)
   const lines = ['Host: h', ...messages.lines(poor.apiKey)]

@@ -10,7 +10,7 @@ const credit = (json: unknown, headers: Record<string, string> = {}) =>
   ask('POST', '/gateway/v1/credits', { json, headers })
 const balance = async () => (await ask('GET', '/gateway/v1/balance')).body
 
-test('POST /gateway/v1/credits 201: adds to the balance, which counts from then on', async () => {
+test('POST /gateway/v1/credits 201: adds to the balance and enforces nothing', async () => {
   const before = await balance()
   const answer = await credit({ amount_usd: 12.000000001, reason: 'invoice 17' })
   assert.equal(answer.status, 201)
@@ -26,7 +26,7 @@ test('POST /gateway/v1/credits 201: adds to the balance, which counts from then 
     balance_usd: expected,
   })
   const now = await balance()
-  assert.deepEqual([now['balance_usd'], now['credited_usd'], now['enforced']], [expected, expected, true])
+  assert.deepEqual([now['balance_usd'], now['credited_usd'], now['enforced']], [expected, expected, false])
 })
 
 test('POST /gateway/v1/credits 201: repeated with its Idempotency-Key, it is added once', async () => {
@@ -80,5 +80,32 @@ test('POST /gateway/v1/credits 400: what would take the credit beyond what the b
     assert.equal(body['credited_usd'], 9_000_000_000)
   } finally {
     await rich.close()
+  }
+})
+
+test('PATCH /gateway/v1/accounts/default: only it turns enforcement on, with a positive balance or by force', async () => {
+  const path = '/gateway/v1/accounts/default'
+  const owing = await startGateway({ messagesUrl: 'http://127.0.0.1:9' })
+  try {
+    const own = askOf(owing)
+    const patch = (json: unknown) => own('PATCH', path, { json })
+    const account = (credit_enforced: boolean, balance_usd: number) => ({
+      ...{ id: 'default', object: 'account', credit_enforced, balance_usd },
+    })
+    assertRefused(await patch({ credit_enforced: true }), 409, { code: 'balance_not_positive' })
+    assert.deepEqual((await own('GET', path)).body, account(false, 0))
+    assert.deepEqual((await patch({ credit_enforced: true, force: true })).body, account(true, 0))
+    assert.deepEqual((await patch({ credit_enforced: false })).body, account(false, 0))
+    await own('POST', '/gateway/v1/credits', { json: { amount_usd: 2, reason: 'invoice 1' } })
+    assert.deepEqual((await own('GET', path)).body, account(false, 2))
+    assert.deepEqual((await patch({ credit_enforced: true })).body, account(true, 2))
+    assertRefused(await patch({ credit_enforced: 'yes' }), 400, {
+      code: 'bad_request',
+      param: 'credit_enforced',
+    })
+    const asApiKey = await own('PATCH', path, { json: { credit_enforced: false }, key: owing.apiKey })
+    assertRefused(asApiKey, 403, { code: 'admin_key_required' })
+  } finally {
+    await owing.close()
   }
 })

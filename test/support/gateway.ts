@@ -50,6 +50,8 @@ export interface TestGateway {
   createKey(name?: string, fields?: Readonly<Record<string, unknown>>): Promise<{ id: string; key: string }>
   /** A request to the management API with the admin key; fails where the answer is an error. */
   manage(method: string, path: string, body?: unknown): Promise<Record<string, unknown>>
+  /** Adds credit and enforces it. */
+  prepay(amountUsd: number): Promise<void>
   revokeKey(id: string): Promise<void>
   close(): Promise<void>
 }
@@ -125,6 +127,10 @@ export async function startGateway(options: GatewayOptions = {}): Promise<TestGa
     apiKey,
     createKey,
     manage,
+    async prepay(amountUsd) {
+      await manage('POST', '/gateway/v1/credits', { amount_usd: amountUsd, reason: 'test' })
+      await manage('PATCH', '/gateway/v1/accounts/default', { credit_enforced: true, force: true })
+    },
     async revokeKey(id) {
       await manage('POST', `/v1/keys/${id}/revoke`)
     },

@@ -7,7 +7,7 @@ import {
   revokeAdminKey,
 } from './admin-keys.ts'
 import { deleteBodies, getBodies, keepBodies, trimBodies } from './bodies.ts'
-import { addCredit, creditBack, getBalance, sumHeld } from './credits.ts'
+import { addCredit, creditBack, enforceCredit, getBalance, sumHeld } from './credits.ts'
 import {
   claimDeferred,
   claimOne,
@@ -80,6 +80,7 @@ export const BRIEF = {
   getBalance,
   sumHeld,
   addCredit,
+  enforceCredit,
   creditBack,
   findBatchFile,
   keepBatchFile,

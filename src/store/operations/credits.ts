@@ -6,6 +6,7 @@ import type {
   CreditBackOutcome,
   Credited,
   CreditedBack,
+  EnforceResult,
   NewCredit,
 } from '../../ledger/ledger-store.ts'
 import { CREDIT_BACK } from '../../ledger/rerate.ts'
@@ -45,9 +46,23 @@ export const addCredit = atomic(function* (
     INSERT INTO credit (id, account_id, kind, amount_nanos, reason, at_ms)
     VALUES (${id}, ${accountId}, 'top_up', ${amountNanos}, ${reason}, ${atMs})`
   const [account] = yield sql`
-    UPDATE account SET credited_nanos = credited_nanos + ${amountNanos}, credit_enforced = true
+    UPDATE account SET credited_nanos = credited_nanos + ${amountNanos}
     WHERE id = ${accountId} RETURNING ${BALANCE}`
   return { kind: 'done', value: { credit, balance: balanceOf(present(account)) } }
+})
+
+/** Adding credit never turns enforcement on. An account that owes money is held to its balance only by force. */
+export const enforceCredit = atomic(function* (
+  accountId: string,
+  enforced: boolean,
+  force: boolean,
+): Operation<EnforceResult> {
+  yield onPostgres(sql`SELECT id FROM account WHERE id = ${accountId} ${FOR_LIMIT}`)
+  const balance = yield* getBalance(accountId)
+  const isPositive = balance.creditedNanos > balance.chargedNanos
+  if (enforced && !balance.enforced && !isPositive && !force) return { kind: 'balance_not_positive', balance }
+  yield sql`UPDATE account SET credit_enforced = ${enforced} WHERE id = ${accountId}`
+  return { kind: 'done', balance: { ...balance, enforced } }
 })
 
 function* readCredited(accountId: string, id: string): Operation<Credited | null> {
@@ -153,7 +168,6 @@ function* readCreditedBack(subject: string, command: CreditBack): Operation<Cred
   return { calls, balance: yield* getBalance(accountId) }
 }
 
-/** Only a top-up makes credit count: an account that was never prepaid is not held to a balance by getting money back. */
 export function* moveAccount(accountId: string, amountNanos: Nanos): Operation<Balance> {
   const [row] = yield sql`
     UPDATE account SET credited_nanos = credited_nanos + ${amountNanos} WHERE id = ${accountId}

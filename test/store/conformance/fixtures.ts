@@ -54,10 +54,12 @@ export function doneValue<T>(result: IdempotentResult<T> | { readonly kind: 'bor
 
 let credits = 0
 
+/** Adds credit and enforces it. */
 export async function addCredit(store: Store, amountNanos: bigint): Promise<void> {
   credits += 1
   const credit = { id: `crd_${credits}`, accountId: 'default', amountNanos, reason: 'top-up', atMs: NOON }
   await store.addCredit(credit, null)
+  await store.enforceCredit('default', true, false)
 }
 
 export function opening(requestId: string, keyName: string, more: Partial<CallOpening> = {}): CallOpening {

@@ -165,7 +165,7 @@ export function onceConformance(storeName: string, openStore: OpenStoreUnderTest
         store.addCredit(credit('crd_1', 10_000n), once('n', 'credit')),
         store.addCredit(credit('crd_2', 10_000n), once('n', 'credit')),
       ])
-      const credited = { creditedNanos: 10_000n, chargedNanos: 0n, heldNanos: 0n, enforced: true }
+      const credited = { creditedNanos: 10_000n, chargedNanos: 0n, heldNanos: 0n, enforced: false }
       const value = { credit: credit('crd_1', 10_000n), balance: credited }
       assert.deepEqual(first, { kind: 'done', value })
       assert.deepEqual(second, { kind: 'repeated', value })

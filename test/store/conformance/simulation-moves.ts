@@ -173,11 +173,15 @@ export function creditMove(credit: NewCredit): Move {
   const { accountId, amountNanos } = credit
   return {
     words: `credit ${amountNanos} to ${accountId}`,
-    send: (store) => store.addCredit(credit, null),
+    async send(store) {
+      const done = await store.addCredit(credit, null)
+      await store.enforceCredit(accountId, true, true)
+      return done
+    },
     play(world) {
       const old = accountOf(world, accountId)
-      const balance = { ...old, creditedNanos: old.creditedNanos + amountNanos, enforced: true }
-      world.accounts.set(accountId, balance)
+      const balance = { ...old, creditedNanos: old.creditedNanos + amountNanos }
+      world.accounts.set(accountId, { ...balance, enforced: true })
       return { kind: 'done', value: { credit, balance } }
     },
     looks: () => [],
