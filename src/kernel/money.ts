@@ -21,19 +21,22 @@ export type Bound =
 
 export const NO_COST: Bound = { kind: 'bound', listNanos: 0n, costNanos: 0n }
 
-/** The bound of the lines of a batch together. A bound without a price comes first: it decides whether the call may go at all. */
+/** The bound of two parts of one call. A bound without a price comes first: it decides whether the call may go at all. */
 export function addBounds(one: Bound, other: Bound): Bound {
   if (one.kind === 'bound' && other.kind === 'bound') {
     const listNanos = one.listNanos + other.listNanos
-    const [a, b] = [one, other].map(({ largestNanos, costNanos }) => largestNanos ?? costNanos) as [
-      Nanos,
-      Nanos,
-    ]
-    const largestNanos = a > b ? a : b
-    return { kind: 'bound', listNanos, costNanos: one.costNanos + other.costNanos, largestNanos }
+    return { kind: 'bound', listNanos, costNanos: one.costNanos + other.costNanos }
   }
   if (one.kind === 'unpriced' || other.kind === 'bound') return one
   return one.kind === 'bound' || other.kind === 'unpriced' ? other : one
+}
+
+/** The bound of the lines of a batch so far and of one more line. */
+export function addLine(lines: Bound, line: Bound): Bound {
+  const sum = addBounds(lines, line)
+  if (sum.kind !== 'bound' || lines.kind !== 'bound' || line.kind !== 'bound') return sum
+  const { largestNanos = 0n } = lines
+  return { ...sum, largestNanos: largestNanos > line.costNanos ? largestNanos : line.costNanos }
 }
 
 const PLACES = 9

@@ -1,4 +1,4 @@
-import { addBounds, type Bound, NO_COST } from '../kernel/money.ts'
+import { addLine, type Bound, NO_COST } from '../kernel/money.ts'
 import type { Surface } from '../kernel/surface.ts'
 import type { SkimmedElement } from '../metering/json-shape.ts'
 import { type Ambiguity, type ItemFacts, NO_ITEMS, type RequestFacts } from '../metering/request-facts.ts'
@@ -43,7 +43,7 @@ export class EntrySum {
     if (endpoint === null) return false
     this.#template = template
     this.ambiguity ??= ambiguityFor(endpoint, facts)
-    this.bound = addBounds(this.bound, this.#boundEntry(endpoint, facts))
+    this.bound = addLine(this.bound, this.#boundEntry(endpoint, facts))
     return true
   }
 }
