@@ -84,7 +84,7 @@ test('a key that does not log has nothing kept, and the record of the call all t
   await bench.record(reply.requestId)
   const { status, body } = await own('GET', `/gateway/v1/requests/${reply.requestId}/bodies`)
   assert.equal(status, 404)
-  assert.match(JSON.stringify(body), /No bodies are kept/)
+  assert.match(JSON.stringify(body), /No bodies are stored/)
 })
 
 test('logging that is switched off counts from the next call on', async () => {

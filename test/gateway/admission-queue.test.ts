@@ -242,19 +242,27 @@ test('a line whose cause is gone dissolves in steps that double, in order', asyn
 test('when there is no more room, the line goes back to asking one by one', async () => {
   const queues = new AdmissionQueues(LONG_MS)
   const entries = Array.from({ length: 8 }, () => enter(queues, 'k'))
-  const [first, second, third] = entries
-  if (first === undefined || second === undefined || third === undefined) throw new Error('there are eight')
+  const [first, second, third, fourth] = entries
+  if (first === undefined || second === undefined || third === undefined || fourth === undefined)
+    throw new Error('there are eight')
   const { turn } = await beginQueue(first)
   const turns = entries.slice(1).map((entry) => waitForCap(entry))
   queues.settled('bud_k', 'default')
   await turn
   first.done(true)
-  await Promise.all(turns.slice(0, 2))
+  await turns[0]
+  assert.equal(
+    await isKept(turns[1] ?? Promise.resolve()),
+    false,
+    'one admitted call is no sign of more room',
+  )
+  second.done(true)
+  await Promise.all(turns.slice(1, 3))
   // Both calls are held back again.
-  const again = [waitForCap(second), waitForCap(third)]
-  assert.equal(await again[0], 'ask', 'the first was admitted meanwhile: one look more')
-  assert.equal(await isKept(waitForCap(second)), false)
+  const again = [waitForCap(third), waitForCap(fourth)]
+  assert.equal(await again[0], 'ask', 'the second was admitted meanwhile: the first in line asks once more')
+  assert.equal(await isKept(waitForCap(third)), false)
   assert.equal(await isKept(again[1] ?? Promise.resolve()), false)
-  for (const entry of entries.slice(1)) entry.done(false)
+  for (const entry of entries.slice(2)) entry.done(false)
   assert.equal(queues.waiting, 0)
 })

@@ -193,6 +193,11 @@ test('GET /v1/usage 200: of one key and of one model, in buckets and in total', 
 })
 
 test('GET /v1/usage 200: page by page, every bucket once, though calls arrive in between', async () => {
+  // The other keys have begun December: their calls would count in it, though the clock says November.
+  const november = await gateway.createKey('november')
+  clock.set('2026-11-29T13:00:00Z')
+  await call(november.key, 'gpt-4o-mini')
+  clock.set('2026-12-02T12:00:00Z')
   const grouped = `?${NOVEMBER}&group_by=day,model,key`
   const before = dataOf(await usage(grouped)).map(({ day, model, key }) => [day, model, key].join())
   const seen: string[] = []
@@ -205,8 +210,8 @@ test('GET /v1/usage 200: page by page, every bucket once, though calls arrive in
     if (answer.body['next'] === null) break
     // The calls go to a bucket that was shown, and to a new one before all others.
     clock.set('2026-11-29T13:00:00Z')
-    await call(first.key, `a-${page}`)
-    await call(first.key, 'gpt-6-luna')
+    await call(november.key, `a-${page}`)
+    await call(november.key, 'gpt-4o-mini')
     clock.set('2026-12-02T12:00:00Z')
     query = `${grouped}&limit=5&after=${answer.body['next']}`
   }
