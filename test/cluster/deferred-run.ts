@@ -67,6 +67,8 @@ export class DeferredRun {
     this.#workMs += DAY_MS
     const looking = this.#lookAtAll(open, key)
     while (this.#kills < kills) await this.#killOne()
+    // The claims of the killed nodes would last for ten minutes.
+    await this.#cluster.database.query('UPDATE deferred_object SET claimed_until_ms = 0')
     const withinMs = 60_000 + objects * 1_000
     await until(
       'all are settled',

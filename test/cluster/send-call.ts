@@ -21,11 +21,19 @@ export interface ClientReply {
   header(name: string): string | undefined
 }
 
-/** Enough connections that no call waits for another. */
-const dispatcher = new Agent({ connections: 1_000, headersTimeout: 0, bodyTimeout: 0 })
+let connections: Agent | null = null
 
-export function closeConnections(): Promise<void> {
-  return dispatcher.destroy()
+/** Enough connections that no call waits for another. */
+function openConnections(): Agent {
+  connections ??= new Agent({ connections: 1_000, headersTimeout: 0, bodyTimeout: 0 })
+  return connections
+}
+
+/** The next call opens new ones: the files of an area share a process. */
+export async function closeConnections(): Promise<void> {
+  const open = connections
+  connections = null
+  await open?.destroy()
 }
 
 /** Resolves with the whole answer; rejects if the connection breaks before its end. */
@@ -45,7 +53,7 @@ export async function sendCall(
   } = call
   const isMessages = surface === 'messages'
   const reply = await request(nodeUrl + (isMessages ? '/v1/messages' : '/v1/chat/completions'), {
-    dispatcher,
+    dispatcher: openConnections(),
     method: 'POST',
     ...(signal === undefined ? {} : { signal }),
     headers: {
