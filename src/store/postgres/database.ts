@@ -33,7 +33,7 @@ export interface PoolOptions {
   /** The timeout of waiting for a connection, where it is longer than CONNECT_MS. */
   readonly connectMs?: number
   readonly settings: SessionSettings
-  /** For batches of calls: statements are pipelined, prepared by name, and planned as BATCH_SETTINGS say. */
+  /** For batches of calls: statements are pipelined, prepared by name, and planned as `batchSettings` says. */
   readonly isHot?: boolean
 }
 
@@ -42,12 +42,18 @@ export type Flight = (statements: readonly Statement[]) => Promise<readonly pg.Q
 
 /**
  * The plans of a batch are made once and find rows by their index, however small the table was when they were made. The lock
- * timeout ends a statement before the node stops waiting, and a node that is paused must not keep its locks for long.
+ * timeout (1.5 s of 1.8) ends a statement before the node stops waiting, and a node that is paused must not keep its locks
+ * for long (2 s).
  */
-const BATCH_SETTINGS = {
-  ...{ lock_timeout: 1_500, idle_in_transaction_session_timeout: 2_000 },
-  plan_cache_mode: 'force_generic_plan',
-  ...{ enable_seqscan: 'off', enable_hashjoin: 'off', enable_mergejoin: 'off' },
+function batchSettings(statementMs: number): readonly (readonly [name: string, value: string])[] {
+  return [
+    ['lock_timeout', String(Math.round((statementMs * 5) / 6))],
+    ['idle_in_transaction_session_timeout', String(Math.round((statementMs * 10) / 9))],
+    ['plan_cache_mode', 'force_generic_plan'],
+    ...(['enable_seqscan', 'enable_hashjoin', 'enable_mergejoin'] as const).map(
+      (plan) => [plan, 'off'] as const,
+    ),
+  ]
 }
 
 export interface Pool extends Database {
@@ -68,7 +74,7 @@ const CONNECT_MS = 1_800
 /** Connections to the database, opened as they are needed. A connection that fails or hangs is thrown away. */
 export function openPool(options: PoolOptions): Pool {
   const { url, connectionsMax, connectMs, statementMs, settings, isHot = false } = options
-  const batchSettings = Object.entries(BATCH_SETTINGS)
+  const hotSettings = batchSettings(statementMs)
   const keepsSettings = isHot && settings.deadlines
   const pool = new pg.Pool({
     connectionString: url,
@@ -84,7 +90,7 @@ export function openPool(options: PoolOptions): Pool {
       : {}),
     ...(isHot ? { pipeline: true } : {}),
     ...(keepsSettings
-      ? { options: batchSettings.map(([name, value]) => `-c ${name}=${value}`).join(' ') }
+      ? { options: hotSettings.map(([name, value]) => `-c ${name}=${value}`).join(' ') }
       : {}),
   })
   // A connection that is lost while nothing runs on it is not missed: the next statement opens another.
@@ -127,7 +133,7 @@ export function openPool(options: PoolOptions): Pool {
     begin: {
       text: keepsSettings
         ? 'BEGIN'
-        : `BEGIN; ${batchSettings.map(([name, value]) => `SET LOCAL ${name} = '${value}'`).join('; ')}`,
+        : `BEGIN; ${hotSettings.map(([name, value]) => `SET LOCAL ${name} = '${value}'`).join('; ')}`,
       values: [],
     },
     close() {

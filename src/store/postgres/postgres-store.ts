@@ -153,8 +153,8 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
         return admissions.waiting + settlements.waiting
       },
     },
-    ...operationsOn(work, BRIEF, clock),
-    ...operationsOn(reads, { ...READS, ...BODIES, ...REFUSED }, clock),
+    ...operationsOn(work, BRIEF, clock, answerMs),
+    ...operationsOn(reads, { ...READS, ...BODIES, ...REFUSED }, clock, answerMs),
     admit: admissions.ask,
     settle: settlements.ask,
     interruptOpenCalls: (atMs) => node.interruptOpenCalls(clock === 'caller' ? Math.trunc(atMs) : null),

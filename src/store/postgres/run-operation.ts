@@ -43,20 +43,28 @@ export async function runToEnd<T>(db: Database, operation: Operation<T>, dialect
 }
 
 /** The whole operation is retried where the database has rolled it back in favour of another transaction. */
-export function runAtomically<T>(db: Database, operate: () => Operation<T>, dialect: Dialect): Promise<T> {
-  return db.transaction((tx) => runToEnd(tx, operate(), dialect), IDLE_MS_MAX)
+export function runAtomically<T>(
+  db: Database,
+  operate: () => Operation<T>,
+  dialect: Dialect,
+  idleMsMax = IDLE_MS_MAX,
+): Promise<T> {
+  return db.transaction((tx) => runToEnd(tx, operate(), dialect), idleMsMax)
 }
 
 export function operationsOn<O extends Operations>(
   db: Database,
   operations: O,
   clock: StoreClock,
+  answerMs = 0,
 ): Methods<O> {
   const dialect = dialectOf(clock)
+  // A caller with more patience than a call has may be on a machine that is slow between two statements.
+  const idleMsMax = Math.max(IDLE_MS_MAX, answerMs)
   return methodsOf(operations, (name, args) => {
     const operate = operations[name] as Operations[string]
     return isAtomic(operate, args)
-      ? runAtomically(db, () => operate(...args), dialect)
+      ? runAtomically(db, () => operate(...args), dialect, idleMsMax)
       : runToEnd(db, operate(...args), dialect)
   })
 }
