@@ -14,7 +14,7 @@ export interface GatedCall {
   finish(): void
 }
 
-/** An upstream that notes every request, by its user agent, before it does anything else. */
+/** An upstream that notes every call, by its user agent, before it does anything else. */
 export interface ClusterUpstream {
   readonly url: string
   /** The names of the calls that have come, in order. */
@@ -32,6 +32,8 @@ export async function startClusterUpstream(): Promise<ClusterUpstream> {
   let wake = Promise.withResolvers<void>()
 
   const server = createServer(async (req, res) => {
+    // A node that starts asks for the models, to say whether upstream takes its key.
+    if (req.method === 'GET') return void res.end('{"data":[]}')
     const name = req.headers['user-agent'] ?? ''
     received.push(name)
     // Nodes are killed in the middle of calls.
