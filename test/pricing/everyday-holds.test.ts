@@ -16,6 +16,18 @@ const claudeTools = functions.map(({ name, description, parameters }) => ({
   input_schema: parameters,
 }))
 
+const codingAgent = {
+  model: 'claude-sonnet-5',
+  max_tokens: 32_000,
+  tools: [...claudeTools, { type: 'bash_20250124', name: 'bash' }],
+  thinking: { type: 'adaptive' },
+  messages: [
+    ...said(10_000),
+    { role: 'assistant', content: [{ type: 'tool_use', id: 'toolu_1', name: 'f1', input: {} }] },
+    { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'toolu_1', content: prose(20_000) }] },
+  ],
+}
+
 /** The largest hold of a call, in dollars. Figures are worked out from the list, with room for names and brackets. */
 const everyday: readonly [what: string, path: string, body: Record<string, unknown>, usdMax: number][] = [
   [
@@ -54,20 +66,16 @@ const everyday: readonly [what: string, path: string, body: Record<string, unkno
   [
     'a call of a coding agent',
     '/v1/messages',
-    {
-      model: 'claude-sonnet-5',
-      max_tokens: 32_000,
-      tools: [...claudeTools, { type: 'bash_20250124', name: 'bash' }],
-      thinking: { type: 'adaptive' },
-      context_management: { edits: [{ type: 'clear_thinking_20251015' }, { type: 'compact_20260112' }] },
-      messages: [
-        ...said(10_000),
-        { role: 'assistant', content: [{ type: 'tool_use', id: 'toolu_1', name: 'f1', input: {} }] },
-        { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'toolu_1', content: prose(20_000) }] },
-      ],
-    },
+    { ...codingAgent, context_management: { edits: [{ type: 'clear_thinking_20251015' }] } },
     // (71,000 × $4/M + 32,000 × $10/M) × 1.1
     0.67,
+  ],
+  [
+    'a call of a coding agent that compacts its context',
+    '/v1/messages',
+    { ...codingAgent, context_management: { edits: [{ type: 'compact_20260112' }] } },
+    // 2 × (1,000,000 × $4/M + 32,000 × $10/M) × 1.1
+    9.504,
   ],
   [
     'a call of a coding agent on Responses',

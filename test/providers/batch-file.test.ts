@@ -188,7 +188,7 @@ test('what is found in a batch file does not depend on how it is cut', () => {
         if (request.tools !== undefined) expected.add('gpt-image-2')
       }
       const requests = BigInt(texts.filter((written) => written.trim() !== '').length)
-      const bound = { kind: 'bound', listNanos: 2n * requests, costNanos: requests }
+      const bound = { kind: 'bound', listNanos: 2n * requests, costNanos: requests, largestNanos: 1n }
       const answer = expected.size === 0 ? null : { models: [...expected], bound }
       assert.deepEqual(scan(body, sizes), answer)
       assert.deepEqual(scan(body, [1]), answer)
