@@ -150,10 +150,11 @@ async function breakOff(body: Record_): Promise<Record_> {
   return await call.record()
 }
 
-test('a call that upstream breaks costs what it delivered', async () => {
+test('a call that upstream breaks costs what it delivered, and the rest of its hold is lost', async () => {
   const record = await breakOff({ input: 'go on', previous_response_id: 'resp_unknown' })
   assert.equal(record['estimated'], true)
   assert.equal(usageOf(record)['output_tokens'], 100, 'the silence of a broken call is not charged')
+  assert.ok(Number(record['lost_list_cost_usd']) > 0)
   const input = usageOf(record)['input_tokens'] ?? 0
   assert.ok(input > 10 && input < 100, `${input} tokens for what the request carried, not the whole window`)
 })

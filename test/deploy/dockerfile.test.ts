@@ -19,6 +19,7 @@ import { root } from '../style/source-tree.ts'
 import { withDeadline } from '../support/deadline.ts'
 import { after, before, test } from '../support/suite.ts'
 import { cleanEnvironment } from '../support/tollgate-process.ts'
+import { until } from '../support/until.ts'
 import { buildImage, type Image, pathWith, readDockerfile } from './dockerfile.ts'
 
 /**
@@ -49,8 +50,6 @@ after(() => {
 })
 
 const packaged = () => join(image.root, 'opt/tollgate/node_modules/tollgate')
-const inImage = (program: string, ...args: string[]) =>
-  execute(program, args, { cwd: image.workingDir, env: environment })
 
 test('it runs as a user without rights, and its data folder is closed to others', () => {
   assert.equal(image.user, 'node')
@@ -104,6 +103,7 @@ test('it starts, is healthy, makes a key, calls, counts a cut stream, checks its
 
   const [checker = '', ...check] = image.healthcheck
   const env = { ...environment, TOLLGATE_PORT: port }
+  const tollgate = (...args: string[]) => execute('tollgate', args, { cwd: image.workingDir, env })
   await execute(checker, check, { cwd: image.workingDir, env })
   await assert.rejects(
     execute(checker, check, { cwd: image.workingDir, env: { ...env, TOLLGATE_PORT: '1' } }),
@@ -113,7 +113,7 @@ test('it starts, is healthy, makes a key, calls, counts a cut stream, checks its
   const [, script = 'no script'] = /src="([^"]+\.js)"/.exec(dashboard) ?? []
   assert.equal((await fetch(`http://127.0.0.1:${port}${script}`)).status, 200, dashboard)
 
-  const { stdout: key } = await inImage('tollgate', 'keys', 'create', '--name', 'first')
+  const { stdout: key } = await tollgate('keys', 'create', '--name', 'first')
   const call = (body: object, signal?: AbortSignal) =>
     fetch(`http://127.0.0.1:${port}/v1/chat/completions`, {
       method: 'POST',
@@ -129,19 +129,17 @@ test('it starts, is healthy, makes a key, calls, counts a cut stream, checks its
   const stream = await call({ stream: true }, leaving.signal)
   await stream.body?.getReader().read()
   leaving.abort()
+  await until('both calls are settled', async () => {
+    const { stdout } = await tollgate('requests', '--json')
+    return stdout.match(/"state": ?"settled"/g)?.length === 2
+  })
 
-  const { stdout: checked } = await inImage('tollgate', 'doctor', '--offline', '--json')
+  const { stdout: checked } = await tollgate('doctor', '--offline', '--json')
   assert.equal((JSON.parse(checked) as { ok: boolean }).ok, true, checked)
   const closed = once(child, 'close')
   child.kill('SIGTERM')
   const [code] = await withDeadline(closed, () => `it does not stop:\n${output}`, 60_000)
   assert.equal(code, 0)
   assert.match(output, /Stopped\.\n/)
-  const { stdout: requests } = await inImage('tollgate', 'requests', '--json')
-  const states = requests
-    .trim()
-    .split('\n')
-    .map((line) => (JSON.parse(line) as { state: string }).state)
-  assert.deepEqual(states, ['settled', 'settled'])
-  await inImage('tollgate', 'audit')
+  await tollgate('audit')
 })

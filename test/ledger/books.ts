@@ -152,6 +152,8 @@ export function fillBooks(books: Books): Promise<void> {
     const october = { atMs: Date.UTC(2026, 9, 31, 23, 59, 59, 999) }
     const nothing = { usage: null, costNanos: 0n, listNanos: 0n, modelServed: null }
 
+    await admit('req_08', 'a', october)
+    await store.settle(billed('req_08', 10_000))
     await admit('req_01', 'a')
     await store.settle(billed('req_01', 10))
     await admit('req_02', 'b', { modelAsked: 'gpt-6-luna' })
@@ -166,8 +168,6 @@ export function fillBooks(books: Books): Promise<void> {
     await store.settle(billed('req_06', 5, { model: 'unheard-of' }))
     await admit('req_07', 'a', { hold: { kind: 'none' } })
     await store.settle(closing('req_07', nothing))
-    await admit('req_08', 'a', october)
-    await store.settle(billed('req_08', 10_000))
     await admit('req_09', 'b')
     await store.settle(billed('req_09', 10))
     await admit('req_10', 'a')

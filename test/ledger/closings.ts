@@ -37,7 +37,7 @@ const amount = fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n })
 
 const PLAIN = { noNullPrototype: true } as const
 
-export const anyClosing: fc.Arbitrary<CallClosing> = fc.record(
+const anyMembers: fc.Arbitrary<CallClosing> = fc.record(
   {
     requestId: anyText,
     state: fc.constantFrom('settled' as const, 'released' as const, 'interrupted' as const),
@@ -61,3 +61,7 @@ export const anyClosing: fc.Arbitrary<CallClosing> = fc.record(
   },
   PLAIN,
 )
+
+export const anyClosing = fc
+  .tuple(anyMembers, fc.constantFrom({}, { losesRest: true }))
+  .map(([closing, rest]): CallClosing => ({ ...closing, ...rest }))

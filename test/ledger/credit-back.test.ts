@@ -75,46 +75,29 @@ async function paidFor(books: Books, id: string): Promise<unknown> {
   return row?.['paid']
 }
 
-const IN_DAY = 'day 2026-11-15, model claude-haiku-5-5, key key_a, account default'
+const IN_DAY = 'account_id default, day 2026-11-15, model claude-haiku-5-5, key_id key_a'
+const RETURNS_ALL = 'a credit-back returns all that was paid for the call'
+const IS_FLAGGED = 'credited says whether it was credited back'
 
 /** Tamperings with books in which req_01 was credited back, each with the difference that the audit must name. */
 const TAMPERINGS: readonly (readonly [sql: string, what: string, where: string])[] = [
-  [
-    "UPDATE credit SET amount_nanos = 799 WHERE id = 'crd_req_01'",
-    'amount of a credit-back',
-    'credit crd_req_01, call req_01',
-  ],
-  [
-    "UPDATE credit SET amount_nanos = 0 WHERE id = 'crd_req_01'",
-    'amount of a credit-back',
-    'credit crd_req_01, call req_01',
-  ],
+  ["UPDATE credit SET amount_nanos = 799 WHERE id = 'crd_req_01'", RETURNS_ALL, 'credit crd_req_01'],
+  ["UPDATE credit SET amount_nanos = 0 WHERE id = 'crd_req_01'", RETURNS_ALL, 'credit crd_req_01'],
   [
     "UPDATE credit SET once = 'again' WHERE id = 'crd_req_01'",
-    'once of a credit-back',
-    'credit crd_req_01, call req_01',
+    'a call is credited back once',
+    'credit crd_req_01',
   ],
   [
     `INSERT INTO credit SELECT 'crd_zz', account_id, kind, amount_nanos, reason, call_id, 'again', at_ms
      FROM credit WHERE id = 'crd_req_01'`,
-    'once of a credit-back',
-    'credit crd_zz, call req_01',
+    RETURNS_ALL,
+    'credit crd_req_01',
   ],
-  [
-    "UPDATE call SET credited = false WHERE id = 'req_01'",
-    'credited flag of a call',
-    'credit crd_req_01, call req_01',
-  ],
-  ["DELETE FROM credit WHERE id = 'crd_req_01'", 'credited of a rollup', IN_DAY],
-  ["UPDATE rollup SET credited_nanos = 0 WHERE key_id = 'key_a'", 'credited of a rollup', IN_DAY],
-  ['UPDATE account SET credited_nanos = credited_nanos - 800', 'credited of an account', 'account default'],
-  [
-    // The top-up is gone from everywhere: a credit-back alone does not make credit enforced.
-    `UPDATE account SET credited_nanos = credited_nanos - (SELECT amount_nanos FROM credit WHERE kind = 'top_up');
-     DELETE FROM credit WHERE kind = 'top_up'`,
-    'enforced credit of an account',
-    'account default',
-  ],
+  ["UPDATE call SET credited = false WHERE id = 'req_01'", IS_FLAGGED, 'call req_01'],
+  ["DELETE FROM credit WHERE id = 'crd_req_01'", IS_FLAGGED, 'call req_01'],
+  ["UPDATE rollup SET credited_nanos = 0 WHERE key_id = 'key_a'", 'rollup.credited_nanos', IN_DAY],
+  ['UPDATE account SET credited_nanos = credited_nanos - 800', 'account.credited_nanos', 'id default'],
 ]
 
 function proveCreditsBack(create: () => Promise<Books>): void {
@@ -194,7 +177,7 @@ function proveCreditsBack(create: () => Promise<Books>): void {
   })
 
   for (const [sql, what, where] of TAMPERINGS) {
-    test(`the audit finds the ${what} after: ${sql.replace(/\s+/g, ' ')}`, async () => {
+    test(`the audit names “${what}” after: ${sql.replace(/\s+/g, ' ')}`, async () => {
       await withBooks(create, async (dir) => {
         await creditBack(dir, 'req_01')
         assert.equal((await audit(dir)).difference, null)
@@ -214,7 +197,7 @@ function proveCreditsBack(create: () => Promise<Books>): void {
       await creditBack(dir, 'req_01')
       await dir.tamper(`INSERT INTO credit VALUES ('crd_zz', 'default', 'rerate', 400, 'x', 'req_01', 'rerate:half', 0);
       INSERT INTO price_version VALUES ('half', '${stale.version.json}')`)
-      assert.equal((await audit(dir)).difference?.what, 'amount of a credit-back')
+      assert.equal((await audit(dir)).difference?.what, RETURNS_ALL)
     })
   })
 }

@@ -1,4 +1,5 @@
-import { cp, mkdtemp, rm } from 'node:fs/promises'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { cp, mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { CallClosing } from '../../src/ledger/call.ts'
@@ -11,13 +12,10 @@ import {
 import { readSpoolFile } from '../../src/ledger/spool-file.ts'
 import type { SpoolChange } from '../../src/ledger/spool-thread.ts'
 import { createLogLines } from '../support/log-lines.ts'
-import { after, before } from '../support/suite.ts'
 
-export let parent: string
-before(async () => {
-  parent = await mkdtemp(join(tmpdir(), 'tollgate-test-spool-'))
-})
-after(() => rm(parent, { recursive: true }))
+/** Files of the same process share this folder, so it is removed at the end of the process and not of a file. */
+export const parent = mkdtempSync(join(tmpdir(), 'tollgate-test-spool-'))
+process.once('exit', () => rmSync(parent, { recursive: true, force: true }))
 
 export interface Bench {
   readonly dir: string
@@ -68,7 +66,7 @@ export function watchWriter(): WriterWatch {
       async write(change) {
         const { fault } = watch
         watch.changes.push(change)
-        if (fault === 'failed fsync') throw new Error(fault)
+        if (fault === 'failed fsync' || fault === 'no room') throw new Error(fault)
         await watch.gate
         await writer.write(change)
         if (fault !== null) throw new Error(fault)

@@ -64,7 +64,8 @@ const anyClosing: fc.Arbitrary<CallClosing> = record({
   upstreamMs: fc.option(count),
   upstreamRequestId: textOrNull,
   bytesOut: count,
-}).map((more) => closing('', more))
+  rest: fc.constantFrom({}, { losesRest: true }),
+}).map(({ rest, ...more }) => closing('', { ...more, ...rest }))
 
 /** The commands as the other thread gets them. */
 function sent(...commands: readonly Command[]): readonly Command[] {

@@ -76,6 +76,8 @@ const CALL_RULES: Rules = {
       "state IN ('settled', 'released') AND balance_nanos IS NULL",
     'only a settled call costs something': "state <> 'settled' AND (cost_nanos > 0 OR list_nanos > 0)",
     'an interrupted call has lost its hold': "state = 'interrupted' AND lost_list_nanos <> hold_list_nanos",
+    'another call has lost nothing, or the rest of its hold after it was settled': `state <> 'interrupted'
+      AND lost_list_nanos > 0 AND (state <> 'settled' OR lost_list_nanos <> hold_list_nanos - list_nanos)`,
     'overrun says whether it cost more than its hold': 'overrun <> (coalesce(cost_nanos, 0) > hold_nanos)',
     'a call above its hold has raised the holds after it': `overrun AND endpoint IS NOT NULL AND NOT EXISTS (
       SELECT 1 FROM hold_floor AS floor JOIN api_key AS k ON k.budget_id = floor.budget_id

@@ -215,8 +215,11 @@ function book(closing: CallClosing, call: Row, money: MoneyRows, nowMs: number |
   }
 }
 
-function lostOf(closing: CallClosing, call: Row): bigint {
-  return closing.state === 'interrupted' ? nanos(call, 'hold_list_nanos') : 0n
+/** The operator's loss at list price: the whole hold of an interrupted call, the rest of it if upstream broke off. */
+function lostOf({ state, listNanos, losesRest }: CallClosing, call: Row): bigint {
+  const holdNanos = nanos(call, 'hold_list_nanos')
+  if (state === 'interrupted') return holdNanos
+  return state === 'settled' && losesRest === true && listNanos < holdNanos ? holdNanos - listNanos : 0n
 }
 
 /** The call ended as long ago by the database's clock as by this node's. */

@@ -145,12 +145,13 @@ type ClosingList = readonly [
   output: number,
   cacheRead: number,
   cacheWrite: number,
+  losesRest: boolean,
   ...plain: unknown[],
 ]
 
 function closingList(closing: CallClosing): ClosingList {
-  const { tokens } = closing
-  const list: [...ClosingList] = ['s', tokens.input, tokens.output, tokens.cacheRead, tokens.cacheWrite]
+  const { input, output, cacheRead, cacheWrite } = closing.tokens
+  const list: [...ClosingList] = ['s', input, output, cacheRead, cacheWrite, closing.losesRest === true]
   for (const name of CLOSING_PLAIN) list.push(closing[name])
   for (const name of CLOSING_AMOUNTS) list.push(String(closing[name]))
   return list
@@ -158,8 +159,9 @@ function closingList(closing: CallClosing): ClosingList {
 
 function closingOf(list: ClosingList): CallClosing {
   const tokens = { input: list[1], output: list[2], cacheRead: list[3], cacheWrite: list[4] }
-  const closing = setValues({ ...BLANK_CLOSING, tokens }, CLOSING_PLAIN, list, 5)
-  const amounts = list.slice(5 + CLOSING_PLAIN.length) as string[]
+  const rest = list[5] ? { losesRest: true } : null
+  const closing: CallClosing = setValues({ ...BLANK_CLOSING, tokens, ...rest }, CLOSING_PLAIN, list, 6)
+  const amounts = list.slice(6 + CLOSING_PLAIN.length) as string[]
   return setValues(closing, CLOSING_AMOUNTS, amounts.map(BigInt), 0)
 }
 
