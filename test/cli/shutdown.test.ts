@@ -14,6 +14,11 @@ async function startOpenEnded(): Promise<{ url: string; reply: Promise<ServerRes
   const { promise: reply, resolve } = Promise.withResolvers<ServerResponse>()
   const server = createServer((req, res) => {
     req.resume()
+    // A gateway asks for the models when it starts.
+    if (req.method === 'GET') {
+      res.end('{"data":[]}')
+      return
+    }
     res.writeHead(200, { 'content-type': 'text/event-stream' })
     res.write('data: one\n\n')
     resolve(res)
