@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
 import { audioSeconds } from '../../simulator/audio-length.ts'
 import { type Simulator, startSimulator } from '../../simulator/start-simulator.ts'
 import { countTokens } from '../../simulator/tokens.ts'
+import { after, before, test } from '../support/suite.ts'
 import { dig, digList, digText } from './dig.ts'
 import { parseEvents, post, postEvents, postJson } from './wire-client.ts'
 

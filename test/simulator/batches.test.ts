@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { afterEach, beforeEach, test } from 'node:test'
 import { type Simulator, type SimulatorOptions, startSimulator } from '../../simulator/start-simulator.ts'
+import { afterEach, beforeEach, test } from '../support/suite.ts'
 import { dig, digList, digNumber, digText } from './dig.ts'
 import { anthropicHeaders, chatBody, messageBody, postJson, type Sent, send } from './wire-client.ts'
 

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
-import { test } from 'node:test'
 import { answerRequest, type Simulation } from '../../simulator/answer-request.ts'
 import { BatchStore } from '../../simulator/batch-store.ts'
 import { FileStore } from '../../simulator/file-store.ts'
@@ -9,6 +8,7 @@ import { bodyBytesInFlightMax } from '../../simulator/limits.ts'
 import { PromptCache } from '../../simulator/prompt-cache.ts'
 import { ResponseStore } from '../../simulator/responses/response-store.ts'
 import { createWorkClock } from '../../simulator/work-clock.ts'
+import { test } from '../support/suite.ts'
 import { chatBody } from './wire-client.ts'
 
 function simulationWith(bytes: number): Simulation {

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import fc from 'fast-check'
 import { parseBehaviours } from '../../simulator/behaviours.ts'
 import { BoundedMap } from '../../simulator/bounded-map.ts'
@@ -13,6 +12,7 @@ import { sampleFromSchema } from '../../simulator/sample-json.ts'
 import { createSlicer } from '../../simulator/slicer.ts'
 import { countTokens, cutToTokens, splitIntoDeltas, splitIntoPieces } from '../../simulator/tokens.ts'
 import { anyCharacter } from '../support/any-character.ts'
+import { test } from '../support/suite.ts'
 
 test('a text cut to n tokens counts at most n tokens and is a beginning of the text', () => {
   const text = fc.string({ unit: 'grapheme', maxLength: 200 })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
 import { type Simulator, startSimulator } from '../../simulator/start-simulator.ts'
 import { countTokens } from '../../simulator/tokens.ts'
+import { after, before, test } from '../support/suite.ts'
 import { dig, digList, digNumber, digText } from './dig.ts'
 import { chatBody, postEvents, postJson, type Sent, send, weatherSchema } from './wire-client.ts'
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
 import { statuses } from '../../simulator/behaviours.ts'
 import { messagesBodyBytesMax } from '../../simulator/limits.ts'
 import { type Simulator, startSimulator } from '../../simulator/start-simulator.ts'
+import { after, before, test } from '../support/suite.ts'
 import { dig } from './dig.ts'
 import { anthropicHeaders, chatBody, exchange, messageBody, post, postJson, send } from './wire-client.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
 import { type Simulator, startSimulator } from '../../simulator/start-simulator.ts'
+import { after, before, test } from '../support/suite.ts'
 import { dig, digList, digText } from './dig.ts'
 import { anthropicHeaders, chatBody, postJson, send } from './wire-client.ts'
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
 import Anthropic from '@anthropic-ai/sdk'
 import OpenAI, { toFile } from 'openai'
 import { type Simulator, startSimulator } from '../../simulator/start-simulator.ts'
 import { countTokens } from '../../simulator/tokens.ts'
+import { after, before, test } from '../support/suite.ts'
 
 let simulator: Simulator
 let openai: OpenAI

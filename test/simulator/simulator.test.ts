@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import type { RequestEntry } from '../../simulator/answer-request.ts'
 import { type SimulatorOptions, startSimulator } from '../../simulator/start-simulator.ts'
 import { withDeadline } from '../support/deadline.ts'
 import { untilCounted } from '../support/simulator-counts.ts'
+import { test } from '../support/suite.ts'
 import { anthropicHeaders, chatBody, exchange, messageBody, post, rawPost } from './wire-client.ts'
 
 const simulatorFolder = new URL('../../simulator/', import.meta.url)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import type { RequestEntry, SocketEntry } from '../../simulator/answer-request.ts'
 import { startSimulator } from '../../simulator/start-simulator.ts'
+import { test } from '../support/suite.ts'
 import { dig } from './dig.ts'
 import { isTerminal, openSocket, refusedSocket } from './socket-client.ts'
 import { chatBody, exchange, rawPost } from './wire-client.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
 import { type Simulator, startSimulator } from '../../simulator/start-simulator.ts'
+import { after, before, test } from '../support/suite.ts'
 import { dig, digList, digNumber, digText } from './dig.ts'
 import {
   anthropicHeaders,

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { request } from 'node:http'
-import { after, before, test } from 'node:test'
 import zlib from 'node:zlib'
 import { type Simulator, startSimulator } from '../../simulator/start-simulator.ts'
+import { after, before, test } from '../support/suite.ts'
 import { dig, digNumber } from './dig.ts'
 import {
   anthropicHeaders,

@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type ClientRequest, createServer, get, type IncomingMessage, type ServerResponse } from 'node:http'
-import { mock, type TestContext, test } from 'node:test'
+import { mock, type TestContext } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Behaviours } from '../../simulator/behaviours.ts'
 import type { PaceMode } from '../../simulator/pace.ts'
 import { eventsReply, jsonReply } from '../../simulator/reply.ts'
 import { dataFrame, type Frame } from '../../simulator/sse.ts'
 import { type Outcome, writeReply } from '../../simulator/write-reply.ts'
+import { test } from '../support/suite.ts'
 
 interface Stage {
   readonly res: ServerResponse
