@@ -1,5 +1,9 @@
+import { setImmediate } from 'node:timers/promises'
 import { dayOf, monthOf } from '../../src/ledger/calendar.ts'
 import { type BooksOwner, changeBooks } from './books.ts'
+
+/** SQLite writes in the thread of the test. The event loop turns between pieces, or idle connections would end unnoticed. */
+const PIECE_ROWS = 5_000
 
 /**
  * Writes so many settled calls of a key straight into the database, two in each millisecond before `atMs`. The log
@@ -8,10 +12,12 @@ import { type BooksOwner, changeBooks } from './books.ts'
 export async function fillLog(gateway: BooksOwner, keyId: string, rows: number, atMs: number): Promise<void> {
   const lastMs = atMs - 1
   const [node, itsId] = gateway.databaseUrl === null ? ['', ''] : ['node_id, ', "'filled', "]
-  await changeBooks(
-    gateway,
-    `
-     WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ${rows}),
+  for (let first = 0; first < rows; first += PIECE_ROWS) {
+    const end = Math.min(first + PIECE_ROWS, rows)
+    await changeBooks(
+      gateway,
+      `
+     WITH RECURSIVE n (i) AS (SELECT ${first} UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ${end}),
        at (i, ms) AS (SELECT i, ${atMs} - (${rows} - i + 1) / 2 FROM n)
      INSERT INTO call (id, account_id, key_id, state, ${node}started_at_ms, ended_at_ms, month, day, method, path,
        surface, model_asked, model_served, status, stop_reason, streamed, usage, input_tokens, output_tokens,
@@ -27,5 +33,7 @@ export async function fillLog(gateway: BooksOwner, keyId: string, rows: number, 
        'req_up_00000000000000' || (1000000000 + i), '203.0.113.7', 'anthropic-sdk-typescript/1.8.0 node/24', 4321,
        8765
      FROM at`,
-  )
+    )
+    await setImmediate()
+  }
 }
