@@ -19,10 +19,16 @@ export interface Database {
    * Does the work between BEGIN and COMMIT, at READ COMMITTED: each statement sees the commits from before it began, so
    * rows that a decision depends on are locked in one statement and read in it or a later one. If the database rolled the
    * transaction back in favour of another (a deadlock, a serialization failure) the whole work is done again, once. A
-   * transaction inside the work of another is part of that other one. The database ends a transaction that is silent for
-   * `idleMsMax` between two statements.
+   * transaction inside the work of another is part of that other one.
    */
-  transaction<T>(work: (tx: Database) => Promise<T>, idleMsMax?: number): Promise<T>
+  transaction<T>(work: (tx: Database) => Promise<T>, limits?: TransactionLimits): Promise<T>
+}
+
+export interface TransactionLimits {
+  /** The database ends a transaction that is silent for so long between two statements. */
+  readonly idleMs: number
+  /** How long the transaction may take, where that is longer than `statementMs` of the pool. */
+  readonly totalMs: number
 }
 
 export interface PoolOptions {
@@ -42,13 +48,13 @@ export type Flight = (statements: readonly Statement[]) => Promise<readonly pg.Q
 
 /**
  * The plans of a batch are made once and find rows by their index, however small the table was when they were made. The lock
- * timeout (1.5 s of 1.8) ends a statement before the node stops waiting, and a node that is paused must not keep its locks
- * for long (2 s).
+ * timeout (1.5 s of 1.8) ends a statement before the node stops waiting. A node that is paused in a batch keeps its locks
+ * for a shorter time (1 s), so that other nodes and commands that wait for these locks are done in time.
  */
 function batchSettings(statementMs: number): readonly (readonly [name: string, value: string])[] {
   return [
     ['lock_timeout', String(Math.round((statementMs * 5) / 6))],
-    ['idle_in_transaction_session_timeout', String(Math.round((statementMs * 10) / 9))],
+    ['idle_in_transaction_session_timeout', String(Math.round((statementMs * 5) / 9))],
     ['plan_cache_mode', 'force_generic_plan'],
     ...(['enable_seqscan', 'enable_hashjoin', 'enable_mergejoin'] as const).map(
       (plan) => [plan, 'off'] as const,
@@ -99,9 +105,9 @@ export function openPool(options: PoolOptions): Pool {
 
   let closed = false
 
-  async function withLease<T>(work: (lease: Lease) => Promise<T>): Promise<T> {
+  async function withLease<T>(work: (lease: Lease) => Promise<T>, totalMs = statementMs): Promise<T> {
     if (closed) throw new StoreGone('the store is closed')
-    const dueMs = performance.now() + statementMs
+    const dueMs = performance.now() + totalMs
     if (pool.waitingCount >= limits.readQueueMax) throw new StoreUnavailable('too many operations wait')
     const client = await pool.connect().catch((error: unknown) => {
       throw unconnected(error)
@@ -127,8 +133,15 @@ export function openPool(options: PoolOptions): Pool {
   return {
     query: (text, values) =>
       twice(() => withLease(async (lease) => (await run(lease, { text, values })).rows)),
-    transaction: (work, idleMsMax) =>
-      twice(() => withLease((lease) => inTransaction(lease, work, idleMsMax))),
+    transaction(work, limits) {
+      if (limits === undefined) return twice(() => withLease((lease) => inTransaction(lease, work, '')))
+      const totalMs = Math.max(statementMs, limits.totalMs)
+      const deadlines = [
+        `; SET LOCAL idle_in_transaction_session_timeout = ${limits.idleMs}`,
+        `; SET LOCAL statement_timeout = ${Math.round(0.9 * totalMs)}`,
+      ].join('')
+      return twice(() => withLease((lease) => inTransaction(lease, work, deadlines), totalMs))
+    },
     session: (work) => twice(() => withLease((lease) => inSession(lease, work, keepsSettings))),
     begin: {
       text: keepsSettings
@@ -155,16 +168,14 @@ interface Lease {
 async function inTransaction<T>(
   lease: Lease,
   work: (tx: Database) => Promise<T>,
-  idleMsMax?: number,
+  deadlines: string,
 ): Promise<T> {
   const tx: Database = {
     query: async (text, values) => (await run(lease, { text, values })).rows,
     transaction: (inner) => inner(tx),
   }
   // BEGIN and SET go together, which spares a round trip; SET LOCAL, since the connection may be a pooler's.
-  const deadline =
-    idleMsMax === undefined ? '' : `; SET LOCAL idle_in_transaction_session_timeout = ${idleMsMax}`
-  await run(lease, { text: `BEGIN${deadline}` })
+  await run(lease, { text: `BEGIN${deadlines}` })
   let result: T
   try {
     result = await work(tx)

@@ -22,6 +22,12 @@ import type { Database, Pool } from './database.ts'
 /** A node that is paused in a transaction must not keep its locks for long: admissions may wait for them. */
 const IDLE_MS_MAX = 2_000
 
+/**
+ * A command that changes a key waits for the locks of batches. Where nodes are paused or cut off, the database ends their
+ * batches one after the other, each after a second of silence: two on each node.
+ */
+const ATOMIC_MS_MAX = 8_000
+
 export function dialectOf(clock: StoreClock): Dialect {
   return { store: 'postgres', clock, toJson: toKeptJson }
 }
@@ -47,9 +53,10 @@ export function runAtomically<T>(
   db: Database,
   operate: () => Operation<T>,
   dialect: Dialect,
-  idleMsMax = IDLE_MS_MAX,
+  answerMs = 0,
 ): Promise<T> {
-  return db.transaction((tx) => runToEnd(tx, operate(), dialect), idleMsMax)
+  const limits = { idleMs: Math.max(IDLE_MS_MAX, answerMs), totalMs: Math.max(ATOMIC_MS_MAX, answerMs) }
+  return db.transaction((tx) => runToEnd(tx, operate(), dialect), limits)
 }
 
 export function operationsOn<O extends Operations>(
@@ -59,12 +66,10 @@ export function operationsOn<O extends Operations>(
   answerMs = 0,
 ): Methods<O> {
   const dialect = dialectOf(clock)
-  // A caller with more patience than a call has may be on a machine that is slow between two statements.
-  const idleMsMax = Math.max(IDLE_MS_MAX, answerMs)
   return methodsOf(operations, (name, args) => {
     const operate = operations[name] as Operations[string]
     return isAtomic(operate, args)
-      ? runAtomically(db, () => operate(...args), dialect, idleMsMax)
+      ? runAtomically(db, () => operate(...args), dialect, answerMs)
       : runToEnd(db, operate(...args), dialect)
   })
 }
