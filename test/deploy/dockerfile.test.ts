@@ -130,7 +130,7 @@ test('it starts, is healthy, makes a key, calls, counts a cut stream, checks its
   await stream.body?.getReader().read()
   leaving.abort()
   await until('both calls are settled', async () => {
-    const { stdout } = await tollgate('requests', '--json')
+    const { stdout } = await tollgate('requests', '--format', 'ndjson')
     return stdout.match(/"state": ?"settled"/g)?.length === 2
   })
 
