@@ -24,9 +24,9 @@ export interface EventSink {
   longEvent(name: string): void
 }
 
-/** The beginning of an event that ended before its data. Any other text is no event. */
+/** The beginning of an event that ended before its data, perhaps within the name of a field. Any other text is no event. */
 const LEADS_TO_DATA =
-  /^(?:(?:event|id|retry):[^\r\n]*[\r\n]+)*(?:(?:event|id|retry):[^\r\n]*|d(?:a(?:ta?)?)?)?$/
+  /^(?:(?:event|id|retry)?:[^\r\n]*[\r\n]+)*(?:(?:event|id|retry)?:[^\r\n]*|d(?:a(?:ta?)?)?|e(?:v(?:e(?:nt?)?)?)?|id?|r(?:e(?:t(?:ry?)?)?)?)?$/
 const NOTHING = Buffer.alloc(0)
 
 const NONE = -1
