@@ -3,7 +3,6 @@ import { type Behaviours, parseBehaviours } from './behaviours.ts'
 import type { Memory } from './call.ts'
 import { chatErrorReply, chatFailures } from './chat/chat-error.ts'
 import { checkKey } from './check-key.ts'
-import { drawFault } from './faults.ts'
 import { deterministicIdentity, fingerprintRequest, type Identity, uniqueIdentity } from './identity.ts'
 import { messagesErrorReply, messagesFailures } from './messages/messages-error.ts'
 import { type PaceMode, wait } from './pace.ts'
@@ -37,8 +36,6 @@ export type SocketEntry = { readonly socket: number; readonly path: string } & (
 export interface Simulation {
   readonly messagesKey: string | undefined
   readonly chatKey: string | undefined
-  readonly seed: number
-  readonly faultRate: number
   readonly mode: PaceMode
   readonly isDeterministic: boolean
   readonly memory: Memory
@@ -112,7 +109,7 @@ async function receive(simulation: Simulation, exchange: Exchange): Promise<Rece
   let behaviours: Behaviours = {}
   try {
     checkKey(surface, req.headers, surface === 'messages' ? simulation.messagesKey : simulation.chatKey)
-    behaviours = chooseBehaviours(simulation, exchange, surface)
+    behaviours = chooseBehaviours(req)
   } catch (error) {
     if (error instanceof Refusal) return { ...nothing, refusal: error }
     throw error
@@ -182,15 +179,9 @@ export function behaviourHeader(req: IncomingMessage): string {
   return (req.headersDistinct['x-simulator'] ?? []).join(';')
 }
 
-/** The behaviours that the request asks for; a request that asks for none meets the faults of the seed. */
-export function chooseBehaviours(
-  simulation: Simulation,
-  { req, nth }: Pick<Exchange, 'req' | 'nth'>,
-  surface: Surface,
-): Behaviours {
-  const header = behaviourHeader(req)
-  if (header === '') return drawFault(simulation.seed, simulation.faultRate, nth, surface)
-  const parsed = parseBehaviours(header)
+/** The behaviours that the request asks for. */
+export function chooseBehaviours(req: IncomingMessage): Behaviours {
+  const parsed = parseBehaviours(behaviourHeader(req))
   if (parsed.ok) return parsed.behaviours
   throw new Refusal(400, parsed.problem)
 }

@@ -17,9 +17,6 @@ export interface SimulatorOptions {
   /** The provider key that Messages calls must carry; without it any call is welcome. */
   readonly messagesKey?: string
   readonly chatKey?: string
-  readonly seed?: number
-  /** The share of requests, 0 to 1, that meet a fault drawn from the seed. */
-  readonly faultRate?: number
   readonly pace?: PaceMode
   /**
    * How many times faster than real time background work goes: batches, background responses.
@@ -59,8 +56,6 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
   const simulation: Simulation = {
     messagesKey: options.messagesKey,
     chatKey: options.chatKey,
-    seed: options.seed ?? 1,
-    faultRate: options.faultRate ?? 0,
     mode: options.pace ?? 'instant',
     isDeterministic: options.deterministic ?? false,
     memory: {

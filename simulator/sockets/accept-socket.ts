@@ -70,7 +70,7 @@ export function createSocketDoor(simulation: Simulation): SocketDoor {
     let behaviours: Behaviours = {}
     try {
       checkKey('chat', withProtocolKey(req), simulation.chatKey)
-      behaviours = chooseBehaviours(simulation, { req, nth }, 'chat')
+      behaviours = chooseBehaviours(req)
       await wait(behaviours.delayMs ?? 0, left.signal)
       if (behaviours.reset === true) return resetSocket(socket)
       if (behaviours.status !== undefined) throw failureOf('chat', behaviours.status)

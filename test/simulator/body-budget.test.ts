@@ -15,8 +15,6 @@ function simulationWith(bytes: number): Simulation {
   return {
     messagesKey: undefined,
     chatKey: undefined,
-    seed: 1,
-    faultRate: 0,
     mode: 'instant',
     isDeterministic: false,
     memory: {

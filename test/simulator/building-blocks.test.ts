@@ -3,11 +3,9 @@ import fc from 'fast-check'
 import { parseBehaviours } from '../../simulator/behaviours.ts'
 import { BoundedMap } from '../../simulator/bounded-map.ts'
 import { acceptsCoding } from '../../simulator/encoder.ts'
-import { drawFault } from '../../simulator/faults.ts'
 import { mergeJson } from '../../simulator/json.ts'
 import { findModel, models } from '../../simulator/models.ts'
 import { parseMultipart } from '../../simulator/multipart.ts'
-import { readFlags } from '../../simulator/read-flags.ts'
 import { sampleFromSchema } from '../../simulator/sample-json.ts'
 import { createSlicer } from '../../simulator/slicer.ts'
 import { countTokens, cutToTokens, splitIntoDeltas, splitIntoPieces } from '../../simulator/tokens.ts'
@@ -119,15 +117,6 @@ test('accept-encoding decides whether a coding may be used', () => {
   assert.equal(acceptsCoding('*;q=0', 'gzip'), false)
 })
 
-test('faults depend on seed and position only, and come at about the asked rate', () => {
-  const draw = (seed: number) =>
-    Array.from({ length: 2_000 }, (_, nth) => drawFault(seed, 0.1, nth, 'messages'))
-  assert.deepEqual(draw(1), draw(1))
-  assert.notDeepEqual(draw(1), draw(2))
-  const faulty = draw(1).filter((fault) => Object.keys(fault).length > 0).length
-  assert.ok(faulty > 140 && faulty < 260, `${faulty} of 2000 requests met a fault`)
-})
-
 test('a dated name stands for itself, an alias for its snapshot, a fine-tuned model for its base', () => {
   assert.equal(findModel('chat', 'gpt-4o')?.snapshot, 'gpt-4o-2024-08-06')
   assert.equal(findModel('chat', 'gpt-4o-2024-11-20')?.snapshot, 'gpt-4o-2024-11-20')
@@ -180,25 +169,4 @@ test('a multipart body is split into its parts to the byte', () => {
     /does not end/,
   )
   assert.throws(() => parseMultipart(body, 'multipart/form-data'), /boundary/)
-})
-
-test('flags are read, and every bad one is explained at once', () => {
-  const good = readFlags(['--port', '0', '--seed', '7', '--fault-rate', '0.05', '--pace', 'instant'])
-  assert.deepEqual(good, {
-    kind: 'run',
-    options: {
-      host: '127.0.0.1',
-      port: 0,
-      seed: 7,
-      faultRate: 0.05,
-      hurry: 1,
-      pace: 'instant',
-      deterministic: false,
-    },
-  })
-  assert.equal(readFlags(['--help']).kind, 'help')
-  assert.equal(readFlags(['--prot', '1']).kind, 'problem')
-  const bad = readFlags(['--port', '70000', '--fault-rate', '2', '--pace', 'slow', '--hurry', 'much'])
-  assert.ok(bad.kind === 'problem')
-  assert.equal(bad.problems.length, 4)
 })

@@ -4,7 +4,6 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import type { RequestEntry } from '../../simulator/answer-request.ts'
 import { type SimulatorOptions, startSimulator } from '../../simulator/start-simulator.ts'
-import { withDeadline } from '../support/deadline.ts'
 import { untilCounted } from '../support/simulator-counts.ts'
 import { test } from '../support/suite.ts'
 import { anthropicHeaders, chatBody, exchange, messageBody, post, rawPost } from './wire-client.ts'
@@ -112,58 +111,6 @@ test('a client that leaves is counted, while it waits, reads, or still uploads',
   await untilCounted(simulator, (counts) => counts.requests === requests + 2)
   socket.destroy()
   await untilCounted(simulator, (counts) => counts.aborted === 3)
-})
-
-test('random faults come in the same order for the same seed', async () => {
-  const run = async (seed: number) => {
-    await using simulator = await started({ seed, faultRate: 0.5 })
-    const outcomes: string[] = []
-    for (let nth = 0; nth < 40; nth += 1) {
-      const response = await post(simulator, '/v1/chat/completions', chatBody({ max_tokens: 3 })).catch(
-        () => null,
-      )
-      const text = await response?.text().catch(() => 'broken')
-      outcomes.push(`${response?.status} ${text?.includes('"usage"')}`)
-    }
-    return outcomes
-  }
-  const first = await run(3)
-  assert.deepEqual(await run(3), first)
-  assert.ok(new Set(first).size > 3, first.join('\n'))
-})
-
-test('a request that asks for a behaviour meets no random fault', async () => {
-  await using simulator = await started({ faultRate: 1 })
-  for (let nth = 0; nth < 20; nth += 1) {
-    const response = await post(simulator, '/v1/chat/completions', chatBody(), { behaviour: 'tokens=3' })
-    assert.equal(response.status, 200)
-    await response.text()
-  }
-})
-
-test('the program says where it listens, and stops cleanly when told to', async () => {
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    const program = spawn(process.execPath, [
-      fileURLToPath(new URL('main.ts', simulatorFolder)),
-      '--port',
-      '0',
-    ])
-    program.stdout.setEncoding('utf8')
-    let output = ''
-    program.stdout.on('data', (text: string) => {
-      output += text
-    })
-    const greeted = async () => {
-      while (!output.includes('Ctrl-C')) await once(program.stdout, 'data')
-    }
-    await withDeadline(greeted(), () => output)
-    const url = /OpenAI clients +base URL (\S+)/.exec(output)?.[1]
-    assert.equal((await fetch(`${url}/models`)).status, 200)
-    program.kill(signal)
-    const [code] = await once(program, 'exit')
-    assert.equal(code, 0)
-    assert.match(output, /stopped after 1 requests/)
-  }
 })
 
 test('the program explains bad flags and exits with 2', async () => {
