@@ -1,14 +1,9 @@
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { fileURLToPath } from 'node:url'
 import type { RequestEntry } from '../../simulator/answer-request.ts'
 import { type SimulatorOptions, startSimulator } from '../../simulator/start-simulator.ts'
 import { untilCounted } from '../support/simulator-counts.ts'
 import { test } from '../support/suite.ts'
 import { anthropicHeaders, chatBody, exchange, messageBody, post, rawPost } from './wire-client.ts'
-
-const simulatorFolder = new URL('../../simulator/', import.meta.url)
 
 test('a deterministic simulator gives the same bytes for the same request, head included', async () => {
   const run = async () => {
@@ -111,22 +106,6 @@ test('a client that leaves is counted, while it waits, reads, or still uploads',
   await untilCounted(simulator, (counts) => counts.requests === requests + 2)
   socket.destroy()
   await untilCounted(simulator, (counts) => counts.aborted === 3)
-})
-
-test('the program explains bad flags and exits with 2', async () => {
-  const program = spawn(process.execPath, [
-    fileURLToPath(new URL('main.ts', simulatorFolder)),
-    '--pace',
-    'warp',
-  ])
-  program.stderr.setEncoding('utf8')
-  let output = ''
-  program.stderr.on('data', (text: string) => {
-    output += text
-  })
-  const [code] = await once(program, 'close')
-  assert.equal(code, 2)
-  assert.match(output, /--pace warp: expected realistic or instant/)
 })
 
 async function started(options: SimulatorOptions) {
