@@ -19,7 +19,11 @@ test('calls that wait are served in the order in which they came', async () => {
   const { key } = await gateway.createKey('in line', CAP)
   const names = ['first', 'second', 'third', 'fourth', 'fifth']
   const sent = []
-  for (const name of names) sent.push(await bench.send(name, key))
+  for (const name of names) {
+    sent.push(await bench.send(name, key))
+    // A call joins the queue when the store has answered it.
+    await bench.storeAnswered()
+  }
   for (const name of names) {
     const call = await upstream.next()
     assert.equal(call.name, name)

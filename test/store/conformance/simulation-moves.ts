@@ -173,16 +173,26 @@ export function creditMove(credit: NewCredit): Move {
   const { accountId, amountNanos } = credit
   return {
     words: `credit ${amountNanos} to ${accountId}`,
-    async send(store) {
-      const done = await store.addCredit(credit, null)
-      await store.enforceCredit(accountId, true, true)
-      return done
-    },
+    send: (store) => store.addCredit(credit, null),
     play(world) {
       const old = accountOf(world, accountId)
       const balance = { ...old, creditedNanos: old.creditedNanos + amountNanos }
-      world.accounts.set(accountId, { ...balance, enforced: true })
+      world.accounts.set(accountId, balance)
       return { kind: 'done', value: { credit, balance } }
+    },
+    looks: () => [],
+  }
+}
+
+/** From here on calls of the account need credit. */
+export function enforceMove(accountId: string): Move {
+  return {
+    words: `enforce the credit of ${accountId}`,
+    send: (store) => store.enforceCredit(accountId, true, true),
+    play(world) {
+      const balance = { ...accountOf(world, accountId), enforced: true }
+      world.accounts.set(accountId, balance)
+      return { kind: 'done', balance }
     },
     looks: () => [],
   }

@@ -131,11 +131,13 @@ export class Player {
     return moves.rotateMove(key.accountId, key.id, this.#newKeyId(), world.nowMs, until)
   }
 
-  /** The first credit of an account comes late: until then credit is not enforced, and that state is to be tested too. */
+  /** Credit comes late and is enforced later still: the states before are to be tested too. */
   #credit(world: World): moves.Move {
     const started = ACCOUNTS.filter((id) => accountOf(world, id).enforced || this.#random.oneIn(8))
     if (started.length === 0) return this.#edit(world, choices.chooseKey(this.#random, world))
     const accountId = this.#random.pick(started)
+    const { creditedNanos, enforced } = accountOf(world, accountId)
+    if (creditedNanos > 0n && !enforced) return moves.enforceMove(accountId)
     const amountNanos = choices.chooseCredit(this.#random, world, accountId)
     const id = `crd_${++this.#credits}`
     return moves.creditMove({ id, accountId, amountNanos, reason: 'top-up', atMs: world.nowMs })
