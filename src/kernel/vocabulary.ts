@@ -44,6 +44,16 @@ export const WEBHOOK_EVENT_TYPES = [
 ] as const
 export type WebhookEventType = (typeof WEBHOOK_EVENT_TYPES)[number]
 
+export const EVENT_TYPES = [
+  ...['key.created', 'key.updated', 'key.rotated', 'key.revoked', 'key.expired', 'key.expiring'],
+  ...['key.budget.threshold', 'key.budget.exceeded', 'account.budget.threshold', 'account.budget.exceeded'],
+  ...['balance.low', 'balance.exhausted', 'credit.added', 'call.unpriced'],
+  ...['account.created', 'account.updated', 'account.suspended', 'account.resumed'],
+  ...['admin_key.created', 'admin_key.revoked'],
+  ...['webhook.created', 'webhook.updated', 'webhook.deleted', 'webhook.disabled', 'webhook.test'],
+] as const
+export type EventType = (typeof EVENT_TYPES)[number]
+
 export const WEBHOOK_FORMATS = ['standard', 'slack'] as const
 export type WebhookFormat = (typeof WEBHOOK_FORMATS)[number]
 

@@ -3,23 +3,21 @@ import {
   type AccountObject,
   accountFields,
   accountSchema,
-  type BalanceObject,
   balanceSchema,
   CREDITED_MAX,
-  type Credit,
   type CreditBackObject,
   creditBackSchema,
   creditFields,
   creditSchema,
 } from '../api/credit.ts'
 import type { Written } from '../api/fields.ts'
+import { balanceObject, creditObject } from '../api/objects.ts'
 import { StoreRefused } from '../kernel/errors.ts'
 import type { Idempotency, IdempotentResult } from '../kernel/idempotency.ts'
 import { formatUsd, type Nanos } from '../kernel/money.ts'
-import type { Balance, CreditBackOutcome, Credited, CreditedBack } from '../ledger/ledger-store.ts'
+import type { Balance, CreditBackOutcome, CreditedBack } from '../ledger/ledger-store.ts'
 import {
   defineRoute,
-  formatInstant,
   type Management,
   type OwnReply,
   refused,
@@ -30,28 +28,6 @@ import {
 } from './route.ts'
 
 const leftOf = (balance: Balance) => usd(balance.creditedNanos - balance.chargedNanos)
-
-export function balanceObject(balance: Balance): Written<BalanceObject> {
-  return {
-    object: 'balance',
-    balance_usd: leftOf(balance),
-    held_usd: usd(balance.heldNanos),
-    credited_usd: usd(balance.creditedNanos),
-    charged_usd: usd(balance.chargedNanos),
-    enforced: balance.enforced,
-  }
-}
-
-function creditObject({ credit, balance }: Credited): Written<Credit> {
-  return {
-    id: credit.id,
-    object: 'credit',
-    amount_usd: usd(credit.amountNanos),
-    reason: credit.reason,
-    created_at: formatInstant(credit.atMs),
-    balance_usd: leftOf(balance),
-  }
-}
 
 const amountOf = (call: CreditBackOutcome): Nanos => (call.kind === 'credited' ? call.amountNanos : 0n)
 

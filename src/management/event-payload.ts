@@ -1,18 +1,10 @@
-import type { OutboxEvent, ToldBudget, ToldKey } from '../webhooks/webhook-store.ts'
-import { balanceObject } from './credits.ts'
-import { keyObject } from './keys.ts'
-import { formatInstant, usd } from './route.ts'
-import { eventPayload, webhookObject } from './webhooks.ts'
+import { balanceObject, eventKey, formatInstant, usd, webhookObject } from '../api/objects.ts'
+import type { OutboxEvent, ToldBudget } from '../webhooks/webhook-store.ts'
+import { eventPayload } from './webhooks.ts'
 
 /** The payload of an event. Its objects are those of the management API. */
 export function payloadOf(event: OutboxEvent): string {
   return eventPayload(event.type, event.atMs, dataOf(event))
-}
-
-/** A key without the figure that is true on one node only. */
-function keyOf({ record, atMs }: ToldKey): Record<string, unknown> {
-  const { month_waiting: _, ...object } = keyObject(record, atMs, 0)
-  return object
 }
 
 function dataOf(event: OutboxEvent): Record<string, unknown> {
@@ -21,14 +13,17 @@ function dataOf(event: OutboxEvent): Record<string, unknown> {
     case 'key.updated':
     case 'key.revoked':
     case 'key.expired':
-      return { key: keyOf(event.key) }
+      return { key: eventKey(event.key.record, event.key.atMs) }
     case 'key.expiring':
-      return { key: keyOf(event.key), expires_in_days: event.days }
+      return { key: eventKey(event.key.record, event.key.atMs), expires_in_days: event.days }
     case 'key.rotated':
-      return { key: keyOf(event.key), old_key: keyOf(event.oldKey) }
+      return {
+        key: eventKey(event.key.record, event.key.atMs),
+        old_key: eventKey(event.oldKey.record, event.oldKey.atMs),
+      }
     case 'key.budget.threshold':
     case 'key.budget.exceeded':
-      return { key: keyOf(event.key), ...budgetOf(event.budget) }
+      return { key: eventKey(event.key.record, event.key.atMs), ...budgetOf(event.budget) }
     case 'balance.low':
     case 'balance.exhausted':
       return { balance: balanceObject(event.balance) }

@@ -1,8 +1,6 @@
-import type { Written } from '../api/fields.ts'
 import { listOf } from '../api/fields.ts'
 import {
   createdKeySchema,
-  type Key,
   type KeyEditFields,
   keyEditFields,
   keyListQuery,
@@ -10,14 +8,13 @@ import {
   newKeyFields,
   rotateFields,
 } from '../api/key.ts'
+import { keyObject } from '../api/objects.ts'
 import { nearestName } from '../kernel/nearest-name.ts'
 import { mintKey, shownParts } from '../keys/key-format.ts'
-import { type KeyChanges, type KeyLimits, type KeyRecord, keyStatus } from '../keys/key-store.ts'
-import { nextMonthMs } from '../ledger/calendar.ts'
+import type { KeyChanges, KeyLimits, KeyRecord } from '../keys/key-store.ts'
 import { findModel, type PriceBook } from '../pricing/price-book.ts'
 import {
   defineRoute,
-  formatInstant,
   type Management,
   type OwnReply,
   type OwnRequest,
@@ -27,33 +24,7 @@ import {
   replyJson,
   replyOnce,
   replyPage,
-  usd,
 } from './route.ts'
-
-/** A key as the API shows it. `waiting`: its calls that wait on this node. */
-export function keyObject(key: KeyRecord, nowMs: number, waiting: number): Written<Key> {
-  return {
-    id: key.id,
-    object: 'key',
-    name: key.name,
-    prefix: key.prefix,
-    last4: key.last4,
-    status: keyStatus(key, nowMs),
-    monthly_budget_usd: usd(key.monthlyBudgetNanos),
-    month_spend_usd: usd(key.month.spentNanos),
-    month_held_usd: usd(key.month.heldNanos),
-    month_waiting: waiting,
-    month_lost_usd: usd(key.month.lostNanos),
-    budget_resets_at: formatInstant(nextMonthMs(nowMs)),
-    allowed_models: key.allowedModels,
-    log_requests: key.logRequests,
-    expires_at: formatInstant(key.expiresAtMs),
-    created_at: formatInstant(key.createdAtMs),
-    revoked_at: formatInstant(key.revokedAtMs),
-    last_used_at: formatInstant(key.lastUsedAtMs),
-    rotated_from: key.rotatedFrom,
-  }
-}
 
 const shown = (key: KeyRecord, nowMs: number, { waitingCalls }: Management) =>
   keyObject(key, nowMs, waitingCalls.countOf(key.id))

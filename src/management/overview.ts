@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Written } from '../api/fields.ts'
+import { balanceObject } from '../api/objects.ts'
 import {
   NAMED_KEYS_MAX,
   type OverviewObject,
@@ -12,7 +13,6 @@ import { rawInteger } from '../kernel/money.ts'
 import { VERSION } from '../kernel/version.ts'
 import type { AttentionKey, AttentionKeys, Overview } from '../ledger/usage-report.ts'
 import { type ModelPrice, type PriceVersion, versionAt } from '../pricing/price-book.ts'
-import { balanceObject } from './credits.ts'
 import { defineRoute, formatInstant, type Management, replyJson, replyWhole, UNSTORED, usd } from './route.ts'
 
 // The overview

@@ -5,7 +5,6 @@ import type { Clock } from '../kernel/clock.ts'
 import { type ErrorCode, type Refusal, refuse } from '../kernel/errors.ts'
 import type { Idempotency } from '../kernel/idempotency.ts'
 import type { IdSource } from '../kernel/ids.ts'
-import { formatUsd, type Nanos, type RawNumber, rawNumber } from '../kernel/money.ts'
 import type { Caller, KeyLookupStore } from '../keys/credential.ts'
 import type { DigestKey } from '../keys/key-digest.ts'
 import type { KeyStore, SessionStore } from '../keys/key-store.ts'
@@ -193,18 +192,7 @@ export function refusedOtherCommand(): Refused {
 
 // Values of answers
 
-export function formatInstant(ms: number): string
-export function formatInstant(ms: number | null): string | null
-export function formatInstant(ms: number | null): string | null {
-  return ms === null ? null : new Date(ms).toISOString()
-}
-
-/** Money in an answer: a JSON number printed from the integer, never from a double. */
-export function usd(nanos: Nanos): RawNumber
-export function usd(nanos: Nanos | null): RawNumber | null
-export function usd(nanos: Nanos | null): RawNumber | null {
-  return nanos === null ? null : rawNumber(formatUsd(nanos))
-}
+export { formatInstant, usd } from '../api/objects.ts'
 
 export function listObject<Row>(data: readonly Row[], next: string | null) {
   return { object: 'list', data, has_more: next !== null, next } as const

@@ -1,10 +1,10 @@
 import { listOf, type Written } from '../api/fields.ts'
+import { webhookObject } from '../api/objects.ts'
 import {
   type Delivery,
   deliveryListQuery,
   deliverySchema,
   newWebhookFields,
-  type Webhook,
   type WebhookEditFields,
   webhookEditFields,
   webhookListQuery,
@@ -19,7 +19,6 @@ import {
   type Redelivery,
   WEBHOOK_TEST,
   type WebhookChanges,
-  type WebhookRecord,
 } from '../webhooks/webhook-store.ts'
 import {
   defineRoute,
@@ -34,22 +33,6 @@ import {
   replyOnce,
   replyPage,
 } from './route.ts'
-
-export function webhookObject(webhook: WebhookRecord): Written<Webhook> {
-  return {
-    id: webhook.id,
-    object: 'webhook',
-    url: webhook.url,
-    events: webhook.events,
-    description: webhook.description,
-    format: webhook.format,
-    enabled: webhook.enabled,
-    disabled_reason: webhook.disabledReason,
-    created_at: formatInstant(webhook.createdAtMs),
-    last_delivery_at: formatInstant(webhook.lastDeliveryAtMs),
-    last_status: webhook.lastStatus,
-  }
-}
 
 function deliveryObject(delivery: DeliveryRecord): Written<Delivery> {
   return {

@@ -30,6 +30,29 @@ export const WEBHOOK_TABLES: Readonly<Record<string, TableParts>> = {
     indexes: { webhook_enabled: 'account_id where enabled' },
   },
 
+  /** Changes and crossings, written in the transactions that cause them; also the activity log. */
+  event: {
+    columns: {
+      id: 'text',
+      account_id: 'text',
+      type: 'text',
+      created_at_ms: 'integer',
+      actor_kind: 'text',
+      actor_id: 'text?',
+      actor_name: 'text?',
+      /** JSON, as it is sent: a column of the kind json would lose digits of money and the order of members. */
+      data: 'text',
+      /** An event with the same text is not recorded again for the account. */
+      once: 'text?',
+    },
+    key: 'id',
+    indexes: {
+      event_by_account: 'account_id, id',
+      event_once: 'unique account_id, once where once IS NOT NULL',
+    },
+    isWide: true,
+  },
+
   webhook_outbox: {
     columns: {
       sequence: 'sequence',

@@ -9,7 +9,7 @@ import { readSourceTree, type SourceFile } from './source-tree.ts'
  */
 const ROOMS: Readonly<Record<string, readonly string[]>> = {
   kernel: [],
-  api: ['kernel'],
+  api: ['kernel', 'keys', 'ledger', 'webhooks'],
   http: ['kernel'],
   keys: ['kernel'],
   metering: ['kernel'],
@@ -32,7 +32,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'config.ts',
   ],
   management: ['kernel', 'api', 'http', 'keys', 'ledger', 'metering', 'pricing', 'providers', 'webhooks'],
-  store: ['kernel', 'keys', 'ledger', 'webhooks'],
+  store: ['kernel', 'api', 'keys', 'ledger', 'webhooks'],
   'config-schema.ts': ['kernel'],
   'config.ts': ['kernel', 'config-schema.ts'],
   'installation.ts': ['kernel', 'keys', 'store', 'config.ts'],

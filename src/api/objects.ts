@@ -1,0 +1,109 @@
+import { formatUsd, type Nanos, type RawNumber, rawNumber } from '../kernel/money.ts'
+import { type KeyRecord, keyStatus } from '../keys/key-store.ts'
+import { nextMonthMs } from '../ledger/calendar.ts'
+import type { Balance, Credited } from '../ledger/ledger-store.ts'
+import type { WebhookRecord } from '../webhooks/webhook-store.ts'
+import type { BalanceObject, Credit } from './credit.ts'
+import type { Written } from './fields.ts'
+import type { Key } from './key.ts'
+import type { Webhook } from './webhook.ts'
+
+/**
+ * Records as the API writes them, in answers and in the `data` of events. The threads of the store load this file, so that
+ * it imports of the schemas their types only.
+ */
+
+export function formatInstant(ms: number): string
+export function formatInstant(ms: number | null): string | null
+export function formatInstant(ms: number | null): string | null {
+  return ms === null ? null : new Date(ms).toISOString()
+}
+
+/** Money in an answer: a JSON number printed from the integer, never from a double. */
+export function usd(nanos: Nanos): RawNumber
+export function usd(nanos: Nanos | null): RawNumber | null
+export function usd(nanos: Nanos | null): RawNumber | null {
+  return nanos === null ? null : rawNumber(formatUsd(nanos))
+}
+
+/** `waiting`: calls of the key that wait on the answering node. */
+export function keyObject(key: KeyRecord, nowMs: number, waiting: number): Written<Key> {
+  return {
+    id: key.id,
+    object: 'key',
+    name: key.name,
+    prefix: key.prefix,
+    last4: key.last4,
+    status: keyStatus(key, nowMs),
+    monthly_budget_usd: usd(key.monthlyBudgetNanos),
+    month_spend_usd: usd(key.month.spentNanos),
+    month_held_usd: usd(key.month.heldNanos),
+    month_waiting: waiting,
+    month_lost_usd: usd(key.month.lostNanos),
+    budget_resets_at: formatInstant(nextMonthMs(nowMs)),
+    allowed_models: key.allowedModels,
+    log_requests: key.logRequests,
+    expires_at: formatInstant(key.expiresAtMs),
+    created_at: formatInstant(key.createdAtMs),
+    revoked_at: formatInstant(key.revokedAtMs),
+    last_used_at: formatInstant(key.lastUsedAtMs),
+    rotated_from: key.rotatedFrom,
+  }
+}
+
+/** A key in an event: without the figure that only one node knows. */
+export function eventKey(key: KeyRecord, nowMs: number): Omit<Written<Key>, 'month_waiting'> {
+  const { month_waiting: _, ...object } = keyObject(key, nowMs, 0)
+  return object
+}
+
+const leftOf = (balance: Balance) => usd(balance.creditedNanos - balance.chargedNanos)
+
+export function balanceObject(balance: Balance): Written<BalanceObject> {
+  return {
+    object: 'balance',
+    balance_usd: leftOf(balance),
+    held_usd: usd(balance.heldNanos),
+    credited_usd: usd(balance.creditedNanos),
+    charged_usd: usd(balance.chargedNanos),
+    enforced: balance.enforced,
+  }
+}
+
+export function creditObject({ credit, balance }: Credited): Written<Credit> {
+  return {
+    id: credit.id,
+    object: 'credit',
+    amount_usd: usd(credit.amountNanos),
+    reason: credit.reason,
+    created_at: formatInstant(credit.atMs),
+    balance_usd: leftOf(balance),
+  }
+}
+
+export function webhookObject(webhook: WebhookRecord): Written<Webhook> {
+  return {
+    id: webhook.id,
+    object: 'webhook',
+    url: webhook.url,
+    events: webhook.events,
+    description: webhook.description,
+    format: webhook.format,
+    enabled: webhook.enabled,
+    disabled_reason: webhook.disabledReason,
+    created_at: formatInstant(webhook.createdAtMs),
+    last_delivery_at: formatInstant(webhook.lastDeliveryAtMs),
+    last_status: webhook.lastStatus,
+  }
+}
+
+type Changes = Readonly<Record<string, { readonly old: unknown; readonly new: unknown }>>
+
+/** The fields in which two objects differ. Null: they are equal. */
+export function changesOf(before: object, after: object): Changes | null {
+  const old = new Map(Object.entries(before))
+  const changed = Object.entries(after)
+    .filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(old.get(name)))
+    .map(([name, value]) => [name, { old: old.get(name) ?? null, new: value }] as const)
+  return changed.length === 0 ? null : Object.fromEntries(changed)
+}
