@@ -1,7 +1,7 @@
 import type { Actor } from '../../kernel/actor.ts'
 import { createUlidSource } from '../../kernel/ids.ts'
 import type { EventType } from '../../kernel/vocabulary.ts'
-import type { Operation } from './operation.ts'
+import { currentTime, type Operation } from './operation.ts'
 import { sql } from './sql.ts'
 
 /** Events: one row for each change and crossing, which is the activity log, and what webhooks deliver. */
@@ -20,8 +20,9 @@ export interface NewEvent {
  * Records an event, and a delivery for each webhook of the account that subscribes to it. To be called in the transaction
  * that causes the event. Returns the id; null if an event with the same `once` exists.
  */
-export function* recordEvent(event: NewEvent, nowMs: number): Operation<string | null> {
+export function* recordEvent(event: NewEvent, atMs: number): Operation<string | null> {
   const { accountId, type, actor, data, once = null } = event
+  const nowMs = yield* currentTime(atMs)
   const id = `evt_${nextUlid(nowMs)}`
   const recorded = yield sql`
     INSERT INTO event (id, account_id, type, created_at_ms, actor_kind, actor_id, actor_name, data, once)
