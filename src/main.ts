@@ -15,6 +15,7 @@ import { OpenSockets } from './gateway/turns/open-sockets.ts'
 import { TrustedProxies } from './http/addresses.ts'
 import type { Exchange } from './http/exchange.ts'
 import type { BodyTimes } from './http/incoming-request.ts'
+import { checkNodeSockets } from './http/node-sockets.ts'
 import { createHttpServer } from './http/server.ts'
 import type { CertificatePair } from './http/tls-door.ts'
 import { openUpstream } from './http/upstream-pool.ts'
@@ -25,7 +26,6 @@ import { headerNames } from './kernel/header-names.ts'
 import { createUlidSource } from './kernel/ids.ts'
 import { limits } from './kernel/limits.ts'
 import type { Log } from './kernel/log.ts'
-import { checkNodeInternals } from './kernel/node-internals.ts'
 import { SURFACE_NAMES } from './kernel/surface.ts'
 import { atMostEvery, loadLater, TOLD_AGAIN_MS, unlessLate, untilQuiet } from './kernel/within-time.ts'
 import type { CallClosing } from './ledger/call.ts'
@@ -129,7 +129,7 @@ function pairOf({ cert, key }: Certificate): CertificatePair {
 /** The composition root: configuration → store → services → server. Everything is made here and passed down. */
 export async function startTollgate(config: Config, surroundings: Surroundings): Promise<RunningTollgate> {
   const { clock = systemClock } = surroundings
-  await checkNodeInternals()
+  checkNodeSockets()
   const { book, discount } = await readPricing(config)
   const certificate = config.tls === null ? null : readCertificate(config.tls)
   const installation = await openInstallation(config, {

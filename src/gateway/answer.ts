@@ -2,7 +2,7 @@ import type { Exchange } from '../http/exchange.ts'
 import { hasHeader } from '../http/raw-headers.ts'
 import type { HeaderNames } from '../kernel/header-names.ts'
 import { limits } from '../kernel/limits.ts'
-import { type Borrowed, ChunkList, copyIfBorrowed } from '../kernel/memory.ts'
+import { ChunkList } from '../kernel/memory.ts'
 import { formatUsd, type Nanos } from '../kernel/money.ts'
 import { toReplyHeaders } from './forwarded-headers.ts'
 import type { ByteBudget } from './key-shares.ts'
@@ -104,7 +104,7 @@ export class Answer {
   }
 
   /** False: the client has no room, wait for `onDrain`. */
-  data(chunk: Borrowed): boolean {
+  data(chunk: Buffer): boolean {
     // The client has left, so there is no back-pressure: the rest of the reply is only observed.
     if (this.#exchange.res.destroyed) return true
     if (this.#heldHead === null) return this.#write(chunk)
@@ -124,9 +124,9 @@ export class Answer {
    * Keeps the last event of a stream, or more of it, until `finish`: clients stop reading at that event, and would drop the
    * connection and miss the figures behind it. False: the client has no room, wait for `onDrain`.
    */
-  keepLast(bytes: Borrowed): boolean {
+  keepLast(bytes: Buffer): boolean {
     if (this.#exchange.res.destroyed) return true
-    this.#lastEvent.push(copyIfBorrowed(bytes))
+    this.#lastEvent.push(Buffer.from(bytes))
     this.#lastEventBytes += bytes.length
     if (this.#lastEventBytes > LAST_EVENT_BYTES_MAX) return this.#releaseLast()
     this.#lastEventTimer ??= setTimeout(() => this.#releaseLast(), LAST_EVENT_WAIT_MS)
@@ -200,7 +200,7 @@ export class Answer {
     res.writeHead(status, printable(reason), lines)
   }
 
-  #write(chunk: Borrowed): boolean {
+  #write(chunk: Buffer): boolean {
     this.#bytesOut += chunk.length
     if (this.#exchange.res.write(chunk)) return true
     this.#watchStall()

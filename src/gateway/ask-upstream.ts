@@ -1,7 +1,6 @@
 import { firstValue } from '../http/raw-headers.ts'
 import { callUpstream } from '../http/upstream-call.ts'
 import type { Upstream } from '../http/upstream-pool.ts'
-import type { Borrowed } from '../kernel/memory.ts'
 import type { Surface } from '../kernel/surface.ts'
 import type { Meter, Metered } from '../metering/meter.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
@@ -19,7 +18,7 @@ interface Question {
   /** How long upstream may be silent before the request has failed. */
   readonly idleMs: number
   /** Takes the bytes of a reply with status 200. */
-  take(contentType: string | undefined): (chunk: Borrowed) => void
+  take(contentType: string | undefined): (chunk: Buffer) => void
 }
 
 interface AnswerHead {
@@ -35,7 +34,7 @@ interface AnswerHead {
 async function ask({ surface, upstream, path, idleMs, take }: Question): Promise<AnswerHead | null> {
   const { url, key, pool } = upstream
   let head: AnswerHead | null = null
-  let takeChunk: ((chunk: Borrowed) => void) | null = null
+  let takeChunk: ((chunk: Buffer) => void) | null = null
   const call = callUpstream(
     pool,
     {
@@ -98,7 +97,7 @@ export async function askForResults(
   surface: Surface,
   upstream: Upstream,
   path: string,
-  take: (chunk: Borrowed) => void,
+  take: (chunk: Buffer) => void,
 ): Promise<'read' | 'gone' | 'failed'> {
   const head = await ask({ surface, upstream, path, idleMs: RESULTS_IDLE_MS, take: () => take })
   if (head?.status === 200) return 'read'

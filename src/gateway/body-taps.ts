@@ -2,7 +2,6 @@ import { promisify } from 'node:util'
 import { zstdCompress } from 'node:zlib'
 import { firstValue, type RawHeaders } from '../http/raw-headers.ts'
 import { limits } from '../kernel/limits.ts'
-import type { Borrowed } from '../kernel/memory.ts'
 import { type Redact, redactBody } from '../kernel/secret.ts'
 import type { LoggedBody } from '../ledger/request-log.ts'
 import { BODIES_DELETED_AT_ONCE } from '../ledger/retention.ts'
@@ -26,9 +25,9 @@ const BODIES_BEING_LOGGED_MAX = 200
  */
 interface BodyTap {
   /** A chunk of the request's body on its way upstream. */
-  readonly sent: (chunk: Borrowed) => void
+  readonly sent: (chunk: Buffer) => void
   /** A chunk of the reply as upstream sent it. */
-  readonly received: (chunk: Borrowed) => void
+  readonly received: (chunk: Buffer) => void
   /** Whether a JSON reply is kept back until this tap is done: the client may build on the tap's result. */
   readonly beforeAnswer: boolean
   /** The call is settled. */
@@ -72,12 +71,12 @@ export class BodyTaps {
     this.#sentBytes = body.held.length
   }
 
-  sent(chunk: Borrowed): void {
+  sent(chunk: Buffer): void {
     this.#sentBytes += chunk.length
     for (const tap of this.#all) tap.sent(chunk)
   }
 
-  received(chunk: Borrowed): void {
+  received(chunk: Buffer): void {
     for (const tap of this.#all) tap.received(chunk)
   }
 
@@ -234,7 +233,7 @@ class BodyPrefix {
     this.#bytesMax = bytesMax
   }
 
-  append(chunk: Borrowed): void {
+  append(chunk: Buffer): void {
     this.lengthBytes += chunk.length
     const room = this.#bytesMax - this.keptBytes
     if (room <= 0) return

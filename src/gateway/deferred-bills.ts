@@ -3,7 +3,6 @@ import { StoreRefused } from '../kernel/errors.ts'
 import type { HeaderNames } from '../kernel/header-names.ts'
 import { childIdOf } from '../kernel/ids.ts'
 import type { Log } from '../kernel/log.ts'
-import type { Borrowed } from '../kernel/memory.ts'
 import type { CallClosing, CallRecord, Settled } from '../ledger/call.ts'
 import type { DeferredObject, DeferredStore, OpenChild } from '../ledger/deferred.ts'
 import type { RequestLogStore } from '../ledger/request-log.ts'
@@ -29,7 +28,7 @@ export interface DeferredBillParts {
 }
 
 /** Gives the bytes of a batch's results to `take`. */
-type ReadResults = (take: (chunk: Borrowed) => void) => Promise<'read' | 'gone' | 'failed'>
+type ReadResults = (take: (chunk: Buffer) => void) => Promise<'read' | 'gone' | 'failed'>
 
 /** Bills of calls whose object has ended, at the prices and the discount of the day on which the call was made. */
 export interface DeferredBills {

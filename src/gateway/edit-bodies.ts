@@ -3,7 +3,6 @@ import { discardRest, type Exchange } from '../http/exchange.ts'
 import { BodyPace, type BodyTimes } from '../http/incoming-request.ts'
 import { firstValue, type RawHeaders } from '../http/raw-headers.ts'
 import type { UpstreamBody } from '../http/send-request.ts'
-import { type Borrowed, copyIfBorrowed } from '../kernel/memory.ts'
 import { codingOf } from '../metering/content-coding.ts'
 import type { RequestFacts } from '../metering/request-facts.ts'
 import { applySplice, askForUsage, type Splice } from '../providers/chat-usage/ask-for-usage.ts'
@@ -36,7 +35,7 @@ export function prepareBody(
     readonly injectUsage: boolean
     readonly times: BodyTimes
     /** Sees the chunks of a body that flows through. */
-    look(chunk: Borrowed): void
+    look(chunk: Buffer): void
   },
 ): PreparedBody {
   const splice = settings.injectUsage ? usageSplice(exchange, facts, endpoint) : null
@@ -73,7 +72,7 @@ function bodyForUpstream(
   exchange: Exchange,
   body: RequestBody,
   times: BodyTimes,
-  look: (chunk: Borrowed) => void,
+  look: (chunk: Buffer) => void,
 ): UpstreamBody {
   switch (body.kind) {
     case 'none':
@@ -91,7 +90,7 @@ export class BodyIdle extends Error {
 }
 
 /** The request as a stream of its own, which may be destroyed: the request must survive to be answered. */
-function bridge({ req, res }: Exchange, times: BodyTimes, look: (chunk: Borrowed) => void): Readable {
+function bridge({ req, res }: Exchange, times: BodyTimes, look: (chunk: Buffer) => void): Readable {
   const pace = new BodyPace(times, (message) => out.destroy(new BodyIdle(message)))
   pace.watchSilence()
   const out = new Readable({
@@ -109,10 +108,10 @@ function bridge({ req, res }: Exchange, times: BodyTimes, look: (chunk: Borrowed
   })
   // Without a listener an error would end the process; where upstream cannot be reached, there is no other listener.
   out.on('error', () => {})
-  function onData(chunk: Borrowed): boolean {
+  function onData(chunk: Buffer): boolean {
     if (!pace.arrived(chunk.length)) return true
     look(chunk)
-    if (out.push(copyIfBorrowed(chunk))) return true
+    if (out.push(Buffer.from(chunk))) return true
     pace.paused()
     return false
   }
@@ -174,9 +173,9 @@ export class ResultsUrls {
     this.#origin = origin
   }
 
-  write(chunk: Borrowed): Buffer | null {
+  write(chunk: Buffer): Buffer | null {
     this.#bytes += chunk.length
-    this.#chunks.push(copyIfBorrowed(chunk))
+    this.#chunks.push(Buffer.from(chunk))
     return this.#bytes > BATCH_LIST_BYTES_MAX ? this.#take() : null
   }
 

@@ -6,7 +6,6 @@ import { type CallEnd, callUpstream, type ReplyReceiver, type UpstreamCall } fro
 import type { Upstream } from '../http/upstream-pool.ts'
 import { refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
-import type { Borrowed } from '../kernel/memory.ts'
 import type { Surface } from '../kernel/surface.ts'
 import { keysInProtocols, protocolsForClient, protocolsForUpstream } from '../providers/socket-credential.ts'
 import { providerCredential, upstreamTarget } from '../providers/surfaces.ts'
@@ -33,7 +32,7 @@ export async function forward(
   const { exchange, endpoint, upstream, read } = call
   if (clientLeft(exchange)) return NEVER_SENT
   const { times } = gateway.reading
-  const look = (chunk: Borrowed) => taps.sent(chunk)
+  const look = (chunk: Buffer) => taps.sent(chunk)
   const settings = { injectUsage: gateway.injectUsage, times, look }
   const prepared = prepareBody(exchange, read.body, read.facts, endpoint, settings)
   const plainReply =

@@ -3,7 +3,7 @@ import { clientLeft, type Exchange } from '../http/exchange.ts'
 import { BodyPace, type BodyTimes } from '../http/incoming-request.ts'
 import { type Denial, type Refusal, refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
-import { type Borrowed, ChunkList } from '../kernel/memory.ts'
+import { ChunkList } from '../kernel/memory.ts'
 import type { ByteBudget, KeyShare } from './key-shares.ts'
 
 /**
@@ -30,7 +30,7 @@ export class HeldBody {
   }
 
   /** Keeps a chunk. False if there is no memory for it. */
-  append(chunk: Borrowed): boolean {
+  append(chunk: Buffer): boolean {
     const bytes = chunk.length
     if (this.length + bytes <= SMALL_BODY_BYTES) this.#memory.take(bytes, this.#keyName)
     else if (!this.#memory.tryTake(bytes, this.#keyName)) return false
@@ -95,7 +95,7 @@ export interface Sender {
 
 /** Sees each chunk as it arrives. A promise means: wait for it before the next chunk. */
 interface Looker {
-  readonly write: (chunk: Borrowed) => Promise<void> | null
+  readonly write: (chunk: Buffer) => Promise<void> | null
 }
 
 export type Received =
@@ -160,14 +160,14 @@ export function receiveBody(
       finish(refused(refuse('request_timeout', message, { close: true })))
     }
 
-    function onData(chunk: Borrowed): boolean {
+    function onData(chunk: Buffer): boolean {
       if (body.length + chunk.length > limits.bodyBytesMax) finish(refused(tooLarge()))
       else if (pace?.arrived(chunk.length) !== false) return take(chunk)
       return true
     }
 
     /** False: no more chunks before the looker has read this one. */
-    function take(chunk: Borrowed): boolean {
+    function take(chunk: Buffer): boolean {
       const looked = looker?.write(chunk) ?? null
       if (!body.append(chunk)) {
         finish(refused(noMemory()))

@@ -1,6 +1,5 @@
 import { firstValue } from '../http/raw-headers.ts'
 import type { ReplyReceiver, UpstreamCall } from '../http/upstream-call.ts'
-import type { Borrowed } from '../kernel/memory.ts'
 import type { Nanos } from '../kernel/money.ts'
 import { codingOf } from '../metering/content-coding.ts'
 import { type CopyDecoder, decodeCopy } from '../metering/decode-copy.ts'
@@ -48,7 +47,7 @@ export interface PipelineParts {
   nowMs(): number
   onFirstByte(): void
   /** Sees each chunk as upstream sent it. */
-  look(chunk: Borrowed): void
+  look(chunk: Buffer): void
   /** Called once, when a stream names the object that the call makes. Null for calls that make none. */
   readonly onObject: ((named: Shown) => void) | null
 }
@@ -171,14 +170,14 @@ export class ReplyPipeline implements ReplyReceiver {
     if (typeof coding === 'string') return
     // A reply that is held back may as well wait for its copy; a reply that streams is delayed only where memory would grow.
     const backlogBytesMax = this.#isHeld ? HELD_OBSERVER_BACKLOG_BYTES_MAX : OBSERVER_BACKLOG_BYTES_MAX
-    const look = (bytes: Borrowed) => {
+    const look = (bytes: Buffer) => {
       meter.write(bytes)
       this.#noteProgress(meter)
     }
     this.#decoder = decodeCopy(coding.coding, DECODED_REPLY_BYTES_MAX, look, { backlogBytesMax })
   }
 
-  data(chunk: Borrowed): boolean {
+  data(chunk: Buffer): boolean {
     if (!this.#begun) {
       this.#begun = true
       this.#parts.onFirstByte()
@@ -193,7 +192,7 @@ export class ReplyPipeline implements ReplyReceiver {
   }
 
   /** Shows the chunk to the meter. Returns what the client is to get of it. */
-  #read(chunk: Borrowed): Borrowed | null {
+  #read(chunk: Buffer): Buffer | null {
     const meter = this.#meter
     if (meter === null || this.#decoder === 'unreadable') return chunk
     if (this.#decoder !== null) {
@@ -269,7 +268,7 @@ export class ReplyPipeline implements ReplyReceiver {
   }
 
   /** False: the client has no room. The last event of a stream is kept back for the figures; all else passes. */
-  #deliver(bytes: Borrowed): boolean {
+  #deliver(bytes: Buffer): boolean {
     const answer = this.#answer
     if (!this.#keepsLast || this.#stage !== 'over') return answer.data(bytes)
     const at = this.#isLast ? 0 : lastEventAt(bytes)
@@ -291,7 +290,7 @@ export class ReplyPipeline implements ReplyReceiver {
 }
 
 /** The offset at which the last event that ends in these bytes begins, or 0 if the event began before them. */
-function lastEventAt(bytes: Borrowed): number {
+function lastEventAt(bytes: Buffer): number {
   let end = bytes.length
   while (end > 0 && (bytes[end - 1] === NEWLINE || bytes[end - 1] === RETURN)) end--
   const unix = bytes.lastIndexOf('\n\n', Math.max(0, end - 1))

@@ -1,10 +1,9 @@
 import { channel } from 'node:diagnostics_channel'
 import type { Socket } from 'node:net'
 import { limits } from '../kernel/limits.ts'
-import type { Borrowed } from '../kernel/memory.ts'
-import { adoptSocket } from '../kernel/node-internals.ts'
 import { ConnectionMemory, IncomingRequest, type RequestSource } from './incoming-request.ts'
 import { type MessageHead, MessageReader, type MessageReceiver, type WireError } from './message-reader.ts'
+import { adoptSocket } from './node-sockets.ts'
 import { OutgoingReply } from './outgoing-reply.ts'
 import { RawConnection } from './raw-connection.ts'
 import { firstValue, hasHeader, tokensOf } from './raw-headers.ts'
@@ -68,7 +67,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
   constructor(accepted: Socket, owner: ConnectionOwner, wire: Socket | null = null) {
     this.remoteAddress = accepted.remoteAddress ?? ''
     this.isEncrypted = wire !== null
-    const onData = (chunk: Borrowed) => this.#onData(chunk)
+    const onData = (chunk: Buffer) => this.#onData(chunk)
     // Decrypted chunks have memory of their own.
     const socket = wire === null ? adoptSocket(accepted, onData) : accepted.on('data', onData)
     this.socket = socket
@@ -152,7 +151,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     if (this.#turns.length === 1) this.#owner.onRequest(request, reply, expects)
   }
 
-  data(chunk: Borrowed): boolean {
+  data(chunk: Buffer): boolean {
     this.#arriving?.arrived(chunk)
     return true
   }
@@ -172,11 +171,11 @@ export class ClientConnection implements MessageReceiver, RequestSource {
   }
 
   /** Bytes behind a request that asked for another protocol. */
-  beyond(chunk: Borrowed): void {
+  beyond(chunk: Buffer): void {
     this.#raw?.arrived(chunk)
   }
 
-  #onData(chunk: Borrowed): void {
+  #onData(chunk: Buffer): void {
     if (this.#raw !== null && this.#arriving === null) {
       this.#raw.arrived(chunk)
       return
@@ -267,7 +266,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     else this.#timeouts.allAnswered(this.#owner.monotonicMs(), this.#reader.hasPartialMessage)
   }
 
-  #onBroken(error: WireError, chunk: Borrowed | null): void {
+  #onBroken(error: WireError, chunk: Buffer | null): void {
     this.#isLast = true
     const last = this.#turns.at(-1)
     if (last === undefined) {

@@ -1,6 +1,7 @@
 import { limits } from '../kernel/limits.ts'
-import { type Borrowed, ChunkList, withBorrowed } from '../kernel/memory.ts'
+import { ChunkList } from '../kernel/memory.ts'
 import type { MessageHead, MessageReceiver } from './message-reader.ts'
+import { lend } from './node-sockets.ts'
 import { ownText } from './raw-headers.ts'
 
 /** Takes a body in. */
@@ -105,7 +106,7 @@ export class IncomingRequest {
 
   // The methods below are the connection's to call.
 
-  arrived(chunk: Borrowed): void {
+  arrived(chunk: Buffer): void {
     if (this.#receiver !== null && !this.#paused && this.#waiting === null) {
       if (!this.#receiver.data(chunk)) this.pause()
       return
@@ -139,7 +140,7 @@ export class IncomingRequest {
       this.#given += 1
       this.#waitingBytes -= chunk.length
       const receiver = this.#receiver
-      withBorrowed(chunk, (bytes) => {
+      lend(chunk, (bytes) => {
         if (!receiver.data(bytes)) this.#paused = true
       })
     }

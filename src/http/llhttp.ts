@@ -1,5 +1,4 @@
 import wasm from 'undici/lib/llhttp/llhttp_simd-wasm.js'
-import type { Borrowed } from '../kernel/memory.ts'
 
 /** The compiler knows no WebAssembly without the types of browsers. */
 declare const WebAssembly: {
@@ -92,7 +91,7 @@ export class Llhttp {
   }
 
   /** Puts bytes where runs read them. */
-  load(bytes: Borrowed): void {
+  load(bytes: Buffer): void {
     this.#input.set(bytes)
   }
 

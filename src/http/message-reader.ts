@@ -1,4 +1,3 @@
-import type { Borrowed } from '../kernel/memory.ts'
 import {
   BODY,
   BODY_ELSEWHERE,
@@ -41,10 +40,10 @@ export interface MessageReceiver {
   /** Replies with a status below 200 are messages of their own. */
   head(head: MessageHead): void
   /** Answers whether more may come at once. A property, so that a method which takes a Buffer does not compile in its place. */
-  readonly data: (chunk: Borrowed) => boolean
+  readonly data: (chunk: Buffer) => boolean
   end(trailers: string[]): void
   /** Takes the bytes that are read after `stop`. */
-  readonly beyond?: (chunk: Borrowed) => void
+  readonly beyond?: (chunk: Buffer) => void
 }
 
 interface HeadLimits {
@@ -137,7 +136,7 @@ export class MessageReader {
   }
 
   /** Reads a chunk that has arrived. An error is the end: no chunk may be read after it. */
-  read(chunk: Borrowed): WireError | null {
+  read(chunk: Buffer): WireError | null {
     for (let from = 0; from < chunk.length; from += RUN_BYTES_MAX) {
       const fits = chunk.length <= RUN_BYTES_MAX
       const error = this.#readPiece(fits ? chunk : chunk.subarray(from, from + RUN_BYTES_MAX))
@@ -169,7 +168,7 @@ export class MessageReader {
     this.#isOver = true
   }
 
-  #readPiece(piece: Borrowed): WireError | null {
+  #readPiece(piece: Buffer): WireError | null {
     let load = -1
     let at = 0
     while (at < piece.length && !this.#isOver) {
@@ -191,7 +190,7 @@ export class MessageReader {
   }
 
   /** The parser need not see a body whose length is known. */
-  #readSized(piece: Borrowed, from: number): number {
+  #readSized(piece: Buffer, from: number): number {
     const to = Math.min(piece.length, from + this.#sizedLeft)
     this.#sizedLeft -= to - from
     this.#receiver.data(from === 0 && to === piece.length ? piece : piece.subarray(from, to))
@@ -200,7 +199,7 @@ export class MessageReader {
   }
 
   /** Runs the parser, and answers how far it has read: to the end of a message at most. */
-  #run(piece: Borrowed, from: number): number | WireError {
+  #run(piece: Buffer, from: number): number | WireError {
     const llhttp = MessageReader.#llhttp
     running = this
     this.#runFrom = from
@@ -216,7 +215,7 @@ export class MessageReader {
   }
 
   /** Tells the receiver the findings of the run, in their order. */
-  #tell(piece: Borrowed, bytes: number): void {
+  #tell(piece: Buffer, bytes: number): void {
     const head = this.#head
     const bodies = this.#bodies
     if (head !== null) {

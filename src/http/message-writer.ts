@@ -1,5 +1,4 @@
 import type { Socket } from 'node:net'
-import type { Borrowed } from '../kernel/memory.ts'
 
 /** Whether a head has each of the lines that frame a message, and a date. */
 interface FramingHeaders {
@@ -111,7 +110,7 @@ let scratch = Buffer.allocUnsafeSlow(SCRATCH_BYTES)
 export function writeCoalesced(
   socket: Socket,
   head: string,
-  chunk: Borrowed,
+  chunk: Buffer,
   after: string,
   onWritten?: (error?: Error | null) => void,
 ): boolean {

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
-import { type Borrowed, copyIfBorrowed } from '../kernel/memory.ts'
 import { dateLine, framingHeaders, serialiseHeaders, statusLine, writeCoalesced } from './message-writer.ts'
+import { lasting } from './node-sockets.ts'
 import type { RawConnection } from './raw-connection.ts'
 
 /** The facts that a reply needs about its request and about the connection that carries both. */
@@ -134,10 +134,10 @@ export class OutgoingReply {
   }
 
   /**
-   * False: there is no room for more before `drain`. A borrowed chunk is not needed any more when this returns; a
-   * buffer of the caller's own is, until the reply is closed.
+   * False: there is no room for more before `drain`. Bytes that have just arrived are not needed any more when
+   * this returns; a buffer of the caller's own is, until the reply is closed.
    */
-  write(chunk: Borrowed): boolean {
+  write(chunk: Buffer): boolean {
     if (this.destroyed || this.#ended || this.#framing === 'none' || chunk.length === 0) return true
     if (this.#framing !== 'chunked') return this.#send('', chunk, '')
     return this.#send(`${chunk.length.toString(16)}\r\n`, chunk, '\r\n')
@@ -148,7 +148,7 @@ export class OutgoingReply {
     this.#trailers += serialiseHeaders(lines)
   }
 
-  end(chunk: Borrowed = EMPTY): void {
+  end(chunk: Buffer = EMPTY): void {
     if (this.destroyed || this.#ended) return
     const last = this.#framing === 'none' ? EMPTY : chunk
     const closing = this.#framing === 'chunked' ? `0\r\n${this.#trailers}\r\n` : ''
@@ -201,13 +201,13 @@ export class OutgoingReply {
     this.whenClosed.tell()
   }
 
-  #send(before: string, chunk: Borrowed, after: string): boolean {
+  #send(before: string, chunk: Buffer, after: string): boolean {
     const socket = this.#socket
     const head = this.#head + before
     this.#head = ''
     this.#unwritten += 1
     if (chunk.length <= COPIED_BYTES_MAX) return writeCoalesced(socket, head, chunk, after, this.#onWritten)
-    const body = copyIfBorrowed(chunk)
+    const body = lasting(chunk)
     if (head === '' && after === '') return socket.write(body, this.#onWritten)
     socket.cork()
     if (head !== '') socket.write(head, 'latin1')

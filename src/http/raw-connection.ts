@@ -1,10 +1,11 @@
 import type { Socket } from 'node:net'
 import { limits } from '../kernel/limits.ts'
-import { type Borrowed, ChunkList, copyIfBorrowed, withBorrowed } from '../kernel/memory.ts'
+import { ChunkList } from '../kernel/memory.ts'
+import { lasting } from './node-sockets.ts'
 
-/** Takes the bytes that arrive. None of its methods may throw. */
+/** Takes the bytes that arrive, which are its to keep. None of its methods may throw. */
 export interface RawReceiver {
-  readonly data: (chunk: Borrowed) => void
+  readonly data: (chunk: Buffer) => void
   /** There is room for more to be written. */
   drained(): void
   /** Comes once, and last. */
@@ -43,15 +44,15 @@ export class RawConnection {
     this.#socket.setKeepAlive(true, KEEP_ALIVE_MS)
     const ahead = this.#ahead
     this.#ahead = null
-    for (const chunk of ahead?.all() ?? []) withBorrowed(chunk, receiver.data)
+    if (ahead !== null) receiver.data(ahead.joined())
     ahead?.clear()
     if (this.#aheadBytes >= limits.bodyBytesAheadMax) this.resume()
     if (this.#isClosed) receiver.closed()
   }
 
   /** False: there is no room for more before `drained`. */
-  write(chunk: Borrowed): boolean {
-    return this.isClosed || this.#socket.writableEnded || this.#socket.write(copyIfBorrowed(chunk))
+  write(bytes: Buffer): boolean {
+    return this.isClosed || this.#socket.writableEnded || this.#socket.write(bytes)
   }
 
   /** Bytes that are written between `cork` and `uncork` leave together. */
@@ -88,10 +89,10 @@ export class RawConnection {
 
   // The methods below are the HTTP connection's to call.
 
-  arrived(chunk: Borrowed): void {
+  arrived(chunk: Buffer): void {
     if (this.#isDiscarding) return
     if (this.#receiver !== null) {
-      this.#receiver.data(chunk)
+      this.#receiver.data(lasting(chunk))
       return
     }
     this.#ahead ??= new ChunkList()

@@ -2,7 +2,6 @@ import { constants } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { createServer, type TLSSocket } from 'node:tls'
 import { limits } from '../kernel/limits.ts'
-import type { Borrowed } from '../kernel/memory.ts'
 
 /** PEM texts: the certificate with the chain that vouches for it behind it, and its key. */
 export interface CertificatePair {
@@ -15,7 +14,7 @@ export interface Arriving {
   /** The handshake is done: requests come on `secure`, which lies on the accepted socket. */
   onSecure(secure: TLSSocket): void
   /** The client speaks plain HTTP. The connection is the caller's to answer and to end. */
-  onPlain(head: Borrowed): void
+  onPlain(head: Buffer): void
   /** The connection has closed, and `onSecure` was never called. */
   onGone(): void
 }
@@ -97,6 +96,6 @@ function endsOf({ remoteAddress, remotePort, localAddress }: Socket): string {
 }
 
 /** A request begins with a letter or with an empty line, a handshake with 0x16. */
-function isPlainHttp(first: Borrowed): boolean {
+function isPlainHttp(first: Buffer): boolean {
   return /^[A-Za-z\r\n]/.test(first.toString('latin1', 0, 1))
 }

@@ -1,6 +1,5 @@
 import { Readable } from 'node:stream'
 import { limits } from '../kernel/limits.ts'
-import type { Borrowed } from '../kernel/memory.ts'
 import type { MessageHead, MessageReceiver } from './message-reader.ts'
 import type { RawConnection } from './raw-connection.ts'
 import { composeHead, type Sendable, Unsendable, type UpstreamRequest } from './send-request.ts'
@@ -118,7 +117,7 @@ class PlacedCall implements UpstreamCall, Placed {
     }
   }
 
-  data(chunk: Borrowed): boolean {
+  data(chunk: Buffer): boolean {
     try {
       return this.#receiver.data(chunk)
     } catch (error) {

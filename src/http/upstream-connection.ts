@@ -1,8 +1,7 @@
 import type { Socket } from 'node:net'
 import { limits } from '../kernel/limits.ts'
-import type { Borrowed } from '../kernel/memory.ts'
-import { holdFailedWrites } from '../kernel/node-internals.ts'
 import { type MessageHead, MessageReader, type MessageReceiver } from './message-reader.ts'
+import { holdFailedWrites } from './node-sockets.ts'
 import { RawConnection } from './raw-connection.ts'
 import { firstValue, hasHeader } from './raw-headers.ts'
 import { type Sendable, sendRequest, type Upload } from './send-request.ts'
@@ -14,7 +13,7 @@ export interface Connecting {
 }
 
 /** `onChunk` gets the bytes that arrive. They are good until it returns. */
-export type Connect = (onChunk: (chunk: Borrowed) => void) => Connecting
+export type Connect = (onChunk: (chunk: Buffer) => void) => Connecting
 
 /** A request with its reply, as a connection sees it. `end` or `broken` comes last, and once. */
 export interface CarriedCall extends MessageReceiver {
@@ -167,7 +166,7 @@ export class UpstreamConnection implements MessageReceiver {
     }
   }
 
-  data(chunk: Borrowed): boolean {
+  data(chunk: Buffer): boolean {
     if (this.#carried !== null && !this.#carried.data(chunk)) this.#socket.pause()
     return true
   }
@@ -188,11 +187,11 @@ export class UpstreamConnection implements MessageReceiver {
     carried.end(trailers)
   }
 
-  beyond(chunk: Borrowed): void {
+  beyond(chunk: Buffer): void {
     this.#raw?.arrived(chunk)
   }
 
-  #onData(chunk: Borrowed): void {
+  #onData(chunk: Buffer): void {
     if (this.#raw !== null) {
       this.#raw.arrived(chunk)
       return

@@ -1,8 +1,8 @@
 import { connect as connectPlain, isIP } from 'node:net'
 import { connect as connectSecurely, createSecureContext } from 'node:tls'
 import type { Log } from '../kernel/log.ts'
-import { readInto } from '../kernel/node-internals.ts'
 import type { Secret } from '../kernel/secret.ts'
+import { readInto } from './node-sockets.ts'
 import {
   type CarriedCall,
   type Connect,

@@ -1,52 +1,3 @@
-/**
- * All sockets without TLS read into this buffer, one after the other. The alternative is 64 KiB for each read, of
- * which most use a few hundred bytes: with bodies of 1 MB, clearing such buffers away was a third of all work.
- *
- * Bytes in this buffer are good until the function that was given them returns: they are `Borrowed`.
- */
-export const readBuffer = Buffer.allocUnsafeSlow(64 * 1024)
-
-/**
- * A view of memory that is used again as soon as the function that was given it returns. Every Buffer may be passed
- * as `Borrowed`. The type is no Buffer, so it does not compile where bytes are kept or handed to a socket:
- * `copyIfBorrowed` makes a Buffer of it.
- */
-export interface Borrowed {
-  readonly length: number
-  readonly [index: number]: number
-  subarray(from?: number, to?: number): Borrowed
-  includes(value: string | number | Uint8Array, from?: number): boolean
-  indexOf(value: string | number | Uint8Array, from?: number): number
-  lastIndexOf(value: string | number | Uint8Array, from?: number): number
-  toString(encoding?: BufferEncoding, from?: number, to?: number): string
-}
-
-/** The memory that `withBorrowed` has given, while it is good. */
-let lent: ArrayBufferLike | null = null
-
-/** Gives bytes that are good until `take` returns, like bytes that arrive. */
-export function withBorrowed(chunk: Buffer, take: (chunk: Borrowed) => void): void {
-  const before = lent
-  lent = chunk.buffer
-  try {
-    take(chunk)
-  } finally {
-    lent = before
-  }
-}
-
-/** For a scanner that keeps nothing and is done with the bytes when it returns: the same memory, as a Buffer. */
-export function viewOf(chunk: Borrowed): Buffer {
-  return chunk as Buffer
-}
-
-/** The same bytes as a Buffer that may be kept; a copy only where the bytes would not last. */
-export function copyIfBorrowed(chunk: Borrowed): Buffer {
-  const bytes = viewOf(chunk)
-  const { buffer } = bytes
-  return buffer !== readBuffer.buffer && buffer !== lent ? bytes : Buffer.from(bytes)
-}
-
 const KiB = 1024
 const MiB = 1024 * KiB
 
@@ -102,7 +53,7 @@ export class ChunkList {
   #at = 0
   #from = 0
 
-  append(chunk: Borrowed): void {
+  append(chunk: Buffer): void {
     for (let taken = 0; taken < chunk.length; ) {
       const slab = this.#roomySlab(chunk.length - taken)
       const bytes = Math.min(chunk.length - taken, slab.length - this.#at)

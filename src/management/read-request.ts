@@ -8,7 +8,6 @@ import { firstValue, valuesOf } from '../http/raw-headers.ts'
 import { refuse } from '../kernel/errors.ts'
 import type { Idempotency } from '../kernel/idempotency.ts'
 import { limits } from '../kernel/limits.ts'
-import { type Borrowed, copyIfBorrowed } from '../kernel/memory.ts'
 import { nearestName } from '../kernel/nearest-name.ts'
 import { scanJson } from '../metering/json-walker.ts'
 import { ONCE_HEADER, type Refused, type Route, refused } from './route.ts'
@@ -205,11 +204,11 @@ function receiveBody(exchange: Exchange, times: BodyTimes): Promise<OwnBody> {
     const pace = new BodyPace(times, tooLate)
     pace.watchSilence()
 
-    function onData(chunk: Borrowed): boolean {
+    function onData(chunk: Buffer): boolean {
       bytes += chunk.length
       if (!pace.arrived(chunk.length)) return true
       if (bytes > limits.ownBodyBytesMax) finish(refusedTooLarge())
-      else chunks.push(copyIfBorrowed(chunk))
+      else chunks.push(Buffer.from(chunk))
       return true
     }
     function onEnd(): void {

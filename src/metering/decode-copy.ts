@@ -1,4 +1,3 @@
-import { type Borrowed, copyIfBorrowed } from '../kernel/memory.ts'
 import { type Coder, openDecoder } from './content-coding.ts'
 
 /**
@@ -11,7 +10,7 @@ const DECODED_BYTES_OF_ANY_RATIO = 1024 ** 2
 
 export interface CopyDecoder {
   /** A promise means: the copy is behind, wait for it before the next chunk, or compressed bytes would pile up. */
-  write(chunk: Borrowed): Promise<void> | null
+  write(chunk: Buffer): Promise<void> | null
   /** Resolves when all output was seen: the whole body, or its beginning where bad input or a limit ended the copy. */
   end(): Promise<DecodedState>
 }
@@ -64,9 +63,9 @@ class QueuedDecoder implements CopyDecoder {
     this.#limits = copyLimits
   }
 
-  write(chunk: Borrowed): Promise<void> | null {
+  write(chunk: Buffer): Promise<void> | null {
     if (this.#state !== 'whole' || chunk.length === 0) return null
-    this.#queue.push(copyIfBorrowed(chunk))
+    this.#queue.push(Buffer.from(chunk))
     this.#pendingBytes += chunk.length
     if (!this.#isWorking) this.#work = this.#decodeQueue()
     if (this.#pendingBytes > this.#limits.backlogBytesMax) this.#room ??= Promise.withResolvers<void>()

@@ -1,5 +1,3 @@
-import { type Borrowed, viewOf } from '../kernel/memory.ts'
-
 const CR = 0x0d
 const LF = 0x0a
 const BLANKS = new Set([0x20, 0x09, CR])
@@ -38,11 +36,11 @@ export class JsonLines {
     return this.#failed
   }
 
-  write(chunk: Borrowed): void {
+  write(chunk: Buffer): void {
     let from = 0
     while (from < chunk.length && !this.#failed) {
       const lf = chunk.indexOf(LF, from)
-      this.#take(viewOf(chunk).subarray(from, lf < 0 ? chunk.length : lf))
+      this.#take(chunk.subarray(from, lf < 0 ? chunk.length : lf))
       if (lf < 0) return
       this.#endLine()
       from = lf + 1

@@ -1,4 +1,3 @@
-import { type Borrowed, viewOf } from '../kernel/memory.ts'
 import { EVERY_MARK, MARK_ENDS, MarkWatch, markOf } from './content-marks.ts'
 import {
   type Frame,
@@ -115,17 +114,15 @@ export class JsonSkim {
     return this.#turns + this.#string.work
   }
 
-  write(chunk: Borrowed): void {
+  write(chunk: Buffer): void {
     if (this.#failure !== null || chunk.length === 0) return
-    const view = viewOf(chunk)
-    const whole = Buffer.isBuffer(view) ? view : Buffer.from(view)
-    const valid = this.#utf8.validPrefix(whole)
-    const bytes = valid === whole.length ? whole : whole.subarray(0, valid)
+    const valid = this.#utf8.validPrefix(chunk)
+    const bytes = valid === chunk.length ? chunk : chunk.subarray(0, valid)
     this.#string.enterChunk()
     this.#scan(bytes)
-    if (valid < whole.length) this.#fail('not_utf8', valid)
+    if (valid < chunk.length) this.#fail('not_utf8', valid)
     if (this.#failure === null) this.#endChunk(bytes)
-    this.#offset += whole.length
+    this.#offset += chunk.length
   }
 
   end(): Skimmed {

@@ -1,4 +1,3 @@
-import type { Borrowed } from '../kernel/memory.ts'
 import { BoundedCopy } from './bounded-copy.ts'
 import { type Picked, type Place, UNREAD, Written } from './json-place.ts'
 import type { JsonScanLimits } from './json-scan.ts'
@@ -128,12 +127,12 @@ function withoutEscapes(text: string, { reads }: Place): string | Written {
 
 /** Hands over the bytes of a value as they pass, be it a text or a container that is looked into. One value at a time. */
 export class HandOver {
-  readonly #take: ((bytes: Borrowed) => void) | null
+  readonly #take: ((bytes: Buffer) => void) | null
   /** Where the value begins, or goes on, in the chunk at hand. */
   #from = NOWHERE
   #depth = 0
 
-  constructor(take: ((bytes: Borrowed) => void) | null) {
+  constructor(take: ((bytes: Buffer) => void) | null) {
     this.#take = take
   }
 

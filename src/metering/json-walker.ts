@@ -1,4 +1,3 @@
-import { type Borrowed, viewOf } from '../kernel/memory.ts'
 import { MARK_ENDS, MarkWatch, markOf } from './content-marks.ts'
 import {
   AFTER,
@@ -62,7 +61,7 @@ export interface WalkOptions {
   /** Takes the elements of arrays that are streamed, as they end. */
   readonly onElement?: (element: Picked) => void
   /** Takes the bytes of values that are handed over, as they pass. A value's end is that of the element it stands in. */
-  readonly onBytes?: (bytes: Borrowed) => void
+  readonly onBytes?: (bytes: Buffer) => void
   /**
    * For replies, which no server reads after us: accepts what clients accept. That is a byte order mark, bytes that
    * are no UTF-8, names that only look like a name that is read, and the last of members given twice. The grammar of
@@ -130,13 +129,11 @@ export class JsonWalker {
   }
 
   /** Takes the next bytes of the text. The first bytes after `end` begin another text. */
-  write(chunk: Borrowed): void {
+  write(chunk: Buffer): void {
     if (this.#ended) this.#restart()
     if (this.#failure !== null || chunk.length === 0) return
     const room = this.#limits.documentBytesMax - this.#offset
-    const view = viewOf(chunk)
-    const isBuffer = view.length <= room && Buffer.isBuffer(view)
-    const whole = isBuffer ? view : Buffer.from(view.buffer, view.byteOffset, Math.min(view.length, room))
+    const whole = chunk.length <= room ? chunk : chunk.subarray(0, room)
     const valid = this.#utf8 === null ? whole.length : this.#utf8.validPrefix(whole)
     this.#scan(valid === whole.length ? whole : whole.subarray(0, valid))
     if (valid < whole.length) this.#fail('not_utf8', valid)
@@ -436,7 +433,7 @@ export class JsonWalker {
 
 /** The answer for a whole text at hand. */
 export function scanJson<Name extends string>(
-  bytes: Uint8Array,
+  bytes: Buffer,
   names: Iterable<Name> | Place,
   limits?: Partial<JsonScanLimits>,
 ): JsonScan<Name> {

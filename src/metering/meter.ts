@@ -1,4 +1,3 @@
-import type { Borrowed } from '../kernel/memory.ts'
 import { NO_USAGE, type Usage } from '../kernel/usage.ts'
 import type { Place } from './json-place.ts'
 
@@ -34,9 +33,9 @@ export interface Meter {
   /** Bytes of the model's answer, as far as a stream has shown it. Thinking is not among them. */
   readonly visibleBytes: number
   /** The reply's next bytes, without their content coding. Returns the bytes for the client, which only a stream cuts. */
-  readonly write: (chunk: Borrowed) => Borrowed | null
+  readonly write: (chunk: Buffer) => Buffer | null
   /** The bytes for the client that a stream held back, after `end`. */
-  rest?(): Borrowed | null
+  rest?(): Buffer | null
   /** The reply ended: `whole`, or cut by upstream or the client. To be called once. */
   end(whole: boolean): Metered
 }
@@ -154,7 +153,7 @@ export class SilentMeter implements Meter {
   readonly hasBegun: boolean = false
   readonly visibleBytes = 0
 
-  write(chunk: Borrowed): Borrowed {
+  write(chunk: Buffer): Buffer {
     return chunk
   }
 
@@ -209,7 +208,7 @@ export abstract class MeterAround {
 export class GuardedMeter extends MeterAround implements Meter {
   #failed = false
 
-  write(chunk: Borrowed): Borrowed | null {
+  write(chunk: Buffer): Buffer | null {
     try {
       return this.inner.write(chunk)
     } catch {
@@ -218,7 +217,7 @@ export class GuardedMeter extends MeterAround implements Meter {
     }
   }
 
-  rest(): Borrowed | null {
+  rest(): Buffer | null {
     return this.inner.rest?.() ?? null
   }
 

@@ -1,5 +1,4 @@
 import { isAscii, isUtf8 } from 'node:buffer'
-import { type Borrowed, viewOf } from '../kernel/memory.ts'
 import { BoundedCopy } from './bounded-copy.ts'
 import { AMBIGUOUS, NameTable } from './watched-names.ts'
 
@@ -42,7 +41,7 @@ export type MultipartScan<Name extends string = string> =
 export interface PartSink {
   /** A part begins. Its bytes are given if the answer is true. */
   open(head: PartHead): boolean
-  write(bytes: Borrowed): void
+  write(bytes: Buffer): void
 }
 
 export interface MultipartScanLimits {
@@ -213,11 +212,11 @@ export class MultipartScanner<Name extends string = string> {
     this.#value = new BoundedCopy(this.#limits.valueBytesMax)
   }
 
-  write(chunk: Borrowed): void {
+  write(chunk: Buffer): void {
     if (this.#ended) throw new Error('MultipartScanner: write after end')
     if (this.#failure !== null) return
     const room = this.#limits.bodyBytesMax - this.#offset
-    const { buffer, byteOffset } = viewOf(chunk)
+    const { buffer, byteOffset } = chunk
     const bytes = Buffer.from(buffer, byteOffset, Math.min(chunk.length, room))
     this.#i = 0
     while (this.#i < bytes.length && this.#failure === null) {

@@ -1,4 +1,3 @@
-import { type Borrowed, viewOf } from '../kernel/memory.ts'
 import type { Place } from './json-place.ts'
 import type { UnreadableJson } from './json-scan.ts'
 import { JsonWalker } from './json-walker.ts'
@@ -33,13 +32,12 @@ export class ReplyJson {
     this.#place = place
   }
 
-  write(piece: Borrowed): void {
+  write(piece: Buffer): void {
     this.#bytes += piece.length
-    if (this.#walker === null && this.#bytes <= PARSED_BYTES_MAX)
-      this.#pieces.push(Buffer.from(viewOf(piece)))
+    if (this.#walker === null && this.#bytes <= PARSED_BYTES_MAX) this.#pieces.push(Buffer.from(piece))
     else {
       this.#walker ??= this.#openWalker()
-      this.#walker.write(viewOf(piece))
+      this.#walker.write(piece)
     }
   }
 

@@ -1,4 +1,3 @@
-import type { Borrowed } from '../kernel/memory.ts'
 import type {
   Delivered,
   Meter,
@@ -36,7 +35,7 @@ export class BodyMeter implements Meter {
   readonly hasBegun = false
   readonly visibleBytes = 0
 
-  write(chunk: Borrowed): Borrowed {
+  write(chunk: Buffer): Buffer {
     this.#json.write(chunk)
     return chunk
   }
@@ -93,12 +92,12 @@ export class StreamMeter implements Meter, EventSink {
     return this.#output.text + this.#output.tool
   }
 
-  write(chunk: Borrowed): Borrowed | null {
+  write(chunk: Buffer): Buffer | null {
     const kept = this.#events.write(chunk)
     return this.#cut === null ? chunk : kept
   }
 
-  rest(): Borrowed | null {
+  rest(): Buffer | null {
     return this.#rest
   }
 

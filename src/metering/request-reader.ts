@@ -1,5 +1,4 @@
 import { limits } from '../kernel/limits.ts'
-import type { Borrowed } from '../kernel/memory.ts'
 import { codingOf } from './content-coding.ts'
 import { decodeCopy } from './decode-copy.ts'
 import type { Shape, Skimmed, SkimmedElement } from './json-shape.ts'
@@ -36,7 +35,7 @@ export type Doubt = 'may_be_form' | 'deflate' | 'foreign_charset'
 /** Reads a body from its chunks as they pass. A reader can neither change nor stop a body. */
 export interface BytesReader {
   /** A promise means: wait for it before the next chunk. */
-  readonly write: (chunk: Borrowed) => Promise<void> | null
+  readonly write: (chunk: Buffer) => Promise<void> | null
   end(): ReadBytes | Promise<ReadBytes>
 }
 
@@ -51,7 +50,7 @@ export interface Reads {
 
 /** A reader that never asks to wait. */
 interface SyncReader {
-  write(chunk: Borrowed): null
+  write(chunk: Buffer): null
   end(): ReadBytes
 }
 

@@ -1,5 +1,3 @@
-import { type Borrowed, viewOf } from '../kernel/memory.ts'
-
 const LF = 0x0a
 const CR = 0x0d
 const SPACE = 0x20
@@ -66,8 +64,7 @@ export class SseEvents {
     this.#sink = sink
   }
 
-  write(borrowed: Borrowed): Buffer | null {
-    const chunk = viewOf(borrowed)
+  write(chunk: Buffer): Buffer | null {
     if (chunk.length === 0) return null
     const bytes = this.#held === null ? chunk : this.#held.append(chunk)
     let from = this.#enter(bytes, bytes.length - chunk.length)

@@ -1,4 +1,3 @@
-import type { Borrowed } from '../kernel/memory.ts'
 import type { Bound } from '../kernel/money.ts'
 import { codingOf } from '../metering/content-coding.ts'
 import { JsonLines } from '../metering/json-lines.ts'
@@ -60,7 +59,7 @@ export class BatchFileScanner {
     this.#form = boundary === null ? null : new MultipartScanner(boundary, ['purpose'], {}, sink)
   }
 
-  write(chunk: Borrowed): void {
+  write(chunk: Buffer): void {
     if (this.#failed) return
     try {
       this.#form?.write(chunk)

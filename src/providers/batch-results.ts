@@ -1,4 +1,3 @@
-import type { Borrowed } from '../kernel/memory.ts'
 import { JsonLines } from '../metering/json-lines.ts'
 import { handedOver, objectOf, type Picked, type Place, PRESENCE, SCALAR } from '../metering/json-place.ts'
 import { JsonWalker } from '../metering/json-walker.ts'
@@ -45,7 +44,7 @@ export class BatchResults {
     })
   }
 
-  write(chunk: Borrowed): void {
+  write(chunk: Buffer): void {
     this.#lines.write(chunk)
   }
 

@@ -1,4 +1,3 @@
-import type { Borrowed } from '../kernel/memory.ts'
 import {
   eachShape,
   GLANCE,
@@ -81,7 +80,7 @@ const FIELDS = [
 
 /** Reads a request's body from its chunks as they pass. */
 export interface RequestReader {
-  readonly write: (chunk: Borrowed) => Promise<void> | null
+  readonly write: (chunk: Buffer) => Promise<void> | null
   end(): RequestFacts | Promise<RequestFacts>
 }
 

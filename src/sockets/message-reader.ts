@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import { ChunkList, copyIfBorrowed } from '../kernel/memory.ts'
+import { ChunkList } from '../kernel/memory.ts'
 import { type FramePart, OPCODE } from './frame-reader.ts'
 
 /** The content of a message, or why it cannot be read. The payload may be kept, whatever becomes of the chunks it came in. */
@@ -29,7 +29,7 @@ export class MessageReader {
       this.#pieces.append(part.payload)
     }
     if (!part.endsMessage) return null
-    const payload = this.#pieces?.joined() ?? copyIfBorrowed(part.payload)
+    const payload = this.#pieces?.joined() ?? part.payload
     this.clear()
     this.#bytes = 0
     return isTooLarge ? { kind: 'unreadable', why: 'too_large' } : messageOf(part.opcode, payload)

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { createDeferredBills, type DeferredBillParts } from '../../src/gateway/deferred-bills.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { StoreRefused } from '../../src/kernel/errors.ts'
-import { type Borrowed, withBorrowed } from '../../src/kernel/memory.ts'
 import { NO_USAGE } from '../../src/kernel/usage.ts'
 import type { CallClosing, Settled } from '../../src/ledger/call.ts'
 import { NOTHING_RECORDED } from '../../src/ledger/call-columns.ts'
@@ -82,8 +81,8 @@ function bench(answer: (closing: CallClosing) => Settled | null, openChildren: r
   return { bills: createDeferredBills(parts as unknown as DeferredBillParts), story, opened }
 }
 
-const reading = (models: readonly string[]) => async (take: (chunk: Borrowed) => void) => {
-  withBorrowed(Buffer.from(`${models.map(lineOf).join('\n')}\n`), take)
+const reading = (models: readonly string[]) => async (take: (chunk: Buffer) => void) => {
+  take(Buffer.from(`${models.map(lineOf).join('\n')}\n`))
   return 'read' as const
 }
 const readResults = reading(['claude-haiku-5-5', 'claude-sonnet-4-5'])
@@ -137,8 +136,8 @@ test('what was deleted is charged at the holds of the batch and of its open part
 test('results that cannot be read now settle nothing', async () => {
   const { bills, story } = bench(() => SETTLED)
   assert.equal(await bills.settleBatch(batch, ended, async () => 'failed'), false)
-  const cut = async (take: (chunk: Borrowed) => void) => {
-    withBorrowed(Buffer.from(lineOf('claude-haiku-5-5').slice(0, -9)), take)
+  const cut = async (take: (chunk: Buffer) => void) => {
+    take(Buffer.from(lineOf('claude-haiku-5-5').slice(0, -9)))
     return 'read' as const
   }
   assert.equal(await bills.settleBatch(batch, ended, cut), false)

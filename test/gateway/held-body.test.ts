@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { HeldBody } from '../../src/gateway/held-body.ts'
 import { ByteBudget } from '../../src/gateway/key-shares.ts'
-import { readBuffer } from '../../src/kernel/memory.ts'
+import { readBuffer } from '../../src/http/node-sockets.ts'
 import { test } from '../support/suite.ts'
 
 const MiB = 1024 * 1024

@@ -5,7 +5,6 @@ import type { MessageHead } from '../../src/http/message-reader.ts'
 import type { UpstreamRequest } from '../../src/http/send-request.ts'
 import { type CallEnd, callUpstream, type ReplyReceiver } from '../../src/http/upstream-call.ts'
 import { openUpstream } from '../../src/http/upstream-pool.ts'
-import { type Borrowed, copyIfBorrowed } from '../../src/kernel/memory.ts'
 import { withDeadline } from '../support/deadline.ts'
 import { createLogLines } from '../support/log-lines.ts'
 
@@ -86,8 +85,8 @@ export class TakenReply implements ReplyReceiver {
     this.#told.head?.(head)
   }
 
-  data(chunk: Borrowed): boolean {
-    this.bytes = Buffer.concat([this.bytes, copyIfBorrowed(chunk)])
+  data(chunk: Buffer): boolean {
+    this.bytes = Buffer.concat([this.bytes, Buffer.from(chunk)])
     return this.#told.data?.(chunk) ?? true
   }
 }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
-import { ChunkList, copyIfBorrowed, readBuffer } from '../../src/kernel/memory.ts'
+import { readBuffer } from '../../src/http/node-sockets.ts'
+import { ChunkList } from '../../src/kernel/memory.ts'
 import { test } from '../support/suite.ts'
 
 /** Appends pieces as a socket brings them: each in the shared buffer, and overwritten afterwards. */
@@ -60,15 +61,6 @@ test('two lists at a time have nothing of each other', () => {
   }
   assert.ok(Buffer.concat(one.all()).every((byte) => byte === 1))
   assert.ok(Buffer.concat(other.all()).every((byte) => byte === 2))
-})
-
-test('of the shared buffer a copy is kept, of everything else the thing itself', () => {
-  const own = Buffer.from('own')
-  assert.equal(copyIfBorrowed(own), own)
-  readBuffer.write('shared')
-  const copy = copyIfBorrowed(readBuffer.subarray(0, 6))
-  readBuffer.fill(0)
-  assert.equal(copy.toString(), 'shared')
 })
 
 test('a list keeps little more memory than its one small piece, and none of the pool that all share', () => {

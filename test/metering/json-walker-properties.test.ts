@@ -13,7 +13,7 @@ type Name = (typeof WATCHED)[number]
 const LIMITS = { nameBytesMax: 64 * 1024 }
 
 function scanWhole(bytes: Uint8Array): JsonScan<Name> {
-  return scanJson(bytes, WATCHED, LIMITS)
+  return scanJson(Buffer.from(bytes), WATCHED, LIMITS)
 }
 
 function scanPieces(bytes: Uint8Array, sizes: readonly number[]): JsonScan<Name> {

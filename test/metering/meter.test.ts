@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import type { Borrowed } from '../../src/kernel/memory.ts'
 import {
   GuardedMeter,
   type Meter,
@@ -21,7 +20,7 @@ class FailingMeter implements Meter {
     this.#failsAt = failsAt
   }
 
-  write(chunk: Borrowed): Borrowed {
+  write(chunk: Buffer): Buffer {
     this.writes++
     if (this.#failsAt === 'write') throw new Error('a fault of ours')
     return chunk

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { readBuffer } from '../../src/kernel/memory.ts'
 import type { FramePart } from '../../src/sockets/frame-reader.ts'
 import { type Message, MessageReader } from '../../src/sockets/message-reader.ts'
 import { test } from '../support/suite.ts'
@@ -33,14 +32,6 @@ test('a message is there as soon as its last part is', () => {
   assert.equal(textOf(reader.push(begun('', { endsFrame: false }))), null)
   assert.equal(textOf(reader.push(partOf('parts'))), 'in parts')
   assert.equal(textOf(reader.push(partOf(''))), '')
-})
-
-test('a message may be kept, though the memory in which it arrived is used again', () => {
-  const reader = new MessageReader(KiB)
-  const length = readBuffer.write('from a socket')
-  const message = reader.push(partOf('', { payload: readBuffer.subarray(0, length) }))
-  readBuffer.fill(0xff, 0, length)
-  assert.equal(textOf(message), 'from a socket')
 })
 
 test('a message of the largest size is read, one that is a byte longer is not kept, and the next one is read', () => {

@@ -1,7 +1,6 @@
 import type { RawConnection } from '../../http/raw-connection.ts'
 import type { Refusal } from '../../kernel/errors.ts'
 import { limits } from '../../kernel/limits.ts'
-import { type Borrowed, copyIfBorrowed } from '../../kernel/memory.ts'
 import { type FramePart, FrameReader, OPCODE } from '../../sockets/frame-reader.ts'
 import { closeFrame, pongFrame, textFrame } from '../../sockets/frame-writer.ts'
 import { type Message, MessageReader, messageOf } from '../../sockets/message-reader.ts'
@@ -193,8 +192,7 @@ export class SocketSession {
     this.#leave()
   }
 
-  #clientSent(chunk: Borrowed): void {
-    const bytes = copyIfBorrowed(chunk)
+  #clientSent(bytes: Buffer): void {
     this.#clientBytes = this.#clientBytes.length === 0 ? bytes : Buffer.concat([this.#clientBytes, bytes])
     this.#readClient()
     this.#flow()
@@ -235,9 +233,8 @@ export class SocketSession {
     setTimeout(() => this.close(code, ''), SOCKET_CLOSE_MS).unref()
   }
 
-  #upstreamSent(chunk: Borrowed): void {
+  #upstreamSent(bytes: Buffer): void {
     if (this.#isOver) return
-    const bytes = copyIfBorrowed(chunk)
     if (this.#passWhole(bytes)) return
     const parts: FramePart[] = []
     const violation = this.#fromUpstream.read(bytes, (part) => parts.push(part))

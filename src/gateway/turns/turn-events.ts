@@ -1,5 +1,4 @@
 import type { Clock } from '../../kernel/clock.ts'
-import { type Borrowed, withBorrowed } from '../../kernel/memory.ts'
 import { type Meter, type Metered, SilentMeter } from '../../metering/meter.ts'
 import { type ReplyTimes, Silence } from '../estimates.ts'
 
@@ -9,12 +8,12 @@ const [LINE_FEED, CARRIAGE_RETURN, BLANK] = [0x0a, 0x0d, 0x20]
 /** The events of a turn, which the meter reads as the server-sent events that they are over HTTP. */
 export class TurnEvents {
   readonly #clock: Clock
-  readonly #onRead: (framed: Borrowed) => void
+  readonly #onRead: (framed: Buffer) => void
   readonly #silence = new Silence()
   #meter: Meter = new SilentMeter()
 
   /** `onRead` sees the bytes that the meter reads. */
-  constructor(clock: Clock, onRead: (framed: Borrowed) => void) {
+  constructor(clock: Clock, onRead: (framed: Buffer) => void) {
     this.#clock = clock
     this.#onRead = onRead
   }
@@ -30,10 +29,9 @@ export class TurnEvents {
   /** Sees an event, as JSON. Silence goes by the time at which each event arrives. */
   observe(event: Buffer): void {
     const nowMs = this.#clock.monotonicMs()
-    withBorrowed(Buffer.concat([DATA, inOneLine(event), EVENT_END]), (framed) => {
-      this.#onRead(framed)
-      this.#meter.write(framed)
-    })
+    const framed = Buffer.concat([DATA, inOneLine(event), EVENT_END])
+    this.#onRead(framed)
+    this.#meter.write(framed)
     this.#silence.see(this.#meter.visibleBytes, nowMs)
   }
 

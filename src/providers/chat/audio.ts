@@ -1,5 +1,4 @@
 import { StringDecoder } from 'node:string_decoder'
-import { type Borrowed, viewOf } from '../../kernel/memory.ts'
 import type { Quantities } from '../../kernel/usage.ts'
 import {
   type AudioSeen,
@@ -97,7 +96,7 @@ export function fileIn(contentType: string | undefined, pieces: readonly Buffer[
         if (isFile) files.push([])
         return isFile
       },
-      write: (bytes) => files.at(-1)?.push(Buffer.from(viewOf(bytes))),
+      write: (bytes) => files.at(-1)?.push(Buffer.from(bytes)),
     },
   )
   for (const piece of pieces) form.write(piece)
@@ -182,8 +181,8 @@ export class SpeechMeter extends SilentMeter {
   readonly #head: Buffer[] = []
   #bytes = 0
 
-  override write(chunk: Borrowed): Borrowed {
-    if (this.#bytes < HEAD_BYTES) this.#head.push(Buffer.from(viewOf(chunk)))
+  override write(chunk: Buffer): Buffer {
+    if (this.#bytes < HEAD_BYTES) this.#head.push(Buffer.from(chunk))
     this.#bytes += chunk.length
     return chunk
   }
@@ -201,7 +200,7 @@ export class SpeechMeter extends SilentMeter {
 export class SpeechEventsMeter extends MeterAround implements Meter {
   #bytes = 0
 
-  write(chunk: Borrowed): Borrowed | null {
+  write(chunk: Buffer): Buffer | null {
     this.#bytes += chunk.length
     return this.inner.write(chunk)
   }
@@ -228,8 +227,8 @@ export class TranscriptMeter extends SilentMeter {
   #line = ''
   #lastMs = 0
 
-  override write(chunk: Borrowed): Borrowed {
-    const lines = (this.#line + this.#decoder.write(viewOf(chunk))).split('\n')
+  override write(chunk: Buffer): Buffer {
+    const lines = (this.#line + this.#decoder.write(chunk)).split('\n')
     this.#line = lines.pop() ?? ''
     for (const line of lines) this.#read(line)
     if (this.#line.length > LINE_CHARS_MAX) {

@@ -1,4 +1,3 @@
-import { viewOf } from '../../../src/kernel/memory.ts'
 import { cutUsage } from '../../../src/providers/chat-usage/cut-usage.ts'
 import { createMeter } from '../../../src/providers/surfaces.ts'
 
@@ -8,12 +7,12 @@ export class UsageCutter {
 
   write(chunk: Buffer): Buffer | null {
     const kept = this.#meter.write(chunk)
-    return kept === null ? null : viewOf(kept)
+    return kept === null ? null : kept
   }
 
   end(): Buffer | null {
     this.#meter.end(false)
     const rest = this.#meter.rest?.() ?? null
-    return rest === null ? null : viewOf(rest)
+    return rest === null ? null : rest
   }
 }

@@ -1,0 +1,49 @@
+import assert from 'node:assert/strict'
+import { Socket } from 'node:net'
+import { checkNodeSockets, lasting, lend, readBuffer, UnsupportedNode } from '../../src/http/node-sockets.ts'
+import { readSourceTree } from '../style/source-tree.ts'
+import { test } from '../support/suite.ts'
+
+test('memory that is about to be used again is copied, other memory is not', () => {
+  const own = Buffer.from('own')
+  assert.equal(lasting(own), own)
+  readBuffer.write('read')
+  const read = lasting(readBuffer.subarray(0, 4))
+  readBuffer.write('over')
+  assert.equal(String(read), 'read')
+  const slab = Buffer.from('lent')
+  let kept: Buffer = slab
+  lend(slab, (chunk) => {
+    kept = lasting(chunk)
+  })
+  slab.write('gone')
+  assert.equal(String(kept), 'lent')
+  assert.equal(lasting(slab), slab, 'its owner has it again')
+})
+
+test('a Node whose sockets do not write by `_writev` is refused', (t) => {
+  checkNodeSockets()
+  const { prototype } = Socket as unknown as { prototype: { _writev: unknown } }
+  const { _writev: writev } = prototype
+  t.after(() => {
+    prototype._writev = writev
+  })
+  prototype._writev = undefined
+  assert.throws(
+    () => checkNodeSockets(),
+    (error: Error) => error instanceof UnsupportedNode && /`_writev`.*"engines"/.test(error.message),
+  )
+})
+
+test('only these files use what Node does not promise, and only src/http knows the shared buffer', () => {
+  const filesWith = (text: RegExp) =>
+    readSourceTree('src')
+      .filter((file) => text.test(file.text))
+      .map(({ path }) => path)
+  assert.deepEqual(
+    filesWith(/\bnode:_|\b_handle\b|\._writev?\b|setFlagsFromString|process\.binding|internalBinding/),
+    ['src/http/node-sockets.ts', 'src/kernel/start-thread.ts'],
+  )
+  const outside = filesWith(/\b(?:readBuffer|lasting|lend)\b/).filter((path) => !path.startsWith('src/http/'))
+  assert.deepEqual(outside, [])
+})
