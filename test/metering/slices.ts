@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 
 interface Scanner<Answer> {
-  write(chunk: Uint8Array): void
+  write(chunk: Buffer): void
   end(): Answer
 }
 
@@ -20,7 +20,7 @@ export function inPieces<Answer>(
   bytes: Uint8Array,
   sizes: readonly number[],
 ): Answer {
-  const memory = new Uint8Array(Math.max(...sizes))
+  const memory = Buffer.alloc(Math.max(...sizes))
   for (let at = 0, turn = 0; at < bytes.length; turn++) {
     const piece = bytes.subarray(at, at + (sizes[turn % sizes.length] ?? 1))
     memory.set(piece)
