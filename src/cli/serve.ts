@@ -4,7 +4,6 @@ import type { Command } from 'commander'
 import { type Config, ConfigError, readConfig } from '../config.ts'
 import type { Finding } from '../doctor/check.ts'
 import { runChecks } from '../doctor/run-checks.ts'
-import { UnsupportedNode } from '../http/node-sockets.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { InstallationError } from '../kernel/errors.ts'
 import { createLog, droppingStream, type Log, type LogStream, writeLast } from '../kernel/log.ts'
@@ -237,8 +236,7 @@ function shownHost(host: string): string {
 }
 
 function explain(error: unknown, config: Config): string {
-  const isExplained =
-    error instanceof InstallationError || error instanceof ConfigError || error instanceof UnsupportedNode
+  const isExplained = error instanceof InstallationError || error instanceof ConfigError
   if (isExplained) return error.message
   if (!(error instanceof Error)) return String(error)
   const code = 'code' in error ? error.code : undefined

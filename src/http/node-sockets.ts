@@ -1,4 +1,5 @@
 import { Socket, type SocketConstructorOpts } from 'node:net'
+import { InstallationError } from '../kernel/errors.ts'
 
 /*
  * Sockets as this room uses them, with all that it uses of Node and that Node does not promise:
@@ -99,19 +100,15 @@ function holdUntilClosed(socket: Socket, release: () => void): void {
   socket.once('close', finish)
 }
 
-/** The gateway cannot serve on this version of Node. */
-export class UnsupportedNode extends Error {
-  constructor(problem: string) {
-    super(
-      `Node ${process.versions.node} cannot be served on: ${problem}. Use a version that package.json names under "engines".`,
-    )
-  }
-}
-
 /** Throws where sockets lack the internals above: bytes would be lost. */
 export function checkNodeSockets(): void {
   const socket: Partial<Internals> = new Socket() as unknown as Internals
-  if (socket._handle === undefined) throw new UnsupportedNode('a socket has no `_handle`')
+  if (socket._handle === undefined) throw unsupportedNode('a socket has no `_handle`')
   if (typeof socket._write !== 'function' || typeof socket._writev !== 'function')
-    throw new UnsupportedNode('sockets do not write by `_write` and `_writev`')
+    throw unsupportedNode('sockets do not write by `_write` and `_writev`')
+}
+
+function unsupportedNode(problem: string): InstallationError {
+  const advice = 'Use a version that package.json names under "engines".'
+  return new InstallationError(`Node ${process.versions.node} cannot be served on: ${problem}. ${advice}`)
 }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { Socket } from 'node:net'
-import { checkNodeSockets, lasting, lend, readBuffer, UnsupportedNode } from '../../src/http/node-sockets.ts'
+import { checkNodeSockets, lasting, lend, readBuffer } from '../../src/http/node-sockets.ts'
+import { InstallationError } from '../../src/kernel/errors.ts'
 import { readSourceTree } from '../style/source-tree.ts'
 import { test } from '../support/suite.ts'
 
@@ -31,7 +32,7 @@ test('a Node whose sockets do not write by `_writev` is refused', (t) => {
   prototype._writev = undefined
   assert.throws(
     () => checkNodeSockets(),
-    (error: Error) => error instanceof UnsupportedNode && /`_writev`.*"engines"/.test(error.message),
+    (error: Error) => error instanceof InstallationError && /`_writev`.*"engines"/.test(error.message),
   )
 })
 
