@@ -240,7 +240,8 @@ async function ensureAdminKey(
   const create = (name: string, key: Secret, bootstrap: boolean) =>
     store.createAdminKey({
       id: `adm_${createUlidSource(clock)()}`,
-      accountId: 'default',
+      role: 'operator',
+      accountId: null,
       name,
       digest: digestKey(key.reveal()),
       ...shownParts(key, config.prefix),

@@ -48,7 +48,8 @@ async function createAdminKey({ name }: { readonly name: string }): Promise<void
     const secret = mintKey(config.prefix, 'admin')
     const key = await store.createAdminKey({
       id: `adm_${createUlidSource(systemClock)()}`,
-      accountId: 'default',
+      role: 'operator',
+      accountId: null,
       name,
       digest: digestKey(secret.reveal()),
       ...shownParts(secret, config.prefix),

@@ -68,6 +68,12 @@ export const ERRORS = {
     retry: 'never',
     meaning: 'An API key was used where an admin key is needed.',
   },
+  insufficient_role: {
+    status: 403,
+    fault: 'client',
+    retry: 'never',
+    meaning: 'The role of the admin key does not permit this. The message names the role that does.',
+  },
   endpoint_not_allowed: {
     status: 403,
     fault: 'operator',

@@ -3,6 +3,10 @@
 export const KEY_STATUSES = ['usable', 'revoked', 'expired'] as const
 export type KeyStatus = (typeof KEY_STATUSES)[number]
 
+/** The roles of admin keys. Operators act in all accounts, the others in one. */
+export const ADMIN_ROLES = ['operator', 'admin', 'viewer'] as const
+export type AdminRole = (typeof ADMIN_ROLES)[number]
+
 /** A waiting call is only in the memory of its node; a refused one is recorded apart from those that were admitted. */
 export const CALL_STATES = [
   'waiting',

@@ -1,5 +1,6 @@
 import { type Refusal, refuse } from '../kernel/errors.ts'
 import type { Nanos } from '../kernel/money.ts'
+import type { AdminRole } from '../kernel/vocabulary.ts'
 
 /** The credential of a request, by form alone. The store decides whether the key is in force. */
 export type Credential =
@@ -48,10 +49,20 @@ export type Caller =
   | {
       readonly kind: 'api_key'
       readonly keyId: string
+      readonly name: string
       readonly accountId: string
       readonly means: KeyMeans
     }
-  | { readonly kind: 'admin_key'; readonly keyId: string; readonly accountId: string }
+  | AdminCaller
+
+export interface AdminCaller {
+  readonly kind: 'admin_key'
+  readonly keyId: string
+  readonly name: string
+  readonly role: AdminRole
+  /** Null for operators, who act in all accounts. */
+  readonly accountId: string | null
+}
 
 export type KeyLookup = Caller | { readonly kind: 'refused'; readonly reason: KeyRefusal }
 

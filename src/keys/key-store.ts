@@ -1,6 +1,7 @@
 import type { Idempotency, IdempotentResult } from '../kernel/idempotency.ts'
 import type { Nanos } from '../kernel/money.ts'
-import type { KeyStatus } from '../kernel/vocabulary.ts'
+import type { AdminRole, KeyStatus } from '../kernel/vocabulary.ts'
+import type { AdminCaller } from './credential.ts'
 
 /** The records that the service keeps about keys, and the port through which it keeps them. Instants are milliseconds (UTC). */
 
@@ -123,7 +124,9 @@ export interface Page<Row> {
 
 export interface AdminKeyRecord {
   readonly id: string
-  readonly accountId: string
+  readonly role: AdminRole
+  /** Null for operators. */
+  readonly accountId: string | null
   readonly name: string
   readonly prefix: string
   readonly last4: string
@@ -135,7 +138,9 @@ export interface AdminKeyRecord {
 
 export interface NewAdminKey {
   readonly id: string
-  readonly accountId: string
+  readonly role: AdminRole
+  /** Null for operators. */
+  readonly accountId: string | null
   readonly name: string
   readonly digest: Uint8Array
   readonly prefix: string
@@ -185,9 +190,14 @@ export interface NewSession {
 }
 
 export interface SessionRecord {
-  readonly adminKeyId: string
-  readonly accountId: string
+  readonly caller: AdminCaller
   readonly expiresAtMs: number
+}
+
+export interface AccountStore {
+  hasAccount(id: string): Promise<boolean>
+  /** The account of the record with this id; null if there is none, or if it belongs to no account. */
+  findAccountOf(id: string): Promise<string | null>
 }
 
 /** Sessions are not cached between requests: each request asks the store, as it does about a key. */

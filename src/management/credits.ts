@@ -51,8 +51,8 @@ const getBalance = defineRoute({
   operationId: 'get_balance',
   summary: 'Show the prepaid credit of the account',
   answer: balanceSchema,
-  async handle({ caller }, { store }) {
-    return replyJson(200, balanceObject(await store.getBalance(caller.accountId)))
+  async handle({ accountId }, { store }) {
+    return replyJson(200, balanceObject(await store.getBalance(accountId)))
   },
 })
 
@@ -67,9 +67,9 @@ export const addCredit = defineRoute({
   repeatable: true,
   status: 201,
   answer: z.discriminatedUnion('object', [creditSchema, creditBackSchema]),
-  async handle({ caller, body, idempotency }, management) {
+  async handle({ accountId, body, idempotency }, management) {
     const { amount_usd: amountNanos, request_ids: calls, reason } = body
-    const command = { accountId: caller.accountId, reason, idempotency }
+    const command = { accountId, reason, idempotency }
     if (amountNanos !== undefined && calls !== undefined) {
       return refused('bad_request', 'request_ids and amount_usd cannot be used together.', 'request_ids')
     }
@@ -141,7 +141,7 @@ const getAccount = defineRoute({
   operationId: 'get_account',
   summary: 'Show the account',
   answer: accountSchema,
-  async handle({ caller: { accountId } }, { store }) {
+  async handle({ accountId }, { store }) {
     return replyJson(200, accountObject(accountId, await store.getBalance(accountId)))
   },
 })
@@ -155,7 +155,7 @@ const updateAccount = defineRoute({
     'less would refuse every call, and is 409 `balance_not_positive` without `force`.',
   body: accountFields,
   answer: accountSchema,
-  async handle({ caller: { accountId }, body }, { store, limitsMoved }) {
+  async handle({ accountId, body }, { store, limitsMoved }) {
     const { credit_enforced: enforced, force = false } = body
     if (enforced === undefined)
       return replyJson(200, accountObject(accountId, await store.getBalance(accountId)))

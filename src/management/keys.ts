@@ -119,7 +119,7 @@ export const createKey = defineRoute({
   repeatable: true,
   status: 201,
   answer: createdKeySchema,
-  async handle({ caller, body, idempotency }, management) {
+  async handle({ accountId, body, idempotency }, management) {
     const wrong = refuseFields(body, management)
     if (wrong !== null) return wrong
     const { secret, record } = mint(management)
@@ -128,7 +128,7 @@ export const createKey = defineRoute({
       ...keyChanges(body),
       ...record,
       name: body.name,
-      accountId: caller.accountId,
+      accountId,
     }
     const result = await management.store.createKey(key, idempotency)
     if (result.kind === 'conflict') return refusedOtherCommand()
@@ -145,10 +145,10 @@ const listKeys = defineRoute({
   summary: 'List API keys, newest first',
   query: keyListQuery,
   answer: listOf(keySchema),
-  async handle({ caller, query }, management) {
+  async handle({ accountId, query }, management) {
     const { status = null, search = null, after = null, limit } = query
     const atMs = management.clock.nowMs()
-    const asked = { accountId: caller.accountId, status, search, after, limit, atMs }
+    const asked = { accountId, status, search, after, limit, atMs }
     return replyPage(await management.store.listKeys(asked), (key) => shown(key, atMs, management))
   },
 })
@@ -162,7 +162,6 @@ async function showKey(accountId: string, id: string, management: Management): P
 /** The holder of a key may know its limits, and how much of them is left. */
 const getOwnKey = defineRoute({
   endpoint: 'GET /v1/keys/me',
-  access: 'any_key',
   operationId: 'get_own_key',
   summary: 'Show the API key of this request',
   answer: keySchema,
@@ -179,7 +178,7 @@ const getKey = defineRoute({
   operationId: 'get_key',
   summary: 'Show an API key',
   answer: keySchema,
-  handle: ({ caller, params: [id = ''] }, management) => showKey(caller.accountId, id, management),
+  handle: ({ accountId, params: [id = ''] }, management) => showKey(accountId, id, management),
 })
 
 export const updateKey = defineRoute({
@@ -191,12 +190,12 @@ export const updateKey = defineRoute({
     'recorded spend stays. A revoked or expired key cannot be changed.',
   body: keyEditFields,
   answer: keySchema,
-  async handle({ caller, params: [id = ''], body }, management) {
+  async handle({ accountId, params: [id = ''], body }, management) {
     const nowMs = management.clock.nowMs()
     if ((body.expires_at ?? Infinity) <= nowMs) return refusedPastExpiry()
     const wrong = refuseFields(body, management)
     if (wrong !== null) return wrong
-    const edit = await management.store.updateKey(caller.accountId, id, keyChanges(body), nowMs)
+    const edit = await management.store.updateKey(accountId, id, keyChanges(body), nowMs)
     if (edit.kind === 'none') return refusedMissingKey()
     if (edit.kind === 'final') return refusedFinalKey(edit.key)
     management.limitsMoved()
@@ -208,9 +207,12 @@ export const updateKey = defineRoute({
  * Revocation is immediate and final: when it is answered, the store has it durably, and key state is cached nowhere. The
  * request's body is ignored, so that nothing about a body can delay a revocation.
  */
-async function revoke({ caller, params: [id = ''] }: OwnRequest, management: Management): Promise<OwnReply> {
+async function revoke(
+  { accountId, params: [id = ''] }: OwnRequest,
+  management: Management,
+): Promise<OwnReply> {
   const nowMs = management.clock.nowMs()
-  const key = await management.store.revokeKey(caller.accountId, id, nowMs)
+  const key = await management.store.revokeKey(accountId, id, nowMs)
   if (key === null) return refusedMissingKey()
   // Calls of the key that wait for room are refused now.
   management.limitsMoved()
@@ -246,12 +248,12 @@ export const rotateKey = defineRoute({
   repeatable: true,
   status: 201,
   answer: createdKeySchema,
-  async handle({ caller, params: [id = ''], body, idempotency }, management) {
+  async handle({ accountId, params: [id = ''], body, idempotency }, management) {
     const { secret, record } = mint(management)
     const nowMs = record.createdAtMs
     const { old_expires_in_seconds: seconds } = body
     const successor = { ...record, oldExpiresAtMs: seconds === undefined ? null : nowMs + seconds * 1_000 }
-    const rotation = await management.store.rotateKey(caller.accountId, id, successor, idempotency)
+    const rotation = await management.store.rotateKey(accountId, id, successor, idempotency)
     if (rotation.kind === 'none') return refusedMissingKey()
     if (rotation.kind === 'final') return refusedFinalKey(rotation.key)
     if (rotation.kind === 'conflict') return refusedOtherCommand()

@@ -3,6 +3,7 @@ import { errorSchema } from '../api/fields.ts'
 import { ERRORS, type ErrorCode } from '../kernel/errors.ts'
 import { headerNames } from '../kernel/header-names.ts'
 import { VERSION } from '../kernel/version.ts'
+import { permissionOf } from './permissions.ts'
 import { defineRoute, type Management, ONCE_HEADER, type OwnReply, type Route, replyJson } from './route.ts'
 import { SESSION_COOKIE } from './session.ts'
 
@@ -45,7 +46,7 @@ export function openApiDocument(
           content: { 'application/json': { schema: error } },
         },
       },
-      parameters: { idempotency_key: IDEMPOTENCY_KEY },
+      parameters: { idempotency_key: IDEMPOTENCY_KEY, account: ACCOUNT },
       headers: { request_id: REQUEST_ID, retry_after: RETRY_AFTER, idempotent_replayed: REPLAYED },
       securitySchemes: {
         admin_key: {
@@ -86,6 +87,16 @@ const IDEMPOTENCY_KEY = {
   schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[ -~]*$' },
 } as const
 
+const ACCOUNT = {
+  name: 'account',
+  in: 'query',
+  required: false,
+  description:
+    'For operators: the account to act in, `default` if absent. An id in the path finds its own account. Lists and usage ' +
+    'take `*` for all accounts. Other keys act in their own account.',
+  schema: { type: 'string', minLength: 1 },
+} as const
+
 const REQUEST_ID = {
   description: 'The id of this request.',
   required: true,
@@ -105,10 +116,10 @@ const HEADER_REFS = {
 
 const DONE = { 200: 'Done.', 201: 'Created.', 202: 'Accepted.', 204: 'Done, without a body.' } as const
 
-const SECURITY: Readonly<Record<Route['access'], readonly JsonObject[]>> = {
-  admin: [{ admin_key: [] }, { session: [] }],
-  any_key: [{ api_key: [] }, { admin_key: [] }, { session: [] }],
-  sign_in: [],
+function securityOf(route: Route): readonly JsonObject[] {
+  const { least } = permissionOf(route.operationId)
+  if (least === 'sign_in') return []
+  return [...(least === 'api_key' ? [{ api_key: [] }] : []), { admin_key: [] }, { session: [] }]
 }
 
 function errorList(): string {
@@ -117,9 +128,11 @@ function errorList(): string {
 }
 
 function describeOperation(route: Route, schemas: Schemas, requestId: string): JsonObject {
-  const { operationId, summary, description, access, status, answer, alsoAs, repeatable } = route
+  const { operationId, summary, description, status, answer, alsoAs, repeatable } = route
+  const { account } = permissionOf(operationId)
   const parameters = [
     ...pathParameters(route.template),
+    ...(account === 'installation' ? [] : [{ $ref: '#/components/parameters/account' }]),
     ...(route.query === null ? [] : queryParameters(route.query, schemas)),
     ...(repeatable ? [{ $ref: '#/components/parameters/idempotency_key' }] : []),
   ]
@@ -137,7 +150,7 @@ function describeOperation(route: Route, schemas: Schemas, requestId: string): J
     operationId,
     summary,
     ...(description === undefined ? {} : { description }),
-    security: SECURITY[access],
+    security: securityOf(route),
     ...(parameters.length === 0 ? {} : { parameters }),
     ...(route.body === null ? {} : { requestBody: requestBody(route.body, schemas) }),
     responses: {

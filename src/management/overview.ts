@@ -109,10 +109,10 @@ const getOverview = defineRoute({
   summary: 'Show the month, the credit and what needs attention',
   description: 'Cheap enough to be polled every few seconds: it is read at most once a second.',
   answer: overviewSchema,
-  async handle({ caller }, management) {
+  async handle({ accountId }, management) {
     const { node, refusedCalls } = management
     await refusedCalls.written()
-    return replyJson(200, overviewObject(await readShared(caller.accountId, management), node))
+    return replyJson(200, overviewObject(await readShared(accountId, management), node))
   },
 })
 

@@ -37,12 +37,13 @@ type Checked<T> = { readonly kind: 'ok'; readonly value: T } | Refused
 /** Reads and checks the parts that the route takes: the query, then the body, then the `Idempotency-Key`. */
 export async function readRequest(
   exchange: Exchange,
-  target: Target,
+  { path }: Target,
   route: Route,
+  parameters: Parameters,
   sender: Sender,
   times: BodyTimes,
 ): Promise<ReadRequest> {
-  const query = checkQuery(route.query, target.query)
+  const query = checkQuery(route.query, parameters)
   if (query.kind === 'refused') return query
   // Bytes of a body that nobody reads must not hide that the client left. They tell no two commands apart.
   if (route.body === null) exchange.req.discard()
@@ -51,18 +52,18 @@ export async function readRequest(
   if (received.kind !== 'body') return received
   const body = route.body === null ? NOTHING : checkBody(route.body, received.bytes)
   if (body.kind === 'refused') return body
-  const idempotency = route.repeatable ? readOnce(exchange, target.path, received.bytes, sender) : NOTHING
+  const idempotency = route.repeatable ? readOnce(exchange, path, received.bytes, sender) : NOTHING
   if (idempotency.kind === 'refused') return idempotency
   return { kind: 'request', query: query.value, body: body.value, idempotency: idempotency.value }
 }
 
-const NO_QUERY = z.strictObject({})
+export type Parameters = ReadonlyMap<string, string>
 
 /**
- * Checks the part behind `?`. A parameter that is repeated or cannot be decoded is refused, because the sender may have
+ * Splits the part behind `?`. A parameter that is repeated or cannot be decoded is refused, because the sender may have
  * meant another reading than the one we chose.
  */
-export function checkQuery(schema: z.ZodType | null, query: string): Checked<unknown> {
+export function parseQuery(query: string): Checked<Parameters> {
   const values = new Map<string, string>()
   for (const pair of query.slice(1).split('&')) {
     if (pair === '') continue
@@ -75,7 +76,13 @@ export function checkQuery(schema: z.ZodType | null, query: string): Checked<unk
     if (value === null) return malformed(name)
     values.set(name, value)
   }
-  return checkInput(schema ?? NO_QUERY, Object.fromEntries(values), 'is not a parameter of this endpoint')
+  return { kind: 'ok', value: values }
+}
+
+const NO_QUERY = z.strictObject({})
+
+export function checkQuery(schema: z.ZodType | null, parameters: Parameters): Checked<unknown> {
+  return checkInput(schema ?? NO_QUERY, Object.fromEntries(parameters), 'is not a parameter of this endpoint')
 }
 
 function malformed(name: string): Refused {

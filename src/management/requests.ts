@@ -172,11 +172,11 @@ function isBehind(call: CallRecord, { startedAtMs, requestId }: RequestCursor): 
 
 /** The log of the account, or of one key, in the requested format. */
 async function answerRequests(
-  { caller, query, exchange }: OwnRequest<RequestListQuery>,
+  { accountId, query, exchange }: OwnRequest<RequestListQuery>,
   { store, clock, waitingCalls, refusedCalls }: Management,
   keyId: string | null,
 ): Promise<OwnReply> {
-  const filter = filterOf(query, caller.accountId, keyId)
+  const filter = filterOf(query, accountId, keyId)
   if (filter.state === 'refused') await refusedCalls.written()
   const log = filter.state === 'waiting' ? logOfWaiting(waitingCalls) : store
   const names = new KeyNames(store)
@@ -262,15 +262,14 @@ const listKeyRequests = defineRoute({
   description: `Also of a revoked key, and whatever its \`log_requests\` is. ${PAGE_DESCRIPTION}`,
   ...LISTED,
   async handle(request, management) {
-    const { caller, params } = request
-    const key = await management.store.getKey(caller.accountId, params[0] ?? '', management.clock.nowMs())
+    const { accountId, params } = request
+    const key = await management.store.getKey(accountId, params[0] ?? '', management.clock.nowMs())
     return key === null ? refusedMissingKey() : await answerRequests(request, management, key.id)
   },
 })
 
 const listRequests = defineRoute({
   endpoint: 'GET /gateway/v1/requests',
-  access: 'any_key',
   operationId: 'list_requests',
   summary: 'List or export the calls of the account, newest first',
   description: `An API key sees its own calls only. ${PAGE_DESCRIPTION}`,
@@ -286,7 +285,6 @@ function refusedMissingRequest(): Refused {
 /** For clients that cannot read trailers: the answer waits until the call is settled. */
 const getRequest = defineRoute({
   endpoint: 'GET /gateway/v1/requests/{id}',
-  access: 'any_key',
   operationId: 'get_request',
   summary: 'Show a call and its cost',
   description:
@@ -304,8 +302,8 @@ const getRequest = defineRoute({
   },
 })
 
-function maySee({ caller }: OwnRequest, call: CallRecord): boolean {
-  if (caller.accountId !== call.accountId) return false
+function maySee({ caller, accountId }: OwnRequest, call: CallRecord): boolean {
+  if (accountId !== call.accountId) return false
   return caller.kind === 'admin_key' || caller.keyId === call.keyId
 }
 
@@ -345,9 +343,9 @@ const getBodies = defineRoute({
   description:
     'Stored only if the key had `log_requests` at the time: the first MiB of each, for `requests.retention_days`.',
   answer: requestBodiesSchema,
-  async handle({ params: [id = ''], caller }, { store }) {
+  async handle({ params: [id = ''], accountId }, { store }) {
     const call = await store.getCall(id)
-    if (call === null || call.accountId !== caller.accountId) return refusedMissingRequest()
+    if (call === null || call.accountId !== accountId) return refusedMissingRequest()
     const bodies = await store.getBodies(id)
     if (bodies === null) {
       const message = 'No bodies are stored for this request: its key did not log them, or they were deleted.'

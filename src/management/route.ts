@@ -1,13 +1,14 @@
 import type { z } from 'zod'
 import type { Written } from '../api/fields.ts'
 import type { Exchange, StreamedReply, WholeReply } from '../http/exchange.ts'
+import type { Actor } from '../kernel/actor.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { type ErrorCode, type Refusal, refuse } from '../kernel/errors.ts'
 import type { Idempotency } from '../kernel/idempotency.ts'
 import type { IdSource } from '../kernel/ids.ts'
 import type { Caller, KeyLookupStore } from '../keys/credential.ts'
 import type { DigestKey } from '../keys/key-digest.ts'
-import type { KeyStore, SessionStore } from '../keys/key-store.ts'
+import type { AccountStore, KeyStore, SessionStore } from '../keys/key-store.ts'
 import type { SecretSealer } from '../keys/sealed-secret.ts'
 import type { LedgerStore } from '../ledger/ledger-store.ts'
 import type { RequestLogStore, SettlementWatch } from '../ledger/request-log.ts'
@@ -16,6 +17,7 @@ import type { OverviewStore, UsageStore } from '../ledger/usage-report.ts'
 import type { PriceBook } from '../pricing/price-book.ts'
 import type { EndpointRules } from '../webhooks/endpoint-address.ts'
 import type { WebhookStore } from '../webhooks/webhook-store.ts'
+import type { OperationId, Role } from './permissions.ts'
 
 /** The parts that the endpoints of the service itself work with. */
 export interface Management {
@@ -24,6 +26,7 @@ export interface Management {
   readonly digestKey: DigestKey
   readonly servicePrefix: string
   readonly store: KeyStore &
+    AccountStore &
     KeyLookupStore &
     SessionStore &
     LedgerStore &
@@ -76,6 +79,13 @@ export interface OwnSession {
 export interface OwnRequest<Query = unknown, Body = unknown> {
   readonly exchange: OwnExchange
   readonly caller: Caller
+  readonly role: Role
+  /** The cause of the changes that the request makes. */
+  readonly actor: Actor
+  /** The account that the request acts in; see `AccountRule`. */
+  readonly accountId: string
+  /** The account whose records a list shows; null: all accounts. */
+  readonly listedAccountId: string | null
   /** The session of the caller; null if the request came with a key. */
   readonly session: OwnSession | null
   /** The values of the template's `{…}` segments, in order. */
@@ -103,10 +113,9 @@ type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE'
 interface RouteParts<Query, Body> {
   readonly method: Method
   readonly template: string
-  /** `any_key`: API keys and admin keys. `sign_in`: the key is in the body, and no other credential counts. */
-  readonly access: 'admin' | 'any_key' | 'sign_in'
-  /** For the OpenAPI document: a name for generated clients, a line, and more where it helps. */
-  readonly operationId: string
+  /** A name for generated clients, by which `permissions.ts` says who may call it. */
+  readonly operationId: OperationId
+  /** For the OpenAPI document: a line, and more where it helps. */
   readonly summary: string
   readonly description?: string
   /** Parameters that are not in the schema are refused; null takes none. */
@@ -125,14 +134,14 @@ interface RouteParts<Query, Body> {
 
 export type Route = RouteParts<unknown, unknown>
 
-type Defaulted = 'access' | 'query' | 'body' | 'repeatable' | 'status' | 'alsoAs'
+type Defaulted = 'query' | 'body' | 'repeatable' | 'status' | 'alsoAs'
 type Definition<Query, Body> = Omit<RouteParts<Query, Body>, Defaulted | 'method' | 'template'> &
   Partial<Pick<RouteParts<Query, Body>, Defaulted>> & {
     /** Method and template of the path. */
     readonly endpoint: `${Method} /${string}`
   }
 
-const DEFAULTS = { access: 'admin', query: null, body: null, repeatable: false, status: 200, alsoAs: {} }
+const DEFAULTS = { query: null, body: null, repeatable: false, status: 200, alsoAs: {} }
 
 /** In its file a route knows the types of its query and body; elsewhere the schemas vouch for them. */
 export function defineRoute<Query, Body>({ endpoint, ...parts }: Definition<Query, Body>): Route {

@@ -8,8 +8,10 @@ import { creditRoutes } from './credits.ts'
 import { keyRoutes } from './keys.ts'
 import { openApiRoute } from './openapi.ts'
 import { METRICS_PATH, overviewRoutes } from './overview.ts'
-import { readRequest } from './read-request.ts'
+import { isAtLeast, permissionOf, roleOf } from './permissions.ts'
+import { parseQuery, readRequest } from './read-request.ts'
 import { requestRoutes } from './requests.ts'
+import { actorOf, resolveAccount } from './resolve-account.ts'
 import { type Management, type OwnSession, type Refused, type Route, replyWhole, UNSTORED } from './route.ts'
 import { findSession, isForeignSignIn, recogniseSignIn, sessionRoutes } from './session.ts'
 import { usageRoute } from './usage.ts'
@@ -95,7 +97,8 @@ export async function handleOwned(
   if (parts.metricsPublic && target.path === METRICS_PATH)
     return await showMetrics(exchange, parts.management)
   const found = findRoute(exchange.method, target.path)
-  if (found.kind === 'route' && found.route.access === 'sign_in') {
+  const least = found.kind === 'route' ? permissionOf(found.route.operationId).least : null
+  if (found.kind === 'route' && least === 'sign_in') {
     if (isForeignSignIn(exchange.headers))
       return deny(
         exchange,
@@ -106,12 +109,17 @@ export async function handleOwned(
   const recognised = await recognise(exchange, credential, parts)
   if (recognised.kind === 'refused') return deny(exchange, recognised.refusal)
   // An API key is refused before a missing endpoint is: it must not learn which admin endpoints exist.
-  const isOpenToAll = found.kind === 'route' && found.route.access === 'any_key'
-  if (recognised.caller.kind === 'api_key' && !isOpenToAll) {
+  const role = roleOf(recognised.caller)
+  const isOpen = least === 'api_key' || (least === 'session' && recognised.session !== null)
+  if (role === 'api_key' && !isOpen) {
     return deny(exchange, refuse('admin_key_required', 'This endpoint needs an admin key.'))
   }
   if (found.kind === 'none') return deny(exchange, noSuchEndpoint())
   if (found.kind === 'other_methods') return deny(exchange, refuseMethod(exchange, found.allowed))
+  if (least !== null && least !== 'sign_in' && least !== 'session' && !isAtLeast(role, least)) {
+    const message = `This endpoint needs the role ${least}; this admin key has the role ${role}.`
+    return deny(exchange, refuse('insufficient_role', message))
+  }
   await answerRoute(exchange, target, found, recognised, parts)
 }
 
@@ -142,16 +150,31 @@ async function answerRoute(
   parts: OwnedParts,
 ): Promise<void> {
   const { management, bodyTimes } = parts
-  const sender = { accountId: recognised?.caller.accountId ?? '', atMs: management.clock.nowMs() }
-  const request = await readRequest(exchange, target, route, sender, bodyTimes)
+  const query = parseQuery(target.query)
+  if (query.kind === 'refused') return deny(exchange, query.refusal)
+  const scope = await resolveAccount(route, recognised?.caller ?? null, params, query.value, management)
+  if (scope.kind === 'refused') return deny(exchange, scope.refusal)
+  const sender = { accountId: scope.accountId, atMs: management.clock.nowMs() }
+  const request = await readRequest(exchange, target, route, scope.parameters, sender, bodyTimes)
   if (request.kind === 'client_left') return
   if (request.kind === 'refused') return deny(exchange, request.refusal)
   const caller = recognised?.caller ?? (await recogniseSignIn(request.body, management))
   if (caller.kind === 'refused') return deny(exchange, caller.refusal)
-  const session = recognised?.session ?? null
   const { headers, res } = exchange
-  const own = { headers, res, isSecure: parts.isSecure(exchange) }
-  const answer = await route.handle({ ...request, exchange: own, caller, session, params }, management)
+  const answer = await route.handle(
+    {
+      ...request,
+      exchange: { headers, res, isSecure: parts.isSecure(exchange) },
+      caller,
+      role: roleOf(caller),
+      actor: actorOf(caller, recognised?.session ?? null),
+      accountId: scope.accountId,
+      listedAccountId: scope.listedAccountId,
+      session: recognised?.session ?? null,
+      params,
+    },
+    management,
+  )
   if (route.method !== 'GET') management.webhooks.wake()
   if (answer.kind === 'refused') deny(exchange, answer.refusal)
   // HEAD of a stream is refused: the whole stream would have to be made for its length to be known.

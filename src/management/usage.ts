@@ -134,7 +134,6 @@ const NOTHING: UsageSums = {
 /** Read from daily sums that settlement writes: the time depends on the days, models and keys, not on the calls. */
 export const usageRoute = defineRoute({
   endpoint: 'GET /v1/usage',
-  access: 'any_key',
   operationId: 'get_usage',
   summary: 'Sum up usage and cost by day, model and key',
   description:
@@ -143,7 +142,7 @@ export const usageRoute = defineRoute({
   query: usageQuery,
   answer: usageSchema,
   alsoAs: { 'text/csv': 'One row per bucket, with the names of its members as the header. No total.' },
-  async handle({ caller, query, exchange }, { clock, store }) {
+  async handle({ caller, accountId, query, exchange }, { clock, store }) {
     const groupBy = query.group_by ?? []
     const dimensions = USAGE_DIMENSIONS.filter((dimension) => groupBy.includes(dimension))
     const after = query.after === undefined ? null : parseUsageCursor(query.after, dimensions)
@@ -162,7 +161,7 @@ export const usageRoute = defineRoute({
       return refused('bad_request', 'key must be the id of this key; others need an admin key.', 'key')
     }
     const asked = {
-      accountId: caller.accountId,
+      accountId,
       keyId: caller.kind === 'api_key' ? caller.keyId : (query.key ?? null),
       model: query.model,
       startDay,

@@ -78,14 +78,14 @@ export const createWebhook = defineRoute({
   repeatable: true,
   status: 201,
   answer: webhookWithSecretSchema,
-  async handle({ caller, body, idempotency }, management) {
+  async handle({ accountId, body, idempotency }, management) {
     const { store, clock, nextUlid, webhooks } = management
     const wrong = await refusedUrl(body.url, management)
     if (wrong !== null) return wrong
     const { url, events, description = '', format = 'standard' } = body
     const id = `wh_${nextUlid()}`
     const secret = mintSigningSecret()
-    const webhook = { id, accountId: caller.accountId, url, events, description, format }
+    const webhook = { id, accountId, url, events, description, format }
     const sealed = { secret: webhooks.sealer.seal(secret, id), createdAtMs: clock.nowMs() }
     const result = await store.createWebhook({ ...webhook, ...sealed }, idempotency)
     if (result.kind === 'conflict') return refusedOtherCommand()
@@ -103,8 +103,8 @@ const listWebhooks = defineRoute({
   summary: 'List webhooks, newest first',
   query: webhookListQuery,
   answer: listOf(webhookSchema),
-  async handle({ caller, query: { after = null, limit } }, { store }) {
-    return replyPage(await store.listWebhooks({ accountId: caller.accountId, after, limit }), webhookObject)
+  async handle({ accountId, query: { after = null, limit } }, { store }) {
+    return replyPage(await store.listWebhooks({ accountId, after, limit }), webhookObject)
   },
 })
 
@@ -113,8 +113,8 @@ const getWebhook = defineRoute({
   operationId: 'get_webhook',
   summary: 'Show a webhook',
   answer: webhookSchema,
-  async handle({ caller, params: [id = ''] }, { store }) {
-    const webhook = await store.getWebhook(caller.accountId, id)
+  async handle({ accountId, params: [id = ''] }, { store }) {
+    const webhook = await store.getWebhook(accountId, id)
     return webhook === null ? refusedMissing() : replyJson(200, webhookObject(webhook))
   },
 })
@@ -127,12 +127,12 @@ const updateWebhook = defineRoute({
     'Changes the fields that are sent and leaves the others. `"enabled": true` enables a disabled one again.',
   body: webhookEditFields,
   answer: webhookSchema,
-  async handle({ caller, params: [id = ''], body }, management) {
+  async handle({ accountId, params: [id = ''], body }, management) {
     const { store, clock } = management
-    if ((await store.getWebhook(caller.accountId, id)) === null) return refusedMissing()
+    if ((await store.getWebhook(accountId, id)) === null) return refusedMissing()
     const wrong = body.url === undefined ? null : await refusedUrl(body.url, management)
     if (wrong !== null) return wrong
-    const webhook = await store.updateWebhook(caller.accountId, id, webhookChanges(body), clock.nowMs())
+    const webhook = await store.updateWebhook(accountId, id, webhookChanges(body), clock.nowMs())
     return webhook === null ? refusedMissing() : replyJson(200, webhookObject(webhook))
   },
 })
@@ -143,8 +143,8 @@ const deleteWebhook = defineRoute({
   summary: 'Delete a webhook and its pending deliveries',
   status: 204,
   answer: null,
-  async handle({ caller, params: [id = ''] }, { store }) {
-    return (await store.deleteWebhook(caller.accountId, id)) ? replyEmpty() : refusedMissing()
+  async handle({ accountId, params: [id = ''] }, { store }) {
+    return (await store.deleteWebhook(accountId, id)) ? replyEmpty() : refusedMissing()
   },
 })
 
@@ -156,10 +156,10 @@ const rotateSecret = defineRoute({
     'Both secrets sign for 24 hours. A third rotation within that time is refused. Only this answer has the new secret. The ' +
     'body is ignored.',
   answer: webhookWithSecretSchema,
-  async handle({ caller, params: [id = ''] }, { store, clock, webhooks }) {
+  async handle({ accountId, params: [id = ''] }, { store, clock, webhooks }) {
     const secret = mintSigningSecret()
     const sealed = webhooks.sealer.seal(secret, id)
-    const rotation = await store.rotateWebhookSecret(caller.accountId, id, sealed, clock.nowMs(), null)
+    const rotation = await store.rotateWebhookSecret(accountId, id, sealed, clock.nowMs(), null)
     if (rotation.kind === 'none') return refusedMissing()
     if (rotation.kind === 'conflict') return refusedOtherCommand()
     if (rotation.kind === 'too_soon') {
@@ -188,12 +188,12 @@ const testWebhook = defineRoute({
   description: 'Answers with the pending delivery. The body is ignored.',
   status: 202,
   answer: deliverySchema,
-  async handle({ caller, params: [id = ''] }, { store, clock }) {
-    const webhook = await store.getWebhook(caller.accountId, id)
+  async handle({ accountId, params: [id = ''] }, { store, clock }) {
+    const webhook = await store.getWebhook(accountId, id)
     if (webhook === null) return refusedMissing()
     const nowMs = clock.nowMs()
     const payload = eventPayload(WEBHOOK_TEST, nowMs, { webhook: webhookObject(webhook) })
-    const queued = await store.queueTest(caller.accountId, id, payload, nowMs, null)
+    const queued = await store.queueTest(accountId, id, payload, nowMs, null)
     return replyQueued(queued, 'There is no webhook with this id.')
   },
 })
@@ -205,7 +205,7 @@ const listDeliveries = defineRoute({
   description: 'They are stored for 30 days.',
   query: deliveryListQuery,
   answer: listOf(deliverySchema),
-  async handle({ caller: { accountId }, params: [id = ''], query }, { store }) {
+  async handle({ accountId, params: [id = ''], query }, { store }) {
     const { status = null, after = null, limit } = query
     if ((await store.getWebhook(accountId, id)) === null) return refusedMissing()
     const page = await store.listDeliveries({ accountId, webhookId: id, status, after, limit })
@@ -221,8 +221,8 @@ const redeliver = defineRoute({
     'A pending delivery is tried at once; for any other a new delivery of the same event is created. The body is ignored.',
   status: 202,
   answer: deliverySchema,
-  async handle({ caller, params: [id = '', delivery = ''] }, { store, clock }) {
-    const queued = await store.redeliver(caller.accountId, id, delivery, clock.nowMs(), null)
+  async handle({ accountId, params: [id = '', delivery = ''] }, { store, clock }) {
+    const queued = await store.redeliver(accountId, id, delivery, clock.nowMs(), null)
     return replyQueued(queued, 'There is no such delivery of this webhook.')
   },
 })

@@ -1,5 +1,5 @@
 import type { KeyLookupStore } from '../keys/credential.ts'
-import type { KeyStore, SessionStore } from '../keys/key-store.ts'
+import type { AccountStore, KeyStore, SessionStore } from '../keys/key-store.ts'
 import type { DeferredStore } from '../ledger/deferred.ts'
 import type { LedgerStore } from '../ledger/ledger-store.ts'
 import type { RequestLogStore } from '../ledger/request-log.ts'
@@ -10,6 +10,7 @@ import type { WebhookStore } from '../webhooks/webhook-store.ts'
 /** All ports of the store together, as an implementation offers them. Each part of the service sees only its port. */
 export interface Store
   extends KeyStore,
+    AccountStore,
     SessionStore,
     KeyLookupStore,
     LedgerStore,

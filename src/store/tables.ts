@@ -101,7 +101,9 @@ export const TABLE_PARTS: Readonly<Record<string, TableParts>> = {
   admin_key: {
     columns: {
       id: 'text',
-      account_id: 'text -> account',
+      role: 'text',
+      /** Null for operators. */
+      account_id: 'text? -> account',
       name: 'text',
       digest: 'bytes',
       prefix: 'text',
@@ -113,7 +115,7 @@ export const TABLE_PARTS: Readonly<Record<string, TableParts>> = {
     key: 'id',
     indexes: {
       admin_key_by_digest: 'unique digest',
-      admin_key_bootstrap: 'unique account_id where bootstrap AND revoked_at_ms IS NULL',
+      admin_key_bootstrap: 'unique bootstrap where bootstrap AND revoked_at_ms IS NULL',
     },
   },
 

@@ -9,7 +9,7 @@ import { usageQuery } from '../../src/api/usage.ts'
 import { deliveryListQuery, newWebhookFields, webhookEditFields } from '../../src/api/webhook.ts'
 import { limits } from '../../src/kernel/limits.ts'
 import { formatUsd } from '../../src/kernel/money.ts'
-import { checkBody, checkQuery, findRepeatedName } from '../../src/management/read-request.ts'
+import { checkBody, checkQuery, findRepeatedName, parseQuery } from '../../src/management/read-request.ts'
 import { anyCharacter } from '../support/any-character.ts'
 import { test } from '../support/suite.ts'
 
@@ -28,7 +28,10 @@ function assertRefusals(check: (input: string) => ReturnType<typeof checkBody>, 
 }
 
 const bodyOf = (schema: z.ZodType) => (text: string) => checkBody(schema, Buffer.from(text))
-const queryOf = (schema: z.ZodType) => (query: string) => checkQuery(schema, `?${query}`)
+const queryOf = (schema: z.ZodType) => (query: string) => {
+  const parsed = parseQuery(`?${query}`)
+  return parsed.kind === 'ok' ? checkQuery(schema, parsed.value) : parsed
+}
 
 const long = (chars: number) => JSON.stringify('x'.repeat(chars))
 const models = (count: number) => JSON.stringify(Array.from({ length: count }, (_, i) => `m${i}`))

@@ -52,10 +52,11 @@ async function told(route: Route, body: unknown, answer: unknown): Promise<numbe
     },
     webhooks: {} as Management['webhooks'],
   }
-  const caller = { kind: 'admin_key', keyId: 'adm_1', accountId: 'default' } as const
-  const exchange = {} as OwnExchange
-  const request = { exchange, caller, session: null, params: ['key_1'], query: {}, body, idempotency: null }
-  await route.handle(request, management)
+  const caller = { kind: 'admin_key', keyId: 'adm_1', name: '', role: 'operator', accountId: null } as const
+  const actor = { kind: 'admin_key', id: 'adm_1', name: '' } as const
+  const scope = { role: 'operator', actor, accountId: 'default', listedAccountId: 'default' } as const
+  const asked = { session: null, params: ['key_1'], query: {}, body, idempotency: null }
+  await route.handle({ exchange: {} as OwnExchange, caller, ...scope, ...asked }, management)
   return times
 }
 

@@ -61,7 +61,8 @@ export async function startLogServer(options: LogOptions = {}): Promise<LogServe
       return { calls: filter.model === null ? new Array<CallRecord>(limit).fill(CALL) : [], next }
     },
     readKeyNames: async () => [{ id: CALL.keyId, name: 'busy' }],
-    lookUpKey: async () => ({ kind: 'admin_key', keyId: 'adm_1', accountId: 'default' }) as const,
+    lookUpKey: async () =>
+      ({ kind: 'admin_key', keyId: 'adm_1', name: '', role: 'operator', accountId: null }) as const,
   }
   const management = { clock: systemClock, store } as unknown as Management
   const bodyTimes = { idleTimeoutMs: 1_000, bytesPerSecondMin: 0, monotonicMs: () => 0 }

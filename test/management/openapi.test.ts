@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { ERRORS } from '../../src/kernel/errors.ts'
 import { VERSION } from '../../src/kernel/version.ts'
 import { openApiDocument } from '../../src/management/openapi.ts'
+import { permissionOf } from '../../src/management/permissions.ts'
 import type { Route } from '../../src/management/route.ts'
 import { routes } from '../../src/management/router.ts'
 import { startGateway } from '../support/gateway.ts'
@@ -49,7 +50,6 @@ test('each endpoint has its answer and the one error response, both with the req
 })
 
 test('each endpoint has the parameters, the body and the keys that it takes, and no others', () => {
-  const taken = { admin: ['admin_key', 'session'], any_key: ['api_key', 'admin_key', 'session'], sign_in: [] }
   for (const route of routes) {
     const operation = documented.operation(nameOf(route))
     const parameters = (operation.parameters ?? []).map((each) => documented.resolve(each))
@@ -60,11 +60,16 @@ test('each endpoint has the parameters, the body and the keys that it takes, and
         .map((each) => each.name)
     const segments = Array.from(route.template.matchAll(/\{(\w+)\}/g), ([, each]) => each)
     assert.deepEqual(names('path'), segments)
-    assert.deepEqual(names('query'), parametersOf(route.query))
+    const { least, account } = permissionOf(route.operationId)
+    const query = parametersOf(route.query)
+    assert.deepEqual(names('query'), account === 'installation' ? query : ['account', ...query])
     assert.deepEqual(names('header'), route.repeatable ? ['Idempotency-Key'] : [])
     assert.equal(operation.requestBody === undefined, route.body === null)
     if (route.body !== null) assert.equal(operation.requestBody?.required, !route.body.safeParse({}).success)
-    assert.deepEqual(operation.security.flatMap(Object.keys), taken[route.access])
+    const admins = ['admin_key', 'session']
+    const taken = { sign_in: [], api_key: ['api_key', ...admins], session: admins }
+    const expected = taken[least as keyof typeof taken] ?? admins
+    assert.deepEqual(operation.security.flatMap(Object.keys), expected)
   }
 })
 

@@ -191,7 +191,8 @@ shared('nodes that start at once agree on the bootstrap admin key', 'caller', as
   for (const [obstacle, values] of starts) {
     await crowd(obstacle, (store, i) => {
       const name = values[i % values.length] ?? ''
-      return store.createAdminKey({ ...newKey(name), id: `adm_${name}_${i}`, bootstrap: true })
+      const operator = { role: 'operator', accountId: null, bootstrap: true } as const
+      return store.createAdminKey({ ...newKey(name), id: `adm_${name}_${i}`, ...operator })
     })
     const inForce = (await stores[1].listAdminKeys()).filter((admin) => admin.revokedAtMs === null)
     assert.equal(inForce.length, 1)

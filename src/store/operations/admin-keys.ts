@@ -1,26 +1,40 @@
+import type { AdminRole } from '../../kernel/vocabulary.ts'
+import type { AdminCaller } from '../../keys/credential.ts'
 import type { AdminKeyRecord, NewAdminKey, NewSession, SessionRecord } from '../../keys/key-store.ts'
-import { bool, number, numberOrNull, present, type Row, text } from '../rows.ts'
+import { bool, number, numberOrNull, present, type Row, text, textOrNull } from '../rows.ts'
 import { atomic, type Operation } from './operation.ts'
 import { now, onPostgres, raw, sql } from './sql.ts'
 
-const COLUMNS = raw('id, account_id, name, prefix, last4, created_at_ms, revoked_at_ms, bootstrap')
+const COLUMNS = raw('id, role, account_id, name, prefix, last4, created_at_ms, revoked_at_ms, bootstrap')
+
+/** The columns of `admin_key k` that make a caller. */
+export const ADMIN_CALLER = raw('k.id, k.role, k.account_id, k.name')
+
+export function adminCaller(row: Row): AdminCaller {
+  return {
+    kind: 'admin_key',
+    keyId: text(row, 'id'),
+    name: text(row, 'name'),
+    role: text(row, 'role') as AdminRole,
+    accountId: textOrNull(row, 'account_id'),
+  }
+}
 
 export const createAdminKey = atomic(function* (key: NewAdminKey): Operation<AdminKeyRecord> {
   if (key.bootstrap) {
     // All nodes create the bootstrap key when they start, and they may start at once.
-    const lock = `tollgate bootstrap admin key ${key.accountId}`
-    yield onPostgres(sql`SELECT pg_advisory_xact_lock(hashtextextended(${lock}, 0))`)
+    yield onPostgres(sql`SELECT pg_advisory_xact_lock(hashtextextended('tollgate bootstrap admin key', 0))`)
     yield sql`
       UPDATE admin_key SET revoked_at_ms = ${now(key.createdAtMs)}
-      WHERE account_id = ${key.accountId} AND bootstrap AND revoked_at_ms IS NULL AND digest <> ${key.digest}`
+      WHERE bootstrap AND revoked_at_ms IS NULL AND digest <> ${key.digest}`
     yield* endSessionsOfRevokedKeys()
   }
   const again = key.bootstrap
     ? sql`ON CONFLICT (digest) DO UPDATE SET revoked_at_ms = NULL, bootstrap = true`
     : sql``
   const [row] = yield sql`
-    INSERT INTO admin_key (id, account_id, name, digest, prefix, last4, created_at_ms, bootstrap)
-    VALUES (${key.id}, ${key.accountId}, ${key.name}, ${key.digest}, ${key.prefix}, ${key.last4},
+    INSERT INTO admin_key (id, role, account_id, name, digest, prefix, last4, created_at_ms, bootstrap)
+    VALUES (${key.id}, ${key.role}, ${key.accountId}, ${key.name}, ${key.digest}, ${key.prefix}, ${key.last4},
       ${key.createdAtMs}, ${key.bootstrap})
     ${again} RETURNING ${COLUMNS}`
   return adminRecord(present(row))
@@ -41,7 +55,8 @@ export const revokeAdminKey = atomic(function* (id: string, atMs: number): Opera
 function adminRecord(row: Row): AdminKeyRecord {
   return {
     id: text(row, 'id'),
-    accountId: text(row, 'account_id'),
+    role: text(row, 'role') as AdminRole,
+    accountId: textOrNull(row, 'account_id'),
     name: text(row, 'name'),
     prefix: text(row, 'prefix'),
     last4: text(row, 'last4'),
@@ -69,7 +84,7 @@ export const openSession = atomic(function* (session: NewSession): Operation<Ses
 export function* findSession(digest: Uint8Array, atMs: number): Operation<SessionRecord | null> {
   // The admin key is checked as well: a node of a version without sessions revokes the key and leaves its sessions.
   const [row] = yield sql`
-    SELECT admin_key_id, account_id, expires_at_ms FROM session JOIN admin_key ON admin_key.id = admin_key_id
+    SELECT ${ADMIN_CALLER}, expires_at_ms FROM session JOIN admin_key k ON k.id = admin_key_id
     WHERE session.digest = ${digest} AND revoked_at_ms IS NULL AND expires_at_ms > (SELECT ${now(atMs)})`
   return row === undefined ? null : sessionRecord(row)
 }
@@ -84,9 +99,5 @@ function* endSessionsOfRevokedKeys(): Operation<void> {
 }
 
 function sessionRecord(row: Row): SessionRecord {
-  return {
-    adminKeyId: text(row, 'admin_key_id'),
-    accountId: text(row, 'account_id'),
-    expiresAtMs: number(row, 'expires_at_ms'),
-  }
+  return { caller: adminCaller(row), expiresAtMs: number(row, 'expires_at_ms') }
 }

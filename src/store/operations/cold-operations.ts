@@ -1,3 +1,4 @@
+import { findAccountOf, hasAccount } from './accounts.ts'
 import {
   createAdminKey,
   endSession,
@@ -65,6 +66,8 @@ import {
  */
 export const BRIEF = {
   lookUpKey,
+  hasAccount,
+  findAccountOf,
   getCall,
   createKey,
   getKey,

@@ -2,6 +2,7 @@ import type { KeyLookup } from '../../keys/credential.ts'
 import { keyStatus } from '../../keys/key-store.ts'
 import { dayOf, monthOf } from '../../ledger/calendar.ts'
 import { number, numberOrNull, type Row, text } from '../rows.ts'
+import { ADMIN_CALLER, adminCaller } from './admin-keys.ts'
 import {
   ACCOUNT_COLUMNS,
   accountCeilings,
@@ -19,7 +20,7 @@ import { now, onPostgres, sql } from './sql.ts'
  */
 export function* lookUpKey(digest: Uint8Array, atMs: number): Operation<KeyLookup> {
   const [key] = yield sql`
-    SELECT id, account_id, budget_id, expires_at_ms, revoked_at_ms, ${now(atMs)} AS now_ms FROM api_key
+    SELECT id, account_id, budget_id, name, expires_at_ms, revoked_at_ms, ${now(atMs)} AS now_ms FROM api_key
     WHERE digest = ${digest}`
   if (key === undefined) return yield* lookUpAdminKey(digest)
   const nowMs = number(key, 'now_ms')
@@ -34,7 +35,8 @@ export function* lookUpKey(digest: Uint8Array, atMs: number): Operation<KeyLooku
   const [budget] = yield sql`SELECT ${BUDGET_COLUMNS} FROM budget b WHERE b.id = ${text(key, 'budget_id')}`
   const [account] = yield sql`SELECT ${ACCOUNT_COLUMNS} FROM account a WHERE a.id = ${accountId}`
   if (budget === undefined || account === undefined) return { kind: 'refused', reason: 'unknown_key' }
-  return { kind: 'api_key', keyId, accountId, means: meansOf(budget, account, nowMs) }
+  const name = text(key, 'name')
+  return { kind: 'api_key', keyId, name, accountId, means: meansOf(budget, account, nowMs) }
 }
 
 function meansOf(budgetRow: Row, accountRow: Row, nowMs: number) {
@@ -48,10 +50,10 @@ function meansOf(budgetRow: Row, accountRow: Row, nowMs: number) {
 }
 
 function* lookUpAdminKey(digest: Uint8Array): Operation<KeyLookup> {
-  const [admin] = yield sql`SELECT id, account_id, revoked_at_ms FROM admin_key WHERE digest = ${digest}`
+  const [admin] = yield sql`SELECT ${ADMIN_CALLER}, revoked_at_ms FROM admin_key k WHERE digest = ${digest}`
   if (admin === undefined) return { kind: 'refused', reason: 'unknown_key' }
   if (admin['revoked_at_ms'] !== null) return { kind: 'refused', reason: 'revoked_key' }
-  return { kind: 'admin_key', keyId: text(admin, 'id'), accountId: text(admin, 'account_id') }
+  return adminCaller(admin)
 }
 
 /** Records uses of keys by their last instants. */

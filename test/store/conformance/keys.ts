@@ -247,17 +247,20 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
   promise('a key is recognised for what it is', async (subject) => {
     const { store } = subject
     await addKey(store, 'a')
-    const admin = { ...newKey('admin'), id: 'adm_1', bootstrap: false }
+    const admin = { ...newKey('admin'), id: 'adm_1', role: 'viewer', bootstrap: false } as const
     await store.createAdminKey(admin)
     assert.deepEqual(await store.lookUpKey(digestOf('a'), NOON), {
       kind: 'api_key',
       keyId: 'key_a',
+      name: 'a',
       accountId: 'default',
       means: { keyCeilings: [], accountCeilings: [], creditEnforced: false, balanceNanos: 0n },
     })
     assert.deepEqual(await store.lookUpKey(digestOf('admin'), NOON), {
       kind: 'admin_key',
       keyId: 'adm_1',
+      name: 'admin',
+      role: 'viewer',
       accountId: 'default',
     })
     assert.equal(await reasonOf(store, 'nobody', NOON), 'unknown_key')
@@ -309,7 +312,8 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
     'a new bootstrap admin key takes the place of the former, and the same one is kept',
     async (subject) => {
       const { store } = subject
-      const bootstrap = (name: string) => ({ ...newKey(name), id: `adm_${name}`, bootstrap: true })
+      const operator = { role: 'operator', accountId: null, bootstrap: true } as const
+      const bootstrap = (name: string) => ({ ...newKey(name), id: `adm_${name}`, ...operator })
       await store.createAdminKey(bootstrap('one'))
       const again = await store.createAdminKey({ ...bootstrap('one'), id: 'adm_other' })
       assert.equal(again.id, 'adm_one')

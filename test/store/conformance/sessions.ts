@@ -7,7 +7,15 @@ const HOUR_MS = 3_600_000
 
 async function addAdmin(store: Store, name: string, bootstrap = false): Promise<string> {
   const { id } = await store.createAdminKey({
-    ...{ id: `adm_${name}`, accountId: 'default', name, digest: digestOf(name), prefix: '', last4: 'last' },
+    ...{
+      role: 'operator',
+      accountId: null,
+      id: `adm_${name}`,
+      name,
+      digest: digestOf(name),
+      prefix: '',
+      last4: 'last',
+    },
     ...{ createdAtMs: NOON, bootstrap },
   })
   return id
@@ -22,7 +30,8 @@ export function sessionConformance(storeName: string, openStore: OpenStoreUnderT
 
   promise('a session is found by its digest until its time is over', async ({ store }) => {
     const adminKeyId = await addAdmin(store, 'a')
-    const session = { adminKeyId, accountId: 'default', expiresAtMs: NOON + HOUR_MS }
+    const caller = { kind: 'admin_key', keyId: adminKeyId, name: 'a', role: 'operator', accountId: null }
+    const session = { caller, expiresAtMs: NOON + HOUR_MS }
     assert.deepEqual(await open(store, 's', adminKeyId), session)
     assert.deepEqual(await store.findSession(digestOf('s'), NOON + HOUR_MS - 1), session)
     assert.equal(await store.findSession(digestOf('s'), NOON + HOUR_MS), null)

@@ -1,0 +1,72 @@
+import type { Actor } from '../kernel/actor.ts'
+import type { Caller } from '../keys/credential.ts'
+import { type AccountRule, permissionOf } from './permissions.ts'
+import type { Parameters } from './read-request.ts'
+import { type Management, type OwnSession, type Refused, type Route, refused } from './route.ts'
+
+/** The account that operators act in if they name none. It always exists. */
+export const DEFAULT_ACCOUNT = 'default'
+
+export interface AccountScope {
+  readonly kind: 'scope'
+  readonly accountId: string
+  readonly listedAccountId: string | null
+  /** The query without `account`. */
+  readonly parameters: Parameters
+}
+
+/**
+ * Decides which account a request acts in, by the rule of its route. Ids are then looked up in that account alone, so that
+ * those of other accounts are not found.
+ */
+export async function resolveAccount(
+  { operationId }: Route,
+  caller: Caller | null,
+  params: readonly string[],
+  query: Parameters,
+  management: Management,
+): Promise<AccountScope | Refused> {
+  const { account: rule } = permissionOf(operationId)
+  const own = caller?.accountId ?? null
+  if (rule === 'installation' || caller?.kind === 'api_key') return scopeOf(own ?? DEFAULT_ACCOUNT, query)
+  const named = query.get('account')
+  const parameters = new Map([...query].filter(([name]) => name !== 'account'))
+  if (named === '*') return allAccounts(rule, own, parameters)
+  if (own !== null)
+    return named === undefined || named === own ? scopeOf(own, parameters) : refusedMissingAccount()
+  if (named !== undefined)
+    return (await management.store.hasAccount(named)) ? scopeOf(named, parameters) : refusedMissingAccount()
+  const found = rule === 'of_id' ? await accountOf(params[0] ?? '', management) : null
+  return scopeOf(found ?? DEFAULT_ACCOUNT, parameters)
+}
+
+function scopeOf(accountId: string, parameters: Parameters): AccountScope {
+  return { kind: 'scope', accountId, listedAccountId: accountId, parameters }
+}
+
+function allAccounts(rule: AccountRule, own: string | null, parameters: Parameters): AccountScope | Refused {
+  if (rule === 'many' && own === null)
+    return { kind: 'scope', accountId: DEFAULT_ACCOUNT, listedAccountId: null, parameters }
+  const why = own === null ? 'This endpoint acts in one account' : 'This key acts in its own account'
+  return refused('bad_request', `account must be the id of an account, not *. ${why}.`, 'account')
+}
+
+/** Null if no account has a record with this id. */
+async function accountOf(
+  id: string,
+  { store, waitingCalls, refusedCalls }: Management,
+): Promise<string | null> {
+  const waiting = waitingCalls.find(id)
+  if (waiting !== null) return waiting.accountId
+  // The record of a refusal follows its answer by a moment.
+  if (id.startsWith('req_')) await refusedCalls.written()
+  return await store.findAccountOf(id)
+}
+
+export function refusedMissingAccount(): Refused {
+  return refused('not_found', 'There is no account with this id.')
+}
+
+export function actorOf(caller: Caller, session: OwnSession | null): Actor {
+  return { kind: session === null ? caller.kind : 'session', id: caller.keyId, name: caller.name }
+}
