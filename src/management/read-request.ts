@@ -9,7 +9,7 @@ import { refuse } from '../kernel/errors.ts'
 import type { Idempotency } from '../kernel/idempotency.ts'
 import { limits } from '../kernel/limits.ts'
 import { nearestName } from '../kernel/nearest-name.ts'
-import { scanJson } from '../metering/json-walker.ts'
+import { namesTwice } from '../metering/parse-slice.ts'
 import { ONCE_HEADER, type Refused, type Route, refused } from './route.ts'
 
 export interface Sender {
@@ -112,28 +112,10 @@ export function checkBody(schema: z.ZodType, bytes: Buffer): Checked<unknown> {
   } catch {
     return refused('bad_request', 'The body is not JSON in UTF-8.')
   }
-  const twice = findRepeatedName(text, json)
-  if (twice !== null) return refused('bad_request', `${twice} is there twice.`, twice)
+  // JSON.parse takes the last value: `"monthly_budget_usd":5` with a null behind it would make a key without a cap.
+  const [twice] = namesTwice(text)
+  if (twice !== undefined) return refused('bad_request', `${twice} is there twice.`, twice)
   return checkInput(schema, json, 'is not a field of this request')
-}
-
-/** The scanner's own limits guard against texts of any size; our bodies have a limit of size and were parsed already. */
-const SCAN_LIMITS = {
-  depthMax: limits.ownBodyBytesMax,
-  nameBytesMax: limits.ownBodyBytesMax,
-  membersMax: limits.ownBodyBytesMax,
-}
-
-/**
- * A name that the top-level object of a JSON text has twice, escapes decoded, or null. JSON.parse takes the last value, so
- * that `"monthly_budget_usd":5` with a null behind it would make a key without the cap that its sender reads.
- */
-export function findRepeatedName(text: string, parsed: unknown): string | null {
-  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) return null
-  const scan = scanJson(Buffer.from(text), Object.keys(parsed), SCAN_LIMITS)
-  // A text that JSON.parse reads and the scanner cannot would be a defect, which must not let a limit slip through.
-  if (scan.kind === 'unreadable') throw new Error(`a parsed body is unreadable: ${scan.reason}`)
-  return scan.duplicates[0] ?? null
 }
 
 /** Checks an input against its schema; a refusal names the first field at fault and what it should be. */

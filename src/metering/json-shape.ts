@@ -2,9 +2,11 @@ import { NameTable } from './watched-names.ts'
 
 /** The part of a JSON text that a skim reads: see json-skim.ts. */
 export interface Shape {
-  readonly kind: 'value' | 'glance' | 'object' | 'array'
+  readonly kind: 'value' | 'glance' | 'size' | 'object' | 'array'
   readonly names: NameTable<NamedShape> | null
   readonly each: Shape | null
+  /** The elements of an array are kept, and not handed over one by one. */
+  readonly listed: boolean
   /** Strings in the value mark nothing. Schemas of tools have properties called `url` or `id`. */
   readonly unmarked: boolean
 }
@@ -14,9 +16,10 @@ export interface NamedShape {
   readonly shape: Shape
 }
 
-const LEAF = { names: null, each: null, unmarked: false }
+const LEAF = { names: null, each: null, listed: false, unmarked: false }
 export const VALUE: Shape = { ...LEAF, kind: 'value' }
 export const GLANCE: Shape = { ...LEAF, kind: 'glance' }
+export const SIZE: Shape = { ...LEAF, kind: 'size' }
 export const UNMARKED_VALUE: Shape = { ...VALUE, unmarked: true }
 
 export function objectShape(members: Readonly<Record<string, Shape>>): Shape {
@@ -24,8 +27,26 @@ export function objectShape(members: Readonly<Record<string, Shape>>): Shape {
   return { ...LEAF, kind: 'object', names: new NameTable(named) }
 }
 
+/** Members that are glanced at, by their names with blanks between them. */
+export function glances(names: string): Record<string, Shape> {
+  return Object.fromEntries(names.split(' ').map((name) => [name, GLANCE]))
+}
+
 export function eachShape(each: Shape): Shape {
   return { ...LEAF, kind: 'array', each }
+}
+
+export function listShape(each: Shape): Shape {
+  return { ...LEAF, kind: 'array', each, listed: true }
+}
+
+/** A string that is too long to be glanced at, or an object or array, of which only the size as written is known. */
+export class Sized {
+  readonly bytes: number
+
+  constructor(bytes: number) {
+    this.bytes = bytes
+  }
 }
 
 /** A value is there and was not read: it is too long, of another type, or an array whose elements were handed over. */
@@ -69,6 +90,8 @@ export type Skimmed =
       /** The marks of all strings, at any depth and however they are spelled: bits of content-marks.ts. */
       readonly marks: number
       readonly bytes: number
+      /** A list had more elements than are kept, and ends early in `value`. */
+      readonly overflow: boolean
       /** The offset of the closing brace, before which a member can be inserted. */
       readonly objectEnd: number
       /** The object has no member, so that an inserted one needs no comma. */
@@ -89,13 +112,16 @@ export const SKIM_LIMITS = {
   glanceBytesMax: 256,
   nameBytesMax: 1024,
   membersMax: 4096,
+  /** The elements of all lists of a text together. */
+  listedMax: 20_000,
 } as const
 
-/** A container of the shape that is open. `object` is null for an array. */
+/** A container of the shape that is open. `object` is null for an array, `list` for all but an array that is kept. */
 export interface Frame {
   readonly outer: Frame | null
   readonly shape: Shape
   readonly object: Record<string, unknown> | null
+  readonly list: unknown[] | null
   /** Where the container begins, and what was found before the element at hand. */
   readonly start: number
   members: number
@@ -107,15 +133,7 @@ export interface Frame {
 
 export function openFrame(outer: Frame | null, shape: Shape, start: number): Frame {
   const object = shape.kind === 'object' ? {} : null
-  return {
-    outer,
-    shape,
-    object,
-    start,
-    members: 0,
-    member: null,
-    elementStart: 0,
-    marksBefore: 0,
-    keptBefore: 0,
-  }
+  const list = shape.listed ? [] : null
+  const before = { elementStart: 0, marksBefore: 0, keptBefore: 0 }
+  return { outer, shape, object, list, start, members: 0, member: null, ...before }
 }

@@ -4,6 +4,7 @@ import {
   type JsonObject,
   openFrame,
   type Shape,
+  Sized,
   SKIM_LIMITS,
   type Skimmed,
   type SkimmedElement,
@@ -52,8 +53,10 @@ const NOTHING = Buffer.alloc(0)
  * - `VALUE`: the member is kept as it is written and goes through JSON.parse. All values of a text together may have
  *   `keptBytesMax` bytes; those beyond it are UNREAD.
  * - `GLANCE`: a short string, a number, a boolean or null; every other value is UNREAD, and costs nothing.
+ * - `SIZE`: like GLANCE, but of every other value the size is known.
  * - `objectShape`: the members of an object. A value of another type is read like GLANCE.
  * - `eachShape`: an array whose elements are handed to `onElement` one by one and not kept. The array itself is UNREAD.
+ * - `listShape`: an array whose elements are kept, `listedMax` of them in the text.
  *
  * The skim accepts what RFC 8259 and JSON.parse accept, in UTF-8, if the outermost value is a container of the shape. It
  * refuses texts on which parsers disagree: see UnreadableJson. There is one exception: control characters in strings
@@ -94,6 +97,7 @@ export class JsonSkim {
   readonly #spans = new Map<string, Span>()
   readonly #duplicates = new Set<string>()
   readonly #twiceInside = new Set<string>()
+  #listed = 0
   #rootEnd = 0
   #empty = true
   #failure: Extract<Skimmed, { kind: 'unreadable' }> | null = null
@@ -137,6 +141,7 @@ export class JsonSkim {
       twiceInside: [...this.#twiceInside],
       marks: this.#marks,
       bytes: this.#offset,
+      overflow: this.#listed > SKIM_LIMITS.listedMax,
       objectEnd: this.#rootEnd,
       empty: this.#empty,
     }
@@ -320,7 +325,7 @@ export class JsonSkim {
       this.#value = closed.object ?? {}
       this.#empty = closed.members === 0
       this.#rootEnd = this.#offset + i
-    } else this.#put(closed.outer, closed.object ?? UNREAD, closed.start, this.#offset + i + 1)
+    } else this.#put(closed.outer, closed.object ?? closed.list ?? UNREAD, closed.start, this.#offset + i + 1)
     return i + 1
   }
 
@@ -335,19 +340,26 @@ export class JsonSkim {
     this.#put(frame, this.#readValue(bytes, i), this.#valueStart, this.#offset + i)
   }
 
-  #readValue(bytes: Buffer, i: number): unknown {
-    const text = this.#kept.take(bytes, this.#offset, i)
+  #readValue(chunk: Buffer, i: number): unknown {
+    const text = this.#kept.take(chunk, this.#offset, i)
     if (this.#firstByte === LETTER_N) return null
-    if (text === null) return UNREAD
-    if (this.#shape?.kind === 'value') this.#keptBytes += this.#offset + i - this.#valueStart
-    if (this.#firstByte === QUOTE) return parseString(text) ?? UNREAD
+    const bytes = this.#offset + i - this.#valueStart
+    const quotes = this.#firstByte === QUOTE ? 2 : 0
+    const unread = this.#shape?.kind === 'size' ? new Sized(bytes - quotes) : UNREAD
+    if (text === null) return unread
+    if (this.#shape?.kind === 'value') this.#keptBytes += bytes
+    if (this.#firstByte === QUOTE) return parseString(text) ?? unread
     const { value, twice } = parseSlice(text)
     for (const name of twice) this.#twiceInside.add(name)
     return value
   }
 
   #put(frame: Frame, value: unknown, start: number, end: number): void {
-    if (frame.object === null) {
+    if (frame.list !== null) {
+      this.#listed++
+      this.#marks |= frame.marksBefore
+      if (this.#listed <= SKIM_LIMITS.listedMax) frame.list.push(value)
+    } else if (frame.object === null) {
       this.#onElement?.({ value, bytes: end - frame.elementStart, marks: this.#marks })
       this.#marks |= frame.marksBefore
       this.#keptBytes = frame.keptBefore

@@ -1,5 +1,5 @@
 import { NO_USAGE, type Usage } from '../kernel/usage.ts'
-import type { Place } from './json-place.ts'
+import type { Shape } from './json-shape.ts'
 
 /**
  * How far a reply has come.
@@ -114,9 +114,9 @@ export interface Metered extends Reading {
 
 /** The layout of a reply's bytes, known before the first of them. */
 export interface ReplyLayout {
-  /** The places that are read of a body, and of an event's data. All else is passed over. */
-  readonly body: Place
-  readonly event: Place
+  /** The parts of a body, and of an event's data, that are read where it is too long to be parsed whole. */
+  readonly body: Shape
+  readonly event: Shape
   /** An event whose data begins with these bytes says nothing, and may be large. */
   readonly dullEvents: readonly Buffer[]
 }
@@ -124,8 +124,8 @@ export interface ReplyLayout {
 /** A body, or an event's data, that was read: `value` may have all of it, or no more than the layout says. */
 export interface ReplyDocument {
   readonly value: unknown
-  /** A member that is read is given twice: parsers differ on which value counts, `value` has the last. */
-  readonly repeatsNames: boolean
+  /** A member is given twice: parsers differ on which value counts. */
+  readonly repeatsNames: () => boolean
   /** `value` has all of the document, which is JSON without a fault. */
   readonly isWhole: boolean
   /** An array was too long to be kept, and ends early in `value`. */

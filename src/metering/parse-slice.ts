@@ -6,26 +6,44 @@ export interface ParsedSlice {
 
 const NONE: readonly string[] = []
 const BLANKS = ' \t\r\n'
+/** A name of letters and digits, which no encoder writes with escapes. */
+const WORD = /^\w+$/
 
 /**
- * Parses a small JSON text and says which names are given twice, since JSON.parse silently takes the last one. The text
- * must be valid. The check costs a search for quotes; only a text that fails it is read name by name.
+ * Parses a small JSON text and lists the names given twice, since JSON.parse silently takes the last one. The text must
+ * be valid.
  *
- * Names with escapes are read one by one too: V8 (13.6) takes the second name of `{"\"":0,"\"":0}` for another one, once
- * it has seen `{"\"":0,"\\":0}`, so that `"\u006dodel"` can hide from JSON.parse.
+ * Words with escapes count as given twice: V8 (13.6) takes the second name of `{"\"":0,"\"":0}` for another one, once it
+ * has seen `{"\"":0,"\\":0}`, so that `"\u006dodel"` can hide from JSON.parse.
  */
 export function parseSlice(text: string): ParsedSlice {
   const value: unknown = JSON.parse(text)
-  if (typeof value !== 'object' || value === null) return { value, twice: NONE }
-  let names = 0
-  let hasEscapes = false
-  for (const name of namesIn(text)) {
-    names++
-    hasEscapes ||= name.isEscaped
+  return { value, twice: hasOddNames(text, value) ? namesTwice(text, true) : NONE }
+}
+
+/** Whether a text has a name twice in one object, or a word with escapes. `value` is the text as JSON.parse gives it. */
+export function hasOddNames(text: string, value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  // Each name that is not given twice is one key of the value.
+  const names = new NamesIn(text)
+  let count = 0
+  for (; names.next(); count++) if (names.isEscaped) return namesTwice(text, true).length > 0
+  return count !== countKeys(value)
+}
+
+/** The names that one object has twice, escapes decoded, in a valid JSON text. */
+export function namesTwice(text: string, withEscapedWords = false): readonly string[] {
+  const twice = new Set<string>()
+  const open: Set<string>[] = []
+  let from = 0
+  for (const names = new NamesIn(text); names.next(); from = names.end + 1) {
+    walkBrackets(text, from, names.start, open)
+    const name = JSON.parse(text.slice(names.start, names.end + 1)) as string
+    const seen = open.at(-1)
+    if (seen?.has(name) === true || (withEscapedWords && names.isEscaped && WORD.test(name))) twice.add(name)
+    seen?.add(name)
   }
-  // Each colon outside of strings belongs to one name, and each name that is not given twice to one key of the value.
-  if (!hasEscapes && names === countKeys(value)) return { value, twice: NONE }
-  return { value, twice: namesTwice(text) }
+  return [...twice]
 }
 
 /** Hardly any string has an escape. Null for a string with a control character. */
@@ -40,60 +58,55 @@ export function parseString(text: string): string | null {
 
 function countKeys(value: object): number {
   let keys = 0
-  const isList = Array.isArray(value)
-  for (const name in value) {
-    const inner = (value as Readonly<Record<string, unknown>>)[name]
-    if (!isList) keys++
-    if (typeof inner === 'object' && inner !== null) keys += countKeys(inner)
+  const open: object[] = [value]
+  for (let object = open.pop(); object !== undefined; object = open.pop()) {
+    const isList = Array.isArray(object)
+    for (const name in object) {
+      if (!isList) keys++
+      const inner = (object as Readonly<Record<string, unknown>>)[name]
+      if (typeof inner === 'object' && inner !== null) open.push(inner)
+    }
   }
   return keys
 }
 
-interface NameIn {
-  /** Where the name's quotes are. */
-  readonly start: number
-  readonly end: number
-  readonly isEscaped: boolean
-}
+/** Steps through the names of all objects, in the order of the text. Each byte is searched a constant number of times. */
+class NamesIn {
+  readonly #text: string
+  /** The offsets of the current name's quotes. */
+  start = 0
+  end = -1
+  isEscaped = false
+  #backslash: number
 
-/** The names of all objects, in the order of the text. */
-function* namesIn(text: string): Generator<NameIn> {
-  for (let start = text.indexOf('"'); start >= 0; ) {
-    let end = text.indexOf('"', start + 1)
-    while (isEscapedQuote(text, start, end)) end = text.indexOf('"', end + 1)
-    let next = end + 1
-    while (next < text.length && BLANKS.includes(text.charAt(next))) next++
-    if (text.charAt(next) === ':') {
-      const backslash = text.indexOf('\\', start)
-      yield { start, end, isEscaped: backslash >= 0 && backslash < end }
+  constructor(text: string) {
+    this.#text = text
+    this.#backslash = text.indexOf('\\')
+  }
+
+  next(): boolean {
+    const text = this.#text
+    for (let start = text.indexOf('"', this.end + 1); start >= 0; start = text.indexOf('"', this.end + 1)) {
+      this.start = start
+      this.end = endOfString(text, start)
+      let colon = this.end + 1
+      while (colon < text.length && BLANKS.includes(text.charAt(colon))) colon++
+      if (text.charAt(colon) !== ':') continue
+      if (this.#backslash >= 0 && this.#backslash < start) this.#backslash = text.indexOf('\\', start)
+      this.isEscaped = this.#backslash >= 0 && this.#backslash < this.end
+      return true
     }
-    start = text.indexOf('"', next)
+    return false
   }
 }
 
-function isEscapedQuote(text: string, start: number, quote: number): boolean {
-  let backslashes = 0
-  while (quote - 1 - backslashes > start && text.charAt(quote - 1 - backslashes) === '\\') backslashes++
-  return backslashes % 2 === 1
-}
-
-/** A name of letters that is written with escapes. */
-const WORD = /^\w+$/
-
-function namesTwice(text: string): readonly string[] {
-  const twice = new Set<string>()
-  const open: Set<string>[] = []
-  let from = 0
-  for (const { start, end, isEscaped } of namesIn(text)) {
-    walkBrackets(text, from, start, open)
-    from = end + 1
-    const written = text.slice(start, end + 1)
-    const name = JSON.parse(written) as string
-    const names = open.at(-1)
-    if (names?.has(name) === true || (isEscaped && WORD.test(name))) twice.add(name)
-    names?.add(name)
+/** The closing quote of the string that opens at `start`. */
+function endOfString(text: string, start: number): number {
+  for (let quote = text.indexOf('"', start + 1); ; quote = text.indexOf('"', quote + 1)) {
+    let before = quote - 1
+    while (before > start && text.charAt(before) === '\\') before--
+    if ((quote - before) % 2 === 1) return quote
   }
-  return [...twice]
 }
 
 /** Opens and closes the objects between two names. Strings in between are values. */
@@ -102,10 +115,6 @@ function walkBrackets(text: string, from: number, to: number, open: Set<string>[
     const character = text.charAt(i)
     if (character === '{') open.push(new Set())
     else if (character === '}') open.pop()
-    else if (character === '"') {
-      const start = i
-      i = text.indexOf('"', i + 1)
-      while (isEscapedQuote(text, start, i)) i = text.indexOf('"', i + 1)
-    }
+    else if (character === '"') i = endOfString(text, i)
   }
 }

@@ -42,15 +42,18 @@ export class BodyMeter implements Meter {
 
   end(whole: boolean): Metered {
     const document = this.#json.end()
-    if (typeof document === 'string') return this.#metered(whole ? [document] : [])
-    this.#reader.readBody(document)
-    return this.#metered(document.overflow ? ['too_large'] : [])
-  }
-
-  #metered(faults: readonly MeterFault[]): Metered {
+    if (typeof document !== 'string') return meterDocument(this.#reader, this.#output, document)
     const { stage, shown } = this
+    const faults = whole ? [document] : []
     return { ...this.#reader.reading(), stage, shown, output: this.#output, faults }
   }
+}
+
+/** Meters a reply that is one JSON document. */
+export function meterDocument(reader: ReplyReader, output: Delivered, document: ReplyDocument): Metered {
+  reader.readBody(document)
+  const { stage, shown } = reader
+  return { ...reader.reading(), stage, shown, output, faults: document.overflow ? ['too_large'] : [] }
 }
 
 /** Decides what the client gets of an event. `document` is null where the data is not JSON. */

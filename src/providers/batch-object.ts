@@ -1,5 +1,5 @@
 import { NO_USAGE } from '../kernel/usage.ts'
-import { objectOf, type Place, scalars } from '../metering/json-place.ts'
+import { glances, objectShape } from '../metering/json-shape.ts'
 import {
   NOTHING_SHOWN,
   type Reading,
@@ -9,7 +9,7 @@ import {
 } from '../metering/meter.ts'
 import { isObject, nameAt } from './usage/reading.ts'
 
-const BATCH: Place = objectOf(scalars('id status processing_status output_file_id endpoint'))
+const BATCH = objectShape(glances('id status processing_status output_file_id endpoint'))
 const LAYOUT: ReplyLayout = { body: BATCH, event: BATCH, dullEvents: [] }
 
 /** Reads the object of a batch, of either surface: its status and where its results are. The usage stands in the results. */

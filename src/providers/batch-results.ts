@@ -1,45 +1,38 @@
 import { JsonLines } from '../metering/json-lines.ts'
-import { handedOver, objectOf, type Picked, type Place, PRESENCE, SCALAR } from '../metering/json-place.ts'
-import { JsonWalker } from '../metering/json-walker.ts'
-import type { Meter, Metered } from '../metering/meter.ts'
+import { GLANCE, objectShape, type Shape } from '../metering/json-shape.ts'
+import {
+  type Delivered,
+  type Metered,
+  nothingDelivered,
+  type ReplyDocument,
+  type ReplyReader,
+  SilentMeter,
+} from '../metering/meter.ts'
+import { ReplyJson } from '../metering/reply-json.ts'
+import { meterDocument } from '../metering/reply-meter.ts'
 import type { UsageReader } from './endpoint.ts'
-import { isObject } from './request-members.ts'
-import { createMeter } from './surfaces.ts'
-
-/** A line of the results of a batch, of Messages and of Chat. */
-const LINE: Place = objectOf({
-  result: objectOf({ type: SCALAR, message: handedOver(PRESENCE) }),
-  response: objectOf({ status_code: SCALAR, body: handedOver(PRESENCE) }),
-})
+import { READERS } from './surfaces.ts'
+import { isObject, objectAt } from './usage/reading.ts'
 
 /** Reads the results of a batch as they pass, for the usage of each request that succeeded. Other requests cost nothing. */
 export class BatchResults {
   readonly #lines: JsonLines
-  readonly #createMeter: () => Meter
+  readonly #createReader: ((output: Delivered) => ReplyReader) | null
   readonly #onSucceeded: (metered: Metered) => void
-  #meter: Meter | null = null
 
   /** `reader` is the reader of replies of the endpoint that the requests are for. */
   constructor(reader: UsageReader, onSucceeded: (metered: Metered) => void) {
-    this.#createMeter = () => createMeter(reader, { status: 200, contentType: 'application/json' })
+    this.#createReader = READERS[reader]?.create ?? null
     this.#onSucceeded = onSucceeded
-    const walker = new JsonWalker(LINE, {
-      tolerant: true,
-      onBytes: (bytes) => {
-        this.#meter ??= this.#createMeter()
-        this.#meter.write(bytes)
-      },
-    })
+    const shape = lineShape(this.#createReader?.(nothingDelivered()).layout.body ?? GLANCE)
+    let line = new ReplyJson(shape)
     this.#lines = new JsonLines({
-      write: (bytes) => walker.write(bytes),
-      get failed() {
-        return walker.failed
-      },
+      write: (bytes) => line.write(bytes),
+      failed: false,
       end: () => {
-        const scan = walker.end()
-        return (
-          scan.kind === 'object' && scan.picked.duplicates.length === 0 && this.#endLine(scan.picked.value)
-        )
+        const document = line.end()
+        line = new ReplyJson(shape)
+        return typeof document !== 'string' && this.#endLine(document)
       },
     })
   }
@@ -53,17 +46,28 @@ export class BatchResults {
     return this.#lines.end()
   }
 
-  #endLine(line: Picked): boolean {
-    const meter = this.#meter ?? this.#createMeter()
-    this.#meter = null
-    if (hasSucceeded(line)) this.#onSucceeded(meter.end(true))
+  #endLine(document: ReplyDocument): boolean {
+    if (!isObject(document.value)) return false
+    const { result, response } = document.value
+    const isMessage = isObject(result)
+    const status = Number(objectAt(response)['status_code'])
+    if (isMessage ? result['type'] !== 'succeeded' : !(status >= 200 && status < 300)) return true
+    const value = isMessage ? result['message'] : objectAt(response)['body']
+    const output = nothingDelivered()
+    const reader = this.#createReader?.(output)
+    this.#onSucceeded(
+      reader === undefined
+        ? new SilentMeter().end(true)
+        : meterDocument(reader, output, { ...document, value }),
+    )
     return true
   }
 }
 
-function hasSucceeded(line: Picked): boolean {
-  const { result, response } = isObject(line) ? line : {}
-  if (isObject(result)) return result['type'] === 'succeeded'
-  const status = isObject(response) ? Number(response['status_code']) : 0
-  return status >= 200 && status < 300
+/** A line of the results of a batch, of Messages and of Chat. */
+function lineShape(body: Shape): Shape {
+  return objectShape({
+    result: objectShape({ type: GLANCE, message: body }),
+    response: objectShape({ status_code: GLANCE, body }),
+  })
 }

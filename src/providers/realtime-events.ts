@@ -1,17 +1,10 @@
-import {
-  handedOver,
-  objectOf,
-  type PickedObject,
-  SCALAR,
-  scalars,
-  sparseArrayOf,
-  TEXT,
-} from '../metering/json-place.ts'
-import { JsonWalker } from '../metering/json-walker.ts'
+import { eachShape, glances, objectShape, SIZE, VALUE } from '../metering/json-shape.ts'
+import { JsonSkim } from '../metering/json-skim.ts'
+import { readJson } from '../metering/reply-json.ts'
 import { PIECE_BYTES, writeInPieces } from '../metering/request-reader.ts'
 import { givenTwice, unreadable } from './ambiguity.ts'
 import { PCM_BYTES_PER_MS } from './chat/audio.ts'
-import { isObject, nameAt, objectAt, type WireObject } from './usage/reading.ts'
+import { bytesWritten, isObject, nameAt, objectAt, type WireObject } from './usage/reading.ts'
 
 /** The settings of a session that its cost depends on. Undefined: the message or event does not contain them. */
 export interface SessionSettings {
@@ -37,49 +30,46 @@ export type SessionMessage =
     }
   | { readonly kind: 'unreadable'; readonly detail: string }
 
-const FORMAT = objectOf(scalars('type rate'))
-const NAMING = objectOf({ model: TEXT })
-const SESSION = objectOf({
-  model: TEXT,
-  audio: objectOf({
-    input: objectOf({ format: FORMAT, transcription: NAMING }),
-    output: objectOf({ format: FORMAT }),
+const FORMAT = objectShape(glances('type rate'))
+const NAMING = objectShape(glances('model'))
+const SESSION = objectShape({
+  ...glances('model'),
+  audio: objectShape({
+    input: objectShape({ format: FORMAT, transcription: NAMING }),
+    output: objectShape({ format: FORMAT }),
   }),
   input_audio_transcription: NAMING,
 })
-const ITEM = objectOf({
-  content: sparseArrayOf(objectOf({ audio: handedOver(TEXT), image_url: handedOver(TEXT) })),
-})
-const MESSAGE = objectOf({
-  ...scalars('type event_id'),
+const ITEM = objectShape({ content: eachShape(objectShape({ audio: SIZE, image_url: SIZE })) })
+const MESSAGE = objectShape({
+  ...glances('type event_id'),
   session: SESSION,
   item: ITEM,
-  response: objectOf({ model: TEXT, input: sparseArrayOf(ITEM) }),
-  audio: handedOver(TEXT),
+  response: objectShape({ ...glances('model'), input: eachShape(ITEM) }),
+  audio: SIZE,
 })
 
 /** Reads the parts of a message that decide what becomes of it. The rest, mostly audio, is skipped. */
 export function sessionMessage(text: Buffer): SessionMessage | Promise<SessionMessage> {
-  let handedBytes = 0
-  const walker = new JsonWalker(MESSAGE, {
-    onBytes: (bytes) => {
-      handedBytes += bytes.length
-    },
+  let contentBytes = 0
+  const skim = new JsonSkim(MESSAGE, ({ value }) => {
+    const { audio, image_url: image } = objectAt(value)
+    contentBytes += bytesWritten(audio) + bytesWritten(image)
   })
   if (text.length > PIECE_BYTES) {
-    const read = writeInPieces(text, (piece) => walker.write(piece))
-    return read.then(() => readMessage(walker, handedBytes))
+    const read = writeInPieces(text, (piece) => skim.write(piece))
+    return read.then(() => readMessage(skim, contentBytes))
   }
-  walker.write(text)
-  return readMessage(walker, handedBytes)
+  skim.write(text)
+  return readMessage(skim, contentBytes)
 }
 
-function readMessage(walker: JsonWalker, handedBytes: number): SessionMessage {
-  const scan = walker.end()
-  if (scan.kind === 'unreadable') return { kind: 'unreadable', detail: unreadable(scan.reason).detail }
-  const [twice] = scan.picked.duplicates
+function readMessage(skim: JsonSkim, contentBytes: number): SessionMessage {
+  const skimmed = skim.end()
+  if (skimmed.kind === 'unreadable') return { kind: 'unreadable', detail: unreadable(skimmed.reason).detail }
+  const [twice] = skimmed.duplicates
   if (twice !== undefined) return { kind: 'unreadable', detail: givenTwice(twice).detail }
-  const event = objectAt(scan.picked.value)
+  const event = skimmed.value
   const type = nameAt(event['type'])
   if (type === null) return { kind: 'unreadable', detail: 'A message must have one "type", a string.' }
   const odd = oddName(event)
@@ -90,7 +80,7 @@ function readMessage(walker: JsonWalker, handedBytes: number): SessionMessage {
     eventId: nameAt(event['event_id']),
     session: isObject(event['session']) ? readSettings(event['session']) : null,
     responseModel: nameAt(objectAt(event['response'])['model']),
-    audioBytes: bytesOfText(handedBytes),
+    audioBytes: contentBytes + bytesWritten(event['audio']),
   }
 }
 
@@ -132,11 +122,6 @@ function bytesPerMs({ type, rate }: WireObject): number {
   return typeof rate === 'number' && rate >= 1_000 ? (rate * 2) / 1_000 : PCM_BYTES_PER_MS
 }
 
-/** The length of a JSON string without its quotes. */
-function bytesOfText(written: number): number {
-  return Math.max(0, written - 2)
-}
-
 /** The duration of audio of so many bytes in base64. */
 export function audioMs(base64Bytes: number, bytesPerMs: number): number {
   return (base64Bytes * 3) / 4 / bytesPerMs
@@ -157,37 +142,20 @@ export interface SessionEvent {
   readonly deltaBytes: number
 }
 
-const MODALITIES = 'text_tokens audio_tokens image_tokens'
-const USAGE = objectOf({
-  ...scalars('type total_tokens input_tokens output_tokens seconds'),
-  input_token_details: objectOf({
-    ...scalars(`${MODALITIES} cached_tokens`),
-    cached_tokens_details: objectOf(scalars(MODALITIES)),
-  }),
-  output_token_details: objectOf(scalars(MODALITIES)),
-})
-const EVENT = objectOf({
-  ...scalars('type response_id item_id'),
-  response: objectOf({ id: SCALAR, status: SCALAR, usage: USAGE }),
-  usage: USAGE,
+const EVENT = objectShape({
+  ...glances('type response_id item_id'),
+  response: objectShape({ ...glances('id status'), usage: VALUE }),
+  usage: VALUE,
   session: SESSION,
-  error: objectOf({ event_id: SCALAR }),
-  delta: handedOver(TEXT),
+  error: objectShape(glances('event_id')),
+  delta: SIZE,
 })
 
 /** Null for a message that is no event. */
 export function sessionEvent(text: Buffer): SessionEvent | null {
-  let handedBytes = 0
-  const walker = new JsonWalker(EVENT, {
-    tolerant: true,
-    onBytes: (bytes) => {
-      handedBytes += bytes.length
-    },
-  })
-  walker.write(text)
-  const scan = walker.end()
-  if (scan.kind === 'unreadable') return null
-  const event = scan.picked.value as PickedObject
+  const document = readJson(EVENT, text)
+  if (typeof document === 'string' || !isObject(document.value)) return null
+  const event = document.value
   const response = objectAt(event['response'])
   return {
     type: nameAt(event['type']) ?? '',
@@ -197,6 +165,6 @@ export function sessionEvent(text: Buffer): SessionEvent | null {
     usage: response['usage'] ?? event['usage'] ?? null,
     session: isObject(event['session']) ? readSettings(event['session']) : null,
     aboutEventId: nameAt(objectAt(event['error'])['event_id']),
-    deltaBytes: bytesOfText(handedBytes),
+    deltaBytes: bytesWritten(event['delta']),
   }
 }

@@ -1,4 +1,4 @@
-import { objectOf, scalars } from '../metering/json-place.ts'
+import { glances, objectShape } from '../metering/json-shape.ts'
 import { readJson } from '../metering/reply-json.ts'
 import { type ItemFacts, NOT_READ, type RequestFacts } from '../metering/request-facts.ts'
 import { writeInPieces } from '../metering/request-reader.ts'
@@ -81,10 +81,7 @@ export interface ResponseEvent {
   readonly status: number
 }
 
-const EVENT = objectOf({
-  ...scalars('type stream_id status'),
-  response: objectOf(scalars('id')),
-})
+const EVENT = objectShape({ ...glances('type stream_id status'), response: objectShape(glances('id')) })
 
 const KINDS: ReadonlyMap<string, ResponseEvent['kind']> = new Map([
   ['response.created', 'began'],

@@ -4,8 +4,11 @@ import { EVERY_MARK, MARKS } from '../../src/metering/content-marks.ts'
 import {
   eachShape,
   GLANCE,
+  listShape,
   objectShape,
   type Shape,
+  SIZE,
+  Sized,
   SKIM_LIMITS,
   type Skimmed,
   type SkimmedElement,
@@ -19,13 +22,20 @@ import { documents, nearDocuments } from './json-documents.ts'
 import { inPieces, mutate, mutations, pieceSizes } from './slices.ts'
 
 /** A shape as plain data, from which the expectations are made apart from the code under test. */
-type Spec = 'value' | 'glance' | { readonly [name: string]: Spec } | readonly [Spec]
+type Spec =
+  | 'value'
+  | 'glance'
+  | 'size'
+  | { readonly [name: string]: Spec }
+  | readonly [each: Spec]
+  | readonly ['list', Spec]
 
 const SPEC: { readonly [name: string]: Spec } = {
   model: 'value',
   stream: 'glance',
   max_tokens: 'value',
-  stream_options: { model: 'value', n: 'glance', tools: { model: 'glance' } },
+  stream_options: { model: 'value', n: 'size', tools: { model: 'glance' } },
+  a: ['list', { model: ['list', 'size'], n: 'glance', tools: 'value' }],
   tools: [{ model: 'value', n: { n: 'value' } }],
   n: ['value'],
   'kö😀': 'value',
@@ -34,8 +44,14 @@ const SPEC: { readonly [name: string]: Spec } = {
 function shapeOf(spec: Spec): Shape {
   if (spec === 'value') return VALUE
   if (spec === 'glance') return GLANCE
+  if (spec === 'size') return SIZE
+  if (isList(spec)) return listShape(shapeOf(spec[1]))
   if (Array.isArray(spec)) return eachShape(shapeOf(spec[0] as Spec))
   return objectShape(Object.fromEntries(Object.entries(spec).map(([name, inner]) => [name, shapeOf(inner)])))
+}
+
+function isList(spec: Spec): spec is readonly ['list', Spec] {
+  return spec[0] === 'list'
 }
 
 const SHAPE = shapeOf(SPEC)
@@ -43,6 +59,8 @@ const SHAPE = shapeOf(SPEC)
 /** The value that a skim is to give, and the elements that it is to hand over. */
 function expected(value: unknown, spec: Spec, elements: unknown[]): unknown {
   if (value === null || spec === 'value') return value
+  if (Array.isArray(value) && isList(spec))
+    return value.map((element) => expected(element, spec[1], elements))
   if (Array.isArray(value) && Array.isArray(spec)) {
     for (const element of value) elements.push(expected(element, spec[0] as Spec, elements))
     return UNREAD
@@ -54,7 +72,7 @@ function expected(value: unknown, spec: Spec, elements: unknown[]): unknown {
         read[name] = expected(inner, (spec as Readonly<Record<string, Spec>>)[name] as Spec, elements)
     return read
   }
-  return typeof value === 'object' ? UNREAD : value
+  return typeof value !== 'object' ? value : spec === 'size' ? new Sized(0) : UNREAD
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {
@@ -90,6 +108,9 @@ function parse(bytes: Uint8Array): { readonly value: unknown } | null {
 /** Strings that were too long to be glanced at, or had control characters, may be UNREAD: then nothing else is known. */
 function agree(found: unknown, wanted: unknown): boolean {
   if (found === UNREAD && typeof wanted !== 'object') return true
+  if (found instanceof Sized && (typeof wanted === 'string' || wanted instanceof Sized)) return true
+  if (Array.isArray(found) && Array.isArray(wanted) && found.length === wanted.length)
+    return found.every((element, i) => agree(element, wanted[i]))
   if (!isObject(found) || !isObject(wanted)) {
     assert.deepEqual(found, wanted)
     return true
@@ -181,6 +202,22 @@ test('what is too long to be kept is not read, and the rest is', () => {
   const many = Array.from({ length: SKIM_LIMITS.membersMax + 1 }, (_, i) => `"m${i}":0`).join()
   assert.equal(skimWhole(Buffer.from(`{${many}}`), SHAPE).kind, 'unreadable')
   assert.equal(skimWhole(Buffer.from(`${'['.repeat(600)}`), SHAPE).kind, 'unreadable')
+})
+
+test('of a value that is too long, or no scalar, the size as written is known', () => {
+  const shape = objectShape({ a: SIZE, b: SIZE, c: SIZE, d: SIZE, e: SIZE })
+  const long = '\\n'.repeat(300)
+  const { value } = read(`{"a":"${long}","b":{"x":[1, 2]},"c":"short","d":null,"e":7}`, shape)
+  assert.deepEqual(value, { a: new Sized(600), b: new Sized(12), c: 'short', d: null, e: 7 })
+})
+
+test('of a list that is too long the beginning is kept, and all that is behind it', () => {
+  const shape = objectShape({ list: listShape(objectShape({ n: GLANCE })), model: VALUE })
+  const list = Array.from({ length: SKIM_LIMITS.listedMax + 5 }, (_, n) => `{"n":${n}}`)
+  const { value, overflow } = read(`{"list":[${list.join()}],"model":"m"}`, shape)
+  assert.equal((value['list'] as readonly unknown[]).length, SKIM_LIMITS.listedMax)
+  assert.deepEqual([value['model'], overflow], ['m', true])
+  assert.equal(read('{"list":[{"n":1}]}', shape).overflow, false)
 })
 
 test('strings that mark the body are seen at any depth, also where a letter is escaped or a piece ends', () => {

@@ -1,5 +1,5 @@
 import { NO_USAGE, type UsagePart } from '../../kernel/usage.ts'
-import { OUTPUT, objectOf, type Place, scalars } from '../../metering/json-place.ts'
+import { glances, objectShape, type Shape, SIZE, VALUE } from '../../metering/json-shape.ts'
 import {
   type AudioSeen,
   type Delivered,
@@ -20,8 +20,8 @@ import {
   readingOf,
   type WireObject,
 } from '../usage/reading.ts'
-import { readImageTokens, SVG_USAGE, svgParts } from './images.ts'
-import { ERROR, errorNameOf, partOf, type ReportedTokens, readTokens, TOKEN_MEMBERS } from './tokens.ts'
+import { readImageTokens, svgParts } from './images.ts'
+import { errorNameOf, partOf, type ReportedTokens, readTokens } from './tokens.ts'
 
 /** The content of one usage object, ready to be priced. */
 interface ClosingUsage {
@@ -48,12 +48,11 @@ interface ClosingKind {
   readUsage(usage: WireObject, object: WireObject, counts: Counts): ClosingUsage
 }
 
-function layoutOf(members: Readonly<Record<string, Place>>, dullTypes: readonly string[] = []): ReplyLayout {
-  const usage = objectOf({ ...TOKEN_MEMBERS, ...scalars('type seconds') })
-  const place = objectOf({ ...members, usage, error: ERROR })
+function layoutOf(members: Readonly<Record<string, Shape>>, dullTypes: readonly string[] = []): ReplyLayout {
+  const shape = objectShape({ ...members, usage: VALUE, error: VALUE })
   return {
-    body: place,
-    event: place,
+    body: shape,
+    event: shape,
     dullEvents: dullTypes.map((type) => Buffer.from(`{"type":"${type}"`)),
   }
 }
@@ -72,7 +71,7 @@ const NO_OUTPUT = { total: 0, quantities: {} }
 const CLOSING_KINDS = {
   /** POST /v1/embeddings: input only. The vectors are megabytes of numbers and are not looked at. */
   embeddings: {
-    layout: layoutOf(scalars('model')),
+    layout: layoutOf(glances('model')),
     namesModel: true,
     closingEvents: [],
     readUsage(usage, _body, counts) {
@@ -81,7 +80,7 @@ const CLOSING_KINDS = {
   },
   /** POST /v1/images/generations and /v1/images/edits. The reply does not name the model. */
   images: {
-    layout: layoutOf({ ...scalars('type code'), svg_usage: SVG_USAGE }, [
+    layout: layoutOf({ ...glances('type code'), svg_usage: VALUE }, [
       'image_generation.partial_image',
       'image_edit.partial_image',
     ]),
@@ -93,7 +92,7 @@ const CLOSING_KINDS = {
   },
   /** POST /v1/audio/speech: text in, speech out. Only its stream of events says how much; plain audio says nothing. */
   speech: {
-    layout: layoutOf(scalars('type code'), ['speech.audio.delta']),
+    layout: layoutOf(glances('type code'), ['speech.audio.delta']),
     closingEvents: ['speech.audio.done'],
     readUsage(usage, _object, counts) {
       const { input, output } = readTokens(usage, counts)
@@ -104,7 +103,7 @@ const CLOSING_KINDS = {
   },
   /** POST /v1/audio/transcriptions. Replies as plain text or subtitles say nothing about usage. */
   transcription: {
-    layout: layoutOf({ ...scalars('type code duration'), text: OUTPUT, delta: OUTPUT }),
+    layout: layoutOf({ ...glances('type code duration'), text: SIZE, delta: SIZE }),
     closingEvents: ['transcript.text.done'],
     textEvent: 'transcript.text.delta',
     textMember: 'text',
@@ -204,7 +203,7 @@ export class ClosingUsageReader implements ReplyReader {
   #readUsage(object: WireObject, document: ReplyDocument): void {
     const { usage } = object
     if (usage === null || usage === undefined) return
-    if (!isObject(usage) || document.repeatsNames) this.#counts.doubt()
+    if (!isObject(usage) || document.repeatsNames()) this.#counts.doubt()
     if (!isObject(usage)) return
     if (usage['type'] === 'duration') this.#audio = audioOf(usage['seconds']) ?? this.#audio
     this.#usages = this.#addUsage(this.#kind.readUsage(usage, object, this.#counts))

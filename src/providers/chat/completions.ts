@@ -1,4 +1,4 @@
-import { arrayOf, OUTPUT, objectOf, scalars } from '../../metering/json-place.ts'
+import { glances, listShape, objectShape, SIZE, VALUE } from '../../metering/json-shape.ts'
 import {
   type Delivered,
   NOTHING_SHOWN,
@@ -9,24 +9,23 @@ import {
   type Stage,
 } from '../../metering/meter.ts'
 import { bytesWritten, listAt, nameAt, objectAt, type WireObject } from '../usage/reading.ts'
-import { ERROR, ReplyFacts, TOKEN_MEMBERS } from './tokens.ts'
+import { ReplyFacts } from './tokens.ts'
 
-const MESSAGE = objectOf({
-  content: OUTPUT,
-  refusal: OUTPUT,
-  reasoning_content: OUTPUT,
-  audio: objectOf({ transcript: OUTPUT }),
-  function_call: objectOf({ arguments: OUTPUT }),
-  tool_calls: arrayOf(
-    objectOf({ function: objectOf({ arguments: OUTPUT }), custom: objectOf({ input: OUTPUT }) }),
-  ),
+const CALL = objectShape({ arguments: SIZE, input: SIZE })
+const MESSAGE = objectShape({
+  content: SIZE,
+  refusal: SIZE,
+  reasoning_content: SIZE,
+  audio: objectShape({ transcript: SIZE }),
+  function_call: CALL,
+  tool_calls: listShape(objectShape({ function: CALL, custom: CALL })),
 })
-const CHOICE = { ...scalars('index finish_reason'), text: OUTPUT }
-const COMPLETION = { ...scalars('id model service_tier'), usage: objectOf(TOKEN_MEMBERS), error: ERROR }
+const CHOICE = { ...glances('index finish_reason'), text: SIZE }
+const COMPLETION = { ...glances('id model service_tier'), usage: VALUE, error: VALUE }
 
 const LAYOUT: ReplyLayout = {
-  body: objectOf({ ...COMPLETION, choices: arrayOf(objectOf({ ...CHOICE, message: MESSAGE })) }),
-  event: objectOf({ ...COMPLETION, choices: arrayOf(objectOf({ ...CHOICE, delta: MESSAGE })) }),
+  body: objectShape({ ...COMPLETION, choices: listShape(objectShape({ ...CHOICE, message: MESSAGE })) }),
+  event: objectShape({ ...COMPLETION, choices: listShape(objectShape({ ...CHOICE, delta: MESSAGE })) }),
   dullEvents: [],
 }
 

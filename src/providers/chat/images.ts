@@ -1,5 +1,4 @@
 import type { UsagePart } from '../../kernel/usage.ts'
-import { objectOf, SCALAR } from '../../metering/json-place.ts'
 import type { RequestFacts } from '../../metering/request-facts.ts'
 import {
   type Counts,
@@ -10,7 +9,7 @@ import {
   quantitiesOf,
   type WireObject,
 } from '../usage/reading.ts'
-import { partOf, type ReportedTokens, readTokens, TOKEN_MEMBERS } from './tokens.ts'
+import { partOf, type ReportedTokens, readTokens } from './tokens.ts'
 
 /**
  * The model of a part whose tokens an image tool used, where the reply does not name it. It is no model: the part is
@@ -60,8 +59,6 @@ function wordOf({ body }: RequestFacts, name: 'size' | 'quality'): string {
   const word: unknown = body[name] ?? Object(drawing)[name]
   return typeof word === 'string' ? word : ''
 }
-
-export const SVG_USAGE = objectOf({ ...TOKEN_MEMBERS, model: SCALAR })
 
 /** The usage of the model that drew a vector image: another model than the one that renders it. */
 export function svgParts(value: unknown, counts: Counts): UsagePart[] {

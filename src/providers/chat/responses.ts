@@ -1,5 +1,5 @@
 import type { Quantities, UsagePart } from '../../kernel/usage.ts'
-import { arrayOf, OUTPUT, objectOf, scalars } from '../../metering/json-place.ts'
+import { glances, listShape, objectShape, SIZE, VALUE } from '../../metering/json-shape.ts'
 import type {
   Delivered,
   OutputKind,
@@ -21,38 +21,38 @@ import {
   quantitiesOf,
   type WireObject,
 } from '../usage/reading.ts'
-import { imageToolParts, SVG_USAGE, svgParts } from './images.ts'
-import { ERROR, errorNameOf, ReplyFacts, TOKEN_MEMBERS } from './tokens.ts'
+import { imageToolParts, svgParts } from './images.ts'
+import { errorNameOf, ReplyFacts } from './tokens.ts'
 
 const ITEM = {
-  ...scalars('id type status size quality container_id'),
-  environment: objectOf(scalars('container_id')),
-  action: objectOf(scalars('type')),
-  svg_usage: SVG_USAGE,
+  ...glances('id type status size quality container_id'),
+  environment: objectShape(glances('container_id')),
+  action: objectShape(glances('type')),
+  svg_usage: VALUE,
 }
 const ITEM_TEXTS = {
-  content: arrayOf(objectOf({ text: OUTPUT, refusal: OUTPUT })),
-  summary: arrayOf(objectOf({ text: OUTPUT })),
-  arguments: OUTPUT,
-  input: OUTPUT,
-  code: OUTPUT,
+  content: listShape(objectShape({ text: SIZE, refusal: SIZE })),
+  summary: listShape(objectShape({ text: SIZE })),
+  arguments: SIZE,
+  input: SIZE,
+  code: SIZE,
 }
 const RESPONSE = {
-  ...scalars('id model service_tier status'),
-  tools: arrayOf(objectOf(scalars('type model size quality'))),
-  usage: objectOf(TOKEN_MEMBERS),
-  tool_usage: objectOf({ web_search: objectOf(scalars('num_requests')), image_gen: objectOf(TOKEN_MEMBERS) }),
-  error: ERROR,
+  ...glances('id model service_tier status'),
+  tools: listShape(objectShape(glances('type model size quality'))),
+  usage: VALUE,
+  tool_usage: VALUE,
+  error: VALUE,
 }
 
 const LAYOUT: ReplyLayout = {
-  body: objectOf({ ...RESPONSE, output: arrayOf(objectOf({ ...ITEM, ...ITEM_TEXTS })) }),
-  event: objectOf({
-    ...scalars('type code output_index'),
-    response: objectOf({ ...RESPONSE, output: arrayOf(objectOf(ITEM)) }),
-    item: objectOf(ITEM),
-    delta: OUTPUT,
-    error: ERROR,
+  body: objectShape({ ...RESPONSE, output: listShape(objectShape({ ...ITEM, ...ITEM_TEXTS })) }),
+  event: objectShape({
+    ...glances('type code output_index'),
+    response: objectShape({ ...RESPONSE, output: listShape(objectShape(ITEM)) }),
+    item: objectShape(ITEM),
+    delta: SIZE,
+    error: VALUE,
   }),
   dullEvents: ['response.image_generation_call.partial_image', 'response.audio.delta'].map((type) =>
     Buffer.from(`{"type":"${type}"`),

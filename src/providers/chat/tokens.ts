@@ -1,5 +1,4 @@
 import { NO_USAGE, type Quantities, type UsagePart } from '../../kernel/usage.ts'
-import { objectOf, scalars } from '../../metering/json-place.ts'
 import type { Reading, ReplyDocument } from '../../metering/meter.ts'
 import {
   Counts,
@@ -10,32 +9,6 @@ import {
   readingOf,
   type WireObject,
 } from '../usage/reading.ts'
-
-const INPUT_DETAILS = objectOf({
-  ...scalars('cache_write_tokens cached_tokens audio_tokens image_tokens'),
-  cache_write_tokens_details: objectOf(scalars('ttl_12h_tokens ttl_30m_tokens')),
-  cached_tokens_details: objectOf(
-    scalars('cached_image_tokens image_tokens cached_audio_tokens audio_tokens'),
-  ),
-})
-const OUTPUT_DETAILS = objectOf(scalars('audio_tokens image_tokens reasoning_tokens'))
-
-/** The members that are read of a usage object. */
-export const TOKEN_MEMBERS = {
-  ...scalars('prompt_tokens input_tokens completion_tokens output_tokens cached_tokens'),
-  prompt_tokens_details: INPUT_DETAILS,
-  input_tokens_details: INPUT_DETAILS,
-  input_token_details: INPUT_DETAILS,
-  cached_tokens_details: objectOf(
-    scalars('cached_image_tokens image_tokens cached_audio_tokens audio_tokens'),
-  ),
-  completion_tokens_details: OUTPUT_DETAILS,
-  output_tokens_details: OUTPUT_DETAILS,
-  output_token_details: OUTPUT_DETAILS,
-}
-
-/** The members that are read of an error object. */
-export const ERROR = objectOf(scalars('code type'))
 
 /** One side of a call: its input or its output. */
 interface TokenSide {
@@ -128,7 +101,7 @@ export class ReplyFacts {
   /** True if the object has usage. */
   readUsage({ usage }: WireObject, document: ReplyDocument): boolean {
     if (usage === null || usage === undefined) return false
-    if (!isObject(usage) || document.repeatsNames) this.counts.doubt()
+    if (!isObject(usage) || document.repeatsNames()) this.counts.doubt()
     this.tokens = laterTokens(this.tokens, readTokens(objectAt(usage), this.counts), this.counts)
     return isObject(usage)
   }

@@ -1,4 +1,4 @@
-import { arrayOf, OUTPUT, objectOf, SCALAR, scalars, WRITTEN } from '../../metering/json-place.ts'
+import { GLANCE, glances, listShape, objectShape, SIZE, Sized, VALUE } from '../../metering/json-shape.ts'
 import type {
   Delivered,
   OutputKind,
@@ -19,34 +19,34 @@ import {
   readingOf,
   type WireObject,
 } from '../usage/reading.ts'
-import { MESSAGE_USAGE, MessageUsage } from './usage.ts'
+import { MessageUsage } from './usage.ts'
 
 const MESSAGE = {
-  ...scalars('id model stop_reason'),
-  container: objectOf({}),
-  usage: MESSAGE_USAGE,
+  ...glances('id model stop_reason'),
+  container: objectShape({}),
+  usage: VALUE,
 }
 const BLOCK = {
-  ...scalars('type name'),
-  from: objectOf({ model: SCALAR }),
-  to: objectOf({ model: SCALAR }),
+  ...glances('type name'),
+  from: objectShape({ model: GLANCE }),
+  to: objectShape({ model: GLANCE }),
 }
-const TEXTS = { text: OUTPUT, thinking: OUTPUT, partial_json: OUTPUT, content: OUTPUT }
-const ERROR = { type: SCALAR, error: objectOf({ type: SCALAR }) }
+const TEXTS = { text: SIZE, thinking: SIZE, partial_json: SIZE, content: SIZE }
+const ERROR = { type: GLANCE, error: VALUE }
 
 const LAYOUT: ReplyLayout = {
-  body: objectOf({
+  body: objectShape({
     ...ERROR,
     ...MESSAGE,
-    content: arrayOf(objectOf({ ...BLOCK, ...TEXTS, input: WRITTEN })),
+    content: listShape(objectShape({ ...BLOCK, ...TEXTS, input: SIZE })),
   }),
-  event: objectOf({
+  event: objectShape({
     ...ERROR,
-    message: objectOf(MESSAGE),
-    usage: MESSAGE_USAGE,
-    index: SCALAR,
-    content_block: objectOf(BLOCK),
-    delta: objectOf({ ...TEXTS, ...scalars('type stop_reason'), container: objectOf({}) }),
+    message: objectShape(MESSAGE),
+    usage: VALUE,
+    index: GLANCE,
+    content_block: objectShape(BLOCK),
+    delta: objectShape({ ...TEXTS, ...glances('type stop_reason'), container: objectShape({}) }),
   }),
   dullEvents: [],
 }
@@ -139,7 +139,8 @@ export class MessagesReader implements ReplyReader {
       this.#noteBlock(block)
       for (const [kind, member] of DELTAS.values()) this.#output[kind] += bytesWritten(block[member])
       const { input } = block
-      this.#output.tool += bytesWritten(isObject(input) ? JSON.stringify(input) : input)
+      const isParsed = isObject(input) && !(input instanceof Sized)
+      this.#output.tool += bytesWritten(isParsed ? JSON.stringify(input) : input)
     }
   }
 

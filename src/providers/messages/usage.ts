@@ -1,5 +1,4 @@
 import { NO_USAGE, type Quantities, type Usage, type UsagePart } from '../../kernel/usage.ts'
-import { arrayOf, objectOf, type Place, scalars } from '../../metering/json-place.ts'
 import type { ReplyDocument } from '../../metering/meter.ts'
 import { Counts, isObject, nameAt, objectAt, quantitiesOf, type WireObject } from '../usage/reading.ts'
 
@@ -22,20 +21,6 @@ interface MessageTokens {
   readonly read: number | null
   readonly output: number | null
 }
-
-const TOKENS = {
-  ...scalars('input_tokens cache_creation_input_tokens cache_read_input_tokens output_tokens'),
-  cache_creation: objectOf(scalars('ephemeral_5m_input_tokens ephemeral_1h_input_tokens')),
-}
-
-/** The members that are read of a usage object. */
-export const MESSAGE_USAGE: Place = objectOf({
-  ...TOKENS,
-  ...scalars('service_tier speed inference_geo'),
-  server_tool_use: objectOf(scalars('web_search_requests')),
-  iterations: arrayOf(objectOf({ ...TOKENS, ...scalars('type model') })),
-  fallback_credit: objectOf({}),
-})
 
 function readSplit(value: unknown, counts: Counts): WriteSplit | null {
   if (!isObject(value)) return null
@@ -239,7 +224,7 @@ export class MessageUsage {
 
   read(value: unknown, place: UsagePlace, document: ReplyDocument): void {
     if (value === null || value === undefined) return
-    if (!isObject(value) || document.repeatsNames) this.#counts.doubt()
+    if (!isObject(value) || document.repeatsNames()) this.#counts.doubt()
     const usage = objectAt(value)
     const when = place === 'start' ? 'start' : 'later'
     const tokens = readMessageTokens(usage, this.#counts, this.#tokens[when])

@@ -1,5 +1,5 @@
 import type { Quantities, Unit, Usage, UsagePart } from '../../kernel/usage.ts'
-import { Written } from '../../metering/json-place.ts'
+import { Sized } from '../../metering/json-shape.ts'
 import type { Reading } from '../../metering/meter.ts'
 
 /** An object as it came over the wire: a member may be missing or be anything. */
@@ -34,7 +34,7 @@ export function indexAt(value: unknown): string {
 /** UTF-8 bytes of the text that a model wrote into a member. */
 export function bytesWritten(value: unknown): number {
   if (typeof value === 'string') return Buffer.byteLength(value)
-  return value instanceof Written ? Buffer.byteLength(value.text) : 0
+  return value instanceof Sized ? value.bytes : 0
 }
 
 /** Text of which only the size is known has about 4 bytes to a token. */
