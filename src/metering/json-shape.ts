@@ -94,8 +94,6 @@ export type Skimmed =
       readonly overflow: boolean
       /** The offset of the closing brace, before which a member can be inserted. */
       readonly objectEnd: number
-      /** The object has no member, so that an inserted one needs no comma. */
-      readonly empty: boolean
     }
   | { readonly kind: 'unreadable'; readonly reason: UnreadableJson; readonly at: number }
 

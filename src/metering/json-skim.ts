@@ -19,18 +19,15 @@ import {
   CLOSE_BRACKET,
   COLON,
   COMMA,
-  LETTER_F,
+  endOfScalar,
+  KeptPart,
   LETTER_N,
-  LETTER_T,
-  LITERALS,
   MARK_START,
-  NUMBER_ENDS,
-  nextOfNumber,
   OPEN_BRACE,
   OPEN_BRACKET,
-  startNumber,
+  SCALAR_ENDS,
+  SCALARS,
 } from './json-tokens.ts'
-import { KeptPart } from './kept-part.ts'
 import { parseSlice, parseString } from './parse-slice.ts'
 import { AMBIGUOUS } from './watched-names.ts'
 
@@ -38,9 +35,7 @@ import { AMBIGUOUS } from './watched-names.ts'
 const [BEFORE_VALUE, BEFORE_ELEMENT, BEFORE_FIRST_NAME, BEFORE_NAME, BEFORE_COLON, AFTER_VALUE] = [
   0, 1, 2, 3, 4, 5,
 ]
-const [AFTER_ROOT, IN_NAME, IN_STRING, IN_NUMBER, IN_LITERAL] = [6, 7, 8, 9, 10]
-
-const NOTHING = Buffer.alloc(0)
+const [AFTER_ROOT, IN_NAME, IN_STRING, IN_SCALAR] = [6, 7, 8, 9]
 
 /**
  * The skim reads a JSON text that arrives in pieces in one pass and constant memory. A `Shape` says which members are
@@ -87,9 +82,7 @@ export class JsonSkim {
   readonly #kept = new KeptPart()
   #keptBytes = 0
 
-  #number = 0
-  #literal: Buffer = NOTHING
-  #literalAt = 0
+  #scalar = 0
   readonly #mark = new MarkWatch()
 
   #marks = 0
@@ -99,7 +92,6 @@ export class JsonSkim {
   readonly #twiceInside = new Set<string>()
   #listed = 0
   #rootEnd = 0
-  #empty = true
   #failure: Extract<Skimmed, { kind: 'unreadable' }> | null = null
   #turns = 0
 
@@ -143,7 +135,6 @@ export class JsonSkim {
       bytes: this.#offset,
       overflow: this.#listed > SKIM_LIMITS.listedMax,
       objectEnd: this.#rootEnd,
-      empty: this.#empty,
     }
   }
 
@@ -154,7 +145,8 @@ export class JsonSkim {
       this.#turns++
       if (this.#state < IN_NAME && this.#depth > this.#level) i = this.#pass(bytes, words, i)
       if (i === bytes.length) return
-      if (this.#state >= IN_NAME) i = this.#goOn(bytes, i)
+      if (this.#state === IN_SCALAR) i = this.#crossScalar(bytes, i)
+      else if (this.#state >= IN_NAME) i = this.#crossString(bytes, i)
       else if (BLANKS[bytes[i] as number] === 1) i++
       else i = this.#token(bytes, words, i)
     }
@@ -167,7 +159,8 @@ export class JsonSkim {
     let i = from
     let state = this.#state
     let depth = this.#depth
-    for (; i < bytes.length; this.#turns++) {
+    let turns = 0
+    for (; i < bytes.length; turns++) {
       const byte = bytes[i] as number
       if (byte === QUOTE && state <= BEFORE_NAME) {
         const quote = endOfShort(bytes, words, i)
@@ -195,23 +188,21 @@ export class JsonSkim {
         state = AFTER_VALUE
         i++
       } else if (BLANKS[byte] === 1) i++
-      else break
+      else {
+        const end = state <= BEFORE_ELEMENT ? endOfScalar(bytes, i) : -1
+        if (end < 0) break
+        turns += end - i
+        state = AFTER_VALUE
+        i = end
+      }
     }
+    this.#turns += turns
     this.#state = state
     this.#depth = depth
     return i
   }
 
-  /** Goes on with a string, a number or a literal. Returns the offset of the next byte to look at, as the others do. */
-  #goOn(bytes: Buffer, i: number): number {
-    if (this.#state === IN_NUMBER) return this.#crossNumber(bytes, i)
-    if (this.#state !== IN_LITERAL) return this.#crossString(bytes, i)
-    if (bytes[i] !== this.#literal[this.#literalAt]) return this.#fail('not_json', i)
-    this.#literalAt++
-    if (this.#literalAt === this.#literal.length) this.#endValue(bytes, i + 1)
-    return i + 1
-  }
-
+  /** Returns the offset of the next byte to look at, as the others do. */
   #token(bytes: Buffer, words: DataView, i: number): number {
     const byte = bytes[i] as number
     switch (this.#state) {
@@ -250,20 +241,13 @@ export class JsonSkim {
       case OPEN_BRACE:
       case OPEN_BRACKET:
         return this.#open(i, byte === OPEN_BRACE, isSeen)
-      case LETTER_T:
-      case LETTER_F:
-      case LETTER_N:
-        this.#literal = LITERALS.get(byte) ?? NOTHING
-        this.#literalAt = 1
-        this.#state = IN_LITERAL
-        break
       default:
-        this.#number = startNumber(byte)
-        if (this.#number === 0) {
+        this.#scalar = SCALARS[byte] as number
+        if (this.#scalar === 0) {
           const isMark = byte === MARK_START && this.#offset + i === 0
           return this.#fail(isMark ? 'byte_order_mark' : 'not_json', i)
         }
-        this.#state = IN_NUMBER
+        this.#state = IN_SCALAR
     }
     return this.#depth === 0 ? this.#fail('not_an_object', i) : i + 1
   }
@@ -323,7 +307,6 @@ export class JsonSkim {
     this.#state = this.#depth === 0 ? AFTER_ROOT : AFTER_VALUE
     if (closed.outer === null) {
       this.#value = closed.object ?? {}
-      this.#empty = closed.members === 0
       this.#rootEnd = this.#offset + i
     } else this.#put(closed.outer, closed.object ?? closed.list ?? UNREAD, closed.start, this.#offset + i + 1)
     return i + 1
@@ -422,15 +405,15 @@ export class JsonSkim {
     else frame.member = found
   }
 
-  #crossNumber(bytes: Buffer, from: number): number {
+  #crossScalar(bytes: Buffer, from: number): number {
     for (let i = from; i < bytes.length; i++) {
-      const next = nextOfNumber(this.#number, bytes[i] as number)
+      const next = SCALARS[(this.#scalar << 8) | (bytes[i] as number)] as number
       if (next === 0) return this.#fail('not_json', i)
-      if (next === NUMBER_ENDS) {
+      if (next === SCALAR_ENDS) {
         this.#endValue(bytes, i)
         return i
       }
-      this.#number = next
+      this.#scalar = next
       this.#turns++
     }
     return bytes.length

@@ -6,6 +6,7 @@ import { hasOddNames } from './parse-slice.ts'
 /** Documents up to this size are parsed whole. Larger ones are skimmed for the members that a reader names. */
 const PARSED_BYTES_MAX = 256 * 1024
 
+const BYTE_ORDER_MARK = '\ufeff'
 const TOO_LARGE: ReadonlySet<UnreadableJson> = new Set(['too_deep', 'too_many_members', 'name_too_long'])
 
 /** Reads a JSON text that is whole. */
@@ -52,7 +53,8 @@ export class ReplyJson {
 }
 
 /** Only documents with usage are checked for names that are given twice. */
-function parse(text: string): ReplyDocument | null {
+function parse(written: string): ReplyDocument | null {
+  const text = written.startsWith(BYTE_ORDER_MARK) ? written.slice(1) : written
   try {
     const value: unknown = JSON.parse(text)
     return { value, isWhole: true, overflow: false, repeatsNames: () => hasOddNames(text, value) }

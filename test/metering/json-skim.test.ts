@@ -130,7 +130,6 @@ function assertAgreesWithJsonParse({ skimmed, elements }: Outcome, bytes: Buffer
   const lenient = parsed ?? parse(bytes.map((byte) => (byte < 0x20 ? 0x20 : byte)))
   assert(lenient !== null && isObject(lenient.value), `accepted: ${bytes.toString()}`)
   assert.equal(bytes.toString('latin1', skimmed.objectEnd).trim(), '}')
-  assert.equal(skimmed.empty, Object.keys(lenient.value).length === 0)
   // JSON.parse takes the last of members that are given twice.
   if (skimmed.duplicates.length > 0 || parsed === null) return
   const wanted: unknown[] = []

@@ -230,7 +230,7 @@ test('entries of iterations that cannot be never make a part that cannot be', ()
       !(typeof entry === 'object' && entry !== null && 'type' in entry && entry.type === 7),
     )
   }
-  const many = Array(5000).fill({ type: 'advisor_message', model: 'a', input_tokens: 1, output_tokens: 1 })
+  const many = Array(2000).fill({ type: 'advisor_message', model: 'a', input_tokens: 1, output_tokens: 1 })
   const metered = meterBody('messages', messageBody({ usage: { ...plain, iterations: many } }))
   assert.equal(metered.usage.parts.length, 65)
   assert.equal(metered.usage.suspect, true)
