@@ -220,8 +220,9 @@ async function serveFrom(
     bytesPerSecondMin: config.bodyBytesPerSecondMin,
     monotonicMs: () => clock.monotonicMs(),
   }
+  const estimates = new Estimates()
   const deferrals = createDeferrals({
-    ...{ store, upstreams, settler, counts, queues, clock, log, names },
+    ...{ store, upstreams, settler, counts, queues, clock, estimates, log, names },
     polls: config.deferredPoll,
   })
   let ready = true
@@ -268,7 +269,7 @@ async function serveFrom(
     isSecure: config.rewriteResultsUrl ? isSecure : null,
     injectUsage: config.injectUsage,
     onLeave: config.onLeave,
-    estimates: new Estimates(),
+    estimates,
     reached: surroundings.reached ?? (() => {}),
   }
   const canWrite = createWriteProbe(() => store.probeWrite(), clock)

@@ -73,7 +73,10 @@ export function billCall(call: BilledCall, outcome: CallOutcome, billing: Billin
   if (!plan.metered || metered === null || !isSuccess(head)) return freeBill(plan, head)
   const mediaBytes = call.plan.reader === 'images' ? bytesOut : (metered.audio?.bytes ?? 0)
   if (failedAtOnce(metered, mediaBytes)) return freeBill(plan, head)
-  const charged = head === null ? metered : withFees(metered, call, billing)
+  const charged =
+    head === null
+      ? metered
+      : { ...metered, usage: withContainers(plan.withFees(metered.usage), metered, billing) }
   const said = rateSaid(call, charged)
   if (said !== null) {
     if (end.kind === 'complete') learnFrom(metered, factsOf(call, outcome), billing.estimates)
@@ -84,18 +87,20 @@ export function billCall(call: BilledCall, outcome: CallOutcome, billing: Billin
   return plan.makes === null ? freeBill(plan, head) : LOST
 }
 
-/** The fees of a call: those that its reply does not state, and each container once in 20 minutes. */
-function withFees(metered: Metered, { plan, admission }: BilledCall, { estimates, clock }: Billing): Metered {
-  const usage = plan.bill.withFees(metered.usage)
-  const { containerIds } = metered
-  if (containerIds.length === 0) return usage === metered.usage ? metered : { ...metered, usage }
-  const containers = estimates.chargeContainers(admission.accountId, containerIds, clock.nowMs())
-  const parts = usage.parts.map((part) => {
+/** The usage with each container once in 20 minutes. */
+export function withContainers(
+  { parts, ...usage }: Usage,
+  { containerIds }: Pick<Metered, 'containerIds'>,
+  { estimates, clock }: Billing,
+): Usage {
+  if (containerIds.length === 0) return { ...usage, parts }
+  const containers = estimates.chargeContainers(containerIds, clock.nowMs())
+  const charged = parts.map((part) => {
     const { containers: _all, ...quantities } = part.quantities
     if (_all === undefined) return part
     return { ...part, quantities: containers === 0 ? quantities : { ...quantities, containers } }
   })
-  return { ...metered, usage: { ...usage, parts } }
+  return { ...usage, parts: charged }
 }
 
 /** The bill of a call that costs nothing, or whose cost cannot be told. */

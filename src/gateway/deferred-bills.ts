@@ -14,7 +14,16 @@ import { statesUsage } from '../providers/deferred-kinds.ts'
 import { findEndpoint } from '../providers/find-endpoint.ts'
 import type { CallCounts } from '../telemetry/call-counts.ts'
 import type { AdmissionQueues } from './admission-queue.ts'
-import { type Bill, billUsage, isPlausible, LOST, NOTHING_BILLED, withoutSecrets } from './bill.ts'
+import {
+  type Bill,
+  billUsage,
+  isPlausible,
+  LOST,
+  NOTHING_BILLED,
+  withContainers,
+  withoutSecrets,
+} from './bill.ts'
+import type { Estimates } from './estimates.ts'
 import type { Settler } from './settle.ts'
 
 export interface DeferredBillParts {
@@ -23,6 +32,7 @@ export interface DeferredBillParts {
   readonly counts: CallCounts
   readonly queues: Pick<AdmissionQueues, 'signalAll'>
   readonly clock: Clock
+  readonly estimates: Estimates
   readonly log: Log
   readonly names: Pick<HeaderNames, 'redact'>
 }
@@ -140,7 +150,9 @@ export function createDeferredBills(parts: DeferredBillParts): DeferredBills {
     async settle(object, metered) {
       const { call } = object
       if (!statesUsage(metered)) throw new Error(`${call.requestId} has ended and states no usage`)
-      return await closeAll(object, billOf(call, metered.usage, ratingOf(call), await versionOf(call)))
+      const version = await versionOf(call)
+      const usage = withContainers(metered.usage, metered, parts)
+      return await closeAll(object, billOf(call, usage, ratingOf(call), version))
     },
     async settleBatch(object, { usage: { stopReason }, requestsFor = null }, read) {
       const { call } = object

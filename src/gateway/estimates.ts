@@ -92,13 +92,12 @@ export class Estimates {
   }
 
   /** How many of these containers are to be paid for now. Each is paid for once in 20 minutes. */
-  chargeContainers(accountId: string, ids: readonly string[], nowMs: number): number {
+  chargeContainers(ids: readonly string[], nowMs: number): number {
     let charged = 0
     for (const id of ids) {
-      const name = nameOf(accountId, id)
-      const sinceMs = this.#containers.get(name)
+      const sinceMs = this.#containers.get(id)
       if (sinceMs !== undefined && nowMs - sinceMs < CONTAINER_MS) continue
-      this.#containers.set(name, nowMs)
+      this.#containers.set(id, nowMs)
       charged++
     }
     return charged

@@ -1,7 +1,7 @@
 import { limits as kernelLimits } from '../kernel/limits.ts'
 import { addBounds, type Bound, type Nanos, NO_COST } from '../kernel/money.ts'
 import type { ObjectKind, Surface } from '../kernel/surface.ts'
-import type { Quantities, Usage } from '../kernel/usage.ts'
+import type { Unit, Usage } from '../kernel/usage.ts'
 import type { Hold, Unratable } from '../ledger/call.ts'
 import { HOLD_NANOS_MAX } from '../ledger/decide-admission.ts'
 import type { RequestFacts } from '../metering/request-facts.ts'
@@ -390,11 +390,18 @@ function contextOf(call: PricedRequest, settings: PricerSettings): RatingContext
 function settleFees(usage: Usage, fees: RequestFees, context: RatingContext, version: PriceVersion): Usage {
   if (fees.codeRunsFree) return { ...usage, parts: usage.parts.map(withoutCode) }
   if (context.endpoint !== '/v1/chat/completions') return usage
-  const searches = fees.asksForSearch || resolve(usage.modelServed, context, version).model?.searchesEachCall
-  return searches ? { ...usage, parts: addToolCalls(usage.parts, ONE_SEARCH) } : usage
+  const { model } = resolve(usage.modelServed, context, version)
+  if (!fees.asksForSearch && model?.searchesEachCall !== true) return usage
+  const sized = SEARCHES_BY_SIZE.get(fees.searchSize ?? 'medium')
+  const unit = sized !== undefined && model?.tools.has(sized) === true ? sized : 'web_searches'
+  return { ...usage, parts: addToolCalls(usage.parts, { [unit]: 1 }) }
 }
 
-const ONE_SEARCH: Quantities = { web_searches: 1 }
+const SEARCHES_BY_SIZE: ReadonlyMap<string, Unit> = new Map([
+  ['low', 'web_searches_low'],
+  ['medium', 'web_searches_medium'],
+  ['high', 'web_searches_high'],
+])
 
 function withoutCode(part: Usage['parts'][number]): Usage['parts'][number] {
   const { code_executions: _free, ...quantities } = part.quantities

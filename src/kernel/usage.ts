@@ -20,6 +20,10 @@ export const UNITS = [
   'image_cache_read_tokens',
   'image_output_tokens',
   'web_searches',
+  /** Searches whose price depends on the `search_context_size` of the request. */
+  'web_searches_low',
+  'web_searches_medium',
+  'web_searches_high',
   'file_searches',
   /** Machines that upstream set up to run code in, each by its id. */
   'containers',

@@ -1,4 +1,5 @@
 import type { Bound } from '../kernel/money.ts'
+import type { Unit } from '../kernel/usage.ts'
 import type { RequestTools } from '../providers/request-tools.ts'
 import { SURFACES } from '../providers/surfaces.ts'
 import { type Discount, NO_DISCOUNT, payableFor, plainAmountOf, Totals } from './amounts.ts'
@@ -206,11 +207,18 @@ function dearestOfBoth(a: Dearest, b: Dearest): Dearest {
   }
 }
 
+const WEB_SEARCHES = [
+  'web_searches',
+  'web_searches_low',
+  'web_searches_medium',
+  'web_searches_high',
+] as const satisfies readonly Unit[]
+
 /** The fees of tools, which are paid by the call and not by the token. */
 function feesAmount(model: ModelPrice, { webSearches, fileSearches, containers }: RequestTools): bigint {
-  let sum = 0n
+  const dearestSearch = WEB_SEARCHES.map((unit) => model.tools.get(unit) ?? 0n).reduce(maxRate)
+  let sum = plainAmountOf('web_searches', BigInt(webSearches), dearestSearch)
   for (const [unit, most] of [
-    ['web_searches', webSearches],
     ['file_searches', fileSearches],
     ['containers', containers],
   ] as const)

@@ -28,6 +28,9 @@ export type RateKey = (typeof RATE_KEYS)[number]
 /** Tools that are paid by the call or by the hour, whichever model used them. The hours are not on the wire. */
 export const TOOL_KEYS = [
   'web_search_per_1000',
+  'web_search_low_per_1000',
+  'web_search_medium_per_1000',
+  'web_search_high_per_1000',
   'web_fetch_per_1000',
   'file_search_per_1000',
   'code_execution_per_container_hour',
@@ -73,6 +76,9 @@ export const UNIT_PRICES: Readonly<Record<Unit, UnitPrice>> = {
   image_cache_read_tokens: { key: 'image_cache_read', units: MILLION, side: 'input' },
   image_output_tokens: { key: 'image_output', units: MILLION, side: 'output' },
   web_searches: { key: 'web_search_per_1000', units: THOUSAND, side: 'tool' },
+  web_searches_low: { key: 'web_search_low_per_1000', units: THOUSAND, side: 'tool' },
+  web_searches_medium: { key: 'web_search_medium_per_1000', units: THOUSAND, side: 'tool' },
+  web_searches_high: { key: 'web_search_high_per_1000', units: THOUSAND, side: 'tool' },
   file_searches: { key: 'file_search_per_1000', units: THOUSAND, side: 'tool' },
   containers: { key: 'code_interpreter_per_session', units: 1n, side: 'tool' },
   code_executions: { key: null, units: 1n, side: 'tool' },

@@ -97,6 +97,8 @@ export interface ToolRules {
 export interface RequestFees {
   /** The request asks for a web search, which Chat Completions makes once. */
   readonly asksForSearch: boolean
+  /** The `search_context_size` of that search, where the request states one. */
+  readonly searchSize: string | null
   /** Code that a message has run costs nothing beside web tools of February 2026 or later. */
   readonly codeRunsFree: boolean
 }

@@ -34,13 +34,24 @@ function completion(model: string): object {
   return { id: 'c', model, choices: [{ index: 0, message: { content: 'Hi' }, finish_reason: 'stop' }], usage }
 }
 
-test('a chat of a model that searches costs one search more, at the price of that model', async () => {
-  upstream.queue([{ send: document(completion('gpt-4o-search-preview-2025-03-11')) }])
-  const body = { model: 'gpt-4o-search-preview', messages: MESSAGES }
-  const reply = await bench.call('/v1/chat/completions', body, chat)
-  // 1,000 × $2.50/M + 100 × $10/M + 1 × $50/1,000
-  assert.equal(reply.header('x-svc-list-cost-usd'), '0.0535')
-  assert.equal((await bench.record(reply.requestId))['unpriced'], false)
+test('a chat of a search model costs one search more, by the size of its context; an unknown size is flagged', async () => {
+  // 1,000 × $2.50/M + 100 × $10/M, or 1,000 × $0.15/M + 100 × $0.60/M, and the search.
+  for (const [model, size, listUsd, unpriced] of [
+    ['gpt-4o-search-preview', 'low', '0.0335', false],
+    ['gpt-4o-search-preview', 'medium', '0.0385', false],
+    ['gpt-4o-search-preview', 'high', '0.0535', false],
+    ['gpt-4o-search-preview', null, '0.0385', false],
+    ['gpt-4o-search-preview', 'vast', '0.0035', true],
+    ['gpt-4o-mini-search-preview', 'low', '0.02521', false],
+    ['gpt-4o-mini-search-preview', undefined, '0.02771', false],
+    ['gpt-5-search-api', 'high', '0.01225', false],
+  ] as const) {
+    upstream.queue([{ send: document(completion(`${model}-2025-03-11`)) }])
+    const options = size === undefined ? {} : { web_search_options: { search_context_size: size } }
+    const reply = await bench.call('/v1/chat/completions', { model, messages: MESSAGES, ...options }, chat)
+    assert.equal(reply.header('x-svc-list-cost-usd'), listUsd, `${model} ${size}`)
+    assert.equal((await bench.record(reply.requestId))['unpriced'], unpriced, `${model} ${size}`)
+  }
 })
 
 test('so does a streamed chat that was told to search, and none that was refused', async () => {
@@ -113,6 +124,22 @@ test('each container of a response costs a session, streamed or not', async () =
   assert.equal(whole.header('x-svc-list-cost-usd'), '0.066')
   const streamed = await bench.call('/v1/responses', { ...body, stream: true }, chat)
   assert.equal(streamed.trailer('x-svc-list-cost-usd'), '0.066')
+})
+
+test('a response in the background pays for its container once, with the calls that use the container later', async () => {
+  const ran = { type: 'code_interpreter_call', id: 'ci_1', container_id: 'cntr_background' }
+  const body = { model: 'gpt-5.6-sol', input: 'Hi', tools: [{ type: 'code_interpreter' }] }
+  const made = { id: 'resp_container', object: 'response', model: 'gpt-5.6-sol', background: true }
+  const done = { output: [ran], usage: { input_tokens: 1_000, output_tokens: 100 }, status: 'completed' }
+  upstream.queue([{ send: document({ ...made, status: 'queued' }) }])
+  const first = await bench.call('/v1/responses', { ...body, background: true }, chat)
+  upstream.queue([{ send: document({ ...made, ...done }) }])
+  await bench.call('/v1/responses/resp_container', undefined, { ...chat, method: 'GET' })
+  // 1,000 × $4/M + 100 × $20/M, and $0.03
+  assert.equal((await bench.record(first.requestId))['list_cost_usd'], 0.036)
+  upstream.queue([{ send: document({ ...made, ...done, id: 'resp_next', background: false }) }])
+  const next = await bench.call('/v1/responses', body, chat)
+  assert.equal(next.header('x-svc-list-cost-usd'), '0.006')
 })
 
 test('code that a message had run is flagged, since nobody says for how long, unless it is free', async () => {

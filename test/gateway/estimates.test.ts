@@ -72,12 +72,11 @@ test('the cached share is the smallest of the last three complete calls of that 
   assert.equal(estimates.figuresFor('other', 'm', '').cachedShare, 0, 'another key has cached nothing')
 })
 
-test('a container is paid for once in 20 minutes, by each account', () => {
+test('a container is paid for once in 20 minutes', () => {
   const estimates = new Estimates()
-  assert.equal(estimates.chargeContainers('a', ['c1', 'c2'], 0), 2)
-  assert.equal(estimates.chargeContainers('a', ['c1', 'c3'], 19 * 60_000), 1)
-  assert.equal(estimates.chargeContainers('b', ['c1'], 19 * 60_000), 1)
-  assert.equal(estimates.chargeContainers('a', ['c1'], 20 * 60_000), 1)
+  assert.equal(estimates.chargeContainers(['c1', 'c2'], 0), 2)
+  assert.equal(estimates.chargeContainers(['c1', 'c3'], 19 * 60_000), 1)
+  assert.equal(estimates.chargeContainers(['c1'], 20 * 60_000), 1)
 })
 
 test('silence counts from the first event: the time to the first visible output, and gaps of more than a second', () => {

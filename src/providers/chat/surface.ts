@@ -110,10 +110,14 @@ export const chat: SurfaceSpec = {
     '/v1/images/edits',
     '/v1/moderations',
   ],
-  fees: (facts) => ({
-    asksForSearch: isGiven(facts.body['web_search_options']),
-    codeRunsFree: false,
-  }),
+  fees({ body: { web_search_options: options } }) {
+    const size = isObject(options) ? options['search_context_size'] : null
+    return {
+      asksForSearch: isGiven(options),
+      searchSize: isGiven(size) ? String(size) : null,
+      codeRunsFree: false,
+    }
+  },
   pricing: {
     provider: 'openai',
     // `scale` is prepaid capacity without a price per token: its list cost is the standard one. `fast` is how a request

@@ -73,7 +73,11 @@ export const messages: SurfaceSpec = {
   itemMembers: {},
   batchUpload: null,
   batchEndpoints: ['/v1/messages'],
-  fees: (facts): RequestFees => ({ asksForSearch: false, codeRunsFree: codeRunsFree(facts) }),
+  fees: (facts): RequestFees => ({
+    asksForSearch: false,
+    searchSize: null,
+    codeRunsFree: codeRunsFree(facts),
+  }),
   pricing: {
     provider: 'anthropic',
     // `priority` is prepaid capacity without a price per token: its list cost is the standard one.
