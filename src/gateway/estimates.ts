@@ -163,12 +163,15 @@ export interface ReplyTimes {
   readonly silentMs: number
   /** From upstream's first event to the end, without pauses of the client; null for a reply without events. */
   readonly generatedMs: number | null
-  /** How long the client had not read when the reply ended. */
+  /** How long the client had not read when the reply ended, or a moment before: it may have ended unseen meanwhile. */
   readonly stalledMs: number
 }
 
 /** The longest pause between pieces of output that counts as the network's and not the model's. */
 const PAUSE_MS_MAX = 1_000
+
+/** A reply that ends so soon after a pause may have ended during the pause. */
+const AFTER_PAUSE_MS = 5_000
 
 /**
  * Adds up the time in which a reply showed nothing of the answer, from upstream's first event on: before its first visible
@@ -183,6 +186,8 @@ export class Silence {
   #silentMs = 0
   #pausedSinceMs: number | null = null
   #pausedMs = 0
+  /** Of the last seconds. */
+  #longestPause = { ms: 0, endedMs: -Infinity }
 
   /** To be called for each event with its time of arrival and the count of all bytes that are visible by then. */
   see(visibleBytes: number, nowMs: number): void {
@@ -206,6 +211,9 @@ export class Silence {
     if (this.#pausedSinceMs === null) return
     const pausedMs = nowMs - this.#pausedSinceMs
     this.#pausedSinceMs = null
+    const { ms, endedMs } = this.#longestPause
+    if (pausedMs >= ms || nowMs - endedMs > AFTER_PAUSE_MS)
+      this.#longestPause = { ms: pausedMs, endedMs: nowMs }
     if (this.#firstMs === null) return
     this.#pausedMs += pausedMs
     this.#lastMs += pausedMs
@@ -223,10 +231,11 @@ export class Silence {
 
   /** All times, if the reply ends now. */
   timesAt(nowMs: number): ReplyTimes {
+    const { ms, endedMs } = this.#longestPause
     return {
       silentMs: this.until(nowMs),
       generatedMs: this.generatedMs(nowMs),
-      stalledMs: this.pausedFor(nowMs),
+      stalledMs: Math.max(this.pausedFor(nowMs), nowMs - endedMs <= AFTER_PAUSE_MS ? ms : 0),
     }
   }
 

@@ -121,8 +121,7 @@ export class ReplyPipeline implements ReplyReceiver {
   }
 
   get times(): ReplyTimes {
-    const times = this.#silence.timesAt(this.#parts.nowMs())
-    return this.#isClientFull ? times : { ...times, stalledMs: 0 }
+    return this.#silence.timesAt(this.#parts.nowMs())
   }
 
   get #stage(): Stage {

@@ -103,3 +103,15 @@ test('the time in which a client does not read is no silence of the model', () =
   assert.equal(silence.until(92_000), 2_000)
   assert.equal(silence.generatedMs(90_500), 500)
 })
+
+test('a reply counts as stalled while its client does not read, and for 5 s afterwards', () => {
+  const silence = new Silence()
+  const stalledMs = (nowMs: number) => silence.timesAt(nowMs).stalledMs
+  silence.see(10, 0)
+  assert.equal(stalledMs(100), 0)
+  silence.pause(100)
+  assert.equal(stalledMs(7_100), 7_000)
+  silence.resume(8_100)
+  assert.equal(stalledMs(8_200), 8_000)
+  assert.equal(stalledMs(13_101), 0)
+})

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { assertBooksBalance } from '../billing/bench-of-one.ts'
 import { nanosOf } from '../limits/look-at-books.ts'
 import { after, afterEach, before, test } from '../support/suite.ts'
-import { noise } from '../support/wire-bytes.ts'
+import { until } from '../support/until.ts'
+import { noise, sized } from '../support/wire-bytes.ts'
 import { opcodeOf, type RawBench, type RawSocket, splitFrames, startRawBench } from './raw-bench.ts'
 import {
   closeCodeOf,
@@ -44,14 +45,6 @@ async function beginTurn({ client, upstream }: RawSocket, request: object = {}):
   return responseId
 }
 
-/** Loads the tokenizer: a count during the load may be rough, on a machine that has other things to do. */
-async function loadTokenizer(): Promise<void> {
-  const socket = await inMidTurn()
-  socket.client.reset()
-  await bench.turns(socket.id, 1)
-  await socket.upstream.ended
-}
-
 const figures = (record: Readonly<Record<string, unknown>>) => [
   ...['state', 'estimated', 'model', 'status'].map((name) => record[name]),
   JSON.stringify(record['usage']),
@@ -87,7 +80,6 @@ for (const [way, leave] of Object.entries(LEAVINGS)) {
 }
 
 test('a turn that is left costs the same, in whichever way it was left', async () => {
-  await loadTokenizer()
   const bills = new Map<string, unknown>()
   for (const [way, leave] of Object.entries(LEAVINGS)) {
     const socket = await inMidTurn()
@@ -173,6 +165,61 @@ for (const [way, [fail, code]] of Object.entries(FAILURES)) {
     await socket.upstream.ended.catch(() => {})
   })
 }
+
+test('upstream breaks a turn, unless it closes because of what the client sent: then the client has left', async () => {
+  for (const [code, isLeft] of [
+    ...[1002, 1003, 1007, 1008, 1009].map((each) => [each, true] as const),
+    ...[1000, 1001, 1011, 1012, 1013].map((each) => [each, false] as const),
+  ]) {
+    const socket = await inMidTurn()
+    await socket.upstream.send(closeFrameOf(code))
+    socket.upstream.socket.end()
+    await socket.client.ended
+    socket.client.socket.end()
+    const [turn = {}] = await bench.turns(socket.id, 1)
+    assert.deepEqual([turn['state'], turn['estimated']], ['settled', true], String(code))
+    // What may be missing of a broken turn is the loss of the operator; a turn that was left is billed as a whole.
+    assert.equal(turn['lost_list_cost_usd'] === 0, isLeft, String(code))
+    await socket.upstream.ended
+  }
+})
+
+test('a stored response that upstream still works on when its client has left is deferred, and is not deleted', async () => {
+  await using own = await startRawBench()
+  const { gateway } = own
+  const socket = await own.open()
+  const responseId = await beginTurn(socket, { store: true })
+  const path = `/v1/responses/${responseId}`
+  const remove = async () => {
+    const headers = { authorization: `Bearer ${gateway.apiKey}` }
+    const reply = await fetch(gateway.url + path, { method: 'DELETE', headers })
+    return [reply.status, ((await reply.json()) as { error: { code: unknown } }).error.code]
+  }
+  assert.deepEqual(await remove(), [409, 'not_settled'], 'it streams')
+  let status = 'in_progress'
+  const answer = async () => {
+    for (;;) {
+      const wire = await own.accepted()
+      await wire.head()
+      const usage = status === 'completed' ? USAGE : null
+      const body = JSON.stringify({ id: responseId, model: 'gpt-4o', status, usage })
+      const lines = ['Content-Type: application/json', 'Connection: close']
+      wire.socket.end(sized('HTTP/1.1 200 OK', lines, body))
+    }
+  }
+  answer().catch(() => {})
+  socket.client.socket.destroy()
+  const [left = {}] = await own.turns(socket.id, 1)
+  assert.equal(left['state'], 'deferred')
+  assert.deepEqual(await remove(), [409, 'not_settled'], 'it was left')
+  status = 'completed'
+  await until('it is settled', async () => {
+    const [turn = {}] = await own.turns(socket.id, 1)
+    return turn['state'] === 'settled'
+  })
+  const [turn = {}] = await own.turns(socket.id, 1)
+  assert.deepEqual([turn['estimated'], nanosOf(turn['cost_usd'])], [false, 3_500_000])
+})
 
 test('upstream that dies before it begins a turn costs nothing', async () => {
   const socket = await bench.open()

@@ -8,7 +8,7 @@ import { noise } from '../support/wire-bytes.ts'
 import { usageOf } from './played-upstream.ts'
 import { startRawBench } from './raw-bench.ts'
 import { stopTime } from './stop-time.ts'
-import { created, createFrame, ended, eventFrame } from './turn-events.ts'
+import { created, createFrame, delta, ended, eventFrame } from './turn-events.ts'
 import { wireOf } from './wire-frames.ts'
 
 const MiB = 1024 * 1024
@@ -152,6 +152,31 @@ test('a client that never reads is cut when its time is up, and its turn is sett
   const [turn = {}] = await bench.turns(id, 1)
   assert.equal(turn['state'], 'settled')
   assert.equal(turn['estimated'], true)
+})
+
+test('a client that had not read for 5 s when upstream broke counts as having left', async () => {
+  let aheadMs = 0
+  const clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + aheadMs }
+  await using bench = await startRawBench({ clock })
+  for (const [stalledMs, isLeft] of [
+    [0, false],
+    [6_000, true],
+  ] as const) {
+    const { id, client, upstream } = await bench.open()
+    const create = createFrame()
+    await client.send(create)
+    await upstream.receivedBytes(create.length)
+    client.socket.pause()
+    upstream.socket.write(Buffer.concat([created('resp_1'), ...Array(48).fill(delta('z'.repeat(MiB)))]))
+    await untilStalled(upstream.socket)
+    aheadMs += stalledMs
+    upstream.reset()
+    client.socket.resume()
+    await client.ended
+    const [turn = {}] = await bench.turns(id, 1)
+    assert.equal(turn['lost_list_cost_usd'] === 0, isLeft, String(stalledMs))
+    client.socket.destroy()
+  }
 })
 
 /** A clock that can be made to run faster. */

@@ -400,20 +400,14 @@ export class SocketSession {
     this.#isUpstreamClosing = true
     this.#inbox?.stop()
     const code = payload.length < 2 ? 0 : payload.readUInt16BE(0)
-    this.#finish(this.#isAbandoned || BLAMES_CLIENT.has(code))
+    this.#finish(this.#hasLeft || BLAMES_CLIENT.has(code))
     this.#closeUpstreamIn(SOCKET_CLOSE_MS)
-  }
-
-  /** Turns that end now were left by the client, and not broken by upstream. */
-  get #isAbandoned(): boolean {
-    const hasStalled = this.#isClientFull && this.#parts.nowMs() - this.#takenMs >= limits.readOnMs
-    return this.#hasLeft || hasStalled
   }
 
   #upstreamClosed(): void {
     this.#isUpstreamGone = true
     this.#inbox?.stop()
-    this.#finish(this.#isAbandoned)
+    this.#finish(this.#hasLeft)
     if (this.#leaveTimer !== null) clearTimeout(this.#leaveTimer)
     if (!this.#isClientGone) this.#client.end(SOCKET_CLOSE_MS)
     this.#endIfOver()

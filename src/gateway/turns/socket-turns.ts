@@ -310,7 +310,7 @@ export class SocketTurns {
     open.failed = null
     open.hasBegun = true
     open.responseId = responseId
-    open.turn.responseId = responseId
+    open.turn.began(responseId)
     this.#protocol.began?.(open)
   }
 

@@ -6,7 +6,15 @@ import type { UsageReader } from '../../providers/endpoint.ts'
 import { createMeter } from '../../providers/surfaces.ts'
 import { type AdmitResult, admit, admitBegun } from '../admit.ts'
 import type { ReplyHead } from '../answer.ts'
-import { type Bill, billCall, billUsage, isPlausible, NOTHING_BILLED, withoutSecrets } from '../bill.ts'
+import {
+  type Bill,
+  billCall,
+  billUsage,
+  billWithoutCost,
+  isPlausible,
+  NOTHING_BILLED,
+  withoutSecrets,
+} from '../bill.ts'
 import { BodyTaps } from '../body-taps.ts'
 import type { AdmittedCall, CallPlan, PlannedCall, ReadCall } from '../call.ts'
 import { endedCall, recordRefusal } from '../ended-call.ts'
@@ -127,8 +135,7 @@ const COMPLETE: CallEnd = { kind: 'complete', trailers: [] }
 /** An admitted turn. It has a hold, which `end`, `endWith`, `reject` or `release` closes, once. */
 export class TurnCall implements LeftReply {
   call: AdmittedCall
-  /** The id that upstream gives the response; null before it begins. */
-  responseId: string | null = null
+  #responseId: string | null = null
   readonly #gateway: Gateway
   readonly #taps: BodyTaps
   readonly #events: TurnEvents
@@ -159,6 +166,12 @@ export class TurnCall implements LeftReply {
   /** Bytes of its events. */
   get bytesOut(): number {
     return this.#bytesOut
+  }
+
+  /** Upstream has begun the response. Until its turn is settled the response cannot be deleted. */
+  began(responseId: string | null): void {
+    this.#responseId = responseId
+    if (responseId !== null) this.#gateway.deferrals.streaming.add(responseId)
   }
 
   /** A turn that was admitted in advance begins. Its time counts from here. */
@@ -194,12 +207,13 @@ export class TurnCall implements LeftReply {
   /** The turn is over, complete or cut. Bills what was observed. */
   end(end: CallEnd = COMPLETE): Promise<void> {
     // Upstream answers a turn by beginning it.
-    const head = end.kind === 'complete' || this.responseId !== null ? OK_HEAD : null
+    const head = end.kind === 'complete' || this.#responseId !== null ? OK_HEAD : null
     return this.#close(end, head, async () => {
       const { metered: observed, times } = this.#events.end(end.kind === 'complete')
       const elapsedMs = this.#gateway.clock.monotonicMs() - this.#startedMs
       const id = storedId(this.call, observed, end)
       const stored = id === null ? null : await askForStored(id, this.call)
+      if (id !== null && stored === 'running' && (await this.#defer(id))) return null
       const metered = stored === null || typeof stored === 'string' ? observed : stored
       const outcome = { end, head, metered, bytesOut: this.#bytesOut, times, elapsedMs }
       return await billCall(this.call, { ...outcome, isStoredMissing: stored === 'missing' }, this.#gateway)
@@ -232,17 +246,24 @@ export class TurnCall implements LeftReply {
     return this.#close({ kind: 'abandoned', sent: false }, null, async () => NOTHING_BILLED)
   }
 
-  /** The first way to end it counts. */
-  #close(end: CallEnd, head: ReplyHead | null, bill: () => Promise<Bill>): Promise<void> {
+  /** Upstream still works on a stored response: its cost comes later. False: it could not be recorded. */
+  #defer(id: string): Promise<boolean> {
+    const object = { kind: 'response', id, head: OK_HEAD, when: 'left' } as const
+    const upstreamMs = this.#gateway.clock.monotonicMs() - this.#startedMs
+    return this.#gateway.deferrals.record(this.call, object, this.#passed(upstreamMs))
+  }
+
+  /** The first way to end it counts. A bill of null comes later. */
+  #close(end: CallEnd, head: ReplyHead | null, bill: () => Promise<Bill | null>): Promise<void> {
     this.#ended ??= this.#settle(end, head, bill)
     return this.#ended
   }
 
-  async #settle(end: CallEnd, head: ReplyHead | null, makeBill: () => Promise<Bill>): Promise<void> {
+  async #settle(end: CallEnd, head: ReplyHead | null, makeBill: () => Promise<Bill | null>): Promise<void> {
     const upstreamMs = this.#gateway.clock.monotonicMs() - this.#startedMs
     const whole = end.kind === 'complete'
     try {
-      let bill: Bill
+      let bill: Bill | null
       try {
         bill = await makeBill()
       } catch (defect) {
@@ -250,10 +271,12 @@ export class TurnCall implements LeftReply {
         throw defect
       }
       this.#gateway.reached('before_settle')
-      await this.#store(bill, upstreamMs)
+      if (bill !== null) await this.#store(bill, upstreamMs)
       this.#gateway.reached('settled')
-      this.#gateway.observeCall?.(endedCall(this.call, bill, end, this.#gateway))
+      const shown = bill ?? billWithoutCost(head)
+      this.#gateway.observeCall?.(endedCall(this.call, shown, end, this.#gateway))
     } finally {
+      if (this.#responseId !== null) this.#gateway.deferrals.streaming.delete(this.#responseId)
       this.#taps.callOver(head, whole)
       this.#gateway.inFlight.count -= 1
       this.#gateway.keyShares.leave(this.call.share)
@@ -261,27 +284,27 @@ export class TurnCall implements LeftReply {
     }
   }
 
-  async #store(bill: Bill, upstreamMs: number): Promise<void> {
-    const { call } = this
-    const { exchange } = call
-    const { clock, counts, queues, settler } = this.#gateway
-    const tookMs = clock.monotonicMs() - exchange.startedMs
-    const closing = {
-      ...withoutSecrets(bill, exchange.names.redact),
-      requestId: exchange.requestId,
+  #passed(upstreamMs: number) {
+    const { requestId, startedMs } = this.call.exchange
+    const overheadMs = this.#gateway.clock.monotonicMs() - startedMs - upstreamMs
+    return {
+      requestId,
       streamed: true,
       upstreamMs: Math.round(upstreamMs),
-      overheadMs: Math.max(0, Math.round(tookMs - upstreamMs)),
+      overheadMs: Math.max(0, Math.round(overheadMs)),
       bytesIn: this.#taps.sentBytes,
       bytesOut: this.#bytesOut,
-      atMs: clock.nowMs(),
     }
+  }
+
+  async #store(bill: Bill, upstreamMs: number): Promise<void> {
+    const { surface, admission, exchange, plan } = this.call
+    const { clock, counts, queues, settler } = this.#gateway
+    const passed = this.#passed(upstreamMs)
+    const closing = { ...withoutSecrets(bill, exchange.names.redact), ...passed, atMs: clock.nowMs() }
     await settler.settle(closing, () => {
-      queues.settled(call.admission.budgetId, call.admission.accountId)
-      counts.settled(call.surface, call.plan.modelAsked, closing, {
-        overheadMs: Math.max(0, tookMs - upstreamMs),
-        upstreamMs,
-      })
+      queues.settled(admission.budgetId, admission.accountId)
+      counts.settled(surface, plan.modelAsked, closing, { overheadMs: passed.overheadMs, upstreamMs })
     })
   }
 }
