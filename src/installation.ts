@@ -3,6 +3,7 @@ import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import type { Config } from './config.ts'
+import { SYSTEM } from './kernel/actor.ts'
 import { type Clock, systemClock } from './kernel/clock.ts'
 import { InstallationError } from './kernel/errors.ts'
 import { createUlidSource } from './kernel/ids.ts'
@@ -238,24 +239,26 @@ async function ensureAdminKey(
   digestKey: DigestKey,
 ): Promise<string | null> {
   const create = (name: string, key: Secret, bootstrap: boolean) =>
-    store.createAdminKey({
-      id: `adm_${createUlidSource(clock)()}`,
-      role: 'operator',
-      accountId: null,
-      name,
-      digest: digestKey(key.reveal()),
-      ...shownParts(key, config.prefix),
-      createdAtMs: clock.nowMs(),
-      bootstrap,
-    })
+    store.createAdminKey(
+      {
+        id: `adm_${createUlidSource(clock)()}`,
+        role: 'operator',
+        accountId: null,
+        name,
+        digest: digestKey(key.reveal()),
+        ...shownParts(key, config.prefix),
+        createdAtMs: clock.nowMs(),
+        bootstrap,
+      },
+      SYSTEM,
+    )
   if (config.adminKey !== null) {
     await create('TOLLGATE_ADMIN_KEY', config.adminKey, true)
     return null
   }
   // An admin key of the configuration is revoked when the configuration drops it: its form may be recognised nowhere else.
-  const inForce = (await store.listAdminKeys()).filter((key) => key.revokedAtMs === null)
-  for (const key of inForce) if (key.bootstrap) await store.revokeAdminKey(key.id, clock.nowMs())
-  if (inForce.some((key) => !key.bootstrap)) return null
+  await store.dropBootstrapKeys(SYSTEM, clock.nowMs())
+  if (await store.hasOperatorKey()) return null
   const key = mintKey(config.prefix, 'admin')
   // The file is written first: a key in force that was never told is worse than a file that opens nothing.
   writePrivateFile(join(config.dataDir, 'admin-key'), `${key.reveal()}\n`)

@@ -22,11 +22,16 @@ const PATTERNS = {
   key: idPattern('key'),
   credit: idPattern('crd'),
   webhook: idPattern('wh'),
+  account: idPattern('acct'),
+  admin_key: idPattern('adm'),
   delivery: idPattern('whd'),
 }
 
 export const idOf = (kind: keyof typeof PATTERNS, expected?: string) =>
   z.string().regex(PATTERNS[kind], expected)
+
+/** The first account is `default`. */
+export const accountId = () => z.string().regex(/^(?:default|acct_[0-9A-HJKMNP-TV-Z]{26})$/)
 
 export const count = () => z.int().min(0)
 export const instant = () => z.iso.datetime({ precision: 3 })

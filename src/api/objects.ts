@@ -1,8 +1,9 @@
 import { formatUsd, type Nanos, type RawNumber, rawNumber } from '../kernel/money.ts'
-import { type KeyRecord, keyStatus } from '../keys/key-store.ts'
+import { type AdminKeyRecord, type KeyRecord, keyStatus } from '../keys/key-store.ts'
 import { nextMonthMs } from '../ledger/calendar.ts'
 import type { Balance, Credited } from '../ledger/ledger-store.ts'
 import type { WebhookRecord } from '../webhooks/webhook-store.ts'
+import type { AdminKey } from './admin-key.ts'
 import type { BalanceObject, Credit } from './credit.ts'
 import type { Written } from './fields.ts'
 import type { Key } from './key.ts'
@@ -94,6 +95,22 @@ export function webhookObject(webhook: WebhookRecord): Written<Webhook> {
     created_at: formatInstant(webhook.createdAtMs),
     last_delivery_at: formatInstant(webhook.lastDeliveryAtMs),
     last_status: webhook.lastStatus,
+  }
+}
+
+export function adminKeyObject(key: AdminKeyRecord): Written<AdminKey> {
+  return {
+    id: key.id,
+    object: 'admin_key',
+    name: key.name,
+    role: key.role,
+    account_id: key.accountId,
+    prefix: key.prefix,
+    last4: key.last4,
+    status: key.revokedAtMs === null ? 'usable' : 'revoked',
+    created_at: formatInstant(key.createdAtMs),
+    revoked_at: formatInstant(key.revokedAtMs),
+    last_used_at: formatInstant(key.lastUsedAtMs),
   }
 }
 

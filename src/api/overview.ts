@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { ADMIN_ROLES } from '../kernel/vocabulary.ts'
 import { balanceSchema } from './credit.ts'
 import { count, idOf, instant, usdAmount } from './fields.ts'
 
@@ -9,20 +10,31 @@ export const NAMED_KEYS_MAX = 20
 
 // The session
 
-/** The key to sign in with. */
-export const signInFields = z.strictObject({
-  admin_key: z
-    .string('admin_key must be an admin key.')
-    .min(1, 'admin_key must be an admin key.')
-    .max(1_024, 'admin_key must be an admin key.')
-    .describe('The admin key that the session stands for.'),
-})
+const signInKey = (name: string, expected: string) =>
+  z
+    .string(`${name} must be ${expected}.`)
+    .min(1, `${name} must be ${expected}.`)
+    .max(1_024, `${name} must be ${expected}.`)
+    .optional()
+
+/** The key to sign in with: one of the two. */
+export const signInFields = z
+  .strictObject({
+    admin_key: signInKey('admin_key', 'an admin key').describe('The admin key that the session stands for.'),
+    key: signInKey('key', 'an API key').describe('The API key that the session stands for.'),
+  })
+  .meta({
+    oneOf: [
+      { type: 'object', required: ['admin_key'] },
+      { type: 'object', required: ['key'] },
+    ],
+  })
 
 export const sessionSchema = z
   .object({
     object: z.literal('session'),
     expires_at: instant(),
-    role: z.enum(['operator']),
+    role: z.enum([...ADMIN_ROLES, 'api_key']),
     account_id: z.string().nullable().describe('Null for operators.'),
   })
   .meta({ id: 'session', description: 'A dashboard session. It ends by itself, with its key, or on DELETE.' })

@@ -1,7 +1,9 @@
 import type { Command } from 'commander'
 import { type Config, readConfig } from '../config.ts'
+import { COMMAND_LINE } from '../kernel/actor.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { createUlidSource } from '../kernel/ids.ts'
+import { ADMIN_ROLES } from '../kernel/vocabulary.ts'
 import { mintKey, shownParts } from '../keys/key-format.ts'
 import { openBooks } from './books.ts'
 import { examples, Failure, UsageError } from './command.ts'
@@ -13,7 +15,15 @@ export function register(group: Command): void {
     .command('create')
     .description('create an admin key and print it, once')
     .option('--name <name>', 'its name', 'command line')
-    .addHelpText('after', examples('ADMIN_KEY=$(tollgate admin-key create --name "second operator")'))
+    .option('--role <role>', `one of ${ADMIN_ROLES.join(', ')}`, 'operator')
+    .option('--account <id>', 'the account of an admin or viewer')
+    .addHelpText(
+      'after',
+      examples(
+        'tollgate admin-key create --name "ops"',
+        'tollgate admin-key create --name "finance" --role viewer --account acct_01JCN1ZV5M3T9Q8W7E6R5T4Y3X',
+      ),
+    )
     .action(createAdminKey)
   group
     .command('list')
@@ -22,7 +32,7 @@ export function register(group: Command): void {
     .action(listAdminKeys)
   group
     .command('revoke <id>')
-    .description('revoke an admin key, at once and for good; the last one cannot be revoked')
+    .description('revoke an admin key, at once and for good; the last operator key cannot be revoked')
     .addHelpText('after', examples('tollgate admin-key revoke adm_01JCN1ZV5M3T9Q8W7E6R5T4Y3X'))
     .action(revokeAdminKey)
 }
@@ -41,55 +51,78 @@ async function withStore(work: (opened: Opened, config: Config) => Promise<void>
 
 const NAME_CHARS_MAX = 120
 
-async function createAdminKey({ name }: { readonly name: string }): Promise<void> {
+interface CreateOptions {
+  readonly name: string
+  readonly role: string
+  readonly account?: string
+}
+
+async function createAdminKey({ name, role: asked, account }: CreateOptions): Promise<void> {
+  const role = ADMIN_ROLES.find((each) => each === asked)
+  if (role === undefined) throw new UsageError(`--role must be one of ${ADMIN_ROLES.join(', ')}.`)
+  if ((role === 'operator') !== (account === undefined))
+    throw new UsageError('--account is for the roles admin and viewer, and they need it.')
   if (name.trim() === '' || name.length > NAME_CHARS_MAX || /\p{Cc}/u.test(name))
     throw new UsageError(`--name must have 1 to ${NAME_CHARS_MAX} characters, not only blanks.`)
   await withStore(async ({ store, digestKey }, config) => {
     const secret = mintKey(config.prefix, 'admin')
-    const key = await store.createAdminKey({
-      id: `adm_${createUlidSource(systemClock)()}`,
-      role: 'operator',
-      accountId: null,
-      name,
-      digest: digestKey(secret.reveal()),
-      ...shownParts(secret, config.prefix),
-      createdAtMs: systemClock.nowMs(),
-      bootstrap: false,
-    })
+    if (account !== undefined && !(await store.hasAccount(account)))
+      throw new Failure(`There is no account with the id ${shownText(account)}.`)
+    const key = await store.createAdminKey(
+      {
+        id: `adm_${createUlidSource(systemClock)()}`,
+        role,
+        accountId: account ?? null,
+        name,
+        digest: digestKey(secret.reveal()),
+        ...shownParts(secret, config.prefix),
+        createdAtMs: systemClock.nowMs(),
+        bootstrap: false,
+      },
+      COMMAND_LINE,
+    )
     process.stderr.write(`Created ${key.id} (${shownText(key.name)}). The key is shown only now:\n`)
     await print(`${secret.reveal()}\n`)
   })
 }
 
-const COLUMNS = ['id', 'status', 'key', 'created (UTC)', 'name'].map(left)
+const COLUMNS = ['id', 'status', 'role', 'account', 'key', 'created (UTC)', 'name'].map(left)
+
+const ALL = { accountId: null, operators: true } as const
 
 async function listAdminKeys(options: { readonly color: boolean }): Promise<void> {
   await withStore(async ({ store }) => {
-    const rows = (await store.listAdminKeys()).map((key): Cell[] => [
-      key.id,
-      key.revokedAtMs === null ? { text: 'usable', style: 'green' } : { text: 'revoked', style: 'red' },
-      shownText(`${key.prefix}…${key.last4}`),
-      shownInstant(new Date(key.createdAtMs).toISOString()),
-      shownText(key.name),
-    ])
+    const rows = (await store.listAdminKeys({ scope: ALL, after: null, limit: 10_000 })).rows.map(
+      (key): Cell[] => [
+        key.id,
+        key.revokedAtMs === null ? { text: 'usable', style: 'green' } : { text: 'revoked', style: 'red' },
+        key.role,
+        key.accountId ?? 'all',
+        shownText(`${key.prefix}…${key.last4}`),
+        shownInstant(new Date(key.createdAtMs).toISOString()),
+        shownText(key.name),
+      ],
+    )
     await print(renderTable(COLUMNS, rows, outputStyle(options)))
   })
 }
 
 async function revokeAdminKey(id: string): Promise<void> {
   await withStore(async ({ store }) => {
-    const usable = (await store.listAdminKeys()).filter((key) => key.revokedAtMs === null)
-    if (usable.length === 1 && usable[0]?.id === id)
-      throw new Failure(
-        `${id} is the last admin key. Create another one first: \`tollgate admin-key create\`.`,
-      )
-    const key = await store.revokeAdminKey(id, systemClock.nowMs())
-    if (key === null)
-      throw new Failure(`There is no admin key ${shownText(id)}. \`tollgate admin-key list\` lists them.`)
-    await print(`Revoked ${key.id} (${shownText(key.name)}).\n`)
-    if (key.bootstrap)
-      process.stderr.write(
-        'It came from TOLLGATE_ADMIN_KEY: change the variable, or the next start installs it again.\n',
-      )
+    const result = await store.revokeAdminKey(ALL, id, COMMAND_LINE, systemClock.nowMs())
+    switch (result.kind) {
+      case 'none':
+        throw new Failure(`There is no admin key ${shownText(id)}. \`tollgate admin-key list\` lists them.`)
+      case 'last_operator':
+        throw new Failure(
+          `${id} is the last operator key. Create another one first: \`tollgate admin-key create\`.`,
+        )
+      case 'configured':
+        throw new Failure(
+          `${id} is the key of TOLLGATE_ADMIN_KEY. Change or remove the variable and restart to revoke it.`,
+        )
+      case 'revoked':
+        await print(`Revoked ${result.key.id} (${shownText(result.key.name)}).\n`)
+    }
   })
 }

@@ -140,6 +140,12 @@ export const ERRORS = {
     meaning:
       'Enforcing credit while the balance is 0 or less would refuse every call. Add credit, or send `force`.',
   },
+  last_operator_key: {
+    status: 409,
+    fault: 'operator',
+    retry: 'never',
+    meaning: 'Without an operator key nobody could manage the installation. Create another one first.',
+  },
   not_settled: {
     status: 409,
     fault: 'client',

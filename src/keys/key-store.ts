@@ -1,7 +1,8 @@
+import type { Actor } from '../kernel/actor.ts'
 import type { Idempotency, IdempotentResult } from '../kernel/idempotency.ts'
 import type { Nanos } from '../kernel/money.ts'
 import type { AdminRole, KeyStatus } from '../kernel/vocabulary.ts'
-import type { AdminCaller } from './credential.ts'
+import type { Caller } from './credential.ts'
 
 /** The records that the service keeps about keys, and the port through which it keeps them. Instants are milliseconds (UTC). */
 
@@ -132,6 +133,7 @@ export interface AdminKeyRecord {
   readonly last4: string
   readonly createdAtMs: number
   readonly revokedAtMs: number | null
+  readonly lastUsedAtMs: number | null
   /** True of the admin key that came from the configuration; a changed value there replaces the key. */
   readonly bootstrap: boolean
 }
@@ -148,6 +150,24 @@ export interface NewAdminKey {
   readonly createdAtMs: number
   readonly bootstrap: boolean
 }
+
+/** The admin keys of an account; null: of all accounts. */
+export interface AdminScope {
+  readonly accountId: string | null
+  /** Whether operator keys, which belong to no account, are among them. */
+  readonly operators: boolean
+}
+
+export interface AdminKeyQuery {
+  readonly scope: AdminScope
+  readonly after: string | null
+  readonly limit: number
+}
+
+/** `configured`: the key is that of TOLLGATE_ADMIN_KEY. */
+export type AdminKeyRevocation =
+  | { readonly kind: 'revoked'; readonly key: AdminKeyRecord }
+  | { readonly kind: 'none' | 'last_operator' | 'configured' }
 
 /** Each method is one transaction. Ids are looked up within the account: ids of other accounts are not found. */
 export interface KeyStore {
@@ -167,9 +187,13 @@ export interface KeyStore {
   ): Promise<Rotation>
 
   /** A bootstrap key takes the place of the former bootstrap key, which stops working; the same value is kept. */
-  createAdminKey(key: NewAdminKey): Promise<AdminKeyRecord>
-  listAdminKeys(): Promise<readonly AdminKeyRecord[]>
-  revokeAdminKey(id: string, atMs: number): Promise<AdminKeyRecord | null>
+  createAdminKey(key: NewAdminKey, actor: Actor): Promise<AdminKeyRecord>
+  /** Revokes the bootstrap key: the configuration names none any more. */
+  dropBootstrapKeys(actor: Actor, atMs: number): Promise<void>
+  /** Whether an operator key is usable. */
+  hasOperatorKey(): Promise<boolean>
+  listAdminKeys(query: AdminKeyQuery): Promise<Page<AdminKeyRecord>>
+  revokeAdminKey(scope: AdminScope, id: string, actor: Actor, atMs: number): Promise<AdminKeyRevocation>
 }
 
 export function keyStatus(key: Pick<KeyRecord, 'revokedAtMs' | 'expiresAtMs'>, nowMs: number): KeyStatus {
@@ -178,19 +202,19 @@ export function keyStatus(key: Pick<KeyRecord, 'revokedAtMs' | 'expiresAtMs'>, n
   return 'usable'
 }
 
-/** Sessions of the dashboard, each signed in with an admin key. The browser has a token, the store its digest. */
+/** Sessions of the dashboard, each signed in with a key. The browser has a token, the store its digest. */
 
 export interface NewSession {
   readonly digest: Uint8Array
-  readonly adminKeyId: string
+  readonly keyId: string
   readonly atMs: number
   readonly lifeMs: number
-  /** The most sessions of one admin key. Beyond this number the oldest end. */
+  /** The most sessions of one key. Beyond this number the oldest end. */
   readonly sessionsMax: number
 }
 
 export interface SessionRecord {
-  readonly caller: AdminCaller
+  readonly caller: Caller
   readonly expiresAtMs: number
 }
 
@@ -202,9 +226,9 @@ export interface AccountStore {
 
 /** Sessions are not cached between requests: each request asks the store, as it does about a key. */
 export interface SessionStore {
-  /** Null if the admin key is not in force. */
+  /** Null if the key is not usable. */
   openSession(session: NewSession): Promise<SessionRecord | null>
-  /** Null if there is no such session, if it has expired, or if its admin key is not in force any more. */
+  /** Null if there is no such session, if it has expired, or if its key is not usable any more. */
   findSession(digest: Uint8Array, atMs: number): Promise<SessionRecord | null>
   endSession(digest: Uint8Array): Promise<void>
 }

@@ -57,6 +57,9 @@ const PERMISSIONS = {
   // Accounts and admin keys
   get_account: ['operator', 'installation'],
   update_account: ['operator', 'installation'],
+  create_admin_key: ['admin', 'one'],
+  list_admin_keys: ['viewer', 'many'],
+  revoke_admin_key: ['admin', 'of_id'],
 
   // The installation
   get_overview: ['viewer', 'one'],

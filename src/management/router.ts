@@ -4,6 +4,7 @@ import type { Target } from '../http/judge-head.ts'
 import { type Refusal, redactRefusal, refuse } from '../kernel/errors.ts'
 import { type Caller, type Credential, refuseKey } from '../keys/credential.ts'
 import { carriesCredential, shapeError } from '../providers/surfaces.ts'
+import { adminKeyRoutes } from './admin-keys.ts'
 import { creditRoutes } from './credits.ts'
 import { keyRoutes } from './keys.ts'
 import { openApiRoute } from './openapi.ts'
@@ -23,6 +24,7 @@ export const routes: readonly Route[] = [
   usageRoute,
   ...requestRoutes,
   ...creditRoutes,
+  ...adminKeyRoutes,
   ...webhookRoutes,
   ...overviewRoutes,
   ...sessionRoutes,

@@ -7,7 +7,7 @@ import { type Refusal, refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Caller } from '../keys/credential.ts'
 import type { DigestKey } from '../keys/key-digest.ts'
-import { keyKindOf } from '../keys/key-format.ts'
+import { roleOf } from './permissions.ts'
 import {
   defineRoute,
   formatInstant,
@@ -22,10 +22,10 @@ import {
   UNSTORED,
 } from './route.ts'
 
-const SESSIONS_PER_ADMIN_KEY_MAX = 1_000
+const SESSIONS_PER_KEY_MAX = 1_000
 
 /**
- * Sessions of the dashboard. The cookie stands for the admin key it was created with, on own paths only. It is SameSite=Strict,
+ * Sessions of the dashboard. The cookie stands for the key it was created with, on own paths only. It is SameSite=Strict,
  * and counts only on requests that the browser says come from our own pages.
  */
 
@@ -42,7 +42,7 @@ export type FoundSession =
   /** The request has no cookie that counts. */
   | { readonly kind: 'none' }
 
-/** Sessions are not cached: a revoked admin key ends them at once, on every node. */
+/** Sessions are not cached: a revoked key ends them at once, on every node. */
 export async function findSession(
   exchange: Pick<Exchange, 'method' | 'headers'>,
   { store, clock, digestKey }: Pick<Management, 'store' | 'clock' | 'digestKey'>,
@@ -98,22 +98,31 @@ function setCookie({ isSecure }: OwnExchange, token: string, seconds: number): r
 /** The caller of a sign-in, by the key in the body. */
 export async function recogniseSignIn(
   body: unknown,
-  { store, clock, digestKey, servicePrefix }: Management,
+  { store, clock, digestKey }: Management,
 ): Promise<Caller | Refused> {
-  const { admin_key: key } = signInFields.parse(body)
-  // An API key is not looked up: that would count as a use of the key.
-  if (keyKindOf(key, servicePrefix) === 'live') {
-    return refused('invalid_api_key', 'This is an API key. Sign in with an admin key.', 'admin_key')
-  }
-  const caller = await store.lookUpKey(digestKey(key), clock.nowMs())
-  if (caller.kind === 'admin_key') return caller
-  const isRevoked = caller.kind === 'refused' && caller.reason === 'revoked_key'
-  const message = isRevoked ? 'This admin key was revoked.' : 'This is not an admin key of this gateway.'
-  return refused('invalid_api_key', message, 'admin_key')
+  const { admin_key: adminKey, key } = signInFields.parse(body)
+  const param = adminKey === undefined ? 'key' : 'admin_key'
+  const given = adminKey ?? key
+  if (given === undefined || (adminKey !== undefined && key !== undefined))
+    return refused('bad_request', 'Sign in with admin_key or with key, one of the two.', param)
+  const caller = await store.lookUpKey(digestKey(given), clock.nowMs())
+  const wanted = adminKey === undefined ? 'api_key' : 'admin_key'
+  if (caller.kind === wanted) return caller
+  if (caller.kind === 'api_key')
+    return refused('invalid_api_key', 'This is an API key: send it as key.', param)
+  if (caller.kind === 'admin_key')
+    return refused('invalid_api_key', 'This is an admin key: send it as admin_key.', param)
+  const kind = wanted === 'api_key' ? 'API key' : 'admin key'
+  const ended = ENDED[caller.reason]
+  const message = ended === undefined ? `This is not an ${kind} of this gateway.` : `This ${kind} ${ended}.`
+  return refused('invalid_api_key', message, param)
 }
 
-function sessionObject(expiresAtMs: number): Written<Session> {
-  return { object: 'session', expires_at: formatInstant(expiresAtMs), role: 'operator', account_id: null }
+const ENDED: Readonly<Record<string, string>> = { revoked_key: 'was revoked', expired_key: 'has expired' }
+
+function sessionObject(expiresAtMs: number, caller: Caller): Written<Session> {
+  const { accountId: account_id } = caller
+  return { object: 'session', expires_at: formatInstant(expiresAtMs), role: roleOf(caller), account_id }
 }
 
 const openSession = defineRoute({
@@ -121,7 +130,7 @@ const openSession = defineRoute({
   operationId: 'open_session',
   summary: 'Sign in to the dashboard',
   description:
-    `Exchanges an admin key for a cookie that stands for it for ${limits.sessionMs / 3_600_000} hours, on own paths only. ` +
+    `Exchanges an admin key, or an API key, for a cookie that stands for it for ${limits.sessionMs / 3_600_000} hours, on own paths only. ` +
     'A request with a key of its own uses that. Requests from other sites are refused.',
   body: signInFields,
   status: 201,
@@ -130,14 +139,14 @@ const openSession = defineRoute({
     const token = randomBytes(TOKEN_BYTES).toString('base64url')
     const record = await store.openSession({
       digest: digestOf(token, digestKey),
-      adminKeyId: caller.keyId,
+      keyId: caller.keyId,
       atMs: clock.nowMs(),
       lifeMs: limits.sessionMs,
-      sessionsMax: SESSIONS_PER_ADMIN_KEY_MAX,
+      sessionsMax: SESSIONS_PER_KEY_MAX,
     })
-    if (record === null) return refused('invalid_api_key', 'This admin key was revoked.', 'admin_key')
+    if (record === null) return refused('invalid_api_key', 'This key was revoked.')
     const cookie = setCookie(exchange, token, limits.sessionMs / 1_000)
-    return replyJson(201, sessionObject(record.expiresAtMs), [...UNSTORED, ...cookie])
+    return replyJson(201, sessionObject(record.expiresAtMs, caller), [...UNSTORED, ...cookie])
   },
 })
 
@@ -146,8 +155,8 @@ const getSession = defineRoute({
   operationId: 'get_session',
   summary: 'Show the session of this request',
   answer: sessionSchema,
-  async handle({ session }) {
-    return session === null ? refusedNoSession() : replyJson(200, sessionObject(session.expiresAtMs))
+  async handle({ session, caller }) {
+    return session === null ? refusedNoSession() : replyJson(200, sessionObject(session.expiresAtMs, caller))
   },
 })
 

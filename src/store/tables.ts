@@ -110,6 +110,7 @@ export const TABLE_PARTS: Readonly<Record<string, TableParts>> = {
       last4: 'text',
       created_at_ms: 'integer',
       revoked_at_ms: 'integer?',
+      last_used_at_ms: 'integer?',
       bootstrap: 'flag',
     },
     key: 'id',
@@ -120,9 +121,9 @@ export const TABLE_PARTS: Readonly<Record<string, TableParts>> = {
   },
 
   session: {
-    columns: { digest: 'bytes', admin_key_id: 'text', expires_at_ms: 'integer' },
+    columns: { digest: 'bytes', key_id: 'text', expires_at_ms: 'integer' },
     key: 'digest',
-    indexes: { session_by_key: 'admin_key_id, expires_at_ms' },
+    indexes: { session_by_key: 'key_id, expires_at_ms' },
     isExported: false,
   },
 

@@ -27,12 +27,12 @@ test('admin keys are created, listed and revoked beside a running gateway, and t
   assert.match((await runInThread(['admin-key', 'list'], environment)).stdout, new RegExp(`${id} {2}revoked`))
 })
 
-test('the last admin key cannot be revoked, and an unknown one is named', async () => {
+test('the last operator key cannot be revoked, and an unknown one is named', async () => {
   const { stdout } = await runInThread(['admin-key', 'list'], environment)
   const [, id = ''] = /^(adm_\w+) {2}usable/m.exec(stdout) ?? []
   const last = await runInThread(['admin-key', 'revoke', id], environment)
   assert.equal(last.code, 1)
-  assert.match(last.stderr, /is the last admin key\. Create another one first/)
+  assert.match(last.stderr, /is the last operator key\. Create another one first/)
   const unknown = await runInThread(['admin-key', 'revoke', 'adm_none'], environment)
   assert.equal(unknown.code, 1)
   assert.match(unknown.stderr, /There is no admin key adm_none/)

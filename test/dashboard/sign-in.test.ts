@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { startBillingBench } from '../billing/bench-of-one.ts'
 import { movableClock } from '../management/movable-clock.ts'
 import { openStoreBeside } from '../support/open-store-beside.ts'
+import { revokeAdminKeys } from '../support/revoke-admin-keys.ts'
 import { after, before, test } from '../support/suite.ts'
 import { openBrowser, type Person, signIn, takePicture, violationsOf } from './browser.ts'
 
@@ -102,7 +103,7 @@ test('a session ends with its admin key, in a browser that is open', async () =>
   await signIn(page, gateway.adminKey)
   await page.getByRole('heading', { level: 1, name: 'Keys' }).waitFor()
   const store = await openStoreBeside(gateway)
-  for (const { id } of await store.listAdminKeys()) await store.revokeAdminKey(id, clock.nowMs())
+  await revokeAdminKeys(store, clock.nowMs())
   await store.close()
   await page.getByText('Your session has ended.').waitFor()
   await signIn(page, gateway.adminKey)

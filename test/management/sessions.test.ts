@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { mintKey } from '../../src/keys/key-format.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { openStoreBeside } from '../support/open-store-beside.ts'
+import { revokeAdminKeys } from '../support/revoke-admin-keys.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
 import { after, test } from '../support/suite.ts'
 import { movableClock } from './movable-clock.ts'
@@ -235,7 +236,7 @@ test('a session ends with its admin key at the next request, though another proc
   const store = await openStoreBeside(gateway)
   try {
     assert.equal(await statusWith({ cookie }), 200)
-    for (const { id } of await store.listAdminKeys()) await store.revokeAdminKey(id, clock.nowMs())
+    await revokeAdminKeys(store, clock.nowMs())
     assert.equal(await statusWith({ cookie }), 401)
     assert.equal(await statusWith({ cookie, ...ours }, 'DELETE', '/gateway/v1/session'), 401)
     assert.equal((await signIn(gateway.adminKey)).status, 401)

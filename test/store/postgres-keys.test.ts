@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
+import { SYSTEM } from '../../src/kernel/actor.ts'
 import type { Idempotency } from '../../src/kernel/idempotency.ts'
 import type { KeySuccessor } from '../../src/keys/key-store.ts'
 import { fromKept, fromKeptJson, toKept, toKeptJson } from '../../src/store/postgres/any-text.ts'
@@ -7,13 +8,14 @@ import { number, present } from '../../src/store/rows.ts'
 import type { Store } from '../../src/store/store.ts'
 import { createDatabase, openPatientPool, stopPostgres } from '../support/postgres.ts'
 import { after, test } from '../support/suite.ts'
-import { addKey, closing, digestOf, NOON, newKey, opening } from './conformance/fixtures.ts'
+import { addKey, closing, digestOf, EVERY_ADMIN, NOON, newKey, opening } from './conformance/fixtures.ts'
 import { openByCallersClock } from './postgres-under-test.ts'
 
 /** Tests of a store that many nodes share: commands that meet, and one clock for all nodes. */
 
 after(stopPostgres)
 
+const EVERY = { scope: EVERY_ADMIN, after: null, limit: 9 }
 const HOUR_MS = 3_600_000
 
 interface Shared {
@@ -192,13 +194,13 @@ shared('nodes that start at once agree on the bootstrap admin key', 'caller', as
     await crowd(obstacle, (store, i) => {
       const name = values[i % values.length] ?? ''
       const operator = { role: 'operator', accountId: null, bootstrap: true } as const
-      return store.createAdminKey({ ...newKey(name), id: `adm_${name}_${i}`, ...operator })
+      return store.createAdminKey({ ...newKey(name), id: `adm_${name}_${i}`, ...operator }, SYSTEM)
     })
-    const inForce = (await stores[1].listAdminKeys()).filter((admin) => admin.revokedAtMs === null)
+    const inForce = (await stores[1].listAdminKeys(EVERY)).rows.filter((admin) => admin.revokedAtMs === null)
     assert.equal(inForce.length, 1)
     assert.ok(inForce[0] && values.includes(inForce[0].name))
   }
-  assert.equal((await stores[0].listAdminKeys()).length, 3)
+  assert.equal((await stores[0].listAdminKeys(EVERY)).rows.length, 3)
 })
 
 shared('calls that many commands credit back are credited once', 'caller', async ({ stores, crowd }) => {

@@ -1,34 +1,33 @@
+import { adminKeyObject } from '../../api/objects.ts'
+import type { Actor } from '../../kernel/actor.ts'
 import type { AdminRole } from '../../kernel/vocabulary.ts'
-import type { AdminCaller } from '../../keys/credential.ts'
-import type { AdminKeyRecord, NewAdminKey, NewSession, SessionRecord } from '../../keys/key-store.ts'
+import type {
+  AdminKeyQuery,
+  AdminKeyRecord,
+  AdminKeyRevocation,
+  AdminScope,
+  NewAdminKey,
+  Page,
+} from '../../keys/key-store.ts'
 import { bool, number, numberOrNull, present, type Row, text, textOrNull } from '../rows.ts'
+import { recordEvent } from './events.ts'
 import { atomic, type Operation } from './operation.ts'
-import { now, onPostgres, raw, sql } from './sql.ts'
+import { endSessionsOfRevokedKeys } from './sessions.ts'
+import { now, onPostgres, raw, type Sql, sql } from './sql.ts'
 
-const COLUMNS = raw('id, role, account_id, name, prefix, last4, created_at_ms, revoked_at_ms, bootstrap')
+const COLUMNS = raw(
+  'id, role, account_id, name, prefix, last4, created_at_ms, revoked_at_ms, last_used_at_ms, bootstrap',
+)
 
-/** The columns of `admin_key k` that make a caller. */
-export const ADMIN_CALLER = raw('k.id, k.role, k.account_id, k.name')
+/** Operator keys are created and revoked one after the other, also by nodes that start at once. */
+const LOCK = onPostgres(`SELECT pg_advisory_xact_lock(hashtextextended('tollgate operator keys', 0))`)
 
-export function adminCaller(row: Row): AdminCaller {
-  return {
-    kind: 'admin_key',
-    keyId: text(row, 'id'),
-    name: text(row, 'name'),
-    role: text(row, 'role') as AdminRole,
-    accountId: textOrNull(row, 'account_id'),
-  }
-}
-
-export const createAdminKey = atomic(function* (key: NewAdminKey): Operation<AdminKeyRecord> {
+export const createAdminKey = atomic(function* (key: NewAdminKey, actor: Actor): Operation<AdminKeyRecord> {
   if (key.bootstrap) {
-    // All nodes create the bootstrap key when they start, and they may start at once.
-    yield onPostgres(sql`SELECT pg_advisory_xact_lock(hashtextextended('tollgate bootstrap admin key', 0))`)
-    yield sql`
-      UPDATE admin_key SET revoked_at_ms = ${now(key.createdAtMs)}
-      WHERE bootstrap AND revoked_at_ms IS NULL AND digest <> ${key.digest}`
-    yield* endSessionsOfRevokedKeys()
+    yield LOCK
+    yield* revokeBootstrapKeys(sql`digest <> ${key.digest}`, actor, key.createdAtMs)
   }
+  const [former] = yield sql`SELECT revoked_at_ms FROM admin_key WHERE digest = ${key.digest}`
   const again = key.bootstrap
     ? sql`ON CONFLICT (digest) DO UPDATE SET revoked_at_ms = NULL, bootstrap = true`
     : sql``
@@ -37,20 +36,78 @@ export const createAdminKey = atomic(function* (key: NewAdminKey): Operation<Adm
     VALUES (${key.id}, ${key.role}, ${key.accountId}, ${key.name}, ${key.digest}, ${key.prefix}, ${key.last4},
       ${key.createdAtMs}, ${key.bootstrap})
     ${again} RETURNING ${COLUMNS}`
-  return adminRecord(present(row))
+  const record = adminRecord(present(row))
+  const isNew = former === undefined || former['revoked_at_ms'] !== null
+  if (isNew) yield* tell('admin_key.created', record, actor, key.createdAtMs)
+  return record
 })
 
-export function* listAdminKeys(): Operation<readonly AdminKeyRecord[]> {
-  return (yield sql`SELECT ${COLUMNS} FROM admin_key ORDER BY id DESC`).map(adminRecord)
+/** The configuration names no admin key any more. */
+export const dropBootstrapKeys = atomic(function* (actor: Actor, atMs: number): Operation<void> {
+  yield LOCK
+  yield* revokeBootstrapKeys(sql`true`, actor, atMs)
+})
+
+export function* hasOperatorKey(): Operation<boolean> {
+  const rows = yield sql`SELECT id FROM admin_key WHERE role = 'operator' AND revoked_at_ms IS NULL LIMIT 1`
+  return rows.length > 0
 }
 
-export const revokeAdminKey = atomic(function* (id: string, atMs: number): Operation<AdminKeyRecord | null> {
-  const [row] = yield sql`
-    UPDATE admin_key SET revoked_at_ms = coalesce(revoked_at_ms, ${now(atMs)})
-    WHERE id = ${id} RETURNING ${COLUMNS}`
+function* revokeBootstrapKeys(which: Sql, actor: Actor, atMs: number): Operation<void> {
+  const revoked = yield sql`
+    UPDATE admin_key SET revoked_at_ms = ${now(atMs)} WHERE bootstrap AND revoked_at_ms IS NULL AND ${which}
+    RETURNING ${COLUMNS}`
+  for (const row of revoked) yield* tell('admin_key.revoked', adminRecord(row), actor, atMs)
+  if (revoked.length > 0) yield* endSessionsOfRevokedKeys()
+}
+
+export function* listAdminKeys({ scope, after, limit }: AdminKeyQuery): Operation<Page<AdminKeyRecord>> {
+  const older = after === null ? sql`` : sql`AND id < ${after}`
+  const rows = yield sql`
+    SELECT ${COLUMNS} FROM admin_key WHERE ${within(scope)} ${older} ORDER BY id DESC LIMIT ${limit + 1}`
+  return { rows: rows.slice(0, limit).map(adminRecord), more: rows.length > limit }
+}
+
+export const revokeAdminKey = atomic(function* (
+  scope: AdminScope,
+  id: string,
+  actor: Actor,
+  atMs: number,
+): Operation<AdminKeyRevocation> {
+  yield LOCK
+  const [row] = yield sql`SELECT ${COLUMNS} FROM admin_key WHERE id = ${id} AND ${within(scope)}`
+  if (row === undefined) return { kind: 'none' }
+  const before = adminRecord(row)
+  if (before.revokedAtMs !== null) return { kind: 'revoked', key: before }
+  if (before.bootstrap) return { kind: 'configured' }
+  if (before.role === 'operator') {
+    const others = yield sql`
+      SELECT id FROM admin_key WHERE role = 'operator' AND revoked_at_ms IS NULL AND id <> ${id} LIMIT 1`
+    if (others.length === 0) return { kind: 'last_operator' }
+  }
+  const [revoked] = yield sql`
+    UPDATE admin_key SET revoked_at_ms = coalesce(revoked_at_ms, ${now(atMs)}) WHERE id = ${id} RETURNING ${COLUMNS}`
   yield* endSessionsOfRevokedKeys()
-  return row === undefined ? null : adminRecord(row)
+  const key = adminRecord(present(revoked))
+  yield* tell('admin_key.revoked', key, actor, atMs)
+  return { kind: 'revoked', key }
 })
+
+function within({ accountId, operators }: AdminScope): Sql {
+  if (accountId === null) return sql`true`
+  return operators ? sql`(account_id = ${accountId} OR account_id IS NULL)` : sql`account_id = ${accountId}`
+}
+
+/** Events about operator keys belong to the first account. */
+function* tell(
+  type: 'admin_key.created' | 'admin_key.revoked',
+  key: AdminKeyRecord,
+  actor: Actor,
+  atMs: number,
+): Operation<void> {
+  const accountId = key.accountId ?? 'default'
+  yield* recordEvent({ accountId, type, actor, data: { admin_key: adminKeyObject(key) } }, atMs)
+}
 
 function adminRecord(row: Row): AdminKeyRecord {
   return {
@@ -62,42 +119,7 @@ function adminRecord(row: Row): AdminKeyRecord {
     last4: text(row, 'last4'),
     createdAtMs: number(row, 'created_at_ms'),
     revokedAtMs: numberOrNull(row, 'revoked_at_ms'),
+    lastUsedAtMs: numberOrNull(row, 'last_used_at_ms'),
     bootstrap: bool(row, 'bootstrap'),
   }
-}
-
-export const openSession = atomic(function* (session: NewSession): Operation<SessionRecord | null> {
-  const { digest, adminKeyId, atMs, lifeMs, sessionsMax } = session
-  yield sql`
-    INSERT INTO session (digest, admin_key_id, expires_at_ms)
-    SELECT ${digest}, id, ${now(atMs)} + ${lifeMs} FROM admin_key
-    WHERE id = ${adminKeyId} AND revoked_at_ms IS NULL`
-  // Expired sessions are deleted when another is opened: there are never more than were opened in one lifetime.
-  yield sql`DELETE FROM session WHERE expires_at_ms <= (SELECT ${now(atMs)})`
-  yield sql`
-    DELETE FROM session WHERE admin_key_id = ${adminKeyId} AND digest NOT IN (
-      SELECT digest FROM session WHERE admin_key_id = ${adminKeyId} ORDER BY expires_at_ms DESC LIMIT ${sessionsMax}
-    )`
-  return yield* findSession(digest, atMs)
-})
-
-export function* findSession(digest: Uint8Array, atMs: number): Operation<SessionRecord | null> {
-  // The admin key is checked as well: a node of a version without sessions revokes the key and leaves its sessions.
-  const [row] = yield sql`
-    SELECT ${ADMIN_CALLER}, expires_at_ms FROM session JOIN admin_key k ON k.id = admin_key_id
-    WHERE session.digest = ${digest} AND revoked_at_ms IS NULL AND expires_at_ms > (SELECT ${now(atMs)})`
-  return row === undefined ? null : sessionRecord(row)
-}
-
-export function* endSession(digest: Uint8Array): Operation<void> {
-  yield sql`DELETE FROM session WHERE digest = ${digest}`
-}
-
-/** A bootstrap key that is put into force again must not bring back the sessions from before its revocation. */
-function* endSessionsOfRevokedKeys(): Operation<void> {
-  yield sql`DELETE FROM session WHERE admin_key_id IN (SELECT id FROM admin_key WHERE revoked_at_ms IS NOT NULL)`
-}
-
-function sessionRecord(row: Row): SessionRecord {
-  return { caller: adminCaller(row), expiresAtMs: number(row, 'expires_at_ms') }
 }

@@ -1,10 +1,9 @@
 import { findAccountOf, hasAccount } from './accounts.ts'
 import {
   createAdminKey,
-  endSession,
-  findSession,
+  dropBootstrapKeys,
+  hasOperatorKey,
   listAdminKeys,
-  openSession,
   revokeAdminKey,
 } from './admin-keys.ts'
 import { deleteBodies, getBodies, keepBodies, trimBodies } from './bodies.ts'
@@ -28,6 +27,7 @@ import { createKey, getKey, listKeys, readKeyNames, revokeKey, rotateKey, update
 import { keepWebhookLease, releaseLeases } from './lease.ts'
 import { readOverview } from './overview.ts'
 import { deleteRefused, getCall, keepRefused, listCalls } from './request-log.ts'
+import { endSession, findSession, openSession } from './sessions.ts'
 import {
   findBatchFile,
   keepBatchFile,
@@ -75,6 +75,8 @@ export const BRIEF = {
   revokeKey,
   rotateKey,
   createAdminKey,
+  dropBootstrapKeys,
+  hasOperatorKey,
   listAdminKeys,
   revokeAdminKey,
   openSession,

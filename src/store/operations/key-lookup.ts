@@ -1,8 +1,8 @@
+import type { AdminRole } from '../../kernel/vocabulary.ts'
 import type { KeyLookup } from '../../keys/credential.ts'
 import { keyStatus } from '../../keys/key-store.ts'
 import { dayOf, monthOf } from '../../ledger/calendar.ts'
-import { number, numberOrNull, type Row, text } from '../rows.ts'
-import { ADMIN_CALLER, adminCaller } from './admin-keys.ts'
+import { number, numberOrNull, type Row, text, textOrNull } from '../rows.ts'
 import {
   ACCOUNT_COLUMNS,
   accountCeilings,
@@ -12,30 +12,43 @@ import {
   keyCeilings,
 } from './money-rows.ts'
 import type { Operation } from './operation.ts'
-import { now, onPostgres, sql } from './sql.ts'
+import { now, onPostgres, raw, type Sql, sql } from './sql.ts'
+
+const KEY = raw('id, account_id, budget_id, name, expires_at_ms, revoked_at_ms')
 
 /**
- * Looks up a key before a large body is taken in. SQLite's thread records the use later, together with another write, so
- * that the look-up does not wait for the disk.
+ * Looks up a key before a large body is taken in, or for an own path. SQLite's thread records the use later, together with
+ * another write, so that the look-up does not wait for the disk.
  */
 export function* lookUpKey(digest: Uint8Array, atMs: number): Operation<KeyLookup> {
-  const [key] = yield sql`
-    SELECT id, account_id, budget_id, name, expires_at_ms, revoked_at_ms, ${now(atMs)} AS now_ms FROM api_key
-    WHERE digest = ${digest}`
-  if (key === undefined) return yield* lookUpAdminKey(digest)
+  const [key] = yield sql`SELECT ${KEY}, ${now(atMs)} AS now_ms FROM api_key WHERE digest = ${digest}`
+  const caller = key === undefined ? yield* lookUpAdminKey(sql`digest = ${digest}`) : yield* apiCaller(key)
+  if (caller.kind !== 'refused') {
+    const table = raw(caller.kind)
+    yield onPostgres(sql`
+      UPDATE ${table} SET last_used_at_ms = ${now(atMs)}
+      WHERE id = ${caller.keyId} AND coalesce(last_used_at_ms, 0) < ${now(atMs)}`)
+  }
+  return caller
+}
+
+/** The key that a session stands for. This is no use of the key. */
+export function* lookUpKeyById(id: string, atMs: number): Operation<KeyLookup> {
+  const [key] = yield sql`SELECT ${KEY}, ${now(atMs)} AS now_ms FROM api_key WHERE id = ${id}`
+  return key === undefined ? yield* lookUpAdminKey(sql`id = ${id}`) : yield* apiCaller(key)
+}
+
+function* apiCaller(key: Row): Operation<KeyLookup> {
   const nowMs = number(key, 'now_ms')
   const status = keyStatus(
     { revokedAtMs: numberOrNull(key, 'revoked_at_ms'), expiresAtMs: numberOrNull(key, 'expires_at_ms') },
     nowMs,
   )
   if (status !== 'usable') return { kind: 'refused', reason: `${status}_key` }
-  const [keyId, accountId] = [text(key, 'id'), text(key, 'account_id')]
-  yield onPostgres(sql`
-    UPDATE api_key SET last_used_at_ms = ${nowMs} WHERE id = ${keyId} AND coalesce(last_used_at_ms, 0) < ${nowMs}`)
+  const [keyId, accountId, name] = [text(key, 'id'), text(key, 'account_id'), text(key, 'name')]
   const [budget] = yield sql`SELECT ${BUDGET_COLUMNS} FROM budget b WHERE b.id = ${text(key, 'budget_id')}`
   const [account] = yield sql`SELECT ${ACCOUNT_COLUMNS} FROM account a WHERE a.id = ${accountId}`
   if (budget === undefined || account === undefined) return { kind: 'refused', reason: 'unknown_key' }
-  const name = text(key, 'name')
   return { kind: 'api_key', keyId, name, accountId, means: meansOf(budget, account, nowMs) }
 }
 
@@ -49,16 +62,24 @@ function meansOf(budgetRow: Row, accountRow: Row, nowMs: number) {
   }
 }
 
-function* lookUpAdminKey(digest: Uint8Array): Operation<KeyLookup> {
-  const [admin] = yield sql`SELECT ${ADMIN_CALLER}, revoked_at_ms FROM admin_key k WHERE digest = ${digest}`
+function* lookUpAdminKey(which: Sql): Operation<KeyLookup> {
+  const [admin] = yield sql`SELECT id, role, account_id, name, revoked_at_ms FROM admin_key WHERE ${which}`
   if (admin === undefined) return { kind: 'refused', reason: 'unknown_key' }
   if (admin['revoked_at_ms'] !== null) return { kind: 'refused', reason: 'revoked_key' }
-  return adminCaller(admin)
+  return {
+    kind: 'admin_key',
+    keyId: text(admin, 'id'),
+    name: text(admin, 'name'),
+    role: text(admin, 'role') as AdminRole,
+    accountId: textOrNull(admin, 'account_id'),
+  }
 }
 
 /** Records uses of keys by their last instants. */
 export function* markUses(uses: ReadonlyMap<string, number>): Operation<void> {
-  for (const [keyId, atMs] of uses)
+  for (const [keyId, atMs] of uses) {
+    const table = raw(keyId.startsWith('adm_') ? 'admin_key' : 'api_key')
     yield sql`
-      UPDATE api_key SET last_used_at_ms = ${atMs} WHERE id = ${keyId} AND coalesce(last_used_at_ms, 0) < ${atMs}`
+      UPDATE ${table} SET last_used_at_ms = ${atMs} WHERE id = ${keyId} AND coalesce(last_used_at_ms, 0) < ${atMs}`
+  }
 }

@@ -193,7 +193,7 @@ function interruptAll(atMs: number): number {
 
 /** A use of a key that waits to be written together with something else. A crash may lose it. */
 function noteUse(lookup: KeyLookup, atMs: number): void {
-  if (lookup.kind === 'api_key') uses.set(lookup.keyId, Math.max(atMs, uses.get(lookup.keyId) ?? 0))
+  if (lookup.kind !== 'refused') uses.set(lookup.keyId, Math.max(atMs, uses.get(lookup.keyId) ?? 0))
 }
 
 function attempt(work: () => unknown): Outcome {

@@ -22,6 +22,9 @@ export type OpenStoreUnderTest = () => Promise<StoreUnderTest>
 
 export const NOON = Date.UTC(2026, 10, 15, 12)
 
+/** All admin keys there are. */
+export const EVERY_ADMIN = { accountId: null, operators: true } as const
+
 export const digestOf = (name: string): Uint8Array => createHash('sha256').update(name).digest()
 
 export function newKey(name: string, more: Partial<NewKey> = {}): NewKey {

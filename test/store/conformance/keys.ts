@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { SYSTEM } from '../../../src/kernel/actor.ts'
 import { type KeyRecord, type KeySuccessor, keyStatus } from '../../../src/keys/key-store.ts'
 import type { Store } from '../../../src/store/store.ts'
 import {
@@ -7,6 +8,7 @@ import {
   closing,
   digestOf,
   doneValue,
+  EVERY_ADMIN,
   NOON,
   newKey,
   type OpenStoreUnderTest,
@@ -248,7 +250,7 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
     const { store } = subject
     await addKey(store, 'a')
     const admin = { ...newKey('admin'), id: 'adm_1', role: 'viewer', bootstrap: false } as const
-    await store.createAdminKey(admin)
+    await store.createAdminKey(admin, SYSTEM)
     assert.deepEqual(await store.lookUpKey(digestOf('a'), NOON), {
       kind: 'api_key',
       keyId: 'key_a',
@@ -264,7 +266,7 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
       accountId: 'default',
     })
     assert.equal(await reasonOf(store, 'nobody', NOON), 'unknown_key')
-    await store.revokeAdminKey('adm_1', NOON)
+    await store.revokeAdminKey(EVERY_ADMIN, 'adm_1', SYSTEM, NOON)
     assert.equal(await reasonOf(store, 'admin', NOON), 'revoked_key')
   })
 
@@ -314,16 +316,19 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
       const { store } = subject
       const operator = { role: 'operator', accountId: null, bootstrap: true } as const
       const bootstrap = (name: string) => ({ ...newKey(name), id: `adm_${name}`, ...operator })
-      await store.createAdminKey(bootstrap('one'))
-      const again = await store.createAdminKey({ ...bootstrap('one'), id: 'adm_other' })
+      await store.createAdminKey(bootstrap('one'), SYSTEM)
+      const again = await store.createAdminKey({ ...bootstrap('one'), id: 'adm_other' }, SYSTEM)
       assert.equal(again.id, 'adm_one')
-      await store.createAdminKey(bootstrap('two'))
+      await store.createAdminKey(bootstrap('two'), SYSTEM)
       assert.equal(await reasonOf(store, 'one', NOON), 'revoked_key')
       assert.equal(await reasonOf(store, 'two', NOON), 'admin_key')
-      await store.createAdminKey(bootstrap('one'))
+      await store.createAdminKey(bootstrap('one'), SYSTEM)
       assert.equal(await reasonOf(store, 'one', NOON), 'admin_key')
       assert.deepEqual(
-        (await store.listAdminKeys()).map((key) => [key.id, key.revokedAtMs === null]),
+        (await store.listAdminKeys({ scope: EVERY_ADMIN, after: null, limit: 9 })).rows.map((key) => [
+          key.id,
+          key.revokedAtMs === null,
+        ]),
         [
           ['adm_two', false],
           ['adm_one', true],

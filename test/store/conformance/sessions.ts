@@ -1,28 +1,32 @@
 import assert from 'node:assert/strict'
+import { SYSTEM } from '../../../src/kernel/actor.ts'
 import type { Store } from '../../../src/store/store.ts'
-import { digestOf, NOON, type OpenStoreUnderTest } from './fixtures.ts'
+import { digestOf, EVERY_ADMIN, NOON, newKey, type OpenStoreUnderTest } from './fixtures.ts'
 import { promisesOf } from './promise.ts'
 
 const HOUR_MS = 3_600_000
 
 async function addAdmin(store: Store, name: string, bootstrap = false): Promise<string> {
-  const { id } = await store.createAdminKey({
-    ...{
-      role: 'operator',
-      accountId: null,
-      id: `adm_${name}`,
-      name,
-      digest: digestOf(name),
-      prefix: '',
-      last4: 'last',
+  const { id } = await store.createAdminKey(
+    {
+      ...{
+        role: 'operator',
+        accountId: null,
+        id: `adm_${name}`,
+        name,
+        digest: digestOf(name),
+        prefix: '',
+        last4: 'last',
+      },
+      ...{ createdAtMs: NOON, bootstrap },
     },
-    ...{ createdAtMs: NOON, bootstrap },
-  })
+    SYSTEM,
+  )
   return id
 }
 
-const open = (store: Store, name: string, adminKeyId: string, atMs = NOON, sessionsMax = 10) =>
-  store.openSession({ digest: digestOf(name), adminKeyId, atMs, lifeMs: HOUR_MS, sessionsMax })
+const open = (store: Store, name: string, keyId: string, atMs = NOON, sessionsMax = 10) =>
+  store.openSession({ digest: digestOf(name), keyId, atMs, lifeMs: HOUR_MS, sessionsMax })
 
 /** The promises of every store about sessions. Each store's test file calls this in one line. */
 export function sessionConformance(storeName: string, openStore: OpenStoreUnderTest): void {
@@ -54,7 +58,7 @@ export function sessionConformance(storeName: string, openStore: OpenStoreUnderT
       const [a, b] = [await addAdmin(store, 'a'), await addAdmin(store, 'b')]
       await open(store, 'of a', a)
       await open(store, 'of b', b)
-      await store.revokeAdminKey(a, NOON)
+      await store.revokeAdminKey(EVERY_ADMIN, a, SYSTEM, NOON)
       assert.equal(await store.findSession(digestOf('of a'), NOON), null)
       assert.notEqual(await store.findSession(digestOf('of b'), NOON), null)
       assert.equal(await open(store, 'late', a), null)
@@ -62,6 +66,19 @@ export function sessionConformance(storeName: string, openStore: OpenStoreUnderT
       assert.equal((await rows('session')).length, 1)
     },
   )
+
+  promise('a session of an API key ends when the key is revoked or has expired', async ({ store }) => {
+    await store.createKey({ ...newKey('a'), expiresAtMs: NOON + 100 }, null)
+    await store.createKey(newKey('b'), null)
+    for (const name of ['a', 'b']) {
+      const session = await open(store, name, `key_${name}`)
+      assert.equal(session?.caller.kind === 'api_key' ? session.caller.keyId : null, `key_${name}`)
+    }
+    assert.equal(await store.findSession(digestOf('a'), NOON + 100), null)
+    await store.revokeKey('default', 'key_b', NOON)
+    assert.equal(await store.findSession(digestOf('b'), NOON), null)
+    assert.equal(await open(store, 'late', 'key_b'), null)
+  })
 
   promise(
     'a bootstrap key that comes back into force does not bring its sessions back',
