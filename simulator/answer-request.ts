@@ -1,17 +1,19 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type Behaviours, parseBehaviours } from './behaviours.ts'
-import type { Memory } from './call.ts'
-import { chatErrorReply, chatFailures } from './chat/chat-error.ts'
-import { checkKey } from './check-key.ts'
+import { chatErrorJson, chatFailure, chatHeaders, newChatRequestId } from './chat/chat-wire.ts'
 import { deterministicIdentity, fingerprintRequest, type Identity, uniqueIdentity } from './identity.ts'
-import { messagesErrorReply, messagesFailures } from './messages/messages-error.ts'
-import { type PaceMode, wait } from './pace.ts'
-import { preflightReply } from './preflight.ts'
-import { type BodyBudget, decodeBody, readBody } from './read-body.ts'
+import type { Memory } from './memory.ts'
+import {
+  messagesErrorJson,
+  messagesFailure,
+  messagesHeaders,
+  newMessagesRequestId,
+} from './messages/messages-wire.ts'
+import { type PaceMode, type WorkClock, wait } from './pace.ts'
+import { decodeBody, readBody } from './read-body.ts'
 import { asRefusal, Refusal, type Surface } from './refusal.ts'
-import type { Reply } from './reply.ts'
-import { bodyBytesMaxOf, findRoute, judgeSurface } from './route.ts'
-import type { WorkClock } from './work-clock.ts'
+import { bytesReply, type Header, jsonReply, type Reply } from './reply.ts'
+import { findRoute, judgeSurface } from './route.ts'
 import { type Outcome, writeReply } from './write-reply.ts'
 
 /** A request as upstream received it. */
@@ -40,175 +42,135 @@ export interface Simulation {
   readonly isDeterministic: boolean
   readonly memory: Memory
   readonly clock: WorkClock
-  readonly bodyBudget: BodyBudget
   readonly onRequest: ((entry: RequestEntry) => void) | undefined
   readonly onSocket: ((entry: SocketEntry) => void) | undefined
 }
 
-export interface Exchange {
-  readonly req: IncomingMessage
-  readonly res: ServerResponse
-  /** The position of this request among all. */
-  readonly nth: number
-  /** Aborted when the client has left. */
-  readonly signal: AbortSignal
-}
-
-/** Answers a request, from its head to the end of the reply. `cut` means that the caller breaks the connection. */
-export async function answerRequest(simulation: Simulation, exchange: Exchange): Promise<Outcome | 'reset'> {
-  const { req, res, signal } = exchange
-  const received = await receive(simulation, exchange)
-  try {
-    simulation.onRequest?.({
-      method: req.method ?? 'GET',
-      path: req.url ?? '/',
-      headersRaw: req.rawHeaders,
-      trailersRaw: req.rawTrailers,
-      bodyBytes: received.body,
-      isComplete: received.isComplete,
-    })
-    const { behaviours, surface, body } = received
-    if (received.hasLeft) return 'left'
-    await wait(behaviours.delayMs ?? 0, signal)
-    if (signal.aborted) return 'left'
-    if (behaviours.reset === true) return 'reset'
-
-    const identity = identify(simulation, exchange, body)
-    const reply = await decide(simulation, exchange, received, identity).catch((error: unknown) =>
-      errorReply(error, surface, identity),
-    )
-    if (simulation.isDeterministic) res.sendDate = false
-    const acceptEncoding = req.headersDistinct['accept-encoding']?.join(',')
-    const headers = [...reply.headers, ...corsHeaders(req), ...dateHeaders(simulation, identity)]
-    return await writeReply(
-      { res, behaviours, mode: simulation.mode, acceptEncoding, signal },
-      { ...reply, headers },
-    )
-  } finally {
-    simulation.bodyBudget.bytes -= received.body.length
-  }
-}
-
-interface Received {
-  readonly surface: Surface
-  readonly behaviours: Behaviours
-  readonly body: Buffer
-  readonly isComplete: boolean
-  readonly hasLeft: boolean
-  /** Why the request is not looked at any further. */
-  readonly refusal: Refusal | undefined
-}
-
-/** Judges the head, and reads the body if the head is in order. */
-async function receive(simulation: Simulation, exchange: Exchange): Promise<Received> {
-  const { req, res } = exchange
-  const surface = judgeSurface(pathOf(req), req.headers)
-  const nothing = { surface, behaviours: {}, body: Buffer.alloc(0), isComplete: false, hasLeft: false }
-  // A preflight carries no key, and its body, if any, means nothing.
-  if (req.method === 'OPTIONS') return { ...nothing, isComplete: true, refusal: undefined }
-  let behaviours: Behaviours = {}
-  try {
-    checkKey(surface, req.headers, surface === 'messages' ? simulation.messagesKey : simulation.chatKey)
-    behaviours = chooseBehaviours(req)
-  } catch (error) {
-    if (error instanceof Refusal) return { ...nothing, refusal: error }
-    throw error
-  }
-  if (behaviours.early === true) {
-    return { ...nothing, behaviours, refusal: failureOf(surface, behaviours.status ?? 413) }
-  }
-  if (req.headers.expect !== undefined) res.writeContinue()
-  const bytesMax = bodyBytesMaxOf(surface, req.headers['content-type'] ?? '')
-  const read = await readBody(req, bytesMax, simulation.bodyBudget)
-  return {
-    surface,
-    behaviours,
-    body: read.bytes,
-    isComplete: read.kind === 'complete',
-    hasLeft: read.kind === 'left',
-    refusal: read.kind === 'refused' ? read.refusal : undefined,
-  }
-}
-
-async function decide(
+/** Answers a request, from its head to the end of the reply. The caller breaks the connection after `cut` and `reset`. */
+export async function answerRequest(
   simulation: Simulation,
-  { req }: Exchange,
-  received: Received,
-  identity: Identity,
-): Promise<Reply> {
-  const { surface, behaviours } = received
-  const method = req.method ?? 'GET'
-  const path = pathOf(req)
-  if (received.refusal !== undefined) throw received.refusal
-  if (method === 'OPTIONS') return preflightReply(req.headers)
-  if (behaviours.status !== undefined) throw failureOf(surface, behaviours.status)
-  const { handle, params } = findRoute(surface, method, path)
-  return handle({
-    method,
-    path,
-    query: new URLSearchParams((req.url ?? '').slice(path.length + 1)),
-    headers: req.headers,
-    contentType: req.headers['content-type'] ?? '',
-    body: await decodeBody(received.body, req.headers['content-encoding']),
-    params,
-    behaviours,
-    identity,
-    memory: simulation.memory,
-    clock: simulation.clock,
+  req: IncomingMessage,
+  res: ServerResponse,
+  signal: AbortSignal,
+): Promise<Outcome | 'reset'> {
+  const surface = judgeSurface(pathOf(req), req.headers)
+  let behaviours: Behaviours = {}
+  let read: Awaited<ReturnType<typeof readBody>> = { bytes: Buffer.alloc(0), end: 'complete' }
+  try {
+    // A preflight carries no key, and its body, if any, means nothing.
+    if (req.method !== 'OPTIONS') {
+      checkKey(surface, req.headers, simulation)
+      behaviours = behavioursOf(req)
+      if (behaviours.early === true) throw failureOf(surface, behaviours.status ?? 413)
+      if (req.headers.expect !== undefined) res.writeContinue()
+      read = await readBody(req)
+    }
+  } catch (error) {
+    read = { ...read, end: asRefusal(error) }
+  }
+  const { bytes: body, end } = read
+  report(simulation, req, body, end === 'complete')
+  if (end === 'left') return 'left'
+  await wait(behaviours.delayMs ?? 0, signal)
+  if (signal.aborted) return 'left'
+  if (behaviours.reset === true) return 'reset'
+
+  const identity = identify(simulation, req, body)
+  const requestId = surface === 'messages' ? newMessagesRequestId(identity) : newChatRequestId(identity)
+  const decide = async (): Promise<Reply> => {
+    if (end !== 'complete') throw end
+    if (req.method === 'OPTIONS') return preflightReply(req)
+    if (behaviours.status !== undefined) throw failureOf(surface, behaviours.status)
+    const path = pathOf(req)
+    const { handle, param } = findRoute(surface, req.method ?? 'GET', path)
+    return handle({
+      query: new URLSearchParams((req.url ?? '').slice(path.length + 1)),
+      headers: req.headers,
+      body: await decodeBody(body, req.headers['content-encoding']),
+      param,
+      behaviours,
+      identity,
+      requestId,
+      memory: simulation.memory,
+      clock: simulation.clock,
+    })
+  }
+  const reply = await decide().catch((error: unknown) => errorReply(surface, asRefusal(error), requestId))
+  const headers: Header[] = [...reply.headers]
+  if (surface === 'messages') headers.push(...messagesHeaders(identity, requestId, reply.status))
+  else headers.push(...chatHeaders(requestId, reply.status))
+  headers.push(['server', 'simulator'])
+  if (req.headers.origin !== undefined) headers.push(['access-control-allow-origin', '*'])
+  if (simulation.isDeterministic) {
+    res.sendDate = false
+    headers.push(['date', identity.now().toUTCString()])
+  }
+  return await writeReply({ res, behaviours, mode: simulation.mode, signal }, { ...reply, headers })
+}
+
+export function report(simulation: Simulation, req: IncomingMessage, bodyBytes: Buffer, isComplete: boolean) {
+  simulation.onRequest?.({
+    method: req.method ?? 'GET',
+    path: req.url ?? '/',
+    headersRaw: req.rawHeaders,
+    trailersRaw: req.rawTrailers,
+    bodyBytes,
+    isComplete,
   })
+}
+
+/** Refuses a request without the provider's key. Without a configured key any request is accepted. */
+export function checkKey(
+  surface: Surface,
+  headers: IncomingMessage['headers'],
+  { messagesKey, chatKey }: Simulation,
+): void {
+  const key = surface === 'messages' ? messagesKey : chatKey
+  const bearer = /^Bearer\s+(.*)$/i.exec(headers.authorization ?? '')?.[1]
+  const given = surface === 'messages' ? (headers['x-api-key'] ?? bearer) : bearer
+  if (key !== undefined && given !== key) throw failureOf(surface, 401)
 }
 
 export function pathOf(req: IncomingMessage): string {
   return (req.url ?? '/').split('?', 1)[0] ?? '/'
 }
 
-function identify(simulation: Simulation, { req }: Exchange, body: Buffer): Identity {
+export function identify(simulation: Simulation, req: IncomingMessage, body: Uint8Array): Identity {
   if (!simulation.isDeterministic) return uniqueIdentity()
+  const contentType = req.headers['content-type'] ?? ''
+  const [method, target] = [req.method ?? 'GET', req.url ?? '/']
   return deterministicIdentity(
-    fingerprintRequest({
-      method: req.method ?? 'GET',
-      target: req.url ?? '/',
-      behaviours: behaviourHeader(req),
-      contentType: req.headers['content-type'] ?? '',
-      body,
-    }),
+    fingerprintRequest({ method, target, behaviours: behaviourHeader(req), contentType, body }),
   )
 }
 
-export function behaviourHeader(req: IncomingMessage): string {
+function behaviourHeader(req: IncomingMessage): string {
   return (req.headersDistinct['x-simulator'] ?? []).join(';')
 }
 
-/** The behaviours that the request asks for. */
-export function chooseBehaviours(req: IncomingMessage): Behaviours {
-  const parsed = parseBehaviours(behaviourHeader(req))
-  if (parsed.ok) return parsed.behaviours
-  throw new Refusal(400, parsed.problem)
+export function behavioursOf(req: IncomingMessage): Behaviours {
+  const { behaviours, problem } = parseBehaviours(behaviourHeader(req))
+  if (problem !== undefined) throw new Refusal(400, problem)
+  return behaviours
 }
 
 /** The failure with that status, in the words of the surface's upstream. */
 export function failureOf(surface: Surface, status: number): Refusal {
-  if (surface === 'messages') {
-    return new Refusal(status, messagesFailures.get(status) ?? 'Internal server error')
-  }
-  const failure = chatFailures.get(status) ?? chatFailures.get(503)
-  return new Refusal(status, failure?.message ?? 'Internal server error', {
-    type: failure?.type ?? 'server_error',
-    code: failure?.code ?? null,
-  })
+  return surface === 'messages'
+    ? new Refusal(status, messagesFailure(status))
+    : new Refusal(status, ...chatFailure(status))
 }
 
-export function errorReply(error: unknown, surface: Surface, identity: Identity): Reply {
-  const refusal = asRefusal(error)
-  return surface === 'messages' ? messagesErrorReply(refusal, identity) : chatErrorReply(refusal, identity)
+export function errorReply(surface: Surface, refusal: Refusal, requestId: string): Reply {
+  const isMessages = surface === 'messages'
+  const json = isMessages ? messagesErrorJson(refusal, requestId) : { error: chatErrorJson(refusal) }
+  return jsonReply(json, {}, refusal.status)
 }
 
-function corsHeaders(req: IncomingMessage): [string, string][] {
-  const isPreflight = req.method === 'OPTIONS'
-  return req.headers.origin === undefined || isPreflight ? [] : [['access-control-allow-origin', '*']]
-}
-
-/** A deterministic reply may not carry the time of day. */
-function dateHeaders(simulation: Simulation, identity: Identity): [string, string][] {
-  return simulation.isDeterministic ? [['date', identity.now().toUTCString()]] : []
+function preflightReply(req: IncomingMessage): Reply {
+  const asked = req.headers['access-control-request-headers']
+  return bytesReply('text/plain', Buffer.alloc(0), {}, 200, [
+    ['access-control-allow-methods', 'GET, POST, DELETE, OPTIONS'],
+    ['access-control-allow-headers', typeof asked === 'string' ? asked : '*'],
+  ])
 }

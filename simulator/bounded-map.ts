@@ -1,50 +1,23 @@
-/** A map that forgets its oldest entries when it holds too many or when they weigh too much. */
-export class BoundedMap<Value> {
-  readonly #entries = new Map<string, { value: Value; bytes: number }>()
+/** A map that drops its oldest entries when it holds too many. */
+export class BoundedMap<Value> extends Map<string, Value> {
   readonly #entriesMax: number
-  readonly #bytesMax: number
-  #bytes = 0
 
-  constructor(entriesMax: number, bytesMax: number = Number.POSITIVE_INFINITY) {
+  constructor(entriesMax: number) {
+    super()
     this.#entriesMax = entriesMax
-    this.#bytesMax = bytesMax
   }
 
-  get size(): number {
-    return this.#entries.size
-  }
-
-  get(key: string): Value | undefined {
-    return this.#entries.get(key)?.value
-  }
-
-  set(key: string, value: Value, bytes = 0): void {
+  override set(key: string, value: Value): this {
     this.delete(key)
-    this.#entries.set(key, { value, bytes })
-    this.#bytes += bytes
-    for (const [oldest] of this.#entries) {
-      if (this.#entries.size <= this.#entriesMax && this.#bytes <= this.#bytesMax) break
+    super.set(key, value)
+    for (const oldest of this.keys()) {
+      if (this.size <= this.#entriesMax) break
       this.delete(oldest)
     }
+    return this
   }
 
-  /** Makes an entry the youngest again. */
-  touch(key: string): void {
-    const entry = this.#entries.get(key)
-    if (entry === undefined) return
-    this.#entries.delete(key)
-    this.#entries.set(key, entry)
-  }
-
-  delete(key: string): boolean {
-    const entry = this.#entries.get(key)
-    if (entry === undefined) return false
-    this.#bytes -= entry.bytes
-    return this.#entries.delete(key)
-  }
-
-  /** The values, oldest first. */
-  values(): Value[] {
-    return [...this.#entries.values()].map((entry) => entry.value)
+  newestFirst(): Value[] {
+    return [...this.values()].reverse()
   }
 }

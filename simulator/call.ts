@@ -1,35 +1,38 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import type { BatchStore } from './batch-store.ts'
 import type { Behaviours } from './behaviours.ts'
-import type { FileStore } from './file-store.ts'
 import type { Identity } from './identity.ts'
-import type { PromptCache } from './prompt-cache.ts'
+import type { Memory } from './memory.ts'
+import type { WorkClock } from './pace.ts'
+import { Refusal } from './refusal.ts'
 import type { Reply } from './reply.ts'
-import type { ResponseStore } from './responses/response-store.ts'
-import type { WorkClock } from './work-clock.ts'
 
-/** The stores and caches that the simulator keeps between requests, all of them bounded. */
-export interface Memory {
-  readonly promptCache: PromptCache
-  readonly files: { readonly messages: FileStore; readonly chat: FileStore }
-  readonly responses: ResponseStore
-  readonly batches: { readonly messages: BatchStore; readonly chat: BatchStore }
-}
-
-/** A request whose body has been read and whose key was accepted. */
+/** A request whose key was accepted and whose body has been read. */
 export interface Call {
-  readonly method: string
-  readonly path: string
   readonly query: URLSearchParams
   readonly headers: IncomingHttpHeaders
-  readonly contentType: string
   readonly body: Buffer
-  /** The segments that the route's pattern captured, for example a file id. */
-  readonly params: readonly string[]
+  /** The segment that the route's `*` stands for. */
+  readonly param: string
   readonly behaviours: Behaviours
   readonly identity: Identity
+  readonly requestId: string
   readonly memory: Memory
   readonly clock: WorkClock
 }
 
 export type Handler = (call: Call) => Reply
+
+/** One page of a list: `limit` items after the item whose id is `after` (`after_id` on the Messages surface). */
+export function pageOf<Item extends { readonly id: string }>(
+  { query }: Call,
+  items: readonly Item[],
+  limitDefault = 20,
+): { page: Item[]; ends: { has_more: boolean; first_id: string | null; last_id: string | null } } {
+  const limit = Number(query.get('limit') ?? limitDefault)
+  if (!Number.isInteger(limit) || limit < 1) throw new Refusal(400, 'limit: expected a positive integer')
+  const after = query.get('after') ?? query.get('after_id')
+  const start = after === null ? 0 : items.findIndex((item) => item.id === after) + 1
+  const page = items.slice(start, start + limit)
+  const has_more = start + limit < items.length
+  return { page, ends: { has_more, first_id: page[0]?.id ?? null, last_id: page.at(-1)?.id ?? null } }
+}

@@ -1,38 +1,22 @@
-import { seedFromText } from './chance.ts'
-import { composeAnswer, composeThoughts } from './compose-text.ts'
+import { chooseTools, type ToolChoice, type ToolDefinition } from './choose-tools.ts'
 import type { JsonObject } from './json.ts'
+import type { Model } from './models.ts'
 import { sampleFromSchema } from './sample-json.ts'
-import { countTokens, cutToTokens } from './tokens.ts'
+import { composeAnswer, composeThoughts, countTokens, cutToTokens, seedFromText } from './text.ts'
 
-// The output of the "model", before any surface gives it a shape. Every surface calls this module, so that a
-// question has the same answer on each surface.
+// The output of the "model", before a surface gives it a shape. Every surface calls this module, so that a question
+// has the same answer on each surface.
 
-export interface ToolDefinition {
-  readonly name: string
-  /** How the tool's surface writes a call of the tool. */
-  readonly kind: string
-  /** The JSON schema of the tool's arguments. */
-  readonly schema: unknown
-  /** Whether the tool takes words instead of JSON. */
-  readonly takesText?: boolean
-  /** Whether upstream runs the tool by itself, and the answer goes on after the tool's result. */
-  readonly isServer?: boolean
-}
-
-export interface GenerateRequest {
-  /** The last thing the user said. */
-  readonly topic: string
-  /** Tells apart requests with the same topic, and the choices of one request. */
-  readonly variant: string
-  readonly tokensWanted: number | undefined
+export interface GenerateRequest extends ToolChoice {
+  readonly model: Model
+  /** The position among the choices of one request. */
+  readonly choice?: number
   readonly outputTokensMax: number
   readonly thinkingTokens: number
-  readonly stopSequences: readonly string[]
+  readonly stopSequences?: readonly string[]
   /** The schema of a structured answer, or undefined for prose. */
   readonly schema: JsonObject | undefined
-  readonly tools: readonly ToolDefinition[]
-  readonly saysWhyBeforeTools: boolean
-  readonly refuses: boolean
+  readonly announcesTools?: boolean
 }
 
 export interface ToolCall {
@@ -47,79 +31,62 @@ export interface Generated {
   readonly serverCalls: readonly ToolCall[]
   readonly text: string
   readonly toolCalls: readonly ToolCall[]
-  readonly finish: 'end' | 'length' | 'stop-sequence' | 'tool' | 'refusal'
+  readonly finish: 'end' | 'length' | 'stop-sequence' | 'tool'
   readonly stopSequence: string | null
   readonly thinkingTokens: number
   readonly outputTokens: number
 }
 
 export function generate(request: GenerateRequest): Generated {
-  // A refusal comes before any output, unless the request asked for an answer of some length as well.
-  if (request.refuses && request.tokensWanted === undefined) return refused
-  const seed = seedFromText(request.topic, request.variant)
+  const { topic, model, choice = 0 } = request
+  const seed = seedFromText(topic, `${model.snapshot}/${choice}`)
   let tokensLeft = request.outputTokensMax
-
-  const thoughts = request.thinkingTokens > 0 ? composeThoughts(seed, request.thinkingTokens) : ''
-  const thinking = cutToTokens(thoughts, tokensLeft)
-  const thinkingTokens = countTokens(thinking)
-  tokensLeft -= thinkingTokens
-
-  let isCut = thinking.length < thoughts.length
-  const callTools = (tools: readonly ToolDefinition[]): ToolCall[] => {
+  let isCut = false
+  const write = (wanted: string): string => {
+    const written = cutToTokens(wanted, tokensLeft)
+    tokensLeft -= countTokens(written)
+    isCut ||= written.length < wanted.length
+    return written
+  }
+  const call = (tools: readonly ToolDefinition[]): ToolCall[] => {
     const calls: ToolCall[] = []
     for (const tool of tools) {
-      if (isCut) break
-      const wanted =
-        tool.takesText === true ? composeAnswer(request.topic, seed, 24) : sampleJson(tool, request)
-      const argumentsJson = cutToTokens(wanted, tokensLeft)
-      isCut = argumentsJson.length < wanted.length
-      if (argumentsJson === '') break
-      tokensLeft -= countTokens(argumentsJson)
-      calls.push({ tool, argumentsJson })
+      if (isCut || tokensLeft === 0) break
+      const takesText = tool.schema === undefined
+      const wanted = takesText
+        ? composeAnswer(topic, seed, 24)
+        : JSON.stringify(sampleFromSchema(tool.schema, topic))
+      calls.push({ tool, argumentsJson: write(wanted) })
     }
     return calls
   }
-
-  const serverCalls = callTools(request.tools.filter((tool) => tool.isServer === true))
-  const clientTools = request.tools.filter((tool) => tool.isServer !== true)
-  const whole = writeText(request, clientTools, seed)
-  const stopped = stopAt(whole, request.stopSequences)
-  const text = cutToTokens(stopped.text, tokensLeft)
-  tokensLeft -= countTokens(text)
-  isCut = isCut || text.length < stopped.text.length
-  const toolCalls = callTools(clientTools)
-
-  const outputTokens = request.outputTokensMax - tokensLeft
-  const written = { thinking, serverCalls, text, toolCalls, thinkingTokens, outputTokens }
-  if (request.refuses) return { ...written, finish: 'refusal', stopSequence: null }
-  if (isCut) return { ...written, finish: 'length', stopSequence: null }
-  if (stopped.sequence !== null)
-    return { ...written, finish: 'stop-sequence', stopSequence: stopped.sequence }
-  return { ...written, finish: toolCalls.length > 0 ? 'tool' : 'end', stopSequence: null }
+  const tools = chooseTools(request)
+  const clientTools = tools.filter((tool) => tool.isServer !== true)
+  const thinking = write(composeThoughts(seed, request.thinkingTokens))
+  const serverCalls = call(tools.filter((tool) => tool.isServer === true))
+  const { text: stopped, sequence } = stopAt(textOf(request, clientTools, seed), request.stopSequences ?? [])
+  const text = write(stopped)
+  const toolCalls = call(clientTools)
+  const end = sequence !== null ? 'stop-sequence' : toolCalls.length > 0 ? 'tool' : 'end'
+  return {
+    thinking,
+    serverCalls,
+    text,
+    toolCalls,
+    finish: isCut ? 'length' : end,
+    stopSequence: isCut ? null : sequence,
+    thinkingTokens: countTokens(thinking),
+    outputTokens: request.outputTokensMax - tokensLeft,
+  }
 }
 
-const refused: Generated = {
-  thinking: '',
-  serverCalls: [],
-  text: '',
-  toolCalls: [],
-  finish: 'refusal',
-  stopSequence: null,
-  thinkingTokens: 0,
-  outputTokens: 0,
-}
-
-function sampleJson(tool: ToolDefinition, request: GenerateRequest): string {
-  return JSON.stringify(sampleFromSchema(tool.schema, request.topic))
-}
-
-function writeText(request: GenerateRequest, tools: readonly ToolDefinition[], seed: number): string {
+function textOf(request: GenerateRequest, tools: readonly ToolDefinition[], seed: number): string {
   if (tools.length > 0) {
     const names = tools.map((tool) => tool.name).join(' and ')
-    return request.saysWhyBeforeTools ? `Let me use ${names} for that.` : ''
+    return request.announcesTools === true ? `Let me use ${names} for that.` : ''
   }
   if (request.schema !== undefined) return JSON.stringify(sampleFromSchema(request.schema, request.topic))
-  return composeAnswer(request.topic, seed, request.tokensWanted)
+  return composeAnswer(request.topic, seed, request.behaviours.tokens)
 }
 
 function stopAt(text: string, sequences: readonly string[]): { text: string; sequence: string | null } {

@@ -1,27 +1,16 @@
 import type { Pace } from './pace.ts'
 import type { Surface } from './refusal.ts'
 
-// The models the simulator knows, by their real ids. A request may name the id or an alias; the reply
-// names the snapshot, as upstream does.
-
-export type ModelKind =
-  | 'chat'
-  | 'responses'
-  | 'completion'
-  | 'embedding'
-  | 'moderation'
-  | 'image'
-  | 'speech'
-  | 'transcription'
-  | 'realtime'
-  | 'live-transcription'
+// The models the simulator knows, by their real ids. A request may name the id or an alias; the reply names the
+// snapshot, as upstream does.
 
 export interface Model {
   readonly id: string
   readonly snapshot: string
   readonly aliases: readonly string[]
   readonly surface: Surface
-  readonly kind: ModelKind
+  /** `claude`, `chat`, `responses`, `embedding`, `image`, `speech`, `transcription` or `realtime`. */
+  readonly kind: string
   /** Whether the model thinks before it answers: hidden tokens that count as output. */
   readonly reasons: boolean
   readonly contextTokensMax: number
@@ -29,13 +18,13 @@ export interface Model {
   readonly pace: Pace
 }
 
-/** The pace of a size: images and speech have many tokens, which come fast. */
 const paces: Readonly<Record<string, Pace>> = {
   small: { firstByteMs: 220, tokensPerSecond: 140 },
   medium: { firstByteMs: 350, tokensPerSecond: 80 },
   large: { firstByteMs: 550, tokensPerSecond: 50 },
-  media: { firstByteMs: 400, tokensPerSecond: 1_000 },
 }
+/** Images and speech have many tokens, which come fast. */
+const mediaPace: Pace = { firstByteMs: 400, tokensPerSecond: 1_000 }
 
 /** One line per group: kind, size, context tokens, output tokens; `+` marks models that reason. `>` joins an id and its snapshots. */
 const table = `
@@ -60,33 +49,21 @@ chat medium 1047576 32768: gpt-4.1>gpt-4.1-2025-04-14 gpt-4.1-mini>gpt-4.1-mini-
 chat medium 1047576 32768: gpt-4.1-nano>gpt-4.1-nano-2025-04-14
 chat medium 128000 16384: gpt-4o>gpt-4o-2024-08-06,gpt-4o-2024-11-20 gpt-4o-mini>gpt-4o-mini-2024-07-18
 chat small 16385 4096: gpt-3.5-turbo>gpt-3.5-turbo-0125
-chat medium 128000 16384: gpt-4o-mini-search-preview>gpt-4o-mini-search-preview-2025-03-11
-chat medium 128000 16384: gpt-4o-search-preview>gpt-4o-search-preview-2025-03-11 gpt-5-search-api>gpt-5-search-api-2025-10-14
 responses+ large 400000 128000: gpt-5.3-codex gpt-5-pro>gpt-5-pro-2025-10-06
 responses+ large 1050000 128000: gpt-5.5-pro>gpt-5.5-pro-2026-04-23
-completion small 8192 4096: gpt-3.5-turbo-instruct>gpt-3.5-turbo-instruct-0914
-completion small 16384 4096: davinci-002 babbage-002
 embedding small 8191 0: text-embedding-3-small text-embedding-3-large text-embedding-ada-002
-moderation small 32768 0: omni-moderation-latest omni-moderation-2024-09-26
 image media 32000 0: gpt-image-2>gpt-image-2-2026-04-21 gpt-image-1.5>gpt-image-1.5-2025-12-16 gpt-image-1 gpt-image-1-mini
-image media 32000 0: gpt-image-2.5-sunburst>gpt-image-2.5-sunburst-2026-09-08 chatgpt-image-latest
-image media 32000 0: gpt-image-2.5-flare>gpt-image-2.5-flare-2026-09-08
-speech media 2000 0: gpt-4o-mini-tts>gpt-4o-mini-tts-2025-12-15,gpt-4o-mini-tts-2025-03-20 tts-1 tts-1-hd
-transcription small 16000 2000: gpt-4o-transcribe whisper-1
-transcription small 16000 2000: gpt-4o-mini-transcribe>gpt-4o-mini-transcribe-2025-12-15,gpt-4o-mini-transcribe-2025-03-20
+speech media 2000 0: gpt-4o-mini-tts>gpt-4o-mini-tts-2025-12-15 tts-1 tts-1-hd
+transcription small 16000 2000: gpt-4o-transcribe gpt-4o-mini-transcribe>gpt-4o-mini-transcribe-2025-12-15 whisper-1
 realtime media 128000 4096: gpt-realtime>gpt-realtime-2025-08-28 gpt-realtime-1.5 gpt-realtime-2 gpt-realtime-2.1
-realtime media 128000 4096: gpt-realtime-2.1-mini gpt-realtime-mini>gpt-realtime-mini-2025-12-15,gpt-realtime-mini-2025-10-06
-realtime media 128000 4096: gpt-4o-realtime-preview>gpt-4o-realtime-preview-2025-06-03,gpt-4o-realtime-preview-2024-12-17
-realtime media 128000 4096: gpt-4o-mini-realtime-preview>gpt-4o-mini-realtime-preview-2024-12-17
-live-transcription small 16000 2000: gpt-transcribe gpt-live-transcribe gpt-realtime-whisper
+realtime media 128000 4096: gpt-realtime-2.1-mini gpt-realtime-mini>gpt-realtime-mini-2025-12-15
 `
 
-export const models: readonly Model[] = table.trim().split('\n').flatMap(readGroup)
+const models: readonly Model[] = table.trim().split('\n').flatMap(readGroup)
 
 function readGroup(line: string): Model[] {
   const [head = '', names = ''] = line.split(': ')
   const [kind = '', size = '', context, output] = head.split(' ')
-  const isClaude = kind === 'claude'
   return names.split(' ').map((name) => {
     const [id = name, dated = ''] = name.split('>')
     const aliases = dated === '' ? [] : dated.split(',')
@@ -94,34 +71,23 @@ function readGroup(line: string): Model[] {
       id,
       snapshot: aliases[0] ?? id,
       aliases,
-      surface: isClaude ? 'messages' : 'chat',
-      kind: isClaude ? 'chat' : (kind.replace('+', '') as ModelKind),
+      surface: kind === 'claude' ? 'messages' : 'chat',
+      kind: kind.replace('+', ''),
       reasons: kind.endsWith('+'),
       contextTokensMax: Number(context),
       outputTokensMax: Number(output),
-      pace: paces[size] ?? { firstByteMs: 0, tokensPerSecond: 1_000 },
+      pace: paces[size] ?? mediaPace,
     }
   })
 }
 
-const byName: ReadonlyMap<string, Model> = new Map(
-  models.flatMap((model) =>
-    [model.id, ...model.aliases].map((name) => {
-      // A dated name stands for itself, whichever date the alias without one points to.
-      const snapshot = name === model.id ? model.snapshot : name
-      return [`${model.surface} ${name}`, { ...model, snapshot }] as const
-    }),
-  ),
-)
-
 export function findModel(surface: Surface, name: string): Model | undefined {
   // A fine-tuned model is named ft:<base>:<organisation>::<id> and behaves as its base.
-  const base = /^ft:([^:]+):/.exec(name)
-  if (surface === 'chat' && base !== null) {
-    const model = byName.get(`chat ${base[1]}`)
-    return model === undefined ? undefined : { ...model, snapshot: name }
-  }
-  return byName.get(`${surface} ${name}`)
+  const base = /^ft:([^:]+):/.exec(name)?.[1] ?? name
+  const model = models.find(({ id, aliases }) => id === base || aliases.includes(base))
+  if (model?.surface !== surface) return undefined
+  // A dated or tuned name stands for itself, whichever date the id points to.
+  return name === model.id ? model : { ...model, snapshot: name }
 }
 
 export function listModels(surface: Surface): Model[] {

@@ -1,44 +1,37 @@
+import type { Call } from './call.ts'
 import { Refusal } from './refusal.ts'
 
-export interface Part {
-  readonly name: string
-  readonly filename: string | undefined
-  readonly contentType: string
-  readonly content: Buffer
+export interface Form {
+  /** The fields as text, by name. */
+  readonly fields: Readonly<Record<string, string>>
+  /** The part named `file`. */
+  readonly file: { readonly filename: string; readonly content: Buffer } | undefined
 }
 
-const partsMax = 64
-const partHeadBytesMax = 8_192
-
-/** Splits a multipart/form-data body (RFC 7578) into its parts. */
-export function parseMultipart(body: Buffer, contentType: string): Part[] {
-  const boundary = /;\s*boundary=(?:"([^"]{1,70})"|([^\s;]{1,70}))/i.exec(contentType)
-  const text = boundary?.[1] ?? boundary?.[2]
-  if (text === undefined) throw malformed('the boundary is missing')
-  const delimiter = Buffer.from(`--${text}`)
-  const parts: Part[] = []
-  let at = body.indexOf(delimiter)
-  while (at !== -1 && parts.length < partsMax) {
+/** Reads a multipart/form-data body (RFC 7578). */
+export function parseForm({ body, headers }: Call): Form {
+  const form = /^multipart\/form-data\s*;.*boundary=(?:"([^"]{1,70})"|([^\s;]{1,70}))/i
+  const [, quoted, plain] = form.exec(headers['content-type'] ?? '') ?? []
+  const boundary = quoted ?? plain
+  if (boundary === undefined) throw malformed('expected multipart/form-data with a boundary')
+  const delimiter = Buffer.from(`\r\n--${boundary}`)
+  const fields: Record<string, string> = {}
+  let file: Form['file']
+  // The first delimiter has no line break before it.
+  let at = body.indexOf(delimiter.subarray(2)) - 2
+  for (;;) {
     const start = at + delimiter.length
-    if (body.toString('latin1', start, start + 2) === '--') return parts
+    if (body.toString('latin1', start, start + 2) === '--') return { fields, file }
     const headEnd = body.indexOf('\r\n\r\n', start)
-    const next = body.indexOf(Buffer.concat([Buffer.from('\r\n'), delimiter]), start)
-    if (headEnd === -1 || next === -1 || headEnd > next || headEnd - start > partHeadBytesMax) break
-    parts.push(parsePart(body.toString('utf8', start, headEnd), body.subarray(headEnd + 4, next)))
-    at = next + 2
-  }
-  throw malformed('a part does not end')
-}
-
-function parsePart(head: string, content: Buffer): Part {
-  const disposition = /^content-disposition:(.*)$/im.exec(head)?.[1] ?? ''
-  const name = /[;\s]name="([^"]*)"/i.exec(disposition)?.[1]
-  if (name === undefined) throw malformed('a part has no name')
-  return {
-    name,
-    filename: /[;\s]filename="([^"]*)"/i.exec(disposition)?.[1],
-    contentType: /^content-type:\s*(\S[^\r\n]*)$/im.exec(head)?.[1]?.trim() ?? 'application/octet-stream',
-    content,
+    const next = body.indexOf(delimiter, start)
+    if (at < -2 || headEnd === -1 || next === -1 || headEnd > next) throw malformed('a part does not end')
+    const head = body.toString('utf8', start, headEnd)
+    const content = body.subarray(headEnd + 4, next)
+    const name = /[;\s]name="([^"]*)"/i.exec(head)?.[1] ?? ''
+    const filename = /[;\s]filename="([^"]*)"/i.exec(head)?.[1]
+    if (filename === undefined) fields[name] = content.toString('utf8')
+    else if (name === 'file') file = { filename, content: Buffer.from(content) }
+    at = next
   }
 }
 

@@ -25,3 +25,17 @@ export function wait(ms: number, signal: AbortSignal): Promise<void> {
     signal.addEventListener('abort', finish)
   })
 }
+
+/** The clock of batches and background responses. It can be hurried, so that a test need not wait. */
+export interface WorkClock {
+  nowMs(): number
+  /** The milliseconds of work done since `sinceMs`; endless hurry has done all of the work. */
+  elapsedMs(sinceMs: number): number
+}
+
+export function createWorkClock(nowMs: () => number, hurry: number): WorkClock {
+  return {
+    nowMs,
+    elapsedMs: (sinceMs) => (hurry === Number.POSITIVE_INFINITY ? hurry : (nowMs() - sinceMs) * hurry),
+  }
+}

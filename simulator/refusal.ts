@@ -2,9 +2,8 @@ export type Surface = 'messages' | 'chat'
 
 export interface RefusalDetails {
   readonly type?: string
-  readonly code?: string | null
-  readonly param?: string | null
-  readonly headers?: readonly (readonly [string, string])[]
+  readonly code?: string
+  readonly param?: string
 }
 
 /** A request that upstream would refuse. Each surface gives it its own JSON shape. */
@@ -14,13 +13,12 @@ export class Refusal extends Error {
 
   constructor(status: number, message: string, details: RefusalDetails = {}) {
     super(message)
-    this.name = 'Refusal'
     this.status = status
     this.details = details
   }
 }
 
-/** A thrown error as a refusal: an error that is no refusal is a defect of the simulator, and is told as upstream's 500. */
+/** An error that is no refusal is a defect of the simulator, reported as upstream's 500. */
 export function asRefusal(error: unknown): Refusal {
   return error instanceof Refusal ? error : new Refusal(500, `The simulator itself failed: ${String(error)}`)
 }

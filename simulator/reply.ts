@@ -1,75 +1,79 @@
+import type { JsonObject } from './json.ts'
 import type { Pace } from './pace.ts'
-import type { Frame } from './sse.ts'
 
 export type Header = readonly [name: string, value: string]
 
-/** A reply that is complete before it is sent. `tokens` says how long the model took to write the reply. */
-export interface BodyReply {
-  readonly kind: 'body'
-  readonly status: number
-  readonly headers: readonly Header[]
-  readonly body: Buffer
-  readonly pace: Pace | null
+/** One event of a stream, or one piece of a sound. `tokens` paces the frame; a delta carries output of the model. */
+export interface Frame {
+  readonly bytes: Buffer
   readonly tokens: number
+  readonly isDelta: boolean
 }
 
-export interface EventsReply {
-  readonly kind: 'events'
+/** An event of a response, for a stream or a socket. */
+export interface TurnEvent {
+  readonly event: JsonObject & { readonly type: string }
+  readonly tokens: number
+  readonly isDelta: boolean
+}
+
+/** An event: with its name on Messages, Responses and images, without on Chat and audio. */
+export function eventFrame(name: string | null, data: object, tokens = 0, isDelta = false): Frame {
+  const head = name === null ? '' : `event: ${name}\n`
+  return { bytes: Buffer.from(`${head}data: ${JSON.stringify(data)}\n\n`), tokens, isDelta }
+}
+
+export const doneFrame: Frame = { bytes: Buffer.from('data: [DONE]\n\n'), tokens: 0, isDelta: false }
+
+/** A reply; one that is no stream has a single frame. `tokens` says how long the model took to write the whole. */
+export interface Reply {
   readonly status: number
+  readonly isStream: boolean
   readonly headers: readonly Header[]
   readonly frames: Iterable<Frame>
   readonly pace: Pace | null
+  readonly tokens: number
   /** The event that ends a stream which fails after `sent` events. */
   readonly errorFrame: (sent: number) => Frame
 }
 
-export type Reply = BodyReply | EventsReply
-
-export function jsonReply(
-  status: number,
-  body: unknown,
-  options: { headers?: readonly Header[]; pace?: Pace; tokens?: number } = {},
-): BodyReply {
-  return {
-    kind: 'body',
-    status,
-    headers: [['content-type', 'application/json'], ...(options.headers ?? [])],
-    body: Buffer.from(JSON.stringify(body)),
-    pace: options.pace ?? null,
-    tokens: options.tokens ?? 0,
-  }
+export interface Timing {
+  readonly pace?: Pace
+  readonly tokens?: number
 }
 
-/** A body that is no JSON. */
+export function jsonReply(body: object, timing: Timing = {}, status = 200, headers: Header[] = []): Reply {
+  return bytesReply('application/json', Buffer.from(JSON.stringify(body)), timing, status, headers)
+}
+
 export function bytesReply(
   contentType: string,
-  body: Buffer,
-  headers: readonly Header[],
-  options: { pace?: Pace; tokens?: number } = {},
-): BodyReply {
+  bytes: Buffer,
+  { pace, tokens = 0 }: Timing = {},
+  status = 200,
+  headers: Header[] = [],
+): Reply {
+  const frame = { bytes, tokens: 0, isDelta: false }
   return {
-    kind: 'body',
-    status: 200,
-    headers: [['content-type', contentType], ...headers],
-    body,
-    pace: options.pace ?? null,
-    tokens: options.tokens ?? 0,
+    status,
+    isStream: false,
+    headers: [['content-type', contentType], ['content-length', String(bytes.length)], ...headers],
+    frames: [frame],
+    pace: pace ?? null,
+    tokens,
+    errorFrame: () => frame,
   }
 }
 
-export function eventsReply(
+export function streamReply(
   frames: Iterable<Frame>,
   errorFrame: (sent: number) => Frame,
   pace: Pace,
-  headers: readonly Header[],
   contentType = 'text/event-stream; charset=utf-8',
-): EventsReply {
-  return {
-    kind: 'events',
-    status: 200,
-    headers: [['content-type', contentType], ['cache-control', 'no-cache'], ...headers],
-    frames,
-    pace,
-    errorFrame,
-  }
+): Reply {
+  const headers: Header[] = [
+    ['content-type', contentType],
+    ['cache-control', 'no-cache'],
+  ]
+  return { status: 200, isStream: true, headers, frames, pace, tokens: 0, errorFrame }
 }

@@ -1,20 +1,14 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { answerRequest, type RequestEntry, type Simulation, type SocketEntry } from './answer-request.ts'
-import { BatchStore } from './batch-store.ts'
-import { FileStore } from './file-store.ts'
-import { connectionsMax, headBytesMax } from './limits.ts'
-import type { PaceMode } from './pace.ts'
+import { BoundedMap } from './bounded-map.ts'
+import { headBytesMax, storedObjectsMax } from './limits.ts'
+import { createWorkClock, type PaceMode } from './pace.ts'
 import { PromptCache } from './prompt-cache.ts'
-import { ResponseStore } from './responses/response-store.ts'
 import { createSocketDoor } from './sockets/accept-socket.ts'
-import { createWorkClock } from './work-clock.ts'
 
 export interface SimulatorOptions {
-  readonly host?: string
-  /** 0, the default, takes any free port. */
-  readonly port?: number
-  /** The provider key that Messages calls must carry; without it any call is welcome. */
+  /** The provider key that Messages calls must carry; without it any call is accepted. */
   readonly messagesKey?: string
   readonly chatKey?: string
   readonly pace?: PaceMode
@@ -46,13 +40,14 @@ export interface Simulator {
   readonly aborted: number
   /** Resolves when `requests` or `aborted` grows next. */
   counted(): Promise<void>
-  /** Sockets that are open. */
-  readonly sockets: number
   close(): Promise<void>
 }
 
+const host = '127.0.0.1'
+
 export async function startSimulator(options: SimulatorOptions = {}): Promise<Simulator> {
   const isWaiting = options.pace === 'realistic' || options.clock !== undefined
+  const hurry = options.hurry ?? (isWaiting ? 1 : Number.POSITIVE_INFINITY)
   const simulation: Simulation = {
     messagesKey: options.messagesKey,
     chatKey: options.chatKey,
@@ -60,15 +55,12 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
     isDeterministic: options.deterministic ?? false,
     memory: {
       promptCache: new PromptCache(),
-      files: { messages: new FileStore(), chat: new FileStore() },
-      responses: new ResponseStore(),
-      batches: { messages: new BatchStore(), chat: new BatchStore() },
+      files: new BoundedMap(storedObjectsMax),
+      responses: new BoundedMap(storedObjectsMax),
+      messageBatches: new BoundedMap(storedObjectsMax),
+      chatBatches: new BoundedMap(storedObjectsMax),
     },
-    clock: createWorkClock(
-      options.clock ?? Date.now,
-      options.hurry ?? (isWaiting ? 1 : Number.POSITIVE_INFINITY),
-    ),
-    bodyBudget: { bytes: 0 },
+    clock: createWorkClock(options.clock ?? Date.now, hurry),
     onRequest: options.onRequest,
     onSocket: options.onSocket,
   }
@@ -89,20 +81,14 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
       leaving.abort()
       count('aborted')
     })
-    const breakOff = (isReset: boolean): void => {
-      isBrokenByUs = true
-      if (isReset) req.socket.resetAndDestroy()
-      else res.destroy()
-    }
-    try {
-      const exchange = { req, res, nth: counters.requests, signal: leaving.signal }
-      const outcome = await answerRequest(simulation, exchange)
-      if (outcome === 'cut' || outcome === 'reset') breakOff(outcome === 'reset')
-    } catch (error) {
+    const outcome = await answerRequest(simulation, req, res, leaving.signal).catch((error: unknown) => {
       // The failure happened while the reply was written: the only honest end of the reply is a broken connection.
       console.error('simulator:', error)
-      breakOff(false)
-    }
+      return 'cut'
+    })
+    isBrokenByUs = outcome === 'cut' || outcome === 'reset'
+    if (outcome === 'cut') res.destroy()
+    if (outcome === 'reset') req.socket.resetAndDestroy()
   }
 
   const door = createSocketDoor(simulation)
@@ -114,27 +100,23 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
     shouldUpgradeCallback: ({ method, headers }) =>
       method === 'GET' && headers.upgrade?.toLowerCase() === 'websocket',
   })
-  server.maxConnections = connectionsMax
   server.on('request', handle)
-  // Without this listener Node would answer 100 Continue before the key has been looked at.
+  // Without this listener Node would answer 100 Continue before the key has been checked.
   server.on('checkContinue', handle)
   server.on('upgrade', (req, socket, head) => {
     count('requests')
-    door.accept({ req, socket, head, nth: counters.requests })
+    door.accept(req, socket, head, counters.requests)
   })
-
-  const host = options.host ?? '127.0.0.1'
-  server.listen(options.port ?? 0, host)
+  server.listen(0, host)
   await once(server, 'listening')
   const address = server.address()
   const port = typeof address === 'object' && address !== null ? address.port : 0
-  const origin = `http://${host.includes(':') ? `[${host}]` : host}:${port}`
 
   return {
     host,
     port,
-    messagesUrl: origin,
-    chatUrl: `${origin}/v1`,
+    messagesUrl: `http://${host}:${port}`,
+    chatUrl: `http://${host}:${port}/v1`,
     get requests() {
       return counters.requests
     },
@@ -142,9 +124,6 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
       return counters.aborted
     },
     counted: () => counted.promise,
-    get sockets() {
-      return door.sockets.size
-    },
     async close() {
       door.close()
       const closed = once(server, 'close')

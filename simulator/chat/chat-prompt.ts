@@ -1,8 +1,11 @@
-import { asArray, asText, isObject } from '../json.ts'
-import { countTokens } from '../tokens.ts'
+import type { Call } from '../call.ts'
+import { asText, isObject } from '../json.ts'
+import type { Model } from '../models.ts'
+import { countTokens } from '../text.ts'
+import { textOfParts } from './read-fields.ts'
 
 const tokensPerMessage = 4
-/** Pictures, audio and files carry encoded bytes, which do not tell how many tokens they are. */
+/** Pictures, audio and files carry encoded bytes, which do not show how many tokens they are. */
 const tokensPerAttachment = 850
 
 export interface ChatPrompt {
@@ -21,7 +24,7 @@ export function readPrompt(turns: readonly unknown[], tools: readonly unknown[],
   let topic = ''
   for (const turn of turns) {
     if (!isObject(turn)) continue
-    const { words, attachments } = readContent(turn['content'])
+    const { words, attachments } = textOfParts(turn['content'])
     const rest = JSON.stringify({ ...turn, content: undefined })
     text += `${rest}${words}`
     tokens += tokensPerMessage + countTokens(words) + attachments * tokensPerAttachment
@@ -34,18 +37,22 @@ export function readPrompt(turns: readonly unknown[], tools: readonly unknown[],
 
 function isToolResult(turn: unknown): boolean {
   if (!isObject(turn)) return false
-  const { role } = turn
-  return role === 'tool' || role === 'function' || asText(turn['type']).endsWith('_call_output')
+  return turn['role'] === 'tool' || asText(turn['type']).endsWith('_call_output')
 }
 
-function readContent(content: unknown): { words: string; attachments: number } {
-  if (typeof content === 'string') return { words: content, attachments: 0 }
-  const words: string[] = []
-  let attachments = 0
-  for (const part of asArray(content)) {
-    const text = isObject(part) ? part['text'] : undefined
-    if (typeof text === 'string') words.push(text)
-    else attachments += 1
+/** Tokens of the prompt that come from the cache, and that are written to it. */
+export function readCache(
+  call: Call,
+  model: Model,
+  prompt: ChatPrompt,
+): { cached_tokens: number; cache_write_tokens: number } {
+  const nowMs = call.identity.now().getTime()
+  const { read, written } = call.memory.promptCache.useAutomatic(model.snapshot, prompt.text, nowMs)
+  const cached = Math.min(read, prompt.tokens)
+  // Cache writes are reported since the 5.6 family, with which they began to cost.
+  const isReported = /^gpt-(5\.6|6)/.test(model.id)
+  return {
+    cached_tokens: cached,
+    cache_write_tokens: isReported ? Math.min(written, prompt.tokens - cached) : 0,
   }
-  return { words: words.join(' '), attachments }
 }

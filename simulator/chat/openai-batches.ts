@@ -1,240 +1,151 @@
-import { type Batch, cancelBatch, secondsAt, stageOf } from '../batch-store.ts'
-import type { Call, Handler } from '../call.ts'
-import { asText, isObject, type JsonObject } from '../json.ts'
-import { batchAnswersBytesMax, batchRequestsMax } from '../limits.ts'
-import { pageAfter } from '../pages.ts'
+import { cancelBatch, endOf, hasEnded, newBatch, runRequest, toJsonl } from '../batches.ts'
+import { type Call, type Handler, pageOf } from '../call.ts'
+import { asText, isObject, type JsonObject, parseJson } from '../json.ts'
+import { batchRequestsMax } from '../limits.ts'
+import type { Batch } from '../memory.ts'
 import { Refusal } from '../refusal.ts'
 import { jsonReply, type Reply } from '../reply.ts'
 import { createResponse } from '../responses/create-response.ts'
-import { runRequest } from '../run-request.ts'
-import { addUsage, type BatchUsage, batchUsageJson, noUsage } from './batch-usage.ts'
-import { invalid, missing, parseChatBody } from './chat-body.ts'
-import { chatErrorReply } from './chat-error.ts'
-import { chatHeaders } from './chat-headers.ts'
+import { chatErrorJson } from './chat-wire.ts'
 import { createChat } from './create-chat.ts'
-import { createCompletion } from './create-completion.ts'
 import { createEmbeddings } from './create-embeddings.ts'
 import { createImage } from './create-image.ts'
-import { createModeration } from './create-moderation.ts'
+import { storeFile } from './openai-files.ts'
+import { invalid, missing, parseChatBody } from './read-fields.ts'
 
-const pageSizeMax = 100
-const pageSizeDefault = 20
 const daySeconds = 86_400
 
 const endpoints: ReadonlyMap<string, Handler> = new Map([
   ['/v1/chat/completions', createChat],
   ['/v1/responses', createResponse],
   ['/v1/embeddings', createEmbeddings],
-  ['/v1/completions', createCompletion],
-  ['/v1/moderations', createModeration],
   ['/v1/images/generations', createImage],
 ])
 
+interface Line {
+  readonly customId: string
+  readonly body: JsonObject
+}
+
 /** POST /v1/batches */
 export function createBatch(call: Call): Reply {
-  const body: JsonObject = parseChatBody(call)
+  const body = parseChatBody(call)
+  const { completion_window, input_file_id, metadata = null } = body
   const endpoint = asText(body['endpoint'])
-  const handle = endpoints.get(endpoint)
-  if (body['endpoint'] === undefined) throw missing('endpoint')
-  if (handle === undefined) {
-    const played = [...endpoints.keys()].join(', ')
-    throw new Refusal(400, `The simulator runs no batches on '${endpoint}', only on ${played}.`, {
-      param: 'endpoint',
-      code: 'invalid_value',
-    })
-  }
-  if (body['completion_window'] !== '24h') throw invalid('completion_window', "'24h'")
-  const file = call.memory.files.chat.find(asText(body['input_file_id']))
-  if (file === undefined || file.purpose !== 'batch') {
-    throw new Refusal(400, `No file of purpose 'batch' with the id '${asText(body['input_file_id'])}'.`, {
-      param: 'input_file_id',
-    })
-  }
-  const { requests, problems } = readLines(file.content.toString('utf8'), endpoint)
+  if (endpoint === '') throw missing('endpoint')
+  if (completion_window !== '24h') throw invalid('completion_window', "'24h'")
+  const file = call.memory.files.get(asText(input_file_id))
+  if (file?.purpose !== 'batch') throw invalid('input_file_id', "the id of a file of purpose 'batch'")
+  const lines = file.content
+    .toString('utf8')
+    .split('\n')
+    .filter((line) => line.trim() !== '')
+  const read = lines.slice(0, batchRequestsMax).map((line) => readLine(line, endpoint))
+  const requests = read.filter((line) => 'body' in line)
+  const problems = read.flatMap((line, index) => ('code' in line ? [{ ...line, line: index + 1 }] : []))
   const later: Call = { ...call, body: Buffer.alloc(0) }
-  const batch: Batch = {
-    id: `batch_${call.identity.hex(32)}`,
-    createdAt: call.identity.now(),
-    startedMs: call.clock.nowMs(),
-    size: requests.length,
-    cancelledAfterMs: null,
-    workOff: (count) => workOff(later, handle, requests.splice(0), problems.length > 0 ? 0 : count),
-    outcome: null,
-    echo: { endpoint, input_file_id: file.id, completion_window: '24h', metadata: body['metadata'] ?? null },
-    problems,
-  }
-  call.memory.batches.chat.add(batch, file.content.length)
-  return reply(call, batchJson(call, batch, 'new'))
+  const id = `batch_${call.identity.hex(32)}`
+  const echo = { endpoint, input_file_id, completion_window, metadata }
+  const batch = newBatch(call, id, lines.length, echo, (count) =>
+    problems.length > 0 ? { problems } : run(later, endpoint, requests, count),
+  )
+  call.memory.chatBatches.set(id, batch)
+  return jsonReply(batchJson(call, batch, false))
 }
 
 /** GET /v1/batches */
 export function listBatches(call: Call): Reply {
-  const limit = Number(call.query.get('limit') ?? pageSizeDefault)
-  if (!Number.isInteger(limit) || limit < 1 || limit > pageSizeMax) {
-    throw new Refusal(400, `Invalid 'limit': expected 1 to ${pageSizeMax}.`, { param: 'limit' })
-  }
-  const batches = call.memory.batches.chat.newestFirst()
-  const { page, hasMore } = pageAfter(batches, call.query.get('after'), limit)
-  return reply(call, {
-    object: 'list',
-    data: page.map((batch) => batchJson(call, batch)),
-    first_id: page[0]?.id ?? null,
-    last_id: page.at(-1)?.id ?? null,
-    has_more: hasMore,
-  })
+  const { page, ends } = pageOf(call, call.memory.chatBatches.newestFirst())
+  return jsonReply({ object: 'list', data: page.map((batch) => batchJson(call, batch)), ...ends })
 }
 
 /** GET /v1/batches/{id} */
 export function getBatch(call: Call): Reply {
-  return reply(call, batchJson(call, requireBatch(call)))
+  return jsonReply(batchJson(call, requireBatch(call)))
 }
 
 /** POST /v1/batches/{id}/cancel */
 export function cancelOpenaiBatch(call: Call): Reply {
   const batch = requireBatch(call)
-  const { status } = batchJson(call, batch)
-  if (status === 'completed' || status === 'failed') {
-    throw new Refusal(409, `Cannot cancel a batch with status '${status}'.`)
-  }
+  if (hasEnded(batch, call.clock)) throw new Refusal(409, 'Cannot cancel a batch that has ended.')
   cancelBatch(batch, call.clock)
-  return reply(call, batchJson(call, batch))
+  return jsonReply(batchJson(call, batch))
 }
 
-interface Line {
-  readonly customId: string
-  readonly body: unknown
-}
-
-function readLines(text: string, endpoint: string): { requests: Line[]; problems: JsonObject[] } {
-  const requests: Line[] = []
-  const problems: JsonObject[] = []
-  const lines = text.split('\n').filter((line) => line.trim() !== '')
-  const complain = (line: number, code: string, message: string): void => {
-    problems.push({ code, message, param: null, line })
+function readLine(line: string, endpoint: string): Line | { code: string; message: string; param: null } {
+  const parsed = parseJson(line)
+  const { custom_id: customId, url, method, body } = isObject(parsed) ? parsed : ({} as JsonObject)
+  if (typeof customId !== 'string' || method !== 'POST' || !isObject(body)) {
+    const message = 'Expected an object with custom_id, method, url and body.'
+    return { code: 'invalid_json_line', message, param: null }
   }
-  if (lines.length === 0) complain(1, 'empty_file', 'The input file has no requests.')
-  if (lines.length > batchRequestsMax) {
-    complain(batchRequestsMax, 'too_many_tasks', `The simulator takes ${batchRequestsMax} requests.`)
-  }
-  for (const [index, line] of lines.slice(0, batchRequestsMax).entries()) {
-    const { custom_id: customId, url, method, body } = parseLine(line)
-    if (typeof customId !== 'string' || method !== 'POST' || !isObject(body)) {
-      complain(index + 1, 'invalid_json_line', 'Expected an object with custom_id, method, url and body.')
-    } else if (url !== endpoint) {
-      complain(index + 1, 'mismatched_url', `The url is not the batch's endpoint, ${endpoint}.`)
-    } else requests.push({ customId, body })
-  }
-  return { requests, problems: problems.slice(0, pageSizeMax) }
-}
-
-function parseLine(line: string): { custom_id?: unknown; url?: unknown; method?: unknown; body?: unknown } {
-  try {
-    const parsed: unknown = JSON.parse(line)
-    return isObject(parsed) ? parsed : {}
-  } catch {
-    return {}
-  }
+  if (url === endpoint) return { customId, body }
+  return { code: 'mismatched_url', message: `The url is not the batch's endpoint, ${endpoint}.`, param: null }
 }
 
 /** Answers the first `count` requests; the answers that went well and the other answers make a file each. */
-function workOff(call: Call, handle: Handler, lines: readonly Line[], count: number): JsonObject {
+function run(call: Call, endpoint: string, requests: readonly Line[], count: number): JsonObject {
   const { identity } = call
-  const answers: Buffer[] = []
-  const errors: Buffer[] = []
-  let bytes = 0
-  let usage: BatchUsage = noUsage
-  const models = new Set<string>()
-  for (const line of lines.slice(0, count)) {
-    const frame = { id: `batch_req_${identity.hex(32)}`, custom_id: line.customId }
-    if (bytes > batchAnswersBytesMax) {
-      errors.push(toLine({ ...frame, response: null, error: expired }))
-      continue
-    }
-    const { status, json } = runRequest(call, handle, line.body, chatErrorReply)
-    const response = { status_code: status, request_id: `req_${identity.hex(32)}`, body: json }
-    const written = toLine({ ...frame, response, error: null })
-    bytes += written.length
-    if (status !== 200) {
-      errors.push(written)
-      continue
-    }
-    answers.push(written)
-    usage = addUsage(usage, isObject(json) ? json['usage'] : undefined)
-    models.add(asText(isObject(json) ? json['model'] : ''))
+  const handle = endpoints.get(endpoint) ?? unserved
+  const answers: object[] = []
+  const errors: object[] = []
+  for (const { customId, body: asked } of requests.slice(0, count)) {
+    const errorJson = (refusal: Refusal): JsonObject => ({ error: chatErrorJson(refusal) })
+    const { status, json: body } = runRequest(call, handle, asked, errorJson)
+    const response = { status_code: status, request_id: `req_${identity.hex(32)}`, body }
+    const line = { id: `batch_req_${identity.hex(32)}`, custom_id: customId, response, error: null }
+    ;(status === 200 ? answers : errors).push(line)
   }
-  const [model] = models
+  const keep = (lines: readonly object[]): string | null => {
+    if (lines.length === 0) return null
+    return storeFile(call, 'batch_output', 'batch_output.jsonl', toJsonl(lines)).id
+  }
   return {
-    output_file_id: keepFile(call, 'batch_output', answers),
-    error_file_id: keepFile(call, 'batch_error', errors),
-    request_counts: { total: lines.length, completed: answers.length, failed: errors.length },
-    usage: batchUsageJson(usage),
-    ...(models.size === 1 && model !== '' ? { model } : {}),
+    output_file_id: keep(answers),
+    error_file_id: keep(errors),
+    request_counts: { total: requests.length, completed: answers.length, failed: errors.length },
   }
 }
 
-const expired = { code: 'batch_expired', message: 'This request could not be executed in time.' }
-
-function toLine(value: object): Buffer {
-  return Buffer.from(`${JSON.stringify(value)}\n`)
-}
-
-function keepFile(call: Call, name: string, lines: readonly Buffer[]): string | null {
-  if (lines.length === 0) return null
-  const id = `file-${call.identity.base62(22)}`
-  call.memory.files.chat.add({
-    id,
-    filename: `${id}_${name}.jsonl`,
-    contentType: 'application/jsonl',
-    purpose: 'batch_output',
-    createdAt: call.identity.now(),
-    content: Buffer.concat(lines),
-  })
-  return id
+function unserved(): never {
+  throw new Refusal(400, `The simulator runs batches on ${[...endpoints.keys()].join(', ')}.`)
 }
 
 function requireBatch(call: Call): Batch {
-  const id = call.params[0] ?? ''
-  const batch = call.memory.batches.chat.find(id)
-  if (batch === undefined) throw new Refusal(404, `No batch found with id '${id}'.`, { param: 'id' })
+  const batch = call.memory.chatBatches.get(call.param)
+  if (batch === undefined) throw new Refusal(404, `No batch found with id '${call.param}'.`, { param: 'id' })
   return batch
 }
 
-function batchJson(call: Call, batch: Batch, when: 'new' | 'now' = 'now'): JsonObject {
-  const stage = when === 'new' ? 'validating' : stageOf(batch, call.clock)
-  const isFailed = batch.problems.length > 0 && stage !== 'validating'
+/** The batch as it is now; a new batch is being validated, however fast its work goes. */
+function batchJson(call: Call, batch: Batch, mayHaveEnded = true): JsonObject {
+  const isEnded = mayHaveEnded && hasEnded(batch, call.clock)
   const isCancelled = batch.cancelledAfterMs !== null
-  const isEnded = stage === 'ended' && !isFailed
-  const status = {
-    validating: isCancelled ? 'cancelling' : 'validating',
-    working: 'in_progress',
-    closing: isCancelled ? 'cancelling' : 'finalizing',
-    ended: isCancelled ? 'cancelled' : 'completed',
-  }[stage]
-  const at = (isReached: boolean, moment: Parameters<typeof secondsAt>[1]): number | null =>
-    isReached && !isFailed ? secondsAt(batch, moment) : null
-  const isClosing = stage === 'closing' || stage === 'ended'
+  const { problems, ...outcome } = isEnded ? (batch.outcome ?? {}) : ({} as JsonObject)
+  const going = isCancelled ? 'cancelling' : mayHaveEnded ? 'in_progress' : 'validating'
+  const ended = problems !== undefined ? 'failed' : isCancelled ? 'cancelled' : 'completed'
+  const status = isEnded ? ended : going
+  const created = Math.floor(batch.createdAt.getTime() / 1000)
+  const over = Math.floor(endOf(batch).getTime() / 1000)
+  const at = (...reached: readonly string[]): number | null => (reached.includes(status) ? over : null)
   return {
     id: batch.id,
     object: 'batch',
     ...batch.echo,
-    errors: isFailed ? { object: 'list', data: batch.problems } : null,
-    status: isFailed ? 'failed' : status,
+    errors: problems === undefined ? null : { object: 'list', data: problems },
+    status,
     output_file_id: null,
     error_file_id: null,
-    created_at: secondsAt(batch, 'validating'),
-    in_progress_at: at(stage !== 'validating', 'working'),
-    expires_at: secondsAt(batch, 'validating') + daySeconds,
-    finalizing_at: at(isClosing && !isCancelled, 'closing'),
-    completed_at: at(isEnded && !isCancelled, 'ended'),
-    failed_at: isFailed ? secondsAt(batch, 'working') : null,
+    created_at: created,
+    in_progress_at: status === 'validating' ? null : created,
+    expires_at: created + daySeconds,
+    finalizing_at: at('completed'),
+    completed_at: at('completed'),
+    failed_at: at('failed'),
     expired_at: null,
-    cancelling_at: at(isCancelled, 'closing'),
-    cancelled_at: at(isEnded && isCancelled, 'ended'),
-    request_counts: { total: stage === 'validating' ? 0 : batch.size, completed: 0, failed: 0 },
-    ...(isEnded ? batch.outcome : {}),
+    cancelling_at: at('cancelling', 'cancelled'),
+    cancelled_at: at('cancelled'),
+    request_counts: { total: batch.size, completed: 0, failed: 0 },
+    ...outcome,
   }
-}
-
-function reply(call: Call, body: object): Reply {
-  return jsonReply(200, body, { headers: chatHeaders(call.identity) })
 }

@@ -1,19 +1,17 @@
 import type { Call } from '../call.ts'
-import { chooseTools } from '../choose-tools.ts'
 import { type Generated, generate } from '../generate.ts'
-import type { Identity } from '../identity.ts'
-import type { JsonObject } from '../json.ts'
+import { isObject, type JsonObject, parseJson } from '../json.ts'
 import type { CacheCounts } from '../prompt-cache.ts'
-import { resultBlock } from './message-tools.ts'
+import { splitIntoPieces, splitIntoWords } from '../text.ts'
+import type { MessagesRequest } from './messages-request.ts'
 import { lastUserTurn, promptBlocks } from './prompt-blocks.ts'
-import type { MessagesRequest } from './validate-messages.ts'
 
-export type ContentBlock =
-  | { type: 'thinking'; thinking: string; signature: string }
-  | { type: 'text'; text: string }
-  | { type: 'tool_use'; id: string; name: string; toolset: string | null; argumentsJson: string }
-  | { type: 'server_tool_use'; id: string; name: string; argumentsJson: string }
-  | { type: 'server_tool_result'; block: JsonObject }
+/** A block of content: whole, as a stream opens it, and the deltas that fill it. */
+export interface ContentBlock {
+  readonly whole: JsonObject
+  readonly opening: JsonObject
+  readonly deltas: readonly { readonly delta: JsonObject; readonly text: string }[]
+}
 
 /** Everything about an answer that is decided before the first byte is sent. */
 export interface MessagePlan {
@@ -22,12 +20,9 @@ export interface MessagePlan {
   readonly blocks: readonly ContentBlock[]
   readonly stopReason: string
   readonly stopSequence: string | null
-  readonly stopDetails: JsonObject | null
   readonly cache: CacheCounts
-  /** Tools that upstream has run, by kind. */
-  readonly serverTools: readonly string[]
-  /** The container in which code was run. */
-  readonly container: JsonObject | null
+  /** Searches that upstream has made. */
+  readonly searches: number
   readonly outputTokens: number
   readonly thinkingTokens: number
   readonly speed: string
@@ -35,83 +30,84 @@ export interface MessagePlan {
   readonly tier: string
 }
 
-const containerMs = 300_000
-
 const stopReasons = {
   end: 'end_turn',
   length: 'max_tokens',
   'stop-sequence': 'stop_sequence',
   tool: 'tool_use',
-  refusal: 'refusal',
 } as const satisfies Record<Generated['finish'], string>
 
 export function planMessage(call: Call, request: MessagesRequest): MessagePlan {
   const { identity, behaviours, memory } = call
-  const { body, model, thinking } = request
+  const { body, model, speed, geo } = request
   const cache = memory.promptCache.useMarked(model.snapshot, promptBlocks(body), identity.now().getTime())
-  const turn = lastUserTurn(body)
-  const written = generate({
-    topic: turn.topic,
-    variant: model.snapshot,
-    tokensWanted: behaviours.tokens,
-    outputTokensMax: request.outputTokensMax,
-    thinkingTokens: thinking.kind === 'on' ? thinking.tokens : 0,
-    stopSequences: request.stopSequences,
-    schema: request.schema,
-    tools: chooseTools(
-      request.tools,
-      request.toolWish,
-      turn.topic,
-      turn.isToolResult,
-      request.parallelTools,
-      behaviours.call,
-    ),
-    saysWhyBeforeTools: request.toolWish.kind === 'auto',
-    refuses: behaviours.refusal === true,
-  })
-  const serverTools = written.serverCalls.map(({ tool }) => tool.kind)
+  const announcesTools = request.toolWish.kind === 'auto'
+  const written = generate({ ...request, ...lastUserTurn(body), behaviours, announcesTools })
   return {
     id: `msg_01${identity.base62(22)}`,
     model: behaviours.model ?? model.snapshot,
-    blocks: toBlocks(call, written, thinking.kind === 'on' && thinking.isShown),
+    blocks: toBlocks(call, written, body['thinking']),
     stopReason: stopReasons[written.finish],
     stopSequence: written.stopSequence,
-    stopDetails:
-      written.finish === 'refusal'
-        ? { type: 'refusal', category: null, explanation: 'The simulator was asked to refuse.' }
-        : null,
     cache,
-    serverTools,
-    container: serverTools.includes('code_execution') ? containerJson(identity) : null,
+    searches: written.serverCalls.length,
     outputTokens: written.outputTokens,
     thinkingTokens: written.thinkingTokens,
-    speed: behaviours.speed ?? request.speed,
-    geo: behaviours.geo ?? request.geo,
+    speed,
+    geo,
     tier: behaviours.tier ?? 'standard',
   }
 }
 
-function toBlocks(call: Call, written: Generated, isThinkingShown: boolean): ContentBlock[] {
+function toBlocks({ identity }: Call, written: Generated, thinking: unknown): ContentBlock[] {
   const blocks: ContentBlock[] = []
   if (written.thinking !== '') {
-    const signature = Buffer.from(call.identity.hex(96), 'hex').toString('base64')
-    blocks.push({ type: 'thinking', thinking: isThinkingShown ? written.thinking : '', signature })
+    const isHidden = isObject(thinking) && thinking['display'] === 'omitted'
+    blocks.push(thinkingBlock(isHidden ? '' : written.thinking, identity.base62(128)))
   }
-  for (const tool of written.serverCalls) {
-    const id = `srvtoolu_01${call.identity.base62(22)}`
-    blocks.push({ type: 'server_tool_use', id, name: tool.tool.name, argumentsJson: tool.argumentsJson })
-    blocks.push({ type: 'server_tool_result', block: resultBlock(tool, id, call.identity) })
+  for (const { tool, argumentsJson } of written.serverCalls) {
+    const id = `srvtoolu_01${identity.base62(22)}`
+    blocks.push(callBlock('server_tool_use', id, tool.name, argumentsJson))
+    const page = { title: 'Simulator', url: 'https://simulator.example/', page_age: null }
+    const found = { type: 'web_search_result', ...page, encrypted_content: identity.base62(64) }
+    const caller = { type: 'direct' }
+    const result = { type: 'web_search_tool_result', tool_use_id: id, caller, content: [found] }
+    blocks.push({ whole: result, opening: result, deltas: [] })
   }
-  if (written.text !== '') blocks.push({ type: 'text', text: written.text })
+  if (written.text !== '') blocks.push(textBlock(written.text))
   for (const { tool, argumentsJson } of written.toolCalls) {
-    const id = `toolu_01${call.identity.base62(22)}`
-    const toolset = /^(\w+)_toolset$/.exec(tool.kind)?.[1] ?? null
-    blocks.push({ type: 'tool_use', id, name: tool.name, toolset, argumentsJson })
+    blocks.push(callBlock('tool_use', `toolu_01${identity.base62(22)}`, tool.name, argumentsJson))
   }
   return blocks
 }
 
-function containerJson(identity: Identity): JsonObject {
-  const expiresAt = new Date(identity.now().getTime() + containerMs).toISOString()
-  return { id: `container_01${identity.base62(22)}`, expires_at: expiresAt, skills: null }
+function thinkingBlock(thinking: string, signature: string): ContentBlock {
+  const words = splitIntoWords(thinking)
+  return {
+    whole: { type: 'thinking', thinking, signature },
+    opening: { type: 'thinking', thinking: '', signature: '' },
+    deltas: [
+      ...words.map((text) => ({ delta: { type: 'thinking_delta', thinking: text }, text })),
+      { delta: { type: 'signature_delta', signature }, text: '' },
+    ],
+  }
+}
+
+function textBlock(whole: string): ContentBlock {
+  return {
+    whole: { type: 'text', text: whole, citations: null },
+    opening: { type: 'text', text: '', citations: null },
+    deltas: splitIntoWords(whole).map((text) => ({ delta: { type: 'text_delta', text }, text })),
+  }
+}
+
+function callBlock(type: string, id: string, name: string, argumentsJson: string): ContentBlock {
+  const caller = { type: 'direct' }
+  const pieces = ['', ...splitIntoPieces(argumentsJson)]
+  return {
+    // Arguments that the output limit cut are no JSON; a whole message shows them as empty.
+    whole: { type, id, name, input: parseJson(argumentsJson) ?? {}, caller },
+    opening: { type, id, name, input: {}, caller },
+    deltas: pieces.map((text) => ({ delta: { type: 'input_json_delta', partial_json: text }, text })),
+  }
 }

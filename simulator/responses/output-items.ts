@@ -1,113 +1,107 @@
-import type { JsonObject } from '../json.ts'
-import { countTokens, cutToTokens, splitIntoDeltas } from '../tokens.ts'
+import type { ToolCall } from '../generate.ts'
+import type { Identity } from '../identity.ts'
+import { asText, isObject, type JsonObject, parseJson } from '../json.ts'
+import type { TurnEvent } from '../reply.ts'
+import { countTokens, splitIntoPieces, splitIntoWords } from '../text.ts'
 
-export type ItemStatus = 'in_progress' | 'completed' | 'incomplete'
-
-/** An event of a stream, before it has its sequence number. */
-export interface ItemEvent {
-  readonly type: string
-  readonly fields: JsonObject
-  readonly tokens: number
-  readonly isDelta: boolean
-}
-
-/** One item of a response's output: as JSON in any state, and as the events that write it. */
+/** One item of a response's output: as a stream opens it, the events that write it, and when it is done. */
 export interface OutputItem {
-  readonly id: string
+  readonly opening: JsonObject
+  readonly events: readonly TurnEvent[]
+  readonly whole: JsonObject
   /** The output tokens that the item counts. */
   readonly tokens: number
-  /** Whether the output limit broke this item off. */
-  readonly isCut: boolean
-  readonly isReasoning?: boolean
-  /** Whether the item is a tool that upstream ran, and whose result it then read. */
-  readonly isServer?: boolean
-  /** The tokens that the image model used for the item. */
-  readonly image?: { readonly input: number; readonly output: number }
-  json(status: ItemStatus): JsonObject
-  events(): Iterable<ItemEvent>
-  /** The beginning of the item that is worth `tokens` tokens; null for an item that can only be whole or not there. */
-  cutTo(tokens: number): OutputItem | null
+  readonly kind: 'reasoning' | 'message' | 'call' | 'search'
 }
 
-/** The item as it stands at the end of the response. */
-export function finishedItem(item: OutputItem): JsonObject {
-  return item.json(item.isCut ? 'incomplete' : 'completed')
+/** `isCut` says that the output limit broke the item off. */
+function statusOf(isCut: boolean): JsonObject {
+  return { status: isCut ? 'incomplete' : 'completed' }
 }
 
-export function messageItem(
-  id: string,
-  kind: 'output_text' | 'refusal',
-  text: string,
-  isCut: boolean,
-  tokens = countTokens(text),
-): OutputItem {
-  const part = (words: string): JsonObject =>
-    kind === 'refusal'
-      ? { type: 'refusal', refusal: words }
-      : { type: 'output_text', annotations: [], logprobs: [], text: words }
-  const name = kind === 'refusal' ? 'response.refusal' : 'response.output_text'
-  const place = { item_id: id, content_index: 0 }
-  const extra = kind === 'refusal' ? {} : { logprobs: [] }
+export function messageItem(identity: Identity, text: string, isCut: boolean): OutputItem {
+  const id = `msg_${identity.hex(48)}`
+  const part = (words: string): JsonObject => ({
+    ...{ type: 'output_text', annotations: [], logprobs: [], text: words },
+  })
+  const at = { item_id: id, content_index: 0 }
+  const item = { id, type: 'message', role: 'assistant' }
   return {
-    id,
-    tokens,
-    isCut,
-    json: (status) => ({
-      id,
-      type: 'message',
-      status,
-      role: 'assistant',
-      content: status === 'in_progress' ? [] : [part(text)],
-    }),
-    *events() {
-      yield event('response.content_part.added', { ...place, part: part('') })
-      for (const delta of splitIntoDeltas(text))
-        yield written(`${name}.delta`, { ...place, delta, ...extra }, delta)
-      const whole = kind === 'refusal' ? { refusal: text } : { text, logprobs: [] }
-      yield event(`${name}.done`, { ...place, ...whole })
-      yield event('response.content_part.done', { ...place, part: part(text) })
-    },
-    cutTo: (left) => messageItem(id, kind, cutToTokens(text, left), true),
+    opening: { ...item, status: 'in_progress', content: [] },
+    events: [
+      plain('response.content_part.added', { ...at, part: part('') }),
+      ...splitIntoWords(text).map((delta) => written('response.output_text', { ...at, logprobs: [] }, delta)),
+      plain('response.output_text.done', { ...at, text, logprobs: [] }),
+      plain('response.content_part.done', { ...at, part: part(text) }),
+    ],
+    whole: { ...item, ...statusOf(isCut), content: [part(text)] },
+    tokens: countTokens(text),
+    kind: 'message',
   }
 }
 
 /** Reasoning stays hidden; a summary shows if the request asked for one. */
-export function reasoningItem(
-  id: string,
-  summary: string | null,
-  tokens: number,
-  isCut: boolean,
-): OutputItem {
+export function reasoningItem(identity: Identity, thinking: string, isShown: boolean): OutputItem {
+  const id = `rs_${identity.hex(48)}`
   const part = (text: string): JsonObject => ({ type: 'summary_text', text })
+  const at = { item_id: id, summary_index: 0 }
+  const name = 'response.reasoning_summary'
+  const summary = [
+    plain(`${name}_part.added`, { ...at, part: part('') }),
+    ...splitIntoWords(thinking).map((delta) => written(`${name}_text`, at, delta)),
+    plain(`${name}_text.done`, { ...at, text: thinking }),
+    plain(`${name}_part.done`, { ...at, part: part(thinking) }),
+  ]
   return {
-    id,
-    tokens,
-    isCut,
-    isReasoning: true,
-    json: (status) => ({
-      id,
-      type: 'reasoning',
-      summary: summary === null || status === 'in_progress' ? [] : [part(summary)],
-    }),
-    *events() {
-      if (summary === null) return
-      const place = { item_id: id, summary_index: 0 }
-      const name = 'response.reasoning_summary'
-      yield { ...event(`${name}_part.added`, { ...place, part: part('') }), tokens }
-      for (const delta of splitIntoDeltas(summary)) {
-        yield { ...written(`${name}_text.delta`, { ...place, delta }, delta), tokens: 0 }
-      }
-      yield event(`${name}_text.done`, { ...place, text: summary })
-      yield event(`${name}_part.done`, { ...place, part: part(summary) })
-    },
-    cutTo: (left) => reasoningItem(id, summary === null ? null : cutToTokens(summary, left), left, true),
+    opening: { id, type: 'reasoning', summary: [] },
+    events: isShown ? summary : [],
+    whole: { id, type: 'reasoning', summary: isShown ? [part(thinking)] : [] },
+    tokens: countTokens(thinking),
+    kind: 'reasoning',
   }
 }
 
-export function event(type: string, fields: JsonObject): ItemEvent {
-  return { type, fields, tokens: 0, isDelta: false }
+/** A call that the client answers, with its arguments in pieces; or a search that upstream runs by itself. */
+export function toolItem(identity: Identity, { tool, argumentsJson }: ToolCall, isCut: boolean): OutputItem {
+  if (tool.isServer === true) return searchItem(identity, argumentsJson)
+  const isCustom = tool.kind === 'custom'
+  const id = `${isCustom ? 'ctc' : 'fc'}_${identity.hex(48)}`
+  const type = isCustom ? 'custom_tool_call' : 'function_call'
+  const name = isCustom ? 'response.custom_tool_call_input' : 'response.function_call_arguments'
+  const member = isCustom ? 'input' : 'arguments'
+  const item = { id, type, call_id: `call_${identity.base62(24)}`, name: tool.name }
+  const named = isCustom ? {} : { name: tool.name }
+  return {
+    opening: { ...item, status: 'in_progress', [member]: '' },
+    events: [
+      ...splitIntoPieces(argumentsJson).map((delta) => written(name, { item_id: id }, delta)),
+      plain(`${name}.done`, { item_id: id, ...named, [member]: argumentsJson }),
+    ],
+    whole: { ...item, ...statusOf(isCut), [member]: argumentsJson },
+    tokens: countTokens(argumentsJson),
+    kind: 'call',
+  }
 }
 
-export function written(type: string, fields: JsonObject, delta: string): ItemEvent {
-  return { type, fields, tokens: countTokens(delta), isDelta: true }
+function searchItem(identity: Identity, argumentsJson: string): OutputItem {
+  const id = `ws_${identity.hex(48)}`
+  const given = parseJson(argumentsJson)
+  const query = asText(isObject(given) ? given['query'] : '')
+  const item = { id, type: 'web_search_call', action: { type: 'search', query, queries: [query] } }
+  const stages = ['in_progress', 'searching', 'completed']
+  return {
+    opening: { ...item, status: 'in_progress' },
+    events: stages.map((stage) => plain(`response.web_search_call.${stage}`, { item_id: id })),
+    whole: { ...item, ...statusOf(false) },
+    tokens: countTokens(argumentsJson),
+    kind: 'search',
+  }
+}
+
+function plain(type: string, fields: JsonObject): TurnEvent {
+  return { event: { type, ...fields }, tokens: 0, isDelta: false }
+}
+
+function written(name: string, fields: JsonObject, delta: string): TurnEvent {
+  return { event: { type: `${name}.delta`, ...fields, delta }, tokens: countTokens(delta), isDelta: true }
 }

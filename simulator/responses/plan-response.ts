@@ -1,41 +1,110 @@
 import type { Call } from '../call.ts'
-import { type ChatPrompt, readPrompt } from '../chat/chat-prompt.ts'
-import { refusalText, reportsCacheWrites } from '../chat/plan-chat.ts'
-import { chooseTools } from '../choose-tools.ts'
+import { type ChatPrompt, readCache, readPrompt } from '../chat/chat-prompt.ts'
+import {
+  invalid,
+  missing,
+  obfuscate,
+  parseChatBody,
+  readSchema,
+  readTier,
+  readTokenLimit,
+  readToolWish,
+  reported,
+  requireModel,
+  thinkingTokens,
+} from '../chat/read-fields.ts'
+import type { ToolDefinition } from '../choose-tools.ts'
 import { type Generated, generate } from '../generate.ts'
-import { asArray, asText, type JsonObject, mergeJson } from '../json.ts'
-import { countTokens } from '../tokens.ts'
-import { messageItem, type OutputItem, reasoningItem } from './output-items.ts'
-import { outputTokensOf, type ResponsePlan } from './response-plan.ts'
-import { toolItems } from './tool-items.ts'
-import type { ResponseRequest } from './validate-response.ts'
+import { asArray, asText, isObject, type JsonObject } from '../json.ts'
+import { Refusal } from '../refusal.ts'
+import { messageItem, type OutputItem, reasoningItem, toolItem } from './output-items.ts'
+import { outputTokensOf, type ResponsePlan, type StoredResponse } from './response-plan.ts'
 
-/** Tokens of the result that a tool which upstream runs gives the model to read. */
-const tokensPerToolResult = 400
+export type ResponseRequest = ReturnType<typeof readResponseRequest>
+
+/** Upstream refuses smaller limits on this endpoint. */
+const outputTokensMin = 16
+/** A stored prompt names its own model; the simulator stores no prompts and takes this model. */
+const promptModel = 'gpt-6.1-sol'
+/** Tokens of a search's result, which the model reads as input. */
+const tokensPerSearch = 400
+
+export function readResponseRequest(call: Call) {
+  const body = parseChatBody(call)
+  const name = body['model'] ?? (isObject(body['prompt']) ? promptModel : undefined)
+  const model = requireModel(name, 'v1/responses', 'chat', 'responses')
+  const isBackground = body['background'] === true
+  const isStored = body['store'] !== false
+  if (isBackground && !isStored) {
+    throw new Refusal(400, "Background responses need 'store' to be true.", { param: 'background' })
+  }
+  const earlier = findEarlier(call, body['previous_response_id'] ?? null)
+  const own = readInput(body)
+  const turns = [...(earlier?.turns ?? []), ...(earlier?.plan.items.map((item) => item.whole) ?? []), ...own]
+  const reasoning = isObject(body['reasoning']) ? body['reasoning'] : ({} as JsonObject)
+  const format = isObject(body['text']) ? body['text']['format'] : undefined
+  const statedLimit = readTokenLimit(body, 'max_output_tokens', outputTokensMin, model)
+  return {
+    body,
+    model,
+    /** The earlier turns that this request continues, then its own turns. */
+    turns,
+    prompt: readPrompt(turns, asArray(body['tools']), asText(body['instructions'])),
+    statedLimit,
+    outputTokensMax: statedLimit ?? model.outputTokensMax,
+    isStream: body['stream'] === true,
+    isBackground,
+    isStored,
+    reasoning,
+    thinkingTokens: thinkingTokens(model, reasoning['effort']),
+    tools: [...readTools(body['tools']), ...turns.flatMap(additionalTools)],
+    toolWish: readToolWish(body['tool_choice']),
+    parallelTools: body['parallel_tool_calls'] !== false,
+    schema: readSchema(format, 'text.format'),
+  }
+}
+
+function readInput(body: JsonObject): readonly unknown[] {
+  const { input, prompt, previous_response_id, conversation } = body
+  if (typeof input === 'string') return [{ type: 'message', role: 'user', content: input }]
+  if (Array.isArray(input)) return input
+  if (input !== undefined && input !== null) throw invalid('input', 'a string or an array')
+  if ((prompt ?? previous_response_id ?? conversation) === undefined) throw missing('input')
+  return []
+}
+
+function findEarlier({ memory }: Call, id: unknown): StoredResponse | undefined {
+  if (id === null) return undefined
+  const earlier = memory.responses.get(asText(id)) ?? memory.unstored?.get(asText(id))
+  if (earlier !== undefined) return earlier
+  const details = { param: 'previous_response_id', code: 'previous_response_not_found' }
+  throw new Refusal(400, `Previous response with id '${asText(id)}' not found.`, details)
+}
+
+/** Functions and custom tools of the client, and searches that upstream runs itself. Other tools are never called. */
+function readTools(tools: unknown): ToolDefinition[] {
+  return asArray(tools).flatMap((tool, index): ToolDefinition[] => {
+    const { type, name, parameters = {}, tools: nested } = isObject(tool) ? tool : ({} as JsonObject)
+    if (typeof type !== 'string') throw missing(`tools[${index}].type`)
+    if (type === 'namespace') return readTools(nested)
+    if (type.startsWith('web_search')) {
+      const schema = { type: 'object', properties: { query: { type: 'string' } } }
+      return [{ name: type, kind: 'web_search', schema, isServer: true }]
+    }
+    if (type !== 'function' && type !== 'custom') return []
+    if (typeof name !== 'string') throw missing(`tools[${index}].name`)
+    return [{ name, kind: type, schema: type === 'custom' ? undefined : parameters }]
+  })
+}
+
+/** Tools that coding agents send as an input item instead of in `tools`. */
+function additionalTools(turn: unknown): ToolDefinition[] {
+  return isObject(turn) && turn['type'] === 'additional_tools' ? readTools(turn['tools']) : []
+}
 
 export function planResponse(call: Call, request: ResponseRequest): ResponsePlan {
   const { identity, behaviours } = call
-  const { model, body } = request
-  const prompt = readPromptOf(request)
-  const written = generate({
-    topic: prompt.topic,
-    variant: model.snapshot,
-    tokensWanted: behaviours.tokens,
-    outputTokensMax: request.outputTokensMax,
-    thinkingTokens: request.reasoningTokens,
-    stopSequences: [],
-    schema: request.schema,
-    tools: chooseTools(
-      request.tools,
-      request.toolWish,
-      prompt.topic,
-      prompt.isToolResult,
-      body.parallel_tool_calls !== false,
-      behaviours.call,
-    ),
-    saysWhyBeforeTools: false,
-    refuses: behaviours.refusal === true,
-  })
+  const written = generate({ ...request, ...request.prompt, behaviours })
   return {
     id: `resp_${identity.hex(48)}`,
     createdAt: Math.floor(identity.now().getTime() / 1000),
@@ -43,91 +112,65 @@ export function planResponse(call: Call, request: ResponseRequest): ResponsePlan
     isBackground: request.isBackground,
     items: toItems(call, request, written),
     ending: written.finish === 'length' ? 'incomplete' : 'completed',
-    usageOf: usageOf(call, request, prompt),
-    padding: identity.base62(24),
+    usageOf: usageOf(call, request, request.prompt),
+    pad: obfuscate(request.body['stream_options'], identity.base62(24)),
   }
 }
 
-export function readPromptOf(request: ResponseRequest): ChatPrompt {
-  const { body } = request
-  return readPrompt(request.turns, asArray(body.tools), asText(body.instructions))
-}
-
-function toItems(call: Call, request: ResponseRequest, written: Generated): OutputItem[] {
-  const { identity } = call
+function toItems({ identity }: Call, { reasoning }: ResponseRequest, written: Generated): OutputItem[] {
   const isCut = written.finish === 'length'
-  const items: OutputItem[] = []
-  const isLast = (left: number): boolean => isCut && left === 0
-  if (written.thinking !== '') {
-    const summary = request.showsSummary ? written.thinking : null
-    const isAll = written.text === '' && written.toolCalls.length === 0
-    items.push(reasoningItem(`rs_${identity.hex(48)}`, summary, written.thinkingTokens, isCut && isAll))
-  }
-  const id = `msg_${identity.hex(48)}`
-  for (const tool of written.serverCalls) items.push(...toolItems(tool, identity, false))
-  if (written.finish === 'refusal') {
-    // The text that was written before the refusal is taken back, but its tokens count.
-    const tokens = countTokens(written.text) + countTokens(refusalText)
-    items.push(messageItem(id, 'refusal', refusalText, false, tokens))
-  } else if (written.text !== '') {
-    items.push(messageItem(id, 'output_text', written.text, isLast(written.toolCalls.length)))
-  }
-  for (const [index, tool] of written.toolCalls.entries()) {
-    items.push(...toolItems(tool, identity, isLast(written.toolCalls.length - 1 - index)))
-  }
-  return items
+  const { thinking, serverCalls, text, toolCalls } = written
+  const isShown = typeof reasoning['summary'] === 'string'
+  return [
+    ...(thinking === '' ? [] : [reasoningItem(identity, thinking, isShown)]),
+    ...serverCalls.map((each) => toolItem(identity, each, false)),
+    ...(text === '' ? [] : [messageItem(identity, text, isCut && toolCalls.length === 0)]),
+    ...toolCalls.map((each) => toolItem(identity, each, isCut && each === toolCalls.at(-1))),
+  ]
 }
 
-function echoRequest(call: Call, request: ResponseRequest): JsonObject {
-  const { body } = request
-  const reasoning = (body.reasoning ?? {}) as { effort?: unknown; summary?: unknown }
+function echoRequest({ behaviours }: Call, request: ResponseRequest): JsonObject {
+  const { body, model, reasoning } = request
+  const effort = reasoning['effort'] ?? (model.reasons ? 'medium' : null)
   return {
     background: request.isBackground,
-    instructions: body.instructions ?? null,
+    instructions: body['instructions'] ?? null,
     max_output_tokens: request.statedLimit,
     max_tool_calls: null,
-    model: call.behaviours.model ?? request.model.snapshot,
-    parallel_tool_calls: body.parallel_tool_calls !== false,
-    previous_response_id: body.previous_response_id ?? null,
-    prompt_cache_key: body.prompt_cache_key ?? null,
-    reasoning: {
-      effort: reasoning.effort ?? (request.model.reasons ? 'medium' : null),
-      summary: reasoning.summary ?? null,
-    },
-    safety_identifier: body.safety_identifier ?? null,
-    service_tier: call.behaviours.tier ?? request.tier,
+    model: behaviours.model ?? model.snapshot,
+    parallel_tool_calls: request.parallelTools,
+    previous_response_id: body['previous_response_id'] ?? null,
+    prompt_cache_key: body['prompt_cache_key'] ?? null,
+    reasoning: { effort, summary: reasoning['summary'] ?? null },
+    safety_identifier: body['safety_identifier'] ?? null,
+    service_tier: behaviours.tier ?? readTier(body['service_tier']),
     store: request.isStored,
-    temperature: body.temperature ?? 1,
-    text: body.text ?? { format: { type: 'text' }, verbosity: 'medium' },
-    tool_choice: body.tool_choice ?? 'auto',
-    tools: body.tools ?? [],
+    temperature: body['temperature'] ?? 1,
+    text: body['text'] ?? { format: { type: 'text' }, verbosity: 'medium' },
+    tool_choice: body['tool_choice'] ?? 'auto',
+    tools: body['tools'] ?? [],
     top_logprobs: 0,
-    top_p: body.top_p ?? 1,
-    truncation: body.truncation ?? 'disabled',
-    user: body.user ?? null,
-    metadata: body.metadata ?? {},
+    top_p: body['top_p'] ?? 1,
+    truncation: body['truncation'] ?? 'disabled',
+    user: body['user'] ?? null,
+    metadata: body['metadata'] ?? {},
   }
 }
 
-function usageOf(call: Call, request: ResponseRequest, prompt: ChatPrompt): ResponsePlan['usageOf'] {
-  const { model } = request
-  const nowMs = call.identity.now().getTime()
-  const cache = call.memory.promptCache.useAutomatic(model.snapshot, prompt.text, nowMs)
-  if (call.behaviours.noUsage === true) return () => undefined
-  const cached = Math.min(cache.read, prompt.tokens)
-  const cacheWritten = reportsCacheWrites(model) ? Math.min(cache.written, prompt.tokens - cached) : 0
+function usageOf(call: Call, { model }: ResponseRequest, prompt: ChatPrompt): ResponsePlan['usageOf'] {
+  const cache = readCache(call, model, prompt)
   return (items) => {
     const output = outputTokensOf(items)
-    const input = prompt.tokens + items.filter((item) => item.isServer).length * tokensPerToolResult
-    return mergeJson(
-      {
-        input_tokens: input,
-        input_tokens_details: { cached_tokens: cached, cache_write_tokens: cacheWritten },
-        output_tokens: output,
-        output_tokens_details: { reasoning_tokens: outputTokensOf(items.filter((item) => item.isReasoning)) },
-        total_tokens: input + output,
-      },
-      call.behaviours.usage ?? {},
-    )
+    const searches = items.filter((item) => item.kind === 'search').length
+    const input = prompt.tokens + searches * tokensPerSearch
+    const thought = outputTokensOf(items.filter((item) => item.kind === 'reasoning'))
+    const usage = {
+      input_tokens: input,
+      input_tokens_details: cache,
+      output_tokens: output,
+      output_tokens_details: { reasoning_tokens: thought },
+      total_tokens: input + output,
+    }
+    return reported(usage, call.behaviours)
   }
 }

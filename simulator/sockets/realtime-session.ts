@@ -1,299 +1,228 @@
+import type { IncomingMessage } from 'node:http'
 import { failureOf } from '../answer-request.ts'
-import type { Behaviours } from '../behaviours.ts'
-import { requireModel } from '../chat/chat-body.ts'
+import { chatErrorJson } from '../chat/chat-wire.ts'
+import { requireModel } from '../chat/read-fields.ts'
 import type { Identity } from '../identity.ts'
-import { asArray, asText, isObject, type JsonObject, mergeJson } from '../json.ts'
+import { asText, isObject, type JsonObject, mergeJson } from '../json.ts'
 import { asRefusal, Refusal } from '../refusal.ts'
-import {
-  Conversation,
-  type ConversationItem,
-  countItems,
-  heardItem,
-  noTokens,
-  readItem,
-} from './conversation.ts'
-import { type ClientEvent, type EventSocket, unknownType } from './event-socket.ts'
-import { transcribe } from './input-transcription.ts'
-import { type CancelReason, planRealtime, writeRealtime } from './realtime-response.ts'
-import { SessionEvents } from './session-events.ts'
-import { readAudio, SpeechBuffer } from './spoken-audio.ts'
-import { writeTurn } from './write-turn.ts'
-
-const commitMsMin = 100
+import { countTokens } from '../text.ts'
+import type { ClientEvent, EventSocket } from './event-socket.ts'
+import { type RealtimeItem, readItem, SpeechBuffer } from './realtime-items.ts'
+import { writeRealtime } from './realtime-response.ts'
 
 /** WS /v1/realtime */
 export function serveRealtime(socket: EventSocket): void {
-  const { query } = socket.handshake
-  const events = new SessionEvents(socket)
-  try {
-    const named = query.get('model') ?? undefined
-    requireModel(named, 'v1/realtime', ['realtime'])
-    const session = new RealtimeSession(events, asText(named))
-    socket.listen(session.take, events.refuse)
-    events.send('session.created', { session: session.json })
-  } catch (error) {
-    events.refuseSession(asRefusal(error))
-  }
+  const session = new RealtimeSession(socket)
+  socket.listen(session.take, session.refuse)
+  session.open()
 }
 
 interface ActiveResponse {
   readonly id: string
+  /** Whether the response is out of band: it neither reads nor adds to the conversation. */
   readonly isBeside: boolean
   readonly stop: AbortController
-  reason?: CancelReason
 }
 
 class RealtimeSession {
-  json: JsonObject
-  readonly #events: SessionEvents
-  readonly #conversation = new Conversation()
-  readonly #conversationId: string
+  readonly #socket: EventSocket
+  readonly #identity: Identity
   readonly #speech = new SpeechBuffer()
   readonly #active = new Set<ActiveResponse>()
-  /** The id of the item that the speech which has begun will become. */
-  #speechItem: string | undefined
+  readonly #items: RealtimeItem[] = []
+  readonly #conversationId: string
+  #json: JsonObject
+  /** Tokens that the response before has read, which are cached. */
+  #read = { text: 0, audio: 0 }
   #turn: Promise<void> = Promise.resolve()
 
-  constructor(events: SessionEvents, model: string) {
-    this.#events = events
-    this.#conversationId = events.newId('conv')
-    this.json = newSession(events, model)
+  constructor(socket: EventSocket) {
+    this.#socket = socket
+    this.#identity = socket.identityOf(-1, {})
+    this.#conversationId = this.#newId('conv')
+    this.#json = newSession(this.#newId('sess'), modelOf(socket.handshake.req))
+  }
+
+  open(): void {
+    try {
+      requireModel(this.#json['model'], 'v1/realtime', 'realtime')
+      this.#send('session.created', { session: this.#json })
+    } catch (error) {
+      const refusal = asRefusal(error)
+      this.refuse(refusal, {})
+      this.#socket.close(4_000, `invalid_request_error.${refusal.details.code}`)
+    }
   }
 
   readonly take = (event: ClientEvent): void => {
-    const { json, type } = event
-    const handle = this.#handlers[type]
-    if (handle === undefined) throw unknownType(type, Object.keys(this.#handlers))
-    handle(json, event)
+    const { type, json } = event
+    if (type === 'session.update') {
+      this.#json = mergeJson(this.#json, isObject(json['session']) ? json['session'] : {})
+      this.#send('session.updated', { session: this.#json })
+    } else if (type === 'conversation.item.create') this.#addItem(readItem(json['item'], this.#newId('item')))
+    else if (type === 'input_audio_buffer.append') this.#hear(event)
+    else if (type === 'input_audio_buffer.clear') {
+      this.#speech.take()
+      this.#send('input_audio_buffer.cleared')
+    } else if (type === 'response.create') {
+      this.#create(isObject(json['response']) ? json['response'] : {}, event)
+    } else if (type === 'response.cancel') this.#cancel(json['response_id'])
+    else throw new Refusal(400, `Invalid value: '${type}'.`, { code: 'invalid_value', param: 'type' })
   }
 
-  readonly #handlers: Record<string, (json: JsonObject, event: ClientEvent) => void> = {
-    'session.update': (json) => this.#update(json['session']),
-    'conversation.item.create': (json) => this.#createItem(json),
-    'conversation.item.retrieve': (json) => {
-      const { json: item } = this.#conversation.find(asText(json['item_id']))
-      this.#events.send('conversation.item.retrieved', { item })
-    },
-    'conversation.item.delete': (json) => {
-      this.#conversation.delete(asText(json['item_id']))
-      this.#events.send('conversation.item.deleted', { item_id: json['item_id'] })
-    },
-    'conversation.item.truncate': (json) => {
-      const { item_id, content_index, audio_end_ms } = json
-      this.#conversation.find(asText(item_id))
-      this.#events.send('conversation.item.truncated', { item_id, content_index, audio_end_ms })
-    },
-    'input_audio_buffer.append': (json, event) => this.#hear(readAudio(json), event),
-    'input_audio_buffer.clear': () => {
-      this.#speech.clear()
-      this.#events.send('input_audio_buffer.cleared')
-    },
-    'input_audio_buffer.commit': () => {
-      if (this.#speech.lengthMs >= commitMsMin) return this.#commit()
-      throw new Refusal(400, 'Error committing input audio buffer: buffer too small.', {
-        code: 'input_audio_buffer_commit_empty',
-      })
-    },
-    'output_audio_buffer.clear': () => undefined,
-    'response.create': (json, event) =>
-      this.#create(isObject(json['response']) ? json['response'] : {}, event),
-    'response.cancel': (json) => this.#cancel(json['response_id']),
+  readonly refuse = (refusal: Refusal, about: JsonObject): void => {
+    this.#send('error', { error: { ...chatErrorJson(refusal), event_id: asText(about['event_id']) || null } })
   }
 
-  #update(update: unknown): void {
-    if (!isObject(update))
-      throw new Refusal(400, "Missing required parameter: 'session'.", { param: 'session' })
-    for (const fixed of ['type', 'model']) {
-      if (update[fixed] === undefined || update[fixed] === this.json[fixed]) continue
-      throw new Refusal(400, `Cannot update a session's ${fixed}.`, {
-        param: `session.${fixed}`,
-        code: `cannot_update_${fixed}`,
-      })
-    }
-    const updated = mergeJson(this.json, update)
-    const { transcription } = inputOf(updated)
-    if (isObject(transcription) && transcription['model'] !== undefined) {
-      requireModel(transcription['model'], 'v1/realtime', ['transcription', 'live-transcription'])
-    }
-    this.json = updated
-    this.#events.send('session.updated', { session: this.json })
+  readonly #stamp = ({ type, ...rest }: JsonObject): JsonObject => ({
+    type,
+    event_id: this.#newId('event'),
+    ...rest,
+  })
+
+  #send(type: string, fields: JsonObject = {}): void {
+    void this.#socket.send(this.#stamp({ type, ...fields }))
   }
 
-  #createItem({ item: given, previous_item_id: after }: JsonObject): void {
-    if (typeof after === 'string' && after !== 'root') this.#conversation.find(after)
-    const item = readItem(given, this.#events.newId('item'))
-    const previous = this.#conversation.add(item)
+  #newId(prefix: string): string {
+    return `${prefix}_${this.#identity.base62(21)}`
+  }
+
+  #addItem(item: RealtimeItem): void {
+    const previous_item_id = this.#items.at(-1)?.json['id'] ?? null
+    this.#items.push(item)
     for (const state of ['added', 'done']) {
-      this.#events.send(`conversation.item.${state}`, { previous_item_id: previous, item: item.json })
+      this.#send(`conversation.item.${state}`, { previous_item_id, item: item.json })
     }
   }
 
-  #hear(bytes: Buffer, event: ClientEvent): void {
-    const speech = this.#speech
-    const { turn_detection: detection, format } = inputOf(this.json)
-    speech.append(bytes, format)
-    if (!isObject(detection)) return
-    if (speech.isSpeech && this.#speechItem === undefined) {
-      this.#speechItem = this.#events.newId('item')
-      const started = {
-        audio_start_ms: Math.round(speech.endMs - speech.lengthMs),
-        item_id: this.#speechItem,
-      }
-      this.#events.send('input_audio_buffer.speech_started', started)
-      const speaking = [...this.#active].find(({ isBeside }) => !isBeside)
-      if (speaking !== undefined && detection['interrupt_response'] !== false) stop(speaking, 'turn_detected')
+  /** Voice detection: a pause after speech commits the speech, transcribes it if asked to, and begins a response. */
+  #hear(event: ClientEvent): void {
+    this.#speech.append(Buffer.from(asText(event.json['audio']), 'base64'))
+    const audio = isObject(this.#json['audio']) ? this.#json['audio'] : {}
+    const { transcription, turn_detection } = isObject(audio['input']) ? audio['input'] : ({} as JsonObject)
+    if (!isObject(turn_detection) || !this.#speech.isOver) return
+    const { tokens, words } = this.#speech.take()
+    const item_id = this.#newId('item')
+    this.#send('input_audio_buffer.speech_started', { audio_start_ms: 0, item_id })
+    this.#send('input_audio_buffer.speech_stopped', { audio_end_ms: 0, item_id })
+    this.#send('input_audio_buffer.committed', { previous_item_id: null, item_id })
+    const content = [{ type: 'input_audio', transcript: null }]
+    const json = { id: item_id, object: 'realtime.item', type: 'message', status: 'completed', role: 'user' }
+    this.#addItem({ json: { ...json, content }, counts: { text: 4, audio: tokens }, words })
+    if (isObject(transcription)) {
+      const output = countTokens(words)
+      this.#send('conversation.item.input_audio_transcription.completed', {
+        item_id,
+        content_index: 0,
+        transcript: words,
+        usage: {
+          type: 'tokens',
+          total_tokens: tokens + output,
+          input_tokens: tokens,
+          input_token_details: { text_tokens: 0, audio_tokens: tokens },
+          output_tokens: output,
+        },
+      })
     }
-    if (!speech.isOver) return
-    const stopped = { audio_end_ms: speech.endMs, item_id: this.#speechItem }
-    this.#events.send('input_audio_buffer.speech_stopped', stopped)
-    this.#commit()
-    if (detection['create_response'] !== false) this.#create({}, event)
-  }
-
-  #commit(): void {
-    const heard = this.#speech.take()
-    const item = heardItem(
-      this.#speechItem ?? this.#events.newId('item'),
-      heard.transcript,
-      heard.audioTokens,
-    )
-    this.#speechItem = undefined
-    const previous = this.#conversation.add(item)
-    const itemId = item.json['id']
-    this.#events.send('input_audio_buffer.committed', { previous_item_id: previous, item_id: itemId })
-    for (const state of ['added', 'done']) {
-      this.#events.send(`conversation.item.${state}`, { previous_item_id: previous, item: item.json })
-    }
-    const { transcription } = inputOf(this.json)
-    if (isObject(transcription)) void transcribe(this.#events, asText(itemId), heard, transcription)
+    this.#create({}, event)
   }
 
   /** Begins a response: one at a time in the conversation, any number out of band. */
-  #create(params: JsonObject, { json, position, bytes }: ClientEvent): void {
-    const { socket } = this.#events
+  #create(params: JsonObject, event: ClientEvent): void {
     const isBeside = params['conversation'] === 'none'
-    const running = [...this.#active].find((active) => !active.isBeside && active.reason === undefined)
+    const running = [...this.#active].find((active) => !active.isBeside && !active.stop.signal.aborted)
     if (!isBeside && running !== undefined) {
-      const message = `Conversation already has an active response in progress: ${running.id}. Wait until the response is finished before creating a new one.`
-      throw new Refusal(400, message, { code: 'conversation_already_has_active_response' })
+      throw new Refusal(400, `Conversation already has an active response in progress: ${running.id}.`, {
+        code: 'conversation_already_has_active_response',
+      })
     }
-    const behaviours = socket.behavioursOf(params['metadata'])
+    const behaviours = this.#socket.behavioursOf(params['metadata'])
     if (behaviours.status !== undefined) throw failureOf('chat', behaviours.status)
-    const identity = socket.identityOf(position, bytes)
-    const id = `resp_${identity.base62(21)}`
-    const active: ActiveResponse = { id, isBeside, stop: new AbortController() }
+    const identity = this.#socket.identityOf(event.position, event.json)
+    const active = { id: `resp_${identity.base62(21)}`, isBeside, stop: new AbortController() }
     this.#active.add(active)
     const run = async (): Promise<void> => {
-      try {
-        await this.#write(active, params, identity, behaviours)
-      } catch (error) {
-        this.#events.refuse(asRefusal(error), json)
-      } finally {
-        this.#active.delete(active)
+      const config = mergeJson({ ...this.#json, metadata: null }, params)
+      const own = Array.isArray(params['input'])
+        ? params['input'].map((item) => readItem(item, this.#newId('item')))
+        : undefined
+      const items = own ?? this.#items
+      const input = {
+        text: items.reduce(
+          (sum, { counts }) => sum + counts.text,
+          countTokens(asText(config['instructions'])),
+        ),
+        audio: items.reduce((sum, { counts }) => sum + counts.audio, 0),
       }
+      const cached = own === undefined ? this.#read : { text: 0, audio: 0 }
+      if (own === undefined) this.#read = input
+      await this.#socket.writeTurn({
+        events: writeRealtime({
+          id: active.id,
+          itemId: `item_${identity.base62(21)}`,
+          conversationId: isBeside ? null : this.#conversationId,
+          config,
+          topic: items.findLast(({ json, words }) => json['role'] === 'user' && words !== '')?.words ?? '',
+          input,
+          cached,
+          behaviours,
+          isCancelled: () => active.stop.signal.aborted,
+          addItem: (item) => this.#items.push(item),
+        }),
+        behaviours,
+        pace: requireModel(this.#json['model'], 'v1/realtime', 'realtime').pace,
+        interrupt: active.stop.signal,
+        errorEvent: { type: 'error', error: { ...chatErrorJson(failureOf('chat', 500)), event_id: null } },
+        stamp: this.#stamp,
+      })
     }
-    // A response that was cancelled a moment ago still has to say so before this response begins.
-    if (isBeside) void run()
-    else this.#turn = this.#turn.then(run)
-  }
-
-  async #write(
-    active: ActiveResponse,
-    params: JsonObject,
-    identity: Identity,
-    behaviours: Behaviours,
-  ): Promise<void> {
-    const { socket, stamp } = this.#events
-    const config = mergeJson({ ...this.json, metadata: null }, params)
-    const instructions = `${asText(config['instructions'])}${toolsText(config['tools'])}`
-    const own = Array.isArray(params['input']) ? this.#readInput(params['input']) : undefined
-    const counted =
-      own === undefined
-        ? this.#conversation.read(instructions)
-        : { input: countItems(own, instructions), cached: noTokens }
-    const plan = planRealtime({
-      id: active.id,
-      config,
-      conversationId: active.isBeside ? null : this.#conversationId,
-      items: own ?? this.#conversation.items,
-      ...counted,
-      behaviours,
-      identity,
-    })
-    await writeTurn(socket, {
-      events: writeRealtime(plan, {
-        cancelled: () => active.reason,
-        addItem: (item) => this.#conversation.add(item),
-      }),
-      behaviours,
-      pace: requireModel(this.json['model'], 'v1/realtime', ['realtime']).pace,
-      interrupt: active.stop.signal,
-      errorEvent: this.#events.failure(),
-      stamp,
-    })
-  }
-
-  /** Items that one response alone reads; a reference stands for an item of the conversation. */
-  #readInput(items: readonly unknown[]): ConversationItem[] {
-    return items.map((given) =>
-      isObject(given) && given['type'] === 'item_reference'
-        ? this.#conversation.find(asText(given['id']))
-        : readItem(given, this.#events.newId('item')),
-    )
+    const ran = (): Promise<void> =>
+      run()
+        .catch((error: unknown) => this.refuse(asRefusal(error), event.json))
+        .finally(() => this.#active.delete(active))
+    // A response that was just cancelled still has to end before this response begins.
+    if (isBeside) void ran()
+    else this.#turn = this.#turn.then(ran)
   }
 
   #cancel(id: unknown): void {
-    const running = [...this.#active].filter(({ reason }) => reason === undefined)
-    const found = running.find((active) => (id === undefined ? !active.isBeside : active.id === id))
+    const found = [...this.#active].find(
+      (active) => !active.stop.signal.aborted && (id === undefined ? !active.isBeside : active.id === id),
+    )
     if (found === undefined) {
       throw new Refusal(400, 'Cancellation failed: no active response found', {
         code: 'response_cancel_not_active',
       })
     }
-    stop(found, 'client_cancelled')
+    found.stop.abort()
   }
 }
 
-function inputOf({ audio }: JsonObject): JsonObject {
-  return isObject(audio) && isObject(audio['input']) ? audio['input'] : {}
+function modelOf({ url = '' }: IncomingMessage): string {
+  return new URLSearchParams(url.slice(url.indexOf('?') + 1)).get('model') ?? ''
 }
 
-function stop(active: ActiveResponse, reason: CancelReason): void {
-  active.reason = reason
-  active.stop.abort()
-}
-
-function toolsText(tools: unknown): string {
-  return asArray(tools).length === 0 ? '' : JSON.stringify(tools)
-}
-
-function newSession(events: SessionEvents, model: string): JsonObject {
+function newSession(id: string, model: string): JsonObject {
   const format = { type: 'audio/pcm', rate: 24_000 }
-  const detection = {
+  const turn_detection = {
     type: 'server_vad',
     threshold: 0.5,
-    prefix_padding_ms: 300,
-    silence_duration_ms: 200,
-    idle_timeout_ms: null,
+    create_response: true,
+    interrupt_response: true,
   }
-  const input = { format, transcription: null, noise_reduction: null }
   return {
     type: 'realtime',
     object: 'realtime.session',
-    id: events.newId('sess'),
-    expires_at: events.expiry(),
-    include: null,
+    id,
     model,
     output_modalities: ['audio'],
     instructions: '',
     tools: [],
     tool_choice: 'auto',
     max_output_tokens: 'inf',
-    tracing: null,
-    truncation: 'auto',
-    prompt: null,
     audio: {
-      input: { ...input, turn_detection: { ...detection, create_response: true, interrupt_response: true } },
+      input: { format, transcription: null, noise_reduction: null, turn_detection },
       output: { format, voice: 'marin', speed: 1 },
     },
   }

@@ -1,13 +1,9 @@
-import Anthropic, { toFile } from 'anthropic-sdk-0'
+import Anthropic from 'anthropic-sdk-0'
 import { testAnthropic } from './anthropic-cases.ts'
 
 // This major sends the key as x-api-key and an older anthropic-version.
 testAnthropic({
-  createClient(options) {
-    const client = new Anthropic(options)
-    return { messages: client.messages, models: client.models, files: client.beta.files }
-  },
-  toFile,
+  createClient: (options) => new Anthropic(options),
   AuthenticationError: Anthropic.AuthenticationError,
   errorClasses: {
     400: 'BadRequestError',
@@ -21,5 +17,4 @@ testAnthropic({
     503: 'InternalServerError',
     529: 'InternalServerError',
   },
-  downloadErrorClass: 'BadRequestError',
 })

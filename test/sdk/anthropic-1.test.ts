@@ -1,9 +1,8 @@
-import Anthropic, { toFile } from '@anthropic-ai/sdk'
+import Anthropic from '@anthropic-ai/sdk'
 import { testAnthropic } from './anthropic-cases.ts'
 
 testAnthropic({
   createClient: (options) => new Anthropic(options),
-  toFile,
   AuthenticationError: Anthropic.AuthenticationError,
   errorClasses: {
     400: 'BadRequestError',
@@ -17,5 +16,4 @@ testAnthropic({
     503: 'ServiceUnavailableError',
     529: 'OverloadedError',
   },
-  downloadErrorClass: 'FileNotDownloadableError',
 })

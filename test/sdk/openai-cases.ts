@@ -21,14 +21,12 @@ type Reply = PromiseLike<unknown> & {
 /** The part of a client that the cases use. Members are methods, so that each SDK's own parameter types fit. */
 export interface OpenaiClient {
   chat: { completions: { create(body: object, options?: object): Reply } }
-  completions: { create(body: object): PromiseLike<unknown> }
   responses: {
     create(body: object): PromiseLike<unknown>
     retrieve(id: string): PromiseLike<unknown>
   }
   embeddings: { create(body: object): PromiseLike<unknown> }
   audio: { transcriptions: { create(body: object): Reply } }
-  moderations: { create(body: object): PromiseLike<unknown> }
   models: { list(): AsyncIterable<unknown>; retrieve(id: string): PromiseLike<unknown> }
   files: {
     create(body: object): PromiseLike<{ id: string }>
@@ -128,7 +126,7 @@ export function testOpenai<Client extends OpenaiClient>(sdk: OpenaiSdk<Client>):
   })
 
   test('a stream in awkward pieces has the same chunks', async () => {
-    for (const behaviour of ['chunks=1;tokens=9', 'chunks=random:9', 'encode=gzip', 'drip=1;tokens=9']) {
+    for (const behaviour of ['chunks=1;tokens=9', 'chunks=7', 'encode=gzip', 'drip=1;tokens=9']) {
       const seen = await chunks(streamed, behaviour)
       assert.equal(dig(seen.at(-1), 'choices.0.finish_reason'), 'stop')
     }
@@ -141,19 +139,6 @@ export function testOpenai<Client extends OpenaiClient>(sdk: OpenaiSdk<Client>):
     const seen = await chunks({ ...toolRequest, stream: true })
     const parts = seen.map((chunk) => dig(chunk, 'choices.0.delta.tool_calls.0.function.arguments') ?? '')
     assert.equal(parts.join(''), '{"city":"Paris"}')
-  })
-
-  test('a legacy completion is the same, whole and streamed', async () => {
-    const body = { model: 'gpt-3.5-turbo-instruct', prompt: 'Once upon a time', max_tokens: 12 }
-    const completion = await ways.compare(async (way) => clientOf(way).completions.create(body))
-    assert.equal(dig(completion, 'usage.completion_tokens'), 12)
-    const seen = await ways.compare(async (way) =>
-      collect(asStream(await clientOf(way).completions.create({ ...body, stream: true }))),
-    )
-    assert.equal(
-      seen.map((chunk) => dig(chunk, 'choices.0.text')).join(''),
-      dig(completion, 'choices.0.text'),
-    )
   })
 
   test('a response is the same object, and is fetched and deleted the same way', async () => {
@@ -191,12 +176,6 @@ export function testOpenai<Client extends OpenaiClient>(sdk: OpenaiSdk<Client>):
     const embeddings = await ways.compare(async (way) => clientOf(way).embeddings.create(body))
     assert.equal(digList(embeddings, 'data.1.embedding').length, 32)
     assert.equal(typeof dig(embeddings, 'data.1.embedding.0'), 'number')
-  })
-
-  test('moderations are the same', async () => {
-    const body = { model: 'omni-moderation-latest', input: 'I will kill you' }
-    const moderation = await ways.compare(async (way) => clientOf(way).moderations.create(body))
-    assert.equal(dig(moderation, 'results.0.flagged'), true)
   })
 
   test('models are the same list, and the same one by one', async () => {

@@ -1,139 +1,241 @@
 import assert from 'node:assert/strict'
 import type { RequestEntry, SocketEntry } from '../../simulator/answer-request.ts'
-import { startSimulator } from '../../simulator/start-simulator.ts'
-import { test } from '../support/suite.ts'
-import { dig } from './dig.ts'
-import { isTerminal, openSocket, refusedSocket } from './socket-client.ts'
-import { chatBody, exchange, rawPost } from './wire-client.ts'
+import { type Simulator, type SimulatorOptions, startSimulator } from '../../simulator/start-simulator.ts'
+import { after, before, test } from '../support/suite.ts'
+import { until } from '../support/until.ts'
+import { dig, digNumber, digText } from './dig.ts'
+import { isTerminal, openSocket, refusedSocket, type SocketClient } from './socket-client.ts'
+import { postEvents } from './wire-client.ts'
 
-const path = '/v1/responses'
-const create = (behaviour?: string) => ({
+const authorization = 'Bearer sk-simulator'
+const requests: RequestEntry[] = []
+const entries: SocketEntry[] = []
+const started = (options: SimulatorOptions = {}) =>
+  startSimulator({
+    chatKey: 'sk-simulator',
+    onRequest: (entry) => requests.push(entry),
+    onSocket: (entry) => entries.push(entry),
+    ...options,
+  })
+let simulator: Simulator
+before(async () => {
+  simulator = await started()
+})
+after(() => simulator.close())
+
+const open = (path: string, behaviour?: string, on = simulator) =>
+  openSocket(on, path, { headers: { authorization }, ...(behaviour === undefined ? {} : { behaviour }) })
+const create = (more: object = {}) => ({
   type: 'response.create',
   model: 'gpt-4o',
   input: 'Tell me about tollgates.',
-  ...(behaviour === undefined ? {} : { metadata: { 'x-simulator': behaviour } }),
+  ...more,
 })
+const asking = (behaviour: string) => create({ metadata: { 'x-simulator': behaviour } })
 
 test('a handshake without the key, on another path or with a wish to fail is refused as a request is', async () => {
-  await using simulator = await started({ chatKey: 'sk-simulator' })
-  const authorization = 'Bearer sk-simulator'
+  const path = '/v1/responses'
   const missing = await refusedSocket(simulator, path)
-  assert.equal(missing.status, 401)
-  assert.match(String(dig(missing.body, 'error.message')), /didn't provide an API key/)
-  const wrong = await refusedSocket(simulator, path, { authorization: 'Bearer sk-other' })
-  assert.equal(dig(wrong.body, 'error.code'), 'invalid_api_key')
+  assert.deepEqual([missing.status, dig(missing.body, 'error.code')], [401, 'invalid_api_key'])
   assert.equal((await refusedSocket(simulator, '/v1/chat/completions', { authorization })).status, 404)
   const asked = { authorization, 'x-simulator': 'status=503' }
   assert.equal((await refusedSocket(simulator, path, asked)).status, 503)
-})
-
-test('an upgrade that is no WebSocket is served as a request, and a bad handshake is not', async () => {
-  await using simulator = await started({})
-  const lines = ['connection: close, upgrade', 'upgrade: h2c']
-  const served = await exchange(simulator, rawPost('/v1/chat/completions', chatBody(), lines))
-  assert.match(served.toString(), /^HTTP\/1\.1 200 /)
-  const head = `GET ${path} HTTP/1.1\r\nhost: simulator\r\nconnection: upgrade\r\nupgrade: websocket\r\n`
-  const refused = await exchange(simulator, `${head}sec-websocket-version: 13\r\n\r\n`)
-  assert.match(refused.toString(), /^HTTP\/1\.1 400 /)
-})
-
-test('a key may come as a subprotocol, and the answer is realtime', async () => {
-  await using simulator = await started({ chatKey: 'sk-simulator' })
   const protocols = ['realtime', 'openai-insecure-api-key.sk-simulator']
   const socket = await openSocket(simulator, path, { protocols })
   assert.equal(socket.ws.protocol, 'realtime')
   socket.ws.close()
 })
 
-test('handshakes, messages and closing can be looked at', async () => {
-  const requests: RequestEntry[] = []
-  const entries: SocketEntry[] = []
-  await using simulator = await started({
-    onRequest: (entry) => requests.push(entry),
-    onSocket: (entry) => entries.push(entry),
-  })
-  const socket = await openSocket(simulator, `${path}?a=1`)
-  assert.equal(simulator.sockets, 1)
+test('observers see handshakes, messages and closes', async () => {
+  const path = '/v1/responses?a=1'
+  const socket = await open(path)
   socket.send(create())
   await socket.takeUntil(isTerminal)
   socket.ws.close(4_001, 'enough')
-  assert.equal((await socket.closed()).code, 4_001)
-  assert.deepEqual(
-    requests.map((entry) => [entry.method, entry.path]),
-    [['GET', `${path}?a=1`]],
+  const seen = () => entries.filter((entry) => entry.path === path)
+  await until('the close is seen', async () => seen().length === 2)
+  assert.equal(requests.at(-1)?.path, path)
+  const [message, close] = seen()
+  assert.deepEqual(message?.kind === 'message' && JSON.parse(message.data.toString()), create())
+  assert.deepEqual(close?.kind === 'close' && [close.code, close.reason], [4_001, 'enough'])
+})
+
+test('the events of a response are those of a stream of server-sent events', async () => {
+  const own = await started({ deterministic: true })
+  const socket = await open('/v1/responses', undefined, own)
+  socket.send(create())
+  const events = await socket.takeUntil(isTerminal)
+  const { type: _, ...body } = create()
+  const streamed = await postEvents(
+    own,
+    '/v1/responses',
+    { ...body, stream: true },
+    { headers: { authorization } },
   )
-  const [message, close] = entries
-  assert.equal(message?.kind === 'message' && message.data.toString(), JSON.stringify(create()))
-  assert.deepEqual(close, { kind: 'close', socket: 1, path: `${path}?a=1`, code: 4_001, reason: 'enough' })
+  const types = (all: readonly unknown[]) => all.map((event) => dig(event, 'type'))
+  assert.deepEqual(types(events), types(streamed.map(({ data }) => data)))
+  assert.deepEqual(dig(events.at(-1), 'response.usage'), dig(streamed.at(-1)?.data, 'response.usage'))
+  await own.close()
 })
 
-test('a message of fragments is the message', async () => {
-  await using simulator = await started({ deterministic: true })
-  const whole = await openSocket(simulator, path)
-  const sliced = await openSocket(simulator, path)
-  whole.send(create())
-  sliced.send(create('chunks=7'))
-  await whole.takeUntil(isTerminal)
-  await sliced.takeUntil(isTerminal)
-  const types = (events: readonly unknown[]) =>
-    events.map((event) => [dig(event, 'type'), dig(event, 'delta')])
-  assert.deepEqual(types(sliced.received), types(whole.received))
-  for (const { ws } of [whole, sliced]) ws.close()
+test('lanes are written side by side, each event with its stream_id, and one lane in its order', async () => {
+  const socket = await open('/v1/responses', 'drip=0')
+  for (const streamId of ['a', 'b', 'a']) socket.send(create({ stream_id: streamId }))
+  for (const _ of [1, 2, 3]) await socket.takeUntil(isTerminal)
+  const lanes = socket.received.map((event) => dig(event, 'stream_id'))
+  assert.ok(lanes.indexOf('b') < lanes.lastIndexOf('a') && lanes.lastIndexOf('b') > lanes.indexOf('a'))
+  const ofA = socket.received.filter((event) => dig(event, 'stream_id') === 'a')
+  const starts = ofA.filter((event) => dig(event, 'sequence_number') === 0)
+  assert.equal(starts.length, 2)
+  assert.ok(ofA.indexOf(starts[1]) > ofA.findIndex(isTerminal))
+  socket.ws.close()
 })
 
-test('a turn can break, stall, fail and talk nonsense on demand', async () => {
-  await using simulator = await started({})
-  const meet = async (behaviour: string) => {
-    const socket = await openSocket(simulator, path)
-    socket.send(create(behaviour))
-    return socket
+test('a warm-up writes nothing, and its socket continues it even if it is not stored', async () => {
+  const socket = await open('/v1/responses')
+  socket.send(create({ generate: false, store: false }))
+  const warm = await socket.takeType('response.completed')
+  assert.deepEqual(dig(warm, 'response.output'), [])
+  assert.equal(dig(warm, 'response.usage.output_tokens'), 0)
+  const next = create({ previous_response_id: digText(warm, 'response.id') })
+  socket.send(next)
+  const done = await socket.takeType('response.completed')
+  assert.ok(digNumber(done, 'response.usage.input_tokens') > digNumber(warm, 'response.usage.input_tokens'))
+  const other = await open('/v1/responses')
+  other.send(next)
+  assert.equal(dig(await other.takeType('error'), 'error.code'), 'previous_response_not_found')
+  for (const { ws } of [socket, other]) ws.close()
+})
+
+test('what cannot be answered is an error event, and the socket stays open', async () => {
+  const socket = await open('/v1/responses')
+  for (const [message, status, code] of [
+    ['no JSON', 400, null],
+    [{ type: 'response.steer' }, 400, null],
+    [create({ background: true }), 400, null],
+    [create({ model: 'gpt-none' }), 404, 'model_not_found'],
+    [asking('status=429'), 429, 'rate_limit_exceeded'],
+  ] as const) {
+    socket.send(message)
+    const event = await socket.takeType('error')
+    assert.deepEqual([dig(event, 'status'), dig(event, 'error.code')], [status, code])
   }
-  for (const behaviour of ['cut=event:4', 'cut=mid-event', 'cut=byte:9000']) {
-    const socket = await meet(behaviour)
-    assert.equal((await socket.closed()).code, 1_006, behaviour)
-    if (behaviour === 'cut=event:4') assert.equal(socket.received.length, 4)
-    if (behaviour === 'cut=mid-event') assert.equal(socket.received.length, 2)
-  }
-  const closed = await meet('close=1011:3')
-  assert.equal((await closed.closed()).code, 1_011)
-  assert.equal(closed.received.length, 3)
-
-  const failed = await meet('error-event=2')
-  const events = await failed.takeUntil(isTerminal)
-  assert.equal(dig(events.at(-1), 'error.type'), 'server_error')
-  assert.equal(dig(events.at(-1), 'sequence_number'), events.length - 1)
-  failed.ws.close()
-
-  const confused = await meet('garbage=2')
-  const seen = await confused.takeUntil(isTerminal)
-  assert.equal(seen[2], '{"type":"response.')
-  assert.equal(dig(seen.at(-1), 'type'), 'response.completed')
-  confused.ws.close()
-
-  const stalled = await meet('stall=3')
-  stalled.send('no JSON')
-  const before = await stalled.takeUntil((event) => dig(event, 'type') === 'error')
-  assert.ok(before.length <= 4)
-  stalled.ws.close()
+  socket.send(asking('error-event=2'))
+  assert.equal(dig(await socket.takeType('error'), 'error.type'), 'server_error')
+  socket.send(create())
+  await socket.takeType('response.completed')
+  socket.ws.close()
 })
 
-test('in a deterministic simulator the same conversation gets the same bytes', async () => {
-  const converse = async () => {
-    await using simulator = await started({ deterministic: true })
-    const socket = await openSocket(simulator, path)
-    for (const _ of [1, 2]) {
-      socket.send(create())
-      await socket.takeUntil(isTerminal)
-    }
-    socket.ws.close()
-    return socket.received
+test('a turn is cut, closed or stalled after as many events as asked', async () => {
+  const run = async (behaviour: string) => {
+    const socket = await open('/v1/responses')
+    socket.send(asking(behaviour))
+    return { socket, ended: behaviour.startsWith('stall') ? undefined : await socket.closed() }
   }
-  const [one, two] = [await converse(), await converse()]
-  assert.deepEqual(one, two)
-  assert.equal(new Set(one.flatMap((event) => dig(event, 'response.id') ?? [])).size, 2)
+  const cut = await run('cut=event:4')
+  assert.deepEqual([cut.ended?.code, cut.socket.received.length], [1006, 4])
+  const closed = await run('close=1013:3')
+  assert.deepEqual([closed.ended?.code, closed.socket.received.length], [1013, 3])
+  const { socket } = await run('stall=2')
+  await socket.takeType('response.in_progress')
+  socket.send(create({ stream_id: 'other' }))
+  await socket.takeType('response.completed')
+  assert.equal(socket.received.filter((event) => dig(event, 'stream_id') === undefined).length, 2)
+  socket.ws.close()
 })
 
-async function started(options: Parameters<typeof startSimulator>[0]) {
-  const simulator = await startSimulator(options)
-  return Object.assign(simulator, { [Symbol.asyncDispose]: () => simulator.close() })
+const openRealtime = async (behaviour?: string): Promise<SocketClient> => {
+  const socket = await open('/v1/realtime?model=gpt-realtime', behaviour)
+  await socket.takeType('session.created')
+  return socket
 }
+const say = (text: string) => ({
+  type: 'conversation.item.create',
+  item: { type: 'message', role: 'user', content: [{ type: 'input_text', text }] },
+})
+const inText = { type: 'response.create', response: { output_modalities: ['text'] } }
+/** A sound of so many milliseconds, 24,000 samples of 16 bits a second. */
+const append = (ms: number, byte: number) => ({
+  type: 'input_audio_buffer.append',
+  audio: Buffer.alloc(ms * 48, byte).toString('base64'),
+})
+
+test('Realtime: a text is answered with text, and what an answer has read is cached for the next one', async () => {
+  const socket = await openRealtime()
+  const usages: unknown[] = []
+  for (const text of ['One.', 'Two.']) {
+    socket.send(say(text))
+    socket.send(inText)
+    const done = await socket.takeType('response.done')
+    assert.ok(digText(done, 'response.output.0.content.0.text').includes(text))
+    usages.push(dig(done, 'response.usage'))
+  }
+  const [first, second] = usages
+  assert.equal(dig(first, 'input_token_details.cached_tokens'), 0)
+  assert.equal(dig(second, 'input_token_details.cached_tokens'), dig(first, 'input_tokens'))
+  socket.ws.close()
+})
+
+test('Realtime: a spoken answer is sound and its transcript, and counts both', async () => {
+  const socket = await openRealtime()
+  socket.send(say('Hello.'))
+  socket.send({ type: 'response.create' })
+  const done = await socket.takeType('response.done')
+  const deltas = (type: string) => socket.received.filter((event) => dig(event, 'type') === `${type}.delta`)
+  const words = deltas('response.output_audio_transcript').map((event) => digText(event, 'delta'))
+  assert.equal(dig(done, 'response.output.0.content.0.transcript'), words.join(''))
+  const pieces = deltas('response.output_audio').length
+  assert.equal(dig(done, 'response.usage.output_token_details.audio_tokens'), pieces * 5)
+  socket.ws.close()
+})
+
+test('Realtime: speech and then silence are a turn, which is written down and answered', async () => {
+  const socket = await openRealtime()
+  const transcription = { model: 'gpt-4o-transcribe' }
+  socket.send({ type: 'session.update', session: { audio: { input: { transcription } } } })
+  await socket.takeType('session.updated')
+  socket.send(append(600, 1))
+  socket.send(append(250, 0))
+  const committed = await socket.takeType('input_audio_buffer.committed')
+  const written = await socket.takeType('conversation.item.input_audio_transcription.completed')
+  assert.equal(dig(written, 'item_id'), dig(committed, 'item_id'))
+  assert.deepEqual(dig(written, 'usage.input_token_details'), { text_tokens: 0, audio_tokens: 9 })
+  const done = await socket.takeType('response.done')
+  assert.equal(dig(done, 'response.usage.input_token_details.audio_tokens'), 9)
+  socket.ws.close()
+})
+
+test('Realtime: one response at a time, which can be cancelled, and others beside the conversation', async () => {
+  const socket = await openRealtime()
+  socket.send(say('Hello.'))
+  socket.send({ type: 'response.create', response: { metadata: { 'x-simulator': 'stall=9' } } })
+  const created = await socket.takeType('response.created')
+  await socket.takeType('response.output_audio.delta')
+  socket.send({ type: 'response.create', event_id: 'mine' })
+  const refused = await socket.takeType('error')
+  assert.equal(dig(refused, 'error.code'), 'conversation_already_has_active_response')
+  assert.equal(dig(refused, 'error.event_id'), 'mine')
+  const beside = { conversation: 'none', input: [say('Beside.').item], output_modalities: ['text'] }
+  socket.send({ type: 'response.create', response: beside })
+  const other = await socket.takeType('response.done')
+  assert.equal(dig(other, 'response.conversation_id'), null)
+  assert.equal(dig(other, 'response.usage.input_tokens'), 4 + 2)
+  socket.send({ type: 'response.cancel', response_id: dig(created, 'response.id') })
+  const done = await socket.takeType('response.done')
+  assert.deepEqual(dig(done, 'response.status_details'), { type: 'cancelled', reason: 'client_cancelled' })
+  assert.ok(digNumber(done, 'response.usage.output_tokens') > 0)
+  socket.ws.close()
+})
+
+test('Realtime: a limit cuts an answer; a model that is not there closes the socket', async () => {
+  const socket = await openRealtime()
+  socket.send({ type: 'response.create', response: { max_output_tokens: 40 } })
+  const cut = await socket.takeType('response.done')
+  assert.deepEqual(dig(cut, 'response.status_details'), { type: 'incomplete', reason: 'max_output_tokens' })
+  assert.ok(digNumber(cut, 'response.usage.output_tokens') <= 40)
+  socket.ws.close()
+  const none = await open('/v1/realtime?model=gpt-none')
+  assert.equal(dig(await none.takeType('error'), 'error.code'), 'model_not_found')
+  assert.deepEqual(await none.closed(), { code: 4_000, reason: 'invalid_request_error.model_not_found' })
+})

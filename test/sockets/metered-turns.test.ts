@@ -144,41 +144,6 @@ test('a warm-up is billed for its input, and what follows it too', async () => {
   socket.ws.close()
 })
 
-test('a steered response and its successor are two turns, each billed by its own usage', async () => {
-  const socket = await bench.open()
-  socket.send(simulated('stall=9', { stream_id: 'lane', max_output_tokens: 500 }))
-  const created = await socket.takeType('response.output_text.delta')
-  const id = digText(socket.received[0], 'response.id')
-  assert.ok(created)
-  socket.send({ type: 'response.steer', previous_response_id: id, input: 'Shorter, please.' })
-  const ended = await socket.takeType('response.incomplete')
-  const successor = await socket.takeType('response.completed')
-  assert.notEqual(dig(successor, 'response.id'), id)
-  socket.ws.close()
-  await socket.closed()
-  const turns = await bench.turns(socket.id, 2)
-  const steered = turns.find(
-    (turn) => dig(turn, 'usage.output_tokens') === dig(ended, 'response.usage.output_tokens'),
-  )
-  assert.ok(steered !== undefined, JSON.stringify(turns))
-  assert.equal(dig(steered, 'usage.input_tokens'), dig(ended, 'response.usage.input_tokens'))
-  assert.equal(steered['estimated'], false)
-  assert.ok(turns.every(({ state }) => state === 'settled'))
-})
-
-test('input for a response that is over begins nothing and costs nothing', async () => {
-  const socket = await bench.open()
-  const events = await socket.turn(create())
-  const id = digText(events.at(-1), 'response.id')
-  socket.send({ type: 'response.steer', previous_response_id: id, input: 'More.' })
-  await socket.takeType('response.steer.failed')
-  await socket.turn(create())
-  socket.ws.close()
-  const turns = await bench.turns(socket.id, 3)
-  const free = turns.filter((turn) => nanosOf(turn['cost_usd']) === 0)
-  assert.equal(free.length, 1, JSON.stringify(turns))
-})
-
 test('an error event before the response begins costs nothing, and the next turn is billed', async () => {
   const socket = await bench.open()
   for (const behaviour of ['status=429', 'status=500']) await socket.turn(simulated(behaviour))

@@ -4,7 +4,7 @@ import { nanosOf } from '../limits/look-at-books.ts'
 import { after, afterEach, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { opcodeOf, payloadOf, type RawSocket, splitFrames, startRawBench } from './raw-bench.ts'
-import { created, createFrame, ended, hasMessages, USAGE } from './turn-events.ts'
+import { created, createFrame, ended, eventFrame, hasMessages, USAGE } from './turn-events.ts'
 import { wireOf } from './wire-frames.ts'
 
 const bench = await startRawBench()
@@ -128,4 +128,56 @@ test('a steer whose input brings tools of a model that the key may not use is re
   assert.equal(socket.upstream.received.length, already)
   socket.upstream.reset()
   await nothingHeld(id)
+})
+
+const turnsOf = async (id: string) => {
+  const { data } = (await bench.gateway.manage('GET', `/v1/keys/${id}/requests?limit=100`)) as {
+    data: Record<string, unknown>[]
+  }
+  return data.filter((call) => call['id'] !== call['socket_id'])
+}
+const settled = (id: string, count: number) =>
+  until(`${count} turns are settled`, async () => {
+    const turns = await turnsOf(id)
+    return turns.length === count && turns.every(({ state }) => state === 'settled' || state === 'released')
+  })
+
+test('a steered response and its successor are two turns, each billed by its own usage', async () => {
+  const { id, socket } = await inMidTurn(5, 'resp_first')
+  const steer = steerFrame('resp_first', 'Shorter, please.')
+  const arrived = reachedBytes(socket, steer.length)
+  await socket.client.send(steer)
+  await arrived
+  await socket.upstream.send(
+    ended('resp_first', 'incomplete', { input_tokens: 1_000, output_tokens: 20, total_tokens: 1_020 }),
+    created('resp_second'),
+    ended('resp_second', 'completed', { input_tokens: 1_030, output_tokens: 50, total_tokens: 1_080 }),
+  )
+  await settled(id, 2)
+  const bills = (await turnsOf(id)).map(({ usage, cost_usd, estimated }) => {
+    const { input_tokens, output_tokens } = usage as Record<string, number>
+    return [input_tokens, output_tokens, nanosOf(cost_usd), estimated]
+  })
+  assert.deepEqual(bills.sort(), [
+    [1_000, 20, 1_000 * 2_500 + 20 * 10_000, false],
+    [1_030, 50, 1_030 * 2_500 + 50 * 10_000, false],
+  ])
+  socket.upstream.reset()
+  await nothingHeld(id)
+})
+
+test('input for a response that is over begins nothing and costs nothing', async () => {
+  const { id, socket } = await inMidTurn(5, 'resp_over')
+  await socket.upstream.send(ended('resp_over'))
+  await until('the response is billed', async () => (await ofKey(id, 'month_spend_usd')) > 0)
+  const spent = await ofKey(id, 'month_spend_usd')
+  const steer = steerFrame('resp_over', 'More.')
+  const arrived = reachedBytes(socket, steer.length)
+  await socket.client.send(steer)
+  await arrived
+  const failed = { type: 'response.steer.failed', error: { code: 'response_already_completed' } }
+  await socket.upstream.send(eventFrame({ ...failed, steer: { previous_response_id: 'resp_over' } }))
+  await nothingHeld(id)
+  assert.equal(await ofKey(id, 'month_spend_usd'), spent)
+  socket.upstream.reset()
 })

@@ -1,0 +1,294 @@
+import assert from 'node:assert/strict'
+import { connect } from 'node:net'
+import { gunzipSync, gzipSync } from 'node:zlib'
+import type { RequestEntry } from '../../simulator/answer-request.ts'
+import { type Simulator, type SimulatorOptions, startSimulator } from '../../simulator/start-simulator.ts'
+import { untilCounted } from '../support/simulator-counts.ts'
+import { after, before, test } from '../support/suite.ts'
+import { dig } from './dig.ts'
+import {
+  anthropicHeaders,
+  chatBody,
+  exchange,
+  messageBody,
+  parseEvents,
+  post,
+  postEvents,
+  postJson,
+  rawPost,
+  type Sent,
+  send,
+} from './wire-client.ts'
+
+const entries: RequestEntry[] = []
+let simulator: Simulator
+before(async () => {
+  simulator = await startSimulator({
+    ...{ messagesKey: 'sk-ant-right', chatKey: 'sk-right', onRequest: (entry) => entries.push(entry) },
+  })
+})
+after(() => simulator.close())
+
+const messagesKey = { ...anthropicHeaders, 'x-api-key': 'sk-ant-right' }
+const chatKey = { authorization: 'Bearer sk-right' }
+const keys = ['anthropic-version: 2026-10-21', 'x-api-key: sk-ant-right']
+const streamed = messageBody({ stream: true })
+const asking = (behaviour: string): Sent => ({ headers: { ...messagesKey, ...chatKey }, behaviour })
+const raw = (behaviour: string, body: object = streamed) =>
+  exchange(simulator, rawPost('/v1/messages', body, [...keys, `x-simulator: ${behaviour}`]))
+
+/** Takes a chunked answer apart: the sizes of its chunks, the bytes, and whether it ended properly. */
+function dechunk(answer: Buffer): { sizes: number[]; body: Buffer; isEnded: boolean } {
+  const sizes: number[] = []
+  const parts: Buffer[] = []
+  let at = answer.indexOf('\r\n\r\n') + 4
+  let isEnded = false
+  while (at < answer.length && !isEnded) {
+    const lineEnd = answer.indexOf('\r\n', at)
+    const size = Number.parseInt(answer.toString('latin1', at, lineEnd), 16)
+    isEnded = size === 0
+    if (!isEnded) sizes.push(size)
+    parts.push(answer.subarray(lineEnd + 2, lineEnd + 2 + size))
+    at = lineEnd + 2 + size + 2
+  }
+  return { sizes, body: Buffer.concat(parts), isEnded }
+}
+
+test('a deterministic simulator gives the same bytes for the same request, head included', async () => {
+  const run = async () => {
+    await using own = await started({ deterministic: true })
+    const answers: string[] = []
+    for (const [path, body] of [
+      ['/v1/messages', messageBody()],
+      ['/v1/messages', streamed],
+      ['/v1/messages/batches', { requests: [{ custom_id: 'a', params: messageBody() }] }],
+      ['/v1/chat/completions', chatBody({ stream: true })],
+      ['/v1/responses', { model: 'gpt-4o', input: 'x', background: true }],
+      ['/v1/nothing', {}],
+    ] as const) {
+      answers.push(String(await exchange(own, rawPost(path, body, ['anthropic-version: 2026-10-21']))))
+    }
+    return answers
+  }
+  const first = await run()
+  assert.deepEqual(await run(), first)
+  assert.equal(new Set(first).size, first.length)
+})
+
+test('in a deterministic simulator stream_options and multipart boundaries do not change ids', async () => {
+  await using own = await started({ deterministic: true })
+  const requestId = async (more: object) => {
+    const response = await post(own, '/v1/chat/completions', chatBody({ stream: true, ...more }))
+    await response.text()
+    return response.headers.get('x-request-id')
+  }
+  assert.equal(await requestId({}), await requestId({ stream_options: { include_usage: true } }))
+  assert.notEqual(await requestId({}), await requestId({ n: 2 }))
+  const upload = async (content: string) => {
+    const body = new FormData()
+    body.set('purpose', 'user_data')
+    body.set('file', new Blob([content]), 'a.txt')
+    return await (await fetch(`${own.chatUrl}/files`, { method: 'POST', body })).text()
+  }
+  assert.equal(await upload('one'), await upload('one'))
+  assert.notEqual(await upload('one'), await upload('two'))
+})
+
+test('every request is counted and shown to the observer as it arrived', async () => {
+  entries.length = 0
+  const before = simulator.requests
+  const body = JSON.stringify(chatBody())
+  const lines = ['Authorization: Bearer sk-right', 'X-A: 1', 'x-a: 2']
+  await exchange(simulator, rawPost('/v1/chat/completions?a=%20b&&', body, lines))
+  await exchange(simulator, rawPost('/v1/chat/completions', body))
+  assert.equal(simulator.requests - before, 2)
+  const [first, second] = entries
+  assert.deepEqual([first?.method, first?.path], ['POST', '/v1/chat/completions?a=%20b&&'])
+  assert.deepEqual(first?.headersRaw.slice(-4), ['X-A', '1', 'x-a', '2'])
+  assert.deepEqual([String(first?.bodyBytes), first?.isComplete], [body, true])
+  // A wrong key is refused on sight: the body is never read.
+  assert.deepEqual([second?.bodyBytes.length, second?.isComplete], [0, false])
+})
+
+test('a client that leaves is counted, while it waits, reads, or still uploads', async () => {
+  await using own = await started({ pace: 'realistic' })
+  const leave = async (behaviour: string, count: number) => {
+    const leaving = new AbortController()
+    const headers = { ...anthropicHeaders, 'x-simulator': behaviour }
+    const body = JSON.stringify(streamed)
+    const sent = { method: 'POST', headers, body, signal: leaving.signal }
+    const response = fetch(`${own.messagesUrl}/v1/messages`, sent)
+    await untilCounted(own, (counts) => counts.requests === count)
+    if (behaviour.startsWith('drip')) await response
+    leaving.abort()
+    await response.then((left) => left.text()).catch(() => undefined)
+    await untilCounted(own, (counts) => counts.aborted === count)
+  }
+  await leave('delay=600000', 1)
+  await leave('drip=600000', 2)
+  const head = 'POST /v1/files HTTP/1.1\r\nhost: s\r\ncontent-length: 100\r\n\r\nhalf of'
+  const socket = connect(own.port, own.host, () => socket.write(head))
+  await untilCounted(own, (counts) => counts.requests === 3)
+  socket.destroy()
+  await untilCounted(own, (counts) => counts.aborted === 3)
+})
+
+test('every status can be asked for and comes in the shape of its surface', async () => {
+  for (const status of [400, 401, 403, 404, 409, 413, 429, 500, 503, 529]) {
+    const sent = asking(`status=${status}`)
+    const messages = await postJson(simulator, '/v1/messages', messageBody(), sent)
+    assert.equal(messages.status, status)
+    assert.match(String(dig(messages.json, 'error.type')), /_error$|^request_too_large$/)
+    assert.equal(dig(messages.json, 'request_id'), messages.headers.get('request-id'))
+    const chat = await postJson(simulator, '/v1/chat/completions', chatBody(), sent)
+    assert.equal(chat.status, status)
+    assert.deepEqual(Object.keys(Object(dig(chat.json, 'error'))), ['message', 'type', 'param', 'code'])
+    for (const { headers } of [messages, chat]) {
+      assert.equal(headers.get('retry-after'), status === 429 ? '2' : null)
+    }
+  }
+})
+
+test('each surface takes its own key', async () => {
+  const statusOf = async (path: string, body: object, headers: Record<string, string>) =>
+    (await postJson(simulator, path, body, { headers: { ...anthropicHeaders, ...headers } })).status
+  for (const [headers, messages, chat] of [
+    [{ 'x-api-key': 'sk-ant-right' }, 200, 401],
+    [{ authorization: 'Bearer sk-ant-right' }, 200, 401],
+    [{ authorization: 'Bearer sk-right' }, 401, 200],
+    [{}, 401, 401],
+  ] as const) {
+    assert.equal(await statusOf('/v1/messages', messageBody(), headers), messages)
+    assert.equal(await statusOf('/v1/chat/completions', chatBody(), headers), chat)
+  }
+})
+
+test('an unknown path is 404 and names what is served, a wrong method is 405, a HEAD has no body', async () => {
+  const messages = await send(simulator, 'GET', '/v1/nothing', messagesKey)
+  assert.equal(dig(messages.json, 'error.type'), 'not_found_error')
+  const chat = await send(simulator, 'GET', '/v1/nothing', chatKey)
+  assert.match(
+    String(dig(chat.json, 'error.message')),
+    /Invalid URL \(GET \/v1\/nothing\).*\/v1\/audio\/speech/,
+  )
+  assert.equal((await send(simulator, 'PUT', '/v1/embeddings', chatKey)).status, 405)
+  const head = await fetch(`${simulator.chatUrl}/models`, { method: 'HEAD', headers: chatKey })
+  assert.ok(Number(head.headers.get('content-length')) > 0)
+  assert.equal((await head.text()).length, 0)
+})
+
+test('a preflight is answered without a key', async () => {
+  const headers = { 'access-control-request-headers': 'x-api-key', origin: 'https://a.example' }
+  const preflight = await fetch(`${simulator.messagesUrl}/v1/messages`, { method: 'OPTIONS', headers })
+  assert.equal(preflight.status, 200)
+  assert.equal(preflight.headers.get('access-control-allow-origin'), '*')
+  assert.equal(preflight.headers.get('access-control-allow-headers'), 'x-api-key')
+})
+
+test('100 Continue is sent only after the key was accepted, and early answers before the body', async () => {
+  const head = (...lines: readonly string[]) =>
+    ['POST /v1/messages HTTP/1.1', 'host: s', 'connection: close', ...lines, '', ''].join('\r\n')
+  const expecting = ['expect: 100-continue', 'content-length: 2']
+  const refused = await exchange(simulator, head(...expecting, 'x-api-key: wrong'))
+  assert.match(String(refused), /^HTTP\/1\.1 401 /)
+  const accepted = await exchange(simulator, `${head(...expecting, ...keys)}{}`)
+  assert.match(String(accepted), /^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 400 /)
+  const early = head('x-simulator: early;status=429', 'content-length: 1000000', ...keys)
+  assert.match(String(await exchange(simulator, `${early}{"mod`)), /^HTTP\/1\.1 429 /)
+})
+
+test('a compressed request body is read, and a broken one refused', async () => {
+  const call = async (body: Uint8Array<ArrayBuffer>) => {
+    const headers = { ...chatKey, 'content-encoding': 'gzip' }
+    return (await fetch(`${simulator.chatUrl}/chat/completions`, { method: 'POST', headers, body })).status
+  }
+  const body = new Uint8Array(gzipSync(JSON.stringify(chatBody())))
+  assert.deepEqual([await call(body), await call(body.slice(9))], [200, 400])
+})
+
+test('chunks=n writes pieces of n bytes that lose nothing', async () => {
+  const { sizes, body, isEnded } = dechunk(await raw('chunks=7'))
+  assert.ok(isEnded && sizes.slice(0, -1).every((size) => size === 7))
+  assert.equal(parseEvents(String(body)).at(-1)?.event, 'message_stop')
+})
+
+test('encode=gzip compresses for a client that accepts it', async () => {
+  const { body } = dechunk(await raw('encode=gzip'))
+  assert.equal(parseEvents(String(gunzipSync(body))).at(-1)?.event, 'message_stop')
+  const lines = [...keys, 'x-simulator: encode=gzip', 'accept-encoding: identity']
+  const plain = await exchange(simulator, rawPost('/v1/messages', messageBody(), lines))
+  assert.match(String(plain), /"stop_reason":"end_turn"/)
+})
+
+test('a cut breaks the connection after as many events or bytes as asked, or beyond the end', async () => {
+  const { aborted } = simulator
+  for (const count of [0, 1, 4]) {
+    const { body, isEnded } = dechunk(await raw(`cut=event:${count}`))
+    assert.deepEqual([parseEvents(String(body)).length, isEnded], [count, false])
+  }
+  const bytes = dechunk(await raw('cut=byte:10'))
+  assert.deepEqual([bytes.body.length, bytes.isEnded], [10, false])
+  assert.equal(dechunk(await raw('cut=event:9999')).isEnded, false)
+  const whole = String(await raw('cut=event:1', messageBody()))
+  const length = Number(/content-length: (\d+)/.exec(whole)?.[1])
+  assert.equal(whole.length - whole.indexOf('\r\n\r\n') - 4, length >> 1)
+  assert.equal((await raw('reset')).length, 0)
+  assert.equal(simulator.aborted, aborted, 'a connection that the simulator breaks has no client that left')
+})
+
+test('error-event=n replaces the rest of a stream by an error, on every surface', async () => {
+  const sent = asking('error-event=2')
+  const messages = await postEvents(simulator, '/v1/messages', streamed, sent)
+  assert.equal(dig(messages.at(-1)?.data, 'error.type'), 'overloaded_error')
+  assert.equal(messages.filter(({ event }) => event === 'content_block_delta').length, 2)
+  const chat = await postEvents(simulator, '/v1/chat/completions', chatBody({ stream: true }), sent)
+  assert.equal(dig(chat.at(-1)?.data, 'error.type'), 'server_error')
+  const body = { model: 'gpt-4o', input: 'x', stream: true }
+  const responses = await postEvents(simulator, '/v1/responses', body, sent)
+  assert.equal(responses.at(-1)?.event, 'error')
+  assert.equal(dig(responses.at(-1)?.data, 'sequence_number'), responses.length - 1)
+})
+
+test('no-usage leaves usage out of every reply', async () => {
+  const include = { stream: true, stream_options: { include_usage: true } }
+  for (const [path, body] of [
+    ['/v1/messages', messageBody()],
+    ['/v1/messages', streamed],
+    ['/v1/chat/completions', chatBody(include)],
+    ['/v1/responses', { model: 'gpt-4o', input: 'x' }],
+    ['/v1/embeddings', { model: 'text-embedding-3-small', input: 'x' }],
+  ] as const) {
+    const reply = await post(simulator, path, body, asking('no-usage'))
+    assert.ok(!/"usage":[^n]/.test(await reply.text()), path)
+  }
+})
+
+test('usage, tier, model and tokens are reported as asked, in the events where upstream reports them', async () => {
+  const over = 'usage={"output_tokens":-5,"server_tool_use":{"web_search_requests":3}}'
+  const sent = asking(`${over};tier=batch;model=claude-other`)
+  const { json } = await postJson(simulator, '/v1/messages', messageBody(), sent)
+  assert.equal(dig(json, 'usage.output_tokens'), -5)
+  assert.deepEqual([dig(json, 'usage.service_tier'), dig(json, 'model')], ['batch', 'claude-other'])
+  const events = await postEvents(simulator, '/v1/messages', streamed, sent)
+  assert.equal(dig(events[0]?.data, 'message.usage.output_tokens'), 1)
+  assert.equal(dig(events.at(-2)?.data, 'usage.output_tokens'), -5)
+  assert.equal(dig(events.at(-2)?.data, 'usage.server_tool_use.web_search_requests'), 3)
+  const long = await postJson(simulator, '/v1/chat/completions', chatBody(), asking('tokens=5000;tier=flex'))
+  assert.equal(dig(long.json, 'usage.completion_tokens'), 5_000)
+  assert.deepEqual(
+    [dig(long.json, 'service_tier'), dig(long.json, 'choices.0.finish_reason')],
+    ['flex', 'stop'],
+  )
+})
+
+test('a behaviour that is not known is a 400 that names it', async () => {
+  const { status, json } = await postJson(simulator, '/v1/messages', messageBody(), asking('explode=1'))
+  assert.equal(status, 400)
+  assert.match(String(dig(json, 'error.message')), /'explode=1'/)
+})
+
+async function started(options: SimulatorOptions) {
+  const own = await startSimulator(options)
+  // Spreading would freeze the counters, which are read through getters.
+  return Object.assign(own, { [Symbol.asyncDispose]: () => own.close() })
+}
