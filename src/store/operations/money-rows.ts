@@ -112,6 +112,10 @@ export class MoneyRows {
     return state
   }
 
+  isLimited(accountId: string): boolean {
+    return isLimitedAccount(this.account(accountId))
+  }
+
   /** Whether a row has got a limit after the rows with limits were locked: then the batch must be decided anew. */
   isUnlocked(lockedBudgets: readonly Row[], lockedAccounts: readonly Row[]): boolean {
     const ids = new Set([...lockedBudgets, ...lockedAccounts].map((row) => text(row, 'id')))
@@ -201,7 +205,7 @@ const MOVE_ACCOUNT = prepare`
     spent_nanos = CASE WHEN month < ${'text'} THEN 0 ELSE spent_nanos END
       + CASE WHEN month > ${'text'} THEN 0 ELSE ${'bigint'} END,
     month = CASE WHEN month < ${'text'} THEN ${'text'} ELSE month END
-  WHERE id = ${'text'}`
+  WHERE id = ${'text'} ${onPostgres('RETURNING id, credited_nanos - charged_nanos AS balance_nanos')}`
 
 function enterMonth(sums: MonthSums, month: string): void {
   if (sums.month >= month) return

@@ -16,7 +16,7 @@ import {
   SHARE_ACCOUNTS,
   SHARE_BUDGETS,
 } from './money-rows.ts'
-import { type Batch, lastStep, step } from './operation.ts'
+import { type Batch, lastStep, type StepRows, step } from './operation.ts'
 import { type Filled, LIST, onPostgres, type ParameterType, prepare, prepareList, raw } from './sql.ts'
 import { type Booking, tellSettled } from './tell-settled.ts'
 
@@ -61,20 +61,24 @@ const TYPES: Readonly<Record<string, ParameterType>> = {
   nanos: 'bigint',
 }
 
-/** The balance is read after the account was charged for the whole batch; the costs of later calls are added again. */
+/**
+ * The balance after the call. Where the account is not locked, other nodes may move it meanwhile: then the balance is read
+ * after the charge of the whole batch, and the costs of later calls are added again.
+ */
 const CLOSE_CALL = prepare(
   [
     'UPDATE call SET state = ',
     ', ended_at_ms = ',
     ', overrun = ',
     ', lost_list_nanos = ',
-    ', balance_nanos = (SELECT credited_nanos - charged_nanos FROM account WHERE account.id = call.account_id) + ',
-    ...CLOSING_COLUMNS.map(({ column }) => `, ${column} = `),
+    ', balance_nanos = coalesce(',
+    ', (SELECT credited_nanos - charged_nanos FROM account WHERE account.id = call.account_id) + ',
+    ...CLOSING_COLUMNS.map(({ column }, n) => `${n === 0 ? ')' : ''}, ${column} = `),
     ' WHERE id = ',
     ' AND state = ',
-    ' RETURNING balance_nanos',
+    '',
   ] as unknown as TemplateStringsArray,
-  ...(['text', 'bigint', 'boolean', 'bigint', 'bigint'] as const),
+  ...(['text', 'bigint', 'boolean', 'bigint', 'bigint', 'bigint'] as const),
   ...CLOSING_COLUMNS.map(({ kind }) => TYPES[kind.replace('?', '')] ?? 'text'),
   ...(['text', 'text'] as const),
 )
@@ -130,29 +134,36 @@ export function* settleCalls(
   const floors = yield* raiseFloors(bookings)
   const events = yield* tellSettled(bookings, money)
   const laterNanos = laterCosts(bookings)
+  const isExact = ({ accountId }: Booking) => !locks || money.isLimited(accountId)
   const moves = money.writes()
-  const days = addToDays(bookings)
-  const closes = bookings.map(({ closing, call }, n) =>
-    closeCall(closing, call, endOf(closing, call, nowMs, parts), laterNanos[n] ?? 0n),
-  )
-  const rows = yield lastStep([...moves, ...days, ...closes, ...floors, ...events])
+  const closes = bookings.map((booking, n) => {
+    const { closing, call, balanceNanos } = booking
+    const endedAtMs = endOf(closing, call, nowMs, parts)
+    return closeCall(closing, call, endedAtMs, isExact(booking) ? balanceNanos : null, laterNanos[n] ?? 0n)
+  })
+  const rows = yield lastStep([...moves, ...addToDays(bookings), ...closes, ...floors, ...events])
 
+  const charged = balancesOf(rows.slice(0, moves.length))
   const balances = new Map(
-    booked.map((closing, n) => {
-      const [row] = rows[moves.length + days.length + n] ?? []
-      return [closing, nanos(present(row), 'balance_nanos')]
+    bookings.map((booking, n): [string, bigint] => {
+      const { closing, accountId, balanceNanos } = booking
+      const shared = isExact(booking) ? undefined : charged.get(accountId)
+      return [closing.requestId, shared === undefined ? balanceNanos : shared + (laterNanos[n] ?? 0n)]
     }),
   )
   return closings.map((closing) => {
     const call = calls.get(closing.requestId)
     if (call === undefined) return null
-    const balanceNanos = balances.get(closing)
-    if (balanceNanos !== undefined) return { balanceNanos, booked: true }
-    const first = booked.find(({ requestId }) => requestId === closing.requestId)
+    const balanceNanos = balances.get(closing.requestId) ?? nanosOrNull(call, 'balance_nanos')
     const { creditedNanos, chargedNanos } = money.account(text(call, 'account_id'))
-    const shown = first === undefined ? nanosOrNull(call, 'balance_nanos') : (balances.get(first) ?? null)
-    return { balanceNanos: shown ?? creditedNanos - chargedNanos, booked: false }
+    return { balanceNanos: balanceNanos ?? creditedNanos - chargedNanos, booked: booked.includes(closing) }
   })
+}
+
+/** The balances that the statements of `MoneyRows` return for accounts. */
+function balancesOf(rows: StepRows): ReadonlyMap<string, bigint> {
+  const accounts = rows.flatMap((of) => of.filter((row) => 'balance_nanos' in row))
+  return new Map(accounts.map((row) => [text(row, 'id'), nanos(row, 'balance_nanos')]))
 }
 
 /** Closes open calls of a node as interrupted. Returns how many there were. */
@@ -234,9 +245,15 @@ function endOf(
   return Math.max(number(call, 'started_at_ms'), nowMs - Math.max(0, nodeNowMs - closing.atMs))
 }
 
-function closeCall(closing: CallClosing, call: Row, endedAtMs: number, laterNanos: bigint): Filled {
+function closeCall(
+  closing: CallClosing,
+  call: Row,
+  endedAtMs: number,
+  balanceNanos: bigint | null,
+  laterNanos: bigint,
+): Filled {
   return CLOSE_CALL(
-    ...[closing.state, endedAtMs, isOverrun(closing, call), lostOf(closing, call), laterNanos],
+    ...[closing.state, endedAtMs, isOverrun(closing, call), lostOf(closing, call), balanceNanos, laterNanos],
     ...CLOSING_COLUMNS.map(({ of }) => of(closing) as string | number | bigint | boolean | null),
     ...[closing.requestId, text(call, 'state')],
   )

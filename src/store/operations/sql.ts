@@ -223,7 +223,7 @@ export function render(statement: Sql | Filled, dialect: Dialect): Statement {
     if (part instanceof Json) return parameter('jsonb', dialect.toJson(part.value))
     if (part instanceof Uint8Array) return parameter('bytea', part)
     if (typeof part === 'string') return parameter('text', part)
-    if (typeof part === 'boolean') return parameter('boolean', part)
+    if (typeof part === 'boolean') return parameter('boolean', flagFor(part, dialect))
     return parameter('bigint', typeof part === 'bigint' ? part : BigInt(Math.trunc(part)))
   }
 
@@ -239,8 +239,14 @@ function renderFilled({ prepared, values }: Filled, dialect: Dialect): Statement
     text: prepared.textFor(dialect),
     values: values.map((value) => {
       if (typeof value === 'number') return BigInt(Math.trunc(value))
+      if (typeof value === 'boolean') return flagFor(value, dialect)
       return value instanceof Json ? dialect.toJson(value.value) : value
     }),
     name: prepared.name,
   }
+}
+
+/** SQLite has no booleans. */
+function flagFor(flag: boolean, { store }: Dialect): bigint | boolean {
+  return store === 'sqlite' ? BigInt(flag) : flag
 }

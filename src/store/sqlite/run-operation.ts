@@ -1,4 +1,4 @@
-import type { DatabaseSync, StatementSync } from 'node:sqlite'
+import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite'
 import type { Answers, Batch, Operation, Operations } from '../operations/operation.ts'
 import { type Dialect, type Filled, render, type Sql } from '../operations/sql.ts'
 import type { Row } from '../rows.ts'
@@ -25,8 +25,7 @@ export function statementRunner(db: DatabaseSync): RunStatement {
 
   return (statement) => {
     const { text, values } = render(statement, SQLITE)
-    if (text === '') return []
-    return prepare(text).all(...values.map((value) => (typeof value === 'boolean' ? BigInt(value) : value)))
+    return text === '' ? [] : prepare(text).all(...(values as SQLInputValue[]))
   }
 }
 
