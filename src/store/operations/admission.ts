@@ -20,7 +20,7 @@ import {
   SHARE_ACCOUNTS,
   SHARE_BUDGETS,
 } from './money-rows.ts'
-import { type Batch, lastStep, type StepRows, step } from './operation.ts'
+import { ABANDON, type Batch, lastStep, type StepRows, step } from './operation.ts'
 import { type Filled, LIST, onPostgres, type ParameterType, prepare, prepareList, raw } from './sql.ts'
 
 /**
@@ -104,7 +104,7 @@ export function* admitCalls(
 ): Batch<readonly Admission[] | 'fenced' | 'again'> {
   const read = yield* readBatch(openings, parts)
   if (typeof read === 'string') {
-    yield lastStep([])
+    yield ABANDON
     return read
   }
   const { keys, money, files, nowMs } = read

@@ -59,12 +59,13 @@ export function isAtomic(
 }
 
 /**
- * A step of a batch: statements that go to the database together, in this order. The last step commits. SQLite runs the
- * statements one by one; PostgreSQL gets them in one flight, so that a batch takes as many round trips as it has steps.
+ * A step of a batch: statements that go to the database together, in this order. SQLite runs the statements one by one;
+ * PostgreSQL gets them in one flight, so that a batch takes as many round trips as it has steps.
  */
 export interface Step {
   readonly statements: readonly Filled[]
-  readonly isLast: boolean
+  /** How the last step ends the transaction; null for the others. */
+  readonly end: 'commit' | 'rollback' | null
 }
 
 export type StepRows = readonly (readonly Row[])[]
@@ -73,12 +74,15 @@ export type StepRows = readonly (readonly Row[])[]
 export type Batch<T> = Generator<Step, T, StepRows>
 
 export function step(statements: readonly Filled[]): Step {
-  return { statements, isLast: false }
+  return { statements, end: null }
 }
 
 export function lastStep(statements: readonly Filled[]): Step {
-  return { statements, isLast: true }
+  return { statements, end: 'commit' }
 }
+
+/** Ends the batch as if it had not begun. */
+export const ABANDON: Step = { statements: [], end: 'rollback' }
 
 /** The present instant, by the clock of the store. */
 export function* currentTime(atMs: number): Operation<number> {

@@ -16,7 +16,7 @@ import {
   SHARE_ACCOUNTS,
   SHARE_BUDGETS,
 } from './money-rows.ts'
-import { type Batch, lastStep, type StepRows, step } from './operation.ts'
+import { ABANDON, type Batch, lastStep, type StepRows, step } from './operation.ts'
 import { type Filled, LIST, onPostgres, type ParameterType, prepare, prepareList, raw } from './sql.ts'
 import { type Booking, tellSettled } from './tell-settled.ts'
 
@@ -117,14 +117,14 @@ export function* settleCalls(
     ]),
   )
   if (node !== null && next().length === 0) {
-    yield lastStep([])
+    yield ABANDON
     return 'fenced'
   }
   const calls = new Map(next().map((row) => [text(row, 'id'), row]))
   const locked = locks ? ([next(), next()] as const) : null
   const money = new MoneyRows(next(), next())
   if (locked !== null && money.isUnlocked(...locked)) {
-    yield lastStep([])
+    yield ABANDON
     return 'again'
   }
   const nowMs = clock === 'database' ? number(present(next()[0]), 'now_ms') : null

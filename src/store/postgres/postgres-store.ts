@@ -4,16 +4,15 @@ import { createUlidSource } from '../../kernel/ids.ts'
 import type { Log } from '../../kernel/log.ts'
 import type { Admission, CallClosing, CallOpening, Settled } from '../../ledger/call.ts'
 import { CommitCounts } from '../../ledger/store-facts.ts'
-import { admitCalls } from '../operations/admission.ts'
+import { type BookedCalls, bookCalls, type CallBatch } from '../operations/book-calls.ts'
 import { BODIES, BRIEF, READS, REFUSED } from '../operations/cold-operations.ts'
-import { settleCalls } from '../operations/settlement.ts'
 import type { StoreClock } from '../operations/sql.ts'
 import { number, present } from '../rows.ts'
 import type { Store } from '../store.ts'
 import { createBatcher, type Outcome } from './batcher.ts'
 import { openPool, probeSettings } from './database.ts'
 import { migrate } from './migrate.ts'
-import { createDatabaseClock, createNode, type NodeOptions, type Registration } from './node.ts'
+import { createDatabaseClock, createNode, type NodeOptions } from './node.ts'
 import { createOrphanedAdmissions } from './orphaned-admissions.ts'
 import { dialectOf, operationsOn, runBatch } from './run-operation.ts'
 
@@ -26,6 +25,11 @@ export interface PostgresStoreOptions {
   /** How long an admission or a settlement waits for its answer; statements get as long. */
   readonly answerMs?: number | undefined
 }
+
+/** A call to admit, or a call to settle. */
+type CallCommand =
+  | { readonly opening: CallOpening; readonly closing?: undefined }
+  | { readonly closing: CallClosing; readonly opening?: undefined }
 
 /** A store that tells the time as well: by the database's clock, or by the caller's if that one decides. */
 export interface PostgresStore extends Store {
@@ -48,8 +52,8 @@ const BATCH_MAX = 200
 export const NODE: Pick<NodeOptions, 'beatEveryMs' | 'silentMs'> = { beatEveryMs: 5_000, silentMs: 15_000 }
 
 /**
- * The store on PostgreSQL, for one node or many. Admissions and settlements go in batches, each of the two on a
- * connection of its own, so that neither waits for the other nor for anything else; at most nine connections in all.
+ * The store on PostgreSQL, for one node or many. Admissions and settlements go in batches on a connection of their own, so
+ * that they wait for nothing else; at most eight connections in all.
  * The store recovers by itself from any failure of the database.
  */
 export async function openPostgresStore(url: string, options: PostgresStoreOptions): Promise<PostgresStore> {
@@ -65,7 +69,7 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
     url,
     settings,
     connectMs: answerMs,
-    connectionsMax: 2,
+    connectionsMax: 1,
     statementMs,
     isHot: true,
   })
@@ -78,15 +82,13 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
     { ...NODE, ...options.node },
   )
   const dialect = dialectOf(clock)
-  const hot = { locks: true, clock }
 
-  /** Does the batch as this node, which registers anew if it has been given up. */
-  async function asNode<T extends readonly unknown[]>(
-    work: (registration: Registration) => Promise<T | 'fenced' | 'again'>,
-  ): Promise<T> {
+  /** Books the calls as this node, which registers anew if it has been given up. */
+  async function book(calls: CallBatch): Promise<BookedCalls> {
     for (let tries = 1; tries <= TRIES_MAX; tries++) {
       const registration = await node.registered()
-      const answer = await work(registration)
+      const parts = { locks: true, clock, node: registration, nodeNowMs: nodeClock.nowMs() }
+      const answer = await runBatch(batches, () => bookCalls(calls, parts), dialect)
       if (typeof answer !== 'string') return answer
       if (answer === 'fenced') node.refused(registration.id, registration.epoch)
     }
@@ -94,44 +96,34 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
   }
 
   const commits = new CommitCounts()
-  const onCommit = (calls: number, ms: number) => commits.committed(calls, ms)
-  const admissions = createBatcher<CallOpening, Admission>({
-    async send(openings) {
-      const answers = await asNode((registration) =>
-        runBatch(batches, () => admitCalls(openings, { ...hot, node: registration }), dialect),
-      )
-      return answers.map((value) => ({ ok: true, value }))
+  const calls = createBatcher<CallCommand, Admission | Settled>({
+    async send(commands) {
+      const openings = commands.flatMap(({ opening }) => opening ?? [])
+      const closings = commands.flatMap(({ closing }) => closing ?? [])
+      const { settled, admitted } = await book({ closings, openings })
+      const [nextSettled, nextAdmitted] = [settled.values(), admitted.values()]
+      return commands.map(({ closing }) => {
+        const { value } = closing === undefined ? nextAdmitted.next() : nextSettled.next()
+        return value == null ? noCall(closing?.requestId) : { ok: true, value }
+      })
     },
     batchMax: BATCH_MAX,
     answerMs,
-    onCommit,
-    onLate: (opening, admission) => {
-      if (admission.kind === 'admitted') orphans.add([opening])
+    onCommit: (count, ms) => commits.committed(count, ms),
+    onLate: ({ opening }, answer) => {
+      if (opening !== undefined && 'kind' in answer && answer.kind === 'admitted') orphans.add([opening])
     },
-    onDoubt: (openings) => orphans.add(openings),
+    onDoubt: (commands) => orphans.add(commands.flatMap(({ opening }) => opening ?? [])),
   })
-  const settlements = createBatcher<CallClosing, Settled>({
-    async send(closings) {
-      const nodeNowMs = nodeClock.nowMs()
-      const answers = await asNode((registration) =>
-        runBatch(batches, () => settleCalls(closings, { ...hot, node: registration, nodeNowMs }), dialect),
-      )
-      return answers.map((value, n) =>
-        value === null ? noCall(closings[n]?.requestId) : { ok: true, value },
-      )
-    },
-    batchMax: BATCH_MAX,
-    answerMs,
-    onCommit,
-  })
-  const orphans = createOrphanedAdmissions({ node, settle: settlements.ask, log })
+  const admit = (opening: CallOpening) => calls.ask({ opening }) as Promise<Admission>
+  const settle = (closing: CallClosing) => calls.ask({ closing }) as Promise<Settled>
+  const orphans = createOrphanedAdmissions({ node, settle, log })
   let closing: Promise<void> | null = null
 
   async function close(): Promise<void> {
     // Closed in the order of their dependencies: orphans settle, and all parts use the pools.
-    await admissions.close()
     await orphans.close()
-    await settlements.close()
+    await calls.close()
     await node.stop()
     await Promise.all([batches, work, reads, life].map((pool) => pool.close()))
   }
@@ -150,13 +142,13 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
     load: {
       ...commits,
       get waiting() {
-        return admissions.waiting + settlements.waiting
+        return calls.waiting
       },
     },
     ...operationsOn(work, BRIEF, clock, answerMs),
     ...operationsOn(reads, { ...READS, ...BODIES, ...REFUSED }, clock, answerMs),
-    admit: admissions.ask,
-    settle: settlements.ask,
+    admit,
+    settle,
     interruptOpenCalls: (atMs) => node.interruptOpenCalls(clock === 'caller' ? Math.trunc(atMs) : null),
     close() {
       closing ??= close()

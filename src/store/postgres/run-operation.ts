@@ -74,7 +74,10 @@ export function operationsOn<O extends Operations>(
   })
 }
 
-const COMMIT: Statement = { text: 'COMMIT', values: [] }
+const ENDS: Readonly<Record<'commit' | 'rollback', Statement>> = {
+  commit: { text: 'COMMIT', values: [] },
+  rollback: { text: 'ROLLBACK', values: [] },
+}
 
 /** Runs a batch in one transaction: each step is one round trip, the first with BEGIN and the last with COMMIT. */
 export function runBatch<T>(pool: Pool, operate: () => Batch<T>, dialect: Dialect): Promise<T> {
@@ -83,11 +86,10 @@ export function runBatch<T>(pool: Pool, operate: () => Batch<T>, dialect: Dialec
     let result = batch.next()
     let before = [pool.begin]
     while (!result.done) {
-      const { statements, isLast } = result.value
-      const after = isLast ? [COMMIT] : []
+      const { statements, end } = result.value
       const sent = statements.map((statement) => render(statement, dialect))
-      const answers = await fly([...before, ...sent, ...after])
-      if (isLast && answers.at(-1)?.command !== 'COMMIT')
+      const answers = await fly([...before, ...sent, ...(end === null ? [] : [ENDS[end]])])
+      if (end === 'commit' && answers.at(-1)?.command !== 'COMMIT')
         throw new StoreRefused('a statement of the batch failed')
       const rows = answers.slice(before.length, before.length + sent.length).map((answer) => answer.rows)
       before = []

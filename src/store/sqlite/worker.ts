@@ -1,12 +1,12 @@
 import { DatabaseSync } from 'node:sqlite'
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
 import type { KeyLookup } from '../../keys/credential.ts'
-import type { Settled } from '../../ledger/call.ts'
 import { CommitCounts } from '../../ledger/store-facts.ts'
-import { admitCalls, LOCAL_NODE } from '../operations/admission.ts'
+import { LOCAL_NODE } from '../operations/admission.ts'
+import { type BookedCalls, bookCalls } from '../operations/book-calls.ts'
 import { BRIEF, REFUSED } from '../operations/cold-operations.ts'
 import { markUses } from '../operations/key-lookup.ts'
-import { interruptCalls, settleCalls } from '../operations/settlement.ts'
+import { interruptCalls } from '../operations/settlement.ts'
 import { migrate } from './migrate.ts'
 import type { Command, WorkerParts } from './operations.ts'
 import { operationsOn, runBatch, runToEnd, statementRunner } from './run-operation.ts'
@@ -139,7 +139,7 @@ function runCommands(commands: readonly Command[]): Outcome[] {
   for (let at = 0; at < commands.length; ) {
     const end = commands.findIndex((command, i) => i >= at && !isOfCall(command))
     const calls = commands.slice(at, end === -1 ? commands.length : end)
-    runCalls(calls, outcomes)
+    if (calls.length > 0) runCalls(calls, outcomes)
     at += calls.length
     const other = commands[at]
     if (other === undefined) break
@@ -152,25 +152,18 @@ function runCommands(commands: readonly Command[]): Outcome[] {
 function runCalls(commands: readonly Command[], outcomes: Map<Command, Outcome>): void {
   const settles = commands.filter((command) => command[0] === 'settle')
   const admits = commands.filter((command) => command[0] === 'admit')
-  if (settles.length > 0) {
-    const settled = runBatch(
-      settleCalls(
-        settles.map(([, closing]) => closing),
-        PARTS,
-      ),
-      run,
-    )
-    for (const [n, command] of settles.entries()) {
-      const value = settled[n] as Settled | null
-      const missing = `there is no call ${command[1].requestId} to settle`
-      outcomes.set(command, value === null ? failureOf(new Error(missing)) : { ok: true, value })
-    }
+  const calls = {
+    closings: settles.map(([, closing]) => closing),
+    openings: admits.map(([, opening]) => opening),
   }
-  if (admits.length > 0) {
-    const openings = admits.map(([, opening]) => opening)
-    const admitted = runBatch(admitCalls(openings, PARTS), run)
-    for (const [n, command] of admits.entries()) outcomes.set(command, { ok: true, value: admitted[n] })
+  // One writer and no node: a batch is never abandoned.
+  const { settled, admitted } = runBatch(bookCalls(calls, PARTS), run) as BookedCalls
+  for (const [n, command] of settles.entries()) {
+    const value = settled[n] ?? null
+    const missing = `there is no call ${command[1].requestId} to settle`
+    outcomes.set(command, value === null ? failureOf(new Error(missing)) : { ok: true, value })
   }
+  for (const [n, command] of admits.entries()) outcomes.set(command, { ok: true, value: admitted[n] })
 }
 
 function runCommand(command: Command): unknown {
