@@ -21,6 +21,7 @@ export const REQUEST_ID = idPattern('req')
 const PATTERNS = {
   key: idPattern('key'),
   credit: idPattern('crd'),
+  budget: idPattern('bud'),
   webhook: idPattern('wh'),
   account: idPattern('acct'),
   admin_key: idPattern('adm'),
@@ -144,6 +145,35 @@ export function textField(
       pattern: blank ? `^${ANY}*$` : `^${ANY}*${NO_BLANK}${ANY}*$`,
     })
 }
+
+const METADATA_PAIRS_MAX = 16
+const METADATA_NAME = textField('A name in metadata', 64)
+const METADATA_VALUE = textField('A value in metadata', 512, { empty: true })
+
+/** Pairs of texts that an operator attaches to an object; null is none. Every mistake is one of the field itself. */
+export function metadataField() {
+  return z
+    .unknown()
+    .transform((value, context): Readonly<Record<string, string>> => {
+      const pairs = typeof value === 'object' && !Array.isArray(value) ? Object.entries(value ?? {}) : null
+      if (pairs === null) context.addIssue('metadata must be null or an object of texts.')
+      else if (pairs.length > METADATA_PAIRS_MAX)
+        context.addIssue(`metadata must have at most ${METADATA_PAIRS_MAX} pairs.`)
+      for (const pair of pairs ?? []) {
+        const wrong = [METADATA_NAME, METADATA_VALUE].map((field, at) => field.safeParse(pair[at]))
+        for (const issue of wrong.flatMap(({ error }) => error?.issues ?? [])) context.addIssue(issue.message)
+      }
+      return Object.fromEntries(pairs ?? [])
+    })
+    .meta({
+      type: ['object', 'null'],
+      maxProperties: METADATA_PAIRS_MAX,
+      propertyNames: { type: 'string', minLength: 1, maxLength: 64 },
+      additionalProperties: { type: 'string', maxLength: 512 },
+    })
+}
+
+export const metadata = () => z.record(z.string(), z.string())
 
 const INSTANT = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(?:Z|[+-]00:00)$/
 

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { limits } from '../kernel/limits.ts'
 import { NANOS_PER_USD } from '../kernel/money.ts'
-import { KEY_STATUSES } from '../kernel/vocabulary.ts'
+import { BUDGET_MODES, KEY_STATUSES } from '../kernel/vocabulary.ts'
 import {
   afterParameter,
   count,
@@ -9,6 +9,8 @@ import {
   instant,
   instantField,
   limitParameter,
+  metadata,
+  metadataField,
   textField,
   usdAmount,
   usdField,
@@ -19,14 +21,26 @@ import {
 
 const MODEL_CHARS_MAX = 256
 
-const keyFields = {
-  name: textField('name', 120, { blank: false }).describe('What people call this key.'),
-  monthly_budget_usd: usdField('monthly_budget_usd', { min: 0n, max: 1_000_000_000n * NANOS_PER_USD })
+const capField = (name: string, period: string) =>
+  usdField(name, { min: 0n, max: 1_000_000_000n * NANOS_PER_USD })
     .nullable()
     .optional()
     .describe(
-      'The most that this key may spend in a calendar month (UTC), in US dollars with at most 9 decimals. ' +
-        'Null: no cap. 0: no billed call.',
+      `The most that this key, with those it was rotated from and into, may spend in a ${period}, in US dollars with at ` +
+        'most 9 decimals. Null: no cap. 0: no billed call.',
+    )
+
+const keyFields = {
+  name: textField('name', 120, { blank: false }).describe('What people call this key.'),
+  monthly_budget_usd: capField('monthly_budget_usd', 'calendar month (UTC)'),
+  daily_budget_usd: capField('daily_budget_usd', 'day (UTC)'),
+  budget_mode: z
+    .enum(BUDGET_MODES, `budget_mode must be ${BUDGET_MODES.join(' or ')}, or null.`)
+    .nullable()
+    .optional()
+    .describe(
+      '`exact`: calls in flight count with the most that they may cost, and calls wait for room. `settled`: only finished ' +
+        'calls count, and calls in flight may pass the cap. Null: `budgets.mode` of the gateway.',
     ),
   allowed_models: z
     .array(
@@ -54,6 +68,12 @@ const keyFields = {
     .nullable()
     .optional()
     .describe('When the key stops working: a future instant in UTC. Null: never.'),
+  metadata: metadataField()
+    .optional()
+    .describe(
+      'Up to 16 pairs of texts, such as {"team": "web"}; names have up to 64 characters, values up to 512. An edit replaces ' +
+        'all of them. Null: none.',
+    ),
 }
 
 export const newKeyFields = z.strictObject(keyFields)
@@ -80,7 +100,10 @@ export const keyListQuery = z.strictObject({
   status: wordParameter('status', KEY_STATUSES, 'Only keys with this status.'),
   search: textField('search', 200)
     .optional()
-    .describe('Part of a name in any case, of an id, of a prefix or of the last four characters.'),
+    .describe(
+      'Part of a name in any case, of an id, of a prefix or of the last four characters. `metadata.team:web` finds the keys ' +
+        'whose `metadata` has this pair.',
+    ),
 })
 
 // The record
@@ -88,15 +111,22 @@ export const keyListQuery = z.strictObject({
 const keyMembers = z.object({
   id: idOf('key'),
   object: z.literal('key'),
+  account_id: z.string(),
+  budget_id: idOf('budget').describe(
+    'The budget of the key: caps, rate, mode and their counters. A key and those it is rotated into share it.',
+  ),
   name: z.string(),
   prefix: z.string().describe('The first characters of the key, to tell keys apart.'),
   last4: z.string().describe('The last four characters of the key.'),
   status: z.enum(KEY_STATUSES).describe('Revoked and expired are final.'),
   monthly_budget_usd: usdAmount('The cap of each month; null without one.').nullable(),
+  daily_budget_usd: usdAmount('The cap of each day; null without one.').nullable(),
+  budget_mode: z.enum(BUDGET_MODES).nullable().describe('Null: as the gateway is configured.'),
   month_spend_usd: usdAmount('The cost of the calls admitted in this month (UTC).'),
   month_held_usd: usdAmount('The most that the open calls of this month may still cost.'),
   month_waiting: count().describe('Calls that wait for room under a cap or for credit, on this node.'),
   month_lost_usd: usdAmount('The most that the interrupted calls of this month may have cost at list price.'),
+  day_spend_usd: usdAmount('The cost of the calls admitted on this day (UTC).'),
   budget_resets_at: instant().describe('When the next month begins.'),
   allowed_models: z
     .array(z.string())
@@ -108,6 +138,7 @@ const keyMembers = z.object({
   revoked_at: instant().nullable(),
   last_used_at: instant().nullable().describe('The last request with this key.'),
   rotated_from: idOf('key').nullable().describe('The key that this one was rotated from.'),
+  metadata: metadata(),
 })
 
 export const keySchema = keyMembers.meta({
@@ -125,3 +156,43 @@ export const createdKeySchema = keyMembers
   })
   .meta({ id: 'created_key', description: 'A new API key with its secret.' })
 export type CreatedKey = z.infer<typeof createdKeySchema>
+
+// The command line
+
+interface KeyOption {
+  readonly field: keyof KeyEditFields & keyof Key
+  readonly option: `--${string} <${string}>`
+  readonly kind: 'amount' | 'number' | 'text'
+  readonly help: string
+  /** What `tollgate keys show` writes before and after the value. */
+  readonly label: string
+  readonly unit: string
+}
+
+/** The options of `tollgate keys create` and `update` for limits of one value. `none` removes a limit. */
+export const KEY_OPTIONS: readonly KeyOption[] = [
+  {
+    field: 'monthly_budget_usd',
+    option: '--monthly-budget <usd>',
+    kind: 'amount',
+    help: 'the most it may spend in a calendar month (UTC)',
+    label: 'budget',
+    unit: 'USD a month',
+  },
+  {
+    field: 'daily_budget_usd',
+    option: '--daily-budget <usd>',
+    kind: 'amount',
+    help: 'the most it may spend in a day (UTC)',
+    label: 'daily budget',
+    unit: 'USD a day',
+  },
+  {
+    field: 'budget_mode',
+    option: '--budget-mode <mode>',
+    kind: 'text',
+    help: 'exact or settled, whatever budgets.mode of the gateway is',
+    label: 'mode',
+    unit: '',
+  },
+]

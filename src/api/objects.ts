@@ -1,5 +1,11 @@
 import { formatUsd, type Nanos, type RawNumber, rawNumber } from '../kernel/money.ts'
-import { type AdminKeyRecord, type KeyRecord, keyStatus } from '../keys/key-store.ts'
+import {
+  type AdminKeyRecord,
+  KEY_LIMITS,
+  type KeyRecord,
+  keyStatus,
+  type LimitKinds,
+} from '../keys/key-store.ts'
 import { nextMonthMs } from '../ledger/calendar.ts'
 import type { Balance, Credited } from '../ledger/ledger-store.ts'
 import type { WebhookRecord } from '../webhooks/webhook-store.ts'
@@ -27,24 +33,39 @@ export function usd(nanos: Nanos | null): RawNumber | null {
   return nanos === null ? null : rawNumber(formatUsd(nanos))
 }
 
+type LimitField = (typeof KEY_LIMITS)[number]['field']
+
+const SHOWN: { readonly [Kind in keyof LimitKinds]?: (value: never) => unknown } = {
+  'nanos?': usd,
+  'instant?': formatInstant,
+}
+
+function limitsObject(key: KeyRecord): Pick<Written<Key>, LimitField> {
+  const shown = KEY_LIMITS.map(({ name, field, kind }) => [
+    field,
+    SHOWN[kind]?.(key[name] as never) ?? key[name],
+  ])
+  return Object.fromEntries(shown) as Pick<Written<Key>, LimitField>
+}
+
 /** `waiting`: calls of the key that wait on the answering node. */
 export function keyObject(key: KeyRecord, nowMs: number, waiting: number): Written<Key> {
   return {
     id: key.id,
     object: 'key',
+    account_id: key.accountId,
+    budget_id: key.budgetId,
     name: key.name,
     prefix: key.prefix,
     last4: key.last4,
     status: keyStatus(key, nowMs),
-    monthly_budget_usd: usd(key.monthlyBudgetNanos),
+    ...limitsObject(key),
     month_spend_usd: usd(key.month.spentNanos),
     month_held_usd: usd(key.month.heldNanos),
     month_waiting: waiting,
     month_lost_usd: usd(key.month.lostNanos),
+    day_spend_usd: usd(key.month.daySpentNanos),
     budget_resets_at: formatInstant(nextMonthMs(nowMs)),
-    allowed_models: key.allowedModels,
-    log_requests: key.logRequests,
-    expires_at: formatInstant(key.expiresAtMs),
     created_at: formatInstant(key.createdAtMs),
     revoked_at: formatInstant(key.revokedAtMs),
     last_used_at: formatInstant(key.lastUsedAtMs),

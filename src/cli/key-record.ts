@@ -1,4 +1,4 @@
-import type { Key } from '../api/key.ts'
+import { KEY_OPTIONS, type Key } from '../api/key.ts'
 import type { ApiList, Client, Exact } from './client.ts'
 import { Failure } from './command.ts'
 import { type Cell, shownInstant, shownText, type TerminalStyle } from './terminal.ts'
@@ -17,18 +17,23 @@ export function statusCell({ status }: KeyRecord): Exclude<Cell, string> {
 /** All fields of a key, one on each line. Empty ones are left out. */
 export function renderKey(key: KeyRecord, style: TerminalStyle): string {
   const status = statusCell(key)
-  const budget = key.monthly_budget_usd
+  const limits = KEY_OPTIONS.flatMap(({ field, label, unit }) =>
+    key[field] === null ? [] : [[label, shownText(`${key[field]} ${unit}`.trim())] as const],
+  )
+  const metadata = Object.entries(key.metadata).map(([name, value]) => shownText(`${name}=${value}`, 600))
   const lost = `${key.month_lost_usd} USD at list price, in interrupted calls of this month`
   const models = key.allowed_models?.map((model) => shownText(model)).join(', ')
   const lines: readonly (readonly [string, string])[] = [
     ['status', style.paint(status.style, status.text)],
     ['key', shownKey(key)],
-    ['budget', budget === null ? 'none' : `${budget} USD a month`],
+    ...(limits.length === 0 ? [['limits', 'none'] as const] : limits),
     ['this month', `${key.month_spend_usd} USD spent, ${key.month_held_usd} USD reserved`],
+    ['today', key.daily_budget_usd === null ? '' : `${key.day_spend_usd} USD spent`],
     ['waiting', key.month_waiting === '0' ? '' : `${key.month_waiting} calls`],
     ['lost', key.month_lost_usd === '0' ? '' : lost],
     ['resets', utc(key.budget_resets_at)],
     ['models', models ?? 'all'],
+    ['metadata', metadata.join(', ')],
     ['logging', key.log_requests ? 'on' : 'off'],
     ['expires', utc(key.expires_at) || 'never'],
     ['created', utc(key.created_at)],

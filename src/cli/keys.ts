@@ -1,4 +1,5 @@
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
+import { KEY_OPTIONS } from '../api/key.ts'
 import {
   type Answer,
   type ApiList,
@@ -29,13 +30,14 @@ interface Shown extends ConnectionOptions {
   readonly color: boolean
 }
 
+/** The options of `KEY_OPTIONS` are texts, too. */
 interface Limits {
   readonly name?: string
-  readonly monthlyBudget?: string
   readonly allowModel?: readonly string[]
   readonly allModels?: true
   readonly logRequests?: boolean
   readonly expiresAt?: string
+  readonly metadata?: readonly string[]
 }
 
 interface NewKey extends ConnectionOptions {
@@ -50,12 +52,21 @@ const WHICH =
 export function register(group: Command): void {
   const create = withLimits(group.command('create').description('create a key and print it, once'))
   withNewKey(create)
-    .addHelpText('after', examples('KEY=$(tollgate keys create --name checkout --monthly-budget 50)'))
+    .addHelpText(
+      'after',
+      examples(
+        'KEY=$(tollgate keys create --name checkout --monthly-budget 50)',
+        'tollgate keys create --name ci --daily-budget 5 --rpm 60 --metadata team=web',
+      ),
+    )
     .action(createKey)
 
   withJson(group.command('list').description('list the keys, newest first'))
     .option('--status <status>', 'only keys in this state: usable, revoked or expired')
-    .option('--search <text>', 'part of a name, an id, a prefix or the last four characters')
+    .option(
+      '--search <text>',
+      'part of a name, an id, a prefix or the last four characters, or metadata.team:web',
+    )
     .option('--limit <n>', 'at most this many, 1 to 1000 (100)')
     .option('--after <cursor>', 'the next page')
     .addHelpText(
@@ -118,9 +129,10 @@ function withNewKey(command: Command): Command {
 }
 
 function withLimits(command: Command): Command {
+  command.option('--name <name>', 'its name')
+  for (const { option, help } of KEY_OPTIONS) command.option(option, `${help}; \`none\` removes it`)
   return command
-    .option('--name <name>', 'its name')
-    .option('--monthly-budget <usd>', 'the most it may spend in a calendar month (UTC); `none` removes it')
+    .option('--metadata <name=value>', 'a pair of its metadata; repeat for more, `none` removes all', collect)
     .option('--allow-model <model>', 'a model it may call; repeat for more', collect)
     .option('--all-models', 'it may call every model')
     .option('--log-requests', 'log the bodies of its calls')
@@ -133,18 +145,33 @@ function withLimits(command: Command): Command {
 
 /** The fields of the API for the options that were given. The API checks the values. */
 function limitFields(options: Limits): Record<string, unknown> {
-  const { name, monthlyBudget, allowModel, allModels, logRequests, expiresAt } = options
+  const { name, allowModel, allModels, logRequests, expiresAt, metadata } = options
   if (allowModel !== undefined && allModels)
     throw new UsageError('--allow-model and --all-models cannot be used together.')
-  const budget = monthlyBudget === 'none' ? null : monthlyBudget && amountField(monthlyBudget)
+  const given = options as Readonly<Record<string, string | undefined>>
+  const values = KEY_OPTIONS.map(({ field, option, kind }) => {
+    const value = given[new Option(option).attributeName()]
+    return [field, value === 'none' ? null : value && (kind === 'text' ? value : amountField(value))]
+  })
   const fields = {
     name,
-    monthly_budget_usd: budget,
+    ...Object.fromEntries(values),
+    metadata: metadata && pairsOf(metadata),
     allowed_models: allModels ? null : allowModel,
     log_requests: logRequests,
     expires_at: expiresAt === 'never' ? null : expiresAt,
   }
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
+}
+
+function pairsOf(metadata: readonly string[]): Record<string, string> | null {
+  if (metadata.length === 1 && metadata[0] === 'none') return null
+  const pairs = metadata.map((pair) => {
+    const at = pair.indexOf('=')
+    if (at < 1) throw new UsageError('--metadata must be a name and a value, such as team=web.')
+    return [pair.slice(0, at), pair.slice(at + 1)] as const
+  })
+  return Object.fromEntries(pairs)
 }
 
 async function createKey(options: Limits & NewKey): Promise<void> {
@@ -207,31 +234,40 @@ async function listKeys(
     process.stderr.write(`There are more keys: add --after ${value.next} or a larger --limit.\n`)
 }
 
-const COLUMNS = [
-  left('id'),
-  left('status'),
-  left('key'),
-  right('spent'),
-  right('budget'),
-  left('last used (UTC)'),
-  left('name'),
-  left('note'),
+type Figure = readonly [title: string, of: (key: KeyRecord) => string | null]
+
+const FIGURES: readonly Figure[] = [
+  ['spent', (key) => key.month_spend_usd],
+  ['budget', (key) => key.monthly_budget_usd],
+]
+
+/** Columns that are shown if a key has the limit. */
+const DAY_FIGURES: readonly Figure[] = [
+  ['today', (key) => key.day_spend_usd],
+  ['a day', (key) => key.daily_budget_usd],
 ]
 
 function keyTable(keys: readonly KeyRecord[], style: TerminalStyle): string {
-  const spent = alignAmounts(keys.map((key) => key.month_spend_usd))
-  const budgets = alignAmounts(keys.map((key) => key.monthly_budget_usd ?? '0'))
+  const hasDays = keys.some((key) => key.daily_budget_usd !== null)
+  const figures = hasDays ? [...FIGURES, ...DAY_FIGURES] : FIGURES
+  const shown = figures.map(([, of]) => {
+    const aligned = alignAmounts(keys.map((key) => of(key) ?? '0'))
+    return keys.map((key, at) => (of(key) === null ? '-' : (aligned[at] ?? '')))
+  })
+  const columns = [
+    ...[left('id'), left('status'), left('key'), ...figures.map(([title]) => right(title))],
+    ...[left('last used (UTC)'), left('name'), left('note')],
+  ]
   const rows = keys.map((key, at) => [
     shownText(key.id),
     statusCell(key),
     shownKey(key),
-    spent[at] ?? '',
-    key.monthly_budget_usd === null ? '-' : (budgets[at] ?? ''),
+    ...shown.map((column) => column[at] ?? ''),
     shownInstant(key.last_used_at),
     shownText(key.name, 40),
     noteOf(key, keys),
   ])
-  return renderTable(COLUMNS, rows, style)
+  return renderTable(columns, rows, style)
 }
 
 /** Says which of two keys of one name is the newer one, and when the older one ends. */

@@ -239,6 +239,7 @@ function ask(call: PlannedCall, asking: Asking, gateway: Gateway): Promise<Admis
     unratable: ambiguity?.refuse === 'always' ? REFUSED_TO_ALL : bill.unratable,
     heldCounts: gateway.budgetMode === 'exact',
     unboundedNanos: gateway.unboundedNanos,
+    isRequest: bill.hold.kind !== 'none' && exchange.method !== HOLD_METHOD,
     ...asking,
   })
 }

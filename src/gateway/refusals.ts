@@ -49,6 +49,10 @@ export function explainRefusal(refusal: CallRefusal, asked: AskedFor, names: Hea
         `${refusal.detail} This key has a list of allowed models, so it may only call what names its models. ` +
           mayUse(asked.allowedModels),
       )
+    case 'over_limit':
+      return refuse(refusal.code, refusal.message, {
+        headers: ['retry-after', String(refusal.retryAfterSeconds)],
+      })
     case 'model_not_priced': {
       const model = asked.model === null ? 'The model of this request' : `The model ${quoted(asked.model)}`
       return refuse('model_not_priced', `${model} has no price in this gateway yet. Ask its operator.`, {

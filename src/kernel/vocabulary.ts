@@ -7,6 +7,9 @@ export type KeyStatus = (typeof KEY_STATUSES)[number]
 export const ADMIN_ROLES = ['operator', 'admin', 'viewer'] as const
 export type AdminRole = (typeof ADMIN_ROLES)[number]
 
+export const BUDGET_MODES = ['exact', 'settled'] as const
+export type BudgetMode = (typeof BUDGET_MODES)[number]
+
 /** A waiting call is only in the memory of its node; a refused one is recorded apart from those that were admitted. */
 export const CALL_STATES = [
   'waiting',

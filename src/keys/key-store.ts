@@ -1,21 +1,30 @@
 import type { Actor } from '../kernel/actor.ts'
+import type { ErrorCode } from '../kernel/errors.ts'
 import type { Idempotency, IdempotentResult } from '../kernel/idempotency.ts'
 import type { Nanos } from '../kernel/money.ts'
-import type { AdminRole, KeyStatus } from '../kernel/vocabulary.ts'
+import type { AdminRole, BudgetMode, KeyStatus } from '../kernel/vocabulary.ts'
 import type { Caller } from './credential.ts'
 
 /** The records that the service keeps about keys, and the port through which it keeps them. Instants are milliseconds (UTC). */
 
-/** The kinds of value in the column of a limit; with a question mark it may be null. `names` are kept as JSON. */
-interface LimitKinds {
+/** Pairs of texts that an operator attaches to a key. */
+export type Metadata = Readonly<Record<string, string>>
+
+/** The kinds of value in the column of a limit; with a question mark it may be null. `names` and `pairs` are stored as JSON. */
+export interface LimitKinds {
   readonly 'nanos?': Nanos | null
   readonly 'count?': number | null
+  readonly 'instant?': number | null
+  readonly 'mode?': BudgetMode | null
   readonly 'names?': readonly string[] | null
   readonly flag: boolean
+  readonly pairs: Metadata
 }
 
 interface KeyLimitColumn {
   readonly name: string
+  /** The member of the API's objects. */
+  readonly field: string
   readonly column: string
   readonly kind: keyof LimitKinds
   /** The table of the column. A limit of the budget is shared with the keys that this one was rotated into. */
@@ -23,38 +32,81 @@ interface KeyLimitColumn {
 }
 
 /**
- * The limits of a key, each a column of its row. Both stores write, read and change them by this list, and move them
- * from one to the other. CONTRIBUTING.md shows what one more limit takes.
+ * The settings of a key, each a column of its row or of its budget. Both stores write, read and change them by this list,
+ * and the API shows and changes them by it. CONTRIBUTING.md shows what one more limit takes.
  */
 export const KEY_LIMITS = [
   /** Null is no cap; 0 is a cap that is spent from the start. */
-  { name: 'monthlyBudgetNanos', column: 'monthly_budget_nanos', kind: 'nanos?', table: 'budget' },
-  /** Exact names; null is every model. Never empty. */
-  { name: 'allowedModels', column: 'allowed_models', kind: 'names?', table: 'api_key' },
-  { name: 'logRequests', column: 'log_requests', kind: 'flag', table: 'api_key' },
-  { name: 'expiresAtMs', column: 'expires_at_ms', kind: 'count?', table: 'api_key' },
+  {
+    name: 'monthlyBudgetNanos',
+    field: 'monthly_budget_usd',
+    column: 'monthly_budget_nanos',
+    kind: 'nanos?',
+    table: 'budget',
+  },
+  {
+    name: 'dailyBudgetNanos',
+    field: 'daily_budget_usd',
+    column: 'daily_budget_nanos',
+    kind: 'nanos?',
+    table: 'budget',
+  },
+  /** Null: `budgets.mode` applies. */
+  { name: 'budgetMode', field: 'budget_mode', column: 'budget_mode', kind: 'mode?', table: 'budget' },
+  /** Exact names, or patterns that end in `*`; null is every model. Never empty. */
+  {
+    name: 'allowedModels',
+    field: 'allowed_models',
+    column: 'allowed_models',
+    kind: 'names?',
+    table: 'api_key',
+  },
+  { name: 'logRequests', field: 'log_requests', column: 'log_requests', kind: 'flag', table: 'api_key' },
+  { name: 'expiresAtMs', field: 'expires_at', column: 'expires_at_ms', kind: 'instant?', table: 'api_key' },
+  { name: 'metadata', field: 'metadata', column: 'metadata', kind: 'pairs', table: 'api_key' },
 ] as const satisfies readonly KeyLimitColumn[]
+
+export type KeyLimitName = (typeof KEY_LIMITS)[number]['name']
 
 /** The limits of a key. Every limit is looked up anew for each call, in the transaction that admits the call. */
 export type KeyLimits = {
   readonly [Limit in (typeof KEY_LIMITS)[number] as Limit['name']]: LimitKinds[Limit['kind']]
 }
 
+const NO_LIMIT: { readonly [Kind in keyof LimitKinds]?: LimitKinds[Kind] } = { flag: false, pairs: {} }
+
+/** The limits of a key for which none were sent. */
+export const NO_LIMITS = Object.fromEntries(
+  KEY_LIMITS.map(({ name, kind }) => [name, NO_LIMIT[kind] ?? null]),
+) as unknown as KeyLimits
+
 /** The reasons to refuse a call by the limits of its key, but for money. */
 export type LimitRefusal =
   | { readonly reason: 'model_not_allowed'; readonly model: string }
   | { readonly reason: 'models_unknown'; readonly detail: string }
+  | OverLimit
 
-/** The sums of a key's calls of one month. `lost` is the list price of the calls that a crash took from the books. */
+/** The call is one too many. The refusal says all that the client needs, so that no other file has to know the limit. */
+export interface OverLimit {
+  readonly reason: 'over_limit'
+  readonly code: ErrorCode
+  readonly message: string
+  readonly retryAfterSeconds: number
+}
+
+/** The sums of the calls of a key's budget in one month, and on its current day. `lost` is at list price. */
 export interface KeyMonth {
   readonly spentNanos: Nanos
   readonly heldNanos: Nanos
   readonly lostNanos: Nanos
+  readonly daySpentNanos: Nanos
 }
 
 export interface KeyRecord extends KeyLimits {
   readonly id: string
   readonly accountId: string
+  /** The budget that the key shares with those it was rotated from and into. */
+  readonly budgetId: string
   readonly name: string
   readonly prefix: string
   readonly last4: string
@@ -109,7 +161,7 @@ export type Rotation =
 export interface KeyQuery {
   readonly accountId: string
   readonly status: KeyStatus | null
-  /** Part of a name (in any case), of an id, of a prefix or of the last four characters. */
+  /** Part of a name (in any case), of an id, of a prefix or of the last four characters, or `metadata.team:web`. */
   readonly search: string | null
   /** Only keys that come after this id in the list. */
   readonly after: string | null

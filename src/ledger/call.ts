@@ -29,6 +29,8 @@ export interface CallOpening extends OpeningColumns {
   readonly unboundedNanos: Nanos
   /** The same call was held back before: asking again is not another use of the key. */
   readonly askedBefore: boolean
+  /** Whether the call counts as a request: not a free one, a handshake, a standing hold or a turn that upstream begins. */
+  readonly isRequest: boolean
   /** Upstream works on the call already, so that the call is booked on its key even if the key is not in force any more. */
   readonly hasBegun: boolean
 }

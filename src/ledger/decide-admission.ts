@@ -1,13 +1,16 @@
 import { NANOS_PER_USD, type Nanos } from '../kernel/money.ts'
+import type { BudgetMode } from '../kernel/vocabulary.ts'
 import type { KeyMeans } from '../keys/credential.ts'
-import { type KeyLimits, keyStatus } from '../keys/key-store.ts'
+import { type KeyLimits, keyStatus, type OverLimit } from '../keys/key-store.ts'
 import type { Budget, CallOpening, CallRefusal, HeldBy, HoldFloor, NamedModels } from './call.ts'
 
 /** How a key and its account stand at the instant of the question, read in the transaction that decides. */
 export interface KeyState extends KeyMeans, Pick<KeyLimits, 'allowedModels' | 'expiresAtMs'> {
   readonly revokedAtMs: number | null
   /** Overrides `heldCounts` of the opening for the ceilings of the key. */
-  readonly mode: 'exact' | 'settled' | null
+  readonly mode: BudgetMode | null
+  /** Why one more request is too many now, whatever it costs; null if it is not. */
+  readonly overLimit: OverLimit | null
   /** The holds of the whole account, as they count against it. */
   readonly accountHeldNanos: Nanos
   /** The models of the batch file that the call names; null if this key did not upload the file. */
@@ -35,6 +38,7 @@ export function decideAdmission(opening: CallOpening, keyState: KeyState): Decis
     refuseByModel(opening.models, keyState) ??
     refuseUnratable(opening, keyState)
   if (refusal !== null) return { kind: 'refuse', refusal }
+  if (opening.isRequest && keyState.overLimit !== null) return { kind: 'refuse', refusal: keyState.overLimit }
   if (opening.hold.kind === 'none')
     return { kind: 'admit', holdNanos: 0n, holdListNanos: 0n, accountHoldNanos: 0n }
   const holds = holdsOf(opening, keyState)

@@ -11,7 +11,7 @@ import {
 import { keyObject } from '../api/objects.ts'
 import { nearestName } from '../kernel/nearest-name.ts'
 import { mintKey, shownParts } from '../keys/key-format.ts'
-import type { KeyChanges, KeyLimits, KeyRecord } from '../keys/key-store.ts'
+import { KEY_LIMITS, type KeyChanges, type KeyRecord, NO_LIMITS } from '../keys/key-store.ts'
 import { findModel, type PriceBook } from '../pricing/price-book.ts'
 import {
   defineRoute,
@@ -29,24 +29,12 @@ import {
 const shown = (key: KeyRecord, nowMs: number, { waitingCalls }: Management) =>
   keyObject(key, nowMs, waitingCalls.countOf(key.id))
 
-/** The limits of a key for which none were sent. */
-const NO_LIMITS: KeyLimits = {
-  monthlyBudgetNanos: null,
-  allowedModels: null,
-  logRequests: false,
-  expiresAtMs: null,
-}
-
 /** Only the fields that were sent: an edit leaves the rest. */
 function keyChanges(fields: KeyEditFields): KeyChanges {
-  const { name, monthly_budget_usd, allowed_models, log_requests, expires_at } = fields
-  return {
-    ...(name === undefined ? {} : { name }),
-    ...(monthly_budget_usd === undefined ? {} : { monthlyBudgetNanos: monthly_budget_usd }),
-    ...(allowed_models === undefined ? {} : { allowedModels: allowed_models }),
-    ...(log_requests === undefined ? {} : { logRequests: log_requests }),
-    ...(expires_at === undefined ? {} : { expiresAtMs: expires_at }),
-  }
+  const sent = [{ name: 'name', field: 'name' } as const, ...KEY_LIMITS].flatMap(({ name, field }) =>
+    fields[field] === undefined ? [] : [[name, fields[field]]],
+  )
+  return Object.fromEntries(sent) as KeyChanges
 }
 
 // Refusals
@@ -187,7 +175,8 @@ export const updateKey = defineRoute({
   summary: 'Change an API key',
   description:
     'Changes the fields that are sent and leaves the others; null removes a limit. It applies from the next call on, and ' +
-    'recorded spend stays. A revoked or expired key cannot be changed.',
+    'recorded spend stays. Caps, rate and mode change for all keys of the same budget. A revoked or expired key cannot be ' +
+    'changed.',
   body: keyEditFields,
   answer: keySchema,
   async handle({ accountId, params: [id = ''], body }, management) {
@@ -243,7 +232,8 @@ export const rotateKey = defineRoute({
   operationId: 'rotate_key',
   summary: 'Create a successor of a key',
   description:
-    'The new key copies name and limits. Only this answer has its secret. A revoked or expired key cannot be rotated.',
+    'The new key copies name, limits and metadata, and draws on the same budget. Only this answer has its secret. A revoked ' +
+    'or expired key cannot be rotated.',
   body: rotateFields,
   repeatable: true,
   status: 201,

@@ -85,6 +85,7 @@ export const TABLE_PARTS: Readonly<Record<string, TableParts>> = {
       /** A JSON array; null is every model. */
       allowed_models: 'json?',
       log_requests: 'flag = false',
+      metadata: "json = '{}'",
       rotated_from: 'text?',
     },
     key: 'id',

@@ -35,7 +35,7 @@ test('a key is created, shown, changed and revoked', async () => {
 
   await done('keys', 'update', 'checkout', '--monthly-budget', 'none', '--all-models')
   const changed = await done('keys', 'update', id, '--no-log-requests', '--expires-at', 'never')
-  assert.match(changed, /budget +none\n[\s\S]* models +all\n +logging +off\n +expires +never\n/)
+  assert.match(changed, /limits +none\n[\s\S]* models +all\n +logging +off\n +expires +never\n/)
   assert.equal(await done('keys', 'revoke', id), `Revoked ${id} (checkout).\n`)
   assert.equal((await recordOf(id))['status'], 'revoked')
   const final = await run('keys', 'update', id, '--name', 'x')

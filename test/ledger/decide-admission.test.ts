@@ -22,12 +22,13 @@ const OPENING: CallOpening = {
   models: NAMED,
   ...{ socketId: null, ambiguity: null, priceVersion: 'v', rating: '{}', unratable: null },
   ...{ heldCounts: true, unboundedNanos: UNBOUNDED_NANOS, askedBefore: false, hasBegun: false },
+  isRequest: true,
 }
 
 const KEY_STATE: KeyState = {
   ...{ revokedAtMs: null, expiresAtMs: null, allowedModels: null, keyCeilings: [], mode: null },
   ...{ accountCeilings: [], creditEnforced: false, balanceNanos: 0n, accountHeldNanos: 0n },
-  ...{ batchModels: null, holdFloor: null },
+  ...{ batchModels: null, holdFloor: null, overLimit: null },
 }
 
 const budget = (spentNanos: bigint, heldNanos: bigint, capNanos = 100n): Budget => ({

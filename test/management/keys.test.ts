@@ -22,6 +22,9 @@ const inSeconds = (seconds: number) => new Date(clock.nowMs() + seconds * 1_000)
 
 const LIMITS = {
   monthly_budget_usd: 12.5,
+  daily_budget_usd: 0.000000001,
+  budget_mode: 'settled',
+  metadata: { cost_center: '4711', team: 'web' },
   allowed_models: ['claude-haiku-5-5', 'gpt-6*'],
   log_requests: true,
   expires_at: '2100-02-28T23:59:59.123Z',
@@ -42,18 +45,24 @@ test('POST /v1/keys 201: answers the record and, once, the secret', async () => 
   assert.equal(answer.status, 201)
   assertUnstored(answer)
   assert.equal(answer.headers.get('idempotent-replayed'), null)
-  const { key, id, created_at, budget_resets_at, ...rest } = answer.body
+  const { key, id, budget_id, created_at, budget_resets_at, ...rest } = answer.body
   assert.match(String(id), /^key_[0-9A-HJKMNP-TV-Z]{26}$/)
+  assert.equal(budget_id, String(id).replace('key_', 'bud_'))
   assert.match(String(key), /^svc_live_[0-9A-Za-z]{49}$/)
   assert.match(String(created_at), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
   assert.ok(resets.includes(String(budget_resets_at)))
   assert.deepEqual(rest, {
     object: 'key',
+    account_id: 'default',
     name: 'billing service',
     prefix: String(key).slice(0, 16),
     last4: String(key).slice(-4),
     status: 'usable',
     monthly_budget_usd: null,
+    daily_budget_usd: null,
+    budget_mode: null,
+    metadata: {},
+    day_spend_usd: 0,
     month_spend_usd: 0,
     month_held_usd: 0,
     month_lost_usd: 0,

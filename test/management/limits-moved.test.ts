@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { KeyRecord } from '../../src/keys/key-store.ts'
+import { type KeyRecord, NO_LIMITS } from '../../src/keys/key-store.ts'
 import { WaitingCalls } from '../../src/ledger/unsent-calls.ts'
 import { addCredit } from '../../src/management/credits.ts'
 import { createKey, deleteKey, revokeKey, rotateKey, updateKey } from '../../src/management/keys.ts'
@@ -11,6 +11,7 @@ import { test } from '../support/suite.ts'
 const key: KeyRecord = {
   id: 'key_1',
   accountId: 'default',
+  budgetId: 'bud_1',
   name: 'k',
   prefix: '',
   last4: '',
@@ -18,11 +19,8 @@ const key: KeyRecord = {
   revokedAtMs: null,
   lastUsedAtMs: null,
   rotatedFrom: null,
-  month: { spentNanos: 0n, heldNanos: 0n, lostNanos: 0n },
-  monthlyBudgetNanos: null,
-  allowedModels: null,
-  logRequests: false,
-  expiresAtMs: null,
+  month: { spentNanos: 0n, heldNanos: 0n, lostNanos: 0n, daySpentNanos: 0n },
+  ...NO_LIMITS,
 }
 const credited = {
   credit: { id: 'crd_1', accountId: 'default', amountNanos: 1n, reason: 'r', atMs: 0 },

@@ -15,7 +15,6 @@ const ERROR_TYPES: Readonly<Partial<Record<ErrorCode, string>>> = {
   batch_exceeds_budget: 'billing_error',
   budget_held: 'budget',
   credit_held: 'budget',
-  too_many_calls: 'requests',
   credit_balance_exhausted: 'insufficient_quota',
 }
 
@@ -78,7 +77,10 @@ export const chat: SurfaceSpec = {
   errors: {
     requestIdHeader: 'x-request-id',
     statuses: {},
-    type: (code, status) => ERROR_TYPES[code] ?? (status >= 500 ? 'server_error' : 'invalid_request_error'),
+    type(code, status) {
+      if (status === 429) return ERROR_TYPES[code] ?? 'requests'
+      return ERROR_TYPES[code] ?? (status >= 500 ? 'server_error' : 'invalid_request_error')
+    },
     body(type, { code, message, param = null, details }) {
       const error = { message, type, param, code }
       return { error: details === undefined ? error : { ...error, details } }

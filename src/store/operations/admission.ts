@@ -16,6 +16,7 @@ import {
   LIMITED_BUDGET,
   LOCK_NODE,
   MoneyRows,
+  overLimit,
   READ_CLOCK,
   SHARE_ACCOUNTS,
   SHARE_BUDGETS,
@@ -148,6 +149,7 @@ export function* admitCalls(
     )
     const moved = { heldNanos: holdNanos, accountHeldNanos: accountHoldNanos, costNanos: 0n, lostNanos: 0n }
     money.move(budgetId, accountId, { month, day, ...moved })
+    if (opening.isRequest) money.countRequest(budgetId, opening.atMs)
     const logRequests = bool(key, 'log_requests')
     return { kind: 'admitted', keyId, budgetId, accountId, logRequests, balanceNanos }
   })
@@ -232,6 +234,7 @@ function stateOf(
     allowedModels: modelsOf(key['allowed_models']),
     keyCeilings: keyCeilings(budget, month, day, atMs),
     mode: budget.mode,
+    overLimit: overLimit(budget, atMs),
     accountCeilings: accountCeilings(account, month, atMs),
     creditEnforced: account.creditEnforced,
     balanceNanos: account.creditedNanos - account.chargedNanos,
@@ -249,9 +252,10 @@ function nameOf({ buffer, byteOffset, length }: Uint8Array): string {
   return Buffer.from(buffer, byteOffset, length).toString('latin1')
 }
 
-/** The instant that fixes the month and day of a call. Where the clock has stepped back, the month that has begun goes on. */
-function countedAt(atMs: number, { month }: BudgetState): number {
-  return monthOf(atMs) < month ? Date.parse(`${month}-01`) : atMs
+/** The instant that fixes the month and day of a call. Where the clock has stepped back, the period of a ceiling goes on. */
+function countedAt(atMs: number, { month, day, dailyNanos }: BudgetState): number {
+  const begun = dailyNanos === null ? `${month}-01` : day
+  return dayOf(atMs) < begun ? Date.parse(begun) : atMs
 }
 
 function isKeyRefusal({ reason }: CallRefusal): boolean {

@@ -9,22 +9,14 @@ import {
   type KeyRecord,
   type KeySuccessor,
   keyStatus,
+  type LimitKinds,
+  type Metadata,
   type NewKey,
   type Page,
   type Rotation,
 } from '../../keys/key-store.ts'
-import { monthOf } from '../../ledger/calendar.ts'
-import {
-  bool,
-  nanos,
-  nanosOrNull,
-  number,
-  numberOrNull,
-  present,
-  type Row,
-  text,
-  textOrNull,
-} from '../rows.ts'
+import { dayOf, monthOf } from '../../ledger/calendar.ts'
+import { bool, nanos, nanosOrNull, number, numberOrNull, type Row, text, textOrNull } from '../rows.ts'
 import { claimKey, findReplay } from './idempotency.ts'
 import { FOR_LIMIT } from './money-rows.ts'
 import { atomic, currentTime, type Operation } from './operation.ts'
@@ -138,8 +130,7 @@ export const rotateKey = atomic(function* (
   if (!isUsable) return { kind: 'final', key: old }
 
   // After this point the key is rotated. The new key gets the expiry that the old key had before the rotation.
-  const [budget] = yield sql`SELECT budget_id FROM api_key WHERE id = ${id}`
-  const key = yield* insertKey({ ...old, ...made }, id, text(present(budget), 'budget_id'))
+  const key = yield* insertKey({ ...old, ...made }, id, old.budgetId)
   if (oldExpiresAtMs !== null) {
     // The old key's time runs from the store's instant, not from that of the node that asks.
     const endMs = nowMs + oldExpiresAtMs - createdAtMs
@@ -179,7 +170,15 @@ const POSITION = byStore({ sqlite: 'instr', postgres: 'strpos' })
 
 function found(search: string): Sql {
   return sql`(${POSITION}(name_upper, ${search.toUpperCase()}) > 0 OR ${POSITION}(id, ${search}) > 0
-    OR ${POSITION}(prefix, ${search}) > 0 OR ${POSITION}(last4, ${search}) > 0)`
+    OR ${POSITION}(prefix, ${search}) > 0 OR ${POSITION}(last4, ${search}) > 0 ${orPair(search)})`
+}
+
+const PAIRS = byStore({ sqlite: 'json_each(metadata)', postgres: 'jsonb_each_text(metadata)' })
+
+/** `metadata.team:web` finds the keys whose metadata has this pair. */
+function orPair(search: string): Sql {
+  if (!/^metadata\..+:/.test(search)) return sql``
+  return sql`OR EXISTS (SELECT 1 FROM ${PAIRS} AS pair WHERE 'metadata.' || pair.key || ':' || pair.value = ${search})`
 }
 
 /** The status of a key in SQL, by the same rules as `keyStatus`. */
@@ -199,14 +198,16 @@ function lastUsedOf(keys: string): string {
 
 const LAST_USED = raw(lastUsedOf('k'))
 
-const COLUMNS = sql`k.id, k.account_id, name, prefix, last4,
+const COLUMNS = sql`k.id, k.account_id, k.budget_id, name, prefix, last4,
   ${raw(KEY_LIMITS.map(({ column }) => column).join(', '))}, created_at_ms, revoked_at_ms, rotated_from,
-  ${LAST_USED} AS last_used_at_ms, spent_nanos, held_nanos, lost_nanos`
+  ${LAST_USED} AS last_used_at_ms, spent_nanos, held_nanos, lost_nanos, day_spent_nanos`
 
-/** Keys, from the table or from a subquery of it, with the figures of their budget for the month. */
+/** Keys, from the table or from a subquery of it, with the figures of their budget for the month and the day. */
 function withMonth(keys: Sql, atMs: number): Sql {
-  const figures = ['spent_nanos', 'held_nanos', 'lost_nanos'].map(
-    (column) => sql`CASE WHEN month = ${monthOf(atMs)} THEN ${raw(column)} ELSE 0 END AS ${raw(column)}`,
+  const [ofMonth, ofDay] = [sql`month = ${monthOf(atMs)}`, sql`day = ${dayOf(atMs)}`]
+  const figures = ['spent_nanos', 'held_nanos', 'lost_nanos', 'day_spent_nanos'].map(
+    (column) => sql`CASE WHEN ${column.startsWith('day') ? ofDay : ofMonth} THEN ${raw(column)} ELSE 0 END
+      AS ${raw(column)}`,
   )
   const limits = KEY_LIMITS.filter(({ table }) => table === 'budget').map(({ column }) => raw(column))
   return sql`${keys} AS k JOIN (SELECT id AS its_id, ${join([...limits, ...figures])} FROM budget) AS b
@@ -246,7 +247,7 @@ interface LimitColumns {
   readonly values: Sql
 }
 
-/** Names of models are the only limit that is a list. */
+/** Names of models and metadata are stored as JSON. */
 function limitValue(value: KeyLimits[keyof KeyLimits]): SqlValue {
   return typeof value === 'object' ? json(value) : value
 }
@@ -266,6 +267,7 @@ function keyRecord(row: Row): KeyRecord {
   return {
     id: text(row, 'id'),
     accountId: text(row, 'account_id'),
+    budgetId: text(row, 'budget_id'),
     name: text(row, 'name'),
     prefix: text(row, 'prefix'),
     last4: text(row, 'last4'),
@@ -278,20 +280,32 @@ function keyRecord(row: Row): KeyRecord {
       spentNanos: nanos(row, 'spent_nanos'),
       heldNanos: nanos(row, 'held_nanos'),
       lostNanos: nanos(row, 'lost_nanos'),
+      daySpentNanos: nanos(row, 'day_spent_nanos'),
     },
   }
 }
 
-const READ_LIMIT = {
+const READ_LIMIT: {
+  readonly [Kind in keyof LimitKinds]: (row: Row, column: string) => LimitKinds[Kind]
+} = {
   'nanos?': nanosOrNull,
   'count?': numberOrNull,
-  'names?': (row: Row, column: string) => modelsOf(row[column]),
+  'instant?': numberOrNull,
+  'mode?': (row, column) => textOrNull(row, column) as LimitKinds['mode?'],
+  'names?': (row, column) => modelsOf(row[column]),
   flag: bool,
+  pairs: (row, column) => pairsOf(row[column]),
 }
 
 function limitsOf(row: Row): KeyLimits {
   const limits = KEY_LIMITS.map(({ name, column, kind }) => [name, READ_LIMIT[kind](row, column)])
   return Object.fromEntries(limits) as KeyLimits
+}
+
+/** Metadata from a column of JSON. PostgreSQL does not preserve the order of members, so they are sorted. */
+export function pairsOf(column: unknown): Metadata {
+  const pairs = typeof column === 'string' ? (JSON.parse(column) as Metadata) : (column as Metadata)
+  return Object.fromEntries(Object.entries(pairs).sort(([a], [b]) => (a < b ? -1 : 1)))
 }
 
 /** Names of models from a column of JSON, which SQLite gives as text. */

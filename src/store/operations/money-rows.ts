@@ -1,3 +1,5 @@
+import type { BudgetMode } from '../../kernel/vocabulary.ts'
+import type { OverLimit } from '../../keys/key-store.ts'
 import { nextDayMs, nextMonthMs } from '../../ledger/calendar.ts'
 import type { Budget } from '../../ledger/call.ts'
 import { bool, nanos, nanosOrNull, type Row, text, textOrNull } from '../rows.ts'
@@ -56,7 +58,7 @@ export interface BudgetState extends MonthSums {
   readonly accountId: string
   readonly monthlyNanos: bigint | null
   readonly dailyNanos: bigint | null
-  readonly mode: 'exact' | 'settled' | null
+  readonly mode: BudgetMode | null
   heldNanos: bigint
   hasFloors: boolean
   day: string
@@ -160,6 +162,9 @@ export class MoneyRows {
     }
   }
 
+  /** Counts a request that was admitted, where its budget limits requests. */
+  countRequest(_budgetId: string, _atMs: number): void {}
+
   writes(): Filled[] {
     return [
       ...sorted(this.#budgetMoves).map(({ id, month, day, heldNanos, costNanos, lostNanos }) =>
@@ -251,6 +256,11 @@ export function keyCeilings(budget: BudgetState, month: string, day: string, atM
       ...{ capNanos: dailyNanos, resetsAtMs: nextDayMs(atMs) },
     })
   return ceilings
+}
+
+/** Why one more request is too many at this instant; null if it is not. */
+export function overLimit(_budget: BudgetState, _atMs: number): OverLimit | null {
+  return null
 }
 
 export function accountCeilings(account: AccountState, month: string, atMs: number): Budget[] {

@@ -50,8 +50,7 @@ interface KeptKey {
 const AMOUNTS = KEY_LIMITS.filter(({ kind }) => kind === 'nanos?').map(({ name }) => name)
 
 function keptKey(key: KeyRecord, atMs: number): KeptKey {
-  const { spentNanos, heldNanos, lostNanos } = key.month
-  const month = { spentNanos: String(spentNanos), heldNanos: String(heldNanos), lostNanos: String(lostNanos) }
+  const month = Object.fromEntries(Object.entries(key.month).map(([name, nanos]) => [name, String(nanos)]))
   const amounts = AMOUNTS.map((name) => [name, key[name] === null ? null : String(key[name])])
   return { record: { ...key, ...Object.fromEntries(amounts), month }, atMs }
 }

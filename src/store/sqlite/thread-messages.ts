@@ -81,7 +81,16 @@ function commandOf(list: CommandList): Command {
 /** The members that JSON takes as they are. The rest of an opening is written out: its digest, its hold, objects within it. */
 const OPENING_PLAIN = [
   ...OPENING_NAMES,
-  ...(['atMs', 'endpoint', 'ambiguity', 'unratable', 'heldCounts', 'askedBefore', 'hasBegun'] as const),
+  ...([
+    'atMs',
+    'endpoint',
+    'ambiguity',
+    'unratable',
+    'heldCounts',
+    'askedBefore',
+    'isRequest',
+    'hasBegun',
+  ] as const),
 ]
 const BLANK_OPENING = blank(OPENING_PLAIN) as Pick<CallOpening, (typeof OPENING_PLAIN)[number]>
 

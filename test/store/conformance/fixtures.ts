@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { IdempotentResult } from '../../../src/kernel/idempotency.ts'
-import type { NewKey } from '../../../src/keys/key-store.ts'
+import { type NewKey, NO_LIMITS } from '../../../src/keys/key-store.ts'
 import type { CallClosing, CallOpening } from '../../../src/ledger/call.ts'
 import type { Store } from '../../../src/store/store.ts'
 
@@ -36,10 +36,7 @@ export function newKey(name: string, more: Partial<NewKey> = {}): NewKey {
     prefix: 'svc_live_xxxxxxx',
     last4: 'xxxx',
     createdAtMs: NOON - 1_000,
-    monthlyBudgetNanos: null,
-    allowedModels: null,
-    logRequests: false,
-    expiresAtMs: null,
+    ...NO_LIMITS,
     ...more,
   }
 }
@@ -87,6 +84,7 @@ export function opening(requestId: string, keyName: string, more: Partial<CallOp
     heldCounts: true,
     unboundedNanos: 25_000_000_000n,
     askedBefore: false,
+    isRequest: true,
     hasBegun: false,
     ...more,
   }

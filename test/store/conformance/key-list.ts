@@ -60,6 +60,22 @@ export function keyListConformance(storeName: string, openStore: OpenStoreUnderT
     }
   })
 
+  promise('a pair of metadata finds its keys, whatever its characters are', async ({ store }) => {
+    await addKey(store, 'web', { metadata: { team: 'web', 'a:b': 'c:d"', 'x%': "'" } })
+    await addKey(store, 'data', { metadata: { team: 'data' } })
+    for (const [search, found] of [
+      ['metadata.team:web', ['web']],
+      ['metadata.team:data', ['data']],
+      ['metadata.team:we', []],
+      ['metadata.team:WEB', []],
+      ['metadata.a:b:c:d"', ['web']],
+      ["metadata.x%:'", ['web']],
+      ['metadata.team', []],
+      ['team:web', []],
+    ] as const)
+      assert.deepEqual(await find(store, search), found, search)
+  })
+
   promise('what was written before a list is in it', async ({ store }) => {
     for (let i = 0; i < 20; i += 1) {
       await addKey(store, `k${i}`)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { SYSTEM } from '../../../src/kernel/actor.ts'
-import { type KeyRecord, type KeySuccessor, keyStatus } from '../../../src/keys/key-store.ts'
+import { type KeyRecord, type KeySuccessor, keyStatus, NO_LIMITS } from '../../../src/keys/key-store.ts'
 import type { Store } from '../../../src/store/store.ts'
 import {
   addCredit,
@@ -16,11 +16,14 @@ import {
 } from './fixtures.ts'
 import { promisesOf } from './promise.ts'
 
-const NO_MONTH = { spentNanos: 0n, heldNanos: 0n, lostNanos: 0n }
+const NO_MONTH = { spentNanos: 0n, heldNanos: 0n, lostNanos: 0n, daySpentNanos: 0n }
 const DECEMBER = Date.UTC(2026, 11, 3)
 
 const LIMITS = {
   monthlyBudgetNanos: 9_007_199_254_740_993n,
+  dailyBudgetNanos: 9_007_199_254_740_995n,
+  budgetMode: 'settled' as const,
+  metadata: { team: 'web', 'odd "name"': '💶 ümlaut', '': '' },
   allowedModels: ['claude-haiku-5-5', 'odd "name", ümlaut'],
   logRequests: true,
   expiresAtMs: NOON + 60_000,
@@ -49,7 +52,7 @@ async function useKey(store: Store, name: string): Promise<void> {
   await store.admit(opening(`req_2_${name}`, name))
 }
 
-const USED = { spentNanos: 800n, heldNanos: 1_000n, lostNanos: 0n }
+const USED = { spentNanos: 800n, heldNanos: 1_000n, lostNanos: 0n, daySpentNanos: 800n }
 
 /** The promises of every store about keys. Each store's test file calls this in one line. */
 export function keyConformance(storeName: string, openStore: OpenStoreUnderTest): void {
@@ -60,6 +63,7 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
     assert.deepEqual(created, {
       id: 'key_a',
       accountId: 'default',
+      budgetId: 'bud_a',
       name: 'a',
       prefix: 'svc_live_xxxxxxx',
       last4: 'xxxx',
@@ -76,8 +80,7 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
   promise('a key without limits has none, and a cap of 0 is a cap', async ({ store }) => {
     await addKey(store, 'a')
     await addKey(store, 'b', { monthlyBudgetNanos: 0n })
-    const { monthlyBudgetNanos, allowedModels, logRequests, expiresAtMs } = await get(store, 'key_a')
-    assert.deepEqual([monthlyBudgetNanos, allowedModels, logRequests, expiresAtMs], [null, null, false, null])
+    assert.partialDeepStrictEqual(await get(store, 'key_a'), NO_LIMITS)
     assert.equal((await get(store, 'key_b')).monthlyBudgetNanos, 0n)
   })
 
@@ -114,6 +117,8 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
     for (const changes of [
       { name: 'renamed' },
       { monthlyBudgetNanos: 5n },
+      { dailyBudgetNanos: 0n, budgetMode: null },
+      { metadata: { team: 'data' } },
       { allowedModels: ['gpt-5.5'] },
       { logRequests: false },
       { expiresAtMs: NOON + 1 },
@@ -148,6 +153,10 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
       spentNanos: 800n,
       heldNanos: 0n,
       lostNanos: 1_250n,
+      daySpentNanos: 800n,
+    })
+    assert.deepEqual((await get(store, 'key_a', NOON + 86_400_000)).month, {
+      ...{ spentNanos: 800n, heldNanos: 0n, lostNanos: 1_250n, daySpentNanos: 0n },
     })
     const edit = await store.updateKey('default', 'key_a', { name: 'x' }, DECEMBER)
     assert.deepEqual(edit.kind === 'changed' && edit.key.month, NO_MONTH)

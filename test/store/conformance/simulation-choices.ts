@@ -1,4 +1,4 @@
-import type { KeyLimits } from '../../../src/keys/key-store.ts'
+import { type KeyLimits, NO_LIMITS } from '../../../src/keys/key-store.ts'
 import type { CallOpening, Hold, NamedModels, Unratable } from '../../../src/ledger/call.ts'
 import type { Random } from './simulation-random.ts'
 import {
@@ -34,6 +34,7 @@ export function chooseModels(random: Random): readonly string[] {
 
 export function chooseLimits(random: Random, world: World): KeyLimits {
   return {
+    ...NO_LIMITS,
     monthlyBudgetNanos: random.oneIn(5) ? null : random.nanos(0n, 3_000n),
     allowedModels: random.oneIn(4) ? chooseModels(random) : null,
     logRequests: random.oneIn(2),
@@ -100,6 +101,7 @@ export function chooseOpening(
     ambiguity: random.oneIn(40) ? 'The member "model" is there twice.' : null,
     unratable: random.oneIn(30) ? chooseUnratable(random) : null,
     askedBefore: random.oneIn(8),
+    isRequest: true,
     hasBegun: random.oneIn(20),
     socketId: null,
   }

@@ -108,7 +108,8 @@ export function createMove(accountId: string, id: string, createdAtMs: number, l
     send: (store) => store.createKey(key, null),
     play(world) {
       const { digest: _, ...rest } = key
-      world.keys.set(id, { ...rest, revokedAtMs: null, lastUsedAtMs: null, rotatedFrom: null })
+      const budgetId = id.replace(/^key_/, 'bud_')
+      world.keys.set(id, { ...rest, budgetId, revokedAtMs: null, lastUsedAtMs: null, rotatedFrom: null })
       return { kind: 'done', value: recordOf(world, id, createdAtMs) }
     },
     looks: () => [lookAtKey(accountId, id, createdAtMs)],

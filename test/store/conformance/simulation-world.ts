@@ -12,6 +12,8 @@ export interface World {
   readonly keys: Map<string, KeyModel>
   /** Months by budget and month. A budget has the id of the first of its keys. */
   readonly months: Map<string, MonthModel>
+  /** The last day in which the sums of a budget have moved, and what was spent on it. */
+  readonly days: Map<string, DayModel>
   /** The largest costs above a hold, by key, month, endpoint and model. */
   readonly floors: Map<string, FloorModel>
   /** All calls that are open, and the last calls that have ended. */
@@ -23,7 +25,13 @@ export interface World {
 }
 
 export type KeyModel = Omit<KeyRecord, 'month'>
-export type MonthModel = KeyRecord['month']
+export type MonthModel = Omit<KeyRecord['month'], 'daySpentNanos'>
+
+/** Days are counted from the first of January 1970. */
+interface DayModel {
+  readonly day: number
+  readonly spentNanos: bigint
+}
 
 export interface FloorModel {
   readonly nanos: bigint
@@ -41,6 +49,7 @@ export interface CallModel {
   readonly startedAtMs: number
   /** The month that the call counts in. */
   readonly month: string
+  readonly day: number
   readonly endedAtMs: number | null
   readonly holdNanos: bigint
   /** The hold as it counts against the account. */
@@ -82,6 +91,7 @@ export function createWorld(nowMs: number, accounts: readonly string[]): World {
     accounts: new Map(accounts.map((id) => [id, EMPTY])),
     keys: new Map(),
     months: new Map(),
+    days: new Map(),
     floors: new Map(),
     calls: new Map(),
     files: new Map(),
@@ -95,6 +105,7 @@ export function copyWorld(world: World): World {
     accounts: new Map(world.accounts),
     keys: new Map(world.keys),
     months: new Map(world.months),
+    days: new Map(world.days),
     floors: new Map(world.floors),
     calls: new Map(world.calls),
     files: new Map(world.files),
@@ -136,6 +147,16 @@ export function countedMonth(world: World, keyId: string, atMs: number): string 
   return last > name ? last : name
 }
 
+/** The day that a call counts on. A budget never goes back to an earlier month. */
+export function countedDay(world: World, keyId: string, atMs: number): number {
+  const month = MONTHS.find(({ name }) => name === countedMonth(world, keyId, atMs))
+  return Math.floor(Math.max(atMs, mustHave(month).startMs) / DAY_MS)
+}
+
+function lastDayOf(world: World, keyId: string): DayModel {
+  return world.days.get(firstOf(world, keyId)) ?? { day: 0, spentNanos: 0n }
+}
+
 export function sumsOf(world: World, keyId: string, month: string): MonthModel {
   return world.months.get(monthKey(firstOf(world, keyId), month)) ?? NOTHING
 }
@@ -148,6 +169,12 @@ export function monthOfKey(world: World, keyId: string, atMs: number): MonthMode
 
 export function addToMonth(world: World, call: CallModel, more: Partial<MonthModel>): void {
   if (Object.values(more).every((nanos) => nanos === 0n)) return
+  const last = lastDayOf(world, call.keyId)
+  if (call.day >= last.day) {
+    const before = call.day === last.day ? last.spentNanos : 0n
+    const spentNanos = before + (more.spentNanos ?? 0n)
+    world.days.set(firstOf(world, call.keyId), { day: call.day, spentNanos })
+  }
   const old = sumsOf(world, call.keyId, call.month)
   world.months.set(monthKey(firstOf(world, call.keyId), call.month), {
     spentNanos: old.spentNanos + (more.spentNanos ?? 0n),
@@ -172,7 +199,9 @@ export function keyOf(world: World, keyId: string): KeyModel {
 }
 
 export function recordOf(world: World, keyId: string, atMs: number): KeyRecord {
-  return { ...keyOf(world, keyId), month: monthOfKey(world, keyId, atMs) }
+  const { day, spentNanos } = lastDayOf(world, keyId)
+  const daySpentNanos = day === Math.floor(atMs / DAY_MS) ? spentNanos : 0n
+  return { ...keyOf(world, keyId), month: { ...monthOfKey(world, keyId, atMs), daySpentNanos } }
 }
 
 /** Null: the key is in force. A key ends at the instant of its expiry, and only the first end of a key counts. */
