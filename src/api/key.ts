@@ -30,10 +30,22 @@ const capField = (name: string, period: string) =>
         'most 9 decimals. Null: no cap. 0: no billed call.',
     )
 
+const RATE_MAX = 1_000_000
+const RATE_EXPECTED = `requests_per_minute must be a whole number from 1 to ${RATE_MAX}, or null.`
+
 const keyFields = {
   name: textField('name', 120, { blank: false }).describe('What people call this key.'),
   monthly_budget_usd: capField('monthly_budget_usd', 'calendar month (UTC)'),
   daily_budget_usd: capField('daily_budget_usd', 'day (UTC)'),
+  requests_per_minute: z
+    .int(RATE_EXPECTED)
+    .min(1, RATE_EXPECTED)
+    .max(RATE_MAX, RATE_EXPECTED)
+    .nullable()
+    .optional()
+    .describe(
+      'The most calls that are admitted in a clock minute (UTC), over all nodes. Free endpoints do not count. Null: no limit.',
+    ),
   budget_mode: z
     .enum(BUDGET_MODES, `budget_mode must be ${BUDGET_MODES.join(' or ')}, or null.`)
     .nullable()
@@ -121,6 +133,7 @@ const keyMembers = z.object({
   status: z.enum(KEY_STATUSES).describe('Revoked and expired are final.'),
   monthly_budget_usd: usdAmount('The cap of each month; null without one.').nullable(),
   daily_budget_usd: usdAmount('The cap of each day; null without one.').nullable(),
+  requests_per_minute: count().nullable().describe('The most calls in a minute; null without a limit.'),
   budget_mode: z.enum(BUDGET_MODES).nullable().describe('Null: as the gateway is configured.'),
   month_spend_usd: usdAmount('The cost of the calls admitted in this month (UTC).'),
   month_held_usd: usdAmount('The most that the open calls of this month may still cost.'),
@@ -186,6 +199,14 @@ export const KEY_OPTIONS: readonly KeyOption[] = [
     help: 'the most it may spend in a day (UTC)',
     label: 'daily budget',
     unit: 'USD a day',
+  },
+  {
+    field: 'requests_per_minute',
+    option: '--rpm <n>',
+    kind: 'number',
+    help: 'the most calls in a minute',
+    label: 'rate',
+    unit: 'requests a minute',
   },
   {
     field: 'budget_mode',

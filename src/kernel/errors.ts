@@ -189,6 +189,13 @@ export const ERRORS = {
     meaning:
       "Calls in flight hold what is left of the account's prepaid credit, and the wait for them was too long. Nothing was sent.",
   },
+  rate_limit_exceeded: {
+    status: 429,
+    fault: 'client',
+    retry: 'safe',
+    meaning:
+      'The key has made as many calls in this minute (UTC) as its `requests_per_minute` allows. Nothing was sent upstream. `retry-after` is the time to the next minute.',
+  },
   too_many_calls: {
     status: 429,
     fault: 'client',

@@ -51,6 +51,13 @@ export const KEY_LIMITS = [
     kind: 'nanos?',
     table: 'budget',
   },
+  {
+    name: 'requestsPerMinute',
+    field: 'requests_per_minute',
+    column: 'requests_per_minute',
+    kind: 'count?',
+    table: 'budget',
+  },
   /** Null: `budgets.mode` applies. */
   { name: 'budgetMode', field: 'budget_mode', column: 'budget_mode', kind: 'mode?', table: 'budget' },
   /** Exact names, or patterns that end in `*`; null is every model. Never empty. */

@@ -49,6 +49,7 @@ export const TABLE_PARTS: Readonly<Record<string, TableParts>> = {
       account_id: 'text -> account',
       monthly_budget_nanos: 'integer?',
       daily_budget_nanos: 'integer?',
+      requests_per_minute: 'integer?',
       /** `exact` or `settled`; null: as the installation is configured. */
       budget_mode: 'text?',
       /** The month that the counters are of; a later month resets them. Holds count against month and day. */
@@ -60,10 +61,13 @@ export const TABLE_PARTS: Readonly<Record<string, TableParts>> = {
       has_floors: 'flag = false',
       day: "text = ''",
       day_spent_nanos: 'integer = 0',
+      /** The minute, counted from 1970, that `minute_requests` were admitted in; counted only under a rate. */
+      minute: 'integer = 0',
+      minute_requests: 'integer = 0',
     },
     key: 'id',
     indexes: { budget_capped: 'account_id, id where monthly_budget_nanos > 0' },
-    checks: ['monthly_budget_nanos >= 0', 'daily_budget_nanos >= 0'],
+    checks: ['monthly_budget_nanos >= 0', 'daily_budget_nanos >= 0', 'requests_per_minute > 0'],
     isHot: true,
   },
 

@@ -5,6 +5,7 @@ export interface CallRow {
   readonly keyId: string
   readonly state: string
   readonly month: string
+  readonly day: string
   readonly startedAtMs: number
   readonly path: string
   readonly costNanos: number
@@ -27,6 +28,7 @@ export function lookAtBooks(gateway: BooksOwner): LookedAtBooks {
         keyId: String(row['key_id']),
         state: String(row['state']),
         month: String(row['month']),
+        day: String(row['day']),
         startedAtMs: Number(row['started_at_ms']),
         path: String(row['path']),
         costNanos: Number(row['cost_nanos'] ?? 0),

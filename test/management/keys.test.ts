@@ -23,6 +23,7 @@ const inSeconds = (seconds: number) => new Date(clock.nowMs() + seconds * 1_000)
 const LIMITS = {
   monthly_budget_usd: 12.5,
   daily_budget_usd: 0.000000001,
+  requests_per_minute: 60,
   budget_mode: 'settled',
   metadata: { cost_center: '4711', team: 'web' },
   allowed_models: ['claude-haiku-5-5', 'gpt-6*'],
@@ -60,6 +61,7 @@ test('POST /v1/keys 201: answers the record and, once, the secret', async () => 
     status: 'usable',
     monthly_budget_usd: null,
     daily_budget_usd: null,
+    requests_per_minute: null,
     budget_mode: null,
     metadata: {},
     day_spend_usd: 0,

@@ -2,7 +2,7 @@ import type { BudgetMode } from '../../kernel/vocabulary.ts'
 import type { OverLimit } from '../../keys/key-store.ts'
 import { nextDayMs, nextMonthMs } from '../../ledger/calendar.ts'
 import type { Budget } from '../../ledger/call.ts'
-import { bool, nanos, nanosOrNull, type Row, text, textOrNull } from '../rows.ts'
+import { bool, nanos, nanosOrNull, number, numberOrNull, type Row, text, textOrNull } from '../rows.ts'
 import { type Filled, onPostgres, prepare, raw } from './sql.ts'
 
 /**
@@ -24,11 +24,12 @@ export interface BatchParts {
 const LIMITED_ACCOUNT_TEXT = '(a.credit_enforced OR a.monthly_budget_nanos IS NOT NULL)'
 export const LIMITED_ACCOUNT = raw(LIMITED_ACCOUNT_TEXT)
 export const LIMITED_BUDGET = raw(`(b.monthly_budget_nanos IS NOT NULL OR b.daily_budget_nanos IS NOT NULL
-  OR EXISTS (SELECT 1 FROM account a WHERE a.id = b.account_id AND ${LIMITED_ACCOUNT_TEXT}))`)
+  OR b.requests_per_minute IS NOT NULL OR EXISTS (SELECT 1 FROM account a WHERE a.id = b.account_id AND ${LIMITED_ACCOUNT_TEXT}))`)
 
 export const BUDGET_COLUMNS =
-  raw(`b.id, b.account_id, b.monthly_budget_nanos, b.daily_budget_nanos, b.budget_mode,
-  b.month, b.spent_nanos, b.held_nanos, b.lost_nanos, b.has_floors, b.day, b.day_spent_nanos`)
+  raw(`b.id, b.account_id, b.monthly_budget_nanos, b.daily_budget_nanos, b.requests_per_minute,
+  b.budget_mode, b.month, b.spent_nanos, b.held_nanos, b.lost_nanos, b.has_floors, b.day, b.day_spent_nanos, b.minute,
+  b.minute_requests`)
 
 export const ACCOUNT_COLUMNS = raw(`a.id, a.credited_nanos, a.charged_nanos, a.held_nanos, a.credit_enforced,
   a.monthly_budget_nanos, a.month, a.spent_nanos,
@@ -58,11 +59,14 @@ export interface BudgetState extends MonthSums {
   readonly accountId: string
   readonly monthlyNanos: bigint | null
   readonly dailyNanos: bigint | null
+  readonly requestsPerMinute: number | null
   readonly mode: BudgetMode | null
   heldNanos: bigint
   hasFloors: boolean
   day: string
   daySpentNanos: bigint
+  minute: number
+  minuteRequests: number
 }
 
 export interface AccountState extends MonthSums {
@@ -96,6 +100,8 @@ export class MoneyRows {
   readonly accounts: ReadonlyMap<string, AccountState>
   readonly #budgetMoves = new Map<string, BudgetMove>()
   readonly #accountMoves = new Map<string, AccountMove>()
+  /** Budgets whose requests were counted. */
+  readonly #counted = new Set<BudgetState>()
 
   constructor(budgets: readonly Row[], accounts: readonly Row[]) {
     this.budgets = new Map(budgets.map((row) => [text(row, 'id'), budgetState(row)]))
@@ -125,7 +131,8 @@ export class MoneyRows {
     return (
       [...this.accounts.values()].some((account) => isLimitedAccount(account) && !isLimited(account)) ||
       [...this.budgets.values()].some(
-        ({ id, monthlyNanos, dailyNanos }) => (monthlyNanos !== null || dailyNanos !== null) && !ids.has(id),
+        ({ id, monthlyNanos, dailyNanos, requestsPerMinute }) =>
+          (monthlyNanos ?? dailyNanos ?? requestsPerMinute) !== null && !ids.has(id),
       )
     )
   }
@@ -163,7 +170,14 @@ export class MoneyRows {
   }
 
   /** Counts a request that was admitted, where its budget limits requests. */
-  countRequest(_budgetId: string, _atMs: number): void {}
+  countRequest(budgetId: string, atMs: number): void {
+    const budget = this.budget(budgetId)
+    if (budget.requestsPerMinute === null) return
+    const minute = minuteOf(budget, atMs)
+    budget.minuteRequests = budget.minute === minute ? budget.minuteRequests + 1 : 1
+    budget.minute = minute
+    this.#counted.add(budget)
+  }
 
   writes(): Filled[] {
     return [
@@ -172,6 +186,9 @@ export class MoneyRows {
           ...[month, costNanos, month, heldNanos, month, lostNanos, month],
           ...[day, day, costNanos, day, day, month, id, month],
         ),
+      ),
+      ...[...this.#counted].map(({ id, minute, minuteRequests }) =>
+        COUNT_REQUESTS(minute, minuteRequests, id),
       ),
       ...sorted(this.#accountMoves).map(({ id, month, heldNanos, costNanos }) =>
         MOVE_ACCOUNT(heldNanos, costNanos, month, month, costNanos, month, month, id),
@@ -204,6 +221,10 @@ const MOVE_BUDGET = prepare`
     day = CASE WHEN day < ${'text'} THEN ${'text'} ELSE day END,
     month = ${'text'}
   WHERE id = ${'text'} AND month <= ${'text'}`
+
+/** The rows are locked. */
+const COUNT_REQUESTS = prepare`
+  UPDATE budget SET minute = ${'bigint'}, minute_requests = ${'bigint'} WHERE id = ${'text'}`
 
 const MOVE_ACCOUNT = prepare`
   UPDATE account SET held_nanos = held_nanos + ${'bigint'}, charged_nanos = charged_nanos + ${'bigint'},
@@ -259,8 +280,20 @@ export function keyCeilings(budget: BudgetState, month: string, day: string, atM
 }
 
 /** Why one more request is too many at this instant; null if it is not. */
-export function overLimit(_budget: BudgetState, _atMs: number): OverLimit | null {
-  return null
+export function overLimit(budget: BudgetState, atMs: number): OverLimit | null {
+  const { requestsPerMinute: most, minute, minuteRequests } = budget
+  if (most === null || minute !== minuteOf(budget, atMs) || minuteRequests < most) return null
+  const retryAfterSeconds = Math.ceil(((minute + 1) * MINUTE_MS - atMs) / 1_000)
+  const message = `This key may make ${most} requests a minute and has made them. Try again in ${retryAfterSeconds} s, or ask its operator for a higher requests_per_minute.`
+  return { reason: 'over_limit', code: 'rate_limit_exceeded', message, retryAfterSeconds }
+}
+
+const MINUTE_MS = 60_000
+
+/** The minute of an instant. Where the clock has stepped back a little, the minute that has begun goes on. */
+function minuteOf({ minute }: BudgetState, atMs: number): number {
+  const now = Math.floor(atMs / MINUTE_MS)
+  return now === minute - 1 ? minute : now
 }
 
 export function accountCeilings(account: AccountState, month: string, atMs: number): Budget[] {
@@ -277,6 +310,7 @@ export function budgetState(row: Row): BudgetState {
     accountId: text(row, 'account_id'),
     monthlyNanos: nanosOrNull(row, 'monthly_budget_nanos'),
     dailyNanos: nanosOrNull(row, 'daily_budget_nanos'),
+    requestsPerMinute: numberOrNull(row, 'requests_per_minute'),
     mode: textOrNull(row, 'budget_mode') as BudgetState['mode'],
     month: text(row, 'month'),
     spentNanos: nanos(row, 'spent_nanos'),
@@ -284,6 +318,8 @@ export function budgetState(row: Row): BudgetState {
     hasFloors: bool(row, 'has_floors'),
     day: text(row, 'day'),
     daySpentNanos: nanos(row, 'day_spent_nanos'),
+    minute: number(row, 'minute'),
+    minuteRequests: number(row, 'minute_requests'),
   }
 }
 

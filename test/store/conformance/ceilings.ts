@@ -70,29 +70,61 @@ export function ceilingConformance(storeName: string, openStore: OpenStoreUnderT
     },
   )
 
+  promise('a daily ceiling stands beside the monthly one, and begins anew each day', async (store) => {
+    await addKey(store, 'a', { monthlyBudgetNanos: 5_000n, dailyBudgetNanos: 1_000n })
+    const day = 86_400_000
+    const over = async (requestId: string, atMs: number) => {
+      const admission = await store.admit(opening(requestId, 'a', { ...holding(1n), atMs }))
+      return admission.kind === 'refused' && 'budget' in admission.refusal
+        ? admission.refusal.budget
+        : admission.kind
+    }
+    await store.admit(opening('req_1', 'a', holding(1_200n)))
+    assert.equal(await ask(store, 'req_2', 'a', holding(1n)), 'held by budget')
+    await store.settle(closing('req_1', costing(1_200n)))
+    assert.deepEqual(await over('req_2', NOON + 1), {
+      ...{ scope: 'key', period: 'day', spentNanos: 1_200n, heldNanos: 0n, capNanos: 1_000n },
+      resetsAtMs: NOON + day / 2,
+    })
+    assert.equal(await over('req_3', NOON + day), 'admitted')
+    // A call counts on the day of its admission, however late it ends.
+    await store.settle(closing('req_3', { ...costing(1_000n), atMs: NOON + 2 * day }))
+    assert.equal(await over('req_4', NOON + 2 * day), 'admitted')
+  })
+
   promise(
-    'a daily ceiling stands beside the monthly one, and begins anew each day',
-    async (store, subject) => {
-      await capped(store, 'a', 5_000n)
-      await subject.exec("UPDATE budget SET daily_budget_nanos = 1000 WHERE id = 'bud_a'")
-      const day = 86_400_000
-      const over = async (requestId: string, atMs: number) => {
-        const admission = await store.admit(opening(requestId, 'a', { ...holding(1n), atMs }))
-        return admission.kind === 'refused' && 'budget' in admission.refusal
-          ? admission.refusal.budget
-          : admission.kind
+    'a rate admits so many requests in a clock minute, and is judged before the budget',
+    async (store) => {
+      await addKey(store, 'a', { monthlyBudgetNanos: 1_000n, requestsPerMinute: 3 })
+      const rotation = { ...rotated('b'), createdAtMs: NOON, oldExpiresAtMs: null }
+      await store.rotateKey('default', 'key_a', rotation, null)
+      let asked = 0
+      const askAs = (key: string, more: Partial<CallOpening> = {}) =>
+        ask(store, `req_${asked++}`, key, { ...holding(100n), ...more })
+      // Free calls, those that upstream has begun, and those that wait or are refused do not count.
+      assert.equal(await askAs('a', { hold: { kind: 'none' }, isRequest: false }), 'admitted')
+      assert.equal(await askAs('a', { hasBegun: true, isRequest: false }), 'admitted')
+      assert.equal(await askAs('a', { ...holding(900n) }), 'admitted')
+      assert.equal(await askAs('b'), 'held by budget')
+      await store.updateKey('default', 'key_b', { monthlyBudgetNanos: 5_000n }, NOON)
+      assert.equal(await askAs('b'), 'admitted')
+      assert.equal(await askAs('a'), 'admitted')
+      for (const key of ['a', 'b']) {
+        const { refusal } = (await store.admit(opening(`req_${key}`, key, { atMs: NOON + 59_001 }))) as {
+          refusal: unknown
+        }
+        assert.partialDeepStrictEqual(refusal, { code: 'rate_limit_exceeded', retryAfterSeconds: 1 })
       }
-      await store.admit(opening('req_1', 'a', holding(1_200n)))
-      assert.equal(await ask(store, 'req_2', 'a', holding(1n)), 'held by budget')
-      await store.settle(closing('req_1', costing(1_200n)))
-      assert.deepEqual(await over('req_2', NOON + 1), {
-        ...{ scope: 'key', period: 'day', spentNanos: 1_200n, heldNanos: 0n, capNanos: 1_000n },
-        resetsAtMs: NOON + day / 2,
-      })
-      assert.equal(await over('req_3', NOON + day), 'admitted')
-      // A call counts on the day of its admission, however late it ends.
-      await store.settle(closing('req_3', { ...costing(1_000n), atMs: NOON + 2 * day }))
-      assert.equal(await over('req_4', NOON + 2 * day), 'admitted')
+      // A call that waited is judged again when it is admitted.
+      assert.equal(await askAs('b', { askedBefore: true }), 'over_limit')
+      assert.equal(await askAs('a', { hold: { kind: 'none' }, isRequest: false }), 'admitted')
+      // The minute that has begun goes on where the clock steps back a little.
+      assert.equal(await askAs('a', { atMs: NOON + 60_000 }), 'admitted')
+      assert.equal(await askAs('a', { atMs: NOON + 59_999 }), 'admitted')
+      assert.equal(await askAs('a', { atMs: NOON + 60_001 }), 'admitted')
+      assert.equal(await askAs('a', { atMs: NOON + 59_999 }), 'over_limit')
+      await store.updateKey('default', 'key_a', { requestsPerMinute: null, monthlyBudgetNanos: 0n }, NOON)
+      assert.equal(await askAs('a', { atMs: NOON + 60_002 }), 'budget_exceeded')
     },
   )
 
@@ -108,12 +140,14 @@ export function ceilingConformance(storeName: string, openStore: OpenStoreUnderT
     assert.deepEqual([refused.refusal.budget.scope, refused.refusal.budget.spentNanos], ['account', 1_000n])
   })
 
-  promise('the mode of a budget overrides that of the installation', async (store, subject) => {
+  promise('the mode of a budget overrides that of the installation', async (store) => {
     await capped(store, 'a', 1_000n)
+    const setMode = (budgetMode: 'exact' | 'settled') =>
+      store.updateKey('default', 'key_a', { budgetMode }, NOON)
     await store.admit(opening('req_1', 'a', holding(1_000n)))
-    await subject.exec("UPDATE budget SET budget_mode = 'settled' WHERE id = 'bud_a'")
+    await setMode('settled')
     assert.equal(await ask(store, 'req_2', 'a', holding(1n)), 'admitted')
-    await subject.exec("UPDATE budget SET budget_mode = 'exact' WHERE id = 'bud_a'")
+    await setMode('exact')
     assert.equal(await ask(store, 'req_3', 'a', { ...holding(1n), heldCounts: false }), 'held by budget')
   })
 

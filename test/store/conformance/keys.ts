@@ -22,6 +22,7 @@ const DECEMBER = Date.UTC(2026, 11, 3)
 const LIMITS = {
   monthlyBudgetNanos: 9_007_199_254_740_993n,
   dailyBudgetNanos: 9_007_199_254_740_995n,
+  requestsPerMinute: 1_000_000,
   budgetMode: 'settled' as const,
   metadata: { team: 'web', 'odd "name"': '💶 ümlaut', '': '' },
   allowedModels: ['claude-haiku-5-5', 'odd "name", ümlaut'],
