@@ -4,6 +4,7 @@ import { BodyPace, type BodyTimes } from '../http/incoming-request.ts'
 import { type Denial, type Refusal, refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import { ChunkList } from '../kernel/memory.ts'
+import { PIECE_BYTES } from '../metering/request-reader.ts'
 import type { ByteBudget, KeyShare } from './key-shares.ts'
 
 /**
@@ -119,6 +120,7 @@ export function receiveBody(
     const { memory, times } = options
     const body = new HeldBody(memory, sender.share.name)
     let finished = false
+    let bytesInTurn = 0
 
     function finish(result: Received | null): void {
       if (finished) return
@@ -173,10 +175,11 @@ export function receiveBody(
         finish(refused(noMemory()))
         return true
       }
-      // A large body is read a piece in each turn of the event loop, so that other calls come in between.
-      const isLarge = body.length > SMALL_BODY_BYTES && looker !== null
-      const wait = looked ?? (isLarge ? nextTurn() : null)
+      // A body is read a piece in each turn of the event loop, so that other calls come in between.
+      bytesInTurn += chunk.length
+      const wait = looked ?? (looker !== null && bytesInTurn >= PIECE_BYTES ? nextTurn() : null)
       if (wait === null) return true
+      bytesInTurn = 0
       pace?.paused()
       wait.then(
         () => {
