@@ -35,10 +35,8 @@ const ENDING = Buffer.from('_url')
 
 const LONGEST_BYTES = Math.max(...STRINGS.map(({ bytes }) => bytes.length))
 
-/** Bytes of the longest mark with every character escaped. */
-const ESCAPED_BYTES_MAX = 6 * LONGEST_BYTES
-/** How many of a string's last bytes are kept: one more than an escaped mark has, so that a longer string is seen as such. */
-const TAIL_BYTES = ESCAPED_BYTES_MAX + 1
+/** How many of a string's last bytes are kept: one more than a mark has, so that a longer string is seen as such. */
+const TAIL_BYTES = LONGEST_BYTES + 1
 
 /** 1 for every byte that a mark ends with: all other strings need no more than one look. */
 export const MARK_ENDS = new Uint8Array(256)
@@ -80,32 +78,18 @@ export class MarkWatch {
     this.#from = 0
   }
 
-  /** The string's closing quote is at `i`. A string with a needless escape may spell a mark unseen. */
-  close(chunk: Uint8Array, i: number, hasNeedlessEscape: boolean): number {
-    if (hasNeedlessEscape) return this.#closeEscaped(chunk, i)
+  /** The string's closing quote is at `i`. */
+  close(chunk: Uint8Array, i: number): number {
     if (this.#tail.length === 0) return markOf(chunk, this.#from, i)
     const last = this.#lastBytes(chunk, i)
     return markOf(last, 0, last.length)
   }
 
-  #closeEscaped(chunk: Uint8Array, i: number): number {
-    const last = this.#lastBytes(chunk, i)
-    if (last.length > ESCAPED_BYTES_MAX) return MARKS.elsewhere
-    try {
-      const text = Buffer.from(JSON.parse(`"${Buffer.from(last).toString()}"`) as string)
-      return markOf(text, 0, text.length)
-    } catch {
-      // Control characters are not looked for in strings that are not read.
-      return EVERY_MARK
-    }
-  }
-
   /** A copy of the string's last bytes, up to `to` of the chunk at hand. */
   #lastBytes(chunk: Uint8Array, to: number): Uint8Array {
     const start = Math.max(this.#from, to - TAIL_BYTES)
-    const all = Buffer.concat([this.#tail, chunk.subarray(start, to)])
-    return all.subarray(Math.max(0, all.length - TAIL_BYTES))
+    return Buffer.concat([this.#tail, chunk.subarray(start, to)]).subarray(-TAIL_BYTES)
   }
 }
 
-const NOTHING = new Uint8Array(0)
+const NOTHING = new Uint8Array()

@@ -1,4 +1,4 @@
-import { type Coder, openDecoder } from './content-coding.ts'
+import { type Decoder, openDecoder } from './content-coding.ts'
 
 /**
  * How far, in compressed bytes, the decoded copy may fall behind a reply that is held back, behind one that streams,
@@ -47,7 +47,7 @@ class QueuedDecoder implements CopyDecoder {
   readonly #onBytes: (bytes: Buffer) => void
   readonly #limits: AllLimits
   #queue: Buffer[] = []
-  #coder: Coder | null = null
+  #decoder: Decoder | null = null
   #state: DecodedState = 'whole'
   #pendingBytes = 0
   #inputBytes = 0
@@ -74,13 +74,13 @@ class QueuedDecoder implements CopyDecoder {
 
   async end(): Promise<DecodedState> {
     await this.#work
-    const coder = this.#coder
-    if (coder !== null && this.#state === 'whole') {
-      await this.#show(coder.finish())
+    const decoder = this.#decoder
+    if (decoder !== null && this.#state === 'whole') {
+      await this.#show(decoder.finish())
       // Bytes behind the end: some decoders skip padding there and read on, so another reader may find another body than we did.
-      if (this.#state === 'whole' && coder.unreadBytes > 0) this.#state = 'corrupt'
+      if (this.#state === 'whole' && decoder.unreadBytes > 0) this.#state = 'corrupt'
     }
-    coder?.destroy()
+    decoder?.destroy()
     return this.#state
   }
 
@@ -90,9 +90,9 @@ class QueuedDecoder implements CopyDecoder {
       const chunks = this.#queue.reverse()
       this.#queue = []
       for (let chunk = chunks.pop(); chunk !== undefined; chunk = chunks.pop()) {
-        this.#coder ??= openDecoder(this.#coding, chunk[0] ?? 0)
+        this.#decoder ??= openDecoder(this.#coding, chunk[0] ?? 0)
         this.#inputBytes += chunk.length
-        await this.#show(this.#coder.feed(chunk))
+        await this.#show(this.#decoder.feed(chunk))
         this.#pendingBytes -= chunk.length
         if (this.#state !== 'whole') return this.#stop()
         if (this.#pendingBytes <= this.#limits.backlogBytesMax / 2) this.#giveRoom()
@@ -122,7 +122,7 @@ class QueuedDecoder implements CopyDecoder {
 
   #stop(): void {
     this.#queue = []
-    this.#coder?.destroy()
+    this.#decoder?.destroy()
     this.#giveRoom()
   }
 

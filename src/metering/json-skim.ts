@@ -324,7 +324,7 @@ export class JsonSkim {
   }
 
   #readValue(chunk: Buffer, i: number): unknown {
-    const text = this.#kept.take(chunk, this.#offset, i)
+    const text = this.#kept.take(chunk, this.#offset, i)?.toString() ?? null
     if (this.#firstByte === LETTER_N) return null
     const bytes = this.#offset + i - this.#valueStart
     const quotes = this.#firstByte === QUOTE ? 2 : 0
@@ -332,7 +332,8 @@ export class JsonSkim {
     if (text === null) return unread
     if (this.#shape?.kind === 'value') this.#keptBytes += bytes
     if (this.#firstByte === QUOTE) return parseString(text) ?? unread
-    const { value, twice } = parseSlice(text)
+    const { value, twice, work } = parseSlice(text)
+    this.#turns += work
     for (const name of twice) this.#twiceInside.add(name)
     return value
   }
@@ -375,7 +376,7 @@ export class JsonSkim {
     if (at < 0) return this.#fail('not_json', -1 - at)
     if (at === bytes.length) return at
     // A string with a letter escaped may spell any mark. No encoder writes such strings, so nobody needs to find out which.
-    const mark = this.#string.hasNeedlessEscape ? EVERY_MARK : this.#mark.close(bytes, at, false)
+    const mark = this.#string.hasNeedlessEscape ? EVERY_MARK : this.#mark.close(bytes, at)
     const isSeen = this.#depth === this.#level
     if (this.#state === IN_STRING) {
       if (!isSeen || this.#shape?.kind !== 'value') this.#marks |= mark
@@ -383,9 +384,9 @@ export class JsonSkim {
       return at + 1
     }
     this.#state = BEFORE_COLON
-    const written = isSeen ? this.#kept.take(bytes, this.#offset, at) : ''
-    if (written === null) return this.#fail('name_too_long', at)
-    if (isSeen) this.#endName(Buffer.from(written), 0, Buffer.byteLength(written), at)
+    const written = isSeen ? this.#kept.take(bytes, this.#offset, at) : null
+    if (isSeen && written === null) return this.#fail('name_too_long', at)
+    if (written !== null) this.#endName(written, 0, written.length, at)
     if (!isSeen || this.#frame?.member === null) this.#marks |= mark
     return at + 1
   }

@@ -9,7 +9,7 @@ const LETTER_U = 0x75
 const ESCAPE_BYTES_MAX = 6
 
 /** 1 for every byte that makes an escape of one character behind a backslash. */
-export const ESCAPES = new Uint8Array(256)
+const ESCAPES = new Uint8Array(256)
 for (const byte of Buffer.from('"\\/bfnrt')) ESCAPES[byte] = 1
 
 const { memory, run } = buildRunCode(ESCAPES)
@@ -95,7 +95,7 @@ const CHARACTER = 0
 const ESCAPED = 5
 
 /** A string is short if it ends within so many bytes. */
-export const NEAR_BYTES = 256
+const NEAR_BYTES = 256
 
 /**
  * Crosses the inside of a JSON string, however it is cut. Escapes are always verified: a parser that trusts `\u` jumps
@@ -193,7 +193,7 @@ function stops(word: number): number {
  * The offset of the next quote, backslash or control character, or the length. Four bytes at once are 1.2 GB/s where one by
  * one is 0.5.
  */
-export function nextStop(chunk: Buffer, words: DataView, from: number, length: number): number {
+function nextStop(chunk: Buffer, words: DataView, from: number, length: number): number {
   let i = from
   let marks = 0
   while (i <= length - 4) {
@@ -228,12 +228,6 @@ export class Utf8Check {
   #due = 0
   #low = 0x80
   #high = 0xbf
-
-  restart(): void {
-    this.#due = 0
-    this.#low = 0x80
-    this.#high = 0xbf
-  }
 
   /**
    * The offset of the first byte with which the text can no longer be UTF-8, or the chunk's length. The offset is
@@ -273,7 +267,7 @@ export class Utf8Check {
 }
 
 /** The offset of a UTF-8 sequence that the end of the chunk cuts off; the chunk's length if there is none. */
-export function startOfOpenSequence(chunk: Uint8Array, from: number): number {
+function startOfOpenSequence(chunk: Uint8Array, from: number): number {
   for (let back = 1; back <= 3 && chunk.length - back >= from; back++) {
     const byte = chunk[chunk.length - back] as number
     if (byte < 0x80) break

@@ -74,16 +74,17 @@ export class KeptPart {
     else this.#copies.push(Buffer.from(chunk.subarray(Math.max(0, this.#start - offset))))
   }
 
-  /** The text of the part; null if none is open, or if it is longer than it may be. */
-  take(chunk: Buffer, offset: number, end: number): string | null {
+  /** The bytes of the part, to be used at once; null if none is open, or if it is longer than it may be. */
+  take(chunk: Buffer, offset: number, end: number): Buffer | null {
     if (this.#start === NOWHERE) return null
     const from = this.#start - offset
     const fits = end - from <= this.#bytesMax
     const copies = this.#copies
     this.drop()
     if (!fits) return null
-    if (from >= 0) return chunk.toString('utf8', from, end)
-    return Buffer.concat([...copies, chunk.subarray(0, end)]).toString('utf8')
+    if (from >= 0) return chunk.subarray(from, end)
+    // The part may have ended in an earlier piece.
+    return Buffer.concat([...copies, chunk.subarray(0, Math.max(0, end))], end - from)
   }
 
   drop(): void {

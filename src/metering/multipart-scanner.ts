@@ -1,13 +1,6 @@
 import { isAscii, isUtf8 } from 'node:buffer'
-import { BoundedCopy } from './bounded-copy.ts'
+import { KeptPart } from './json-tokens.ts'
 import { AMBIGUOUS, NameTable } from './watched-names.ts'
-
-/** A field of a form. `start` and `end` are where its value stands in the body, in bytes; `end` is exclusive. */
-export type MultipartField = { readonly start: number; readonly end: number } & (
-  | { readonly kind: 'text'; readonly value: string }
-  /** Longer than `valueBytesMax`: the value is not known, only that it is there. */
-  | { readonly kind: 'too_long' }
-)
 
 export type UnreadableMultipart =
   | 'empty'
@@ -20,22 +13,22 @@ export type UnreadableMultipart =
   | 'bad_part_head'
   | 'part_head_too_large'
   | 'too_many_parts'
-  | 'too_large'
   /** A field name that is not watched, but that some parsers read as a watched name. */
   | 'ambiguous_name'
   /** A watched field that some parsers would take for a file, or decode in another way than we do. */
   | 'ambiguous_part'
   | 'not_utf8'
 
-export type MultipartScan<Name extends string = string> =
+export type MultipartScan =
   | {
       readonly kind: 'form'
-      readonly fields: ReadonlyMap<Name, MultipartField>
+      /** The watched fields. Null stands for a value that is longer than `valueBytesMax`. */
+      readonly fields: ReadonlyMap<string, string | null>
       /** Watched names given more than once; `fields` has the first of each, parsers differ on which counts. */
-      readonly duplicates: readonly Name[]
+      readonly duplicates: readonly string[]
       readonly lengthBytes: number
     }
-  | { readonly kind: 'unreadable'; readonly reason: UnreadableMultipart; readonly at: number }
+  | { readonly kind: 'unreadable'; readonly reason: UnreadableMultipart }
 
 /** Looks at the parts that are no watched field as they pass. The bytes it is given are overwritten afterwards. */
 export interface PartSink {
@@ -44,19 +37,7 @@ export interface PartSink {
   write(bytes: Buffer): void
 }
 
-export interface MultipartScanLimits {
-  readonly bodyBytesMax: number
-  readonly partHeadBytesMax: number
-  readonly partsMax: number
-  readonly valueBytesMax: number
-}
-
-const MULTIPART_SCAN_LIMITS: MultipartScanLimits = {
-  bodyBytesMax: 512 * 1024 * 1024,
-  partHeadBytesMax: 16 * 1024,
-  partsMax: 1000,
-  valueBytesMax: 1024,
-}
+export const MULTIPART_LIMITS = { partHeadBytesMax: 16 * 1024, partsMax: 1000, valueBytesMax: 1024 } as const
 
 /** The facts in the head of a part. `plain` means that every parser takes the part for a text field of that name. */
 export interface PartHead {
@@ -169,76 +150,55 @@ type Fault = UnreadableMultipart | null
  * without padding, so a parser that finds delimiters in a more generous way finds the same delimiters. The answer
  * does not depend on how the body was cut, and no chunk is referred to after `write` returns.
  */
-export class MultipartScanner<Name extends string = string> {
-  readonly #names: NameTable<Name>
-  readonly #limits: MultipartScanLimits
+export class MultipartScanner {
+  readonly #names: NameTable<string>
   readonly #needle: Buffer
-  readonly #fields = new Map<Name, MultipartField>()
-  readonly #duplicates = new Set<Name>()
-  readonly #head: BoundedCopy
-  readonly #value: BoundedCopy
+  readonly #fields = new Map<string, string | null>()
+  readonly #duplicates = new Set<string>()
+  /** The head of a part, or the value of a watched field. */
+  readonly #kept = new KeptPart()
   #failure: Extract<MultipartScan, { kind: 'unreadable' }> | null = null
-  #ended = false
   /** The offset in the body of the chunk at hand, and the offset in the chunk of the byte to be looked at next. */
   #offset = 0
   #i = 0
   /** The bytes before the first boundary are searched as content too; there must be none. */
   #state: State = 'content'
   #parts = 0
-  #contentStart = 0
   /** The last bytes of the content so far, in which a boundary may have begun; at first the line break that a boundary needs. */
   #tail = Buffer.from('\r\n')
-  #headLength = 0
+  #headStart = 0
   /** How many bytes are there of the line break, or the empty line, that the state waits for. */
   #matched = 0
   #closing = false
   /** The watched field whose value is being read. */
-  #field: { readonly name: Name; readonly asciiOnly: boolean } | null = null
+  #field: { readonly name: string; readonly asciiOnly: boolean } | null = null
   readonly #sink: PartSink | null
   /** Whether the sink is to see the content at hand. */
   #sunk = false
 
-  constructor(
-    boundary: string,
-    names: Iterable<Name>,
-    limits: Partial<MultipartScanLimits> = {},
-    sink: PartSink | null = null,
-  ) {
+  constructor(boundary: string, names: readonly string[], sink: PartSink | null = null) {
     this.#sink = sink
-    this.#names = new NameTable(Array.from(names, (name) => [name, name] as const))
-    this.#limits = { ...MULTIPART_SCAN_LIMITS, ...limits }
+    this.#names = new NameTable(names.map((name) => [name, name]))
     this.#needle = Buffer.from(`--${boundary}`, 'latin1')
-    this.#head = new BoundedCopy(this.#limits.partHeadBytesMax)
-    this.#value = new BoundedCopy(this.#limits.valueBytesMax)
   }
 
   write(chunk: Buffer): void {
-    if (this.#ended) throw new Error('MultipartScanner: write after end')
-    if (this.#failure !== null) return
-    const room = this.#limits.bodyBytesMax - this.#offset
-    const { buffer, byteOffset } = chunk
-    const bytes = Buffer.from(buffer, byteOffset, Math.min(chunk.length, room))
     this.#i = 0
-    while (this.#i < bytes.length && this.#failure === null) {
-      const fault = this.#step(bytes)
-      if (fault !== null) this.#fail(fault, this.#i)
+    while (this.#i < chunk.length && this.#failure === null) {
+      const fault = this.#step(chunk)
+      if (fault !== null) this.#fail(fault)
     }
-    if (bytes.length < chunk.length) this.#fail('too_large', room)
-    this.#offset += bytes.length
+    this.#kept.endChunk(chunk, this.#offset)
+    this.#offset += chunk.length
   }
 
-  end(): MultipartScan<Name> {
-    this.#ended = true
-    if (this.#offset === 0) this.#fail('empty', 0)
-    if (this.#state !== 'closed') this.#fail('no_closing_boundary', 0)
-    if (this.#matched % 2 === 1) this.#fail('trailing_bytes', -1)
+  end(): MultipartScan {
+    if (this.#offset === 0) this.#fail('empty')
+    if (this.#state !== 'closed') this.#fail('no_closing_boundary')
+    if (this.#matched % 2 === 1) this.#fail('trailing_bytes')
     if (this.#failure !== null) return this.#failure
-    return {
-      kind: 'form',
-      fields: this.#fields,
-      duplicates: [...this.#duplicates],
-      lengthBytes: this.#offset,
-    }
+    const duplicates = [...this.#duplicates]
+    return { kind: 'form', fields: this.#fields, duplicates, lengthBytes: this.#offset }
   }
 
   #step(chunk: Buffer): Fault {
@@ -257,7 +217,6 @@ export class MultipartScanner<Name extends string = string> {
   #crossContent(chunk: Buffer): Fault {
     const from = this.#i
     const hit = this.#findBoundary(chunk, from)
-    if (this.#field !== null) this.#value.append(chunk, from, Math.max(from, hit ?? chunk.length))
     this.#i = hit ?? chunk.length
     if (hit === null) {
       const kept = this.#needle.length + 1
@@ -272,7 +231,7 @@ export class MultipartScanner<Name extends string = string> {
     if (this.#parts === 0 && this.#offset + hit > 0) return 'preamble'
     if (this.#sunk) this.#show(chunk, from, hit - 2)
     this.#sunk = false
-    const fault = this.#endValue(hit - 2)
+    const fault = this.#endValue(chunk, hit - 2)
     this.#i = fault === null ? hit + this.#needle.length : hit
     this.#state = 'delimiter'
     this.#matched = 0
@@ -297,19 +256,15 @@ export class MultipartScanner<Name extends string = string> {
     return hit < 0 ? null : hit
   }
 
-  #endValue(end: number): Fault {
+  #endValue(chunk: Buffer, end: number): Fault {
     if (this.#field === null) return null
     const { name, asciiOnly } = this.#field
     this.#field = null
-    const span = { start: this.#contentStart, end: this.#offset + end }
-    const value = this.#value.take(span.end - span.start)
-    if (value === null) {
-      this.#fields.set(name, { kind: 'too_long', ...span })
-      return null
-    }
-    if (!isUtf8(value)) return 'not_utf8'
-    if (asciiOnly && !isAscii(value)) return 'ambiguous_part'
-    this.#fields.set(name, { kind: 'text', value: value.toString('utf8'), ...span })
+    const kept = this.#kept.take(chunk, this.#offset, end)
+    const value = kept !== null && kept.length <= MULTIPART_LIMITS.valueBytesMax ? kept : null
+    if (value !== null && !isUtf8(value)) return 'not_utf8'
+    if (value !== null && asciiOnly && !isAscii(value)) return 'ambiguous_part'
+    this.#fields.set(name, value === null ? null : value.toString())
     return null
   }
 
@@ -328,9 +283,10 @@ export class MultipartScanner<Name extends string = string> {
     }
     this.#parts++
     this.#state = 'head'
-    this.#headLength = 0
+    this.#headStart = this.#offset + this.#i
+    this.#kept.open(this.#headStart, MULTIPART_LIMITS.partHeadBytesMax)
     // `matched` stays at 2: the delimiter's own line break is the first half of the empty line if the head is empty.
-    return this.#parts > this.#limits.partsMax ? 'too_many_parts' : null
+    return this.#parts > MULTIPART_LIMITS.partsMax ? 'too_many_parts' : null
   }
 
   /**
@@ -345,7 +301,7 @@ export class MultipartScanner<Name extends string = string> {
 
   #crossHead(chunk: Buffer): Fault {
     const from = this.#i
-    const end = Math.min(chunk.length, from + this.#limits.partHeadBytesMax - this.#headLength)
+    const end = Math.min(chunk.length, this.#headStart + MULTIPART_LIMITS.partHeadBytesMax - this.#offset)
     let matched = this.#matched
     let i = from
     for (; i < end && matched < 4; i++) {
@@ -353,18 +309,15 @@ export class MultipartScanner<Name extends string = string> {
       if (byte === (matched % 2 === 0 ? CR : LF)) matched++
       else matched = byte === CR ? 1 : 0
     }
-    this.#head.append(chunk, from, i)
-    this.#headLength += i - from
     this.#matched = matched
     this.#i = i
     if (matched < 4 && i < chunk.length) return 'part_head_too_large'
-    return matched === 4 ? this.#startContent() : null
+    return matched === 4 ? this.#startContent(chunk) : null
   }
 
-  #startContent(): Fault {
-    const bytes = this.#head.take(Math.max(0, this.#headLength - 4)) ?? EMPTY
+  #startContent(chunk: Buffer): Fault {
+    const bytes = (this.#kept.take(chunk, this.#offset, this.#i) ?? EMPTY).subarray(0, -4)
     this.#state = 'content'
-    this.#contentStart = this.#offset + this.#i
     this.#tail = EMPTY
     if (bytes.includes(this.#needle)) return 'stray_boundary'
     const head = readPartHead(bytes)
@@ -377,15 +330,18 @@ export class MultipartScanner<Name extends string = string> {
     }
     if (!head.plain) return 'ambiguous_part'
     if (this.#fields.has(name)) this.#duplicates.add(name)
-    else this.#field = { name, asciiOnly: head.asciiOnly }
+    else {
+      this.#field = { name, asciiOnly: head.asciiOnly }
+      // The boundary behind the value may be taken for a part of it until it is whole.
+      this.#kept.open(this.#offset + this.#i, MULTIPART_LIMITS.valueBytesMax + this.#needle.length + 2)
+    }
     return null
   }
 
-  /** The first fault counts. `i` is where in the chunk at hand it is. */
-  #fail(reason: UnreadableMultipart, i: number): void {
-    this.#failure ??= { kind: 'unreadable', reason, at: this.#offset + i }
-    this.#head.clear()
-    this.#value.clear()
+  /** The first fault counts. */
+  #fail(reason: UnreadableMultipart): void {
+    this.#failure ??= { kind: 'unreadable', reason }
+    this.#kept.drop()
     this.#fields.clear()
     this.#tail = EMPTY
   }

@@ -2,6 +2,8 @@
 export interface ParsedSlice {
   readonly value: unknown
   readonly twice: readonly string[]
+  /** Characters that were searched, for tests: at most a constant times the length of the text. */
+  readonly work: number
 }
 
 const NONE: readonly string[] = []
@@ -18,25 +20,37 @@ const WORD = /^\w+$/
  */
 export function parseSlice(text: string): ParsedSlice {
   const value: unknown = JSON.parse(text)
-  return { value, twice: hasOddNames(text, value) ? namesTwice(text, true) : NONE }
+  const work = { searched: 0 }
+  const twice = hasOddNames(text, value, work) ? namesTwice(text, true, work) : NONE
+  return { value, twice, work: text.length + work.searched }
+}
+
+/** Counts the characters that were searched. */
+interface Work {
+  searched: number
 }
 
 /** Whether a text has a name twice in one object, or a word with escapes. `value` is the text as JSON.parse gives it. */
-export function hasOddNames(text: string, value: unknown): boolean {
+export function hasOddNames(text: string, value: unknown, work: Work = { searched: 0 }): boolean {
   if (typeof value !== 'object' || value === null) return false
   // Each name that is not given twice is one key of the value.
-  const names = new NamesIn(text)
+  const names = new NamesIn(text, work)
   let count = 0
-  for (; names.next(); count++) if (names.isEscaped) return namesTwice(text, true).length > 0
+  for (; names.next(); count++) if (names.isEscaped) return namesTwice(text, true, work).length > 0
   return count !== countKeys(value)
 }
 
 /** The names that one object has twice, escapes decoded, in a valid JSON text. */
-export function namesTwice(text: string, withEscapedWords = false): readonly string[] {
+export function namesTwice(
+  text: string,
+  withEscapedWords = false,
+  work: Work = { searched: 0 },
+): readonly string[] {
   const twice = new Set<string>()
   const open: Set<string>[] = []
   let from = 0
-  for (const names = new NamesIn(text); names.next(); from = names.end + 1) {
+  for (const names = new NamesIn(text, work); names.next(); from = names.end + 1) {
+    work.searched += names.end - from
     walkBrackets(text, from, names.start, open)
     const name = JSON.parse(text.slice(names.start, names.end + 1)) as string
     const seen = open.at(-1)
@@ -77,26 +91,36 @@ class NamesIn {
   start = 0
   end = -1
   isEscaped = false
-  #backslash: number
+  #backslash = 0
+  readonly #work: Work
 
-  constructor(text: string) {
+  constructor(text: string, work: Work) {
     this.#text = text
-    this.#backslash = text.indexOf('\\')
+    this.#work = work
+    this.#findBackslash()
   }
 
   next(): boolean {
     const text = this.#text
     for (let start = text.indexOf('"', this.end + 1); start >= 0; start = text.indexOf('"', this.end + 1)) {
+      const before = this.end
       this.start = start
       this.end = endOfString(text, start)
+      this.#work.searched += this.end - before
       let colon = this.end + 1
       while (colon < text.length && BLANKS.includes(text.charAt(colon))) colon++
       if (text.charAt(colon) !== ':') continue
-      if (this.#backslash >= 0 && this.#backslash < start) this.#backslash = text.indexOf('\\', start)
-      this.isEscaped = this.#backslash >= 0 && this.#backslash < this.end
+      if (this.#backslash < start) this.#findBackslash()
+      this.isEscaped = this.#backslash < this.end
       return true
     }
     return false
+  }
+
+  #findBackslash(): void {
+    const found = this.#text.indexOf('\\', this.start)
+    this.#backslash = found < 0 ? this.#text.length : found
+    this.#work.searched += this.#backslash - this.start
   }
 }
 

@@ -103,7 +103,7 @@ function jsonReader({ shape, onElement }: Reads, doubt: Doubt | null, isUrlencod
 function formReader(contentType: string, { fields, files }: Reads, doubt: Doubt | null): SyncReader {
   const boundary = boundaryOf(contentType)
   if (boundary === null) return unreadable('no_boundary')
-  const scanner = new MultipartScanner(boundary, fields, {}, files)
+  const scanner = new MultipartScanner(boundary, fields, files)
   return {
     write(chunk) {
       scanner.write(chunk)

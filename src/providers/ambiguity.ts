@@ -9,6 +9,7 @@ import { INNER_NAMES, isGiven, isObject, isUnread } from './request-members.ts'
 type Reason =
   | UnreadableJson
   | UnreadableMultipart
+  | 'too_large'
   | 'no_boundary'
   | 'ambiguous_content_type'
   | Doubt

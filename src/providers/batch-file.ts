@@ -26,7 +26,7 @@ const LINE = objectShape({ url: VALUE, body: BATCHED_BODY })
  * null, and a batch of such a file is refused to keys with limits. The scanner never throws and keeps no chunk.
  */
 export class BatchFileScanner {
-  readonly #form: MultipartScanner<'purpose'> | null
+  readonly #form: MultipartScanner | null
   readonly #lines: JsonLines
   readonly #entries: EntrySum
   #line: JsonSkim | null = null
@@ -56,7 +56,7 @@ export class BatchFileScanner {
         if (this.#lines.failed) this.#failed = true
       },
     }
-    this.#form = boundary === null ? null : new MultipartScanner(boundary, ['purpose'], {}, sink)
+    this.#form = boundary === null ? null : new MultipartScanner(boundary, ['purpose'], sink)
   }
 
   write(chunk: Buffer): void {
@@ -73,8 +73,7 @@ export class BatchFileScanner {
     if (this.#failed || this.#form === null) return null
     const form = this.#form.end()
     if (form.kind === 'unreadable' || form.duplicates.length > 0 || this.#files !== 1) return null
-    const purpose = form.fields.get('purpose')
-    if (purpose?.kind !== 'text' || purpose.value !== 'batch' || !this.#lines.end()) return null
+    if (form.fields.get('purpose') !== 'batch' || !this.#lines.end()) return null
     const { bound, ambiguity } = this.#entries
     return { models: this.#entries.names.names, bound: this.#isBounded && ambiguity === null ? bound : null }
   }

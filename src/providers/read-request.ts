@@ -9,7 +9,7 @@ import {
   UNREAD,
   VALUE,
 } from '../metering/json-shape.ts'
-import type { MultipartField, PartSink } from '../metering/multipart-scanner.ts'
+import type { PartSink } from '../metering/multipart-scanner.ts'
 import { type ItemFacts, NO_ITEMS, NOT_READ, type RequestFacts } from '../metering/request-facts.ts'
 import {
   type BytesReader,
@@ -154,12 +154,9 @@ function factsOf(read: ReadBytes, watch: ItemWatch): RequestFacts {
 }
 
 /** Fields are text. Where JSON has a number or a flag, a field that spells one is taken for it. */
-function bodyOfForm(fields: ReadonlyMap<string, MultipartField>): JsonObject {
+function bodyOfForm(fields: ReadonlyMap<string, string | null>): JsonObject {
   return Object.fromEntries(
-    Array.from(fields, ([name, field]) => [
-      name,
-      field.kind === 'text' ? fieldValue(name, field.value) : UNREAD,
-    ]),
+    Array.from(fields, ([name, text]) => [name, text === null ? UNREAD : fieldValue(name, text)]),
   )
 }
 

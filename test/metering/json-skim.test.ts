@@ -259,16 +259,25 @@ const ODD_PARTS = [
   '"\\\\\\"",',
   '"é",',
   '{},',
+  '{"a":0},',
+  '{"a":{"a":{"a":0}}},',
+  '{"a":"\\\\\\\\"},',
+  '{"a":0,"a":0},',
 ]
 
 test('the work for a byte is bounded by a constant, whatever the bytes say', () => {
   for (const part of ODD_PARTS)
-    for (const place of ['a', 'tools', 'input']) {
+    for (const [place, count] of [
+      ['a', 100_000],
+      ['tools', 100_000],
+      ['input', 100_000],
+      ['tools', 15_000],
+    ] as const) {
       const shape = objectShape({ tools: VALUE, input: eachShape(objectShape({ type: GLANCE })) })
-      const body = Buffer.from(`{"${place}":[${part.repeat(100_000)}0]}`)
+      const body = Buffer.from(`{"${place}":[${part.repeat(count)}0]}`)
       const skim = new JsonSkim(shape, () => {})
       for (let at = 0; at < body.length; at += 16_384) skim.write(body.subarray(at, at + 16_384))
       assert.equal(skim.end().kind, 'object')
-      assert.ok(skim.work <= 4 * body.length, `${part} in ${place}: ${skim.work / body.length}`)
+      assert.ok(skim.work <= 10 * body.length, `${part} in ${place}: ${skim.work / body.length}`)
     }
 })

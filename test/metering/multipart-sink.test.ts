@@ -34,7 +34,7 @@ function watch(
       if (last !== undefined) last.bytes += bytes.toString('latin1')
     },
   }
-  const scan = inPieces(new MultipartScanner('b0', ['model'], {}, sink), body, sizes)
+  const scan = inPieces(new MultipartScanner('b0', ['model'], sink), body, sizes)
   return scan.kind === 'form' ? seen : null
 }
 

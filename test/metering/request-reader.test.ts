@@ -14,8 +14,7 @@ const READS = {
 
 function modelAsked(read: ReadBytes): unknown {
   if (read.kind === 'json') return read.skimmed.value['model']
-  const field = read.kind === 'form' ? read.form.fields.get('model') : undefined
-  return field?.kind === 'text' ? field.value : null
+  return read.kind === 'form' ? (read.form.fields.get('model') ?? null) : null
 }
 
 const json = Buffer.from(

@@ -86,19 +86,14 @@ export function fileIn(contentType: string | undefined, pieces: readonly Buffer[
   const boundary = boundaryOf(contentType ?? '')
   if (boundary === null) return null
   const files: Buffer[][] = []
-  const form = new MultipartScanner(
-    boundary,
-    [],
-    {},
-    {
-      open(head) {
-        const isFile = head.isFile || looseName(head.name) === 'file'
-        if (isFile) files.push([])
-        return isFile
-      },
-      write: (bytes) => files.at(-1)?.push(Buffer.from(bytes)),
+  const form = new MultipartScanner(boundary, [], {
+    open(head) {
+      const isFile = head.isFile || looseName(head.name) === 'file'
+      if (isFile) files.push([])
+      return isFile
     },
-  )
+    write: (bytes) => files.at(-1)?.push(Buffer.from(bytes)),
+  })
   for (const piece of pieces) form.write(piece)
   form.end()
   return files.map((file) => Buffer.concat(file)).sort((a, b) => b.length - a.length)[0] ?? null
