@@ -7,6 +7,10 @@ export interface RequestFacts {
   readonly kind: 'not_read' | 'json' | 'form' | 'unreadable'
   /** The members that somebody reads, parsed. UNREAD stands for a value that is there and was not read. */
   readonly body: JsonObject
+  /** All tools of the body, those inside of namespaces among them; null where they cannot be read. */
+  readonly tools: readonly JsonObject[] | null
+  /** The models that the body names besides `model`. */
+  readonly others: OtherModels
   /** Where the members of a JSON body stand, and its closing brace, for the one change that a body may need. */
   readonly spans: ReadonlyMap<string, Span>
   readonly objectEnd: number
@@ -16,6 +20,15 @@ export interface RequestFacts {
   readonly bytes: number
   readonly items: ItemFacts
   readonly ambiguity: Ambiguity | null
+}
+
+/** Names of models, and why there may be more than these, as sentences. */
+export interface OtherModels {
+  readonly names: readonly string[]
+  /** A name is there that cannot be read. */
+  readonly unreadable: string | null
+  /** Upstream chooses a model. */
+  readonly open: string | null
 }
 
 /** The facts in the items of a body: the items of a conversation, the requests of a batch. There may be many of them. */
@@ -62,6 +75,8 @@ const NO_SPANS: ReadonlyMap<string, Span> = new Map()
 export const NOT_READ: RequestFacts = {
   kind: 'not_read',
   body: {},
+  tools: [],
+  others: { names: [], unreadable: null, open: null },
   spans: NO_SPANS,
   objectEnd: 0,
   marks: 0,

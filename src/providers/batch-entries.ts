@@ -34,7 +34,7 @@ export class EntrySum {
 
   /** False if the request is for an endpoint that batches do not have, or for another one than those before. */
   add(template: string, facts: RequestFacts): boolean {
-    readModels(facts.body, this.names)
+    readModels(facts, this.names)
     if (facts.items.unknown !== null) this.names.leaveOpen(facts.items.unknown)
     for (const model of facts.items.models) this.names.name(model, '"tools"')
     const { batchEndpoints } = SURFACES[this.#surface]

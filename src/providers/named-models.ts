@@ -2,7 +2,7 @@ import { limits } from '../kernel/limits.ts'
 import type { Surface } from '../kernel/surface.ts'
 import { MARKS } from '../metering/content-marks.ts'
 import type { JsonObject } from '../metering/json-shape.ts'
-import { MODEL_NAME_CHARS_MAX, type RequestFacts } from '../metering/request-facts.ts'
+import { MODEL_NAME_CHARS_MAX, type OtherModels, type RequestFacts } from '../metering/request-facts.ts'
 import type { Endpoint } from './endpoint.ts'
 import { findEndpoint } from './find-endpoint.ts'
 import { isGiven, isObject } from './request-members.ts'
@@ -95,7 +95,7 @@ function namedInBody(endpoint: Endpoint, facts: RequestFacts, byDefault: string 
   if (facts.kind === 'form' && endpoint.model === 'json')
     return unknown('The body is a form, and this endpoint reads JSON.')
   const names = new ModelNames()
-  readModels(facts.body, names, MODEL_MAY_BE_OBJECT.test(endpoint.template), byDefault)
+  readModels(facts, names, MODEL_MAY_BE_OBJECT.test(endpoint.template), byDefault)
   const reason = endpoint.billing === 'free' ? names.unreadable : names.unknown
   return {
     names: items.models.length === 0 ? names.names : [...new Set([...names.names, ...items.models])],
@@ -131,11 +131,11 @@ export function isFileId(value: unknown): value is string {
   return typeof value === 'string' && value !== '' && value.length <= FILE_ID_CHARS_MAX
 }
 
-/** The models that requests name, and why there may be more. */
-export class ModelNames {
+/** Collects the models that requests name. */
+export class ModelNames implements OtherModels {
   readonly #names = new Set<string>()
   #unreadable: string | null = null
-  #open: string | null = null
+  open: string | null = null
 
   get names(): readonly string[] {
     return [...this.#names]
@@ -148,7 +148,7 @@ export class ModelNames {
 
   /** Why there may be more models than the names: one is unreadable, or is chosen elsewhere. */
   get unknown(): string | null {
-    return this.#unreadable ?? this.#open
+    return this.#unreadable ?? this.open
   }
 
   /** `what` says where the name stands, for the reason if it cannot be read. */
@@ -163,7 +163,13 @@ export class ModelNames {
   }
 
   leaveOpen(reason: string): void {
-    this.#open ??= reason
+    this.open ??= reason
+  }
+
+  add({ names, unreadable, open }: OtherModels): void {
+    for (const name of names) this.name(name, '"tools"')
+    this.#unreadable ??= unreadable
+    this.open ??= open
   }
 }
 
@@ -172,7 +178,7 @@ export class ModelNames {
  * `id`, `byDefault` is the model that upstream takes if the request names none.
  */
 export function readModels(
-  body: JsonObject,
+  { body, others }: RequestFacts,
   names: ModelNames,
   mayBeObject = false,
   byDefault: string | null = null,
@@ -180,33 +186,29 @@ export function readModels(
   const model = body['model'] ?? byDefault
   if (model === null) names.leaveOpen('The request names no model.')
   else names.name(mayBeObject && isObject(model) ? model['id'] : model, '"model"')
-  readOtherModels(body, names)
-}
-
-/** The models that take part besides the one that the request is for. */
-export function readOtherModels(body: JsonObject, names: ModelNames): void {
-  readFallbacks(body['fallbacks'], names)
-  readToolModels(body['tools'], names)
-  readModeration(body['moderation'], names)
-  readSvg(body, names)
+  names.add(others)
   if (isGiven(body['prompt']) && typeof body['prompt'] !== 'string' && !Array.isArray(body['prompt']))
     names.leaveOpen('The stored prompt may bring a model and tools of its own.')
 }
 
+/** The models that a body names besides the one that the request is for. */
+export function otherModels(body: JsonObject, tools: readonly JsonObject[] | null): OtherModels {
+  const names = new ModelNames()
+  readFallbacks(body['fallbacks'], names)
+  readToolModels(tools, names)
+  readModeration(body['moderation'], names)
+  readSvg(body, names)
+  return { names: names.names, unreadable: names.unreadable, open: names.open }
+}
+
 /** Tools bring models: the model that a tool names, or the one that upstream takes if the tool names none. */
-export function readToolModels(tools: unknown, names: ModelNames, isInNamespace = false): void {
-  if (!isGiven(tools)) return
-  for (const tool of Array.isArray(tools) ? (tools as readonly unknown[]) : [null]) {
-    if (!isObject(tool) || (isGiven(tool['type']) && typeof tool['type'] !== 'string')) {
-      names.cannotRead('"tools"')
-      continue
-    }
+export function readToolModels(tools: readonly JsonObject[] | null, names: ModelNames): void {
+  if (tools === null) names.cannotRead('"tools"')
+  for (const tool of tools ?? []) {
     const model = toolModel(tool)
     if (model !== null) names.name(model, '"tools"')
     else if (isGiven(tool['model']) || typeOf(tool).startsWith('advisor')) names.cannotRead('"tools"')
     readSvg(tool, names)
-    // A namespace holds tools, and no namespaces.
-    readToolModels(isInNamespace && isGiven(tool['tools']) ? {} : tool['tools'], names, true)
   }
 }
 

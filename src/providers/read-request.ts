@@ -20,8 +20,9 @@ import {
 } from '../metering/request-reader.ts'
 import { ambiguityOfBytes } from './ambiguity.ts'
 import type { Endpoint } from './endpoint.ts'
-import { ModelNames, readToolModels } from './named-models.ts'
+import { ModelNames, otherModels, readToolModels } from './named-models.ts'
 import { isGiven, isObject, REQUEST_MEMBERS } from './request-members.ts'
+import { toolList } from './request-tools.ts'
 import { SURFACES } from './surfaces.ts'
 
 /** The members in which an item of a conversation has its content, besides its tools. */
@@ -129,28 +130,23 @@ function factsOf(read: ReadBytes, watch: ItemWatch): RequestFacts {
     case 'unreadable':
       return { ...NOT_READ, kind: 'unreadable', ambiguity }
     case 'form':
-      return {
-        ...NOT_READ,
+      return requestOf(bodyOfForm(read.form.fields), {
         kind: 'form',
-        body: bodyOfForm(read.form.fields),
         bytes: read.form.lengthBytes,
         ambiguity,
-      }
+      })
     case 'json': {
       const items = watch.found()
-      const { value: body, spans, objectEnd, marks, bytes } = read.skimmed
-      return {
-        kind: 'json',
-        body,
-        spans,
-        objectEnd,
-        marks,
-        bytes,
-        items,
-        ambiguity: ambiguity ?? items.ambiguity,
-      }
+      const { value, spans, objectEnd, marks, bytes } = read.skimmed
+      const found = { spans, objectEnd, marks, bytes, items, ambiguity: ambiguity ?? items.ambiguity }
+      return requestOf(value, { kind: 'json', ...found })
     }
   }
+}
+
+function requestOf(body: JsonObject, found: Partial<RequestFacts>): RequestFacts {
+  const tools = toolList(body['tools'])
+  return { ...NOT_READ, ...found, body, tools, others: otherModels(body, tools) }
 }
 
 /** Fields are text. Where JSON has a number or a flag, a field that spells one is taken for it. */
@@ -186,7 +182,7 @@ export class ConversationItems implements ItemWatch {
   take({ value: item }: SkimmedElement): void {
     if (!isObject(item)) return
     this.#isEmpty = false
-    readToolModels(item['tools'], this.#names)
+    readToolModels(toolList(item['tools']), this.#names)
     this.#bringsTools ||= isGiven(item['tools'])
     this.#refersElsewhere ||= isReference(item)
     this.#compacts ||= item['type'] === 'compaction_trigger'
@@ -222,5 +218,5 @@ export function factsOfEntry(
   { bytes, marks }: Pick<SkimmedElement, 'bytes' | 'marks'>,
   items: ItemFacts = NO_ITEMS,
 ): RequestFacts {
-  return { ...NOT_READ, kind: 'json', body, bytes, marks, items }
+  return requestOf(body, { kind: 'json', bytes, marks, items })
 }

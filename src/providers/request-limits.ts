@@ -2,7 +2,7 @@ import { MARKS } from '../metering/content-marks.ts'
 import type { JsonObject } from '../metering/json-shape.ts'
 import type { RequestFacts } from '../metering/request-facts.ts'
 import type { Endpoint, UsageReader } from './endpoint.ts'
-import { asksForSvg, ModelNames, readOtherModels } from './named-models.ts'
+import { asksForSvg } from './named-models.ts'
 import { count, isGiven, isObject, isUnread, LIMITLESS, listOf, wordOf } from './request-members.ts'
 import { type RequestTools, readTools, USES_WITHOUT_LIMIT } from './request-tools.ts'
 import { READERS, SURFACES } from './surfaces.ts'
@@ -45,18 +45,15 @@ export interface RequestLimits {
 }
 
 export function readLimits(endpoint: Endpoint, facts: RequestFacts): RequestLimits {
-  const { body, items, kind } = facts
+  const { body, items, kind, others } = facts
   const usage = endpoint.billing === 'metered' ? endpoint.usage : null
   const callsMax = usage === 'responses' ? count(body['max_tool_calls']) : LIMITLESS
   const tools = readTools(
     SURFACES[endpoint.surface].tools,
-    body['tools'],
+    facts.tools,
     callsMax === LIMITLESS || callsMax === 0 ? null : callsMax,
   )
   const fallbacks = listOf(body['fallbacks']) ?? []
-  const others = new ModelNames()
-  // A stored prompt is content from elsewhere, which the model that is named reads.
-  readOtherModels({ ...body, prompt: null }, others)
   const uses = tools.uses + USES_WITHOUT_LIMIT * loopsWithoutLimit(facts)
   const passes = uses + fallbacks.length
   const compacts = items.compacts || isGiven(body['compaction']) || asksToCompact(body['context_management'])
@@ -66,8 +63,8 @@ export function readLimits(endpoint: Endpoint, facts: RequestFacts): RequestLimi
     kind === 'unreadable' ||
     // The members of a form are not looked for where the endpoint reads JSON.
     (kind === 'form' && endpoint.reads !== 'multipart') ||
-    tools.unreadable ||
-    others.unknown !== null ||
+    others.unreadable !== null ||
+    others.open !== null ||
     items.unknown !== null ||
     (SURFACES[endpoint.surface].toolsInConversation && (facts.marks & MARKS.tool) !== 0) ||
     (usage === 'completions' && isUnread(body['prompt'])) ||

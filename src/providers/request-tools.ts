@@ -16,10 +16,6 @@ export interface RequestTools {
   readonly containers: number
   /** The model of the image tool, if there is one. */
   readonly imageModel: string | null
-  /** The models that tools name or take by default. */
-  readonly models: readonly string[]
-  /** The tools cannot be read. */
-  readonly unreadable: boolean
 }
 
 export const NO_REQUEST_TOOLS: RequestTools = {
@@ -28,32 +24,28 @@ export const NO_REQUEST_TOOLS: RequestTools = {
   fileSearches: 0,
   containers: 0,
   imageModel: null,
-  models: [],
-  unreadable: false,
 }
 
 /** Tools that the client runs and describes. */
 const OWN_TOOLS = /^(?:function|custom|namespace)$/
 
-/** Reads the `tools` of a request, once. `callsMax` is the limit that the request sets for all tools together. */
-export function readTools(rules: ToolRules, tools: unknown, callsMax: number | null): RequestTools {
-  if (!isGiven(tools)) return NO_REQUEST_TOOLS
-  const list: JsonObject[] = []
-  if (!collectTools(tools, NAMESPACE_DEPTH_MAX, list)) {
-    return { ...NO_REQUEST_TOOLS, uses: USES_WITHOUT_LIMIT, unreadable: true }
-  }
+/** The work that tools lead to. `callsMax` is the limit that the request sets for all tools together. */
+export function readTools(
+  rules: ToolRules,
+  tools: readonly JsonObject[] | null,
+  callsMax: number | null,
+): RequestTools {
+  if (tools === null) return { ...NO_REQUEST_TOOLS, uses: USES_WITHOUT_LIMIT }
+  if (tools.length === 0) return NO_REQUEST_TOOLS
   const usesOf = (some: readonly JsonObject[]) => usesMax(rules, some, callsMax)
-  const ofType = (start: string) => list.filter((tool) => typeOf(tool).startsWith(start))
+  const ofType = (start: string) => tools.filter((tool) => typeOf(tool).startsWith(start))
   const image = ofType('image_generation').at(0)
-  const imageModel = image === undefined ? null : toolModel(image)
   return {
-    uses: usesOf(list.filter((tool) => runsUpstream(rules, tool))),
+    uses: usesOf(tools.filter((tool) => runsUpstream(rules, tool))),
     webSearches: usesOf(ofType('web_search')),
     fileSearches: usesOf(ofType('file_search')),
-    containers: list.filter((tool) => hasContainer(rules, tool)).length,
-    imageModel,
-    models: list.flatMap((tool) => toolModel(tool) ?? []),
-    unreadable: false,
+    containers: tools.filter((tool) => hasContainer(rules, tool)).length,
+    imageModel: image === undefined ? null : toolModel(image),
   }
 }
 
@@ -68,20 +60,22 @@ export function typeOf(tool: JsonObject): string {
   return typeof tool['type'] === 'string' ? tool['type'] : 'custom'
 }
 
-/** A namespace holds tools, and no namespaces: a namespace inside of another is not read. */
-const NAMESPACE_DEPTH_MAX = 1
-
-/** Collects all tools at every level, since tools can hold tools. False if there is something that cannot be read. */
-function collectTools(tools: unknown, depthLeft: number, list: JsonObject[]): boolean {
-  if (!Array.isArray(tools)) return false
+/** All tools of a request: a namespace holds tools, and no namespaces. Null if there is something that cannot be read. */
+export function toolList(tools: unknown, isInNamespace = false): readonly JsonObject[] | null {
+  if (!isGiven(tools)) return NO_TOOLS
+  if (!Array.isArray(tools)) return null
+  const list: JsonObject[] = []
   for (const tool of tools as readonly unknown[]) {
-    if (!isObject(tool)) return false
+    if (!isObject(tool) || (isGiven(tool['type']) && typeof tool['type'] !== 'string')) return null
+    const inner = isInNamespace && isGiven(tool['tools']) ? null : toolList(tool['tools'], true)
+    if (inner === null) return null
     list.push(tool)
-    if (!isGiven(tool['tools'])) continue
-    if (depthLeft === 0 || !collectTools(tool['tools'], depthLeft - 1, list)) return false
+    for (const each of inner) list.push(each)
   }
-  return true
+  return list
 }
+
+const NO_TOOLS: readonly JsonObject[] = []
 
 function runsUpstream(rules: ToolRules, tool: JsonObject): boolean {
   const type = typeOf(tool)

@@ -53,10 +53,9 @@ function tokensOfImage(quality: string, size: string): number {
 }
 
 /** The word under a member of the body, or of the image tool that the body declares. */
-function wordOf({ body }: RequestFacts, name: 'size' | 'quality'): string {
-  const tools = Array.isArray(body['tools']) ? (body['tools'] as readonly unknown[]) : []
-  const drawing = tools.find((tool) => String(Object(tool)['type']).startsWith('image_generation'))
-  const word: unknown = body[name] ?? Object(drawing)[name]
+function wordOf({ body, tools }: RequestFacts, name: 'size' | 'quality'): string {
+  const drawing = tools?.find(({ type }) => String(type).startsWith('image_generation'))
+  const word = body[name] ?? drawing?.[name]
   return typeof word === 'string' ? word : ''
 }
 
