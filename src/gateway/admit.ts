@@ -7,16 +7,9 @@ import { limits } from '../kernel/limits.ts'
 import type { Nanos } from '../kernel/money.ts'
 import { redactEncoded } from '../kernel/secret.ts'
 import { refuseKey } from '../keys/credential.ts'
-import {
-  type Admission,
-  type CallOpening,
-  type CallRefusal,
-  HOLD_METHOD,
-  type Unratable,
-} from '../ledger/call.ts'
+import { type Admission, type CallOpening, type CallRefusal, HOLD_METHOD } from '../ledger/call.ts'
 import { refuseSpent } from '../ledger/decide-admission.ts'
 import { unsentCall } from '../ledger/unsent-calls.ts'
-import type { Ambiguity } from '../metering/request-facts.ts'
 import type { Held, QueueEntry } from './admission-queue.ts'
 import type { Call, PlannedCall } from './call.ts'
 import type { Gateway } from './gateway.ts'
@@ -69,7 +62,7 @@ export async function admit(
   const overload = refuseOverload(gateway)
   if (overload !== null) return refused(overload)
   // Where calls of this key wait already, this one waits behind them.
-  const before = plan.bill.hold.kind === 'none' ? null : await heldBefore(call, entry, gateway)
+  const before = plan.hold.kind === 'none' ? null : await heldBefore(call, entry, gateway)
   const first = before ?? (await ask(call, FIRST, gateway))
   if (first.kind === 'held') onHeld()
   const answer = first.kind === 'held' ? await askInTurn(call, entry, first, gateway) : first
@@ -83,12 +76,12 @@ export async function admit(
       return refused(explainHeld(answer.by, exchange.names), answer.balanceNanos)
     case 'refused': {
       const { balanceNanos } = answer
-      const refusal = blameEndpoint(blameBody(answer.refusal, plan.ambiguity), call.endpoint)
+      const refusal = blameEndpoint(answer.refusal, call.endpoint)
       if (refusal.reason !== 'unknown_key') {
         const asked = {
           endpoint: `${exchange.method} ${recordable(call.target.path, exchange.names)}`,
-          unmeteredMember: plan.bill.unmeteredMember,
-          model: plan.bill.unpricedModel ?? plan.modelAsked,
+          unmeteredMember: plan.unmeteredMember,
+          model: plan.unpricedModel ?? plan.modelAsked,
           allowedModels: isForModels(refusal) ? await allowedModelsOf(digest, gateway) : [],
         }
         return refused(explainRefusal(refusal, asked, exchange.names), balanceNanos)
@@ -107,14 +100,6 @@ async function heldBefore({ digest }: Call, entry: QueueEntry, gateway: Gateway)
   const caller = await store.lookUpKey(digest, clock.nowMs())
   const held = caller.kind === 'api_key' ? queues.heldByAccount(caller.accountId) : null
   return held === null || caller.kind !== 'api_key' ? null : { ...held, keyId: caller.keyId }
-}
-
-/** Has the store refuse an ambiguous body even to a key without limits: the store knows no other reason for that. */
-const REFUSED_TO_ALL: Unratable = { reason: 'endpoint_not_metered', refuse: 'always' }
-
-function blameBody(refusal: CallRefusal, ambiguity: Ambiguity | null): CallRefusal {
-  if (ambiguity?.refuse !== 'always' || refusal.reason !== REFUSED_TO_ALL.reason) return refusal
-  return { reason: 'ambiguous_body', detail: ambiguity.detail }
 }
 
 /** A path that is in no table has no known models, and nothing that could be metered either. */
@@ -217,7 +202,6 @@ const FIRST: Asking = { askedBefore: false, hasBegun: false }
 /** The instant of this question is that of the call, if the call is admitted now: a wait may reach into the next month. */
 function ask(call: PlannedCall, asking: Asking, gateway: Gateway): Promise<Admission> {
   const { exchange, plan, surface } = call
-  const { bill, ambiguity } = plan
   const path = recordable(call.target.path, exchange.names)
   return gateway.store.admit({
     requestId: exchange.requestId,
@@ -231,12 +215,12 @@ function ask(call: PlannedCall, asking: Asking, gateway: Gateway): Promise<Admis
     clientIp: exchange.clientIp,
     userAgent: recordable(firstValue(exchange.headers, 'user-agent') ?? null, exchange.names),
     socketId: call.socketId,
-    hold: bill.hold,
+    hold: plan.hold,
     models: plan.models,
-    ambiguity: ambiguity?.detail ?? null,
-    priceVersion: bill.priceVersion,
-    rating: exchange.names.redact(bill.rating),
-    unratable: ambiguity?.refuse === 'always' ? REFUSED_TO_ALL : bill.unratable,
+    ambiguity: call.read.unreadable,
+    priceVersion: plan.priceVersion,
+    rating: exchange.names.redact(plan.rating),
+    unratable: plan.unratable,
     heldCounts: gateway.budgetMode === 'exact',
     unboundedNanos: gateway.unboundedNanos,
     isRequest: bill.hold.kind !== 'none' && exchange.method !== HOLD_METHOD,

@@ -13,7 +13,7 @@ import type { ReplyHead } from './answer.ts'
 import type { AdmittedCall } from './call.ts'
 import { type EndedAs, estimateUsage, learnFrom } from './estimate-usage.ts'
 import type { Estimates, ReplyTimes } from './estimates.ts'
-import type { BillPlan, RatedCall } from './pricer.ts'
+import type { CallPlan, RatedCall } from './pricer.ts'
 
 /** How a call ended, as far as its bill depends on it. */
 export interface CallOutcome {
@@ -64,7 +64,7 @@ export const LOST: Bill = { ...NOTHING_BILLED, state: 'interrupted' }
  * states; usage that upstream did not get to state is counted, and the bill says `estimated`.
  */
 export function billCall(call: BilledCall, outcome: CallOutcome, billing: Billing): Bill | Promise<Bill> {
-  const plan = call.plan.bill
+  const plan = call.plan
   const { end, head, metered, bytesOut } = outcome
   if (head === null && end.kind === 'failed') {
     return end.whole && plan.hold.kind !== 'none' ? LOST : NOTHING_BILLED
@@ -104,7 +104,7 @@ export function withContainers(
 }
 
 /** The bill of a call that costs nothing, or whose cost cannot be told. */
-function freeBill(plan: BillPlan, head: ReplyHead | null): Bill {
+function freeBill(plan: CallPlan, head: ReplyHead | null): Bill {
   return {
     ...NOTHING_BILLED,
     state: 'settled',
@@ -114,7 +114,7 @@ function freeBill(plan: BillPlan, head: ReplyHead | null): Bill {
   }
 }
 
-function billOf(plan: BillPlan, head: ReplyHead | null, { usage, rated, estimated }: RatedUsage): Bill {
+function billOf(plan: CallPlan, head: ReplyHead | null, { usage, rated, estimated }: RatedUsage): Bill {
   const bill = billUsage(usage, rated)
   return {
     ...bill,
@@ -187,12 +187,9 @@ interface RatedUsage {
 }
 
 /** The cost by the stated usage, or by the characters of a speech request. Null where the usage is incomplete or implausible. */
-function rateSaid(
-  { plan: { bill: plan, modelAsked, reader }, request }: BilledCall,
-  metered: Metered,
-): RatedUsage | null {
+function rateSaid({ plan, request }: BilledCall, metered: Metered): RatedUsage | null {
   if (!metered.inputKnown) {
-    const speech = soldByCharacter(modelAsked, request.speech)
+    const speech = soldByCharacter(plan.modelAsked, request.speech)
     if (speech === null) return null
     const part = { model: null, quantities: { input_characters: speech.characters }, promptTokens: 0 }
     const usage = { ...metered.usage, parts: [part] }
@@ -203,7 +200,7 @@ function rateSaid(
   const rated = plan.rate(usage)
   // Some transcripts state the length of what a model heard that is sold by the token.
   const isOtherUnit = rated.unpriced && rated.listNanos === 0n && plan.unpricedModel === null
-  if (reader === 'transcription' && isOtherUnit) return null
+  if (plan.reader === 'transcription' && isOtherUnit) return null
   return isPlausible(usage, rated) ? { usage, rated, estimated: usage.suspect } : null
 }
 
@@ -222,12 +219,11 @@ function factsOf(
   { plan, request, admission }: BilledCall,
   { head, elapsedMs, times, bytesOut }: CallOutcome,
 ) {
-  const unseen = plan.bill.unseen()
+  const unseen = plan.unseen()
   const type = head === null ? null : (firstValue(head.headers, 'content-type') ?? '')
   const isDocument = type === null ? !unseen.streams : isJsonType(type)
   const { keyId } = admission
-  const { bill, modelAsked, reader } = plan
-  return { keyId, plan: bill, modelAsked, reader, request, unseen, bytesOut, times, isDocument, elapsedMs }
+  return { keyId, plan, request, unseen, bytesOut, times, isDocument, elapsedMs }
 }
 
 /**
@@ -240,7 +236,7 @@ async function estimateAndBill(
   metered: Metered,
   estimates: Estimates,
 ): Promise<Bill> {
-  const plan = call.plan.bill
+  const plan = call.plan
   const facts = { ...factsOf(call, outcome), endedAs: endedAs(outcome) }
   const losesRest = facts.endedAs === 'broken'
   if (!metered.inputKnown || !metered.outputKnown) {

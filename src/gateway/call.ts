@@ -2,12 +2,11 @@ import type { Exchange } from '../http/exchange.ts'
 import type { Target } from '../http/judge-head.ts'
 import type { Upstream } from '../http/upstream-pool.ts'
 import type { Surface } from '../kernel/surface.ts'
-import type { Admission, NamedModels } from '../ledger/call.ts'
-import type { Ambiguity } from '../metering/request-facts.ts'
-import type { Endpoint, UsageReader } from '../providers/endpoint.ts'
+import type { Admission } from '../ledger/call.ts'
+import type { Endpoint } from '../providers/endpoint.ts'
 import type { CountableInput } from './estimate-usage.ts'
 import type { KeyShare } from './key-shares.ts'
-import type { BillPlan } from './pricer.ts'
+import type { CallPlan } from './pricer.ts'
 import type { ReadBody } from './read.ts'
 
 /**
@@ -47,18 +46,4 @@ export interface PlannedCall extends ReadCall {
 /** After `admit`: there is a hold, and every way out closes it. */
 export interface AdmittedCall extends PlannedCall {
   readonly admission: Admission & { readonly kind: 'admitted' }
-}
-
-/** The decisions about a call that are made before the store is asked to admit it. */
-export interface CallPlan {
-  readonly modelAsked: string | null
-  /** All models that the request names, for the key's allowlist. */
-  readonly models: NamedModels
-  readonly ambiguity: Ambiguity | null
-  /** What the call may cost, and how it will be rated. */
-  readonly bill: BillPlan
-  /** The reader of the usage in the reply; null where the reply costs nothing. */
-  readonly reader: UsageReader | null
-  /** The reader of an earlier call's cost, where the reply shows the object of that call. */
-  readonly shows: UsageReader | null
 }

@@ -197,7 +197,7 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
   return {
     streaming,
     async defer(call, { head, metered }, passed) {
-      const kind = call.plan.bill.makes
+      const kind = call.plan.makes
       if (kind === null || metered === null || head === null || head.status >= 300) return 'no'
       const { objectId } = metered
       if (objectId === null || !isObjectId(objectId)) return 'no'

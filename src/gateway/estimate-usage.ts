@@ -10,10 +10,9 @@ import {
   spokenTokens,
 } from '../providers/chat/audio.ts'
 import { IMAGE_TOOL_MODEL } from '../providers/chat/images.ts'
-import type { UsageReader } from '../providers/endpoint.ts'
 import type { UnseenWork } from '../providers/unseen-work.ts'
 import type { CompleteCall, Estimates, Figures, ReplyTimes } from './estimates.ts'
-import type { BillPlan } from './pricer.ts'
+import type { CallPlan } from './pricer.ts'
 
 /** The request as far as its input can be estimated. */
 export interface CountableInput {
@@ -35,9 +34,7 @@ export type EndedAs = 'whole' | 'left' | 'broken'
 /** The facts about a call that an estimate needs. */
 export interface EstimatedCall {
   readonly keyId: string
-  readonly reader: UsageReader | null
-  readonly plan: Pick<BillPlan, 'tokensHeld' | 'asked' | 'hold' | 'answers'>
-  readonly modelAsked: string | null
+  readonly plan: Pick<CallPlan, 'tokensHeld' | 'asked' | 'hold' | 'answers' | 'reader' | 'modelAsked'>
   readonly request: CountableInput
   readonly endedAs: EndedAs
   readonly unseen: UnseenWork
@@ -69,7 +66,7 @@ export async function estimateUsage(
   // Before the end of a reply upstream only repeats the tier that it was asked for.
   const serviceTier =
     usage.serviceTier === 'auto' ? asked.serviceTier : (usage.serviceTier ?? asked.serviceTier)
-  const figures = estimates.figuresFor(call.keyId, call.modelAsked, tierNamed(serviceTier))
+  const figures = estimates.figuresFor(call.keyId, call.plan.modelAsked, tierNamed(serviceTier))
   const input = metered.inputKnown ? null : await estimateInput(metered, call, figures, estimates)
   const output = metered.outputKnown ? {} : await estimateOutput(metered, call, figures)
   const drawn = metered.outputKnown ? [] : drawnImages(metered, call)
@@ -95,11 +92,11 @@ async function estimateInput(
 ): Promise<Quantities> {
   const { request, plan } = call
   const { contextWindow } = plan.tokensHeld(usage.modelServed)
-  if (call.reader === 'transcription') {
+  if (call.plan.reader === 'transcription') {
     // A file that is heard in pieces may be longer than the window, and nothing limits what is held for it.
     const tokensMax = plan.hold.kind === 'unbounded' ? null : contextWindow
     const upload = { file: fileIn(request.formType, piecesOf(request)), bodyBytes: request.lengthBytes }
-    return await countHeard(audio, call.modelAsked, upload, tokensMax)
+    return await countHeard(audio, call.plan.modelAsked, upload, tokensMax)
   }
   if (request.isForm) return {}
   const bytes = call.unseen.context ? textBytes(request) : request.lengthBytes
@@ -130,9 +127,10 @@ function piecesOf({ pieces }: CountableInput): readonly Buffer[] {
 }
 
 async function estimateOutput(metered: Metered, call: EstimatedCall, figures: Figures): Promise<Quantities> {
-  const { reader, unseen, plan, endedAs } = call
+  const { unseen, plan, endedAs } = call
+  const { reader } = plan
   if (reader === 'speech') return await countSpoken(metered.audio, call.request.speech?.format ?? null)
-  if (reader === 'transcription' && isSoldByDuration(call.modelAsked)) return {}
+  if (reader === 'transcription' && isSoldByDuration(call.plan.modelAsked)) return {}
   if (reader === 'images') return { image_output_tokens: unseen.imageTokens() * imagesMade(call) }
   const held = plan.tokensHeld(metered.usage.modelServed)
   // An unreadable request may have turned things off, its usage for one, and an unreadable reply tells nothing.
@@ -189,11 +187,11 @@ export function learnFrom(
   const { quantities, promptTokens } = own
   const outputTokens = quantities.output_tokens ?? 0
   if (objectId !== null) estimates.noteResponse(objectId, promptTokens + outputTokens)
-  if (call.modelAsked === null) return
+  if (call.plan.modelAsked === null) return
   const reasons = call.unseen.reasoning || metered.shown.reasons
   const complete: CompleteCall = {
     keyId: call.keyId,
-    model: call.modelAsked,
+    model: call.plan.modelAsked,
     tier: tierNamed(usage.serviceTier),
     outputTokens,
     visibleTokens: reasons ? visibleTokens(outputTokens, metered.reasoningTokens) : outputTokens,

@@ -1,28 +1,20 @@
-import { clientLeft, type Exchange, type WholeReply } from '../http/exchange.ts'
+import type { Exchange, WholeReply } from '../http/exchange.ts'
 import { hidesOwnedPath, isOwnedPath, judgeHead, judgeTarget, type Target } from '../http/judge-head.ts'
 import { firstValue, prefers, weightsOf } from '../http/raw-headers.ts'
-import type { CallEnd } from '../http/upstream-call.ts'
-import { type Denial, type Refusal, refuse, StoreRefused } from '../kernel/errors.ts'
+import { type Denial, type Refusal, refuse } from '../kernel/errors.ts'
 import type { Credential } from '../keys/credential.ts'
-import type { Metered, Shown } from '../metering/meter.ts'
 import { chooseSurface, findEndpoint } from '../providers/find-endpoint.ts'
 import { type Audience, carriesCredential, shapeError } from '../providers/surfaces.ts'
 import { admit, checkKey } from './admit.ts'
-import { Answer } from './answer.ts'
-import { type Bill, billCall, billWithoutCost, LOST, NOTHING_BILLED, withoutSecrets } from './bill.ts'
-import { BodyTaps } from './body-taps.ts'
 import type { AdmittedCall, IdentifiedCall, ReadCall } from './call.ts'
-import { originFor } from './edit-bodies.ts'
-import { deny, endedCall, refuseCall, refuseRequest } from './ended-call.ts'
+import { refuseCall, refuseRequest } from './ended-call.ts'
 import { forward, passPreflight } from './forward.ts'
 import type { Gateway } from './gateway.ts'
 import type { Sender } from './held-body.ts'
-import { askForStored, storedId } from './leave.ts'
 import { parseCredential, surfaceOf } from './parse-credential.ts'
-import { findMadeFrom, planCall } from './plan.ts'
+import { findBatchFile, planCall } from './pricer.ts'
 import { checkKeyBeforeBody, countableInput, readBody } from './read.ts'
 import {
-  explainFailure,
   explainThrown,
   refuseEndpoint,
   refuseInMaintenance,
@@ -30,9 +22,8 @@ import {
   refuseUnconfigured,
   refuseWebSocket,
 } from './refusals.ts'
-import { ReplyPipeline } from './reply-pipeline.ts'
+import { SentCall } from './sent-call.ts'
 import { findHandshake, type Switched, serveSocket, turnsOf } from './turns/serve-socket.ts'
-import type { SocketTurns } from './turns/socket-turns.ts'
 
 /** Answers requests for our own paths. Given by the composition root; the data plane does not know what they do. */
 export type HandleOwned = (exchange: Exchange, target: Target, credential: Credential) => Promise<void>
@@ -152,32 +143,34 @@ async function serveCall(
   if (read.kind === 'refused') return refuseCall(identified, read.refusal, gateway, read)
   if (read.kind === 'client_left') return
 
-  let turns: SocketTurns | null = null
   try {
     // plan
     const readCall = { ...identified, read, request: countableInput(exchange, read) }
-    const madeFrom = await findMadeFrom(readCall, gateway)
-    const call = { ...readCall, plan: planCall(readCall, madeFrom, gateway) }
+    const batchFile = await findBatchFile(readCall, gateway)
+    const call = { ...readCall, plan: planCall(readCall, batchFile, gateway) }
 
     // admit
     if (exchange.method === 'DELETE') {
       const denial = (await checkKey?.()) ?? (await refuseDelete(call, gateway))
       if (denial !== null) return refuseCall(call, denial.refusal, gateway, denial)
     }
-    turns = turnsOf(call, gateway)
-    const admission = (await turns?.open()) ?? (await admit(call, gateway))
-    if (admission.kind === 'client_left') return
-    if (admission.kind === 'refused') {
-      const { refusal, balanceNanos } = admission
-      return refuseCall(call, refusal, gateway, { balanceNanos, modelAsked: call.plan.modelAsked })
-    }
-    gateway.reached('admitted')
+    const turns = turnsOf(call, gateway)
+    try {
+      const admission = (await turns?.open()) ?? (await admit(call, gateway))
+      if (admission.kind === 'client_left') return
+      if (admission.kind === 'refused') {
+        const { refusal, balanceNanos } = admission
+        return refuseCall(call, refusal, gateway, { balanceNanos, modelAsked: call.plan.modelAsked })
+      }
+      gateway.reached('admitted')
 
-    // forward, observe, settle, answer; for a handshake that upstream accepts, all of this again for each turn
-    const switched = await runAdmittedCall({ ...call, admission }, gateway)
-    if (switched !== null) await serveSocket({ ...call, admission }, switched, turns, gateway)
+      // forward, observe, settle, answer; for a handshake that upstream accepts, all of this again for each turn
+      const switched = await runAdmittedCall({ ...call, admission }, gateway)
+      if (switched !== null) await serveSocket({ ...call, admission }, switched, turns, gateway)
+    } finally {
+      await turns?.end(true)
+    }
   } finally {
-    await turns?.end(true)
     if (read.body.kind === 'held') read.body.held.dispose()
   }
 }
@@ -193,143 +186,31 @@ async function refuseDelete(
 
 /** From here on there is a hold, and every way out closes it. */
 async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<Switched | null> {
-  const { exchange, surface, admission } = call
-  const { reader, modelAsked } = call.plan
-  const { clock } = gateway
-  const sentMs = clock.monotonicMs()
-  let endedMs: number | null = null
-  const exactUpstreamMs = () => (endedMs ?? clock.monotonicMs()) - sentMs
-  const upstreamMs = () => Math.round(exactUpstreamMs())
-
-  const taps = new BodyTaps(call, gateway)
-  const reply = new ReplyPipeline({
-    createAnswer: (onDrain) =>
-      new Answer(exchange, { memory: gateway.heldReplies, keyName: call.share.name, upstreamMs, onDrain }),
-    reader,
-    shows: call.plan.shows,
-    template: call.endpoint?.template ?? '',
-    origin: originFor(exchange, gateway.isSecure),
-    balanceNanos: admission.balanceNanos,
-    holdJson: taps.holdJson || call.plan.shows !== null,
-    nowMs: () => clock.monotonicMs(),
-    onFirstByte: () => gateway.reached('first_byte'),
-    look: (chunk) => taps.received(chunk),
-    onObject: reader === 'responses' ? nameObject : null,
-  })
-  let counted = false
-  let isRecorded = false
-  const elapsedMs = () => clock.monotonicMs() - exchange.startedMs
-  const passed = () => ({
-    requestId: exchange.requestId,
-    streamed: reply.isStreamed,
-    upstreamMs: upstreamMs(),
-    overheadMs: Math.max(0, Math.round(elapsedMs()) - upstreamMs()),
-    bytesIn: taps.sentBytes,
-    // The held bytes leave next, with the figures of this settlement.
-    bytesOut: reply.bytesOut + reply.bytesHeld,
-  })
-  /** The id of the response that streams: it cannot be deleted, and in the background it is recorded at once. */
-  let streamingId: string | null = null
-  async function nameObject({ objectId = null }: Shown): Promise<void> {
-    const head = reply.replyHead
-    if (objectId === null || head === null) return
-    streamingId = objectId
-    gateway.deferrals.streaming.add(objectId)
-    const { makes: kind } = call.plan.bill
-    if (kind === null) return
-    isRecorded = await gateway.deferrals.record(
-      call,
-      { kind, id: objectId, head, when: 'streaming' },
-      passed(),
-    )
-  }
-  /** The usage that upstream states of a stored response whose stream was cut. */
-  async function findStored(
-    observed: Metered | null,
-    end: CallEnd,
-  ): Promise<Metered | 'running' | 'missing' | null> {
-    const id = storedId(call, observed, end)
-    const head = reply.replyHead
-    if (id === null || head === null) return null
-    // The client does not wait for an answer that is for the bill alone. A reply that is whole has been sent by now.
-    if (end.kind !== 'complete') reply.cut()
-    const found = await askForStored(id, call)
-    if (found !== 'running') return found
-    isRecorded = await gateway.deferrals.record(call, { kind: 'response', id, head, when: 'left' }, passed())
-    return isRecorded ? found : null
-  }
-  const settle = (bill: Bill) => {
-    const times = { overheadMs: Math.max(0, elapsedMs() - exactUpstreamMs()), upstreamMs: exactUpstreamMs() }
-    const closing = { ...withoutSecrets(bill, exchange.names.redact), ...passed(), atMs: clock.nowMs() }
-    return gateway.settler.settle(closing, ({ booked }) => {
-      gateway.queues.settled(admission.budgetId, admission.accountId)
-      // A defect after the settlement closes the call again, which changes nothing, and is not to be counted. Nor is a call
-      // whose object was settled, and counted, before its stream was over.
-      if (!counted && (booked || !isRecorded)) gateway.counts.settled(surface, modelAsked, closing, times)
-      counted = true
-    })
-  }
-
-  gateway.inFlight.count += 1
-  let whole = false
-  let isDeferred = false
+  const sent = new SentCall(call, gateway)
   try {
-    // forward and observe
-    await taps.seeHeld(call.read.body)
-    const end = await forward(call, reply, taps, gateway)
-    endedMs = clock.monotonicMs()
+    // forward, and observe the reply as it passes
+    await sent.taps.seeHeld(call.read.body)
+    const end = await forward(call, sent.reply, sent.taps, gateway)
+    sent.ended(end)
     if (end.kind === 'switched') {
-      const unpriced = call.socketId === null
-      counted = !unpriced
-      await settle({ ...billWithoutCost(end.head), unpriced }).catch((defect: unknown) => {
-        end.connection.destroy()
-        throw defect
-      })
+      await sent.settleHandshake(end)
       return end
     }
-    const { times } = reply
-    const elapsedMs = exactUpstreamMs()
-    const observed = await reply.observed(end.kind === 'complete')
-    const stored = await findStored(observed, end)
-    const isRunning = stored === 'running'
-    const metered = stored === null || typeof stored === 'string' ? observed : stored
+    const outcome = await sent.observe(end)
 
-    // settle, or leave the hold in force where the cost comes later
-    const replied = { end, head: reply.replyHead, bytesOut: reply.bytesOut, times, elapsedMs }
-    const outcome = { ...replied, metered, isStoredMissing: stored === 'missing' }
-    const deferred = isRunning ? 'deferred' : await gateway.deferrals.defer(call, outcome, passed())
-    isDeferred = deferred === 'deferred'
-    const bill = deferred === 'no' ? await billCall(call, outcome, gateway) : billWithoutCost(reply.replyHead)
-    gateway.reached('before_settle')
-    const settled = isDeferred ? admission : await settle(bill)
-    gateway.reached('settled')
-    if (call.plan.shows !== null && observed !== null)
-      await gateway.deferrals.shown(surface, call.target.path, observed)
-    const status = reply.replyHead?.status ?? 0
-    if (exchange.method === 'DELETE' && status >= 200 && status < 300)
-      await gateway.deferrals.deleted(surface, call.target.path)
-    whole = end.kind === 'complete'
-    await taps.callSettled(reply.replyHead, whole)
+    // settle, or leave the hold where the cost comes later
+    const settled = await sent.settle(outcome)
+    await sent.settleEarlier(outcome)
+    await sent.taps.callSettled(outcome.head, end.kind === 'complete')
 
     // answer
-    const balanceNanos = settled?.balanceNanos ?? null
-    const figures = { costNanos: bill.costNanos, listNanos: bill.listNanos, balanceNanos }
-    if (end.kind === 'complete') reply.finish(figures, end.trailers)
-    else if (end.kind === 'cut' || (end.kind === 'abandoned' && !clientLeft(exchange))) reply.cut()
-    else if (end.kind === 'failed') {
-      deny(exchange, surface, explainFailure(end), { balanceNanos, upstreamMs: upstreamMs() })
-    }
-    gateway.observeCall?.(endedCall(call, bill, end, gateway))
+    sent.answer(end, settled)
     return null
   } catch (defect) {
-    // The cost of an object that is recorded is asked for, whatever becomes of its reply. A call whose bill the store refused
-    // is lost by now: a release would hide that.
-    if (!isDeferred && !isRecorded) await settle(defect instanceof StoreRefused ? LOST : NOTHING_BILLED)
+    await sent.fail(defect)
     throw defect
   } finally {
-    if (streamingId !== null) gateway.deferrals.streaming.delete(streamingId)
-    taps.callOver(reply.replyHead, whole)
-    gateway.inFlight.count -= 1
+    sent.over()
   }
 }
 

@@ -7,7 +7,7 @@ import type { UnseenWork } from '../providers/unseen-work.ts'
 import { askUpstream } from './ask-upstream.ts'
 import { isBrokenOff } from './bill.ts'
 import type { AdmittedCall } from './call.ts'
-import type { BillPlan } from './pricer.ts'
+import type { CallPlan } from './pricer.ts'
 import type { ReplyPipeline } from './reply-pipeline.ts'
 
 /** The end of a call upstream whose client has left: the bill is the same as if the client had stayed. */
@@ -30,7 +30,7 @@ export function leaveWithClient(
     if (res.writableFinished) return
     // The reply waits no longer for the client to read.
     reply.onDrain()
-    const ms = readOnMs(reply, plan.bill, onLeave)
+    const ms = readOnMs(reply, plan, onLeave)
     if (ms === 0) return upstreamCall.abandon()
     const timer = setTimeout(() => upstreamCall.abandon(), ms)
     upstreamCall.ended.then(() => clearTimeout(timer))
@@ -42,7 +42,7 @@ export function leaveWithClient(
  * the work that upstream has already done: a reply that is nearly done is read on for its final figures, and a reply whose
  * usage cannot be told from the delivered part is read to its end.
  */
-export function readOnMs(reply: LeftReply, plan: BillPlan, onLeave: OnLeave): number {
+export function readOnMs(reply: LeftReply, plan: CallPlan, onLeave: OnLeave): number {
   // A free call costs nothing, and neither does an error: the rest of the reply tells nothing that the bill needs.
   if (!plan.metered || reply.isError) return 0
   // The reply names the object that the call makes; from then on upstream can be asked for the object.
@@ -63,7 +63,7 @@ const PAUSES_MS = [0, 250, 750, 1_500, 2_500] as const
 export function storedId({ plan }: AdmittedCall, observed: Metered | null, end: CallEnd): string | null {
   if (observed === null || observed.objectId === null || observed.outputKnown) return null
   if (end.kind === 'complete' && !isBrokenOff(observed)) return null
-  if (plan.bill.makes !== null || !plan.bill.unseen().stored) return null
+  if (plan.makes !== null || !plan.unseen().stored) return null
   return isObjectId(observed.objectId) ? observed.objectId : null
 }
 

@@ -4,11 +4,12 @@ import { type Denial, type Refusal, refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import { codingOf } from '../metering/content-coding.ts'
 import { NOT_READ, type RequestFacts } from '../metering/request-facts.ts'
-import { unreadable } from '../providers/ambiguity.ts'
+import { ambiguityFor, unreadable } from '../providers/ambiguity.ts'
 import { BatchEntries, type BoundEntry } from '../providers/batch-entries.ts'
 import { speechRequest } from '../providers/chat/audio.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
 import { createRequestReader, type RequestReader } from '../providers/read-request.ts'
+import { modelAsked } from '../providers/request-members.ts'
 import type { CountableInput } from './estimate-usage.ts'
 import {
   type HeldBody,
@@ -31,9 +32,14 @@ export interface ReadBody {
   readonly kind: 'read'
   readonly body: RequestBody
   readonly facts: RequestFacts
+  /** Why the body cannot be read: it is refused to keys with limits. */
+  readonly unreadable: string | null
 }
 
-export type ReadResult = ReadBody | ({ readonly kind: 'refused' } & Denial) | { readonly kind: 'client_left' }
+export type ReadResult =
+  | ReadBody
+  | ({ readonly kind: 'refused'; readonly modelAsked?: string | null } & Denial)
+  | { readonly kind: 'client_left' }
 
 export interface ReadOptions extends ReceiveOptions {
   readonly decoding: DecodingTurns
@@ -86,10 +92,10 @@ export async function readBody(
 ): Promise<ReadResult> {
   const { present, lengthBytes } = announcedBody(exchange)
   if (present) sendContinue(exchange)
-  if (!present) return { kind: 'read', body: { kind: 'none' }, facts: NOT_READ }
-  if (endpoint === null || endpoint.reads === 'nothing') {
-    return { kind: 'read', body: { kind: 'flowing', lengthBytes }, facts: NOT_READ }
-  }
+  const unread = { kind: 'read', facts: NOT_READ, unreadable: null } as const
+  if (!present) return { ...unread, body: { kind: 'none' } }
+  if (endpoint === null || endpoint.reads === 'nothing')
+    return { ...unread, body: { kind: 'flowing', lengthBytes } }
   const tooLarge = refuseAnnouncedLength(lengthBytes)
   if (tooLarge !== null) return refused(tooLarge)
 
@@ -112,11 +118,21 @@ export async function readBody(
     held.dispose()
     return { kind: 'client_left' }
   }
-  if (facts.ambiguity?.detail === TOO_DENSE) {
+  const ambiguity = ambiguityFor(endpoint, facts)
+  const isTooDense = ambiguity?.detail === TOO_DENSE
+  if (isTooDense || ambiguity?.refuse === 'always') {
     held.dispose()
-    return refused(tooDense())
+    // A key that is not usable learns that first.
+    const denial = (await sender.checkKey?.()) ?? null
+    const refusal = isTooDense ? tooDense() : refuse('bad_request', ambiguity.detail)
+    return { kind: 'refused', ...(denial ?? { refusal, balanceNanos: null }), modelAsked: modelAsked(facts) }
   }
-  return { kind: 'read', body: { kind: 'held', held, lengthBytes }, facts }
+  return {
+    kind: 'read',
+    body: { kind: 'held', held, lengthBytes },
+    facts,
+    unreadable: ambiguity?.detail ?? null,
+  }
 }
 
 /**

@@ -28,15 +28,13 @@ function callOf(res: ReturnType<typeof client>): PlannedCall {
     plan: {
       modelAsked: null,
       models: { names: [], unknown: null, batchFile: null },
-      ambiguity: null,
-      bill: {
-        hold: { kind: 'unbounded' },
-        priceVersion: '',
-        rating: '',
-        unratable: null,
-        unpricedModel: null,
-      },
+      hold: { kind: 'unbounded' },
+      priceVersion: '',
+      rating: '',
+      unratable: null,
+      unpricedModel: null,
     },
+    read: { unreadable: null },
   } as unknown as PlannedCall
 }
 

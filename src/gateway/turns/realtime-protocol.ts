@@ -108,11 +108,11 @@ export class RealtimeProtocol implements SocketProtocol {
   }
 
   usageOf({ turn, responseId, hasBegun }: OpenTurn, says: ServerSays | null): Usage {
-    const { bill } = turn.call.plan
+    const { plan } = turn.call
     const passed = this.#passed.get(responseId ?? '')
     this.#passed.delete(responseId ?? '')
     const cut = this.#cutOf(passed === undefined || !hasBegun ? this.#takeInput() : passed)
-    const estimate = cutResponseUsage(cut, this.#model, bill.tokensHeld(this.#model).contextWindow)
+    const estimate = cutResponseUsage(cut, this.#model, plan.tokensHeld(this.#model).contextWindow)
     if (says === null) return estimate
     const { usage, stopReason } = says
     const stated = { ...realtimeUsage(usage, this.#model), stopReason }
@@ -161,14 +161,9 @@ export class RealtimeProtocol implements SocketProtocol {
             unknown: isChanged && named === null ? MODEL_UNKNOWN : null,
             batchFile: null,
           },
-          bill: {
-            ...planned.plan.bill,
-            hold: { kind: 'none' },
-            unratable:
-              other === null
-                ? planned.plan.bill.unratable
-                : { reason: 'endpoint_not_metered', refuse: 'limited' },
-          },
+          hold: { kind: 'none' },
+          unratable:
+            other === null ? planned.plan.unratable : { reason: 'endpoint_not_metered', refuse: 'limited' },
         },
       },
     }
@@ -183,17 +178,10 @@ export class RealtimeProtocol implements SocketProtocol {
     const turn = { kind, model, atMs: this.#gateway.clock.nowMs() }
     const { endpoint, facts } = turnRequest(turn)
     return {
-      read: { kind: 'read', body: { kind: 'none' }, facts },
+      read: { kind: 'read', body: { kind: 'none' }, facts, unreadable: null },
       request: { pieces: null, lengthBytes: 0, isForm: false, speech: null },
       endpoint,
-      plan: {
-        modelAsked: model,
-        models: { names: model === null ? [] : [model], unknown: null, batchFile: null },
-        ambiguity: null,
-        bill: this.#gateway.pricer.planTurn(turn),
-        reader: null,
-        shows: null,
-      },
+      plan: this.#gateway.pricer.planTurn(turn),
     }
   }
 

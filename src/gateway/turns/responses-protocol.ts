@@ -12,7 +12,7 @@ import {
 } from '../../providers/response-events.ts'
 import type { PlannedCall } from '../call.ts'
 import type { Gateway } from '../gateway.ts'
-import { planCall } from '../plan.ts'
+import { planCall } from '../pricer.ts'
 import {
   type ClientSays,
   NO_LANE,
@@ -100,7 +100,8 @@ export class ResponsesProtocol implements SocketProtocol {
     const lengthBytes = payload.length
     const pieces = lengthBytes <= TURN_KEPT_BYTES_MAX ? payload : null
     const request = { pieces, lengthBytes, isForm: false, audioMs: null, speech: null }
-    const read = { kind: 'read', body: { kind: 'none' }, facts, audio: null } as const
+    const unreadable = ambiguityFor(ENDPOINT, facts)?.detail ?? null
+    const read = { kind: 'read', body: { kind: 'none' }, facts, unreadable } as const
     return this.#planned({ read, request, endpoint: ENDPOINT })
   }
 
@@ -108,14 +109,11 @@ export class ResponsesProtocol implements SocketProtocol {
   #planSteer({ turn }: OpenTurn, facts: RequestFacts, payload: Buffer): PlannedTurn {
     const { call } = turn
     const lengthBytes = call.request.lengthBytes + turn.bytesOut + payload.length
-    const steer = this.#planned({
+    return this.#planned({
       endpoint: ENDPOINT,
       request: { ...call.request, pieces: null, lengthBytes },
-      read: { ...call.read, facts: withSteer(call.read.facts, facts) },
+      read: { ...call.read, facts: withSteer(call.read.facts, facts), unreadable: null },
     })
-    // Upstream may take an ambiguous steer for a request of its own.
-    const ambiguity = ambiguityFor(ENDPOINT, facts)
-    return { ...steer, plan: { ...steer.plan, ambiguity: ambiguity && { ...ambiguity, refuse: 'always' } } }
   }
 
   #planned(turn: Omit<PlannedTurn, 'plan'>): PlannedTurn {
@@ -128,7 +126,11 @@ export class ResponsesProtocol implements SocketProtocol {
 function refuseAsked(asked: ResponseAsked, facts: RequestFacts, { plan }: PlannedTurn): Refusal | null {
   if (asked.kind === 'odd') return refuse('bad_request', asked.detail, { param: asked.param })
   if (asked.kind === 'unreadable') return refuse('bad_request', facts.ambiguity?.detail ?? '')
-  if (plan.bill.makes === null) return null
+  const ambiguity = ambiguityFor(ENDPOINT, facts)
+  // Upstream may take an ambiguous steer for a request of its own.
+  if (ambiguity !== null && (ambiguity.refuse === 'always' || asked.kind === 'steer'))
+    return refuse('bad_request', ambiguity.detail)
+  if (plan.makes === null) return null
   const message = '"background" is not served over a WebSocket. Send it to POST /v1/responses.'
   return refuse('bad_request', message, { param: 'background' })
 }

@@ -121,7 +121,7 @@ export class SocketTurns {
   readOnMs(): number {
     const { onLeave } = this.#gateway
     const all = this.#open.map(({ turn }) => {
-      if (this.#protocol.reader !== null) return readOnMs(turn, turn.call.plan.bill, onLeave)
+      if (this.#protocol.reader !== null) return readOnMs(turn, turn.call.plan, onLeave)
       return onLeave === 'finish' ? limits.finishMs : limits.readOnMs
     })
     return Math.max(0, ...all)

@@ -16,10 +16,11 @@ import {
   withoutSecrets,
 } from '../bill.ts'
 import { BodyTaps } from '../body-taps.ts'
-import type { AdmittedCall, CallPlan, PlannedCall, ReadCall } from '../call.ts'
+import type { AdmittedCall, PlannedCall, ReadCall } from '../call.ts'
 import { endedCall, recordRefusal } from '../ended-call.ts'
 import type { Gateway } from '../gateway.ts'
 import { askForStored, type LeftReply, storedId } from '../leave.ts'
+import type { CallPlan } from '../pricer.ts'
 import { explainThrown, refuseTooManyCalls } from '../refusals.ts'
 import { TurnEvents } from './turn-events.ts'
 
@@ -89,10 +90,9 @@ export async function admitBegunTurn(
   planned: PlannedTurn,
   gateway: Gateway,
 ): Promise<TurnCall | null> {
-  const { plan } = planned
-  const bill = { ...plan.bill, hold: { kind: 'none' }, unratable: null } as const
   const models = { names: [], unknown: null, batchFile: null }
-  const begun = { ...planned, plan: { ...plan, bill, models, ambiguity: null } }
+  const plan: CallPlan = { ...planned.plan, hold: { kind: 'none' }, unratable: null, models }
+  const begun = { ...planned, plan, read: { ...planned.read, unreadable: null } }
   const share = gateway.keyShares.enterInAnyCase(handshake.digest)
   const call = { ...turnOf(handshake, begun, gateway), share }
   const admission = await admitBegun(call, gateway).catch((error: unknown) => {
@@ -225,13 +225,13 @@ export class TurnCall implements LeftReply {
    * turn that was cut.
    */
   endWith(usage: Usage, end: CallEnd = COMPLETE): Promise<void> {
-    const { bill } = this.call.plan
-    if (!isPlausible(usage, bill.rate(usage)))
+    const { plan } = this.call
+    if (!isPlausible(usage, plan.rate(usage)))
       return this.end({ kind: 'cut', error: new Error('the usage cannot be true') })
     return this.#close(end, OK_HEAD, async () => {
       // The body taps see the last events, too.
       this.#events.end(end.kind === 'complete')
-      return { ...billUsage(usage, bill.rate(usage)), status: bill.metered ? 200 : null }
+      return { ...billUsage(usage, plan.rate(usage)), status: plan.metered ? 200 : null }
     })
   }
 

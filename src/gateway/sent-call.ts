@@ -1,0 +1,222 @@
+import { clientLeft } from '../http/exchange.ts'
+import type { CallEnd } from '../http/upstream-call.ts'
+import { StoreRefused } from '../kernel/errors.ts'
+import type { Nanos } from '../kernel/money.ts'
+import type { Metered, Shown } from '../metering/meter.ts'
+import { Answer } from './answer.ts'
+import {
+  type Bill,
+  billCall,
+  billWithoutCost,
+  type CallOutcome,
+  LOST,
+  NOTHING_BILLED,
+  withoutSecrets,
+} from './bill.ts'
+import { BodyTaps } from './body-taps.ts'
+import type { AdmittedCall } from './call.ts'
+import { originFor } from './edit-bodies.ts'
+import { deny, endedCall } from './ended-call.ts'
+import type { Gateway } from './gateway.ts'
+import { askForStored, storedId } from './leave.ts'
+import { explainFailure } from './refusals.ts'
+import { ReplyPipeline } from './reply-pipeline.ts'
+import type { Switched } from './turns/serve-socket.ts'
+
+/** A reply as it was read, and the usage of an earlier call that it shows. */
+export interface ObservedReply extends CallOutcome {
+  readonly observed: Metered | null
+}
+
+interface SettledBill {
+  readonly bill: Bill
+  readonly balanceNanos: Nanos | null
+}
+
+/**
+ * An admitted call from its sending to its answer. Its hold closes once: settled by a bill, or left open for the object that
+ * states the cost later.
+ */
+export class SentCall {
+  readonly reply: ReplyPipeline
+  readonly taps: BodyTaps
+  readonly #call: AdmittedCall
+  readonly #gateway: Gateway
+  readonly #sentMs: number
+  #end: { readonly atMs: number; readonly isWhole: boolean } | null = null
+  /**
+   * `recorded`: the object of a stream is in the store, and the poller closes the hold if this process does not.
+   * `deferred`: the poller closes it. `closed`: the settler has the bill.
+   */
+  #hold: 'open' | 'recorded' | 'deferred' | 'closed' = 'open'
+  /** The response that streams: it cannot be deleted. */
+  #streamingId: string | null = null
+
+  constructor(call: AdmittedCall, gateway: Gateway) {
+    const { exchange, plan, share } = call
+    const { clock } = gateway
+    this.#call = call
+    this.#gateway = gateway
+    this.#sentMs = clock.monotonicMs()
+    this.taps = new BodyTaps(call, gateway)
+    const upstreamMs = () => Math.round(this.#upstreamMs)
+    this.reply = new ReplyPipeline({
+      createAnswer: (onDrain) =>
+        new Answer(exchange, { memory: gateway.heldReplies, keyName: share.name, upstreamMs, onDrain }),
+      reader: plan.reader,
+      shows: plan.shows,
+      template: call.endpoint?.template ?? '',
+      origin: originFor(exchange, gateway.isSecure),
+      balanceNanos: call.admission.balanceNanos,
+      holdJson: this.taps.holdJson || plan.shows !== null,
+      nowMs: () => clock.monotonicMs(),
+      onFirstByte: () => gateway.reached('first_byte'),
+      look: (chunk) => this.taps.received(chunk),
+      onObject: plan.reader === 'responses' ? (shown) => this.#nameObject(shown) : null,
+    })
+    gateway.inFlight.count += 1
+  }
+
+  /** Upstream has answered, or will not. */
+  ended({ kind }: CallEnd): void {
+    this.#end = { atMs: this.#gateway.clock.monotonicMs(), isWhole: kind === 'complete' }
+  }
+
+  /** Closes the hold of a handshake. The turns of a metered socket are counted, and not its handshake. */
+  async settleHandshake({ head, connection }: Switched): Promise<void> {
+    const unpriced = this.#call.socketId === null
+    try {
+      await this.#settle({ ...billWithoutCost(head), unpriced }, unpriced)
+    } catch (defect) {
+      connection.destroy()
+      throw defect
+    }
+  }
+
+  /** The usage that the reply states, or that upstream states of a stored response whose stream was cut. */
+  async observe(end: CallEnd): Promise<ObservedReply> {
+    const { reply } = this
+    const { times } = reply
+    const elapsedMs = this.#upstreamMs
+    const observed = await reply.observed(end.kind === 'complete')
+    const stored = await this.#findStored(observed, end)
+    const metered = stored === null || typeof stored === 'string' ? observed : stored
+    const replied = { end, head: reply.replyHead, bytesOut: reply.bytesOut, times, elapsedMs }
+    return { ...replied, metered, observed, isStoredMissing: stored === 'missing' }
+  }
+
+  /** Settles the call, or leaves its hold where the cost comes later. */
+  async settle(outcome: CallOutcome): Promise<SettledBill> {
+    const call = this.#call
+    const gateway = this.#gateway
+    const isRunning = this.#hold === 'deferred'
+    const deferred = isRunning ? 'deferred' : await gateway.deferrals.defer(call, outcome, this.#passed)
+    if (deferred === 'deferred') this.#hold = 'deferred'
+    const bill = deferred === 'no' ? await billCall(call, outcome, gateway) : billWithoutCost(outcome.head)
+    gateway.reached('before_settle')
+    const settled = deferred === 'deferred' ? call.admission : await this.#settle(bill)
+    gateway.reached('settled')
+    return { bill, balanceNanos: settled?.balanceNanos ?? null }
+  }
+
+  /** Settles the earlier call whose object this reply shows or has deleted. */
+  async settleEarlier({ observed, head }: ObservedReply): Promise<void> {
+    const { plan, surface, target, exchange } = this.#call
+    const { deferrals } = this.#gateway
+    if (plan.shows !== null && observed !== null) await deferrals.shown(surface, target.path, observed)
+    const status = head?.status ?? 0
+    if (exchange.method === 'DELETE' && status >= 200 && status < 300)
+      await deferrals.deleted(surface, target.path)
+  }
+
+  answer(end: CallEnd, { bill, balanceNanos }: SettledBill): void {
+    const { exchange, surface } = this.#call
+    const figures = { costNanos: bill.costNanos, listNanos: bill.listNanos, balanceNanos }
+    if (end.kind === 'complete') this.reply.finish(figures, end.trailers)
+    else if (end.kind === 'cut' || (end.kind === 'abandoned' && !clientLeft(exchange))) this.reply.cut()
+    else if (end.kind === 'failed') {
+      deny(exchange, surface, explainFailure(end), { balanceNanos, upstreamMs: Math.round(this.#upstreamMs) })
+    }
+    this.#gateway.observeCall?.(endedCall(this.#call, bill, end, this.#gateway))
+  }
+
+  /** Closes the hold after a defect. A call whose bill the store refused is lost by now: a release would hide that. */
+  async fail(defect: unknown): Promise<void> {
+    if (this.#hold === 'open') await this.#settle(defect instanceof StoreRefused ? LOST : NOTHING_BILLED)
+  }
+
+  /** The call is over, however it ended. */
+  over(): void {
+    if (this.#streamingId !== null) this.#gateway.deferrals.streaming.delete(this.#streamingId)
+    this.taps.callOver(this.reply.replyHead, this.#end?.isWhole ?? false)
+    this.#gateway.inFlight.count -= 1
+  }
+
+  get #upstreamMs(): number {
+    return (this.#end?.atMs ?? this.#gateway.clock.monotonicMs()) - this.#sentMs
+  }
+
+  get #overheadMs(): number {
+    return this.#gateway.clock.monotonicMs() - this.#call.exchange.startedMs - this.#upstreamMs
+  }
+
+  get #passed() {
+    const { reply } = this
+    return {
+      requestId: this.#call.exchange.requestId,
+      streamed: reply.isStreamed,
+      upstreamMs: Math.round(this.#upstreamMs),
+      overheadMs: Math.max(0, Math.round(this.#overheadMs)),
+      bytesIn: this.taps.sentBytes,
+      // The held bytes leave next, with the figures of this settlement.
+      bytesOut: reply.bytesOut + reply.bytesHeld,
+    }
+  }
+
+  async #settle(bill: Bill, isCounted = true) {
+    const { exchange, surface, admission, plan } = this.#call
+    const { clock, settler, queues, counts } = this.#gateway
+    const times = { overheadMs: Math.max(0, this.#overheadMs), upstreamMs: this.#upstreamMs }
+    const closing = {
+      ...withoutSecrets(bill, exchange.names.redact),
+      ...this.#passed,
+      atMs: clock.nowMs(),
+    }
+    const isRecorded = this.#hold === 'recorded'
+    const settled = await settler.settle(closing, ({ booked }) => {
+      queues.settled(admission.budgetId, admission.accountId)
+      // A recorded object may have been settled, and counted, before its stream was over.
+      if (isCounted && (booked || !isRecorded)) counts.settled(surface, plan.modelAsked, closing, times)
+    })
+    this.#hold = 'closed'
+    return settled
+  }
+
+  /** The response that streams has an id: it cannot be deleted, and in the background it is recorded at once. */
+  async #nameObject({ objectId = null }: Shown): Promise<void> {
+    const head = this.reply.replyHead
+    const kind = this.#call.plan.makes
+    if (objectId === null || head === null) return
+    const { deferrals } = this.#gateway
+    this.#streamingId = objectId
+    deferrals.streaming.add(objectId)
+    if (kind === null) return
+    const object = { kind, id: objectId, head, when: 'streaming' } as const
+    const isRecorded = await deferrals.record(this.#call, object, this.#passed)
+    if (isRecorded && this.#hold === 'open') this.#hold = 'recorded'
+  }
+
+  async #findStored(observed: Metered | null, end: CallEnd): Promise<Metered | 'running' | 'missing' | null> {
+    const id = storedId(this.#call, observed, end)
+    const head = this.reply.replyHead
+    if (id === null || head === null) return null
+    // The client does not wait for an answer that is for the bill alone. A reply that is whole has been sent by now.
+    if (end.kind !== 'complete') this.reply.cut()
+    const found = await askForStored(id, this.#call)
+    if (found !== 'running') return found
+    const object = { kind: 'response', id, head, when: 'left' } as const
+    if (!(await this.#gateway.deferrals.record(this.#call, object, this.#passed))) return null
+    this.#hold = 'deferred'
+    return found
+  }
+}
