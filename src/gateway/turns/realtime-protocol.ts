@@ -118,7 +118,7 @@ export class RealtimeProtocol implements SocketProtocol {
     const stated = { ...realtimeUsage(usage, this.#model), stopReason }
     const hasOutput = cut.outputAudioMs + cut.outputTextBytes > 0
     if (usage === null && stopReason === 'failed' && !hasOutput) return stated
-    if (!statesTotals(usage) || !isPlausible(stated, bill.rate(stated))) return { ...estimate, stopReason }
+    if (!statesTotals(usage) || !isPlausible(stated, plan.rate(stated))) return { ...estimate, stopReason }
     // An out-of-band response has not read the conversation, so a smaller figure does not mean that this became shorter.
     if (promptTokens(stated) >= promptTokens(this.#before)) this.#before = stated
     return stated
