@@ -6,7 +6,7 @@ import { requestInstantMs } from '../kernel/ids.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Nanos } from '../kernel/money.ts'
 import { redactEncoded } from '../kernel/secret.ts'
-import { refuseKey } from '../keys/credential.ts'
+import { type KeyLookup, refuseKey } from '../keys/credential.ts'
 import { type Admission, type CallOpening, type CallRefusal, HOLD_METHOD } from '../ledger/call.ts'
 import { refuseSpent } from '../ledger/decide-admission.ts'
 import { unsentCall } from '../ledger/unsent-calls.ts'
@@ -34,13 +34,23 @@ export async function checkKey(
   { names }: Exchange,
   gateway: Gateway,
 ): Promise<Denial | null> {
-  const atMs = gateway.clock.nowMs()
-  const caller = await gateway.store.lookUpKey(digest, atMs)
-  if (caller.kind === 'refused') return { refusal: refuseKey(caller.reason), balanceNanos: null }
-  if (caller.kind === 'admin_key') return { refusal: refuseKey('admin_key'), balanceNanos: null }
+  const caller = await gateway.store.lookUpKey(digest, gateway.clock.nowMs())
+  if (caller.kind !== 'api_key') return refuseCaller(caller)
   const refusal = paid ? refuseSpent(caller.means) : null
   if (refusal === null) return null
   return { refusal: explainRefusal(refusal, NOTHING_READ, names), balanceNanos: caller.means.balanceNanos }
+}
+
+/** The refusal of a call whose body no key may send. A key that is not usable learns that instead. */
+export async function refuseBody({ digest }: Call, detail: string, gateway: Gateway): Promise<Denial> {
+  const caller = await gateway.store.lookUpKey(digest, gateway.clock.nowMs())
+  if (caller.kind !== 'api_key') return refuseCaller(caller)
+  return { refusal: refuse('bad_request', detail), balanceNanos: caller.means.balanceNanos }
+}
+
+function refuseCaller(caller: Exclude<KeyLookup, { kind: 'api_key' }>): Denial {
+  const reason = caller.kind === 'refused' ? caller.reason : 'admin_key'
+  return { refusal: refuseKey(reason), balanceNanos: null }
 }
 
 /** Stands for a call whose body was not read: a refusal for money names no endpoint, model or member. */

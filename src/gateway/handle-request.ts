@@ -5,7 +5,7 @@ import { type Denial, type Refusal, refuse } from '../kernel/errors.ts'
 import type { Credential } from '../keys/credential.ts'
 import { chooseSurface, findEndpoint } from '../providers/find-endpoint.ts'
 import { type Audience, carriesCredential, shapeError } from '../providers/surfaces.ts'
-import { admit, checkKey } from './admit.ts'
+import { admit, checkKey, refuseBody } from './admit.ts'
 import type { AdmittedCall, IdentifiedCall, ReadCall } from './call.ts'
 import { refuseCall, refuseRequest } from './ended-call.ts'
 import { forward, passPreflight } from './forward.ts'
@@ -142,6 +142,10 @@ async function serveCall(
   const read = await readBody(exchange, endpoint, gateway.reading, { share, checkKey })
   if (read.kind === 'refused') return refuseCall(identified, read.refusal, gateway, read)
   if (read.kind === 'client_left') return
+  if (read.kind === 'ambiguous') {
+    const { refusal, balanceNanos } = await refuseBody(identified, read.detail, gateway)
+    return refuseCall(identified, refusal, gateway, { balanceNanos, modelAsked: read.modelAsked })
+  }
 
   try {
     // plan

@@ -38,7 +38,9 @@ export interface ReadBody {
 
 export type ReadResult =
   | ReadBody
-  | ({ readonly kind: 'refused'; readonly modelAsked?: string | null } & Denial)
+  | ({ readonly kind: 'refused' } & Denial)
+  /** The body can be read in two ways: it is refused to every key. */
+  | { readonly kind: 'ambiguous'; readonly detail: string; readonly modelAsked: string | null }
   | { readonly kind: 'client_left' }
 
 export interface ReadOptions extends ReceiveOptions {
@@ -119,20 +121,16 @@ export async function readBody(
     return { kind: 'client_left' }
   }
   const ambiguity = ambiguityFor(endpoint, facts)
-  const isTooDense = ambiguity?.detail === TOO_DENSE
-  if (isTooDense || ambiguity?.refuse === 'always') {
+  const detail = ambiguity?.detail ?? null
+  if (detail === TOO_DENSE) {
     held.dispose()
-    // A key that is not usable learns that first.
-    const denial = (await sender.checkKey?.()) ?? null
-    const refusal = isTooDense ? tooDense() : refuse('bad_request', ambiguity.detail)
-    return { kind: 'refused', ...(denial ?? { refusal, balanceNanos: null }), modelAsked: modelAsked(facts) }
+    return refused(tooDense())
   }
-  return {
-    kind: 'read',
-    body: { kind: 'held', held, lengthBytes },
-    facts,
-    unreadable: ambiguity?.detail ?? null,
+  if (detail !== null && ambiguity?.refuse === 'always') {
+    held.dispose()
+    return { kind: 'ambiguous', detail, modelAsked: modelAsked(facts) }
   }
+  return { kind: 'read', body: { kind: 'held', held, lengthBytes }, facts, unreadable: detail }
 }
 
 /**
