@@ -9,10 +9,14 @@ import { redactEncoded } from '../kernel/secret.ts'
 import { type KeyLookup, refuseKey } from '../keys/credential.ts'
 import { type Admission, type CallOpening, type CallRefusal, HOLD_METHOD } from '../ledger/call.ts'
 import { refuseSpent } from '../ledger/decide-admission.ts'
+import type { BoundedFile } from '../ledger/ledger-store.ts'
 import { unsentCall } from '../ledger/unsent-calls.ts'
+import { namedInFile } from '../providers/named-models.ts'
+import { modelAsked } from '../providers/request-members.ts'
 import type { Held, QueueEntry } from './admission-queue.ts'
-import type { Call, PlannedCall } from './call.ts'
+import type { Call, PlannedCall, ReadCall } from './call.ts'
 import type { Gateway } from './gateway.ts'
+import type { CallPlan } from './pricer.ts'
 import { type AskedFor, explainHeld, explainRefusal } from './refusals.ts'
 
 /** Settlements that wait for the store to come back. Beyond it no new call is admitted. */
@@ -55,6 +59,24 @@ function refuseCaller(caller: Exclude<KeyLookup, { kind: 'api_key' }>): Denial {
 
 /** Stands for a call whose body was not read: a refusal for money names no endpoint, model or member. */
 const NOTHING_READ: AskedFor = { endpoint: '', model: null, unmeteredMember: null, allowedModels: [] }
+
+/** The file that a batch is made of, as it was found when this key uploaded it. Null for nearly every call. */
+export function findBatchFile({ endpoint, read, digest }: ReadCall, { store }: Gateway) {
+  const fileId = endpoint?.model === 'batch_file' ? namedInFile(read.facts).batchFile : null
+  // A store that cannot be asked fails again, and is reported, when the call is to be admitted.
+  return fileId === null ? null : store.findBatchFile(digest, fileId).catch(() => null)
+}
+
+export function planCall(
+  { exchange, target, surface, endpoint, request, read: { facts } }: ReadCall,
+  batchFile: BoundedFile | null,
+  { pricer, clock }: Pick<Gateway, 'pricer' | 'clock'>,
+): CallPlan {
+  const atMs = clock.nowMs()
+  const { path, query } = target
+  const asked = { surface, method: exchange.method, path, query, endpoint, facts, batchFile, atMs }
+  return pricer.plan({ ...asked, modelAsked: modelAsked(facts), bodyBytes: request.lengthBytes })
+}
 
 /**
  * Whether this call may go upstream. If it may, its hold is on disk when this returns. The answer is for this call

@@ -89,18 +89,18 @@ export function billCall(call: BilledCall, outcome: CallOutcome, billing: Billin
 
 /** The usage with each container once in 20 minutes. */
 export function withContainers(
-  { parts, ...usage }: Usage,
+  usage: Usage,
   { containerIds }: Pick<Metered, 'containerIds'>,
   { estimates, clock }: Billing,
 ): Usage {
-  if (containerIds.length === 0) return { ...usage, parts }
+  if (containerIds.length === 0) return usage
   const containers = estimates.chargeContainers(containerIds, clock.nowMs())
-  const charged = parts.map((part) => {
+  const parts = usage.parts.map((part) => {
     const { containers: _all, ...quantities } = part.quantities
     if (_all === undefined) return part
     return { ...part, quantities: containers === 0 ? quantities : { ...quantities, containers } }
   })
-  return { ...usage, parts: charged }
+  return { ...usage, parts }
 }
 
 /** The bill of a call that costs nothing, or whose cost cannot be told. */

@@ -3,7 +3,6 @@ import type { ObjectKind } from '../kernel/surface.ts'
 import type { Usage } from '../kernel/usage.ts'
 import type { Hold, NamedModels, Unratable } from '../ledger/call.ts'
 import { HOLD_NANOS_MAX } from '../ledger/decide-admission.ts'
-import type { BoundedFile } from '../ledger/ledger-store.ts'
 import type { RatingContext } from '../pricing/modifiers.ts'
 import { type PriceBook, type PriceVersion, versionAt } from '../pricing/price-book.ts'
 import { dearestNamed } from '../pricing/priced-parts.ts'
@@ -11,14 +10,12 @@ import { rateFigures, writeRating } from '../pricing/rate.ts'
 import type { BoundEntry } from '../providers/batch-entries.ts'
 import { DEFERRED_KINDS } from '../providers/deferred-kinds.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
-import { namedInFile, namedModels } from '../providers/named-models.ts'
+import { namedModels } from '../providers/named-models.ts'
 import type { RequestLimits } from '../providers/request-limits.ts'
 import { modelAsked } from '../providers/request-members.ts'
 import { type SocketTurn, TURN_LIMITS, turnRequest } from '../providers/socket-turn.ts'
 import { SURFACES } from '../providers/surfaces.ts'
 import { NOTHING_UNSEEN, type UnseenWork, unseenWork } from '../providers/unseen-work.ts'
-import type { ReadCall } from './call.ts'
-import type { Gateway } from './gateway.ts'
 import {
   boundFor,
   boundTranscript,
@@ -92,24 +89,6 @@ export interface Pricer {
   planTurn(turn: SocketTurn): CallPlan
   /** Calls planned from now on are rated by this book; those under way keep the version they were planned with. */
   use(book: PriceBook): void
-}
-
-/** The file that a batch is made of, as it was found when this key uploaded it. Null for nearly every call. */
-export function findBatchFile({ endpoint, read, digest }: ReadCall, { store }: Pick<Gateway, 'store'>) {
-  const fileId = endpoint?.model === 'batch_file' ? namedInFile(read.facts).batchFile : null
-  // A store that cannot be asked fails again, and is reported, when the call is to be admitted.
-  return fileId === null ? null : store.findBatchFile(digest, fileId).catch(() => null)
-}
-
-export function planCall(
-  { exchange, target, surface, endpoint, request, read: { facts } }: ReadCall,
-  batchFile: BoundedFile | null,
-  { pricer, clock }: Pick<Gateway, 'pricer' | 'clock'>,
-): CallPlan {
-  const atMs = clock.nowMs()
-  const { path, query } = target
-  const asked = { surface, method: exchange.method, path, query, endpoint, facts, batchFile, atMs }
-  return pricer.plan({ ...asked, modelAsked: modelAsked(facts), bodyBytes: request.lengthBytes })
 }
 
 export function createPricer(firstBook: PriceBook, settings: PricerSettings): Pricer {

@@ -10,9 +10,9 @@ import {
   responseEvent,
   withSteer,
 } from '../../providers/response-events.ts'
+import { planCall } from '../admit.ts'
 import type { PlannedCall } from '../call.ts'
 import type { Gateway } from '../gateway.ts'
-import { planCall } from '../pricer.ts'
 import {
   type ClientSays,
   NO_LANE,
