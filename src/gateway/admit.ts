@@ -255,7 +255,7 @@ function ask(call: PlannedCall, asking: Asking, gateway: Gateway): Promise<Admis
     unratable: plan.unratable,
     heldCounts: gateway.budgetMode === 'exact',
     unboundedNanos: gateway.unboundedNanos,
-    isRequest: bill.hold.kind !== 'none' && exchange.method !== HOLD_METHOD,
+    isRequest: plan.hold.kind !== 'none' && exchange.method !== HOLD_METHOD,
     ...asking,
   })
 }
