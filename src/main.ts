@@ -300,7 +300,6 @@ async function serveFrom(
     sealer: webhookSealer,
     rules: webhookRules,
     dashboardUrl: config.dashboardUrl,
-    loadRender: async () => (await import('./management/event-payload.ts')).payloadOf,
   })
   const metricSources: Omit<MetricSources, 'eventLoopDelay'> = {
     ...{ counts, load: store.load, inFlight: gateway.inFlight, waitingCalls },

@@ -1,5 +1,5 @@
 import type { Key } from '../../src/api/key.ts'
-import type { WebhookEventType } from '../../src/kernel/vocabulary.ts'
+import type { EventType } from '../../src/kernel/vocabulary.ts'
 
 export type { ListOf } from '../../src/api/fields.ts'
 export type { Key } from '../../src/api/key.ts'
@@ -87,17 +87,29 @@ export async function send<T>(method: string, path: string, body?: unknown): Pro
 export type NewKey = Key & { readonly key: string }
 
 /** The events in the order in which the form offers them; a test compares them with the gateway's. */
-export const WEBHOOK_EVENTS: readonly WebhookEventType[] = [
+export const WEBHOOK_EVENTS: readonly EventType[] = [
   'key.budget.threshold',
   'key.budget.exceeded',
+  'account.budget.threshold',
+  'account.budget.exceeded',
   'balance.low',
   'balance.exhausted',
+  'credit.added',
+  'call.unpriced',
   'key.created',
   'key.updated',
   'key.rotated',
   'key.revoked',
   'key.expired',
   'key.expiring',
-  'call.unpriced',
+  'account.created',
+  'account.updated',
+  'account.suspended',
+  'account.resumed',
+  'admin_key.created',
+  'admin_key.revoked',
+  'webhook.created',
+  'webhook.updated',
+  'webhook.deleted',
   'webhook.disabled',
 ]

@@ -26,6 +26,7 @@ const PATTERNS = {
   account: idPattern('acct'),
   admin_key: idPattern('adm'),
   delivery: idPattern('whd'),
+  event: idPattern('evt'),
 }
 
 export const idOf = (kind: keyof typeof PATTERNS, expected?: string) =>

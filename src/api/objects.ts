@@ -79,6 +79,16 @@ export function eventKey(key: KeyRecord, nowMs: number): Omit<Written<Key>, 'mon
   return object
 }
 
+/** The fields of a key that an edit has changed: figures change by themselves. Null: none. */
+export function keyChangesOf(before: KeyRecord, after: KeyRecord, nowMs: number): Changes | null {
+  return changesOf(editable(before), editable(after))
+
+  function editable(key: KeyRecord): object {
+    const isFigure = (name: string) => /^(month_|day_|last_used_at$|budget_resets_at$|status$)/.test(name)
+    return Object.fromEntries(Object.entries(keyObject(key, nowMs, 0)).filter(([name]) => !isFigure(name)))
+  }
+}
+
 const leftOf = (balance: Balance) => usd(balance.creditedNanos - balance.chargedNanos)
 
 export function balanceObject(balance: Balance): Written<BalanceObject> {

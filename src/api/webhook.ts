@@ -1,18 +1,13 @@
 import { z } from 'zod'
-import {
-  DELIVERY_STATUSES,
-  DISABLED_REASONS,
-  WEBHOOK_EVENT_TYPES,
-  WEBHOOK_FORMATS,
-} from '../kernel/vocabulary.ts'
+import { DELIVERY_STATUSES, DISABLED_REASONS, EVENT_TYPES, WEBHOOK_FORMATS } from '../kernel/vocabulary.ts'
 import { afterParameter, count, idOf, instant, limitParameter, textField, wordParameter } from './fields.ts'
 
 /** Names that an endpoint may subscribe to: `*` is all events. */
-const EVENT_NAMES = ['*', ...WEBHOOK_EVENT_TYPES] as const
+const EVENT_NAMES = ['*', ...EVENT_TYPES] as const
 
 // Fields of requests
 
-const eventsExpected = `events must be ["*"] or a list of ${WEBHOOK_EVENT_TYPES.join(', ')}.`
+const eventsExpected = `events must be ["*"] or a list of ${EVENT_TYPES.join(', ')}.`
 
 const webhookFields = {
   url: textField('url', 2_048).describe(

@@ -73,6 +73,11 @@ function encodeTime(ms: number): string {
   return text
 }
 
+/** The first ULID of this instant. */
+export function firstUlid(ms: number): string {
+  return encodeTime(Math.max(0, ms)) + '0'.repeat(RANDOM_CHARS)
+}
+
 /** Ids end in a ULID, and a ULID begins with ten characters of milliseconds. */
 const ULID = /([0-7][0-9A-HJKMNP-TV-Z]{9})[0-9A-HJKMNP-TV-Z]{16}$/
 

@@ -155,22 +155,18 @@ export const limits = {
 
   /** Webhook endpoints of an account. Beyond it: 409. */
   webhooksMax: 50,
-  /** The text of one event. A key with the longest allowlist stays below it; a larger event is given up, and the log says so. */
-  webhookPayloadBytesMax: MiB,
-  /** How long a node that fell silent keeps others from its work. A delivery under way takes longer: its lease is kept. */
-  webhookLeaseMs: 10_000,
-  /** Events relayed, deliveries of one endpoint claimed, and keys looked at for their expiry, at once. The others come next. */
-  webhookRelayMax: 100,
-  webhookClaimMax: 20,
-  /** Models that `call.unpriced` is told of in a day: their names are the clients' own. Beyond it the others are not told. */
-  webhookUnpricedModelsMax: 100,
+  /** How long a node that fell silent keeps others from the deliveries it has claimed; longer than an attempt takes. */
+  webhookClaimMs: 30_000,
+  /** Models that `call.unpriced` reports in a day: their names are the clients' own. Beyond it the others are not reported. */
+  unpricedModelsMax: 100,
   /** Nothing but failures for so long: the endpoint is disabled. */
   webhookFailingMs: 5 * 24 * 60 * 60 * 1000,
-  /** Events and deliveries are deleted after this, so many rows at once; older events while all nodes were off are not told. */
-  webhookKeptMs: 30 * 24 * 60 * 60 * 1000,
+  /** Deliveries, and events, are deleted after this. */
+  deliveryKeptMs: 30 * 24 * 60 * 60 * 1000,
+  eventKeptMs: 400 * 24 * 60 * 60 * 1000,
   /** Percentages of `webhooks.thresholds_percent`. Beyond it the configuration is refused. */
   budgetThresholdsMax: 20,
-  /** A try of a webhook: beyond the first it has failed; beyond the second its connection closes, and the status counts. */
+  /** An attempt at a delivery. Beyond it the attempt has failed. */
   webhookTryMs: 15_000,
   /** How long a secret signs on that `rotate-secret` has replaced. A third rotation in this time: 409. */
   webhookOldSecretMs: 24 * 60 * 60_000,

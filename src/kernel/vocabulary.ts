@@ -35,22 +35,6 @@ export type CallFlag = (typeof CALL_FLAGS)[number]
 export const USAGE_DIMENSIONS = ['day', 'model', 'key'] as const
 export type UsageDimension = (typeof USAGE_DIMENSIONS)[number]
 
-export const WEBHOOK_EVENT_TYPES = [
-  'key.budget.threshold',
-  'key.budget.exceeded',
-  'balance.low',
-  'balance.exhausted',
-  'key.created',
-  'key.updated',
-  'key.rotated',
-  'key.revoked',
-  'key.expired',
-  'key.expiring',
-  'call.unpriced',
-  'webhook.disabled',
-] as const
-export type WebhookEventType = (typeof WEBHOOK_EVENT_TYPES)[number]
-
 export const EVENT_TYPES = [
   ...['key.created', 'key.updated', 'key.rotated', 'key.revoked', 'key.expired', 'key.expiring'],
   ...['key.budget.threshold', 'key.budget.exceeded', 'account.budget.threshold', 'account.budget.exceeded'],

@@ -230,19 +230,20 @@ export type AdminKeyRevocation =
 
 /** Each method is one transaction. Ids are looked up within the account: ids of other accounts are not found. */
 export interface KeyStore {
-  createKey(key: NewKey, idempotency: Idempotency | null): Promise<KeyCreation>
+  createKey(key: NewKey, idempotency: Idempotency | null, actor?: Actor): Promise<KeyCreation>
   getKey(accountId: string, id: string, atMs: number): Promise<KeyRecord | null>
   listKeys(query: KeyQuery): Promise<Page<KeyRecord>>
   /** The names of keys, in any order. Keys that do not exist are left out. */
   readKeyNames(ids: readonly string[]): Promise<readonly { readonly id: string; readonly name: string }[]>
-  updateKey(accountId: string, id: string, changes: KeyChanges, atMs: number): Promise<KeyEdit>
+  updateKey(accountId: string, id: string, changes: KeyChanges, atMs: number, actor?: Actor): Promise<KeyEdit>
   /** The first revocation counts, and a revocation of an expired key changes nothing. Null if there is no such key. */
-  revokeKey(accountId: string, id: string, atMs: number): Promise<KeyRecord | null>
+  revokeKey(accountId: string, id: string, atMs: number, actor?: Actor): Promise<KeyRecord | null>
   rotateKey(
     accountId: string,
     id: string,
     successor: KeySuccessor,
     idempotency: Idempotency | null,
+    actor?: Actor,
   ): Promise<Rotation>
 
   /** A bootstrap key takes the place of the former bootstrap key, which stops working; the same value is kept. */

@@ -1,3 +1,4 @@
+import type { Actor } from '../kernel/actor.ts'
 import type { Idempotency, IdempotentResult } from '../kernel/idempotency.ts'
 import type { Bound, Nanos } from '../kernel/money.ts'
 import type { Admission, CallClosing, CallOpening, CallRecord, Settled } from './call.ts'
@@ -92,7 +93,11 @@ export interface LedgerStore {
   getBalance(accountId: string): Promise<Balance>
   /** The sum of the holds of all calls in flight, of all accounts, on all nodes. */
   sumHeld(): Promise<Nanos>
-  addCredit(credit: NewCredit, idempotency: Idempotency | null): Promise<IdempotentResult<Credited>>
+  addCredit(
+    credit: NewCredit,
+    idempotency: Idempotency | null,
+    actor?: Actor,
+  ): Promise<IdempotentResult<Credited>>
   /** Turns the enforcement of credit on or off. */
   enforceCredit(accountId: string, enforced: boolean, force: boolean): Promise<EnforceResult>
   /** Gives back the cost of each listed call, once each, as entries of the journal; the calls stay as they were billed. */

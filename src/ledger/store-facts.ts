@@ -8,6 +8,8 @@ export interface StoreLoad {
   readonly commitSeconds: Histogram
   /** Commands that wait for their turn now. */
   readonly waiting: number
+  /** Events recorded, by type. */
+  readonly events: ReadonlyMap<string, number>
 }
 
 const BATCH_CALLS_BOUNDS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000]

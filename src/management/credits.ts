@@ -12,6 +12,7 @@ import {
 } from '../api/credit.ts'
 import type { Written } from '../api/fields.ts'
 import { balanceObject, creditObject } from '../api/objects.ts'
+import type { Actor } from '../kernel/actor.ts'
 import { StoreRefused } from '../kernel/errors.ts'
 import type { Idempotency, IdempotentResult } from '../kernel/idempotency.ts'
 import { formatUsd, type Nanos } from '../kernel/money.ts'
@@ -67,9 +68,9 @@ export const addCredit = defineRoute({
   repeatable: true,
   status: 201,
   answer: z.discriminatedUnion('object', [creditSchema, creditBackSchema]),
-  async handle({ accountId, body, idempotency }, management) {
+  async handle({ accountId, actor, body, idempotency }, management) {
     const { amount_usd: amountNanos, request_ids: calls, reason } = body
-    const command = { accountId, reason, idempotency }
+    const command = { accountId, reason, idempotency, actor }
     if (amountNanos !== undefined && calls !== undefined) {
       return refused('bad_request', 'request_ids and amount_usd cannot be used together.', 'request_ids')
     }
@@ -83,11 +84,12 @@ interface CreditCommand {
   readonly accountId: string
   readonly reason: string
   readonly idempotency: Idempotency | null
+  readonly actor: Actor
 }
 
 async function topUp(
   amountNanos: Nanos,
-  { idempotency, ...command }: CreditCommand,
+  { idempotency, actor, ...command }: CreditCommand,
   management: Management,
 ): Promise<OwnReply> {
   const { clock, nextUlid, store } = management
@@ -96,7 +98,7 @@ async function topUp(
   const tooMuch = creditedNanos + amountNanos > CREDITED_MAX
   if (tooMuch && idempotency === null) return refusedTooMuch()
   try {
-    return reply(await store.addCredit(credit, idempotency), creditObject, management)
+    return reply(await store.addCredit(credit, idempotency, actor), creditObject, management)
   } catch (error) {
     // A command with an `Idempotency-Key` may be a replay whose amount the sum contains already. Only the store can tell.
     if (tooMuch && error instanceof StoreRefused) return refusedTooMuch()
@@ -106,7 +108,7 @@ async function topUp(
 
 async function creditBack(
   ids: readonly string[],
-  { idempotency, ...command }: CreditCommand,
+  { idempotency, actor, ...command }: CreditCommand,
   management: Management,
 ): Promise<OwnReply> {
   const { clock, nextUlid, store } = management

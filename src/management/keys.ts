@@ -107,7 +107,7 @@ export const createKey = defineRoute({
   repeatable: true,
   status: 201,
   answer: createdKeySchema,
-  async handle({ accountId, body, idempotency }, management) {
+  async handle({ accountId, actor, body, idempotency }, management) {
     const wrong = refuseFields(body, management)
     if (wrong !== null) return wrong
     const { secret, record } = mint(management)
@@ -118,7 +118,7 @@ export const createKey = defineRoute({
       name: body.name,
       accountId,
     }
-    const result = await management.store.createKey(key, idempotency)
+    const result = await management.store.createKey(key, idempotency, actor)
     if (result.kind === 'conflict') return refusedOtherCommand()
     if (result.kind === 'born_expired') return refusedPastExpiry()
     const object = shown(result.value, record.createdAtMs, management)
@@ -179,12 +179,12 @@ export const updateKey = defineRoute({
     'changed.',
   body: keyEditFields,
   answer: keySchema,
-  async handle({ accountId, params: [id = ''], body }, management) {
+  async handle({ accountId, actor, params: [id = ''], body }, management) {
     const nowMs = management.clock.nowMs()
     if ((body.expires_at ?? Infinity) <= nowMs) return refusedPastExpiry()
     const wrong = refuseFields(body, management)
     if (wrong !== null) return wrong
-    const edit = await management.store.updateKey(accountId, id, keyChanges(body), nowMs)
+    const edit = await management.store.updateKey(accountId, id, keyChanges(body), nowMs, actor)
     if (edit.kind === 'none') return refusedMissingKey()
     if (edit.kind === 'final') return refusedFinalKey(edit.key)
     management.limitsMoved()
@@ -197,11 +197,11 @@ export const updateKey = defineRoute({
  * request's body is ignored, so that nothing about a body can delay a revocation.
  */
 async function revoke(
-  { accountId, params: [id = ''] }: OwnRequest,
+  { accountId, actor, params: [id = ''] }: OwnRequest,
   management: Management,
 ): Promise<OwnReply> {
   const nowMs = management.clock.nowMs()
-  const key = await management.store.revokeKey(accountId, id, nowMs)
+  const key = await management.store.revokeKey(accountId, id, nowMs, actor)
   if (key === null) return refusedMissingKey()
   // Calls of the key that wait for room are refused now.
   management.limitsMoved()
@@ -238,12 +238,12 @@ export const rotateKey = defineRoute({
   repeatable: true,
   status: 201,
   answer: createdKeySchema,
-  async handle({ accountId, params: [id = ''], body, idempotency }, management) {
+  async handle({ accountId, actor, params: [id = ''], body, idempotency }, management) {
     const { secret, record } = mint(management)
     const nowMs = record.createdAtMs
     const { old_expires_in_seconds: seconds } = body
     const successor = { ...record, oldExpiresAtMs: seconds === undefined ? null : nowMs + seconds * 1_000 }
-    const rotation = await management.store.rotateKey(accountId, id, successor, idempotency)
+    const rotation = await management.store.rotateKey(accountId, id, successor, idempotency, actor)
     if (rotation.kind === 'none') return refusedMissingKey()
     if (rotation.kind === 'final') return refusedFinalKey(rotation.key)
     if (rotation.kind === 'conflict') return refusedOtherCommand()

@@ -6,6 +6,7 @@ import { type Caller, type Credential, refuseKey } from '../keys/credential.ts'
 import { carriesCredential, shapeError } from '../providers/surfaces.ts'
 import { adminKeyRoutes } from './admin-keys.ts'
 import { creditRoutes } from './credits.ts'
+import { eventRoutes } from './events.ts'
 import { keyRoutes } from './keys.ts'
 import { openApiRoute } from './openapi.ts'
 import { METRICS_PATH, overviewRoutes } from './overview.ts'
@@ -26,6 +27,7 @@ export const routes: readonly Route[] = [
   ...creditRoutes,
   ...adminKeyRoutes,
   ...webhookRoutes,
+  ...eventRoutes,
   ...overviewRoutes,
   ...sessionRoutes,
   openApiRoute(() => routes),

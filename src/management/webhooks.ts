@@ -14,12 +14,7 @@ import {
 import { limits } from '../kernel/limits.ts'
 import { judgeEndpointUrl } from '../webhooks/endpoint-address.ts'
 import { mintSigningSecret } from '../webhooks/signing-secret.ts'
-import {
-  type DeliveryRecord,
-  type Redelivery,
-  WEBHOOK_TEST,
-  type WebhookChanges,
-} from '../webhooks/webhook-store.ts'
+import type { DeliveryRecord, Queued, WebhookChanges } from '../webhooks/webhook-store.ts'
 import {
   defineRoute,
   formatInstant,
@@ -50,11 +45,6 @@ function deliveryObject(delivery: DeliveryRecord): Written<Delivery> {
   }
 }
 
-/** The text that is sent and signed for an event. */
-export function eventPayload(type: string, atMs: number, data: Record<string, unknown>): string {
-  return JSON.stringify({ type, timestamp: formatInstant(atMs), data })
-}
-
 /** Only the fields that were sent: an edit leaves the rest. */
 function webhookChanges(fields: WebhookEditFields): WebhookChanges {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
@@ -78,7 +68,7 @@ export const createWebhook = defineRoute({
   repeatable: true,
   status: 201,
   answer: webhookWithSecretSchema,
-  async handle({ accountId, body, idempotency }, management) {
+  async handle({ accountId, actor, body, idempotency }, management) {
     const { store, clock, nextUlid, webhooks } = management
     const wrong = await refusedUrl(body.url, management)
     if (wrong !== null) return wrong
@@ -87,7 +77,7 @@ export const createWebhook = defineRoute({
     const secret = mintSigningSecret()
     const webhook = { id, accountId, url, events, description, format }
     const sealed = { secret: webhooks.sealer.seal(secret, id), createdAtMs: clock.nowMs() }
-    const result = await store.createWebhook({ ...webhook, ...sealed }, idempotency)
+    const result = await store.createWebhook({ ...webhook, ...sealed }, idempotency, actor)
     if (result.kind === 'conflict') return refusedOtherCommand()
     if (result.kind === 'too_many') {
       return refused('conflict', `There are ${limits.webhooksMax} webhooks already. Delete one first.`)
@@ -103,7 +93,7 @@ const listWebhooks = defineRoute({
   summary: 'List webhooks, newest first',
   query: webhookListQuery,
   answer: listOf(webhookSchema),
-  async handle({ accountId, query: { after = null, limit } }, { store }) {
+  async handle({ listedAccountId: accountId, query: { after = null, limit } }, { store }) {
     return replyPage(await store.listWebhooks({ accountId, after, limit }), webhookObject)
   },
 })
@@ -127,12 +117,12 @@ const updateWebhook = defineRoute({
     'Changes the fields that are sent and leaves the others. `"enabled": true` enables a disabled one again.',
   body: webhookEditFields,
   answer: webhookSchema,
-  async handle({ accountId, params: [id = ''], body }, management) {
+  async handle({ accountId, actor, params: [id = ''], body }, management) {
     const { store, clock } = management
     if ((await store.getWebhook(accountId, id)) === null) return refusedMissing()
     const wrong = body.url === undefined ? null : await refusedUrl(body.url, management)
     if (wrong !== null) return wrong
-    const webhook = await store.updateWebhook(accountId, id, webhookChanges(body), clock.nowMs())
+    const webhook = await store.updateWebhook(accountId, id, webhookChanges(body), clock.nowMs(), actor)
     return webhook === null ? refusedMissing() : replyJson(200, webhookObject(webhook))
   },
 })
@@ -143,8 +133,9 @@ const deleteWebhook = defineRoute({
   summary: 'Delete a webhook and its pending deliveries',
   status: 204,
   answer: null,
-  async handle({ accountId, params: [id = ''] }, { store }) {
-    return (await store.deleteWebhook(accountId, id)) ? replyEmpty() : refusedMissing()
+  async handle({ accountId, actor, params: [id = ''] }, { store, clock }) {
+    const isDeleted = await store.deleteWebhook(accountId, id, clock.nowMs(), actor)
+    return isDeleted ? replyEmpty() : refusedMissing()
   },
 })
 
@@ -156,12 +147,11 @@ const rotateSecret = defineRoute({
     'Both secrets sign for 24 hours. A third rotation within that time is refused. Only this answer has the new secret. The ' +
     'body is ignored.',
   answer: webhookWithSecretSchema,
-  async handle({ accountId, params: [id = ''] }, { store, clock, webhooks }) {
+  async handle({ accountId, actor, params: [id = ''] }, { store, clock, webhooks }) {
     const secret = mintSigningSecret()
     const sealed = webhooks.sealer.seal(secret, id)
-    const rotation = await store.rotateWebhookSecret(accountId, id, sealed, clock.nowMs(), null)
+    const rotation = await store.rotateWebhookSecret(accountId, id, sealed, clock.nowMs(), actor)
     if (rotation.kind === 'none') return refusedMissing()
-    if (rotation.kind === 'conflict') return refusedOtherCommand()
     if (rotation.kind === 'too_soon') {
       const until = formatInstant(rotation.untilMs)
       return refused(
@@ -173,9 +163,8 @@ const rotateSecret = defineRoute({
   },
 })
 
-function replyQueued(queued: Redelivery, missing: string): OwnReply {
+function replyQueued(queued: Queued, missing: string): OwnReply {
   if (queued.kind === 'none') return refused('not_found', missing)
-  if (queued.kind === 'conflict') return refusedOtherCommand()
   if (queued.kind === 'disabled')
     return refused('conflict', 'This webhook is disabled. PATCH it with {"enabled": true} first.')
   return replyJson(202, deliveryObject(queued.value))
@@ -188,12 +177,8 @@ const testWebhook = defineRoute({
   description: 'Answers with the pending delivery. The body is ignored.',
   status: 202,
   answer: deliverySchema,
-  async handle({ accountId, params: [id = ''] }, { store, clock }) {
-    const webhook = await store.getWebhook(accountId, id)
-    if (webhook === null) return refusedMissing()
-    const nowMs = clock.nowMs()
-    const payload = eventPayload(WEBHOOK_TEST, nowMs, { webhook: webhookObject(webhook) })
-    const queued = await store.queueTest(accountId, id, payload, nowMs, null)
+  async handle({ accountId, actor, params: [id = ''] }, { store, clock }) {
+    const queued = await store.queueTest(accountId, id, clock.nowMs(), actor)
     return replyQueued(queued, 'There is no webhook with this id.')
   },
 })
@@ -218,11 +203,11 @@ const redeliver = defineRoute({
   operationId: 'redeliver_webhook',
   summary: 'Send the event of a delivery again, now',
   description:
-    'A pending delivery is tried at once; for any other a new delivery of the same event is created. The body is ignored.',
+    'The delivery becomes pending and is attempted at once, with all of its retries ahead. The body is ignored.',
   status: 202,
   answer: deliverySchema,
   async handle({ accountId, params: [id = '', delivery = ''] }, { store, clock }) {
-    const queued = await store.redeliver(accountId, id, delivery, clock.nowMs(), null)
+    const queued = await store.redeliver(accountId, id, delivery, clock.nowMs())
     return replyQueued(queued, 'There is no such delivery of this webhook.')
   },
 })

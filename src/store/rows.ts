@@ -47,6 +47,11 @@ export function bool(row: Row, column: string): boolean {
   return value === true || value === 1n
 }
 
+/** A list of texts in a column of JSON, which SQLite gives as text. */
+export function namesOf(column: unknown): readonly string[] | null {
+  return typeof column === 'string' ? (JSON.parse(column) as string[]) : (column as readonly string[] | null)
+}
+
 function isNothing(value: unknown): boolean {
   return value === null || value === undefined
 }

@@ -13,8 +13,6 @@ export const WEBHOOK_TABLES: Readonly<Record<string, TableParts>> = {
       enabled: 'flag = true',
       disabled_reason: 'text?',
       created_at_ms: 'integer',
-      /** Enabled since this instant: earlier events are not for this endpoint. */
-      since_ms: 'integer',
       /** The first failure after the last success. */
       failing_since_ms: 'integer?',
       last_delivery_at_ms: 'integer?',
@@ -53,60 +51,28 @@ export const WEBHOOK_TABLES: Readonly<Record<string, TableParts>> = {
     isWide: true,
   },
 
-  webhook_outbox: {
-    columns: {
-      sequence: 'sequence',
-      account_id: 'text',
-      type: 'text',
-      key_id: 'text?',
-      at_ms: 'integer',
-      facts: 'json',
-    },
-    key: 'sequence',
-  },
-
-  webhook_event: {
-    columns: { id: 'text', account_id: 'text', type: 'text', payload: 'text', created_at_ms: 'integer' },
-    key: 'id',
-    indexes: { webhook_event_by_age: 'created_at_ms' },
-    isWide: true,
-  },
-
+  /** One event on its way to one webhook. */
   webhook_delivery: {
     columns: {
       id: 'text',
       webhook_id: 'text',
       event_id: 'text',
-      event_type: 'text',
       status: 'text',
       attempts: 'integer = 0',
       response_status: 'integer?',
       error: 'text?',
       last_attempt_at_ms: 'integer?',
+      /** While a node has claimed the delivery: when it is due again if that node never reports. */
       next_attempt_at_ms: 'integer?',
       created_at_ms: 'integer',
     },
     key: 'id',
     indexes: {
-      webhook_delivery_due: "webhook_id, next_attempt_at_ms where status = 'pending'",
+      webhook_delivery_due: "next_attempt_at_ms, id where status = 'pending'",
       webhook_delivery_by_webhook: 'webhook_id, id',
-      webhook_delivery_by_age: 'created_at_ms',
+      webhook_delivery_once: 'unique event_id, webhook_id',
     },
     checks: ["status IN ('pending', 'succeeded', 'failed')"],
     isHot: true,
-  },
-
-  webhook_lease: {
-    columns: { name: 'text', holder: 'text', until_ms: 'integer' },
-    key: 'name',
-    isHot: true,
-    isExported: false,
-  },
-
-  /** Events that must not be reported again; a null instant: until the mark is deleted. */
-  webhook_mark: {
-    columns: { name: 'text', until_ms: 'integer?' },
-    key: 'name',
-    indexes: { webhook_mark_by_age: 'until_ms' },
   },
 }

@@ -195,7 +195,7 @@ export const METRICS: readonly Metric[] = [
     name: 'tollgate_webhook_queue',
     type: 'gauge',
     labels: [],
-    help: 'Events, and deliveries of enabled webhooks, that wait, of all nodes that share the books: every node says the same.',
+    help: 'Pending webhook deliveries, of all nodes that share the database: every node says the same.',
     async read({ webhooksWaiting }) {
       const waiting = await webhooksWaiting()
       return waiting === null ? null : only(waiting)
@@ -207,6 +207,13 @@ export const METRICS: readonly Metric[] = [
     labels: [],
     help: 'Attempts of this node to deliver a webhook that failed.',
     read: ({ webhookFailures }) => only(webhookFailures()),
+  },
+  {
+    name: 'tollgate_events_total',
+    type: 'counter',
+    labels: ['type'],
+    help: 'Events that this node has recorded.',
+    read: ({ load }) => [...load.events].map(([type, value]) => ({ labels: { type }, value })),
   },
   {
     name: 'tollgate_store_queue',

@@ -4,11 +4,8 @@
  * known.
  */
 export function slackBody(payload: string, dashboardUrl: URL | null): string {
-  const { type, data } = JSON.parse(
-    payload,
-    keepAmounts as (key: string, value: unknown) => unknown,
-  ) as Payload
-  return JSON.stringify({ text: sentenceOf(type, data) + linkOf(data, dashboardUrl) })
+  const event = JSON.parse(payload, keepAmounts as (key: string, value: unknown) => unknown) as Payload
+  return JSON.stringify({ text: sentenceOf(event) + linkOf(event.data, dashboardUrl) })
 }
 
 type Reviver = (key: string, value: unknown, context: { source?: string }) => unknown
@@ -26,25 +23,30 @@ interface ShownKey {
 /** The members of a payload that the sentences need. Which of them there are depends on the type. */
 interface Payload {
   readonly type: string
+  readonly timestamp: string
   readonly data: {
     readonly key?: ShownKey
     readonly old_key?: ShownKey
+    readonly account?: { readonly id: string; readonly name?: string }
+    readonly period?: 'month' | 'day'
     readonly threshold_percent?: number
     readonly spent_usd?: string
     readonly cap_usd?: string
     readonly held_usd?: string
     readonly resets_at?: string
-    readonly expires_in_days?: number
     readonly balance?: { readonly balance_usd: string; readonly held_usd: string }
     readonly model?: string | null
     readonly request_id?: string | null
+    readonly credit?: { readonly amount_usd: string; readonly reason: string }
+    readonly admin_key?: { readonly name: string; readonly role: string }
     readonly webhook?: { readonly id: string; readonly url: string; readonly disabled_reason: string | null }
   }
 }
 
-function sentenceOf(type: string, data: Payload['data']): string {
-  const name = `Key ${quoted(data.key?.name)}`
-  const month = monthBefore(data.resets_at)
+function sentenceOf({ type, timestamp, data }: Payload): string {
+  const account = `Account ${quoted(data.account?.name ?? data.account?.id)}`
+  const name = data.key === undefined ? account : `Key ${quoted(data.key.name)}`
+  const period = data.period === 'day' ? 'today' : monthBefore(data.resets_at)
   const figures = `${dollars(data.spent_usd)} of ${dollars(data.cap_usd)}`
   const held = data.held_usd === '0' ? '' : `, ${dollars(data.held_usd)} more are held by calls in flight`
   const resets = ` The budget resets on ${dayOf(data.resets_at)}.`
@@ -52,13 +54,25 @@ function sentenceOf(type: string, data: Payload['data']): string {
   const balance = `${dollars(balance_usd)}, of which calls in flight hold ${dollars(held_usd)}`
   switch (type) {
     case 'key.budget.threshold':
-      return `${name} has passed ${data.threshold_percent} % of its budget for ${month}: ${figures}${held}.${resets}`
+    case 'account.budget.threshold':
+      return `${name} has passed ${data.threshold_percent} % of its budget for ${period}: ${figures}${held}.${resets}`
     case 'key.budget.exceeded':
-      return `${name} has spent its budget for ${month}: ${figures}. Its calls are refused from now on.${resets}`
+    case 'account.budget.exceeded':
+      return `${name} has spent its budget for ${period}: ${figures}. Its calls are refused from now on.${resets}`
     case 'balance.low':
       return `The prepaid credit is low: ${balance}.`
     case 'balance.exhausted':
       return `The prepaid credit is used up: ${balance}. Calls are refused until there is more.`
+    case 'credit.added':
+      return `Credit of ${dollars(data.credit?.amount_usd)} was booked (${quoted(data.credit?.reason)}). The balance is ${dollars(balance_usd)}.`
+    case 'account.created':
+    case 'account.updated':
+    case 'account.suspended':
+    case 'account.resumed':
+      return `${account} was ${type === 'account.updated' ? 'changed' : type.slice('account.'.length)}.`
+    case 'admin_key.created':
+    case 'admin_key.revoked':
+      return `The admin key ${quoted(data.admin_key?.name)} was ${type.slice('admin_key.'.length)}.`
     case 'key.created':
       return `${name} was created.`
     case 'key.updated':
@@ -70,11 +84,16 @@ function sentenceOf(type: string, data: Payload['data']): string {
     case 'key.expired':
       return `${name} has expired.`
     case 'key.expiring':
-      return `${name} expires on ${dayOf(data.key?.expires_at)}, in ${inDays(data.expires_in_days)}.`
+      return `${name} expires on ${dayOf(data.key?.expires_at)}, in ${inDays(timestamp, data.key?.expires_at)}.`
     case 'call.unpriced':
       return `A call of the model ${quoted(data.model)} has no price (\`${data.request_id}\`): what it cost upstream is not in the books.`
     case 'webhook.disabled':
       return `The webhook \`${data.webhook?.id}\` was disabled: ${DISABLED[data.webhook?.disabled_reason ?? ''] ?? 'by an edit'}.`
+    case 'webhook.created':
+    case 'webhook.deleted':
+      return `The webhook \`${data.webhook?.id}\` was ${type.slice('webhook.'.length)}.`
+    case 'webhook.updated':
+      return `The webhook \`${data.webhook?.id}\` was changed.`
     case 'webhook.test':
       return 'This is a test of a Tollgate webhook. It works.'
     default:
@@ -144,6 +163,7 @@ function endOf(key: ShownKey | undefined): string {
   return key?.expires_at === null || key === undefined ? 'works on' : `ends on ${dayOf(key.expires_at)}`
 }
 
-function inDays(days: number | undefined): string {
+function inDays(from: string, to: string | null | undefined): string {
+  const days = Math.round((Date.parse(to ?? from) - Date.parse(from)) / 86_400_000)
   return days === 1 ? '1 day' : `${days} days`
 }

@@ -1,23 +1,36 @@
+import type { Actor } from '../kernel/actor.ts'
 import type { Idempotency, IdempotentResult } from '../kernel/idempotency.ts'
 import type { Nanos } from '../kernel/money.ts'
-import type { DeliveryStatus, DisabledReason, WebhookFormat } from '../kernel/vocabulary.ts'
-import type { KeyRecord, Page } from '../keys/key-store.ts'
-import type { Balance } from '../ledger/ledger-store.ts'
+import type { DeliveryStatus, DisabledReason, EventType, WebhookFormat } from '../kernel/vocabulary.ts'
+import type { Page } from '../keys/key-store.ts'
 
 /**
- * The records that the store keeps for webhooks, and the port through which they are kept.
- *
- * The transaction that causes an event writes a row of the **outbox**, if the account has an endpoint that is enabled. One
- * node at a time, by a **lease**, relays the rows: `readOutbox` gives them in their order, completed with the records they
- * are about, the caller makes the payload's text of each (the JSON form of a key is the management API's, and the store
- * knows nothing of it), and `keepEvents` puts the event and one delivery per subscribed endpoint in the place of the
- * outbox row, in one transaction. Ids of events and deliveries are made there. Deliveries are then claimed and recorded
- * per endpoint, under a lease of that endpoint. Instants are milliseconds (UTC) by the clock of the store; `atMs` is the
- * caller's, which counts where the store has none.
+ * The records that the store keeps for events and webhooks, and the port through which they are read. The transaction that
+ * causes an event writes its row and one delivery for each subscribed webhook. Instants are milliseconds (UTC) by the clock
+ * of the store; `atMs` is the caller's, which counts where the store has none.
  */
 
-/** `webhook.test` is sent on demand only: no endpoint subscribes to it. */
-export const WEBHOOK_TEST = 'webhook.test'
+export interface EventRecord {
+  readonly id: string
+  readonly accountId: string
+  readonly type: EventType
+  readonly createdAtMs: number
+  readonly actor: Actor
+  /** The JSON text of `data`. */
+  readonly dataJson: string
+}
+
+export interface EventQuery {
+  /** Null: of all accounts. */
+  readonly accountId: string | null
+  readonly type: EventType | null
+  readonly actorId: string | null
+  /** The first instant, and the one after the last. */
+  readonly startMs: number | null
+  readonly endMs: number | null
+  readonly after: string | null
+  readonly limit: number
+}
 
 /** An endpoint, without its secret. */
 export interface WebhookRecord {
@@ -58,12 +71,13 @@ export type WebhookChanges = Partial<
 
 /** `too_soon`: so many former secrets still sign that none may be added before `untilMs`. */
 export type SecretRotation =
-  | IdempotentResult<WebhookRecord>
+  | { readonly kind: 'done'; readonly value: WebhookRecord }
   | { readonly kind: 'too_soon'; readonly untilMs: number }
   | { readonly kind: 'none' }
 
 export interface WebhookQuery {
-  readonly accountId: string
+  /** Null: of all accounts. */
+  readonly accountId: string | null
   /** Only endpoints that come after this id in the list. */
   readonly after: string | null
   readonly limit: number
@@ -93,98 +107,36 @@ export interface DeliveryQuery {
   readonly limit: number
 }
 
-/**
- * `disabled`: nothing is sent to this endpoint until it is enabled. A delivery that is still pending is made due at once;
- * for any other delivery a new one of the same event is made.
- */
-export type Redelivery =
-  | IdempotentResult<DeliveryRecord>
+/** `disabled`: nothing is sent to this endpoint until it is enabled. */
+export type Queued =
+  | { readonly kind: 'done'; readonly value: DeliveryRecord }
   | { readonly kind: 'disabled' }
   | { readonly kind: 'none' }
 
-/** A key as a payload shows it: the record, and the instant at which the record was read. */
-export interface ToldKey {
-  readonly record: KeyRecord
-  readonly atMs: number
-}
-
-/** The month with the call that crossed the threshold. It may be a past month: a call counts for the month of its admission. */
-export interface ToldBudget {
-  /** 100 for `key.budget.exceeded`. */
-  readonly percent: number
-  readonly spentNanos: Nanos
-  readonly heldNanos: Nanos
-  readonly capNanos: Nanos
-  readonly month: string
-  readonly resetsAtMs: number
-  /** The call that crossed the threshold; null where an edit of the cap did. */
-  readonly requestId: string | null
-}
-
-type Told =
-  | {
-      readonly type: 'key.created' | 'key.updated' | 'key.revoked' | 'key.expired'
-      readonly key: ToldKey
-    }
-  | { readonly type: 'key.expiring'; readonly key: ToldKey; readonly days: number }
-  | { readonly type: 'key.rotated'; readonly key: ToldKey; readonly oldKey: ToldKey }
-  | {
-      readonly type: 'key.budget.threshold' | 'key.budget.exceeded'
-      readonly key: ToldKey
-      readonly budget: ToldBudget
-    }
-  | { readonly type: 'balance.low' | 'balance.exhausted'; readonly balance: Balance }
-  | { readonly type: 'call.unpriced'; readonly model: string | null; readonly requestId: string }
-  | { readonly type: 'webhook.disabled'; readonly webhook: WebhookRecord }
-
-/** A row of the outbox with all that its payload is made of. `atMs` is the payload's `timestamp`. */
-export type OutboxEvent = Told & {
-  readonly sequence: bigint
-  readonly accountId: string
-  readonly atMs: number
-}
-
-/** A row of the outbox that cannot be read. Its event is given up. */
-export interface UnreadableEvent {
-  readonly sequence: bigint
-  readonly type: string
-  /** Why it cannot be read. */
-  readonly unreadable: string
-}
-
-/** The text that is sent, and signed, for each delivery of an event. At most `limits.webhookPayloadBytesMax` bytes. */
-export interface EventPayload {
-  readonly sequence: bigint
-  /** Null: the row could not be read or its payload not rendered, and the event is given up. */
-  readonly payload: string | null
+/** A delivery that this node may attempt until its claim ends, with all that is needed to send it. */
+export interface ClaimedDelivery {
+  readonly id: string
+  /** Attempts before this one, since the delivery was queued or redelivered. */
+  readonly attempts: number
+  readonly event: EventRecord
+  readonly webhook: DeliveryTarget
 }
 
 /** An endpoint with the secrets that sign its deliveries. */
-export interface DeliveryTarget extends WebhookRecord {
+export interface DeliveryTarget extends Pick<WebhookRecord, 'id' | 'url' | 'format'> {
   readonly secret: Uint8Array
   /** Former secrets that still sign, the latest first. */
   readonly formerSecrets: readonly Uint8Array[]
 }
 
-export interface ClaimedDelivery {
-  readonly id: string
-  readonly eventId: string
-  readonly eventType: string
-  readonly payload: string
-  /** Attempts before this one, since the delivery was queued or redelivered. */
-  readonly attempts: number
-}
-
-export interface ClaimedDeliveries {
-  readonly target: DeliveryTarget
-  readonly deliveries: readonly ClaimedDelivery[]
-}
-
-/** The outcome of one attempt. */
+/** The outcome of an attempt at a claimed delivery. */
 export interface DeliveryAttempt {
   readonly id: string
-  /** The address that was tried. An endpoint that has moved since is tried again, and not blamed for a failure there. */
-  readonly url?: string
+  readonly webhookId: string
+  /** The URL that was tried. A failure is not held against an endpoint that has moved since. */
+  readonly url: string
+  /** Attempts before this one: a claim that has ended, and was taken by another node, records nothing. */
+  readonly attempts: number
   /** Null if no answer came. */
   readonly responseStatus: number | null
   /** Why the attempt failed, cut to a line; null if it did not. */
@@ -199,17 +151,9 @@ export interface DeliveryAttempt {
     | { readonly kind: 'gone' }
 }
 
-/** `lost`: another node has the lease, and nothing was recorded. */
-export type Recorded = 'recorded' | 'lost'
-
-/** `target` is the endpoint as it is now, null if it is deleted or disabled: deliveries not sent yet go by that. */
-export type RecordedAttempts =
-  | { readonly kind: 'lost' }
-  | { readonly kind: 'recorded'; readonly target: DeliveryTarget | null }
-
 /** Each method is one transaction. Ids are looked up within the account: ids of other accounts are not found. */
 export interface WebhookStore {
-  createWebhook(webhook: NewWebhook, idempotency: Idempotency | null): Promise<WebhookCreation>
+  createWebhook(webhook: NewWebhook, idempotency: Idempotency | null, actor?: Actor): Promise<WebhookCreation>
   getWebhook(accountId: string, id: string): Promise<WebhookRecord | null>
   listWebhooks(query: WebhookQuery): Promise<Page<WebhookRecord>>
   updateWebhook(
@@ -217,83 +161,52 @@ export interface WebhookStore {
     id: string,
     changes: WebhookChanges,
     atMs: number,
+    actor?: Actor,
   ): Promise<WebhookRecord | null>
   /** Deletes an endpoint; its deliveries are not found any more. Returns whether there was one. */
-  deleteWebhook(accountId: string, id: string): Promise<boolean>
+  deleteWebhook(accountId: string, id: string, atMs: number, actor?: Actor): Promise<boolean>
   /** The former secret signs as well for `limits.webhookOldSecretMs`, and earlier ones to the end of their own time. */
   rotateWebhookSecret(
     accountId: string,
     id: string,
     secret: Uint8Array,
     atMs: number,
-    idempotency: Idempotency | null,
+    actor?: Actor,
   ): Promise<SecretRotation>
 
   listDeliveries(query: DeliveryQuery): Promise<Page<DeliveryRecord>>
-  redeliver(
-    accountId: string,
-    webhookId: string,
-    deliveryId: string,
-    atMs: number,
-    idempotency: Idempotency | null,
-  ): Promise<Redelivery>
-  /** Queues an event of the type `webhook.test` for this endpoint alone. */
-  queueTest(
-    accountId: string,
-    webhookId: string,
-    payload: string,
-    atMs: number,
-    idempotency: Idempotency | null,
-  ): Promise<Redelivery>
+  /** Makes a delivery due now, with all of its retries ahead. */
+  redeliver(accountId: string, webhookId: string, deliveryId: string, atMs: number): Promise<Queued>
+  /** Records `webhook.test` for this endpoint alone. */
+  queueTest(accountId: string, webhookId: string, atMs: number, actor?: Actor): Promise<Queued>
 
-  /** The percents of a cap that `key.budget.threshold` is told at, for all nodes, from the next settlement on. */
+  listEvents(query: EventQuery): Promise<Page<EventRecord>>
+
+  /** The percentages of a cap at which an event is emitted, for all nodes, from the next settlement on. */
   setBudgetThresholds(percents: readonly number[]): Promise<void>
-  /** The balance below which `balance.low` is told, in the same way; null: never. */
+  /** The balance below which `balance.low` is emitted, in the same way; null: never. */
   setBalanceLow(nanos: Nanos | null): Promise<void>
 
   /**
-   * Takes the lease of the relay, or keeps it, and gives the oldest rows of the outbox, at most `limits.webhookRelayMax`.
-   * Null: another node has the lease. `holder` names this process and no other.
+   * Records the events that time alone causes: keys that expire. To be called every few seconds, by any node; if all nodes
+   * were off, events of that time follow. True: there is more to look at.
    */
-  readOutbox(holder: string, atMs: number): Promise<readonly (OutboxEvent | UnreadableEvent)[] | null>
-  /** Puts events and deliveries in the place of rows that `readOutbox` gave. */
-  keepEvents(holder: string, events: readonly EventPayload[], atMs: number): Promise<Recorded>
-  /**
-   * The sweep finds events that no call causes, and writes them into the outbox: keys that expire, and a balance that is low
-   * though no call has made it so. To be called every few seconds by the holder of the relay's lease; if all nodes were off,
-   * events of that time are told later. True: there is more to look at.
-   */
-  sweepEvents(holder: string, atMs: number): Promise<boolean>
-  /** Deletes some rows that are too old, and gives up deliveries queued for disabled endpoints. Rows done: 0 is the end. */
-  pruneWebhooks(holder: string, atMs: number): Promise<number>
+  sweepEvents(atMs: number): Promise<boolean>
+  /** Deletes some rows that are too old. Returns the number of rows: 0 is the end. */
+  pruneEvents(atMs: number): Promise<number>
 
   /**
-   * Enabled endpoints that have deliveries due and that no other node holds, the longest due first. The leases of the
-   * endpoints in the answer are taken.
+   * Claims deliveries that are due, the longest due first and only a few of each endpoint, for `limits.webhookClaimMs`. Other
+   * nodes leave them alone for so long. `underWay`: how many deliveries of an endpoint this node has under way.
    */
-  claimWebhooks(holder: string, limit: number, atMs: number): Promise<readonly string[]>
-  /**
-   * The oldest deliveries of an endpoint that are due, at most `limits.webhookClaimMax`, and all that is needed to send them.
-   * Takes the lease of the endpoint or keeps it. Null: another node has the lease, or the endpoint is not enabled any more.
-   */
-  claimDeliveries(holder: string, webhookId: string, atMs: number): Promise<ClaimedDeliveries | null>
-  /** Keeps the lease of an endpoint while deliveries are under way. A lease lasts `limits.webhookLeaseMs`. */
-  keepWebhookLease(holder: string, webhookId: string, atMs: number): Promise<boolean>
-  /**
-   * Records attempts at claimed deliveries, but for failures at a former address. An endpoint that says it is gone, or that
-   * has had nothing but failures for five days, is disabled, and the other endpoints are told so. With `release` the lease
-   * ends.
-   */
-  recordAttempts(
-    holder: string,
-    webhookId: string,
-    attempts: readonly DeliveryAttempt[],
-    release: boolean,
+  claimDeliveries(
+    underWay: readonly (readonly [webhookId: string, deliveries: number])[],
     atMs: number,
-  ): Promise<RecordedAttempts>
-  /** Releases the leases of a process at its end, so that other nodes need not wait for them to run out. */
-  releaseLeases(holder: string): Promise<void>
-
-  /** The numbers of waiting rows, for metrics. */
-  countWaiting(): Promise<{ readonly outbox: number; readonly deliveries: number }>
+  ): Promise<readonly ClaimedDelivery[]>
+  /** Ends claims without an attempt, so that other nodes need not wait. */
+  releaseDeliveries(ids: readonly string[], atMs: number): Promise<void>
+  /** An endpoint that says it is gone, or that has had nothing but failures for five days, is disabled. */
+  recordAttempt(attempt: DeliveryAttempt, atMs: number): Promise<void>
+  /** The number of pending deliveries, for metrics. */
+  countWaiting(): Promise<number>
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { parseUsd } from '../../src/kernel/money.ts'
-import { assertTold, toldBudgets } from '../support/told-budgets.ts'
+import { assertCrossings, budgetEvents } from '../support/budget-events.ts'
 import { runTollgate } from '../support/tollgate-process.ts'
 import type { ChaosBooks } from './chaos-books.ts'
 import { checkHistory } from './chaos-history.ts'
@@ -74,24 +74,25 @@ async function checkCaps({ cluster, keys }: Facts, late: ReadonlySet<string>): P
   }
 }
 
-/** Each threshold that a key's spend has passed was told once, and no other threshold was told. */
+/** Each threshold that a key's spend has passed has one event, and no other threshold has one. */
 async function checkEvents({ cluster: { database }, keys }: Facts): Promise<void> {
-  const [outbox, calls] = await Promise.all([database.rows('webhook_outbox'), database.rows('call')])
+  const [events, calls] = await Promise.all([database.rows('event'), database.rows('call')])
   for (const { id, capNanos } of keys) {
-    const told = toldBudgets(outbox, id)
-    assertTold(told, calls)
+    const crossings = budgetEvents(events, id)
+    assertCrossings(crossings, calls)
     const [key] = await database.query('SELECT monthly_budget_nanos AS cap FROM budget WHERE id = $1', [
       id.replace('key_', 'bud_'),
     ])
     const cap = key?.['cap']
     // The cap of this key was set to zero by an edit, without a call.
-    if (cap === 0n) assert.equal(told.filter(({ cap }) => cap === '0').length, 1, `${id} was told empty`)
+    if (cap === 0n)
+      assert.equal(crossings.filter((event) => event.capNanos === 0n).length, 1, `${id} is empty`)
     if (capNanos === null || cap === 0n) continue
     for (const [month, spent] of await spentOf(database, id)) {
       const passed: readonly number[] = [50, 80, 90, 100].filter(
         (percent) => capNanos * BigInt(percent) <= spent * 100n,
       )
-      const percents = told.filter((budget) => budget.month === month).map(({ percent }) => percent)
+      const percents = crossings.filter((event) => event.month === month).map(({ percent }) => percent)
       assert.deepEqual(
         percents.toSorted((a, b) => a - b),
         passed,

@@ -1,8 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Random } from '../store/conformance/simulation-random.ts'
 import { openDatabaseAt } from '../store/postgres-under-test.ts'
-import { runOn } from '../support/postgres.ts'
-import { keepAllEvents } from '../support/told-budgets.ts'
 import { until } from '../support/until.ts'
 import { ChaosBooks } from './chaos-books.ts'
 import { checkBooks } from './chaos-checks.ts'
@@ -66,7 +64,6 @@ export class ChaosRun {
         openDatabaseAt(server.url),
       )
       await keepHistory(server.url)
-      await runOn(server.url, keepAllEvents('postgres'))
       const credit = { amount_usd: FIRST_CREDIT_USD, reason: 'first' }
       await cluster.manage(0, 'POST', '/gateway/v1/credits', credit)
       await cluster.manage(0, 'PATCH', '/gateway/v1/accounts/default', { credit_enforced: true })

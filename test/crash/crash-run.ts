@@ -8,9 +8,9 @@ import { fileURLToPath } from 'node:url'
 import { Agent, request } from 'undici'
 import { parseUsd } from '../../src/kernel/money.ts'
 import { assertConserved } from '../store/conformance/conservation.ts'
-import { changeBooks, openBooks, type Rows } from '../support/books.ts'
+import { openBooks, type Rows } from '../support/books.ts'
+import { assertCrossings, budgetEvents } from '../support/budget-events.ts'
 import { booksVariable, makeBooksPlace, type OwnBooksPlace } from '../support/test-store.ts'
-import { assertTold, keepAllEvents, toldBudgets } from '../support/told-budgets.ts'
 import { CountingUpstream } from './counting-upstream.ts'
 
 const program = fileURLToPath(new URL('./doomed-gateway.ts', import.meta.url))
@@ -116,21 +116,21 @@ export class CrashRun {
       const unheardNanos = unheard.reduce((sum, call) => sum + BigInt(String(call['cost_nanos'])), 0n)
       assert.equal(usage.requests, settled.length, 'usage has every settled call, and no other')
       assert.equal(usage.costNanos, this.#toldNanos + unheardNanos, 'usage has what the clients were told')
-      this.#checkEvents(await rows('webhook_outbox'), calls)
+      this.#checkEvents(await rows('event'), calls)
     } finally {
       await books.close()
     }
   }
 
-  /** Every threshold that was crossed is told once, and no other. */
-  #checkEvents(outbox: Rows, calls: Rows): void {
-    const told = toldBudgets(outbox, this.#keyId)
-    assertTold(told, calls)
-    if (this.#caps.length > LIVES_UNTIL_CROSSED) assert.ok(told.length > 0, 'nothing was told')
+  /** Every threshold that was crossed has one event, and no other has one. */
+  #checkEvents(events: Rows, calls: Rows): void {
+    const crossings = budgetEvents(events, this.#keyId)
+    assertCrossings(crossings, calls)
+    if (this.#caps.length > LIVES_UNTIL_CROSSED) assert.ok(crossings.length > 0, 'nothing was crossed')
     for (const [i, { capNanos, spentNanos }] of this.#caps.entries()) {
       const endNanos = this.#caps[i + 1]?.spentNanos ?? 0n
       if (spentNanos * 2n >= capNanos || endNanos * 2n < capNanos) continue
-      const ofCap = told.filter(({ cap }) => cap === String(capNanos))
+      const ofCap = crossings.filter((event) => event.capNanos === capNanos)
       assert.deepEqual(
         ofCap.map(({ percent }) => percent),
         [50],
@@ -166,12 +166,7 @@ export class CrashRun {
     const [line] = (await once(child.stdout, 'data')) as [Buffer]
     const { port } = JSON.parse(line.toString()) as { port: number }
     const url = `http://127.0.0.1:${port}`
-    if (this.#key === '') {
-      const { databaseUrl } = this.#place
-      const watch = keepAllEvents(databaseUrl === null ? 'sqlite' : 'postgres')
-      await changeBooks({ dataDir: this.#folder, databaseUrl }, watch)
-      await this.#createKey(url)
-    }
+    if (this.#key === '') await this.#createKey(url)
     await this.#setCap(url)
     return { process: child, url, ended }
   }

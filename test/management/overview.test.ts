@@ -143,8 +143,8 @@ test('deliveries of a day that were given up and endpoints that were disabled fo
     json: { url: 'https://hooks.test/', events: ['*'] },
   })
   const delivery = (name: string, atMs: number) => `INSERT INTO webhook_delivery
-    (id, webhook_id, event_id, event_type, status, created_at_ms)
-    VALUES ('whd_${name}', '${body['id']}', 'evt_${name}', 'webhook.test', 'failed', ${atMs})`
+    (id, webhook_id, event_id, status, created_at_ms)
+    VALUES ('whd_${name}', '${body['id']}', 'evt_${name}', 'failed', ${atMs})`
   await changeBooks(gateway, delivery('old', Date.now() - 86_400_001))
   await changeBooks(gateway, "UPDATE webhook SET enabled = (1 = 0), disabled_reason = 'manual'")
   assert.deepEqual(await trouble(), [0, 0])

@@ -22,7 +22,7 @@ const TIMES = { overheadMs: 0.4, upstreamMs: 800 }
 
 const sourcesOf = (counts: CallCounts): MetricSources => ({
   counts,
-  load: { batchCalls: new Histogram([1]), commitSeconds: new Histogram([1]), waiting: 3 },
+  load: { batchCalls: new Histogram([1]), commitSeconds: new Histogram([1]), waiting: 3, events: new Map() },
   inFlight: { count: 1 },
   waitingCalls: { count: 2 },
   webhooksWaiting: async () => 0,

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { WEBHOOK_EVENT_TYPES } from '../../src/kernel/vocabulary.ts'
+import { EVENT_TYPES } from '../../src/kernel/vocabulary.ts'
 import { slackBody } from '../../src/webhooks/slack-text.ts'
 import { test } from '../support/suite.ts'
 
@@ -89,14 +89,15 @@ test('amounts are cut to what people read, and are never shown as more than they
 
 test('every event has a sentence of its own, without a value that is missing', () => {
   const webhook = { id: 'wh_1', url: 'https://a.example', disabled_reason: 'gone' }
-  const everything = withAmounts(
-    { key, old_key: { ...key, expires_at: null }, ...budget, expires_in_days: 7, model: 'gpt-9', webhook },
-    `${amounts},"balance":{"balance_usd":-0.5,"held_usd":1}`,
-  )
-  const texts = [...WEBHOOK_EVENT_TYPES, 'webhook.test'].map((type) => textOf(type, everything))
+  const account = { id: 'acct_1', name: 'Acme' }
+  const others = { ...budget, model: 'gpt-9', webhook, account, admin_key: { name: 'ops', role: 'admin' } }
+  const figures = `${amounts},"balance":{"balance_usd":-0.5,"held_usd":1},"credit":{"amount_usd":5,"reason":"May"}`
+  const ofKey = withAmounts({ key, old_key: { ...key, expires_at: null }, ...others }, figures)
+  const ofAccount = withAmounts(others, figures)
+  const texts = EVENT_TYPES.map((type) => textOf(type, type.startsWith('key.') ? ofKey : ofAccount))
   assert.equal(new Set(texts).size, texts.length)
   for (const [i, text] of texts.entries()) {
     assert.ok(!/undefined|null|NaN/.test(text), text)
-    assert.notEqual(text, WEBHOOK_EVENT_TYPES[i])
+    assert.notEqual(text, EVENT_TYPES[i])
   }
 })

@@ -2,8 +2,7 @@ import { dayOf, monthOf } from '../../ledger/calendar.ts'
 import { type Admission, type CallOpening, type CallRefusal, requestsOf } from '../../ledger/call.ts'
 import { OPENING_COLUMNS } from '../../ledger/call-columns.ts'
 import { decideAdmission, type KeyState } from '../../ledger/decide-admission.ts'
-import { bool, nanosOrNull, number, numberOrNull, present, type Row, text } from '../rows.ts'
-import { modelsOf } from './keys.ts'
+import { bool, namesOf, nanosOrNull, number, numberOrNull, present, type Row, text } from '../rows.ts'
 import {
   ACCOUNT_COLUMNS,
   type AccountState,
@@ -126,7 +125,7 @@ export function* admitCalls(
     const balanceNanos = account.creditedNanos - account.chargedNanos
     const decision = decideAdmission(opening, {
       ...stateOf(key, budget, account, month, day, opening.atMs),
-      batchModels: modelsOf(files[n]?.['models'] ?? null),
+      batchModels: namesOf(files[n]?.['models'] ?? null),
       holdFloor: floors[n] ?? null,
     })
     // The holder of a key that is not in force any more learns nothing of the account, and uses nothing.
@@ -231,7 +230,7 @@ function stateOf(
   return {
     revokedAtMs: numberOrNull(key, 'revoked_at_ms'),
     expiresAtMs: numberOrNull(key, 'expires_at_ms'),
-    allowedModels: modelsOf(key['allowed_models']),
+    allowedModels: namesOf(key['allowed_models']),
     keyCeilings: keyCeilings(budget, month, day, atMs),
     mode: budget.mode,
     overLimit: overLimit(budget, atMs),

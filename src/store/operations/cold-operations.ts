@@ -22,9 +22,10 @@ import {
   openChildren,
   postponeDeferred,
 } from './deferred.ts'
+import { pruneEvents, sweepEvents } from './event-sweep.ts'
+import { listEvents, setBalanceLow, setBudgetThresholds } from './events.ts'
 import { lookUpKey } from './key-lookup.ts'
 import { createKey, getKey, listKeys, readKeyNames, revokeKey, rotateKey, updateKey } from './keys.ts'
-import { keepWebhookLease, releaseLeases } from './lease.ts'
 import { readOverview } from './overview.ts'
 import { deleteRefused, getCall, keepRefused, listCalls } from './request-log.ts'
 import { endSession, findSession, openSession } from './sessions.ts'
@@ -40,23 +41,19 @@ import {
 import { readUsage } from './usage.ts'
 import {
   claimDeliveries,
-  claimWebhooks,
   countWaiting,
   listDeliveries,
   queueTest,
-  recordAttempts,
+  recordAttempt,
   redeliver,
+  releaseDeliveries,
 } from './webhook-deliveries.ts'
-import { keepEvents, readOutbox } from './webhook-relay.ts'
-import { pruneWebhooks, sweepEvents } from './webhook-sweep.ts'
 import {
   createWebhook,
   deleteWebhook,
   getWebhook,
   listWebhooks,
   rotateWebhookSecret,
-  setBalanceLow,
-  setBudgetThresholds,
   updateWebhook,
 } from './webhooks.ts'
 
@@ -104,15 +101,11 @@ export const BRIEF = {
   queueTest,
   setBalanceLow,
   setBudgetThresholds,
-  readOutbox,
-  keepEvents,
   sweepEvents,
-  pruneWebhooks,
-  claimWebhooks,
+  pruneEvents,
   claimDeliveries,
-  keepWebhookLease,
-  recordAttempts,
-  releaseLeases,
+  releaseDeliveries,
+  recordAttempt,
   deferCall,
   findDeferred,
   claimDeferred,
@@ -132,7 +125,7 @@ export const REFUSED = { keepRefused, deleteRefused }
 /** Operations that may look at many rows: no admission waits for them. */
 export const READS = {
   ...{ listKeys, readKeyNames, listCalls, readUsage, readOverview },
-  ...{ listDeliveries, countWaiting, countDeferred },
+  ...{ listDeliveries, listEvents, countWaiting, countDeferred },
 }
 
 /** Operations on bodies, for which SQLite has a file and a thread of its own. */

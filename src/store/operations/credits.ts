@@ -1,3 +1,5 @@
+import { balanceObject, creditObject } from '../../api/objects.ts'
+import { type Actor, SYSTEM } from '../../kernel/actor.ts'
 import type { Idempotency, IdempotentResult } from '../../kernel/idempotency.ts'
 import type { Nanos } from '../../kernel/money.ts'
 import type {
@@ -11,6 +13,8 @@ import type {
 } from '../../ledger/ledger-store.ts'
 import { CREDIT_BACK } from '../../ledger/rerate.ts'
 import { bool, nanos, number, present, type Row, text } from '../rows.ts'
+import { recordBalanceMove } from './budget-events.ts'
+import { recordEvent } from './events.ts'
 import { claimKey, keepSubject } from './idempotency.ts'
 import { FOR_LIMIT } from './money-rows.ts'
 import { atomic, type Operation } from './operation.ts'
@@ -36,6 +40,7 @@ export function* sumHeld(): Operation<Nanos> {
 export const addCredit = atomic(function* (
   credit: NewCredit,
   idempotency: Idempotency | null,
+  actor: Actor = SYSTEM,
 ): Operation<IdempotentResult<Credited>> {
   const { id, accountId, amountNanos, reason, atMs } = credit
   // Before anything that refers to the account, and so shares its lock.
@@ -48,7 +53,11 @@ export const addCredit = atomic(function* (
   const [account] = yield sql`
     UPDATE account SET credited_nanos = credited_nanos + ${amountNanos}
     WHERE id = ${accountId} RETURNING ${BALANCE}`
-  return { kind: 'done', value: { credit, balance: balanceOf(present(account)) } }
+  const balance = balanceOf(present(account))
+  const data = { credit: creditObject({ credit, balance }), balance: balanceObject(balance) }
+  yield* recordEvent({ accountId, type: 'credit.added', actor, data }, atMs)
+  yield* recordBalanceMove({ accountId, after: balance, movedNanos: amountNanos, actor }, atMs)
+  return { kind: 'done', value: { credit, balance } }
 })
 
 /** Adding credit never turns enforcement on. An account that owes money is held to its balance only by force. */

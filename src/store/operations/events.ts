@@ -1,10 +1,15 @@
-import type { Actor } from '../../kernel/actor.ts'
-import { createUlidSource } from '../../kernel/ids.ts'
-import type { EventType } from '../../kernel/vocabulary.ts'
+import type { Actor, ActorKind } from '../../kernel/actor.ts'
+import { createUlidSource, type IdSource } from '../../kernel/ids.ts'
+import type { Nanos } from '../../kernel/money.ts'
+import { EVENT_TYPES, type EventType } from '../../kernel/vocabulary.ts'
+import type { Page } from '../../keys/key-store.ts'
+import type { EventQuery, EventRecord } from '../../webhooks/webhook-store.ts'
+import { namesOf, number, type Row, text, textOrNull } from '../rows.ts'
 import { currentTime, type Operation } from './operation.ts'
-import { sql } from './sql.ts'
+import { readSetting, writeSetting } from './settings.ts'
+import { and, join, raw, type Sql, sql } from './sql.ts'
 
-/** Events: one row for each change and crossing, which is the activity log, and what webhooks deliver. */
+/** Events: one row for each change and crossing. They are the activity log, and webhooks deliver them. */
 
 export interface NewEvent {
   readonly accountId: string
@@ -14,14 +19,16 @@ export interface NewEvent {
   readonly data: Readonly<Record<string, unknown>>
   /** For crossings: an event with the same text is recorded once in an account. */
   readonly once?: string
+  /** Only this webhook receives the event, whatever it subscribes to. */
+  readonly onlyWebhookId?: string
 }
 
 /**
- * Records an event, and a delivery for each webhook of the account that subscribes to it. To be called in the transaction
- * that causes the event. Returns the id; null if an event with the same `once` exists.
+ * Records an event, and a delivery for each enabled webhook of the account that subscribes to it. To be called in the
+ * transaction that causes the event. Returns the id; null if an event with the same `once` exists.
  */
 export function* recordEvent(event: NewEvent, atMs: number): Operation<string | null> {
-  const { accountId, type, actor, data, once = null } = event
+  const { accountId, type, actor, data, once = null, onlyWebhookId } = event
   const nowMs = yield* currentTime(atMs)
   const id = `evt_${nextUlid(nowMs)}`
   const recorded = yield sql`
@@ -29,14 +36,109 @@ export function* recordEvent(event: NewEvent, atMs: number): Operation<string | 
     VALUES (${id}, ${accountId}, ${type}, ${nowMs}, ${actor.kind}, ${actor.id}, ${actor.name}, ${JSON.stringify(data)},
       ${once})
     ON CONFLICT DO NOTHING RETURNING id`
-  return recorded.length === 0 ? null : id
+  if (recorded.length === 0) return null
+  count(type)
+  const webhooks = yield sql`
+    SELECT id, events FROM webhook WHERE account_id = ${accountId} AND enabled ORDER BY id`
+  const subscribed = webhooks.filter((row) => {
+    if (onlyWebhookId !== undefined) return text(row, 'id') === onlyWebhookId
+    const names = namesOf(row['events']) ?? []
+    return names.includes('*') || names.includes(type)
+  })
+  if (subscribed.length > 0) {
+    const deliveries = subscribed.map(
+      (row) => sql`(${`whd_${nextUlid(nowMs)}`}, ${text(row, 'id')}, ${id}, 'pending', ${nowMs}, ${nowMs})`,
+    )
+    yield sql`
+      INSERT INTO webhook_delivery (id, webhook_id, event_id, status, next_attempt_at_ms, created_at_ms)
+      VALUES ${join(deliveries)}`
+  }
+  return id
 }
 
 let ulidMs = 0
-const ulids = createUlidSource({ nowMs: () => ulidMs, monotonicMs: () => ulidMs })
+let ulids = newUlids()
 
-/** Ids of one process ascend, so that events of one transaction are listed in their order. */
+function newUlids(): IdSource {
+  return createUlidSource({ nowMs: () => ulidMs, monotonicMs: () => ulidMs })
+}
+
+const CLOCK_STEP_MS = 10_000
+
+/** Ids ascend within a transaction, so that its events are listed in their order. A clock that was set back is followed. */
 function nextUlid(nowMs: number): string {
+  if (nowMs < ulidMs - CLOCK_STEP_MS) ulids = newUlids()
   ulidMs = nowMs
   return ulids()
+}
+
+/** Events recorded by this process, by type, in memory that the store's thread shares with the main thread. */
+let counts = new Int32Array(new SharedArrayBuffer(EVENT_TYPES.length * Int32Array.BYTES_PER_ELEMENT))
+
+export function eventCountMemory(): SharedArrayBuffer {
+  return counts.buffer as SharedArrayBuffer
+}
+
+export function readEventCounts(): ReadonlyMap<string, number> {
+  return new Map(EVENT_TYPES.map((type, n) => [type, Atomics.load(counts, n)]))
+}
+
+export function shareEventCounts(memory: SharedArrayBuffer): void {
+  counts = new Int32Array(memory)
+}
+
+function count(type: EventType): void {
+  Atomics.add(counts, EVENT_TYPES.indexOf(type), 1)
+}
+
+export const EVENT = raw(
+  'e.id, e.account_id, e.type, e.created_at_ms, e.actor_kind, e.actor_id, e.actor_name, e.data',
+)
+
+export function eventRecord(row: Row): EventRecord {
+  return {
+    id: text(row, 'id'),
+    accountId: text(row, 'account_id'),
+    type: text(row, 'type') as EventType,
+    createdAtMs: number(row, 'created_at_ms'),
+    actor: {
+      kind: text(row, 'actor_kind') as ActorKind,
+      id: textOrNull(row, 'actor_id'),
+      name: textOrNull(row, 'actor_name'),
+    },
+    dataJson: text(row, 'data'),
+  }
+}
+
+export function* listEvents(query: EventQuery): Operation<Page<EventRecord>> {
+  const { accountId, type, actorId, startMs, endMs, after, limit } = query
+  const where: Sql[] = [sql`true`]
+  if (accountId !== null) where.push(sql`account_id = ${accountId}`)
+  if (type !== null) where.push(sql`type = ${type}`)
+  if (actorId !== null) where.push(sql`actor_id = ${actorId}`)
+  if (startMs !== null) where.push(sql`created_at_ms >= ${startMs}`)
+  if (endMs !== null) where.push(sql`created_at_ms < ${endMs}`)
+  if (after !== null) where.push(sql`id < ${after}`)
+  const rows = yield sql`SELECT ${EVENT} FROM event e WHERE ${and(where)} ORDER BY id DESC LIMIT ${limit + 1}`
+  return { rows: rows.slice(0, limit).map(eventRecord), more: rows.length > limit }
+}
+
+/** The setting that holds the percentages of a cap, as JSON. */
+export const BUDGET_THRESHOLDS = 'budget_thresholds'
+
+/** The setting that holds the balance below which `balance.low` is emitted, in nanodollars. */
+export const BALANCE_LOW = 'balance_low_nanos'
+
+export function* setBudgetThresholds(percents: readonly number[]): Operation<void> {
+  yield* writeSetting(BUDGET_THRESHOLDS, JSON.stringify(percents))
+}
+
+export function* setBalanceLow(nanos: Nanos | null): Operation<void> {
+  if (nanos === null) yield sql`DELETE FROM setting WHERE name = ${BALANCE_LOW}`
+  else yield* writeSetting(BALANCE_LOW, String(nanos))
+}
+
+export function* readBalanceLow(): Operation<Nanos | null> {
+  const low = yield* readSetting(BALANCE_LOW)
+  return low === null ? null : BigInt(low)
 }

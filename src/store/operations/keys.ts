@@ -1,3 +1,5 @@
+import { eventKey, keyChangesOf } from '../../api/objects.ts'
+import { type Actor, SYSTEM } from '../../kernel/actor.ts'
 import type { Idempotency } from '../../kernel/idempotency.ts'
 import {
   KEY_LIMITS,
@@ -16,11 +18,23 @@ import {
   type Rotation,
 } from '../../keys/key-store.ts'
 import { dayOf, monthOf } from '../../ledger/calendar.ts'
-import { bool, nanos, nanosOrNull, number, numberOrNull, type Row, text, textOrNull } from '../rows.ts'
+import {
+  bool,
+  namesOf,
+  nanos,
+  nanosOrNull,
+  number,
+  numberOrNull,
+  present,
+  type Row,
+  text,
+  textOrNull,
+} from '../rows.ts'
+import { recordCapEdit } from './budget-events.ts'
+import { recordEvent } from './events.ts'
 import { claimKey, findReplay } from './idempotency.ts'
-import { FOR_LIMIT } from './money-rows.ts'
+import { BUDGET_COLUMNS, budgetState, FOR_LIMIT, keyCeilings } from './money-rows.ts'
 import { atomic, currentTime, type Operation } from './operation.ts'
-import { isSame, tellOfCap, tellOfKey } from './outbox.ts'
 import {
   and,
   byStore,
@@ -40,6 +54,7 @@ import {
 export const createKey = atomic(function* (
   key: NewKey,
   idempotency: Idempotency | null,
+  actor: Actor = SYSTEM,
 ): Operation<KeyCreation> {
   const readNow = (id: string) => getKey(key.accountId, id, idempotency?.atMs ?? key.createdAtMs)
   const bornExpired = key.expiresAtMs !== null && key.expiresAtMs <= (yield* currentTime(key.createdAtMs))
@@ -50,7 +65,7 @@ export const createKey = atomic(function* (
   if (replay !== null) return replay
   if (bornExpired) return { kind: 'born_expired' }
   const value = yield* insertKey(key, null, null)
-  yield* tellOfKey('key.created', value, key.createdAtMs)
+  yield* recordKey('key.created', value, actor, key.createdAtMs)
   return { kind: 'done', value }
 })
 
@@ -65,6 +80,7 @@ export const updateKey = atomic(function* (
   id: string,
   changes: KeyChanges,
   atMs: number,
+  actor: Actor = SYSTEM,
 ): Operation<KeyEdit> {
   const before = yield* getKey(accountId, id, atMs)
   const isChanged = yield* changeUsable(accountId, id, atMs, changesSql(changes, 'api_key'))
@@ -75,9 +91,10 @@ export const updateKey = atomic(function* (
     yield sql`UPDATE budget SET ${ofBudget} WHERE id = ${its}`
   }
   const key = yield* getKey(accountId, id, atMs)
-  if (isChanged && before !== null && key !== null && !isSame(before, key)) {
-    yield* tellOfKey('key.updated', key, atMs)
-    yield* tellOfCap(key, changes, atMs)
+  const changed = isChanged && before !== null && key !== null ? keyChangesOf(before, key, atMs) : null
+  if (key !== null && changed !== null) {
+    yield* recordKey('key.updated', key, actor, atMs, { changes: changed })
+    if (ofBudget !== null) yield* recordCaps(key, changes, actor, atMs)
   }
   return key === null ? { kind: 'none' } : { kind: isChanged ? 'changed' : 'final', key }
 })
@@ -86,12 +103,41 @@ export const revokeKey = atomic(function* (
   accountId: string,
   id: string,
   atMs: number,
+  actor: Actor = SYSTEM,
 ): Operation<KeyRecord | null> {
   const isRevoked = yield* changeUsable(accountId, id, atMs, sql`revoked_at_ms = looked.at_ms`)
   const key = yield* getKey(accountId, id, atMs)
-  if (isRevoked && key !== null) yield* tellOfKey('key.revoked', key, atMs)
+  if (isRevoked && key !== null) yield* recordKey('key.revoked', key, actor, atMs)
   return key
 })
+
+function* recordKey(
+  type: 'key.created' | 'key.updated' | 'key.rotated' | 'key.revoked',
+  key: KeyRecord,
+  actor: Actor,
+  atMs: number,
+  more: object = {},
+): Operation<void> {
+  const data = { key: eventKey(key, atMs), ...more }
+  yield* recordEvent({ accountId: key.accountId, type, actor, data }, atMs)
+}
+
+/** The budget is locked, as settlement locks it before it reads the cap: one of the two sees the work of the other. */
+function* recordCaps(key: KeyRecord, changes: KeyChanges, actor: Actor, atMs: number): Operation<void> {
+  const [row] = yield sql`
+    SELECT ${BUDGET_COLUMNS} FROM budget b WHERE id = (SELECT budget_id FROM api_key WHERE id = ${key.id})`
+  const budget = budgetState(present(row))
+  const nowMs = yield* currentTime(atMs)
+  const isSet = { month: changes.monthlyBudgetNanos != null, day: changes.dailyBudgetNanos != null }
+  const ceilings = keyCeilings(budget, monthOf(nowMs), dayOf(nowMs), nowMs)
+  const subject = { key: eventKey(key, atMs) }
+  const edit = { accountId: key.accountId, budgetId: budget.id, subject, actor }
+  yield* recordCapEdit(
+    edit,
+    ceilings.filter(({ period }) => isSet[period]),
+    atMs,
+  )
+}
 
 /**
  * Changes the key if it is usable, in one statement, which waits for admissions under way, as later ones wait for it. The
@@ -113,6 +159,7 @@ export const rotateKey = atomic(function* (
   id: string,
   successor: KeySuccessor,
   idempotency: Idempotency | null,
+  actor: Actor = SYSTEM,
 ): Operation<Rotation> {
   const { oldExpiresAtMs, ...made } = successor
   const { createdAtMs } = made
@@ -137,7 +184,9 @@ export const rotateKey = atomic(function* (
     if (endMs < (old.expiresAtMs ?? Number.POSITIVE_INFINITY))
       yield sql`UPDATE api_key SET expires_at_ms = ${endMs} WHERE id = ${id}`
   }
-  yield* tellOfKey('key.rotated', key, createdAtMs, yield* getKey(accountId, id, createdAtMs))
+  const rotated = yield* getKey(accountId, id, createdAtMs)
+  const old_key = rotated === null ? null : eventKey(rotated, createdAtMs)
+  yield* recordKey('key.rotated', key, actor, createdAtMs, { old_key })
   return { kind: 'done', value: key }
 })
 
@@ -292,7 +341,7 @@ const READ_LIMIT: {
   'count?': numberOrNull,
   'instant?': numberOrNull,
   'mode?': (row, column) => textOrNull(row, column) as LimitKinds['mode?'],
-  'names?': (row, column) => modelsOf(row[column]),
+  'names?': (row, column) => namesOf(row[column]),
   flag: bool,
   pairs: (row, column) => pairsOf(row[column]),
 }
@@ -306,9 +355,4 @@ function limitsOf(row: Row): KeyLimits {
 export function pairsOf(column: unknown): Metadata {
   const pairs = typeof column === 'string' ? (JSON.parse(column) as Metadata) : (column as Metadata)
   return Object.fromEntries(Object.entries(pairs).sort(([a], [b]) => (a < b ? -1 : 1)))
-}
-
-/** Names of models from a column of JSON, which SQLite gives as text. */
-export function modelsOf(column: unknown): readonly string[] | null {
-  return typeof column === 'string' ? (JSON.parse(column) as string[]) : (column as readonly string[] | null)
 }

@@ -32,8 +32,7 @@ export const BUDGET_COLUMNS =
   b.minute_requests`)
 
 export const ACCOUNT_COLUMNS = raw(`a.id, a.credited_nanos, a.charged_nanos, a.held_nanos, a.credit_enforced,
-  a.monthly_budget_nanos, a.month, a.spent_nanos,
-  EXISTS (SELECT 1 FROM webhook w WHERE w.account_id = a.id AND w.enabled) AS is_told`)
+  a.monthly_budget_nanos, a.month, a.spent_nanos`)
 
 /** Batches do not wait for each other here. A command that sets a limit takes `FOR_LIMIT` first, and waits for them. */
 export const SHARE_BUDGETS = onPostgres('FOR KEY SHARE OF b')
@@ -74,8 +73,6 @@ export interface AccountState extends MonthSums {
   readonly creditedNanos: bigint
   readonly creditEnforced: boolean
   readonly monthlyNanos: bigint | null
-  /** Whether the account has a webhook that is enabled. */
-  readonly isTold: boolean
   chargedNanos: bigint
   heldNanos: bigint
 }
@@ -333,6 +330,5 @@ export function accountState(row: Row): AccountState {
     monthlyNanos: nanosOrNull(row, 'monthly_budget_nanos'),
     month: text(row, 'month'),
     spentNanos: nanos(row, 'spent_nanos'),
-    isTold: bool(row, 'is_told'),
   }
 }

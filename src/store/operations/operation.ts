@@ -63,7 +63,7 @@ export function isAtomic(
  * PostgreSQL gets them in one flight, so that a batch takes as many round trips as it has steps.
  */
 export interface Step {
-  readonly statements: readonly Filled[]
+  readonly statements: readonly (Filled | Sql)[]
   /** How the last step ends the transaction; null for the others. */
   readonly end: 'commit' | 'rollback' | null
 }
@@ -73,7 +73,7 @@ export type StepRows = readonly (readonly Row[])[]
 /** Commands of the hot path, all in one transaction: it yields steps and is given the rows of their statements. */
 export type Batch<T> = Generator<Step, T, StepRows>
 
-export function step(statements: readonly Filled[]): Step {
+export function step(statements: readonly (Filled | Sql)[]): Step {
   return { statements, end: null }
 }
 
@@ -83,6 +83,16 @@ export function lastStep(statements: readonly Filled[]): Step {
 
 /** Ends the batch as if it had not begun. */
 export const ABANDON: Step = { statements: [], end: 'rollback' }
+
+/** Runs an operation within a batch, for what is rarely done there: each of its statements is a step. */
+export function* inBatch<T>(operation: Operation<T>): Batch<T> {
+  let result = operation.next()
+  while (!result.done) {
+    const [rows = []] = yield step([result.value])
+    result = operation.next(rows)
+  }
+  return result.value
+}
 
 /** The present instant, by the clock of the store. */
 export function* currentTime(atMs: number): Operation<number> {

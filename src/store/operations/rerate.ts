@@ -1,6 +1,6 @@
+import { COMMAND_LINE } from '../../kernel/actor.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { createUlidSource } from '../../kernel/ids.ts'
-import type { Balance } from '../../ledger/ledger-store.ts'
 import {
   type Booked,
   type ChangedCall,
@@ -11,9 +11,9 @@ import {
   type RerateWriter,
 } from '../../ledger/rerate.ts'
 import { bool, nanos, number, present, type Row, text, textOrNull } from '../rows.ts'
+import { recordBalanceMove } from './budget-events.ts'
 import { CREDITED_NANOS, creditDays, moveAccount } from './credits.ts'
 import type { Ask, Operation } from './operation.ts'
-import { isTold, keptBalance, tell } from './outbox.ts'
 import { keepPriceVersion } from './settings.ts'
 import { FOR_UPDATE, join, now, onPostgres, type Sql, sql } from './sql.ts'
 
@@ -101,24 +101,10 @@ function* book(changed: readonly ChangedCall[], nextUlid: () => string, atMs: nu
     totals.set(accountId, (totals.get(accountId) ?? 0n) + amountNanos)
   for (const [accountId, total] of [...totals].sort()) {
     const balance = yield* moveAccount(accountId, total)
-    yield* tellExhausted(accountId, balance, total, atMs)
+    yield* recordBalanceMove({ accountId, after: balance, movedNanos: total, actor: COMMAND_LINE }, atMs)
   }
   if (parts.length > 0) yield* creditDays(parts)
   return { calls: parts.length, nanos: parts.reduce((sum, { amountNanos }) => sum + amountNanos, 0n) }
-}
-
-/** A higher price may use up the credit as a call does. The sum that a key has spent stays: a rerate crosses no cap. */
-function* tellExhausted(
-  accountId: string,
-  after: Balance,
-  movedNanos: bigint,
-  atMs: number,
-): Operation<void> {
-  const balanceNanos = after.creditedNanos - after.chargedNanos
-  if (!after.enforced || balanceNanos > 0n || balanceNanos - movedNanos <= 0n) return
-  if (!(yield* isTold(accountId))) return
-  const facts = { balance: keptBalance(after) }
-  yield* tell({ accountId, type: 'balance.exhausted', keyId: null, facts }, now(atMs))
 }
 
 /** The condition leaves out calls that were credited since they were read; the unique index prevents a second run. */

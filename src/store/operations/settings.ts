@@ -1,7 +1,6 @@
 import type { Bound } from '../../kernel/money.ts'
 import type { BatchFile, BoundedFile } from '../../ledger/ledger-store.ts'
-import { present, text } from '../rows.ts'
-import { modelsOf } from './keys.ts'
+import { namesOf, present, text } from '../rows.ts'
 import type { Operation } from './operation.ts'
 import { json, sql } from './sql.ts'
 
@@ -58,7 +57,7 @@ export function* findBatchFile(digest: Buffer, fileId: string): Operation<Bounde
     SELECT models, bound FROM batch_file f JOIN api_key k ON k.id = f.key_id AND k.account_id = f.account_id
     WHERE k.digest = ${digest} AND f.file_id = ${fileId} AND bound IS NOT NULL`
   if (row === undefined) return null
-  return { models: modelsOf(row['models']) ?? [], bound: readBound(text(row, 'bound')) }
+  return { models: namesOf(row['models']) ?? [], bound: readBound(text(row, 'bound')) }
 }
 
 function writeBound(bound: Bound | null): string | null {

@@ -16,9 +16,9 @@ import {
   SHARE_ACCOUNTS,
   SHARE_BUDGETS,
 } from './money-rows.ts'
-import { ABANDON, type Batch, lastStep, type StepRows, step } from './operation.ts'
+import { ABANDON, type Batch, inBatch, lastStep, type StepRows, step } from './operation.ts'
+import { type Booking, ceilingsOf, READ_EVENT_SETTINGS, settlementEvents } from './settlement-events.ts'
 import { type Filled, LIST, onPostgres, type ParameterType, prepare, prepareList, raw } from './sql.ts'
-import { type Booking, tellSettled } from './tell-settled.ts'
 
 /**
  * Settlement of a batch: the first step locks and reads the calls and what they move, the last one closes each call once and
@@ -113,6 +113,7 @@ export function* settleCalls(
       ...(locks ? [LOCK_BUDGETS(ids), LOCK_ACCOUNTS(ids)] : []),
       READ_BUDGETS(ids),
       READ_ACCOUNTS(ids),
+      READ_EVENT_SETTINGS(),
       ...(clock === 'database' ? [READ_CLOCK()] : []),
     ]),
   )
@@ -127,28 +128,40 @@ export function* settleCalls(
     yield ABANDON
     return 'again'
   }
+  const settings = next()
   const nowMs = clock === 'database' ? number(present(next()[0]), 'now_ms') : null
 
   const booked = choose(closings, calls)
   const bookings = booked.map((closing) => book(closing, present(calls.get(closing.requestId)), money, nowMs))
   const floors = yield* raiseFloors(bookings)
-  const events = yield* tellSettled(bookings, money)
   const laterNanos = laterCosts(bookings)
   const isExact = ({ accountId }: Booking) => !locks || money.isLimited(accountId)
   const moves = money.writes()
   const closes = bookings.map((booking, n) => {
-    const { closing, call, balanceNanos } = booking
+    const { closing, call } = booking
     const endedAtMs = endOf(closing, call, nowMs, parts)
-    return closeCall(closing, call, endedAtMs, isExact(booking) ? balanceNanos : null, laterNanos[n] ?? 0n)
+    return closeCall(
+      closing,
+      call,
+      endedAtMs,
+      isExact(booking) ? balanceOf(booking) : null,
+      laterNanos[n] ?? 0n,
+    )
   })
-  const rows = yield lastStep([...moves, ...addToDays(bookings), ...closes, ...floors, ...events])
+  const writes = [...moves, ...addToDays(bookings), ...closes, ...floors]
+  const events = settlementEvents(bookings, settings)
+  const rows = yield events.length === 0 ? lastStep(writes) : step(writes)
+  if (events.length > 0) {
+    for (const record of events) yield* inBatch(record())
+    yield lastStep([])
+  }
 
   const charged = balancesOf(rows.slice(0, moves.length))
   const balances = new Map(
     bookings.map((booking, n): [string, bigint] => {
-      const { closing, accountId, balanceNanos } = booking
+      const { closing, accountId } = booking
       const shared = isExact(booking) ? undefined : charged.get(accountId)
-      return [closing.requestId, shared === undefined ? balanceNanos : shared + (laterNanos[n] ?? 0n)]
+      return [closing.requestId, shared === undefined ? balanceOf(booking) : shared + (laterNanos[n] ?? 0n)]
     }),
   )
   return closings.map((closing) => {
@@ -205,26 +218,25 @@ function choose(closings: readonly CallClosing[], calls: ReadonlyMap<string, Row
 
 function book(closing: CallClosing, call: Row, money: MoneyRows, nowMs: number | null): Booking {
   const [budgetId, accountId] = [text(call, 'budget_id'), text(call, 'account_id')]
-  const budget = money.budget(budgetId)
   const account = money.account(accountId)
-  const month = text(call, 'month')
-  const spentBeforeNanos = budget.month === month ? budget.spentNanos : 0n
   // An interrupted call has given its hold back already.
   const isOpen = call['state'] === 'in_flight'
   money.move(budgetId, accountId, {
-    ...{ month, day: text(call, 'day'), costNanos: closing.costNanos },
+    ...{ month: text(call, 'month'), day: text(call, 'day'), costNanos: closing.costNanos },
     heldNanos: isOpen ? -nanos(call, 'hold_nanos') : 0n,
     accountHeldNanos: isOpen ? -nanos(call, 'account_hold_nanos') : 0n,
     lostNanos: lostOf(closing, call) - nanos(call, 'lost_list_nanos'),
   })
+  const { creditedNanos, chargedNanos, heldNanos, creditEnforced } = account
   return {
-    ...{ closing, call, budgetId, accountId, spentBeforeNanos, atMs: nowMs ?? closing.atMs },
+    ...{ closing, call, budgetId, accountId, atMs: nowMs ?? closing.atMs },
     model: closing.modelServed ?? textOrNull(call, 'model_asked') ?? '',
-    heldAfterNanos: budget.heldNanos,
-    balanceNanos: account.creditedNanos - account.chargedNanos,
-    accountHeldNanos: account.heldNanos,
+    ceilings: ceilingsOf(call, budgetId, accountId, money),
+    balance: { creditedNanos, chargedNanos, heldNanos, enforced: creditEnforced },
   }
 }
+
+const balanceOf = ({ balance }: Booking) => balance.creditedNanos - balance.chargedNanos
 
 /** The operator's loss at list price: the whole hold of an interrupted call, the rest of it if upstream broke off. */
 function lostOf({ state, listNanos, losesRest }: CallClosing, call: Row): bigint {

@@ -1,44 +1,37 @@
-import type { Idempotency } from '../../kernel/idempotency.ts'
-import { createUlidSource } from '../../kernel/ids.ts'
+import { type Actor, SYSTEM } from '../../kernel/actor.ts'
 import { limits } from '../../kernel/limits.ts'
-import type { DeliveryStatus, DisabledReason } from '../../kernel/vocabulary.ts'
+import type { DeliveryStatus, DisabledReason, WebhookFormat } from '../../kernel/vocabulary.ts'
 import type { Page } from '../../keys/key-store.ts'
-import {
-  type ClaimedDeliveries,
-  type DeliveryAttempt,
-  type DeliveryQuery,
-  type DeliveryRecord,
-  type DeliveryTarget,
-  type RecordedAttempts,
-  type Redelivery,
-  WEBHOOK_TEST,
-  type WebhookRecord,
+import type {
+  ClaimedDelivery,
+  DeliveryAttempt,
+  DeliveryQuery,
+  DeliveryRecord,
+  Queued,
 } from '../../webhooks/webhook-store.ts'
 import { number, numberOrNull, present, type Row, text, textOrNull } from '../rows.ts'
-import { claimKey, findReplay, keepSubject } from './idempotency.ts'
-import { hasLease, releaseLease, takeLease } from './lease.ts'
+import { EVENT, eventRecord } from './events.ts'
 import { atomic, currentTime, type Operation } from './operation.ts'
-import { isTold, tell } from './outbox.ts'
-import { and, FOR_UPDATE, now, onPostgres, raw, sql } from './sql.ts'
-import { queueDelivery } from './webhook-relay.ts'
-import { getWebhook, WEBHOOK, webhookRecord } from './webhooks.ts'
+import { and, FOR_UPDATE, join, onPostgres, raw, sql } from './sql.ts'
+import { getWebhook, giveUpDeliveries, recordWebhook, WEBHOOK, webhookRecord } from './webhooks.ts'
 
-/** Deliveries: which are due, which node has their lease, and the outcomes of attempts. */
+/** Deliveries: claims of those that are due, and the outcomes of attempts. */
 
 const DELIVERY = raw(
-  `id, webhook_id, event_id, event_type, status, attempts, response_status, error, last_attempt_at_ms,
-   next_attempt_at_ms, created_at_ms`,
+  `d.id, d.webhook_id, d.event_id, e.type AS event_type, d.status, d.attempts, d.response_status, d.error,
+   d.last_attempt_at_ms, d.next_attempt_at_ms, d.created_at_ms`,
 )
+const WITH_EVENT = raw('webhook_delivery d JOIN event e ON e.id = d.event_id')
 
 export function* listDeliveries(query: DeliveryQuery): Operation<Page<DeliveryRecord>> {
   const { accountId, webhookId, status, after, limit } = query
   const where = [
-    sql`webhook_id = (SELECT id FROM webhook WHERE account_id = ${accountId} AND id = ${webhookId})`,
-    ...(status === null ? [] : [sql`status = ${status}`]),
-    ...(after === null ? [] : [sql`id < ${after}`]),
+    sql`d.webhook_id = (SELECT id FROM webhook WHERE account_id = ${accountId} AND id = ${webhookId})`,
+    ...(status === null ? [] : [sql`d.status = ${status}`]),
+    ...(after === null ? [] : [sql`d.id < ${after}`]),
   ]
   const rows = yield sql`
-    SELECT ${DELIVERY} FROM webhook_delivery WHERE ${and(where)} ORDER BY id DESC LIMIT ${limit + 1}`
+    SELECT ${DELIVERY} FROM ${WITH_EVENT} WHERE ${and(where)} ORDER BY d.id DESC LIMIT ${limit + 1}`
   return { rows: rows.slice(0, limit).map(deliveryRecord), more: rows.length > limit }
 }
 
@@ -63,186 +56,128 @@ export const redeliver = atomic(function* (
   webhookId: string,
   deliveryId: string,
   atMs: number,
-  idempotency: Idempotency | null,
-): Operation<Redelivery> {
+): Operation<Queued> {
   const webhook = yield* getWebhook(accountId, webhookId)
   if (webhook === null) return { kind: 'none' }
-  const [event] = yield sql`
-    SELECT e.id, e.type, d.status FROM webhook_delivery AS d JOIN webhook_event AS e ON e.id = d.event_id
-    WHERE d.id = ${deliveryId} AND d.webhook_id = ${webhookId} ${onPostgres('FOR NO KEY UPDATE OF d')}`
-  if (event === undefined) return { kind: 'none' }
-  return yield* queueOnce(webhook, idempotency, function* () {
-    const nowMs = yield* currentTime(atMs)
-    // The event outlasts this delivery, however old it is.
-    yield sql`UPDATE webhook_event SET created_at_ms = ${nowMs} WHERE id = ${text(event, 'id')}`
-    if (text(event, 'status') !== 'pending')
-      return yield* queueDelivery(webhookId, { id: text(event, 'id'), type: text(event, 'type') }, nowMs)
-    yield sql`UPDATE webhook_delivery SET next_attempt_at_ms = ${nowMs} WHERE id = ${deliveryId}`
-    return deliveryId
-  })
+  const isIts = sql`id = ${deliveryId} AND webhook_id = ${webhookId}`
+  if (!webhook.enabled) {
+    const found = yield sql`SELECT id FROM webhook_delivery WHERE ${isIts}`
+    return { kind: found.length === 0 ? 'none' : 'disabled' }
+  }
+  const nowMs = yield* currentTime(atMs)
+  yield sql`
+    UPDATE webhook_delivery SET status = 'pending', next_attempt_at_ms = ${nowMs},
+      attempts = CASE WHEN status = 'pending' THEN attempts ELSE 0 END
+    WHERE ${isIts}`
+  return yield* queued(sql`d.id = ${deliveryId} AND d.webhook_id = ${webhookId}`)
 })
 
 export const queueTest = atomic(function* (
   accountId: string,
   webhookId: string,
-  payload: string,
   atMs: number,
-  idempotency: Idempotency | null,
-): Operation<Redelivery> {
+  actor: Actor = SYSTEM,
+): Operation<Queued> {
   const webhook = yield* getWebhook(accountId, webhookId)
   if (webhook === null) return { kind: 'none' }
-  return yield* queueOnce(webhook, idempotency, function* () {
-    const nowMs = yield* currentTime(atMs)
-    const id = `evt_${createUlidSource({ nowMs: () => nowMs, monotonicMs: () => nowMs })()}`
-    yield sql`
-      INSERT INTO webhook_event (id, account_id, type, payload, created_at_ms)
-      VALUES (${id}, ${accountId}, ${WEBHOOK_TEST}, ${payload}, ${nowMs})`
-    return yield* queueDelivery(webhookId, { id, type: WEBHOOK_TEST }, nowMs)
-  })
+  if (!webhook.enabled) return { kind: 'disabled' }
+  const eventId = yield* recordWebhook('webhook.test', webhook, actor, atMs)
+  return yield* queued(sql`d.event_id = ${eventId}`)
 })
 
-/** `queue` makes a delivery, or makes an existing one due, and gives its id. */
-function* queueOnce(
-  { id: webhookId, enabled }: WebhookRecord,
-  idempotency: Idempotency | null,
-  queue: () => Operation<string>,
-): Operation<Redelivery> {
-  const read = function* (id: string): Operation<DeliveryRecord | null> {
-    const [row] = yield sql`
-      SELECT ${DELIVERY} FROM webhook_delivery WHERE id = ${id} AND webhook_id = ${webhookId}`
-    return row === undefined ? null : deliveryRecord(row)
-  }
-  const replay = enabled ? yield* claimKey(idempotency, '', read) : yield* findReplay(idempotency, read)
-  if (replay !== null) return replay
-  if (!enabled) return { kind: 'disabled' }
-  const id = yield* queue()
-  yield* keepSubject(idempotency, id)
-  const delivery = yield* read(id)
-  if (delivery === null) throw new Error('a delivery is gone that was just queued')
-  return { kind: 'done', value: delivery }
+function* queued(where: ReturnType<typeof sql>): Operation<Queued> {
+  const [row] = yield sql`SELECT ${DELIVERY} FROM ${WITH_EVENT} WHERE ${where}`
+  return row === undefined ? { kind: 'none' } : { kind: 'done', value: deliveryRecord(row) }
 }
 
-export function* claimWebhooks(holder: string, limit: number, atMs: number): Operation<readonly string[]> {
-  const due = yield sql`
-    SELECT id FROM (
-      SELECT w.id, (SELECT min(next_attempt_at_ms) FROM webhook_delivery
-        WHERE webhook_id = w.id AND status = 'pending') AS due_at_ms
-      FROM webhook AS w LEFT JOIN webhook_lease AS l ON l.name = w.id
-      WHERE w.enabled AND (l.holder IS NULL OR l.holder = ${holder} OR l.until_ms <= ${now(atMs)})) AS endpoint
-    WHERE due_at_ms <= ${now(atMs)} ORDER BY due_at_ms, id LIMIT ${limit}`
-  const taken: string[] = []
-  for (const row of due) {
-    const id = text(row, 'id')
-    if (yield* takeLease(id, holder, atMs)) taken.push(id)
-  }
-  return taken
-}
+/** Deliveries that a node has under way at once for one endpoint, and the most that it claims together. */
+const OF_ENDPOINT_MAX = 4
+const CLAIMED_MAX = 64
+
+/** Due deliveries that a claim looks at: those of an endpoint with many must not hide all others. */
+const LOOKED_AT = 500
 
 export const claimDeliveries = atomic(function* (
-  holder: string,
-  webhookId: string,
+  underWay: readonly (readonly [webhookId: string, deliveries: number])[],
   atMs: number,
-): Operation<ClaimedDeliveries | null> {
-  if (!(yield* takeLease(webhookId, holder, atMs))) return null
-  const target = yield* readTarget(webhookId, atMs)
-  if (target === null) {
-    yield* releaseLease(webhookId, holder)
-    return null
-  }
+): Operation<readonly ClaimedDelivery[]> {
+  const nowMs = yield* currentTime(atMs)
+  const ofEndpoint = new Map(underWay)
+  const busy = underWay.filter(([, deliveries]) => deliveries >= OF_ENDPOINT_MAX).map(([id]) => id)
+  const due = yield sql`
+    SELECT d.id, d.webhook_id FROM webhook_delivery d JOIN webhook w ON w.id = d.webhook_id AND w.enabled
+    WHERE d.status = 'pending' AND d.next_attempt_at_ms <= ${nowMs} AND d.webhook_id NOT IN (${join(['', ...busy])})
+    ORDER BY d.next_attempt_at_ms, d.id LIMIT ${LOOKED_AT} ${onPostgres('FOR NO KEY UPDATE OF d SKIP LOCKED')}`
+  const ids = due
+    .filter((row) => {
+      const claimed = (ofEndpoint.get(text(row, 'webhook_id')) ?? 0) + 1
+      ofEndpoint.set(text(row, 'webhook_id'), claimed)
+      return claimed <= OF_ENDPOINT_MAX
+    })
+    .slice(0, CLAIMED_MAX)
+    .map((row) => text(row, 'id'))
+  if (ids.length === 0) return []
+  yield sql`
+    UPDATE webhook_delivery SET next_attempt_at_ms = ${nowMs + limits.webhookClaimMs} WHERE id IN (${join(ids)})`
   const rows = yield sql`
-    SELECT d.id, d.event_id, d.event_type, d.attempts, e.payload
-    FROM webhook_delivery AS d JOIN webhook_event AS e ON e.id = d.event_id
-    WHERE d.webhook_id = ${webhookId} AND d.status = 'pending' AND d.next_attempt_at_ms <= ${now(atMs)}
-    ORDER BY d.next_attempt_at_ms, d.id LIMIT ${limits.webhookClaimMax}`
-  const deliveries = rows.map((due) => ({
-    id: text(due, 'id'),
-    eventId: text(due, 'event_id'),
-    eventType: text(due, 'event_type'),
-    payload: text(due, 'payload'),
-    attempts: number(due, 'attempts'),
+    SELECT d.id AS delivery_id, d.attempts, ${EVENT}, w.id AS webhook_id, w.url, w.format, w.secret,
+      CASE WHEN w.former_until_ms > ${nowMs} THEN w.former_secret END AS former_secret,
+      CASE WHEN w.older_until_ms > ${nowMs} THEN w.older_secret END AS older_secret
+    FROM ${WITH_EVENT} JOIN webhook w ON w.id = d.webhook_id WHERE d.id IN (${join(ids)}) ORDER BY d.id`
+  return rows.map((row) => ({
+    id: text(row, 'delivery_id'),
+    attempts: number(row, 'attempts'),
+    event: eventRecord(row),
+    webhook: {
+      ...{ id: text(row, 'webhook_id'), url: text(row, 'url'), format: text(row, 'format') as WebhookFormat },
+      secret: row['secret'] as Uint8Array,
+      formerSecrets: [row['former_secret'], row['older_secret']].filter((each) => each instanceof Uint8Array),
+    },
   }))
-  return { target, deliveries }
 })
 
-/** Null: the endpoint is deleted, or disabled. */
-function* readTarget(webhookId: string, atMs: number): Operation<DeliveryTarget | null> {
-  const [row] = yield sql`
-    SELECT ${WEBHOOK}, secret, CASE WHEN former_until_ms > ${now(atMs)} THEN former_secret END AS former_secret,
-      CASE WHEN older_until_ms > ${now(atMs)} THEN older_secret END AS older_secret
-    FROM webhook WHERE id = ${webhookId} AND enabled`
-  if (row === undefined) return null
-  return {
-    ...webhookRecord(row),
-    secret: row['secret'] as Uint8Array,
-    formerSecrets: [row['former_secret'], row['older_secret']].filter(
-      (secret) => secret instanceof Uint8Array,
-    ),
-  }
+export function* releaseDeliveries(ids: readonly string[], atMs: number): Operation<void> {
+  if (ids.length === 0) return
+  const nowMs = yield* currentTime(atMs)
+  yield sql`
+    UPDATE webhook_delivery SET next_attempt_at_ms = ${nowMs} WHERE status = 'pending' AND id IN (${join(ids)})`
 }
 
-export const recordAttempts = atomic(function* (
-  holder: string,
-  webhookId: string,
-  tried: readonly DeliveryAttempt[],
-  release: boolean,
-  atMs: number,
-): Operation<RecordedAttempts> {
-  if (!(yield* hasLease(webhookId, holder, atMs))) return { kind: 'lost' }
+export const recordAttempt = atomic(function* (attempt: DeliveryAttempt, atMs: number): Operation<void> {
+  const { id, webhookId, url, attempts, responseStatus, error, outcome } = attempt
   const [endpoint] = yield sql`SELECT url FROM webhook WHERE id = ${webhookId} ${FOR_UPDATE}`
-  // A failure at a former address is not recorded: its delivery stays due.
-  const attempts = tried.filter(
-    ({ url, outcome }) => outcome.kind === 'succeeded' || url === undefined || url === endpoint?.['url'],
-  )
+  if (endpoint === undefined) return
+  const isSuccess = outcome.kind === 'succeeded'
+  // A failure at a former URL does not count: the delivery goes to the new one.
+  if (!isSuccess && text(endpoint, 'url') !== url) return yield* releaseDeliveries([id], atMs)
   const nowMs = yield* currentTime(atMs)
-  let failingSinceMs: number | null | undefined
-  for (const { id, responseStatus, error, outcome } of attempts) {
-    const status =
-      outcome.kind === 'retry' ? 'pending' : outcome.kind === 'succeeded' ? 'succeeded' : 'failed'
-    const nextMs = outcome.kind === 'retry' ? nowMs + outcome.inMs : null
-    yield sql`
-      UPDATE webhook_delivery SET status = ${status}, attempts = attempts + 1, response_status = ${responseStatus},
-        error = ${error}, last_attempt_at_ms = ${nowMs}, next_attempt_at_ms = ${nextMs}
-      WHERE id = ${id} AND webhook_id = ${webhookId} AND status = 'pending'`
-    failingSinceMs = yield* noteOutcome(webhookId, responseStatus, outcome.kind === 'succeeded', nowMs)
-  }
-  const isGone = attempts.some(({ outcome }) => outcome.kind === 'gone')
-  const isFailing = typeof failingSinceMs === 'number' && failingSinceMs + limits.webhookFailingMs <= nowMs
-  if (isGone || isFailing) yield* disable(webhookId, isGone ? 'gone' : 'failing', atMs)
-  if (release) yield* releaseLease(webhookId, holder)
-  return { kind: 'recorded', target: yield* readTarget(webhookId, atMs) }
-})
-
-/** Notes an attempt at the endpoint. Returns since when there have been only failures; null after a success. */
-function* noteOutcome(
-  webhookId: string,
-  responseStatus: number | null,
-  isSuccess: boolean,
-  nowMs: number,
-): Operation<number | null> {
+  const status = outcome.kind === 'retry' ? 'pending' : isSuccess ? 'succeeded' : 'failed'
+  const nextMs = outcome.kind === 'retry' ? nowMs + outcome.inMs : null
+  const recorded = yield sql`
+    UPDATE webhook_delivery SET status = ${status}, attempts = attempts + 1, response_status = ${responseStatus},
+      error = ${error}, last_attempt_at_ms = ${nowMs}, next_attempt_at_ms = ${nextMs}
+    WHERE id = ${id} AND status = 'pending' AND attempts = ${attempts} RETURNING id`
+  if (recorded.length === 0) return
   const failing = isSuccess ? sql`NULL` : sql`coalesce(failing_since_ms, ${nowMs})`
-  const [row] = yield sql`
+  const [webhook] = yield sql`
     UPDATE webhook SET last_delivery_at_ms = ${nowMs}, last_status = ${responseStatus}, failing_since_ms = ${failing}
     WHERE id = ${webhookId} RETURNING failing_since_ms`
-  return row === undefined ? null : numberOrNull(row, 'failing_since_ms')
-}
+  const failingSinceMs = numberOrNull(present(webhook), 'failing_since_ms')
+  const isFailing = failingSinceMs !== null && failingSinceMs + limits.webhookFailingMs <= nowMs
+  if (outcome.kind === 'gone' || isFailing)
+    yield* disable(webhookId, outcome.kind === 'gone' ? 'gone' : 'failing', atMs)
+})
 
-/** The other endpoints are told. Deliveries queued for the disabled one are given up by and by, and can be redelivered. */
 function* disable(webhookId: string, reason: DisabledReason, atMs: number): Operation<void> {
   const [row] = yield sql`
     UPDATE webhook SET enabled = false, disabled_reason = ${reason} WHERE id = ${webhookId} AND enabled
     RETURNING ${WEBHOOK}`
   if (row === undefined) return
-  const webhook = webhookRecord(row)
-  const { accountId } = webhook
-  if (yield* isTold(accountId))
-    yield* tell({ accountId, type: 'webhook.disabled', keyId: null, facts: { webhook } }, now(atMs))
+  yield* giveUpDeliveries(webhookId)
+  yield* recordWebhook('webhook.disabled', webhookRecord(row), SYSTEM, atMs)
 }
 
-/** For metrics. Deliveries to a deleted or disabled endpoint are not counted. An index has pending deliveries by endpoint. */
-export function* countWaiting(): Operation<{ readonly outbox: number; readonly deliveries: number }> {
-  const [row] = yield sql`
-    SELECT (SELECT count(*) FROM webhook_outbox) AS outbox,
-      (SELECT count(*) FROM webhook JOIN webhook_delivery AS d ON d.webhook_id = webhook.id
-        WHERE enabled AND d.status = 'pending') AS deliveries`
-  return { outbox: number(present(row), 'outbox'), deliveries: number(present(row), 'deliveries') }
+export function* countWaiting(): Operation<number> {
+  const [row] = yield sql`SELECT count(*) AS waiting FROM webhook_delivery WHERE status = 'pending'`
+  return number(present(row), 'waiting')
 }

@@ -6,6 +6,7 @@ import type { Admission, CallClosing, CallOpening, Settled } from '../../ledger/
 import { CommitCounts } from '../../ledger/store-facts.ts'
 import { type BookedCalls, bookCalls, type CallBatch } from '../operations/book-calls.ts'
 import { BODIES, BRIEF, READS, REFUSED } from '../operations/cold-operations.ts'
+import { readEventCounts } from '../operations/events.ts'
 import type { StoreClock } from '../operations/sql.ts'
 import { number, present } from '../rows.ts'
 import type { Store } from '../store.ts'
@@ -143,6 +144,9 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
       ...commits,
       get waiting() {
         return calls.waiting
+      },
+      get events() {
+        return readEventCounts()
       },
     },
     ...operationsOn(work, BRIEF, clock, answerMs),

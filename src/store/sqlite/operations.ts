@@ -32,6 +32,8 @@ export interface WorkerParts {
   readonly diskFault: SharedArrayBuffer | null
   /** Shared memory in which the thread counts its commits, for the metrics: to read them, nothing has to be sent. */
   readonly commits: CommitMemory
+  /** Shared memory in which the thread counts events. */
+  readonly events: SharedArrayBuffer
 }
 
 /** The parameters that a thread beside the worker is started with. */

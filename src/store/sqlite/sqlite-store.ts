@@ -6,6 +6,7 @@ import { limits } from '../../kernel/limits.ts'
 import { startThread } from '../../kernel/start-thread.ts'
 import { CommitCounts, sharedCommitMemory } from '../../ledger/store-facts.ts'
 import { BRIEF, READS, REFUSED } from '../operations/cold-operations.ts'
+import { eventCountMemory, readEventCounts } from '../operations/events.ts'
 import { methodsOf } from '../operations/operation.ts'
 import type { Store } from '../store.ts'
 import type {
@@ -29,7 +30,7 @@ export async function openSqliteStore(
 ): Promise<Store> {
   const bell = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
   const commits = sharedCommitMemory()
-  const workerData: WorkerParts = { file, bell: bell.buffer, diskFault, commits }
+  const workerData: WorkerParts = { file, bell: bell.buffer, diskFault, commits, events: eventCountMemory() }
   const thread = startThread(import.meta.url, 'worker', workerData)
   await ready(thread)
   const reader = createSqliteReader(file)
@@ -49,6 +50,9 @@ export async function openSqliteStore(
       ...load,
       get waiting() {
         return writer.waiting
+      },
+      get events() {
+        return readEventCounts()
       },
     },
     ...methodsOf({ ...BRIEF, ...REFUSED }, writer.askAny),

@@ -5,6 +5,7 @@ import { CommitCounts } from '../../ledger/store-facts.ts'
 import { LOCAL_NODE } from '../operations/admission.ts'
 import { type BookedCalls, bookCalls } from '../operations/book-calls.ts'
 import { BRIEF, REFUSED } from '../operations/cold-operations.ts'
+import { shareEventCounts } from '../operations/events.ts'
 import { markUses } from '../operations/key-lookup.ts'
 import { interruptCalls } from '../operations/settlement.ts'
 import { migrate } from './migrate.ts'
@@ -50,7 +51,8 @@ const PARTS = { locks: false, node: null, clock: 'caller', nodeNowMs: 0 } as con
 const port = parentPort
 if (port === null) throw new Error('worker.ts runs as a worker thread only')
 
-const { file, bell, diskFault, commits } = workerData as WorkerParts
+const { file, bell, diskFault, commits, events } = workerData as WorkerParts
+shareEventCounts(events)
 const rings = new Int32Array(bell)
 const counts = new CommitCounts(commits)
 const fault = diskFault === null ? null : new Int32Array(diskFault)

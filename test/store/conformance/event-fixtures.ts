@@ -1,14 +1,15 @@
 import assert from 'node:assert/strict'
 import type { Store } from '../../../src/store/store.ts'
 import type {
+  ClaimedDelivery,
   DeliveryAttempt,
+  EventRecord,
   NewWebhook,
-  OutboxEvent,
   WebhookRecord,
 } from '../../../src/webhooks/webhook-store.ts'
 import { closing, NOON, opening } from './fixtures.ts'
 
-/** An instant before every call of the tests: an endpoint gets no events of the time before it was made. */
+/** An instant before every call of the tests. */
 export const BEFORE = NOON - 60_000
 
 export function newWebhook(name: string, more: Partial<NewWebhook> = {}): NewWebhook {
@@ -29,32 +30,31 @@ export async function addWebhook(
   return made.value
 }
 
-/** All events of the outbox, in their order. The events stay in the outbox. */
-export async function outbox(store: Store, atMs = NOON + 1_000): Promise<readonly OutboxEvent[]> {
-  const events = await store.readOutbox('relay', atMs)
-  assert.ok(events !== null, 'the lease of the relay is held elsewhere')
-  return events.map((event) => {
-    assert.ok(!('unreadable' in event), `${event.type} cannot be read`)
-    return event
-  })
+const taken = new WeakMap<Store, Set<string>>()
+
+export interface EmittedEvent extends Omit<EventRecord, 'dataJson'> {
+  readonly data: Readonly<Record<string, unknown>>
 }
 
-/** Relays the whole outbox into events and deliveries. A payload has only the type of its event. */
-export async function relay(store: Store, atMs = NOON + 1_000): Promise<readonly OutboxEvent[]> {
-  const told: OutboxEvent[] = []
-  for (;;) {
-    const events = await outbox(store, atMs)
-    if (events.length === 0) return told
-    const payloads = events.map(({ sequence, type }) => ({ sequence, payload: JSON.stringify({ type }) }))
-    assert.equal(await store.keepEvents('relay', payloads, atMs), 'recorded')
-    told.push(...events)
-  }
+/** The events since the last time, in their order. */
+export async function emitted(store: Store): Promise<readonly EmittedEvent[]> {
+  const filter = { accountId: null, type: null, actorId: null, startMs: null, endMs: null }
+  const seen = taken.get(store) ?? new Set()
+  taken.set(store, seen)
+  const { rows } = await store.listEvents({ ...filter, after: null, limit: 2_000 })
+  const fresh = rows.filter(({ id }) => !seen.has(id))
+  for (const { id } of fresh) seen.add(id)
+  return fresh
+    .map(({ dataJson, ...event }) => ({ ...event, data: JSON.parse(dataJson) as Record<string, unknown> }))
+    .reverse()
 }
 
-/** An event in short: `50% req_1`, `balance.low`. */
-export function inShort(event: OutboxEvent): string {
-  if ('budget' in event) return `${event.budget.percent}% ${event.budget.requestId}`
-  return event.type
+/** An event in short: `50% req_1`, `50% day req_1`, `key.created key_a`, `balance.low`. */
+export function inShort({ type, data }: EmittedEvent): string {
+  const { threshold_percent: percent, period, request_id, key } = data
+  if (percent === undefined) return key === undefined ? type : `${type} ${(key as { id: string }).id}`
+  const scope = type.startsWith('account.') ? ' account' : period === 'day' ? ' day' : ''
+  return `${percent}%${scope} ${request_id}`
 }
 
 let calls = 0
@@ -76,10 +76,10 @@ export async function spend(
 }
 
 export const attempt = (
-  id: string,
+  { id, attempts, webhook }: ClaimedDelivery,
   outcome: DeliveryAttempt['outcome'],
   responseStatus: number | null = 200,
 ): DeliveryAttempt => ({
-  ...{ id, outcome, responseStatus },
+  ...{ id, attempts, webhookId: webhook.id, url: webhook.url, outcome, responseStatus },
   error: outcome.kind === 'succeeded' ? null : `it answered ${responseStatus}`,
 })

@@ -1,0 +1,54 @@
+import { z } from 'zod'
+import { ACTOR_KINDS } from '../kernel/actor.ts'
+import { EVENT_TYPES } from '../kernel/vocabulary.ts'
+import { afterParameter, idOf, instant, optionalLimit, timeParameter, wordParameter } from './fields.ts'
+
+export const eventListQuery = z
+  .strictObject({
+    type: wordParameter('type', EVENT_TYPES, 'Only events of this type.'),
+    actor: z
+      .string()
+      .min(1, 'actor must be the id of a key.')
+      .max(200, 'actor must be the id of a key.')
+      .optional()
+      .describe('Only events whose actor has this id.'),
+    start: timeParameter('start', 'Events of this instant or later; a date is a day in UTC.'),
+    end: timeParameter('end', 'Events before this instant; of a date, the whole day.'),
+    limit: optionalLimit(1_000, 'The most rows of the answer: 100 by default; a CSV is complete without it.'),
+    after: afterParameter('event'),
+    format: wordParameter('format', ['json', 'csv'], 'The format of the answer.'),
+  })
+  .refine(
+    ({ start, end }) =>
+      start === undefined || end === undefined || start.fromMs < end.fromMs + (end.lengthMs || 1),
+    {
+      error: 'start must not be after end.',
+      path: ['start'],
+    },
+  )
+export type EventListQuery = z.infer<typeof eventListQuery>
+
+export const actorSchema = z
+  .object({
+    kind: z.enum(ACTOR_KINDS),
+    id: z.string().nullable().describe('The id of the key; null for `command_line` and `system`.'),
+    name: z.string().nullable(),
+  })
+  .meta({ id: 'actor', description: 'Who caused a change. A session has the id and name of its key.' })
+
+export const eventSchema = z
+  .object({
+    id: idOf('event'),
+    object: z.literal('event'),
+    type: z.enum(EVENT_TYPES),
+    created_at: instant(),
+    account_id: z.string(),
+    actor: actorSchema,
+    data: z
+      .record(z.string(), z.unknown())
+      .describe(
+        'Depends on the type; docs/WEBHOOKS.md lists it. `changes` has the old and the new values of an edit.',
+      ),
+  })
+  .meta({ id: 'event', description: 'A change, or a budget or balance that crossed a threshold.' })
+export type EventObject = z.infer<typeof eventSchema>

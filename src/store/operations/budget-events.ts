@@ -1,0 +1,108 @@
+import { balanceObject, formatInstant, usd } from '../../api/objects.ts'
+import type { Actor } from '../../kernel/actor.ts'
+import type { Nanos } from '../../kernel/money.ts'
+import { dayOf, monthOf } from '../../ledger/calendar.ts'
+import type { Budget } from '../../ledger/call.ts'
+import type { Balance } from '../../ledger/ledger-store.ts'
+import { readBalanceLow, recordEvent } from './events.ts'
+import type { Operation } from './operation.ts'
+
+/** Events of budgets and balances that cross a threshold. */
+
+/** The threshold of the cap itself. */
+const CAP_PERCENT = 100
+
+/**
+ * The thresholds that a cost crosses, ascending. Spend only grows, so that within a period each threshold of a cap is
+ * crossed once.
+ */
+export function crossedPercents(
+  { spentNanos, capNanos }: Budget,
+  costNanos: Nanos,
+  thresholds: readonly number[],
+): readonly number[] {
+  const before = (spentNanos - costNanos) * 100n
+  return [...new Set([...thresholds, CAP_PERCENT])]
+    .sort((a, b) => a - b)
+    .filter((percent) => {
+      const threshold = capNanos * BigInt(percent)
+      return before < threshold && threshold <= spentNanos * 100n
+    })
+}
+
+export interface Crossing {
+  readonly accountId: string
+  /** With the spend that crossed the threshold. */
+  readonly ceiling: Budget
+  readonly percent: number
+  /** The id of the budget, or of the account. */
+  readonly budgetId: string
+  /** The API object of the key or the account, by its name in `data`. */
+  readonly subject: Readonly<Record<string, unknown>>
+  readonly actor: Actor
+  /** Null: an edit of the cap crossed it. */
+  readonly requestId: string | null
+}
+
+export function* recordCrossing(crossing: Crossing, atMs: number): Operation<void> {
+  const { accountId, ceiling, percent, budgetId, subject, actor, requestId } = crossing
+  const { scope, period, spentNanos, heldNanos, capNanos, resetsAtMs } = ceiling
+  const periodName = period === 'month' ? monthOf(resetsAtMs - 1) : dayOf(resetsAtMs - 1)
+  const data = {
+    ...subject,
+    period,
+    threshold_percent: percent,
+    spent_usd: usd(spentNanos),
+    cap_usd: usd(capNanos),
+    held_usd: usd(heldNanos),
+    resets_at: formatInstant(resetsAtMs),
+    request_id: requestId,
+  }
+  const type = `${scope}.budget.${percent === CAP_PERCENT ? 'exceeded' : 'threshold'}` as const
+  const once = `budget/${budgetId}/${periodName}/${capNanos}/${percent}`
+  yield* recordEvent({ accountId, type, actor, data, once }, atMs)
+}
+
+/** An edit that sets a cap at or below the spend exceeds the budget. `ceilings`: those whose cap was set. */
+export function* recordCapEdit(
+  edit: Omit<Crossing, 'ceiling' | 'percent' | 'requestId'>,
+  ceilings: readonly Budget[],
+  atMs: number,
+): Operation<void> {
+  for (const ceiling of ceilings)
+    if (ceiling.spentNanos >= ceiling.capNanos)
+      yield* recordCrossing({ ...edit, ceiling, percent: CAP_PERCENT, requestId: null }, atMs)
+}
+
+export interface BalanceMove {
+  readonly accountId: string
+  readonly after: Balance
+  /** What the balance moved by: negative for a charge. */
+  readonly movedNanos: Nanos
+  readonly actor: Actor
+}
+
+/** The events of a balance that has moved by this amount. */
+export function balanceEvents(
+  { creditedNanos, chargedNanos }: Balance,
+  movedNanos: Nanos,
+  lowNanos: Nanos | null,
+): readonly ('balance.low' | 'balance.exhausted')[] {
+  const balance = creditedNanos - chargedNanos
+  const fellBelow = (nanos: Nanos) => balance < nanos && nanos <= balance - movedNanos
+  return [
+    ...(lowNanos !== null && fellBelow(lowNanos) ? (['balance.low'] as const) : []),
+    // Amounts are whole nanodollars: a balance below 1 is exhausted.
+    ...(fellBelow(1n) ? (['balance.exhausted'] as const) : []),
+  ]
+}
+
+/** For commands that move the balance; settlement finds its own crossings. */
+export function* recordBalanceMove(
+  { accountId, after, movedNanos, actor }: BalanceMove,
+  atMs: number,
+): Operation<void> {
+  const data = { balance: balanceObject(after) }
+  for (const type of balanceEvents(after, movedNanos, yield* readBalanceLow()))
+    yield* recordEvent({ accountId, type, actor, data }, atMs)
+}

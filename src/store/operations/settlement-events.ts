@@ -1,0 +1,147 @@
+import { balanceObject, eventKey, usd } from '../../api/objects.ts'
+import { DEFAULT_THRESHOLDS, limits } from '../../kernel/limits.ts'
+import type { Budget, CallClosing } from '../../ledger/call.ts'
+import type { Balance } from '../../ledger/ledger-store.ts'
+import { number, present, type Row, text } from '../rows.ts'
+import { balanceEvents, crossedPercents, recordCrossing } from './budget-events.ts'
+import { getBalance } from './credits.ts'
+import { BALANCE_LOW, BUDGET_THRESHOLDS, recordEvent } from './events.ts'
+import { getKey } from './keys.ts'
+import { accountCeilings, keyCeilings, type MoneyRows } from './money-rows.ts'
+import type { Operation } from './operation.ts'
+import { prepare, raw, sql } from './sql.ts'
+
+/**
+ * The events of a settlement, recorded in its transaction. A row with a cap, and an account with enforced credit, is locked,
+ * so that the sums before and after each call are exact.
+ */
+
+/** A closing that is booked, with the call that it closes and the sums after it. */
+export interface Booking {
+  readonly closing: CallClosing
+  readonly call: Row
+  readonly budgetId: string
+  readonly accountId: string
+  readonly model: string
+  /** Where the clock is the database's, its instant; else the closing's own. */
+  readonly atMs: number
+  readonly ceilings: readonly Budget[]
+  readonly balance: Balance
+}
+
+export const READ_EVENT_SETTINGS = prepare`
+  SELECT name, value FROM setting WHERE name IN (${raw(`'${BUDGET_THRESHOLDS}', '${BALANCE_LOW}'`)})`
+
+/** The ceilings of the periods that the call was admitted in, after its cost was added. A period that is over has none. */
+export function ceilingsOf(
+  call: Row,
+  budgetId: string,
+  accountId: string,
+  money: MoneyRows,
+): readonly Budget[] {
+  const budget = money.budget(budgetId)
+  const account = money.account(accountId)
+  if (budget.monthlyNanos === null && budget.dailyNanos === null && account.monthlyNanos === null) return []
+  const [month, day] = [text(call, 'month'), text(call, 'day')]
+  const dayMs = Date.parse(day)
+  return [
+    ...keyCeilings(budget, month, day, dayMs).filter(({ period }) =>
+      period === 'month' ? budget.month === month : budget.day === day,
+    ),
+    ...(account.month === month ? accountCeilings(account, month, dayMs) : []),
+  ]
+}
+
+/** The operations that record the events of the bookings, in their order; nearly always none. */
+export function settlementEvents(
+  bookings: readonly Booking[],
+  settings: readonly Row[],
+): readonly (() => Operation<void>)[] {
+  const byName = new Map(settings.map((row) => [text(row, 'name'), text(row, 'value')]))
+  const thresholds = byName.get(BUDGET_THRESHOLDS)
+  const percents = thresholds === undefined ? DEFAULT_THRESHOLDS : (JSON.parse(thresholds) as number[])
+  const low = byName.get(BALANCE_LOW)
+  const lowNanos = low === undefined ? null : BigInt(low)
+  return [
+    ...bookings
+      .filter(({ closing }) => closing.costNanos > 0n)
+      .flatMap((booking) => [...crossings(booking, percents), ...balanceCrossings(booking, lowNanos)]),
+    ...firstUnpriced(bookings).map((booking) => () => recordUnpriced(booking)),
+  ]
+}
+
+function crossings(booking: Booking, thresholds: readonly number[]): readonly (() => Operation<void>)[] {
+  const { ceilings, closing, accountId, budgetId, atMs } = booking
+  return ceilings.flatMap((ceiling) =>
+    crossedPercents(ceiling, closing.costNanos, thresholds).map(
+      (percent) =>
+        function* () {
+          const { actor, key } = yield* callerOf(booking)
+          const isKey = ceiling.scope === 'key'
+          const subject = isKey ? { key } : { account: yield* accountOf(accountId) }
+          const of = { accountId, budgetId: isKey ? budgetId : accountId, actor, subject }
+          yield* recordCrossing({ ...of, ceiling, percent, requestId: closing.requestId }, atMs)
+        },
+    ),
+  )
+}
+
+function balanceCrossings(booking: Booking, lowNanos: bigint | null): readonly (() => Operation<void>)[] {
+  const { accountId, balance, closing, atMs } = booking
+  // Balances without credit are no concern of anybody.
+  if (balance.creditedNanos === 0n) return []
+  return balanceEvents(balance, -closing.costNanos, lowNanos).map(
+    (type) =>
+      function* () {
+        const { actor } = yield* callerOf(booking)
+        // An account without enforcement is not locked: two batches may both see the crossing.
+        const once = balance.enforced ? {} : { once: `${type}/${balance.creditedNanos}/${lowNanos}` }
+        yield* recordEvent(
+          { accountId, type, actor, data: { balance: balanceObject(balance) }, ...once },
+          atMs,
+        )
+      },
+  )
+}
+
+function* accountOf(id: string) {
+  const { creditedNanos, chargedNanos, enforced } = yield* getBalance(id)
+  const balance_usd = usd(creditedNanos - chargedNanos)
+  return { id, object: 'account', credit_enforced: enforced, balance_usd }
+}
+
+/** The key of the call, as it is now, and as the actor of the call's events. */
+function* callerOf({ accountId, call, atMs }: Booking) {
+  const key = yield* getKey(accountId, text(call, 'key_id'), atMs)
+  if (key === null) throw new Error(`there is no key ${text(call, 'key_id')}`)
+  const actor = { kind: 'api_key', id: key.id, name: key.name } as const
+  return { actor, key: eventKey(key, atMs) }
+}
+
+const unpricedOnce = ({ call, model }: Booking) => `${unpricedPrefix(call)}${model}`
+const unpricedPrefix = (call: Row) => `unpriced/${text(call, 'day')}/`
+
+/** The first unpriced call of each account, day and model. All batches record them in the same order, so none deadlock. */
+function firstUnpriced(bookings: readonly Booking[]): readonly Booking[] {
+  const firsts = new Map<string, Booking>()
+  for (const booking of bookings) {
+    const { closing, accountId } = booking
+    if (!closing.unpriced || closing.state !== 'settled') continue
+    const name = `${accountId} ${unpricedOnce(booking)}`
+    if (!firsts.has(name)) firsts.set(name, booking)
+  }
+  return [...firsts].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, booking]) => booking)
+}
+
+function* recordUnpriced(booking: Booking): Operation<void> {
+  const { accountId, call, model, closing, atMs } = booking
+  const [prefix, once] = [unpricedPrefix(call), unpricedOnce(booking)]
+  const [row] = yield sql`
+    SELECT count(*) AS models, coalesce(max(CASE WHEN once = ${once} THEN 1 ELSE 0 END), 0) AS known FROM event
+    WHERE account_id = ${accountId} AND once >= ${prefix} AND once < ${`${prefix}\u{10ffff}`}`
+  const isKnown = number(present(row), 'known') > 0
+  if (isKnown || number(present(row), 'models') >= limits.unpricedModelsMax) return
+  const { actor } = yield* callerOf(booking)
+  const data = { model: model === '' ? null : model, request_id: closing.requestId }
+  yield* recordEvent({ accountId, type: 'call.unpriced', actor, data, once }, atMs)
+}

@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict'
+import { stopPostgres } from '../support/postgres.ts'
+import { after, test } from '../support/suite.ts'
+import { addWebhook, emitted, inShort } from './conformance/event-fixtures.ts'
+import { eventConformance } from './conformance/events.ts'
+import { addKey, closing, NOON, opening } from './conformance/fixtures.ts'
+import { webhookDeliveryConformance } from './conformance/webhook-deliveries.ts'
+import { openByCallersClock, openFreshPostgres, openTestDatabase } from './postgres-under-test.ts'
+
+after(stopPostgres)
+
+eventConformance('PostgreSQL', openFreshPostgres)
+webhookDeliveryConformance('PostgreSQL', openFreshPostgres)
+
+test('a call that settles on one node while another lowers the cap below its cost: one of the two records it', async () => {
+  const database = await openTestDatabase()
+  const nodes = await Promise.all([1, 2].map(() => openByCallersClock(database.url)))
+  const [one, two] = nodes
+  assert.ok(one !== undefined && two !== undefined)
+  try {
+    await addWebhook(one, 'a')
+    for (let i = 0; i < 40; i += 1) {
+      const id = `req_race_${i}`
+      await addKey(one, `k${i}`, { monthlyBudgetNanos: 1_000n })
+      await one.admit(opening(id, `k${i}`, { hold: { kind: 'none' } }))
+      await Promise.all([
+        one.settle(closing(id, { costNanos: 60n, listNanos: 60n })),
+        two.updateKey('default', `key_k${i}`, { monthlyBudgetNanos: 50n }, NOON),
+      ])
+      const told: readonly string[] = (await emitted(one))
+        .map(inShort)
+        .filter((event) => event.startsWith('100%'))
+      assert.equal(told.length, 1, told.join(', '))
+    }
+  } finally {
+    await Promise.all(nodes.map((node) => node.close()))
+    await database.close()
+  }
+})
+
+test('two nodes that look at the same instant claim a delivery once, and one that records late is not counted', async () => {
+  const database = await openTestDatabase()
+  const nodes = await Promise.all([1, 2].map(() => openByCallersClock(database.url)))
+  const [one, two] = nodes
+  assert.ok(one !== undefined && two !== undefined)
+  try {
+    for (const name of ['a', 'b', 'c', 'd', 'e']) await addWebhook(one, name)
+    for (let i = 0; i < 20; i += 1) {
+      await addKey(one, `k${i}`)
+      const claims = await Promise.all(nodes.map((node) => node.claimDeliveries([], NOON + 1_000 + i)))
+      const ids = claims.flat().map(({ id }) => id)
+      assert.equal(new Set(ids).size, ids.length)
+      for (const { id, webhook, attempts } of claims.flat()) {
+        const { id: webhookId, url } = webhook
+        const attempt = { id, webhookId, url, attempts, responseStatus: 204, error: null }
+        const done = { ...attempt, outcome: { kind: 'succeeded' } } as const
+        await Promise.all(nodes.map((node) => node.recordAttempt(done, NOON + 1_000 + i)))
+      }
+    }
+    const rows = await database.rows('webhook_delivery')
+    assert.ok(rows.length > 100)
+    assert.deepEqual([...new Set(rows.map((row) => `${row['status']} ${row['attempts']}`))], ['succeeded 1'])
+  } finally {
+    await Promise.all(nodes.map((node) => node.close()))
+    await database.close()
+  }
+})
