@@ -32,11 +32,13 @@ export type Decision =
 
 /** The checks of an admission, in the order in which they count: the first that fails is the answer. */
 export function decideAdmission(opening: CallOpening, keyState: KeyState): Decision {
+  const unratable = refuseUnratable(opening, keyState)
   const refusal =
     refuseByKey(opening, keyState) ??
     refuseByBody(opening, keyState) ??
+    (unratable?.reason === 'endpoint_not_metered' ? unratable : null) ??
     refuseByModel(opening.models, keyState) ??
-    refuseUnratable(opening, keyState)
+    unratable
   if (refusal !== null) return { kind: 'refuse', refusal }
   if (opening.isRequest && keyState.overLimit !== null) return { kind: 'refuse', refusal: keyState.overLimit }
   if (opening.hold.kind === 'none')

@@ -206,6 +206,22 @@ export function ledgerConformance(storeName: string, openStore: OpenStoreUnderTe
     },
   )
 
+  promise('a broken call is charged its cost, and loses the rest of its hold', async (subject) => {
+    for (const [id, more, lost] of [
+      ['req_1', { losesRest: true }, 250n],
+      ['req_2', {}, 0n],
+      ['req_3', { losesRest: true, costNanos: 1_600n, listNanos: 2_000n }, 0n],
+      ['req_4', { losesRest: true, state: 'released', costNanos: 0n, listNanos: 0n }, 0n],
+    ] as const) {
+      await subject.store.admit(opening(id, 'a'))
+      await subject.store.settle(closing(id, more))
+      assert.equal((await subject.store.getCall(id))?.lostListNanos, lost, id)
+    }
+    assert.equal((await month(subject, 'key_a'))?.['lost_nanos'], 250n)
+    assert.equal((await month(subject, 'key_a'))?.['spent_nanos'], 3_200n)
+    assert.equal((await month(subject, 'key_a'))?.['held_nanos'], 0n)
+  })
+
   promise('a call that was interrupted is not lost a second time, whoever said so first', async (subject) => {
     await addCredit(subject.store, 10_000n)
     for (const id of ['req_1', 'req_2']) await subject.store.admit(opening(id, 'a'))
