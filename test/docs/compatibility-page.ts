@@ -76,8 +76,8 @@ export function compatibilityPage(): string {
     "upstream's in all cases ([what passes](TRANSPARENCY.md)). A path that both surfaces have goes to Messages if the request has",
     '`anthropic-version` or `x-api-key`, to Chat otherwise.',
     '',
-    'A path that is in no table passes if no limit depends on it. Keys with a cap, or under enforced credit, get 404 `endpoint_not_metered`,',
-    'keys with a list of models 403 `model_not_allowed`. [Other spellings](TRANSPARENCY.md#refused-before-anything-is-sent) of a paid path',
+    'A path that is in no table passes for keys without limits. Keys with a cap, under enforced credit or with a list of models get 404',
+    '`endpoint_not_metered`, unless the method is GET, HEAD or OPTIONS. [Other spellings](TRANSPARENCY.md#refused-before-anything-is-sent) of a paid path',
     'are refused to every key.',
     '',
   ]

@@ -91,7 +91,7 @@ test('minting "pass" keeps limits that could not be kept otherwise', async () =>
     const overCap = await call(minting, endpoint, capped)
     assert.deepEqual([overCap.status, overCap.error.code], [404, 'endpoint_not_metered'])
     const offList = await call(minting, endpoint, listed)
-    assert.deepEqual([offList.status, offList.error.code], [403, 'model_not_allowed'])
+    assert.deepEqual([offList.status, offList.error.code], [404, 'endpoint_not_metered'])
   }
   assert.equal(upstream.requestCount, before)
 })

@@ -127,10 +127,14 @@ test('no billable endpoint leads to a model that is not on the allowlist', async
   // The allowlist does not apply to an endpoint that uses no model.
   const leading = billable.filter(({ model }) => model !== 'none')
   await nothingSent(async () => {
-    const refused = ({ status, code }: Answer, { billing }: Endpoint) =>
-      billing === 'mints_credential'
-        ? status === 404 && code === 'minting_refused'
-        : status === 403 && code === 'model_not_allowed'
+    const expected = ({ billing, makes }: Endpoint) => {
+      if (billing === 'mints_credential') return '404 minting_refused'
+      return billing === 'metered' || makes !== undefined
+        ? '403 model_not_allowed'
+        : '404 endpoint_not_metered'
+    }
+    const refused = ({ status, code }: Answer, endpoint: Endpoint) =>
+      `${status} ${code}` === expected(endpoint)
     assert.deepEqual(await odd(leading, key, refused), [])
   })
 })
@@ -146,11 +150,11 @@ test('a free endpoint that is given a model outside the allowlist is refused too
   })
 })
 
-test('videos and Assistants are not metered: limited keys get 404, other keys upstream and a flag', async () => {
+test('videos, Assistants and live sessions are not metered: limited keys get 404, other keys upstream and a flag', async () => {
   const dead = billable.filter(({ template }) =>
-    /^\/v1\/(?:videos|assistants|threads)(?:\/|$)/.test(template),
+    /^\/v1\/(?:videos|assistants|threads|live)(?:\/|$)/.test(template),
   )
-  assert.equal(dead.length, 16)
+  assert.equal(dead.length, 19)
   const listed = await withKey({ allowed_models: ['gpt-6-luna'] })
   const capped = await withKey({ monthly_budget_usd: 5 })
   await nothingSent(async () => {

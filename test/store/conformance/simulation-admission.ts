@@ -46,15 +46,15 @@ function judge(world: World, key: KeyModel, opening: CallOpening): Admission {
   if (opening.ambiguity !== null && (underMoney || key.allowedModels !== null)) {
     return refused({ reason: 'ambiguous_body', detail: opening.ambiguity })
   }
+  const { unratable } = opening
+  const isLimited = underMoney || (unratable?.reason === 'endpoint_not_metered' && key.allowedModels !== null)
+  const isUnratable = unratable?.refuse === 'always' || (unratable?.refuse === 'limited' && isLimited)
+  if (isUnratable && unratable.reason === 'endpoint_not_metered') return refused({ reason: unratable.reason })
   if (key.allowedModels !== null) {
     const refusal = judgeModels(world, key, key.allowedModels, opening)
     if (refusal !== null) return refused(refusal)
   }
-  const { unratable } = opening
-  const isLimited = underMoney || (unratable?.reason === 'endpoint_not_metered' && key.allowedModels !== null)
-  if (unratable?.refuse === 'always' || (unratable?.refuse === 'limited' && isLimited)) {
-    return refused({ reason: unratable.reason })
-  }
+  if (isUnratable) return refused({ reason: unratable.reason })
 
   const admitted: Admission = {
     kind: 'admitted',
