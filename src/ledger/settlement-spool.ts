@@ -1,13 +1,10 @@
-import { once } from 'node:events'
-import { appendFile, mkdir, open, stat } from 'node:fs/promises'
+import { appendFile, mkdir, open, readFile, rename, stat, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Worker } from 'node:worker_threads'
+import { crc32 } from 'node:zlib'
 import type { Log } from '../kernel/log.ts'
-import { startThread } from '../kernel/start-thread.ts'
 import type { CallClosing } from './call.ts'
-import { amountsAsText, readSpoolFile, refuseOldSpool, type SpoolRow, toSpoolRow } from './spool-file.ts'
-import type { SpoolAnswer, SpoolChange } from './spool-thread.ts'
+import { CALL_COLUMNS, CLOSING_AMOUNTS, CLOSING_NAMES } from './call-columns.ts'
 
 /** Settlements in the spool, in bytes. Beyond it they wait in memory alone, and no new call is admitted. */
 const SPOOL_BYTES_MAX = 64 * 1024 ** 2
@@ -25,7 +22,7 @@ export interface SettlementSpool {
    * log says why, and `isSound` is false until every waiting settlement is on the disk or taken.
    */
   keep(closing: CallClosing): Promise<void>
-  /** The store has the settlement. A removal that a crash loses is one more replay. Does nothing if it was not kept. */
+  /** The store has the settlement. Does nothing if it was not kept. */
   done(requestId: string): void
   /** The store will never take the settlement: it goes to a file of its own, for a person, whether it was kept or not. */
   refuse(closing: CallClosing, reason: string): Promise<void>
@@ -37,7 +34,7 @@ export interface SettlementSpool {
   close(): Promise<void>
 }
 
-const FILE = 'settlements.db'
+const FILE = 'settlements.jsonl'
 const REFUSED_FILE = 'refused.jsonl'
 
 /** How soon a disk that failed is tried again. */
@@ -45,73 +42,103 @@ const RETRY_MS = 1_000
 
 export interface SpoolOptions {
   /** Replaced in tests of failing disks. */
-  openWriter(path: string): SpoolWriter
+  openFile(path: string): SpoolFile
   readonly bytesMax: number
 }
 
-/** Writes the file in another thread. One change at a time; a change that has resolved is on the disk. */
-export interface SpoolWriter {
-  write(change: SpoolChange): Promise<void>
-  close(): Promise<void>
+/** The file of a spool: a line for each settlement. A change that has resolved is on the disk; there is one at a time. */
+export interface SpoolFile {
+  append(lines: string): Promise<void>
+  /** The file has these lines and no others. */
+  replace(lines: string): Promise<void>
 }
 
 /** Opens the spool in `dir` and reads the settlements left there. Throws if the directory cannot be made or read. */
 export async function openSettlementSpool(
   dir: string,
   log: Log,
-  { openWriter = openSpoolWriter, bytesMax = SPOOL_BYTES_MAX }: Partial<SpoolOptions> = {},
+  { openFile = openSpoolFile, bytesMax = SPOOL_BYTES_MAX }: Partial<SpoolOptions> = {},
 ): Promise<SettlementSpool> {
-  await makeDirectory(dir)
-  refuseOldSpool(dir)
-  const path = join(dir, FILE)
-  const { left, damagedFile } = readSpoolFile(path)
-  if (damagedFile !== null) log.error({ damagedFile }, 'the settlement spool was damaged and is kept aside')
-  return new Spool({ dir, log, bytesMax, writer: openWriter(path) }, left)
-}
-
-async function makeDirectory(dir: string): Promise<void> {
-  if ((await mkdir(dir, { recursive: true, mode: 0o700 })) === undefined) return
   // Without this sync of the parent, a crash might lose the name of the new directory.
-  const parent = await open(dirname(dir))
-  await parent.sync().finally(() => parent.close())
+  if ((await mkdir(dir, { recursive: true, mode: 0o700 })) !== undefined) await syncDirectory(dirname(dir))
+  const path = join(dir, FILE)
+  const { left, state, bytes } = await readSpool(path)
+  if (state === 'damaged') {
+    const damagedFile = `${path}.${Date.now()}.damaged`
+    await rename(path, damagedFile)
+    log.error({ damagedFile }, 'the settlement spool was damaged and is kept aside')
+  }
+  return new Spool({ dir, log, bytesMax, file: openFile(path) }, left, { bytes, isStale: state !== 'whole' })
 }
 
-/** The main thread's side of the thread that writes. A thread that died is started again by the next change. */
-export function openSpoolWriter(path: string): SpoolWriter {
-  let thread: Worker | null = start()
-
-  function start(): Worker {
-    const started = startThread(import.meta.url, 'spool-thread', path)
-    return started.on('error', () => {
-      thread = null
-    })
-  }
-
+export function openSpoolFile(path: string): SpoolFile {
   return {
-    async write(change) {
-      thread ??= start()
-      thread.postMessage(change)
-      const [answer] = (await once(thread, 'message')) as [SpoolAnswer]
-      if (answer !== null) throw new Error(answer)
-    },
-    async close() {
-      if (thread === null) return
-      const ended = once(thread, 'exit')
-      thread.postMessage('close')
-      await ended
+    append: (lines) => appendFile(path, lines, { mode: 0o600, flush: true }),
+    async replace(lines) {
+      await writeFile(`${path}.new`, lines, { mode: 0o600, flush: true })
+      await rename(`${path}.new`, path)
+      await syncDirectory(dirname(path))
     },
   }
 }
 
-interface SpoolParts extends Omit<SpoolOptions, 'openWriter'> {
+async function syncDirectory(path: string): Promise<void> {
+  const directory = await open(path)
+  await directory.sync().finally(() => directory.close())
+}
+
+function amountsAsText(closing: CallClosing): Readonly<Record<string, unknown>> {
+  return { ...closing, ...Object.fromEntries(CLOSING_AMOUNTS.map((name) => [name, String(closing[name])])) }
+}
+
+/** The checksum finds bytes that a disk has changed: a changed figure would still be a figure. */
+function toLine(closing: CallClosing): string {
+  const json = JSON.stringify(amountsAsText(closing))
+  return `${crc32(json)} ${json}\n`
+}
+
+/** Null if the line is damaged, or lacks a member. A version that had no such column may have left out a nullable member. */
+function readLine(line: string): CallClosing | null {
+  const json = line.slice(line.indexOf(' ') + 1)
+  if (`${crc32(json)}` !== line.slice(0, line.indexOf(' '))) return null
+  const written = { ...JSON.parse(json) } as Record<string, unknown>
+  for (const name of NULLABLE) written[name] ??= null
+  if (!MEMBERS.every((name) => Object.hasOwn(written, name))) return null
+  for (const name of CLOSING_AMOUNTS) written[name] = BigInt(String(written[name]))
+  return written as unknown as CallClosing
+}
+
+const MEMBERS: readonly (keyof CallClosing)[] = ['requestId', 'state', 'atMs', 'tokens', ...CLOSING_NAMES]
+const NULLABLE = CLOSING_NAMES.filter((name) => CALL_COLUMNS[name].kind.endsWith('?'))
+
+/** `torn`: the process ended within a write, and nobody was told that its lines are on the disk. */
+export async function readSpool(path: string) {
+  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return ''
+    throw error
+  })
+  const lines = text.split('\n')
+  const isTorn = lines.pop() !== ''
+  const left = new Map<string, CallClosing>()
+  let isDamaged = false
+  for (const line of lines) {
+    const closing = readLine(line)
+    if (closing === null) isDamaged = true
+    else if (!left.has(closing.requestId)) left.set(closing.requestId, closing)
+  }
+  const state: 'whole' | 'torn' | 'damaged' = isDamaged ? 'damaged' : isTorn ? 'torn' : 'whole'
+  return { left: [...left.values()], state, bytes: text.length }
+}
+
+interface SpoolParts extends Omit<SpoolOptions, 'openFile'> {
   readonly dir: string
   readonly log: Log
-  readonly writer: SpoolWriter
+  readonly file: SpoolFile
 }
 
 interface Kept {
   readonly closing: CallClosing
-  readonly row: SpoolRow
+  readonly line: string
   /** Resolved when the settlement is on the disk, or is not to be waited for. */
   readonly told: PromiseWithResolvers<void>
 }
@@ -121,9 +148,11 @@ class Spool implements SettlementSpool {
   /** All settlements that the store has not taken, on the disk or not, oldest first. */
   readonly #waiting = new Map<string, Kept>()
   #waitingBytes = 0
-  /** The changes that the file lacks: settlements that have come, and ids that the store has taken. */
+  /** Settlements that are not in the file yet. */
   #come: Kept[] = []
-  #taken: string[] = []
+  /** The length of the file. Stale: it may have anything but whole lines, or lacks some. */
+  #fileBytes: number
+  #isStale: boolean
   #writing: Promise<void> | null = null
   #failed = false
   /** A write takes so long that no answer waits for it any more. */
@@ -135,9 +164,15 @@ class Spool implements SettlementSpool {
   #retry: NodeJS.Timeout | undefined
   #closed = false
 
-  constructor(parts: SpoolParts, left: readonly CallClosing[]) {
+  constructor(
+    parts: SpoolParts,
+    left: readonly CallClosing[],
+    found: { readonly bytes: number; readonly isStale: boolean },
+  ) {
     this.#parts = parts
-    for (const closing of left) this.#add(closing, toSpoolRow(closing)).told.resolve()
+    this.#fileBytes = found.bytes
+    this.#isStale = found.isStale
+    for (const closing of left) this.#add(closing, toLine(closing)).told.resolve()
   }
 
   get waiting(): number {
@@ -161,14 +196,14 @@ class Spool implements SettlementSpool {
       this.#parts.log.error({ request: closing.requestId }, 'a settlement came after the spool was closed')
       return
     }
-    const row = toSpoolRow(closing)
-    if (this.#waitingBytes + row.json.length > this.#parts.bytesMax) {
+    const line = toLine(closing)
+    if (this.#waitingBytes + line.length > this.#parts.bytesMax) {
       if (!this.#full) this.#parts.log.error({ settlements: this.waiting }, 'the settlement spool is full')
       this.#full = true
       this.#unkept.add(closing.requestId)
       return
     }
-    const kept = this.#add(closing, row)
+    const kept = this.#add(closing, line)
     this.#come.push(kept)
     if (this.#failed || this.#stuck) kept.told.resolve()
     // A disk that has failed is tried again in a while, with everything that waits by then.
@@ -181,10 +216,9 @@ class Spool implements SettlementSpool {
     const kept = this.#waiting.get(requestId)
     if (kept === undefined) return
     this.#waiting.delete(requestId)
-    this.#waitingBytes -= kept.row.json.length
+    this.#waitingBytes -= kept.line.length
     if (this.#waitingBytes <= this.#parts.bytesMax / 2) this.#full = false
     kept.told.resolve()
-    this.#taken.push(requestId)
     if (!this.#failed && !this.#closed) this.#write()
   }
 
@@ -214,18 +248,20 @@ class Spool implements SettlementSpool {
   }
 
   async #finish(): Promise<void> {
+    await this.#writing
+    // The next process is not to replay what the store has taken.
+    if (this.#fileBytes !== this.#waitingBytes) this.#isStale = true
     this.#write()
     await this.#writing
     // The write that was under way may have failed just now, and no timer would retry it after the close.
     if (this.#failed) this.#write()
     await this.#writing
-    await this.#parts.writer.close().catch(() => {})
   }
 
-  #add(closing: CallClosing, row: SpoolRow): Kept {
-    const kept: Kept = { closing, row, told: Promise.withResolvers() }
+  #add(closing: CallClosing, line: string): Kept {
+    const kept: Kept = { closing, line, told: Promise.withResolvers() }
     this.#waiting.set(closing.requestId, kept)
-    this.#waitingBytes += row.json.length
+    this.#waitingBytes += line.length
     return kept
   }
 
@@ -235,7 +271,13 @@ class Spool implements SettlementSpool {
   }
 
   #isBehind(): boolean {
-    return this.#come.length > 0 || this.#taken.length > 0
+    return this.#come.length > 0 || this.#isWorthReplacing
+  }
+
+  /** Settlements that the store has taken stay in the file until none waits, or the file is mostly theirs. */
+  get #isWorthReplacing(): boolean {
+    if (this.#isStale || this.#waiting.size === 0) return this.#isStale || this.#fileBytes > 0
+    return this.#fileBytes > Math.max(this.#parts.bytesMax / 4, this.#waitingBytes * 2)
   }
 
   async #writeAll(): Promise<void> {
@@ -271,18 +313,19 @@ class Spool implements SettlementSpool {
   }
 
   async #writeOnce(): Promise<void> {
-    const takenIds = this.#taken
-    // A settlement that the store has taken meanwhile needs no row.
+    const { file } = this.#parts
+    // The first line needs a file whose name is on the disk, too.
+    const isReplaced = this.#isWorthReplacing || this.#fileBytes === 0
+    // A settlement that the store has taken meanwhile needs no line.
     const come = this.#come.filter((kept) => this.#waiting.get(kept.closing.requestId) === kept)
-    this.#taken = []
+    const written = isReplaced ? [...this.#waiting.values()] : come
+    const lines = written.map(({ line }) => line).join('')
     this.#come = []
-    try {
-      await this.#parts.writer.write({ takenIds, rows: come.map(({ row }) => row) })
-    } catch (error) {
-      this.#taken.unshift(...takenIds)
-      throw error
-    }
-    for (const { told } of come) told.resolve()
+    if (isReplaced) await file.replace(lines)
+    else if (lines !== '') await file.append(lines)
+    this.#fileBytes = lines.length + (isReplaced ? 0 : this.#fileBytes)
+    if (isReplaced) this.#isStale = false
+    for (const { told } of written) told.resolve()
   }
 
   /** After a failed fsync the content of the disk is unknown: every waiting settlement is written again. */
@@ -294,7 +337,7 @@ class Spool implements SettlementSpool {
       )
     }
     this.#failed = true
-    this.#come = [...this.#waiting.values()]
+    this.#isStale = true
     this.#tellAll()
     if (!this.#closed) this.#retry = setTimeout(() => this.#write(), RETRY_MS).unref()
   }

@@ -4,10 +4,10 @@ import { DatabaseSync } from 'node:sqlite'
 import { isMainThread } from 'node:worker_threads'
 
 /** The files of a gateway in its data directory. Files of the operator's own beside them are left as they are. */
-const DATABASES = ['tollgate.db', 'bodies.db', 'spool/settlements.db']
+const DATABASES = ['tollgate.db', 'bodies.db']
 const FILES = [
   ...DATABASES.flatMap((name) => [name, `${name}-wal`, `${name}-shm`]),
-  ...['spool/refused.jsonl', 'serving.lock', 'pepper', 'admin-key', 'node'],
+  ...['spool/settlements.jsonl', 'spool/refused.jsonl', 'serving.lock', 'pepper', 'admin-key', 'node'],
 ]
 const FOLDERS = ['spool']
 

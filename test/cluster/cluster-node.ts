@@ -1,7 +1,6 @@
-import { existsSync, mkdtempSync, rmSync, statSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
 import type { Environment } from '../../src/config.ts'
 import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts'
 import { type ServingProcess, serveTollgate } from '../support/tollgate-process.ts'
@@ -36,14 +35,8 @@ export class ClusterNode {
 
   /** The number of settlements that wait on the node's disk for the database. */
   get spooledCalls(): number {
-    const file = join(this.#dataDir, 'spool', 'settlements.db')
-    if (!existsSync(file)) return 0
-    const db = new DatabaseSync(file, { timeout: 5_000 })
-    try {
-      return Number(db.prepare('SELECT count(*) AS calls FROM settlement').get()?.['calls'])
-    } finally {
-      db.close()
-    }
+    const file = join(this.#dataDir, 'spool', 'settlements.jsonl')
+    return existsSync(file) ? readFileSync(file, 'utf8').split('\n').length - 1 : 0
   }
 
   /** The bytes of settlements that the database refused. */

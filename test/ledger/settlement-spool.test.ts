@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { mock } from 'node:test'
 import fc from 'fast-check'
@@ -7,7 +7,7 @@ import { openSettlementSpool, SPOOL_WRITE_MS } from '../../src/ledger/settlement
 import { createLogLines } from '../support/log-lines.ts'
 import { test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
-import { closingOf } from './closings.ts'
+import { anyClosing, closingOf } from './closings.ts'
 import { BYTES_MAX, bench, idsOf, LARGE } from './spool-bench.ts'
 
 const A = closingOf('req_a', { costNanos: 2n ** 63n - 1n })
@@ -59,7 +59,7 @@ test('settlements that come while others are written go together', async () => {
   pass()
   await Promise.all(kept)
   assert.deepEqual(
-    disk.changes.map(({ rows }) => rows.length),
+    disk.changes.map((ids) => ids.length),
     [1, 29],
   )
   assert.deepEqual(await onDisk(), many)
@@ -73,24 +73,23 @@ test('what the store has taken is not left', async () => {
   spool.done('req_b')
   spool.done('never kept')
   await spool.keep(closingOf('req_d'))
-  assert.deepEqual(idsOf(await onDisk()), ['req_a', 'req_c', 'req_d'])
-  for (const id of ['req_a', 'req_c', 'req_d']) spool.done(id)
   await spool.close()
-  assert.deepEqual(await onDisk(), [])
-  assert.equal(spool.waiting, 0)
+  assert.deepEqual(idsOf(await onDisk()), ['req_a', 'req_c', 'req_d'])
+  const next = await open()
+  for (const id of ['req_a', 'req_c', 'req_d']) next.done(id)
+  assert.equal(next.waiting, 0)
+  await until('the file is empty', async () => (await onDisk()).length === 0)
+  await next.close()
 })
 
-test('a settlement that was taken before it was written needs no row', async () => {
+test('a settlement that was taken before it was written needs no line', async () => {
   const { open, disk } = await bench()
   const spool = await open()
   const kept = [spool.keep(A), spool.keep(B), spool.keep(C)]
   spool.done('req_b')
   await Promise.all(kept)
   await spool.close()
-  assert.deepEqual(
-    disk.changes.flatMap(({ rows }) => rows.map(({ id }) => id)),
-    ['req_a', 'req_c'],
-  )
+  assert.deepEqual(disk.changes.flat(), ['req_a', 'req_c'])
 })
 
 test('a settlement that is kept again after it was taken is left', async () => {
@@ -171,10 +170,7 @@ test('after a sync that failed all that waits is written again', async () => {
   disk.fault = null
   disk.changes.length = 0
   await spool.close()
-  assert.deepEqual(
-    disk.changes.map(({ rows }) => rows.map(({ id }) => id)),
-    [['req_a', 'req_b']],
-  )
+  assert.deepEqual(disk.changes, [['req_a', 'req_b']])
   assert.deepEqual(await onDisk(), [A, B])
 })
 
@@ -319,4 +315,71 @@ test('whatever was kept and taken, and whenever the disk failed, what waits at t
     }),
     { numRuns: 50 },
   )
+})
+
+test('whatever a closing has in its texts and amounts, it comes back as it was', async () => {
+  const { open } = await bench()
+  await fc.assert(
+    fc.asyncProperty(anyClosing, async (closing) => {
+      const first = await open()
+      await first.keep(closing)
+      await first.close()
+      const second = await open()
+      assert.deepEqual(second.left(), [closing])
+      second.done(closing.requestId)
+      await second.close()
+    }),
+    { numRuns: 20 },
+  )
+})
+
+test('directory and files are for their owner alone', async () => {
+  const { dir, open } = await bench()
+  // The program sets this umask at its start.
+  const umask = process.umask(0o077)
+  const spool = await open().finally(() => process.umask(umask))
+  await Promise.all([spool.keep(A), spool.keep(B)])
+  await spool.refuse(A, 'there is no such call')
+  await spool.close()
+  const modeOf = async (path: string) => ((await stat(path)).mode & 0o777).toString(8)
+  assert.equal(await modeOf(dir), '700')
+  const names = (await readdir(dir)).sort()
+  assert.deepEqual(names, ['refused.jsonl', 'settlements.jsonl'])
+  for (const name of names) assert.equal(await modeOf(join(dir, name)), '600')
+})
+
+test('a line of which a figure was changed is not sent, and the file with it is kept aside', async () => {
+  const { open, dir, file, lines } = await bench()
+  const first = await open()
+  for (const closing of [A, B, C]) await first.keep(closing)
+  await first.close()
+  const bytes = await readFile(file)
+  const at = bytes.indexOf('"costNanos":"', bytes.indexOf('req_b"')) + '"costNanos":"'.length
+  bytes[at] = (bytes[at] ?? 0) ^ 1
+  await writeFile(file, bytes)
+  const second = await open()
+  assert.deepEqual(idsOf(second.left()), ['req_a', 'req_c'])
+  await second.close()
+  const [aside] = (await readdir(dir)).filter((name) => name.endsWith('.damaged'))
+  assert.deepEqual(await readFile(join(dir, String(aside))), bytes)
+  assert.deepEqual(lines, ['error: the settlement spool was damaged and is kept aside'])
+  const third = await open()
+  assert.deepEqual(idsOf(third.left()), ['req_a', 'req_c'])
+  await third.close()
+})
+
+test('a line that was cut by the end of the process is dropped, and the next settlement gets a line of its own', async () => {
+  const { open, onDisk, file, lines } = await bench()
+  const first = await open()
+  await first.keep(A)
+  await first.keep(B)
+  await first.close()
+  const text = await readFile(file, 'utf8')
+  await writeFile(file, text.slice(0, -9))
+  const second = await open()
+  assert.deepEqual(second.left(), [A])
+  await second.keep(C)
+  await second.close()
+  assert.deepEqual(await onDisk(), [A, C])
+  assert.deepEqual(lines, [])
 })

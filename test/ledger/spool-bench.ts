@@ -5,12 +5,11 @@ import { join } from 'node:path'
 import type { CallClosing } from '../../src/ledger/call.ts'
 import {
   openSettlementSpool,
-  openSpoolWriter,
+  openSpoolFile,
+  readSpool,
   type SettlementSpool,
-  type SpoolWriter,
+  type SpoolFile,
 } from '../../src/ledger/settlement-spool.ts'
-import { readSpoolFile } from '../../src/ledger/spool-file.ts'
-import type { SpoolChange } from '../../src/ledger/spool-thread.ts'
 import { createLogLines } from '../support/log-lines.ts'
 
 /** Files of the same process share this folder, so it is removed at the end of the process and not of a file. */
@@ -21,7 +20,7 @@ export interface Bench {
   readonly dir: string
   readonly file: string
   readonly lines: string[]
-  readonly disk: WriterWatch
+  readonly disk: DiskWatch
   open(): Promise<SettlementSpool>
   /** The closings that another process would find, if this one ended now. */
   onDisk(): Promise<readonly CallClosing[]>
@@ -34,45 +33,43 @@ export const LARGE = 'x'.repeat(BYTES_MAX / 4)
 export async function bench(): Promise<Bench> {
   const dir = join(await mkdtemp(join(parent, 'dir-')), 'spool')
   const { log, lines } = createLogLines()
-  const disk = watchWriter()
-  const file = join(dir, 'settlements.db')
+  const disk = watchDisk()
+  const file = join(dir, 'settlements.jsonl')
   return {
     ...{ dir, file, lines, disk },
-    open: () => openSettlementSpool(dir, log, { openWriter: disk.open, bytesMax: BYTES_MAX }),
+    open: () => openSettlementSpool(dir, log, { openFile: disk.open, bytesMax: BYTES_MAX }),
     async onDisk() {
       const copy = await mkdtemp(join(parent, 'copy-'))
       await cp(dir, copy, { recursive: true })
-      return readSpoolFile(join(copy, 'settlements.db')).left
+      return (await readSpool(join(copy, 'settlements.jsonl'))).left
     },
   }
 }
 
-/** The changes that were written to the file of a spool, and the fault of the next write. */
-export interface WriterWatch {
-  readonly changes: SpoolChange[]
-  /** While a fault is set writes fail: before anything is in the file, or with the change in it. */
+/** The changes that were made to the file of a spool, each by the ids in it, and the fault of the next change. */
+export interface DiskWatch {
+  readonly changes: (readonly string[])[]
+  /** While a fault is set changes fail: before anything is in the file, or with the change in it. */
   fault: 'no room' | 'failed fsync' | 'written and not told' | null
-  /** Writes wait for the gate, while it is set. */
+  /** Changes wait for the gate, while it is set. */
   gate: Promise<void> | null
-  open(path: string): SpoolWriter
+  open(path: string): SpoolFile
 }
 
-export function watchWriter(): WriterWatch {
-  const watch: WriterWatch = { changes: [], fault: null, gate: null, open }
+export function watchDisk(): DiskWatch {
+  const watch: DiskWatch = { changes: [], fault: null, gate: null, open }
 
-  function open(path: string): SpoolWriter {
-    const writer = openSpoolWriter(path)
-    return {
-      async write(change) {
-        const { fault } = watch
-        watch.changes.push(change)
-        if (fault === 'failed fsync' || fault === 'no room') throw new Error(fault)
-        await watch.gate
-        await writer.write(change)
-        if (fault !== null) throw new Error(fault)
-      },
-      close: () => writer.close(),
+  function open(path: string): SpoolFile {
+    const file = openSpoolFile(path)
+    const watched = (change: (lines: string) => Promise<void>) => async (lines: string) => {
+      const { fault } = watch
+      watch.changes.push([...lines.matchAll(/"requestId":"(\w+)"/g)].map(([, id = '']) => id))
+      if (fault === 'failed fsync' || fault === 'no room') throw new Error(fault)
+      await watch.gate
+      await change(lines)
+      if (fault !== null) throw new Error(fault)
     }
+    return { append: watched(file.append), replace: watched(file.replace) }
   }
 
   return watch
