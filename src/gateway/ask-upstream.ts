@@ -1,8 +1,10 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { firstValue } from '../http/raw-headers.ts'
 import { callUpstream } from '../http/upstream-call.ts'
 import type { Upstream } from '../http/upstream-pool.ts'
 import type { Surface } from '../kernel/surface.ts'
 import type { Meter, Metered } from '../metering/meter.ts'
+import { pathOf } from '../providers/deferred-kinds.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
 import { createMeter, providerCredential, SURFACES, upstreamTarget } from '../providers/surfaces.ts'
 
@@ -90,6 +92,27 @@ export async function askUpstream(
   })
   if (head === null) return NO_ANSWER
   return { ...head, metered: (meter as Meter | null)?.end(true) ?? null }
+}
+
+/** Pauses before each question: upstream may take a moment to close a response whose stream was cut. */
+const PAUSES_MS = [0, 250, 750, 1_500, 2_500] as const
+
+/**
+ * The usage that upstream states of a stored response. `running`: it states it later. `missing`: upstream does not show it. Null:
+ * there is only the observed usage.
+ */
+export async function askForStored(
+  id: string,
+  upstream: Upstream,
+): Promise<Metered | 'running' | 'missing' | null> {
+  for (const pauseMs of PAUSES_MS) {
+    if (pauseMs > 0) await sleep(pauseMs)
+    const { metered: stored } = await askUpstream('chat', upstream, pathOf('response', id), 'responses')
+    if (stored === null) return 'missing'
+    if (stored.inputKnown && stored.outputKnown) return stored
+    if (stored.usage.stopReason !== 'in_progress' && stored.usage.stopReason !== 'queued') return null
+  }
+  return 'running'
 }
 
 /** Reads the results of a batch, of any length. `gone`: upstream does not have them any more. */

@@ -8,6 +8,7 @@ import { NOTHING_USED, type TokenCounts } from '../ledger/call-columns.ts'
 import type { Metered } from '../metering/meter.ts'
 import { MODEL_NAME_CHARS_MAX } from '../metering/request-facts.ts'
 import { soldByCharacter } from '../providers/chat/audio.ts'
+import { isObjectId } from '../providers/deferred-kinds.ts'
 import { isJsonType } from '../providers/surfaces.ts'
 import type { ReplyHead } from './answer.ts'
 import type { AdmittedCall } from './call.ts'
@@ -174,6 +175,14 @@ function failedAtOnce(metered: Metered, mediaBytes: number): boolean {
 /** Upstream has ended its reply with an error, in the middle of it. */
 export function isBrokenOff({ error, stage }: Metered): boolean {
   return error !== null && stage !== 'over'
+}
+
+/** The id of a stored response that was cut or broke off before it stated its usage: upstream can be asked for it. */
+export function storedId({ plan }: AdmittedCall, observed: Metered | null, end: CallEnd): string | null {
+  if (observed === null || observed.objectId === null || observed.outputKnown) return null
+  if (end.kind === 'complete' && !isBrokenOff(observed)) return null
+  if (plan.makes !== null || !plan.unseen().stored) return null
+  return isObjectId(observed.objectId) ? observed.objectId : null
 }
 
 /** No call costs a million dollars or has a trillion tokens. A usage that says so is wrong, and would not fit the columns. */

@@ -9,14 +9,15 @@ import { limits } from '../kernel/limits.ts'
 import type { Surface } from '../kernel/surface.ts'
 import { keysInProtocols, protocolsForClient, protocolsForUpstream } from '../providers/socket-credential.ts'
 import { providerCredential, upstreamTarget } from '../providers/surfaces.ts'
+import type { UnseenWork } from '../providers/unseen-work.ts'
 import { Answer } from './answer.ts'
 import type { BodyTaps } from './body-taps.ts'
 import type { AdmittedCall } from './call.ts'
 import { type PreparedBody, prepareBody, showsBatches } from './edit-bodies.ts'
 import { deny } from './ended-call.ts'
 import { toUpstreamHeaders } from './forwarded-headers.ts'
-import type { Gateway } from './gateway.ts'
-import { leaveWithClient } from './leave.ts'
+import type { Gateway, OnLeave } from './gateway.ts'
+import type { CallPlan } from './pricer.ts'
 import { explainFailure } from './refusals.ts'
 import type { ReplyPipeline } from './reply-pipeline.ts'
 
@@ -50,6 +51,47 @@ export async function forward(
   // A body that upstream did not take to its end is let go of, or the client would wait to send the rest of it.
   if (prepared.content instanceof Readable) prepared.content.destroy()
   return end
+}
+
+/** The parts of a reply that decide how long it is read on when its client has left. */
+export type LeftReply = Pick<ReplyPipeline, 'isError' | 'isStreamed' | 'isNearlyDone' | 'shown'>
+
+/** Ends the call upstream when its client leaves: at once, or when the reply was read on for as long as it is worth. */
+function leaveWithClient(
+  { exchange, plan }: AdmittedCall,
+  upstreamCall: UpstreamCall,
+  reply: ReplyPipeline,
+  onLeave: OnLeave,
+): void {
+  const { res } = exchange
+  res.whenClosed.add(() => {
+    if (res.writableFinished) return
+    // The reply waits no longer for the client to read.
+    reply.onDrain()
+    const ms = readOnMs(reply, plan, onLeave)
+    if (ms === 0) return upstreamCall.abandon()
+    const timer = setTimeout(() => upstreamCall.abandon(), ms)
+    upstreamCall.ended.then(() => clearTimeout(timer))
+  })
+}
+
+/**
+ * How long a call is read on after its client has left, in milliseconds; 0 cancels it. Cancelling saves nothing of
+ * the work that upstream has already done: a reply that is nearly done is read on for its final figures, and a reply whose
+ * usage cannot be told from the delivered part is read to its end.
+ */
+export function readOnMs(reply: LeftReply, plan: CallPlan, onLeave: OnLeave): number {
+  // A free call costs nothing, and neither does an error: the rest of the reply tells nothing that the bill needs.
+  if (!plan.metered || reply.isError) return 0
+  // The reply names the object that the call makes; from then on upstream can be asked for the object.
+  if (plan.makes !== null) return reply.isStreamed ? limits.readOnMs : limits.finishMs
+  if (onLeave === 'finish' || cannotBeTold(reply, plan.unseen())) return limits.finishMs
+  return reply.isNearlyDone ? limits.readOnMs : 0
+}
+
+/** Only what the reply has shown counts: tools that were declared may never run. */
+function cannotBeTold({ shown }: LeftReply, unseen: UnseenWork): boolean {
+  return unseen.media || shown.toolsRan || (unseen.context && !shown.inputKnown)
 }
 
 /** No answer to a handshake may show the key that pays. */

@@ -12,11 +12,9 @@ import type { Surface } from '../providers/surface.ts'
 import type { CallCounts } from '../telemetry/call-counts.ts'
 import type { ObserveCall } from '../telemetry/ended-call.ts'
 import type { AdmissionQueues } from './admission-queue.ts'
-import type { BackgroundQueue } from './background-queue.ts'
 import type { Deferrals } from './deferrals.ts'
 import type { Estimates } from './estimates.ts'
-import type { ByteBudget, KeyShares } from './key-shares.ts'
-import type { OnLeave } from './leave.ts'
+import type { BackgroundQueue, ByteBudget, KeyShares } from './key-shares.ts'
 import type { CredentialParts } from './parse-credential.ts'
 import type { Pricer } from './pricer.ts'
 import type { ReadOptions } from './read.ts'
@@ -71,13 +69,15 @@ export interface Gateway {
   readonly isSecure: ((exchange: Exchange) => boolean) | null
   /** Whether chat streams are asked for their usage in the client's place. */
   readonly injectUsage: boolean
-  /** Whether a call upstream whose client left is cancelled or finished. */
   readonly onLeave: OnLeave
   /** What complete calls have shown, for estimates of others. */
   readonly estimates: Estimates
   /** Tells tests that kill the process how far a call has come. Does nothing otherwise. */
   reached(point: CallPoint): void
 }
+
+/** `cancel`: a call whose client left is cancelled where its usage can be told. `finish`: every call is read to its end. */
+export type OnLeave = 'cancel' | 'finish'
 
 export type CallPoint = 'admitted' | 'before_send' | 'first_byte' | 'before_settle' | 'settled'
 

@@ -157,7 +157,7 @@ async function serveCall(
       const denial = (await checkKey?.()) ?? (await refuseDelete(call, gateway))
       if (denial !== null) return refuseCall(call, denial.refusal, gateway, denial)
     }
-    const turns = turnsOf(call, gateway)
+    const turns = call.socketId === null ? null : turnsOf(call, gateway)
     try {
       const admission = (await turns?.open()) ?? (await admit(call, gateway))
       if (admission.kind === 'client_left') return

@@ -4,6 +4,7 @@ import { StoreRefused } from '../kernel/errors.ts'
 import type { Nanos } from '../kernel/money.ts'
 import type { Metered, Shown } from '../metering/meter.ts'
 import { Answer } from './answer.ts'
+import { askForStored } from './ask-upstream.ts'
 import {
   type Bill,
   billCall,
@@ -11,14 +12,15 @@ import {
   type CallOutcome,
   LOST,
   NOTHING_BILLED,
+  storedId,
   withoutSecrets,
 } from './bill.ts'
 import { BodyTaps } from './body-taps.ts'
 import type { AdmittedCall } from './call.ts'
+import type { Deferred } from './deferrals.ts'
 import { originFor } from './edit-bodies.ts'
 import { deny, endedCall } from './ended-call.ts'
 import type { Gateway } from './gateway.ts'
-import { askForStored, storedId } from './leave.ts'
 import { explainFailure } from './refusals.ts'
 import { ReplyPipeline } from './reply-pipeline.ts'
 import type { Switched } from './turns/serve-socket.ts'
@@ -109,9 +111,7 @@ export class SentCall {
   async settle(outcome: CallOutcome): Promise<SettledBill> {
     const call = this.#call
     const gateway = this.#gateway
-    const isRunning = this.#hold === 'deferred'
-    const deferred = isRunning ? 'deferred' : await gateway.deferrals.defer(call, outcome, this.#passed)
-    if (deferred === 'deferred') this.#hold = 'deferred'
+    const deferred = await this.#defer(outcome)
     const bill = deferred === 'no' ? await billCall(call, outcome, gateway) : billWithoutCost(outcome.head)
     gateway.reached('before_settle')
     const settled = deferred === 'deferred' ? call.admission : await this.#settle(bill)
@@ -192,6 +192,15 @@ export class SentCall {
     return settled
   }
 
+  /** Leaves the hold to the object that the call has made, if it has made one. */
+  async #defer(outcome: CallOutcome): Promise<Deferred> {
+    if (this.#hold === 'deferred') return 'deferred'
+    if (this.#call.plan.makes === null) return 'no'
+    const deferred = await this.#gateway.deferrals.defer(this.#call, outcome, this.#passed)
+    if (deferred === 'deferred') this.#hold = 'deferred'
+    return deferred
+  }
+
   /** The response that streams has an id: it cannot be deleted, and in the background it is recorded at once. */
   async #nameObject({ objectId = null }: Shown): Promise<void> {
     const head = this.reply.replyHead
@@ -212,7 +221,7 @@ export class SentCall {
     if (id === null || head === null) return null
     // The client does not wait for an answer that is for the bill alone. A reply that is whole has been sent by now.
     if (end.kind !== 'complete') this.reply.cut()
-    const found = await askForStored(id, this.#call)
+    const found = await askForStored(id, this.#call.upstream)
     if (found !== 'running') return found
     const object = { kind: 'response', id, head, when: 'left' } as const
     if (!(await this.#gateway.deferrals.record(this.#call, object, this.#passed))) return null

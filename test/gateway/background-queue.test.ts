@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { BackgroundQueue } from '../../src/gateway/background-queue.ts'
+import { BackgroundQueue } from '../../src/gateway/key-shares.ts'
 import { test } from '../support/suite.ts'
 
 test('as many pieces of work are reserved as may be, and one more when one is done', async () => {

@@ -4,8 +4,8 @@ import { limits } from '../../kernel/limits.ts'
 import type { Message } from '../../sockets/message-reader.ts'
 import { checkKey } from '../admit.ts'
 import type { PlannedCall } from '../call.ts'
+import { readOnMs } from '../forward.ts'
 import type { Gateway } from '../gateway.ts'
-import { readOnMs } from '../leave.ts'
 import { explainThrown, refuseTooManyTurns } from '../refusals.ts'
 import {
   type ClientSays,

@@ -6,6 +6,7 @@ import type { UsageReader } from '../../providers/endpoint.ts'
 import { createMeter } from '../../providers/surfaces.ts'
 import { type AdmitResult, admit, admitBegun } from '../admit.ts'
 import type { ReplyHead } from '../answer.ts'
+import { askForStored } from '../ask-upstream.ts'
 import {
   type Bill,
   billCall,
@@ -13,13 +14,14 @@ import {
   billWithoutCost,
   isPlausible,
   NOTHING_BILLED,
+  storedId,
   withoutSecrets,
 } from '../bill.ts'
 import { BodyTaps } from '../body-taps.ts'
 import type { AdmittedCall, PlannedCall, ReadCall } from '../call.ts'
 import { endedCall, recordRefusal } from '../ended-call.ts'
+import type { LeftReply } from '../forward.ts'
 import type { Gateway } from '../gateway.ts'
-import { askForStored, type LeftReply, storedId } from '../leave.ts'
 import type { CallPlan } from '../pricer.ts'
 import { explainThrown, refuseTooManyCalls } from '../refusals.ts'
 import { TurnEvents } from './turn-events.ts'
@@ -212,7 +214,7 @@ export class TurnCall implements LeftReply {
       const { metered: observed, times } = this.#events.end(end.kind === 'complete')
       const elapsedMs = this.#gateway.clock.monotonicMs() - this.#startedMs
       const id = storedId(this.call, observed, end)
-      const stored = id === null ? null : await askForStored(id, this.call)
+      const stored = id === null ? null : await askForStored(id, this.call.upstream)
       if (id !== null && stored === 'running' && (await this.#defer(id))) return null
       const metered = stored === null || typeof stored === 'string' ? observed : stored
       const outcome = { end, head, metered, bytesOut: this.#bytesOut, times, elapsedMs }
