@@ -91,10 +91,12 @@ function queueOf({ by, budgetId, accountId }: Held): string {
 
 /** A call's position in the order of arrival. Most calls never wait, and have nothing here but their number. */
 export class QueueEntry {
+  readonly ticket: number
+  /** It has been told to ask and has not come back to wait. */
+  asking = false
   readonly #all: AdmissionQueues
   readonly #digest: Buffer
-  readonly #ticket: number
-  #waiter: Waiter | null = null
+  #wake: ((turn: Turn) => void) | null = null
   #deadline: NodeJS.Timeout | null = null
   /** The queue that the call is in. */
   #queued: { readonly queue: Queue; readonly name: string } | null = null
@@ -103,7 +105,7 @@ export class QueueEntry {
   constructor(all: AdmissionQueues, digest: Buffer, ticket: number) {
     this.#all = all
     this.#digest = digest
-    this.#ticket = ticket
+    this.ticket = ticket
   }
 
   /** The last answer to a call of the same key that waits; null if none waits. */
@@ -121,15 +123,16 @@ export class QueueEntry {
     const all = this.#all
     if (all.closed) this.#over ??= 'timed_out'
     if (this.#over !== null) return this.#over
-    this.#waiter ??= new Waiter(this.#ticket)
-    const queue = this.#join(this.#waiter, queueOf(held))
+    const queue = this.#join(queueOf(held))
     if (queue === null) return 'full'
     this.#noteHeld(held)
     queue.held = held
     this.#deadline ??= setTimeout(() => this.end('timed_out'), all.waitMs)
-    const turn = this.#waiter.wait()
+    const { promise, resolve } = Promise.withResolvers<Turn>()
+    this.asking = false
+    this.#wake = resolve
     queue.wakeFront()
-    return await turn
+    return await promise
   }
 
   #noteHeld(held: Held): void {
@@ -148,72 +151,53 @@ export class QueueEntry {
 
   end(how: 'timed_out' | 'left'): void {
     this.#over ??= how
-    this.#waiter?.wake(this.#over)
+    this.wake(this.#over)
+  }
+
+  wake(turn: Turn): void {
+    if (this.#wake === null) return
+    this.asking = turn === 'ask'
+    this.#wake(turn)
+    this.#wake = null
   }
 
   /** Gives the position up. If there was room for this call, there may be more. */
   done(admitted: boolean): void {
-    if (this.#waiter === null) return
     if (this.#deadline !== null) clearTimeout(this.#deadline)
     const { entries, heldKeys } = this.#all
     if (entries.delete(this)) {
       const noted = heldKeys.get(this.#keyName)
       if (noted !== undefined && --noted.calls === 0) heldKeys.delete(this.#keyName)
     }
-    this.#quit(this.#waiter, admitted)
+    this.#quit(admitted)
   }
 
   /** Null: there are too many calls in it, or in all of them. */
-  #join(waiter: Waiter, name: string): Queue | null {
+  #join(name: string): Queue | null {
     const { queues } = this.#all
     if (this.#queued?.name === name) {
       this.#queued.queue.heldAgain()
       return this.#queued.queue
     }
-    this.#quit(waiter, false)
+    this.#quit(false)
     const there = queues.get(name)
     if (this.#all.waiting >= limits.callsWaitingMax) return null
     if ((there?.length ?? 0) >= limits.callsQueuedPerLimitMax) return null
     const queue = there ?? new Queue()
     queues.set(name, queue)
-    queue.add(waiter)
+    queue.add(this)
     this.#all.waiting += 1
     this.#queued = { queue, name }
     return queue
   }
 
-  #quit(waiter: Waiter, admitted: boolean): void {
+  #quit(admitted: boolean): void {
     if (this.#queued === null) return
     const { queue, name } = this.#queued
     this.#queued = null
     this.#all.waiting -= 1
-    queue.remove(waiter, admitted)
+    queue.remove(this, admitted)
     if (queue.length === 0) this.#all.queues.delete(name)
-  }
-}
-
-class Waiter {
-  readonly ticket: number
-  /** It has been told to ask and has not come back to wait. */
-  asking = false
-  #resolve: ((turn: Turn) => void) | null = null
-
-  constructor(ticket: number) {
-    this.ticket = ticket
-  }
-
-  wait(): Promise<Turn> {
-    this.asking = false
-    return new Promise((resolve) => {
-      this.#resolve = resolve
-    })
-  }
-
-  wake(turn: Turn): void {
-    if (this.#resolve === null) return
-    this.asking = turn === 'ask'
-    this.#resolve(turn)
-    this.#resolve = null
   }
 }
 
@@ -225,7 +209,7 @@ class Queue {
   /** The last answer to a call in it. */
   held: Held | null = null
   /** By ticket. */
-  readonly #waiters: Waiter[] = []
+  readonly #entries: QueueEntry[] = []
   /** How many were admitted since one was held back: as many may ask together. */
   #admitted = 0
   /** Something may have changed since the calls at the front asked. */
@@ -237,7 +221,7 @@ class Queue {
   }
 
   get length(): number {
-    return this.#waiters.length
+    return this.#entries.length
   }
 
   signal(): void {
@@ -245,11 +229,11 @@ class Queue {
     this.wakeFront()
   }
 
-  add(waiter: Waiter): void {
+  add(entry: QueueEntry): void {
     // What happened between the store's answer and the beginning of a queue was signalled to no queue.
-    if (this.#waiters.length === 0) this.#signalled = true
-    const at = this.#waiters.findLastIndex((other) => other.ticket < waiter.ticket)
-    this.#waiters.splice(at + 1, 0, waiter)
+    if (this.#entries.length === 0) this.#signalled = true
+    const at = this.#entries.findLastIndex((other) => other.ticket < entry.ticket)
+    this.#entries.splice(at + 1, 0, entry)
   }
 
   /** A call of it asked and was held back again. */
@@ -257,11 +241,11 @@ class Queue {
     this.#admitted = 0
   }
 
-  remove(waiter: Waiter, admitted: boolean): void {
-    const at = this.#waiters.indexOf(waiter)
+  remove(entry: QueueEntry, admitted: boolean): void {
+    const at = this.#entries.indexOf(entry)
     if (at === -1) return
-    this.#waiters.splice(at, 1)
-    if (this.#waiters.length === 0) clearInterval(this.#poll)
+    this.#entries.splice(at, 1)
+    if (this.#entries.length === 0) clearInterval(this.#poll)
     if (admitted) this.#admitted += 1
     this.signal()
   }
@@ -270,9 +254,9 @@ class Queue {
   wakeFront(): void {
     if (!this.#signalled) return
     // The answers of calls that ask now are news. Calls that asked together are answered together.
-    if (this.#waiters.some((waiter, i) => i < FRONT_MAX && waiter.asking)) return
+    if (this.#entries.some((entry, i) => i < FRONT_MAX && entry.asking)) return
     this.#signalled = false
-    for (const waiter of this.#waiters.slice(0, Math.min(Math.max(this.#admitted, 1), FRONT_MAX)))
-      waiter.wake('ask')
+    for (const entry of this.#entries.slice(0, Math.min(Math.max(this.#admitted, 1), FRONT_MAX)))
+      entry.wake('ask')
   }
 }

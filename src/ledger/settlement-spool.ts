@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { appendFile, mkdir, open, readFile, rename, stat, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -64,7 +65,8 @@ export async function openSettlementSpool(
   const path = join(dir, FILE)
   const { left, state, bytes } = await readSpool(path)
   if (state === 'damaged') {
-    const damagedFile = `${path}.${Date.now()}.damaged`
+    let damagedFile = `${path}.1.damaged`
+    for (let i = 2; existsSync(damagedFile); i++) damagedFile = `${path}.${i}.damaged`
     await rename(path, damagedFile)
     log.error({ damagedFile }, 'the settlement spool was damaged and is kept aside')
   }
