@@ -94,5 +94,3 @@ export function figures(rating: Rating): Omit<Rating, 'lines' | 'modelPriced'> {
 export function discountOf(keepBillionths: bigint): Discount {
   return { payable: keepBillionths, overrides: [] }
 }
-
-export const VERSION_ID = shipped.id

@@ -63,25 +63,6 @@ test('a Message Batch that is cancelled has results for the requests that were d
   assert.equal(dig((await resultsOf(json)).at(-1), 'result.type'), 'canceled')
 })
 
-test('Message Batches are listed newest first, in pages', async () => {
-  const ids: string[] = []
-  for (const name of ['a', 'b', 'c']) ids.unshift(digText((await ask([asked(name)])).json, 'id'))
-  const list = async (query: string) => {
-    const { json } = await messages('GET', `${batches}?${query}`)
-    return [digList(json, 'data').map((batch) => dig(batch, 'id')), dig(json, 'has_more')]
-  }
-  assert.deepEqual(await list('limit=2'), [ids.slice(0, 2), true])
-  assert.deepEqual(await list(`limit=2&after_id=${ids[1]}`), [ids.slice(2), false])
-})
-
-test('a Message Batch is refused for want of requests, ids or parameters', async () => {
-  for (const requests of [undefined, [], [{ params: {} }], [{ custom_id: 'a' }], [asked('a'), asked('a')]]) {
-    const { status, json } = await ask(requests)
-    assert.equal(status, 400)
-    assert.match(digText(json, 'error.message'), /^requests/)
-  }
-})
-
 const chat = '/v1/chat/completions'
 const line = (custom_id: string, body: object, url = chat) => ({ custom_id, method: 'POST', url, body })
 const startBatch = async (lines: readonly unknown[], endpoint = chat): Promise<unknown> => {

@@ -3,7 +3,7 @@ import { type Simulator, startSimulator } from '../../simulator/start-simulator.
 import { countTokens } from '../../simulator/text.ts'
 import { afterEach, beforeEach, test } from '../support/suite.ts'
 import { dig, digList, digNumber, digText } from './dig.ts'
-import { parseEvents, postEvents, postJson, type Sent, send, weatherSchema } from './wire-client.ts'
+import { postEvents, postJson, type Sent, send, weatherSchema } from './wire-client.ts'
 
 let simulator: Simulator
 let nowMs = 0
@@ -20,10 +20,6 @@ const stream = (more: object = {}) =>
   postEvents(simulator, '/v1/responses', bodyWith({ stream: true, ...more }))
 const find = (id: string) => send(simulator, 'GET', `/v1/responses/${id}`)
 const cancel = (id: string) => postJson(simulator, `/v1/responses/${id}/cancel`, {})
-const resume = async (id: string, after: number) => {
-  const url = `${simulator.chatUrl}/responses/${id}?stream=true&starting_after=${after}`
-  return parseEvents(await (await fetch(url)).text())
-}
 
 test('a response has a reasoning item, a message, and usage that follows from them', async () => {
   const { status, json } = await create({ instructions: 'Be brief.' })
@@ -74,15 +70,6 @@ test('a stream counts its events and ends with the response that a plain call wo
   assert.equal(dig(last, 'response.usage.output_tokens'), 16 + countTokens(text))
 })
 
-test('a response cut by its limit is incomplete and says why', async () => {
-  const { json } = await create({ max_output_tokens: 40 })
-  assert.equal(dig(json, 'status'), 'incomplete')
-  assert.deepEqual(dig(json, 'incomplete_details'), { reason: 'max_output_tokens' })
-  assert.equal(dig(json, 'usage.output_tokens'), 40)
-  assert.equal(dig(json, 'output.1.status'), 'incomplete')
-  assert.equal((await stream({ max_output_tokens: 40 })).at(-1)?.event, 'response.incomplete')
-})
-
 const weather = { type: 'function', name: 'get_weather', parameters: weatherSchema }
 const input = 'How is the weather in Lima?'
 
@@ -123,21 +110,6 @@ test('a search is an item of its own, is counted, and its result is read as inpu
   assert.ok(digNumber(json, 'usage.input_tokens') > 400)
 })
 
-test('a stored response can be fetched, resumed as a stream, and deleted', async () => {
-  const { json } = await create()
-  const id = digText(json, 'id')
-  assert.deepEqual((await find(id)).json, json)
-  const events = await resume(id, 3)
-  assert.equal(dig(events[0]?.data, 'sequence_number'), 4)
-  assert.deepEqual(dig(events.at(-1)?.data, 'response'), json)
-  assert.equal(dig((await send(simulator, 'DELETE', `/v1/responses/${id}`)).json, 'deleted'), true)
-  assert.equal((await find(id)).status, 404)
-  const unstored = digText((await create({ store: false })).json, 'id')
-  assert.equal((await find(unstored)).status, 404)
-  const next = await create({ previous_response_id: unstored })
-  assert.equal(dig(next.json, 'error.code'), 'previous_response_not_found')
-})
-
 // The simulator writes 80 tokens a second after 350 ms, and a second in the queue before that.
 const background = { model: 'gpt-4o', background: true }
 const slow = { behaviour: 'tokens=80' }
@@ -173,27 +145,4 @@ test('a background response that is cancelled has the items that were done, and 
   const plain = digText((await create()).json, 'id')
   assert.equal((await cancel(plain)).status, 400)
   assert.equal((await create({ background: true, store: false })).status, 400)
-})
-
-test('a background response streams from the queue on, and is resumed after the event last seen', async () => {
-  const events = await stream(background)
-  assert.deepEqual(
-    events.slice(0, 3).map(({ event }) => event),
-    ['response.created', 'response.queued', 'response.in_progress'],
-  )
-  assert.equal(dig(events[1]?.data, 'response.status'), 'queued')
-  const id = digText(events[0]?.data, 'response.id')
-  // A response whose end was streamed is completed without another wait.
-  assert.equal(dig((await find(id)).json, 'status'), 'completed')
-  const rest = await resume(id, 5)
-  assert.equal(dig(rest[0]?.data, 'sequence_number'), 6)
-  assert.deepEqual(rest.at(-1), events.at(-1))
-})
-
-test('model and input are required', async () => {
-  const param = async (body: object) =>
-    dig((await postJson(simulator, '/v1/responses', body)).json, 'error.param')
-  assert.equal(await param({ input: 'x' }), 'model')
-  assert.equal(await param({ model: 'gpt-4o' }), 'input')
-  assert.equal(await param({ model: 'gpt-4o', input: 'x', max_output_tokens: 15 }), 'max_output_tokens')
 })

@@ -5,7 +5,6 @@ import { after, before, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { dig, digNumber, digText } from './dig.ts'
 import { isTerminal, openSocket, refusedSocket, type SocketClient } from './socket-client.ts'
-import { postEvents } from './wire-client.ts'
 
 const authorization = 'Bearer sk-simulator'
 const requests: RequestEntry[] = []
@@ -58,37 +57,6 @@ test('observers see handshakes, messages and closes', async () => {
   const [message, close] = seen()
   assert.deepEqual(message?.kind === 'message' && JSON.parse(message.data.toString()), create())
   assert.deepEqual(close?.kind === 'close' && [close.code, close.reason], [4_001, 'enough'])
-})
-
-test('the events of a response are those of a stream of server-sent events', async () => {
-  const own = await started({ deterministic: true })
-  const socket = await open('/v1/responses', undefined, own)
-  socket.send(create())
-  const events = await socket.takeUntil(isTerminal)
-  const { type: _, ...body } = create()
-  const streamed = await postEvents(
-    own,
-    '/v1/responses',
-    { ...body, stream: true },
-    { headers: { authorization } },
-  )
-  const types = (all: readonly unknown[]) => all.map((event) => dig(event, 'type'))
-  assert.deepEqual(types(events), types(streamed.map(({ data }) => data)))
-  assert.deepEqual(dig(events.at(-1), 'response.usage'), dig(streamed.at(-1)?.data, 'response.usage'))
-  await own.close()
-})
-
-test('lanes are written side by side, each event with its stream_id, and one lane in its order', async () => {
-  const socket = await open('/v1/responses', 'drip=0')
-  for (const streamId of ['a', 'b', 'a']) socket.send(create({ stream_id: streamId }))
-  for (const _ of [1, 2, 3]) await socket.takeUntil(isTerminal)
-  const lanes = socket.received.map((event) => dig(event, 'stream_id'))
-  assert.ok(lanes.indexOf('b') < lanes.lastIndexOf('a') && lanes.lastIndexOf('b') > lanes.indexOf('a'))
-  const ofA = socket.received.filter((event) => dig(event, 'stream_id') === 'a')
-  const starts = ofA.filter((event) => dig(event, 'sequence_number') === 0)
-  assert.equal(starts.length, 2)
-  assert.ok(ofA.indexOf(starts[1]) > ofA.findIndex(isTerminal))
-  socket.ws.close()
 })
 
 test('a warm-up writes nothing, and its socket continues it even if it is not stored', async () => {
@@ -155,12 +123,6 @@ const say = (text: string) => ({
   item: { type: 'message', role: 'user', content: [{ type: 'input_text', text }] },
 })
 const inText = { type: 'response.create', response: { output_modalities: ['text'] } }
-/** A sound of so many milliseconds, 24,000 samples of 16 bits a second. */
-const append = (ms: number, byte: number) => ({
-  type: 'input_audio_buffer.append',
-  audio: Buffer.alloc(ms * 48, byte).toString('base64'),
-})
-
 test('Realtime: a text is answered with text, and what an answer has read is cached for the next one', async () => {
   const socket = await openRealtime()
   const usages: unknown[] = []
@@ -174,35 +136,6 @@ test('Realtime: a text is answered with text, and what an answer has read is cac
   const [first, second] = usages
   assert.equal(dig(first, 'input_token_details.cached_tokens'), 0)
   assert.equal(dig(second, 'input_token_details.cached_tokens'), dig(first, 'input_tokens'))
-  socket.ws.close()
-})
-
-test('Realtime: a spoken answer is sound and its transcript, and counts both', async () => {
-  const socket = await openRealtime()
-  socket.send(say('Hello.'))
-  socket.send({ type: 'response.create' })
-  const done = await socket.takeType('response.done')
-  const deltas = (type: string) => socket.received.filter((event) => dig(event, 'type') === `${type}.delta`)
-  const words = deltas('response.output_audio_transcript').map((event) => digText(event, 'delta'))
-  assert.equal(dig(done, 'response.output.0.content.0.transcript'), words.join(''))
-  const pieces = deltas('response.output_audio').length
-  assert.equal(dig(done, 'response.usage.output_token_details.audio_tokens'), pieces * 5)
-  socket.ws.close()
-})
-
-test('Realtime: speech and then silence are a turn, which is written down and answered', async () => {
-  const socket = await openRealtime()
-  const transcription = { model: 'gpt-4o-transcribe' }
-  socket.send({ type: 'session.update', session: { audio: { input: { transcription } } } })
-  await socket.takeType('session.updated')
-  socket.send(append(600, 1))
-  socket.send(append(250, 0))
-  const committed = await socket.takeType('input_audio_buffer.committed')
-  const written = await socket.takeType('conversation.item.input_audio_transcription.completed')
-  assert.equal(dig(written, 'item_id'), dig(committed, 'item_id'))
-  assert.deepEqual(dig(written, 'usage.input_token_details'), { text_tokens: 0, audio_tokens: 9 })
-  const done = await socket.takeType('response.done')
-  assert.equal(dig(done, 'response.usage.input_token_details.audio_tokens'), 9)
   socket.ws.close()
 })
 

@@ -1,4 +1,3 @@
-import { connect } from 'node:net'
 import type { Simulator } from '../../simulator/start-simulator.ts'
 
 // Plain HTTP against the simulator: the tests see the bytes on the wire, without an SDK in between.
@@ -76,23 +75,7 @@ export function parseEvents(text: string): WireEvent[] {
     })
 }
 
-/** Sends bytes on a socket of their own and collects all that comes back until the other side closes. */
-export async function exchange(simulator: Simulator, request: string | Buffer): Promise<Buffer> {
-  const socket = connect(simulator.port, simulator.host)
-  const chunks: Buffer[] = []
-  socket.on('data', (chunk: Buffer) => chunks.push(chunk))
-  socket.on('error', () => undefined)
-  socket.write(request)
-  await closed(socket)
-  return Buffer.concat(chunks)
-}
-
-/** Resolves however the other side ends the connection: `once` would reject after a reset. */
-export function closed(stream: { on(event: 'close', listener: () => void): unknown }): Promise<void> {
-  return new Promise((resolve) => stream.on('close', resolve))
-}
-
-export function rawPost(path: string, body: unknown, headers: readonly string[] = []): string {
+export function rawPost(path: string, body: unknown, headers: readonly string[] = []): Buffer {
   const json = typeof body === 'string' ? body : JSON.stringify(body)
   const lines = [
     `POST ${path} HTTP/1.1`,
@@ -102,7 +85,7 @@ export function rawPost(path: string, body: unknown, headers: readonly string[] 
     `content-length: ${Buffer.byteLength(json)}`,
     ...headers,
   ]
-  return `${lines.join('\r\n')}\r\n\r\n${json}`
+  return Buffer.from(`${lines.join('\r\n')}\r\n\r\n${json}`)
 }
 
 export const messageBody = (more: object = {}): object => ({

@@ -49,10 +49,6 @@ export class ScriptedUpstream {
     return `http://${this.host}:${this.port}`
   }
 
-  get openConnectionCount(): number {
-    return this.#open.size
-  }
-
   /** Scripts for the next requests, in order; they come before `answer`. */
   queue(...scripts: ScriptChoice[]): void {
     this.#queued.push(...scripts)
