@@ -6,7 +6,7 @@ import { type Column, SCHEMA_VERSION, TABLES, type Table } from './schema.ts'
 /**
  * The export file is NDJSON: a head, then for each table a line with its name and columns followed by its rows as arrays,
  * and a last line with the number of rows, without which the file is not whole. Integers beyond 2^53 are strings, bytes
- * are base64, JSON columns are their JSON text.
+ * are base64, JSON columns are their JSON text with sorted members. Both stores write the same bytes for the same rows.
  */
 export interface ExportHead {
   readonly tollgate_export: 1
@@ -75,6 +75,9 @@ async function hasBodies({ ask }: Pick<Snapshot, 'ask'>): Promise<boolean> {
   return found.length > 0
 }
 
+/** The row of body_total in a store that has logged no bodies. */
+const NO_BODIES: readonly Cell[] = [1, 0]
+
 /** Rows in memory at once. A row of bodies may have megabytes. */
 const BATCH_ROWS = 2_000
 const BATCH_BODIES = 20
@@ -93,10 +96,15 @@ export async function* exportLines(
   yield [JSON.stringify(head)]
   let rows = 0
   for (const table of EXPORTED_TABLES) {
-    if (table.location === 'bodies' && !(await hasBodies(snapshot))) continue
     const columns = exportedColumns(table)
     const tableHead: TableHead = { table: table.name, columns: columns.map(({ name }) => name) }
     yield [JSON.stringify(tableHead)]
+    if (table.location === 'bodies' && !(await hasBodies(snapshot))) {
+      if (table.name !== 'body_total') continue
+      yield [JSON.stringify(NO_BODIES)]
+      rows += 1
+      continue
+    }
     for await (const batch of batchesOf(snapshot, table, columns)) {
       yield batch.map((row) => JSON.stringify(columns.map((column) => cellOf(column, row[column.name]))))
       rows += batch.length
@@ -141,8 +149,17 @@ function cellOf({ kind }: Column, value: unknown): Cell {
     case 'bytes':
       return Buffer.from(value as Uint8Array).toString('base64')
     case 'json':
-      return typeof value === 'string' ? value : JSON.stringify(value)
+      return sortedJson(typeof value === 'string' ? JSON.parse(value) : value)
     case 'text':
       return value as string
   }
+}
+
+/** PostgreSQL keeps the members of an object in an order of its own. */
+function sortedJson(value: unknown): string {
+  return JSON.stringify(value, (_, each: unknown) =>
+    each !== null && typeof each === 'object' && !Array.isArray(each)
+      ? Object.fromEntries(Object.entries(each).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : each,
+  )
 }
