@@ -26,7 +26,8 @@ const KINDS: readonly (readonly [title: string, about: string, has: (endpoint: E
   [
     'Metered later',
     'The call makes a batch, which is charged when it is over: [costs that come later](BILLING.md#costs-that-come-later). With ' +
-      '`"deferred": {"poll": false}` it is not metered.',
+      '`"deferred": {"poll": false}` it is not metered. A Chat batch of a key with a limit needs a file that this key uploaded here in one ' +
+      'request, else it gets 404 `batch_file_unknown`, or 403 `model_not_allowed` where the key has a list of models.',
     ({ makes }) => makes !== undefined,
   ],
   [
