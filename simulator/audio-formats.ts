@@ -1,4 +1,4 @@
-// Sound for clients that only look at the format: a soft tone as WAV and PCM, silence as MP3. Each format is a head and
+// Sound for clients that only check the format: a soft tone as WAV and PCM, silence as MP3. Each format is a head and
 // then pieces of a quarter of a second or less, so that an hour of sound takes no memory.
 
 export interface AudioFormat {

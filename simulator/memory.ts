@@ -26,7 +26,7 @@ export interface StoredFile {
   readonly content: Buffer
 }
 
-/** What the simulator stores between requests, all of it bounded. */
+/** State that outlives a request, all of it bounded. */
 export interface Memory {
   readonly promptCache: PromptCache
   readonly files: BoundedMap<StoredFile>

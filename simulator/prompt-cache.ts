@@ -46,7 +46,7 @@ export class PromptCache {
       hash.update(block.text()).update('\0')
       tokens += block.tokens
       const key = hash.copy().digest('base64')
-      // A conversation that grows moves its mark: the place marked last time is inside the prefix now.
+      // A conversation that grows moves its mark: the earlier mark is inside the prefix now.
       if (this.#isFresh(key, nowMs)) read = tokens
       if (block.breakpoint !== null) written.push({ key, end: tokens, lifetime: block.breakpoint })
     }

@@ -96,13 +96,13 @@ function run(call: Call, endpoint: string, requests: readonly Line[], count: num
     const line = { id: `batch_req_${identity.hex(32)}`, custom_id: customId, response, error: null }
     ;(status === 200 ? answers : errors).push(line)
   }
-  const keep = (lines: readonly object[]): string | null => {
+  const store = (lines: readonly object[]): string | null => {
     if (lines.length === 0) return null
     return storeFile(call, 'batch_output', 'batch_output.jsonl', toJsonl(lines)).id
   }
   return {
-    output_file_id: keep(answers),
-    error_file_id: keep(errors),
+    output_file_id: store(answers),
+    error_file_id: store(errors),
     request_counts: { total: requests.length, completed: answers.length, failed: errors.length },
   }
 }

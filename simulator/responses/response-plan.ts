@@ -42,7 +42,7 @@ export function stateOf({ plan, work }: StoredResponse, clock: WorkClock): Respo
   return elapsedMs < queuedMs ? 'queued' : elapsedMs < queuedMs + workMs ? 'in_progress' : 'final'
 }
 
-/** Ends background work; the response keeps the items that were done by then. */
+/** Ends background work; only the items that were done by then remain. */
 export function cancelWork(stored: StoredResponse, clock: WorkClock): void {
   const { work, plan } = stored
   if (work === null || stateOf(stored, clock) === 'final') return
@@ -76,7 +76,7 @@ export function responseJson(plan: ResponsePlan, state: ResponseState): JsonObje
   }
 }
 
-/** The events of a response, in upstream's order, each with its place in the sequence. */
+/** The events of a response, in upstream's order, each with its sequence number. */
 export function* writeResponse(plan: ResponsePlan): Generator<TurnEvent> {
   let sequence = 0
   const numbered = (type: string, fields: JsonObject, tokens = 0, isDelta = false): TurnEvent => {

@@ -37,7 +37,7 @@ export function* writeRealtime(plan: RealtimePlan): Generator<TurnEvent> {
     seedFromText(plan.topic, asText(config['model'])),
     behaviours.tokens,
   )
-  // Half of the limit for speech is room for its sound, roughly.
+  // Each word of speech takes its own tokens and those of its sound.
   const text = cutToTokens(whole, isSpoken ? Math.floor(limit / (1 + tokensPerPiece)) : limit)
 
   let words = ''
@@ -54,13 +54,13 @@ export function* writeRealtime(plan: RealtimePlan): Generator<TurnEvent> {
     content:
       status === 'in_progress' ? [] : [{ ...part(words), type: isSpoken ? 'output_audio' : 'output_text' }],
   })
-  const place = { response_id: id, output_index: 0 }
-  const inItem = { ...place, item_id: itemId, content_index: 0 }
+  const inOutput = { response_id: id, output_index: 0 }
+  const inItem = { ...inOutput, item_id: itemId, content_index: 0 }
 
   yield plain('response.created', {
     response: responseJson(plan, isSpoken, 'in_progress', null, [], { usage: null }),
   })
-  yield plain('response.output_item.added', { ...place, item: itemJson('in_progress') })
+  yield plain('response.output_item.added', { ...inOutput, item: itemJson('in_progress') })
   if (plan.conversationId !== null) {
     yield plain('conversation.item.added', { previous_item_id: null, item: itemJson('in_progress') })
   }
@@ -84,7 +84,7 @@ export function* writeRealtime(plan: RealtimePlan): Generator<TurnEvent> {
   const json = itemJson(status === 'completed' ? 'completed' : 'incomplete')
   const counts = { text: countTokens(words), audio: pieces * tokensPerPiece }
   if (plan.conversationId !== null) plan.addItem({ json, counts, words })
-  yield plain('response.output_item.done', { ...place, item: json })
+  yield plain('response.output_item.done', { ...inOutput, item: json })
   if (plan.conversationId !== null) {
     yield plain('conversation.item.done', { previous_item_id: null, item: json })
   }
