@@ -6,15 +6,8 @@ const LINE_LOOK_AGAIN_MS = 1_000
 
 export type Turn =
   /** The call is at the front of its queue, and something may have changed since it asked last. */
-  | 'ask'
-  /** The wait is over. */
-  | 'timed_out'
-  /** There is no room to wait. */
-  | 'full'
-  /** The client has left. */
-  | 'left'
+  'ask' | 'timed_out' | 'full' | 'left'
 
-/** The store's answer to a call that has to wait. */
 export type Held = Extract<Admission, { kind: 'held' }>
 
 /**
@@ -31,7 +24,6 @@ export class AdmissionQueues {
   readonly entries = new Set<QueueEntry>()
   /** The last answer to a waiting call of each key, by the key's digest. */
   readonly heldKeys = new Map<string, { held: Held; calls: number }>()
-  /** How many calls wait. */
   waiting = 0
   closed = false
   #tickets = 0
@@ -67,7 +59,6 @@ export class AdmissionQueues {
     for (const queue of [...this.queues.values()]) queue.signal()
   }
 
-  /** The service stops: every wait is over. */
   close(): void {
     this.closed = true
     for (const entry of [...this.entries]) entry.end('timed_out')
@@ -84,7 +75,6 @@ function accountQueue(id: string): string {
   return ACCOUNT + id
 }
 
-/** The queue of the limit that holds the call back. */
 function queueOf({ by, budgetId, accountId }: Held): string {
   return by.limit === 'budget' && by.budget.scope === 'key' ? budgetQueue(budgetId) : accountQueue(accountId)
 }
@@ -98,7 +88,6 @@ export class QueueEntry {
   readonly #digest: Buffer
   #wake: ((turn: Turn) => void) | null = null
   #deadline: NodeJS.Timeout | null = null
-  /** The queue that the call is in. */
   #queued: { readonly queue: Queue; readonly name: string } | null = null
   #over: 'timed_out' | 'left' | null = null
 
@@ -144,7 +133,6 @@ export class QueueEntry {
     entries.add(this)
   }
 
-  /** The client has left; a turn that is waited for ends. */
   leave(): void {
     this.end('left')
   }
@@ -206,9 +194,7 @@ const FRONT_MAX = 256
 
 /** The calls that wait for the same room. */
 class Queue {
-  /** The last answer to a call in it. */
   held: Held | null = null
-  /** By ticket. */
   readonly #entries: QueueEntry[] = []
   /** How many were admitted since one was held back: as many may ask together. */
   #admitted = 0
@@ -236,7 +222,6 @@ class Queue {
     this.#entries.splice(at + 1, 0, entry)
   }
 
-  /** A call of it asked and was held back again. */
   heldAgain(): void {
     this.#admitted = 0
   }

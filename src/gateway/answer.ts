@@ -12,7 +12,6 @@ export const LAST_EVENT_BYTES_MAX = 64 * 1024
 
 const LAST_EVENT_WAIT_MS = 1_000
 
-/** Upstream's head, as it came. */
 export interface ReplyHead {
   readonly status: number
   readonly reason: string
@@ -33,9 +32,7 @@ export interface AnswerParts {
   readonly memory: ByteBudget
   /** Names the key whose part of the memory a held reply takes. */
   readonly keyName: string
-  /** Milliseconds spent upstream until now. */
   upstreamMs(): number
-  /** The client has room again. */
   onDrain(): void
 }
 
@@ -47,14 +44,12 @@ export class Answer {
   readonly #exchange: Exchange
   readonly #parts: AnswerParts
   readonly #speaks11: boolean
-  /** The head of a reply that is held until it is whole. */
   #heldHead: ReplyHead | null = null
   /** The milliseconds that upstream took to the held head, should the reply have to stream after all. */
   #heldHeadMs: number | null = null
   readonly #held = new ChunkList()
   #heldBytes = 0
   #trailing = false
-  /** The last event of a stream, which leaves with the figures. */
   #lastEvent: Buffer[] = []
   #lastEventBytes = 0
   #lastEventTimer: NodeJS.Timeout | null = null
@@ -69,7 +64,6 @@ export class Answer {
     exchange.res.whenClosed.add(() => this.#onClose())
   }
 
-  /** Bytes of the body that were written. */
   get bytesOut(): number {
     return this.#bytesOut
   }
@@ -79,7 +73,6 @@ export class Answer {
     return this.#lastEventBytes + (this.#heldHead === null ? 0 : this.#heldBytes)
   }
 
-  /** The figures follow the reply as trailers. */
   get hasTrailers(): boolean {
     return this.#trailing
   }
@@ -156,12 +149,10 @@ export class Answer {
     this.#exchange.res.cut()
   }
 
-  /** Sends the held head and body. Afterwards the reply streams. */
   #release(figures: Figures | null, figuresFollow: boolean): void {
     for (const chunk of this.#beginHeld(figures, figuresFollow)) this.#write(chunk)
   }
 
-  /** False: the client has no room. */
   #releaseLast(): boolean {
     let hasRoom = true
     for (const bytes of this.#takeLast()) hasRoom = this.#write(bytes)
@@ -278,7 +269,6 @@ export function figureLines(
   return lines
 }
 
-/** The value of the `Trailer` header where the figures follow a stream. */
 function announcedTrailers(names: HeaderNames): string {
   const { costUsd, listCostUsd, upstreamMs, balanceUsd } = names
   return [costUsd, listCostUsd, upstreamMs, ...(balanceUsd === null ? [] : [balanceUsd])].join(', ')

@@ -19,7 +19,6 @@ interface Question {
   readonly path: string
   /** How long upstream may be silent before the request has failed. */
   readonly idleMs: number
-  /** Takes the bytes of a reply with status 200. */
   take(contentType: string | undefined): (chunk: Buffer) => void
 }
 
@@ -74,7 +73,6 @@ export type UpstreamAnswer = AnswerHead & { readonly metered: Metered | null }
 
 const NO_ANSWER: UpstreamAnswer = { status: 0, retryAfterMs: null, metered: null }
 
-/** Asks for an object that a call has created. */
 export async function askUpstream(
   surface: Surface,
   upstream: Upstream,

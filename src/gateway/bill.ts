@@ -16,17 +16,13 @@ import { type EndedAs, estimateUsage, learnFrom } from './estimate-usage.ts'
 import type { Estimates, ReplyTimes } from './estimates.ts'
 import type { CallPlan, RatedCall } from './pricer.ts'
 
-/** How a call ended, as far as its bill depends on it. */
 export interface CallOutcome {
   readonly end: CallEnd
-  /** Upstream's head, if one came. */
   readonly head: ReplyHead | null
   /** The meter's reading of a success, or of no answer at all; null for an error, and where the reply tells no cost. */
   readonly metered: Metered | null
-  /** Bytes of the reply that were passed on to the client. */
   readonly bytesOut: number
   readonly times: ReplyTimes
-  /** Since the request went upstream. */
   readonly elapsedMs: number
   /** The response is stored upstream, and upstream does not show it. */
   readonly isStoredMissing?: boolean
@@ -34,7 +30,6 @@ export interface CallOutcome {
 
 type BilledCall = Pick<AdmittedCall, 'surface' | 'plan' | 'request' | 'admission'>
 
-/** What billing a call needs of the gateway. */
 export interface Billing {
   readonly estimates: Estimates
   readonly clock: { nowMs(): number }
@@ -46,7 +41,6 @@ export type Bill = Omit<
   'requestId' | 'atMs' | 'streamed' | 'upstreamMs' | 'overheadMs' | 'bytesIn' | 'bytesOut'
 >
 
-/** The bill of a call that consumed nothing. */
 export const NOTHING_BILLED: Bill = { ...NOTHING_USED, state: 'released' }
 
 /** The bill of a call whose cost comes later, or is the cost of another call. */

@@ -24,19 +24,15 @@ const BODIES_BEING_LOGGED_MAX = 200
  * view of each chunk and can neither change, delay nor fail the bodies. Most calls have no tap.
  */
 interface BodyTap {
-  /** A chunk of the request's body on its way upstream. */
   readonly sent: (chunk: Buffer) => void
-  /** A chunk of the reply as upstream sent it. */
   readonly received: (chunk: Buffer) => void
   /** Whether a JSON reply is kept back until this tap is done: the client may build on the tap's result. */
   readonly beforeAnswer: boolean
-  /** The call is settled. */
   ended(call: SeenCall): Promise<void>
 }
 
 interface SeenCall {
   readonly head: ReplyHead | null
-  /** The reply came to its end. */
   readonly whole: boolean
   readonly sentBytes: number
 }

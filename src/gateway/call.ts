@@ -17,9 +17,7 @@ export interface Call {
   readonly exchange: Exchange
   readonly target: Target
   readonly surface: Surface
-  /** Null for a path that is in no table. */
   readonly endpoint: Endpoint | null
-  /** The digest of the key. */
   readonly digest: Buffer
   /** The request id of the WebSocket's handshake, for its turns and for the handshake itself; null for other calls. */
   readonly socketId: string | null
@@ -31,14 +29,12 @@ export interface IdentifiedCall extends Call {
   readonly share: KeyShare
 }
 
-/** After `read`. */
 export interface ReadCall extends IdentifiedCall {
   readonly read: ReadBody
   /** The body as far as its tokens can be counted. */
   readonly request: CountableInput
 }
 
-/** After `plan`. */
 export interface PlannedCall extends ReadCall {
   readonly plan: CallPlan
 }

@@ -26,7 +26,6 @@ import { refuseDelete } from './refusals.ts'
 const LOOK_MS = 1_000
 const CLAIM = { max: 100, perKeyMax: 20 } as const
 
-/** The pause after a poll that failed here. */
 const FAILED_MS = 60_000
 /** An object that is not final after this time is given up. */
 const LIFETIME_MS = 30 * 24 * 60 * 60 * 1000
@@ -40,7 +39,6 @@ const SHOWN_MS = 5_000
 
 export interface DeferralParts extends DeferredBillParts {
   readonly upstreams: Readonly<Record<Surface, Upstream | null>>
-  /** Whether upstream is polled. */
   readonly polls: boolean
 }
 

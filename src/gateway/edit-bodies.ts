@@ -13,7 +13,6 @@ import type { RequestBody } from './read.ts'
 /** Results of a batch that bring nothing so long are read again later. Replies up to this length have addresses rewritten. */
 const BATCH_LIST_BYTES_MAX = 4 * 1024 ** 2
 
-/** The body as it goes upstream. */
 export interface PreparedBody {
   readonly content: UpstreamBody
   /** Announced to upstream; null for a chunked body or none. */
@@ -34,7 +33,6 @@ export function prepareBody(
   settings: {
     readonly injectUsage: boolean
     readonly times: BodyTimes
-    /** Sees the chunks of a body that flows through. */
     look(chunk: Buffer): void
   },
 ): PreparedBody {
@@ -140,7 +138,6 @@ export function originFor(
 /** Replies that show Message batches: one, or a list of them. */
 const SHOWS_BATCHES = /^\/v1\/messages\/batches(?:\/\{[^/]+\}(?:\/cancel)?)?$/
 
-/** Whether replies of this endpoint can have a `results_url`. */
 export function showsBatches(template: string): boolean {
   return SHOWS_BATCHES.test(template)
 }

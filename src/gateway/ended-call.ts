@@ -48,7 +48,6 @@ export function refuseRequest(
   deny(exchange, audience, refusal)
 }
 
-/** A call that is over, for the log, the traces and the terminal. */
 export function endedCall(call: AdmittedCall, bill: Bill, end: CallEnd, { clock }: Gateway): EndedCall {
   const { exchange } = call
   const { names } = exchange

@@ -16,13 +16,11 @@ import type { CallPlan } from './pricer.ts'
 
 /** The request as far as its input can be estimated. */
 export interface CountableInput {
-  /** Decoded bytes of the body. */
   readonly lengthBytes: number
   /** The body is a form: most of it is a file, and none of the file is text. */
   readonly isForm: boolean
   /** The plain bytes of the body; null where they are encoded or were not held. */
   readonly pieces: Buffer | readonly Buffer[] | null
-  /** The content type of a form. */
   readonly formType?: string
   /** The text that speech is to be made of, as a count, and the format; null without an `input`. */
   readonly speech: SpeechRequest | null
@@ -31,14 +29,12 @@ export interface CountableInput {
 /** How the call ended. `left`: its client did not wait for the end. `broken`: upstream did not come to an end. */
 export type EndedAs = 'whole' | 'left' | 'broken'
 
-/** The facts about a call that an estimate needs. */
 export interface EstimatedCall {
   readonly keyId: string
   readonly plan: Pick<CallPlan, 'tokensHeld' | 'asked' | 'hold' | 'answers' | 'reader' | 'modelAsked'>
   readonly request: CountableInput
   readonly endedAs: EndedAs
   readonly unseen: UnseenWork
-  /** Bytes of the reply that were passed on to the client. */
   readonly bytesOut: number
   readonly times: ReplyTimes
   /** The reply came, or was to come, as one document: nothing of it was visible before its end. */
@@ -53,7 +49,6 @@ const CHAT_AUDIO_BYTES_PER_MS = (PCM_BYTES_PER_MS * 4) / 3
 /** Replies of events that are longer have brought a part of an image. */
 const IMAGE_BYTES_MIN = 1024
 
-/** The usage that upstream stated, and an estimate of what it did not state. */
 export async function estimateUsage(
   metered: Metered,
   call: EstimatedCall,
@@ -175,7 +170,6 @@ function tierNamed(serviceTier: string | null): string {
   return serviceTier === null || /^(?:auto|default|standard)$/.test(serviceTier) ? '' : serviceTier
 }
 
-/** Learns from a call that ended with stated usage. */
 export function learnFrom(
   metered: Metered,
   call: Omit<EstimatedCall, 'bytesOut' | 'endedAs'>,

@@ -17,7 +17,6 @@ const ENTRIES_MAX = 20_000
 /** A container is paid for once in this time. */
 const CONTAINER_MS = 20 * 60_000
 
-/** A call that ended with stated usage. */
 export interface CompleteCall {
   readonly keyId: string
   readonly model: string
@@ -34,7 +33,6 @@ export interface CompleteCall {
   readonly requestBytes: number | null
 }
 
-/** The figures that estimates are made with. */
 export interface Figures {
   readonly outputTokensPerByte: number
   readonly outputTokensPerMs: number
@@ -159,7 +157,6 @@ class Recent<Value> {
 
 /** How a reply came, as far as an estimate of its usage depends on it. */
 export interface ReplyTimes {
-  /** How long the reply showed nothing that the model wrote. */
   readonly silentMs: number
   /** From upstream's first event to the end, without pauses of the client; null for a reply without events. */
   readonly generatedMs: number | null
@@ -180,13 +177,11 @@ const AFTER_PAUSE_MS = 5_000
  */
 export class Silence {
   #visibleBytes = 0
-  /** Null before the first event. */
   #firstMs: number | null = null
   #lastMs = 0
   #silentMs = 0
   #pausedSinceMs: number | null = null
   #pausedMs = 0
-  /** Of the last seconds. */
   #longestPause = { ms: 0, endedMs: -Infinity }
 
   /** To be called for each event with its time of arrival and the count of all bytes that are visible by then. */
@@ -201,12 +196,10 @@ export class Silence {
     this.#lastMs = nowMs
   }
 
-  /** Upstream is not read from now on. */
   pause(nowMs: number): void {
     this.#pausedSinceMs ??= nowMs
   }
 
-  /** Upstream is read again. */
   resume(nowMs: number): void {
     if (this.#pausedSinceMs === null) return
     const pausedMs = nowMs - this.#pausedSinceMs
@@ -229,7 +222,6 @@ export class Silence {
     return this.#firstMs === null ? null : nowMs - this.#firstMs - this.#pausedMs - this.pausedFor(nowMs)
   }
 
-  /** All times, if the reply ends now. */
   timesAt(nowMs: number): ReplyTimes {
     const { ms, endedMs } = this.#longestPause
     return {
@@ -239,7 +231,6 @@ export class Silence {
     }
   }
 
-  /** The silence in all, if the reply ends now. */
   until(nowMs: number): number {
     if (this.#firstMs === null) return 0
     const gapMs = (this.#pausedSinceMs ?? nowMs) - this.#lastMs

@@ -10,11 +10,9 @@ const METHOD_OVERRIDES = /^x-(?:http-method(?:-override)?|method-override)$/
 interface UpstreamHeaders {
   /** The header line with the credential that pays upstream; null where no credential is to be sent. */
   readonly credential: readonly [name: string, value: string] | null
-  /** The host and port upstream is known by. */
   readonly host: string
   /** Known length of the body, or null for a chunked one or none. */
   readonly contentLength: number | null
-  /** The prefix of our own header names. */
   readonly ownPrefix: string
   /** The body is not the client's to the byte: header lines that vouch for its bytes would be wrong. */
   readonly bodyEdited: boolean
@@ -145,7 +143,6 @@ export function isOutdated(name: string, value: string): boolean {
   return name === 'etag' ? !/^\s*W\//.test(value) : Object.hasOwn(OUTDATED_HEADERS, name)
 }
 
-/** Upstream's headers without those that no longer hold for a changed body. */
 export function withoutOutdated(headers: RawHeaders): string[] {
   const kept: string[] = []
   for (let i = 0; i < headers.length; i += 2) {

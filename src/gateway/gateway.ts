@@ -37,23 +37,15 @@ export interface Gateway {
   /** Whether endpoints that hand out upstream credentials are served. */
   readonly minting: 'pass' | 'refuse'
   readonly inFlight: InFlight
-  /** The WebSockets that are open here. */
   readonly sockets: OpenSockets
-  /** The share of this node that each key takes. */
   readonly keyShares: KeyShares
-  /** Work that goes on after its call was answered. */
   readonly background: BackgroundQueue
-  /** The queues in which calls wait for room under a cap or for credit. */
   readonly queues: AdmissionQueues
-  /** The calls that wait in these queues now, for the management API. */
   readonly waitingCalls: WaitingCalls
-  /** Takes the records of refused calls. */
   readonly refusedCalls: RefusedCalls
-  /** Counts of calls, with the sums of their tokens and costs, for the metrics. */
   readonly counts: CallCounts
   /** Told of every call that has ended or was refused, for the terminal, the log or traces; null without any of these. */
   readonly observeCall: ObserveCall | null
-  /** The most bytes that the logged bodies of all calls may take together. */
   readonly bodiesBytesMax: number
   /** `settled` lets calls in flight pass a cap; `exact` never lets more than one call pass. */
   readonly budgetMode: 'exact' | 'settled'
@@ -61,16 +53,12 @@ export interface Gateway {
   readonly unboundedNanos: Nanos
   readonly pricer: Pricer
   readonly settler: Settler
-  /** Calls whose cost comes later. */
   readonly deferrals: Deferrals
-  /** Memory for JSON replies that are held back until they are whole. */
   readonly heldReplies: ByteBudget
   /** Whether a client came by TLS, for addresses in replies that are to lead here; null where they stay upstream's. */
   readonly isSecure: ((exchange: Exchange) => boolean) | null
-  /** Whether chat streams are asked for their usage in the client's place. */
   readonly injectUsage: boolean
   readonly onLeave: OnLeave
-  /** What complete calls have shown, for estimates of others. */
   readonly estimates: Estimates
   /** Tells tests that kill the process how far a call has come. Does nothing otherwise. */
   reached(point: CallPoint): void

@@ -30,7 +30,6 @@ export class HeldBody {
     this.#keyName = keyName
   }
 
-  /** Keeps a chunk. False if there is no memory for it. */
   append(chunk: Buffer): boolean {
     const bytes = chunk.length
     if (this.length + bytes <= SMALL_BODY_BYTES) this.#memory.take(bytes, this.#keyName)
@@ -40,7 +39,6 @@ export class HeldBody {
     return true
   }
 
-  /** The whole body in one piece. */
   bytes(): Buffer {
     return this.#chunks.joined()
   }
@@ -82,12 +80,10 @@ export class HeldBody {
 }
 
 export interface ReceiveOptions {
-  /** The memory of all bodies that wait. */
   readonly memory: ByteBudget
   readonly times: BodyTimes
 }
 
-/** The key that sends the body. */
 export interface Sender {
   readonly share: KeyShare
   /** Asks whether the key may send a body. Null: that was asked already. */

@@ -26,12 +26,10 @@ export class KeyShares {
     this.callsMax = callsMax
   }
 
-  /** How many keys have calls under way. */
   get size(): number {
     return this.#shares.size
   }
 
-  /** Null: this key has as many calls under way as it may have. */
   enter(digest: Buffer): KeyShare | null {
     const share = this.#shares.get(digest.toString('latin1'))
     return share !== undefined && share.calls >= this.callsMax ? null : this.enterInAnyCase(digest)
@@ -49,7 +47,6 @@ export class KeyShares {
     return share
   }
 
-  /** The call is over. */
   leave(share: KeyShare): void {
     share.calls -= 1
     if (share.calls === 0) this.#shares.delete(share.name)
@@ -95,10 +92,8 @@ export class ByteBudget {
   }
 }
 
-/** A key with bodies that are being decoded or wait to be decoded. */
 interface KeyTurns {
   running: number
-  /** Bodies that wait, in the order in which they came. */
   readonly waiting: Set<() => void>
 }
 
@@ -139,7 +134,6 @@ export class DecodingTurns {
     }
   }
 
-  /** False: the client left while its body waited. */
   #enter(share: KeyShare, { res }: Exchange): Promise<boolean> {
     const { promise, resolve } = Promise.withResolvers<boolean>()
     const turns = this.#keys.get(share) ?? { running: 0, waiting: new Set() }
@@ -202,7 +196,6 @@ export class BackgroundQueue {
   #reserved = 0
   #last: Promise<void> = Promise.resolve()
 
-  /** Pieces of work that are reserved, wait or are under way. */
   get count(): number {
     return this.#reserved
   }

@@ -39,14 +39,12 @@ export interface CallPlan {
   readonly modelAsked: string | null
   /** The model that the call goes by because the request names none, and nothing stored may bring another. */
   readonly modelDefault: string | null
-  /** All models that the request names, for the key's allowlist. */
   readonly models: NamedModels
   readonly hold: Hold
   readonly priceVersion: string
   /** All that rating needs besides the usage, as JSON. */
   readonly rating: string
   readonly unratable: Unratable | null
-  /** The model that has no price, where that is why the call cannot be rated. */
   readonly unpricedModel: string | null
   /** The member of the request for which the call cannot be metered, where one is the reason. */
   readonly unmeteredMember: string | null
@@ -60,7 +58,6 @@ export interface CallPlan {
   readonly makes: ObjectKind | null
   /** Whether usage that upstream does not state is estimated. Else a reply that states no usage has no cost. */
   readonly counts: boolean
-  /** How many answers the request asks for. */
   readonly answers: number
   /** The tier and speed that the request asks for: upstream may not have stated them when the call is cut. */
   readonly asked: { readonly serviceTier: string | null; readonly speed: string | null }
@@ -146,7 +143,6 @@ interface PlanParts {
   readonly settings: PricerSettings
 }
 
-/** The part of a plan that the request alone decides. */
 function requestPlan(
   { call, version, settings }: PlanParts,
   context: RatingContext,

@@ -165,7 +165,6 @@ function tooDense(): Refusal {
 
 const TOO_DENSE = unreadable('too_dense').detail
 
-/** The input by which a request is estimated and bounded. */
 export function countableInput({ headers }: Exchange, { body, facts }: ReadBody): CountableInput {
   if (body.kind !== 'held') return NOTHING_COUNTABLE
   const { held } = body

@@ -21,7 +21,6 @@ export const UNKNOWN_PATH_CHARS_MAX = 8_192
 
 /** The parts of a call that a refusal may name. */
 export interface AskedFor {
-  /** Method and path. */
   readonly endpoint: string
   readonly model: string | null
   /** The member of the request for which the call cannot be metered though its endpoint can. */
@@ -88,7 +87,6 @@ export function explainRefusal(refusal: CallRefusal, asked: AskedFor, names: Hea
   }
 }
 
-/** The refusal of a call that has waited too long for room. */
 export function explainHeld(by: HeldBy, names: HeaderNames): Refusal {
   if (by.limit === 'credit')
     return refuse(

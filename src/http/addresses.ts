@@ -8,7 +8,6 @@ export const FORWARDED_ADDRESSES_MAX = 32
 export class AddressRanges {
   readonly #list = new BlockList()
 
-  /** Each of `ranges` is an address or a range such as `10.0.0.0/8`. */
   constructor(ranges: readonly string[]) {
     for (const range of ranges) {
       const [address = '', bits] = range.split('/')
@@ -58,7 +57,6 @@ export class AddressCounts {
     this.#max = max
   }
 
-  /** False: the network has as many connections as it may have. */
   enter(network: string): boolean {
     const count = this.#counts.get(network) ?? 0
     if (count >= this.#max) return false

@@ -15,7 +15,6 @@ export interface ConnectionOwner {
   /** Whether the server is draining: each connection ends with the reply that it carries. */
   readonly isDraining: boolean
   monotonicMs(): number
-  /** The time of day. */
   nowMs(): number
   onRequest(request: IncomingRequest, reply: OutgoingReply, expects: Expects): void
   /** The bytes are no request, and no reply has begun for them. The connection is the owner's to end. */
@@ -24,7 +23,6 @@ export interface ConnectionOwner {
   onClosed(connection: ClientConnection): void
 }
 
-/** The expectation of an `Expect` line. */
 export type Expects = 'nothing' | 'continue' | 'something_else'
 
 interface Turn {
@@ -53,7 +51,6 @@ export class ClientConnection implements MessageReceiver, RequestSource {
   readonly #reader: MessageReader
   /** The request that is being answered, then the requests sent ahead. */
   readonly #turns: Turn[] = []
-  /** The request whose body is being read. */
   #arriving: IncomingRequest | null = null
   /** No further request is read: the last request said so, or the bytes behind it are no request. */
   #isLast = false
@@ -170,7 +167,6 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     this.#goOn()
   }
 
-  /** Bytes behind a request that asked for another protocol. */
   beyond(chunk: Buffer): void {
     this.#raw?.arrived(chunk)
   }
@@ -329,7 +325,6 @@ export class ConnectionTimeouts {
     this.#waitingSinceMs = nowMs
   }
 
-  /** Some bytes of a head have come, but not all. */
   get headBegun(): boolean {
     return this.#headBegun
   }

@@ -10,7 +10,6 @@ export interface Exchange {
   readonly res: OutgoingReply
   readonly requestId: string
   readonly names: HeaderNames
-  /** Monotonic. */
   readonly startedMs: number
   readonly method: string
   readonly headers: RawHeaders
@@ -50,12 +49,10 @@ export function clientLeft(exchange: Exchange): boolean {
   return exchange.res.destroyed || exchange.res.closed
 }
 
-/** Answers `Expect: 100-continue`. */
 export function sendContinue({ expectsContinue, res }: Exchange): void {
   if (expectsContinue) res.writeContinue()
 }
 
-/** A response of our own that is made while it is being sent. */
 export interface StreamedReply {
   readonly status: number
   /** Flat name, value pairs, without a length. */

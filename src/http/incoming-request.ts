@@ -4,13 +4,11 @@ import type { MessageHead, MessageReceiver } from './message-reader.ts'
 import { lend } from './node-sockets.ts'
 import { ownText } from './raw-headers.ts'
 
-/** Takes a body in. */
 export type BodyReceiver = Pick<MessageReceiver, 'data' | 'end'>
 
 /** The connection that a request comes in on. */
 export interface RequestSource {
   readonly remoteAddress: string
-  /** Whether the connection is TLS. */
   readonly isEncrypted: boolean
   readonly memory: ConnectionMemory
   /** To be called when more or less may be read; the connection asks `isFull` then. */
@@ -48,7 +46,6 @@ export class IncomingRequest {
     this.#source = source
   }
 
-  /** All of the request has arrived. */
   get complete(): boolean {
     return this.#complete
   }
@@ -57,7 +54,6 @@ export class IncomingRequest {
     return this.#source.remoteAddress
   }
 
-  /** The connection to here is TLS. */
   get isEncrypted(): boolean {
     return this.#source.isEncrypted
   }
@@ -66,7 +62,6 @@ export class IncomingRequest {
     return this.#source.memory
   }
 
-  /** No more of the request should be read for now. */
   get isFull(): boolean {
     if (this.#complete) return false
     return this.#paused || this.#waitingBytes >= limits.bodyBytesAheadMax
@@ -79,7 +74,6 @@ export class IncomingRequest {
     this.#flow()
   }
 
-  /** The receiver wants no more of the body. */
   release(): void {
     this.#receiver = null
   }
@@ -122,7 +116,6 @@ export class IncomingRequest {
     if (this.#waiting === null) this.#end()
   }
 
-  /** The connection is gone. */
   closed(): void {
     this.#closed = true
     this.#stopDiscarding()
@@ -160,9 +153,7 @@ export class IncomingRequest {
   }
 }
 
-/** How long a client may take to send a body. */
 export interface BodyTimes {
-  /** How long no byte may come. */
   readonly idleTimeoutMs: number
   /** The least rate over any stretch of `idleTimeoutMs`; 0 without a limit. */
   readonly bytesPerSecondMin: number
@@ -188,7 +179,6 @@ export class BodyPace {
     this.#sinceMs = times.monotonicMs()
   }
 
-  /** From here on silence is limited, too. */
   watchSilence(): void {
     const { idleTimeoutMs } = this.#times
     if (this.#silence !== null) clearTimeout(this.#silence)
@@ -196,7 +186,6 @@ export class BodyPace {
     this.#silence = setTimeout(() => this.#onLate(message), idleTimeoutMs)
   }
 
-  /** False: the body comes too slowly. */
   arrived(bytes: number): boolean {
     const { idleTimeoutMs, bytesPerSecondMin } = this.#times
     this.#silence?.refresh()

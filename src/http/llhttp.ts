@@ -90,12 +90,10 @@ export class Llhttp {
     this.#view = this.#makeView()
   }
 
-  /** Puts bytes where runs read them. */
   load(bytes: Buffer): void {
     this.#input.set(bytes)
   }
 
-  /** A byte of the loaded input. */
   byte(at: number): number {
     return this.#input[at] ?? 0
   }
@@ -130,7 +128,6 @@ export class Llhttp {
     return major === 1 && minor === 1 ? '1.1' : `${major}.${minor}`
   }
 
-  /** The name of an error, such as `HPE_INVALID_METHOD`. */
   errorName(code: number): string {
     return this.#cString(this.exports.llhttp_errno_name(code))
   }

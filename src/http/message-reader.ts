@@ -20,7 +20,6 @@ import { firstValue, hasHeader, valuesOf } from './raw-headers.ts'
 
 /** The head of a message. `headers` has its lines as flat name, value pairs, as they came. */
 export interface MessageHead {
-  /** Such as `1.1`. */
   readonly httpVersion: string
   readonly headers: string[]
   /** Only for requests; empty for replies. */
@@ -39,7 +38,7 @@ export interface MessageHead {
 export interface MessageReceiver {
   /** Replies with a status below 200 are messages of their own. */
   head(head: MessageHead): void
-  /** Answers whether more may come at once. A property, so that a method which takes a Buffer does not compile in its place. */
+  /** The chunk is valid until this returns. Answers whether more may come at once. */
   readonly data: (chunk: Buffer) => boolean
   end(trailers: string[]): void
   /** Takes the bytes that are read after `stop`. */
@@ -102,7 +101,6 @@ export class MessageReader {
   #isClosed = false
   #hasBegun = false
   #hasHead = false
-  // The head or the trailers that are being read.
   #lines: string[] = []
   #lineCount = 0
   #target = ''
@@ -110,10 +108,8 @@ export class MessageReader {
   /** The first characters of the protocol's name, which follows the target. */
   #protocol = ''
   #lastKind: SpanKind = BODY
-  /** Bytes of the spans of the head so far. */
   #spanBytes = 0
   #bytesSinceBody = 0
-  // The findings of the run.
   #head: MessageHead | null = null
   #bodies: number[] = []
   #hasEnded = false
@@ -130,7 +126,6 @@ export class MessageReader {
     this.#parser = MessageReader.#llhttp.exports.llhttp_alloc(this.#isRequest ? REQUEST : RESPONSE)
   }
 
-  /** A message has begun that has not ended yet. */
   get hasPartialMessage(): boolean {
     return this.#hasBegun
   }
@@ -214,7 +209,6 @@ export class MessageReader {
     return this.#error ?? to
   }
 
-  /** Tells the receiver the findings of the run, in their order. */
   #tell(piece: Buffer, bytes: number): void {
     const head = this.#head
     const bodies = this.#bodies
@@ -307,7 +301,6 @@ export class MessageReader {
     return PAUSED
   }
 
-  /** Makes strings of the spans that the run has found so far. */
   #collectLines(): void {
     let protocolAt = this.#runFrom
     if (spanCount > 0) {

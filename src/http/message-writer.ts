@@ -1,6 +1,5 @@
 import type { Socket } from 'node:net'
 
-/** Whether a head has each of the lines that frame a message, and a date. */
 interface FramingHeaders {
   readonly hasLength: boolean
   readonly hasCoding: boolean
@@ -56,7 +55,6 @@ export function dateLine(nowMs: number): string {
   return dateText
 }
 
-/** The reason phrases of our own answers. */
 const REASONS: Readonly<Record<number, string>> = {
   200: 'OK',
   201: 'Created',

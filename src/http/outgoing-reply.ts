@@ -12,9 +12,7 @@ interface ReplySetting {
   /** The client waits for `100 Continue` before it sends its body. */
   readonly expectsContinue: boolean
   readonly keepAliveSeconds: number
-  /** The time of day. */
   nowMs(): number
-  /** Ends the connection at once, by a reset. */
   reset(): void
   /** The reply has left. If not `reusable`, the connection ends with it. */
   onFinished(reusable: boolean): void
@@ -22,7 +20,6 @@ interface ReplySetting {
   readonly raw: RawConnection | null
 }
 
-/** How the end of the body is known. */
 type Framing = 'none' | 'length' | 'chunked' | 'close'
 
 /** Up to this size copying a chunk to its frame is cheaper than sending the two as a list. */
@@ -32,7 +29,6 @@ const EMPTY = Buffer.alloc(0)
 
 /** The one reply to a request. Parts that belong together leave in one write. */
 export class OutgoingReply {
-  /** The client has room again. */
   readonly whenDrained = new Listeners()
   /** The reply is over, whether or not all of it has left. Told once. */
   readonly whenClosed = new Listeners()
@@ -105,7 +101,6 @@ export class OutgoingReply {
     this.headersSent = true
   }
 
-  /** The request asks for a WebSocket. */
   get maySwitch(): boolean {
     return this.#setting.raw !== null
   }
@@ -119,7 +114,6 @@ export class OutgoingReply {
     return raw
   }
 
-  /** Bytes that are written between `cork` and `uncork` leave together. */
   cork(): void {
     this.#socket.cork()
   }
@@ -128,7 +122,6 @@ export class OutgoingReply {
     this.#socket.uncork()
   }
 
-  /** Sends the head if it still waits for a body. */
   flushHead(): void {
     if (this.#head !== '' && !this.destroyed) this.#send('', EMPTY, '')
   }
@@ -172,7 +165,6 @@ export class OutgoingReply {
     else socket.end(() => socket.destroy())
   }
 
-  /** Breaks off at once. */
   reset(): void {
     this.#setting.reset()
   }

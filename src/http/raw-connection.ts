@@ -6,9 +6,7 @@ import { lasting } from './node-sockets.ts'
 /** Takes the bytes that arrive, which are its to keep. None of its methods may throw. */
 export interface RawReceiver {
   readonly data: (chunk: Buffer) => void
-  /** There is room for more to be written. */
   drained(): void
-  /** Comes once, and last. */
   closed(): void
 }
 
@@ -18,7 +16,6 @@ const KEEP_ALIVE_MS = 60_000
 export class RawConnection {
   readonly #socket: Socket
   #receiver: RawReceiver | null = null
-  /** The chunks that came before there was a receiver. */
   #ahead: ChunkList | null = null
   #aheadBytes = 0
   #isDiscarding = false
@@ -32,7 +29,6 @@ export class RawConnection {
     return this.#isClosed || this.#socket.destroyed
   }
 
-  /** Bytes written that the kernel has not taken yet. */
   get bytesWaiting(): number {
     return this.#socket.writableLength
   }
@@ -55,7 +51,6 @@ export class RawConnection {
     return this.isClosed || this.#socket.writableEnded || this.#socket.write(bytes)
   }
 
-  /** Bytes that are written between `cork` and `uncork` leave together. */
   cork(): void {
     this.#socket.cork()
   }

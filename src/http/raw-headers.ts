@@ -53,7 +53,6 @@ export function tokensOf(headers: RawHeaders, name: string): string[] {
   return tokens
 }
 
-/** Adds the members of one line. */
 function addTokens(value: string, tokens: string[]): void {
   for (let start = 0; start <= value.length; ) {
     const commaAt = value.indexOf(',', start)
@@ -86,7 +85,6 @@ export function prefers(headers: RawHeaders, type: string, other: string): boole
   return one.weight > 0 && one.vagueness < two.vagueness
 }
 
-/** The most exact range that covers a type decides. */
 function bestMatch(weights: ReadonlyMap<string, number>, type: string) {
   const ranges = [type, `${type.split('/')[0]}/*`, '*/*']
   for (const [vagueness, range] of ranges.entries()) {
@@ -116,7 +114,6 @@ const HOP_BY_HOP: ReadonlySet<string> = new Set([
 const END_TO_END =
   /^(?:host|date|age|vary|etag|range|cookie|set-cookie|origin|expect|user-agent|authorization|x-api-key|api-key|x-request-id|request-id|retry-after|cache-control|content-.*|accept.*|anthropic-.*|openai-.*|x-stainless-.*|x-ratelimit-.*|idempotency-key)$/
 
-/** Whether lines of this name belong to the connection in every message. */
 export function isHopByHop(lowerName: string): boolean {
   return HOP_BY_HOP.has(lowerName)
 }

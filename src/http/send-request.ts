@@ -22,7 +22,6 @@ export interface UpstreamRequest {
   readonly target: string
   readonly headers: string[]
   readonly body: UpstreamBody
-  /** The connection is to become a WebSocket. */
   readonly upgrades?: boolean
 }
 
@@ -110,9 +109,7 @@ function bytesIn(body: UpstreamBody): number | null {
 /** A body on its way that the socket could not take at once. */
 export interface Upload {
   readonly isDone: boolean
-  /** The socket has room again. */
   drained(): void
-  /** Writes nothing more and lets go of the body. */
   stop(): void
 }
 
@@ -179,7 +176,6 @@ class PieceUpload implements Upload {
     this.#isStopped = true
   }
 
-  /** Answers whether the socket has room for more. */
   #writeBatch(): boolean {
     let hasRoom = true
     let bytes = 0

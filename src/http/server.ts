@@ -29,7 +29,6 @@ export interface ServerParts {
   shapeBroken(refusal: Refusal, head: string, requestId: string): WholeReply
   /** Refuses an exchange before anything else looks at it. */
   refuseExchange(exchange: Exchange, refusal: Refusal): void
-  /** Connections at once. */
   readonly connectionsMax?: number
   /** Connections at once from one address that is no proxy's; null without a limit. */
   readonly connectionsPerAddressMax?: number | null
@@ -54,7 +53,6 @@ export interface HttpServer {
 /** A connection from its acceptance on: with TLS it is a handshake first. */
 type Connection = Pick<ClientConnection, 'isIdle' | 'replies' | 'checkTime' | 'destroy'>
 
-/** How often connections are looked at that may have waited too long. */
 const TIME_CHECK_MS = 1_000
 
 export function createHttpServer(parts: ServerParts): HttpServer {
@@ -214,7 +212,6 @@ export function createHttpServer(parts: ServerParts): HttpServer {
   }
 }
 
-/** How the first message of a TLS client begins. */
 const TLS_HANDSHAKE = '\x16\x03'
 
 const SPEAK_TLS = 'This port speaks TLS: begin the base URL with https://.'

@@ -9,7 +9,6 @@ export interface CertificatePair {
   readonly key: string
 }
 
-/** Callbacks about what becomes of a connection that was accepted. */
 export interface Arriving {
   /** The handshake is done: requests come on `secure`, which lies on the accepted socket. */
   onSecure(secure: TLSSocket): void

@@ -12,7 +12,6 @@ export type ReplyReceiver = Pick<MessageReceiver, 'head' | 'data'>
 /** How a call ended. Exactly one of these, once, whatever happened. */
 export type CallEnd =
   | { readonly kind: 'complete'; readonly trailers: string[] }
-  /** The head had arrived, the rest will not. */
   | { readonly kind: 'cut'; readonly error: Error }
   /** There was no head. `sent`: upstream may have seen something of the request; `whole`: all of it. */
   | {
@@ -21,7 +20,6 @@ export type CallEnd =
       readonly sent: boolean
       readonly whole: boolean
     }
-  /** Upstream has agreed to speak another protocol on this connection. */
   | { readonly kind: 'switched'; readonly head: MessageHead; readonly connection: RawConnection }
   /** We gave the call up because the client left. `partly`: upstream cannot have seen all of the request. */
   | { readonly kind: 'abandoned'; readonly sent: boolean; readonly partly?: boolean }

@@ -6,7 +6,6 @@ import { RawConnection } from './raw-connection.ts'
 import { firstValue, hasHeader } from './raw-headers.ts'
 import { type Sendable, sendRequest, type Upload } from './send-request.ts'
 
-/** A socket that has begun to connect, and the event that it emits when it is ready. */
 export interface Connecting {
   readonly socket: Socket
   readonly readyEvent: 'connect' | 'secureConnect'
@@ -50,7 +49,6 @@ export class UpstreamBroke extends Error {
 
 const HEAD_LIMITS = { headBytesMax: limits.upstreamHeadBytesMax, headLinesMax: limits.headLinesMax }
 
-/** A connection to upstream, which carries one request at a time. */
 export class UpstreamConnection implements MessageReceiver {
   readonly #socket: Socket
   readonly #owner: ConnectionOwner
@@ -64,7 +62,6 @@ export class UpstreamConnection implements MessageReceiver {
   #hasUnasked = false
   /** How long the connection may be used again after the reply; 0 if it has to close. */
   #reusableMs = 0
-  /** The raw connection, since upstream has changed the protocol; null before. */
   #raw: RawConnection | null = null
 
   constructor(connect: Connect, first: CarriedCall, owner: ConnectionOwner) {
@@ -113,7 +110,6 @@ export class UpstreamConnection implements MessageReceiver {
     this.#upload = sendRequest(this.#socket, carried.takeSendable(), (error) => this.fail(error))
   }
 
-  /** The receiver has room again. */
   resume(carried: CarriedCall): void {
     if (this.#carried === carried) this.#socket.resume()
   }
@@ -128,7 +124,6 @@ export class UpstreamConnection implements MessageReceiver {
     return whole
   }
 
-  /** Closes the connection without telling the call on it. */
   close(): void {
     this.#carried = null
     this.#upload?.stop()
@@ -137,7 +132,6 @@ export class UpstreamConnection implements MessageReceiver {
     this.#owner.gone(this)
   }
 
-  /** Closes the connection, and tells the call on it why. */
   fail(error: Error): void {
     const carried = this.#carried
     const whole = this.#upload?.isDone ?? true
@@ -206,7 +200,6 @@ export class UpstreamConnection implements MessageReceiver {
     } else if (this.isOpen && this.#raw === null) this.#rest(error)
   }
 
-  /** The reply is over. */
   #rest(error: Error | null): void {
     if (error !== null || this.#hasUnasked || this.#reader.hasPartialMessage) this.#refuseUnasked()
     else if (this.#reusableMs === 0) this.close()

@@ -11,7 +11,6 @@ import {
   UpstreamConnection,
 } from './upstream-connection.ts'
 
-/** Connections to one upstream that are kept though nothing is on them. Beyond it they close after their reply. */
 export const UPSTREAM_IDLE_CONNECTIONS_MAX = 1_000
 
 /** A configured provider: its URL, the key that pays it, and the connections to it. */
@@ -30,12 +29,9 @@ export function openUpstream({ url, key }: Pick<Upstream, 'url' | 'key'>, log: P
   return { url, key, pool: new UpstreamPool(connectorOf(url), onUnasked) }
 }
 
-/** How often idle connections are looked at. */
 const SWEEP_MS = 1_000
 
-/** A call that waits for its connection. */
 export interface Placed extends CarriedCall {
-  /** The call needs no connection any more. */
   readonly isOver: boolean
   placed(connection: UpstreamConnection): void
 }
@@ -55,7 +51,6 @@ export class UpstreamPool implements ConnectionOwner {
    * saying so, that close has been seen by then.
    */
   #idle: Idle[] = []
-  /** Calls of this turn of the event loop. */
   #asked: Placed[] = []
   #sweep: NodeJS.Timeout | null = null
   #isDestroyed = false
@@ -65,7 +60,6 @@ export class UpstreamPool implements ConnectionOwner {
     this.#onUnasked = onUnasked
   }
 
-  /** Finds or makes a connection for the request. */
   place(call: Placed): void {
     // Bytes, an end or a reset may have arrived on an idle connection while we were busy. They have to be seen first:
     // a reply that was not asked for would be taken for this call's, and this call's for the next call's. Sockets are
@@ -80,7 +74,6 @@ export class UpstreamPool implements ConnectionOwner {
     return { busy: this.#open.size - idle, idle }
   }
 
-  /** Closes all connections. Calls on them break. */
   destroy(): void {
     this.#isDestroyed = true
     for (const connection of [...this.#open]) connection.fail(destroyed())
@@ -166,7 +159,6 @@ function destroyed(): Error {
 const KEEP_ALIVE = { keepAlive: true, keepAliveInitialDelay: 60_000, noDelay: true } as const
 
 function connectorOf(url: URL): Connect {
-  // The brackets of an IPv6 address belong to the URL.
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
   return url.protocol === 'https:' ? secureConnector(host, url) : plainConnector(host, url)
 }
