@@ -28,7 +28,11 @@ const batch: DeferredObject = {
 
 const SECRET = 'svc_live_secret'
 
-const ended = { containerIds: [], usage: { stopReason: 'ended' }, requestsFor: '/v1/messages' } as Metered
+const ended = {
+  containerIds: [],
+  usage: { stopReason: 'ended' },
+  requestsFor: '/v1/messages',
+} as unknown as Metered
 
 const lineOf = (model: string) =>
   JSON.stringify({
