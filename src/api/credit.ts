@@ -1,7 +1,18 @@
 import { z } from 'zod'
 import { limits } from '../kernel/limits.ts'
 import { formatUsd, NANOS_PER_USD, type Nanos, withCommas } from '../kernel/money.ts'
-import { idOf, instant, REQUEST_ID, textField, usdAmount, usdField } from './fields.ts'
+import { CREDIT_KINDS } from '../kernel/vocabulary.ts'
+import {
+  actorSchema,
+  afterParameter,
+  idOf,
+  instant,
+  limitParameter,
+  REQUEST_ID,
+  textField,
+  usdAmount,
+  usdField,
+} from './fields.ts'
 
 export const balanceSchema = z
   .object({
@@ -36,50 +47,51 @@ export const accountFields = z.strictObject({
     .describe('Turns enforcement on even though the balance is 0 or less.'),
 })
 
-export const creditSchema = z
-  .object({
-    id: idOf('credit'),
-    object: z.literal('credit'),
-    amount_usd: usdAmount('The amount added.'),
-    reason: z.string(),
-    created_at: instant(),
-    balance_usd: usdAmount('The balance of the account after it.'),
-  })
-  .meta({ id: 'credit', description: 'A ledger entry that adds credit.' })
+const creditMembers = z.object({
+  id: idOf('credit'),
+  object: z.literal('credit'),
+  account_id: z.string(),
+  amount_usd: usdAmount('The amount by which the balance moved; negative if it was lowered.'),
+  reason: z.string(),
+  kind: z
+    .enum(CREDIT_KINDS)
+    .describe('`correction`: a negative amount, or the difference of calls that were priced again.'),
+  actor: actorSchema,
+  created_at: instant(),
+  balance_after_usd: usdAmount('The balance of the account after it.'),
+})
+
+export const creditSchema = creditMembers.meta({
+  id: 'credit',
+  description: 'An entry of the ledger of credit.',
+})
 export type Credit = z.infer<typeof creditSchema>
 
-export const CREDIT_OUTCOMES = [
-  'credited',
-  'already_credited',
-  'nothing_to_credit',
-  'in_flight',
-  'not_found',
-] as const
+const NOT_CREDITED = ['not_found', 'in_flight', 'nothing_to_credit'] as const
 
-export const creditBackSchema = z
-  .object({
-    object: z.literal('credit_back'),
-    reason: z.string(),
-    credited_usd: usdAmount('The sum credited back.'),
-    balance_usd: usdAmount('The balance of the account after it.'),
-    data: z
+export const addedCreditSchema = creditMembers
+  .extend({
+    credited: z.array(z.string()).optional().describe('Of a credit-back: the calls that it credited.'),
+    already_credited: z
+      .array(z.string())
+      .optional()
+      .describe('Of a credit-back: calls that were credited before.'),
+    not_credited: z
       .array(
         z.object({
           request_id: z.string(),
-          outcome: z
-            .enum(CREDIT_OUTCOMES)
-            .describe(
-              '`already_credited`: by an earlier request. `nothing_to_credit`: the call cost nothing. `in_flight`: it has ' +
-                'not ended; ask again. Only `credited` moved money.',
-            ),
-          credit_id: idOf('credit').nullable().describe('The ledger entry, if this request wrote one.'),
-          amount_usd: usdAmount('What this request credited back for the call.'),
+          reason: z
+            .enum(NOT_CREDITED)
+            .describe('`in_flight`: it has not ended; ask again. `nothing_to_credit`: it cost nothing.'),
         }),
       )
-      .describe('The outcome for each call, in the order of the request.'),
+      .optional()
+      .describe('Of a credit-back: the other calls of the request.'),
   })
-  .meta({ id: 'credit_back', description: 'The cost of calls, credited back as ledger entries.' })
-export type CreditBackObject = z.infer<typeof creditBackSchema>
+  .meta({ id: 'added_credit', description: 'The entry that a request wrote.' })
+export type AddedCredit = z.infer<typeof addedCreditSchema>
+
+export const creditListQuery = z.strictObject({ limit: limitParameter(), after: afterParameter('credit') })
 
 const listed = `request_ids must be a list of 1 to ${withCommas(limits.creditBackCallsMax)} request ids.`
 
@@ -96,16 +108,19 @@ const requestIds = z
   .refine((ids) => new Set(ids).size === ids.length, 'request_ids must not name a call twice.')
   .meta({ uniqueItems: true, description: 'The calls whose cost is credited back, each once.' })
 
-/** The most credit that an account may ever have. 64 bits hold 9.2 billion dollars; the rest is for credit-backs. */
+/** The most that the credit of an account may come to, or fall to. 64 bits hold 9.2 billion dollars; the rest is for credit-backs. */
 export const CREDITED_MAX: Nanos = 9_000_000_000n * NANOS_PER_USD
+
+const AMOUNT_MAX: Nanos = 1_000_000_000n * NANOS_PER_USD
 
 export const creditFields = z
   .strictObject({
-    amount_usd: usdField('amount_usd', { min: 1n, max: 1_000_000_000n * NANOS_PER_USD })
+    amount_usd: usdField('amount_usd', { min: -AMOUNT_MAX, max: AMOUNT_MAX })
+      .refine((nanos) => nanos !== 0n, 'amount_usd must not be 0.')
       .optional()
       .describe(
-        'The amount to add, in US dollars with at most 9 decimals. All credit together is at most ' +
-          `${formatUsd(CREDITED_MAX)}.`,
+        'The amount to add, in US dollars with at most 9 decimals; a negative amount is a correction. All credit together ' +
+          `is at most ${formatUsd(CREDITED_MAX)}.`,
       ),
     request_ids: requestIds.optional(),
     reason: textField('reason', 500).describe('What the ledger says it was for.'),

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { ACTOR_KINDS } from '../kernel/actor.ts'
 import { formatUsd, type Nanos, parseUsd, type RawNumber } from '../kernel/money.ts'
 
 /** The building blocks of the API's objects: each names the JSON that clients see, and gives its type and its check. */
@@ -59,6 +60,15 @@ export interface ListOf<Row> {
   readonly has_more: boolean
   readonly next: string | null
 }
+
+/** The cause of a change. */
+export const actorSchema = z
+  .object({
+    kind: z.enum(ACTOR_KINDS),
+    id: z.string().nullable().describe('The id of the key; null for `command_line` and `system`.'),
+    name: z.string().nullable(),
+  })
+  .meta({ id: 'actor', description: 'The cause of a change. A session has the id and name of its key.' })
 
 export const errorSchema = z
   .object({

@@ -7,7 +7,7 @@ import {
   type LimitKinds,
 } from '../keys/key-store.ts'
 import { nextMonthMs } from '../ledger/calendar.ts'
-import type { Balance, Credited } from '../ledger/ledger-store.ts'
+import type { Balance, CreditEntry } from '../ledger/ledger-store.ts'
 import type { WebhookRecord } from '../webhooks/webhook-store.ts'
 import type { AdminKey } from './admin-key.ts'
 import type { BalanceObject, Credit } from './credit.ts'
@@ -102,14 +102,17 @@ export function balanceObject(balance: Balance): Written<BalanceObject> {
   }
 }
 
-export function creditObject({ credit, balance }: Credited): Written<Credit> {
+export function creditObject(entry: CreditEntry): Written<Credit> {
   return {
-    id: credit.id,
+    id: entry.id,
     object: 'credit',
-    amount_usd: usd(credit.amountNanos),
-    reason: credit.reason,
-    created_at: formatInstant(credit.atMs),
-    balance_usd: leftOf(balance),
+    account_id: entry.accountId,
+    amount_usd: usd(entry.amountNanos),
+    reason: entry.reason,
+    kind: entry.kind,
+    actor: entry.actor,
+    created_at: formatInstant(entry.atMs),
+    balance_after_usd: usd(entry.balanceAfterNanos),
   }
 }
 

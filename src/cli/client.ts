@@ -138,7 +138,7 @@ export class Client {
   }
 
   #refusal(status: number, answer: unknown, idempotencyKey?: string): Error {
-    const { message, code, param } = (answer as { error?: Refusal } | null)?.error ?? {}
+    const { message, code, param, details } = (answer as { error?: Refusal } | null)?.error ?? {}
     if (message === undefined) return this.#unexpected(status)
     if (status === 400 && typeof param === 'string') return new UsageError(message)
     if (code === 'invalid_api_key' || code === 'admin_key_required')
@@ -147,7 +147,7 @@ export class Client {
       )
     const again =
       code === 'store_unavailable' && idempotencyKey !== undefined ? ` ${repeat(idempotencyKey)}` : ''
-    return new Failure(`${message}${again}`)
+    return new Failure(`${message}${again}`, code, details)
   }
 
   #unexpected(status: number): Failure {
@@ -179,6 +179,7 @@ interface Refusal {
   readonly message?: string
   readonly code?: string | null
   readonly param?: string | null
+  readonly details?: unknown
 }
 
 /** Errors before any request was sent. */

@@ -2,7 +2,17 @@
 export class UsageError extends Error {}
 
 /** The command failed. The message says why, and what to do. */
-export class Failure extends Error {}
+export class Failure extends Error {
+  /** The code and the figures of the API's refusal, if it was one. */
+  readonly code: string | null
+  readonly details: unknown
+
+  constructor(message: string, code: string | null = null, details: unknown = null) {
+    super(message)
+    this.code = code
+    this.details = details
+  }
+}
 
 /** Collects the values of an option that may be given several times. */
 export function collect(value: string, previous: readonly string[] = []): readonly string[] {

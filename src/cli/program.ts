@@ -15,7 +15,11 @@ const COMMANDS: readonly (readonly [name: string, summary: string, load: () => P
   ['keys', 'API keys and their limits', () => import('./keys.ts')],
   ['usage', 'usage and cost by day, model or key', () => import('./usage.ts')],
   ['requests', 'the request log', () => import('./requests.ts')],
-  ['credits', 'add prepaid credit, or credit calls back', () => import('./credits.ts')],
+  [
+    'credits',
+    'the ledger of prepaid credit: list, add, correct, credit calls back',
+    () => import('./credits.ts'),
+  ],
   ['balance', 'the prepaid credit of the account', () => import('./balance.ts')],
   ['admin-key', 'the keys that manage the gateway (local)', () => import('./admin-key.ts')],
   ['prices', 'show the price book, check a price overlay (local)', () => import('./prices.ts')],

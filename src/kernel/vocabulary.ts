@@ -7,6 +7,10 @@ export type KeyStatus = (typeof KEY_STATUSES)[number]
 export const ADMIN_ROLES = ['operator', 'admin', 'viewer'] as const
 export type AdminRole = (typeof ADMIN_ROLES)[number]
 
+/** The kinds of entries in the ledger of credit. A correction may add or take. */
+export const CREDIT_KINDS = ['top_up', 'correction', 'credit_back'] as const
+export type CreditKind = (typeof CREDIT_KINDS)[number]
+
 export const BUDGET_MODES = ['exact', 'settled'] as const
 export type BudgetMode = (typeof BUDGET_MODES)[number]
 

@@ -1,6 +1,8 @@
 import type { Actor } from '../kernel/actor.ts'
 import type { Idempotency, IdempotentResult } from '../kernel/idempotency.ts'
 import type { Bound, Nanos } from '../kernel/money.ts'
+import type { CreditKind } from '../kernel/vocabulary.ts'
+import type { Page } from '../keys/key-store.ts'
 import type { Admission, CallClosing, CallOpening, CallRecord, Settled } from './call.ts'
 
 /** The account's money. `balance = credited - charged`, always. */
@@ -15,9 +17,25 @@ export interface Balance {
 export interface NewCredit {
   readonly id: string
   readonly accountId: string
+  /** A positive amount is a top-up, a negative one a correction. */
   readonly amountNanos: Nanos
   readonly reason: string
+  readonly actor: Actor
   readonly atMs: number
+}
+
+/** An entry of the ledger. */
+export interface CreditEntry extends NewCredit {
+  readonly kind: CreditKind
+  readonly balanceAfterNanos: Nanos
+}
+
+export interface CreditQuery {
+  /** Null: all accounts. */
+  readonly accountId: string | null
+  /** Only entries that come after this id in the list. */
+  readonly after: string | null
+  readonly limit: number
 }
 
 /** A file of requests that a key uploaded through the gateway. */
@@ -39,46 +57,35 @@ export interface BoundedFile {
   readonly bound: Bound
 }
 
-/** An entry of the journal, and the balance of the account with that entry. */
-export interface Credited {
-  readonly credit: NewCredit
-  readonly balance: Balance
-}
-
 export interface EnforceResult {
   /** `balance_not_positive`: every call would be refused, and that was not forced. */
   readonly kind: 'done' | 'balance_not_positive'
   readonly balance: Balance
 }
 
-/** The command that gives back the cost of calls. */
-export interface CreditBack {
-  readonly accountId: string
-  /** Each call with the id of the entry that is written if the call is credited. */
-  readonly calls: readonly { readonly requestId: string; readonly creditId: string }[]
-  readonly reason: string
-  readonly atMs: number
+/** The command that gives back the cost of calls, as one entry of the ledger. */
+export interface CreditBack extends Omit<NewCredit, 'amountNanos'> {
+  readonly requestIds: readonly string[]
 }
+
+/** Why a call was not credited, now or before. */
+export type NotCredited =
+  | 'not_found'
+  /** The call has not ended yet. */
+  | 'in_flight'
+  /** The call cost nothing, or a new price has given its cost back. */
+  | 'nothing_to_credit'
 
 /** The outcome for each call, in the order asked. */
-export interface CreditedBack {
-  readonly calls: readonly CreditBackOutcome[]
-  readonly balance: Balance
+export interface CreditBackOutcomes {
+  readonly credited: readonly string[]
+  readonly alreadyCredited: readonly string[]
+  readonly notCredited: readonly { readonly requestId: string; readonly why: NotCredited }[]
 }
 
-export type CreditBackOutcome =
-  | {
-      readonly kind: 'credited'
-      readonly requestId: string
-      readonly creditId: string
-      readonly amountNanos: Nanos
-    }
-  | { readonly kind: 'already_credited'; readonly requestId: string }
-  /** The call cost nothing, or a new price has given its cost back. */
-  | { readonly kind: 'nothing_to_credit'; readonly requestId: string }
-  /** The call has not ended yet. */
-  | { readonly kind: 'in_flight'; readonly requestId: string }
-  | { readonly kind: 'not_found'; readonly requestId: string }
+export interface CreditedBack extends CreditBackOutcomes {
+  readonly entry: CreditEntry
+}
 
 /** The port through which calls are admitted and settled and money moves. Each method is one transaction. */
 export interface LedgerStore {
@@ -93,15 +100,15 @@ export interface LedgerStore {
   getBalance(accountId: string): Promise<Balance>
   /** The sum of the holds of all calls in flight, of all accounts, on all nodes. */
   sumHeld(): Promise<Nanos>
-  addCredit(
-    credit: NewCredit,
-    idempotency: Idempotency | null,
-    actor?: Actor,
-  ): Promise<IdempotentResult<Credited>>
+  addCredit(credit: NewCredit, idempotency: Idempotency | null): Promise<IdempotentResult<CreditEntry>>
   /** Turns the enforcement of credit on or off. */
   enforceCredit(accountId: string, enforced: boolean, force: boolean): Promise<EnforceResult>
-  /** Gives back the cost of each listed call, once each, as entries of the journal; the calls stay as they were billed. */
-  creditBack(command: CreditBack, idempotency: Idempotency | null): Promise<IdempotentResult<CreditedBack>>
+  listCredits(query: CreditQuery): Promise<Page<CreditEntry>>
+  /** Gives back the cost of the listed calls, once each; the calls stay as they were billed. `nothing`: none was left. */
+  creditBack(
+    command: CreditBack,
+    idempotency: Idempotency | null,
+  ): Promise<IdempotentResult<CreditedBack> | ({ readonly kind: 'nothing' } & CreditBackOutcomes)>
   /** Keeps the models that the requests of an uploaded file name, and their bound, for the batch that this key makes of it. */
   keepBatchFile(file: BatchFile): Promise<void>
   /** The models of the file and the most that it may cost; null for a file that the key of this digest has not uploaded here. */

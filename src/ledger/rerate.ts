@@ -10,11 +10,11 @@ export type RateAgain = (call: {
   readonly priceVersionJson: string
 }) => { readonly costNanos: Nanos; readonly listNanos: Nanos } | null
 
-/** The prefix of `credit.once` in an entry that prices a call again; the id of the price version follows. */
+/** The prefix of `credit_call.once` where a call is priced again; the id of the price version follows. */
 export const RERATE = 'rerate:'
 
-/** The `credit.once` of an entry that gives back a call's cost: a call has at most one, and no entry after it. */
-export const CREDIT_BACK = 'credit_back'
+/** The `credit_call.once` where a call's cost is given back: a call has at most one, and no row after it. */
+export const CREDIT_BACK = 'credit_back' as const
 
 /** The price book in force, to price calls of the past again as if it had been in force then. */
 export interface CurrentPrices {

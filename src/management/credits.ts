@@ -1,22 +1,20 @@
-import { z } from 'zod'
 import {
   type AccountObject,
   accountFields,
   accountSchema,
+  addedCreditSchema,
   balanceSchema,
   CREDITED_MAX,
-  type CreditBackObject,
-  creditBackSchema,
   creditFields,
+  creditListQuery,
   creditSchema,
 } from '../api/credit.ts'
-import type { Written } from '../api/fields.ts'
+import { listOf, type Written } from '../api/fields.ts'
 import { balanceObject, creditObject } from '../api/objects.ts'
-import type { Actor } from '../kernel/actor.ts'
-import { StoreRefused } from '../kernel/errors.ts'
-import type { Idempotency, IdempotentResult } from '../kernel/idempotency.ts'
-import { formatUsd, type Nanos } from '../kernel/money.ts'
-import type { Balance, CreditBackOutcome, CreditedBack } from '../ledger/ledger-store.ts'
+import { refuse, StoreRefused } from '../kernel/errors.ts'
+import type { Idempotency } from '../kernel/idempotency.ts'
+import { formatUsd } from '../kernel/money.ts'
+import type { Balance, CreditBack, CreditBackOutcomes, NewCredit } from '../ledger/ledger-store.ts'
 import {
   defineRoute,
   type Management,
@@ -25,27 +23,11 @@ import {
   refusedOtherCommand,
   replyJson,
   replyOnce,
+  replyPage,
   usd,
 } from './route.ts'
 
 const leftOf = (balance: Balance) => usd(balance.creditedNanos - balance.chargedNanos)
-
-const amountOf = (call: CreditBackOutcome): Nanos => (call.kind === 'credited' ? call.amountNanos : 0n)
-
-function creditBackObject({ calls, balance }: CreditedBack, reason: string): Written<CreditBackObject> {
-  return {
-    object: 'credit_back',
-    reason,
-    credited_usd: usd(calls.reduce((sum, call) => sum + amountOf(call), 0n)),
-    balance_usd: leftOf(balance),
-    data: calls.map((call) => ({
-      request_id: call.requestId,
-      outcome: call.kind,
-      credit_id: call.kind === 'credited' ? call.creditId : null,
-      amount_usd: usd(amountOf(call)),
-    })),
-  }
-}
 
 const getBalance = defineRoute({
   endpoint: 'GET /gateway/v1/balance',
@@ -57,48 +39,56 @@ const getBalance = defineRoute({
   },
 })
 
+const listCredits = defineRoute({
+  endpoint: 'GET /gateway/v1/credits',
+  operationId: 'list_credits',
+  summary: 'List the ledger of credit, newest first',
+  query: creditListQuery,
+  answer: listOf(creditSchema),
+  async handle({ listedAccountId: accountId, query: { after = null, limit } }, { store }) {
+    return replyPage(await store.listCredits({ accountId, after, limit }), creditObject)
+  },
+})
+
 export const addCredit = defineRoute({
   endpoint: 'POST /gateway/v1/credits',
   operationId: 'add_credit',
-  summary: 'Add prepaid credit to the account, or credit calls back',
+  summary: 'Add prepaid credit to the account, correct it, or credit calls back',
   description:
-    '`amount_usd` adds prepaid credit. `request_ids` ' +
-    'credits back what was paid for these calls, once each; it does not change the spend of the key. Neither turns enforcement on.',
+    '`amount_usd` adds prepaid credit; a negative amount is a correction. `request_ids` credits back what was paid for these ' +
+    'calls, once each, as one entry of the ledger; it does not change the spend of the key. If none of the calls is left to ' +
+    'credit: 409 `conflict`. Nothing of this turns enforcement on.',
   body: creditFields,
   repeatable: true,
   status: 201,
-  answer: z.discriminatedUnion('object', [creditSchema, creditBackSchema]),
+  answer: addedCreditSchema,
   async handle({ accountId, actor, body, idempotency }, management) {
-    const { amount_usd: amountNanos, request_ids: calls, reason } = body
-    const command = { accountId, reason, idempotency, actor }
-    if (amountNanos !== undefined && calls !== undefined) {
+    const { amount_usd: amountNanos, request_ids: requestIds, reason } = body
+    const { clock, nextUlid } = management
+    const command = { id: `crd_${nextUlid()}`, accountId, reason, actor, atMs: clock.nowMs() }
+    if (amountNanos !== undefined && requestIds !== undefined) {
       return refused('bad_request', 'request_ids and amount_usd cannot be used together.', 'request_ids')
     }
-    if (amountNanos !== undefined) return topUp(amountNanos, command, management)
-    if (calls !== undefined) return creditBack(calls, command, management)
+    if (amountNanos !== undefined) return move({ ...command, amountNanos }, idempotency, management)
+    if (requestIds !== undefined) return creditBack({ ...command, requestIds }, idempotency, management)
     return refused('bad_request', 'amount_usd or request_ids is required.', 'amount_usd')
   },
 })
 
-interface CreditCommand {
-  readonly accountId: string
-  readonly reason: string
-  readonly idempotency: Idempotency | null
-  readonly actor: Actor
-}
-
-async function topUp(
-  amountNanos: Nanos,
-  { idempotency, actor, ...command }: CreditCommand,
-  management: Management,
+async function move(
+  credit: NewCredit,
+  idempotency: Idempotency | null,
+  { store, limitsMoved }: Management,
 ): Promise<OwnReply> {
-  const { clock, nextUlid, store } = management
-  const credit = { ...command, id: `crd_${nextUlid()}`, amountNanos, atMs: clock.nowMs() }
-  const { creditedNanos } = await store.getBalance(command.accountId)
-  const tooMuch = creditedNanos + amountNanos > CREDITED_MAX
+  const { creditedNanos } = await store.getBalance(credit.accountId)
+  const movedNanos = creditedNanos + credit.amountNanos
+  const tooMuch = movedNanos > CREDITED_MAX || movedNanos < -CREDITED_MAX
   if (tooMuch && idempotency === null) return refusedTooMuch()
   try {
-    return reply(await store.addCredit(credit, idempotency, actor), creditObject, management)
+    const result = await store.addCredit(credit, idempotency)
+    if (result.kind === 'conflict') return refusedOtherCommand()
+    limitsMoved()
+    return replyOnce(result, creditObject(result.value))
   } catch (error) {
     // A command with an `Idempotency-Key` may be a replay whose amount the sum contains already. Only the store can tell.
     if (tooMuch && error instanceof StoreRefused) return refusedTooMuch()
@@ -107,28 +97,31 @@ async function topUp(
 }
 
 async function creditBack(
-  ids: readonly string[],
-  { idempotency, actor, ...command }: CreditCommand,
-  management: Management,
+  command: CreditBack,
+  idempotency: Idempotency | null,
+  { store, limitsMoved }: Management,
 ): Promise<OwnReply> {
-  const { clock, nextUlid, store } = management
-  const calls = ids.map((id) => ({ requestId: id, creditId: `crd_${nextUlid()}` }))
-  const result = await store.creditBack({ ...command, calls, atMs: clock.nowMs() }, idempotency)
-  return reply(result, (credited) => creditBackObject(credited, command.reason), management)
+  const result = await store.creditBack(command, idempotency)
+  if (result.kind === 'conflict') return refusedOtherCommand()
+  if (result.kind === 'nothing') {
+    const message =
+      'None of these calls is left to credit: they were credited before, cost nothing, or have not ended.'
+    return { kind: 'refused', refusal: refuse('conflict', message, { details: outcomesObject(result) }) }
+  }
+  limitsMoved()
+  return replyOnce(result, { ...creditObject(result.value.entry), ...outcomesObject(result.value) })
 }
 
-function reply<T>(
-  result: IdempotentResult<T>,
-  show: (value: T) => unknown,
-  { limitsMoved }: Management,
-): OwnReply {
-  if (result.kind === 'conflict') return refusedOtherCommand()
-  limitsMoved()
-  return replyOnce(result, show(result.value))
+function outcomesObject(outcomes: CreditBackOutcomes) {
+  return {
+    credited: outcomes.credited,
+    already_credited: outcomes.alreadyCredited,
+    not_credited: outcomes.notCredited.map(({ requestId, why }) => ({ request_id: requestId, reason: why })),
+  }
 }
 
 function refusedTooMuch(): OwnReply {
-  const message = `amount_usd would raise the account's total credit above ${formatUsd(CREDITED_MAX)} US dollars.`
+  const message = `amount_usd would move the account's total credit beyond ${formatUsd(CREDITED_MAX)} US dollars.`
   return refused('bad_request', message, 'amount_usd')
 }
 
@@ -171,4 +164,4 @@ const updateAccount = defineRoute({
   },
 })
 
-export const creditRoutes = [getBalance, addCredit, getAccount, updateAccount]
+export const creditRoutes = [getBalance, listCredits, addCredit, getAccount, updateAccount]

@@ -266,7 +266,7 @@ export const TABLE_PARTS: Readonly<Record<string, TableParts>> = {
     isHot: true,
   },
 
-  /** The journal of everything that moves the balance and is not a call. A negative amount is a charge. */
+  /** The ledger of everything that moves the balance and is not a call. A negative amount is a charge. */
   credit: {
     columns: {
       id: 'text',
@@ -274,13 +274,21 @@ export const TABLE_PARTS: Readonly<Record<string, TableParts>> = {
       kind: 'text',
       amount_nanos: 'integer',
       reason: 'text',
-      call_id: 'text?',
-      /** Makes an entry about a call unique: a call is credited back once, and rerated once per price version. */
-      once: 'text?',
+      actor_kind: 'text',
+      actor_id: 'text?',
+      actor_name: 'text?',
+      balance_after_nanos: 'integer',
       at_ms: 'integer',
     },
     key: 'id',
-    indexes: { credit_once: 'unique call_id, once where call_id IS NOT NULL' },
+    indexes: { credit_by_account: 'account_id, id' },
+  },
+
+  /** The calls of a ledger entry. `once`: a call is credited back once, and rerated once per price version. */
+  credit_call: {
+    columns: { call_id: 'text', once: 'text', credit_id: 'text', amount_nanos: 'integer' },
+    key: 'call_id, once',
+    indexes: { credit_call_by_credit: 'credit_id, call_id' },
   },
 
   idempotency: {

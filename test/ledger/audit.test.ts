@@ -15,9 +15,10 @@ const NO_TOKENS = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }
 const call = (id: string, change: string): string => `UPDATE call SET ${change} WHERE id = '${id}'`
 const day = "WHERE day = '2026-11-15' AND model = 'claude-haiku-5-5' AND key_id = 'key_b'"
 const inDay = 'account_id default, day 2026-11-15, model claude-haiku-5-5, key_id key_b'
-const credit = (id: string, values: string): string =>
-  `INSERT INTO credit (id, account_id, kind, amount_nanos, reason, call_id, once, at_ms)
-   VALUES ('${id}', 'default', ${values}, 0)`
+/** An entry about one call. */
+const credit = (kind: string, nanos: number, callId: string, once: string): string =>
+  `INSERT INTO credit VALUES ('crd_2', 'default', '${kind}', ${nanos}, 'x', 'system', NULL, NULL, 0, 0);
+   INSERT INTO credit_call VALUES ('${callId}', '${once}', 'crd_2', ${nanos})`
 
 /** Changes to the records, each with the difference that the audit must name. */
 const TAMPERINGS: readonly (readonly [sql: string, what: string, where: string])[] = [
@@ -65,18 +66,19 @@ const TAMPERINGS: readonly (readonly [sql: string, what: string, where: string])
   ['UPDATE account SET held_nanos = 0', 'account.held_nanos', 'id default'],
   ['UPDATE account SET credited_nanos = 0', 'account.credited_nanos', 'id default'],
   ['DELETE FROM credit', 'account.credited_nanos', 'id default'],
-  ['UPDATE credit SET amount_nanos = 0', 'a top-up adds credit and names no call', 'credit crd_1'],
+  ['UPDATE credit SET amount_nanos = 0', 'a top-up adds credit', 'credit crd_1'],
   [
-    credit('crd_2', "'rerate', 1, 'x', 'req_99', 'x'"),
-    'an entry about a call names a settled call of its account',
-    'credit crd_2',
+    credit('correction', 1, 'req_99', 'rerate:v1'),
+    'it is a settled call of the account of its entry',
+    'credited call req_99',
   ],
-  [credit('crd_2', "'rerate', 1, 'x', 'req_01', 'rerate:v9'"), 'sum paid after a rerate', 'credit crd_2'],
-  [credit('crd_2', "'rerate', 1, 'x', 'req_01', 'rerate:v1'"), 'sum paid after a rerate', 'credit crd_2'],
+  [credit('top_up', 1, 'req_01', 'credit_back'), 'credited says whether it was credited back', 'call req_01'],
+  [credit('correction', 1, 'req_01', 'rerate:v9'), 'sum paid after a rerate', 'call req_01'],
+  [credit('correction', 1, 'req_01', 'rerate:v1'), 'sum paid after a rerate', 'call req_01'],
   [
-    `${credit('crd_2', "'credit_back', 1, 'x', 'req_01', 'credit_back'")}; ${call('req_01', 'credited = true')}`,
+    `${credit('credit_back', 1, 'req_01', 'credit_back')}; ${call('req_01', 'credited = true')}`,
     'a credit-back returns all that was paid for the call',
-    'credit crd_2',
+    'credited call req_01',
   ],
 ]
 
@@ -114,7 +116,7 @@ for (const [store, create] of BOTH) {
 
     test('a call that was credited back, with all that this moves, is no difference', async () => {
       const { difference } = await clean.auditAfter(
-        `${credit('crd_2', "'credit_back', 800, 'x', 'req_09', 'credit_back'")};
+        `${credit('credit_back', 800, 'req_09', 'credit_back')};
          UPDATE call SET credited = true WHERE id = 'req_09';
          UPDATE account SET credited_nanos = credited_nanos + 800;
          UPDATE rollup SET credited_nanos = credited_nanos + 800 ${day}`,

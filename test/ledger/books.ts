@@ -2,6 +2,7 @@ import { copyFileSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { SYSTEM } from '../../src/kernel/actor.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import type { CallClosing, CallOpening } from '../../src/ledger/call.ts'
 import type { RateAgain, RerateWriter } from '../../src/ledger/rerate.ts'
@@ -144,7 +145,14 @@ export function fillBooks(books: Books): Promise<void> {
     await addKey(store, 'a')
     await addKey(store, 'b')
     await store.keepPriceVersion('v1', V1)
-    const topUp = { id: 'crd_1', accountId: 'default', amountNanos: 1_000_000_000n, reason: 'x', atMs: NOON }
+    const topUp = {
+      id: 'crd_1',
+      accountId: 'default',
+      amountNanos: 1_000_000_000n,
+      reason: 'x',
+      actor: SYSTEM,
+      atMs: NOON,
+    }
     await store.addCredit(topUp, null)
     await store.enforceCredit('default', true, false)
     const admit = (id: string, key: string, more: Partial<CallOpening> = {}) =>

@@ -48,7 +48,7 @@ async function changes(writer: RerateWriter, prices: CurrentPrices, selection = 
 
 async function entries(books: Books): Promise<unknown[]> {
   const rows = await books.rows(
-    "SELECT call_id, amount_nanos, once FROM credit WHERE kind = 'rerate' ORDER BY call_id, id",
+    "SELECT call_id, amount_nanos, once FROM credit_call WHERE once LIKE 'rerate:%' ORDER BY call_id, credit_id",
   )
   return rows.map((row) => [row['call_id'], row['amount_nanos'], row['once']])
 }
@@ -86,7 +86,7 @@ function provePricingAgain(create: () => Promise<Books>): void {
     })
   })
 
-  test('each difference is booked as one entry, and account and day move with it', async () => {
+  test('each difference is booked, and ledger, account and day move with it', async () => {
     await withBooks(create, async (dir, writer) => {
       const before = await credited(dir)
       const billed = await dir.rows('SELECT * FROM call ORDER BY id')
@@ -100,6 +100,12 @@ function provePricingAgain(create: () => Promise<Books>): void {
         ['req_09', 400n, 'rerate:v2'],
       ])
       assert.equal(await credited(dir), (before as bigint) + 400_920n - 264n)
+      const [entry, ...others] = await dir.rows("SELECT * FROM credit WHERE kind = 'correction'")
+      assert.deepEqual(
+        [entry?.['amount_nanos'], entry?.['actor_kind'], others],
+        [400_920n - 264n, 'command_line', []],
+        'all calls of an account are one entry of its ledger',
+      )
       assert.deepEqual(await dir.rows('SELECT * FROM call ORDER BY id'), billed, 'no call was edited')
       const [day] = await dir.rows("SELECT credited_nanos FROM rollup WHERE day = '2026-10-31'")
       assert.equal(day?.['credited_nanos'], 400_000n)
@@ -148,7 +154,7 @@ function provePricingAgain(create: () => Promise<Books>): void {
       // The first prices are in force again: all booked differences are undone, by new entries.
       await writer.book(await changes(writer, pricesOf('v1', V1)))
       const paid = await dir.rows(
-        "SELECT CAST(sum(amount_nanos) AS bigint) AS sum FROM credit WHERE call_id <> 'req_06'",
+        "SELECT CAST(sum(amount_nanos) AS bigint) AS sum FROM credit_call WHERE call_id <> 'req_06'",
       )
       assert.equal(paid[0]?.['sum'], 0n)
     })

@@ -50,10 +50,16 @@ function send(simulate: string, more: object = {}, signal: AbortSignal | null = 
   })
 }
 
-const outcomes = (body: Readonly<Record<string, unknown>>) =>
-  (body['data'] as Record<string, unknown>[]).map((each) => [each['request_id'], each['outcome']])
+const outcomes = ({ credited, already_credited, not_credited }: Readonly<Record<string, unknown>>) => ({
+  credited,
+  already_credited,
+  not_credited: (not_credited as Record<string, unknown>[]).map(({ request_id, reason }) => [
+    request_id,
+    reason,
+  ]),
+})
 
-test('POST /gateway/v1/credits 201: gives back what the listed calls cost, and says it call by call', async () => {
+test('POST /gateway/v1/credits 201: gives back what the listed calls cost, as one entry of the ledger', async () => {
   const before = await balance()
   const [one, two] = [await call(), await call('usage={"input_tokens":7,"output_tokens":3}')]
   assert.ok(one.costUsd > 0 && two.costUsd > 0 && one.costUsd !== two.costUsd)
@@ -61,28 +67,54 @@ test('POST /gateway/v1/credits 201: gives back what the listed calls cost, and s
   const answer = await credit({ request_ids: [two.id, one.id], reason: 'stolen' })
   assert.equal(answer.status, 201)
   assertUnstored(answer)
-  const { data, ...rest } = answer.body
-  const entries = data as Record<string, unknown>[]
-  assert.deepEqual(
-    entries.map(({ credit_id: _, ...entry }) => entry),
-    [two, one].map(({ id, costUsd }) => ({ request_id: id, outcome: 'credited', amount_usd: costUsd })),
-  )
-  for (const { credit_id: id } of entries) assert.match(String(id), /^crd_[0-9A-HJKMNP-TV-Z]{26}$/)
-  assert.notEqual(entries[0]?.['credit_id'], entries[1]?.['credit_id'])
-  const { credited_usd: creditedUsd, ...words } = rest
-  assert.equal(nanosOf(creditedUsd), nanosOf(one.costUsd + two.costUsd))
-  assert.deepEqual(words, {
-    object: 'credit_back',
-    reason: 'stolen',
-    balance_usd: before['balance_usd'],
+  const { credited, already_credited, not_credited, ...entry } = answer.body
+  assert.deepEqual([credited, already_credited, not_credited], [[two.id, one.id], [], []])
+  const { id, created_at, amount_usd, actor, ...rest } = entry
+  assert.match(String(id), /^crd_[0-9A-HJKMNP-TV-Z]{26}$/)
+  assert.ok(Date.parse(String(created_at)) > 0)
+  assert.equal(nanosOf(amount_usd), nanosOf(one.costUsd + two.costUsd))
+  assert.equal((actor as Record<string, unknown>)['kind'], 'admin_key')
+  assert.deepEqual(rest, {
+    ...{ object: 'credit', account_id: 'default', kind: 'credit_back', reason: 'stolen' },
+    balance_after_usd: before['balance_usd'],
   })
   const now = await balance()
   assert.equal(now['balance_usd'], before['balance_usd'])
-  assert.equal(nanosOf(now['charged_usd']), nanosOf(before['charged_usd']) + nanosOf(creditedUsd))
+  assert.equal(nanosOf(now['charged_usd']), nanosOf(before['charged_usd']) + nanosOf(amount_usd))
   assert.equal(now['enforced'], false, 'money that came back is no prepayment')
 
   const record = (await ask('GET', `/gateway/v1/requests/${one.id}`)).body
   assert.deepEqual([record['credited'], record['cost_usd']], [true, one.costUsd])
+  const listed = (await ask('GET', `${PATH}?limit=1`)).body
+  assert.deepEqual(listed['data'], [entry])
+})
+
+test('POST /gateway/v1/credits 201: a negative amount is a correction, and the list has both, newest first', async () => {
+  const before = nanosOf((await balance())['balance_usd'])
+  const up = (await credit({ amount_usd: 5, reason: 'invoice' })).body
+  const down = (await credit({ amount_usd: -2.000000001, reason: 'typo' })).body
+  assert.deepEqual(
+    [up, down].map(({ kind, amount_usd, balance_after_usd }) => [
+      kind,
+      amount_usd,
+      nanosOf(balance_after_usd),
+    ]),
+    [
+      ['top_up', 5, before + 5_000_000_000],
+      ['correction', -2.000000001, before + 2_999_999_999],
+    ],
+  )
+  const first = (await ask('GET', `${PATH}?limit=1`)).body
+  assert.deepEqual([first['data'], first['has_more']], [[down], true])
+  const second = (await ask('GET', `${PATH}?limit=1&after=${first['next']}`)).body
+  assert.deepEqual(second['data'], [up])
+  assert.equal((await balance())['enforced'], false)
+  assertRefused(await credit({ amount_usd: 0, reason: 'r' }), 400, {
+    code: 'bad_request',
+    param: 'amount_usd',
+    message: /must not be 0/,
+  })
+  assertRefused(await ask('GET', `${PATH}?after=x`), 400, { code: 'bad_request', param: 'after' })
 })
 
 test("POST /gateway/v1/credits 201: the key's month stays as it was", async () => {
@@ -107,17 +139,16 @@ test('POST /gateway/v1/credits 201: calls that give nothing back say why, and ke
   const ids = [NONE, credited.id, failed.id, open, paid.id]
   const { status, body } = await credit({ request_ids: ids, reason: 'stolen' })
   assert.equal(status, 201)
-  assert.deepEqual(outcomes(body), [
-    [NONE, 'not_found'],
-    [credited.id, 'already_credited'],
-    [failed.id, 'nothing_to_credit'],
-    [open, 'in_flight'],
-    [paid.id, 'credited'],
-  ])
-  for (const entry of (body['data'] as Record<string, unknown>[]).slice(0, 4)) {
-    assert.deepEqual([entry['credit_id'], entry['amount_usd']], [null, 0])
-  }
-  assert.equal(body['credited_usd'], paid.costUsd)
+  assert.deepEqual(outcomes(body), {
+    credited: [paid.id],
+    already_credited: [credited.id],
+    not_credited: [
+      [NONE, 'not_found'],
+      [failed.id, 'nothing_to_credit'],
+      [open, 'in_flight'],
+    ],
+  })
+  assert.equal(body['amount_usd'], paid.costUsd)
   const now = await balance()
   assert.equal(nanosOf(now['credited_usd']), nanosOf(before['credited_usd']) + nanosOf(paid.costUsd))
   gone.abort()
@@ -135,26 +166,24 @@ test('POST /gateway/v1/credits 201: repeated with its Idempotency-Key, it answer
     assertUnstored(answer)
     assert.deepEqual(answer.body, answers[0]?.body)
   }
-  assert.deepEqual(outcomes(answers[0]?.body ?? {}), [
-    [one.id, 'credited'],
-    [two.id, 'already_credited'],
-    [NONE, 'not_found'],
-  ])
+  assert.deepEqual(outcomes(answers[0]?.body ?? {}), {
+    ...{ credited: [one.id], already_credited: [two.id], not_credited: [[NONE, 'not_found']] },
+  })
+  // Without a name it is a request of its own, which finds nothing left.
   const again = await credit(body)
-  assert.deepEqual(
-    outcomes(again.body).map(([, outcome]) => outcome),
-    ['already_credited', 'already_credited', 'not_found'],
-    'without a name it is a request of its own',
-  )
+  assertRefused(again, 409, { code: 'conflict', message: /None of these calls is left to credit/ })
+  const { error } = again.body as { error: { details: Record<string, unknown> } }
+  assert.deepEqual(error.details['already_credited'], [one.id, two.id])
 })
 
 test('POST /gateway/v1/credits 409: an Idempotency-Key that was used for other calls, or for a top-up', async () => {
   const { id } = await call()
   const headers = { 'idempotency-key': 'case 8' }
-  assert.equal((await credit({ request_ids: [NONE], reason: 'r' }, headers)).status, 201)
+  const { id: other } = await call()
+  assert.equal((await credit({ request_ids: [other], reason: 'r' }, headers)).status, 201)
   for (const body of [
     { request_ids: [id], reason: 'r' },
-    { request_ids: [NONE], reason: 'another' },
+    { request_ids: [other], reason: 'another' },
     { amount_usd: 1, reason: 'r' },
   ]) {
     assertRefused(await credit(body, headers), 409, { code: 'conflict', param: 'Idempotency-Key' })
@@ -164,10 +193,11 @@ test('POST /gateway/v1/credits 409: an Idempotency-Key that was used for other c
 })
 
 test('POST /gateway/v1/credits 201: as many calls at once as are allowed fit into one request', async () => {
-  const request_ids = Array.from({ length: limits.creditBackCallsMax }, (_, i) => idOf(i))
+  const { id } = await call()
+  const request_ids = [id, ...Array.from({ length: limits.creditBackCallsMax - 1 }, (_, i) => idOf(i))]
   const { status, body } = await credit({ request_ids, reason: 'r'.repeat(500) })
   assert.equal(status, 201)
-  assert.equal((body['data'] as unknown[]).length, request_ids.length)
+  assert.equal((body['not_credited'] as unknown[]).length, request_ids.length - 1)
 })
 
 const idOf = (i: number): string => `req_${String(i).padStart(26, '0')}`

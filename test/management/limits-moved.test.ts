@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
+import { SYSTEM } from '../../src/kernel/actor.ts'
 import { type KeyRecord, NO_LIMITS } from '../../src/keys/key-store.ts'
+import type { CreditEntry } from '../../src/ledger/ledger-store.ts'
 import { WaitingCalls } from '../../src/ledger/unsent-calls.ts'
 import { addCredit } from '../../src/management/credits.ts'
 import { createKey, deleteKey, revokeKey, rotateKey, updateKey } from '../../src/management/keys.ts'
@@ -22,18 +24,24 @@ const key: KeyRecord = {
   month: { spentNanos: 0n, heldNanos: 0n, lostNanos: 0n, daySpentNanos: 0n },
   ...NO_LIMITS,
 }
-const credited = {
-  credit: { id: 'crd_1', accountId: 'default', amountNanos: 1n, reason: 'r', atMs: 0 },
-  balance: { creditedNanos: 1n, chargedNanos: 0n, heldNanos: 0n, enforced: true },
+const credited: CreditEntry = {
+  ...{
+    id: 'crd_1',
+    accountId: 'default',
+    kind: 'top_up',
+    amountNanos: 1n,
+    reason: 'r',
+    actor: SYSTEM,
+    atMs: 0,
+  },
+  balanceAfterNanos: 1n,
 }
+const balance = { creditedNanos: 1n, chargedNanos: 0n, heldNanos: 0n, enforced: true }
 
 /** How often the route told that limits moved, when the store gives `answer` to all but the balance. */
 async function told(route: Route, body: unknown, answer: unknown): Promise<number> {
   let times = 0
-  const store = new Proxy(
-    {},
-    { get: (_, name) => async () => (name === 'getBalance' ? credited.balance : answer) },
-  )
+  const store = new Proxy({}, { get: (_, name) => async () => (name === 'getBalance' ? balance : answer) })
   const management: Management = {
     clock: { nowMs: () => 0, monotonicMs: () => 0 },
     nextUlid: () => '0',

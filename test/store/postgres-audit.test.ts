@@ -21,7 +21,7 @@ import {
   stopPostgres,
 } from '../support/postgres.ts'
 import { after, test } from '../support/suite.ts'
-import { addCredit, addKey, closing, NOON } from './conformance/fixtures.ts'
+import { addCredit, addKey, closing, creditBackOf, NOON } from './conformance/fixtures.ts'
 import { openByCallersClock } from './postgres-under-test.ts'
 
 after(stopPostgres)
@@ -51,8 +51,7 @@ async function fillBooks(store: Store): Promise<void> {
   await store.settle(billed('req_08', 10_000))
   await store.admit(rated('req_09', 'b'))
   await store.settle(billed('req_09', 10))
-  const calls = [{ requestId: 'req_09', creditId: 'crd_back' }]
-  await store.creditBack({ accountId: 'default', calls, reason: 'x', atMs: NOON }, null)
+  await store.creditBack(creditBackOf(['req_09']), null)
   await store.admit(rated('req_10', 'a'))
 }
 
@@ -157,8 +156,11 @@ books('calls priced again are booked once, and the books balance', async ({ url,
     assert.deepEqual(await changes(writer), [])
 
     // Each call has several entries now, of which the last has an older id than the entry before.
-    const calls = changed.map(({ call }) => ({ requestId: call.id, creditId: `crd_00_${call.id}` }))
-    await store.creditBack({ accountId: 'default', calls, reason: 'x', atMs: NOON }, null)
+    const back = creditBackOf(
+      changed.map(({ call }) => call.id),
+      'crd_00',
+    )
+    await store.creditBack(back, null)
     assert.equal((await audit(url)).difference, null)
   } finally {
     await Promise.all([writer.close(), beside.close()])
@@ -171,17 +173,7 @@ books('a call that is credited back while it is priced again is given back once'
   try {
     const changed = await changes(writer)
     const ids = changed.map(({ call }) => call.id)
-    const back = ids.map((requestId) =>
-      store.creditBack(
-        {
-          accountId: 'default',
-          calls: [{ requestId, creditId: `crd_of_${requestId}` }],
-          reason: 'x',
-          atMs: NOON,
-        },
-        null,
-      ),
-    )
+    const back = ids.map((id) => store.creditBack(creditBackOf([id]), null))
     await Promise.all([writer.book(changed), ...back])
     assert.equal((await audit(url)).difference, null)
   } finally {

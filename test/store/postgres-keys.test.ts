@@ -8,7 +8,16 @@ import { number, present } from '../../src/store/rows.ts'
 import type { Store } from '../../src/store/store.ts'
 import { createDatabase, openPatientPool, stopPostgres } from '../support/postgres.ts'
 import { after, test } from '../support/suite.ts'
-import { addKey, closing, digestOf, EVERY_ADMIN, NOON, newKey, opening } from './conformance/fixtures.ts'
+import {
+  addKey,
+  closing,
+  creditBackOf,
+  digestOf,
+  EVERY_ADMIN,
+  NOON,
+  newKey,
+  opening,
+} from './conformance/fixtures.ts'
 import { openByCallersClock } from './postgres-under-test.ts'
 
 /** Tests of a store that many nodes share: commands that meet, and one clock for all nodes. */
@@ -115,7 +124,7 @@ shared('one name on many nodes makes one key', 'caller', async ({ stores, crowd 
 })
 
 shared('one name on many nodes books one credit', 'caller', async ({ stores, crowd }) => {
-  const credit = { accountId: 'default', amountNanos: 7n, reason: 'x', atMs: NOON }
+  const credit = { accountId: 'default', amountNanos: 7n, reason: 'x', actor: SYSTEM, atMs: NOON }
   const booked = await crowd(nameTaken('n'), (store, i) =>
     store.addCredit({ ...credit, id: `crd_${i}` }, once('n')),
   )
@@ -212,13 +221,10 @@ shared('calls that many commands credit back are credited once', 'caller', async
   // The commands name the calls in different orders.
   const results = await crowd("SELECT 1 FROM call WHERE id = 'req_9' FOR UPDATE", (store, i) => {
     const order = i % 3 === 0 ? ids : i % 3 === 1 ? ids.toReversed() : ids.slice(i)
-    const calls = order.map((requestId) => ({ requestId, creditId: `crd_${i}_${requestId}` }))
-    return store.creditBack({ accountId: 'default', calls, reason: 'x', atMs: NOON }, null)
+    return store.creditBack(creditBackOf(order), null)
   })
-  const credited = results.flatMap((result) =>
-    result.kind === 'done' ? result.value.calls.filter((call) => call.kind === 'credited') : [],
-  )
-  assert.deepEqual(credited.map((call) => call.requestId).sort(), ids.toSorted())
+  const credited = results.flatMap((result) => (result.kind === 'done' ? result.value.credited : []))
+  assert.deepEqual(credited.toSorted(), ids.toSorted())
   assert.equal((await one.getBalance('default')).creditedNanos, 60n)
 })
 

@@ -34,6 +34,7 @@ export async function audit(
     (await checkRules(ask, CALL_RULES)) ??
     (await checkPrices(ask, rateAgain, (done) => onProgress(done, calls))) ??
     (await checkRules(ask, CREDIT_RULES)) ??
+    (await checkRules(ask, CREDIT_CALL_RULES)) ??
     (await checkRerates(ask, rateAgain)) ??
     (await compareSums(ask))
   return { calls, credits, difference }
@@ -85,22 +86,33 @@ const CALL_RULES: Rules = {
         AND floor.endpoint IN (call.endpoint, '') AND floor.model IN (coalesce(model_asked, ''), '')
         AND floor.nanos >= least(cost_nanos, ${HOLD_NANOS_MAX}))`,
     'credited says whether it was credited back': `credited <> EXISTS (
-      SELECT 1 FROM credit WHERE credit.call_id = call.id AND kind = 'credit_back')`,
+      SELECT 1 FROM credit_call WHERE call_id = call.id AND once = '${CREDIT_BACK}')`,
   },
 }
 
 const CREDIT_RULES: Rules = {
   label: 'credit',
-  from: 'credit LEFT JOIN call ON call.id = credit.call_id',
+  from: 'credit',
   id: 'credit.id',
   rules: {
-    'a top-up adds credit and names no call':
-      "kind = 'top_up' AND (amount_nanos <= 0 OR call_id IS NOT NULL)",
-    'an entry about a call names a settled call of its account': `kind IN ('credit_back', 'rerate') AND (
-      call.id IS NULL OR state <> 'settled' OR call.account_id <> credit.account_id)`,
-    'a call is credited back once': `kind = 'credit_back' AND (once IS NULL OR once <> '${CREDIT_BACK}')`,
-    'a credit-back returns all that was paid for the call': `kind = 'credit_back' AND amount_nanos <> cost_nanos - (
-      SELECT coalesce(sum(amount_nanos), 0) FROM credit AS other WHERE other.call_id = call.id AND other.id <> credit.id)`,
+    'a top-up adds credit': "kind = 'top_up' AND amount_nanos <= 0",
+    'an entry about calls is the sum of what it moved for them': `amount_nanos <> (
+      SELECT coalesce(sum(amount_nanos), 0) FROM credit_call WHERE credit_id = credit.id)
+      AND (kind = '${CREDIT_BACK}' OR EXISTS (SELECT 1 FROM credit_call WHERE credit_id = credit.id))`,
+  },
+}
+
+const CREDIT_CALL_RULES: Rules = {
+  label: 'credited call',
+  from: `credit_call LEFT JOIN call ON call.id = call_id LEFT JOIN credit ON credit.id = credit_id`,
+  id: 'call_id',
+  rules: {
+    'it is a settled call of the account of its entry':
+      "call.id IS NULL OR credit.id IS NULL OR state <> 'settled' OR call.account_id <> credit.account_id",
+    'it is credited back by a credit-back, and priced again by a correction': `(once = '${CREDIT_BACK}') <> (kind = '${CREDIT_BACK}')`,
+    'a credit-back returns all that was paid for the call': `once = '${CREDIT_BACK}' AND credit_call.amount_nanos <> cost_nanos - (
+      SELECT coalesce(sum(amount_nanos), 0) FROM credit_call AS other
+      WHERE other.call_id = credit_call.call_id AND other.once <> '${CREDIT_BACK}')`,
   },
 }
 
@@ -157,23 +169,27 @@ async function checkPrices(
 /** After a rerate, the sum paid for the call is the cost at the new prices. */
 async function checkRerates(ask: Ask, rateAgain: RateAgain): Promise<Difference | null> {
   const priceVersionJson = priceVersions(ask)
-  for (let after = ''; ; ) {
+  let [after, afterOnce] = ['', '']
+  for (;;) {
     const rows = await ask(sql`
-      SELECT credit.id, once, amount_nanos, usage, rating, cost_nanos, CAST(cost_nanos - (
-        SELECT coalesce(sum(amount_nanos), 0) FROM credit AS other
-        WHERE other.call_id = call.id AND other.kind = 'rerate' AND other.id <= credit.id) AS bigint) AS paid_nanos
-      FROM credit JOIN call ON call.id = credit.call_id
-      WHERE kind = 'rerate' AND credit.id > ${after} ORDER BY credit.id LIMIT ${BATCH_CALLS}`)
+      SELECT call_id AS id, call_id, once, usage, rating, cost_nanos, CAST(cost_nanos - (
+        SELECT coalesce(sum(amount_nanos), 0) FROM credit_call AS other
+        WHERE other.call_id = call.id AND other.once <> ${CREDIT_BACK} AND other.credit_id <= credit_call.credit_id)
+        AS bigint) AS paid_nanos
+      FROM credit_call JOIN call ON call.id = call_id
+      WHERE once <> ${CREDIT_BACK} AND (call_id, once) > (${after}, ${afterOnce})
+      ORDER BY call_id, once LIMIT ${BATCH_CALLS}`)
     for (const row of rows) {
       const version = (textOrNull(row, 'once') ?? '').slice(RERATE.length)
       const rated = rateRow(row, await priceVersionJson(version), rateAgain)
       const derived = typeof rated === 'string' ? rated : money(rated?.costNanos ?? null)
       const paidNanos = nanosOrNull(row, 'paid_nanos')
       if (money(paidNanos) !== derived)
-        return differ('sum paid after a rerate', `credit ${text(row, 'id')}`, paidNanos, derived)
+        return differ('sum paid after a rerate', `call ${text(row, 'call_id')}`, paidNanos, derived)
     }
     if (rows.length < BATCH_CALLS) return null
-    after = text(present(rows.at(-1)), 'id')
+    const last = present(rows.at(-1))
+    ;[after, afterOnce] = [text(last, 'call_id'), text(last, 'once')]
   }
 }
 
@@ -239,7 +255,7 @@ const SUMS: readonly Sums[] = [
     key: ['account_id', 'day', 'model', 'key_id'],
     columns: ['credited_nanos'],
     derived: raw(`SELECT call.account_id, day, ${MODEL} AS model, key_id, sum(amount_nanos) AS credited_nanos
-      FROM credit JOIN call ON call.id = credit.call_id GROUP BY 1, 2, 3, 4`),
+      FROM credit_call JOIN call ON call.id = call_id GROUP BY 1, 2, 3, 4`),
   },
   {
     table: 'account',

@@ -7,7 +7,7 @@ import {
   revokeAdminKey,
 } from './admin-keys.ts'
 import { deleteBodies, getBodies, keepBodies, trimBodies } from './bodies.ts'
-import { addCredit, creditBack, enforceCredit, getBalance, sumHeld } from './credits.ts'
+import { addCredit, creditBack, enforceCredit, getBalance, listCredits, sumHeld } from './credits.ts'
 import {
   claimDeferred,
   claimOne,
@@ -124,7 +124,7 @@ export const REFUSED = { keepRefused, deleteRefused }
 
 /** Operations that may look at many rows: no admission waits for them. */
 export const READS = {
-  ...{ listKeys, readKeyNames, listCalls, readUsage, readOverview },
+  ...{ listKeys, readKeyNames, listCalls, listCredits, readUsage, readOverview },
   ...{ listDeliveries, listEvents, countWaiting, countDeferred },
 }
 

@@ -1,27 +1,31 @@
 import { balanceObject, creditObject } from '../../api/objects.ts'
-import { type Actor, SYSTEM } from '../../kernel/actor.ts'
+import type { Actor } from '../../kernel/actor.ts'
 import type { Idempotency, IdempotentResult } from '../../kernel/idempotency.ts'
 import type { Nanos } from '../../kernel/money.ts'
+import type { CreditKind } from '../../kernel/vocabulary.ts'
+import type { Page } from '../../keys/key-store.ts'
 import type {
   Balance,
   CreditBack,
-  CreditBackOutcome,
-  Credited,
+  CreditBackOutcomes,
+  CreditEntry,
   CreditedBack,
+  CreditQuery,
   EnforceResult,
   NewCredit,
+  NotCredited,
 } from '../../ledger/ledger-store.ts'
 import { CREDIT_BACK } from '../../ledger/rerate.ts'
-import { bool, nanos, number, present, type Row, text } from '../rows.ts'
+import { bool, nanos, number, present, type Row, text, textOrNull } from '../rows.ts'
 import { recordBalanceMove } from './budget-events.ts'
 import { recordEvent } from './events.ts'
-import { claimKey, keepSubject } from './idempotency.ts'
+import { claimKey, giveUpKey } from './idempotency.ts'
 import { FOR_LIMIT } from './money-rows.ts'
 import { atomic, type Operation } from './operation.ts'
-import { FOR_UPDATE, join, onPostgres, raw, type Sql, sql } from './sql.ts'
+import { and, FOR_UPDATE, join, onPostgres, raw, type Sql, sql } from './sql.ts'
 
 /**
- * The account's balance and the journal of credits. Every operation that moves an account locks calls first, then the
+ * The account's balance and the ledger of credit. Every operation that moves an account locks calls first, then the
  * account, then the days, as settlement does; and the account as late as can be, since all admissions wait for it.
  */
 
@@ -40,25 +44,66 @@ export function* sumHeld(): Operation<Nanos> {
 export const addCredit = atomic(function* (
   credit: NewCredit,
   idempotency: Idempotency | null,
-  actor: Actor = SYSTEM,
-): Operation<IdempotentResult<Credited>> {
-  const { id, accountId, amountNanos, reason, atMs } = credit
-  // Before anything that refers to the account, and so shares its lock.
-  yield onPostgres(sql`SELECT id FROM account WHERE id = ${accountId} ${FOR_LIMIT}`)
-  const replay = yield* claimKey(idempotency, id, (booked) => readCredited(accountId, booked))
+): Operation<IdempotentResult<CreditEntry>> {
+  const { id, accountId, amountNanos } = credit
+  const replay = yield* claimKey(idempotency, id, (booked) => readEntry(accountId, booked))
   if (replay !== null) return replay
-  yield sql`
-    INSERT INTO credit (id, account_id, kind, amount_nanos, reason, at_ms)
-    VALUES (${id}, ${accountId}, 'top_up', ${amountNanos}, ${reason}, ${atMs})`
+  const entry = yield* bookEntry({ ...credit, kind: amountNanos < 0n ? 'correction' : 'top_up' })
+  return { kind: 'done', value: entry }
+})
+
+/** Moves the account and writes the entry, with its events. */
+export function* bookEntry(credit: NewCredit & { readonly kind: CreditKind }): Operation<CreditEntry> {
+  const { id, accountId, kind, amountNanos, reason, actor, atMs } = credit
   const [account] = yield sql`
-    UPDATE account SET credited_nanos = credited_nanos + ${amountNanos}
-    WHERE id = ${accountId} RETURNING ${BALANCE}`
+    UPDATE account SET credited_nanos = credited_nanos + ${amountNanos} WHERE id = ${accountId}
+    RETURNING ${BALANCE}`
   const balance = balanceOf(present(account))
-  const data = { credit: creditObject({ credit, balance }), balance: balanceObject(balance) }
+  const balanceAfterNanos = balance.creditedNanos - balance.chargedNanos
+  const entry = { ...credit, balanceAfterNanos }
+  yield sql`
+    INSERT INTO credit (id, account_id, kind, amount_nanos, reason, actor_kind, actor_id, actor_name, balance_after_nanos,
+      at_ms)
+    VALUES (${id}, ${accountId}, ${kind}, ${amountNanos}, ${reason}, ${actor.kind}, ${actor.id}, ${actor.name},
+      ${balanceAfterNanos}, ${atMs})`
+  const data = { credit: creditObject(entry), balance: balanceObject(balance) }
   yield* recordEvent({ accountId, type: 'credit.added', actor, data }, atMs)
   yield* recordBalanceMove({ accountId, after: balance, movedNanos: amountNanos, actor }, atMs)
-  return { kind: 'done', value: { credit, balance } }
-})
+  return entry
+}
+
+export function* listCredits({ accountId, after, limit }: CreditQuery): Operation<Page<CreditEntry>> {
+  const where = [
+    ...(accountId === null ? [sql`true`] : [sql`account_id = ${accountId}`]),
+    ...(after === null ? [] : [sql`id < ${after}`]),
+  ]
+  // One row more than asked for tells whether there are more.
+  const rows = yield sql`SELECT * FROM credit WHERE ${and(where)} ORDER BY id DESC LIMIT ${limit + 1}`
+  return { rows: rows.slice(0, limit).map(entryOf), more: rows.length > limit }
+}
+
+function* readEntry(accountId: string, id: string): Operation<CreditEntry | null> {
+  const [row] = yield sql`SELECT * FROM credit WHERE id = ${id} AND account_id = ${accountId}`
+  return row === undefined ? null : entryOf(row)
+}
+
+function entryOf(row: Row): CreditEntry {
+  const [kind, id, name] = [
+    text(row, 'actor_kind'),
+    textOrNull(row, 'actor_id'),
+    textOrNull(row, 'actor_name'),
+  ]
+  return {
+    id: text(row, 'id'),
+    accountId: text(row, 'account_id'),
+    kind: text(row, 'kind') as CreditKind,
+    amountNanos: nanos(row, 'amount_nanos'),
+    reason: text(row, 'reason'),
+    actor: { kind: kind as Actor['kind'], id, name },
+    balanceAfterNanos: nanos(row, 'balance_after_nanos'),
+    atMs: number(row, 'at_ms'),
+  }
+}
 
 /** Adding credit never turns enforcement on. An account that owes money is held to its balance only by force. */
 export const enforceCredit = atomic(function* (
@@ -74,17 +119,6 @@ export const enforceCredit = atomic(function* (
   return { kind: 'done', balance: { ...balance, enforced } }
 })
 
-function* readCredited(accountId: string, id: string): Operation<Credited | null> {
-  const [row] = yield sql`
-    SELECT amount_nanos, reason, at_ms FROM credit WHERE id = ${id} AND account_id = ${accountId}`
-  if (row === undefined) return null
-  const credit = {
-    ...{ id, accountId, amountNanos: nanos(row, 'amount_nanos') },
-    ...{ reason: text(row, 'reason'), atMs: number(row, 'at_ms') },
-  }
-  return { credit, balance: yield* getBalance(accountId) }
-}
-
 /**
  * Gives back the cost of calls. A call stays as it was billed, and its key's month with it: a credit-back makes no room
  * under a cap. The entry, the account's credit, the mark on the call and the credited sum of its day move together.
@@ -92,96 +126,87 @@ function* readCredited(accountId: string, id: string): Operation<Credited | null
 export const creditBack = atomic(function* (
   command: CreditBack,
   idempotency: Idempotency | null,
-): Operation<IdempotentResult<CreditedBack>> {
-  const { accountId, reason, atMs } = command
-  // The empty subject is replaced by `keepSubject` once the outcomes are known.
-  const replay = yield* claimKey(idempotency, '', (subject) => readCreditedBack(subject, command))
+): Operation<IdempotentResult<CreditedBack> | ({ readonly kind: 'nothing' } & CreditBackOutcomes)> {
+  const { accountId } = command
+  const replay = yield* claimKey(idempotency, command.id, (id) => readCreditedBack(id, command))
   if (replay !== null) return replay
   const found = yield* lockCalls(command)
-  const outcomes = outcomesOf(command, found)
-  const credited = outcomes.filter((outcome) => outcome.kind === 'credited')
-  yield* keepSubject(idempotency, SUBJECT + outcomes.map(({ kind }) => KINDS.indexOf(kind)).join(''))
-  if (credited.length === 0)
-    return { kind: 'done', value: { calls: outcomes, balance: yield* getBalance(accountId) } }
+  const outcomes = outcomesOf(command, found, (call) => bool(call, 'credited'))
+  const { credited } = outcomes
+  if (credited.length === 0) {
+    yield* giveUpKey(idempotency)
+    return { kind: 'nothing', ...outcomes }
+  }
 
-  // After this point the calls are credited back. A second entry of the kind would break the unique index, and with it
-  // the whole command.
-  const entries = credited.map(
-    ({ requestId, creditId, amountNanos }) => sql`(${creditId}, ${accountId}, 'credit_back', ${amountNanos},
-      ${reason}, ${requestId}, ${CREDIT_BACK}, ${atMs})`,
+  // After this point the calls are credited back. A second row of a call would break the primary key, and with it the
+  // whole command.
+  const parts = credited.map((requestId) => {
+    const call = present(found.get(requestId))
+    const [day, model, keyId] = [text(call, 'day'), text(call, 'model'), text(call, 'key_id')]
+    return { requestId, accountId, day, model, keyId, amountNanos: nanos(call, 'paid_nanos') }
+  })
+  const rows = parts.map(
+    ({ requestId, amountNanos }) => sql`(${requestId}, ${CREDIT_BACK}, ${command.id}, ${amountNanos})`,
   )
+  yield sql`INSERT INTO credit_call (call_id, once, credit_id, amount_nanos) VALUES ${join(rows)}`
   yield sql`
-    INSERT INTO credit (id, account_id, kind, amount_nanos, reason, call_id, once, at_ms) VALUES ${join(entries)}`
-  const parts = credited.map(({ requestId, amountNanos }) => dayOf(found, requestId, accountId, amountNanos))
-  yield sql`
-    UPDATE call SET credited = true WHERE id IN (${join(credited.map(({ requestId }) => requestId))})
+    UPDATE call SET credited = true WHERE id IN (${join(credited)})
       AND month IN (${join([...new Set(parts.map(({ day }) => day.slice(0, 7)))])})`
-  const total = credited.reduce((sum, { amountNanos }) => sum + amountNanos, 0n)
-  const balance = yield* moveAccount(accountId, total)
+  const { requestIds: _, ...credit } = command
+  const amountNanos = parts.reduce((sum, part) => sum + part.amountNanos, 0n)
+  const entry = yield* bookEntry({ ...credit, kind: CREDIT_BACK, amountNanos })
   yield* creditDays(parts)
-  return { kind: 'done', value: { calls: outcomes, balance } }
+  return { kind: 'done', value: { entry, ...outcomes } }
 })
 
 /** The calls by id, with their cost less the credits since. Once the calls are locked that sum cannot change any more. */
-function* lockCalls({ accountId, calls }: CreditBack): Operation<ReadonlyMap<string, Row>> {
-  if (calls.length === 0) return new Map()
+function* lockCalls({ accountId, requestIds }: CreditBack): Operation<ReadonlyMap<string, Row>> {
   // The account is compared in a way for which no index serves: the index by account would read all of its calls.
-  const these = sql`FROM call WHERE id IN (${join(calls.map(({ requestId }) => requestId))})
-    AND account_id IS NOT DISTINCT FROM ${accountId}`
+  const these = sql`FROM call WHERE id IN (${join(['', ...requestIds])}) AND account_id IS NOT DISTINCT FROM ${accountId}`
   yield onPostgres(sql`SELECT id ${these} ORDER BY id ${FOR_UPDATE}`)
   const rows = yield sql`
     SELECT id, state, credited, key_id, day, coalesce(model_served, model_asked, '') AS model,
-      coalesce(cost_nanos, 0) - ${CREDITED_NANOS} AS paid_nanos ${these}`
+      coalesce(cost_nanos, 0) - ${CREDITED_NANOS} AS paid_nanos,
+      (SELECT credit_id FROM credit_call WHERE call_id = call.id AND once = ${CREDIT_BACK}) AS credit_id ${these}`
   return new Map(rows.map((row) => [text(row, 'id'), row]))
 }
 
 /** The sum that entries about a call have given back so far. */
 export const CREDITED_NANOS: Sql = sql`CAST(
-  (SELECT coalesce(sum(amount_nanos), 0) FROM credit WHERE credit.call_id = call.id) AS bigint)`
+  (SELECT coalesce(sum(amount_nanos), 0) FROM credit_call WHERE credit_call.call_id = call.id) AS bigint)`
 
-function outcomesOf({ calls }: CreditBack, found: ReadonlyMap<string, Row>): CreditBackOutcome[] {
-  const credited = new Set<string>()
-  return calls.map(({ requestId, creditId }) => {
+/** `isBefore`: whether the call, which is credited, was credited by another command. */
+function outcomesOf(
+  { requestIds }: CreditBack,
+  found: ReadonlyMap<string, Row>,
+  isBefore: (call: Row) => boolean,
+): CreditBackOutcomes {
+  const credited: string[] = []
+  const alreadyCredited: string[] = []
+  const notCredited: { requestId: string; why: NotCredited }[] = []
+  for (const requestId of new Set(requestIds)) {
     const call = found.get(requestId)
-    if (call === undefined) return { kind: 'not_found', requestId }
-    const state = text(call, 'state')
-    if (state === 'in_flight') return { kind: 'in_flight', requestId }
-    if (bool(call, 'credited') || credited.has(requestId)) return { kind: 'already_credited', requestId }
-    const amountNanos = nanos(call, 'paid_nanos')
-    if (state !== 'settled' || amountNanos <= 0n) return { kind: 'nothing_to_credit', requestId }
-    credited.add(requestId)
-    return { kind: 'credited', requestId, creditId, amountNanos }
-  })
-}
-
-/** The result of the command when it was done: the outcome of each call is in the subject, its entry in the journal. */
-function* readCreditedBack(subject: string, command: CreditBack): Operation<CreditedBack | null> {
-  const { calls: asked, accountId } = command
-  if (!subject.startsWith(SUBJECT) || subject.length !== SUBJECT.length + asked.length) return null
-  const rows = yield sql`
-    SELECT id, call_id, amount_nanos FROM credit WHERE account_id = ${accountId} AND once = ${CREDIT_BACK}
-      AND call_id IN (${join(['', ...asked.map(({ requestId }) => requestId)])})`
-  const entries = new Map(rows.map((row) => [text(row, 'call_id'), row]))
-  const calls: CreditBackOutcome[] = []
-  for (const [i, { requestId }] of asked.entries()) {
-    const kind = KINDS[Number(subject[SUBJECT.length + i])]
-    if (kind === undefined) return null
-    if (kind !== 'credited') {
-      calls.push({ kind, requestId })
-      continue
-    }
-    const entry = entries.get(requestId)
-    if (entry === undefined) return null
-    calls.push({ kind, requestId, creditId: text(entry, 'id'), amountNanos: nanos(entry, 'amount_nanos') })
+    const why = call === undefined ? 'not_found' : whyNot(call)
+    if (why !== null) notCredited.push({ requestId, why })
+    else if (call !== undefined && isBefore(call)) alreadyCredited.push(requestId)
+    else credited.push(requestId)
   }
-  return { calls, balance: yield* getBalance(accountId) }
+  return { credited, alreadyCredited, notCredited }
 }
 
-export function* moveAccount(accountId: string, amountNanos: Nanos): Operation<Balance> {
-  const [row] = yield sql`
-    UPDATE account SET credited_nanos = credited_nanos + ${amountNanos} WHERE id = ${accountId}
-    RETURNING ${BALANCE}`
-  return balanceOf(present(row))
+function whyNot(call: Row): NotCredited | null {
+  const state = text(call, 'state')
+  if (state === 'in_flight') return 'in_flight'
+  if (bool(call, 'credited')) return null
+  return state !== 'settled' || nanos(call, 'paid_nanos') <= 0n ? 'nothing_to_credit' : null
+}
+
+/** The result of the command that wrote the entry, as the calls are now. */
+function* readCreditedBack(id: string, command: CreditBack): Operation<CreditedBack | null> {
+  const entry = yield* readEntry(command.accountId, id)
+  if (entry === null || entry.kind !== CREDIT_BACK) return null
+  const found = yield* lockCalls(command)
+  return { entry, ...outcomesOf(command, found, (call) => call['credit_id'] !== id) }
 }
 
 /** The amount by which the credited sum of a call's day moves. */
@@ -191,17 +216,6 @@ export interface DayPart {
   readonly model: string
   readonly keyId: string
   readonly amountNanos: Nanos
-}
-
-function dayOf(
-  found: ReadonlyMap<string, Row>,
-  requestId: string,
-  accountId: string,
-  amountNanos: Nanos,
-): DayPart {
-  const call = present(found.get(requestId))
-  const [day, model, keyId] = [text(call, 'day'), text(call, 'model'), text(call, 'key_id')]
-  return { accountId, day, model, keyId, amountNanos }
 }
 
 /** The lock of the account protects its days: settlement locks the account before them. */
@@ -233,16 +247,3 @@ function balanceOf(row: Row): Balance {
     enforced: bool(row, 'credit_enforced'),
   }
 }
-
-/**
- * The subject under an `Idempotency-Key`: a digit for each call, in the order asked. The calls themselves need not be
- * kept, since only the very same request is a repetition. The order of the kinds is on disk: add at the end.
- */
-const SUBJECT = 'credit_back:'
-const KINDS = [
-  'credited',
-  'already_credited',
-  'nothing_to_credit',
-  'in_flight',
-  'not_found',
-] as const satisfies readonly CreditBackOutcome['kind'][]

@@ -71,6 +71,13 @@ export function* keepSubject(idempotency: Idempotency | null, subject: string): 
     UPDATE idempotency SET subject = ${subject} WHERE account_id = ${idempotency.accountId} AND name = ${idempotency.name}`
 }
 
+/** The command did nothing after all: its key may be used again. */
+export function* giveUpKey(idempotency: Idempotency | null): Operation<void> {
+  if (idempotency === null) return
+  yield sql`
+    DELETE FROM idempotency WHERE account_id = ${idempotency.accountId} AND name = ${idempotency.name}`
+}
+
 function* replay<T>(row: Row, idempotency: Idempotency, read: Read<T>): Operation<IdempotentResult<T>> {
   if (Buffer.compare(row['fingerprint'] as Uint8Array, idempotency.fingerprint) !== 0)
     return { kind: 'conflict' }

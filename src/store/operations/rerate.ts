@@ -4,6 +4,7 @@ import { createUlidSource } from '../../kernel/ids.ts'
 import {
   type Booked,
   type ChangedCall,
+  CREDIT_BACK,
   creditOf,
   RERATE,
   type RerateCandidate,
@@ -11,11 +12,10 @@ import {
   type RerateWriter,
 } from '../../ledger/rerate.ts'
 import { bool, nanos, number, present, type Row, text, textOrNull } from '../rows.ts'
-import { recordBalanceMove } from './budget-events.ts'
-import { CREDITED_NANOS, creditDays, moveAccount } from './credits.ts'
+import { bookEntry, CREDITED_NANOS, creditDays } from './credits.ts'
 import type { Ask, Operation } from './operation.ts'
 import { keepPriceVersion } from './settings.ts'
-import { FOR_UPDATE, join, now, onPostgres, type Sql, sql } from './sql.ts'
+import { FOR_UPDATE, join, onPostgres, type Sql, sql } from './sql.ts'
 
 /** Calls per batch: settlements of the account wait some tens of milliseconds for it. */
 const RERATE_BATCH_CALLS = 2_000
@@ -39,8 +39,8 @@ export function rerateWriter({ ask, doAtomically, close }: LedgerConnection, clo
       const rows = await ask(sql`
         SELECT id, account_id, key_id, day, coalesce(model_served, model_asked, '') AS model, started_at_ms, usage,
           rating, cost_nanos, list_nanos, ${CREDITED_NANOS} AS credited_nanos,
-          EXISTS (SELECT 1 FROM credit WHERE credit.call_id = call.id AND kind = 'credit_back') AS credited_back,
-          (SELECT string_agg(once, ${'\n'}) FROM credit WHERE credit.call_id = call.id AND kind = 'rerate') AS rerates
+          credited AS credited_back,
+          (SELECT string_agg(once, ${'\n'}) FROM credit_call WHERE call_id = call.id AND once <> ${CREDIT_BACK}) AS rerates
         FROM (SELECT * FROM ${selected(selection, afterId)} ORDER BY id LIMIT ${RERATE_BATCH_CALLS}) AS call
         ORDER BY id`)
       return rows.map(candidate)
@@ -92,33 +92,39 @@ function* book(changed: readonly ChangedCall[], nextUlid: () => string, atMs: nu
     SELECT 1 FROM call JOIN changed ON call.id = changed.id AND call.month = changed.month
     ORDER BY call.id ${FOR_UPDATE} OF call`)
 
-  const entries = new Map(changed.map((one) => [`crd_${nextUlid()}`, one]))
-  const inserted = yield insertEntries(entries, atMs)
-  const booked = inserted.flatMap((row) => entries.get(text(row, 'id')) ?? [])
+  // The changes of an account are one entry of its ledger.
+  const accountIds = [...new Set(changed.map(({ call }) => call.accountId))].sort()
+  const creditIds = new Map(accountIds.map((accountId) => [accountId, `crd_${nextUlid()}`]))
+  const inserted = yield insertCalls(changed, creditIds)
+  const byCall = new Map(changed.map((one) => [one.call.id, one]))
+  const booked = inserted.flatMap((row) => byCall.get(text(row, 'call_id')) ?? [])
   const parts = booked.map((one) => ({ ...one.call, amountNanos: creditOf(one) }))
-  const totals = new Map<string, bigint>()
-  for (const { accountId, amountNanos } of parts)
-    totals.set(accountId, (totals.get(accountId) ?? 0n) + amountNanos)
-  for (const [accountId, total] of [...totals].sort()) {
-    const balance = yield* moveAccount(accountId, total)
-    yield* recordBalanceMove({ accountId, after: balance, movedNanos: total, actor: COMMAND_LINE }, atMs)
+  for (const [accountId, id] of creditIds) {
+    const own = parts.filter((part) => part.accountId === accountId)
+    if (own.length === 0) continue
+    const amountNanos = own.reduce((sum, part) => sum + part.amountNanos, 0n)
+    const reason = `${own.length} calls priced again`
+    yield* bookEntry({
+      ...{ id, accountId, kind: 'correction', amountNanos, reason, actor: COMMAND_LINE, atMs },
+    })
   }
   if (parts.length > 0) yield* creditDays(parts)
   return { calls: parts.length, nanos: parts.reduce((sum, { amountNanos }) => sum + amountNanos, 0n) }
 }
 
-/** The condition leaves out calls that were credited since they were read; the unique index prevents a second run. */
-function insertEntries(entries: ReadonlyMap<string, ChangedCall>, atMs: number): Sql {
-  const rows = [...entries].map(([id, one]) => {
+/** The condition leaves out calls that were credited since they were read; the primary key prevents a second run. */
+function insertCalls(changed: readonly ChangedCall[], creditIds: ReadonlyMap<string, string>): Sql {
+  const rows = changed.map((one) => {
     const { call, version } = one
-    return sql`(${id}, ${call.accountId}, ${creditOf(one)}, ${`Priced again with ${version.id}`}, ${call.id},
-      ${`${RERATE}${version.id}`}, ${call.creditedNanos})`
+    return sql`(${call.id}, ${RERATE + version.id}, ${creditIds.get(call.accountId) ?? ''}, ${creditOf(one)},
+      ${call.creditedNanos})`
   })
   return sql`
-    WITH entry (id, account_id, nanos, reason, call_id, once, credited) AS (VALUES ${join(rows)})
-    INSERT INTO credit (id, account_id, kind, amount_nanos, reason, call_id, once, at_ms)
-    SELECT id, account_id, 'rerate', nanos, reason, call_id, once, ${now(atMs)} FROM entry
-    WHERE (SELECT coalesce(sum(amount_nanos), 0) FROM credit WHERE credit.call_id = entry.call_id) = credited
-      AND NOT EXISTS (SELECT 1 FROM credit WHERE credit.call_id = entry.call_id AND kind = 'credit_back')
-    ON CONFLICT DO NOTHING RETURNING id`
+    WITH one (call_id, once, credit_id, nanos, credited) AS (VALUES ${join(rows)})
+    INSERT INTO credit_call (call_id, once, credit_id, amount_nanos)
+    SELECT call_id, once, credit_id, nanos FROM one
+    WHERE (SELECT coalesce(sum(amount_nanos), 0) FROM credit_call AS other WHERE other.call_id = one.call_id) = credited
+      AND NOT EXISTS (
+        SELECT 1 FROM credit_call AS other WHERE other.call_id = one.call_id AND other.once = ${CREDIT_BACK})
+    ON CONFLICT DO NOTHING RETURNING call_id`
 }

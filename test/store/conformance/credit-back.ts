@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { SYSTEM } from '../../../src/kernel/actor.ts'
 import type { Idempotency } from '../../../src/kernel/idempotency.ts'
 import { limits } from '../../../src/kernel/limits.ts'
 import type { CreditBack } from '../../../src/ledger/ledger-store.ts'
@@ -7,6 +8,7 @@ import {
   addCredit,
   addKey,
   closing,
+  creditBackOf,
   digestOf,
   doneValue,
   NOON,
@@ -17,9 +19,8 @@ import {
 } from './fixtures.ts'
 import { promisesOf } from './promise.ts'
 
-function back(ids: readonly string[], more: Partial<CreditBack> = {}): CreditBack {
-  const calls = ids.map((requestId) => ({ requestId, creditId: `crd_back_${requestId}` }))
-  return { accountId: 'default', calls, reason: 'stolen', atMs: NOON + 9_000, ...more }
+function back(requestIds: readonly string[], more: Partial<CreditBack> = {}): CreditBack {
+  return { ...creditBackOf(requestIds), ...more }
 }
 
 function once(name: string, command: string, more: Partial<Idempotency> = {}): Idempotency {
@@ -32,16 +33,9 @@ async function settle(store: Store, requestId: string, costNanos: bigint, keyNam
   await store.settle(closing(requestId, { costNanos, listNanos: costNanos }))
 }
 
-const credited = (requestId: string, amountNanos: bigint) => ({
-  kind: 'credited',
-  requestId,
-  creditId: `crd_back_${requestId}`,
-  amountNanos,
-})
-
-/** The credited amount of every day is the sum of what the journal gave back for the day's calls. */
+/** The credited amount of every day is the sum of what the ledger gave back for the day's calls. */
 async function assertDaysCredited({ rows }: StoreUnderTest): Promise<void> {
-  const credits = await rows('credit')
+  const credits = await rows('credit_call')
   const calls = await rows('call')
   for (const day of await rows('rollup')) {
     const ids = calls
@@ -55,36 +49,58 @@ async function assertDaysCredited({ rows }: StoreUnderTest): Promise<void> {
   }
 }
 
-/** The promises of every store about calls that are credited back. Each store's test file calls this in one line. */
+/** The promises of every store about the ledger of credit. Each store's test file calls this in one line. */
 export function creditBackConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   const promise = promisesOf(storeName, openStore)
 
-  promise('what a call cost is given back as an entry, and the bill stays as it was', async (subject) => {
+  promise(
+    'top-ups, corrections and credit-backs are entries with actor and balance, newest first',
+    async (subject) => {
+      const { store } = subject
+      await subject.addAccount('other')
+      await addKey(store, 'a')
+      await settle(store, 'req_1', 800n)
+      const actor = { kind: 'admin_key', id: 'adm_1', name: 'ops' } as const
+      const move = (id: string, amountNanos: bigint, accountId = 'default') =>
+        store.addCredit({ id, accountId, amountNanos, reason: 'x', actor, atMs: NOON }, null)
+      await move('crd_1', 5_000n)
+      await move('crd_2', -6_000n)
+      await store.creditBack(back(['req_1'], { id: 'crd_3', actor }), null)
+      await move('crd_4', 1n, 'other')
+      const { rows, more } = await store.listCredits({ accountId: 'default', after: null, limit: 10 })
+      assert.equal(more, false)
+      assert.ok(rows.every((entry) => entry.accountId === 'default' && entry.actor.id === 'adm_1'))
+      assert.deepEqual(
+        rows.map(({ id, kind, amountNanos, balanceAfterNanos }) => [
+          id,
+          kind,
+          amountNanos,
+          balanceAfterNanos,
+        ]),
+        [
+          ['crd_3', 'credit_back', 800n, -1_000n],
+          ['crd_2', 'correction', -6_000n, -1_800n],
+          ['crd_1', 'top_up', 5_000n, 4_200n],
+        ],
+      )
+      const page = await store.listCredits({ accountId: null, after: 'crd_4', limit: 2 })
+      assert.deepEqual([page.rows.map(({ id }) => id), page.more], [['crd_3', 'crd_2'], true])
+      assert.equal((await store.getBalance('default')).enforced, false)
+      const events = (await subject.rows('event')).filter(({ type }) => type === 'credit.added')
+      assert.equal(events.length, 4, 'each entry is an event')
+    },
+  )
+
+  promise('what a call cost is given back, and the bill stays as it was', async (subject) => {
     const { store } = subject
     await addKey(store, 'a')
     await settle(store, 'req_1', 800n)
     const billed = await store.getCall('req_1')
     const month = await subject.rows('budget')
-
-    const { calls, balance } = doneValue(await store.creditBack(back(['req_1']), null))
-    assert.deepEqual(calls, [credited('req_1', 800n)])
-    assert.deepEqual(balance, { creditedNanos: 800n, chargedNanos: 800n, heldNanos: 0n, enforced: false })
+    const { entry, credited } = doneValue(await store.creditBack(back(['req_1']), null))
+    assert.deepEqual([credited, entry.amountNanos, entry.balanceAfterNanos], [['req_1'], 800n, 0n])
+    const balance = { creditedNanos: 800n, chargedNanos: 800n, heldNanos: 0n, enforced: false }
     assert.deepEqual(await store.getBalance('default'), balance)
-    assert.deepEqual(
-      (await subject.rows('credit')).map((row) => ({ ...row })),
-      [
-        {
-          id: 'crd_back_req_1',
-          account_id: 'default',
-          kind: 'credit_back',
-          amount_nanos: 800n,
-          reason: 'stolen',
-          call_id: 'req_1',
-          once: 'credit_back',
-          at_ms: BigInt(NOON + 9_000),
-        },
-      ],
-    )
     assert.deepEqual(await store.getCall('req_1'), { ...billed, credited: true })
     assert.deepEqual(await subject.rows('budget'), month, 'what was spent was spent')
     await assertDaysCredited(subject)
@@ -101,8 +117,7 @@ export function creditBackConformance(storeName: string, openStore: OpenStoreUnd
     await settle(store, 'req_4', 4_000n)
     doneValue(await store.creditBack(back(['req_3', 'req_2', 'req_1']), null))
     await assertDaysCredited(subject)
-    const days = await subject.rows('rollup')
-    const shown = days.map((day) =>
+    const shown = (await subject.rows('rollup')).map((day) =>
       [day['day'], day['model'], day['key_id'], day['credited_nanos']].join(' '),
     )
     assert.deepEqual(shown.sort(), [
@@ -116,17 +131,13 @@ export function creditBackConformance(storeName: string, openStore: OpenStoreUnd
     const { store } = subject
     await addKey(store, 'a')
     await settle(store, 'req_1', 800n)
-    const commands = Array.from({ length: 5 }, (_, i) => {
-      const calls = [{ requestId: 'req_1', creditId: `crd_back_${i}` }]
-      return store.creditBack(back([], { calls }), null)
-    })
-    const outcomes = (await Promise.all(commands)).map((result) => doneValue(result).calls[0]?.kind)
-    assert.deepEqual(outcomes.sort(), [...Array(4).fill('already_credited'), 'credited'])
+    const results = await Promise.all(
+      Array.from({ length: 5 }, () => store.creditBack(back(['req_1', 'req_1']), null)),
+    )
+    assert.deepEqual(results.map(({ kind }) => kind).sort(), ['done', ...Array(4).fill('nothing')])
+    const again = await store.creditBack(back(['req_1']), null)
+    assert.deepEqual(again, { kind: 'nothing', credited: [], alreadyCredited: ['req_1'], notCredited: [] })
     assert.equal((await subject.rows('credit')).length, 1)
-
-    await settle(store, 'req_2', 7n)
-    const twice = doneValue(await store.creditBack(back(['req_2', 'req_2']), null))
-    assert.deepEqual(twice.calls, [credited('req_2', 7n), { kind: 'already_credited', requestId: 'req_2' }])
     await assertDaysCredited(subject)
   })
 
@@ -147,18 +158,22 @@ export function creditBackConformance(storeName: string, openStore: OpenStoreUnd
     await store.creditBack(back(['req_before']), null)
 
     const ids = ['req_none', 'req_before', 'req_free', 'req_released', 'req_interrupted', 'req_open']
-    const { calls } = doneValue(await store.creditBack(back([...ids, 'req_paid', 'req_theirs']), null))
-    assert.deepEqual(calls, [
-      { kind: 'not_found', requestId: 'req_none' },
-      { kind: 'already_credited', requestId: 'req_before' },
-      { kind: 'nothing_to_credit', requestId: 'req_free' },
-      { kind: 'nothing_to_credit', requestId: 'req_released' },
-      { kind: 'nothing_to_credit', requestId: 'req_interrupted' },
-      { kind: 'in_flight', requestId: 'req_open' },
-      credited('req_paid', 800n),
-      { kind: 'not_found', requestId: 'req_theirs' },
-    ])
-    assert.equal((await subject.rows('credit')).length, 2)
+    const { entry, ...outcomes } = doneValue(
+      await store.creditBack(back([...ids, 'req_paid', 'req_theirs']), null),
+    )
+    assert.equal(entry.amountNanos, 800n)
+    assert.deepEqual(outcomes, {
+      credited: ['req_paid'],
+      alreadyCredited: ['req_before'],
+      notCredited: [
+        { requestId: 'req_none', why: 'not_found' },
+        { requestId: 'req_free', why: 'nothing_to_credit' },
+        { requestId: 'req_released', why: 'nothing_to_credit' },
+        { requestId: 'req_interrupted', why: 'nothing_to_credit' },
+        { requestId: 'req_open', why: 'in_flight' },
+        { requestId: 'req_theirs', why: 'not_found' },
+      ],
+    })
     const marked = (await subject.rows('call')).filter((call) => call['credited'] === 1n)
     assert.deepEqual(marked.map((call) => call['id']).sort(), ['req_before', 'req_paid'])
     await assertDaysCredited(subject)
@@ -170,11 +185,13 @@ export function creditBackConformance(storeName: string, openStore: OpenStoreUnd
     await store.admit(opening('req_1', 'a'))
     await store.interruptOpenCalls(NOON + 1_000)
     await store.admit(opening('req_2', 'a'))
-    await store.creditBack(back(['req_1', 'req_2']), null)
+    // A command that did nothing leaves its name free.
+    const command = once('n', 'back')
+    assert.equal((await store.creditBack(back(['req_1', 'req_2']), command)).kind, 'nothing')
     await store.settle(closing('req_1', { costNanos: 30n }))
     await store.settle(closing('req_2', { costNanos: 40n }))
-    const { calls } = doneValue(await store.creditBack(back(['req_1', 'req_2']), null))
-    assert.deepEqual(calls, [credited('req_1', 30n), credited('req_2', 40n)])
+    const { credited, entry } = doneValue(await store.creditBack(back(['req_1', 'req_2']), command))
+    assert.deepEqual([credited, entry.amountNanos], [['req_1', 'req_2'], 70n])
     await assertDaysCredited(subject)
   })
 
@@ -191,33 +208,18 @@ export function creditBackConformance(storeName: string, openStore: OpenStoreUnd
     assert.equal((await store.admit(opening('req_4', 'a'))).kind, 'admitted')
   })
 
-  promise('a command is done once per name, and repeated it says what it said at first', async (subject) => {
+  promise('a command is done once per name, and repeated it answers the same entry', async (subject) => {
     const { store } = subject
     await addKey(store, 'a')
     await settle(store, 'req_1', 800n)
     await settle(store, 'req_2', 50n)
     await settle(store, 'req_free', 0n)
     await store.creditBack(back(['req_2']), null)
-    await store.admit(opening('req_open', 'a'))
-    const command = back(['req_1', 'req_2', 'req_free', 'req_open', 'req_none'])
-    const first = await store.creditBack(command, once('n', 'back'))
-    assert.equal(first.kind, 'done')
-    await store.settle(closing('req_open', { costNanos: 9n }))
+    const ids = ['req_1', 'req_2', 'req_free', 'req_none']
+    const value = doneValue(await store.creditBack(back(ids), once('n', 'back')))
     await addCredit(store, 5n)
-
-    // A repetition comes with new ids for entries, and writes no entries.
-    const again = { ...command, calls: command.calls.map((call) => ({ ...call, creditId: 'crd_other' })) }
-    const repeated = await store.creditBack(again, once('n', 'back', { atMs: NOON + 1 }))
-    assert.equal(repeated.kind, 'repeated')
-    assert.deepEqual(
-      repeated.kind === 'repeated' && repeated.value.calls,
-      first.kind === 'done' && first.value.calls,
-    )
-    assert.deepEqual(
-      repeated.kind === 'repeated' && repeated.value.balance,
-      await store.getBalance('default'),
-      'the balance is that of now',
-    )
+    const repeated = await store.creditBack(back(ids), once('n', 'back', { atMs: NOON + 1 }))
+    assert.deepEqual(repeated, { kind: 'repeated', value })
     assert.equal((await subject.rows('credit')).length, 3)
   })
 
@@ -227,7 +229,14 @@ export function creditBackConformance(storeName: string, openStore: OpenStoreUnd
       const { store } = subject
       await addKey(store, 'a')
       await settle(store, 'req_1', 800n)
-      const topUp = { id: 'crd_top', accountId: 'default', amountNanos: 5n, reason: 'x', atMs: NOON }
+      const topUp = {
+        id: 'crd_top',
+        accountId: 'default',
+        amountNanos: 5n,
+        reason: 'x',
+        actor: SYSTEM,
+        atMs: NOON,
+      }
       await store.addCredit(topUp, once('top-up', 'same'))
       await store.createKey(newKey('b'), once('key', 'same'))
       for (const name of ['top-up', 'key']) {
@@ -236,25 +245,19 @@ export function creditBackConformance(storeName: string, openStore: OpenStoreUnd
       }
       assert.equal((await subject.rows('credit')).length, 1)
       await store.creditBack(back(['req_1']), once('back', 'same'))
-      const later = { ...topUp, id: 'crd_later' }
-      assert.deepEqual(await store.addCredit(later, once('back', 'same')), { kind: 'conflict' })
       assert.deepEqual(await store.createKey(newKey('c'), once('back', 'same')), { kind: 'conflict' })
-      for (const ids of [[], ['req_1', 'req_2']]) {
-        assert.deepEqual(await store.creditBack(back(ids), once('back', 'same')), { kind: 'conflict' })
-      }
     },
   )
 
-  promise('if one entry cannot be written, none is', async (subject) => {
+  promise('if the entry cannot be written, nothing is credited', async (subject) => {
     const { store } = subject
     await addKey(store, 'a')
     await settle(store, 'req_1', 800n)
     await settle(store, 'req_2', 50n)
-    const calls = ['req_1', 'req_2'].map((requestId) => ({ requestId, creditId: 'crd_same' }))
-    await assert.rejects(store.creditBack(back([], { calls }), once('n', 'back')))
-    assert.deepEqual(await subject.rows('credit'), [])
+    await store.creditBack(back(['req_1'], { id: 'crd_same' }), null)
+    await assert.rejects(store.creditBack(back(['req_2'], { id: 'crd_same' }), once('n', 'back')))
     assert.deepEqual(await subject.rows('idempotency'), [])
-    assert.equal((await store.getCall('req_1'))?.credited, false)
+    assert.equal((await store.getCall('req_2'))?.credited, false)
     await assertDaysCredited(subject)
   })
 
@@ -264,15 +267,10 @@ export function creditBackConformance(storeName: string, openStore: OpenStoreUnd
     const ids = Array.from({ length: limits.creditBackCallsMax }, (_, i) => `req_${i}`)
     await Promise.all(ids.map((id) => store.admit(opening(id, 'a'))))
     await Promise.all(ids.map((id) => store.settle(closing(id, { costNanos: 3n }))))
-    const first = await store.creditBack(back(ids), once('n', 'all'))
-    const { calls, balance } = doneValue(first)
-    assert.deepEqual(
-      calls,
-      ids.map((id) => credited(id, 3n)),
-    )
-    assert.equal(balance.creditedNanos, 3n * BigInt(ids.length))
-    const again = await store.creditBack(back(ids), once('n', 'all'))
-    assert.deepEqual(again, { kind: 'repeated', value: { calls, balance } })
+    const value = doneValue(await store.creditBack(back(ids), once('n', 'all')))
+    assert.deepEqual(value.credited, ids)
+    assert.equal(value.entry.amountNanos, 3n * BigInt(ids.length))
+    assert.deepEqual(await store.creditBack(back(ids), once('n', 'all')), { kind: 'repeated', value })
     await assertDaysCredited(subject)
   })
 }

@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto'
+import { SYSTEM } from '../../../src/kernel/actor.ts'
 import type { IdempotentResult } from '../../../src/kernel/idempotency.ts'
 import { type NewKey, NO_LIMITS } from '../../../src/keys/key-store.ts'
 import type { CallClosing, CallOpening } from '../../../src/ledger/call.ts'
+import type { CreditBack } from '../../../src/ledger/ledger-store.ts'
 import type { Store } from '../../../src/store/store.ts'
 
 /** A store under test, opened anew for each test and closed by that test. */
@@ -47,17 +49,23 @@ export async function addKey(store: Store, name: string, more: Partial<NewKey> =
 }
 
 /** The value of a command that must have been done by this very call. */
-export function doneValue<T>(result: IdempotentResult<T> | { readonly kind: 'born_expired' }): T {
+export function doneValue<T>(result: IdempotentResult<T> | { readonly kind: 'born_expired' | 'nothing' }): T {
   if (result.kind !== 'done') throw new Error(`done was expected, not ${result.kind}`)
   return result.value
 }
 
 let credits = 0
 
+/** A command that credits calls back. */
+export function creditBackOf(requestIds: readonly string[], id = `crd_back_${credits++}`): CreditBack {
+  return { id, accountId: 'default', requestIds, reason: 'stolen', actor: SYSTEM, atMs: NOON }
+}
+
 /** Adds credit and enforces it. */
 export async function addCredit(store: Store, amountNanos: bigint): Promise<void> {
   credits += 1
-  const credit = { id: `crd_${credits}`, accountId: 'default', amountNanos, reason: 'top-up', atMs: NOON }
+  const id = `crd_${credits}`
+  const credit = { id, accountId: 'default', amountNanos, reason: 'top-up', actor: SYSTEM, atMs: NOON }
   await store.addCredit(credit, null)
   await store.enforceCredit('default', true, false)
 }

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { SYSTEM } from '../../../src/kernel/actor.ts'
 import { test } from '../../support/suite.ts'
 import { assertConserved } from './conservation.ts'
 import {
@@ -142,12 +143,16 @@ export function ledgerConformance(storeName: string, openStore: OpenStoreUnderTe
 
   promise('credit raises the balance and turns no enforcement on', async (subject) => {
     assert.equal((await subject.store.getBalance('default')).enforced, false)
-    const credit = { id: 'crd_1', accountId: 'default', amountNanos: 10_000n, reason: 'top-up', atMs: NOON }
-    const balance = { creditedNanos: 10_000n, chargedNanos: 0n, heldNanos: 0n, enforced: false }
+    const credit = {
+      ...{ id: 'crd_1', accountId: 'default', amountNanos: 10_000n, reason: 'top-up' },
+      ...{ actor: SYSTEM, atMs: NOON },
+    }
     assert.deepEqual(await subject.store.addCredit(credit, null), {
       kind: 'done',
-      value: { credit, balance },
+      value: { ...credit, kind: 'top_up', balanceAfterNanos: 10_000n },
     })
+    const balance = { creditedNanos: 10_000n, chargedNanos: 0n, heldNanos: 0n, enforced: false }
+    assert.deepEqual(await subject.store.getBalance('default'), balance)
     await subject.store.admit(opening('req_1', 'a'))
     assert.equal((await subject.store.settle(closing('req_1'))).balanceNanos, 9_200n)
   })

@@ -1,7 +1,7 @@
 import type { CallFlag } from '../../../src/kernel/vocabulary.ts'
 import type { CallRecord } from '../../../src/ledger/call.ts'
 import type { CallFilter } from '../../../src/ledger/request-log.ts'
-import { addKey, closing, NOON, opening, type StoreUnderTest } from './fixtures.ts'
+import { addKey, closing, creditBackOf, NOON, opening, type StoreUnderTest } from './fixtures.ts'
 
 const COUNT = 120
 export const SOCKET = 'req_socket'
@@ -40,8 +40,7 @@ export async function addMixedCalls(subject: StoreUnderTest): Promise<CallRecord
       }),
     )
   }
-  const credited = Array.from({ length: 12 }, (_, i) => ({ requestId: id(i * 2 + 1), creditId: `crd_${i}` }))
-  await store.creditBack({ accountId: 'default', calls: credited, reason: 'a leak', atMs: NOON }, null)
+  await store.creditBack(creditBackOf(Array.from({ length: 12 }, (_, i) => id(i * 2 + 1))), null)
 
   const calls = await Promise.all(Array.from({ length: COUNT }, (_, i) => store.getCall(id(i))))
   return calls

@@ -179,7 +179,8 @@ export function creditMove(credit: NewCredit): Move {
       const old = accountOf(world, accountId)
       const balance = { ...old, creditedNanos: old.creditedNanos + amountNanos }
       world.accounts.set(accountId, balance)
-      return { kind: 'done', value: { credit, balance } }
+      const balanceAfterNanos = balance.creditedNanos - balance.chargedNanos
+      return { kind: 'done', value: { ...credit, kind: 'top_up', balanceAfterNanos } }
     },
     looks: () => [],
   }

@@ -1,3 +1,4 @@
+import { SYSTEM } from '../../../src/kernel/actor.ts'
 import type { KeyChanges } from '../../../src/keys/key-store.ts'
 import type { CallClosing } from '../../../src/ledger/call.ts'
 import { closing, opening } from './fixtures.ts'
@@ -140,7 +141,14 @@ export class Player {
     if (creditedNanos > 0n && !enforced) return moves.enforceMove(accountId)
     const amountNanos = choices.chooseCredit(this.#random, world, accountId)
     const id = `crd_${++this.#credits}`
-    return moves.creditMove({ id, accountId, amountNanos, reason: 'top-up', atMs: world.nowMs })
+    return moves.creditMove({
+      id,
+      accountId,
+      amountNanos,
+      reason: 'top-up',
+      actor: SYSTEM,
+      atMs: world.nowMs,
+    })
   }
 
   #keepFile(world: World, key: KeyModel): moves.Move {

@@ -21,7 +21,7 @@ export async function expectedBuckets(
   query: UsageQuery,
 ): Promise<UsageBucket[]> {
   const names = new Map((await rows('api_key')).map((key) => [key['id'], String(key['name'])]))
-  const credits = await rows('credit')
+  const credits = await rows('credit_call')
   const groups = new Map<string, UsageBucket>()
   if (query.groupBy.length === 0) groups.set('[null,null,null]', emptyBucket(null, null, null, null))
   for (const call of await rows('call')) {

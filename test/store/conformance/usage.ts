@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { StoreRefused } from '../../../src/kernel/errors.ts'
 import type { UsageBucket, UsageGroup, UsageQuery } from '../../../src/ledger/usage-report.ts'
 import type { Store } from '../../../src/store/store.ts'
-import { addKey, closing, NOON, type OpenStoreUnderTest, opening } from './fixtures.ts'
+import { addKey, closing, creditBackOf, NOON, type OpenStoreUnderTest, opening } from './fixtures.ts'
 import { promisesOf } from './promise.ts'
 import { emptyBucket, expectedBuckets, GROUPINGS } from './usage-oracle.ts'
 
@@ -290,9 +290,7 @@ export function usageConformance(storeName: string, openStore: OpenStoreUnderTes
         fc.array(someQuery, { maxLength: 6 }),
         async (uses, queries) => {
           const ids = await Promise.all(uses.map((each) => use(store, each)))
-          const calls = ids.slice(0, 3).map((requestId) => ({ requestId, creditId: `crd_of_${requestId}` }))
-          const command = { accountId: 'default', calls, reason: 'leaked', atMs: NOON }
-          if (calls.length > 0) await store.creditBack(command, null)
+          await store.creditBack(creditBackOf(ids.slice(0, 3)), null)
           for (const partial of queries) {
             const query: UsageQuery = { ...ALL, ...partial }
             assert.deepEqual(await readPages(store, query), await expectedBuckets(subject, query))
