@@ -116,8 +116,8 @@ test('credit that another process adds is found by whoever is first in line, and
     await bench.storeAnswered()
     await changeBooks(
       bench.gateway,
-      `INSERT INTO credit (id, account_id, kind, amount_nanos, reason, at_ms)
-         VALUES ('from beside', 'default', 'top_up', 1000000000, 'test', 1);
+      `INSERT INTO credit (id, account_id, kind, amount_nanos, reason, actor_kind, balance_after_nanos, at_ms)
+         VALUES ('from beside', 'default', 'top_up', 1000000000, 'test', 'system', 0, 1);
        UPDATE account SET credited_nanos = credited_nanos + 1000000000`,
     )
     const third = await bench.send('comes later', c)
