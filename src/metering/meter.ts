@@ -176,41 +176,37 @@ export class SilentMeter implements Meter {
   }
 }
 
-/** A meter around another: it shows what the inner meter sees of a reply while the reply runs. */
-export abstract class MeterAround {
-  protected inner: Meter
-
-  constructor(inner: Meter) {
-    this.inner = inner
-  }
-
-  get stage(): Stage {
-    return this.inner.stage
-  }
-
-  get shown(): Shown {
-    return this.inner.shown
-  }
-
-  get hasBegun(): boolean {
-    return this.inner.hasBegun
-  }
-
-  get visibleBytes(): number {
-    return this.inner.visibleBytes
-  }
-}
-
 /**
  * Keeps a fault in our meters from breaking a reply: a meter that fails once is not asked again, and the fault is
  * told at the end. No reply of an upstream is known to make a meter fail.
  */
-export class GuardedMeter extends MeterAround implements Meter {
+export class GuardedMeter implements Meter {
+  #inner: Meter
   #failed = false
+
+  constructor(inner: Meter) {
+    this.#inner = inner
+  }
+
+  get stage(): Stage {
+    return this.#inner.stage
+  }
+
+  get shown(): Shown {
+    return this.#inner.shown
+  }
+
+  get hasBegun(): boolean {
+    return this.#inner.hasBegun
+  }
+
+  get visibleBytes(): number {
+    return this.#inner.visibleBytes
+  }
 
   write(chunk: Buffer): Buffer | null {
     try {
-      return this.inner.write(chunk)
+      return this.#inner.write(chunk)
     } catch {
       this.#fail()
       return chunk
@@ -218,21 +214,21 @@ export class GuardedMeter extends MeterAround implements Meter {
   }
 
   rest(): Buffer | null {
-    return this.inner.rest?.() ?? null
+    return this.#inner.rest?.() ?? null
   }
 
   end(whole: boolean): Metered {
     try {
-      const metered = this.inner.end(whole)
+      const metered = this.#inner.end(whole)
       return this.#failed ? { ...metered, faults: ['failed'] } : metered
     } catch {
       this.#fail()
-      return { ...this.inner.end(whole), faults: ['failed'] }
+      return { ...this.#inner.end(whole), faults: ['failed'] }
     }
   }
 
   #fail(): void {
     this.#failed = true
-    this.inner = new SilentMeter()
+    this.#inner = new SilentMeter()
   }
 }

@@ -2,7 +2,6 @@ const LF = 0x0a
 const CR = 0x0d
 const SPACE = 0x20
 const COLON = 0x3a
-const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf]
 const LINE_FEED = Buffer.from('\n')
 const DATA = Buffer.from('data')
 const NAME = Buffer.from('event')
@@ -33,8 +32,8 @@ const BEGUN = -1
 
 /**
  * Splits a stream of server-sent events that arrives in chunks, by the rules of the HTML standard: LF, CRLF and CR end a
- * line, a byte order mark may come first. It differs in one point: an event that the end of the stream leaves
- * without its blank line counts, as it does for the SDKs.
+ * line. It differs in two points: an event that the end of the stream leaves without its blank line counts, as it does for
+ * the SDKs, and a byte order mark, which no server sends, makes the first line one that is not read.
  *
  * `write` returns the bytes to pass on where the sink cuts events: comments and blank lines at once, the lines of an event when
  * it is complete. At most one event is held, and none that is longer than EVENT_BYTES_MAX.
@@ -96,7 +95,6 @@ export class SseEvents {
       if (this.#hasRemovedLast && bytes[first] === LF) this.#cuts.push(first, from)
       if (this.#lineStart !== BEGUN) this.#lineStart = from
     }
-    if (this.#lines.hasFalseMark) this.#lineStart = BEGUN
     this.#hasRemovedLast = false
     return from
   }
@@ -235,32 +233,17 @@ function valueStart(bytes: Buffer, start: number, end: number, field: Buffer): n
 
 /** Finds the ends of lines. Both line breaks are searched natively, and no byte twice. */
 class Lines {
-  /** Bytes of the byte order mark seen so far; all three once there is no mark to look for. */
-  #mark = 0
   #endedInCr = false
   #lf = -1
   #cr = -1
-  /** Bytes that began like a byte order mark, but are none, were the beginning of a line. */
-  hasFalseMark = false
 
   /** Begins a chunk at `first`. Returns where its first line begins or continues. */
   enter(chunk: Buffer, first: number): number {
     this.#lf = -1
     this.#cr = -1
-    this.hasFalseMark = false
-    let i = first
-    if (this.#endedInCr && chunk[i] === LF) i++
+    const isInside = this.#endedInCr && chunk[first] === LF
     this.#endedInCr = false
-    while (this.#mark < BYTE_ORDER_MARK.length && i < chunk.length) {
-      if (chunk[i] !== BYTE_ORDER_MARK[this.#mark]) {
-        this.hasFalseMark = this.#mark > 0
-        this.#mark = BYTE_ORDER_MARK.length
-        break
-      }
-      this.#mark++
-      i++
-    }
-    return i
+    return isInside ? first + 1 : first
   }
 
   /** The offset of the CR or LF that ends the line at `from`, or the chunk's length. */

@@ -3,6 +3,7 @@ import type { Surface } from '../kernel/surface.ts'
 import type { Tier } from '../kernel/usage.ts'
 import type { JsonObject } from '../metering/json-shape.ts'
 import type { Delivered, Meter, ReplyReader } from '../metering/meter.ts'
+import type { StreamMeter } from '../metering/reply-meter.ts'
 import type { RequestFacts } from '../metering/request-facts.ts'
 import type { UsageReader } from './endpoint.ts'
 
@@ -65,8 +66,8 @@ export interface ReaderSpec {
   create: ((output: Delivered) => ReplyReader) | null
   /** The meter for replies that are neither a document nor events. */
   other?(): Meter
-  /** The meter around that of a stream whose events say more than the reader takes from them. */
-  wrapEvents?(meter: Meter): Meter
+  /** The meter of a stream whose events say more than the reader takes from them. */
+  readonly eventsMeter?: typeof StreamMeter
   /** Upstream states the usage of a stream only where the request asks for it. */
   readonly usageOnRequest?: true
   /** The members that limit the output. Other members that limit output elsewhere mean nothing to the endpoint. */

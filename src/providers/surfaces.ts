@@ -118,8 +118,7 @@ export function createMeter(usage: UsageReader, reply: ReplyHead, cut: CutEvent 
   const output = nothingDelivered()
   const reader = spec.create(output)
   if (!isEvents) return new GuardedMeter(new BodyMeter(reader, output))
-  const meter = new StreamMeter(reader, output, cut)
-  return new GuardedMeter(spec.wrapEvents?.(meter) ?? meter)
+  return new GuardedMeter(new (spec.eventsMeter ?? StreamMeter)(reader, output, cut))
 }
 
 const EVENTS = /^\s*text\/event-stream\s*(?:;|$)/i

@@ -1,3 +1,6 @@
+import { GLANCE, objectShape, type Span } from '../../metering/json-shape.ts'
+import { skimWhole } from '../../metering/json-skim.ts'
+import { BLANKS } from '../../metering/json-tokens.ts'
 import type { ReplyDocument } from '../../metering/meter.ts'
 import type { EventCut } from '../../metering/sse-events.ts'
 import { isObject } from '../usage/reading.ts'
@@ -13,81 +16,55 @@ export function cutUsage(document: ReplyDocument | null, data: Buffer, isLast: b
   if (!isObject(chunk) || !Object.hasOwn(chunk, 'usage')) return 'pass'
   const { choices, usage } = chunk
   if (Array.isArray(choices) && choices.length === 0 && usage !== null) return 'remove'
-  // One character for each byte: JSON's syntax is ASCII, and the offsets stay those of the bytes.
-  const text = data.toString('latin1')
-  return (usage === null ? loneNullCut(text) : null) ?? usageCuts(text)
+  const span = (usage === null ? loneNull(data) : null) ?? usageIn(data)
+  return span === null ? 'pass' : memberCut(data, span)
 }
 
 /**
- * The cut of nearly every chunk: `usage` is null, and the word stands nowhere else, so that the member need not be
+ * The value of nearly every chunk: `usage` is null, and the word stands nowhere else, so that the member need not be
  * searched for among the others. Null where it has to be.
  */
-function loneNullCut(text: string): EventCut | null {
-  const word = text.indexOf('usage')
-  if (word < 0 || text.indexOf('usage', word + 5) >= 0 || text.includes('\\u00')) return null
-  const nameStart = word - 1
-  const valueEnd = text.indexOf('null', word) + 'null'.length
-  let before = nameStart
-  while (isBlank(text.charCodeAt(before - 1))) before--
-  if (text[before - 1] === ',') {
-    before--
-    while (isBlank(text.charCodeAt(before - 1))) before--
-    return [before, valueEnd]
-  }
-  let behind = valueEnd
-  while (isBlank(text.charCodeAt(behind))) behind++
-  if (text[behind] !== ',') return [nameStart, valueEnd]
-  behind++
-  while (isBlank(text.charCodeAt(behind))) behind++
-  return [nameStart, behind]
+function loneNull(data: Buffer): Span | null {
+  const word = data.indexOf('usage')
+  if (word < 0 || data.includes('usage', word + 5) || data.includes('\\u00')) return null
+  const start = data.indexOf('null', word)
+  return { start, end: start + 'null'.length }
 }
 
-function isBlank(code: number): boolean {
-  return code === 0x20 || code === 0x09 || code === 0x0a || code === 0x0d
+const CHUNK = objectShape({ usage: GLANCE })
+
+/** A chunk that gives its usage twice, which no server does, stays as it is. */
+function usageIn(data: Buffer): Span | null {
+  const skimmed = skimWhole(data, CHUNK)
+  if (skimmed.kind === 'unreadable' || skimmed.duplicates.length > 0) return null
+  return skimmed.spans.get('usage') ?? null
 }
 
-interface Member {
-  readonly isUsage: boolean
-  readonly start: number
-  end: number
-}
-
-const TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/gs
-
-/** The members of the outermost object of a text that is known to be JSON. */
-function membersOf(text: string): Member[] {
-  const members: Member[] = []
-  let depth = 0
-  let isName = false
-  for (const { 0: token, index } of text.matchAll(TOKEN)) {
-    const isOpening = token === '{' || token === '['
-    if (token === '}' || token === ']') depth--
-    const last = members.at(-1)
-    if (depth === 1 && isName)
-      members.push({ isUsage: JSON.parse(token) === 'usage', start: index, end: index })
-    else if (depth >= 1 && last !== undefined && token !== ',') last.end = index + token.length
-    isName = (depth === 1 && token === ',') || (depth === 0 && isOpening)
-    if (isOpening) depth++
-  }
-  return members
-}
+const [COMMA, QUOTE, COLON] = [0x2c, 0x22, 0x3a]
 
 /**
- * All members `usage`, each with the comma and the blanks that join it to the member before it or, when none before it
- * stays, to the member behind it: the chunk is as the same writer would have written it without usage.
+ * The member whose value is in the span, with the comma and the blanks that join it to the member before it or, for the first
+ * member, to the one behind it: the chunk is as the same writer would have written it without usage.
  */
-function usageCuts(text: string): number[] {
-  const cuts: number[] = []
-  const members = membersOf(text)
-  let before = 0
-  let anyStays = false
-  for (const [i, { isUsage, start, end }] of members.entries()) {
-    if (!isUsage) anyStays = true
-    else if (anyStays) cuts.push(before, end)
-    else cuts.push(start, members[i + 1]?.start ?? end)
-    before = end
-  }
-  return cuts
+function memberCut(data: Buffer, { start, end }: Span): EventCut {
+  const colon = data.lastIndexOf(COLON, start)
+  const nameStart = data.lastIndexOf(QUOTE, data.lastIndexOf(QUOTE, colon) - 1)
+  const before = skipBack(data, nameStart)
+  if (data[before - 1] === COMMA) return [skipBack(data, before - 1), end]
+  const behind = skip(data, end)
+  return [nameStart, data[behind] === COMMA ? skip(data, behind + 1) : end]
+}
+
+function skip(data: Buffer, from: number): number {
+  let i = from
+  while (BLANKS[data[i] ?? 0] === 1) i++
+  return i
+}
+
+function skipBack(data: Buffer, to: number): number {
+  let i = to
+  while (BLANKS[data[i - 1] ?? 0] === 1) i--
+  return i
 }
 
 /** A chunk with a choice in it is not the one that reports usage. */

@@ -1,14 +1,8 @@
 import { StringDecoder } from 'node:string_decoder'
 import type { Quantities } from '../../kernel/usage.ts'
-import {
-  type AudioSeen,
-  type Meter,
-  MeterAround,
-  type Metered,
-  nothingDelivered,
-  SilentMeter,
-} from '../../metering/meter.ts'
+import { type AudioSeen, type Metered, nothingDelivered, SilentMeter } from '../../metering/meter.ts'
 import { boundaryOf, looseName, MultipartScanner } from '../../metering/multipart-scanner.ts'
+import { StreamMeter } from '../../metering/reply-meter.ts'
 import type { RequestFacts } from '../../metering/request-facts.ts'
 
 /** Uncompressed speech as OpenAI sends and takes it: 16-bit samples at 24 kHz. */
@@ -192,16 +186,16 @@ export class SpeechMeter extends SilentMeter {
 }
 
 /** The meter of speech as events. The last event states the usage; without it the bytes count: base64, so 3 in 4 are audio. */
-export class SpeechEventsMeter extends MeterAround implements Meter {
+export class SpeechEventsMeter extends StreamMeter {
   #bytes = 0
 
-  write(chunk: Buffer): Buffer | null {
+  override write(chunk: Buffer): Buffer | null {
     this.#bytes += chunk.length
-    return this.inner.write(chunk)
+    return super.write(chunk)
   }
 
-  end(whole: boolean): Metered {
-    const metered = this.inner.end(whole)
+  override end(whole: boolean): Metered {
+    const metered = super.end(whole)
     if (metered.outputKnown) return metered
     const bytes = Math.floor((this.#bytes * 3) / 4)
     return { ...metered, audio: { milliseconds: null, leastMilliseconds: 0, bytes } }

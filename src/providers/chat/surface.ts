@@ -49,7 +49,7 @@ const READERS: SurfaceSpec['readers'] = {
   speech: {
     create: (output) => new ClosingUsageReader('speech', output),
     other: () => new SpeechMeter(),
-    wrapEvents: (meter) => new SpeechEventsMeter(meter),
+    eventsMeter: SpeechEventsMeter,
     makesMedia: () => true,
   },
   transcription: {

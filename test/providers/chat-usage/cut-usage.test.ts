@@ -55,14 +55,7 @@ const EVENTS: Readonly<Record<string, string | readonly [string, string]>> = {
   ],
   'a name that is no escape of it': 'data: {"\\\\u0075sage":null,"\\u0055sage":1}\n\n',
   'names that only resemble it': 'data: {"Usage":null,"usages":null,"usage ":1,"":2,"xusage":3}\n\n',
-  'two members': ['data: {"usage":null,"a":1,"usage":{"b":2}}\n\n', 'data: {"a":1}\n\n'],
-  'two members in a row, first': ['data: {"usage":1,"usage":2,"a":3}\n\n', 'data: {"a":3}\n\n'],
-  'two members in a row, last': ['data: {"a":3,"usage":1,"usage":2}\n\n', 'data: {"a":3}\n\n'],
-  'two members and nothing else': ['data: {"usage":1,"usage":2}\n\n', 'data: {}\n\n'],
-  'two members of which the last is null': [
-    'data: {"choices":[],"usage":{"a":1},"usage":null}\n\n',
-    'data: {"choices":[]}\n\n',
-  ],
+  'usage twice, which no server sends': 'data: {"usage":null,"a":1,"usage":{"b":2}}\n\n',
   'two choices of which the last is empty': ['data: {"choices":[1],"choices":[],"usage":{}}\n\n', ''],
   'usage that is a string with braces': [
     'data: {"a":1,"usage":"}\\"]","b":2}\n\n',
@@ -113,17 +106,6 @@ for (const [name, event] of Object.entries(EVENTS)) {
     }
   })
 }
-
-test('a byte order mark passes, and the event behind it is an event', () => {
-  for (const step of [1, 2, 100]) {
-    assert.equal(cut('\xef\xbb\xbfdata: {"a":1,"usage":null}\n\n', step), '\xef\xbb\xbfdata: {"a":1}\n\n')
-    assert.equal(cut('\xef\xbb\xbfdata: {"choices":[],"usage":1}\n\n', step), '\xef\xbb\xbf')
-    assert.equal(
-      cut('\xef\xbbdata: {"a":1,"usage":null}\n\n', step),
-      '\xef\xbbdata: {"a":1,"usage":null}\n\n',
-    )
-  }
-})
 
 /** The last bytes of a stream, and what the client gets of them. */
 const UNFINISHED: readonly (readonly [string, string])[] = [

@@ -23,7 +23,6 @@ interface Habits {
   readonly nullUsage: boolean
   /** Whether usage is in the last chunk with content, and not in a chunk of its own. */
   readonly usageInLastContent: boolean
-  readonly byteOrderMark: boolean
   readonly hasDone: boolean
 }
 
@@ -39,7 +38,6 @@ const habits: fc.Arbitrary<Habits> = fc.record({
   usagePlace: fc.nat({ max: 8 }),
   nullUsage: fc.integer({ min: 0, max: 3 }).map((n) => n > 0),
   usageInLastContent: fc.integer({ min: 0, max: 4 }).map((n) => n === 0),
-  byteOrderMark: fc.integer({ min: 0, max: 7 }).map((n) => n === 0),
   hasDone: fc.integer({ min: 0, max: 7 }).map((n) => n > 0),
 })
 
@@ -155,7 +153,6 @@ export const twoVersions: fc.Arbitrary<TwoVersions> = fc
       asked.push(withUsage)
       notAsked.push(without)
     }
-    if (habits.byteOrderMark) add('\ufeff', '\ufeff')
     const nothingYet = habits.nullUsage ? null : undefined
     // One server sends a first chunk without choices that tells about its filters.
     if (filters)
