@@ -1,4 +1,4 @@
-import { NameTable } from './watched-names.ts'
+import { NameTable } from './name-table.ts'
 
 /** The part of a JSON text that a skim reads: see json-skim.ts. */
 export interface Shape {

@@ -28,8 +28,8 @@ import {
   SCALAR_ENDS,
   SCALARS,
 } from './json-tokens.ts'
+import { AMBIGUOUS } from './name-table.ts'
 import { parseSlice, parseString } from './parse-slice.ts'
-import { AMBIGUOUS } from './watched-names.ts'
 
 /** The token that may come next. */
 const [BEFORE_VALUE, BEFORE_ELEMENT, BEFORE_FIRST_NAME, BEFORE_NAME, BEFORE_COLON, AFTER_VALUE] = [

@@ -1,8 +1,8 @@
 import type { UnreadableJson } from '../metering/json-shape.ts'
 import type { UnreadableMultipart } from '../metering/multipart-scanner.ts'
+import { AMBIGUOUS, NameTable } from '../metering/name-table.ts'
 import { type Ambiguity, NOT_READ, type RequestFacts } from '../metering/request-facts.ts'
 import type { Doubt, ReadBytes } from '../metering/request-reader.ts'
-import { AMBIGUOUS, NameTable } from '../metering/watched-names.ts'
 import type { Endpoint } from './endpoint.ts'
 import { INNER_NAMES, isGiven, isObject, isUnread } from './request-members.ts'
 

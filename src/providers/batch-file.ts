@@ -10,7 +10,7 @@ import {
   type PartHead,
   type PartSink,
 } from '../metering/multipart-scanner.ts'
-import { AMBIGUOUS, NameTable } from '../metering/watched-names.ts'
+import { AMBIGUOUS, NameTable } from '../metering/name-table.ts'
 import type { EntrySum } from './batch-entries.ts'
 import { isFileId } from './named-models.ts'
 import { BATCHED_BODY, ConversationItems, factsOfEntry } from './read-request.ts'

@@ -8,8 +8,8 @@ import {
   zstdCompressSync,
 } from 'node:zlib'
 import fc from 'fast-check'
-import { CODED_FRAMES_MAX } from '../../src/metering/content-coding.ts'
-import { decodeCopy } from '../../src/metering/decode-copy.ts'
+
+import { CODED_FRAMES_MAX, decodeCopy } from '../../src/metering/decode-copy.ts'
 import { findEndpoint } from '../../src/providers/find-endpoint.ts'
 import { createRequestReader } from '../../src/providers/read-request.ts'
 import { modelAsked } from '../../src/providers/request-members.ts'

@@ -1,20 +1,6 @@
 import fc from 'fast-check'
 
-export interface Document {
-  readonly text: string
-  readonly members: readonly { readonly name: string; readonly valueText: string }[]
-}
-
-export const WATCHED = [
-  'model',
-  'stream',
-  'max_tokens',
-  'stream_options',
-  'tools',
-  'n',
-  '__proto__',
-  'kö😀',
-] as const
+const READ = ['model', 'stream', 'max_tokens', 'stream_options', 'tools', 'n', '__proto__', 'kö😀']
 
 const space = fc.array(fc.constantFrom(' ', '\t', '\n', '\r'), { maxLength: 3 }).map((s) => s.join(''))
 
@@ -69,7 +55,7 @@ function escapedUnits(character: string): string {
 }
 
 const nameText = fc.oneof(
-  { weight: 12, arbitrary: fc.constantFrom(...WATCHED).chain(spelled) },
+  { weight: 12, arbitrary: fc.constantFrom(...READ).chain(spelled) },
   {
     weight: 12,
     arbitrary: fc
@@ -103,7 +89,7 @@ const { value: valueText } = fc.letrec<{ value: string; array: string; object: s
 }))
 
 /** A document whose top level is an object, written in every way that JSON allows. */
-export const documents: fc.Arbitrary<Document> = fc
+export const documents: fc.Arbitrary<string> = fc
   .tuple(
     space,
     fc.array(fc.tuple(space, nameText, space, space, valueText, space), { maxLength: 7 }),
@@ -112,10 +98,7 @@ export const documents: fc.Arbitrary<Document> = fc
   )
   .map(([before, members, inside, after]) => {
     const body = members.map(([a, n, b, c, v, d]) => `${a}${n}${b}:${c}${v}${d}`).join()
-    return {
-      text: `${before}{${members.length === 0 ? inside : body}}${after}`,
-      members: members.map(([, n, , , v]) => ({ name: JSON.parse(n) as string, valueText: v })),
-    }
+    return `${before}{${members.length === 0 ? inside : body}}${after}`
   })
 
 const TOKENS = ['{', '}', '[', ']', ',', ':', '"model"', '"n"', '"a"', '1', '-0.5e3', 'true', 'null']
