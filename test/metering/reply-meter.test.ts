@@ -160,7 +160,7 @@ test('a reply in one piece is metered like the same in two, whatever follows it'
         assert.deepEqual(meter(reader, [Buffer.alloc(0), all], whole), inTwo)
       },
     ),
-    { numRuns: 2_000 },
+    { numRuns: 1_000 },
   )
 })
 
@@ -184,7 +184,7 @@ test('a name that is given twice is always noticed, and no other reply is suspec
         assert.equal(read(once + end).repeatsNames(), false, once)
       }
     }),
-    { numRuns: 500 },
+    { numRuns: 150 },
   )
 })
 
