@@ -43,9 +43,11 @@ export function listShape(each: Shape): Shape {
 /** A string that is too long to be glanced at, or an object or array, of which only the size as written is known. */
 export class Sized {
   readonly bytes: number
+  readonly isText: boolean
 
-  constructor(bytes: number) {
+  constructor(bytes: number, isText: boolean) {
     this.bytes = bytes
+    this.isText = isText
   }
 }
 

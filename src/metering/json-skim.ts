@@ -327,11 +327,11 @@ export class JsonSkim {
     const text = this.#kept.take(chunk, this.#offset, i)?.toString() ?? null
     if (this.#firstByte === LETTER_N) return null
     const bytes = this.#offset + i - this.#valueStart
-    const quotes = this.#firstByte === QUOTE ? 2 : 0
-    const unread = this.#shape?.kind === 'size' ? new Sized(bytes - quotes) : UNREAD
+    const isText = this.#firstByte === QUOTE
+    const unread = this.#shape?.kind === 'size' ? new Sized(isText ? bytes - 2 : bytes, isText) : UNREAD
     if (text === null) return unread
     if (this.#shape?.kind === 'value') this.#keptBytes += bytes
-    if (this.#firstByte === QUOTE) return parseString(text) ?? unread
+    if (isText) return parseString(text) ?? unread
     const { value, twice, work } = parseSlice(text)
     this.#turns += work
     for (const name of twice) this.#twiceInside.add(name)

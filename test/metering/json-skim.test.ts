@@ -72,7 +72,7 @@ function expected(value: unknown, spec: Spec, elements: unknown[]): unknown {
         read[name] = expected(inner, (spec as Readonly<Record<string, Spec>>)[name] as Spec, elements)
     return read
   }
-  return typeof value !== 'object' ? value : spec === 'size' ? new Sized(0) : UNREAD
+  return typeof value !== 'object' ? value : spec === 'size' ? new Sized(0, false) : UNREAD
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {
@@ -207,7 +207,7 @@ test('of a value that is too long, or no scalar, the size as written is known', 
   const shape = objectShape({ a: SIZE, b: SIZE, c: SIZE, d: SIZE, e: SIZE })
   const long = '\\n'.repeat(300)
   const { value } = read(`{"a":"${long}","b":{"x":[1, 2]},"c":"short","d":null,"e":7}`, shape)
-  assert.deepEqual(value, { a: new Sized(600), b: new Sized(12), c: 'short', d: null, e: 7 })
+  assert.deepEqual(value, { a: new Sized(600, true), b: new Sized(12, false), c: 'short', d: null, e: 7 })
 })
 
 test('of a list that is too long the beginning is kept, and all that is behind it', () => {

@@ -263,3 +263,18 @@ test('an event in one piece is metered like the same in two, and so is what foll
     { numRuns: 1_000 },
   )
 })
+
+test('the text of a reply that is too long to be parsed is counted, and what tools have found is not', () => {
+  const blocks = [
+    { type: 'text', text: 'y'.repeat(1_000) },
+    { type: 'text', text: 'short' },
+    { type: 'tool_use', input: { a: 'z'.repeat(500) } },
+    { type: 'web_search_tool_result', content: [{ url: 'x', encrypted_content: PADDING }] },
+  ]
+  const message = { type: 'message', content: blocks, usage: { input_tokens: 7, output_tokens: 9 } }
+  assert.deepEqual(meter('messages', [Buffer.from(JSON.stringify(message))]).output, {
+    text: 1_005,
+    thinking: 0,
+    tool: 508,
+  })
+})

@@ -139,8 +139,8 @@ export class MessagesReader implements ReplyReader {
       this.#noteBlock(block)
       for (const [kind, member] of DELTAS.values()) this.#output[kind] += bytesWritten(block[member])
       const { input } = block
-      const isParsed = isObject(input) && !(input instanceof Sized)
-      this.#output.tool += bytesWritten(isParsed ? JSON.stringify(input) : input)
+      if (input instanceof Sized) this.#output.tool += input.bytes
+      else this.#output.tool += bytesWritten(isObject(input) ? JSON.stringify(input) : input)
     }
   }
 

@@ -34,7 +34,7 @@ export function indexAt(value: unknown): string {
 /** UTF-8 bytes of the text that a model wrote into a member. */
 export function bytesWritten(value: unknown): number {
   if (typeof value === 'string') return Buffer.byteLength(value)
-  return value instanceof Sized ? value.bytes : 0
+  return value instanceof Sized && value.isText ? value.bytes : 0
 }
 
 /** Text of which only the size is known has about 4 bytes to a token. */
