@@ -221,10 +221,14 @@ for (const { path, surface, models, pieces, body, reply } of endpoints) {
             { bytes, contentType: 'application/json' },
             given,
           )
-          // The rule for several passes is a round one; a cost beyond it is an overrun, and raises the next holds.
-          if (boundClass === 'exotic' || boundClass === 'unknown' || plan.hold.kind !== 'bound') return
+          if (boundClass === 'unknown' || plan.hold.kind !== 'bound') return
+          // The rule for several passes is a round one: an advisor adds a pass of its own to each use, a compaction writes up to
+          // the limit of the model, a fallback uses the tools again. A cost beyond it is an overrun, and raises the next holds.
+          const { advisors, compactsAbove, fallbacks, uses = 0 } = effect
+          if (advisors !== undefined || compactsAbove !== undefined) return
+          if (fallbacks !== undefined && uses > 0) return
           bounded++
-          const asked: Asked = { model, effect, bodyBytes: bytes.length, hasTools: false }
+          const asked: Asked = { model, effect, bodyBytes: bytes.length, hasTools: boundClass === 'exotic' }
           const usage = usageIn(reader, reply(asked, whim, given.projectTier))
           const { listNanos, costNanos } = plan.rate(plan.withFees(usage))
           assert.ok(listNanos <= plan.hold.listNanos, `${listNanos} > ${plan.hold.listNanos}`)
