@@ -31,7 +31,6 @@ export const UNITS = [
   'code_executions',
   'input_characters',
   'audio_input_milliseconds',
-  'video_output_milliseconds',
 ] as const
 
 export type Unit = (typeof UNITS)[number]

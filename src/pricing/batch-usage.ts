@@ -79,10 +79,7 @@ export class BatchUsage {
   }
 
   #partsOf({ parts, modelServed, freeRefusal }: Usage): readonly UsagePart[] {
-    if (freeRefusal)
-      return this.#version.rules === 1
-        ? []
-        : parts.map((part) => ({ ...part, quantities: toolsOf(part.quantities) }))
+    if (freeRefusal) return parts.map((part) => ({ ...part, quantities: toolsOf(part.quantities) }))
     if (this.#context.endpoint !== '/v1/chat/completions') return parts
     const { model } = resolve(modelServed, this.#context, this.#version)
     return model?.searchesEachCall === true ? addToolCalls(parts, { web_searches: 1 }) : parts

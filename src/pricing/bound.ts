@@ -1,5 +1,4 @@
 import type { Bound } from '../kernel/money.ts'
-import type { Unit } from '../kernel/usage.ts'
 import type { RequestTools } from '../providers/request-tools.ts'
 import { SURFACES } from '../providers/surfaces.ts'
 import { type Discount, NO_DISCOUNT, payableFor, plainAmountOf, Totals } from './amounts.ts'
@@ -13,6 +12,7 @@ import {
   tierOf,
 } from './modifiers.ts'
 import {
+  dearestSearch,
   findModel,
   type ModelPrice,
   type PriceVersion,
@@ -134,8 +134,8 @@ export function outputTokensMax(model: ModelPrice, stated: number | null): numbe
   return room === 0 ? limit : Math.min(limit, room)
 }
 
-/** The sides of tokens and of audio by its length; the cost of a video is known before, and needs no bound. */
-type PricedSide = Exclude<Side, 'tool' | 'video'>
+/** The sides of tokens and of audio by its length. */
+type PricedSide = Exclude<Side, 'tool'>
 
 type Dearest = Readonly<Record<PricedSide, bigint>>
 
@@ -155,7 +155,7 @@ function dearestFor(
   const { tier, known } = tierFor(request, settings)
   const usual = dearestOf(standard, mayBeLong)
   if (tier === 'standard' && known) return usual
-  const rates = ratesOf(table, tier) ?? standard
+  const rates = ratesOf(table, tier)
   const own = dearestOf(rates, mayBeLong)
   // A tier that we do not know may be another name of any tier that the model has.
   if (!known)
@@ -207,17 +207,9 @@ function dearestOfBoth(a: Dearest, b: Dearest): Dearest {
   }
 }
 
-const WEB_SEARCHES = [
-  'web_searches',
-  'web_searches_low',
-  'web_searches_medium',
-  'web_searches_high',
-] as const satisfies readonly Unit[]
-
 /** The fees of tools, which are paid by the call and not by the token. */
 function feesAmount(model: ModelPrice, { webSearches, fileSearches, containers }: RequestTools): bigint {
-  const dearestSearch = WEB_SEARCHES.map((unit) => model.tools.get(unit) ?? 0n).reduce(maxRate)
-  let sum = plainAmountOf('web_searches', BigInt(webSearches), dearestSearch)
+  let sum = plainAmountOf('web_searches', BigInt(webSearches), dearestSearch(model.tools))
   for (const [unit, most] of [
     ['file_searches', fileSearches],
     ['containers', containers],

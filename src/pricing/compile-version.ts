@@ -16,21 +16,16 @@ import { instantMs, UNIT_PRICES } from './rate-keys.ts'
 
 /** Makes maps of whole numbers from the words of a price file, once per version, so that rating a call only looks up. */
 export function compileVersion(entry: BookVersionEntry, effectiveFromMs: number | null): PriceVersion {
-  const ratios = entry.rules === 2 ? new TierRatios(entry.models) : null
+  const ratios = new TierRatios(entry.models)
   const models = entry.models.map((model) => compileModel(model, entry.tools, ratios))
   const names = new Map<string, ModelPrice>()
   for (const model of models)
     for (const name of [model.id, ...(model.entry.aliases ?? [])]) names.set(name, model)
   const defaultModels = new Map(Object.entries(entry.default_models ?? {}))
-  return { id: entry.id, effectiveFromMs, rules: entry.rules ?? 1, defaultModels, models, names, entry }
+  return { id: entry.id, effectiveFromMs, defaultModels, models, names, entry }
 }
 
-/** Without `ratios`, no rate is derived that the entry does not list. */
-function compileModel(
-  entry: ModelEntry,
-  tools: BookVersionEntry['tools'],
-  ratios: TierRatios | null,
-): ModelPrice {
+function compileModel(entry: ModelEntry, tools: BookVersionEntry['tools'], ratios: TierRatios): ModelPrice {
   const provided = Object.hasOwn(tools, entry.provider) ? tools[entry.provider] : undefined
   return {
     id: entry.id,
@@ -59,17 +54,17 @@ function compileFactors(entry: ModelEntry): ModelFactors {
   return Object.fromEntries(factors) as ModelFactors
 }
 
-function compileTable(table: RateTableEntry, model: ModelEntry, ratios: TierRatios | null): RateTable {
-  const seesImages = ratios !== null && TEXT_MODES.includes(model.mode ?? 'chat')
+function compileTable(table: RateTableEntry, model: ModelEntry, ratios: TierRatios): RateTable {
+  const seesImages = TEXT_MODES.includes(model.mode ?? 'chat')
   const standard = compileTier(table.standard, seesImages)
   const others = new Map<Tier, TierRates>()
   for (const tier of TIERS) {
     const listed = table[tier]
     if (tier === 'standard' || listed === undefined) continue
     const own = compileTier(listed, seesImages)
-    others.set(tier, ratios === null ? own : completed(own, standard, ratios.ratioOf(model.provider, tier)))
+    others.set(tier, completed(own, standard, ratios.ratioOf(model.provider, tier)))
   }
-  const unlisted = ratios === null ? null : new DerivedTiers(model.provider, standard, ratios)
+  const unlisted = new DerivedTiers(model.provider, standard, ratios)
   return { longContextAbove: table.long_context_above ?? null, standard, others, unlisted }
 }
 

@@ -22,8 +22,8 @@ export interface RateTable {
   readonly longContextAbove: number | null
   readonly standard: TierRates
   readonly others: ReadonlyMap<Tier, TierRates>
-  /** The rates of tiers that the table does not list; null where `standard` stands in for them. */
-  readonly unlisted: { get(tier: Tier): TierRates } | null
+  /** The rates of tiers that the table does not list. */
+  readonly unlisted: { get(tier: Tier): TierRates }
 }
 
 export interface ModelPrice {
@@ -50,15 +50,6 @@ export interface PriceVersion {
   readonly id: string
   /** Null for the first version, which is in force from the beginning. */
   readonly effectiveFromMs: number | null
-  /**
-   * The rules by which calls are rated with these prices. Prices are kept with their rules, so a bill of the past is derived
-   * again by the rules of its day, and a call that is rated again by the rules of today.
-   * - 1: a tier without rates is rated as standard, usage that has no model with a price costs 0.
-   * - 2: a tier without rates is derived, usage that no request named a model for is rated at the dearest model,
-   *   images are read at the rates for text by models that have none for them, image tools go by standard rates, and
-   *   refusals pay for their searches.
-   */
-  readonly rules: 1 | 2
   readonly models: readonly ModelPrice[]
   /** The model of requests that name none, by the path template of the endpoint. */
   readonly defaultModels: ReadonlyMap<string, string>
@@ -90,8 +81,8 @@ export function findModel(version: PriceVersion, name: string | null): ModelPric
   return fineTuned === undefined ? null : (version.names.get(fineTuned) ?? null)
 }
 
-export function ratesOf({ standard, others, unlisted }: RateTable, tier: Tier): TierRates | undefined {
-  return tier === 'standard' ? standard : (others.get(tier) ?? unlisted?.get(tier))
+export function ratesOf({ standard, others, unlisted }: RateTable, tier: Tier): TierRates {
+  return tier === 'standard' ? standard : (others.get(tier) ?? unlisted.get(tier))
 }
 
 export function tableFor(model: ModelPrice, endpoint: string): RateTable {
@@ -109,7 +100,7 @@ export function tariffsOf(table: RateTableEntry): readonly (readonly [tier: Tier
 /** The rates of a model that a call is rated with. */
 export interface Tariffs {
   readonly tier: Tier
-  /** False where the list has no rates for the tier: the rates of `standard` stand in, or rates derived from them. */
+  /** False where the list has no rates for the tier: they are derived from those of `standard`. */
   readonly listed: boolean
   readonly long: boolean
   readonly tariff: Tariff
@@ -118,12 +109,11 @@ export interface Tariffs {
 }
 
 export function tariffsFor(table: RateTable, tier: Tier, promptTokens: number): Tariffs {
-  const own = ratesOf(table, tier)
-  const rates: TierRates = own ?? table.standard
+  const rates = ratesOf(table, tier)
   const long = table.longContextAbove !== null && promptTokens > table.longContextAbove && rates.long !== null
   return {
     tier,
-    listed: own?.listed ?? false,
+    listed: rates.listed,
     long,
     tariff: long && rates.long !== null ? rates.long : rates.short,
     table,
@@ -164,4 +154,11 @@ export function findRate({ tariff, table }: Tariffs, unit: Unit): FoundRate {
   const siblings = UNITS_OF[side].flatMap((other) => tariff.get(other) ?? [])
   if (siblings.length === 0) return side === 'output' && tariff.size > 0 ? FREE : NONE
   return { nanos: siblings.reduce(maxRate), how: 'sibling' }
+}
+
+const SEARCHES = ['web_searches', 'web_searches_low', 'web_searches_medium', 'web_searches_high'] as const
+
+/** The highest price of a web search, whatever the size of its context. */
+export function dearestSearch(tools: Tariff): bigint {
+  return SEARCHES.map((unit) => tools.get(unit) ?? 0n).reduce(maxRate)
 }

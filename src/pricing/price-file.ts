@@ -78,7 +78,6 @@ export const MODES = [
   'audio_translation',
   'realtime',
   'moderation',
-  'video',
 ] as const
 
 /** Factors on every token. */
@@ -135,8 +134,6 @@ export const bookFile = z.strictObject({
       z.strictObject({
         id: name,
         effective_from: instant,
-        /** The rules by which calls are rated. A version that was kept without them is rated by rules 1, as it was then. */
-        rules: z.literal(2, 'must be 2').optional(),
         /** The model of a request that names none, by path template. */
         default_models: z.record(endpoint, name).optional(),
         tools: toolsByProvider,

@@ -5,6 +5,7 @@ import { SURFACES } from '../providers/surfaces.ts'
 import { plainAmountOf } from './amounts.ts'
 import { multiplierOf, type RatingContext, tierOf } from './modifiers.ts'
 import {
+  dearestSearch,
   type FoundRate,
   findModel,
   findRate,
@@ -45,9 +46,11 @@ export function rateOf({ model, tariffs }: PartPrice, unit: Unit): FoundRate {
   return isTool(unit) ? findTool(model, unit) : findRate(tariffs, unit)
 }
 
-function findTool(model: ModelPrice, unit: Unit): FoundRate {
-  const nanos = model.tools.get(unit)
-  return nanos === undefined ? { nanos: 0n, how: 'none' } : { nanos, how: 'listed' }
+function findTool({ tools }: ModelPrice, unit: Unit): FoundRate {
+  const nanos = tools.get(unit)
+  if (nanos !== undefined) return { nanos, how: 'listed' }
+  const most = unit === 'web_searches' ? dearestSearch(tools) : 0n
+  return { nanos: most, how: most > 0n ? 'sibling' : 'none' }
 }
 
 /** The quantities that are priced by the call. */
@@ -68,13 +71,12 @@ export interface PricedPart {
 
 export function pricedParts(usage: Usage, context: RatingContext, version: PriceVersion): PricedPart[] {
   const priced: PricedPart[] = []
-  if (usage.freeRefusal && version.rules === 1) return priced
   for (const part of usage.parts) {
     // Searches before upstream refused are paid all the same.
     const quantities = usage.freeRefusal ? toolsOf(part.quantities) : part.quantities
     if (!didSomething(quantities)) continue
     const { otherModelsDraw } = SURFACES[context.surface].pricing
-    const isDrawn = version.rules === 2 && otherModelsDraw && part.model !== null
+    const isDrawn = otherModelsDraw && part.model !== null
     const { model, asRequested, standsIn } = modelOf(part, isDrawn, usage, context, version)
     const price = model === null ? null : priceOf(model, part.promptTokens, usage, context, isDrawn)
     priced.push({ quantities, asRequested, standsIn, price })
@@ -120,7 +122,7 @@ function modelOf(
 ): Resolved {
   const named = nameOf(part, usage, context)
   const found = isDrawn ? drawnBy(named, version) : resolve(named, context, version)
-  if (found.model !== null || version.rules === 1) return found
+  if (found.model !== null) return found
   // A call whose request names a model without a price was let pass to be rated later, at that model's own price.
   if (context.modelAsked !== null && !isDrawn) return found
   const price = (model: ModelPrice) => priceOf(model, part.promptTokens, usage, context, isDrawn)
@@ -173,7 +175,6 @@ const MODES_OF: ReadonlyMap<string, readonly Mode[]> = new Map([
   ['/v1/audio/speech', ['audio_speech']],
   ['/v1/audio/transcriptions', ['audio_transcription']],
   ['/v1/realtime', ['realtime', 'audio_transcription']],
-  ['/v1/realtime/translations', ['realtime', 'audio_translation']],
 ])
 
 /** The modes of Responses, and of the endpoints that answer in its form. */

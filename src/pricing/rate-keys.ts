@@ -20,7 +20,6 @@ export const RATE_KEYS = [
   'image_output',
   'input_per_million_characters',
   'audio_input_per_hour',
-  'video_output_per_second',
 ] as const
 
 export type RateKey = (typeof RATE_KEYS)[number]
@@ -43,10 +42,9 @@ export type ToolKey = (typeof TOOL_KEYS)[number]
 /**
  * - `input` and `output`: a missing rate may be replaced by a dearer one of the same side.
  * - `duration`: input audio by its length; no other rate is by time, so no rate can stand in for a missing one.
- * - `video`: output video by its length, for which no rate can stand in either.
  * - `tool`: priced by the call, and untouched by tiers and multipliers.
  */
-export type Side = 'input' | 'output' | 'duration' | 'video' | 'tool'
+export type Side = 'input' | 'output' | 'duration' | 'tool'
 
 interface UnitPrice {
   /** Null: the cost cannot be told from the number of units. */
@@ -59,7 +57,6 @@ interface UnitPrice {
 const MILLION = 1_000_000n
 const THOUSAND = 1_000n
 const HOUR_IN_MS = 3_600_000n
-const SECOND_IN_MS = 1_000n
 
 export const UNIT_PRICES: Readonly<Record<Unit, UnitPrice>> = {
   input_tokens: { key: 'input', units: MILLION, side: 'input' },
@@ -84,7 +81,6 @@ export const UNIT_PRICES: Readonly<Record<Unit, UnitPrice>> = {
   code_executions: { key: null, units: 1n, side: 'tool' },
   input_characters: { key: 'input_per_million_characters', units: MILLION, side: 'input' },
   audio_input_milliseconds: { key: 'audio_input_per_hour', units: HOUR_IN_MS, side: 'duration' },
-  video_output_milliseconds: { key: 'video_output_per_second', units: SECOND_IN_MS, side: 'video' },
 }
 
 const bySide = (side: Side): readonly Unit[] => UNITS.filter((unit) => UNIT_PRICES[unit].side === side)
@@ -93,7 +89,6 @@ export const UNITS_OF: Readonly<Record<Side, readonly Unit[]>> = {
   input: bySide('input'),
   output: bySide('output'),
   duration: bySide('duration'),
-  video: bySide('video'),
   tool: bySide('tool'),
 }
 

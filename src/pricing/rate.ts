@@ -81,7 +81,7 @@ export function rateFigures(
 
 /** False where some unit of the part has no price of its own. */
 function addPart(totals: Totals, quantities: Quantities, price: PartPrice, discount: Discount): boolean {
-  let allListed = price.tierKnown && (price.tariffs.listed || price.tariffs.table.unlisted !== null)
+  let allListed = price.tierKnown
   let plain = 0n
   let tools = 0n
   for (const name in quantities) {
@@ -161,11 +161,8 @@ function describe({ model, tariffs }: PartPrice, usage: Usage, context: RatingCo
   const { endpoint } = context
   const said: string[] = []
   if (model.endpoints.has(endpoint)) said.push(`endpoint ${endpoint}`)
-  if (!tariffs.listed) {
-    const rates =
-      tariffs.table.unlisted !== null ? 'the standard ones times the factor of the tier' : 'standard'
-    said.push(`no ${tariffs.tier} rates listed: ${rates}`)
-  }
+  if (!tariffs.listed)
+    said.push(`no ${tariffs.tier} rates listed: the standard ones times the factor of the tier`)
   if (tariffs.listed && tariffs.tier !== 'standard') said.push(tariffs.tier)
   if (tariffs.long) said.push('long context')
   return [...said, ...describeModifiers(model.factors, usage, context, formatUsd)]

@@ -152,10 +152,11 @@ function outputLimit(
   fallbacks: readonly unknown[],
 ): number | null {
   const { outputLimits = [], mayBeSilent = false } = (usage === null ? undefined : READERS[usage]) ?? {}
-  const own = fallbacks.map((entry) => (isObject(entry) ? entry['max_tokens'] : null))
+  const stated = outputLimits.map((name) => body[name]).filter(isGiven)
+  if (stated.length === 0) return null
+  const own = fallbacks.map((entry) => (isObject(entry) ? entry['max_tokens'] : null)).filter(isGiven)
   let largest: number | null = null
-  for (const value of [...outputLimits.map((name) => body[name]), ...own]) {
-    if (!isGiven(value)) continue
+  for (const value of [...stated, ...own]) {
     const limit = count(value)
     largest = Math.max(largest ?? 0, limit === 0 && !mayBeSilent ? LIMITLESS : limit)
   }

@@ -86,8 +86,6 @@ export interface ReaderSpec {
 export interface ToolRules {
   /** Tools that the client runs and upstream describes. */
   readonly runByClient: RegExp
-  /** Types of which one stands for some thirty tools. */
-  readonly toolset: RegExp | null
   /** Either each of the `limited` tools has a `max_uses`, or `max_tool_calls` of the request counts them all together. */
   readonly limit: 'each' | 'together'
   readonly limited: RegExp
@@ -113,8 +111,6 @@ interface SurfacePricing {
   readonly speeds: Readonly<Record<string, Tier>> | null
   /** The upstream project has a tier for requests that name none. */
   readonly hasProjectTier: boolean
-  /** Whether a stated limit of output may hold for each step that tools lead to, or holds for all steps together. */
-  readonly limitsEachStep: boolean
   /** Whether a second model of a response draws images for it, or samples like the first model. */
   readonly otherModelsDraw: boolean
 }

@@ -41,7 +41,7 @@ test('a chat of a search model costs one search more, by the size of its context
     ['gpt-4o-search-preview', 'medium', '0.0385', false],
     ['gpt-4o-search-preview', 'high', '0.0535', false],
     ['gpt-4o-search-preview', null, '0.0385', false],
-    ['gpt-4o-search-preview', 'vast', '0.0035', true],
+    ['gpt-4o-search-preview', 'vast', '0.0535', true],
     ['gpt-4o-mini-search-preview', 'low', '0.02521', false],
     ['gpt-4o-mini-search-preview', undefined, '0.02771', false],
     ['gpt-5-search-api', 'high', '0.01225', false],

@@ -252,7 +252,6 @@ const wrong: readonly [says: string, overlay: string, problem: RegExp][] = [
     '{"default_models":{\n"responses":"alpha"}}',
     /^default_models\.responses: must begin with \/v1\//,
   ],
-  ['rules of its own', '{\n"rules":2}', /^rules: is not a member/],
   [
     'a mark that is neither true nor false',
     '{"models":[{"id":"alpha",\n"searches_each_call":1}]}',
@@ -321,11 +320,6 @@ const malformed: readonly [says: string, text: string, problem: RegExp][] = [
       versions: [{ ...(version('a', '2026-01-01') as object), default_models: { '/v1/responses': 'x' } }],
     }),
     /default_models\.\/v1\/responses: "x" is no model/,
-  ],
-  [
-    'rules that nobody knows',
-    JSON.stringify({ versions: [{ ...(version('a', '2026-01-01') as object), rules: 3 }] }),
-    /rules: must be 2/,
   ],
   [
     'a name given twice',

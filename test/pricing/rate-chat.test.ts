@@ -182,14 +182,14 @@ const tools: readonly Example[] = [
   {
     says: 'a search of gpt-4o-search-preview at its own price',
     model: 'gpt-4o-search-preview',
-    units: { web_searches: 1 },
+    units: { web_searches_high: 1 },
     // 1 × $50 / 1,000
     listNanos: 50_000_000n,
   },
   {
     says: 'a search of gpt-4o-mini-search-preview at its own price',
     model: 'gpt-4o-mini-search-preview-2025-03-11',
-    units: { web_searches: 1 },
+    units: { web_searches_high: 1 },
     // 1 × $30 / 1,000
     listNanos: 30_000_000n,
   },

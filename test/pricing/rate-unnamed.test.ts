@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
-import type { Quantities, Usage } from '../../src/kernel/usage.ts'
+import type { Quantities } from '../../src/kernel/usage.ts'
 import { NO_DISCOUNT } from '../../src/pricing/amounts.ts'
-import { loadBook, loadListPrices } from '../../src/pricing/load-book.ts'
+import { loadListPrices } from '../../src/pricing/load-book.ts'
 import type { RatingContext } from '../../src/pricing/modifiers.ts'
-import type { PriceVersion } from '../../src/pricing/price-book.ts'
 import { rate } from '../../src/pricing/rate.ts'
 import { test } from '../support/suite.ts'
 import { CHAT, MESSAGES, partOf, shipped, usageOf } from './worked-example.ts'
@@ -164,40 +163,4 @@ test('an overlay changes the default of an endpoint, and takes one away', () => 
   // The endpoint has no default now and is rated at the dearest model: 1,000 × $150/M + 500 × $600/M
   const compacted = rated('/v1/responses/compact', TEXT)
   assert.deepEqual([compacted.listNanos, compacted.unpriced], [450_000_000n, true])
-})
-
-/** A price version as it was kept before there were rules: calls that it rated must come out as they did. */
-const before: PriceVersion = (() => {
-  const { rules: _rules, default_models: _defaults, ...entry } = shipped.entry
-  const loaded = loadBook(JSON.stringify({ versions: [entry] }))
-  if (loaded.kind === 'refused') throw new Error(loaded.problems.join('\n'))
-  return loaded.book.versions[0]
-})()
-
-test('what was rated with prices of before is derived again as it was', () => {
-  const at = (usage: Usage, context: RatingContext) => {
-    const { kind, listNanos, unpriced } = rate(usage, context, before, NO_DISCOUNT)
-    return [kind, listNanos, unpriced]
-  }
-  const images = contextOf('/v1/images/generations')
-  const responses = { ...contextOf('/v1/responses'), modelAsked: 'gpt-5.6-sol' }
-  const sol = { modelServed: 'gpt-5.6-sol' }
-  assert.deepEqual(at(usageOf([partOf(IMAGE)]), images), ['unpriced', 0n, true])
-  assert.deepEqual(
-    at(usageOf([partOf({ input_tokens: 1_000 })], { ...sol, serviceTier: 'ultrafast' }), responses),
-    // 1,000 × $4/M
-    ['rated', 4_000_000n, true],
-  )
-  assert.deepEqual(
-    at(usageOf([partOf({ image_input_tokens: 1_000 })], sol), responses),
-    // 1,000 × $5/M, the rate for cache writes
-    ['rated', 5_000_000n, true],
-  )
-  assert.deepEqual(
-    at(usageOf([partOf({ output_tokens: 100 }, 'nobody-knows-it')], sol), responses),
-    // 100 × $20/M
-    ['rated', 2_000_000n, false],
-  )
-  const refusal = { modelServed: 'claude-opus-5', freeRefusal: true }
-  assert.deepEqual(at(usageOf([partOf({ web_searches: 1 })], refusal), MESSAGES), ['rated', 0n, false])
 })

@@ -89,7 +89,6 @@ export const chat: SurfaceSpec = {
   readers: READERS,
   tools: {
     runByClient: /^(?:local_shell|apply_patch|computer_use_preview|computer)$/,
-    toolset: null,
     limit: 'together',
     limited: /^(?:web_search(?:_preview)?(?:_\d{4}_\d{2}_\d{2})?|file_search|code_interpreter|shell)$/,
     container: /^(?:code_interpreter|shell)$/,
@@ -137,7 +136,6 @@ export const chat: SurfaceSpec = {
     },
     speeds: null,
     hasProjectTier: true,
-    limitsEachStep: false,
     otherModelsDraw: true,
   },
 }

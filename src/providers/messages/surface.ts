@@ -64,7 +64,6 @@ export const messages: SurfaceSpec = {
   },
   tools: {
     runByClient: /^(?:bash_\d+|text_editor_\d+|memory_\d+|computer_(?:toolset_)?\d+|browser_toolset_\d+)$/,
-    toolset: /_toolset_/,
     limit: 'each',
     limited: /^(?:web_search|web_fetch|advisor)_\d+$/,
     container: null,
@@ -90,8 +89,6 @@ export const messages: SurfaceSpec = {
     },
     speeds: { standard: 'standard', fast: 'fast' },
     hasProjectTier: false,
-    // Anthropic does not say whether the limit holds for each step.
-    limitsEachStep: true,
     otherModelsDraw: false,
   },
 }
