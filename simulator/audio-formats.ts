@@ -9,7 +9,7 @@ export interface AudioFormat {
   readonly piece: Buffer
 }
 
-export const pcmBytesPerSecond = 48_000
+const pcmBytesPerSecond = 48_000
 const pieceSeconds = 0.25
 
 /** 24,000 samples a second of 16 bits. A quarter of a second holds 110 whole waves, so pieces join without a click. */

@@ -69,7 +69,7 @@ const readers: Readonly<Record<string, Reader>> = {
   ],
 }
 
-export const behaviourNames: readonly string[] = Object.keys(readers)
+const behaviourNames: readonly string[] = Object.keys(readers)
 
 /** Reads the header; a problem is the text of the error. */
 export function parseBehaviours(header: string): { behaviours: Behaviours; problem?: string } {

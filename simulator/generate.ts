@@ -7,7 +7,7 @@ import { composeAnswer, composeThoughts, countTokens, cutToTokens, seedFromText 
 // The output of the "model", before a surface gives it a shape. Every surface calls this module, so that a question
 // has the same answer on each surface.
 
-export interface GenerateRequest extends ToolChoice {
+interface GenerateRequest extends ToolChoice {
   readonly model: Model
   /** The position among the choices of one request. */
   readonly choice?: number

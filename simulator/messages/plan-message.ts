@@ -7,7 +7,7 @@ import type { MessagesRequest } from './messages-request.ts'
 import { lastUserTurn, promptBlocks } from './prompt-blocks.ts'
 
 /** A block of content: whole, as a stream opens it, and the deltas that fill it. */
-export interface ContentBlock {
+interface ContentBlock {
   readonly whole: JsonObject
   readonly opening: JsonObject
   readonly deltas: readonly { readonly delta: JsonObject; readonly text: string }[]

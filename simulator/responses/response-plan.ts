@@ -27,7 +27,7 @@ export interface StoredResponse {
   work: { readonly startedMs: number; readonly pace: Pace } | null
 }
 
-export type ResponseState = 'queued' | 'in_progress' | 'final'
+type ResponseState = 'queued' | 'in_progress' | 'final'
 
 const queuedMs = 1_000
 

@@ -6,7 +6,7 @@ import type { TurnEvent } from '../reply.ts'
 import { composeAnswer, countTokens, cutToTokens, seedFromText, splitIntoWords } from '../text.ts'
 import type { Counts, RealtimeItem } from './realtime-items.ts'
 
-export interface RealtimePlan {
+interface RealtimePlan {
   readonly id: string
   readonly itemId: string
   /** Null for a response that is out of band. */
