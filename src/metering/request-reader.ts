@@ -3,13 +3,7 @@ import { codingOf } from './content-coding.ts'
 import { decodeCopy } from './decode-copy.ts'
 import type { Shape, Skimmed, SkimmedElement } from './json-shape.ts'
 import { JsonSkim } from './json-skim.ts'
-import {
-  boundaryOf,
-  FOREIGN_CHARSET,
-  type MultipartScan,
-  MultipartScanner,
-  type PartSink,
-} from './multipart-scanner.ts'
+import { boundaryOf, FOREIGN_CHARSET, type MultipartScan, MultipartScanner } from './multipart-scanner.ts'
 
 /** A body as its format has it. `doubt` says why upstream may find something else in it. */
 export type ReadBytes =
@@ -43,9 +37,8 @@ export interface BytesReader {
 export interface Reads {
   readonly shape: Shape
   readonly onElement: ((element: SkimmedElement) => void) | null
-  /** The fields of a form, and its files. */
+  /** The fields of a form. */
   readonly fields: readonly string[]
-  readonly files: PartSink | null
 }
 
 /** A reader that never asks to wait. */
@@ -100,10 +93,10 @@ function jsonReader({ shape, onElement }: Reads, doubt: Doubt | null, isUrlencod
   }
 }
 
-function formReader(contentType: string, { fields, files }: Reads, doubt: Doubt | null): SyncReader {
+function formReader(contentType: string, { fields }: Reads, doubt: Doubt | null): SyncReader {
   const boundary = boundaryOf(contentType)
   if (boundary === null) return unreadable('no_boundary')
-  const scanner = new MultipartScanner(boundary, fields, files)
+  const scanner = new MultipartScanner(boundary, fields)
   return {
     write(chunk) {
       scanner.write(chunk)

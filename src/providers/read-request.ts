@@ -9,7 +9,6 @@ import {
   UNREAD,
   VALUE,
 } from '../metering/json-shape.ts'
-import type { PartSink } from '../metering/multipart-scanner.ts'
 import { type ItemFacts, NO_ITEMS, NOT_READ, type RequestFacts } from '../metering/request-facts.ts'
 import {
   type BytesReader,
@@ -100,18 +99,16 @@ export interface BodyHead {
 
 export const PLAIN_JSON: BodyHead = { contentType: 'application/json', contentEncoding: undefined }
 
-/** `files` looks at the files of a form; `watch` takes the requests of a batch. */
+/** `watch` takes the items of the body: those of a conversation, or the requests of a batch. */
 export function createRequestReader(
   endpoint: Endpoint,
   { contentType, contentEncoding, isDoubtful }: BodyHead,
   watch: ItemWatch = new ConversationItems(),
-  files: PartSink | null = null,
 ): RequestReader {
   const reads: Reads = {
     shape: shapeOf(endpoint),
     onElement: (element) => watch.take(element),
     fields: FIELDS,
-    files,
   }
   const reader: BytesReader =
     isDoubtful === true ? unreadable('two_content_types') : readerFor(contentType, contentEncoding, reads)

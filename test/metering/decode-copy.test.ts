@@ -10,6 +10,7 @@ import {
 import fc from 'fast-check'
 
 import { CODED_FRAMES_MAX, decodeCopy } from '../../src/metering/decode-copy.ts'
+import { PIECE_BYTES } from '../../src/metering/request-reader.ts'
 import { findEndpoint } from '../../src/providers/find-endpoint.ts'
 import { createRequestReader } from '../../src/providers/read-request.ts'
 import { modelAsked } from '../../src/providers/request-members.ts'
@@ -110,6 +111,31 @@ for (const [coding, encode] of Object.entries(encoders)) {
       }),
       { numRuns: 40 },
     )
+  })
+}
+
+for (const [coding, encode] of Object.entries({
+  ...encoders,
+  br: (bytes: Buffer) => brotliCompressSync(bytes),
+  deflate: (bytes: Buffer) => deflateSync(bytes),
+})) {
+  test(`${coding}: however much a chunk decodes to, no more than a piece of it is read in a turn of the event loop`, async () => {
+    let inTurn = 0
+    let most = 0
+    let isOver = false
+    const turn = () => {
+      inTurn = 0
+      if (!isOver) setImmediate(turn)
+    }
+    setImmediate(turn)
+    const decoder = decodeCopy(coding, 10_000_000, (bytes) => {
+      inTurn += bytes.length
+      most = Math.max(most, inTurn)
+    })
+    await decoder.write(encode(Buffer.alloc(3_000_000, 'abc')))
+    assert.equal(await decoder.end(), 'whole')
+    isOver = true
+    assert.ok(most <= PIECE_BYTES, String(most))
   })
 }
 

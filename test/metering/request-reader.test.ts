@@ -9,7 +9,6 @@ const READS = {
   shape: objectShape({ model: VALUE, stream: VALUE, list: eachShape(GLANCE) }),
   onElement: (element: SkimmedElement) => elements.push(element),
   fields: ['model'],
-  files: null,
 }
 
 function modelAsked(read: ReadBytes): unknown {
