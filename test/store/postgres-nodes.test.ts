@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import pg from 'pg'
 import { createLog } from '../../src/kernel/log.ts'
-import { admitCalls } from '../../src/store/operations/admission.ts'
-import { settleCalls } from '../../src/store/operations/settlement.ts'
+import { bookCalls } from '../../src/store/operations/book-calls.ts'
 import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts'
 import { dialectOf, runBatch } from '../../src/store/postgres/run-operation.ts'
 import type { Store } from '../../src/store/store.ts'
@@ -246,12 +245,10 @@ nodesTest(
     const [node] = await database.query('SELECT id, epoch FROM node')
     const pool = openPatientPool(database.url)
     const stale = { id: String(node?.['id']), epoch: BigInt(String(node?.['epoch'])) }
-    const parts = { locks: true, node: stale, clock: 'caller', nodeNowMs: NOON } as const
+    const parts = { node: stale, clock: 'caller', nodeNowMs: NOON } as const
     await database.query('UPDATE node SET epoch = epoch + 1')
-    const asked = [opening('req_2', 'a')]
-    assert.equal(await runBatch(pool, () => admitCalls(asked, parts), dialectOf('caller')), 'fenced')
-    const closed = [closing('req_1')]
-    assert.equal(await runBatch(pool, () => settleCalls(closed, parts), dialectOf('caller')), 'fenced')
+    const calls = { openings: [opening('req_2', 'a')], closings: [closing('req_1')] }
+    assert.equal(await runBatch(pool, () => bookCalls(calls, parts), dialectOf('caller')), 'fenced')
     await pool.close()
     assert.deepEqual(
       (await database.query('SELECT id, state FROM call')).map(({ state }) => state),

@@ -129,16 +129,22 @@ troubleTest(
 troubleTest('an admission whose answer is lost is released', async ({ store, database, wire }) => {
   await store.admit(opening('req_0', 'a'))
   await store.settle(closing('req_0'))
-  // The first step passes this lock, and the last one waits for it: only the answer to the last one is lost.
+  // The first step passes, and the last one waits for this row with the id of its call: only its answer is lost.
   const other = new pg.Client(database.url)
   await other.connect()
-  await other.query("BEGIN; SELECT 1 FROM budget WHERE id = 'bud_a' FOR NO KEY UPDATE")
+  const columns =
+    await database.query(`SELECT string_agg(column_name, ', ') AS names FROM information_schema.columns
+    WHERE table_name = 'call' AND column_name <> 'id'`)
+  const names = String(columns[0]?.['names'])
+  await other.query(
+    `BEGIN; INSERT INTO call (id, ${names}) SELECT 'req_1', ${names} FROM call WHERE id = 'req_0'`,
+  )
   const lost = store.admit(opening('req_1', 'a'))
   const waits =
     "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
   await until('the last step waits', async () => (await database.query(waits)).length === 1)
   wire.holdReplies()
-  await other.query('COMMIT')
+  await other.query('ROLLBACK')
   await other.end()
   const made = () => database.query("SELECT state FROM call WHERE id = 'req_1'")
   await until('the call is admitted', async () => (await made()).length === 1)

@@ -2,56 +2,16 @@ import { dayOf, monthOf } from '../../ledger/calendar.ts'
 import { type Admission, type CallOpening, type CallRefusal, requestsOf } from '../../ledger/call.ts'
 import { OPENING_COLUMNS } from '../../ledger/call-columns.ts'
 import { decideAdmission, type KeyState } from '../../ledger/decide-admission.ts'
-import { bool, namesOf, nanosOrNull, number, numberOrNull, present, type Row, text } from '../rows.ts'
-import {
-  ACCOUNT_COLUMNS,
-  type AccountState,
-  accountCeilings,
-  type BatchParts,
-  BUDGET_COLUMNS,
-  type BudgetState,
-  keyCeilings,
-  LIMITED_ACCOUNT,
-  LIMITED_BUDGET,
-  LOCK_NODE,
-  MoneyRows,
-  overLimit,
-  READ_CLOCK,
-  SHARE_ACCOUNTS,
-  SHARE_BUDGETS,
-} from './money-rows.ts'
-import { ABANDON, type Batch, lastStep, type StepRows, step } from './operation.ts'
-import { type Filled, LIST, onPostgres, type ParameterType, prepare, prepareList, raw } from './sql.ts'
+import { bool, namesOf, nanosOrNull, numberOrNull, present, type Row, text } from '../rows.ts'
+import { type BatchRows, digestName } from './batch-rows.ts'
+import { type AccountState, accountCeilings, type BudgetState, keyCeilings, overLimit } from './money-rows.ts'
+import { type Batch, step } from './operation.ts'
+import { type Filled, type ParameterType, prepare, raw } from './sql.ts'
 
 /**
- * Admission of a batch: the first step locks and reads all that the decisions depend on, the last one writes the holds.
- * Decisions are made one after the other, because each depends on the holds of those before it.
+ * Admission of the calls of a batch. Decisions are made one after the other, because each depends on the holds of those
+ * before it.
  */
-
-/** Revocation waits for the admissions that hold this lock, and those that come later see it. Admissions do not wait for each other here. */
-const READ_KEYS = prepareList('bytea')`
-  SELECT id, account_id, budget_id, digest, revoked_at_ms, expires_at_ms, allowed_models, log_requests FROM api_key
-  WHERE digest IN (${LIST}) ${onPostgres('FOR KEY SHARE')}`
-
-const LOCK_BUDGETS = prepareList('bytea')`
-  SELECT b.id FROM budget b WHERE b.id IN (SELECT budget_id FROM api_key WHERE digest IN (${LIST})) AND ${LIMITED_BUDGET}
-  ORDER BY b.id FOR NO KEY UPDATE`
-
-const LOCK_ACCOUNTS = prepareList('bytea')`
-  SELECT a.id FROM account a WHERE a.id IN (SELECT account_id FROM api_key WHERE digest IN (${LIST})) AND ${LIMITED_ACCOUNT}
-  ORDER BY a.id FOR NO KEY UPDATE`
-
-const READ_BUDGETS = prepareList('bytea')`
-  SELECT ${BUDGET_COLUMNS} FROM budget b WHERE b.id IN (SELECT budget_id FROM api_key WHERE digest IN (${LIST}))
-  ${SHARE_BUDGETS}`
-
-const READ_ACCOUNTS = prepareList('bytea')`
-  SELECT ${ACCOUNT_COLUMNS} FROM account a WHERE a.id IN (SELECT account_id FROM api_key WHERE digest IN (${LIST}))
-  ${SHARE_ACCOUNTS}`
-
-const READ_FILE = prepare`
-  SELECT f.models FROM batch_file f JOIN api_key k ON k.id = f.key_id AND k.account_id = f.account_id
-  WHERE k.digest = ${'bytea'} AND f.file_id = ${'text'}`
 
 const READ_FLOOR = prepare`
   SELECT max(nanos) AS nanos, max(list_nanos) AS list_nanos FROM hold_floor
@@ -97,23 +57,18 @@ function insertCall(): (...values: Parameters<ReturnType<typeof prepare>>) => Fi
 const MARK_USED = prepare`
   UPDATE api_key SET last_used_at_ms = ${'bigint'} WHERE id = ${'text'} AND coalesce(last_used_at_ms, 0) < ${'bigint'}`
 
-/** `fenced`: the node was given up. `again`: a limit was set while the batch was read. Nothing was done in both cases. */
-export function* admitCalls(
+/** Places the holds in `rows.money`. Returns the answers, and the statements that write the calls. */
+export function admitCalls(
   openings: readonly CallOpening[],
-  parts: BatchParts,
-): Batch<readonly Admission[] | 'fenced' | 'again'> {
-  const read = yield* readBatch(openings, parts)
-  if (typeof read === 'string') {
-    yield ABANDON
-    return read
-  }
-  const { keys, money, files, nowMs } = read
-  const floors = yield* readFloors(openings, read)
+  { keys, money, files, nowMs }: BatchRows,
+  floors: readonly (KeyState['holdFloor'] | undefined)[],
+  nodeId: string,
+): { readonly admitted: readonly Admission[]; readonly writes: readonly Filled[] } {
   const uses = new Map<string, number>()
   const inserts: Filled[] = []
 
-  const admissions = openings.map((asked, n): Admission => {
-    const key = keys.get(nameOf(asked.digest))
+  const admitted = openings.map((asked, n): Admission => {
+    const key = keys.get(digestName(asked.digest))
     if (key === undefined) return refused({ reason: 'unknown_key' }, null)
     const opening = nowMs === null ? asked : { ...asked, atMs: nowMs }
     const [keyId, budgetId, accountId] = ['id', 'budget_id', 'account_id'].map((column) =>
@@ -125,7 +80,7 @@ export function* admitCalls(
     const balanceNanos = account.creditedNanos - account.chargedNanos
     const decision = decideAdmission(opening, {
       ...stateOf(key, budget, account, month, day, opening.atMs),
-      batchModels: namesOf(files[n]?.['models'] ?? null),
+      batchModels: namesOf(files.get(asked)?.['models'] ?? null),
       holdFloor: floors[n] ?? null,
     })
     // The holder of a key that is not in force any more learns nothing of the account, and uses nothing.
@@ -141,7 +96,7 @@ export function* admitCalls(
     const { holdNanos, holdListNanos, accountHoldNanos } = decision
     inserts.push(
       INSERT_CALL(
-        ...[accountId, keyId, parts.node?.id ?? LOCAL_NODE, opening.atMs, month, day],
+        ...[accountId, keyId, nodeId, opening.atMs, month, day],
         ...[holdNanos, holdListNanos, accountHoldNanos, requestsOf(opening)],
         ...OPENING_COLUMNS.map(({ of }) => of(opening) as string | number | bigint | boolean | null),
       ),
@@ -153,55 +108,16 @@ export function* admitCalls(
     return { kind: 'admitted', keyId, budgetId, accountId, logRequests, balanceNanos }
   })
   const marks = [...uses].map(([keyId, atMs]) => MARK_USED(atMs, keyId, atMs))
-  yield lastStep([...money.writes(), ...inserts, ...marks])
-  return admissions
-}
-
-/** The node of all calls that SQLite admits. Calls that are deferred belong to no node. */
-export const LOCAL_NODE = 'local'
-
-interface ReadBatch {
-  readonly keys: ReadonlyMap<string, Row>
-  readonly money: MoneyRows
-  /** The batch file that each opening names, if its key has uploaded it. */
-  readonly files: readonly (Row | undefined)[]
-  /** The instant of all calls by the database's clock; null where each call brings its own. */
-  readonly nowMs: number | null
-}
-
-function* readBatch(
-  openings: readonly CallOpening[],
-  { locks, node, clock }: BatchParts,
-): Batch<ReadBatch | 'fenced' | 'again'> {
-  const digests = [...new Map(openings.map(({ digest }) => [nameOf(digest), digest])).values()]
-  const withFile = openings.filter(({ models }) => models.batchFile !== null)
-  const rows = yield step([
-    ...(node === null ? [] : [LOCK_NODE(node.id, node.epoch)]),
-    READ_KEYS(digests),
-    ...(locks ? [LOCK_BUDGETS(digests), LOCK_ACCOUNTS(digests)] : []),
-    READ_BUDGETS(digests),
-    READ_ACCOUNTS(digests),
-    ...withFile.map(({ digest, models }) => READ_FILE(digest, models.batchFile)),
-    ...(clock === 'database' ? [READ_CLOCK()] : []),
-  ])
-  const next = taker(rows)
-  if (node !== null && next().length === 0) return 'fenced'
-  const keys = new Map(next().map((row) => [nameOf(row['digest'] as Uint8Array), row]))
-  const locked = locks ? ([next(), next()] as const) : null
-  const money = new MoneyRows(next(), next())
-  if (locked !== null && money.isUnlocked(...locked)) return 'again'
-  const files = new Map(withFile.map((opening) => [opening, next()[0]]))
-  const nowMs = clock === 'database' ? number(present(next()[0]), 'now_ms') : null
-  return { keys, money, files: openings.map((opening) => files.get(opening)), nowMs }
+  return { admitted, writes: [...inserts, ...marks] }
 }
 
 /** Nearly all budgets have no hold floor to look up, and then there is no step. */
-function* readFloors(
+export function* readFloors(
   openings: readonly CallOpening[],
-  { keys, money, nowMs }: ReadBatch,
+  { keys, money, nowMs }: BatchRows,
 ): Batch<readonly (KeyState['holdFloor'] | undefined)[]> {
   const asked = openings.map((opening) => {
-    const key = keys.get(nameOf(opening.digest))
+    const key = keys.get(digestName(opening.digest))
     if (key === undefined || opening.hold.kind !== 'bound') return null
     const budget = money.budget(text(key, 'budget_id'))
     const { id, month, hasFloors } = budget
@@ -210,10 +126,10 @@ function* readFloors(
   })
   const statements = asked.filter((statement) => statement !== null)
   if (statements.length === 0) return []
-  const next = taker(yield step(statements))
+  const found = (yield step(statements)).values()
   return asked.map((statement) => {
     if (statement === null) return null
-    const row = present(next()[0])
+    const row = present(found.next().value?.[0])
     const [nanos, listNanos] = [nanosOrNull(row, 'nanos'), nanosOrNull(row, 'list_nanos')]
     return nanos === null || listNanos === null ? null : { nanos, listNanos }
   })
@@ -239,16 +155,6 @@ function stateOf(
     balanceNanos: account.creditedNanos - account.chargedNanos,
     accountHeldNanos: account.heldNanos,
   }
-}
-
-/** Gives the rows of the statements of a step, one after the other. */
-export function taker(rows: StepRows): () => readonly Row[] {
-  let at = 0
-  return () => rows[at++] ?? []
-}
-
-function nameOf({ buffer, byteOffset, length }: Uint8Array): string {
-  return Buffer.from(buffer, byteOffset, length).toString('latin1')
 }
 
 /** The instant that fixes the month and day of a call. Where the clock has stepped back, the period of a ceiling goes on. */

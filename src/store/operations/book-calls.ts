@@ -1,57 +1,60 @@
-import type { Admission, CallClosing, CallOpening, Settled } from '../../ledger/call.ts'
-import { admitCalls } from './admission.ts'
-import { type Batch, type Step, step } from './operation.ts'
-import { type SettlementParts, settleCalls } from './settlement.ts'
-
-/** Calls that end and calls that begin, to be booked in one transaction. */
-export interface CallBatch {
-  readonly closings: readonly CallClosing[]
-  readonly openings: readonly CallOpening[]
-}
+import type { Admission, Settled } from '../../ledger/call.ts'
+import { NOTHING_USED } from '../../ledger/call-columns.ts'
+import { text } from '../rows.ts'
+import { admitCalls, readFloors } from './admission.ts'
+import { type BatchParts, type CallBatch, readBatch } from './batch-rows.ts'
+import { ABANDON, type Batch, inBatch, lastStep, step } from './operation.ts'
+import { raiseFloors, settleCalls } from './settlement.ts'
+import { settlementEvents } from './settlement-events.ts'
+import { prepare } from './sql.ts'
 
 /** The answers in the order of the batch. */
 export interface BookedCalls {
+  /** Null for a closing whose call does not exist. */
   readonly settled: readonly (Settled | null)[]
   readonly admitted: readonly Admission[]
 }
 
+/** The node of all calls that SQLite admits. Calls that are deferred belong to no node. */
+export const LOCAL_NODE = 'local'
+
 /**
- * Settlements go first, since they make room under the limits; both halves share one commit. `fenced`: the node was given
- * up. `again`: a limit was set while the batch was read. Nothing was done in both cases.
+ * Settles and admits calls in one transaction: the first step locks and reads, the last one writes. Settlements go first,
+ * since they make room under the limits. `fenced`: the node was given up, and nothing was done.
  */
-export function* bookCalls(
-  { closings, openings }: CallBatch,
-  parts: SettlementParts,
-): Batch<BookedCalls | 'fenced' | 'again'> {
-  const [settled, admitted] = yield* inTurn(
-    closings.length === 0 ? null : settleCalls(closings, parts),
-    openings.length === 0 ? null : admitCalls(openings, parts),
-  )
-  if (typeof settled === 'string') return settled
-  if (typeof admitted === 'string') return admitted
-  return { settled: settled ?? [], admitted: admitted ?? [] }
+export function* bookCalls(batch: CallBatch, parts: BatchParts): Batch<BookedCalls | 'fenced'> {
+  const rows = yield* readBatch(batch, parts)
+  if (rows === null) {
+    yield ABANDON
+    return 'fenced'
+  }
+  const settlement = settleCalls(batch.closings, rows, parts.nodeNowMs)
+  const marks = yield* raiseFloors(settlement.bookings, rows.money)
+  const floors = yield* readFloors(batch.openings, rows)
+  const admission = admitCalls(batch.openings, rows, floors, parts.node?.id ?? LOCAL_NODE)
+  const writes = [...rows.money.writes(), ...settlement.writes, ...marks, ...admission.writes]
+  const events = settlementEvents(settlement.bookings, rows.settings)
+  yield events.length === 0 ? lastStep(writes) : step(writes)
+  if (events.length > 0) {
+    for (const record of events) yield* inBatch(record())
+    yield lastStep([])
+  }
+  return { settled: settlement.settled, admitted: admission.admitted }
 }
 
-/** One batch after the other in one transaction: the last step of the first goes with the first step of the second. */
-function* inTurn<A, B>(
-  first: Batch<A> | null,
-  second: Batch<B> | null,
-): Batch<readonly [A | null, B | null]> {
-  if (first === null || second === null)
-    return [first === null ? null : yield* first, second === null ? null : yield* second]
-  let a = first.next()
-  while (!a.done && a.value.end === null) a = first.next(yield a.value)
-  let b = second.next()
-  if (a.done || b.done || a.value.end === 'rollback') return [yield* rest(first, a), null]
-  const { statements } = a.value
-  const rows = yield step([...statements, ...b.value.statements])
-  a = first.next(rows.slice(0, statements.length))
-  b = second.next(rows.slice(statements.length))
-  return [yield* rest(first, a), yield* rest(second, b)]
-}
+const READ_OPEN = prepare`
+  SELECT id FROM call WHERE node_id = ${'text'} AND state = 'in_flight' ORDER BY id LIMIT ${'bigint'}`
 
-function* rest<T>(batch: Batch<T>, result: IteratorResult<Step, T>): Batch<T> {
-  let next = result
-  while (!next.done) next = batch.next(yield next.value)
-  return next.value
+/** Closes open calls of a node as interrupted. Returns how many there were. */
+export function* interruptCalls(
+  nodeId: string,
+  limit: number,
+  atMs: number,
+  parts: BatchParts,
+): Batch<number | 'fenced'> {
+  const [open = []] = yield step([READ_OPEN(nodeId, limit)])
+  const state = 'interrupted'
+  const closings = open.map((row) => ({ ...NOTHING_USED, requestId: text(row, 'id'), state, atMs }) as const)
+  const booked = yield* bookCalls({ closings, openings: [] }, parts)
+  return booked === 'fenced' ? booked : open.length
 }

@@ -20,7 +20,6 @@ import { bool, nanos, number, present, type Row, text, textOrNull } from '../row
 import { recordBalanceMove } from './budget-events.ts'
 import { recordEvent } from './events.ts'
 import { claimKey, giveUpKey } from './idempotency.ts'
-import { FOR_LIMIT } from './money-rows.ts'
 import { atomic, type Operation } from './operation.ts'
 import { and, FOR_UPDATE, join, onPostgres, raw, type Sql, sql } from './sql.ts'
 
@@ -111,7 +110,7 @@ export const enforceCredit = atomic(function* (
   enforced: boolean,
   force: boolean,
 ): Operation<EnforceResult> {
-  yield onPostgres(sql`SELECT id FROM account WHERE id = ${accountId} ${FOR_LIMIT}`)
+  yield onPostgres(sql`SELECT id FROM account WHERE id = ${accountId} ${FOR_UPDATE}`)
   const balance = yield* getBalance(accountId)
   const isPositive = balance.creditedNanos > balance.chargedNanos
   if (enforced && !balance.enforced && !isPositive && !force) return { kind: 'balance_not_positive', balance }

@@ -33,7 +33,7 @@ import {
 import { recordCapEdit } from './budget-events.ts'
 import { recordEvent } from './events.ts'
 import { claimKey, findReplay } from './idempotency.ts'
-import { BUDGET_COLUMNS, budgetState, FOR_LIMIT, keyCeilings } from './money-rows.ts'
+import { BUDGET_COLUMNS, budgetState, keyCeilings } from './money-rows.ts'
 import { atomic, currentTime, type Operation } from './operation.ts'
 import {
   and,
@@ -87,7 +87,7 @@ export const updateKey = atomic(function* (
   const ofBudget = changesSql(changes, 'budget')
   if (isChanged && ofBudget !== null) {
     const its = sql`(SELECT budget_id FROM api_key WHERE id = ${id})`
-    yield onPostgres(sql`SELECT id FROM budget WHERE id = ${its} ${FOR_LIMIT}`)
+    yield onPostgres(sql`SELECT id FROM budget WHERE id = ${its} ${FOR_UPDATE}`)
     yield sql`UPDATE budget SET ${ofBudget} WHERE id = ${its}`
   }
   const key = yield* getKey(accountId, id, atMs)

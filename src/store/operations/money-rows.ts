@@ -3,28 +3,12 @@ import type { OverLimit } from '../../keys/key-store.ts'
 import { nextDayMs, nextMonthMs } from '../../ledger/calendar.ts'
 import type { Budget } from '../../ledger/call.ts'
 import { bool, nanos, nanosOrNull, number, numberOrNull, type Row, text, textOrNull } from '../rows.ts'
-import { type Filled, onPostgres, prepare, raw } from './sql.ts'
+import { type Filled, prepare, raw } from './sql.ts'
 
 /**
- * The rows that the calls of a batch share, budgets and accounts: read once, changed in memory call by call, and written
- * once. PostgreSQL locks the rows with a limit before they are read, in this order: budgets, accounts, each by id. Rows
- * without a limit are only added to, and locked by that, later and in the same order. An account with a limit has its
- * budgets locked first as well, so that no two batches wait for each other.
+ * The rows that the calls of a batch share, budgets and accounts: locked and read once, changed in memory call by call, and
+ * written once. They are locked in this order, here and in every other transaction: budgets, then accounts, each by id.
  */
-
-/** The parts of a batch that depend on the store. */
-export interface BatchParts {
-  /** Whether rows must be locked before they are read: SQLite has one writer at a time. */
-  readonly locks: boolean
-  /** The node whose batch this is; it must not have been given up. Null: the batch is no node's. */
-  readonly node: { readonly id: string; readonly epoch: bigint } | null
-  readonly clock: 'database' | 'caller'
-}
-
-const LIMITED_ACCOUNT_TEXT = '(a.credit_enforced OR a.monthly_budget_nanos IS NOT NULL)'
-export const LIMITED_ACCOUNT = raw(LIMITED_ACCOUNT_TEXT)
-export const LIMITED_BUDGET = raw(`(b.monthly_budget_nanos IS NOT NULL OR b.daily_budget_nanos IS NOT NULL
-  OR b.requests_per_minute IS NOT NULL OR EXISTS (SELECT 1 FROM account a WHERE a.id = b.account_id AND ${LIMITED_ACCOUNT_TEXT}))`)
 
 export const BUDGET_COLUMNS =
   raw(`b.id, b.account_id, b.monthly_budget_nanos, b.daily_budget_nanos, b.requests_per_minute,
@@ -33,19 +17,6 @@ export const BUDGET_COLUMNS =
 
 export const ACCOUNT_COLUMNS = raw(`a.id, a.credited_nanos, a.charged_nanos, a.held_nanos, a.credit_enforced,
   a.monthly_budget_nanos, a.month, a.spent_nanos`)
-
-/** Batches do not wait for each other here. A command that sets a limit takes `FOR_LIMIT` first, and waits for them. */
-export const SHARE_BUDGETS = onPostgres('FOR KEY SHARE OF b')
-export const SHARE_ACCOUNTS = onPostgres('FOR KEY SHARE OF a')
-
-/** The lock of a command that sets a limit: batches that have read the row without a limit end before it. */
-export const FOR_LIMIT = onPostgres('FOR UPDATE')
-
-/** Waits for nothing but for the end of the node: a heartbeat passes the lock, and fencing the node waits for it. */
-export const LOCK_NODE = prepare`
-  SELECT id FROM node WHERE id = ${'text'} AND epoch = ${'bigint'} AND fenced_at_ms IS NULL FOR KEY SHARE`
-
-export const READ_CLOCK = prepare`SELECT now_ms() AS now_ms`
 
 /** A period and its sums; an earlier period is over, and its sums are 0. */
 export interface MonthSums {
@@ -117,23 +88,6 @@ export class MoneyRows {
     return state
   }
 
-  isLimited(accountId: string): boolean {
-    return isLimitedAccount(this.account(accountId))
-  }
-
-  /** Whether a row has got a limit after the rows with limits were locked: then the batch must be decided anew. */
-  isUnlocked(lockedBudgets: readonly Row[], lockedAccounts: readonly Row[]): boolean {
-    const ids = new Set([...lockedBudgets, ...lockedAccounts].map((row) => text(row, 'id')))
-    const isLimited = ({ id }: AccountState) => ids.has(id)
-    return (
-      [...this.accounts.values()].some((account) => isLimitedAccount(account) && !isLimited(account)) ||
-      [...this.budgets.values()].some(
-        ({ id, monthlyNanos, dailyNanos, requestsPerMinute }) =>
-          (monthlyNanos ?? dailyNanos ?? requestsPerMinute) !== null && !ids.has(id),
-      )
-    )
-  }
-
   /** Moves the sums, as the statements of `writes` will. */
   move(budgetId: string, accountId: string, move: Move): void {
     if (!isMove(move)) return
@@ -202,10 +156,6 @@ function sorted<T>(moves: ReadonlyMap<string, T>): T[] {
   return [...moves].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, move]) => move)
 }
 
-function isLimitedAccount({ creditEnforced, monthlyNanos }: AccountState): boolean {
-  return creditEnforced || monthlyNanos !== null
-}
-
 /** A later month, or a later day, sets the sums to 0; an earlier one is over, and changes nothing. */
 const MOVE_BUDGET = prepare`
   UPDATE budget SET
@@ -219,7 +169,6 @@ const MOVE_BUDGET = prepare`
     month = ${'text'}
   WHERE id = ${'text'} AND month <= ${'text'}`
 
-/** The rows are locked. */
 const COUNT_REQUESTS = prepare`
   UPDATE budget SET minute = ${'bigint'}, minute_requests = ${'bigint'} WHERE id = ${'text'}`
 
@@ -228,7 +177,7 @@ const MOVE_ACCOUNT = prepare`
     spent_nanos = CASE WHEN month < ${'text'} THEN 0 ELSE spent_nanos END
       + CASE WHEN month > ${'text'} THEN 0 ELSE ${'bigint'} END,
     month = CASE WHEN month < ${'text'} THEN ${'text'} ELSE month END
-  WHERE id = ${'text'} ${onPostgres('RETURNING id, credited_nanos - charged_nanos AS balance_nanos')}`
+  WHERE id = ${'text'}`
 
 function enterMonth(sums: MonthSums, month: string): void {
   if (sums.month >= month) return

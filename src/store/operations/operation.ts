@@ -1,5 +1,5 @@
 import { number, present, type Row } from '../rows.ts'
-import { type Filled, now, type Sql, sql } from './sql.ts'
+import { now, type Runnable, type Sql, sql } from './sql.ts'
 
 /**
  * An operation, written once for both stores: it yields statements and is given their rows. SQLite's threads run it to
@@ -63,7 +63,7 @@ export function isAtomic(
  * PostgreSQL gets them in one flight, so that a batch takes as many round trips as it has steps.
  */
 export interface Step {
-  readonly statements: readonly (Filled | Sql)[]
+  readonly statements: readonly Runnable[]
   /** How the last step ends the transaction; null for the others. */
   readonly end: 'commit' | 'rollback' | null
 }
@@ -73,11 +73,11 @@ export type StepRows = readonly (readonly Row[])[]
 /** Commands of the hot path, all in one transaction: it yields steps and is given the rows of their statements. */
 export type Batch<T> = Generator<Step, T, StepRows>
 
-export function step(statements: readonly (Filled | Sql)[]): Step {
+export function step(statements: readonly Runnable[]): Step {
   return { statements, end: null }
 }
 
-export function lastStep(statements: readonly Filled[]): Step {
+export function lastStep(statements: readonly Runnable[]): Step {
   return { statements, end: 'commit' }
 }
 

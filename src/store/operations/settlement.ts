@@ -1,58 +1,18 @@
 import { limits } from '../../kernel/limits.ts'
 import type { CallClosing, Settled } from '../../ledger/call.ts'
-import { CLOSING_COLUMNS, NOTHING_USED, TOKEN_COLUMNS } from '../../ledger/call-columns.ts'
+import { CLOSING_COLUMNS, TOKEN_COLUMNS } from '../../ledger/call-columns.ts'
 import { HOLD_NANOS_MAX } from '../../ledger/decide-admission.ts'
 import { nanos, nanosOrNull, number, present, type Row, text, textOrNull } from '../rows.ts'
-import { taker } from './admission.ts'
-import {
-  ACCOUNT_COLUMNS,
-  type BatchParts,
-  BUDGET_COLUMNS,
-  LIMITED_ACCOUNT,
-  LIMITED_BUDGET,
-  LOCK_NODE,
-  MoneyRows,
-  READ_CLOCK,
-  SHARE_ACCOUNTS,
-  SHARE_BUDGETS,
-} from './money-rows.ts'
-import { ABANDON, type Batch, inBatch, lastStep, type StepRows, step } from './operation.ts'
-import { type Booking, ceilingsOf, READ_EVENT_SETTINGS, settlementEvents } from './settlement-events.ts'
-import { type Filled, LIST, onPostgres, type ParameterType, prepare, prepareList, raw } from './sql.ts'
+import type { BatchRows } from './batch-rows.ts'
+import type { MoneyRows } from './money-rows.ts'
+import { type Batch, step } from './operation.ts'
+import { type Booking, ceilingsOf } from './settlement-events.ts'
+import { type Filled, type ParameterType, prepare } from './sql.ts'
 
 /**
- * Settlement of a batch: the first step locks and reads the calls and what they move, the last one closes each call once and
- * books its cost on the budget, the account and the day. A call that is closed already is not closed again.
+ * Settlement of the calls of a batch: each is closed once, and its cost is booked on the budget, the account and the day. A
+ * call that is closed already is not closed again.
  */
-
-export interface SettlementParts extends BatchParts {
-  /** The instant of the node's clock; it says how long ago a call ended, where the database's clock says when. */
-  readonly nodeNowMs: number
-}
-
-const OF_CALLS = raw('SELECT key_id FROM call WHERE id IN')
-
-const READ_CALLS = prepareList('text')`
-  SELECT c.id, c.account_id, c.key_id, k.budget_id, c.state, c.started_at_ms, c.month, c.day, c.model_asked, c.endpoint,
-    c.hold_nanos, c.hold_list_nanos, c.account_hold_nanos, c.lost_list_nanos, c.balance_nanos, c.requests
-  FROM call c JOIN api_key k ON k.id = c.key_id WHERE c.id IN (${LIST}) ORDER BY c.id
-  ${onPostgres('FOR NO KEY UPDATE OF c')}`
-
-const LOCK_BUDGETS = prepareList('text')`
-  SELECT b.id FROM budget b WHERE b.id IN (SELECT budget_id FROM api_key WHERE id IN (${OF_CALLS} (${LIST})))
-    AND ${LIMITED_BUDGET} ORDER BY b.id FOR NO KEY UPDATE`
-
-const LOCK_ACCOUNTS = prepareList('text')`
-  SELECT a.id FROM account a WHERE a.id IN (SELECT account_id FROM call WHERE id IN (${LIST})) AND ${LIMITED_ACCOUNT}
-  ORDER BY a.id FOR NO KEY UPDATE`
-
-const READ_BUDGETS = prepareList('text')`
-  SELECT ${BUDGET_COLUMNS} FROM budget b
-  WHERE b.id IN (SELECT budget_id FROM api_key WHERE id IN (${OF_CALLS} (${LIST}))) ${SHARE_BUDGETS}`
-
-const READ_ACCOUNTS = prepareList('text')`
-  SELECT ${ACCOUNT_COLUMNS} FROM account a WHERE a.id IN (SELECT account_id FROM call WHERE id IN (${LIST}))
-  ${SHARE_ACCOUNTS}`
 
 const TYPES: Readonly<Record<string, ParameterType>> = {
   text: 'text',
@@ -61,24 +21,19 @@ const TYPES: Readonly<Record<string, ParameterType>> = {
   nanos: 'bigint',
 }
 
-/**
- * The balance after the call. Where the account is not locked, other nodes may move it meanwhile: then the balance is read
- * after the charge of the whole batch, and the costs of later calls are added again.
- */
 const CLOSE_CALL = prepare(
   [
     'UPDATE call SET state = ',
     ', ended_at_ms = ',
     ', overrun = ',
     ', lost_list_nanos = ',
-    ', balance_nanos = coalesce(',
-    ', (SELECT credited_nanos - charged_nanos FROM account WHERE account.id = call.account_id) + ',
-    ...CLOSING_COLUMNS.map(({ column }, n) => `${n === 0 ? ')' : ''}, ${column} = `),
+    ', balance_nanos = ',
+    ...CLOSING_COLUMNS.map(({ column }) => `, ${column} = `),
     ' WHERE id = ',
     ' AND state = ',
     '',
   ] as unknown as TemplateStringsArray,
-  ...(['text', 'bigint', 'boolean', 'bigint', 'bigint', 'bigint'] as const),
+  ...(['text', 'bigint', 'boolean', 'bigint', 'bigint'] as const),
   ...CLOSING_COLUMNS.map(({ kind }) => TYPES[kind.replace('?', '')] ?? 'text'),
   ...(['text', 'text'] as const),
 )
@@ -99,108 +54,29 @@ const ADD_TO_DAY = prepare(
   ...DAY_SUMS.map(() => 'bigint' as const),
 )
 
-/** Null for a closing whose call does not exist. `fenced` and `again`: as in `admitCalls`. */
-export function* settleCalls(
+/** Books the closings in `rows.money`. Null for a closing whose call does not exist. */
+export function settleCalls(
   closings: readonly CallClosing[],
-  parts: SettlementParts,
-): Batch<readonly (Settled | null)[] | 'fenced' | 'again'> {
-  const { locks, node, clock } = parts
-  const ids = [...new Set(closings.map(({ requestId }) => requestId))]
-  const next = taker(
-    yield step([
-      ...(node === null ? [] : [LOCK_NODE(node.id, node.epoch)]),
-      READ_CALLS(ids),
-      ...(locks ? [LOCK_BUDGETS(ids), LOCK_ACCOUNTS(ids)] : []),
-      READ_BUDGETS(ids),
-      READ_ACCOUNTS(ids),
-      READ_EVENT_SETTINGS(),
-      ...(clock === 'database' ? [READ_CLOCK()] : []),
-    ]),
-  )
-  if (node !== null && next().length === 0) {
-    yield ABANDON
-    return 'fenced'
-  }
-  const calls = new Map(next().map((row) => [text(row, 'id'), row]))
-  const locked = locks ? ([next(), next()] as const) : null
-  const money = new MoneyRows(next(), next())
-  if (locked !== null && money.isUnlocked(...locked)) {
-    yield ABANDON
-    return 'again'
-  }
-  const settings = next()
-  const nowMs = clock === 'database' ? number(present(next()[0]), 'now_ms') : null
-
+  { calls, money, nowMs }: BatchRows,
+  nodeNowMs: number,
+): {
+  readonly settled: readonly (Settled | null)[]
+  readonly bookings: readonly Booking[]
+  readonly writes: readonly Filled[]
+} {
   const booked = choose(closings, calls)
   const bookings = booked.map((closing) => book(closing, present(calls.get(closing.requestId)), money, nowMs))
-  const floors = yield* raiseFloors(bookings)
-  const laterNanos = laterCosts(bookings)
-  const isExact = ({ accountId }: Booking) => !locks || money.isLimited(accountId)
-  const moves = money.writes()
-  const closes = bookings.map((booking, n) => {
-    const { closing, call } = booking
-    const endedAtMs = endOf(closing, call, nowMs, parts)
-    return closeCall(
-      closing,
-      call,
-      endedAtMs,
-      isExact(booking) ? balanceOf(booking) : null,
-      laterNanos[n] ?? 0n,
-    )
-  })
-  const writes = [...moves, ...addToDays(bookings), ...closes, ...floors]
-  const events = settlementEvents(bookings, settings)
-  const rows = yield events.length === 0 ? lastStep(writes) : step(writes)
-  if (events.length > 0) {
-    for (const record of events) yield* inBatch(record())
-    yield lastStep([])
-  }
-
-  const charged = balancesOf(rows.slice(0, moves.length))
-  const balances = new Map(
-    bookings.map((booking, n): [string, bigint] => {
-      const { closing, accountId } = booking
-      const shared = isExact(booking) ? undefined : charged.get(accountId)
-      return [closing.requestId, shared === undefined ? balanceOf(booking) : shared + (laterNanos[n] ?? 0n)]
-    }),
-  )
-  return closings.map((closing) => {
+  const balances = new Map(bookings.map((booking) => [booking.closing.requestId, balanceOf(booking)]))
+  const settled = closings.map((closing): Settled | null => {
     const call = calls.get(closing.requestId)
     if (call === undefined) return null
     const balanceNanos = balances.get(closing.requestId) ?? nanosOrNull(call, 'balance_nanos')
     const { creditedNanos, chargedNanos } = money.account(text(call, 'account_id'))
     return { balanceNanos: balanceNanos ?? creditedNanos - chargedNanos, booked: booked.includes(closing) }
   })
+  const closes = bookings.map((booking) => closeCall(booking, endOf(booking, nowMs, nodeNowMs)))
+  return { settled, bookings, writes: [...addToDays(bookings), ...closes] }
 }
-
-/** The balances that the statements of `MoneyRows` return for accounts. */
-function balancesOf(rows: StepRows): ReadonlyMap<string, bigint> {
-  const accounts = rows.flatMap((of) => of.filter((row) => 'balance_nanos' in row))
-  return new Map(accounts.map((row) => [text(row, 'id'), nanos(row, 'balance_nanos')]))
-}
-
-/** Closes open calls of a node as interrupted. Returns how many there were. */
-export function* interruptCalls(
-  nodeId: string,
-  limit: number,
-  atMs: number,
-  parts: SettlementParts,
-): Batch<number | 'fenced' | 'again'> {
-  const [open = []] = yield step([READ_OPEN(nodeId, limit)])
-  if (open.length === 0) {
-    yield lastStep([])
-    return 0
-  }
-  const state = 'interrupted'
-  const settled = yield* settleCalls(
-    open.map((row) => ({ ...NOTHING_USED, requestId: text(row, 'id'), state, atMs })),
-    parts,
-  )
-  return typeof settled === 'string' ? settled : open.length
-}
-
-const READ_OPEN = prepare`
-  SELECT id FROM call WHERE node_id = ${'text'} AND state = 'in_flight' ORDER BY id LIMIT ${'bigint'}`
 
 /** Of closings of the same call the first counts, and one that says that the call is lost only if there is no other. */
 function choose(closings: readonly CallClosing[], calls: ReadonlyMap<string, Row>): readonly CallClosing[] {
@@ -246,26 +122,16 @@ function lostOf({ state, listNanos, losesRest }: CallClosing, call: Row): bigint
 }
 
 /** The call ended as long ago by the database's clock as by this node's. */
-function endOf(
-  closing: CallClosing,
-  call: Row,
-  nowMs: number | null,
-  { nodeNowMs }: SettlementParts,
-): number {
+function endOf({ closing, call }: Booking, nowMs: number | null, nodeNowMs: number): number {
   if (nowMs === null)
     return Math.max(closing.atMs, closing.state === 'interrupted' ? number(call, 'started_at_ms') : 0)
   return Math.max(number(call, 'started_at_ms'), nowMs - Math.max(0, nodeNowMs - closing.atMs))
 }
 
-function closeCall(
-  closing: CallClosing,
-  call: Row,
-  endedAtMs: number,
-  balanceNanos: bigint | null,
-  laterNanos: bigint,
-): Filled {
+function closeCall(booking: Booking, endedAtMs: number): Filled {
+  const { closing, call } = booking
   return CLOSE_CALL(
-    ...[closing.state, endedAtMs, isOverrun(closing, call), lostOf(closing, call), balanceNanos, laterNanos],
+    ...[closing.state, endedAtMs, isOverrun(closing, call), lostOf(closing, call), balanceOf(booking)],
     ...CLOSING_COLUMNS.map(({ of }) => of(closing) as string | number | bigint | boolean | null),
     ...[closing.requestId, text(call, 'state')],
   )
@@ -273,19 +139,6 @@ function closeCall(
 
 function isOverrun({ costNanos }: CallClosing, call: Row): boolean {
   return nanos(call, 'hold_nanos') < costNanos
-}
-
-/** For each booking the costs of those after it in the same account: its balance is that before them. */
-function laterCosts(bookings: readonly Booking[]): readonly bigint[] {
-  const sums = new Map<string, bigint>()
-  return bookings
-    .toReversed()
-    .map(({ accountId, closing }) => {
-      const sum = sums.get(accountId) ?? 0n
-      sums.set(accountId, sum + closing.costNanos)
-      return sum
-    })
-    .reverse()
 }
 
 function addToDays(bookings: readonly Booking[]): readonly Filled[] {
@@ -332,10 +185,10 @@ const RAISE_FLOOR = prepare`
 const MARK_FLOORS = prepare`UPDATE budget SET has_floors = true WHERE id = ${'text'} AND month = ${'text'}`
 
 /**
- * Raises the hold floors of calls that cost more than they held. Endpoints and models beyond the most that are kept for a
- * month share one floor.
+ * Raises the hold floors of calls that cost more than they held. Endpoints and models beyond the most that are stored for a
+ * month share one floor. Returns the statements that mark the budgets, to be run after their sums were moved.
  */
-function* raiseFloors(bookings: readonly Booking[]): Batch<readonly Filled[]> {
+export function* raiseFloors(bookings: readonly Booking[], money: MoneyRows): Batch<readonly Filled[]> {
   const over = bookings.filter(({ closing, call }) => isOverrun(closing, call) && call['endpoint'] !== null)
   if (over.length === 0) return []
   const pairOf = ({ call }: Booking) => [text(call, 'endpoint'), textOrNull(call, 'model_asked') ?? '']
@@ -343,23 +196,27 @@ function* raiseFloors(bookings: readonly Booking[]): Batch<readonly Filled[]> {
     over.map((booking) => READ_FLOORS(...pairOf(booking), booking.budgetId, text(booking.call, 'month'))),
   )
   const made = new Map<string, Set<string>>()
-  return over.flatMap((booking, n) => {
-    const { budgetId, call, closing } = booking
-    const month = text(call, 'month')
-    const found = present(rows[n]?.[0])
-    const name = pairOf(booking).join('\0')
-    const ofMonth = made.get(`${budgetId} ${month}`) ?? new Set()
-    made.set(`${budgetId} ${month}`, ofMonth)
-    const hasOwn =
-      number(found, 'own') > 0 ||
-      ofMonth.has(name) ||
-      number(found, 'floors') + ofMonth.size < limits.holdFloorsMax
-    if (hasOwn && number(found, 'own') === 0) ofMonth.add(name)
-    const pair = hasOwn ? pairOf(booking) : ['', '']
-    return [
-      RAISE_FLOOR(budgetId, month, ...pair, atMost(closing.costNanos), atMost(closing.listNanos)),
-      MARK_FLOORS(budgetId, month),
-    ]
+  yield step(
+    over.map((booking, n) => {
+      const { budgetId, call, closing } = booking
+      const month = text(call, 'month')
+      const found = present(rows[n]?.[0])
+      const name = pairOf(booking).join('\0')
+      const ofMonth = made.get(`${budgetId} ${month}`) ?? new Set()
+      made.set(`${budgetId} ${month}`, ofMonth)
+      const hasOwn =
+        number(found, 'own') > 0 ||
+        ofMonth.has(name) ||
+        number(found, 'floors') + ofMonth.size < limits.holdFloorsMax
+      if (hasOwn && number(found, 'own') === 0) ofMonth.add(name)
+      const pair = hasOwn ? pairOf(booking) : ['', '']
+      return RAISE_FLOOR(budgetId, month, ...pair, atMost(closing.costNanos), atMost(closing.listNanos))
+    }),
+  )
+  return over.map(({ budgetId, call }) => {
+    const [budget, month] = [money.budget(budgetId), text(call, 'month')]
+    if (budget.month === month) budget.hasFloors = true
+    return MARK_FLOORS(budgetId, month)
   })
 }
 

@@ -99,7 +99,7 @@ export interface Dialect {
   toJson(value: unknown): string
 }
 
-export type BoundValue = string | bigint | boolean | Uint8Array | null
+export type BoundValue = string | bigint | boolean | Uint8Array | List | null
 
 export interface Statement {
   readonly text: string
@@ -109,10 +109,10 @@ export interface Statement {
 }
 
 /** The type of a parameter of a prepared statement, by its name in PostgreSQL. */
-export type ParameterType = 'text' | 'bigint' | 'boolean' | 'bytea' | 'jsonb'
+export type ParameterType = 'text' | 'bigint' | 'boolean' | 'bytea' | 'jsonb' | 'text[]' | 'bytea[]'
 
 /** A value of a prepared statement. A number is truncated to an integer. */
-export type PreparedValue = Json | string | number | bigint | boolean | Uint8Array | null
+export type PreparedValue = Json | string | number | bigint | boolean | Uint8Array | List | null
 
 /** A prepared statement with its values. */
 export class Filled {
@@ -166,47 +166,98 @@ export function prepare(
   return (...values) => new Filled(prepared, values)
 }
 
-/** Stands for the list of values in the template of `prepareList`. */
-export const LIST = Symbol('list')
+/** A condition in the template of `prepareLists`: the column has one of the values of a list. */
+class OneOf {
+  readonly column: string
+  readonly type: 'text' | 'bytea'
 
-/**
- * A prepared statement over one list of values. Lists are padded with their last value to a power of two, so that there
- * are few texts.
- */
-export function prepareList(type: ParameterType) {
-  return (texts: TemplateStringsArray, ...parts: (typeof LIST | Sql)[]) => {
-    const bySize = new Map<number, Prepared>()
-    return (list: readonly PreparedValue[]): Filled => {
-      let size = 1
-      while (size < list.length) size *= 2
-      let prepared = bySize.get(size)
-      if (prepared === undefined) {
-        prepared = expandList(texts, parts, type, size)
-        bySize.set(size, prepared)
-      }
-      const missing = Array<PreparedValue>(size - list.length).fill(list.at(-1) ?? null)
-      return new Filled(prepared, [...list, ...missing])
-    }
+  constructor(column: string, type: 'text' | 'bytea') {
+    this.column = column
+    this.type = type
   }
 }
 
-function expandList(
-  texts: readonly string[],
-  parts: readonly (typeof LIST | Sql)[],
-  type: ParameterType,
-  size: number,
-): Prepared {
-  const expandedParts = parts.flatMap<ParameterType | Sql>((part) =>
-    part === LIST ? Array<ParameterType>(size).fill(type) : [part],
-  )
-  const expandedTexts = parts.flatMap((part, i) => {
-    const after = texts[i + 1] ?? ''
-    return part === LIST ? [...Array<string>(size - 1).fill(', '), after] : [after]
-  })
-  return new Prepared([texts[0] ?? '', ...expandedTexts], expandedParts)
+export function oneOf(column: string, type: 'text' | 'bytea'): OneOf {
+  return new OneOf(column, type)
 }
 
-export function render(statement: Sql | Filled, dialect: Dialect): Statement {
+type List = readonly (string | Uint8Array)[]
+
+/** A prepared statement with its lists of values. */
+export class FilledLists {
+  readonly prepared: PreparedLists
+  readonly lists: readonly List[]
+
+  constructor(prepared: PreparedLists, lists: readonly List[]) {
+    this.prepared = prepared
+    this.lists = lists
+  }
+}
+
+/**
+ * A prepared statement over lists of values. A list is one array in PostgreSQL. SQLite has a parameter for each value, and
+ * pads lists with their last value to a power of two, so that there are few texts.
+ */
+class PreparedLists {
+  readonly #texts: readonly string[]
+  readonly #parts: readonly (OneOf | Sql)[]
+  readonly #bySizes = new Map<string, Prepared>()
+
+  constructor(texts: readonly string[], parts: readonly (OneOf | Sql)[]) {
+    this.#texts = texts
+    this.#parts = parts
+  }
+
+  fill(lists: readonly List[], { store }: Dialect): Filled {
+    const padded = store === 'postgres' ? lists : lists.map(padToPower)
+    const sizes = store === 'postgres' ? 'arrays' : padded.map(({ length }) => length).join()
+    let prepared = this.#bySizes.get(sizes)
+    if (prepared === undefined) {
+      prepared = this.#prepare(padded, store)
+      this.#bySizes.set(sizes, prepared)
+    }
+    return new Filled(prepared, store === 'postgres' ? padded : padded.flat())
+  }
+
+  #prepare(lists: readonly List[], store: Dialect['store']): Prepared {
+    const texts: string[] = [this.#texts[0] ?? '']
+    const parts: (ParameterType | Sql)[] = []
+    const sizes = lists.map(({ length }) => length)
+    for (const [i, part] of this.#parts.entries()) {
+      const after = this.#texts[i + 1] ?? ''
+      if (part instanceof Sql) {
+        parts.push(part)
+        texts.push(after)
+        continue
+      }
+      const isArray = store === 'postgres'
+      texts[texts.length - 1] += `${part.column} ${isArray ? '= ANY' : 'IN'} (`
+      const types: ParameterType[] = isArray ? [`${part.type}[]`] : Array(sizes.shift() ?? 1).fill(part.type)
+      parts.push(...types)
+      texts.push(...Array<string>(types.length - 1).fill(', '), `)${after}`)
+    }
+    return new Prepared(texts, parts)
+  }
+}
+
+function padToPower(list: List): List {
+  let size = 1
+  while (size < list.length) size *= 2
+  return [...list, ...Array(size - list.length).fill(list.at(-1) ?? null)]
+}
+
+/** The lists are those of the conditions, in the order of the template. */
+export function prepareLists(texts: TemplateStringsArray, ...parts: (OneOf | Sql)[]) {
+  const prepared = new PreparedLists(texts, parts)
+  return (...lists: List[]) => new FilledLists(prepared, lists)
+}
+
+/** A statement that a store can run. */
+export type Runnable = Sql | Filled | FilledLists
+
+export function render(statement: Runnable, dialect: Dialect): Statement {
+  if (statement instanceof FilledLists)
+    return renderFilled(statement.prepared.fill(statement.lists, dialect), dialect)
   if (statement instanceof Filled) return renderFilled(statement, dialect)
   const values: BoundValue[] = []
   return { text: textOf(statement), values }

@@ -1,7 +1,7 @@
 import type { Clock } from '../../kernel/clock.ts'
 import type { IdSource } from '../../kernel/ids.ts'
 import type { Log } from '../../kernel/log.ts'
-import { interruptCalls } from '../operations/settlement.ts'
+import { interruptCalls } from '../operations/book-calls.ts'
 import type { StoreClock } from '../operations/sql.ts'
 import { number, text } from '../rows.ts'
 import type { Pool } from './database.ts'
@@ -203,7 +203,7 @@ export function createNode(parts: NodeParts, options: NodeOptions): Node {
   /** Calls are interrupted in portions: other nodes wait for the rows that a portion locks. */
   async function interruptCallsOf(id: string, atMs: number | null): Promise<number> {
     const clockOf: StoreClock = atMs === null ? 'database' : 'caller'
-    const batchParts = { locks: true, node: null, clock: clockOf, nodeNowMs: atMs ?? 0 }
+    const batchParts = { node: null, clock: clockOf, nodeNowMs: atMs ?? 0 }
     let total = 0
     for (;;) {
       const calls = await runBatch(

@@ -4,7 +4,8 @@ import { createUlidSource } from '../../kernel/ids.ts'
 import type { Log } from '../../kernel/log.ts'
 import type { Admission, CallClosing, CallOpening, Settled } from '../../ledger/call.ts'
 import { CommitCounts } from '../../ledger/store-facts.ts'
-import { type BookedCalls, bookCalls, type CallBatch } from '../operations/book-calls.ts'
+import type { CallBatch } from '../operations/batch-rows.ts'
+import { type BookedCalls, bookCalls } from '../operations/book-calls.ts'
 import { BODIES, BRIEF, READS, REFUSED } from '../operations/cold-operations.ts'
 import { readEventCounts } from '../operations/events.ts'
 import type { StoreClock } from '../operations/sql.ts'
@@ -88,10 +89,10 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
   async function book(calls: CallBatch): Promise<BookedCalls> {
     for (let tries = 1; tries <= TRIES_MAX; tries++) {
       const registration = await node.registered()
-      const parts = { locks: true, clock, node: registration, nodeNowMs: nodeClock.nowMs() }
+      const parts = { clock, node: registration, nodeNowMs: nodeClock.nowMs() }
       const answer = await runBatch(batches, () => bookCalls(calls, parts), dialect)
-      if (typeof answer !== 'string') return answer
-      if (answer === 'fenced') node.refused(registration.id, registration.epoch)
+      if (answer !== 'fenced') return answer
+      node.refused(registration.id, registration.epoch)
     }
     throw new StoreUnavailable('this node has been given up by the others')
   }

@@ -7,14 +7,7 @@ import {
   type Operation,
   type Operations,
 } from '../operations/operation.ts'
-import {
-  type Dialect,
-  type Filled,
-  render,
-  type Sql,
-  type Statement,
-  type StoreClock,
-} from '../operations/sql.ts'
+import { type Dialect, type Runnable, render, type Statement, type StoreClock } from '../operations/sql.ts'
 import type { Row } from '../rows.ts'
 import { toKeptJson } from './any-text.ts'
 import type { Database, Pool } from './database.ts'
@@ -34,7 +27,7 @@ export function dialectOf(clock: StoreClock): Dialect {
 
 export async function runStatement(
   db: Database,
-  statement: Sql | Filled,
+  statement: Runnable,
   dialect: Dialect,
 ): Promise<readonly Row[]> {
   const { text, values } = render(statement, dialect)

@@ -1,6 +1,6 @@
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite'
 import type { Answers, Batch, Operation, Operations } from '../operations/operation.ts'
-import { type Dialect, type Filled, render, type Sql } from '../operations/sql.ts'
+import { type Dialect, type Runnable, render } from '../operations/sql.ts'
 import type { Row } from '../rows.ts'
 
 const SQLITE: Dialect = { store: 'sqlite', clock: 'caller', toJson: JSON.stringify }
@@ -9,7 +9,7 @@ const SQLITE: Dialect = { store: 'sqlite', clock: 'caller', toJson: JSON.stringi
 const PREPARED_MAX = 200
 const PREPARED_CHARACTERS_MAX = 4_000
 
-export type RunStatement = (statement: Sql | Filled) => readonly Row[]
+export type RunStatement = (statement: Runnable) => readonly Row[]
 
 export function statementRunner(db: DatabaseSync): RunStatement {
   const prepared = new Map<string, StatementSync>()

@@ -2,12 +2,10 @@ import { DatabaseSync } from 'node:sqlite'
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
 import type { KeyLookup } from '../../keys/credential.ts'
 import { CommitCounts } from '../../ledger/store-facts.ts'
-import { LOCAL_NODE } from '../operations/admission.ts'
-import { type BookedCalls, bookCalls } from '../operations/book-calls.ts'
+import { type BookedCalls, bookCalls, interruptCalls, LOCAL_NODE } from '../operations/book-calls.ts'
 import { BRIEF, REFUSED } from '../operations/cold-operations.ts'
 import { shareEventCounts } from '../operations/events.ts'
 import { markUses } from '../operations/key-lookup.ts'
-import { interruptCalls } from '../operations/settlement.ts'
 import { migrate } from './migrate.ts'
 import type { Command, WorkerParts } from './operations.ts'
 import { operationsOn, runBatch, runToEnd, statementRunner } from './run-operation.ts'
@@ -46,7 +44,7 @@ const INTERRUPTED_AT_ONCE = 500
 const STEPS_PER_TURN = 1_000
 
 /** SQLite has one writer and one node, and calls bring their own time. */
-const PARTS = { locks: false, node: null, clock: 'caller', nodeNowMs: 0 } as const
+const PARTS = { node: null, clock: 'caller', nodeNowMs: 0 } as const
 
 const port = parentPort
 if (port === null) throw new Error('worker.ts runs as a worker thread only')

@@ -1,0 +1,104 @@
+import type { CallClosing, CallOpening } from '../../ledger/call.ts'
+import { number, present, type Row, text } from '../rows.ts'
+import { ACCOUNT_COLUMNS, BUDGET_COLUMNS, MoneyRows } from './money-rows.ts'
+import { type Batch, step } from './operation.ts'
+import { READ_EVENT_SETTINGS } from './settlement-events.ts'
+import { FOR_UPDATE, oneOf, onPostgres, prepare, prepareLists } from './sql.ts'
+
+/** Calls that end and calls that begin, to be booked in one transaction. */
+export interface CallBatch {
+  readonly closings: readonly CallClosing[]
+  readonly openings: readonly CallOpening[]
+}
+
+/** The parts of a batch that depend on the store. */
+export interface BatchParts {
+  /** The node whose batch this is; it must not have been given up. Null: the batch is no node's. */
+  readonly node: { readonly id: string; readonly epoch: bigint } | null
+  readonly clock: 'database' | 'caller'
+  /** The instant of the node's clock; it says how long ago a call ended, where the database's clock says when. */
+  readonly nodeNowMs: number
+}
+
+/** The rows that the decisions of a batch depend on. */
+export interface BatchRows {
+  /** The keys of the openings, by `digestName`. */
+  readonly keys: ReadonlyMap<string, Row>
+  /** The calls that end, by id. */
+  readonly calls: ReadonlyMap<string, Row>
+  readonly money: MoneyRows
+  /** The batch files that openings name, if their keys have uploaded them. */
+  readonly files: ReadonlyMap<CallOpening, Row | undefined>
+  /** The settings that decide which events a settlement has. */
+  readonly settings: readonly Row[]
+  /** The instant of all calls by the database's clock; null where each call brings its own. */
+  readonly nowMs: number | null
+}
+
+/** Waits for nothing but for the end of the node: a heartbeat passes the lock, and fencing the node waits for it. */
+const LOCK_NODE = prepare`
+  SELECT id FROM node WHERE id = ${'text'} AND epoch = ${'bigint'} AND fenced_at_ms IS NULL FOR KEY SHARE`
+
+/** Revocation waits for the admissions that hold this lock, and those that come later see it. Admissions do not wait for each other here. */
+const READ_KEYS = prepareLists`
+  SELECT id, account_id, budget_id, digest, revoked_at_ms, expires_at_ms, allowed_models, log_requests FROM api_key
+  WHERE ${oneOf('digest', 'bytea')} ${onPostgres('FOR KEY SHARE')}`
+
+const READ_CALLS = prepareLists`
+  SELECT c.id, c.account_id, c.key_id, k.budget_id, c.state, c.started_at_ms, c.month, c.day, c.model_asked, c.endpoint,
+    c.hold_nanos, c.hold_list_nanos, c.account_hold_nanos, c.lost_list_nanos, c.balance_nanos, c.requests
+  FROM call c JOIN api_key k ON k.id = c.key_id WHERE ${oneOf('c.id', 'text')} ORDER BY c.id
+  ${onPostgres('FOR NO KEY UPDATE OF c')}`
+
+const READ_BUDGETS = prepareLists`
+  SELECT ${BUDGET_COLUMNS} FROM budget b WHERE b.id IN (
+    SELECT budget_id FROM api_key WHERE ${oneOf('digest', 'bytea')} UNION ALL
+    SELECT k.budget_id FROM call c JOIN api_key k ON k.id = c.key_id WHERE ${oneOf('c.id', 'text')})
+  ORDER BY b.id ${FOR_UPDATE}`
+
+const READ_ACCOUNTS = prepareLists`
+  SELECT ${ACCOUNT_COLUMNS} FROM account a WHERE a.id IN (
+    SELECT account_id FROM api_key WHERE ${oneOf('digest', 'bytea')} UNION ALL
+    SELECT account_id FROM call WHERE ${oneOf('id', 'text')})
+  ORDER BY a.id ${FOR_UPDATE}`
+
+const READ_FILE = prepare`
+  SELECT f.models FROM batch_file f JOIN api_key k ON k.id = f.key_id AND k.account_id = f.account_id
+  WHERE k.digest = ${'bytea'} AND f.file_id = ${'text'}`
+
+const READ_CLOCK = prepare`SELECT now_ms() AS now_ms`
+
+/** Locks and reads all that the decisions of a batch depend on, in one step. Null: the node was given up. */
+export function* readBatch(
+  { closings, openings }: CallBatch,
+  { node, clock }: BatchParts,
+): Batch<BatchRows | null> {
+  const ids = [...new Set(closings.map(({ requestId }) => requestId))]
+  const digests = [...new Map(openings.map(({ digest }) => [digestName(digest), digest])).values()]
+  const withFile = openings.filter(({ models }) => models.batchFile !== null)
+  const read = (yield step([
+    ...(node === null ? [] : [LOCK_NODE(node.id, node.epoch)]),
+    ...(digests.length === 0 ? [] : [READ_KEYS(digests)]),
+    ...(ids.length === 0 ? [] : [READ_CALLS(ids), READ_EVENT_SETTINGS()]),
+    READ_BUDGETS(digests, ids),
+    READ_ACCOUNTS(digests, ids),
+    ...withFile.map(({ digest, models }) => READ_FILE(digest, models.batchFile)),
+    ...(clock === 'database' ? [READ_CLOCK()] : []),
+  ])).values()
+  const next = (): readonly Row[] => read.next().value ?? []
+  if (node !== null && next().length === 0) return null
+  const keys = digests.length === 0 ? [] : next()
+  const [calls, settings] = ids.length === 0 ? [[], []] : [next(), next()]
+  return {
+    keys: new Map(keys.map((row) => [digestName(row['digest'] as Uint8Array), row])),
+    calls: new Map(calls.map((row) => [text(row, 'id'), row])),
+    money: new MoneyRows(next(), next()),
+    files: new Map(withFile.map((opening) => [opening, next()[0]])),
+    settings,
+    nowMs: clock === 'database' ? number(present(next()[0]), 'now_ms') : null,
+  }
+}
+
+export function digestName({ buffer, byteOffset, length }: Uint8Array): string {
+  return Buffer.from(buffer, byteOffset, length).toString('latin1')
+}
