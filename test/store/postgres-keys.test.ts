@@ -191,8 +191,8 @@ shared('an edit that comes after a revocation changes nothing', 'caller', async 
 })
 
 shared('nodes that start at once agree on the bootstrap admin key', 'caller', async ({ stores, crowd }) => {
-  const first = `INSERT INTO admin_key (id, account_id, name, digest, prefix, last4, created_at_ms, bootstrap)
-    VALUES ('adm_0', 'default', '', '', '', '', 0, true)`
+  const first = `INSERT INTO admin_key (id, role, name, digest, prefix, last4, created_at_ms, bootstrap)
+    VALUES ('adm_0', 'operator', '', '', '', '', 0, true)`
   const next = 'SELECT 1 FROM admin_key FOR UPDATE'
   const starts: [obstacle: string, values: string[]][] = [
     [first, ['one']],
