@@ -1,12 +1,12 @@
 import type { Exchange, WholeReply } from '../http/exchange.ts'
 import { hidesOwnedPath, isOwnedPath, judgeHead, judgeTarget, type Target } from '../http/judge-head.ts'
 import { firstValue, prefers, weightsOf } from '../http/raw-headers.ts'
-import { type Denial, type Refusal, refuse } from '../kernel/errors.ts'
+import { type Refusal, refuse } from '../kernel/errors.ts'
 import type { Credential } from '../keys/credential.ts'
 import { chooseSurface, findEndpoint } from '../providers/find-endpoint.ts'
 import { type Audience, carriesCredential, shapeError } from '../providers/surfaces.ts'
 import { admit, checkKey, findBatchFile, planCall, refuseBody } from './admit.ts'
-import type { AdmittedCall, IdentifiedCall, ReadCall } from './call.ts'
+import type { AdmittedCall, IdentifiedCall } from './call.ts'
 import { refuseCall, refuseRequest } from './ended-call.ts'
 import { forward, passPreflight } from './forward.ts'
 import type { Gateway } from './gateway.ts'
@@ -154,8 +154,11 @@ async function serveCall(
 
     // admit
     if (exchange.method === 'DELETE') {
-      const denial = (await checkKey?.()) ?? (await refuseDelete(call, gateway))
-      if (denial !== null) return refuseCall(call, denial.refusal, gateway, denial)
+      // Only usable keys learn whether an object is not settled.
+      const denial = (await checkKey?.()) ?? null
+      const { surface, target, digest } = call
+      const refusal = denial?.refusal ?? (await gateway.deferrals.refuseDelete(surface, target.path, digest))
+      if (refusal !== null) return refuseCall(call, refusal, gateway, denial ?? {})
     }
     const turns = call.socketId === null ? null : turnsOf(call, gateway)
     try {
@@ -176,15 +179,6 @@ async function serveCall(
   } finally {
     if (read.body.kind === 'held') read.body.held.dispose()
   }
-}
-
-/** Refuses to delete an object that is not settled. For usable keys only: others learn nothing about objects. */
-async function refuseDelete(
-  { surface, target, digest }: ReadCall,
-  { deferrals }: Gateway,
-): Promise<Denial | null> {
-  const refusal = await deferrals.refuseDelete(surface, target.path, digest)
-  return refusal === null ? null : { refusal, balanceNanos: null }
 }
 
 /** From here on there is a hold, and every way out closes it. */

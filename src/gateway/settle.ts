@@ -51,16 +51,11 @@ const RETRY_FIRST_MS = 50
 const RETRY_MAX_MS = 2_000
 
 /** A settlement that the store could not take at the first attempt. */
-class Late {
+interface Late {
   /** Resolves when the spool has the settlement, or the settlement needs no spool; never rejects. */
   readonly kept: Promise<void>
   /** Rejects only if the store refused the settlement, or is gone; a settlement that the spool kept is not lost then. */
   readonly atLast: Promise<Settled>
-
-  constructor(kept: Promise<void>, atLast: Promise<Settled>) {
-    this.kept = kept
-    this.atLast = atLast
-  }
 }
 
 export function createSettler(parts: SettlerParts): Settler {
@@ -105,7 +100,7 @@ export function createSettler(parts: SettlerParts): Settler {
       .finally(() => underWay.delete(closing.requestId))
     // Callers that wait for `atLast` are told; without a caller this would be an unhandled rejection.
     atLast.catch(() => {})
-    return new Late(kept, atLast)
+    return { kept, atLast }
   }
 
   async function keep(closing: CallClosing, failure: unknown): Promise<void> {
@@ -163,7 +158,7 @@ export function createSettler(parts: SettlerParts): Settler {
     },
     async settle(closing, onSettled) {
       const first = await begin(closing, onSettled)
-      return first instanceof Late ? await waitFor(first) : first
+      return 'atLast' in first ? await waitFor(first) : first
     },
     async replay(closings, onBooked) {
       const toCome = closings.values()
@@ -177,7 +172,7 @@ export function createSettler(parts: SettlerParts): Settler {
           const first = await begin(closing, ({ booked }) => {
             if (booked) onBooked(closing)
           })
-          if (first instanceof Late) {
+          if ('atLast' in first) {
             await first.atLast.catch((error: unknown) => {
               gone ||= error instanceof StoreGone
             })
