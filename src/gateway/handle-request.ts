@@ -66,7 +66,7 @@ export function openFrontDoor(gateway: Gateway, handleOwned: HandleOwned): (exch
  * The life of a proxied request, top to bottom. Only this file knows the order.
  *
  *   identify   which key, on which surface, with how many others   → 400 401 402 403 404 426 429 503
- *   read       find models, limits and stream flag in the body     → 401 402 408 413 503
+ *   read       find models, limits and stream flag in the body     → 400 401 402 408 413 503
  *   plan       what the call may cost, which models it names, how it is priced; a batch that is made of a file is
  *              planned by that file
  *   admit      one store transaction: key in force? models allowed? room under cap and credit?
