@@ -6,6 +6,17 @@ type Rows = readonly Record<string, unknown>[]
 const sum = (rows: Rows, column: string): bigint =>
   rows.reduce((total, row) => total + BigInt(String(row[column] ?? 0)), 0n)
 
+/** The first object of `data`, by which the event names what it is about. */
+const SUBJECT = /^\{"(?:key|credit)":\{"id":"([^"]+)"/
+
+/** A change and its event are there together, or neither is. */
+function assertRecorded(events: Rows, types: readonly string[], subjects: Rows): void {
+  const recorded = events
+    .filter(({ type }) => types.includes(String(type)))
+    .map(({ data }) => SUBJECT.exec(String(data))?.[1])
+  assert.deepEqual(recorded.sort(), subjects.map(({ id }) => String(id)).sort(), types.join(' and '))
+}
+
 /**
  * The books balance to the last digit: balance = credits - charges, each key's month = its calls, each day = its
  * calls, and the sum of holds = the holds of calls in flight.
@@ -26,6 +37,18 @@ export async function assertConserved({ rows }: Pick<StoreUnderTest, 'rows'>): P
     assert.equal(account['spent_nanos'], sum(settled.filter(inMonth), 'cost_nanos'), 'spent of an account')
   }
   const keys = await rows('api_key')
+  const events = await rows('event')
+  assertRecorded(events, ['key.created', 'key.rotated'], keys)
+  assertRecorded(
+    events,
+    ['key.revoked'],
+    keys.filter((key) => key['revoked_at_ms'] !== null),
+  )
+  assertRecorded(
+    events,
+    ['credit.added'],
+    credits.filter(({ kind }) => kind === 'top_up'),
+  )
   for (const budget of await rows('budget')) {
     const its = new Set(keys.filter((key) => key['budget_id'] === budget['id']).map((key) => key['id']))
     const own = (row: Record<string, unknown>) => its.has(row['key_id']) && row['month'] === budget['month']
