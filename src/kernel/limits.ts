@@ -182,7 +182,7 @@ export const limits = {
   drainMs: 30_000,
 } as const
 
-/** The percentages of a cap that are told where `webhooks.thresholds_percent` sets no others. */
+/** The percentages of a cap at which an event is emitted where `webhooks.thresholds_percent` sets no others. */
 export const DEFAULT_THRESHOLDS: readonly number[] = [50, 80, 90]
 
 export type Limits = { readonly [K in keyof typeof limits]: number }

@@ -108,7 +108,7 @@ function whileNotAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
 }
 
 function reasonOf(error: unknown, signal: AbortSignal): string {
-  const told = signal.aborted ? signal.reason : error
+  const cause = signal.aborted ? signal.reason : error
   // An error of happy eyeballs has a message for each address tried, and none of its own.
-  return (told instanceof AggregateError ? told.errors[0] : told).message
+  return (cause instanceof AggregateError ? cause.errors[0] : cause).message
 }

@@ -6,7 +6,7 @@ import { stopPostgres } from '../support/postgres.ts'
 import { after, before, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { WebhookReceiver } from '../support/webhook-receiver.ts'
-import { idOf, WEBHOOKS } from '../webhooks/told-gateway.ts'
+import { idOf, WEBHOOKS } from '../webhooks/webhook-gateway.ts'
 import { Cluster } from './cluster.ts'
 
 const [KILLED, WELL] = [0, 1]

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict'
 import { after, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
-import { dataOf, idOf, ToldGateway, verified } from './told-gateway.ts'
+import { dataOf, idOf, verified, WebhookGateway } from './webhook-gateway.ts'
 
-const told = await ToldGateway.start({ settings: { dashboardUrl: new URL('https://tollgate.example.com') } })
-after(() => told.close())
+const hooked = await WebhookGateway.start({
+  settings: { dashboardUrl: new URL('https://tollgate.example.com') },
+})
+after(() => hooked.close())
 
 /** A call that costs so many nanodollars: 500 for each token of output. */
 async function spend(key: string, nanos: number): Promise<string> {
@@ -15,15 +17,15 @@ async function spend(key: string, nanos: number): Promise<string> {
     max_tokens: tokens,
     messages: [{ role: 'user', content: 'How long is the bridge?' }],
   }
-  const reply = await told.bench.call('/v1/messages', body, { simulate: usage, key })
+  const reply = await hooked.bench.call('/v1/messages', body, { simulate: usage, key })
   assert.equal(reply.status, 200, reply.body.toString())
   return reply.requestId
 }
 
 test('calls through the gateway tell 50, 80, 90 % and the end of a cap, each once and with its call', async () => {
-  const subscription = await told.subscribe(['key.budget.threshold', 'key.budget.exceeded'])
+  const subscription = await hooked.subscribe(['key.budget.threshold', 'key.budget.exceeded'])
   const { receiver, secret } = subscription
-  const { id, key } = await told.gateway.createKey('ci-bot', { monthly_budget_usd: 0.0001 })
+  const { id, key } = await hooked.gateway.createKey('ci-bot', { monthly_budget_usd: 0.0001 })
   const below = await spend(key, 40_000)
   const half = await spend(key, 20_000)
   const most = await spend(key, 31_000)
@@ -54,9 +56,9 @@ test('calls through the gateway tell 50, 80, 90 % and the end of a cap, each onc
   assert.equal(new Set(messages.map(idOf)).size, 4)
 
   await until('all are recorded', async () =>
-    (await told.deliveries(subscription)).every(({ status }) => status !== 'pending'),
+    (await hooked.deliveries(subscription)).every(({ status }) => status !== 'pending'),
   )
-  const deliveries = await told.deliveries(subscription)
+  const deliveries = await hooked.deliveries(subscription)
   assert.deepEqual(
     deliveries.map(({ status, attempts, response_status }) => [status, attempts, response_status]),
     Array.from({ length: 4 }, () => ['succeeded', 1, 204]),
@@ -65,17 +67,17 @@ test('calls through the gateway tell 50, 80, 90 % and the end of a cap, each onc
 })
 
 test('a cap that an edit puts at what is spent is told without a call', async () => {
-  const { receiver } = await told.subscribe(['key.budget.exceeded'])
-  const { id, key } = await told.gateway.createKey('lowered')
+  const { receiver } = await hooked.subscribe(['key.budget.exceeded'])
+  const { id, key } = await hooked.gateway.createKey('lowered')
   await spend(key, 10_000)
-  await told.gateway.manage('PATCH', `/v1/keys/${id}`, { monthly_budget_usd: 0.00001 })
+  await hooked.gateway.manage('PATCH', `/v1/keys/${id}`, { monthly_budget_usd: 0.00001 })
   const [message] = await receiver.untilTypes('key.budget.exceeded')
   assert.equal(dataOf(message ?? assert.fail())['request_id'], null)
 })
 
 test('a Slack channel gets the figures as a sentence with a link to the key, signed like any other', async () => {
-  const { receiver, secret } = await told.subscribe(['key.budget.threshold'], { format: 'slack' })
-  const { id, key } = await told.gateway.createKey('<ci & bot>', { monthly_budget_usd: 0.0001 })
+  const { receiver, secret } = await hooked.subscribe(['key.budget.threshold'], { format: 'slack' })
+  const { id, key } = await hooked.gateway.createKey('<ci & bot>', { monthly_budget_usd: 0.0001 })
   await spend(key, 60_000)
   const [message] = await receiver.until((messages) => messages.length > 0)
   const { text, ...more } = verified(message ?? assert.fail(), secret)

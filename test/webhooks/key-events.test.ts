@@ -2,19 +2,21 @@ import assert from 'node:assert/strict'
 import { movableClock } from '../management/movable-clock.ts'
 import { after, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
-import { dataOf, ToldGateway, verified } from './told-gateway.ts'
+import { dataOf, verified, WebhookGateway } from './webhook-gateway.ts'
 
 const DAY_MS = 86_400_000
 const clock = movableClock()
-const told = await ToldGateway.start({ clock, settings: { balanceLowNanos: 100_000n } })
-after(() => told.close())
+const hooked = await WebhookGateway.start({ clock, settings: { balanceLowNanos: 100_000n } })
+after(() => hooked.close())
 
 test('a change of a key is sent with the record, its actor and the changes, and without the key itself', async () => {
-  const { receiver, secret } = await told.subscribe()
-  const { id, key } = await told.gateway.createKey('told')
-  await told.gateway.manage('PATCH', `/v1/keys/${id}`, { name: 'told again' })
-  const rotated = await told.gateway.manage('POST', `/v1/keys/${id}/rotate`, { old_expires_in_seconds: 3600 })
-  await told.gateway.revokeKey(id)
+  const { receiver, secret } = await hooked.subscribe()
+  const { id, key } = await hooked.gateway.createKey('told')
+  await hooked.gateway.manage('PATCH', `/v1/keys/${id}`, { name: 'told again' })
+  const rotated = await hooked.gateway.manage('POST', `/v1/keys/${id}/rotate`, {
+    old_expires_in_seconds: 3600,
+  })
+  await hooked.gateway.revokeKey(id)
   const types = ['key.created', 'key.updated', 'key.rotated', 'key.revoked']
   const messages = await receiver.untilTypes(...types)
   assert.deepEqual(receiver.types.toSorted(), ['key.created', 'key.revoked', 'key.rotated', 'key.updated'])
@@ -31,7 +33,7 @@ test('a change of a key is sent with the record, its actor and the changes, and 
       string,
       unknown
     >
-  const shown = Object.keys(await told.gateway.manage('GET', `/v1/keys/${id}`))
+  const shown = Object.keys(await hooked.gateway.manage('GET', `/v1/keys/${id}`))
   assert.deepEqual(
     Object.keys(keyIn(0)),
     shown.filter((name) => name !== 'month_waiting'),
@@ -45,59 +47,59 @@ test('a change of a key is sent with the record, its actor and the changes, and 
 })
 
 test('an endpoint gets the events that it has asked for, and no others', async () => {
-  const revoked = await told.subscribe(['key.revoked'])
-  const created = await told.subscribe(['key.created'])
-  const { id } = await told.gateway.createKey('one')
-  await told.gateway.revokeKey(id)
+  const revoked = await hooked.subscribe(['key.revoked'])
+  const created = await hooked.subscribe(['key.created'])
+  const { id } = await hooked.gateway.createKey('one')
+  await hooked.gateway.revokeKey(id)
   await revoked.receiver.untilTypes('key.revoked')
   await created.receiver.untilTypes('key.created')
   assert.deepEqual([revoked.receiver.types, created.receiver.types], [['key.revoked'], ['key.created']])
 })
 
 test('a key that expires is told seven days and a day before, and when it has', async () => {
-  const subscription = await told.subscribe(['key.expiring', 'key.expired'])
+  const subscription = await hooked.subscribe(['key.expiring', 'key.expired'])
   const { receiver } = subscription
   const expires_at = new Date(clock.nowMs() + 8 * DAY_MS).toISOString()
-  await told.gateway.createKey('leaving', { expires_at })
+  await hooked.gateway.createKey('leaving', { expires_at })
   for (const [i, aheadMs] of [1.1 * DAY_MS, 6 * DAY_MS, DAY_MS].entries()) {
     clock.advance(aheadMs)
-    await told.look(subscription)
+    await hooked.look(subscription)
     await receiver.until((messages) => messages.length > i)
     // The next step of the clock would end the claim of the delivery, and it would be sent again.
     await until(
       'it is recorded',
-      async () => (await told.deliveries(subscription))[0]?.status === 'succeeded',
+      async () => (await hooked.deliveries(subscription))[0]?.status === 'succeeded',
     )
   }
   assert.deepEqual(receiver.types, ['key.expiring', 'key.expiring', 'key.expired'])
 })
 
 test('a call of a model without a price is told, once for the model and day', async () => {
-  const subscription = await told.subscribe(['call.unpriced'])
+  const subscription = await hooked.subscribe(['call.unpriced'])
   const { receiver } = subscription
   const body = { model: 'claude-fable-5-2', max_tokens: 50, messages: [{ role: 'user', content: 'Hi' }] }
-  const first = await told.bench.call('/v1/messages', body)
+  const first = await hooked.bench.call('/v1/messages', body)
   assert.equal(first.status, 200)
-  await told.bench.call('/v1/messages', body)
+  await hooked.bench.call('/v1/messages', body)
   const [message] = await receiver.untilTypes('call.unpriced')
   assert.deepEqual(dataOf(message ?? assert.fail()), {
     model: 'claude-fable-5-2',
     request_id: first.requestId,
   })
-  await told.gateway.manage('POST', `${subscription.path}/test`)
+  await hooked.gateway.manage('POST', `${subscription.path}/test`)
   await receiver.untilTypes('webhook.test')
   assert.deepEqual(receiver.types, ['call.unpriced', 'webhook.test'])
 })
 
 test('credit that runs low, and out, is told with the balance', async () => {
-  const { receiver } = await told.subscribe(['balance.low', 'balance.exhausted'])
-  await told.bench.credit(0.00025)
+  const { receiver } = await hooked.subscribe(['balance.low', 'balance.exhausted'])
+  await hooked.bench.credit(0.00025)
   const usage = `usage=${JSON.stringify({ input_tokens: 0, output_tokens: 400 })}`
   const body = { model: 'claude-haiku-5-5', max_tokens: 400, messages: [{ role: 'user', content: 'Hi' }] }
-  await told.bench.call('/v1/messages', body, { simulate: usage })
+  await hooked.bench.call('/v1/messages', body, { simulate: usage })
   const [low] = await receiver.untilTypes('balance.low')
   const balance = dataOf(low ?? assert.fail())['balance'] as Record<string, unknown>
   assert.deepEqual([balance['object'], balance['enforced']], ['balance', true])
-  await told.bench.call('/v1/messages', body, { simulate: usage })
+  await hooked.bench.call('/v1/messages', body, { simulate: usage })
   await receiver.untilTypes('balance.exhausted')
 })

@@ -3,32 +3,32 @@ import { movableClock } from '../management/movable-clock.ts'
 import { after, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import type { Reply } from '../support/webhook-receiver.ts'
-import { type Delivery, dataOf, idOf, type Subscription, ToldGateway } from './told-gateway.ts'
+import { type Delivery, dataOf, idOf, type Subscription, WebhookGateway } from './webhook-gateway.ts'
 
 const [MINUTE_MS, HOUR_MS, DAY_MS] = [60_000, 3_600_000, 86_400_000]
 const clock = movableClock()
 let resolveHost: () => Promise<never> = () => Promise.reject(new Error('there is no such host'))
-const told = await ToldGateway.start({ clock, resolveHost: () => resolveHost() })
-after(() => told.close())
+const hooked = await WebhookGateway.start({ clock, resolveHost: () => resolveHost() })
+after(() => hooked.close())
 
-const record = async ({ path }: Subscription) => await told.gateway.manage('GET', path)
+const record = async ({ path }: Subscription) => await hooked.gateway.manage('GET', path)
 
 /** The result of the last attempt, once it is recorded. */
 async function tried(subscription: Subscription, attempts: number) {
   await subscription.receiver.until((messages) => messages.length >= attempts)
   await until(
     'the try is recorded',
-    async () => (await told.deliveries(subscription))[0]?.attempts === attempts,
+    async () => (await hooked.deliveries(subscription))[0]?.attempts === attempts,
   )
-  const [delivery] = await told.deliveries(subscription)
+  const [delivery] = await hooked.deliveries(subscription)
   return delivery ?? assert.fail()
 }
 
 test('a delivery that fails is tried again by the schedule, with the same id, and then has failed', async () => {
-  const subscription = await told.subscribe()
+  const subscription = await hooked.subscribe()
   const { receiver } = subscription
   receiver.reply = () => 500
-  await told.gateway.manage('POST', `${subscription.path}/test`)
+  await hooked.gateway.manage('POST', `${subscription.path}/test`)
   const pauses = [5_000, 5 * MINUTE_MS, 30 * MINUTE_MS, 2 * HOUR_MS, 5 * HOUR_MS, 10 * HOUR_MS, 10 * HOUR_MS]
   for (const [i, pause] of pauses.entries()) {
     const delivery = await tried(subscription, i + 1)
@@ -36,7 +36,7 @@ test('a delivery that fails is tried again by the schedule, with the same id, an
     const pauseMs = Date.parse(delivery.next_attempt_at ?? '') - Date.parse(delivery.last_attempt_at)
     assert.ok(pauseMs >= pause && pauseMs <= pause * 1.1, `${pauseMs} after try ${i + 1}`)
     clock.advance(pauseMs)
-    await told.look(subscription)
+    await hooked.look(subscription)
   }
   const { status, attempts, next_attempt_at } = await tried(subscription, 8)
   assert.deepEqual(
@@ -46,7 +46,7 @@ test('a delivery that fails is tried again by the schedule, with the same id, an
   assert.equal(new Set(receiver.messages.map(idOf)).size, 1)
   const { last_status } = await record(subscription)
   assert.equal(last_status, 500)
-  await told.unsubscribe(subscription)
+  await hooked.unsubscribe(subscription)
 })
 
 const troubles: readonly (readonly [what: string, reply: () => Reply, error: RegExp])[] = [
@@ -56,69 +56,69 @@ const troubles: readonly (readonly [what: string, reply: () => Reply, error: Reg
 ]
 for (const [what, reply, error] of troubles) {
   test(`a delivery says that it failed by ${what}, until a try succeeds`, async () => {
-    const subscription = await told.subscribe()
+    const subscription = await hooked.subscribe()
     subscription.receiver.reply = reply
-    await told.gateway.manage('POST', `${subscription.path}/test`)
+    await hooked.gateway.manage('POST', `${subscription.path}/test`)
     const failed = await tried(subscription, 1)
     assert.match(failed.error ?? '', error)
     subscription.receiver.reply = () => 204
-    await told.gateway.manage('POST', `${subscription.path}/deliveries/${failed.id}/redeliver`)
+    await hooked.gateway.manage('POST', `${subscription.path}/deliveries/${failed.id}/redeliver`)
     assert.equal((await tried(subscription, 2)).error, null)
-    await told.unsubscribe(subscription)
+    await hooked.unsubscribe(subscription)
   })
 }
 
 test('the error of a delivery has neither a URL nor lines, and ends', async () => {
-  const { path } = await told.subscribe()
+  const { path } = await hooked.subscribe()
   const url = 'https://receiver.example/hooks/secret-path'
-  await told.gateway.manage('PATCH', path, { url })
+  await hooked.gateway.manage('PATCH', path, { url })
   resolveHost = () => Promise.reject(new Error(`asked\nfor ${url} in vain ${'x'.repeat(900)}`))
-  await told.gateway.manage('POST', `${path}/test`)
+  await hooked.gateway.manage('POST', `${path}/test`)
   const deliveries = async () =>
-    (await told.gateway.manage('GET', `${path}/deliveries`))['data'] as Delivery[]
+    (await hooked.gateway.manage('GET', `${path}/deliveries`))['data'] as Delivery[]
   await until('the try is recorded', async () => (await deliveries())[0]?.attempts === 1)
   const error = (await deliveries())[0]?.error ?? ''
   assert.match(error, /^asked for \(URL\) in vain x+…$/)
   assert.equal(error.length, 200)
-  await told.unsubscribe({ path })
+  await hooked.unsubscribe({ path })
 })
 
 test('a delivery that has failed is redelivered as the same event, and succeeds', async () => {
-  const subscription = await told.subscribe()
+  const subscription = await hooked.subscribe()
   const { receiver, path } = subscription
-  await told.gateway.manage('POST', `${path}/test`)
+  await hooked.gateway.manage('POST', `${path}/test`)
   const first = await tried(subscription, 1)
   assert.equal(first.status, 'succeeded')
-  await told.gateway.manage('POST', `${path}/deliveries/${first.id}/redeliver`)
+  await hooked.gateway.manage('POST', `${path}/deliveries/${first.id}/redeliver`)
   const messages = await receiver.until((came) => came.length === 2)
   assert.equal(new Set(messages.map(idOf)).size, 1)
-  await told.unsubscribe(subscription)
+  await hooked.unsubscribe(subscription)
 })
 
 test('an endpoint that has moved is not blamed for the 410 of its former address, and gets what that refused', async () => {
-  const subscription = await told.subscribe(['key.created'])
+  const subscription = await hooked.subscribe(['key.created'])
   const { receiver: former, path } = subscription
-  const moved = await told.subscribe(['webhook.disabled'])
+  const moved = await hooked.subscribe(['webhook.disabled'])
   let answer = () => {}
   former.reply = () => (response) => {
     answer = () => response.writeHead(410).end()
   }
-  await told.gateway.manage('POST', `${path}/test`)
+  await hooked.gateway.manage('POST', `${path}/test`)
   const [refused] = await former.until((messages) => messages.length === 1)
-  await told.gateway.manage('PATCH', path, { url: moved.receiver.url })
+  await hooked.gateway.manage('PATCH', path, { url: moved.receiver.url })
   answer()
   await moved.receiver.untilTypes('webhook.test')
   const message = moved.receiver.messages.find(({ json }) => json['type'] === 'webhook.test')
   assert.equal(idOf(message ?? assert.fail()), idOf(refused ?? assert.fail()))
   assert.deepEqual([(await record(subscription))['enabled'], former.messages.length], [true, 1])
-  for (const each of [subscription, moved]) await told.unsubscribe(each)
+  for (const each of [subscription, moved]) await hooked.unsubscribe(each)
 })
 
 test('an endpoint that answers 410 is disabled at once, the others are told, and nothing more is queued for it', async () => {
-  const gone = await told.subscribe(['key.created'])
-  const well = await told.subscribe(['webhook.disabled'])
+  const gone = await hooked.subscribe(['key.created'])
+  const well = await hooked.subscribe(['webhook.disabled'])
   gone.receiver.reply = () => 410
-  await told.gateway.manage('POST', `${gone.path}/test`)
+  await hooked.gateway.manage('POST', `${gone.path}/test`)
   const [message] = await well.receiver.untilTypes('webhook.disabled')
   const { webhook } = dataOf(message ?? assert.fail()) as { webhook: Record<string, unknown> }
   assert.deepEqual([webhook['id'], webhook['enabled'], webhook['disabled_reason']], [gone.id, false, 'gone'])
@@ -127,36 +127,36 @@ test('an endpoint that answers 410 is disabled at once, the others are told, and
     { enabled, disabled_reason, last_status },
     { enabled: false, disabled_reason: 'gone', last_status: 410 },
   )
-  await told.gateway.createKey('not told there')
-  await assert.rejects(told.gateway.manage('POST', `${gone.path}/test`), /409 .*disabled/)
-  assert.equal((await told.deliveries(gone)).length, 1)
+  await hooked.gateway.createKey('not told there')
+  await assert.rejects(hooked.gateway.manage('POST', `${gone.path}/test`), /409 .*disabled/)
+  assert.equal((await hooked.deliveries(gone)).length, 1)
 
   gone.receiver.reply = () => 204
-  const enabledAgain = await told.gateway.manage('PATCH', gone.path, { enabled: true })
+  const enabledAgain = await hooked.gateway.manage('PATCH', gone.path, { enabled: true })
   assert.deepEqual([enabledAgain['enabled'], enabledAgain['disabled_reason']], [true, null])
-  await told.gateway.createKey('told again')
+  await hooked.gateway.createKey('told again')
   await gone.receiver.untilTypes('key.created')
-  const [failed] = (await told.deliveries(gone)).filter(({ event_type }) => event_type === 'webhook.test')
-  await told.gateway.manage('POST', `${gone.path}/deliveries/${failed?.id}/redeliver`)
+  const [failed] = (await hooked.deliveries(gone)).filter(({ event_type }) => event_type === 'webhook.test')
+  await hooked.gateway.manage('POST', `${gone.path}/deliveries/${failed?.id}/redeliver`)
   await gone.receiver.until(
     (messages) => messages.filter(({ json }) => json['type'] === 'webhook.test').length === 2,
   )
-  await told.unsubscribe(gone)
-  await told.unsubscribe(well)
+  await hooked.unsubscribe(gone)
+  await hooked.unsubscribe(well)
 })
 
 test('an endpoint that has failed for five days is disabled, and the others are told', async () => {
-  const failing = await told.subscribe(['key.created'])
-  const well = await told.subscribe(['webhook.disabled'])
+  const failing = await hooked.subscribe(['key.created'])
+  const well = await hooked.subscribe(['webhook.disabled'])
   failing.receiver.reply = () => 503
-  await told.gateway.createKey('one')
+  await hooked.gateway.createKey('one')
   await tried(failing, 1)
   clock.advance(4 * DAY_MS)
-  await told.look(failing)
+  await hooked.look(failing)
   await tried(failing, 2)
   assert.equal((await record(failing))['enabled'], true)
   clock.advance(DAY_MS)
-  await told.look(failing)
+  await hooked.look(failing)
   await well.receiver.untilTypes('webhook.disabled')
   const { enabled, disabled_reason } = await record(failing)
   assert.deepEqual({ enabled, disabled_reason }, { enabled: false, disabled_reason: 'failing' })

@@ -3,18 +3,18 @@ import type { ServerResponse } from 'node:http'
 import { after, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { WebhookReceiver } from '../support/webhook-receiver.ts'
-import { idOf, ToldGateway } from './told-gateway.ts'
+import { idOf, WebhookGateway } from './webhook-gateway.ts'
 
-const told = await ToldGateway.start()
-after(() => told.close())
+const hooked = await WebhookGateway.start()
+after(() => hooked.close())
 
 const KEYS = 30
 
 test('a receiver that never answers delays neither another nor a call, and has few messages at once', async () => {
-  const dead = await told.subscribe(['key.created'])
-  const well = await told.subscribe(['key.created'])
+  const dead = await hooked.subscribe(['key.created'])
+  const well = await hooked.subscribe(['key.created'])
   dead.receiver.reply = () => 'silence'
-  for (let i = 0; i < KEYS; i++) await told.gateway.createKey(`key ${i}`)
+  for (let i = 0; i < KEYS; i++) await hooked.gateway.createKey(`key ${i}`)
   const names = (await well.receiver.until((messages) => messages.length === KEYS)).map(({ json }) => {
     const { key } = json['data'] as { key: { name: string } }
     return key.name
@@ -22,9 +22,9 @@ test('a receiver that never answers delays neither another nor a call, and has f
   assert.equal(new Set(names).size, KEYS)
   await dead.receiver.until((messages) => messages.length > 0)
   assert.ok(dead.receiver.messages.length <= 4, String(dead.receiver.messages.length))
-  const reply = await told.bench.call('/v1/models', undefined, { method: 'GET' })
+  const reply = await hooked.bench.call('/v1/models', undefined, { method: 'GET' })
   assert.equal(reply.status, 200)
-  await told.unsubscribe(dead)
+  await hooked.unsubscribe(dead)
 })
 
 /** Deliveries of one endpoint that a node has under way at once. */
@@ -38,13 +38,13 @@ const endings: readonly (readonly [what: string, method: string, fields?: object
 for (const [what, method, fields] of endings) {
   test(`once a webhook ${what}, what is under way ends, and nothing else is sent`, async () => {
     const { receiver, path, answerAll } = await manyUnderWay()
-    if (method === 'DELETE') await told.unsubscribe({ path })
-    else await told.gateway.manage(method, path, fields)
+    if (method === 'DELETE') await hooked.unsubscribe({ path })
+    else await hooked.gateway.manage(method, path, fields)
     answerAll()
     // Three deliveries to another webhook, from command to end, give time for further attempts.
-    const fence = await told.subscribe(['key.created'])
+    const fence = await hooked.subscribe(['key.created'])
     for (let i = 1; i <= 3; i++) {
-      await told.gateway.manage('POST', `${fence.path}/test`)
+      await hooked.gateway.manage('POST', `${fence.path}/test`)
       await fence.receiver.until((messages) => messages.length === i)
     }
     assert.equal(receiver.messages.length, AT_ONCE)
@@ -55,7 +55,7 @@ test('once a webhook has another URL, what was due before goes there', async () 
   const { receiver, path, answerAll } = await manyUnderWay()
   const moved = await WebhookReceiver.start()
   after(() => moved.close())
-  await told.gateway.manage('PATCH', path, { url: moved.url })
+  await hooked.gateway.manage('PATCH', path, { url: moved.url })
   answerAll()
   await moved.until((messages) => messages.length === QUEUED - AT_ONCE)
   assert.equal(receiver.messages.length, AT_ONCE)
@@ -63,10 +63,10 @@ test('once a webhook has another URL, what was due before goes there', async () 
 
 /** A receiver that has as many messages as are sent at once and has answered none; more deliveries are due. */
 async function manyUnderWay() {
-  const { receiver, path } = await told.subscribe(['key.created'])
+  const { receiver, path } = await hooked.subscribe(['key.created'])
   const held: ServerResponse[] = []
   receiver.reply = () => (response) => void held.push(response)
-  for (let i = 0; i < QUEUED; i++) await told.gateway.manage('POST', `${path}/test`)
+  for (let i = 0; i < QUEUED; i++) await hooked.gateway.manage('POST', `${path}/test`)
   await receiver.until((messages) => messages.length === AT_ONCE)
   const answerAll = () => {
     for (const response of held.splice(0)) response.writeHead(204).end()
@@ -75,14 +75,17 @@ async function manyUnderWay() {
 }
 
 test('both secrets sign after a rotation, and the messages of a test are for one endpoint alone', async () => {
-  const other = await told.subscribe(['key.created'])
-  const one = await told.subscribe(['key.created'])
-  const { secret } = await told.gateway.manage('POST', `${one.path}/rotate-secret`)
+  const other = await hooked.subscribe(['key.created'])
+  const one = await hooked.subscribe(['key.created'])
+  const { secret } = await hooked.gateway.manage('POST', `${one.path}/rotate-secret`)
   assert.notEqual(secret, one.secret)
-  await told.gateway.manage('POST', `${one.path}/test`)
+  await hooked.gateway.manage('POST', `${one.path}/test`)
   const [message] = await one.receiver.untilTypes('webhook.test')
   assert.equal(message?.headers['webhook-signature']?.toString().split(' ').length, 2)
-  await until('the delivery is recorded', async () => (await told.deliveries(one))[0]?.status === 'succeeded')
-  assert.deepEqual(await told.deliveries(other), [])
-  assert.equal(idOf(message ?? assert.fail()), (await told.deliveries(one))[0]?.event_id)
+  await until(
+    'the delivery is recorded',
+    async () => (await hooked.deliveries(one))[0]?.status === 'succeeded',
+  )
+  assert.deepEqual(await hooked.deliveries(other), [])
+  assert.equal(idOf(message ?? assert.fail()), (await hooked.deliveries(one))[0]?.event_id)
 })

@@ -9,7 +9,7 @@ import { test } from '../support/suite.ts'
 import { booksVariable, makeBooksPlace } from '../support/test-store.ts'
 import { until } from '../support/until.ts'
 import { WebhookReceiver } from '../support/webhook-receiver.ts'
-import { idOf, WEBHOOKS } from './told-gateway.ts'
+import { idOf, WEBHOOKS } from './webhook-gateway.ts'
 
 test('a delivery under way when the gateway stops is sent again after the next start, as the same event', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'tollgate-stopped-'))

@@ -5,7 +5,7 @@ import { pino } from 'pino'
 import { openBooks } from '../support/books.ts'
 import { test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
-import { ToldGateway } from './told-gateway.ts'
+import { WebhookGateway } from './webhook-gateway.ts'
 
 test('the secret of a webhook is neither in the log, nor in the books, nor in any answer but its own', async () => {
   let logged = ''
@@ -13,21 +13,21 @@ test('the secret of a webhook is neither in the log, nor in the books, nor in an
     logged += line
   }
   const log = pino({ level: 'trace' }, { write })
-  const told = await ToldGateway.start({ log })
+  const hooked = await WebhookGateway.start({ log })
   try {
-    const subscription = await told.subscribe(['*'], { description: 'canary' })
+    const subscription = await hooked.subscribe(['*'], { description: 'canary' })
     const { receiver, path } = subscription
-    const { secret: rotated } = await told.gateway.manage('POST', `${path}/rotate-secret`)
+    const { secret: rotated } = await hooked.gateway.manage('POST', `${path}/rotate-secret`)
     receiver.reply = () => 500
-    await told.gateway.manage('POST', `${path}/test`)
+    await hooked.gateway.manage('POST', `${path}/test`)
     await until('a failure is logged', async () => logged.includes('will be retried'))
     const answers = [
-      await told.gateway.manage('GET', '/gateway/v1/webhooks'),
-      await told.gateway.manage('GET', path),
-      await told.gateway.manage('GET', `${path}/deliveries`),
-      await told.gateway.manage('PATCH', path, { enabled: false }),
+      await hooked.gateway.manage('GET', '/gateway/v1/webhooks'),
+      await hooked.gateway.manage('GET', path),
+      await hooked.gateway.manage('GET', `${path}/deliveries`),
+      await hooked.gateway.manage('PATCH', path, { enabled: false }),
     ].map((answer) => JSON.stringify(answer))
-    const books = openBooks(told.gateway)
+    const books = openBooks(hooked.gateway)
     const rows = [
       ...(await books.read('SELECT * FROM webhook')),
       ...(await books.read('SELECT * FROM event')),
@@ -37,7 +37,7 @@ test('the secret of a webhook is neither in the log, nor in the books, nor in an
       .flatMap((row) => Object.values(row))
       .map((value) => (value instanceof Uint8Array ? Buffer.from(value).toString('latin1') : String(value)))
     assert.ok(kept.includes('canary'), 'the row was looked at')
-    const files = readdirSync(told.gateway.dataDir, { recursive: true, withFileTypes: true })
+    const files = readdirSync(hooked.gateway.dataDir, { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isFile())
       .map((entry) => readFileSync(join(entry.parentPath, entry.name), 'latin1'))
     for (const secret of [subscription.secret, String(rotated)]) {
@@ -48,6 +48,6 @@ test('the secret of a webhook is neither in the log, nor in the books, nor in an
     }
     assert.ok(!logged.includes(receiver.url), 'the address of an endpoint may be a secret by itself')
   } finally {
-    await told.close()
+    await hooked.close()
   }
 })

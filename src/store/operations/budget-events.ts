@@ -12,22 +12,22 @@ import type { Operation } from './operation.ts'
 /** The threshold of the cap itself. */
 const CAP_PERCENT = 100
 
-/**
- * The thresholds that a cost crosses, ascending. Spend only grows, so that within a period each threshold of a cap is
- * crossed once.
- */
+/** The thresholds of a budget with the cap itself, ascending. */
+export function thresholdsOf(percents: readonly number[]): readonly number[] {
+  return [...new Set([...percents, CAP_PERCENT])].sort((a, b) => a - b)
+}
+
+/** The thresholds that a cost crosses. Spend only grows, so that within a period each threshold of a cap is crossed once. */
 export function crossedPercents(
   { spentNanos, capNanos }: Budget,
   costNanos: Nanos,
   thresholds: readonly number[],
 ): readonly number[] {
   const before = (spentNanos - costNanos) * 100n
-  return [...new Set([...thresholds, CAP_PERCENT])]
-    .sort((a, b) => a - b)
-    .filter((percent) => {
-      const threshold = capNanos * BigInt(percent)
-      return before < threshold && threshold <= spentNanos * 100n
-    })
+  return thresholds.filter((percent) => {
+    const threshold = capNanos * BigInt(percent)
+    return before < threshold && threshold <= spentNanos * 100n
+  })
 }
 
 export interface Crossing {

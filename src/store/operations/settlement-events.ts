@@ -3,7 +3,7 @@ import { DEFAULT_THRESHOLDS, limits } from '../../kernel/limits.ts'
 import type { Budget, CallClosing } from '../../ledger/call.ts'
 import type { Balance } from '../../ledger/ledger-store.ts'
 import { number, present, type Row, text } from '../rows.ts'
-import { balanceEvents, crossedPercents, recordCrossing } from './budget-events.ts'
+import { balanceEvents, crossedPercents, recordCrossing, thresholdsOf } from './budget-events.ts'
 import { getBalance } from './credits.ts'
 import { BALANCE_LOW, BUDGET_THRESHOLDS, recordEvent } from './events.ts'
 import { getKey } from './keys.ts'
@@ -59,7 +59,9 @@ export function settlementEvents(
 ): readonly (() => Operation<void>)[] {
   const byName = new Map(settings.map((row) => [text(row, 'name'), text(row, 'value')]))
   const thresholds = byName.get(BUDGET_THRESHOLDS)
-  const percents = thresholds === undefined ? DEFAULT_THRESHOLDS : (JSON.parse(thresholds) as number[])
+  const percents = thresholdsOf(
+    thresholds === undefined ? DEFAULT_THRESHOLDS : (JSON.parse(thresholds) as number[]),
+  )
   const low = byName.get(BALANCE_LOW)
   const lowNanos = low === undefined ? null : BigInt(low)
   return [
@@ -88,7 +90,7 @@ function crossings(booking: Booking, thresholds: readonly number[]): readonly ((
 
 function balanceCrossings(booking: Booking, lowNanos: bigint | null): readonly (() => Operation<void>)[] {
   const { accountId, balance, closing, atMs } = booking
-  // Balances without credit are no concern of anybody.
+  // An account that never had credit has no balance to watch.
   if (balance.creditedNanos === 0n) return []
   return balanceEvents(balance, -closing.costNanos, lowNanos).map(
     (type) =>

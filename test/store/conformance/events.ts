@@ -417,7 +417,7 @@ export function eventConformance(storeName: string, openStore: OpenStoreUnderTes
 
   promise('old rows are deleted, and no others', async ({ store, rows }) => {
     await addWebhook(store, 'a')
-    await addKey(store, 'a', { createdAtMs: NOON })
+    await store.queueTest('default', 'wh_a', NOON)
     for (const delivery of await store.claimDeliveries([], NOON)) {
       const { id, attempts, webhook } = delivery
       const of = { id, attempts, webhookId: webhook.id, url: webhook.url, responseStatus: 204, error: null }

@@ -26,7 +26,7 @@ export interface Delivery {
 }
 
 /** A gateway in front of the simulator that may send webhooks to receivers on this machine. */
-export class ToldGateway {
+export class WebhookGateway {
   readonly bench: BillingBench
   readonly #receivers: WebhookReceiver[] = []
 
@@ -34,9 +34,9 @@ export class ToldGateway {
     this.bench = bench
   }
 
-  static async start({ settings, ...options }: GatewayOptions = {}): Promise<ToldGateway> {
+  static async start({ settings, ...options }: GatewayOptions = {}): Promise<WebhookGateway> {
     const permissive = { webhooksAllowPrivate: true, ...settings }
-    return new ToldGateway(await startBillingBench({ ...options, settings: permissive }))
+    return new WebhookGateway(await startBillingBench({ ...options, settings: permissive }))
   }
 
   get gateway() {
