@@ -36,14 +36,14 @@ test('a change is one event with its actor, the record and exact amounts', async
   })
   assert.match(await answer.text(), /"monthly_budget_usd":999999999\.123456789,/)
 
-  assert.equal((await list(`?actor=${actorId}`)).length, 2)
-  assert.deepEqual(await list('?actor=adm_none'), [])
-  assert.deepEqual(
-    (await list('?type=key.created')).map(({ type }) => type),
-    ['key.created'],
+  const ofActor = await list(`?actor=${actorId}`)
+  assert.ok(
+    ofActor.length >= 2 && ofActor.every((event) => (event['actor'] as { id: string }).id === actorId),
   )
+  assert.deepEqual(await list('?actor=adm_none'), [])
+  assert.deepEqual((await list('?type=key.created'))[0]?.id, created?.id)
   const today = new Date().toISOString().slice(0, 10)
-  assert.equal((await list(`?actor=${actorId}&start=${today}&end=${today}`)).length, 2)
+  assert.deepEqual((await list(`?start=${today}&end=${today}`))[0]?.id, eventId)
   assert.deepEqual(await list('?end=2020-01-01'), [])
   const { body: page } = await ask('GET', `${PATH}?limit=1`)
   assert.deepEqual([page['has_more'], page['next']], [true, eventId])
