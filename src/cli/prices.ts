@@ -3,7 +3,6 @@ import type { Command } from 'commander'
 import { readConfig } from '../config.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { loadListPrices } from '../pricing/load-book.ts'
-import { factorsIn, MODIFIER_NAMES, MODIFIERS } from '../pricing/modifiers.ts'
 import {
   findModel,
   type ModelPrice,
@@ -149,9 +148,10 @@ function showModel(model: ModelPrice, version: PriceVersion): string {
   const defaultOf = [...version.defaultModels].filter(([, name]) => version.names.get(name) === model)
   if (defaultOf.length > 0) lines.push(`  default of       ${defaultOf.map(([path]) => path).join(', ')}`)
   if (model.searchesEachCall) lines.push('  web searches     one for each chat')
-  for (const member of MODIFIER_NAMES)
-    for (const [name, factor] of factorsIn(entry, member))
-      lines.push(`  ${`${MODIFIERS[member].label} ${name}`.padEnd(16)} × ${factor}`)
+  for (const [name, factor] of Object.entries(entry.geography ?? {}))
+    lines.push(`  ${`geography ${name}`.padEnd(16)} × ${factor}`)
+  if (typeof entry.regional_uplift === 'string')
+    lines.push(`  ${'regional hosts '.padEnd(16)} × ${entry.regional_uplift}`)
   for (const [key, price] of Object.entries(entry.tools ?? {}))
     lines.push(`  ${key.padEnd(24)} ${price ?? '-'}`)
   lines.push(...tableLines(entry.rates, ''))

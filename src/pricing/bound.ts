@@ -159,10 +159,9 @@ function dearestFor(
   const own = dearestOf(rates, mayBeLong)
   // A tier that we do not know may be another name of any tier that the model has.
   if (!known)
-    return [...table.others.values()].reduce(
-      (most, each) => dearestOfBoth(most, dearestOf(each, mayBeLong)),
-      dearestOfBoth(own, usual),
-    )
+    return [...table.others.values()]
+      .filter(({ listed }) => listed)
+      .reduce((most, each) => dearestOfBoth(most, dearestOf(each, mayBeLong)), dearestOfBoth(own, usual))
   // A tier that is dearer for its speed may be served, and reported, as standard. Calls at a cheaper tier are refused
   // rather than raised to standard, by the models that have it.
   return settings.batch === true || (tier === 'flex' && rates.listed) ? own : dearestOfBoth(own, usual)

@@ -1,7 +1,7 @@
 import { parseUsd } from '../kernel/money.ts'
 import { TIERS, type Tier, UNITS, type Unit } from '../kernel/usage.ts'
 import listPrices from './list-prices.json' with { type: 'json' }
-import { factorsIn, MODIFIER_NAMES, type ModelFactors } from './modifiers.ts'
+import { ONE } from './modifiers.ts'
 import {
   type ModelPrice,
   type PriceBook,
@@ -16,8 +16,8 @@ import { instantMs, UNIT_PRICES } from './rate-keys.ts'
 
 /** Makes maps of whole numbers from the words of a price file, once per version, so that rating a call only looks up. */
 export function compileVersion(entry: BookVersionEntry, effectiveFromMs: number | null): PriceVersion {
-  const ratios = new TierRatios(entry.models)
-  const models = entry.models.map((model) => compileModel(model, entry.tools, ratios))
+  const ratioOf = tierRatios(entry.models)
+  const models = entry.models.map((model) => compileModel(model, entry.tools, ratioOf))
   const names = new Map<string, ModelPrice>()
   for (const model of models)
     for (const name of [model.id, ...(model.entry.aliases ?? [])]) names.set(name, model)
@@ -25,7 +25,7 @@ export function compileVersion(entry: BookVersionEntry, effectiveFromMs: number 
   return { id: entry.id, effectiveFromMs, defaultModels, models, names, entry }
 }
 
-function compileModel(entry: ModelEntry, tools: BookVersionEntry['tools'], ratios: TierRatios): ModelPrice {
+function compileModel(entry: ModelEntry, tools: BookVersionEntry['tools'], ratioOf: RatioOf): ModelPrice {
   const provided = Object.hasOwn(tools, entry.provider) ? tools[entry.provider] : undefined
   return {
     id: entry.id,
@@ -33,47 +33,46 @@ function compileModel(entry: ModelEntry, tools: BookVersionEntry['tools'], ratio
     mode: entry.mode ?? 'chat',
     contextWindowTokens: entry.context_window_tokens ?? null,
     maxOutputTokens: entry.max_output_tokens ?? null,
-    rates: compileTable(entry.rates, entry, ratios),
+    rates: compileTable(entry.rates, entry, ratioOf),
     endpoints: new Map(
       Object.entries(entry.endpoints ?? {}).map(([endpoint, table]) => [
         endpoint,
-        compileTable(table, entry, ratios),
+        compileTable(table, entry, ratioOf),
       ]),
     ),
     tools: compileTariff({ ...provided, ...entry.tools }),
-    factors: compileFactors(entry),
+    factors: {
+      geography: new Map(
+        Object.entries(entry.geography ?? {}).map(([name, factor]) => [name, nanos(factor)]),
+      ),
+      regional: entry.regional_uplift == null ? ONE : nanos(entry.regional_uplift),
+    },
     searchesEachCall: entry.searches_each_call ?? false,
     entry,
   }
 }
 
-function compileFactors(entry: ModelEntry): ModelFactors {
-  const factors = MODIFIER_NAMES.map((name) => {
-    return [name, new Map(factorsIn(entry, name).map(([of, factor]) => [of, nanos(factor)]))]
-  })
-  return Object.fromEntries(factors) as ModelFactors
-}
-
-function compileTable(table: RateTableEntry, model: ModelEntry, ratios: TierRatios): RateTable {
+function compileTable(table: RateTableEntry, model: ModelEntry, ratioOf: RatioOf): RateTable {
   const seesImages = TEXT_MODES.includes(model.mode ?? 'chat')
   const standard = compileTier(table.standard, seesImages)
   const others = new Map<Tier, TierRates>()
   for (const tier of TIERS) {
-    const listed = table[tier]
-    if (tier === 'standard' || listed === undefined) continue
-    const own = compileTier(listed, seesImages)
-    others.set(tier, completed(own, standard, ratios.ratioOf(model.provider, tier)))
+    if (tier === 'standard') continue
+    const own = table[tier]
+    const rates = own === undefined ? NOT_LISTED : compileTier(own, seesImages)
+    others.set(tier, completed(rates, standard, ratioOf(model.provider, tier)))
   }
-  const unlisted = new DerivedTiers(model.provider, standard, ratios)
-  return { longContextAbove: table.long_context_above ?? null, standard, others, unlisted }
+  return { longContextAbove: table.long_context_above ?? null, standard, others }
 }
+
+const NOT_LISTED: TierRates = { listed: false, short: new Map(), long: null }
 
 /** A rate that a tier does not list is the standard rate of the same unit times the factor of the rates that it lists. */
 function completed(own: TierRates, standard: TierRates, usual: Ratio): TierRates {
   const ratio = listedRatio(own.short, standard.short) ?? usual
   const long =
     standard.long === null ? own.long : new Map([...times(standard.long, ratio), ...(own.long ?? [])])
-  return { listed: true, short: new Map([...times(standard.short, ratio), ...own.short]), long }
+  return { listed: own.listed, short: new Map([...times(standard.short, ratio), ...own.short]), long }
 }
 
 function listedRatio(own: Tariff, standard: Tariff): Ratio | null {
@@ -124,33 +123,24 @@ type Ratio = readonly [over: bigint, under: bigint]
 
 const HALF: Ratio = [1n, 2n]
 
+type RatioOf = (provider: string, tier: Tier) => Ratio
+
 /** The ratio of a tier for models that list no rates for it: half for batch and flex, else that of the newest model that lists it. */
-class TierRatios {
-  readonly #models: readonly ModelEntry[]
-  readonly #known = new Map<string, Ratio>()
-
-  constructor(models: readonly ModelEntry[]) {
-    this.#models = models
-  }
-
-  ratioOf(provider: string, tier: Tier): Ratio {
-    if (tier === 'batch' || tier === 'flex') return HALF
-    const name = `${provider} ${tier}`
-    const ratio = this.#known.get(name) ?? this.#newestRatio(provider, tier)
-    this.#known.set(name, ratio)
-    return ratio
-  }
-
-  #newestRatio(provider: string, tier: Tier): Ratio {
-    let newest: { readonly version: number; readonly ratio: Ratio } | null = null
-    for (const { id, provider: by, rates } of this.#models) {
+function tierRatios(models: readonly ModelEntry[]): RatioOf {
+  const newest = new Map<string, { readonly version: number; readonly ratio: Ratio }>()
+  for (const { id, provider, rates } of models) {
+    const under = parseUsd(rates.standard.input ?? '') ?? 0n
+    const version = versionIn(id)
+    for (const tier of TIERS) {
       const over = parseUsd(rates[tier]?.input ?? '')
-      const under = parseUsd(rates.standard.input ?? '') ?? 0n
-      if (by !== provider || over === null || under === 0n) continue
-      const version = versionIn(id)
-      if (newest === null || version >= newest.version) newest = { version, ratio: [over, under] }
+      const name = `${provider} ${tier}`
+      if (over === null || under === 0n || version < (newest.get(name)?.version ?? 0)) continue
+      newest.set(name, { version, ratio: [over, under] })
     }
-    return newest?.ratio ?? [1n, 1n]
+  }
+  return (provider, tier) => {
+    if (tier === 'batch' || tier === 'flex') return HALF
+    return newest.get(`${provider} ${tier}`)?.ratio ?? [1n, 1n]
   }
 }
 
@@ -158,34 +148,6 @@ class TierRatios {
 function versionIn(id: string): number {
   const [, major = '0', minor = '0'] = /(\d+)(?:[.-](\d)(?!\d))?/.exec(id) ?? []
   return Number(`${major}.${minor}`)
-}
-
-/** The rates of the tiers that the list does not name for a model. */
-class DerivedTiers {
-  readonly #provider: string
-  readonly #standard: TierRates
-  readonly #ratios: TierRatios
-  readonly #known = new Map<Tier, TierRates>()
-
-  constructor(provider: string, standard: TierRates, ratios: TierRatios) {
-    this.#provider = provider
-    this.#standard = standard
-    this.#ratios = ratios
-  }
-
-  get(tier: Tier): TierRates {
-    const known = this.#known.get(tier)
-    if (known !== undefined) return known
-    const { short, long } = this.#standard
-    const ratio = this.#ratios.ratioOf(this.#provider, tier)
-    const rates = {
-      listed: false,
-      short: times(short, ratio),
-      long: long === null ? null : times(long, ratio),
-    }
-    this.#known.set(tier, rates)
-    return rates
-  }
 }
 
 /** A rate that is not a whole number of nanodollars is rounded up. */

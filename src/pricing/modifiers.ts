@@ -79,108 +79,56 @@ function lookUp(words: Readonly<Record<string, Tier>>, word: string | null): Rep
 /** Factors and discounts are decimals with at most nine places, kept as whole billionths. */
 export const ONE = NANOS_PER_USD
 
-/** The factors of one modifier that a model's entry states, in billionths, by name; a factor without a name is under ''. */
-export type Factors = ReadonlyMap<string, bigint>
-
-/** A factor on every token of a call. Tools, which are priced by the call, are left alone. */
-interface Modifier {
-  /** Whether an entry of a price file states one factor for the modifier, or several by name. */
-  readonly stated: 'one' | 'by_name'
-  /** The name of the modifier in `tollgate prices`. */
-  readonly label: string
-  /** The name of the factor that applies to a call, or null where none does. */
-  nameOf(usage: Usage, context: RatingContext): string | null
-  /** The largest factor that may apply to a call which has not gone yet. */
-  most(factors: Factors, request: BoundRequest, settings: BoundSettings): bigint
-  /** The modifier in words, for a line of a rating. */
-  describe(name: string, factor: string): string
+/** Factors on every token of a model, in billionths. Fees, which are priced by the call, are left alone. */
+export interface ModelFactors {
+  /** By the geography where upstream says that inference ran. */
+  readonly geography: ReadonlyMap<string, bigint>
+  /** Where the upstream host processes in one region only. */
+  readonly regional: bigint
 }
 
 /** The one geography that is not dearer than others; another name may be another spelling of a dearer geography. */
 const ANYWHERE = 'global'
 
-/** The modifiers, by the member of a model in price files that states their factors. */
-export const MODIFIERS = {
-  /** The geography where upstream says that inference ran. */
-  geography: {
-    stated: 'by_name',
-    label: 'geography',
-    nameOf: ({ geography }) => geography,
-    most(factors, { geography }, { geographyPossible }) {
-      const isPossible = geography === null ? geographyPossible : geography !== ANYWHERE
-      let most = ONE
-      if (isPossible) for (const factor of factors.values()) most = maxRate(most, factor)
-      return most
-    },
-    describe: (name, factor) => `geography ${name} × ${factor}`,
-  },
-  /** The upstream host processes in one region only. */
-  regional_uplift: {
-    stated: 'one',
-    label: 'regional hosts',
-    nameOf: (_usage, { regional }) => (regional ? '' : null),
-    most: (factors, _request, { regional }) => (regional ? (factors.get('') ?? ONE) : ONE),
-    describe: (_name, factor) => `regional × ${factor}`,
-  },
-} as const satisfies Record<string, Modifier>
+/** The product of both factors where each of them is 1. */
+export const MULTIPLIER_ONE = ONE * ONE
 
-export type ModifierName = keyof typeof MODIFIERS
-
-export const MODIFIER_NAMES = Object.keys(MODIFIERS) as readonly ModifierName[]
-
-/** The product of all modifiers where each of them is 1. */
-export const MULTIPLIER_ONE = ONE ** BigInt(MODIFIER_NAMES.length)
-
-/** All factors that a model's entry states. */
-export type ModelFactors = Readonly<Record<ModifierName, Factors>>
-
-/** The factors of a model as they stand in its entry of a price file. */
-export function factorsIn(entry: StatedFactors, member: ModifierName): [name: string, factor: string][] {
-  const stated = entry[member] ?? {}
-  return typeof stated === 'string' ? [['', stated]] : Object.entries(stated)
-}
-
-type StatedFactors = {
-  readonly [M in ModifierName]?: string | Readonly<Record<string, string>> | null | undefined
-}
-
-/** The factors that apply to a call, all multiplied: over `MULTIPLIER_ONE`. */
+/** The factors that apply to a call, multiplied: over `MULTIPLIER_ONE`. */
 export function multiplierOf(factors: ModelFactors, usage: Usage, context: RatingContext): bigint {
-  return product((name, modifier) => factorOf(factors[name], modifier.nameOf(usage, context)))
+  return product(geographyOf(factors, usage), context.regional ? factors.regional : ONE)
 }
 
-/** The largest factors that may apply to a call, all multiplied: over `MULTIPLIER_ONE`. */
-export function multiplierMax(factors: ModelFactors, request: BoundRequest, settings: BoundSettings): bigint {
-  return product((name, modifier) => modifier.most(factors[name], request, settings))
+/** The largest factors that may apply to a call, multiplied: over `MULTIPLIER_ONE`. */
+export function multiplierMax(
+  { geography, regional }: ModelFactors,
+  request: BoundRequest,
+  settings: BoundSettings,
+): bigint {
+  const isPossible = request.geography === null ? settings.geographyPossible : request.geography !== ANYWHERE
+  const most = isPossible ? [...geography.values()].reduce(maxRate, ONE) : ONE
+  return product(most, settings.regional ? regional : ONE)
 }
 
-function product(factor: (name: ModifierName, modifier: Modifier) => bigint): bigint {
-  let product = MULTIPLIER_ONE
-  for (const name of MODIFIER_NAMES) {
-    const own = factor(name, MODIFIERS[name])
-    // Nearly all factors are 1, and a multiplication of bigints allocates a new one.
-    if (own !== ONE) product = (product / ONE) * own
-  }
-  return product
+/** Nearly all factors are 1, and a multiplication of bigints allocates a new one. */
+function product(a: bigint, b: bigint): bigint {
+  return a === ONE && b === ONE ? MULTIPLIER_ONE : a * b
 }
 
-/** The modifiers of a call whose factor is not 1, in words. */
+function geographyOf({ geography }: ModelFactors, usage: Usage): bigint {
+  return (usage.geography === null ? undefined : geography.get(usage.geography)) ?? ONE
+}
+
+/** The factors of a call that are not 1, in words. */
 export function describeModifiers(
   factors: ModelFactors,
   usage: Usage,
   context: RatingContext,
   format: (factor: bigint) => string,
 ): string[] {
-  return MODIFIER_NAMES.flatMap((member) => {
-    const modifier: Modifier = MODIFIERS[member]
-    const name = modifier.nameOf(usage, context)
-    const factor = factorOf(factors[member], name)
-    return factor === ONE ? [] : [modifier.describe(name ?? '', format(factor))]
-  })
-}
-
-function factorOf(factors: Factors, name: string | null): bigint {
-  return (name === null ? undefined : factors.get(name)) ?? ONE
+  const byPlace = geographyOf(factors, usage)
+  const said = byPlace === ONE ? [] : [`geography ${usage.geography} × ${format(byPlace)}`]
+  if (context.regional && factors.regional !== ONE) said.push(`regional × ${format(factors.regional)}`)
+  return said
 }
 
 export function maxRate(a: bigint, b: bigint): bigint {

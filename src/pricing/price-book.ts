@@ -21,9 +21,8 @@ export interface RateTable {
   /** Prompts of strictly more tokens are long. Null: all prompts are short. */
   readonly longContextAbove: number | null
   readonly standard: TierRates
+  /** All other tiers, listed or derived. */
   readonly others: ReadonlyMap<Tier, TierRates>
-  /** The rates of tiers that the table does not list. */
-  readonly unlisted: { get(tier: Tier): TierRates }
 }
 
 export interface ModelPrice {
@@ -81,8 +80,8 @@ export function findModel(version: PriceVersion, name: string | null): ModelPric
   return fineTuned === undefined ? null : (version.names.get(fineTuned) ?? null)
 }
 
-export function ratesOf({ standard, others, unlisted }: RateTable, tier: Tier): TierRates {
-  return tier === 'standard' ? standard : (others.get(tier) ?? unlisted.get(tier))
+export function ratesOf({ standard, others }: RateTable, tier: Tier): TierRates {
+  return others.get(tier) ?? standard
 }
 
 export function tableFor(model: ModelPrice, endpoint: string): RateTable {

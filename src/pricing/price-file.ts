@@ -1,6 +1,5 @@
 import { z } from 'zod'
 import { parseUsd } from '../kernel/money.ts'
-import { MODIFIERS, type ModifierName } from './modifiers.ts'
 import { instantMs, RATE_KEYS, type RateKey, TOOL_KEYS, type ToolKey } from './rate-keys.ts'
 
 /**
@@ -80,18 +79,6 @@ export const MODES = [
   'moderation',
 ] as const
 
-/** Factors on every token. */
-const oneFactor = multiplier.nullish()
-const factorsByName = z.record(name, multiplier).optional()
-const factorShape = Object.fromEntries(
-  Object.entries(MODIFIERS).map(([member, { stated }]) => [
-    member,
-    stated === 'one' ? oneFactor : factorsByName,
-  ]),
-) as {
-  [M in ModifierName]: (typeof MODIFIERS)[M]['stated'] extends 'one' ? typeof oneFactor : typeof factorsByName
-}
-
 const modelMembers = {
   /** Names that mean this model. They match exactly, never by prefix. */
   aliases: z.array(name).max(200).optional(),
@@ -106,7 +93,9 @@ const modelMembers = {
   searches_each_call: z.boolean({ error: 'must be true or false' }).optional(),
   /** Prices per call that differ from the provider's. */
   tools: tools.optional(),
-  ...factorShape,
+  /** Factors on every token: by the geography that upstream reports, and on hosts of one region. */
+  geography: z.record(name, multiplier).optional(),
+  regional_uplift: multiplier.nullish(),
 }
 
 const bookModel = z.strictObject({ id: name, provider: name, rates: rateTable, ...modelMembers })

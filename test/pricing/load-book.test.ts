@@ -68,7 +68,7 @@ test('an overlay replaces the rates of a model and keeps what it does not mentio
   const beta = findModel(load(small, JSON.stringify(overlay)).versions[0], 'beta')
   assert.equal(beta?.contextWindowTokens, 1_000)
   assert.equal(beta?.rates.standard.short.get('input_tokens'), 5_000_000_000n)
-  assert.equal(beta?.rates.others.has('batch'), false)
+  assert.equal(beta?.rates.others.get('batch')?.listed, false)
 })
 
 test('an overlay can take away a limit and an alias', () => {
