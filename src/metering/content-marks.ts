@@ -66,7 +66,7 @@ export class MarkWatch {
   #tail: Uint8Array = NOTHING
   #from = 0
 
-  /** The string's first byte is at `i` of the chunk at hand. */
+  /** The string's first byte is at `i` of the current chunk. */
   open(i: number): void {
     this.#tail = NOTHING
     this.#from = i
@@ -85,7 +85,7 @@ export class MarkWatch {
     return markOf(last, 0, last.length)
   }
 
-  /** A copy of the string's last bytes, up to `to` of the chunk at hand. */
+  /** A copy of the string's last bytes, up to `to` of the current chunk. */
   #lastBytes(chunk: Uint8Array, to: number): Uint8Array {
     const start = Math.max(this.#from, to - TAIL_BYTES)
     return Buffer.concat([this.#tail, chunk.subarray(start, to)]).subarray(-TAIL_BYTES)

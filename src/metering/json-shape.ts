@@ -122,7 +122,7 @@ export interface Frame {
   readonly shape: Shape
   readonly object: Record<string, unknown> | null
   readonly list: unknown[] | null
-  /** Where the container begins, and what was found before the element at hand. */
+  /** Where the container begins, and what was found before the current element. */
   readonly start: number
   members: number
   member: NamedShape | null

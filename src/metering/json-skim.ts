@@ -67,18 +67,18 @@ export class JsonSkim {
   #stack = new Uint8Array(64)
   #depth = 0
   #state = BEFORE_VALUE
-  /** The offset in the text of the first byte of the chunk at hand. */
+  /** The offset in the text of the first byte of the current chunk. */
   #offset = 0
   #frame: Frame | null = null
   /** How many frames are open. The values of the innermost one are at this depth. */
   #level = 0
 
-  /** The value at hand of the innermost frame. */
+  /** The current value of the innermost frame. */
   #shape: Shape | null = null
   #valueStart = 0
   #firstByte = 0
   #marksBefore = 0
-  /** The name or value at hand, where it is read, and the bytes of all values that were read. */
+  /** The current name or value, where it is read, and the bytes of all values that were read. */
   readonly #kept = new KeptPart()
   #keptBytes = 0
 
@@ -391,7 +391,7 @@ export class JsonSkim {
     return at + 1
   }
 
-  /** The name of a member of the innermost frame is between `from` and `to`; its closing quote is at `quote` of the chunk at hand. */
+  /** The name of a member of the innermost frame is between `from` and `to`; its closing quote is at `quote` of the current chunk. */
   #endName(bytes: Buffer, from: number, to: number, quote: number): void {
     const frame = this.#frame as Frame
     this.#state = BEFORE_COLON

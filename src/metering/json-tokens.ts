@@ -51,7 +51,7 @@ const NOWHERE = -1
 
 /**
  * A part of a text that arrives in pieces: a name or a value. Only a part that lies in two pieces is copied. `offset` is
- * where in the text the piece at hand begins, `end` is the offset in the piece behind the part.
+ * where in the text the current piece begins, `end` is the offset in the piece behind the part.
  */
 export class KeptPart {
   #start = NOWHERE

@@ -178,7 +178,7 @@ export class SilentMeter implements Meter {
 
 /**
  * Keeps a fault in our meters from breaking a reply: a meter that fails once is not asked again, and the fault is
- * told at the end. No reply of an upstream is known to make a meter fail.
+ * reported at the end. No reply of an upstream is known to make a meter fail.
  */
 export class GuardedMeter implements Meter {
   #inner: Meter

@@ -158,7 +158,7 @@ export class MultipartScanner {
   /** The head of a part, or the value of a watched field. */
   readonly #kept = new KeptPart()
   #failure: Extract<MultipartScan, { kind: 'unreadable' }> | null = null
-  /** The offset in the body of the chunk at hand, and the offset in the chunk of the byte to be looked at next. */
+  /** The offset in the body of the current chunk, and the offset in the chunk of the byte to be looked at next. */
   #offset = 0
   #i = 0
   /** The bytes before the first boundary are searched as content too; there must be none. */
@@ -173,7 +173,7 @@ export class MultipartScanner {
   /** The watched field whose value is being read. */
   #field: { readonly name: string; readonly asciiOnly: boolean } | null = null
   readonly #sink: PartSink | null
-  /** Whether the sink is to see the content at hand. */
+  /** Whether the sink is to see the current content. */
   #sunk = false
 
   constructor(boundary: string, names: readonly string[], sink: PartSink | null = null) {

@@ -31,7 +31,7 @@ export class NameTable<Entry> {
   }
 
   /**
-   * The entry of the name between two quotes, as it is written. Nearly every name is told apart by its
+   * The entry of the name between two quotes, as it is written. Nearly every name is recognised by its
    * bytes, without making a string of it: a name that some parser could take for another one has as many bytes and the
    * same letters, or it has other than ASCII characters, or escapes.
    */

@@ -124,7 +124,7 @@ function decoded(reader: SyncReader, coding: string): BytesReader {
   }
 }
 
-/** How much of a text at hand is read at a time: other work of the event loop comes in between. */
+/** How much of a text is read at a time: other work of the event loop comes in between. */
 export const PIECE_BYTES = 64 * 1024
 
 export async function writeInPieces(text: Buffer, write: (piece: Buffer) => unknown): Promise<void> {

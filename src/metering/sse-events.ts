@@ -43,7 +43,7 @@ export class SseEvents {
   readonly #lines = new Lines()
   /** A copy of the unfinished event. */
   #held: HeldBytes | null = null
-  /** Offsets in the bytes at hand: of the current line, of the event, of its first `data` line and of its name. */
+  /** Offsets in the current bytes: of the current line, of the event, of its first `data` line and of its name. */
   #lineStart = 0
   #eventStart = NONE
   #dataFrom = NONE
@@ -52,11 +52,11 @@ export class SseEvents {
   #nameTo = NONE
   /** Copies of all `data` lines, where an event has several. */
   #joined: Buffer[] | null = null
-  /** The event at hand is too long to be held: its lines pass. `isData`: the current line is its data. */
+  /** The current event is too long to be held: its lines pass. `isData`: the current line is its data. */
   #long: { readonly name: string; isData: boolean } | null = null
   /** The last event was removed; if it ended in CR, a LF that follows goes with it. */
   #hasRemovedLast = false
-  /** The ranges to leave out of the bytes at hand: start, end, start, end … */
+  /** The ranges to leave out of the current bytes: start, end, start, end … */
   #cuts: number[] = []
 
   constructor(sink: EventSink) {

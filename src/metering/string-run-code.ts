@@ -70,7 +70,7 @@ const advance = (bytes: number): Code => [get(FROM), constant(bytes), ADD, set(F
 
 /**
  * Groups of letters by the halves of a byte: both halves of an escape's letter belong to the same group. The
- * backslash is in no group, since an escaped backslash would have to be told from one that escapes.
+ * backslash is in no group, since an escaped backslash would have to be distinguished from one that escapes.
  */
 const GROUPS = Buffer.alloc(32)
 for (const byte of Buffer.from('"/bfnrt')) {

@@ -24,7 +24,7 @@ const NOTHING: NamedModels = { names: [], unknown: null, batchFile: null }
 const MODEL_MAY_BE_OBJECT = /^\/v1\/(?:agents|dreams)(?:\/|$)/
 
 /**
- * Finds every model that a request can lead to. Models that cannot be known before the call has run are told as `unknown`;
+ * Finds every model that a request can lead to. Models that cannot be known before the call has run are reported as `unknown`;
  * the answer is empty only where no model takes part or the call is free. `query` is the target's, with its `?`; `byDefault`
  * is the model that upstream takes for a request that names none, where that is known.
  */

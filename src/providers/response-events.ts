@@ -119,7 +119,7 @@ const QUOTE = 0x22
 /** How the last event that was a part began. The next one, of whichever socket, mostly begins with the same bytes. */
 let lastPartStart: Buffer | null = null
 
-/** Whether an event is a part of a response that runs, as nearly all are, told by its first bytes alone. */
+/** Whether an event is a part of a response that runs, as nearly all are, by its first bytes alone. */
 export function isPart(text: Buffer): boolean {
   if (lastPartStart !== null && beginsWith(text, lastPartStart)) return true
   if (!beginsWith(text, TYPE_FIRST)) return false
