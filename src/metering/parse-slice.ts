@@ -21,7 +21,7 @@ const WORD = /^\w+$/
 export function parseSlice(text: string): ParsedSlice {
   const value: unknown = JSON.parse(text)
   const work = { searched: 0 }
-  const twice = hasOddNames(text, value, work) ? namesTwice(text, true, work) : NONE
+  const twice = oddNames(text, value, work)
   return { value, twice, work: text.length + work.searched }
 }
 
@@ -30,14 +30,14 @@ interface Work {
   searched: number
 }
 
-/** Whether a text has a name twice in one object, or a word with escapes. `value` is the text as JSON.parse gives it. */
-export function hasOddNames(text: string, value: unknown, work: Work = { searched: 0 }): boolean {
-  if (typeof value !== 'object' || value === null) return false
-  // Each name that is not given twice is one key of the value.
+/** The names given twice in one object, and words with escapes. `value` is the text as JSON.parse gives it. */
+export function oddNames(text: string, value: unknown, work: Work = { searched: 0 }): readonly string[] {
+  if (typeof value !== 'object' || value === null) return NONE
   const names = new NamesIn(text, work)
   let count = 0
-  for (; names.next(); count++) if (names.isEscaped) return namesTwice(text, true, work).length > 0
-  return count !== countKeys(value)
+  for (; names.next(); count++) if (names.isEscaped) return namesTwice(text, true, work)
+  // Each name that is not given twice is one key of the value.
+  return count === countKeys(value) ? NONE : namesTwice(text, true, work)
 }
 
 /** The names that one object has twice, escapes decoded, in a valid JSON text. */

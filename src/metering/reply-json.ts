@@ -1,7 +1,7 @@
 import type { Shape, Skimmed, UnreadableJson } from './json-shape.ts'
 import { JsonSkim, skimWhole } from './json-skim.ts'
 import type { MeterFault, ReplyDocument } from './meter.ts'
-import { hasOddNames } from './parse-slice.ts'
+import { oddNames } from './parse-slice.ts'
 
 /** Documents up to this size are parsed whole. Larger ones are skimmed for the members that a reader names. */
 const PARSED_BYTES_MAX = 256 * 1024
@@ -57,7 +57,7 @@ function parse(written: string): ReplyDocument | null {
   const text = written.startsWith(BYTE_ORDER_MARK) ? written.slice(1) : written
   try {
     const value: unknown = JSON.parse(text)
-    return { value, isWhole: true, overflow: false, repeatsNames: () => hasOddNames(text, value) }
+    return { value, isWhole: true, overflow: false, repeatsNames: () => oddNames(text, value).length > 0 }
   } catch {
     return null
   }
