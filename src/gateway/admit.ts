@@ -72,10 +72,18 @@ export function planCall(
   batchFile: BoundedFile | null,
   { pricer, clock }: Pick<Gateway, 'pricer' | 'clock'>,
 ): CallPlan {
-  const atMs = clock.nowMs()
-  const { path, query } = target
-  const asked = { surface, method: exchange.method, path, query, endpoint, facts, batchFile, atMs }
-  return pricer.plan({ ...asked, modelAsked: modelAsked(facts), bodyBytes: request.lengthBytes })
+  return pricer.plan({
+    surface,
+    method: exchange.method,
+    path: target.path,
+    query: target.query,
+    endpoint,
+    facts,
+    modelAsked: modelAsked(facts),
+    bodyBytes: request.lengthBytes,
+    batchFile,
+    atMs: clock.nowMs(),
+  })
 }
 
 /**
