@@ -1,6 +1,15 @@
 import { z } from 'zod'
 import { USAGE_DIMENSIONS, type UsageDimension } from '../kernel/vocabulary.ts'
-import { date, dateParameter, idOf, optionalLimit, parameter, usdAmount, wordParameter } from './fields.ts'
+import {
+  date,
+  dateParameter,
+  idOf,
+  metadata,
+  optionalLimit,
+  parameter,
+  usdAmount,
+  wordParameter,
+} from './fields.ts'
 
 // The query
 
@@ -87,6 +96,7 @@ export const usageBucketSchema = z
       .describe('The model that served, else the one requested; empty without either.'),
     key: idOf('key').optional(),
     key_name: z.string().optional().describe('The current name of the key.'),
+    metadata: metadata().optional().describe('The current metadata of the key.'),
     ...sums,
   })
   .meta({ id: 'usage_bucket', description: 'Sums over the calls of one group.' })

@@ -25,6 +25,8 @@ export class AdmissionQueues {
   /** The last answer to a waiting call of each key, by the key's digest. */
   readonly heldKeys = new Map<string, { held: Held; calls: number }>()
   waiting = 0
+  /** Queues for the credit or the ceiling of an account. */
+  accountQueues = 0
   closed = false
   #tickets = 0
 
@@ -39,7 +41,7 @@ export class AdmissionQueues {
 
   /** Whether calls wait for the credit or the ceiling of an account. */
   get hasAccountQueue(): boolean {
-    return this.waiting > 0 && [...this.queues.keys()].some((name) => name.startsWith(ACCOUNT))
+    return this.accountQueues > 0
   }
 
   /** The last answer to a call that waits for this account; null if none waits. */
@@ -172,7 +174,10 @@ export class QueueEntry {
     if (this.#all.waiting >= limits.callsWaitingMax) return null
     if ((there?.length ?? 0) >= limits.callsQueuedPerLimitMax) return null
     const queue = there ?? new Queue()
-    queues.set(name, queue)
+    if (there === undefined) {
+      queues.set(name, queue)
+      if (name.startsWith(ACCOUNT)) this.#all.accountQueues += 1
+    }
     queue.add(this)
     this.#all.waiting += 1
     this.#queued = { queue, name }
@@ -185,7 +190,9 @@ export class QueueEntry {
     this.#queued = null
     this.#all.waiting -= 1
     queue.remove(this, admitted)
-    if (queue.length === 0) this.#all.queues.delete(name)
+    if (queue.length > 0) return
+    this.#all.queues.delete(name)
+    if (name.startsWith(ACCOUNT)) this.#all.accountQueues -= 1
   }
 }
 

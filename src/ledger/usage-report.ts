@@ -1,5 +1,6 @@
 import type { Nanos } from '../kernel/money.ts'
 import type { UsageDimension } from '../kernel/vocabulary.ts'
+import type { Metadata } from '../keys/key-store.ts'
 import type { Balance } from './ledger-store.ts'
 
 /** Usage is read from daily sums that settlement keeps, so its cost does not grow with the number of calls. */
@@ -44,6 +45,8 @@ export interface UsageSums {
 
 export interface UsageBucket extends UsageGroup, UsageSums {
   readonly keyName: string | null
+  /** Of the key; null where the query does not group by key. */
+  readonly metadata: Metadata | null
 }
 
 export interface UsageReport {

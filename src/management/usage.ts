@@ -92,11 +92,11 @@ function sumsObject(of: UsageSums): Written<UsageTotal> {
 
 /** A dimension that the report does not group by is null in the bucket and absent from the object. */
 function bucketObject(bucket: UsageBucket): Written<UsageBucketObject> {
-  const { day, model, keyId, keyName } = bucket
+  const { day, model, keyId, keyName, metadata } = bucket
   return {
     ...(day === null ? {} : { day }),
     ...(model === null ? {} : { model }),
-    ...(keyId === null ? {} : { key: keyId, key_name: keyName ?? '' }),
+    ...(keyId === null ? {} : { key: keyId, key_name: keyName ?? '', metadata: metadata ?? {} }),
     ...sumsObject(bucket),
   }
 }
@@ -111,7 +111,7 @@ async function* exportBuckets(
   limit: number,
 ): AsyncGenerator<Buffer, void, undefined> {
   const group = query.groupBy.flatMap((dimension) =>
-    dimension === 'key' ? ['key', 'key_name'] : [dimension],
+    dimension === 'key' ? ['key', 'key_name', 'metadata'] : [dimension],
   )
   let text = csvRow([...group, ...Object.keys(sumsObject(NOTHING))])
   let after = query.after

@@ -43,6 +43,46 @@ test('a key is created, shown, changed and revoked', async () => {
   assert.match(final.stderr, /^tollgate: .*revoked/)
 })
 
+test('every limit has an option, on creation and on an update', async () => {
+  const { done, run } = commands
+  const limits = ['--daily-budget', '5', '--rpm', '60', '--budget-mode', 'settled']
+  await done(
+    'keys',
+    'create',
+    '--name',
+    'limited',
+    ...limits,
+    '--metadata',
+    'team=web',
+    '--metadata',
+    'a=b=c',
+  )
+  const shown = await done('keys', 'show', 'limited')
+  for (const line of [
+    / {2}daily budget +5 USD a day\n/,
+    / {2}rate +60 requests a minute\n/,
+    / {2}mode +settled\n/,
+    / {2}today +0 USD spent\n/,
+    / {2}metadata +a=b=c, team=web\n/,
+  ])
+    assert.match(shown, line)
+  assert.match(
+    await done('keys', 'list', '--search', 'metadata.team:web'),
+    /today +a day[\s\S]* 0\.00 +5\.00 .*limited/,
+  )
+  const removed = ['--daily-budget', 'none', '--rpm', 'none', '--budget-mode', 'none', '--metadata', 'none']
+  assert.match(await done('keys', 'update', 'limited', ...removed), / {2}limits +none\n/)
+  for (const [option, value, message] of [
+    ['--rpm', 'many', /requests_per_minute must be a whole number/],
+    ['--budget-mode', 'lax', /budget_mode must be exact or settled/],
+    ['--metadata', 'team', /--metadata must be a name and a value/],
+  ] as const) {
+    const { code, stderr } = await run('keys', 'update', 'limited', option, value)
+    assert.equal(code, 2)
+    assert.match(stderr, message)
+  }
+})
+
 test('after a rotation the list tells the two keys of one name apart', async () => {
   const { run, done } = commands
   const old = (await done('keys', 'create', '--name', 'twice')).trim()

@@ -36,6 +36,8 @@ const queryOf = (schema: z.ZodType) => (query: string) => {
 
 const long = (chars: number) => JSON.stringify('x'.repeat(chars))
 const models = (count: number) => JSON.stringify(Array.from({ length: count }, (_, i) => `m${i}`))
+const pairs = (count: number) =>
+  JSON.stringify(Object.fromEntries(Array.from({ length: count }, (_, i) => [`n${i}`, 'v'])))
 const NONE = 'req_01ARZ3NDEKTSV4RRFFQ69G5FAV'
 
 /** Wrong fields of a key, for creation and for an edit alike. */
@@ -57,6 +59,26 @@ const keyFields: readonly Bad[] = [
   ['a budget with 10 decimals', '"monthly_budget_usd":0.1234567891', 'monthly_budget_usd', /9 decimals/],
   ['a budget of 1e400', '"monthly_budget_usd":1e400', 'monthly_budget_usd', /must be a number/],
   ['a budget that is a text', '"monthly_budget_usd":"5"', 'monthly_budget_usd', /must be a number/],
+  ['a negative daily budget', '"daily_budget_usd":-1', 'daily_budget_usd', /from 0 to 1000000000/],
+  ['a daily budget that is a text', '"daily_budget_usd":"5"', 'daily_budget_usd', /must be a number/],
+  ...['0', '-1', '1.5', '1000001', '"60"', 'true', '[]'].map(
+    (rate): Bad => [
+      `a rate of ${rate}`,
+      `"requests_per_minute":${rate}`,
+      'requests_per_minute',
+      /whole number from 1 to 1000000, or null/,
+    ],
+  ),
+  ['a mode that is not one', '"budget_mode":"Exact"', 'budget_mode', /must be exact or settled, or null/],
+  ...['[]', '"x"', '5'].map(
+    (value): Bad => [`metadata ${value}`, `"metadata":${value}`, 'metadata', /null or an object of texts/],
+  ),
+  ['17 pairs of metadata', `"metadata":${pairs(17)}`, 'metadata', /at most 16 pairs/],
+  ['a long name of metadata', `"metadata":{${long(65)}:"x"}`, 'metadata', /name.*at most 64/],
+  ['an empty name of metadata', '"metadata":{"":"x"}', 'metadata', /name in metadata must not be empty/],
+  ['a long value of metadata', `"metadata":{"x":${long(513)}}`, 'metadata', /value.*at most 512/],
+  ['a value of metadata that is a number', '"metadata":{"x":1}', 'metadata', /must be a text/],
+  ['a value of metadata with NUL', '"metadata":{"x":"\\u0000"}', 'metadata', /control characters/],
   ['an empty list of models', '"allowed_models":[]', 'allowed_models', /empty list/],
   ['models that are a text', '"allowed_models":"m"', 'allowed_models', /a list of 1 to 200/],
   ['201 models', `"allowed_models":${models(201)}`, 'allowed_models', /at most 200/],
@@ -108,6 +130,17 @@ test('fields of a key at their limits are accepted', () => {
     ['{"name":"x","monthly_budget_usd":-0}', 'monthly_budget_usd', 0n],
     ['{"name":"x","monthly_budget_usd":1e9}', 'monthly_budget_usd', 10n ** 18n],
     ['{"name":"x","monthly_budget_usd":999999999.123456789}', 'monthly_budget_usd', 999999999123456789n],
+    ['{"name":"x","daily_budget_usd":0.000000001}', 'daily_budget_usd', 1n],
+    ['{"name":"x","requests_per_minute":1000000}', 'requests_per_minute', 1_000_000],
+    ['{"name":"x","requests_per_minute":1e2}', 'requests_per_minute', 100],
+    ['{"name":"x","budget_mode":null}', 'budget_mode', null],
+    ['{"name":"x","metadata":null}', 'metadata', {}],
+    [
+      `{"name":"x","metadata":{${long(64)}:${long(512)},"e":""}}`,
+      'metadata',
+      { ['x'.repeat(64)]: 'x'.repeat(512), e: '' },
+    ],
+    [`{"name":"x","metadata":${pairs(16)}}`, 'metadata', JSON.parse(pairs(16))],
     ['{"name":"x","allowed_models":["claude-*"]}', 'allowed_models', ['claude-*']],
     [
       '{"name":"x","expires_at":"2100-01-01T00:00:00.123999999Z"}',

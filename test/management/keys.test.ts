@@ -412,6 +412,29 @@ test('POST /v1/keys/{id}/rotate 201: a new key with the same limits, and the old
     assert.equal((await ask('GET', '/v1/keys/me', { key: each })).status, 200)
 })
 
+test('PATCH /v1/keys/{id} 200: the keys of a rotation share a budget, and show its limits alike', async () => {
+  const old = await gateway.createKey('lineage', { monthly_budget_usd: 5, metadata: { team: 'web' } })
+  const made = (await rotate(old.id)).body
+  await gateway.manage('POST', `/v1/keys/${old.id}/revoke`)
+  const limits = {
+    monthly_budget_usd: 7,
+    daily_budget_usd: 2,
+    requests_per_minute: 9,
+    budget_mode: 'settled',
+  }
+  const patch = { ...limits, name: 'new', metadata: { team: 'data' } }
+  await gateway.manage('PATCH', `/v1/keys/${made['id']}`, patch)
+  const [first, second] = [await show(old.id), await show(String(made['id']))]
+  assert.partialDeepStrictEqual(first, { ...limits, name: 'lineage', metadata: { team: 'web' } })
+  assert.partialDeepStrictEqual(second, patch)
+  assert.equal(first['budget_id'], second['budget_id'])
+  await gateway.manage('PATCH', `/v1/keys/${made['id']}`, { requests_per_minute: null, metadata: null })
+  assert.equal((await show(old.id))['requests_per_minute'], null)
+  assert.deepEqual((await show(String(made['id'])))['metadata'], {})
+  const found = (await ask('GET', '/v1/keys?search=metadata.team:web')).body['data'] as { id: string }[]
+  assert.ok(found.some(({ id }) => id === old.id) && !found.some(({ id }) => id === made['id']))
+})
+
 test('POST /v1/keys/{id}/rotate 201: the old key expires as requested, never later than before', async () => {
   const old = await gateway.createKey('service')
   const { body } = await rotate(old.id, { old_expires_in_seconds: 3_600 })

@@ -104,7 +104,7 @@ for (const grouping of ['', 'day', 'model', 'key', 'model,day', 'key,day', 'key,
     const named = [
       ['day', ['day']],
       ['model', ['model']],
-      ['key', ['key', 'key_name']],
+      ['key', ['key', 'key_name', 'metadata']],
     ] as const
     const dimensions = named.flatMap(([name, columns]) => (grouping.includes(name) ? columns : []))
     assert.deepEqual(head, [...dimensions, ...FIGURES])
@@ -113,6 +113,7 @@ for (const grouping of ['', 'day', 'model', 'key', 'model,day', 'key,day', 'key,
       const row = Object.fromEntries(head.map((name, column) => [name, cells[i]?.[column] ?? '']))
       for (const [name, value] of Object.entries(bucket)) {
         if (typeof value === 'number') assert.equal(Number(row[name]), value, name)
+        else if (name === 'metadata') assert.deepEqual(JSON.parse(String(row[name])), value)
         else assert.ok(row[name] === value || row[name] === `'${value}`, `${name}: ${row[name]}`)
       }
     }

@@ -93,7 +93,7 @@ test('GET /v1/usage 200: both days are inclusive, and 400 of them are not too ma
 })
 
 const groupings = ['', 'day', 'model', 'key', 'day,model', 'day,key', 'model,key', 'day,model,key']
-const members = { day: ['day'], model: ['model'], key: ['key', 'key_name'] }
+const members = { day: ['day'], model: ['model'], key: ['key', 'key_name', 'metadata'] }
 
 for (const grouping of groupings) {
   test(`GET /v1/usage 200: by ${grouping || 'nothing'}, the buckets are in order and add up to the total`, async () => {

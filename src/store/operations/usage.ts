@@ -7,6 +7,7 @@ import type {
   UsageSums,
 } from '../../ledger/usage-report.ts'
 import { present, type Row, sum, textOrNull } from '../rows.ts'
+import { pairsOf } from './keys.ts'
 import type { Operation } from './operation.ts'
 import { byStore, join, raw, type Sql, sql } from './sql.ts'
 
@@ -41,7 +42,7 @@ export function* readUsage(query: UsageQuery): Operation<UsageReport> {
   const dimensions = USAGE_DIMENSIONS.filter((dimension) => query.groupBy.includes(dimension))
   if (dimensions.length === 0) {
     const total = yield* readTotal(query)
-    const only: UsageBucket = { day: null, model: null, keyId: null, keyName: null, ...total }
+    const only: UsageBucket = { day: null, model: null, keyId: null, keyName: null, metadata: null, ...total }
     return { buckets: after === null ? [only] : [], more: false, total }
   }
   const rows = yield pageSql(query, dimensions)
@@ -73,7 +74,8 @@ function pageSql(query: UsageQuery, dimensions: readonly UsageDimension[]): Sql 
   const { after, startDay } = query
   const list = raw(dimensions.map((dimension) => COLUMN[dimension]).join(', '))
   const name = dimensions.includes('key')
-    ? sql`(SELECT name FROM api_key WHERE api_key.id = rollup.key_id) AS key_name, `
+    ? sql`(SELECT name FROM api_key WHERE api_key.id = rollup.key_id) AS key_name,
+      (SELECT metadata FROM api_key WHERE api_key.id = rollup.key_id) AS metadata, `
     : sql``
   // Days before the end of the last page need not be read.
   const start = laterOf(startDay, dimensions.includes('day') ? (after?.day ?? null) : null)
@@ -99,6 +101,7 @@ function bucketOf(row: Row): UsageBucket {
     model: textOrNull(row, 'model'),
     keyId: textOrNull(row, 'key_id'),
     keyName: textOrNull(row, 'key_name'),
+    metadata: row['metadata'] == null ? null : pairsOf(row['metadata']),
     ...sumsOf(row),
   }
 }

@@ -20,10 +20,10 @@ export async function expectedBuckets(
   { rows }: Pick<StoreUnderTest, 'rows'>,
   query: UsageQuery,
 ): Promise<UsageBucket[]> {
-  const names = new Map((await rows('api_key')).map((key) => [key['id'], String(key['name'])]))
+  const keys = new Map((await rows('api_key')).map((key) => [key['id'], key]))
   const credits = await rows('credit_call')
   const groups = new Map<string, UsageBucket>()
-  if (query.groupBy.length === 0) groups.set('[null,null,null]', emptyBucket(null, null, null, null))
+  if (query.groupBy.length === 0) groups.set('[null,null,null]', emptyBucket(null, null, null, null, null))
   for (const call of await rows('call')) {
     if (!belongs(call, query)) continue
     const by = (dimension: UsageQuery['groupBy'][number], value: unknown) =>
@@ -32,8 +32,11 @@ export async function expectedBuckets(
     const model = by('model', call['model_served'] ?? call['model_asked'] ?? '')
     const keyId = by('key', call['key_id'])
     const id = JSON.stringify([day, model, keyId])
-    const keyName = keyId === null ? null : (names.get(keyId) ?? null)
-    const before = groups.get(id) ?? emptyBucket(day, model, keyId, keyName)
+    const key = keyId === null ? undefined : keys.get(keyId)
+    const kept = key?.['metadata'] ?? null
+    const metadata = typeof kept === 'string' ? JSON.parse(kept) : kept
+    const name = key === undefined ? null : String(key['name'])
+    const before = groups.get(id) ?? emptyBucket(day, model, keyId, name, metadata)
     const back = credits.filter((credit) => credit['call_id'] === call['id'])
     groups.set(
       id,
@@ -79,12 +82,14 @@ export function emptyBucket(
   model: string | null,
   keyId: string | null,
   keyName: string | null,
+  metadata: UsageBucket['metadata'],
 ): UsageBucket {
   return {
     day,
     model,
     keyId,
     keyName,
+    metadata,
     requests: 0n,
     inputTokens: 0n,
     outputTokens: 0n,

@@ -64,8 +64,8 @@ export function usageConformance(storeName: string, openStore: OpenStoreUnderTes
 
   promise('usage that is not grouped is one bucket, also where nothing was used', async ({ store }) => {
     await addKey(store, 'a')
-    const nothing = emptyBucket(null, null, null, null)
-    const { day, model, keyId, keyName, ...zeros } = nothing
+    const nothing = emptyBucket(null, null, null, null, null)
+    const { day, model, keyId, keyName, metadata, ...zeros } = nothing
     assert.deepEqual(await store.readUsage(ALL), { buckets: [nothing], more: false, total: zeros })
     assert.deepEqual(await store.readUsage({ ...ALL, keyId: 'key_a' }), {
       buckets: [nothing],
@@ -74,7 +74,7 @@ export function usageConformance(storeName: string, openStore: OpenStoreUnderTes
     })
     await use(store, { key: 'a' })
     const { buckets, total } = await store.readUsage(ALL)
-    assert.deepEqual(buckets, [{ day, model, keyId, keyName, ...total }])
+    assert.deepEqual(buckets, [{ day, model, keyId, keyName, metadata, ...total }])
     assert.equal(total.costNanos, 800n)
   })
 
@@ -114,7 +114,7 @@ export function usageConformance(storeName: string, openStore: OpenStoreUnderTes
 
   promise('buckets come by day, then model, then key, however the dimensions are named', async (subject) => {
     const { store } = subject
-    for (const name of ['b', 'a']) await addKey(store, name)
+    for (const name of ['b', 'a']) await addKey(store, name, { metadata: { team: name } })
     for (const key of ['b', 'a']) {
       for (const model of ['z', 'Z', 'ä']) {
         for (const atMs of [NOON + DAY_MS, NOON]) await use(store, { key, model, atMs })
@@ -296,7 +296,7 @@ export function usageConformance(storeName: string, openStore: OpenStoreUnderTes
             assert.deepEqual(await readPages(store, query), await expectedBuckets(subject, query))
             const { total } = await store.readUsage(query)
             const [whole] = await expectedBuckets(subject, { ...query, groupBy: [] })
-            assert.deepEqual({ ...emptyBucket(null, null, null, null), ...total }, whole)
+            assert.deepEqual({ ...emptyBucket(null, null, null, null, null), ...total }, whole)
           }
         },
       ),
