@@ -98,7 +98,6 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
     return false
   }
 
-  /** Whether the call is settled by this answer. */
   async function settle(object: DeferredObject, upstream: Upstream, metered: Metered): Promise<boolean> {
     const { surface, kind, objectId } = object
     const { results } = DEFERRED_KINDS[kind]

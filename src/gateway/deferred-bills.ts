@@ -37,7 +37,6 @@ export interface DeferredBillParts {
   readonly names: Pick<HeaderNames, 'redact'>
 }
 
-/** Gives the bytes of a batch's results to `take`. */
 type ReadResults = (take: (chunk: Buffer) => void) => Promise<'read' | 'gone' | 'failed'>
 
 /** Bills of calls whose object has ended, at the prices and the discount of the day on which the call was made. */

@@ -17,7 +17,6 @@ export const BODY_MS_BEFORE_KEY_CHECK = 100
 /** A body up to this size is always taken in, whatever other bodies take. */
 const SMALL_BODY_BYTES = 1024 * 1024
 
-/** A request body that waits in memory for admission. */
 export class HeldBody {
   readonly #memory: ByteBudget
   readonly #keyName: string

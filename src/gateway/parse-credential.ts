@@ -106,7 +106,6 @@ function refused(refusal: Refusal): Credential {
   return { kind: 'refused', refusal }
 }
 
-/** The digest by which an admin key from the configuration is recognised. */
 export function bootstrapDigestOf(key: Secret | null, digestKey: DigestKey): Buffer | null {
   return key === null ? null : digestKey(key.reveal())
 }

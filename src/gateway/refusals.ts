@@ -19,7 +19,6 @@ import { BodyIdle } from './edit-bodies.ts'
  */
 export const UNKNOWN_PATH_CHARS_MAX = 8_192
 
-/** The parts of a call that a refusal may name. */
 export interface AskedFor {
   readonly endpoint: string
   readonly model: string | null
@@ -230,7 +229,6 @@ export function refuseEndpoint(
   return refusal ?? refuseStored(endpoint, settings.stateful)
 }
 
-/** The most characters of an unknown path that a refusal shows. */
 const SHOWN_PATH_CHARS_MAX = 200
 
 /** Upstream may obey a spelling that our tables do not have, and nothing would be metered. */

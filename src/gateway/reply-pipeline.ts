@@ -32,21 +32,17 @@ export const HELD_OBSERVER_BACKLOG_BYTES_MAX = 256 * 1024
 export interface PipelineParts {
   /** Makes the answer that the reply goes to. `onDrain`: the client has room again. */
   createAnswer(onDrain: () => void): Answer
-  /** The reader of the usage; null where the reply costs nothing. */
   readonly reader: UsageReader | null
   /** The reader of an earlier call's cost in a reply that costs nothing itself. */
   readonly shows: UsageReader | null
-  /** The path template of the endpoint; empty for a path that is in no table. */
   readonly template: string
   /** The origin at which the client finds this gateway, if addresses in the reply are to lead there. */
   readonly origin: string | null
-  /** The balance before this call. */
   readonly balanceNanos: Nanos | null
   /** A JSON reply is kept back though its figures are known, until the body taps are done with it. */
   readonly holdJson: boolean
   nowMs(): number
   onFirstByte(): void
-  /** Sees each chunk as upstream sent it. */
   look(chunk: Buffer): void
   /** Called once, when a stream names the object that the call makes. Null for calls that make none. */
   readonly onObject: ((named: Shown) => void) | null
@@ -87,12 +83,10 @@ export class ReplyPipeline implements ReplyReceiver {
     this.#usageAdded = usageAdded
   }
 
-  /** Upstream's head, if it has come. */
   get replyHead(): ReplyHead | null {
     return this.#replyHead
   }
 
-  /** Bytes of the body that were written to the client. */
   get bytesOut(): number {
     return this.#answer.bytesOut
   }
@@ -111,7 +105,6 @@ export class ReplyPipeline implements ReplyReceiver {
     return this.#isHeld || this.#stage !== 'content'
   }
 
-  /** Upstream answered with a status that is no success. */
   get isError(): boolean {
     return this.#replyHead !== null && this.#replyHead.status >= 300
   }
@@ -236,7 +229,6 @@ export class ReplyPipeline implements ReplyReceiver {
     this.#resume()
   }
 
-  /** The usage that the meter found, where there was a meter. */
   async observed(whole: boolean): Promise<Metered | null> {
     const meter = this.#meter
     // The client left before upstream answered: there is a bill, and no reply that the bill could be made from.
@@ -258,7 +250,6 @@ export class ReplyPipeline implements ReplyReceiver {
     this.#answer.cut()
   }
 
-  /** Delivers the bytes that were held back for an edit. */
   #deliverRest(): void {
     const rest = this.#urls?.end() ?? this.#meter?.rest?.() ?? null
     if (rest !== null && rest.length > 0) this.#deliver(rest)

@@ -26,7 +26,6 @@ export interface PricedRequest {
   readonly endpoint: Endpoint | null
   readonly facts: RequestFacts
   readonly modelAsked: string | null
-  /** The length of the decoded body. */
   readonly bodyBytes: number
   /** The file that a batch is made of, if this key uploaded it here. */
   readonly batchFile?: BoundedFile | null

@@ -79,7 +79,6 @@ export class SentCall {
     gateway.inFlight.count += 1
   }
 
-  /** Upstream has answered, or will not. */
   ended({ kind }: CallEnd): void {
     this.#end = { atMs: this.#gateway.clock.monotonicMs(), isWhole: kind === 'complete' }
   }
@@ -145,7 +144,6 @@ export class SentCall {
     if (this.#hold === 'open') await this.#settle(defect instanceof StoreRefused ? LOST : NOTHING_BILLED)
   }
 
-  /** The call is over, however it ended. */
   over(): void {
     if (this.#streamingId !== null) this.#gateway.deferrals.streaming.delete(this.#streamingId)
     this.taps.callOver(this.reply.replyHead, this.#end?.isWhole ?? false)

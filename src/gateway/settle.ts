@@ -29,7 +29,6 @@ export interface Settler {
    * time. `onBooked` is called for settlements that were not in the books before. Never fails.
    */
   replay(closings: readonly CallClosing[], onBooked: (closing: CallClosing) => void): Promise<void>
-  /** Settlements that are under way or wait. */
   readonly waiting: number
   /** False while settlements wait that would be lost with this process: no new call is to be admitted. */
   readonly isSound: boolean
@@ -43,7 +42,6 @@ export interface SettlerParts {
   /** Null where the store is on the same disk: a disk that takes no settlement takes no spool either. */
   readonly spool: SettlementSpool | null
   readonly log: Log
-  /** How long an answer waits for its settlement. */
   readonly waitMs?: number
 }
 

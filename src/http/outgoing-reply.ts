@@ -3,7 +3,6 @@ import { dateLine, framingHeaders, serialiseHeaders, statusLine, writeCoalesced 
 import { lasting } from './node-sockets.ts'
 import type { RawConnection } from './raw-connection.ts'
 
-/** The facts that a reply needs about its request and about the connection that carries both. */
 interface ReplySetting {
   readonly socket: Socket
   readonly method: string

@@ -106,7 +106,6 @@ function bytesIn(body: UpstreamBody): number | null {
   return bytes
 }
 
-/** A body on its way that the socket could not take at once. */
 export interface Upload {
   readonly isDone: boolean
   drained(): void

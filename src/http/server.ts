@@ -60,7 +60,6 @@ export function createHttpServer(parts: ServerParts): HttpServer {
   const { trustedProxies = null, certificate = null } = parts
   const door = certificate === null ? null : createTlsDoor(certificate)
   const counts = connectionsPerAddressMax === null ? null : new AddressCounts(connectionsPerAddressMax)
-  /** The open connections, each with the network that it is counted for, or null. */
   const connections = new Map<Connection, string | null>()
   let draining = false
   let onNoneLeft = (): void => {}

@@ -3,7 +3,6 @@ import type { Socket } from 'node:net'
 import { createServer, type TLSSocket } from 'node:tls'
 import { limits } from '../kernel/limits.ts'
 
-/** PEM texts: the certificate with the chain that vouches for it behind it, and its key. */
 export interface CertificatePair {
   readonly cert: string
   readonly key: string

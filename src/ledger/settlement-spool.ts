@@ -38,11 +38,9 @@ export interface SettlementSpool {
 const FILE = 'settlements.jsonl'
 const REFUSED_FILE = 'refused.jsonl'
 
-/** How soon a disk that failed is tried again. */
 const RETRY_MS = 1_000
 
 export interface SpoolOptions {
-  /** Replaced in tests of failing disks. */
   openFile(path: string): SpoolFile
   readonly bytesMax: number
 }
@@ -150,7 +148,6 @@ class Spool implements SettlementSpool {
   /** All settlements that the store has not taken, on the disk or not, oldest first. */
   readonly #waiting = new Map<string, Kept>()
   #waitingBytes = 0
-  /** Settlements that are not in the file yet. */
   #come: Kept[] = []
   /** The length of the file. Stale: it may have anything but whole lines, or lacks some. */
   #fileBytes: number
