@@ -35,7 +35,10 @@ test('a bound that is too small costs one burst: afterwards calls hold what the 
       await Promise.all(Array.from({ length: count }, (_, i) => send(`${name} ${i}`, key, SMALL)))
 
     const first = await burst('first', 5)
-    for (let i = 0; i < 5; i++) (await upstream.next()).finish(i === 3 ? TOKENS : TOKENS / 2)
+    // All are admitted before the first of them is settled.
+    const open = []
+    while (open.length < 5) open.push(await upstream.next())
+    for (const [i, call] of open.entries()) call.finish(i === 3 ? TOKENS : TOKENS / 2)
     const replies = await Promise.all(first.map(({ reply }) => reply))
     for (const { requestId, status } of replies) {
       assert.equal(status, 200)
