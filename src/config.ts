@@ -14,6 +14,12 @@ import type { Secret } from './kernel/secret.ts'
  * and all problems are reported together. Nothing else in the project reads the environment.
  */
 
+/** The URLs of the providers themselves. */
+export const PROVIDER_URLS = {
+  messages: 'https://api.anthropic.com',
+  chat: 'https://api.openai.com/v1',
+} as const
+
 export interface UpstreamConfig {
   /** The base URL that the surface's SDK would use. */
   readonly url: URL
@@ -131,12 +137,12 @@ export function readConfig(environment: Environment, workingDir = process.cwd())
     messages: upstream(
       env.TOLLGATE_MESSAGES_URL,
       env.TOLLGATE_MESSAGES_KEY ?? fallback.ANTHROPIC_API_KEY,
-      'https://api.anthropic.com',
+      PROVIDER_URLS.messages,
     ),
     chat: upstream(
       env.TOLLGATE_CHAT_URL,
       env.TOLLGATE_CHAT_KEY ?? fallback.OPENAI_API_KEY,
-      'https://api.openai.com/v1',
+      PROVIDER_URLS.chat,
     ),
     prices,
     discount: env.TOLLGATE_DISCOUNT,

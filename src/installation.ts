@@ -25,6 +25,8 @@ export interface Installation {
   readonly digestKey: DigestKey
   /** For the secrets that webhooks are signed with. */
   readonly webhookSealer: SecretSealer
+  /** For the keys of the upstreams that accounts have of their own. */
+  readonly upstreamSealer: SecretSealer
   readonly firstAdminKey: string | null
   /** Calls that were in flight when the gateway last ended without settling them. */
   readonly interruptedCalls: number
@@ -59,7 +61,7 @@ export async function openInstallation(
   try {
     const opened = await openStore(config, surroundings, true)
     store = opened.store
-    const { digestKey, webhookSealer, clock } = opened
+    const { digestKey, webhookSealer, upstreamSealer, clock } = opened
     // The process that held these calls is gone: this process is the only one that serves from here, or under this name.
     const interruptedCalls = await store.interruptOpenCalls(clock.nowMs())
     const firstAdminKey = await ensureAdminKey(config, clock, store, digestKey)
@@ -68,6 +70,7 @@ export async function openInstallation(
       clock,
       digestKey,
       webhookSealer,
+      upstreamSealer,
       firstAdminKey,
       interruptedCalls,
       close: () => closeAll(opened.store, lock),
@@ -85,7 +88,7 @@ export async function openStore(
   config: Config,
   surroundings: StoreSurroundings,
   serving = false,
-): Promise<Pick<Installation, 'store' | 'clock' | 'digestKey' | 'webhookSealer'>> {
+): Promise<Pick<Installation, 'store' | 'clock' | 'digestKey' | 'webhookSealer' | 'upstreamSealer'>> {
   prepareDir(config.dataDir)
   const { store, clock } =
     config.databaseUrl === null
@@ -95,7 +98,11 @@ export async function openStore(
     const pepper = config.pepper ?? (await readPepper(config, store))
     const digestKey = createKeyDigest(pepper)
     await checkPepper(store, digestKey, config.databaseUrl !== null)
-    return { store, clock, digestKey, webhookSealer: createSecretSealer(pepper, 'webhook secrets') }
+    return {
+      ...{ store, clock, digestKey },
+      webhookSealer: createSecretSealer(pepper, 'webhook secrets'),
+      upstreamSealer: createSecretSealer(pepper, 'upstream keys'),
+    }
   } catch (error) {
     await store.close()
     throw error

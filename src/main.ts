@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { type Config, ConfigError, type UpstreamConfig } from './config.ts'
+import { type Config, ConfigError, PROVIDER_URLS, type UpstreamConfig } from './config.ts'
 import { AdmissionQueues } from './gateway/admission-queue.ts'
 import { createDeferrals } from './gateway/deferrals.ts'
 import { refuseRequest } from './gateway/ended-call.ts'
@@ -7,6 +7,7 @@ import { Estimates } from './gateway/estimates.ts'
 import type { CallPoint, Gateway } from './gateway/gateway.ts'
 import { audienceOf, openFrontDoor, shapeBroken } from './gateway/handle-request.ts'
 import { BackgroundQueue, ByteBudget, DecodingTurns, KeyShares } from './gateway/key-shares.ts'
+import { OwnUpstreams, sealUpstreamKey } from './gateway/own-upstreams.ts'
 import { bootstrapDigestOf } from './gateway/parse-credential.ts'
 import { createPricer } from './gateway/pricer.ts'
 import { createSettlementWatch, createSettler } from './gateway/settle.ts'
@@ -25,7 +26,7 @@ import { headerNames } from './kernel/header-names.ts'
 import { createUlidSource } from './kernel/ids.ts'
 import { limits } from './kernel/limits.ts'
 import type { Log } from './kernel/log.ts'
-import { SURFACE_NAMES } from './kernel/surface.ts'
+import { SURFACE_NAMES, type Surface } from './kernel/surface.ts'
 import { atMostEvery, loadLater, TOLD_AGAIN_MS, unlessLate, untilQuiet } from './kernel/within-time.ts'
 import type { CallClosing } from './ledger/call.ts'
 import { startRetention } from './ledger/retention.ts'
@@ -183,7 +184,7 @@ async function serveFrom(
   certificate: Certificate | null,
 ): Promise<RunningTollgate> {
   const { log } = surroundings
-  const { store, clock, digestKey, webhookSealer } = installation
+  const { store, clock, digestKey, webhookSealer, upstreamSealer } = installation
   const counts = new CallCounts(book)
   const traces = await openTraces(config, surroundings, clock)
   if (installation.interruptedCalls > 0) {
@@ -210,9 +211,20 @@ async function serveFrom(
   const refusedCalls = new RefusedCalls(store, log)
   const names = headerNames(config.prefix, secretsIn(config), config.showBalance)
   const open = (upstream: UpstreamConfig | null) => (upstream === null ? null : openUpstream(upstream, log))
-  const upstreams = Object.fromEntries(
-    SURFACE_NAMES.map((surface) => [surface, open(config[surface])]),
-  ) as Gateway['upstreams']
+  const ownUpstreams = new OwnUpstreams(upstreamSealer, log)
+  if (await store.hasOwnUpstreams()) ownUpstreams.use()
+  const configured = { messages: open(config.messages), chat: open(config.chat) }
+  const isSimulated = () => surroundings.simulator === true && !ownUpstreams.isUsed
+  const servedBy = (surface: Surface) =>
+    surroundings.simulator === true && !isSimulated() ? null : configured[surface]
+  const upstreams: Gateway['upstreams'] = {
+    get messages() {
+      return servedBy('messages')
+    },
+    get chat() {
+      return servedBy('chat')
+    },
+  }
   const trustedProxies = config.trustedProxies.length === 0 ? null : new TrustedProxies(config.trustedProxies)
   const bodyTimes: BodyTimes = {
     idleTimeoutMs: config.bodyIdleTimeoutMs,
@@ -221,7 +233,7 @@ async function serveFrom(
   }
   const estimates = new Estimates()
   const deferrals = createDeferrals({
-    ...{ store, upstreams, settler, counts, queues, clock, estimates, log, names },
+    ...{ store, upstreams, ownUpstreams, settler, counts, queues, clock, estimates, log, names },
     polls: config.deferredPoll,
   })
   let ready = true
@@ -247,6 +259,7 @@ async function serveFrom(
       boundEntry: (...entry) => pricer.boundEntry(...entry, clock.nowMs()),
     },
     upstreams,
+    ownUpstreams,
     stateful: config.stateful,
     isMaintenance: surroundings.maintenance === true,
     minting: config.minting,
@@ -277,7 +290,9 @@ async function serveFrom(
   let shipped: PriceBook | null = null
   const node: ServingNode = {
     storeKind: config.databaseUrl === null ? 'sqlite' : 'postgres',
-    simulator: surroundings.simulator === true,
+    get simulator() {
+      return isSimulated()
+    },
     alertThresholds: config.budgetThresholdsPercent,
     callsInFlight: () => gateway.inFlight.count,
     callsWaiting: () => waitingCalls.count,
@@ -304,7 +319,7 @@ async function serveFrom(
     ...{ counts, load: store.load, inFlight: gateway.inFlight, waitingCalls },
     webhookFailures: () => webhooks.failures,
     webhooksWaiting: () => unlessLate(webhooks.waiting(), SCRAPE_STORE_MS),
-    connections: (surface) => upstreams[surface]?.pool.connections ?? null,
+    connections: (surface) => configured[surface]?.pool.connections ?? null,
     heldNanos: () => unlessLate(store.sumHeld(), SCRAPE_STORE_MS),
     deferredObjects: () => unlessLate(store.countDeferred(), SCRAPE_STORE_MS),
     nowMs: () => clock.nowMs(),
@@ -322,6 +337,13 @@ async function serveFrom(
       servicePrefix: config.prefix,
       store,
       settlements,
+      upstreamKeys: {
+        urlOf: (surface) => (config[surface]?.url.href ?? PROVIDER_URLS[surface]).replace(/\/$/, ''),
+        seal(key, accountId, surface, url) {
+          return sealUpstreamKey(upstreamSealer, key, accountId, surface, url)
+        },
+        changed: () => ownUpstreams.use(),
+      },
       waitingCalls,
       refusedCalls,
       node,
@@ -416,7 +438,8 @@ async function serveFrom(
       const cutStreams = await server.drain(config.drainMs)
       // Calls whose clients have left may still be read to their end.
       await untilQuiet(() => gateway.inFlight.count === 0, drainedByMs - performance.now())
-      await Promise.all(SURFACE_NAMES.map((surface) => upstreams[surface]?.pool.destroy()))
+      for (const surface of SURFACE_NAMES) configured[surface]?.pool.destroy()
+      ownUpstreams.destroy()
       // Calls that were cut are still being settled, by a rough count where they waited for one; the store stays open for them.
       await untilQuiet(
         () => gateway.inFlight.count === 0 && settler.waiting === 0 && background.count === 0,

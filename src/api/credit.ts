@@ -26,27 +26,6 @@ export const balanceSchema = z
   .meta({ id: 'balance', description: 'The prepaid credit of the account.' })
 export type BalanceObject = z.infer<typeof balanceSchema>
 
-export const accountSchema = z
-  .object({
-    id: z.string(),
-    object: z.literal('account'),
-    credit_enforced: z.boolean().describe('Whether calls are refused once the credit is used up.'),
-    balance_usd: usdAmount('Credit less charges; it may be negative.'),
-  })
-  .meta({ id: 'account', description: 'The account that keys and credit belong to.' })
-export type AccountObject = z.infer<typeof accountSchema>
-
-export const accountFields = z.strictObject({
-  credit_enforced: z
-    .boolean('credit_enforced must be true or false.')
-    .optional()
-    .describe('Whether calls are refused once the credit is used up. Adding credit does not turn it on.'),
-  force: z
-    .boolean('force must be true or false.')
-    .optional()
-    .describe('Turns enforcement on even though the balance is 0 or less.'),
-})
-
 const creditMembers = z.object({
   id: idOf('credit'),
   object: z.literal('credit'),

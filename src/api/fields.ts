@@ -24,7 +24,6 @@ const PATTERNS = {
   credit: idPattern('crd'),
   budget: idPattern('bud'),
   webhook: idPattern('wh'),
-  account: idPattern('acct'),
   admin_key: idPattern('adm'),
   delivery: idPattern('whd'),
   event: idPattern('evt'),
@@ -34,7 +33,8 @@ export const idOf = (kind: keyof typeof PATTERNS, expected?: string) =>
   z.string().regex(PATTERNS[kind], expected)
 
 /** The first account is `default`. */
-export const accountId = () => z.string().regex(/^(?:default|acct_[0-9A-HJKMNP-TV-Z]{26})$/)
+export const accountId = (expected?: string) =>
+  z.string().regex(/^(?:default|acct_[0-9A-HJKMNP-TV-Z]{26})$/, expected)
 
 export const count = () => z.int().min(0)
 export const instant = () => z.iso.datetime({ precision: 3 })
@@ -250,7 +250,9 @@ type Reviver = (key: string, value: unknown, context: { source?: string }) => un
 /** JSON.parse that preserves the digits of money. */
 export function parseOwnJson(text: string): unknown {
   const revive: Reviver = (key, value, { source }) =>
-    typeof value === 'number' && key.endsWith('_usd') ? new UsdNumber(source ?? String(value)) : value
+    typeof value === 'number' && (key.endsWith('_usd') || key === 'discount')
+      ? new UsdNumber(source ?? String(value))
+      : value
   return JSON.parse(text, revive as (key: string, value: unknown) => unknown)
 }
 

@@ -1,4 +1,5 @@
 import { formatUsd, type Nanos, type RawNumber, rawNumber } from '../kernel/money.ts'
+import type { OwnUpstream } from '../kernel/surface.ts'
 import {
   type AdminKeyRecord,
   KEY_LIMITS,
@@ -6,9 +7,11 @@ import {
   keyStatus,
   type LimitKinds,
 } from '../keys/key-store.ts'
+import type { AccountRecord } from '../ledger/account.ts'
 import { nextMonthMs } from '../ledger/calendar.ts'
 import type { Balance, CreditEntry } from '../ledger/ledger-store.ts'
 import type { WebhookRecord } from '../webhooks/webhook-store.ts'
+import type { Account } from './account.ts'
 import type { AdminKey } from './admin-key.ts'
 import type { BalanceObject, Credit } from './credit.ts'
 import type { Written } from './fields.ts'
@@ -129,6 +132,29 @@ export function webhookObject(webhook: WebhookRecord): Written<Webhook> {
     created_at: formatInstant(webhook.createdAtMs),
     last_delivery_at: formatInstant(webhook.lastDeliveryAtMs),
     last_status: webhook.lastStatus,
+  }
+}
+
+const upstreamObject = (own: OwnUpstream | null) =>
+  own === null ? null : { url: own.url, has_key: own.sealedKey !== null }
+
+export function accountObject(account: AccountRecord, nowMs: number): Written<Account> {
+  const { discountBillionths: discount, upstreams } = account
+  return {
+    id: account.id,
+    object: 'account',
+    name: account.name,
+    status: account.status,
+    monthly_budget_usd: usd(account.monthlyBudgetNanos),
+    month_spend_usd: usd(account.spentNanos),
+    month_held_usd: usd(account.heldNanos),
+    budget_resets_at: formatInstant(nextMonthMs(nowMs)),
+    credit_enforced: account.creditEnforced,
+    balance_usd: usd(account.balanceNanos),
+    discount: discount === null ? null : usd(BigInt(discount)),
+    upstreams: { messages: upstreamObject(upstreams.messages), chat: upstreamObject(upstreams.chat) },
+    metadata: account.metadata,
+    created_at: formatInstant(account.createdAtMs),
   }
 }
 

@@ -1,12 +1,14 @@
 import { clientLeft, type Exchange } from '../http/exchange.ts'
 import { firstValue } from '../http/raw-headers.ts'
+import type { Upstream } from '../http/upstream-pool.ts'
 import { type Denial, type Refusal, refuse } from '../kernel/errors.ts'
 import type { HeaderNames } from '../kernel/header-names.ts'
 import { requestInstantMs } from '../kernel/ids.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Nanos } from '../kernel/money.ts'
 import { redactEncoded } from '../kernel/secret.ts'
-import { type KeyLookup, refuseKey } from '../keys/credential.ts'
+import type { Surface } from '../kernel/surface.ts'
+import { type Credential, type KeyLookup, refuseKey } from '../keys/credential.ts'
 import { type Admission, type CallOpening, type CallRefusal, HOLD_METHOD } from '../ledger/call.ts'
 import { refuseSpent } from '../ledger/decide-admission.ts'
 import type { BoundedFile } from '../ledger/ledger-store.ts'
@@ -14,7 +16,7 @@ import { unsentCall } from '../ledger/unsent-calls.ts'
 import { namedInFile } from '../providers/named-models.ts'
 import { modelAsked } from '../providers/request-members.ts'
 import type { Held, QueueEntry } from './admission-queue.ts'
-import type { Call, PlannedCall, ReadCall } from './call.ts'
+import type { Call, IdentifiedCall, PlannedCall, ReadCall } from './call.ts'
 import type { Gateway } from './gateway.ts'
 import type { CallPlan } from './pricer.ts'
 import { type AskedFor, explainHeld, explainRefusal } from './refusals.ts'
@@ -55,6 +57,42 @@ export async function refuseBody({ digest }: Call, detail: string, gateway: Gate
 function refuseCaller(caller: Exclude<KeyLookup, { kind: 'api_key' }>): Denial {
   const reason = caller.kind === 'refused' ? caller.reason : 'admin_key'
   return { refusal: refuseKey(reason), balanceNanos: null }
+}
+
+interface FoundUpstream {
+  readonly upstream: Upstream | null
+  /** Other accounts use the same credential. */
+  readonly isShared: boolean
+}
+
+/**
+ * The upstream of a call before it is admitted. The account is looked up only where the answer depends on it: where the
+ * installation has no upstream, and for endpoints that list what others may have stored.
+ */
+export async function findUpstream(
+  credential: Credential,
+  surface: Surface,
+  lists: boolean,
+  { upstreams, ownUpstreams, store, clock }: Gateway,
+): Promise<FoundUpstream> {
+  const installed = { upstream: upstreams[surface], isShared: false }
+  if (credential.kind !== 'key' || (installed.upstream !== null && !lists)) return installed
+  const caller = await store.lookUpKey(credential.digest, clock.nowMs())
+  if (caller.kind !== 'api_key') return installed
+  const { accountId, upstreams: ofAccount, hasOthers } = caller
+  const own = ofAccount[surface]
+  if (own === null) return { ...installed, isShared: hasOthers }
+  return { upstream: ownUpstreams.open(accountId, surface, own), isShared: false }
+}
+
+/** The upstream of an admitted call: its account's own, as it was when the call was admitted, or the installation's. */
+export function upstreamUnder(
+  { surface, upstream }: IdentifiedCall,
+  { accountId, terms }: Admission & { readonly kind: 'admitted' },
+  { upstreams, ownUpstreams }: Gateway,
+): Upstream {
+  const own = terms?.upstream ?? null
+  return own === null ? (upstreams[surface] ?? upstream) : ownUpstreams.open(accountId, surface, own)
 }
 
 /** Stands for a call whose body was not read: a refusal for money names no endpoint, model or member. */

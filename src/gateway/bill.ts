@@ -190,17 +190,18 @@ interface RatedUsage {
 }
 
 /** The cost by the stated usage, or by the characters of a speech request. Null where the usage is incomplete or implausible. */
-function rateSaid({ plan, request }: BilledCall, metered: Metered): RatedUsage | null {
+function rateSaid({ plan, request, admission }: BilledCall, metered: Metered): RatedUsage | null {
+  const { terms } = admission
   if (!metered.inputKnown) {
     const speech = soldByCharacter(plan.modelAsked, request.speech)
     if (speech === null) return null
     const part = { model: null, quantities: { input_characters: speech.characters }, promptTokens: 0 }
     const usage = { ...metered.usage, parts: [part] }
-    return { usage, rated: plan.rate(usage), estimated: !speech.exact }
+    return { usage, rated: plan.rate(usage, terms), estimated: !speech.exact }
   }
   if (!metered.outputKnown) return null
   const { usage } = metered
-  const rated = plan.rate(usage)
+  const rated = plan.rate(usage, terms)
   // Some transcripts state the length of what a model heard that is sold by the token.
   const isOtherUnit = rated.unpriced && rated.listNanos === 0n && plan.unpricedModel === null
   if (plan.reader === 'transcription' && isOtherUnit) return null
@@ -239,19 +240,23 @@ async function estimateAndBill(
   metered: Metered,
   estimates: Estimates,
 ): Promise<Bill> {
-  const plan = call.plan
+  const { plan } = call
+  const { terms } = call.admission
   const facts = { ...factsOf(call, outcome), endedAs: endedAs(outcome) }
   const losesRest = facts.endedAs === 'broken'
   if (!metered.inputKnown || !metered.outputKnown) {
     const usage = await estimateUsage(metered, facts, estimates)
-    const rated = plan.rate(usage)
+    const rated = plan.rate(usage, terms)
     if (isPlausible(usage, rated))
       return { ...billOf(plan, outcome.head, { usage, rated, estimated: true }), losesRest }
   }
   const silent = { ...metered, inputKnown: false, outputKnown: false, outputTokensSeen: 0 }
   const nothing = { ...silent, usage: { ...metered.usage, parts: [], suspect: true } }
   const usage = await estimateUsage(nothing, facts, estimates)
-  return { ...billOf(plan, outcome.head, { usage, rated: plan.rate(usage), estimated: true }), losesRest }
+  return {
+    ...billOf(plan, outcome.head, { usage, rated: plan.rate(usage, terms), estimated: true }),
+    losesRest,
+  }
 }
 
 export function isPlausible(usage: Usage, { listNanos }: RatedCall): boolean {

@@ -3,6 +3,7 @@ import type { Upstream } from '../http/upstream-pool.ts'
 import type { Refusal } from '../kernel/errors.ts'
 import { type ObjectKind, SURFACE_NAMES, type Surface } from '../kernel/surface.ts'
 import { atMostEvery, createWorkLoop, TOLD_AGAIN_MS } from '../kernel/within-time.ts'
+import type { AccountStore } from '../ledger/account.ts'
 import type { Deferral, DeferredObject, ObjectName } from '../ledger/deferred.ts'
 import type { Metered } from '../metering/meter.ts'
 import {
@@ -20,6 +21,7 @@ import { askForResults, askUpstream } from './ask-upstream.ts'
 import { type CallOutcome, RECORDED_CHARS_MAX, upstreamRequestId } from './bill.ts'
 import type { AdmittedCall } from './call.ts'
 import { createDeferredBills, type DeferredBillParts } from './deferred-bills.ts'
+import type { OwnUpstreams } from './own-upstreams.ts'
 import { refuseDelete } from './refusals.ts'
 
 /** How often due objects are claimed, and how many polls run at a time: of this node, and of one key on all nodes. */
@@ -39,13 +41,15 @@ const SHOWN_MS = 5_000
 
 export interface DeferralParts extends DeferredBillParts {
   readonly upstreams: Readonly<Record<Surface, Upstream | null>>
+  readonly ownUpstreams: OwnUpstreams
+  readonly store: DeferredBillParts['store'] & Pick<AccountStore, 'getAccount'>
   readonly polls: boolean
 }
 
 /** What is known of a call when its reply has named the object that it created. */
 type Passed = Omit<
   Deferral,
-  'surface' | 'objectId' | 'kind' | 'dueInMs' | 'atMs' | 'status' | 'upstreamRequestId'
+  'surface' | 'scope' | 'objectId' | 'kind' | 'dueInMs' | 'atMs' | 'status' | 'upstreamRequestId'
 >
 
 /** `deferred`: the call stays open because its cost comes later. `known`: the cost is that of an earlier call. */
@@ -65,11 +69,11 @@ export interface Deferrals {
   /** Ids of responses that are streaming here, or were left and are not billed yet: they cannot be deleted. */
   readonly streaming: Set<string>
   /** A client was shown an object or its results. If the object is open and final, its call is settled. Never fails. */
-  shown(surface: Surface, path: string, metered: Metered): Promise<void>
+  shown(call: AdmittedCall, metered: Metered): Promise<void>
   /** The refusal of a DELETE whose object is not settled. Upstream is not asked. */
   refuseDelete(surface: Surface, path: string, digest: Uint8Array): Promise<Refusal | null>
   /** Upstream has answered a DELETE with success. An object that is open all the same is closed. Never fails. */
-  deleted(surface: Surface, path: string): Promise<void>
+  deleted(call: AdmittedCall): Promise<void>
   start(): void
   stop(): Promise<void>
 }
@@ -83,12 +87,13 @@ interface RecordedObject {
 
 /** Calls whose cost comes later. Upstream is polled for their objects; what a client reads itself counts as well. */
 export function createDeferrals(parts: DeferralParts): Deferrals {
-  const { store, upstreams, polls, clock, log } = parts
+  const { store, upstreams, ownUpstreams, polls, clock, log } = parts
   const bills = createDeferredBills(parts)
   const stopping = new AbortController()
   const running = new Set<Promise<void>>()
   const streaming = new Set<string>()
-  const surfaces = SURFACE_NAMES.filter((surface) => upstreams[surface] !== null)
+
+  const surfaces = () => SURFACE_NAMES.filter((surface) => upstreams[surface] !== null || ownUpstreams.isUsed)
 
   const pause = (ms: number) => sleep(ms, undefined, { signal: stopping.signal, ref: false }).catch(() => {})
 
@@ -112,11 +117,19 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
     })
   }
 
+  /** The upstream that has the object; null if there is none any more. */
+  async function upstreamOf({ surface, scope }: DeferredObject): Promise<Upstream | null> {
+    if (scope === '') return upstreams[surface]
+    const account = await store.getAccount(scope, clock.nowMs())
+    const own = account?.upstreams[surface] ?? null
+    return own === null ? null : ownUpstreams.open(scope, surface, own)
+  }
+
   /** Polls upstream for an object that is claimed. The claim ends with the poll. */
   async function poll(object: DeferredObject): Promise<void> {
     const { surface, kind, objectId, call } = object
-    const upstream = upstreams[surface]
-    if (upstream === null) return
+    const upstream = await upstreamOf(object)
+    if (upstream === null) return await store.postponeDeferred(object, FAILED_MS, clock.nowMs())
     const { reader } = DEFERRED_KINDS[kind]
     const { status, retryAfterMs, metered } = await askUpstream(
       surface,
@@ -153,7 +166,7 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
     async look() {
       const max = CLAIM.max - running.size
       if (max > 0)
-        for (const object of await store.claimDeferred(surfaces, { ...CLAIM, max }, clock.nowMs()))
+        for (const object of await store.claimDeferred(surfaces(), { ...CLAIM, max }, clock.nowMs()))
           startPoll(object)
       return LOOK_MS
     },
@@ -173,10 +186,14 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
     }
   }
 
-  async function settleShown(surface: Surface, path: string, metered: Metered): Promise<void> {
+  async function settleShown(call: AdmittedCall, metered: Metered): Promise<void> {
+    const {
+      surface,
+      target: { path },
+    } = call
     const objectId = metered.objectId ?? objectIdIn(surface, path)
     if (objectId === null || (metered.objectId !== null && !isFinal(metered))) return
-    const object = await store.findDeferred({ surface, objectId })
+    const object = await store.findDeferred({ surface, scope: scopeOf(call), objectId })
     if (object === null) return
     if (DEFERRED_KINDS[object.kind].results === undefined) await bills.settle(object, metered)
     else if (await store.claimOne(object, clock.nowMs()))
@@ -202,7 +219,7 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
       // It is recorded even if its cost is known: upstream may name it again, to a client that repeats its request.
       const isStated = results === undefined && isFinal(metered) && statesUsage(metered)
       const about = { ...passed, ...recordedOf(call, head), kind, objectId }
-      const deferral = { ...about, surface: call.surface, dueInMs: pausesMs[0] }
+      const deferral = { ...about, surface: call.surface, scope: scopeOf(call), dueInMs: pausesMs[0] }
       const recorded = await store.deferCall({ ...deferral, atMs: clock.nowMs() }).catch((error: unknown) => {
         if (isStated) return 'closed'
         const about = { request: passed.requestId, object: objectId, cause: (error as Error).message }
@@ -219,7 +236,7 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
       if (!isObjectId(objectId) || (when === 'left' && !polls)) return false
       const dueInMs = when === 'left' ? DEFERRED_KINDS[kind].pausesMs[0] : STREAM_MS
       const about = { ...passed, ...recordedOf(call, head), kind, objectId, dueInMs }
-      const deferral = { ...about, surface: call.surface, atMs: clock.nowMs() }
+      const deferral = { ...about, surface: call.surface, scope: scopeOf(call), atMs: clock.nowMs() }
       return await store.deferCall(deferral).then(
         (recorded) => recorded === 'deferred',
         () => false,
@@ -231,17 +248,20 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
       if (!polls) return null
       const objectId = objectIdIn(surface, path)
       if (objectId !== null) {
-        const isOpen = streaming.has(objectId) || (await store.hurryDeferred({ surface, objectId }))
+        const isOpen = streaming.has(objectId) || (await store.hurryDeferred(surface, objectId, digest))
         return isOpen ? refuseDelete('object') : null
       }
       const fileId = fileIdIn(surface, path)
       if (fileId === null) return null
       return (await store.mayBeResults(surface, fileId, digest)) ? refuseDelete('file') : null
     },
-    async deleted(surface, path) {
-      const objectId = objectIdIn(surface, path)
+    async deleted(call) {
+      const { surface } = call
+      const objectId = objectIdIn(surface, call.target.path)
       if (objectId === null) return
-      await closeDeleted({ surface, objectId }).catch(neverFails('a deleted object could not be closed'))
+      await closeDeleted({ surface, scope: scopeOf(call), objectId }).catch(
+        neverFails('a deleted object could not be closed'),
+      )
     },
     start: loop.start,
     async stop() {
@@ -249,6 +269,11 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
       await Promise.all([loop.ended(), ...running])
     },
   }
+}
+
+/** An object is reached with the credential that made it. */
+function scopeOf({ admission }: AdmittedCall): string {
+  return (admission.terms?.upstream ?? null) === null ? '' : admission.accountId
 }
 
 function recordedOf({ exchange }: AdmittedCall, head: ReplyHead) {

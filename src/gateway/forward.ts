@@ -42,7 +42,7 @@ export async function forward(
   const upstreamCall = sendUpstream(
     call,
     upstream,
-    { ...prepared, plainReply },
+    { ...prepared, plainReply, idempotencyPrefix: idempotencyPrefix(call) },
     exchange.res.maySwitch ? withOwnProtocols(call, reply) : reply,
   )
   reply.attach(upstreamCall, prepared.usageAdded)
@@ -108,11 +108,18 @@ interface Sendable {
   readonly surface: Surface
 }
 
+type Sent = PreparedBody & { readonly plainReply: boolean; readonly idempotencyPrefix: string }
+
+/** Accounts that share a credential must not meet in an `Idempotency-Key`. */
+function idempotencyPrefix({ admission: { accountId, hasOthers, terms } }: AdmittedCall): string {
+  return hasOthers && (terms?.upstream ?? null) === null ? `${accountId}-` : ''
+}
+
 /** `prepared`: null where there is neither a body nor a credential to send. */
 function sendUpstream(
   { exchange, target, surface }: Sendable,
   { pool, url, key }: Upstream,
-  prepared: (PreparedBody & { readonly plainReply: boolean }) | null,
+  prepared: Sent | null,
   receiver: ReplyReceiver,
 ): UpstreamCall {
   const { method, headers, names, res } = exchange
@@ -133,6 +140,7 @@ function sendUpstream(
         ownPrefix: names.prefix,
         bodyEdited: prepared?.usageAdded ?? false,
         plainReply: prepared?.plainReply ?? false,
+        idempotencyPrefix: prepared?.idempotencyPrefix ?? '',
         protocols: upgrades ? (value) => protocolsForUpstream(value, key?.reveal() ?? null) : null,
       }),
       body: prepared?.content ?? null,

@@ -20,6 +20,8 @@ interface UpstreamHeaders {
   readonly plainReply: boolean
   /** Rewrites the subprotocols of a handshake, which may have a credential among them; null for other requests. */
   readonly protocols: ((value: string) => string | null) | null
+  /** Is put before an `Idempotency-Key`: accounts on one credential must not meet in it. Empty: it passes unchanged. */
+  readonly idempotencyPrefix: string
 }
 
 interface RequestLine {
@@ -61,7 +63,7 @@ export function toUpstreamHeaders(headers: RawHeaders, upstream: UpstreamHeaders
       if (upstream.plainReply && lower === 'accept-encoding') {
         if (plainReply) out.push(name, 'identity')
         plainReply = false
-      } else out.push(name, value)
+      } else out.push(name, lower === 'idempotency-key' ? upstream.idempotencyPrefix + value : value)
     } else if (fate === 'credential' && credential !== null) {
       out.push(credential[0], credential[1])
       credential = null

@@ -15,6 +15,7 @@ import type { AdmissionQueues } from './admission-queue.ts'
 import type { Deferrals } from './deferrals.ts'
 import type { Estimates } from './estimates.ts'
 import type { BackgroundQueue, ByteBudget, KeyShares } from './key-shares.ts'
+import type { OwnUpstreams } from './own-upstreams.ts'
 import type { CredentialParts } from './parse-credential.ts'
 import type { Pricer } from './pricer.ts'
 import type { ReadOptions } from './read.ts'
@@ -30,7 +31,9 @@ export interface Gateway {
   nextRequestId(): string
   readonly credentials: CredentialParts
   readonly reading: ReadOptions
+  /** The installation's upstreams. */
   readonly upstreams: Readonly<Record<Surface, Upstream | null>>
+  readonly ownUpstreams: OwnUpstreams
   readonly stateful: 'pass' | 'refuse'
   /** Only own paths are served: `tollgate serve --maintenance`. */
   readonly isMaintenance: boolean

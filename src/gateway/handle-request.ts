@@ -4,8 +4,9 @@ import { firstValue, prefers, weightsOf } from '../http/raw-headers.ts'
 import { type Refusal, refuse } from '../kernel/errors.ts'
 import type { Credential } from '../keys/credential.ts'
 import { chooseSurface, findEndpoint } from '../providers/find-endpoint.ts'
+import { listsStored } from '../providers/find-meant.ts'
 import { type Audience, carriesCredential, shapeError } from '../providers/surfaces.ts'
-import { admit, checkKey, findBatchFile, planCall, refuseBody } from './admit.ts'
+import { admit, checkKey, findBatchFile, findUpstream, planCall, refuseBody, upstreamUnder } from './admit.ts'
 import type { AdmittedCall, IdentifiedCall } from './call.ts'
 import { refuseCall, refuseRequest } from './ended-call.ts'
 import { forward, passPreflight } from './forward.ts'
@@ -17,6 +18,7 @@ import {
   explainThrown,
   refuseEndpoint,
   refuseInMaintenance,
+  refuseShared,
   refuseTooManyCalls,
   refuseUnconfigured,
   refuseWebSocket,
@@ -91,7 +93,6 @@ async function handleRequest(exchange: Exchange, target: Target, gateway: Gatewa
   const credential = parseCredential(exchange, gateway.credentials, isHandshake)
   if (credential.kind === 'refused')
     return refuseRequest(exchange, surface, credential.refusal, gateway.counts)
-  const upstream = gateway.upstreams[surface]
   // A HEAD goes by the endpoint of the GET.
   const endpoint = isHandshake
     ? findHandshake(surface, target)
@@ -100,7 +101,10 @@ async function handleRequest(exchange: Exchange, target: Target, gateway: Gatewa
     return refuseRequest(exchange, surface, refuseWebSocket(target.path), gateway.counts)
   const socketId = isHandshake && endpoint?.billing === 'free' ? exchange.requestId : null
   const routed = { exchange, target, surface, endpoint, socketId }
-  const notServed = refuseEndpoint(endpoint, method, target.path, gateway)
+  const lists = listsStored(endpoint, method, target.path)
+  const { upstream, isShared } = await findUpstream(credential, surface, lists, gateway)
+  const notServed =
+    refuseEndpoint(endpoint, method, target.path, gateway) ?? (lists && isShared ? refuseShared() : null)
   const isPaid = endpoint?.billing === 'metered'
   const keyFirst = checkKeyBeforeBody(exchange)
   if (credential.kind === 'key' && (upstream === null || notServed !== null || keyFirst)) {
@@ -171,8 +175,9 @@ async function serveCall(
       gateway.reached('admitted')
 
       // forward, observe, settle, answer; for a handshake that upstream accepts, all of this again for each turn
-      const switched = await runAdmittedCall({ ...call, admission }, gateway)
-      if (switched !== null) await serveSocket({ ...call, admission }, switched, turns, gateway)
+      const admitted = { ...call, admission, upstream: upstreamUnder(call, admission, gateway) }
+      const switched = await runAdmittedCall(admitted, gateway)
+      if (switched !== null) await serveSocket(admitted, switched, turns, gateway)
     } finally {
       await turns?.end(true)
     }

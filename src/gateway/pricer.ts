@@ -1,8 +1,10 @@
 import { addBounds, type Bound, type Nanos, NO_COST } from '../kernel/money.ts'
 import type { ObjectKind } from '../kernel/surface.ts'
 import type { Usage } from '../kernel/usage.ts'
+import type { AccountTerms } from '../ledger/account.ts'
 import type { Hold, NamedModels, Unratable } from '../ledger/call.ts'
 import { HOLD_NANOS_MAX } from '../ledger/decide-admission.ts'
+import { type Discount, flatDiscount } from '../pricing/amounts.ts'
 import type { RatingContext } from '../pricing/modifiers.ts'
 import { type PriceBook, type PriceVersion, versionAt } from '../pricing/price-book.ts'
 import { dearestNamed } from '../pricing/priced-parts.ts'
@@ -67,7 +69,8 @@ export interface CallPlan {
   tokensHeld(modelServed: string | null): TokensHeld
   /** The usage of an answered call with the fees that its reply does not state. */
   withFees(usage: Usage): Usage
-  rate(usage: Usage): RatedCall
+  /** `terms`: of the account, where it has its own. */
+  rate(usage: Usage, terms?: AccountTerms | null): RatedCall
 }
 
 export interface RatedCall {
@@ -246,8 +249,13 @@ function meteredPlan(parts: PlanParts, limits: RequestLimits, bound: Bound): Cal
     unseen: () => unseenWork(usage, call.facts, limits, model),
     tokensHeld: (served) => tokensHeld(served ?? model, call, limits, version),
     withFees: (used) => settleFees(used, fees, context, version),
-    rate: (used) => rateFigures(used, context, version, settings.discount),
+    rate: (used, terms) => rateFigures(used, context, version, discountUnder(terms ?? null, settings)),
   }
+}
+
+function discountUnder(terms: AccountTerms | null, { discount }: PricerSettings): Discount {
+  const own = terms?.discountBillionths ?? null
+  return own === null ? discount : flatDiscount(own)
 }
 
 /** An endpoint that is not byte for byte in our table cannot be known to be free, unless its method only reads. */

@@ -35,6 +35,11 @@ export function explainRefusal(refusal: CallRefusal, asked: AskedFor, names: Hea
     case 'revoked_key':
     case 'expired_key':
       return refuseKey(refusal.reason)
+    case 'account_suspended':
+      return refuse(
+        'account_suspended',
+        'The account of this key is suspended. Ask the operator of this gateway.',
+      )
     case 'ambiguous_body':
       return refuse('bad_request', refusal.detail)
     case 'model_not_allowed': {
@@ -259,6 +264,14 @@ function refuseStored(endpoint: Endpoint | null, stateful: 'pass' | 'refuse'): R
   const message =
     'This gateway does not serve endpoints that show or store objects of the shared upstream account.'
   return refuse('endpoint_not_allowed', message)
+}
+
+/** Accounts on one upstream credential must not see what others have stored. */
+export function refuseShared(): Refusal {
+  return refuse(
+    'shared_upstream',
+    'This endpoint lists objects that other accounts of this gateway have stored under the same upstream credential. Ask its operator to give your account a credential of its own.',
+  )
 }
 
 /** Upstream cannot be asked for the cost of an object that is deleted. */

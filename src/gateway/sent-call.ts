@@ -120,12 +120,11 @@ export class SentCall {
 
   /** Settles the earlier call whose object this reply shows or has deleted. */
   async settleEarlier({ observed, head }: ObservedReply): Promise<void> {
-    const { plan, surface, target, exchange } = this.#call
+    const { plan, exchange } = this.#call
     const { deferrals } = this.#gateway
-    if (plan.shows !== null && observed !== null) await deferrals.shown(surface, target.path, observed)
+    if (plan.shows !== null && observed !== null) await deferrals.shown(this.#call, observed)
     const status = head?.status ?? 0
-    if (exchange.method === 'DELETE' && status >= 200 && status < 300)
-      await deferrals.deleted(surface, target.path)
+    if (exchange.method === 'DELETE' && status >= 200 && status < 300) await deferrals.deleted(this.#call)
   }
 
   answer(end: CallEnd, { bill, balanceNanos }: SettledBill): void {

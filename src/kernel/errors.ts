@@ -62,6 +62,19 @@ export const ERRORS = {
     meaning:
       'The request names a model outside the allowlist of the key, or its models cannot be known before it runs.',
   },
+  account_suspended: {
+    status: 403,
+    fault: 'client',
+    retry: 'never',
+    meaning: 'The account of the key is suspended. Its operator can resume it.',
+  },
+  shared_upstream: {
+    status: 403,
+    fault: 'operator',
+    retry: 'never',
+    meaning:
+      'The endpoint lists objects that several accounts have stored under one upstream credential. Give the account a credential of its own.',
+  },
   admin_key_required: {
     status: 403,
     fault: 'client',

@@ -3,5 +3,12 @@ export const SURFACE_NAMES = ['messages', 'chat'] as const
 
 export type Surface = (typeof SURFACE_NAMES)[number]
 
+/** An upstream of an account's own. The key is sealed for this account, surface and URL; null sends no credential. */
+export interface OwnUpstream {
+  readonly url: string
+  /** In base 64. */
+  readonly sealedKey: string | null
+}
+
 /** Objects that calls make upstream and whose cost is told later. They are recorded with the calls, so a name never changes. */
 export type ObjectKind = 'message_batch' | 'batch' | 'response'

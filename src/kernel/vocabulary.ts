@@ -14,6 +14,9 @@ export type CreditKind = (typeof CREDIT_KINDS)[number]
 export const BUDGET_MODES = ['exact', 'settled'] as const
 export type BudgetMode = (typeof BUDGET_MODES)[number]
 
+export const ACCOUNT_STATUSES = ['active', 'suspended'] as const
+export type AccountStatus = (typeof ACCOUNT_STATUSES)[number]
+
 /** A waiting call is only in the memory of its node; a refused one is recorded apart from those that were admitted. */
 export const CALL_STATES = [
   'waiting',

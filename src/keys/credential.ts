@@ -1,5 +1,6 @@
 import { type Refusal, refuse } from '../kernel/errors.ts'
 import type { Nanos } from '../kernel/money.ts'
+import type { OwnUpstream, Surface } from '../kernel/surface.ts'
 import type { AdminRole } from '../kernel/vocabulary.ts'
 
 /** The credential of a request, by form alone. The store decides whether the key is in force. */
@@ -52,6 +53,10 @@ export type Caller =
       readonly name: string
       readonly accountId: string
       readonly means: KeyMeans
+      /** Whether there is another account: then a credential of the installation is shared. */
+      readonly hasOthers: boolean
+      /** The upstreams of the account's own. */
+      readonly upstreams: Readonly<Record<Surface, OwnUpstream | null>>
     }
   | AdminCaller
 
@@ -73,4 +78,6 @@ export type KeyLookup = Caller | { readonly kind: 'refused'; readonly reason: Ke
 export interface KeyLookupStore {
   /** The owner of the key, and whether the key may be used now. The use of an API key that may be used is recorded. */
   lookUpKey(digest: Uint8Array, atMs: number): Promise<KeyLookup>
+  /** Whether the key is usable and its account is active. */
+  mayCall(keyId: string, atMs: number): Promise<boolean>
 }

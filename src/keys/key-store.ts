@@ -278,12 +278,6 @@ export interface SessionRecord {
   readonly expiresAtMs: number
 }
 
-export interface AccountStore {
-  hasAccount(id: string): Promise<boolean>
-  /** The account of the record with this id; null if there is none, or if it belongs to no account. */
-  findAccountOf(id: string): Promise<string | null>
-}
-
 /** Sessions are not cached between requests: each request asks the store, as it does about a key. */
 export interface SessionStore {
   /** Null if the key is not usable. */

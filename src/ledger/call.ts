@@ -1,6 +1,7 @@
 import type { Nanos } from '../kernel/money.ts'
 import type { Budget, KeyRefusal } from '../keys/credential.ts'
 import type { LimitRefusal } from '../keys/key-store.ts'
+import type { AccountTerms } from './account.ts'
 import type { ClosingColumns, OpeningColumns, RecordColumns, TokenCounts } from './call-columns.ts'
 
 /**
@@ -86,7 +87,7 @@ export interface Unratable {
 
 /** Why a call is not admitted, now or later, even if other calls cost less than they hold. */
 export type CallRefusal =
-  | { readonly reason: KeyRefusal | Unratable['reason'] }
+  | { readonly reason: KeyRefusal | Unratable['reason'] | 'account_suspended' }
   | { readonly reason: 'ambiguous_body'; readonly detail: string }
   | LimitRefusal
   /** The cap is spent. */
@@ -106,6 +107,10 @@ export type Admission =
       readonly logRequests: boolean
       /** The balance before this call. */
       readonly balanceNanos: Nanos
+      /** Whether there is another account: then a credential of the installation is shared. */
+      readonly hasOthers: boolean
+      /** Null: those of the installation. */
+      readonly terms: AccountTerms | null
     }
   | {
       readonly kind: 'refused'

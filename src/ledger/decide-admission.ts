@@ -1,4 +1,4 @@
-import { NANOS_PER_USD, type Nanos } from '../kernel/money.ts'
+import { formatUsd, NANOS_PER_USD, type Nanos, roundHalfEven } from '../kernel/money.ts'
 import type { BudgetMode } from '../kernel/vocabulary.ts'
 import type { KeyMeans } from '../keys/credential.ts'
 import { type KeyLimits, keyStatus, type OverLimit } from '../keys/key-store.ts'
@@ -7,6 +7,8 @@ import type { Budget, CallOpening, CallRefusal, HeldBy, HoldFloor, NamedModels }
 /** How a key and its account stand at the instant of the question, read in the transaction that decides. */
 export interface KeyState extends KeyMeans, Pick<KeyLimits, 'allowedModels' | 'expiresAtMs'> {
   readonly revokedAtMs: number | null
+  /** Whether the account is suspended. */
+  readonly isSuspended: boolean
   /** Overrides `heldCounts` of the opening for the ceilings of the key. */
   readonly mode: BudgetMode | null
   /** Why one more request is too many now, whatever it costs; null if it is not. */
@@ -61,7 +63,8 @@ function isCapped({ keyCeilings, accountCeilings, creditEnforced }: KeyState): b
 
 function refuseByKey({ atMs, hasBegun }: CallOpening, keyState: KeyState): CallRefusal | null {
   const status = keyStatus(keyState, atMs)
-  if (status === 'usable' || hasBegun) return null
+  if (hasBegun) return null
+  if (status === 'usable') return keyState.isSuspended ? { reason: 'account_suspended' } : null
   return { reason: status === 'revoked' ? 'revoked_key' : 'expired_key' }
 }
 
@@ -207,4 +210,25 @@ function larger(a: Nanos, b: Nanos): Nanos {
 function within(nanos: Nanos, least: Nanos, most: Nanos): Nanos {
   if (nanos < least) return least
   return nanos > most ? most : nanos
+}
+
+/** The opening of a call at its account's own discount: its hold, and how it will be rated. */
+export function underDiscount(opening: CallOpening, discountBillionths: number | null): CallOpening {
+  if (discountBillionths === null) return opening
+  const { hold } = opening
+  const { discounts: _, ...rating } = JSON.parse(opening.rating) as Record<string, unknown>
+  const discount = formatUsd(BigInt(discountBillionths))
+  const rated = { ...opening, rating: JSON.stringify({ ...rating, discount }) }
+  if (hold.kind !== 'bound') return rated
+  const nanos = payable(hold.listNanos, discountBillionths)
+  if (hold.largestNanos === undefined) return { ...rated, hold: { ...hold, nanos } }
+  const largestNanos = hold.nanos === 0n ? 0n : (hold.largestNanos * nanos) / hold.nanos
+  return { ...rated, hold: { ...hold, nanos, largestNanos } }
+}
+
+function payable(listNanos: Nanos, discountBillionths: number): Nanos {
+  return roundHalfEven({
+    numerator: listNanos * (NANOS_PER_USD - BigInt(discountBillionths)),
+    denominator: NANOS_PER_USD,
+  })
 }

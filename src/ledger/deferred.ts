@@ -10,6 +10,8 @@ import type { CallRecord } from './call.ts'
 /** An object by upstream's id. An object belongs to one call: a second call that is given the id defers nothing. */
 export interface ObjectName {
   readonly surface: Surface
+  /** The credential that reaches the object: the account's id for its own, empty for the installation's. */
+  readonly scope: string
   readonly objectId: string
 }
 
@@ -76,8 +78,8 @@ export interface DeferredStore {
   postponeDeferred(name: ObjectName, inMs: number, atMs: number): Promise<void>
   /** The call is closed: the object is not polled any more. */
   forgetDeferred(name: ObjectName): Promise<void>
-  /** Moves an open object to the front of its key's polls. False: no open object has this name. */
-  hurryDeferred(name: ObjectName): Promise<boolean>
+  /** Moves an open object to the front of its key's polls. False: the key of this digest reaches no open object of this id. */
+  hurryDeferred(surface: Surface, objectId: string, digest: Uint8Array): Promise<boolean>
   /**
    * Whether a Chat batch is open and the file was not uploaded here: it may be the results file of that batch. Then the open
    * batches of the key that asks move to the front of its polls.

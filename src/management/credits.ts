@@ -1,7 +1,4 @@
 import {
-  type AccountObject,
-  accountFields,
-  accountSchema,
   addedCreditSchema,
   balanceSchema,
   CREDITED_MAX,
@@ -9,12 +6,12 @@ import {
   creditListQuery,
   creditSchema,
 } from '../api/credit.ts'
-import { listOf, type Written } from '../api/fields.ts'
+import { listOf } from '../api/fields.ts'
 import { balanceObject, creditObject } from '../api/objects.ts'
 import { refuse, StoreRefused } from '../kernel/errors.ts'
 import type { Idempotency } from '../kernel/idempotency.ts'
 import { formatUsd } from '../kernel/money.ts'
-import type { Balance, CreditBack, CreditBackOutcomes, NewCredit } from '../ledger/ledger-store.ts'
+import type { CreditBack, CreditBackOutcomes, NewCredit } from '../ledger/ledger-store.ts'
 import {
   defineRoute,
   type Management,
@@ -24,10 +21,7 @@ import {
   replyJson,
   replyOnce,
   replyPage,
-  usd,
 } from './route.ts'
-
-const leftOf = (balance: Balance) => usd(balance.creditedNanos - balance.chargedNanos)
 
 const getBalance = defineRoute({
   endpoint: 'GET /gateway/v1/balance',
@@ -125,43 +119,4 @@ function refusedTooMuch(): OwnReply {
   return refused('bad_request', message, 'amount_usd')
 }
 
-// The account
-
-function accountObject(id: string, balance: Balance): Written<AccountObject> {
-  return { id, object: 'account', credit_enforced: balance.enforced, balance_usd: leftOf(balance) }
-}
-
-const getAccount = defineRoute({
-  endpoint: 'GET /gateway/v1/accounts/default',
-  operationId: 'get_account',
-  summary: 'Show the account',
-  answer: accountSchema,
-  async handle({ accountId }, { store }) {
-    return replyJson(200, accountObject(accountId, await store.getBalance(accountId)))
-  },
-})
-
-const updateAccount = defineRoute({
-  endpoint: 'PATCH /gateway/v1/accounts/default',
-  operationId: 'update_account',
-  summary: 'Turn the enforcement of credit on or off',
-  description:
-    'While `credit_enforced` is true, calls are admitted only while credit is left. Turning it on with a balance of 0 or ' +
-    'less would refuse every call, and is 409 `balance_not_positive` without `force`.',
-  body: accountFields,
-  answer: accountSchema,
-  async handle({ accountId, body }, { store, limitsMoved }) {
-    const { credit_enforced: enforced, force = false } = body
-    if (enforced === undefined)
-      return replyJson(200, accountObject(accountId, await store.getBalance(accountId)))
-    const { kind, balance } = await store.enforceCredit(accountId, enforced, force)
-    if (kind === 'balance_not_positive') {
-      const message = `The balance is ${formatUsd(balance.creditedNanos - balance.chargedNanos)} USD, so every call would be refused. Add credit first, or send "force": true.`
-      return refused('balance_not_positive', message, 'credit_enforced')
-    }
-    limitsMoved()
-    return replyJson(200, accountObject(accountId, balance))
-  },
-})
-
-export const creditRoutes = [getBalance, listCredits, addCredit, getAccount, updateAccount]
+export const creditRoutes = [getBalance, listCredits, addCredit]

@@ -55,8 +55,12 @@ const PERMISSIONS = {
   list_events: ['viewer', 'many'],
 
   // Accounts and admin keys
+  create_account: ['operator', 'installation'],
+  list_accounts: ['operator', 'installation'],
   get_account: ['operator', 'installation'],
   update_account: ['operator', 'installation'],
+  suspend_account: ['operator', 'installation'],
+  resume_account: ['operator', 'installation'],
   create_admin_key: ['admin', 'one'],
   list_admin_keys: ['viewer', 'many'],
   revoke_admin_key: ['admin', 'of_id'],

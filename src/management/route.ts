@@ -6,10 +6,12 @@ import type { Clock } from '../kernel/clock.ts'
 import { type ErrorCode, type Refusal, refuse } from '../kernel/errors.ts'
 import type { Idempotency } from '../kernel/idempotency.ts'
 import type { IdSource } from '../kernel/ids.ts'
+import type { Surface } from '../kernel/surface.ts'
 import type { Caller, KeyLookupStore } from '../keys/credential.ts'
 import type { DigestKey } from '../keys/key-digest.ts'
-import type { AccountStore, KeyStore, SessionStore } from '../keys/key-store.ts'
+import type { KeyStore, SessionStore } from '../keys/key-store.ts'
 import type { SecretSealer } from '../keys/sealed-secret.ts'
+import type { AccountStore } from '../ledger/account.ts'
 import type { LedgerStore } from '../ledger/ledger-store.ts'
 import type { RequestLogStore, SettlementWatch } from '../ledger/request-log.ts'
 import type { RefusedCalls, WaitingCalls } from '../ledger/unsent-calls.ts'
@@ -35,6 +37,7 @@ export interface Management {
     OverviewStore &
     WebhookStore
   readonly settlements: SettlementWatch
+  readonly upstreamKeys: UpstreamKeys
   /** The calls that wait in this process. */
   readonly waitingCalls: Pick<WaitingCalls, 'find' | 'list' | 'countOf'>
   /** Records of refused calls that are on their way to the store. */
@@ -49,6 +52,16 @@ export interface Management {
     /** A command was carried out: there may be an event to deliver. */
     wake(): void
   }
+}
+
+/** Keys of the upstreams that accounts have of their own. They can be written, and never be read here. */
+export interface UpstreamKeys {
+  /** The installation's URL of the surface, or the provider's own. */
+  urlOf(surface: Surface): string
+  /** Ciphertext in base 64, bound to all of this. */
+  seal(key: string, accountId: string, surface: Surface, url: string): string
+  /** An account has an upstream of its own now. */
+  changed(): void
 }
 
 /** The process that serves, as the dashboard shows it. */

@@ -4,6 +4,7 @@ import type { Target } from '../http/judge-head.ts'
 import { type Refusal, redactRefusal, refuse } from '../kernel/errors.ts'
 import { type Caller, type Credential, refuseKey } from '../keys/credential.ts'
 import { carriesCredential, shapeError } from '../providers/surfaces.ts'
+import { accountRoutes } from './accounts.ts'
 import { adminKeyRoutes } from './admin-keys.ts'
 import { creditRoutes } from './credits.ts'
 import { eventRoutes } from './events.ts'
@@ -25,6 +26,7 @@ export const routes: readonly Route[] = [
   usageRoute,
   ...requestRoutes,
   ...creditRoutes,
+  ...accountRoutes,
   ...adminKeyRoutes,
   ...webhookRoutes,
   ...eventRoutes,

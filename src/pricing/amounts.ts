@@ -89,6 +89,11 @@ export interface Discount {
 
 export const NO_DISCOUNT: Discount = { payable: ONE, overrides: [] }
 
+/** One fraction for all models. */
+export function flatDiscount(billionths: number): Discount {
+  return { payable: ONE - BigInt(billionths), overrides: [] }
+}
+
 type ReadDiscount =
   | { readonly kind: 'discount'; readonly discount: Discount }
   | { readonly kind: 'refused'; readonly problems: readonly string[] }

@@ -11,6 +11,27 @@ const paidEndpoints: readonly PaidEndpoint[] = allEndpoints()
   .filter(({ billing }) => billing !== 'free')
   .map((endpoint) => ({ endpoint, segments: segmentsOf(endpoint) }))
 
+/** Paths of collections, behind `/v1`, as a lenient server compares them. */
+const collections: ReadonlySet<string> = new Set(
+  allEndpoints()
+    .filter(({ method, template, stateful }) => method === 'GET' && stateful && !template.includes('{'))
+    .map((endpoint) => segmentsOf(endpoint).join('/')),
+)
+
+/**
+ * Whether the request lists or searches objects that are stored upstream: a collection without the id of an object, in any
+ * spelling. Ids have digits; a path of no table that has none counts as a collection.
+ */
+export function listsStored(endpoint: Endpoint | null, method: string, path: string): boolean {
+  if ((method !== 'GET' && method !== 'HEAD') || (endpoint !== null && !endpoint.stateful)) return false
+  const spellings = path.includes('%') ? [path, decode(path)] : [path]
+  return spellings.some((spelling) => {
+    const segments = foldPath(spelling).filter((segment) => segment !== '' && segment !== 'v1')
+    if (collections.has(segments.join('/'))) return true
+    return endpoint === null && !segments.some((segment) => /\d/.test(segment)) && segments[0] !== 'models'
+  })
+}
+
 function segmentsOf({ template }: Endpoint): (string | null)[] {
   return template
     .split('/')

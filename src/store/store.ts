@@ -1,5 +1,6 @@
 import type { KeyLookupStore } from '../keys/credential.ts'
-import type { AccountStore, KeyStore, SessionStore } from '../keys/key-store.ts'
+import type { KeyStore, SessionStore } from '../keys/key-store.ts'
+import type { AccountStore } from '../ledger/account.ts'
 import type { DeferredStore } from '../ledger/deferred.ts'
 import type { LedgerStore } from '../ledger/ledger-store.ts'
 import type { RequestLogStore } from '../ledger/request-log.ts'

@@ -27,7 +27,20 @@ export const TABLE_PARTS: Readonly<Record<string, TableParts>> = {
   account: {
     columns: {
       id: 'text',
+      name: "text = 'default'",
+      /** As of `api_key`. */
+      name_upper: "text = 'DEFAULT'",
       created_at_ms: 'integer',
+      status: "text = 'active'",
+      /** Whether there is another account: then a credential of the installation is shared. */
+      has_others: 'flag = false',
+      discount_billionths: 'integer?',
+      metadata: 'json?',
+      /** Upstreams of its own, with their keys as ciphertext in base 64. */
+      messages_url: 'text?',
+      messages_key: 'text?',
+      chat_url: 'text?',
+      chat_key: 'text?',
       credited_nanos: 'integer = 0',
       charged_nanos: 'integer = 0',
       /** Open holds, each as far as it counts against the account. */
@@ -321,6 +334,7 @@ export const TABLE_PARTS: Readonly<Record<string, TableParts>> = {
   deferred_object: {
     columns: {
       surface: 'text',
+      scope: "text = ''",
       object_id: 'text',
       call_id: 'text',
       key_id: 'text',
@@ -328,7 +342,7 @@ export const TABLE_PARTS: Readonly<Record<string, TableParts>> = {
       due_at_ms: 'integer',
       claimed_until_ms: 'integer',
     },
-    key: 'surface, object_id',
+    key: 'surface, scope, object_id',
     indexes: { deferred_object_due: 'due_at_ms' },
   },
 

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { TestContext } from 'node:test'
+import type { AdmittedCall } from '../../src/gateway/call.ts'
 import { createDeferrals, type DeferralParts } from '../../src/gateway/deferrals.ts'
 import { openUpstream } from '../../src/http/upstream-pool.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
@@ -28,7 +29,7 @@ async function pollOnce(t: TestContext, answer: (reply: ServerResponse) => void,
     log,
   )
   const call = { requestId: 'req_1', startedAtMs: systemClock.nowMs() - ageMs }
-  const due = [{ surface: 'chat', objectId: 'resp_1', kind: 'response', call } as DeferredObject]
+  const due = [{ surface: 'chat', scope: '', objectId: 'resp_1', kind: 'response', call } as DeferredObject]
   let claimed: readonly string[] = []
   const postponed = Promise.withResolvers<number>()
   const store = {
@@ -40,7 +41,14 @@ async function pollOnce(t: TestContext, answer: (reply: ServerResponse) => void,
       postponed.resolve(inMs)
     },
   }
-  const parts = { store, upstreams: { chat: upstream, messages: null }, polls: true, clock: systemClock, log }
+  const parts = {
+    store,
+    upstreams: { chat: upstream, messages: null },
+    ownUpstreams: { isUsed: false },
+    polls: true,
+    clock: systemClock,
+    log,
+  }
   const deferrals = createDeferrals(parts as unknown as DeferralParts)
   t.after(async () => {
     server.close()
@@ -99,7 +107,7 @@ test('the poll carries the configured key and nothing of a client, and only goes
 test('without polling a DELETE passes, and closes its object as interrupted', async () => {
   const closed: string[] = []
   const call = { ...NOTHING_RECORDED, requestId: 'req_1', state: 'deferred', surface: 'chat' } as const
-  const object: DeferredObject = { surface: 'chat', objectId: 'resp_1', kind: 'response', call }
+  const object: DeferredObject = { surface: 'chat', scope: '', objectId: 'resp_1', kind: 'response', call }
   const store = {
     findDeferred: async () => object,
     listOpenChildren: async () => [],
@@ -111,12 +119,24 @@ test('without polling a DELETE passes, and closes its object as interrupted', as
       return { balanceNanos: 0n, booked: true }
     },
   }
-  const parts = { store, settler, upstreams: {}, polls: false, clock: systemClock, log }
+  const parts = {
+    store,
+    settler,
+    upstreams: {},
+    ownUpstreams: { isUsed: false },
+    polls: false,
+    clock: systemClock,
+    log,
+  }
   const deferrals = createDeferrals({
     ...parts,
     names: { redact: (text: string) => text },
   } as unknown as DeferralParts)
   assert.equal(await deferrals.refuseDelete('chat', '/v1/responses/resp_1', Buffer.alloc(32)), null)
-  await deferrals.deleted('chat', '/v1/responses/resp_1')
+  await deferrals.deleted({
+    surface: 'chat',
+    target: { path: '/v1/responses/resp_1' },
+    admission: { terms: null },
+  } as unknown as AdmittedCall)
   assert.deepEqual(closed, ['req_1 interrupted'])
 })

@@ -14,7 +14,7 @@ import { test } from '../support/suite.ts'
 const [{ id: versionId, entry }] = shippedBook().versions
 
 const batch: DeferredObject = {
-  ...{ surface: 'messages', objectId: 'msgbatch_1', kind: 'message_batch' },
+  ...{ surface: 'messages', scope: '', objectId: 'msgbatch_1', kind: 'message_batch' },
   call: {
     ...NOTHING_RECORDED,
     ...{ requestId: 'req_1', state: 'deferred', surface: 'messages', priceVersion: versionId },

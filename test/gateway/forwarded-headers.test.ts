@@ -10,6 +10,7 @@ const upstream = {
   bodyEdited: false,
   plainReply: false,
   protocols: null,
+  idempotencyPrefix: '',
 }
 const rewrite = (...lines: string[]) => toUpstreamHeaders(lines, upstream)
 

@@ -26,7 +26,14 @@ const OPENING: CallOpening = {
 }
 
 const KEY_STATE: KeyState = {
-  ...{ revokedAtMs: null, expiresAtMs: null, allowedModels: null, keyCeilings: [], mode: null },
+  ...{
+    isSuspended: false,
+    revokedAtMs: null,
+    expiresAtMs: null,
+    allowedModels: null,
+    keyCeilings: [],
+    mode: null,
+  },
   ...{ accountCeilings: [], creditEnforced: false, balanceNanos: 0n, accountHeldNanos: 0n },
   ...{ batchModels: null, holdFloor: null, overLimit: null },
 }

@@ -50,6 +50,7 @@ async function told(route: Route, body: unknown, answer: unknown): Promise<numbe
     store: store as Management['store'],
     settlements: { settled() {}, wait: () => ({ done: Promise.resolve(), stop() {} }) },
     waitingCalls: new WaitingCalls(),
+    upstreamKeys: {} as Management['upstreamKeys'],
     refusedCalls: { written: async () => {} },
     node: {} as Management['node'],
     scrapeMetrics: () => Promise.reject(new Error('not here')),

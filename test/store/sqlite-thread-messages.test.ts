@@ -113,9 +113,20 @@ test('a batch comes over in its order, as one text unless there is something els
 test('the usual answers come back as they were, with a balance of any size', () => {
   fc.assert(
     fc.property(nanos, fc.boolean(), text, (balanceNanos, yes, id) => {
+      const upstream = { url: id, sealedKey: yes ? id : null }
+      const terms = yes ? null : { discountBillionths: 5, upstream }
       const values = [
         { balanceNanos, booked: yes },
-        { kind: 'admitted', keyId: id, budgetId: id, accountId: id, logRequests: yes, balanceNanos },
+        {
+          kind: 'admitted',
+          keyId: id,
+          budgetId: id,
+          accountId: id,
+          logRequests: yes,
+          balanceNanos,
+          hasOthers: yes,
+          terms,
+        },
       ]
       const outcomes = values.map((value): Outcome => ({ ok: true, value }))
       const commands = [settle, admit]

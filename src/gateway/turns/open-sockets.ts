@@ -1,5 +1,5 @@
 import type { Clock } from '../../kernel/clock.ts'
-import { type KeyStore, keyStatus } from '../../keys/key-store.ts'
+import type { KeyLookupStore } from '../../keys/credential.ts'
 
 /** How often the keys of open sockets are looked at, and how many at once. */
 const SOCKET_KEYS_AT_ONCE = 16
@@ -28,14 +28,14 @@ interface Owner {
 
 /** The WebSockets that are open on this node. Their keys are looked up now and then: no socket may outlive its key. */
 export class OpenSockets {
-  readonly #store: Pick<KeyStore, 'getKey'>
+  readonly #store: Pick<KeyLookupStore, 'mayCall'>
   readonly #clock: Clock
   readonly #sessions = new Map<OpenSocket, Owner>()
   #sweep: NodeJS.Timeout | null = null
   #isDraining = false
   #turnsCut = 0
 
-  constructor(store: Pick<KeyStore, 'getKey'>, clock: Clock) {
+  constructor(store: Pick<KeyLookupStore, 'mayCall'>, clock: Clock) {
     this.#store = store
     this.#clock = clock
   }
@@ -81,7 +81,7 @@ export class OpenSockets {
     const keys = byKey.values()
     const lookInTurn = async () => {
       for (const { owner, sessions } of keys) {
-        if (await this.#isInForce(owner)) continue
+        if (await this.#mayCall(owner)) continue
         for (const session of sessions) session.revoked()
       }
     }
@@ -94,12 +94,10 @@ export class OpenSockets {
     this.#sweep = setTimeout(() => this.#look(), SOCKET_KEY_LOOK_MS).unref()
   }
 
-  /** Not a use of the key. While the store cannot be asked, sockets stay open: no turn is admitted without it either. */
-  async #isInForce({ accountId, keyId }: Owner): Promise<boolean> {
-    const atMs = this.#clock.nowMs()
+  /** While the store cannot be asked, sockets stay open: no turn is admitted without it either. */
+  async #mayCall({ keyId }: Owner): Promise<boolean> {
     try {
-      const key = await this.#store.getKey(accountId, keyId, atMs)
-      return key !== null && keyStatus(key, atMs) === 'usable'
+      return await this.#store.mayCall(keyId, this.#clock.nowMs())
     } catch {
       return true
     }

@@ -227,13 +227,14 @@ export class TurnCall implements LeftReply {
    * turn that was cut.
    */
   endWith(usage: Usage, end: CallEnd = COMPLETE): Promise<void> {
-    const { plan } = this.call
-    if (!isPlausible(usage, plan.rate(usage)))
+    const { plan, admission } = this.call
+    const rated = plan.rate(usage, admission.terms)
+    if (!isPlausible(usage, rated))
       return this.end({ kind: 'cut', error: new Error('the usage cannot be true') })
     return this.#close(end, OK_HEAD, async () => {
       // The body taps see the last events, too.
       this.#events.end(end.kind === 'complete')
-      return { ...billUsage(usage, plan.rate(usage)), status: plan.metered ? 200 : null }
+      return { ...billUsage(usage, rated), status: plan.metered ? 200 : null }
     })
   }
 

@@ -1,9 +1,37 @@
-import { text } from '../rows.ts'
-import type { Operation } from './operation.ts'
-import { raw, sql } from './sql.ts'
+import { accountObject, changesOf } from '../../api/objects.ts'
+import type { Actor } from '../../kernel/actor.ts'
+import type { Idempotency } from '../../kernel/idempotency.ts'
+import { SURFACE_NAMES } from '../../kernel/surface.ts'
+import type { AccountStatus } from '../../kernel/vocabulary.ts'
+import type {
+  AccountChanges,
+  AccountCreation,
+  AccountEdit,
+  AccountList,
+  AccountQuery,
+  AccountRecord,
+  NewAccount,
+} from '../../ledger/account.ts'
+import { monthOf } from '../../ledger/calendar.ts'
+import { nanos, present, type Row, text } from '../rows.ts'
+import { recordEvent } from './events.ts'
+import { claimKey } from './idempotency.ts'
+import { POSITION } from './keys.ts'
+import { ACCOUNT_RECORD, accountRecord, FOR_LIMIT } from './money-rows.ts'
+import { atomic, currentTime, type Operation } from './operation.ts'
+import { and, join, json, now, onPostgres, raw, type Sql, sql } from './sql.ts'
+
+/** Accounts are never deleted. */
 
 export function* hasAccount(id: string): Operation<boolean> {
   return (yield sql`SELECT id FROM account WHERE id = ${id}`).length > 0
+}
+
+export function* hasOwnUpstreams(): Operation<boolean> {
+  return (
+    (yield sql`SELECT id FROM account WHERE messages_url IS NOT NULL OR chat_url IS NOT NULL LIMIT 1`)
+      .length > 0
+  )
 }
 
 /** Tables whose rows belong to an account, by the prefix of their ids. */
@@ -22,4 +50,140 @@ export function* findAccountOf(id: string): Operation<string | null> {
     if (row !== undefined) return text(row, 'account_id')
   }
   return null
+}
+
+export function* getAccount(id: string, atMs: number): Operation<AccountRecord | null> {
+  const [row] = yield sql`SELECT ${ACCOUNT_RECORD}, ${now(atMs)} AS now_ms FROM account a WHERE id = ${id}`
+  return row === undefined ? null : accountRecord(row)
+}
+
+export const createAccount = atomic(function* (
+  account: NewAccount,
+  actor: Actor,
+  idempotency: Idempotency | null,
+): Operation<AccountCreation> {
+  const { id, name, createdAtMs, ...changes } = account
+  const replay = yield* claimKey(idempotency, id, (subject) => getAccount(subject, createdAtMs))
+  if (replay !== null) return replay
+  if (changes.creditEnforced === true && changes.force !== true)
+    return { kind: 'balance_not_positive', balanceNanos: 0n }
+  yield sql`
+    INSERT INTO account (id, name, name_upper, created_at_ms, has_others)
+    VALUES (${id}, ${name}, ${name.toUpperCase()}, ${now(createdAtMs)}, true)`
+  yield* change(id, changes)
+  // The first account has company from now on. Admissions that have read it alone end before this.
+  yield onPostgres(sql`SELECT id FROM account WHERE NOT has_others ${FOR_LIMIT}`)
+  yield sql`UPDATE account SET has_others = true WHERE NOT has_others`
+  const value = yield* tell('account.created', id, actor, createdAtMs)
+  return { kind: 'done', value }
+})
+
+export const updateAccount = atomic(function* (
+  id: string,
+  changes: AccountChanges,
+  actor: Actor,
+  atMs: number,
+): Operation<AccountEdit> {
+  yield onPostgres(sql`SELECT id FROM account WHERE id = ${id} ${FOR_LIMIT}`)
+  const before = yield* getAccount(id, atMs)
+  if (before === null) return { kind: 'none' }
+  const { balanceNanos } = before
+  const isTurnedOn = changes.creditEnforced === true && !before.creditEnforced
+  if (isTurnedOn && balanceNanos <= 0n && changes.force !== true)
+    return { kind: 'balance_not_positive', balanceNanos }
+  yield* change(id, changes)
+  const account = yield* tell('account.updated', id, actor, atMs, before)
+  return { kind: 'done', account }
+})
+
+function* change(id: string, changes: AccountChanges): Operation<void> {
+  const { name, monthlyBudgetNanos, creditEnforced, discountBillionths, upstreams = {}, metadata } = changes
+  const set = [
+    ...(name === undefined ? [] : [sql`name = ${name}, name_upper = ${name.toUpperCase()}`]),
+    ...(monthlyBudgetNanos === undefined ? [] : [sql`monthly_budget_nanos = ${monthlyBudgetNanos}`]),
+    ...(creditEnforced === undefined ? [] : [sql`credit_enforced = ${creditEnforced}`]),
+    ...(discountBillionths === undefined ? [] : [sql`discount_billionths = ${discountBillionths}`]),
+    ...(metadata === undefined ? [] : [sql`metadata = ${json(metadata)}`]),
+    ...SURFACE_NAMES.flatMap((surface) => {
+      const own = upstreams[surface]
+      if (own === undefined) return []
+      const [url, key] = [raw(`${surface}_url`), raw(`${surface}_key`)]
+      return [sql`${url} = ${own?.url ?? null}, ${key} = ${own?.sealedKey ?? null}`]
+    }),
+  ]
+  if (set.length > 0) yield sql`UPDATE account SET ${join(set)} WHERE id = ${id}`
+}
+
+export const setAccountStatus = atomic(function* (
+  id: string,
+  status: AccountStatus,
+  actor: Actor,
+  atMs: number,
+): Operation<AccountRecord | null> {
+  // Admissions under way end before this, and later ones see it.
+  yield onPostgres(sql`SELECT id FROM account WHERE id = ${id} ${FOR_LIMIT}`)
+  const changed =
+    yield sql`UPDATE account SET status = ${status} WHERE id = ${id} AND status <> ${status} RETURNING id`
+  if (changed.length === 0) return yield* getAccount(id, atMs)
+  return yield* tell(status === 'active' ? 'account.resumed' : 'account.suspended', id, actor, atMs)
+})
+
+/** Records the event of a change, if there was one. Keys of upstreams are named without their values. */
+function* tell(
+  type: 'account.created' | 'account.updated' | 'account.suspended' | 'account.resumed',
+  id: string,
+  actor: Actor,
+  atMs: number,
+  before: AccountRecord | null = null,
+): Operation<AccountRecord> {
+  const nowMs = yield* currentTime(atMs)
+  const account = yield* getAccount(id, atMs)
+  if (account === null) throw new Error(`the account ${id} is gone`)
+  const object = accountObject(account, nowMs)
+  if (before === null) {
+    yield* recordEvent({ accountId: id, type, actor, data: { account: object } }, atMs)
+    return account
+  }
+  const secrets = SURFACE_NAMES.filter(
+    (surface) => before.upstreams[surface]?.sealedKey !== account.upstreams[surface]?.sealedKey,
+  ).map((surface) => [`upstreams.${surface}.key`, { old: null, new: null }] as const)
+  const fields = changesOf(accountObject(before, nowMs), object) ?? {}
+  const changes = { ...fields, ...Object.fromEntries(secrets) }
+  if (Object.keys(changes).length > 0)
+    yield* recordEvent({ accountId: id, type, actor, data: { account: object, changes } }, atMs)
+  return account
+}
+
+/** Newest first; the first account, whose id is no ULID, comes last. */
+export function* listAccounts({ status, search, after, limit, atMs }: AccountQuery): Operation<AccountList> {
+  const nowMs = yield* currentTime(atMs)
+  const matching = and([
+    sql`true`,
+    ...(status === null ? [] : [sql`status = ${status}`]),
+    ...(search === null
+      ? []
+      : [sql`(${POSITION}(name_upper, ${search.toUpperCase()}) > 0 OR ${POSITION}(id, ${search}) > 0)`]),
+  ])
+  const page = (which: Sql): Sql => sql`
+    SELECT ${ACCOUNT_RECORD}, ${now(atMs)} AS now_ms FROM account a WHERE ${matching} AND ${which}
+    ORDER BY id DESC LIMIT ${limit + 1}`
+  const older = after === null ? sql`id <> 'default'` : sql`id <> 'default' AND id < ${after}`
+  const rows: Row[] = after === 'default' ? [] : [...(yield page(older))]
+  if (rows.length <= limit && after !== 'default') rows.push(...(yield page(sql`id = 'default'`)))
+  const month = monthOf(nowMs)
+  const [total] = yield sql`
+    SELECT CAST(coalesce(sum(CASE WHEN month = ${month} THEN spent_nanos ELSE 0 END), 0) AS bigint) AS spent_nanos,
+      CAST(coalesce(sum(held_nanos), 0) AS bigint) AS held_nanos,
+      CAST(coalesce(sum(credited_nanos - charged_nanos), 0) AS bigint) AS balance_nanos
+    FROM account WHERE ${matching}`
+  const sums = present(total)
+  return {
+    rows: rows.slice(0, limit).map(accountRecord),
+    more: rows.length > limit,
+    total: {
+      spentNanos: nanos(sums, 'spent_nanos'),
+      heldNanos: nanos(sums, 'held_nanos'),
+      balanceNanos: nanos(sums, 'balance_nanos'),
+    },
+  }
 }

@@ -1,7 +1,9 @@
+import type { Surface } from '../../kernel/surface.ts'
+import type { AccountTerms } from '../../ledger/account.ts'
 import { dayOf, monthOf } from '../../ledger/calendar.ts'
 import { type Admission, type CallOpening, type CallRefusal, requestsOf } from '../../ledger/call.ts'
 import { OPENING_COLUMNS } from '../../ledger/call-columns.ts'
-import { decideAdmission, type KeyState } from '../../ledger/decide-admission.ts'
+import { decideAdmission, type KeyState, underDiscount } from '../../ledger/decide-admission.ts'
 import { bool, namesOf, nanosOrNull, numberOrNull, present, type Row, text } from '../rows.ts'
 import { type BatchRows, digestName } from './batch-rows.ts'
 import { type AccountState, accountCeilings, type BudgetState, keyCeilings, overLimit } from './money-rows.ts'
@@ -70,11 +72,12 @@ export function admitCalls(
   const admitted = openings.map((asked, n): Admission => {
     const key = keys.get(digestName(asked.digest))
     if (key === undefined) return refused({ reason: 'unknown_key' }, null)
-    const opening = nowMs === null ? asked : { ...asked, atMs: nowMs }
+    const dated = nowMs === null ? asked : { ...asked, atMs: nowMs }
     const [keyId, budgetId, accountId] = ['id', 'budget_id', 'account_id'].map((column) =>
       text(key, column),
     ) as [string, string, string]
     const [budget, account] = [money.budget(budgetId), money.account(accountId)]
+    const opening = underDiscount(dated, account.discountBillionths)
     const countedMs = countedAt(opening.atMs, budget)
     const [month, day] = [monthOf(countedMs), dayOf(countedMs)]
     const balanceNanos = account.creditedNanos - account.chargedNanos
@@ -105,10 +108,17 @@ export function admitCalls(
     money.move(budgetId, accountId, { month, day, ...moved })
     if (opening.isRequest) money.countRequest(budgetId, opening.atMs)
     const logRequests = bool(key, 'log_requests')
-    return { kind: 'admitted', keyId, budgetId, accountId, logRequests, balanceNanos }
+    const { hasOthers } = account
+    const terms = termsOf(account, opening.surface)
+    return { kind: 'admitted', keyId, budgetId, accountId, logRequests, balanceNanos, hasOthers, terms }
   })
   const marks = [...uses].map(([keyId, atMs]) => MARK_USED(atMs, keyId, atMs))
   return { admitted, writes: [...inserts, ...marks] }
+}
+
+function termsOf({ discountBillionths, upstreams }: AccountState, surface: Surface): AccountTerms | null {
+  const upstream = upstreams[surface]
+  return discountBillionths === null && upstream === null ? null : { discountBillionths, upstream }
 }
 
 /** Nearly all budgets have no hold floor to look up, and then there is no step. */
@@ -145,6 +155,7 @@ function stateOf(
 ): Omit<KeyState, 'batchModels' | 'holdFloor'> {
   return {
     revokedAtMs: numberOrNull(key, 'revoked_at_ms'),
+    isSuspended: account.isSuspended,
     expiresAtMs: numberOrNull(key, 'expires_at_ms'),
     allowedModels: namesOf(key['allowed_models']),
     keyCeilings: keyCeilings(budget, month, day, atMs),

@@ -1,4 +1,13 @@
-import { findAccountOf, hasAccount } from './accounts.ts'
+import {
+  createAccount,
+  findAccountOf,
+  getAccount,
+  hasAccount,
+  hasOwnUpstreams,
+  listAccounts,
+  setAccountStatus,
+  updateAccount,
+} from './accounts.ts'
 import {
   createAdminKey,
   dropBootstrapKeys,
@@ -24,7 +33,7 @@ import {
 } from './deferred.ts'
 import { pruneEvents, sweepEvents } from './event-sweep.ts'
 import { listEvents, setBalanceLow, setBudgetThresholds } from './events.ts'
-import { lookUpKey } from './key-lookup.ts'
+import { lookUpKey, mayCall } from './key-lookup.ts'
 import { createKey, getKey, listKeys, readKeyNames, revokeKey, rotateKey, updateKey } from './keys.ts'
 import { readOverview } from './overview.ts'
 import { deleteRefused, getCall, keepRefused, listCalls } from './request-log.ts'
@@ -63,8 +72,14 @@ import {
  */
 export const BRIEF = {
   lookUpKey,
+  mayCall,
   hasAccount,
+  hasOwnUpstreams,
   findAccountOf,
+  createAccount,
+  getAccount,
+  updateAccount,
+  setAccountStatus,
   getCall,
   createKey,
   getKey,
@@ -124,7 +139,7 @@ export const REFUSED = { keepRefused, deleteRefused }
 
 /** Operations that may look at many rows: no admission waits for them. */
 export const READS = {
-  ...{ listKeys, readKeyNames, listCalls, listCredits, readUsage, readOverview },
+  ...{ listAccounts, listKeys, readKeyNames, listCalls, listCredits, readUsage, readOverview },
   ...{ listDeliveries, listEvents, countWaiting, countDeferred },
 }
 

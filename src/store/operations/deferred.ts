@@ -33,15 +33,16 @@ const CLAIM_MS = raw("CASE kind WHEN 'response' THEN 60000 ELSE 600000 END")
 const AS_BATCH = sql`, requests = 0, children = coalesce(children, 0), children_nanos = coalesce(children_nanos, 0)`
 
 export const deferCall = atomic(function* (deferral: Deferral): Operation<'deferred' | 'closed' | 'known'> {
-  const { requestId, surface, objectId, kind, dueInMs, atMs } = deferral
+  const { requestId, surface, scope, objectId, kind, dueInMs, atMs } = deferral
   const ofAnotherCall = sql`
-    SELECT 1 FROM call AS other WHERE other.object_id = ${objectId} AND other.surface = ${surface} AND other.id <> ${requestId}`
+    SELECT 1 FROM call AS other WHERE other.object_id = ${objectId} AND other.surface = ${surface} AND other.id <> ${requestId}
+      ${scope === '' ? sql`` : sql`AND other.account_id = ${scope}`}`
   // The object is inserted first: if upstream names it to two calls at a time, the later one waits here.
   yield sql`
-    INSERT INTO deferred_object (surface, object_id, call_id, key_id, kind, due_at_ms, claimed_until_ms)
-    SELECT ${surface}, ${objectId}, id, key_id, ${kind}, ${now(atMs)} + ${dueInMs}, 0
+    INSERT INTO deferred_object (surface, scope, object_id, call_id, key_id, kind, due_at_ms, claimed_until_ms)
+    SELECT ${surface}, ${scope}, ${objectId}, id, key_id, ${kind}, ${now(atMs)} + ${dueInMs}, 0
     FROM call WHERE id = ${requestId} AND ${OPEN} AND NOT EXISTS (${ofAnotherCall})
-    ON CONFLICT (surface, object_id) DO UPDATE SET due_at_ms = excluded.due_at_ms
+    ON CONFLICT (surface, scope, object_id) DO UPDATE SET due_at_ms = excluded.due_at_ms
     WHERE deferred_object.call_id = excluded.call_id AND deferred_object.due_at_ms > excluded.due_at_ms`
   const [other] = yield ofAnotherCall
   if (other !== undefined) return 'known'
@@ -55,12 +56,16 @@ export const deferCall = atomic(function* (deferral: Deferral): Operation<'defer
 })
 
 const OBJECTS = sql`
-  SELECT o.surface AS object_surface, o.object_id AS name, o.kind, call.*
+  SELECT o.surface AS object_surface, o.scope, o.object_id AS name, o.kind, call.*
   FROM deferred_object o JOIN call ON call.id = o.call_id`
 
-export function* findDeferred({ surface, objectId }: ObjectName): Operation<DeferredObject | null> {
+function isNamed({ surface, scope, objectId }: ObjectName): Sql {
+  return sql`surface = ${surface} AND scope = ${scope} AND object_id = ${objectId}`
+}
+
+export function* findDeferred({ surface, scope, objectId }: ObjectName): Operation<DeferredObject | null> {
   const [row] = yield sql`
-    ${OBJECTS} WHERE o.surface = ${surface} AND o.object_id = ${objectId} AND ${OPEN}`
+    ${OBJECTS} WHERE o.surface = ${surface} AND o.scope = ${scope} AND o.object_id = ${objectId} AND ${OPEN}`
   return row === undefined ? null : deferredObject(row)
 }
 
@@ -75,8 +80,8 @@ export const claimDeferred = atomic(function* (
   // Closed by the call itself, or by a process that ended before it deleted the row.
   yield sql`DELETE FROM deferred_object WHERE ${isDue} AND NOT ${CALL_IS_OPEN}`
   const rows = yield sql`
-    SELECT o.surface AS object_surface, o.object_id AS name, o.kind, call.* FROM (
-      SELECT surface, object_id, kind, call_id, due_at_ms, claimed_until_ms, row_number() OVER (
+    SELECT o.surface AS object_surface, o.scope, o.object_id AS name, o.kind, call.* FROM (
+      SELECT surface, scope, object_id, kind, call_id, due_at_ms, claimed_until_ms, row_number() OVER (
         PARTITION BY key_id ORDER BY CASE WHEN ${isFree} THEN 1 ELSE 0 END, due_at_ms) AS turn
       FROM deferred_object WHERE ${isDue} AND surface IN (${join(surfaces)})) o
     JOIN call ON call.id = o.call_id
@@ -86,38 +91,42 @@ export const claimDeferred = atomic(function* (
   const claimed = yield sql`
     UPDATE deferred_object SET claimed_until_ms = ${now(atMs)} + ${CLAIM_MS}
     WHERE surface IN (${join(surfaces)}) AND object_id IN (${join(objects.map(({ objectId }) => objectId))})
-      AND ${isFree} RETURNING object_id`
-  const ids = new Set(claimed.map((row) => text(row, 'object_id')))
-  return objects.filter(({ objectId }) => ids.has(objectId))
+      AND ${isFree} RETURNING scope, object_id`
+  const ids = new Set(claimed.map((row) => `${text(row, 'scope')} ${text(row, 'object_id')}`))
+  return objects.filter(({ scope, objectId }) => ids.has(`${scope} ${objectId}`))
 })
 
-export function* claimOne({ surface, objectId }: ObjectName, atMs: number): Operation<boolean> {
+export function* claimOne(name: ObjectName, atMs: number): Operation<boolean> {
   const rows = yield sql`
     UPDATE deferred_object SET claimed_until_ms = ${now(atMs)} + ${CLAIM_MS}
-    WHERE surface = ${surface} AND object_id = ${objectId} AND claimed_until_ms <= ${now(atMs)} AND ${CALL_IS_OPEN}
+    WHERE ${isNamed(name)} AND claimed_until_ms <= ${now(atMs)} AND ${CALL_IS_OPEN}
     RETURNING object_id`
   return rows.length > 0
 }
 
-export function* postponeDeferred(
-  { surface, objectId }: ObjectName,
-  inMs: number,
-  atMs: number,
-): Operation<void> {
+export function* postponeDeferred(name: ObjectName, inMs: number, atMs: number): Operation<void> {
   yield sql`
     UPDATE deferred_object SET due_at_ms = ${now(atMs)} + ${inMs}, claimed_until_ms = 0
-    WHERE surface = ${surface} AND object_id = ${objectId}`
+    WHERE ${isNamed(name)}`
 }
 
-export function* forgetDeferred({ surface, objectId }: ObjectName): Operation<void> {
-  yield sql`DELETE FROM deferred_object WHERE surface = ${surface} AND object_id = ${objectId}`
+export function* forgetDeferred(name: ObjectName): Operation<void> {
+  yield sql`DELETE FROM deferred_object WHERE ${isNamed(name)}`
 }
 
-export function* hurryDeferred({ surface, objectId }: ObjectName): Operation<boolean> {
+export function* hurryDeferred(surface: Surface, objectId: string, digest: Uint8Array): Operation<boolean> {
   const rows = yield sql`
     UPDATE deferred_object SET due_at_ms = 0
-    WHERE surface = ${surface} AND object_id = ${objectId} AND ${CALL_IS_OPEN} RETURNING object_id`
+    WHERE surface = ${surface} AND object_id = ${objectId} AND scope = ${scopeOf(surface, digest)}
+      AND ${CALL_IS_OPEN} RETURNING object_id`
   return rows.length > 0
+}
+
+/** The scope of the objects that this key's calls make now. */
+function scopeOf(surface: Surface, digest: Uint8Array): Sql {
+  return sql`(
+    SELECT CASE WHEN ${raw(`${surface}_url`)} IS NULL THEN '' ELSE a.id END
+    FROM account a JOIN api_key k ON k.account_id = a.id WHERE k.digest = ${digest})`
 }
 
 export const mayBeResults = atomic(function* (
@@ -125,7 +134,7 @@ export const mayBeResults = atomic(function* (
   fileId: string,
   digest: Uint8Array,
 ): Operation<boolean> {
-  const isBatch = sql`surface = ${surface} AND kind = 'batch' AND ${CALL_IS_OPEN}`
+  const isBatch = sql`surface = ${surface} AND scope = ${scopeOf(surface, digest)} AND kind = 'batch' AND ${CALL_IS_OPEN}`
   const rows = yield sql`
     SELECT 1 FROM deferred_object WHERE ${isBatch}
       AND NOT EXISTS (SELECT 1 FROM batch_file WHERE file_id = ${fileId}) LIMIT 1`
@@ -198,6 +207,7 @@ export function* countDeferred(): Operation<number> {
 function deferredObject(row: Row): DeferredObject {
   return {
     surface: text(row, 'object_surface') as Surface,
+    scope: text(row, 'scope'),
     objectId: text(row, 'name'),
     kind: text(row, 'kind') as ObjectKind,
     call: callRecord(row),

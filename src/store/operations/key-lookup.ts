@@ -32,6 +32,15 @@ export function* lookUpKey(digest: Uint8Array, atMs: number): Operation<KeyLooku
   return caller
 }
 
+/** Whether the key is usable and its account is active. This is no use of the key. */
+export function* mayCall(keyId: string, atMs: number): Operation<boolean> {
+  const rows = yield sql`
+    SELECT k.id FROM api_key k JOIN account a ON a.id = k.account_id
+    WHERE k.id = ${keyId} AND k.revoked_at_ms IS NULL AND a.status = 'active'
+      AND (k.expires_at_ms IS NULL OR k.expires_at_ms > (SELECT ${now(atMs)}))`
+  return rows.length > 0
+}
+
 /** The key that a session stands for. This is no use of the key. */
 export function* lookUpKeyById(id: string, atMs: number): Operation<KeyLookup> {
   const [key] = yield sql`SELECT ${KEY}, ${now(atMs)} AS now_ms FROM api_key WHERE id = ${id}`
@@ -49,7 +58,16 @@ function* apiCaller(key: Row): Operation<KeyLookup> {
   const [budget] = yield sql`SELECT ${BUDGET_COLUMNS} FROM budget b WHERE b.id = ${text(key, 'budget_id')}`
   const [account] = yield sql`SELECT ${ACCOUNT_COLUMNS} FROM account a WHERE a.id = ${accountId}`
   if (budget === undefined || account === undefined) return { kind: 'refused', reason: 'unknown_key' }
-  return { kind: 'api_key', keyId, name, accountId, means: meansOf(budget, account, nowMs) }
+  const { hasOthers, upstreams } = accountState(account)
+  return {
+    kind: 'api_key',
+    keyId,
+    name,
+    accountId,
+    means: meansOf(budget, account, nowMs),
+    hasOthers,
+    upstreams,
+  }
 }
 
 function meansOf(budgetRow: Row, accountRow: Row, nowMs: number) {

@@ -215,7 +215,7 @@ export function* readKeyNames(
 }
 
 /** `instr` and `strpos` give no character a special meaning, as LIKE would. */
-const POSITION = byStore({ sqlite: 'instr', postgres: 'strpos' })
+export const POSITION = byStore({ sqlite: 'instr', postgres: 'strpos' })
 
 function found(search: string): Sql {
   return sql`(${POSITION}(name_upper, ${search.toUpperCase()}) > 0 OR ${POSITION}(id, ${search}) > 0

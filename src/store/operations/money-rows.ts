@@ -1,6 +1,8 @@
-import type { BudgetMode } from '../../kernel/vocabulary.ts'
+import type { OwnUpstream, Surface } from '../../kernel/surface.ts'
+import type { AccountStatus, BudgetMode } from '../../kernel/vocabulary.ts'
 import type { OverLimit } from '../../keys/key-store.ts'
-import { nextDayMs, nextMonthMs } from '../../ledger/calendar.ts'
+import type { AccountRecord } from '../../ledger/account.ts'
+import { monthOf, nextDayMs, nextMonthMs } from '../../ledger/calendar.ts'
 import type { Budget } from '../../ledger/call.ts'
 import { bool, nanos, nanosOrNull, number, numberOrNull, type Row, text, textOrNull } from '../rows.ts'
 import { type Filled, prepare, raw } from './sql.ts'
@@ -16,7 +18,8 @@ export const BUDGET_COLUMNS =
   b.minute_requests`)
 
 export const ACCOUNT_COLUMNS = raw(`a.id, a.credited_nanos, a.charged_nanos, a.held_nanos, a.credit_enforced,
-  a.monthly_budget_nanos, a.month, a.spent_nanos`)
+  a.monthly_budget_nanos, a.month, a.spent_nanos, a.status, a.has_others, a.discount_billionths,
+  a.messages_url, a.messages_key, a.chat_url, a.chat_key`)
 
 /** A period and its sums; an earlier period is over, and its sums are 0. */
 export interface MonthSums {
@@ -43,6 +46,10 @@ export interface AccountState extends MonthSums {
   readonly id: string
   readonly creditedNanos: bigint
   readonly creditEnforced: boolean
+  readonly isSuspended: boolean
+  readonly hasOthers: boolean
+  readonly discountBillionths: number | null
+  readonly upstreams: AccountRecord['upstreams']
   readonly monthlyNanos: bigint | null
   chargedNanos: bigint
   heldNanos: bigint
@@ -276,8 +283,44 @@ export function accountState(row: Row): AccountState {
     chargedNanos: nanos(row, 'charged_nanos'),
     heldNanos: nanos(row, 'held_nanos'),
     creditEnforced: bool(row, 'credit_enforced'),
+    isSuspended: text(row, 'status') === 'suspended',
+    hasOthers: bool(row, 'has_others'),
+    discountBillionths: numberOrNull(row, 'discount_billionths'),
+    upstreams: { messages: upstreamOf(row, 'messages'), chat: upstreamOf(row, 'chat') },
     monthlyNanos: nanosOrNull(row, 'monthly_budget_nanos'),
     month: text(row, 'month'),
     spentNanos: nanos(row, 'spent_nanos'),
+  }
+}
+
+function upstreamOf(row: Row, surface: Surface): OwnUpstream | null {
+  const url = textOrNull(row, `${surface}_url`)
+  return url === null ? null : { url, sealedKey: textOrNull(row, `${surface}_key`) }
+}
+
+/** The columns of `account a` that make a record; `now_ms` is to be added. */
+export const ACCOUNT_RECORD = raw(`a.id, a.name, a.created_at_ms, a.metadata, a.status, a.discount_billionths,
+  a.messages_url, a.messages_key, a.chat_url, a.chat_key, a.credited_nanos, a.charged_nanos, a.held_nanos,
+  a.credit_enforced, a.monthly_budget_nanos, a.month, a.spent_nanos`)
+
+export function accountRecord(row: Row): AccountRecord {
+  const { metadata } = row
+  const isNow = text(row, 'month') === monthOf(number(row, 'now_ms'))
+  return {
+    id: text(row, 'id'),
+    name: text(row, 'name'),
+    status: text(row, 'status') as AccountStatus,
+    monthlyBudgetNanos: nanosOrNull(row, 'monthly_budget_nanos'),
+    spentNanos: isNow ? nanos(row, 'spent_nanos') : 0n,
+    heldNanos: nanos(row, 'held_nanos'),
+    creditEnforced: bool(row, 'credit_enforced'),
+    balanceNanos: nanos(row, 'credited_nanos') - nanos(row, 'charged_nanos'),
+    discountBillionths: numberOrNull(row, 'discount_billionths'),
+    upstreams: { messages: upstreamOf(row, 'messages'), chat: upstreamOf(row, 'chat') },
+    // SQLite has no type for JSON.
+    metadata: (typeof metadata === 'string'
+      ? JSON.parse(metadata)
+      : (metadata ?? {})) as AccountRecord['metadata'],
+    createdAtMs: number(row, 'created_at_ms'),
   }
 }

@@ -1,4 +1,5 @@
 import { StoreRefused, StoreUnavailable } from '../../kernel/errors.ts'
+import type { AccountTerms } from '../../ledger/account.ts'
 import type { Admission, CallClosing, CallOpening, Hold, NamedModels, Settled } from '../../ledger/call.ts'
 import { CLOSING_AMOUNTS, CLOSING_NAMES, OPENING_NAMES } from '../../ledger/call-columns.ts'
 import type { Command } from './operations.ts'
@@ -224,6 +225,8 @@ type OutcomeList =
       accountId: string,
       logRequests: boolean,
       balanceNanos: string,
+      hasOthers: boolean,
+      terms: AccountTerms | null,
     ]
   | readonly ['s', balanceNanos: string, booked: boolean]
 
@@ -235,12 +238,13 @@ function outcomeList(name: Command[0] | undefined, value: unknown): OutcomeList 
   }
   const admission = name === 'admit' ? (value as Admission) : null
   if (admission?.kind !== 'admitted') return null
-  const { keyId, budgetId, accountId, logRequests, balanceNanos } = admission
-  return ['a', keyId, budgetId, accountId, logRequests, String(balanceNanos)]
+  const { keyId, budgetId, accountId, logRequests, balanceNanos, hasOthers, terms } = admission
+  return ['a', keyId, budgetId, accountId, logRequests, String(balanceNanos), hasOthers, terms]
 }
 
 function answerOf(list: OutcomeList): Admission | Settled {
   if (list[0] === 's') return { balanceNanos: BigInt(list[1]), booked: list[2] }
-  const [, keyId, budgetId, accountId, logRequests, balanceNanos] = list
-  return { kind: 'admitted', keyId, budgetId, accountId, logRequests, balanceNanos: BigInt(balanceNanos) }
+  const [, keyId, budgetId, accountId, logRequests, balance, hasOthers, terms] = list
+  const balanceNanos = BigInt(balance)
+  return { kind: 'admitted', keyId, budgetId, accountId, logRequests, balanceNanos, hasOthers, terms }
 }

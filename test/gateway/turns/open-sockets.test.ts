@@ -22,7 +22,7 @@ function pretendSocket(turns = 0) {
 }
 
 test('a socket that opens while others are drained is drained too', () => {
-  const sockets = new OpenSockets({ getKey: async () => null }, systemClock)
+  const sockets = new OpenSockets({ mayCall: async () => false }, systemClock)
   const [before, late] = [pretendSocket(), pretendSocket()]
   sockets.add(before, OWNER)
   assert.deepEqual(before.told, [])
@@ -33,7 +33,7 @@ test('a socket that opens while others are drained is drained too', () => {
 
 test('sockets that outlast the drain time are closed a moment before it is over, and their turns counted', (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] })
-  const sockets = new OpenSockets({ getKey: async () => null }, systemClock)
+  const sockets = new OpenSockets({ mayCall: async () => false }, systemClock)
   const [busy, other] = [pretendSocket(2), pretendSocket(1)]
   for (const socket of [busy, other]) sockets.add(socket, OWNER)
   sockets.drain(1_000)
@@ -53,12 +53,12 @@ test('sockets that outlast the drain time are closed a moment before it is over,
 test('a store that cannot be asked closes no socket, and is asked again', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] })
   let asked = 0
-  const getKey = async () => {
+  const mayCall = async () => {
     asked += 1
     if (asked === 1) throw new Error('the store is away')
-    return null
+    return false
   }
-  const sockets = new OpenSockets({ getKey }, systemClock)
+  const sockets = new OpenSockets({ mayCall }, systemClock)
   const [one, another] = [pretendSocket(), pretendSocket()]
   for (const socket of [one, another]) sockets.add(socket, OWNER)
   const look = async () => {

@@ -6,14 +6,14 @@ import { addKey, closing, digestOf, NOON, type OpenStoreUnderTest, opening } fro
 import { promisesOf } from './promise.ts'
 
 const deferral = (requestId: string, more: Partial<Deferral> = {}): Deferral => ({
-  ...{ requestId, surface: 'chat', objectId: `resp_${requestId}`, kind: 'response' },
+  ...{ requestId, surface: 'chat', scope: '', objectId: `resp_${requestId}`, kind: 'response' },
   ...{ dueInMs: 2_000, atMs: NOON + 100 },
   ...{ status: 200, streamed: false, upstreamMs: 90, overheadMs: 2, upstreamRequestId: 'req_up' },
   ...{ bytesIn: 10, bytesOut: 20 },
   ...more,
 })
 
-const nameOf = ({ surface, objectId }: Deferral) => ({ surface, objectId })
+const nameOf = ({ surface, scope, objectId }: Deferral) => ({ surface, scope, objectId })
 
 async function deferred(
   store: Store,
@@ -100,7 +100,7 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     await store.forgetDeferred(nameOf(made))
     assert.deepEqual(await claim(store, NOON + 4_000), [])
     assert.equal(await store.findDeferred(nameOf(made)), null)
-    assert.equal(await store.hurryDeferred(nameOf(made)), false)
+    assert.equal(await store.hurryDeferred('chat', made.objectId, digestOf('a')), false)
   })
 
   promise(
@@ -150,8 +150,8 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     assert.deepEqual(await claim(store, after, most), ['resp_req_b2', 'resp_req_3'])
     assert.deepEqual(await claim(store, after, most), [])
     // An object moves to the front of its key's polls, and is claimed when one of the others has ended.
-    assert.equal(await store.hurryDeferred({ surface: 'chat', objectId: 'resp_req_4' }), true)
-    await store.postponeDeferred({ surface: 'chat', objectId: 'resp_req_1' }, 0, after)
+    assert.equal(await store.hurryDeferred('chat', 'resp_req_4', digestOf('a')), true)
+    await store.postponeDeferred({ surface: 'chat', scope: '', objectId: 'resp_req_1' }, 0, after)
     assert.deepEqual(await claim(store, after, most), ['resp_req_4'])
   })
 
@@ -173,10 +173,13 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     assert.equal(await store.deferCall(deferral('req_2', { objectId: 'resp_1' })), 'known')
     assert.equal((await store.getCall('req_2'))?.state, 'in_flight')
     assert.equal(await store.deferCall(deferral('req_1', { objectId: 'resp_1' })), 'deferred')
-    assert.equal((await store.findDeferred({ surface: 'chat', objectId: 'resp_1' }))?.call.requestId, 'req_1')
+    assert.equal(
+      (await store.findDeferred({ surface: 'chat', scope: '', objectId: 'resp_1' }))?.call.requestId,
+      'req_1',
+    )
     // The object stays known when it is settled.
     await store.settle(closing('req_1'))
-    await store.forgetDeferred({ surface: 'chat', objectId: 'resp_1' })
+    await store.forgetDeferred({ surface: 'chat', scope: '', objectId: 'resp_1' })
     assert.equal(await store.countDeferred(), 0)
     assert.equal(await store.deferCall(deferral('req_2', { objectId: 'resp_1' })), 'known')
     assert.equal(await store.deferCall(deferral('req_2', { objectId: 'resp_2' })), 'deferred')
@@ -208,7 +211,7 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     await store.settle(closing('req_1'))
     assert.deepEqual(await claim(store, NOON + 9_000), ['resp_req_2'])
     assert.equal(await store.countDeferred(), 1)
-    assert.equal(await store.hurryDeferred({ surface: 'chat', objectId: 'resp_req_1' }), false)
+    assert.equal(await store.hurryDeferred('chat', 'resp_req_1', digestOf('a')), false)
     await store.forgetDeferred(nameOf(other))
     assert.equal(await store.countDeferred(), 0)
   })

@@ -40,6 +40,8 @@ export function ledgerConformance(storeName: string, openStore: OpenStoreUnderTe
       accountId: 'default',
       logRequests: false,
       balanceNanos: 0n,
+      hasOthers: false,
+      terms: null,
     })
     assert.equal((await month(subject, 'key_a'))?.['held_nanos'], 1_000n)
     assert.equal((await subject.store.getBalance('default')).heldNanos, 1_000n)

@@ -63,6 +63,7 @@ function judge(world: World, key: KeyModel, opening: CallOpening): Admission {
     accountId: key.accountId,
     logRequests: key.logRequests,
     balanceNanos,
+    ...{ hasOthers: false, terms: null },
   }
   // A free call needs no room under a limit.
   if (opening.hold.kind === 'none') return admitted

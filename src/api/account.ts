@@ -1,0 +1,123 @@
+import { z } from 'zod'
+import { NANOS_PER_USD } from '../kernel/money.ts'
+import { ACCOUNT_STATUSES } from '../kernel/vocabulary.ts'
+import {
+  AFTER_EXPECTED,
+  accountId,
+  instant,
+  limitParameter,
+  listOf,
+  metadataField,
+  textField,
+  usdAmount,
+  usdField,
+  wordParameter,
+} from './fields.ts'
+
+// Fields of requests
+
+const urlExpected = 'url must be an http: or https: URL without user, query or fragment.'
+
+const upstreamField = (surface: string) =>
+  z
+    .strictObject(
+      {
+        url: z
+          .string(urlExpected)
+          .refine((text) => {
+            const url = text.length <= 2_048 ? URL.parse(text) : null
+            const isPlain = url !== null && `${url.username}${url.password}${url.search}${url.hash}` === ''
+            return url !== null && isPlain && /^https?:$/.test(url.protocol)
+          }, urlExpected)
+          .optional()
+          .describe("Absent: the installation's URL."),
+        key: z
+          .string('key must be a credential of the upstream.')
+          .regex(/^[\x21-\x7e]{1,4096}$/, 'key must be 1 to 4096 printable ASCII characters without blanks.')
+          .optional()
+          .describe('Never shown again. Without a key no credential is sent.'),
+      },
+      `upstreams.${surface} must be null or an object with url and key.`,
+    )
+    .nullable()
+    .optional()
+
+const accountFields = {
+  name: textField('name', 120, { blank: false }).describe('What people call this account.'),
+  monthly_budget_usd: usdField('monthly_budget_usd', { min: 0n, max: 1_000_000_000n * NANOS_PER_USD })
+    .nullable()
+    .optional()
+    .describe('The most that all keys of the account may spend in a calendar month (UTC). Null: no ceiling.'),
+  credit_enforced: z
+    .boolean('credit_enforced must be true or false.')
+    .optional()
+    .describe('Whether calls are refused once the credit is used up. Adding credit does not turn it on.'),
+  force: z
+    .boolean('force must be true or false.')
+    .optional()
+    .describe('Turns enforcement on even though the balance is 0 or less.'),
+  discount: usdField('discount', { min: 0n, max: NANOS_PER_USD })
+    .nullable()
+    .optional()
+    .describe("A fraction of the list price, for all models. Null: the installation's discount."),
+  upstreams: z
+    .strictObject(
+      { messages: upstreamField('messages'), chat: upstreamField('chat') },
+      'upstreams must be an object.',
+    )
+    .optional()
+    .describe('Own upstreams by surface. An omitted surface is unchanged; null removes it.'),
+  metadata: metadataField().optional().describe('Pairs of texts. An edit replaces all of them.'),
+}
+
+export const newAccountFields = z.strictObject(accountFields)
+
+export const accountEditFields = z.strictObject({ ...accountFields, name: accountFields.name.optional() })
+export type AccountEditFields = z.infer<typeof accountEditFields>
+
+export const accountListQuery = z.strictObject({
+  limit: limitParameter(),
+  after: accountId(AFTER_EXPECTED).optional().describe('The `next` of the page before.'),
+  status: wordParameter('status', ACCOUNT_STATUSES, 'Only accounts with this status.'),
+  search: textField('search', 200).optional().describe('Part of a name in any case, or of an id.'),
+})
+
+// The record
+
+const upstream = z
+  .object({ url: z.string(), has_key: z.boolean().describe('The key itself is never shown.') })
+  .nullable()
+  .describe("Null: the installation's upstream.")
+
+export const accountSchema = z
+  .object({
+    id: accountId(),
+    object: z.literal('account'),
+    name: z.string(),
+    status: z.enum(ACCOUNT_STATUSES).describe('Every call of a suspended account is refused.'),
+    monthly_budget_usd: usdAmount('The ceiling of each month; null without one.').nullable(),
+    month_spend_usd: usdAmount('The cost of the calls admitted in this month (UTC).'),
+    month_held_usd: usdAmount('Open holds, as they count against the account.'),
+    budget_resets_at: instant().describe('When the next month begins.'),
+    credit_enforced: z.boolean().describe('Whether calls are refused once the credit is used up.'),
+    balance_usd: usdAmount('Credit less charges; it may be negative.'),
+    discount: z.number().nullable().describe("A fraction of the list price; null: the installation's."),
+    upstreams: z.object({ messages: upstream, chat: upstream }),
+    metadata: z.record(z.string(), z.string()),
+    created_at: instant(),
+  })
+  .meta({
+    id: 'account',
+    description: 'A customer or a team: keys, credit, webhooks and usage belong to one.',
+  })
+export type Account = z.infer<typeof accountSchema>
+
+export const accountListSchema = listOf(accountSchema).extend({
+  total: z
+    .object({
+      month_spend_usd: usdAmount('The sum of this field.'),
+      month_held_usd: usdAmount('The sum of this field.'),
+      balance_usd: usdAmount('The sum of this field.'),
+    })
+    .describe('Sums over all accounts that match, not only those of this page.'),
+})

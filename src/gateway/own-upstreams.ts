@@ -1,0 +1,103 @@
+import { openUpstream, type Upstream, type UpstreamPool } from '../http/upstream-pool.ts'
+import type { Log } from '../kernel/log.ts'
+import { Secret } from '../kernel/secret.ts'
+import type { OwnUpstream, Surface } from '../kernel/surface.ts'
+import type { SecretSealer } from '../keys/sealed-secret.ts'
+
+/** Connection pools of accounts' own URLs. Beyond this number one that nobody uses is closed, if there is one. */
+const POOLS_MAX = 1_000
+/** Upstreams whose keys are open in memory; the one that was used least recently goes first. */
+const OPENED_MAX = 10_000
+
+/** The record that a sealed key is bound to. */
+export function upstreamKeyRecord(accountId: string, surface: Surface, url: string): string {
+  return `${accountId} ${surface} ${url}`
+}
+
+/**
+ * The upstreams that accounts have of their own, each as the admission of a call names it: a key that was rotated is used
+ * from the next admission on. The installation's keys are never sent to these URLs.
+ */
+export class OwnUpstreams {
+  readonly #sealer: SecretSealer
+  readonly #log: Log
+  readonly #opened = new Map<string, Upstream>()
+  readonly #pools = new Map<string, UpstreamPool>()
+  #isUsed = false
+
+  constructor(sealer: SecretSealer, log: Log) {
+    this.#sealer = sealer
+    this.#log = log
+  }
+
+  /** Whether an account is known to have an upstream of its own: then the simulator serves no more. */
+  get isUsed(): boolean {
+    return this.#isUsed
+  }
+
+  use(): void {
+    this.#isUsed = true
+  }
+
+  open(accountId: string, surface: Surface, { url, sealedKey }: OwnUpstream): Upstream {
+    this.#isUsed = true
+    const name = `${upstreamKeyRecord(accountId, surface, url)} ${sealedKey}`
+    const known = this.#opened.get(name)
+    if (known !== undefined) {
+      // The last of a Map is the one that was set last.
+      this.#opened.delete(name)
+      this.#opened.set(name, known)
+      return { ...known, pool: this.#poolOf(url) }
+    }
+    const bytes = sealedKey === null ? null : Buffer.from(sealedKey, 'base64')
+    const key = bytes === null ? null : this.#sealer.open(bytes, upstreamKeyRecord(accountId, surface, url))
+    const upstream = { url: new URL(url), key, pool: this.#poolOf(url) }
+    this.#opened.set(name, upstream)
+    if (this.#opened.size > OPENED_MAX) this.#opened.delete(first(this.#opened.keys()))
+    return upstream
+  }
+
+  #poolOf(url: string): UpstreamPool {
+    const known = this.#pools.get(url)
+    if (known !== undefined) return known
+    const { pool } = openUpstream({ url: new URL(url), key: null }, this.#log)
+    this.#pools.set(url, pool)
+    if (this.#pools.size > POOLS_MAX) this.#closeOne(url)
+    return pool
+  }
+
+  #closeOne(but: string): void {
+    for (const [url, pool] of this.#pools) {
+      if (url === but || pool.connections.busy > 0) continue
+      pool.destroy()
+      this.#pools.delete(url)
+      return
+    }
+  }
+
+  /** All connections, for the metrics. */
+  get connections(): { readonly busy: number; readonly idle: number } {
+    let [busy, idle] = [0, 0]
+    for (const { connections } of this.#pools.values()) {
+      busy += connections.busy
+      idle += connections.idle
+    }
+    return { busy, idle }
+  }
+
+  destroy(): void {
+    for (const pool of this.#pools.values()) pool.destroy()
+  }
+}
+
+function first(names: Iterator<string>): string {
+  return names.next().value ?? ''
+}
+
+export function sealUpstreamKey(
+  sealer: SecretSealer,
+  key: string,
+  ...of: Parameters<typeof upstreamKeyRecord>
+): string {
+  return sealer.seal(new Secret(key), upstreamKeyRecord(...of)).toString('base64')
+}

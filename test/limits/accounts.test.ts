@@ -1,0 +1,168 @@
+import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
+import { startGateway } from '../support/gateway.ts'
+import { ScriptedUpstream } from '../support/scripted-upstream.ts'
+import { after, test } from '../support/suite.ts'
+import { headerValues } from '../support/wire-message.ts'
+
+const [shared, own] = [await ScriptedUpstream.start(), await ScriptedUpstream.start()]
+const gateway = await startGateway({ chatUrl: `${shared.url}/v1`, chatKey: 'installation-secret' })
+after(async () => {
+  await gateway.close()
+  await Promise.all([shared.close(), own.close()])
+})
+
+const REPLY = JSON.stringify({
+  ...{ id: 'chatcmpl_1', object: 'chat.completion', model: 'gpt-4o-mini' },
+  choices: [{ index: 0, message: { role: 'assistant', content: 'hi' }, finish_reason: 'stop' }],
+  usage: { prompt_tokens: 1_000, completion_tokens: 1_000, total_tokens: 2_000 },
+})
+for (const upstream of [shared, own])
+  upstream.answer(() => [
+    {
+      send: `HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: ${REPLY.length}\r\n\r\n${REPLY}`,
+    },
+  ])
+
+interface Account {
+  readonly id: string
+  readonly key: string
+}
+
+async function createAccount(name: string, fields: object = {}): Promise<Account> {
+  const { id } = await gateway.manage('POST', '/gateway/v1/accounts', { name, ...fields })
+  const { key } = await gateway.manage('POST', `/v1/keys?account=${id}`, { name: `key of ${name}` })
+  return { id: String(id), key: String(key) }
+}
+
+async function call(key: string, path = '/v1/chat/completions', headers: Record<string, string> = {}) {
+  const isChat = path === '/v1/chat/completions'
+  const body = JSON.stringify({ model: 'gpt-4o-mini', messages: [{ role: 'user', content: 'hi' }] })
+  const response = await fetch(gateway.url + path, {
+    method: isChat ? 'POST' : 'GET',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...headers },
+    ...(isChat ? { body } : {}),
+  })
+  const json = (await response.json()) as { error?: { code?: string } }
+  return { status: response.status, code: json.error?.code, headers: response.headers }
+}
+
+test('a suspended account is refused at once, and its keys still see their own record', async () => {
+  const { id, key } = await createAccount('suspended')
+  assert.equal((await call(key)).status, 200)
+  const before = shared.requestCount
+  const record = await gateway.manage('POST', `/gateway/v1/accounts/${id}/suspend`)
+  assert.equal(record['status'], 'suspended')
+  assert.equal((await gateway.manage('POST', `/gateway/v1/accounts/${id}/suspend`))['status'], 'suspended')
+  for (const path of ['/v1/chat/completions', '/v1/models']) {
+    const { status, code } = await call(key, path)
+    assert.deepEqual([status, code], [403, 'account_suspended'])
+  }
+  assert.equal(shared.requestCount, before)
+  assert.equal((await call(key, '/v1/keys/me')).status, 200)
+  assert.equal((await call(gateway.apiKey)).status, 200)
+  await gateway.manage('POST', `/gateway/v1/accounts/${id}/resume`)
+  assert.equal((await call(key)).status, 200)
+})
+
+test("an account's discount applies to the calls admitted after the change, and is recorded with them", async () => {
+  const { id, key } = await createAccount('discounted', { discount: 0.25 })
+  const costs = async () => {
+    const { headers } = await call(key)
+    return ['x-svc-cost-usd', 'x-svc-list-cost-usd'].map((name) =>
+      Math.round(Number(headers.get(name)) * 1e9),
+    )
+  }
+  const [cost = 0, list = 0] = await costs()
+  assert.ok(list > 0)
+  assert.equal(cost, list * 0.75)
+  await gateway.manage('PATCH', `/gateway/v1/accounts/${id}`, { discount: 1 })
+  assert.deepEqual(await costs(), [0, list])
+  await gateway.manage('PATCH', `/gateway/v1/accounts/${id}`, { discount: null })
+  assert.deepEqual(await costs(), [list, list])
+  const account = await gateway.manage('GET', `/gateway/v1/accounts/${id}`)
+  assert.equal(account['month_spend_usd'], (cost + list) / 1e9)
+  assert.equal(account['balance_usd'], -(cost + list) / 1e9)
+})
+
+test("an account's monthly ceiling counts all of its keys", async () => {
+  const { id, key } = await createAccount('capped', { monthly_budget_usd: 0.000001 })
+  const { key: other } = await gateway.manage('POST', `/v1/keys?account=${id}`, { name: 'second' })
+  assert.equal((await call(key)).status, 200)
+  const { status, code } = await call(String(other))
+  assert.deepEqual([status, code], [402, 'budget_exceeded'])
+})
+
+test('accounts that share a credential cannot list stored objects, and their idempotency keys do not meet', async () => {
+  const { id, key } = await createAccount('sharing')
+  const before = shared.requestCount
+  for (const path of [
+    '/v1/files',
+    '/v1/files/',
+    '/v1/FILES',
+    '/v1/%66iles',
+    '/v1/files;a=b',
+    '/v1/files/%20',
+    '/v1/v1/files',
+    '/files',
+    '/v1/batches?limit=1',
+    '/v1/chat/completions/',
+    '/v1/organization/users',
+    '/v1/unheard_of',
+  ]) {
+    const { status, code } = await call(key, path)
+    assert.deepEqual([status, code], [403, 'shared_upstream'], path)
+  }
+  assert.equal(shared.requestCount, before)
+  for (const path of ['/v1/models', '/v1/models/gpt-4o-mini', '/v1/files/file-1', '/v1/responses/resp_1'])
+    assert.equal((await call(key, path)).status, 200, path)
+  const arrived = shared.nextRequest()
+  await call(key, '/v1/chat/completions', { 'idempotency-key': 'mine' })
+  assert.deepEqual(headerValues((await arrived).headerLines, 'idempotency-key'), [`${id}-mine`])
+})
+
+test('an account with an upstream of its own uses it, with its key and never with that of the installation', async () => {
+  const url = `${own.url}/v1`
+  const account = await createAccount('own', { upstreams: { chat: { url, key: 'own-secret' } } })
+  const sent = async (headers: Record<string, string> = {}) => {
+    const arrived = own.nextRequest()
+    assert.equal((await call(account.key, '/v1/chat/completions', headers)).status, 200)
+    const { headerLines } = await arrived
+    return ['authorization', 'idempotency-key'].map((name) => headerValues(headerLines, name).join())
+  }
+  assert.deepEqual(await sent({ 'idempotency-key': 'mine' }), ['Bearer own-secret', 'mine'])
+  assert.equal((await call(account.key, '/v1/files')).status, 200)
+
+  const path = `/gateway/v1/accounts/${account.id}`
+  const shown = await gateway.manage('GET', path)
+  assert.deepEqual(shown['upstreams'], { messages: null, chat: { url, has_key: true } })
+  await gateway.manage('PATCH', path, { upstreams: { chat: { url, key: 'rotated-secret' } } })
+  assert.deepEqual(await sent(), ['Bearer rotated-secret', ''])
+  await gateway.manage('PATCH', path, { upstreams: { chat: { url } } })
+  assert.deepEqual(await sent(), ['Bearer rotated-secret', ''])
+  await gateway.manage('PATCH', path, { upstreams: { chat: { url: `${url}/other` } } })
+  assert.deepEqual(await sent(), ['', ''])
+  const arrived = shared.nextRequest()
+  await gateway.manage('PATCH', path, { upstreams: { chat: null } })
+  await call(account.key)
+  const [authorization] = headerValues((await arrived).headerLines, 'authorization')
+  assert.equal(authorization, 'Bearer installation-secret')
+  assert.ok(!own.requests.some(({ headerLines }) => headerLines.join().includes('installation-secret')))
+})
+
+test('the key of an upstream is in no answer, and in the database as ciphertext only', async () => {
+  const secret = 'sk-never-to-be-seen-again'
+  const { id } = await createAccount('secretive', { upstreams: { chat: { key: secret } } })
+  const path = `/gateway/v1/accounts/${id}`
+  await gateway.manage('PATCH', path, { upstreams: { messages: { key: secret } } })
+  const answers = ['/gateway/v1/accounts', path, '/gateway/v1/events?account=*']
+  for (const asked of answers) {
+    const response = await fetch(gateway.url + asked, {
+      headers: { authorization: `Bearer ${gateway.adminKey}` },
+    })
+    assert.ok(!(await response.text()).includes(secret), asked)
+  }
+  if (gateway.databaseUrl !== null) return
+  for (const file of ['tollgate.db', 'tollgate.db-wal'])
+    assert.ok(!(await readFile(`${gateway.dataDir}/${file}`)).includes(secret), file)
+})

@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict'
+import { startGateway } from '../support/gateway.ts'
+import { after, test } from '../support/suite.ts'
+
+const gateway = await startGateway()
+after(() => gateway.close())
+
+const ACCOUNTS = '/gateway/v1/accounts'
+
+async function send(method: string, path: string, body?: unknown, headers: Record<string, string> = {}) {
+  const response = await fetch(gateway.url + path, {
+    method,
+    headers: { authorization: `Bearer ${gateway.adminKey}`, ...headers },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  })
+  const json = (await response.json()) as Record<string, unknown>
+  const error = json['error'] as { code?: string; param?: string } | undefined
+  return { status: response.status, json, code: error?.code, param: error?.param }
+}
+
+test('the first account is there from the start', async () => {
+  const { status, json } = await send('GET', `${ACCOUNTS}/default`)
+  assert.equal(status, 200)
+  assert.deepEqual(
+    [json['id'], json['object'], json['status'], json['discount'], json['metadata']],
+    ['default', 'account', 'active', null, {}],
+  )
+})
+
+test('an account is created once for an Idempotency-Key, edited, found and listed with sums', async () => {
+  const fields = { name: 'Acme', metadata: { crm: '7' }, monthly_budget_usd: 12.5, discount: 0.1 }
+  const once = { 'idempotency-key': 'acme' }
+  const created = await send('POST', ACCOUNTS, fields, once)
+  assert.equal(created.status, 201)
+  const id = String(created.json['id'])
+  assert.match(id, /^acct_[0-9A-HJKMNP-TV-Z]{26}$/)
+  const { monthly_budget_usd, discount, metadata } = created.json
+  assert.deepEqual([monthly_budget_usd, discount, metadata], [12.5, 0.1, { crm: '7' }])
+  assert.equal((await send('POST', ACCOUNTS, fields, once)).json['id'], id)
+  assert.equal((await send('POST', ACCOUNTS, { name: 'Other' }, once)).code, 'conflict')
+
+  const edit = { name: 'Acme Ltd', monthly_budget_usd: null, metadata: null }
+  const edited = (await send('PATCH', `${ACCOUNTS}/${id}`, edit)).json
+  assert.deepEqual([edited['name'], edited['monthly_budget_usd'], edited['metadata']], ['Acme Ltd', null, {}])
+  assert.equal(edited['discount'], 0.1)
+  await send('POST', `/gateway/v1/credits?account=${id}`, { amount_usd: 5, reason: 'paid' })
+  await send('POST', ACCOUNTS, { name: 'Zeta' })
+
+  const idsOf = (list: Record<string, unknown>) => (list['data'] as { id: string }[]).map((row) => row.id)
+  const all = (await send('GET', ACCOUNTS)).json
+  assert.deepEqual([idsOf(all).length, idsOf(all).at(-1)], [3, 'default'])
+  assert.deepEqual(all['total'], { month_spend_usd: 0, month_held_usd: 0, balance_usd: 5 })
+  const first = (await send('GET', `${ACCOUNTS}?limit=2`)).json
+  assert.equal(first['has_more'], true)
+  const rest = (await send('GET', `${ACCOUNTS}?limit=2&after=${first['next']}`)).json
+  assert.deepEqual([...idsOf(first), ...idsOf(rest)], idsOf(all))
+  assert.deepEqual(idsOf((await send('GET', `${ACCOUNTS}?search=aCmE`)).json), [id])
+  assert.deepEqual(idsOf((await send('GET', `${ACCOUNTS}?status=suspended`)).json), [])
+})
+
+test('credit is enforced only by force while the balance is 0 or less', async () => {
+  const refused = await send('POST', ACCOUNTS, { name: 'broke', credit_enforced: true })
+  assert.deepEqual([refused.status, refused.code], [409, 'balance_not_positive'])
+  const forced = await send('POST', ACCOUNTS, { name: 'broke', credit_enforced: true, force: true })
+  assert.deepEqual([forced.status, forced.json['credit_enforced']], [201, true])
+})
+
+test('fields that cannot be are refused by name', async () => {
+  const wrong: [fields: object, param: string][] = [
+    [{}, 'name'],
+    [{ name: 'a', discount: 1.1 }, 'discount'],
+    [{ name: 'a', discount: -0.1 }, 'discount'],
+    [{ name: 'a', budget: 5 }, 'budget'],
+    [{ name: 'a', metadata: { a: 1 } }, 'metadata.a'],
+    [{ name: 'a', upstreams: { chat: { url: 'ftp://x' } } }, 'upstreams.chat.url'],
+    [{ name: 'a', upstreams: { chat: { url: 'https://u:p@x' } } }, 'upstreams.chat.url'],
+    [{ name: 'a', upstreams: { chat: { key: 'a b' } } }, 'upstreams.chat.key'],
+  ]
+  for (const [fields, param] of wrong) {
+    const answer = await send('POST', ACCOUNTS, fields)
+    assert.deepEqual([answer.status, answer.code, answer.param], [400, 'bad_request', param])
+  }
+  for (const [method, path] of [
+    ['GET', `${ACCOUNTS}/acct_01JCN1ZV5M3T9Q8W7E6R5T4Y3X`],
+    ['PATCH', `${ACCOUNTS}/acct_01JCN1ZV5M3T9Q8W7E6R5T4Y3X`],
+    ['POST', `${ACCOUNTS}/acct_01JCN1ZV5M3T9Q8W7E6R5T4Y3X/suspend`],
+    ['GET', '/v1/keys?account=acct_01JCN1ZV5M3T9Q8W7E6R5T4Y3X'],
+  ] as const)
+    assert.equal((await send(method, path)).status, 404, path)
+  assert.equal((await send('POST', '/v1/keys?account=*', { name: 'k' })).status, 400)
+})
+
+test('operators act in the account that they name; an id finds its own', async () => {
+  const { id } = (await send('POST', ACCOUNTS, { name: 'named' })).json
+  const made = await send('POST', `/v1/keys?account=${id}`, { name: 'k' })
+  assert.equal(made.status, 201)
+  const keys = async (query: string) =>
+    ((await send('GET', `/v1/keys${query}`)).json['data'] as { name: string }[]).map(({ name }) => name)
+  assert.deepEqual(await keys(`?account=${id}`), ['k'])
+  assert.deepEqual(await keys(''), ['test'])
+  assert.equal((await send('GET', `/v1/keys/${made.json['id']}`)).status, 200)
+  assert.equal((await send('GET', `/v1/keys/${made.json['id']}?account=default`)).status, 404)
+})
