@@ -71,7 +71,7 @@ test('fields that cannot be are refused by name', async () => {
     [{ name: 'a', discount: 1.1 }, 'discount'],
     [{ name: 'a', discount: -0.1 }, 'discount'],
     [{ name: 'a', budget: 5 }, 'budget'],
-    [{ name: 'a', metadata: { a: 1 } }, 'metadata.a'],
+    [{ name: 'a', metadata: { a: 1 } }, 'metadata'],
     [{ name: 'a', upstreams: { chat: { url: 'ftp://x' } } }, 'upstreams.chat.url'],
     [{ name: 'a', upstreams: { chat: { url: 'https://u:p@x' } } }, 'upstreams.chat.url'],
     [{ name: 'a', upstreams: { chat: { key: 'a b' } } }, 'upstreams.chat.key'],
