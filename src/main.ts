@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { type Config, ConfigError, PROVIDER_URLS, type UpstreamConfig } from './config.ts'
+import { type Config, ConfigError, type UpstreamConfig } from './config.ts'
 import { AdmissionQueues } from './gateway/admission-queue.ts'
 import { createDeferrals } from './gateway/deferrals.ts'
 import { refuseRequest } from './gateway/ended-call.ts'
@@ -7,7 +7,7 @@ import { Estimates } from './gateway/estimates.ts'
 import type { CallPoint, Gateway } from './gateway/gateway.ts'
 import { audienceOf, openFrontDoor, shapeBroken } from './gateway/handle-request.ts'
 import { BackgroundQueue, ByteBudget, DecodingTurns, KeyShares } from './gateway/key-shares.ts'
-import { OwnUpstreams, sealUpstreamKey } from './gateway/own-upstreams.ts'
+import { OwnUpstreams, unlessSimulated, upstreamKeys } from './gateway/own-upstreams.ts'
 import { bootstrapDigestOf } from './gateway/parse-credential.ts'
 import { createPricer } from './gateway/pricer.ts'
 import { createSettlementWatch, createSettler } from './gateway/settle.ts'
@@ -26,7 +26,7 @@ import { headerNames } from './kernel/header-names.ts'
 import { createUlidSource } from './kernel/ids.ts'
 import { limits } from './kernel/limits.ts'
 import type { Log } from './kernel/log.ts'
-import { SURFACE_NAMES, type Surface } from './kernel/surface.ts'
+import { SURFACE_NAMES } from './kernel/surface.ts'
 import { atMostEvery, loadLater, TOLD_AGAIN_MS, unlessLate, untilQuiet } from './kernel/within-time.ts'
 import type { CallClosing } from './ledger/call.ts'
 import { startRetention } from './ledger/retention.ts'
@@ -215,16 +215,7 @@ async function serveFrom(
   if (await store.hasOwnUpstreams()) ownUpstreams.use()
   const configured = { messages: open(config.messages), chat: open(config.chat) }
   const isSimulated = () => surroundings.simulator === true && !ownUpstreams.isUsed
-  const servedBy = (surface: Surface) =>
-    surroundings.simulator === true && !isSimulated() ? null : configured[surface]
-  const upstreams: Gateway['upstreams'] = {
-    get messages() {
-      return servedBy('messages')
-    },
-    get chat() {
-      return servedBy('chat')
-    },
-  }
+  const upstreams = unlessSimulated(configured, surroundings.simulator === true, ownUpstreams)
   const trustedProxies = config.trustedProxies.length === 0 ? null : new TrustedProxies(config.trustedProxies)
   const bodyTimes: BodyTimes = {
     idleTimeoutMs: config.bodyIdleTimeoutMs,
@@ -337,13 +328,7 @@ async function serveFrom(
       servicePrefix: config.prefix,
       store,
       settlements,
-      upstreamKeys: {
-        urlOf: (surface) => (config[surface]?.url.href ?? PROVIDER_URLS[surface]).replace(/\/$/, ''),
-        seal(key, accountId, surface, url) {
-          return sealUpstreamKey(upstreamSealer, key, accountId, surface, url)
-        },
-        changed: () => ownUpstreams.use(),
-      },
+      upstreamKeys: upstreamKeys(config, upstreamSealer, ownUpstreams),
       waitingCalls,
       refusedCalls,
       node,

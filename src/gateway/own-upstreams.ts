@@ -94,10 +94,30 @@ function first(names: Iterator<string>): string {
   return names.next().value ?? ''
 }
 
-export function sealUpstreamKey(
-  sealer: SecretSealer,
-  key: string,
-  ...of: Parameters<typeof upstreamKeyRecord>
-): string {
-  return sealer.seal(new Secret(key), upstreamKeyRecord(...of)).toString('base64')
+/** The installation's upstreams. Where they are the simulator, they serve only while no account has its own. */
+export function unlessSimulated(
+  configured: Readonly<Record<Surface, Upstream | null>>,
+  isSimulator: boolean,
+  own: OwnUpstreams,
+): Readonly<Record<Surface, Upstream | null>> {
+  const of = (surface: Surface) => (isSimulator && own.isUsed ? null : configured[surface])
+  return {
+    get messages() {
+      return of('messages')
+    },
+    get chat() {
+      return of('chat')
+    },
+  }
+}
+
+/** How the management API writes keys of upstreams. */
+export function upstreamKeys(config: Pick<Config, Surface>, sealer: SecretSealer, own: OwnUpstreams) {
+  return {
+    urlOf: (surface: Surface) => (config[surface]?.url.href ?? PROVIDER_URLS[surface]).replace(/\/$/, ''),
+    seal(key: string, ...of: Parameters<typeof upstreamKeyRecord>) {
+      return sealer.seal(new Secret(key), upstreamKeyRecord(...of)).toString('base64')
+    },
+    changed: () => own.use(),
+  }
 }
