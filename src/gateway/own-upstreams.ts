@@ -1,3 +1,4 @@
+import { type Config, PROVIDER_URLS } from '../config.ts'
 import { openUpstream, type Upstream, type UpstreamPool } from '../http/upstream-pool.ts'
 import type { Log } from '../kernel/log.ts'
 import { Secret } from '../kernel/secret.ts'

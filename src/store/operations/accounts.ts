@@ -14,10 +14,11 @@ import type {
 } from '../../ledger/account.ts'
 import { monthOf } from '../../ledger/calendar.ts'
 import { nanos, present, type Row, text } from '../rows.ts'
+import { FOR_LIMIT } from './batch-rows.ts'
 import { recordEvent } from './events.ts'
 import { claimKey } from './idempotency.ts'
 import { POSITION } from './keys.ts'
-import { ACCOUNT_RECORD, accountRecord, FOR_LIMIT } from './money-rows.ts'
+import { ACCOUNT_RECORD, accountRecord } from './money-rows.ts'
 import { atomic, currentTime, type Operation } from './operation.ts'
 import { and, join, json, now, onPostgres, raw, type Sql, sql } from './sql.ts'
 
