@@ -14,13 +14,12 @@ import type {
 } from '../../ledger/account.ts'
 import { monthOf } from '../../ledger/calendar.ts'
 import { nanos, present, type Row, text } from '../rows.ts'
-import { FOR_LIMIT } from './batch-rows.ts'
 import { recordEvent } from './events.ts'
 import { claimKey } from './idempotency.ts'
 import { POSITION } from './keys.ts'
 import { ACCOUNT_RECORD, accountRecord } from './money-rows.ts'
 import { atomic, currentTime, type Operation } from './operation.ts'
-import { and, join, json, now, onPostgres, raw, type Sql, sql } from './sql.ts'
+import { and, FOR_UPDATE, join, json, now, onPostgres, raw, type Sql, sql } from './sql.ts'
 
 /** Accounts are never deleted. */
 
@@ -73,7 +72,7 @@ export const createAccount = atomic(function* (
     VALUES (${id}, ${name}, ${name.toUpperCase()}, ${now(createdAtMs)}, true)`
   yield* change(id, changes)
   // The first account has company from now on. Admissions that have read it alone end before this.
-  yield onPostgres(sql`SELECT id FROM account WHERE NOT has_others ${FOR_LIMIT}`)
+  yield onPostgres(sql`SELECT id FROM account WHERE NOT has_others ${FOR_UPDATE}`)
   yield sql`UPDATE account SET has_others = true WHERE NOT has_others`
   const value = yield* tell('account.created', id, actor, createdAtMs)
   return { kind: 'done', value }
@@ -85,7 +84,7 @@ export const updateAccount = atomic(function* (
   actor: Actor,
   atMs: number,
 ): Operation<AccountEdit> {
-  yield onPostgres(sql`SELECT id FROM account WHERE id = ${id} ${FOR_LIMIT}`)
+  yield onPostgres(sql`SELECT id FROM account WHERE id = ${id} ${FOR_UPDATE}`)
   const before = yield* getAccount(id, atMs)
   if (before === null) return { kind: 'none' }
   const { balanceNanos } = before
@@ -122,7 +121,7 @@ export const setAccountStatus = atomic(function* (
   atMs: number,
 ): Operation<AccountRecord | null> {
   // Admissions under way end before this, and later ones see it.
-  yield onPostgres(sql`SELECT id FROM account WHERE id = ${id} ${FOR_LIMIT}`)
+  yield onPostgres(sql`SELECT id FROM account WHERE id = ${id} ${FOR_UPDATE}`)
   const changed =
     yield sql`UPDATE account SET status = ${status} WHERE id = ${id} AND status <> ${status} RETURNING id`
   if (changed.length === 0) return yield* getAccount(id, atMs)
