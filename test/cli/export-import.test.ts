@@ -133,6 +133,8 @@ test('an installation that has logged no bodies is exported with the same bytes 
   serving.signal('SIGTERM')
   await serving.finished
   await serving.dispose()
+  // The file for bodies may be missing: a backup need not have it.
+  for (const name of readdirSync(bare)) if (name.startsWith('bodies.db')) rmSync(join(bare, name))
   await done(['export', first], { TOLLGATE_DATA_DIR: bare })
   const target = await createEmptyDatabase()
   try {
