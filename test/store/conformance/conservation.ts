@@ -44,11 +44,7 @@ export async function assertConserved({ rows }: Pick<StoreUnderTest, 'rows'>): P
     ['key.revoked'],
     keys.filter((key) => key['revoked_at_ms'] !== null),
   )
-  assertRecorded(
-    events,
-    ['credit.added'],
-    credits.filter(({ kind }) => kind === 'top_up'),
-  )
+  assertRecorded(events, ['credit.added'], credits)
   for (const budget of await rows('budget')) {
     const its = new Set(keys.filter((key) => key['budget_id'] === budget['id']).map((key) => key['id']))
     const own = (row: Record<string, unknown>) => its.has(row['key_id']) && row['month'] === budget['month']
