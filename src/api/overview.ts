@@ -73,7 +73,9 @@ export const overviewSchema = z
     version: z.string().describe('The version of the gateway.'),
     store: z.enum(['sqlite', 'postgres']),
     simulator: z.boolean().describe('Whether the built-in simulator is the upstream.'),
-    calls_in_flight: count().describe('Calls that are upstream now, on this node.'),
+    calls_in_flight: count().describe(
+      'Calls that are upstream now: on this node, or of the account for other roles.',
+    ),
     calls_waiting: count().describe('Calls that wait for room, on this node.'),
     alert_thresholds_percent: z.array(count()).describe('The shares of a cap at which an event is emitted.'),
     attention: z

@@ -166,7 +166,8 @@ export type Rotation =
   | { readonly kind: 'none' }
 
 export interface KeyQuery {
-  readonly accountId: string
+  /** Null: all accounts. */
+  readonly accountId: string | null
   readonly status: KeyStatus | null
   /** Part of a name (in any case), of an id, of a prefix or of the last four characters, or `metadata.team:web`. */
   readonly search: string | null

@@ -7,7 +7,8 @@ import type { CallRecord } from './call.ts'
 
 /** Which calls are meant. A member that is null filters nothing. */
 export interface CallFilter {
-  readonly accountId: string
+  /** Null: all accounts. */
+  readonly accountId: string | null
   readonly keyId: string | null
   /** The instant of admission: from `fromMs` on, and before `toMs`. */
   readonly fromMs: number | null

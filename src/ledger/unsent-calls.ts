@@ -62,6 +62,10 @@ export class WaitingCalls {
     return this.#calls.size
   }
 
+  countOfAccount(accountId: string): number {
+    return [...this.#calls.values()].filter((call) => call.accountId === accountId).length
+  }
+
   countOf(keyId: string): number {
     return this.#ofKey.get(keyId) ?? 0
   }
@@ -74,7 +78,7 @@ export class WaitingCalls {
     return [...this.#calls.values()]
       .filter(
         (call) =>
-          call.accountId === accountId &&
+          (accountId === null || call.accountId === accountId) &&
           (keyId === null || call.keyId === keyId) &&
           (fromMs === null || call.startedAtMs >= fromMs) &&
           (toMs === null || call.startedAtMs < toMs) &&

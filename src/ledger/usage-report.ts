@@ -6,7 +6,8 @@ import type { Balance } from './ledger-store.ts'
 /** Usage is read from daily sums that settlement keeps, so its cost does not grow with the number of calls. */
 
 export interface UsageQuery {
-  readonly accountId: string
+  /** Null: all accounts. */
+  readonly accountId: string | null
   /** One key's usage only, or null for the whole account's. */
   readonly keyId: string | null
   /** One model alone, under the name that buckets have. */
@@ -92,6 +93,8 @@ export interface Overview {
   readonly listNanos: Nanos
   readonly creditedNanos: Nanos
   readonly balance: Balance
+  /** Calls in flight, on all nodes. */
+  readonly inFlight: number
   /** Keys that have spent at least four fifths of their cap, but not all. A cap of 0 is meant to let nothing through. */
   readonly nearCap: AttentionKeys
   readonly exhausted: AttentionKeys

@@ -133,7 +133,7 @@ const listKeys = defineRoute({
   summary: 'List API keys, newest first',
   query: keyListQuery,
   answer: listOf(keySchema),
-  async handle({ accountId, query }, management) {
+  async handle({ listedAccountId: accountId, query }, management) {
     const { status = null, search = null, after = null, limit } = query
     const atMs = management.clock.nowMs()
     const asked = { accountId, status, search, after, limit, atMs }

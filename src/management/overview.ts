@@ -32,7 +32,12 @@ const capped = ({ count, keys }: AttentionKeys) => ({
   })),
 })
 
-function overviewObject(of: Overview, node: Management['node']): Written<OverviewObject> {
+type Load = Pick<Management['node'], 'storeKind' | 'simulator' | 'alertThresholds'> & {
+  readonly inFlight: number
+  readonly waiting: number
+}
+
+function overviewObject(of: Overview, node: Load): Written<OverviewObject> {
   return {
     object: 'overview',
     month: of.month,
@@ -45,8 +50,8 @@ function overviewObject(of: Overview, node: Management['node']): Written<Overvie
     version: VERSION,
     store: node.storeKind,
     simulator: node.simulator,
-    calls_in_flight: node.callsInFlight(),
-    calls_waiting: node.callsWaiting(),
+    calls_in_flight: node.inFlight,
+    calls_waiting: node.waiting,
     alert_thresholds_percent: node.alertThresholds,
     attention: {
       keys_exhausted: capped(of.exhausted),
@@ -109,10 +114,17 @@ const getOverview = defineRoute({
   summary: 'Show the month, the credit and what needs attention',
   description: 'Cheap enough to be polled every few seconds: it is read at most once a second.',
   answer: overviewSchema,
-  async handle({ accountId }, management) {
-    const { node, refusedCalls } = management
+  async handle({ accountId, role }, management) {
+    const { node, refusedCalls, waitingCalls } = management
     await refusedCalls.written()
-    return replyJson(200, overviewObject(await readShared(accountId, management), node))
+    const overview = await readShared(accountId, management)
+    // Calls of other accounts are counted for operators only.
+    const load =
+      role === 'operator'
+        ? { inFlight: node.callsInFlight(), waiting: node.callsWaiting() }
+        : { inFlight: overview.inFlight, waiting: waitingCalls.countOfAccount(accountId) }
+    const { storeKind, simulator, alertThresholds } = node
+    return replyJson(200, overviewObject(overview, { storeKind, simulator, alertThresholds, ...load }))
   },
 })
 

@@ -136,7 +136,7 @@ function csvLine({ usage, ...members }: Written<RequestRecord>): string {
 
 type Log = Pick<RequestLogStore, 'listCalls'>
 
-function filterOf(query: RequestListQuery, accountId: string, keyId: string | null): CallFilter {
+function filterOf(query: RequestListQuery, accountId: string | null, keyId: string | null): CallFilter {
   const { flag = null } = query
   return {
     accountId,
@@ -172,7 +172,7 @@ function isBehind(call: CallRecord, { startedAtMs, requestId }: RequestCursor): 
 
 /** The log of the account, or of one key, in the requested format. */
 async function answerRequests(
-  { accountId, query, exchange }: OwnRequest<RequestListQuery>,
+  { listedAccountId: accountId, query, exchange }: OwnRequest<RequestListQuery>,
   { store, clock, waitingCalls, refusedCalls }: Management,
   keyId: string | null,
 ): Promise<OwnReply> {

@@ -39,7 +39,7 @@ export interface Management {
   readonly settlements: SettlementWatch
   readonly upstreamKeys: UpstreamKeys
   /** The calls that wait in this process. */
-  readonly waitingCalls: Pick<WaitingCalls, 'find' | 'list' | 'countOf'>
+  readonly waitingCalls: Pick<WaitingCalls, 'find' | 'list' | 'countOf' | 'countOfAccount'>
   /** Records of refused calls that are on their way to the store. */
   readonly refusedCalls: Pick<RefusedCalls, 'written'>
   readonly node: ServingNode

@@ -142,7 +142,7 @@ export const usageRoute = defineRoute({
   query: usageQuery,
   answer: usageSchema,
   alsoAs: { 'text/csv': 'One row per bucket, with the names of its members as the header. No total.' },
-  async handle({ caller, accountId, query, exchange }, { clock, store }) {
+  async handle({ caller, listedAccountId: accountId, query, exchange }, { clock, store }) {
     const groupBy = query.group_by ?? []
     const dimensions = USAGE_DIMENSIONS.filter((dimension) => groupBy.includes(dimension))
     const after = query.after === undefined ? null : parseUsageCursor(query.after, dimensions)

@@ -201,7 +201,7 @@ export function* listKeys(query: KeyQuery): Operation<Page<KeyRecord>> {
 }
 
 function wanted({ accountId, status, search, atMs }: Omit<KeyQuery, 'after'>): Sql[] {
-  const where = [sql`account_id = ${accountId}`]
+  const where = [accountId === null ? sql`true` : sql`account_id = ${accountId}`]
   if (status !== null) where.push(sql`${statusSql(sql`(SELECT ${now(atMs)})`)} = ${status}`)
   if (search !== null) where.push(found(search))
   return where

@@ -8,6 +8,13 @@ import { readUsage } from './usage.ts'
 
 const DAY_MS = 86_400_000
 
+/** Few calls are in flight at a time, and an index has only those. */
+function* countInFlight(accountId: string): Operation<number> {
+  const [row] = yield sql`
+    SELECT count(*) AS calls FROM call WHERE state = 'in_flight' AND object_id IS NULL AND account_id = ${accountId}`
+  return number(present(row), 'calls')
+}
+
 /**
  * The overview is made of scans of indexes over rows that are few beside the calls: the rollups of the month, keys with a
  * cap, keys that will expire, refusals of a day. With 100,000 keys it takes a fraction of a second; no admission waits for it.
@@ -24,6 +31,7 @@ export function* readOverview({ accountId, atMs, namedMax }: OverviewQuery): Ope
     listNanos: sums.listNanos,
     creditedNanos: sums.creditedNanos,
     balance: yield* getBalance(accountId),
+    inFlight: yield* countInFlight(accountId),
     nearCap: yield* keysThat(cappedKeys(accountId, month, nowMs), NEAR_CAP, sql`spent_nanos DESC`, namedMax),
     exhausted: yield* keysThat(
       cappedKeys(accountId, month, nowMs),

@@ -62,10 +62,11 @@ function* readTotal(query: UsageQuery): Operation<UsageSums> {
 const OF_KEY = byStore({ sqlite: 'INDEXED BY rollup_by_key', postgres: '' })
 
 function source({ accountId, keyId, model, endDay }: UsageQuery, startDay: string): Sql {
+  const ofAccount = accountId === null ? sql`true` : sql`account_id = ${accountId}`
   const whose =
     keyId === null
-      ? sql`rollup WHERE account_id = ${accountId}`
-      : sql`rollup ${OF_KEY} WHERE key_id = ${keyId} AND account_id = ${accountId}`
+      ? sql`rollup WHERE ${ofAccount}`
+      : sql`rollup ${OF_KEY} WHERE key_id = ${keyId} AND ${ofAccount}`
   const which = model === undefined ? sql`` : sql`AND model = ${model}`
   return sql`${whose} AND day BETWEEN ${startDay} AND ${endDay} ${which}`
 }
