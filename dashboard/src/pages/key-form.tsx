@@ -6,6 +6,10 @@ import { Copy } from '../ui/figures.tsx'
 interface Fields {
   readonly name: string
   readonly budget: string
+  readonly daily: string
+  readonly rate: string
+  readonly mode: string
+  readonly metadata: string
   readonly models: string
   readonly expires: string
   readonly isLogged: boolean
@@ -15,17 +19,39 @@ function fieldsOf(key: Key | null): Fields {
   return {
     name: key?.name ?? '',
     budget: key?.monthly_budget_usd?.toString() ?? '',
+    daily: key?.daily_budget_usd?.toString() ?? '',
+    rate: key?.requests_per_minute?.toString() ?? '',
+    mode: key?.budget_mode ?? '',
+    metadata: Object.entries(key?.metadata ?? {})
+      .map(([name, value]) => `${name}=${value}`)
+      .join('\n'),
     models: key?.allowed_models?.join('\n') ?? '',
     expires: key?.expires_at?.slice(0, 16) ?? '',
     isLogged: key?.log_requests ?? false,
   }
 }
 
-function bodyOf({ name, budget, models, expires, isLogged }: Fields): unknown {
+const numberOf = (text: string) => (text === '' ? null : Number(text))
+
+function pairsOf(text: string): Record<string, string> {
+  const lines = text.split('\n').filter((line) => line.trim() !== '')
+  return Object.fromEntries(
+    lines.map((line) => {
+      const at = line.indexOf('=')
+      return at === -1 ? [line.trim(), ''] : [line.slice(0, at).trim(), line.slice(at + 1)]
+    }),
+  )
+}
+
+function bodyOf({ name, budget, daily, rate, mode, metadata, models, expires, isLogged }: Fields): unknown {
   const listed = models.split(/[\s,]+/).filter((model) => model !== '')
   return {
     name,
-    monthly_budget_usd: budget === '' ? null : Number(budget),
+    monthly_budget_usd: numberOf(budget),
+    daily_budget_usd: numberOf(daily),
+    requests_per_minute: numberOf(rate),
+    budget_mode: mode === '' ? null : mode,
+    metadata: pairsOf(metadata),
     allowed_models: listed.length === 0 ? null : listed,
     expires_at: expires === '' ? null : `${expires}:00Z`,
     log_requests: isLogged,
@@ -87,7 +113,49 @@ export function KeyForm({
           />
         )}
       </Field>
-      <Field label="Models" hint="Exact names, one per line. Empty is every model.">
+      <Field label="Budget per day, USD" hint="A hard cap per UTC day. Empty is no cap.">
+        {(id) => (
+          <input
+            id={id}
+            inputMode="decimal"
+            pattern="[0-9]*\.?[0-9]{0,9}"
+            value={fields.daily}
+            onInput={(event) => set({ daily: event.currentTarget.value.trim() })}
+          />
+        )}
+      </Field>
+      <Field label="Requests per minute" hint="Over all nodes. Empty is no limit.">
+        {(id) => (
+          <input
+            id={id}
+            inputMode="numeric"
+            pattern="[0-9]*"
+            value={fields.rate}
+            onInput={(event) => set({ rate: event.currentTarget.value.trim() })}
+          />
+        )}
+      </Field>
+      <Field label="Budget mode" hint="Exact: calls wait for room. Settled: calls in flight may pass a cap.">
+        {(id) => (
+          <select id={id} value={fields.mode} onChange={(event) => set({ mode: event.currentTarget.value })}>
+            <option value="">as the gateway is set</option>
+            <option value="exact">exact</option>
+            <option value="settled">settled</option>
+          </select>
+        )}
+      </Field>
+      <Field label="Metadata" hint="One name=value per line.">
+        {(id) => (
+          <textarea
+            id={id}
+            rows={2}
+            spellcheck={false}
+            value={fields.metadata}
+            onInput={(event) => set({ metadata: event.currentTarget.value })}
+          />
+        )}
+      </Field>
+      <Field label="Models" hint="Names or patterns such as claude-*, one per line. Empty is every model.">
         {(id) => (
           <textarea
             id={id}

@@ -83,6 +83,22 @@ export function KeyPage({ id }: { readonly id: string }) {
               <Fact title="Starts again">
                 <When at={value.budget_resets_at} />
               </Fact>
+              {value.daily_budget_usd !== null && (
+                <Fact title="Today">
+                  <Money usd={value.day_spend_usd} /> of <Money usd={value.daily_budget_usd} /> a day
+                </Fact>
+              )}
+              {value.requests_per_minute !== null && (
+                <Fact title="Rate">{count(value.requests_per_minute)} requests per minute</Fact>
+              )}
+              {value.budget_mode !== null && <Fact title="Budget mode">{value.budget_mode}</Fact>}
+              {Object.keys(value.metadata).length > 0 && (
+                <Fact title="Metadata">
+                  {Object.entries(value.metadata).map(([name, text]) => (
+                    <code key={name}>{`${name}=${text} `}</code>
+                  ))}
+                </Fact>
+              )}
               <Fact title="Models">
                 {value.allowed_models === null
                   ? 'all'
