@@ -103,6 +103,7 @@ export async function* exportLines(
       if (table.name !== 'body_total') continue
       yield [JSON.stringify(NO_BODIES)]
       rows += 1
+      onRows(rows)
       continue
     }
     for await (const batch of batchesOf(snapshot, table, columns)) {

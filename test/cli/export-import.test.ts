@@ -136,6 +136,8 @@ test('an installation that has logged no bodies is exported with the same bytes 
   // The file for bodies may be missing: a backup need not have it.
   for (const name of readdirSync(bare)) if (name.startsWith('bodies.db')) rmSync(join(bare, name))
   await done(['export', first], { TOLLGATE_DATA_DIR: bare })
+  // Without this row PostgreSQL would not know how many bytes its bodies have.
+  assert.ok(linesOf(first).includes('[1,0]'))
   const target = await createEmptyDatabase()
   try {
     const inPostgres = { TOLLGATE_DATA_DIR: newDir('bare-postgres'), TOLLGATE_DATABASE_URL: target.url }
