@@ -14,6 +14,7 @@ type Environment = Readonly<Record<string, string | undefined>>
 export interface ConnectionOptions {
   readonly url?: string
   readonly adminKeyFile?: string
+  readonly account?: string
 }
 
 export function withConnection(command: Command): Command {
@@ -23,6 +24,7 @@ export function withConnection(command: Command): Command {
       '--admin-key-file <file>',
       'file with an admin key (TOLLGATE_ADMIN_KEY, else <data dir>/admin-key)',
     )
+    .option('--account <id>', 'the account to act in (default); lists and usage take "*" for all')
 }
 
 /** Query parameters; those that are undefined are not sent. */
@@ -69,10 +71,12 @@ const ANSWER_BYTES_MAX = 64 * 1024 * 1024
 export class Client {
   readonly url: string
   readonly #adminKey: Secret
+  readonly #account: string | undefined
 
-  constructor(url: string, adminKey: Secret) {
+  constructor(url: string, adminKey: Secret, account?: string) {
     this.url = url
     this.#adminKey = adminKey
+    this.#account = account
   }
 
   /** Expects an answer whose `object` member has this value. */
@@ -118,7 +122,9 @@ export class Client {
 
   async #send(method: string, path: string, ask: Ask, signal?: AbortSignal): Promise<Response> {
     const { query = {}, body, idempotencyKey } = ask
-    const given = Object.entries(query).filter((pair): pair is [string, string] => pair[1] !== undefined)
+    const given = Object.entries({ ...query, account: this.#account }).filter(
+      (pair): pair is [string, string] => pair[1] !== undefined,
+    )
     const search = given.length === 0 ? '' : `?${new URLSearchParams(given)}`
     const response = await fetch(`${this.url}${path}${search}`, {
       method,
@@ -235,13 +241,13 @@ function isObject<T extends ApiObject>(value: unknown, object: string): value is
 }
 
 /** The client for the gateway that the options and the environment name. */
-export function connect({ url, adminKeyFile }: ConnectionOptions, environment: Environment): Client {
+export function connect({ url, adminKeyFile, account }: ConnectionOptions, environment: Environment): Client {
   const given = url ?? (environment['TOLLGATE_URL'] || undefined)
   const option = url === undefined ? 'TOLLGATE_URL' : '--url'
   const base = given === undefined ? ownUrl(environment) : readUrl(given, option)
   const certificate = environment['TOLLGATE_TLS_CERT']
   if (base.protocol === 'https:' && certificate) trust(certificate)
-  return new Client(base.href.replace(/\/$/, ''), adminKey(adminKeyFile, environment))
+  return new Client(base.href.replace(/\/$/, ''), adminKey(adminKeyFile, environment), account)
 }
 
 /** The URL of a gateway that was started with this environment. */

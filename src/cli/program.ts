@@ -20,6 +20,7 @@ const COMMANDS: readonly (readonly [name: string, summary: string, load: () => P
     'the ledger of prepaid credit: list, add, correct, credit calls back',
     () => import('./credits.ts'),
   ],
+  ['accounts', 'customers or teams: budgets, credit, discounts, suspension', () => import('./accounts.ts')],
   ['balance', 'the prepaid credit of the account', () => import('./balance.ts')],
   ['admin-key', 'the keys that manage the gateway (local)', () => import('./admin-key.ts')],
   ['prices', 'show the price book, check a price overlay (local)', () => import('./prices.ts')],
@@ -38,7 +39,7 @@ const COMMANDS: readonly (readonly [name: string, summary: string, load: () => P
 export const COMMAND_NAMES: readonly string[] = COMMANDS.map(([name]) => name)
 
 /** Commands that only have subcommands: alone they print their help. */
-const GROUPS: ReadonlySet<string> = new Set(['keys', 'credits', 'admin-key', 'prices'])
+const GROUPS: ReadonlySet<string> = new Set(['keys', 'accounts', 'credits', 'admin-key', 'prices'])
 
 const HELP_TAIL = `
 Commands marked (local) work on the data directory. The others call a running gateway:
