@@ -140,8 +140,7 @@ function joined(values: readonly (string | bigint | Uint8Array)[]): Sql {
 function cellOf({ kind }: Column, value: unknown): Cell {
   if (value === null || value === undefined) return null
   switch (kind) {
-    case 'integer':
-    case 'sequence': {
+    case 'integer': {
       const number = Number(value)
       return Number.isSafeInteger(number) ? number : String(value)
     }

@@ -1,7 +1,7 @@
 /** How tables are written down in `tables.ts`, and how that is read. */
 
-/** `sequence` is a number that the database gives, and never gives twice. A question mark: the column may be null. */
-export type ColumnKind = 'text' | 'integer' | 'flag' | 'json' | 'bytes' | 'sequence'
+/** A question mark: the column may be null. */
+export type ColumnKind = 'text' | 'integer' | 'flag' | 'json' | 'bytes'
 export type ColumnText = `${ColumnKind}${'?' | ''}${` = ${string}` | ` -> ${string}` | ''}`
 
 export type TableLocation = 'main' | 'bodies' | 'postgres'

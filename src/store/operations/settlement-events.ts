@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { balanceObject, eventKey, usd } from '../../api/objects.ts'
 import { DEFAULT_THRESHOLDS, limits } from '../../kernel/limits.ts'
 import type { Budget, CallClosing } from '../../ledger/call.ts'
@@ -120,7 +121,9 @@ function* callerOf({ accountId, call, atMs }: Booking) {
   return { actor, key: eventKey(key, atMs) }
 }
 
-const unpricedOnce = ({ call, model }: Booking) => `${unpricedPrefix(call)}${model}`
+/** The digest stands for the model: an entry of PostgreSQL's index has at most 2,704 bytes. */
+const unpricedOnce = ({ call, model }: Booking) =>
+  `${unpricedPrefix(call)}${createHash('sha256').update(model).digest('base64url')}`
 const unpricedPrefix = (call: Row) => `unpriced/${text(call, 'day')}/`
 
 /** The first unpriced call of each account, day and model. All batches record them in the same order, so none deadlock. */

@@ -34,7 +34,6 @@ export async function openImportDatabase(url: string): Promise<ImportTarget> {
     await end()
     throw error
   }
-  const sequences = new Set<string>()
   return {
     async insert(table, columns, rows) {
       const names = columns.map(({ name }) => name).join(', ')
@@ -43,14 +42,8 @@ export async function openImportDatabase(url: string): Promise<ImportTarget> {
         `INSERT INTO ${table} (${names}) SELECT ${names} FROM json_populate_recordset(NULL::${table}, $1::json)`,
         [json],
       )
-      for (const { name, kind } of columns)
-        if (kind === 'sequence')
-          sequences.add(
-            `SELECT setval(pg_get_serial_sequence('${table}', '${name}'), (SELECT max(${name}) FROM ${table}))`,
-          )
     },
     async commit() {
-      for (const statement of sequences) await query(statement)
       await query('COMMIT')
       await query('ANALYZE')
       await end()

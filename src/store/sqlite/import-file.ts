@@ -88,7 +88,6 @@ function bound(cell: Cell, column: Column | undefined): SQLInputValue {
   if (cell === null) return null
   switch (column?.kind) {
     case 'integer':
-    case 'sequence':
       return typeof cell === 'string' ? BigInt(cell) : (cell as number)
     case 'flag':
       return cell === true ? 1 : 0
