@@ -14,10 +14,17 @@ import type {
 } from '../../ledger/account.ts'
 import { monthOf } from '../../ledger/calendar.ts'
 import { nanos, present, type Row, text } from '../rows.ts'
+import { recordCapEdit } from './budget-events.ts'
 import { recordEvent } from './events.ts'
 import { claimKey } from './idempotency.ts'
 import { POSITION } from './keys.ts'
-import { ACCOUNT_RECORD, accountRecord } from './money-rows.ts'
+import {
+  ACCOUNT_COLUMNS,
+  ACCOUNT_RECORD,
+  accountCeilings,
+  accountRecord,
+  accountState,
+} from './money-rows.ts'
 import { atomic, currentTime, type Operation } from './operation.ts'
 import { and, FOR_UPDATE, join, json, now, onPostgres, raw, type Sql, sql } from './sql.ts'
 
@@ -93,8 +100,18 @@ export const updateAccount = atomic(function* (
     return { kind: 'balance_not_positive', balanceNanos }
   yield* change(id, changes)
   const account = yield* tell('account.updated', id, actor, atMs, before)
+  if (changes.monthlyBudgetNanos != null) yield* recordCap(id, account, actor, atMs)
   return { kind: 'done', account }
 })
+
+/** An edit that sets the cap at or below the spend exceeds the budget. */
+function* recordCap(id: string, account: AccountRecord, actor: Actor, atMs: number): Operation<void> {
+  const nowMs = yield* currentTime(atMs)
+  const [row] = yield sql`SELECT ${ACCOUNT_COLUMNS} FROM account a WHERE a.id = ${id}`
+  const ceilings = accountCeilings(accountState(present(row)), monthOf(nowMs), nowMs)
+  const subject = { account: accountObject(account, nowMs) }
+  yield* recordCapEdit({ accountId: id, budgetId: id, subject, actor }, ceilings, atMs)
+}
 
 function* change(id: string, changes: AccountChanges): Operation<void> {
   const { name, monthlyBudgetNanos, creditEnforced, discountBillionths, upstreams = {}, metadata } = changes

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
-import { balanceObject, eventKey, usd } from '../../api/objects.ts'
+import { accountObject, balanceObject, eventKey } from '../../api/objects.ts'
 import { DEFAULT_THRESHOLDS, limits } from '../../kernel/limits.ts'
 import type { Budget, CallClosing } from '../../ledger/call.ts'
 import type { Balance } from '../../ledger/ledger-store.ts'
 import { number, present, type Row, text } from '../rows.ts'
+import { getAccount } from './accounts.ts'
 import { balanceEvents, crossedPercents, recordCrossing, thresholdsOf } from './budget-events.ts'
-import { getBalance } from './credits.ts'
 import { BALANCE_LOW, BUDGET_THRESHOLDS, recordEvent } from './events.ts'
 import { getKey } from './keys.ts'
 import { accountCeilings, keyCeilings, type MoneyRows } from './money-rows.ts'
@@ -81,7 +81,7 @@ function crossings(booking: Booking, thresholds: readonly number[]): readonly ((
         function* () {
           const { actor, key } = yield* callerOf(booking)
           const isKey = ceiling.scope === 'key'
-          const subject = isKey ? { key } : { account: yield* accountOf(accountId) }
+          const subject = isKey ? { key } : { account: yield* accountOf(accountId, atMs) }
           const of = { accountId, budgetId: isKey ? budgetId : accountId, actor, subject }
           yield* recordCrossing({ ...of, ceiling, percent, requestId: closing.requestId }, atMs)
         },
@@ -107,10 +107,10 @@ function balanceCrossings(booking: Booking, lowNanos: bigint | null): readonly (
   )
 }
 
-function* accountOf(id: string) {
-  const { creditedNanos, chargedNanos, enforced } = yield* getBalance(id)
-  const balance_usd = usd(creditedNanos - chargedNanos)
-  return { id, object: 'account', credit_enforced: enforced, balance_usd }
+function* accountOf(id: string, atMs: number) {
+  const account = yield* getAccount(id, atMs)
+  if (account === null) throw new Error(`there is no account ${id}`)
+  return accountObject(account, atMs)
 }
 
 /** The key of the call, as it is now, and as the actor of the call's events. */

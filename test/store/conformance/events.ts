@@ -95,6 +95,9 @@ export function eventConformance(storeName: string, openStore: OpenStoreUnderTes
       const { rows } = await store.listEvents({ ...NO_FILTER, type: 'account.budget.exceeded', limit: 1 })
       const { account, resets_at } = JSON.parse(rows[0]?.dataJson ?? '{}') as Record<string, unknown>
       assert.deepEqual([(account as { id: string }).id, resets_at], ['default', '2026-12-01T00:00:00.000Z'])
+      await emitted(store)
+      await store.updateAccount('default', { monthlyBudgetNanos: 50n }, ACTOR, NOON + DAY_MS)
+      assert.deepEqual(await crossings(store), ['100% account null'])
     },
   )
 
