@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { USAGE_DIMENSIONS, type UsageDimension } from '../kernel/vocabulary.ts'
 import {
+  accountId,
   date,
   dateParameter,
   idOf,
@@ -97,6 +98,8 @@ export const usageBucketSchema = z
     key: idOf('key').optional(),
     key_name: z.string().optional().describe('The current name of the key.'),
     metadata: metadata().optional().describe('The current metadata of the key.'),
+    account: accountId().optional(),
+    account_name: z.string().optional().describe('The current name of the account.'),
     ...sums,
   })
   .meta({ id: 'usage_bucket', description: 'Sums over the calls of one group.' })

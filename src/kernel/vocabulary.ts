@@ -39,7 +39,8 @@ export const CALL_FLAGS = [
 ] as const
 export type CallFlag = (typeof CALL_FLAGS)[number]
 
-export const USAGE_DIMENSIONS = ['day', 'model', 'key'] as const
+/** `account` is for operators. */
+export const USAGE_DIMENSIONS = ['day', 'model', 'key', 'account'] as const
 export type UsageDimension = (typeof USAGE_DIMENSIONS)[number]
 
 export const EVENT_TYPES = [

@@ -28,6 +28,8 @@ export interface UsageGroup {
   /** The model served, else the model asked for; empty where there was neither. */
   readonly model: string | null
   readonly keyId: string | null
+  /** Null where the query does not group by account. */
+  readonly ofAccountId: string | null
 }
 
 /** Sums can pass what a double holds, so all of them are bigint. */
@@ -46,6 +48,7 @@ export interface UsageSums {
 
 export interface UsageBucket extends UsageGroup, UsageSums {
   readonly keyName: string | null
+  readonly accountName: string | null
   /** Of the key; null where the query does not group by key. */
   readonly metadata: Metadata | null
 }

@@ -7,6 +7,7 @@ import { type Refusal, refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Caller } from '../keys/credential.ts'
 import type { DigestKey } from '../keys/key-digest.ts'
+import { keyKindOf } from '../keys/key-format.ts'
 import { roleOf } from './permissions.ts'
 import {
   defineRoute,
@@ -98,22 +99,23 @@ function setCookie({ isSecure }: OwnExchange, token: string, seconds: number): r
 /** The caller of a sign-in, by the key in the body. */
 export async function recogniseSignIn(
   body: unknown,
-  { store, clock, digestKey }: Management,
+  { store, clock, digestKey, servicePrefix }: Management,
 ): Promise<Caller | Refused> {
   const { admin_key: adminKey, key } = signInFields.parse(body)
   const param = adminKey === undefined ? 'key' : 'admin_key'
   const given = adminKey ?? key
   if (given === undefined || (adminKey !== undefined && key !== undefined))
     return refused('bad_request', 'Sign in with admin_key or with key, one of the two.', param)
+  // An API key is not looked up as an admin key: that would count as a use of the key.
+  if (adminKey !== undefined && keyKindOf(adminKey, servicePrefix) === 'live')
+    return refused('invalid_api_key', 'This is an API key: send it as key.', param)
   const caller = await store.lookUpKey(digestKey(given), clock.nowMs())
   const wanted = adminKey === undefined ? 'api_key' : 'admin_key'
   if (caller.kind === wanted) return caller
-  if (caller.kind === 'api_key')
-    return refused('invalid_api_key', 'This is an API key: send it as key.', param)
   if (caller.kind === 'admin_key')
     return refused('invalid_api_key', 'This is an admin key: send it as admin_key.', param)
   const kind = wanted === 'api_key' ? 'API key' : 'admin key'
-  const ended = ENDED[caller.reason]
+  const ended = caller.kind === 'refused' ? ENDED[caller.reason] : undefined
   const message = ended === undefined ? `This is not an ${kind} of this gateway.` : `This ${kind} ${ended}.`
   return refused('invalid_api_key', message, param)
 }

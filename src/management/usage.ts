@@ -41,7 +41,7 @@ function dayRange(start: string | undefined, end: string | undefined, nowMs: num
  * may be over before its last page.
  */
 function formatUsageCursor(dimensions: readonly UsageDimension[], place: UsageGroup & Days): string {
-  const values = { day: place.day, model: place.model, key: place.keyId }
+  const values = { day: place.day, model: place.model, key: place.keyId, account: place.ofAccountId }
   const position = dimensions.map((dimension) => [dimension, values[dimension]])
   return Buffer.from(
     JSON.stringify([...position, ['start', place.startDay], ['end', place.endDay]]),
@@ -65,7 +65,13 @@ function parseUsageCursor(text: string, dimensions: readonly UsageDimension[]): 
     return typeof value === 'string' ? value : null
   }
   const days = { startDay: textOf('start') ?? '', endDay: textOf('end') ?? '' }
-  const group = { day: textOf('day'), model: textOf('model'), keyId: textOf('key'), ...days }
+  const group = {
+    day: textOf('day'),
+    model: textOf('model'),
+    keyId: textOf('key'),
+    ofAccountId: textOf('account'),
+    ...days,
+  }
   const dates = [days.startDay, days.endDay, ...(group.day === null ? [] : [group.day])]
   if (dates.some((day) => parseInstant(`${day}T00:00:00Z`) === null)) return null
   // Only one spelling of a position counts; this also compares the dimensions with those of the query.
@@ -92,11 +98,12 @@ function sumsObject(of: UsageSums): Written<UsageTotal> {
 
 /** A dimension that the report does not group by is null in the bucket and absent from the object. */
 function bucketObject(bucket: UsageBucket): Written<UsageBucketObject> {
-  const { day, model, keyId, keyName, metadata } = bucket
+  const { day, model, keyId, keyName, metadata, ofAccountId, accountName } = bucket
   return {
     ...(day === null ? {} : { day }),
     ...(model === null ? {} : { model }),
     ...(keyId === null ? {} : { key: keyId, key_name: keyName ?? '', metadata: metadata ?? {} }),
+    ...(ofAccountId === null ? {} : { account: ofAccountId, account_name: accountName ?? '' }),
     ...sumsObject(bucket),
   }
 }
@@ -111,7 +118,11 @@ async function* exportBuckets(
   limit: number,
 ): AsyncGenerator<Buffer, void, undefined> {
   const group = query.groupBy.flatMap((dimension) =>
-    dimension === 'key' ? ['key', 'key_name', 'metadata'] : [dimension],
+    dimension === 'key'
+      ? ['key', 'key_name', 'metadata']
+      : dimension === 'account'
+        ? ['account', 'account_name']
+        : [dimension],
   )
   let text = csvRow([...group, ...Object.keys(sumsObject(NOTHING))])
   let after = query.after
@@ -142,8 +153,14 @@ export const usageRoute = defineRoute({
   query: usageQuery,
   answer: usageSchema,
   alsoAs: { 'text/csv': 'One row per bucket, with the names of its members as the header. No total.' },
-  async handle({ caller, listedAccountId: accountId, query, exchange }, { clock, store }) {
+  async handle({ caller, role, listedAccountId: accountId, query, exchange }, { clock, store }) {
     const groupBy = query.group_by ?? []
+    if (groupBy.includes('account') && role !== 'operator')
+      return refused(
+        'bad_request',
+        'group_by must be one or more of day, model, key; account is for operators.',
+        'group_by',
+      )
     const dimensions = USAGE_DIMENSIONS.filter((dimension) => groupBy.includes(dimension))
     const after = query.after === undefined ? null : parseUsageCursor(query.after, dimensions)
     if (query.after !== undefined && after === null) {

@@ -82,6 +82,7 @@ function parametersOf(query: z.ZodType | null): string[] {
 test('these endpoints take an Idempotency-Key, say so on their answers, and no others do', () => {
   const repeatable = routes.filter((route) => route.repeatable).map(nameOf)
   assert.deepEqual(repeatable.sort(), [
+    'POST /gateway/v1/accounts',
     'POST /gateway/v1/credits',
     'POST /gateway/v1/webhooks',
     'POST /v1/keys',

@@ -125,5 +125,11 @@ test('an operator sees both accounts with *', async () => {
         path,
       )
   }
-  assert.equal((await send(gateway.adminKey, 'GET', '/v1/usage?account=*')).status, 200)
+  const { data } = (await gateway.manage('GET', '/v1/usage?account=*&group_by=account')) as {
+    data: { account: string; account_name: string }[]
+  }
+  assert.deepEqual(data.map(({ account_name }) => account_name).sort(), [a.name, b.name])
+  const csv = await send(gateway.adminKey, 'GET', '/v1/usage?account=*&group_by=account&format=csv')
+  assert.match(csv.text, /^account,account_name,requests/)
+  assert.equal((await send(a.keys.admin, 'GET', '/v1/usage?group_by=account')).status, 400)
 })

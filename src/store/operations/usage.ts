@@ -11,7 +11,10 @@ import { pairsOf } from './keys.ts'
 import type { Operation } from './operation.ts'
 import { byStore, join, raw, type Sql, sql } from './sql.ts'
 
-const COLUMN = { day: 'day', model: 'model', key: 'key_id' } as const satisfies Record<UsageDimension, string>
+const COLUMN = { day: 'day', model: 'model', key: 'key_id', account: 'account_id' } as const satisfies Record<
+  UsageDimension,
+  string
+>
 
 const SUM_COLUMNS = {
   requests: 'requests',
@@ -42,7 +45,15 @@ export function* readUsage(query: UsageQuery): Operation<UsageReport> {
   const dimensions = USAGE_DIMENSIONS.filter((dimension) => query.groupBy.includes(dimension))
   if (dimensions.length === 0) {
     const total = yield* readTotal(query)
-    const only: UsageBucket = { day: null, model: null, keyId: null, keyName: null, metadata: null, ...total }
+    const ungrouped = { keyName: null, accountName: null, metadata: null }
+    const only: UsageBucket = {
+      day: null,
+      model: null,
+      keyId: null,
+      ofAccountId: null,
+      ...ungrouped,
+      ...total,
+    }
     return { buckets: after === null ? [only] : [], more: false, total }
   }
   const rows = yield pageSql(query, dimensions)
@@ -78,11 +89,14 @@ function pageSql(query: UsageQuery, dimensions: readonly UsageDimension[]): Sql 
     ? sql`(SELECT name FROM api_key WHERE api_key.id = rollup.key_id) AS key_name,
       (SELECT metadata FROM api_key WHERE api_key.id = rollup.key_id) AS metadata, `
     : sql``
+  const account = dimensions.includes('account')
+    ? sql`(SELECT name FROM account WHERE account.id = rollup.account_id) AS account_name, `
+    : sql``
   // Days before the end of the last page need not be read.
   const start = laterOf(startDay, dimensions.includes('day') ? (after?.day ?? null) : null)
   const goesOn = after === null ? sql`` : sql`AND (${list}) > (${join(placeOf(after, dimensions))})`
   // One row more than asked for tells whether there are more.
-  return sql`SELECT ${list}, ${name} ${SUMS} FROM ${source(query, start)} ${goesOn}
+  return sql`SELECT ${list}, ${name} ${account} ${SUMS} FROM ${source(query, start)} ${goesOn}
     GROUP BY ${list} ORDER BY ${list} LIMIT ${query.limit + 1}`
 }
 
@@ -92,7 +106,7 @@ function laterOf(day: string, other: string | null): string {
 
 /** The bucket that a page comes after. */
 function placeOf(after: UsageGroup, dimensions: readonly UsageDimension[]): (string | null)[] {
-  const values = { day: after.day, model: after.model, key: after.keyId }
+  const values = { day: after.day, model: after.model, key: after.keyId, account: after.ofAccountId }
   return dimensions.map((dimension) => values[dimension])
 }
 
@@ -102,6 +116,8 @@ function bucketOf(row: Row): UsageBucket {
     model: textOrNull(row, 'model'),
     keyId: textOrNull(row, 'key_id'),
     keyName: textOrNull(row, 'key_name'),
+    ofAccountId: textOrNull(row, 'account_id'),
+    accountName: textOrNull(row, 'account_name'),
     metadata: row['metadata'] == null ? null : pairsOf(row['metadata']),
     ...sumsOf(row),
   }

@@ -37,7 +37,9 @@ async function use(store: Store, { key, atMs = NOON, model = 'm', more = {} }: U
   return id
 }
 
-const groupOf = ({ day, model, keyId }: UsageGroup): UsageGroup => ({ day, model, keyId })
+const groupOf = ({ day, model, keyId, ofAccountId }: UsageGroup): UsageGroup => ({
+  ...{ day, model, keyId, ofAccountId },
+})
 const places = (buckets: readonly UsageBucket[]) =>
   buckets.map(({ day, model, keyId }) => [day, model, keyId].filter((value) => value !== null).join(' '))
 
@@ -65,7 +67,7 @@ export function usageConformance(storeName: string, openStore: OpenStoreUnderTes
   promise('usage that is not grouped is one bucket, also where nothing was used', async ({ store }) => {
     await addKey(store, 'a')
     const nothing = emptyBucket(null, null, null, null, null)
-    const { day, model, keyId, keyName, metadata, ...zeros } = nothing
+    const { day, model, keyId, keyName, metadata, ofAccountId, accountName, ...zeros } = nothing
     assert.deepEqual(await store.readUsage(ALL), { buckets: [nothing], more: false, total: zeros })
     assert.deepEqual(await store.readUsage({ ...ALL, keyId: 'key_a' }), {
       buckets: [nothing],
@@ -74,7 +76,7 @@ export function usageConformance(storeName: string, openStore: OpenStoreUnderTes
     })
     await use(store, { key: 'a' })
     const { buckets, total } = await store.readUsage(ALL)
-    assert.deepEqual(buckets, [{ day, model, keyId, keyName, metadata, ...total }])
+    assert.deepEqual(buckets, [{ day, model, keyId, keyName, metadata, ofAccountId, accountName, ...total }])
     assert.equal(total.costNanos, 800n)
   })
 
@@ -98,6 +100,7 @@ export function usageConformance(storeName: string, openStore: OpenStoreUnderTes
         model: 'm',
         keyId: 'key_a',
         keyName: 'renamed',
+        ...{ ofAccountId: null, accountName: null },
         requests: 2n,
         inputTokens: 20n,
         outputTokens: 10n,
@@ -205,16 +208,28 @@ export function usageConformance(storeName: string, openStore: OpenStoreUnderTes
     }
     assert.deepEqual(await page(2), ['x,y', true, 3n])
     assert.deepEqual(await page(3), ['x,y,z', false, 3n])
-    assert.deepEqual(await page(2, { day: null, model: 'y', keyId: null }), ['z', false, 3n])
-    assert.deepEqual(await page(2, { day: null, model: 'xx', keyId: null }), ['y,z', false, 3n])
-    assert.deepEqual(await page(2, { day: null, model: 'z', keyId: null }), ['', false, 3n])
+    assert.deepEqual(await page(2, { day: null, model: 'y', keyId: null, ofAccountId: null }), [
+      'z',
+      false,
+      3n,
+    ])
+    assert.deepEqual(await page(2, { day: null, model: 'xx', keyId: null, ofAccountId: null }), [
+      'y,z',
+      false,
+      3n,
+    ])
+    assert.deepEqual(await page(2, { day: null, model: 'z', keyId: null, ofAccountId: null }), [
+      '',
+      false,
+      3n,
+    ])
   })
 
   promise('a place before the range is its beginning', async ({ store }) => {
     await addKey(store, 'a')
     await use(store, { key: 'a', atMs: NOON - DAY_MS })
     await use(store, { key: 'a' })
-    const after = { day: '2026-01-01', model: 'm', keyId: null }
+    const after = { day: '2026-01-01', model: 'm', keyId: null, ofAccountId: null }
     const query: UsageQuery = { ...ALL, startDay: '2026-11-15', groupBy: ['day', 'model'], after }
     assert.deepEqual(places((await store.readUsage(query)).buckets), ['2026-11-15 m'])
   })
