@@ -100,7 +100,7 @@ export function usageConformance(storeName: string, openStore: OpenStoreUnderTes
         model: 'm',
         keyId: 'key_a',
         keyName: 'renamed',
-        ...{ ofAccountId: null, accountName: null },
+        ...{ ofAccountId: null, accountName: null, metadata: {} },
         requests: 2n,
         inputTokens: 20n,
         outputTokens: 10n,
