@@ -1,6 +1,10 @@
 import type { Key } from '../../src/api/key.ts'
 import type { EventType } from '../../src/kernel/vocabulary.ts'
 
+export type { Account } from '../../src/api/account.ts'
+export type { AdminKey } from '../../src/api/admin-key.ts'
+export type { BalanceObject as Balance, Credit } from '../../src/api/credit.ts'
+export type { EventObject as ActivityEvent } from '../../src/api/event.ts'
 export type { ListOf } from '../../src/api/fields.ts'
 export type { Key } from '../../src/api/key.ts'
 export type {

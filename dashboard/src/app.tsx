@@ -1,9 +1,10 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { ApiError, fetchJson, type Overview, type Session, send, watchSession } from './api.ts'
-import { useResource } from './data.ts'
+import { SignedIn, useResource } from './data.ts'
 import { count } from './format.ts'
 import { Habits } from './habits.tsx'
+import { ActivityPage } from './pages/activity.tsx'
 import { KeyPage } from './pages/key.tsx'
 import { KeysPage } from './pages/keys.tsx'
 import { OverviewPage } from './pages/overview.tsx'
@@ -23,6 +24,7 @@ const PAGES = [
   { path: '/keys', title: 'Keys' },
   { path: '/usage', title: 'Usage' },
   { path: '/requests', title: 'Requests' },
+  { path: '/activity', title: 'Activity' },
   { path: '/webhooks', title: 'Webhooks' },
   { path: '/prices', title: 'Prices' },
 ] as const
@@ -74,12 +76,14 @@ export function App() {
     )
   if (state.kind === 'out') return <SignIn hasEnded={state.hasEnded} onSession={enter} />
   return (
-    <Frame
-      place={place}
-      onSignOut={() => void send('DELETE', '/gateway/v1/session').finally(() => leave(false))}
-    >
-      <Page place={place} />
-    </Frame>
+    <SignedIn.Provider value={state.session}>
+      <Frame
+        place={place}
+        onSignOut={() => void send('DELETE', '/gateway/v1/session').finally(() => leave(false))}
+      >
+        <Page place={place} />
+      </Frame>
+    </SignedIn.Provider>
   )
 }
 
@@ -94,6 +98,8 @@ function Page({ place }: { readonly place: Place }) {
       return <UsagePage query={place.query} />
     case 'requests':
       return id === '' ? <RequestsPage query={place.query} /> : <RequestPage key={id} id={id} />
+    case 'activity':
+      return <ActivityPage query={place.query} />
     case 'webhooks':
       return <WebhooksPage query={place.query} />
     case 'prices':

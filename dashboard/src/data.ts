@@ -1,5 +1,14 @@
-import { useCallback, useEffect, useState } from 'preact/hooks'
-import { ApiError, fetchJson } from './api.ts'
+import { createContext } from 'preact'
+import { useCallback, useContext, useEffect, useState } from 'preact/hooks'
+import { ApiError, fetchJson, type Session } from './api.ts'
+
+export const SignedIn = createContext<Session | null>(null)
+
+/** Pages offer only what the API would permit: viewers read, admins manage one account, operators all of them. */
+export function usePermissions(): { readonly mayManage: boolean; readonly isOperator: boolean } {
+  const role = useContext(SignedIn)?.role
+  return { mayManage: role === 'admin' || role === 'operator', isOperator: role === 'operator' }
+}
 
 /** A resource of the API on a page: the last good answer, and the error since. */
 export interface Resource<T> {

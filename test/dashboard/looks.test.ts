@@ -50,6 +50,7 @@ const PAGES = {
   usage: '/dashboard/usage?by=model,key',
   requests: '/dashboard/requests',
   request: `/dashboard/requests/${callId}`,
+  activity: '/dashboard/activity',
   webhooks: `/dashboard/webhooks?id=${webhook}`,
   prices: '/dashboard/prices?search=-5',
 }

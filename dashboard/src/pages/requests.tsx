@@ -3,6 +3,7 @@ import type { Call, ListOf, Usage } from '../api.ts'
 import { useResource } from '../data.ts'
 import { count, duration, exactMoney, plural, shortCount } from '../format.ts'
 import { go, Link, setQuery, withQuery } from '../router.tsx'
+import { Select } from '../ui/choices.tsx'
 import { Figure, KeyLink, TimeBar, When } from '../ui/figures.tsx'
 import { Empty, Show, Tag } from '../ui/states.tsx'
 import { type Column, Pages, Table } from '../ui/table.tsx'
@@ -46,8 +47,8 @@ export function RequestsPage({ query }: { readonly query: URLSearchParams }) {
       </header>
       <FindById />
       <div class="filters">
-        <Choice name="state" options={STATES} query={query} />
-        <Choice name="flag" options={FLAGS} query={query} />
+        <Select name="state" options={STATES} query={query} />
+        <Select name="flag" options={FLAGS} query={query} />
         <Text name="model" title="Model" query={query} />
         <Text name="status" title="HTTP status" query={query} />
         <Text name="min_cost_usd" title="At least, USD" query={query} />
@@ -116,31 +117,6 @@ function FindById() {
         Open
       </button>
     </form>
-  )
-}
-
-function Choice({
-  name,
-  options,
-  query,
-}: {
-  readonly name: string
-  readonly options: readonly string[]
-  readonly query: URLSearchParams
-}) {
-  return (
-    <select
-      aria-label={name}
-      value={query.get(name) ?? ''}
-      onChange={(event) => setQuery({ [name]: event.currentTarget.value, after: null })}
-    >
-      <option value="">any {name}</option>
-      {options.map((option) => (
-        <option key={option} value={option}>
-          {option.replaceAll('_', ' ')}
-        </option>
-      ))}
-    </select>
   )
 }
 

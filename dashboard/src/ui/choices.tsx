@@ -1,3 +1,5 @@
+import { setQuery } from '../router.tsx'
+
 interface ChoicesProps<Option extends string> {
   /** The subject of the choice, for screen readers. */
   readonly title: string
@@ -17,5 +19,31 @@ export function Choices<Option extends string>({ title, options, isChosen, onCho
         </button>
       ))}
     </fieldset>
+  )
+}
+
+/** A filter of a list, in the URL. */
+export function Select({
+  name,
+  options,
+  query,
+}: {
+  readonly name: string
+  readonly options: readonly string[]
+  readonly query: URLSearchParams
+}) {
+  return (
+    <select
+      aria-label={name}
+      value={query.get(name) ?? ''}
+      onChange={(event) => setQuery({ [name]: event.currentTarget.value, after: null })}
+    >
+      <option value="">any {name}</option>
+      {options.map((option) => (
+        <option key={option} value={option}>
+          {option.replaceAll('_', ' ')}
+        </option>
+      ))}
+    </select>
   )
 }

@@ -1,0 +1,291 @@
+import type { ComponentChildren } from 'preact'
+import { type ActivityEvent, type Key, type ListOf, WEBHOOK_EVENTS } from '../api.ts'
+import { useResource } from '../data.ts'
+import { exactTime, money, monthInWords } from '../format.ts'
+import { Link, setQuery, withQuery } from '../router.tsx'
+import { Select } from '../ui/choices.tsx'
+import { KeyLink, When } from '../ui/figures.tsx'
+import { Empty, Show } from '../ui/states.tsx'
+import { type Column, Pages, Table } from '../ui/table.tsx'
+
+const ROWS = 100
+const TYPES = [...WEBHOOK_EVENTS, 'webhook.test'].sort()
+
+/** Who changed what, and which budgets crossed a threshold? */
+export function ActivityPage({ query }: { readonly query: URLSearchParams }) {
+  const after = query.get('after')
+  const filters = {
+    type: query.get('type'),
+    actor: query.get('actor'),
+    start: query.get('start'),
+    end: query.get('end'),
+  }
+  const path = '/gateway/v1/events'
+  const events = useResource<ListOf<ActivityEvent>>(
+    withQuery(path, { ...filters, limit: ROWS, after }),
+    after === null ? 5_000 : null,
+  )
+  const isFiltered = Object.values(filters).some((value) => value !== null)
+  return (
+    <>
+      <header class="page">
+        <h1>Activity</h1>
+        <a href={withQuery(path, { ...filters, format: 'csv' })} download="events.csv">
+          CSV
+        </a>
+      </header>
+      <div class="filters">
+        <Select name="type" options={TYPES} query={query} />
+        <span class="dates">
+          <Day name="start" title="From" value={filters.start} />
+          {' – '}
+          <Day name="end" title="To" value={filters.end} />
+        </span>
+        {isFiltered && <Link to="/activity">Clear</Link>}
+      </div>
+      <Show resource={events} lines={8}>
+        {({ data, next }) =>
+          data.length === 0 ? (
+            <Empty>
+              <p>
+                {isFiltered
+                  ? 'No event matches.'
+                  : 'Every change of a key, budget, credit, account or webhook leaves a line here, with who made it. Budgets that cross a threshold do too.'}
+              </p>
+            </Empty>
+          ) : (
+            <>
+              <Table caption="Activity" columns={COLUMNS} rows={data} keyOf={({ id }) => id} />
+              <Pages after={after} next={next} />
+            </>
+          )
+        }
+      </Show>
+    </>
+  )
+}
+
+function Day({
+  name,
+  title,
+  value,
+}: {
+  readonly name: string
+  readonly title: string
+  readonly value: string | null
+}) {
+  return (
+    <input
+      type="date"
+      class={value === null ? 'unset' : undefined}
+      aria-label={title}
+      value={value?.slice(0, 10) ?? ''}
+      onChange={(event) => setQuery({ [name]: event.currentTarget.value, after: null })}
+    />
+  )
+}
+
+const COLUMNS: readonly Column<ActivityEvent>[] = [
+  {
+    title: 'What',
+    lead: 'left',
+    cell: (event) => (
+      <span class="words">
+        <Sentence of={event} />
+        <Changes of={dataOf(event).changes ?? {}} />
+      </span>
+    ),
+  },
+  { title: 'Who', cell: ({ actor }) => <Who actor={actor} /> },
+  { title: 'When', lead: 'right', cell: ({ created_at }) => <When at={created_at} /> },
+  { title: 'Type', isMinor: true, cell: ({ type }) => <code class="quiet">{type}</code> },
+]
+
+/** The members that the sentences need. Which of them an event has depends on its type. */
+interface Data {
+  readonly key?: Key
+  readonly old_key?: Key
+  readonly account?: { readonly id: string; readonly name: string }
+  readonly admin_key?: { readonly name: string; readonly role: string }
+  readonly webhook?: { readonly id: string; readonly url: string; readonly disabled_reason: string | null }
+  readonly credit?: { readonly amount_usd: number; readonly reason: string }
+  readonly balance?: { readonly balance_usd: number }
+  readonly threshold_percent?: number
+  readonly spent_usd?: number
+  readonly cap_usd?: number
+  readonly resets_at?: string
+  readonly period?: 'month' | 'day'
+  readonly model?: string
+  readonly request_id?: string | null
+  readonly changes?: Changed
+}
+
+type Changed = Readonly<Record<string, { readonly old: unknown; readonly new: unknown }>>
+
+const dataOf = ({ data }: ActivityEvent) => data as Data
+
+function Sentence({ of: event }: { readonly of: ActivityEvent }) {
+  const data = dataOf(event)
+  const verb = event.type.slice(event.type.lastIndexOf('.') + 1)
+  switch (event.type) {
+    case 'key.budget.threshold':
+    case 'key.budget.exceeded':
+    case 'account.budget.threshold':
+    case 'account.budget.exceeded':
+      return (
+        <>
+          <Subject of={data} />{' '}
+          {verb === 'exceeded'
+            ? 'has spent its budget'
+            : `has spent ${data.threshold_percent} % of its budget`}
+          {data.period === 'day' ? ' of the day' : ` of ${monthInWords(monthBefore(data.resets_at))}`}:{' '}
+          {money(data.spent_usd ?? 0)} of {money(data.cap_usd ?? 0)}
+        </>
+      )
+    case 'balance.low':
+      return <>Credit is low: {money(data.balance?.balance_usd ?? 0)} left</>
+    case 'balance.exhausted':
+      return <>Credit is used up: the balance is {money(data.balance?.balance_usd ?? 0)}</>
+    case 'credit.added': {
+      const usd = data.credit?.amount_usd ?? 0
+      return (
+        <>
+          Credit of <Link to="/credits">{money(usd)}</Link> {usd < 0 ? 'corrected' : 'added'}:{' '}
+          <span class="name">{data.credit?.reason}</span>
+        </>
+      )
+    }
+    case 'call.unpriced':
+      return (
+        <>
+          <b class="name">{data.model}</b> has no price.{' '}
+          {data.request_id != null && <Link to={`/requests/${data.request_id}`}>View request</Link>}
+        </>
+      )
+    case 'key.expired':
+    case 'key.expiring':
+      return (
+        <>
+          <Subject of={data} /> {verb === 'expired' ? 'has expired' : 'expires'}{' '}
+          {verb === 'expiring' && <When at={data.key?.expires_at ?? null} />}
+        </>
+      )
+    case 'key.rotated':
+      return (
+        <>
+          <Subject of={data} /> rotated
+          {data.old_key !== undefined && (
+            <>
+              , in place of <Link to={`/keys/${data.old_key.id}`}>{`…${data.old_key.last4}`}</Link>
+            </>
+          )}
+        </>
+      )
+    case 'webhook.test':
+      return (
+        <>
+          Test sent to <Subject of={data} />
+        </>
+      )
+    default:
+      return (
+        <>
+          <Subject of={data} /> {verb === 'updated' ? 'changed' : verb}
+        </>
+      )
+  }
+}
+
+/** The record that an event is about. */
+function Subject({ of: { key, account, admin_key, webhook } }: { readonly of: Data }) {
+  if (key !== undefined)
+    return (
+      <>
+        Key <KeyLink id={key.id} name={key.name} />
+      </>
+    )
+  if (admin_key !== undefined)
+    return (
+      <>
+        Admin key <b class="name">{admin_key.name}</b> ({admin_key.role})
+      </>
+    )
+  if (webhook !== undefined)
+    return (
+      <>
+        Webhook <Link to={`/webhooks?id=${webhook.id}`}>{webhook.url}</Link>
+      </>
+    )
+  return (
+    <>
+      Account <b class="name">{account?.name ?? 'default'}</b>
+    </>
+  )
+}
+
+/** The budget of a month resets when the next one begins. */
+function monthBefore(resetsAt = ''): string {
+  return new Date(Date.parse(resetsAt) - 1).toISOString()
+}
+
+function Changes({ of: changes }: { readonly of: Changed }) {
+  const named = Object.entries(changes)
+  if (named.length === 0) return null
+  return (
+    <ul class="changes quiet">
+      {named.map(([name, change]) => (
+        <li key={name}>
+          {FIELDS[name] ?? name.replace(/_usd$/, '').replaceAll('_', ' ')}{' '}
+          {change.old === null && change.new === null ? (
+            'changed'
+          ) : (
+            <>
+              {inText(name, change.old)} → <b>{inText(name, change.new)}</b>
+            </>
+          )}
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+const FIELDS: Readonly<Record<string, string>> = {
+  monthly_budget_usd: 'budget per month',
+  daily_budget_usd: 'budget per day',
+  allowed_models: 'models',
+  expires_at: 'expiry',
+  log_requests: 'logging',
+}
+
+function inText(name: string, value: unknown): ComponentChildren {
+  if (value === null) return name === 'allowed_models' ? 'all' : 'none'
+  if (typeof value === 'boolean') return value ? 'on' : 'off'
+  if (typeof value === 'number') return name.endsWith('_usd') ? money(value) : String(value)
+  if (typeof value === 'string') return name.endsWith('_at') ? exactTime(value) : value
+  return Array.isArray(value) ? value.join(', ') : JSON.stringify(value)
+}
+
+const BY: Readonly<Record<string, string>> = {
+  session: 'in the dashboard',
+  admin_key: 'over the API',
+  api_key: 'by a call',
+  command_line: 'command line',
+  system: 'Tollgate',
+}
+
+/** The actor of a change. The name of an admin key lists everything that it did. */
+export function Who({ actor: { kind, id, name } }: { readonly actor: ActivityEvent['actor'] }) {
+  if (id === null) return <span class="quiet">{BY[kind]}</span>
+  return (
+    <>
+      {kind === 'api_key' ? (
+        <KeyLink id={id} name={name ?? id} />
+      ) : (
+        <Link to={withQuery('/activity', { actor: id })} class="name" title={id}>
+          {name ?? id}
+        </Link>
+      )}{' '}
+      <small class="quiet">{BY[kind]}</small>
+    </>
+  )
+}
