@@ -254,7 +254,7 @@ function refuseUnknownVariables(environment: Environment, problems: string[]): v
     if (!name.startsWith('TOLLGATE_') || known.includes(name) || CLIENT_VARIABLES.includes(name)) continue
     const close = nearestName(name, known, 3)
     const hint = close === null ? '' : ` (did you mean ${close}?)`
-    problems.push(`${name} is not a variable of Tollgate${hint}; the names are in the README`)
+    problems.push(`${name} is not a variable of Tollgate${hint}; docs/CONFIGURATION.md lists the names`)
   }
 }
 

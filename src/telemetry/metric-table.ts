@@ -175,7 +175,7 @@ export const METRICS: readonly Metric[] = [
     name: 'tollgate_held_usd',
     type: 'gauge',
     labels: [],
-    help: 'What calls in flight hold, of all nodes that share the books: every node says the same.',
+    help: 'USD held by calls in flight on all nodes that share the database. Every node reports the same value.',
     async read({ heldNanos }) {
       const nanos = await heldNanos()
       return nanos === null ? null : only(usd(nanos))
@@ -185,7 +185,7 @@ export const METRICS: readonly Metric[] = [
     name: 'tollgate_deferred_objects',
     type: 'gauge',
     labels: [],
-    help: 'What calls have made upstream whose cost comes later, of all nodes that share the books: every node says the same.',
+    help: 'Upstream objects whose cost is not known yet, on all nodes that share the database. Every node reports the same value.',
     async read({ deferredObjects }) {
       const objects = await deferredObjects()
       return objects === null ? null : only(objects)
@@ -195,7 +195,7 @@ export const METRICS: readonly Metric[] = [
     name: 'tollgate_webhook_queue',
     type: 'gauge',
     labels: [],
-    help: 'Pending webhook deliveries, of all nodes that share the database: every node says the same.',
+    help: 'Pending webhook deliveries on all nodes that share the database. Every node reports the same value.',
     async read({ webhooksWaiting }) {
       const waiting = await webhooksWaiting()
       return waiting === null ? null : only(waiting)
@@ -262,7 +262,7 @@ export const METRICS: readonly Metric[] = [
     name: 'tollgate_price_book_info',
     type: 'gauge',
     labels: ['version'],
-    help: 'The price version that is in force on this node.',
+    help: 'The price version in use on this node.',
     read: ({ counts, nowMs }) => [{ labels: { version: counts.priceVersionAt(nowMs()).id }, value: 1 }],
   },
   {

@@ -3,6 +3,7 @@ import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { ENVIRONMENT_HELP } from '../../src/cli/command.ts'
 import { CLIENT_VARIABLES, ConfigError, readConfig } from '../../src/config.ts'
+import { SETTING_NAMES } from '../../src/config-schema.ts'
 import { test } from '../support/suite.ts'
 import { root } from './source-tree.ts'
 
@@ -13,13 +14,13 @@ const variablesIn = (text: string) =>
   new Set(text.match(/\bTOLLGATE_[A-Z_]+\b/g)?.filter((name) => !CLIENT_VARIABLES.includes(name)))
 
 test('every variable that a document or the help names exists, and each is named in both', () => {
-  const inReadme = variablesIn(textOf('README.md'))
+  const inPage = variablesIn(textOf('docs/CONFIGURATION.md'))
   const inHelp = variablesIn(ENVIRONMENT_HELP)
   for (const path of documents) {
     for (const name of variablesIn(textOf(path)))
       assert.ok(inHelp.has(name), `${path} names ${name}, the help does not`)
   }
-  for (const name of inHelp) assert.ok(inReadme.has(name), `the help names ${name}, the README does not`)
+  for (const name of inHelp) assert.ok(inPage.has(name), `the help names ${name}, CONFIGURATION.md does not`)
   for (const name of inHelp) {
     // An unknown name is refused with these words; a known name may be refused for its value.
     try {
@@ -29,6 +30,11 @@ test('every variable that a document or the help names exists, and each is named
       assert.ok(!error.problems.some((problem) => problem.includes('is not a variable')), name)
     }
   }
+})
+
+test('the configuration page names every setting of the file', () => {
+  const page = textOf('docs/CONFIGURATION.md')
+  for (const name of SETTING_NAMES) assert.ok(page.includes(`| \`${name}\` |`), name)
 })
 
 test('every file and every heading that a document links to is there', () => {
