@@ -15,15 +15,18 @@ test('POST /gateway/v1/credits 201: adds to the balance and enforces nothing', a
   const answer = await credit({ amount_usd: 12.000000001, reason: 'invoice 17' })
   assert.equal(answer.status, 201)
   assertUnstored(answer)
-  const { id, created_at, ...rest } = answer.body
+  const { id, created_at, actor, ...rest } = answer.body
   assert.match(String(id), /^crd_/)
   assert.ok(!Number.isNaN(Date.parse(String(created_at))))
   const expected = Number(before['balance_usd']) + 12.000000001
+  assert.equal((actor as { kind: string }).kind, 'admin_key')
   assert.deepEqual(rest, {
     object: 'credit',
+    account_id: 'default',
+    kind: 'top_up',
     amount_usd: 12.000000001,
     reason: 'invoice 17',
-    balance_usd: expected,
+    balance_after_usd: expected,
   })
   const now = await balance()
   assert.deepEqual([now['balance_usd'], now['credited_usd'], now['enforced']], [expected, expected, false])
@@ -70,7 +73,7 @@ test('POST /gateway/v1/credits 400: what would take the credit beyond what the b
         headers: name === undefined ? {} : { 'idempotency-key': name },
       })
     for (let i = 0; i < 9; i++) assert.equal((await add(1_000_000_000, `billion ${i}`)).status, 201)
-    const wanted = { code: 'bad_request', param: 'amount_usd', message: /above 9000000000 US dollars/ }
+    const wanted = { code: 'bad_request', param: 'amount_usd', message: /beyond 9000000000 US dollars/ }
     assertRefused(await add(0.000000001), 400, wanted)
     // A command under a name may be a repetition, so the store is asked.
     assertRefused(await add(1_000_000_000, 'billion 9'), 400, wanted)
