@@ -40,7 +40,7 @@ export interface Config {
   readonly host: string
   readonly port: number
   readonly dataDir: string
-  /** PostgreSQL for the books, shared by any number of nodes; null for SQLite in the data directory. */
+  /** PostgreSQL, shared by any number of nodes; null for SQLite in the data directory. */
   readonly databaseUrl: Secret | null
   readonly adminKey: Secret | null
   readonly pepper: Secret | null
@@ -84,7 +84,7 @@ export interface Config {
   readonly connectionsPerAddressMax: number
   /** Addresses and CIDR ranges whose `X-Forwarded-For` names the client. */
   readonly trustedProxies: readonly string[]
-  /** Whether upstream is asked for batches, background responses and the like, whose cost is told later. */
+  /** Whether upstream is polled for the cost of batches and background responses. */
   readonly deferredPoll: boolean
   /** Whether the `results_url` of Message batches is pointed at this gateway. */
   readonly rewriteResultsUrl: boolean
@@ -94,9 +94,9 @@ export interface Config {
   readonly traces: TraceConfig | null
   /** Whether webhooks may go to private addresses, and over plain HTTP. */
   readonly webhooksAllowPrivate: boolean
-  /** The balance from which on `balance.low` is told; null never tells it. */
+  /** The balance below which `balance.low` is emitted; null never emits it. */
   readonly balanceLowNanos: Nanos | null
-  /** Per cent of a cap at which `key.budget.threshold` is told, ascending. */
+  /** Percentages of a cap at which `key.budget.threshold` is emitted, ascending. */
   readonly budgetThresholdsPercent: readonly number[]
   /** The URL at which people open the dashboard, for links in messages. */
   readonly dashboardUrl: URL | null

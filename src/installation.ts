@@ -44,7 +44,7 @@ export interface StoreSurroundings {
   onFatal(error: Error): void
 }
 
-/** Opens the data directory to serve from it: alone, with an admin key in force. Creates the files that are missing. */
+/** Opens the data directory to serve from it: exclusively, with an active admin key. Creates the files that are missing. */
 export async function openInstallation(
   config: Config,
   surroundings: StoreSurroundings,
@@ -144,7 +144,7 @@ async function openSharedBooks(
 
 export function unopenedDatabase(databaseUrl: Secret, { message }: Error): InstallationError {
   return new InstallationError(
-    `The books in ${shownDatabase(databaseUrl)} cannot be opened: ${message.replace(/\.$/, '')}. ` +
+    `The database ${shownDatabase(databaseUrl)} cannot be opened: ${message.replace(/\.$/, '')}. ` +
       'TOLLGATE_DATABASE_URL says where they are.',
   )
 }
@@ -159,7 +159,7 @@ function nodeName(dataDir: string): string {
   return `${hostname()}/${readFileSync(file, 'utf8').trim()}`
 }
 
-/** A command of a newer version must not change the books under a gateway that would not know them any more. */
+/** A command of a newer version must not migrate the database under an older running gateway. */
 export async function refuseUpgradeBeside(dataDir: string): Promise<void> {
   const file = join(dataDir, 'tollgate.db')
   const { schemaVersionOf } = await import('./store/sqlite/migrate.ts')
@@ -238,7 +238,7 @@ function strangePepper(what: string): InstallationError {
   )
 }
 
-/** There is never an open mode: if no admin key is in force, one is made, told once and left in a private file. */
+/** There is never an open mode: if no admin key is active, one is created, shown once and stored in a private file. */
 async function ensureAdminKey(
   config: Config,
   clock: Clock,
@@ -267,7 +267,7 @@ async function ensureAdminKey(
   await store.dropBootstrapKeys(SYSTEM, clock.nowMs())
   if (await store.hasOperatorKey()) return null
   const key = mintKey(config.prefix, 'admin')
-  // The file is written first: a key in force that was never told is worse than a file that opens nothing.
+  // The file is written first: an active key that nobody has seen is worse than a file with an unknown key.
   writePrivateFile(join(config.dataDir, 'admin-key'), `${key.reveal()}\n`)
   await create('first start', key, false)
   return key.reveal()

@@ -27,7 +27,7 @@ import { createUlidSource } from './kernel/ids.ts'
 import { limits } from './kernel/limits.ts'
 import type { Log } from './kernel/log.ts'
 import { SURFACE_NAMES } from './kernel/surface.ts'
-import { atMostEvery, loadLater, TOLD_AGAIN_MS, unlessLate, untilQuiet } from './kernel/within-time.ts'
+import { atMostEvery, loadLater, unlessLate, untilQuiet, WARN_INTERVAL_MS } from './kernel/within-time.ts'
 import type { CallClosing } from './ledger/call.ts'
 import { startRetention } from './ledger/retention.ts'
 import type { SettlementSpool } from './ledger/settlement-spool.ts'
@@ -66,7 +66,7 @@ export interface RunningTollgate {
   readonly certificate: Certificate | null
   readonly host: string
   readonly port: number
-  /** The first admin key, if this start created it. It is told once. */
+  /** The first admin key, if this start created it. It is shown once. */
   readonly firstAdminKey: string | null
   /** Stops in the reverse order of starting: readiness, new connections, running streams, upstream, store. */
   stop(): Promise<{ cutStreams: number }>
@@ -118,8 +118,8 @@ async function keepPrices(
 async function openTraces({ traces }: Config, { log }: Surroundings, clock: Clock): Promise<Traces | null> {
   if (traces === null) return null
   const telemetry = await import('./telemetry/traces.ts')
-  const tell = (problem: string) => log.warn({ problem }, 'traces are not sent as they should be')
-  return telemetry.openTraces(traces, atMostEvery(TOLD_AGAIN_MS, clock, tell))
+  const warn = (problem: string) => log.warn({ problem }, 'traces are not sent as they should be')
+  return telemetry.openTraces(traces, atMostEvery(WARN_INTERVAL_MS, clock, warn))
 }
 
 function pairOf({ cert, key }: Certificate): CertificatePair {
@@ -363,12 +363,12 @@ async function serveFrom(
     },
     trustedProxies,
     connectionsPerAddressMax: config.connectionsPerAddressMax === 0 ? null : config.connectionsPerAddressMax,
-    onCrowded: atMostEvery(TOLD_AGAIN_MS, clock, (address: string) => {
+    onCrowded: atMostEvery(WARN_INTERVAL_MS, clock, (address: string) => {
       const about = { address, connections: config.connectionsPerAddressMax }
       log.warn(about, 'too many connections from one address are closed; is it a proxy? see trusted_proxies')
     }),
     certificate: certificate === null ? null : pairOf(certificate),
-    onTlsToPlain: atMostEvery(TOLD_AGAIN_MS, clock, (address: string) => {
+    onTlsToPlain: atMostEvery(WARN_INTERVAL_MS, clock, (address: string) => {
       log.info(
         { address },
         'a client speaks TLS to this port, which speaks plain HTTP; see TOLLGATE_TLS_CERT',

@@ -15,7 +15,7 @@ export interface Certificate {
   readonly names: readonly string[]
   readonly fromMs: number
   readonly untilMs: number
-  /** Clients have to be told to trust a self-signed certificate. */
+  /** Clients must be configured to trust a self-signed certificate. */
   readonly isSelfSigned: boolean
 }
 

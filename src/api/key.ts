@@ -128,7 +128,7 @@ const keyMembers = z.object({
     'The budget of the key: caps, rate, mode and their counters. A key and those it is rotated into share it.',
   ),
   name: z.string(),
-  prefix: z.string().describe('The first characters of the key, to tell keys apart.'),
+  prefix: z.string().describe('The first characters of the key, to identify it in lists.'),
   last4: z.string().describe('The last four characters of the key.'),
   status: z.enum(KEY_STATUSES).describe('Revoked and expired are final.'),
   monthly_budget_usd: usdAmount('The cap of each month; null without one.').nullable(),

@@ -5,8 +5,8 @@ import { systemClock } from '../kernel/clock.ts'
 import { createUlidSource } from '../kernel/ids.ts'
 import { ADMIN_ROLES } from '../kernel/vocabulary.ts'
 import { mintKey, shownParts } from '../keys/key-format.ts'
-import { openBooks } from './books.ts'
 import { examples, Failure, UsageError } from './command.ts'
+import { openDatabase } from './open-database.ts'
 import { type Cell, left, outputStyle, print, renderTable, shownInstant, shownText } from './terminal.ts'
 
 /** Manages admin keys on the host: a user that can write to the data directory or the database is the operator. */
@@ -37,11 +37,11 @@ export function register(group: Command): void {
     .action(revokeAdminKey)
 }
 
-type Opened = Pick<Awaited<ReturnType<typeof openBooks>>, 'store' | 'digestKey'>
+type Opened = Pick<Awaited<ReturnType<typeof openDatabase>>, 'store' | 'digestKey'>
 
 async function withStore(work: (opened: Opened, config: Config) => Promise<void>): Promise<void> {
   const config = readConfig(process.env)
-  const { store, digestKey } = await openBooks(config)
+  const { store, digestKey } = await openDatabase(config)
   try {
     await work({ store, digestKey }, config)
   } finally {

@@ -2,8 +2,8 @@ import type { Command } from 'commander'
 import { readConfig } from '../config.ts'
 import { createRateAgain } from '../pricing/rate-again.ts'
 import { type AuditReport, audit } from '../store/operations/audit.ts'
-import { openBooksSnapshot, placeOfBooks } from './books.ts'
 import { examples } from './command.ts'
+import { databaseLocation, openDatabaseSnapshot } from './open-database.ts'
 import { createProgress } from './progress.ts'
 import { counted, print, shownText } from './terminal.ts'
 
@@ -11,13 +11,13 @@ import { counted, print, shownText } from './terminal.ts'
 export function register(command: Command): void {
   command.addHelpText('after', examples('tollgate audit && echo "no difference"')).action(async () => {
     const config = readConfig(process.env)
-    const snapshot = await openBooksSnapshot(config)
+    const snapshot = await openDatabaseSnapshot(config)
     const progress = createProgress('Auditing')
     try {
       const report = await audit(snapshot.ask, createRateAgain(), progress.show)
       progress.end()
       if (report.difference !== null) process.exitCode = 1
-      await print(`${describe(report)}The database is ${placeOfBooks(config)}.\n`)
+      await print(`${describe(report)}The database is ${databaseLocation(config)}.\n`)
     } finally {
       progress.end()
       await snapshot.close()

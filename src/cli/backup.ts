@@ -4,8 +4,8 @@ import { backup, DatabaseSync } from 'node:sqlite'
 import type { Command } from 'commander'
 import { type Config, configFile, readConfig } from '../config.ts'
 import { makePrivateDir } from '../store/data-dir.ts'
-import { openBooksSnapshot } from './books.ts'
 import { examples, Failure } from './command.ts'
+import { openDatabaseSnapshot } from './open-database.ts'
 import { print } from './terminal.ts'
 
 /** Copies an installation, also while its gateway runs. The copy is a data directory that can be audited and served. */
@@ -22,7 +22,7 @@ export function register(command: Command): void {
 async function backUp(dir: string): Promise<void> {
   const config = readConfig(process.env)
   // A directory without a database is a wrong TOLLGATE_DATA_DIR, and no backup of it may look like one.
-  await (await openBooksSnapshot(config)).close()
+  await (await openDatabaseSnapshot(config)).close()
   makeEmptyDir(dir)
   const copied: string[] = []
   try {

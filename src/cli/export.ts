@@ -3,8 +3,8 @@ import type { Command } from 'commander'
 import { readConfig } from '../config.ts'
 import { exportLines, whyNotExported } from '../store/export-rows.ts'
 import { countCalls } from '../store/operations/audit.ts'
-import { holdDataDir, openBooksSnapshot } from './books.ts'
 import { examples, Failure } from './command.ts'
+import { holdDataDir, openDatabaseSnapshot } from './open-database.ts'
 import { createProgress } from './progress.ts'
 import { counted, print } from './terminal.ts'
 
@@ -15,8 +15,8 @@ export function register(command: Command): void {
     .addHelpText(
       'after',
       examples(
-        'tollgate export books.ndjson',
-        'TOLLGATE_DATABASE_URL=postgres://… tollgate import books.ndjson',
+        'tollgate export tollgate.ndjson',
+        'TOLLGATE_DATABASE_URL=postgres://… tollgate import tollgate.ndjson',
       ),
     )
     .action(exportStore)
@@ -24,7 +24,7 @@ export function register(command: Command): void {
 
 async function exportStore(path: string): Promise<void> {
   const config = readConfig(process.env)
-  const snapshot = await openBooksSnapshot(config)
+  const snapshot = await openDatabaseSnapshot(config)
   const lock = holdDataDir(config)
   const progress = createProgress('Exporting')
   try {

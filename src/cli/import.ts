@@ -12,8 +12,8 @@ import { makePrivateDir } from '../store/data-dir.ts'
 import { findRows } from '../store/export-rows.ts'
 import { type ImportTarget, importLines, notEmpty } from '../store/import-rows.ts'
 import { openSnapshot } from '../store/open-snapshot.ts'
-import { holdDataDir, placeOfBooks } from './books.ts'
 import { examples, Failure } from './command.ts'
+import { databaseLocation, holdDataDir } from './open-database.ts'
 import { createProgress } from './progress.ts'
 import { counted, print } from './terminal.ts'
 
@@ -21,7 +21,7 @@ import { counted, print } from './terminal.ts'
 export function register(command: Command): void {
   command
     .argument('<file>', 'a file of tollgate export')
-    .addHelpText('after', examples('TOLLGATE_DATABASE_URL=postgres://… tollgate import books.ndjson'))
+    .addHelpText('after', examples('TOLLGATE_DATABASE_URL=postgres://… tollgate import tollgate.ndjson'))
     .action(importStore)
 }
 
@@ -40,7 +40,7 @@ async function importStore(path: string): Promise<void> {
     const rows = await importLines(lines, pepper, target, (done) => progress.show(done, null))
     progress.end()
     await print(
-      `Imported ${counted(rows, 'row')} into ${placeOfBooks(config)}. Now run \`tollgate audit\` with the same variables.\n`,
+      `Imported ${counted(rows, 'row')} into ${databaseLocation(config)}. Now run \`tollgate audit\` with the same variables.\n`,
     )
   } finally {
     progress.end()

@@ -19,8 +19,8 @@ import { versionAt } from '../pricing/price-book.ts'
 import { createRateAgain } from '../pricing/rate-again.ts'
 import { readPricing } from '../read-pricing.ts'
 import { openRerateWriter as openWriterInFile } from '../store/sqlite/ledger-file.ts'
-import { openLedger } from './books.ts'
 import { examples, UsageError } from './command.ts'
+import { openLedger } from './open-database.ts'
 import { createProgress } from './progress.ts'
 import {
   confirm,
@@ -45,7 +45,7 @@ interface Options {
   readonly yes?: true
 }
 
-/** Prices settled calls again with the current price book, and shows or books the difference. Calls are never edited. */
+/** Prices settled calls again with the current price book, and shows or posts the difference. Calls are never edited. */
 export function register(command: Command): void {
   command
     .requiredOption('--from <time>', 'calls admitted then or later (UTC): 2026-11-01 or 2026-11-01T12:00:00Z')
@@ -199,10 +199,10 @@ function describeSummary(summary: RerateSummary, charge: boolean): string {
     text += `To credit: ${formatUsd(creditNanos)} USD for ${counted(creditCalls, 'call')}.\n`
   if (chargeCalls > 0) {
     const amount = `${formatUsd(chargeNanos)} USD for ${counted(chargeCalls, 'call')}`
-    text += charge ? `To charge: ${amount}.\n` : `Not charged: ${amount} that cost more. --charge books it.\n`
+    text += charge ? `To charge: ${amount}.\n` : `Not charged: ${amount} that cost more. --charge posts it.\n`
   }
-  for (const [why, told, more = ''] of KEPT) {
-    if (kept[why] > 0) text += `${told}: ${counted(kept[why], 'call')}.${more}\n`
+  for (const [why, label, more = ''] of KEPT) {
+    if (kept[why] > 0) text += `${label}: ${counted(kept[why], 'call')}.${more}\n`
   }
   return text
 }

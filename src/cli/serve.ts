@@ -7,7 +7,7 @@ import { runChecks } from '../doctor/run-checks.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { InstallationError } from '../kernel/errors.ts'
 import { createLog, droppingStream, type Log, type LogStream, writeLast } from '../kernel/log.ts'
-import { tells } from '../kernel/log-level.ts'
+import { isLogged } from '../kernel/log-level.ts'
 import { Secret } from '../kernel/secret.ts'
 import { tuneHeap } from '../kernel/start-thread.ts'
 import { VERSION } from '../kernel/version.ts'
@@ -65,7 +65,7 @@ async function serve({ maintenance = false }: { readonly maintenance?: boolean }
 
   try {
     const terminal = terminalStyle(process.stdout, process.env, false)
-    const observeCall = tells(config.logLevel, 'info') ? tellCalls(terminal, logStream) : null
+    const observeCall = isLogged(config.logLevel, 'info') ? logCalls(terminal, logStream) : null
     const running = await startTollgate(served, {
       log,
       maintenance,
@@ -134,7 +134,7 @@ function warn({ name, found, todo }: Finding, log: Log): void {
 }
 
 /** Each call is a line for people on a terminal, and a line of the log in a pipe or a file. */
-function tellCalls(terminal: TerminalStyle, logStream: LogStream): ObserveCall {
+function logCalls(terminal: TerminalStyle, logStream: LogStream): ObserveCall {
   if (terminal.isTerminal) {
     // Not process.stdout: a terminal that is held blocks the thread that writes to it, and every call with it.
     const lines = droppingStream(1)
@@ -176,8 +176,8 @@ function reloadOnHangup(running: RunningTollgate, { prices, tls }: Config): void
   process.on('SIGHUP', async () => {
     if (prices === null && tls === null)
       process.stdout.write('There is neither TOLLGATE_PRICES nor TOLLGATE_TLS_CERT to read again.\n')
-    if (tls !== null) tellReloaded(tls.certFile, 'certificate', running.reloadCertificate())
-    if (prices !== null) tellReloaded(prices.file, 'prices', await reloadPrices(running, prices.file))
+    if (tls !== null) reportReload(tls.certFile, 'certificate', running.reloadCertificate())
+    if (prices !== null) reportReload(prices.file, 'prices', await reloadPrices(running, prices.file))
   })
 }
 
@@ -189,8 +189,8 @@ async function reloadPrices(running: RunningTollgate, file: string): Promise<rea
   }
 }
 
-function tellReloaded(file: string, what: 'certificate' | 'prices', problems: readonly string[]): void {
-  const [isNew, isOld] = what === 'prices' ? ['are in force', 'stay'] : ['is in use', 'stays']
+function reportReload(file: string, what: 'certificate' | 'prices', problems: readonly string[]): void {
+  const [isNew, isOld] = what === 'prices' ? ['are in use', 'stay'] : ['is in use', 'stays']
   if (problems.length === 0) process.stdout.write(`Read ${file} again: the new ${what} ${isNew}.\n`)
   else
     process.stderr.write(

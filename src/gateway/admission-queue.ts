@@ -1,7 +1,7 @@
 import { limits } from '../kernel/limits.ts'
 import type { Admission } from '../ledger/call.ts'
 
-/** Room may come from another node or the command line, of which this node is not told: the first in line asks this often. */
+/** The first in line polls this often: another node or the command line may free budget without notifying this node. */
 const LINE_LOOK_AGAIN_MS = 1_000
 
 export type Turn =
@@ -84,7 +84,7 @@ function queueOf({ by, budgetId, accountId }: Held): string {
 /** A call's position in the order of arrival. Most calls never wait, and have nothing here but their number. */
 export class QueueEntry {
   readonly ticket: number
-  /** It has been told to ask and has not come back to wait. */
+  /** It was woken to retry admission and has not queued again. */
   asking = false
   readonly #all: AdmissionQueues
   readonly #digest: Buffer

@@ -164,7 +164,7 @@ export async function admit(
         }
         return refused(explainRefusal(refusal, asked, exchange.names), balanceNanos)
       }
-      // The unknown key may be an admin key, and its holder is to be told so.
+      // The unknown key may be an admin key: the error then says so.
       const caller = await gateway.store.lookUpKey(digest, gateway.clock.nowMs())
       return refused(refuseKey(caller.kind === 'admin_key' ? 'admin_key' : 'unknown_key'))
     }

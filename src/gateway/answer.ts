@@ -38,7 +38,7 @@ export interface AnswerParts {
 
 /**
  * Hands upstream's reply to the client. A streamed reply is written chunk by chunk as it comes, and when the client
- * reads slowly, upstream is told to wait.
+ * reads slowly, upstream is paused.
  */
 export class Answer {
   readonly #exchange: Exchange

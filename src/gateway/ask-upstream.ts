@@ -10,7 +10,7 @@ import { createMeter, providerCredential, SURFACES, upstreamTarget } from '../pr
 
 const RESULTS_IDLE_MS = 60_000
 
-/** How long upstream may take to tell the usage of a stored response. Then the usage is estimated. */
+/** How long to wait for the usage of a stored response before estimating it. */
 const STORED_ANSWER_MS = 5_000
 
 interface Question {

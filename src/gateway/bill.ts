@@ -19,7 +19,7 @@ import type { CallPlan, RatedCall } from './pricer.ts'
 export interface CallOutcome {
   readonly end: CallEnd
   readonly head: ReplyHead | null
-  /** The meter's reading of a success, or of no answer at all; null for an error, and where the reply tells no cost. */
+  /** The meter's reading of a success, or of no answer at all; null for an error, and where the reply states no cost. */
   readonly metered: Metered | null
   readonly bytesOut: number
   readonly times: ReplyTimes
@@ -98,7 +98,7 @@ export function withContainers(
   return { ...usage, parts }
 }
 
-/** The bill of a call that costs nothing, or whose cost cannot be told. */
+/** The bill of a call that is free, or whose cost is unknown. */
 function freeBill(plan: CallPlan, head: ReplyHead | null): Bill {
   return {
     ...NOTHING_BILLED,

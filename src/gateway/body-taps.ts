@@ -78,18 +78,18 @@ export class BodyTaps {
 
   /** The call is settled and not answered yet: taps whose work the client may build on do it now. */
   async callSettled(head: ReplyHead | null, whole: boolean): Promise<void> {
-    for (const tap of this.#all) if (tap.beforeAnswer) await this.#tell(tap, head, whole)
+    for (const tap of this.#all) if (tap.beforeAnswer) await this.#notify(tap, head, whole)
   }
 
   /** The call is over, however it ended. The other taps do their work in the background. */
   callOver(head: ReplyHead | null, whole: boolean): void {
     for (const tap of this.#all) {
-      if (!tap.beforeAnswer) this.#gateway.background.add(() => this.#tell(tap, head, whole))
+      if (!tap.beforeAnswer) this.#gateway.background.add(() => this.#notify(tap, head, whole))
     }
   }
 
   /** A tap that fails leaves the call as it is. */
-  async #tell(tap: BodyTap, head: ReplyHead | null, whole: boolean): Promise<void> {
+  async #notify(tap: BodyTap, head: ReplyHead | null, whole: boolean): Promise<void> {
     try {
       await tap.ended({ head, whole, sentBytes: this.#sentBytes })
     } catch (error) {

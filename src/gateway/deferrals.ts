@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Upstream } from '../http/upstream-pool.ts'
 import type { Refusal } from '../kernel/errors.ts'
 import { type ObjectKind, SURFACE_NAMES, type Surface } from '../kernel/surface.ts'
-import { atMostEvery, createWorkLoop, TOLD_AGAIN_MS } from '../kernel/within-time.ts'
+import { atMostEvery, createWorkLoop, WARN_INTERVAL_MS } from '../kernel/within-time.ts'
 import type { AccountStore } from '../ledger/account.ts'
 import type { Deferral, DeferredObject, ObjectName } from '../ledger/deferred.ts'
 import type { Metered } from '../metering/meter.ts'
@@ -158,7 +158,7 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
     return started
   }
 
-  const logTrouble = atMostEvery(TOLD_AGAIN_MS, clock, (error: unknown) =>
+  const logTrouble = atMostEvery(WARN_INTERVAL_MS, clock, (error: unknown) =>
     log.warn({ cause: (error as Error).message }, 'deferred calls wait: the store does not answer'),
   )
 

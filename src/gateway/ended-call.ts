@@ -19,7 +19,7 @@ export function deny(
   refusal: Refusal,
   known: { readonly balanceNanos?: Nanos | null; readonly upstreamMs?: number } = {},
 ): void {
-  // A response that has begun cannot become an error; only breaking it off tells the client.
+  // A response that has begun cannot become an error; the client only sees that it breaks off.
   if (exchange.res.headersSent) {
     exchange.res.destroy()
     return
@@ -36,7 +36,7 @@ export function deny(
 
 /**
  * Denies a request, and counts the refusal where the request was meant for upstream. Leaves no record. A defect after the
- * reply has begun is counted too, though the client cannot be told its code: alerts go by it.
+ * reply has begun is counted too, for alerts, though the client never sees its code.
  */
 export function refuseRequest(
   exchange: Exchange,
@@ -88,7 +88,7 @@ export function refuseCall(
   recordRefusal(call, refusal, gateway, known.modelAsked ?? null)
 }
 
-/** Counts and records a refusal, where the client is told of it in another way. */
+/** Counts and records a refusal that the client gets in another form. */
 export function recordRefusal(
   call: Call,
   refusal: Refusal,

@@ -106,7 +106,7 @@ async function estimateInput(
 const MEDIA_RUN = /[A-Za-z0-9+/_-]{1024,}/g
 const SEARCHED_BYTES_MAX = 16 * 1024 * 1024
 
-/** The bytes of a request without the media that it carries: those do not tell how many tokens the media are. */
+/** The bytes of a request without the media that it carries: their size says nothing about their tokens. */
 function textBytes(request: CountableInput): number {
   let [searched, media] = [0, 0]
   for (const piece of piecesOf(request)) {
@@ -128,7 +128,7 @@ async function estimateOutput(metered: Metered, call: EstimatedCall, figures: Fi
   if (reader === 'transcription' && isSoldByDuration(call.plan.modelAsked)) return {}
   if (reader === 'images') return { image_output_tokens: unseen.imageTokens() * imagesMade(call) }
   const held = plan.tokensHeld(metered.usage.modelServed)
-  // An unreadable request may have turned things off, its usage for one, and an unreadable reply tells nothing.
+  // An unreadable request may have turned things off, its usage for one, and an unreadable reply proves nothing.
   const isUnreadable = unseen.request || metered.faults.includes('unreadable')
   if (isUnreadable && endedAs === 'whole' && held.output !== null) return { output_tokens: held.output }
   const { text, tool, thinking } = metered.output

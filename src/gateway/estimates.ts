@@ -29,7 +29,7 @@ export interface CompleteCall {
   readonly generatedMs: number | null
   readonly inputTokens: number
   readonly cachedTokens: number
-  /** Null where the bytes of the request do not tell its input. */
+  /** Null if the input cannot be estimated from the bytes of the request. */
   readonly requestBytes: number | null
 }
 

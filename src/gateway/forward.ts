@@ -78,19 +78,19 @@ function leaveWithClient(
 /**
  * How long a call is read on after its client has left, in milliseconds; 0 cancels it. Cancelling saves nothing of
  * the work that upstream has already done: a reply that is nearly done is read on for its final figures, and a reply whose
- * usage cannot be told from the delivered part is read to its end.
+ * usage cannot be derived from the delivered part is read to its end.
  */
 export function readOnMs(reply: LeftReply, plan: CallPlan, onLeave: OnLeave): number {
-  // A free call costs nothing, and neither does an error: the rest of the reply tells nothing that the bill needs.
+  // A free call costs nothing, and neither does an error: the bill needs nothing from the rest of the reply.
   if (!plan.metered || reply.isError) return 0
   // The reply names the object that the call makes; from then on upstream can be asked for the object.
   if (plan.makes !== null) return reply.isStreamed ? limits.readOnMs : limits.finishMs
-  if (onLeave === 'finish' || cannotBeTold(reply, plan.unseen())) return limits.finishMs
+  if (onLeave === 'finish' || isUsageUnknown(reply, plan.unseen())) return limits.finishMs
   return reply.isNearlyDone ? limits.readOnMs : 0
 }
 
 /** Only what the reply has shown counts: tools that were declared may never run. */
-function cannotBeTold({ shown }: LeftReply, unseen: UnseenWork): boolean {
+function isUsageUnknown({ shown }: LeftReply, unseen: UnseenWork): boolean {
   return unseen.media || shown.toolsRan || (unseen.context && !shown.inputKnown)
 }
 
@@ -150,7 +150,7 @@ function sendUpstream(
   )
 }
 
-/** A preflight belongs to no account, so there is no balance to tell. */
+/** A preflight belongs to no account, so it has no balance header. */
 const FREE = { costNanos: 0n, listNanos: 0n, balanceNanos: null }
 
 /**

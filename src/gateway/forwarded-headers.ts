@@ -1,7 +1,7 @@
 import { hasHeader, isHopByHop, NameMemo, nominatedIn, type RawHeaders } from '../http/raw-headers.ts'
 import { CLIENT_ACCOUNT_HEADERS, CREDENTIAL_HEADERS } from '../providers/surfaces.ts'
 
-/** Headers that tell about the path a request took. Upstream sees the gateway as its client. */
+/** Headers that describe the path of a request. They are removed: upstream sees the gateway as its client. */
 const PATH_TRACES = /^(?:x-forwarded-.*|forwarded|via|x-real-ip|cf-connecting-ip)$/
 
 /** Headers that make some servers take a request for one of another method than the one that was judged here. */

@@ -47,7 +47,7 @@ export interface Gateway {
   readonly waitingCalls: WaitingCalls
   readonly refusedCalls: RefusedCalls
   readonly counts: CallCounts
-  /** Told of every call that has ended or was refused, for the terminal, the log or traces; null without any of these. */
+  /** Observes every call that ended or was refused, for the terminal, the log and traces; null without these. */
   readonly observeCall: ObserveCall | null
   readonly bodiesBytesMax: number
   /** `settled` lets calls in flight pass a cap; `exact` never lets more than one call pass. */
@@ -63,11 +63,11 @@ export interface Gateway {
   readonly injectUsage: boolean
   readonly onLeave: OnLeave
   readonly estimates: Estimates
-  /** Tells tests that kill the process how far a call has come. Does nothing otherwise. */
+  /** Reports the progress of a call to tests that kill the process. Does nothing otherwise. */
   reached(point: CallPoint): void
 }
 
-/** `cancel`: a call whose client left is cancelled where its usage can be told. `finish`: every call is read to its end. */
+/** `cancel`: a call whose client left is cancelled if its usage can be derived. `finish`: every call is read to its end. */
 export type OnLeave = 'cancel' | 'finish'
 
 export type CallPoint = 'admitted' | 'before_send' | 'first_byte' | 'before_settle' | 'settled'

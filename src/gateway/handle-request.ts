@@ -71,7 +71,7 @@ export function openFrontDoor(gateway: Gateway, handleOwned: HandleOwned): (exch
  *   read       find models, limits and stream flag in the body     → 400 401 402 408 413 503
  *   plan       what the call may cost, which models it names, how it is priced; a batch that is made of a file is
  *              planned by that file
- *   admit      one store transaction: key in force? models allowed? room under cap and credit?
+ *   admit      one store transaction: key active? models allowed? room under cap and credit?
  *              place the hold, or wait in the admission queue. A DELETE of an object that
  *              is not settled is refused                           → 400 401 402 403 404 409 429 503
  *   forward    provider credential in, bytes out                   → 502

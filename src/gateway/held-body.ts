@@ -101,7 +101,7 @@ export type Received =
 
 /**
  * Takes the request's body in, whole, with a limit on its size, on its silence and on its slowness. If the body does not come
- * at once, the store is asked about the key meanwhile: without a key in force a slow client would keep its connection.
+ * at once, the store is asked about the key meanwhile: otherwise a slow client with a revoked key would occupy its connection.
  */
 export function receiveBody(
   exchange: Exchange,

@@ -17,7 +17,7 @@ export class KeyShare {
   }
 }
 
-/** The keys with calls under way. A key that is not in force counts like any other until the store has said so. */
+/** The keys with calls under way. An unknown or revoked key counts like any other until the store rejects it. */
 export class KeyShares {
   readonly callsMax: number
   readonly #shares = new Map<string, KeyShare>()

@@ -15,7 +15,7 @@ import { BodyIdle } from './edit-bodies.ts'
 
 /**
  * A path that is in no table, in characters: the endpoint that it may be another spelling of is looked for, which
- * took 60 ms for a path of 30,000 segments and needs no key in force. Beyond it: `endpoint_not_metered`.
+ * took 60 ms for a path of 30,000 segments and needs no valid key. Beyond it: `endpoint_not_metered`.
  */
 export const UNKNOWN_PATH_CHARS_MAX = 8_192
 
@@ -192,7 +192,7 @@ function figuresOf(budget: Budget, names: HeaderNames): Pick<Refusal, 'details' 
   }
 }
 
-/** Refuses WebSockets on a path that has none: nothing would tell their cost. */
+/** Refuses WebSockets on a path that has none: their cost could not be metered. */
 export function refuseWebSocket(path: string): Refusal {
   const message = `There are no WebSockets on ${path.slice(0, SHOWN_PATH_CHARS_MAX)}. Use the HTTP form of this endpoint, with SSE for streams.`
   // A 426 names the protocol to use instead.

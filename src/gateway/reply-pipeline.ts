@@ -100,7 +100,7 @@ export class ReplyPipeline implements ReplyReceiver {
     return this.#isStreamed
   }
 
-  /** The reply is worth reading to its end though the client has left: the usage, which tells its cost, is on its way. */
+  /** The reply is worth reading to its end though the client has left: the usage is still to come. */
   get isNearlyDone(): boolean {
     return this.#isHeld || this.#stage !== 'content'
   }

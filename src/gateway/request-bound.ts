@@ -151,7 +151,7 @@ export function contextOf(call: PricedRequest, settings: PricerSettings): Rating
   }
 }
 
-/** The usage of an answered call with the fees that only its request or its model tells of, and without fees for free work. */
+/** The usage of an answered call with the fees that follow from its request or its model, and without fees for free work. */
 export function settleFees(
   usage: Usage,
   fees: RequestFees,

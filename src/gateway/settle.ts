@@ -26,7 +26,7 @@ export interface Settler {
   settle(closing: CallClosing, onSettled: OnSettled): Promise<Settled | null>
   /**
    * Takes the settlements that an earlier process left in the spool to the store, `SETTLEMENTS_REPLAYED_AT_ONCE` at a
-   * time. `onBooked` is called for settlements that were not in the books before. Never fails.
+   * time. `onBooked` is called for settlements that the ledger did not have yet. Never fails.
    */
   replay(closings: readonly CallClosing[], onBooked: (closing: CallClosing) => void): Promise<void>
   readonly waiting: number
@@ -72,20 +72,20 @@ export function createSettler(parts: SettlerParts): Settler {
 
   async function settleFirst(closing: CallClosing, onSettled: OnSettled): Promise<Settled | Late> {
     try {
-      return tell(closing, onSettled, await store.settle(closing))
+      return notify(closing, onSettled, await store.settle(closing))
     } catch (error) {
       return settleLate(closing, onSettled, error)
     }
   }
 
-  function tell({ requestId: request }: CallClosing, onSettled: OnSettled, settled: Settled): Settled {
+  function notify({ requestId: request }: CallClosing, onSettled: OnSettled, settled: Settled): Settled {
     spool?.done(request)
     watch.settled(request)
     underWay.delete(request)
     try {
       onSettled(settled)
     } catch (err) {
-      // The books are right. Thrown on, this would be taken for a failure of the store, and be retried for ever.
+      // The settlement is stored. If this error escaped, it would be retried for ever as a failure of the store.
       log.error({ request, err }, 'a defect')
     }
     return settled
@@ -96,7 +96,7 @@ export function createSettler(parts: SettlerParts): Settler {
     const atLast = kept
       .then(() => settleAtLast(closing, onSettled, failure))
       .finally(() => underWay.delete(closing.requestId))
-    // Callers that wait for `atLast` are told; without a caller this would be an unhandled rejection.
+    // Callers that await `atLast` still see it; without a caller this would be an unhandled rejection.
     atLast.catch(() => {})
     return { kept, atLast }
   }
@@ -134,7 +134,7 @@ export function createSettler(parts: SettlerParts): Settler {
       }
       await sleep(waitMs)
       try {
-        return tell(closing, onSettled, await store.settle(closing))
+        return notify(closing, onSettled, await store.settle(closing))
       } catch (error) {
         cause = error
       }

@@ -115,7 +115,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
   head(head: MessageHead): void {
     if (this.#isLast) return
     this.#timeouts.headCame()
-    // Requests sent ahead beyond the limit are dropped, and `Connection: close` tells the client: if they were left
+    // Requests sent ahead beyond the limit are dropped, and `Connection: close` says so: if they were left
     // unread, we would not see either that the client has left. An answer to a CONNECT would overtake those before it.
     if (this.#turns.length > (head.method === 'CONNECT' ? 0 : REQUESTS_AHEAD_MAX)) {
       this.#endWithLastTurn()
@@ -187,7 +187,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
   readonly #onEnd = (): void => {
     const error = this.#isLast ? null : this.#reader.finish()
     if (error !== null && (this.#arriving !== null || this.#timeouts.headBegun)) this.#onBroken(error, null)
-    // A half-closed client is treated as gone: otherwise a client that left could not be told from one that waits.
+    // A half-closed client is treated as gone: otherwise a client that left would look like one that waits.
     else if (this.#turns[0]?.reply.ended !== true) this.socket.destroy()
   }
 

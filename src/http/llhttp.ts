@@ -58,7 +58,7 @@ interface ParserCallbacks {
 export const RUN_BYTES_MAX = 64 * 1024
 
 /**
- * The parser that Node itself has inside, in the build that undici publishes: a version of our choice, which tells errors and
+ * The parser that Node itself has inside, in the build that undici publishes: a version of our choice, which reports errors and
  * pauses as return values. One instance serves all connections, since it runs for one at a time.
  */
 export class Llhttp {
@@ -102,7 +102,7 @@ export class Llhttp {
     return this.#input.toString('latin1', from, to)
   }
 
-  /** Parses the loaded input. `OK`: all of it; otherwise `position` tells how far. */
+  /** Parses the loaded input. `OK`: all of it; otherwise `position` is where it stopped. */
   run(parser: number, from: number, to: number): number {
     return this.exports.llhttp_execute(parser, this.#inputAt + from, to - from)
   }

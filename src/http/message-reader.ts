@@ -74,12 +74,12 @@ const TAB = 0x09
 let running: MessageReader
 const spans: number[] = []
 let spanCount = 0
-/** Tells whether the input of the parser is still what a reader has put there. */
+/** Whether the input of the parser is still what a reader has put there. */
 let loads = 0
 
 /**
  * Reads HTTP/1 messages off a connection. Grammar and framing are llhttp's alone; the bytes of a body with a length
- * are counted here, and pass as views of the chunks they came in. The findings of a run are told when the run is
+ * are counted here, and pass as views of the chunks they came in. The findings of a run are reported when the run is
  * over, so that no receiver is called from within the parser.
  */
 export class MessageReader {
@@ -147,11 +147,11 @@ export class MessageReader {
     running = this
     const code = MessageReader.#llhttp.exports.llhttp_finish(this.#parser)
     if (code !== OK && code !== PAUSED) return wireError(MessageReader.#llhttp.errorName(code))
-    if (this.#hasEnded) this.#tellEnd()
+    if (this.#hasEnded) this.#reportEnd()
     return null
   }
 
-  /** The bytes behind the message that is being told are no HTTP: they go to the receiver's `beyond`. */
+  /** The bytes behind the current message are not HTTP: they go to the receiver's `beyond`. */
   stop(): void {
     this.#isOver = true
   }
@@ -189,7 +189,7 @@ export class MessageReader {
     const to = Math.min(piece.length, from + this.#sizedLeft)
     this.#sizedLeft -= to - from
     this.#receiver.data(from === 0 && to === piece.length ? piece : piece.subarray(from, to))
-    if (this.#sizedLeft === 0) this.#tellEnd()
+    if (this.#sizedLeft === 0) this.#reportEnd()
     return to
   }
 
@@ -205,11 +205,11 @@ export class MessageReader {
     const isPaused = code === PAUSED || code === PAUSED_UPGRADE
     if (isPaused) llhttp.resume(this.#parser, code)
     else if (code !== OK) this.#error ??= wireError(llhttp.errorName(code))
-    this.#tell(piece, to - from)
+    this.#report(piece, to - from)
     return this.#error ?? to
   }
 
-  #tell(piece: Buffer, bytes: number): void {
+  #report(piece: Buffer, bytes: number): void {
     const head = this.#head
     const bodies = this.#bodies
     if (head !== null) {
@@ -225,10 +225,10 @@ export class MessageReader {
       this.#bytesSinceBody += bytes
       if (this.#bytesSinceBody > this.#limits.headBytesMax) this.#error ??= wireError(HEADER_OVERFLOW)
     }
-    if (this.#hasEnded) this.#tellEnd()
+    if (this.#hasEnded) this.#reportEnd()
   }
 
-  #tellEnd(): void {
+  #reportEnd(): void {
     const trailers = this.#takeLines()
     this.#hasEnded = false
     this.#hasBegun = false

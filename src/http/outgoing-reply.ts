@@ -29,7 +29,7 @@ const EMPTY = Buffer.alloc(0)
 /** The one reply to a request. Parts that belong together leave in one write. */
 export class OutgoingReply {
   readonly whenDrained = new Listeners()
-  /** The reply is over, whether or not all of it has left. Told once. */
+  /** The reply is over, whether or not all of it was sent. Fires once. */
   readonly whenClosed = new Listeners()
   /** To be set before the head is written. */
   shouldKeepAlive: boolean
@@ -153,7 +153,7 @@ export class OutgoingReply {
 
   /**
    * Ends the connection where the framing says that more is to come: the part that was sent must not pass for the
-   * whole, and still arrives. Where the end of the connection is the end of the body, only a reset tells.
+   * whole, and still arrives. Where the end of the connection is the end of the body, only a reset shows that it was cut.
    */
   cut(): void {
     const socket = this.#socket
@@ -177,7 +177,7 @@ export class OutgoingReply {
   // The methods below are the connection's to call.
 
   drained(): void {
-    this.whenDrained.tell()
+    this.whenDrained.fire()
   }
 
   /** Another reply is written in the place of this one. */
@@ -189,7 +189,7 @@ export class OutgoingReply {
     if (this.closed) return
     this.destroyed = true
     this.closed = true
-    this.whenClosed.tell()
+    this.whenClosed.fire()
   }
 
   #send(before: string, chunk: Buffer, after: string): boolean {
@@ -220,7 +220,7 @@ export class OutgoingReply {
     if (this.writableFinished || this.closed) return
     this.writableFinished = true
     this.closed = true
-    this.whenClosed.tell()
+    this.whenClosed.fire()
     this.#setting.onFinished(this.shouldKeepAlive)
   }
 }
@@ -241,7 +241,7 @@ export class Listeners {
   }
 
   /** Calls the present listeners in the order in which they came; a listener that comes or goes meanwhile changes nothing. */
-  tell(): void {
+  fire(): void {
     for (const listener of this.#all) listener()
   }
 }

@@ -14,7 +14,7 @@ const SMALL = 0x20
 
 /**
  * Whether a line has this name, which is lower case and begins with a letter. Nearly every other line has another
- * length or another first letter, and need not be lower-cased to be told apart.
+ * length or another first letter, and are distinguished without lower-casing.
  */
 export function isNamed(line: string, name: string): boolean {
   return (

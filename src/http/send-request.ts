@@ -96,7 +96,7 @@ function lengthOf(body: UpstreamBody, given: string | null): number | null | Uns
   return actual
 }
 
-/** Null for a stream, whose length only its end will tell. */
+/** Null for a stream, whose length is unknown until it ends. */
 function bytesIn(body: UpstreamBody): number | null {
   if (body === null) return 0
   if (Buffer.isBuffer(body)) return body.length

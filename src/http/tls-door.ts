@@ -38,7 +38,7 @@ export function createTlsDoor(pair: CertificatePair): TlsDoor {
   const server = createServer({
     ...PROTOCOL,
     ...pair,
-    // HTTP/2 is not spoken here. A client that speaks nothing else is told so by the handshake.
+    // HTTP/2 is not supported. The handshake fails for a client that offers nothing else.
     ALPNProtocols: ['http/1.1'],
     handshakeTimeout: limits.tlsHandshakeTimeoutMs,
   })

@@ -78,7 +78,7 @@ class PlacedCall implements UpstreamCall, Placed {
     if (sendable.body instanceof Readable) sendable.body.once('error', (error) => this.#breakOff(error))
   }
 
-  /** The handshake of a WebSocket has a timeout: its client cannot tell a slow answer from a lost one. */
+  /** The handshake of a WebSocket has a timeout: its client cannot distinguish a slow answer from a lost one. */
   #limitHandshake(): void {
     this.#handshakeTimer = setTimeout(() => {
       this.#breakOff(new UpstreamBroke(HANDSHAKE_TIMEOUT, 'upstream did not answer the handshake'))

@@ -37,7 +37,7 @@ export interface ConnectionOwner {
   gone(connection: UpstreamConnection): void
 }
 
-/** A failure between upstream and us. The code tells it apart from replies that are no HTTP. */
+/** A failure between upstream and us. The code distinguishes it from replies that are not HTTP. */
 export class UpstreamBroke extends Error {
   readonly code: string
 

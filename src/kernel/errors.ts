@@ -322,7 +322,7 @@ export class StoreUnavailable extends Error {
   override readonly name: string = 'StoreUnavailable'
 }
 
-/** The store cannot take this command, now or later. That is a defect of ours, and a retry would not mend it. */
+/** The store rejects this command permanently: a bug in the gateway. A retry does not help. */
 export class StoreRefused extends Error {
   override readonly name = 'StoreRefused'
 }
@@ -332,7 +332,7 @@ export class StoreGone extends StoreUnavailable {
   override readonly name = 'StoreGone'
 }
 
-/** A problem with the installation that its operator can mend; the message says how. */
+/** A problem that the operator of the installation can fix; the message says how. */
 export class InstallationError extends Error {
   override readonly name = 'InstallationError'
 }

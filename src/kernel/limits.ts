@@ -109,7 +109,7 @@ export const limits = {
   /** After the client left and the last content has come, upstream is read on this long for the usage. */
   readOnMs: 5_000,
 
-  /** A call whose usage cannot be told from the delivered output is read to its end though its client left. Then it is cut. */
+  /** A call whose usage cannot be derived from the delivered output is read on for this long after its client left. */
   finishMs: 600_000,
 
   /**

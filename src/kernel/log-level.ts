@@ -2,6 +2,6 @@ export const LOG_LEVELS = ['silent', 'fatal', 'error', 'warn', 'info', 'debug', 
 export type LogLevel = (typeof LOG_LEVELS)[number]
 
 /** Whether a log of this level has lines of that importance. */
-export function tells(level: LogLevel, importance: LogLevel): boolean {
+export function isLogged(level: LogLevel, importance: LogLevel): boolean {
   return LOG_LEVELS.indexOf(level) >= LOG_LEVELS.indexOf(importance)
 }

@@ -10,5 +10,5 @@ export interface OwnUpstream {
   readonly sealedKey: string | null
 }
 
-/** Objects that calls make upstream and whose cost is told later. They are recorded with the calls, so a name never changes. */
+/** Upstream objects whose cost is known later. The names are stored with calls and never change. */
 export type ObjectKind = 'message_batch' | 'batch' | 'response'

@@ -5,15 +5,15 @@ import type { Clock } from './clock.ts'
 const WOKEN_LOOK_MS = 50
 
 /** How often the log says the same trouble again. */
-export const TOLD_AGAIN_MS = 60_000
+export const WARN_INTERVAL_MS = 60_000
 
-/** Calls `tell` no more often than every `ms`; calls in between are dropped. */
-export function atMostEvery<T>(ms: number, clock: Clock, tell: (what: T) => void): (what: T) => void {
+/** Calls `notify` no more often than every `ms`; calls in between are dropped. */
+export function atMostEvery<T>(ms: number, clock: Clock, notify: (what: T) => void): (what: T) => void {
   let toldMs = -Infinity
   return (what) => {
     if (clock.monotonicMs() - toldMs < ms) return
     toldMs = clock.monotonicMs()
-    tell(what)
+    notify(what)
   }
 }
 
@@ -108,7 +108,7 @@ export function loadLater<T>(load: () => Promise<T>, afterMs: number | null): La
     })
     return loading
   }
-  // If this load fails, the next `get` tries again and tells.
+  // If this load fails, the next `get` tries again and reports the error.
   const timer = afterMs === null ? undefined : setTimeout(() => get().catch(() => {}), afterMs)
   timer?.unref()
   return { get, leave: () => clearTimeout(timer) }

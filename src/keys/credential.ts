@@ -3,7 +3,7 @@ import type { Nanos } from '../kernel/money.ts'
 import type { OwnUpstream, Surface } from '../kernel/surface.ts'
 import type { AdminRole } from '../kernel/vocabulary.ts'
 
-/** The credential of a request, by form alone. The store decides whether the key is in force. */
+/** The credential of a request, by form alone. The store decides whether the key is active. */
 export type Credential =
   | { readonly kind: 'key'; readonly digest: Buffer }
   /** A browser's preflight before the real request. It never carries a credential. */
@@ -21,7 +21,7 @@ const MESSAGES: Readonly<Record<KeyRefusal | 'admin_key', string>> = {
     'This is an admin key: it manages API keys and cannot call models. Create one with POST /v1/keys.',
 }
 
-/** The holder of a key may learn that it was revoked or has expired, and nothing is told of other keys. */
+/** The holder of a key may learn that it was revoked or has expired. Nothing is revealed about other keys. */
 export function refuseKey(reason: KeyRefusal | 'admin_key'): Refusal {
   const stranger = reason === 'unknown_key' || reason === 'admin_key'
   return refuse('invalid_api_key', MESSAGES[reason], { stranger })

@@ -58,7 +58,7 @@ function padded(pepper: Secret, pad: number, roomBytes: number): Buffer {
   return bytes
 }
 
-/** A digest of a fixed text. Kept in the store, it tells a wrong or lost pepper before every key seems unknown. */
+/** A digest of a fixed text. Stored with the keys, it detects a wrong pepper at start, before every key seems unknown. */
 export function pepperFingerprint(digest: DigestKey): string {
   return digest('tollgate: which pepper is this?').toString('hex').slice(0, 16)
 }

@@ -32,7 +32,7 @@ export interface CallOpening extends OpeningColumns {
   readonly askedBefore: boolean
   /** Whether the call counts as a request: not a free one, a handshake, a standing hold or a turn that upstream begins. */
   readonly isRequest: boolean
-  /** Upstream works on the call already, so that the call is booked on its key even if the key is not in force any more. */
+  /** Upstream works on the call already, so the call is charged to its key even if the key was revoked since. */
   readonly hasBegun: boolean
 }
 
@@ -115,7 +115,7 @@ export type Admission =
   | {
       readonly kind: 'refused'
       readonly refusal: CallRefusal
-      /** The balance of the key's account; null where the key is not in force, and its holder is to learn nothing. */
+      /** The balance of the key's account; null for a revoked or expired key, whose holder must learn nothing. */
       readonly balanceNanos: Nanos | null
     }
   /** Calls in flight hold what is left. Once they are settled there may be room. */

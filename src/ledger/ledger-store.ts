@@ -90,11 +90,11 @@ export interface CreditedBack extends CreditBackOutcomes {
 /** The port through which calls are admitted and settled and money moves. Each method is one transaction. */
 export interface LedgerStore {
   /**
-   * Is the key in force, are the models allowed, can the call be rated, is there room under the cap and the credit?
+   * Is the key active, are the models allowed, can the call be rated, is there room under the cap and the credit?
    * Then the hold is placed, durably, before a byte goes upstream. All of it in one transaction.
    */
   admit(opening: CallOpening): Promise<Admission>
-  /** Closes the call's hold and books its cost on the key's month, the balance and the day's rollup. Once. */
+  /** Closes the call's hold and adds its cost to the key's month, the balance and the day's rollup. Once. */
   settle(closing: CallClosing): Promise<Settled>
   getCall(requestId: string): Promise<CallRecord | null>
   getBalance(accountId: string): Promise<Balance>

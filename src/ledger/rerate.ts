@@ -16,7 +16,7 @@ export const RERATE = 'rerate:'
 /** The `credit_call.once` where a call's cost is given back: a call has at most one, and no row after it. */
 export const CREDIT_BACK = 'credit_back' as const
 
-/** The price book in force, to price calls of the past again as if it had been in force then. */
+/** The current price book, to price past calls as if it had applied then. */
 export interface CurrentPrices {
   /** The version for calls of that instant. `json` is the same string every time for the same version. */
   versionAt(atMs: number): { readonly id: string; readonly json: string }
@@ -168,7 +168,7 @@ function emptyLine(): RerateLine {
   return { calls: 0, oldListNanos: 0n, newListNanos: 0n, oldCostNanos: 0n, newCostNanos: 0n }
 }
 
-/** The books as `tollgate rerate` works on them, beside nodes that serve. */
+/** The ledger as `tollgate rerate` uses it, beside running nodes. */
 export interface RerateWriter {
   count(selection: RerateSelection): Promise<number>
   /** The selected calls after an id, in the order of their ids. The empty id comes before all. */

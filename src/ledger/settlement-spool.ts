@@ -111,7 +111,7 @@ function readLine(line: string): CallClosing | null {
 const MEMBERS: readonly (keyof CallClosing)[] = ['requestId', 'state', 'atMs', 'tokens', ...CLOSING_NAMES]
 const NULLABLE = CLOSING_NAMES.filter((name) => CALL_COLUMNS[name].kind.endsWith('?'))
 
-/** `torn`: the process ended within a write, and nobody was told that its lines are on the disk. */
+/** `torn`: the process ended within a write, and nobody relied on its lines yet. */
 export async function readSpool(path: string) {
   const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return ''
@@ -140,7 +140,7 @@ interface Kept {
   readonly closing: CallClosing
   readonly line: string
   /** Resolved when the settlement is on the disk, or is not to be waited for. */
-  readonly told: PromiseWithResolvers<void>
+  readonly stored: PromiseWithResolvers<void>
 }
 
 class Spool implements SettlementSpool {
@@ -171,7 +171,7 @@ class Spool implements SettlementSpool {
     this.#parts = parts
     this.#fileBytes = found.bytes
     this.#isStale = found.isStale
-    for (const closing of left) this.#add(closing, toLine(closing)).told.resolve()
+    for (const closing of left) this.#add(closing, toLine(closing)).stored.resolve()
   }
 
   get waiting(): number {
@@ -190,7 +190,7 @@ class Spool implements SettlementSpool {
   async keep(closing: CallClosing): Promise<void> {
     const before = this.#waiting.get(closing.requestId)
     // The first closing of a call counts, and any later one is ignored.
-    if (before !== undefined) return await before.told.promise
+    if (before !== undefined) return await before.stored.promise
     if (this.#closed) {
       this.#parts.log.error({ request: closing.requestId }, 'a settlement came after the spool was closed')
       return
@@ -204,10 +204,10 @@ class Spool implements SettlementSpool {
     }
     const kept = this.#add(closing, line)
     this.#come.push(kept)
-    if (this.#failed || this.#stuck) kept.told.resolve()
+    if (this.#failed || this.#stuck) kept.stored.resolve()
     // A disk that has failed is tried again in a while, with everything that waits by then.
     if (!this.#failed) this.#write()
-    await kept.told.promise
+    await kept.stored.promise
   }
 
   done(requestId: string): void {
@@ -217,7 +217,7 @@ class Spool implements SettlementSpool {
     this.#waiting.delete(requestId)
     this.#waitingBytes -= kept.line.length
     if (this.#waitingBytes <= this.#parts.bytesMax / 2) this.#full = false
-    kept.told.resolve()
+    kept.stored.resolve()
     if (!this.#failed && !this.#closed) this.#write()
   }
 
@@ -258,7 +258,7 @@ class Spool implements SettlementSpool {
   }
 
   #add(closing: CallClosing, line: string): Kept {
-    const kept: Kept = { closing, line, told: Promise.withResolvers() }
+    const kept: Kept = { closing, line, stored: Promise.withResolvers() }
     this.#waiting.set(closing.requestId, kept)
     this.#waitingBytes += line.length
     return kept
@@ -299,7 +299,7 @@ class Spool implements SettlementSpool {
     const timer = setTimeout(() => {
       this.#stuck = true
       this.#parts.log.error({ settlements: this.waiting }, 'the disk of the settlement spool does not answer')
-      this.#tellAll()
+      this.#releaseAll()
     }, SPOOL_WRITE_MS)
     await write.finally(() => {
       clearTimeout(timer)
@@ -307,8 +307,8 @@ class Spool implements SettlementSpool {
     })
   }
 
-  #tellAll(): void {
-    for (const { told } of this.#waiting.values()) told.resolve()
+  #releaseAll(): void {
+    for (const { stored } of this.#waiting.values()) stored.resolve()
   }
 
   async #writeOnce(): Promise<void> {
@@ -324,7 +324,7 @@ class Spool implements SettlementSpool {
     else if (lines !== '') await file.append(lines)
     this.#fileBytes = lines.length + (isReplaced ? 0 : this.#fileBytes)
     if (isReplaced) this.#isStale = false
-    for (const { told } of written) told.resolve()
+    for (const { stored } of written) stored.resolve()
   }
 
   /** After a failed fsync the content of the disk is unknown: every waiting settlement is written again. */
@@ -337,7 +337,7 @@ class Spool implements SettlementSpool {
     }
     this.#failed = true
     this.#isStale = true
-    this.#tellAll()
+    this.#releaseAll()
     if (!this.#closed) this.#retry = setTimeout(() => this.#write(), RETRY_MS).unref()
   }
 }

@@ -84,7 +84,7 @@ async function move(
     limitsMoved()
     return replyOnce(result, creditObject(result.value))
   } catch (error) {
-    // A command with an `Idempotency-Key` may be a replay whose amount the sum contains already. Only the store can tell.
+    // A command with an `Idempotency-Key` may be a replay whose amount the sum contains already. Only the store knows.
     if (tooMuch && error instanceof StoreRefused) return refusedTooMuch()
     throw error
   }

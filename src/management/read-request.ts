@@ -45,7 +45,7 @@ export async function readRequest(
 ): Promise<ReadRequest> {
   const query = checkQuery(route.query, parameters)
   if (query.kind === 'refused') return query
-  // Bytes of a body that nobody reads must not hide that the client left. They tell no two commands apart.
+  // Bytes of a body that nobody reads must not hide that the client left. They do not distinguish commands.
   if (route.body === null) exchange.req.discard()
   const received =
     route.body === null ? ({ kind: 'body', bytes: NO_BODY } as const) : await receiveBody(exchange, times)

@@ -34,7 +34,7 @@ export function codingOf(
   return Object.hasOwn(CODINGS, coding) ? { coding } : 'unknown'
 }
 
-/** `first` is the first byte of the coded body, which tells the two forms of deflate apart. */
+/** `first` is the first byte of the coded body, which distinguishes the two forms of deflate. */
 export function openDecoder(coding: string, first: number): DecodingStream {
   const open = Object.hasOwn(CODINGS, coding) ? CODINGS[coding] : undefined
   if (open === undefined) throw new Error(`no decoder for ${coding}`)

@@ -60,7 +60,7 @@ function endsWith(chunk: Uint8Array, from: number, to: number, end: Uint8Array):
   return true
 }
 
-/** Tells whether a string is a mark, for strings that do not end in the chunk they began in, or that have escapes. */
+/** Whether a string is a mark, for strings that do not end in the chunk they began in, or that have escapes. */
 export class MarkWatch {
   /** The string's last bytes in earlier chunks. */
   #tail: Uint8Array = NOTHING

@@ -69,7 +69,7 @@ export interface AudioSeen {
   readonly milliseconds: number | null
   /** The audio is at least so long: the last time stamp of subtitles. */
   readonly leastMilliseconds: number
-  /** Bytes of the audio that came with the reply, and the first of them, which may tell their bit rate. */
+  /** Bytes of the audio that came with the reply, and the first of them, which may state their bit rate. */
   readonly bytes: number
   readonly head?: Buffer
 }

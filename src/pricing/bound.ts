@@ -140,7 +140,7 @@ type PricedSide = Exclude<Side, 'tool'>
 type Dearest = Readonly<Record<PricedSide, bigint>>
 
 /**
- * The dearest rates of all sets the call may be rated with: the tier asked for, and prompts up to the limit. Only rates
+ * The highest rates of all sets the call may be rated with: the tier asked for, and prompts up to the limit. Only rates
  * that a set has are looked at: the rate that stands in for a missing one is among them.
  */
 function dearestFor(

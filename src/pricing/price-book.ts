@@ -43,11 +43,11 @@ export interface ModelPrice {
   readonly entry: ModelEntry
 }
 
-/** All prices in force during one stretch of time. A version never changes; a new price makes a new version. */
+/** All prices of one period. A version never changes; a new price makes a new version. */
 export interface PriceVersion {
   /** Two versions with one id have the same prices. */
   readonly id: string
-  /** Null for the first version, which is in force from the beginning. */
+  /** Null for the first version, which applies from the beginning. */
   readonly effectiveFromMs: number | null
   readonly models: readonly ModelPrice[]
   /** The model of requests that name none, by the path template of the endpoint. */
@@ -126,7 +126,7 @@ const CHAT_CACHE_WRITES: readonly Unit[] = ['cache_write_30m_tokens', 'cache_wri
  * - `listed`: the price list names the rate.
  * - `no_fee`: writing to the cache costs no more than reading the prompt.
  * - `free`: a model that is not sold by its output, such as one that embeds or that is paid by the hour of audio.
- * - `sibling`: the list names no rate for this unit, so the dearest one of the same side stands in.
+ * - `sibling`: the list names no rate for this unit, so the highest rate of the same side applies.
  * - `none`: nothing on the list can stand in.
  */
 export interface FoundRate {

@@ -126,7 +126,7 @@ function modelOf(
   // A call whose request names a model without a price was let pass to be rated later, at that model's own price.
   if (context.modelAsked !== null && !isDrawn) return found
   const price = (model: ModelPrice) => priceOf(model, part.promptTokens, usage, context, isDrawn)
-  const model = dearestModel(candidates(context, isDrawn, version), part.quantities, price)
+  const model = costliestModel(candidates(context, isDrawn, version), part.quantities, price)
   return { model, asRequested: false, standsIn: true }
 }
 
@@ -199,12 +199,12 @@ function candidates(
 }
 
 /** The model at which the quantities cost most, or null if there is none. */
-function dearestModel(
+function costliestModel(
   models: readonly ModelPrice[],
   quantities: Quantities,
   priceOf: (model: ModelPrice) => PartPrice,
 ): ModelPrice | null {
-  let dearest: ModelPrice | null = null
+  let costliest: ModelPrice | null = null
   let most = -1n
   for (const model of models) {
     const price = priceOf(model)
@@ -212,15 +212,15 @@ function dearestModel(
     for (const unit of UNITS)
       amount += plainAmountOf(unit, BigInt(quantityOf(quantities, unit)), rateOf(price, unit).nanos)
     if (amount > most) {
-      dearest = model
+      costliest = model
       most = amount
     }
   }
-  return dearest
+  return costliest
 }
 
 /**
- * The model by which a batch is rated where upstream serves it under a name without a price: the dearest of those that it
+ * The model by which a batch is rated where upstream serves it under a name without a price: the most expensive of those that it
  * names. Null where one of these has no price either: that name waits for a price of its own.
  */
 export function dearestNamed(
@@ -231,5 +231,5 @@ export function dearestNamed(
   const models = names.flatMap((name) => findModel(version, name) ?? [])
   if (models.length < names.length) return null
   const price = (model: ModelPrice) => priceOf(model, 0, NO_USAGE, context, false)
-  return dearestModel(models, { input_tokens: 1, output_tokens: 1 }, price)?.id ?? null
+  return costliestModel(models, { input_tokens: 1, output_tokens: 1 }, price)?.id ?? null
 }

@@ -47,7 +47,7 @@ export type ToolKey = (typeof TOOL_KEYS)[number]
 export type Side = 'input' | 'output' | 'duration' | 'tool'
 
 interface UnitPrice {
-  /** Null: the cost cannot be told from the number of units. */
+  /** Null: the cost does not follow from the number of units. */
   readonly key: RateKey | ToolKey | null
   /** How many units the listed price buys. */
   readonly units: bigint

@@ -153,7 +153,7 @@ const SAID: Readonly<Record<FoundRate['how'], readonly string[]>> = {
   listed: [],
   no_fee: ['no fee for cache writes'],
   free: ['no fee'],
-  sibling: ['no rate listed: the dearest of its side'],
+  sibling: ['no rate listed: the highest of its side'],
   none: ['no rate listed'],
 }
 

@@ -21,7 +21,7 @@ export class EntrySum {
   readonly #surface: Surface
   readonly #boundEntry: BoundEntry
   readonly names = new ModelNames()
-  /** A batch has requests for one endpoint; the first entry tells which. */
+  /** A batch has requests for one endpoint; the first entry names it. */
   #template: string | null = null
   bound: Bound = NO_COST
   /** The ambiguity of the first request that has one. */

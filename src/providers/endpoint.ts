@@ -75,7 +75,7 @@ export type Endpoint = Billing & {
   readonly stateful: boolean
   /** The reply shows an object that a call has made before, with its usage, which this reader finds. */
   readonly shows?: UsageReader
-  /** The reply names an object whose cost is told later. The cost of other deferred endpoints is never known. */
+  /** The reply names an object whose cost is known later. The cost of other deferred endpoints is never known. */
   readonly makes?: ObjectKind
 }
 

@@ -30,7 +30,7 @@ export function protocolsForUpstream(value: string, key: string | null): string 
     : kept.join(', ')
 }
 
-/** Upstream's header lines. Where upstream chooses the protocol with the key, the client is told the one that it offered. */
+/** Upstream's header lines. Where upstream chooses the protocol with the key, the client gets the one that it offered. */
 export function protocolsForClient(headers: readonly string[], offered: RawHeaders): string[] {
   return headers.map((text, i) => {
     if (i % 2 === 0 || headers[i - 1]?.toLowerCase() !== PROTOCOLS) return text

@@ -6,7 +6,7 @@ import { Counts, objectAt, quantitiesOf, tokensInBytes, type WireObject } from '
 
 /**
  * `response.usage` of a `response.done`, whatever the response came to. The totals decide how many tokens there were, the
- * details only of what kind they were: those that no detail explains are taken for audio, which is dearest. No event with
+ * details only of what kind they were: those that no detail explains are taken for audio, which costs most. No event with
  * usage names a model, so here as below it is the one that the session goes by.
  */
 export function realtimeUsage(usage: unknown, model: string | null): Usage {

@@ -78,7 +78,7 @@ export interface ReaderSpec {
   makesMedia?(body: JsonObject): boolean
   /** The model may reason without showing all of it. */
   mayReason?(body: JsonObject, model: string | null): boolean
-  /** Upstream keeps the reply, unless it is told not to, and can be asked for it. */
+  /** Upstream stores the reply unless the request opts out, and returns it on request. */
   readonly stored?: true
 }
 

@@ -143,7 +143,7 @@ export class FrameReader {
 
   /**
    * How many bytes have to be there: the header of a data frame, the whole of a control frame, or a frame's first two
-   * bytes, which tell more. A violation is found with the byte that shows it, wherever the chunk ends.
+   * bytes, which say more. A violation is found with the byte that shows it, wherever the chunk ends.
    */
   #judge(bytes: Buffer, from: number, to: number): number {
     const available = to - from

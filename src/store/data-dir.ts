@@ -11,7 +11,7 @@ const FILES = [
 ]
 const FOLDERS = ['spool']
 
-/** The data directory is private: its files tell which key made which call. */
+/** The data directory is private: its files reveal which key made which call. */
 export function makePrivateDir(dataDir: string): void {
   // SQLite makes its files by the umask of the process. A thread cannot change the umask.
   if (isMainThread) process.umask(0o077)

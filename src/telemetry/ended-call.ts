@@ -35,10 +35,10 @@ export interface EndedCall {
   readonly upstream: URL | null
 }
 
-/** An observer is told of every call when all is done. It must not fail, and must not wait. */
+/** Called with every call after it has ended. It must not fail, and must not wait. */
 export type ObserveCall = (call: EndedCall) => void
 
-/** One observer that tells all; null where there are none, so that no `EndedCall` has to be put together. */
+/** One observer that calls all; null without any, so that no `EndedCall` is built. */
 export function observeAll(observers: readonly (ObserveCall | undefined)[]): ObserveCall | null {
   const all = observers.filter((observe) => observe !== undefined)
   if (all.length <= 1) return all[0] ?? null

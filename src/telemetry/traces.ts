@@ -42,15 +42,15 @@ export interface Traces {
 /**
  * A span for each call by the GenAI semantic conventions of OpenTelemetry, made when the call is over and sent in batches.
  * The exporter itself reads the receiver's URL, headers, service name and timeout from the `OTEL_…` variables. Spans that the
- * receiver is too slow for are dropped, and `tell` is told what went wrong. This file is loaded only where an endpoint is
+ * receiver is too slow for are dropped, and `warn` gets the problem. This file is loaded only where an endpoint is
  * set: with its packages it takes a tenth of a second.
  */
 export function openTraces(
   { sampler, ratio, batches }: TraceConfig,
-  tell: (problem: string) => void,
+  warn: (problem: string) => void,
 ): Traces {
-  const tellShort = (problem: string) => tell(inShort(problem))
-  const logger = { error: tellShort, warn: tellShort, info() {}, debug() {}, verbose() {} }
+  const warnShort = (problem: string) => warn(inShort(problem))
+  const logger = { error: warnShort, warn: warnShort, info() {}, debug() {}, verbose() {} }
   diag.setLogger(logger, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true })
   const own = resourceFromAttributes({ 'service.name': 'tollgate', 'service.version': VERSION })
   const detectors = [resourceAttributesEnvDetector, serviceNameEnvDetector]

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { limits } from '../kernel/limits.ts'
-import { atMostEvery, createWorkLoop, TOLD_AGAIN_MS } from '../kernel/within-time.ts'
+import { atMostEvery, createWorkLoop, WARN_INTERVAL_MS } from '../kernel/within-time.ts'
 import type { Deliverer } from './deliver.ts'
 import type { ClaimedDelivery, WebhookStore } from './webhook-store.ts'
 
@@ -58,7 +58,7 @@ export function createWebhookDispatcher(parts: DispatcherParts): WebhookDispatch
   let sweptMs = -Infinity
   let prunedMs = -Infinity
 
-  const logTrouble = atMostEvery(TOLD_AGAIN_MS, clock, (error: unknown) => {
+  const logTrouble = atMostEvery(WARN_INTERVAL_MS, clock, (error: unknown) => {
     log.warn({ cause: (error as Error).message }, 'webhooks wait: the store did not answer')
   })
 

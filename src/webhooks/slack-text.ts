@@ -86,7 +86,7 @@ function sentenceOf({ type, timestamp, data }: Payload): string {
     case 'key.expiring':
       return `${name} expires on ${dayOf(data.key?.expires_at)}, in ${inDays(timestamp, data.key?.expires_at)}.`
     case 'call.unpriced':
-      return `A call of the model ${quoted(data.model)} has no price (\`${data.request_id}\`): what it cost upstream is not in the books.`
+      return `A call of the model ${quoted(data.model)} has no price (\`${data.request_id}\`): its upstream cost is not counted.`
     case 'webhook.disabled':
       return `The webhook \`${data.webhook?.id}\` was disabled: ${DISABLED[data.webhook?.disabled_reason ?? ''] ?? 'by an edit'}.`
     case 'webhook.created':

@@ -52,6 +52,6 @@ test('a folder without a database is named, with options that the command has', 
   const empty = { TOLLGATE_DATA_DIR: '/nonexistent/data' }
   const { code, stdout, stderr } = await runInThread(['admin-key', 'list'], empty)
   assert.deepEqual([code, stdout], [2, ''])
-  assert.match(stderr, /TOLLGATE_DATA_DIR: there are no books in \/nonexistent\/data/)
+  assert.match(stderr, /TOLLGATE_DATA_DIR: there is no Tollgate database in \/nonexistent\/data/)
   assert.doesNotMatch(stderr, /--url/)
 })

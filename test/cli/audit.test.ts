@@ -78,7 +78,7 @@ test('audit of a folder without books fails and leaves none behind; a wrong call
     const nowhere = join(gateway.tollgate.dataDir, 'nowhere')
     const missing = await gateway.run(['audit'], { TOLLGATE_DATA_DIR: nowhere, TOLLGATE_DATABASE_URL: '' })
     assert.equal(missing.code, 2)
-    assert.match(missing.stderr, /TOLLGATE_DATA_DIR: there are no books in .*nowhere/)
+    assert.match(missing.stderr, /TOLLGATE_DATA_DIR: there is no Tollgate database in .*nowhere/)
     assert.equal(existsSync(nowhere), false)
     for (const args of [['--fix'], ['everything']]) {
       const wrong = await gateway.run(['audit', ...args])

@@ -48,7 +48,7 @@ test('SIGHUP takes a changed overlay into use, and a bad one changes nothing and
     assert.equal(await cost(), '1')
 
     writeFileSync(file, overlay('2.5'))
-    const taken = tollgate.printed(/the new prices are in force/)
+    const taken = tollgate.printed(/the new prices are in use/)
     tollgate.signal('SIGHUP')
     await taken
     assert.equal(await cost(), '2.5')

@@ -61,11 +61,11 @@ test('calls are priced again beside the running gateway, shown, credited and cha
   assert.equal(again.stdout, 'No call costs anything else.\nUnchanged: 2 calls.\n')
   assert.equal(again.code, 0)
 
-  // Calls that cost more are only reported; --charge books them.
+  // Calls that cost more are only reported; --charge posts them.
   const dearer = await gateway.run([...FROM, '--apply', '--yes'], DEARER)
   assert.match(
     dearer.stdout,
-    /\nNot charged: 0\.0156 USD for 2 calls that cost more\. --charge books it\.\n$/,
+    /\nNot charged: 0\.0156 USD for 2 calls that cost more\. --charge posts it\.\n$/,
   )
   assert.match(await auditLine(), /^No difference in .* 1 credit/)
 
@@ -125,7 +125,7 @@ test('a wrong call books nothing and shows how', async () => {
     TOLLGATE_DATABASE_URL: '',
   })
   assert.equal(missing.code, 2)
-  assert.match(missing.stderr, /there are no books in/)
+  assert.match(missing.stderr, /there is no Tollgate database in/)
   const help = await gateway.run(['rerate', '--help'])
   assert.equal(help.code, 0)
   assert.match(help.stdout, /^Usage: tollgate rerate/)

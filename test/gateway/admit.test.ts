@@ -104,7 +104,7 @@ test('a client that leaves while it waits goes out of line', async () => {
   const admitted = admit(callOf(res), gateway)
   while (gateway.asked < 2) await new Promise((resolve) => setImmediate(resolve))
   assert.equal(gateway.queues.waiting, 1)
-  res.whenClosed.tell()
+  res.whenClosed.fire()
   assert.deepEqual(await admitted, { kind: 'client_left' })
   assert.equal(gateway.queues.waiting, 0)
   assert.equal(res.whenClosed.count, 0)
@@ -130,7 +130,7 @@ test('a turn of a WebSocket is asked for, and waits, under the id of its handsha
     ['req_0'],
   )
   assert.deepEqual(find('req_1'), [])
-  res.whenClosed.tell()
+  res.whenClosed.fire()
   assert.deepEqual(await admitted, { kind: 'client_left' })
 })
 
@@ -139,7 +139,7 @@ test('a client that left while the store was asked does not stand in line', asyn
   const res = client(false)
   const admitted = admit(callOf(res), gateway)
   res.destroyed = true
-  res.whenClosed.tell()
+  res.whenClosed.fire()
   assert.deepEqual(await admitted, { kind: 'client_left' })
   assert.equal(gateway.asked, 1)
   assert.equal(gateway.queues.waiting, 0)

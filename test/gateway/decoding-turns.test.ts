@@ -10,7 +10,7 @@ function client() {
     exchange: { res } as unknown as Exchange,
     leave() {
       res.closed = true
-      res.whenClosed.tell()
+      res.whenClosed.fire()
     },
   }
 }

@@ -57,7 +57,7 @@ function begin(
       if (sink?.data(Buffer.from(bytes)) === false) req.pause()
     },
     end: () => sink?.end([]),
-    leave: () => whenClosed.tell(),
+    leave: () => whenClosed.fire(),
     received: withDeadline(received, () => 'the body is still waited for'),
   }
 }

@@ -5,11 +5,11 @@ import { test } from '../support/suite.ts'
 test('those who listen hear of it in the order in which they came, each time', () => {
   const heard: string[] = []
   const listeners = new Listeners()
-  listeners.tell()
+  listeners.fire()
   listeners.add(() => heard.push('a'))
   listeners.add(() => heard.push('b'))
-  listeners.tell()
-  listeners.tell()
+  listeners.fire()
+  listeners.fire()
   assert.deepEqual(heard, ['a', 'b', 'a', 'b'])
 })
 
@@ -21,7 +21,7 @@ test('who is removed hears nothing more, and a stranger can be removed', () => {
   listeners.add(a)
   listeners.add(() => heard.push('b'))
   listeners.remove(a)
-  listeners.tell()
+  listeners.fire()
   assert.deepEqual(heard, ['b'])
 })
 
@@ -35,6 +35,6 @@ test('who comes or goes while it is told changes nothing for this time', () => {
     listeners.add(() => heard.push('c'))
   })
   listeners.add(b)
-  listeners.tell()
+  listeners.fire()
   assert.deepEqual(heard, ['a', 'b'])
 })

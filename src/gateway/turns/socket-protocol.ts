@@ -87,7 +87,7 @@ export interface SocketProtocol {
   client(payload: Buffer): ClientSays | Promise<ClientSays>
   /** A message that cannot be read. */
   unreadable(why: string): ClientSays & { readonly kind: 'refused' }
-  /** `isAlone`: one turn runs, so that parts need not be told apart. */
+  /** `isAlone`: one turn runs, so parts need no id. */
   server(payload: Buffer, isAlone: boolean): ServerSays
   /** The plan of a response that began although no turn was waiting for one. */
   planUnasked(): PlannedTurn

@@ -34,7 +34,7 @@ interface SessionParts {
   giveMemoryBack(bytes: number): void
   /** The turns could not end. */
   failed(error: unknown): void
-  /** The text of the event that tells a refusal. */
+  /** The text of the error event for a refusal. */
   errorEvent(refusal: Refusal, about: RefusedTurn): string
 }
 
@@ -103,7 +103,7 @@ export class SocketSession {
       new SocketInbox({
         judge: (message) => turns.judge(message),
         forward: (wires) => this.#sendUpstream(wires),
-        refuse: (refusal, about) => this.#tell(parts.errorEvent(refusal, about)),
+        refuse: (refusal, about) => this.#sendToClient(parts.errorEvent(refusal, about)),
         close: (code, reason) => this.close(code, reason),
         revoked: () => this.revoked(),
         flowChanged: () => {
@@ -121,7 +121,7 @@ export class SocketSession {
   start(): void {
     this.#turns?.start({
       close: (code, reason) => this.close(code, reason),
-      refuse: (refusal, about) => this.#tell(this.#parts.errorEvent(refusal, about)),
+      refuse: (refusal, about) => this.#sendToClient(this.#parts.errorEvent(refusal, about)),
       revoked: () => this.revoked(),
       turnEnded: () => this.#turnEnded(),
     })
@@ -304,7 +304,7 @@ export class SocketSession {
     this.#upstream.destroy()
   }
 
-  #tell(event: string): void {
+  #sendToClient(event: string): void {
     this.#notices.push(textFrame(event))
     this.#writeNotices()
     this.#flow()

@@ -23,7 +23,7 @@ const UNKNOWN_UPLOAD_BYTES_PER_MS = 2
 const UPLOAD_MS_PER_BYTE_MOST = 10
 const UPLOAD_BYTES_PER_MS_MOST = 600
 
-/** Speech whose bytes do not tell their bit rate, by its format: the low end of what is usual for a voice. */
+/** Speech whose bytes do not state a bit rate, by format: the low end of what is usual for a voice. */
 const SPOKEN_BYTES_PER_MS: ReadonlyMap<string, number> = new Map([
   ['mp3', 16],
   ['opus', 4],
@@ -50,8 +50,8 @@ export async function countSpoken(audio: AudioSeen | undefined, format: string |
 }
 
 async function spokenMs({ bytes, head }: AudioSeen, format: string | null): Promise<number> {
-  const told = head === undefined || format === 'pcm' ? null : await readAudio(head, bytes)
-  if (told?.bitrate !== undefined) return (bytes * 8_000) / told.bitrate
+  const audio = head === undefined || format === 'pcm' ? null : await readAudio(head, bytes)
+  if (audio?.bitrate !== undefined) return (bytes * 8_000) / audio.bitrate
   return bytes / (SPOKEN_BYTES_PER_MS.get(format ?? 'mp3') ?? 16)
 }
 
@@ -162,7 +162,7 @@ function codePoints(text: string): number {
   return text.length - pairs
 }
 
-/** The first bytes of audio that are kept to tell its bit rate. */
+/** The first bytes of audio that are stored to read its bit rate. */
 const HEAD_BYTES = 16 * 1024
 
 /** The meter of speech as bytes of audio. */

@@ -36,7 +36,7 @@ const OBLONG_PIXELS = 1_024 * 1_536
 
 /**
  * Output tokens of one image, by the size and quality in the request. A size or quality that is left to upstream, or that
- * cannot be read, is taken for the dearest of the usual ones.
+ * cannot be read, is taken for the most expensive of the usual ones.
  */
 export function imageTokens(facts: RequestFacts): number {
   return tokensOfImage(wordOf(facts, 'quality'), wordOf(facts, 'size'))

@@ -76,7 +76,7 @@ const DELTAS: ReadonlyMap<string, OutputKind> = new Map([
 /** Items of tools that the client runs. Every other call is one that upstream runs. */
 const CLIENT_CALL = /^(?:function|custom_tool|computer|local_shell|apply_patch)_call$/
 
-/** The most open items that are told apart: items that tools work on can be open side by side. */
+/** The most open items that are tracked separately: items of tools can be open concurrently. */
 const OPEN_ITEMS_MAX = 256
 
 /** Reads replies to POST /v1/responses, and to /v1/responses/compact and /v1/decisions, which answer in its form. */
@@ -197,7 +197,7 @@ export class ResponsesReader implements ReplyReader {
   }
 }
 
-/** No response makes more calls than this; calls beyond it are neither told apart nor counted. */
+/** No response makes more calls than this; calls beyond it are not counted. */
 const CALLS_MAX = 10_000
 
 /** Calls of tools that are seen as output items; the fees of most of them stand nowhere in the usage. */

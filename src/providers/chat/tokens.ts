@@ -139,7 +139,7 @@ export function partOf(model: string | null, tokens: ReportedTokens): UsagePart 
 /**
  * The details are parts of the total and may overlap: upstream does not say whether a token can be read from the
  * cache and written to it, and it often does not say whether cached tokens were text or audio. So each detail
- * takes from the rest of the total, writes first because they are dearest, and text gets what remains: no token
+ * takes from the rest of the total, writes first because they cost most, and text gets what remains: no token
  * is counted twice, and all details together never exceed the total.
  */
 function splitInput(total: number, usage: WireObject, details: WireObject, counts: Counts): Quantities {

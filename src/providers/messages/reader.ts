@@ -65,7 +65,7 @@ const SERVER_TOOL = /^(?:server_tool_use|mcp_tool_use|.+_tool_result)$/
 /** The names of the tools with which upstream runs code, and the types of the blocks with their results. */
 const CODE = /^(?:bash_|text_editor_)?code_execution(?:_tool_result)?$/
 
-/** The most open blocks that are told apart: blocks come one after the other, and a few may be open at once. */
+/** The most open blocks that are tracked separately: blocks come in sequence, and a few may be open at once. */
 const OPEN_BLOCKS_MAX = 64
 
 /** Reads replies to POST /v1/messages: a message, or the stream of events that build one. */

@@ -22,7 +22,7 @@ const ERROR_TYPES: Readonly<Record<number, string>> = {
 export const messages: SurfaceSpec = {
   name: 'messages',
   endpoints,
-  // Anthropic's API demands `anthropic-version`, and OpenAI's SDKs never send it. `Authorization: Bearer` tells nothing,
+  // Anthropic's API demands `anthropic-version`, and OpenAI's SDKs never send it. `Authorization: Bearer` proves nothing,
   // since Anthropic's SDKs send it too from 1.0 on; hand-written clients without the version are known by `x-api-key`.
   clientHeaders: ['anthropic-version', 'x-api-key'],
   upstream: {

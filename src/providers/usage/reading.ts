@@ -26,7 +26,7 @@ export function nameAt(value: unknown): string | null {
   return typeof value === 'string' && value !== '' && value.length <= NAME_LENGTH_MAX ? value : null
 }
 
-/** The index that tells blocks or items apart which are open side by side. */
+/** The index that distinguishes blocks or items that are open at the same time. */
 export function indexAt(value: unknown): string {
   return typeof value === 'object' || typeof value === 'symbol' ? '' : String(value)
 }

@@ -86,7 +86,7 @@ export function admitCalls(
       batchModels: namesOf(files.get(asked)?.['models'] ?? null),
       holdFloor: floors[n] ?? null,
     })
-    // The holder of a key that is not in force any more learns nothing of the account, and uses nothing.
+    // The holder of a revoked or expired key learns nothing about the account and consumes nothing.
     if (decision.kind === 'refuse' && isKeyRefusal(decision.refusal)) return refused(decision.refusal, null)
     // The record of an admitted call has the instant of its use.
     if (!opening.askedBefore && decision.kind !== 'admit')

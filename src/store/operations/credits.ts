@@ -76,7 +76,7 @@ export function* listCredits({ accountId, after, limit }: CreditQuery): Operatio
     ...(accountId === null ? [sql`true`] : [sql`account_id = ${accountId}`]),
     ...(after === null ? [] : [sql`id < ${after}`]),
   ]
-  // One row more than asked for tells whether there are more.
+  // One extra row shows whether there are more.
   const rows = yield sql`SELECT * FROM credit WHERE ${and(where)} ORDER BY id DESC LIMIT ${limit + 1}`
   return { rows: rows.slice(0, limit).map(entryOf), more: rows.length > limit }
 }
@@ -235,7 +235,7 @@ export function* creditDays(parts: readonly DayPart[]): Operation<void> {
     WHERE rollup.account_id = part.account_id AND rollup.day = part.day AND rollup.model = part.model
       AND rollup.key_id = part.key_id RETURNING 1 AS moved`
   if (moved.length !== rows.length)
-    throw new Error('there is no rollup for a call; tollgate audit says what is wrong with the books')
+    throw new Error('there is no rollup for a call; run tollgate audit to find the difference')
 }
 
 function balanceOf(row: Row): Balance {

@@ -194,7 +194,7 @@ export function* listKeys(query: KeyQuery): Operation<Page<KeyRecord>> {
   const { after, limit, atMs } = query
   const where = wanted(query)
   if (after !== null) where.push(sql`id < ${after}`)
-  // The page is cut before the months are looked up. One row more than asked for tells whether there are more.
+  // The page is cut before the months are looked up. One extra row shows whether there are more.
   const page = sql`(SELECT * FROM api_key WHERE ${and(where)} ORDER BY id DESC LIMIT ${limit + 1})`
   const rows = yield sql`SELECT ${COLUMNS} FROM ${withMonth(page, atMs)} ORDER BY id DESC`
   return { rows: rows.slice(0, limit).map(keyRecord), more: rows.length > limit }

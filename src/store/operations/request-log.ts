@@ -79,7 +79,7 @@ export function edgeSql(filter: CallFilter, before: CallCursor, from: CallCursor
     LIMIT 2 OFFSET ${records - 1}`
 }
 
-/** One row more than asked for tells whether there are more before the edge. */
+/** One extra row shows whether there are more before the edge. */
 export function matchingSql(filter: CallFilter, before: CallCursor, from: CallCursor, limit: number): Sql {
   return sql`SELECT * FROM ${source(filter, before, from)}
     AND ${and([sql`true`, ...matchesSql(filter)])} ${NEWEST_FIRST} LIMIT ${limit + 1}`

@@ -83,8 +83,8 @@ class Now {
 }
 
 /**
- * The clock that tells the time when a key is looked at. In production it is the database's, of which there is one: nodes
- * whose clocks differ agree on which keys are in force. Tests move the caller's clock, and SQLite has no other.
+ * The clock for the expiry of keys. In production it is the database's, of which there is one: nodes
+ * whose clocks differ agree on which keys are active. Tests move the caller's clock, and SQLite has no other.
  */
 export type StoreClock = 'database' | 'caller'
 
@@ -278,7 +278,7 @@ export function render(statement: Runnable, dialect: Dialect): Statement {
     return parameter('bigint', typeof part === 'bigint' ? part : BigInt(Math.trunc(part)))
   }
 
-  /** A parameter with its type: where only a cast would tell, PostgreSQL takes a parameter for text. */
+  /** A parameter with its type: without a cast PostgreSQL takes it for text. */
   function parameter(type: string, value: BoundValue): string {
     const place = values.push(value)
     return dialect.store === 'sqlite' ? '?' : `$${place}::${type}`

@@ -95,7 +95,7 @@ function pageSql(query: UsageQuery, dimensions: readonly UsageDimension[]): Sql 
   // Days before the end of the last page need not be read.
   const start = laterOf(startDay, dimensions.includes('day') ? (after?.day ?? null) : null)
   const goesOn = after === null ? sql`` : sql`AND (${list}) > (${join(placeOf(after, dimensions))})`
-  // One row more than asked for tells whether there are more.
+  // One extra row shows whether there are more.
   return sql`SELECT ${list}, ${name} ${account} ${SUMS} FROM ${source(query, start)} ${goesOn}
     GROUP BY ${list} ORDER BY ${list} LIMIT ${query.limit + 1}`
 }

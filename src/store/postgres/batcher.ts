@@ -14,11 +14,11 @@ export interface BatcherParts<Command, Answer> {
   readonly batchMax: number
   /** The longest that a command waits for its answer, its turn included. Then: StoreUnavailable. */
   readonly answerMs: number
-  /** Told of every transaction: how many commands it did, and how long it took. */
+  /** Called for every transaction: how many commands it did, and how long it took. */
   onCommit?(commands: number, ms: number): void
-  /** The command was done, and its caller has been told that it could not be. */
+  /** The command was done, but its caller already got an error. */
   onLate?(command: Command, answer: Answer): void
-  /** Told of commands of which it is not known whether they were done. */
+  /** Called with commands whose outcome is unknown. */
   onDoubt?(commands: readonly Command[]): void
 }
 
@@ -26,7 +26,7 @@ interface Waiting<Command, Answer> {
   readonly command: Command
   readonly dueMs: number
   readonly timer: NodeJS.Timeout
-  told: boolean
+  answered: boolean
   resolve(answer: Answer): void
   reject(error: Error): void
 }
@@ -54,7 +54,7 @@ export function createBatcher<Command, Answer>(
   function sendNext(): void {
     if (underWay !== null) return
     // A command whose caller has been answered already is not sent any more.
-    queue = queue.filter((item) => !item.told)
+    queue = queue.filter((item) => !item.answered)
     if (queue.length === 0) return
     const batch = queue.splice(0, parts.batchMax)
     underWay = run(batch).finally(() => {
@@ -78,28 +78,28 @@ export function createBatcher<Command, Answer>(
         return
       }
       if (error instanceof StoreInDoubt) parts.onDoubt?.(batch.map((item) => item.command))
-      for (const item of batch) tell(item, () => item.reject(error as Error))
+      for (const item of batch) finish(item, () => item.reject(error as Error))
     }
   }
 
   function answer(item: Item, outcome: Outcome<Answer> | undefined): void {
     // A process that was suspended for a while reads answers that are no longer true.
-    if (item.told || performance.now() > item.dueMs) {
+    if (item.answered || performance.now() > item.dueMs) {
       if (outcome?.ok) parts.onLate?.(item.command, outcome.value)
-      tell(item, () => item.reject(tooLate()))
+      finish(item, () => item.reject(tooLate()))
       return
     }
-    tell(item, () => {
+    finish(item, () => {
       if (outcome?.ok) item.resolve(outcome.value)
       else item.reject(outcome?.error ?? new StoreRefused('the database gave no answer'))
     })
   }
 
-  function tell(item: Item, say: () => void): void {
-    if (item.told) return
-    item.told = true
+  function finish(item: Item, complete: () => void): void {
+    if (item.answered) return
+    item.answered = true
     clearTimeout(item.timer)
-    say()
+    complete()
   }
 
   return {
@@ -116,8 +116,8 @@ export function createBatcher<Command, Answer>(
         const item: Item = {
           command,
           dueMs: performance.now() + parts.answerMs,
-          timer: setTimeout(() => tell(item, () => reject(tooLate())), parts.answerMs),
-          told: false,
+          timer: setTimeout(() => finish(item, () => reject(tooLate())), parts.answerMs),
+          answered: false,
           resolve,
           reject,
         }

@@ -12,7 +12,7 @@ import { dialectOf, runAtomically, runStatement } from './run-operation.ts'
 /** The only deadline of a command, longer than any command should take. */
 const COMMAND_MS = 7 * 24 * 60 * 60 * 1000
 
-/** Connects a command that works on the books beside the nodes. Null: this database has no books. */
+/** Connects a command that runs beside the nodes. Null: this database has no tables of Tollgate. */
 export async function openLedger(url: string): Promise<Pool | null> {
   const pool = openPool({
     url,

@@ -8,8 +8,8 @@ import type { Pool } from './database.ts'
 import { dialectOf, runBatch } from './run-operation.ts'
 
 /**
- * The database's time, told by a node: read now and then, and counted on from there by the node's monotonic clock, which
- * never steps. A node then tells the same of keys, months and days as the database decides, though the node's own wall
+ * The database's time, as a node knows it: read now and then, and counted on from there by the node's monotonic clock, which
+ * never steps. A node then agrees with the database on keys, months and days, though the node's own wall
  * clock may be off by a day.
  */
 export interface DatabaseClock extends Clock {
@@ -59,7 +59,7 @@ export interface Node {
   raiseEpoch(): Promise<void>
   /** Gives back every open hold of this node and of nodes that were given up. Returns how many there were. */
   interruptOpenCalls(atMs: number | null): Promise<number>
-  /** Tells the other nodes that this node is gone. */
+  /** Marks this node as gone for the others. */
   stop(): Promise<void>
 }
 

@@ -7,7 +7,7 @@ import { NOTHING_USED } from '../../ledger/call-columns.ts'
 import type { Node } from './node.ts'
 
 /**
- * Admissions whose answer was lost or came too late. The caller was told that nothing was sent upstream, and nothing was;
+ * Admissions whose answer was lost or came too late. The caller got an error that says that nothing was sent upstream, and nothing was;
  * but the hold may stand, and no call would ever settle it. The holds are released as soon as the database answers again.
  */
 export interface OrphanedAdmissions {

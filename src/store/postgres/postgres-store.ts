@@ -33,7 +33,7 @@ type CallCommand =
   | { readonly opening: CallOpening; readonly closing?: undefined }
   | { readonly closing: CallClosing; readonly opening?: undefined }
 
-/** A store that tells the time as well: by the database's clock, or by the caller's if that one decides. */
+/** A store with a clock: by the database's clock, or by the caller's if that one decides. */
 export interface PostgresStore extends Store {
   readonly clock: Clock
 }

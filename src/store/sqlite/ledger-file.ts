@@ -11,7 +11,7 @@ import { NewerSchema } from '../upgrades.ts'
 import { migrate } from './migrate.ts'
 import { runToEnd, statementRunner } from './run-operation.ts'
 
-/** The books of a data directory, for commands that work on them beside a running gateway. */
+/** The database of a data directory, for commands that run beside a gateway. */
 
 /** Opens an existing database with a ledger in it. Null: there is none. */
 function openLedgerFile(file: string, options: { readonly readOnly: boolean }): DatabaseSync | null {

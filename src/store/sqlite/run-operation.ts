@@ -29,14 +29,14 @@ export function statementRunner(db: DatabaseSync): RunStatement {
   }
 }
 
-/** Runs a batch to its end, in the transaction at hand: its steps follow each other, and the caller commits. */
+/** Runs a batch in the current transaction. The caller commits. */
 export function runBatch<T>(batch: Batch<T>, run: RunStatement): T {
   let result = batch.next()
   while (!result.done) result = batch.next(result.value.statements.map(run))
   return result.value
 }
 
-/** Runs an operation to its end, in the transaction at hand. */
+/** Runs an operation in the current transaction. */
 export function runToEnd<T>(operation: Operation<T>, run: RunStatement): T {
   let step = operation.next()
   while (!step.done) step = operation.next(run(step.value))

@@ -61,7 +61,7 @@ function openReader(): Side {
 
 /**
  * Bodies have a file of their own: a megabyte per call would burden the write-ahead log that every admission waits for,
- * and every backup of the books.
+ * and every backup.
  */
 function openBodies(): Side {
   const db = new DatabaseSync(file, { readBigInts: true, timeout: 5_000 })

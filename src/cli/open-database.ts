@@ -11,23 +11,23 @@ import { openSnapshot } from '../store/open-snapshot.ts'
 import type { Snapshot } from '../store/operations/operation.ts'
 import { Failure } from './command.ts'
 
-/** Opens the store for a command: beside running gateways or without one. */
-export async function openBooks(config: Config): ReturnType<typeof openStore> {
-  // A command in the wrong place must not make books of its own there, and show them as if they were the right ones.
-  if (!(await areThere(config))) refuseMissing(config)
+/** Opens the store for a command, with or without running gateways. */
+export async function openDatabase(config: Config): ReturnType<typeof openStore> {
+  // A command with the wrong data directory must not create an empty database and report on it.
+  if (!(await exists(config))) refuseMissing(config)
   try {
     // `onFatal` does nothing: a store that failed refuses every operation, and the command learns of the failure so.
     return await openStore(config, { log: SILENT, clock: systemClock, diskFault: null, onFatal() {} })
   } catch (error) {
     if (error instanceof InstallationError || !(error instanceof Error)) throw error
-    throw new Failure(`The books in ${config.dataDir} cannot be opened: ${error.message}`)
+    throw new Failure(`The database in ${config.dataDir} cannot be opened: ${error.message}`)
   }
 }
 
 /** A log of our own instead of pino with the level `silent`: loading pino takes 40 ms. */
 const SILENT: Log = { fatal() {}, error() {}, warn() {}, info() {}, debug() {}, trace() {} }
 
-async function areThere({ dataDir, databaseUrl }: Config): Promise<boolean> {
+async function exists({ dataDir, databaseUrl }: Config): Promise<boolean> {
   if (databaseUrl === null) return existsSync(join(dataDir, 'tollgate.db'))
   // The driver of PostgreSQL is loaded only here: it is 35 modules.
   const { hasLedger } = await import('../store/postgres/ledger-snapshot.ts')
@@ -36,13 +36,13 @@ async function areThere({ dataDir, databaseUrl }: Config): Promise<boolean> {
   })
 }
 
-/** The openers of the books in each of the stores; null where there are no books. */
+/** Opens either database; null if it does not exist. */
 export interface LedgerOpeners<T> {
   inFile(file: string): Promise<T | null>
   inDatabase(url: string): Promise<T | null>
 }
 
-/** Opens the books for commands that do not go through the store: beside running gateways or without one. */
+/** Opens the database for commands that do not use the store, with or without running gateways. */
 export async function openLedger<T>(config: Config, openers: LedgerOpeners<T>): Promise<T> {
   const { dataDir, databaseUrl } = config
   if (databaseUrl === null)
@@ -54,7 +54,7 @@ export async function openLedger<T>(config: Config, openers: LedgerOpeners<T>): 
 }
 
 /** The database at one instant, for commands that only read it. */
-export async function openBooksSnapshot(config: Config): Promise<Snapshot> {
+export async function openDatabaseSnapshot(config: Config): Promise<Snapshot> {
   const snapshot = await openSnapshot(config).catch((error: Error) => {
     if (config.databaseUrl !== null) throw unopenedDatabase(config.databaseUrl, error)
     throw new Failure(`The database in ${config.dataDir} cannot be opened: ${error.message}`)
@@ -70,13 +70,12 @@ export function holdDataDir({ dataDir, databaseUrl }: Config): DataDirLock | nul
   return lock
 }
 
-/** The place of the books, for people. */
-export function placeOfBooks({ dataDir, databaseUrl }: Config): string {
+/** Where the database is, for output. */
+export function databaseLocation({ dataDir, databaseUrl }: Config): string {
   return databaseUrl === null ? dataDir : shownDatabase(databaseUrl)
 }
 
-/** A wrong place must not pass for books in order, nor get books of its own from a command. */
 function refuseMissing(config: Config): never {
   const variable = config.databaseUrl === null ? 'TOLLGATE_DATA_DIR' : 'TOLLGATE_DATABASE_URL'
-  throw new ConfigError([`${variable}: there are no books in ${placeOfBooks(config)}`])
+  throw new ConfigError([`${variable}: there is no Tollgate database in ${databaseLocation(config)}`])
 }
