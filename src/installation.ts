@@ -218,7 +218,7 @@ async function readPepper({ dataDir, databaseUrl }: Config, store: Store): Promi
 
 async function checkPepper(store: Store, digestKey: DigestKey, shared: boolean): Promise<void> {
   const fingerprint = pepperFingerprint(digestKey)
-  // Of nodes that start at once on an empty database the first sets the pepper, and the others must have the same.
+  // If several nodes start on an empty database, the first sets the pepper. The others must have the same.
   if ((await store.keepSetting('pepper', fingerprint)) === fingerprint) return
   throw shared ? strangePepper('This node has another pepper') : lostPepper('the configured pepper')
 }

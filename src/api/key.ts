@@ -177,7 +177,7 @@ interface KeyOption {
   readonly option: `--${string} <${string}>`
   readonly kind: 'amount' | 'number' | 'text'
   readonly help: string
-  /** What `tollgate keys show` writes before and after the value. */
+  /** The text that `tollgate keys show` prints before and after the value. */
   readonly label: string
   readonly unit: string
 }

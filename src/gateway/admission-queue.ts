@@ -223,7 +223,7 @@ class Queue {
   }
 
   add(entry: QueueEntry): void {
-    // What happened between the store's answer and the beginning of a queue was signalled to no queue.
+    // Signals between the store's answer and the creation of the queue reached no queue.
     if (this.#entries.length === 0) this.#signalled = true
     const at = this.#entries.findLastIndex((other) => other.ticket < entry.ticket)
     this.#entries.splice(at + 1, 0, entry)

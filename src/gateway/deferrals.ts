@@ -46,7 +46,7 @@ export interface DeferralParts extends DeferredBillParts {
   readonly polls: boolean
 }
 
-/** What is known of a call when its reply has named the object that it created. */
+/** The facts of a call at the moment its reply names the object that it created. */
 type Passed = Omit<
   Deferral,
   'surface' | 'scope' | 'objectId' | 'kind' | 'dueInMs' | 'atMs' | 'status' | 'upstreamRequestId'

@@ -198,7 +198,7 @@ export function learnFrom(
   estimates.learn(complete)
 }
 
-/** What is left of the output without its reasoning; null where that is not stated. */
+/** The output without its reasoning; null if the reply does not state it. */
 function visibleTokens(outputTokens: number, reasoningTokens: number | null): number | null {
   return reasoningTokens === null ? null : Math.max(0, outputTokens - reasoningTokens)
 }

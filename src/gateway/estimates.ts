@@ -41,7 +41,7 @@ export interface Figures {
 }
 
 /**
- * What this node learned from the latest complete calls, in bounded memory: tokens per byte and per millisecond for each key,
+ * Statistics of the latest complete calls on this node, in bounded memory: tokens per byte and per millisecond for each key,
  * model and tier, and for each model; the share of cached input for each key and model.
  */
 export class Estimates {

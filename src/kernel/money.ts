@@ -12,7 +12,7 @@ export type Bound =
       readonly kind: 'bound'
       readonly listNanos: Nanos
       readonly costNanos: Nanos
-      /** Of a batch: the cost of its most expensive line. */
+      /** For a batch, the cost of its most expensive line. */
       readonly largestNanos?: Nanos
     }
   /** No limit is known: the hold is all that is left. */

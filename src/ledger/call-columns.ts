@@ -31,7 +31,7 @@ export const CALL_COLUMNS = {
   objectId: { column: 'object_id', kind: 'text?', from: 'store' },
   /** The call that made the batch of which this is one model's part. */
   parentId: { column: 'parent_id', kind: 'text?', from: 'store' },
-  /** Of a call that made a batch: the number of its parts, and what they cost together. */
+  /** For a call that created a batch: the number of its parts and their total cost. */
   children: { column: 'children', kind: 'count?', from: 'store' },
   childrenNanos: { column: 'children_nanos', kind: 'nanos?', from: 'store' },
   /** The request id of the handshake, in the record of a WebSocket's turn; the handshake's record has its own id here. */

@@ -55,7 +55,7 @@ export type Hold =
       readonly kind: 'bound'
       readonly nanos: Nanos
       readonly listNanos: Nanos
-      /** Of a batch: the part of its most expensive line. All lines but this one must fit under every limit. */
+      /** For a batch, the part of its most expensive line. All other lines must fit under every limit. */
       readonly largestNanos?: Nanos
     }
   /** A call that nothing bounds takes all that is left of its key's ceilings. */

@@ -49,7 +49,7 @@ export interface UsageSums {
 export interface UsageBucket extends UsageGroup, UsageSums {
   readonly keyName: string | null
   readonly accountName: string | null
-  /** Of the key; null where the query does not group by key. */
+  /** The key; null if the query does not group by key. */
   readonly metadata: Metadata | null
 }
 

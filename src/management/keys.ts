@@ -58,7 +58,7 @@ export function refuseUnknownModel(
   { versions }: PriceBook,
   nowMs: number,
 ): Refused | null {
-  // Of the versions of the past only the current one counts.
+  // Only the current version counts.
   const current = versions.filter((_, i) => (versions[i + 1]?.effectiveFromMs ?? Infinity) > nowMs)
   const names = [...new Set(current.flatMap((version) => [...version.names.keys()]))]
   for (const entry of entries) {

@@ -33,7 +33,6 @@ export interface BytesReader {
   end(): ReadBytes | Promise<ReadBytes>
 }
 
-/** What is to be read. */
 export interface Reads {
   readonly shape: Shape
   readonly onElement: ((element: SkimmedElement) => void) | null

@@ -9,7 +9,7 @@ const NAME = Buffer.from('event')
 /** Events up to this size are parsed whole. Longer ones are skimmed as they arrive, and always pass unchanged. */
 export const EVENT_BYTES_MAX = 256 * 1024
 
-/** What the client gets of an event: all, nothing, or its data without these ranges (start, end, start, end …). */
+/** The part of an event that the client gets: all, nothing, or its data without these ranges (start, end, start, end …). */
 export type EventCut = 'pass' | 'remove' | readonly number[]
 
 export interface EventSink {

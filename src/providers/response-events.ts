@@ -63,7 +63,7 @@ function inBoth(one: ItemFacts, other: ItemFacts): ItemFacts {
   }
 }
 
-/** What a message says as a request to the endpoint. */
+/** A message, read as a request to the endpoint. */
 export async function readRequest(payload: Buffer, endpoint: Endpoint | null): Promise<RequestFacts> {
   if (endpoint === null) return NOT_READ
   const reader = createRequestReader(endpoint, PLAIN_JSON)

@@ -119,7 +119,7 @@ function byModality(total: number | null, details: WireObject, counts: Counts): 
 }
 
 /**
- * Of what was read of each kind, how much came from the cache. Where the details do not add up, cached tokens are those
+ * How many input tokens of each kind came from the cache. Where the details do not add up, cached tokens are those
  * that the cache makes least cheaper: of text before images, of images before audio.
  */
 function cachedByModality(input: Modalities, details: WireObject, counts: Counts): Modalities {

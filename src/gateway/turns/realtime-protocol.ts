@@ -29,7 +29,7 @@ import {
 } from './socket-protocol.ts'
 import type { PlannedTurn } from './turn-call.ts'
 
-/** What a response has read since the one before it, and what it has written. */
+/** The input of a response since the previous one, and its output. */
 interface Passed {
   readonly inputAudioMs: number
   readonly inputTextBytes: number

@@ -78,7 +78,7 @@ export interface OpenTurn {
   failed: { readonly atMs: number; readonly status: number } | null
 }
 
-/** What the messages of one kind of socket mean. One object serves one socket. */
+/** Interprets the messages of one kind of socket. One object serves one socket. */
 export interface SocketProtocol {
   /** Reads the usage in the events of a turn; null: `usageOf` does. */
   readonly reader: UsageReader | null
@@ -99,7 +99,7 @@ export interface SocketProtocol {
   transcriptionOf?(says: ServerSays): { readonly planned: PlannedTurn; readonly usage: Usage }
 }
 
-/** What becomes of a client message. */
+/** How to handle a client message. */
 export type Verdict =
   | {
       readonly kind: 'pass'

@@ -41,7 +41,7 @@ export class TurnEvents {
     else this.#silence.resume(nowMs)
   }
 
-  /** What the events have stated, and how long they showed no output of the model. */
+  /** The usage that the events stated, and how long they showed no output of the model. */
   end(whole: boolean): { readonly metered: Metered; readonly times: ReplyTimes } {
     return { times: this.#silence.timesAt(this.#clock.monotonicMs()), metered: this.#meter.end(whole) }
   }

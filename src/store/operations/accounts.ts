@@ -81,7 +81,7 @@ export const createAccount = atomic(function* (
   // The first account has company from now on. Admissions that have read it alone end before this.
   yield onPostgres(sql`SELECT id FROM account WHERE NOT has_others ${FOR_UPDATE}`)
   yield sql`UPDATE account SET has_others = true WHERE NOT has_others`
-  const value = yield* tell('account.created', id, actor, createdAtMs)
+  const value = yield* recordChange('account.created', id, actor, createdAtMs)
   return { kind: 'done', value }
 })
 
@@ -99,7 +99,7 @@ export const updateAccount = atomic(function* (
   if (isTurnedOn && balanceNanos <= 0n && changes.force !== true)
     return { kind: 'balance_not_positive', balanceNanos }
   yield* change(id, changes)
-  const account = yield* tell('account.updated', id, actor, atMs, before)
+  const account = yield* recordChange('account.updated', id, actor, atMs, before)
   if (changes.monthlyBudgetNanos != null) yield* recordCap(id, account, actor, atMs)
   return { kind: 'done', account }
 })
@@ -142,11 +142,11 @@ export const setAccountStatus = atomic(function* (
   const changed =
     yield sql`UPDATE account SET status = ${status} WHERE id = ${id} AND status <> ${status} RETURNING id`
   if (changed.length === 0) return yield* getAccount(id, atMs)
-  return yield* tell(status === 'active' ? 'account.resumed' : 'account.suspended', id, actor, atMs)
+  return yield* recordChange(status === 'active' ? 'account.resumed' : 'account.suspended', id, actor, atMs)
 })
 
 /** Records the event of a change, if there was one. Keys of upstreams are named without their values. */
-function* tell(
+function* recordChange(
   type: 'account.created' | 'account.updated' | 'account.suspended' | 'account.resumed',
   id: string,
   actor: Actor,

@@ -38,7 +38,7 @@ export const createAdminKey = atomic(function* (key: NewAdminKey, actor: Actor):
     ${again} RETURNING ${COLUMNS}`
   const record = adminRecord(present(row))
   const isNew = former === undefined || former['revoked_at_ms'] !== null
-  if (isNew) yield* tell('admin_key.created', record, actor, key.createdAtMs)
+  if (isNew) yield* recordChange('admin_key.created', record, actor, key.createdAtMs)
   return record
 })
 
@@ -57,7 +57,7 @@ function* revokeBootstrapKeys(which: Sql, actor: Actor, atMs: number): Operation
   const revoked = yield sql`
     UPDATE admin_key SET revoked_at_ms = ${now(atMs)} WHERE bootstrap AND revoked_at_ms IS NULL AND ${which}
     RETURNING ${COLUMNS}`
-  for (const row of revoked) yield* tell('admin_key.revoked', adminRecord(row), actor, atMs)
+  for (const row of revoked) yield* recordChange('admin_key.revoked', adminRecord(row), actor, atMs)
   if (revoked.length > 0) yield* endSessionsOfRevokedKeys()
 }
 
@@ -89,7 +89,7 @@ export const revokeAdminKey = atomic(function* (
     UPDATE admin_key SET revoked_at_ms = coalesce(revoked_at_ms, ${now(atMs)}) WHERE id = ${id} RETURNING ${COLUMNS}`
   yield* endSessionsOfRevokedKeys()
   const key = adminRecord(present(revoked))
-  yield* tell('admin_key.revoked', key, actor, atMs)
+  yield* recordChange('admin_key.revoked', key, actor, atMs)
   return { kind: 'revoked', key }
 })
 
@@ -99,7 +99,7 @@ function within({ accountId, operators }: AdminScope): Sql {
 }
 
 /** Events about operator keys belong to the first account. */
-function* tell(
+function* recordChange(
   type: 'admin_key.created' | 'admin_key.revoked',
   key: AdminKeyRecord,
   actor: Actor,

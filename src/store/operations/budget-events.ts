@@ -77,7 +77,7 @@ export function* recordCapEdit(
 export interface BalanceMove {
   readonly accountId: string
   readonly after: Balance
-  /** What the balance moved by: negative for a charge. */
+  /** The change of the balance: negative for a charge. */
   readonly movedNanos: Nanos
   readonly actor: Actor
 }

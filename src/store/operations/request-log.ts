@@ -139,14 +139,14 @@ function placeOf(row: Row): CallCursor {
   return { startedAtMs: number(row, 'started_at_ms'), requestId: text(row, 'id') }
 }
 
-/** Of a cursor and an end at the same instant the end is earlier, since it has no id. */
+/** If a cursor and an end name the same instant, the end sorts first: it has no id. */
 function earlierOf(cursor: CallCursor, end: CallCursor): CallCursor {
   return cursor.startedAtMs < end.startedAtMs ? cursor : end
 }
 
 export const keepRefused = atomic(function* (calls: readonly RefusedCall[]): Operation<void> {
   if (calls.length === 0) return
-  // Of two records of a call in one batch the first counts, as it does when they come one after the other.
+  // If a batch has two records of a call, the first wins, as it does across batches.
   const first = new Map(calls.toReversed().map((call) => [call.requestId, call]))
   const rows = [...first.values()].map(
     (call) => sql`(${call.requestId}, ${call.digest}, ${call.startedAtMs}, ${call.endedAtMs}, ${call.method},

@@ -78,7 +78,7 @@ export function settleCalls(
   return { settled, bookings, writes: [...addToDays(bookings), ...closes] }
 }
 
-/** Of closings of the same call the first counts, and one that says that the call is lost only if there is no other. */
+/** The first closing of a call wins. A closing as lost counts only if there is no other. */
 function choose(closings: readonly CallClosing[], calls: ReadonlyMap<string, Row>): readonly CallClosing[] {
   const chosen = new Map<string, CallClosing>()
   for (const closing of closings) {

@@ -13,7 +13,7 @@ interface SchemaRow {
 
 /**
  * Creates the tables of a new database, or upgrades an earlier version, in one transaction; a newer version is refused.
- * Of nodes that start at once the first does the work and the others wait. The lock belongs to the transaction, not to the
+ * If several nodes start at once, the first migrates and the others wait. The lock belongs to the transaction, not to the
  * session, so that a pooler may stand between.
  */
 export async function migrate(url: string): Promise<void> {
