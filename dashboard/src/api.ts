@@ -41,19 +41,34 @@ export function watchSession(ended: (() => void) | null): void {
   onEnded = ended
 }
 
+let account: string | null = null
+
+/** The account that an operator acts in; null for the first one. */
+export function actIn(accountId: string | null): void {
+  account = accountId
+}
+
+/** A path of the API in that account. Accounts, prices and sessions belong to the installation. */
+export function inAccount(path: string): string {
+  if (account === null || /^\/gateway\/v1\/(accounts|prices|session)/.test(path)) return path
+  return `${path}${path.includes('?') ? '&' : '?'}account=${encodeURIComponent(account)}`
+}
+
 export async function fetchJson<T>(
   method: string,
   path: string,
-  { body, signal }: { body?: unknown; signal?: AbortSignal } = {},
+  { body, name, signal }: { body?: unknown; name?: string; signal?: AbortSignal } = {},
 ): Promise<T> {
   let response: Response
   try {
-    response = await fetch(path, {
+    response = await fetch(inAccount(path), {
       method,
       cache: 'no-store',
-      ...(body === undefined
-        ? {}
-        : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
+      headers: {
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...(name === undefined ? {} : { 'idempotency-key': name }),
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       ...(signal === undefined ? {} : { signal }),
     })
   } catch (error) {
@@ -84,8 +99,12 @@ function errorOf(response: Response, text: string): ApiError {
   )
 }
 
-export async function send<T>(method: string, path: string, body?: unknown): Promise<T> {
-  return await fetchJson<T>(method, path, body === undefined ? {} : { body })
+/** A command with a name, its idempotency key, is carried out once however often it is sent. */
+export async function send<T>(method: string, path: string, body?: unknown, name?: string): Promise<T> {
+  return await fetchJson<T>(method, path, {
+    ...(body === undefined ? {} : { body }),
+    ...(name === undefined ? {} : { name }),
+  })
 }
 
 export type NewKey = Key & { readonly key: string }

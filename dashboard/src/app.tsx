@@ -1,20 +1,32 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import { ApiError, fetchJson, type Overview, type Session, send, watchSession } from './api.ts'
-import { SignedIn, useResource } from './data.ts'
+import {
+  type Account,
+  ApiError,
+  actIn,
+  fetchJson,
+  type Overview,
+  type Session,
+  send,
+  watchSession,
+} from './api.ts'
+import { SignedIn, usePermissions, useResource } from './data.ts'
 import { count } from './format.ts'
 import { Habits } from './habits.tsx'
+import { AccountsPage } from './pages/accounts.tsx'
 import { ActivityPage } from './pages/activity.tsx'
+import { CreditsPage } from './pages/credits.tsx'
 import { KeyPage } from './pages/key.tsx'
 import { KeysPage } from './pages/keys.tsx'
 import { OverviewPage } from './pages/overview.tsx'
 import { PricesPage } from './pages/prices.tsx'
 import { RequestPage } from './pages/request.tsx'
 import { RequestsPage } from './pages/requests.tsx'
+import { SettingsPage } from './pages/settings.tsx'
 import { SignIn } from './pages/sign-in.tsx'
 import { UsagePage } from './pages/usage.tsx'
 import { WebhooksPage } from './pages/webhooks.tsx'
-import { Link, type Place, usePlace } from './router.tsx'
+import { BASE, Link, type Place, usePlace } from './router.tsx'
 import { useTheme } from './theme.ts'
 import { Empty, Failure } from './ui/states.tsx'
 
@@ -24,9 +36,12 @@ const PAGES = [
   { path: '/keys', title: 'Keys' },
   { path: '/usage', title: 'Usage' },
   { path: '/requests', title: 'Requests' },
+  { path: '/credits', title: 'Credits' },
   { path: '/activity', title: 'Activity' },
   { path: '/webhooks', title: 'Webhooks' },
   { path: '/prices', title: 'Prices' },
+  { path: '/accounts', title: 'Accounts' },
+  { path: '/settings', title: 'Settings' },
 ] as const
 
 /** The mark that there may be a session, whose cookie scripts cannot see. Without the mark a first visit sends no request. */
@@ -41,6 +56,7 @@ type State =
 export function App() {
   const [state, setState] = useState<State>({ kind: 'asking' })
   const place = usePlace()
+  actIn(place.query.get('account'))
 
   function enter(session: Session): void {
     localStorage.setItem(SIGNED_IN, '1')
@@ -78,6 +94,7 @@ export function App() {
   return (
     <SignedIn.Provider value={state.session}>
       <Frame
+        key={place.query.get('account') ?? ''}
         place={place}
         onSignOut={() => void send('DELETE', '/gateway/v1/session').finally(() => leave(false))}
       >
@@ -98,6 +115,12 @@ function Page({ place }: { readonly place: Place }) {
       return <UsagePage query={place.query} />
     case 'requests':
       return id === '' ? <RequestsPage query={place.query} /> : <RequestPage key={id} id={id} />
+    case 'credits':
+      return <CreditsPage query={place.query} />
+    case 'accounts':
+      return <AccountsPage id={id} query={place.query} />
+    case 'settings':
+      return <SettingsPage query={place.query} />
     case 'activity':
       return <ActivityPage query={place.query} />
     case 'webhooks':
@@ -120,15 +143,25 @@ function Page({ place }: { readonly place: Place }) {
 }
 
 /** The node that answers: its version, its store, and the calls in flight. */
-function Node() {
-  const { value } = useResource<Overview>('/gateway/v1/overview', 10_000)
-  if (value === null) return null
-  const { version, store, calls_in_flight: inFlight, simulator } = value
+function Node({ of: { version, store, calls_in_flight: inFlight } }: { readonly of: Overview }) {
   return (
     <small class="quiet">
       {version} · {store === 'sqlite' ? 'SQLite' : 'PostgreSQL'} · {count(inFlight)} in flight
-      {simulator && ' · simulator'}
     </small>
+  )
+}
+
+/** The account that an operator acts in, if the URL names one. */
+function ActsIn({ id }: { readonly id: string }) {
+  const { value } = useResource<Account>(`/gateway/v1/accounts/${id}`)
+  return (
+    <p class="notice">
+      You act in the account{' '}
+      <Link to={`/accounts/${id}`} class="name">
+        {value?.name ?? id}
+      </Link>
+      . <a href={BASE}>Leave</a>
+    </p>
   )
 }
 
@@ -142,6 +175,9 @@ function Frame({
   readonly children: ComponentChildren
 }) {
   const [theme, nextTheme] = useTheme()
+  const { isOperator } = usePermissions()
+  const { value: overview } = useResource<Overview>('/gateway/v1/overview', 10_000)
+  const account = place.query.get('account')
   const section = `/${place.path.split('/')[1] ?? ''}`
   const title = PAGES.find(({ path }) => path === section)?.title ?? 'Tollgate'
   useEffect(() => {
@@ -155,7 +191,7 @@ function Frame({
       <nav class="rail" aria-label="Pages">
         <b class="brand">Tollgate</b>
         <ul>
-          {PAGES.map(({ path, title }) => (
+          {PAGES.filter(({ path }) => isOperator || path !== '/accounts').map(({ path, title }) => (
             <li key={path}>
               <Link to={path} aria-current={path === section ? 'page' : undefined}>
                 {title}
@@ -164,7 +200,7 @@ function Frame({
           ))}
         </ul>
         <div class="foot">
-          <Node />
+          {overview !== null && <Node of={overview} />}
           <button type="button" class="link" onClick={nextTheme} title="System, light or dark">
             Theme: {theme}
           </button>
@@ -174,6 +210,12 @@ function Frame({
         </div>
       </nav>
       <main id="content" tabIndex={-1}>
+        {overview?.simulator && (
+          <p class="notice">
+            The built-in simulator answers calls: no provider is asked, and amounts are not real.
+          </p>
+        )}
+        {isOperator && account !== null && <ActsIn id={account} />}
         {children}
       </main>
       <Habits />

@@ -34,6 +34,15 @@ export function exactMoney(usd: number): string {
   return `${usd < 0 ? '−' : ''}$${Number(whole).toLocaleString('en-US')}.${digits}`
 }
 
+/** What `AMOUNT` admits, as a number of dollars; null if it is empty. */
+export function amountOf(text: string): number | null {
+  const digits = text.replace(/[$,\s]/g, '')
+  return digits === '' || digits === '.' ? null : Number(digits)
+}
+
+/** The pattern of an amount that is typed: 50, $50, 1,000.50. */
+export const AMOUNT = '\\s*\\$?\\s*[0-9,]*\\.?[0-9]{0,9}\\s*'
+
 export function count(n: number): string {
   return n.toLocaleString('en-US')
 }

@@ -27,9 +27,17 @@ export function usePlace(): Place {
   return { path: pathname.slice(BASE.length).replace(/\/$/, '') || '/', query: new URLSearchParams(search) }
 }
 
+/** The account that an operator acts in stays in the URL, on every page but those of accounts. */
+function hrefOf(to: string): string {
+  const href = BASE + (to === '/' ? '' : to.replace(/^\/\?/, '?'))
+  const account = new URLSearchParams(location.search).get('account')
+  if (account === null || to.startsWith('/accounts') || /[?&]account=/.test(to)) return href
+  return `${href}${href.includes('?') ? '&' : '?'}account=${encodeURIComponent(account)}`
+}
+
 /** `to` is below the base, with its query. */
 export function go(to: string, how: 'push' | 'replace' = 'push'): void {
-  const url = to.startsWith('?') ? location.pathname + to : BASE + (to === '/' ? '' : to)
+  const url = to.startsWith('?') ? location.pathname + to : hrefOf(to)
   if (how === 'push') history.pushState(null, '', url)
   else history.replaceState(null, '', url)
   dispatchEvent(new Event(MOVED))
@@ -66,11 +74,10 @@ interface LinkProps {
 
 /** A real link, so that it opens in a new tab; a plain click stays in this page. */
 export function Link({ to, children, ...rest }: LinkProps) {
-  const href = BASE + (to === '/' ? '' : to)
   return (
     <a
       {...rest}
-      href={href}
+      href={hrefOf(to)}
       onClick={(event) => {
         if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return
         event.preventDefault()

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { startGateway } from '../support/gateway.ts'
 import { after, before, test } from '../support/suite.ts'
-import { openBrowser, type Person, untilShown } from './browser.ts'
+import { openBrowser, type Person, signIn, takePicture, untilShown, violationsOf } from './browser.ts'
 
 /** The pages of those who run the gateway: activity, credits, settings and accounts. */
 
-const gateway = await startGateway()
+const gateway = await startGateway({ simulator: true })
 const { manage } = gateway
 let person: Person
 before(async () => {
@@ -14,6 +14,17 @@ before(async () => {
 after(async () => {
   await person?.close()
   await gateway.close()
+})
+
+test('without entries, credits say what would be here, and every page names the simulator', async () => {
+  for (const path of ['credits', 'activity', 'settings', 'accounts', 'keys', 'accounts/default']) {
+    const page = await person.visit(`/dashboard/${path}`)
+    await page.getByText('The built-in simulator answers calls').waitFor()
+    await takePicture(page, `${path.replace('/', '-')}-empty-1440-light`)
+    assert.deepEqual(await violationsOf(page), [], path)
+    if (path === 'credits') await page.getByText('leaves a line here').waitFor()
+    await page.context().close()
+  }
 })
 
 test('activity: a change is told with who made it, and the values before and after; the filter is the address', async () => {
@@ -44,6 +55,95 @@ test('activity: rows are read by the hundred', async () => {
   await page.waitForURL(/after=evt_/)
   await page.getByText('Key key 0 created').waitFor()
   await untilShown(page)
+})
+
+const balanceOf = async (account: string) =>
+  (await manage('GET', `/gateway/v1/balance?account=${account}`))['balance_usd']
+
+test('credits: an operator tops up and corrects, and sees the balance after it before it is booked', async () => {
+  const page = await person.visit('/dashboard/credits')
+  await page.getByRole('button', { name: 'Top up' }).click()
+  await page.getByLabel('Amount, USD').fill('$1,250.5')
+  await page.getByLabel('Reason').fill('invoice 7')
+  await page.getByRole('dialog').getByText('$1,250.50').waitFor()
+  await takePicture(page, 'top-up-1440-light')
+  await page.keyboard.press('Enter')
+  await page.getByRole('dialog').waitFor({ state: 'detached' })
+  await page.locator('tbody tr', { hasText: 'invoice 7' }).getByText('Top-up').waitFor()
+  await page.getByRole('button', { name: 'Correct' }).click()
+  await page.getByLabel('Amount to take off, USD').fill('50.5')
+  await page.getByLabel('Reason').fill('typed too much')
+  await page.getByRole('dialog').getByText('$1,200.00').waitFor()
+  await page.getByRole('button', { name: 'Take off' }).click()
+  await page.locator('tbody tr', { hasText: 'typed too much' }).getByText('−50.50').waitFor()
+  assert.equal(await page.locator('.sums data').first().getAttribute('value'), '1200')
+  assert.equal(await balanceOf('default'), 1200)
+})
+
+test('accounts: one is created, limited, used by its operator, suspended by its name and resumed', async () => {
+  const page = await person.visit('/dashboard/accounts')
+  await page.getByRole('button', { name: 'New account' }).click()
+  await page.getByLabel('Name').fill('Acme')
+  await page.getByLabel('Budget per month, USD').fill('$500')
+  await page.getByLabel('Discount, %').fill('12.5')
+  await page.getByRole('button', { name: 'Create account' }).click()
+  await page.getByRole('heading', { level: 1, name: 'Acme' }).waitFor()
+  const id = new URL(page.url()).pathname.split('/').at(-1) ?? ''
+  const { monthly_budget_usd, discount } = await manage('GET', `/gateway/v1/accounts/${id}`)
+  assert.deepEqual([monthly_budget_usd, discount], [500, 0.125])
+
+  await page.getByRole('main').getByRole('link', { name: 'Credits' }).click()
+  await page.getByText('You act in the account Acme').waitFor()
+  await page.getByRole('button', { name: 'Top up' }).click()
+  await page.getByLabel('Amount, USD').fill('20')
+  await page.getByLabel('Reason').fill('start')
+  await page.keyboard.press('Enter')
+  await page.locator('tbody tr', { hasText: 'start' }).waitFor()
+  assert.deepEqual([await balanceOf(id), await balanceOf('default')], [20, 1200])
+  await page.getByRole('navigation').getByRole('link', { name: 'Keys' }).click()
+  await page.waitForURL(`**/dashboard/keys?account=${id}`)
+  await page.getByText('Create the first key').waitFor()
+
+  await page.goto(`${gateway.url}/dashboard/accounts/${id}`)
+  await page.getByRole('button', { name: 'Suspend' }).click()
+  await page.getByLabel('Type Acme to confirm').fill('Acme')
+  await page.getByRole('dialog').getByRole('button', { name: 'Suspend' }).click()
+  await page.getByText('suspended', { exact: true }).waitFor()
+  await page.getByRole('link', { name: 'Accounts' }).first().click()
+  await page.locator('tfoot', { hasText: '2 accounts' }).getByText('$1,220.00').waitFor()
+  await page.getByRole('link', { name: 'Acme' }).click()
+  await page.getByRole('button', { name: 'Resume' }).click()
+  await page.getByRole('button', { name: 'Suspend' }).waitFor()
+})
+
+test('settings: an admin key is created, its secret shown once, and what its role may not do is not offered', async () => {
+  const page = await person.visit('/dashboard/settings')
+  await page.getByText('80 %').waitFor()
+  await page.getByRole('button', { name: 'New admin key' }).click()
+  await page.getByLabel('Name').fill('auditor')
+  await page.getByRole('button', { name: 'Create admin key' }).click()
+  const secret = (await page.locator('.secret code').textContent()) ?? ''
+  await page.getByRole('button', { name: 'Copy the secret' }).click()
+  await page.getByRole('button', { name: 'Done' }).click()
+  await page.locator('tbody tr', { hasText: 'auditor' }).getByText('viewer').waitFor()
+
+  const viewer = await person.open('/dashboard/keys?search=checkout')
+  await signIn(viewer, secret)
+  await viewer.getByRole('link', { name: 'checkout' }).waitFor()
+  assert.equal(await viewer.getByRole('link', { name: 'Accounts' }).count(), 0)
+  for (const path of ['keys', 'credits', 'webhooks', 'settings', 'accounts']) {
+    await viewer.goto(`${gateway.url}/dashboard/${path}`)
+    await untilShown(viewer)
+    assert.equal(await viewer.getByRole('main').locator('button.primary').count(), 0, path)
+    assert.equal(await viewer.getByRole('alert').count(), 0, path)
+  }
+  await viewer.getByText('Only operators manage accounts.').waitFor()
+  await viewer.context().close()
+
+  await page.getByRole('button', { name: 'Revoke auditor' }).click()
+  await page.getByLabel('Type auditor to confirm').fill('auditor')
+  await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click()
+  await page.locator('tbody tr', { hasText: 'auditor' }).getByText('revoked').waitFor()
 })
 
 test('no window has complained', () => {

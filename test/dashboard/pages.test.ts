@@ -54,9 +54,9 @@ test('overview: its figures are those of the API, and that of the month is a doo
   assert.equal(await page.locator('.sum-line data').getAttribute('value'), String(cost_usd))
 })
 
-test('overview: what needs a look is named, and leads there', async () => {
+test('overview: what needs attention is named, and leads there', async () => {
   const page = await person.visit('/dashboard')
-  const looks = page.getByRole('region', { name: 'Needs a look' })
+  const looks = page.getByRole('region', { name: 'Needs attention' })
   await looks.getByText('code-review-ci').waitFor()
   await looks.getByText('intern-sandbox').waitFor()
   await looks.getByText('marketing-copy').click()
@@ -132,7 +132,7 @@ test('keys: a search and a filter stay through reload and the way back', async (
 test('one key: its limits are changed', async () => {
   const page = await person.visit(`/dashboard/keys/${checkout.id}`)
   await page.getByRole('button', { name: 'Change limits' }).click()
-  await page.getByLabel('Budget per month, USD').fill('700')
+  await page.getByLabel('Budget per month, USD').fill('$1,700')
   await page.getByLabel('Models', { exact: true }).fill('claude-haiku-5-5\ngpt-6-luna')
   await page.getByRole('button', { name: 'Save' }).click()
   await page.getByRole('dialog').waitFor({ state: 'detached' })
@@ -140,13 +140,13 @@ test('one key: its limits are changed', async () => {
   const key = await gateway.manage('GET', `/v1/keys/${checkout.id}`)
   assert.deepEqual(
     [key['monthly_budget_usd'], key['allowed_models']],
-    [700, ['claude-haiku-5-5', 'gpt-6-luna']],
+    [1700, ['claude-haiku-5-5', 'gpt-6-luna']],
   )
 })
 
-test('one key: it is replaced step by step, and the errand is where it was after a reload', async () => {
+test('one key: it is rotated step by step, and the errand is where it was after a reload', async () => {
   const page = await person.visit(`/dashboard/keys/${hostile.id}`)
-  await page.getByRole('button', { name: 'Replace' }).click()
+  await page.getByRole('button', { name: 'Rotate' }).click()
   const secret = await page.locator('.secret code').textContent()
   await page.getByRole('button', { name: 'Copy the secret' }).click()
   await page.getByRole('button', { name: 'Done' }).click()
@@ -211,13 +211,13 @@ test('requests: a call is found by its id, refused ones too, and its bill is ari
   await page.locator('pre', { hasText: 'Hello' }).first().waitFor()
 })
 
-test('requests: what a call cost is given back once', async () => {
+test('requests: what a call cost is credited back once', async () => {
   const page = await person.visit(`/dashboard/requests/${billed}`)
-  await page.getByRole('button', { name: 'Give back' }).click()
+  await page.getByRole('button', { name: 'Credit back' }).click()
   await page.getByLabel('Reason').fill('a test')
-  await page.getByRole('dialog').getByRole('button', { name: 'Give back' }).click()
-  await page.getByText('given back', { exact: true }).waitFor()
-  assert.equal(await page.getByRole('button', { name: 'Give back' }).count(), 0)
+  await page.getByRole('dialog').getByRole('button', { name: 'Credit back' }).click()
+  await page.getByText('credited back', { exact: true }).waitFor()
+  assert.equal(await page.getByRole('button', { name: 'Credit back' }).count(), 0)
 })
 
 test('requests: filters are the address, and new calls appear while one watches', async () => {
@@ -257,7 +257,7 @@ test('requests: a turn of a socket leads to all of them', async () => {
 test('webhooks: an endpoint is made, tested, its delivery is seen and sent again, and it is deleted', async () => {
   const page = await person.visit('/dashboard/webhooks')
   await page.getByRole('button', { name: 'New endpoint' }).first().click()
-  await page.getByLabel('Address').fill(receiver.url)
+  await page.getByLabel('URL').fill(receiver.url)
   await page.getByRole('button', { name: 'Create endpoint' }).click()
   assert.match((await page.locator('.secret code').textContent()) ?? '', /^whsec_/)
   await page.getByRole('button', { name: 'Copy the secret' }).click()
@@ -265,10 +265,10 @@ test('webhooks: an endpoint is made, tested, its delivery is seen and sent again
   await page.getByRole('button', { name: 'Send a test' }).click()
   await receiver.untilTypes('webhook.test')
   await page.getByText('delivered 204').waitFor()
-  await page.getByRole('button', { name: 'Send webhook.test again' }).click()
+  await page.getByRole('button', { name: 'Retry webhook.test' }).click()
   await receiver.until((messages) => messages.length >= 2)
   receiver.reply = () => 500
-  await page.getByRole('button', { name: 'Send webhook.test again' }).first().click()
+  await page.getByRole('button', { name: 'Retry webhook.test' }).first().click()
   await page.getByText('it answered 500').waitFor()
   await page.getByRole('button', { name: 'Turn off' }).click()
   await page.getByRole('button', { name: 'Turn on' }).waitFor()

@@ -64,7 +64,7 @@ test('before the first call the page teaches it, and shows it when it comes', as
   const page = await person.visit('/dashboard')
   await takePicture(page, 'first-run-1440-light')
   assert.deepEqual(await violationsOf(page), [])
-  await page.getByRole('button', { name: 'Make a key with a cap of $10' }).click()
+  await page.getByRole('button', { name: 'Create a key with a cap of $10' }).click()
   await page.locator('pre', { hasText: /svc_live_[0-9A-Za-z]{49}/ }).waitFor()
   await page.getByText('waiting for the first call…').waitFor()
   const key = /svc_live_[0-9A-Za-z]{49}/.exec((await page.locator('pre').textContent()) ?? '')?.[0]
@@ -77,7 +77,7 @@ test('with nothing in them, pages say what would be here and how it gets there',
     ['/dashboard/keys?status=revoked', 'No key matches.'],
     ['/dashboard/usage?start=2020-01-01&end=2020-01-31', 'No call was settled in this time.'],
     ['/dashboard/requests?state=refused', 'No call matches.'],
-    ['/dashboard/webhooks', 'Be told when a budget is nearly spent'],
+    ['/dashboard/webhooks', 'Get notified when a budget is nearly spent'],
     ['/dashboard/nowhere', 'There is no such page.'],
   ] as const) {
     const page = await person.visit('/dashboard')

@@ -39,7 +39,7 @@ test('what is on its way is shown as such, and a failure says what failed and is
   await page.getByRole('alert').getByText('The store is away.').waitFor()
   assert.deepEqual(await violationsOf(page), [])
   fails = false
-  await page.getByRole('button', { name: 'Try again' }).click()
+  await page.getByRole('button', { name: 'Retry' }).click()
   await page.getByRole('link', { name: 'test', exact: true }).waitFor()
   assert.equal(await page.getByRole('alert').count(), 0)
 

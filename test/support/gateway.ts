@@ -26,6 +26,8 @@ export interface GatewayOptions {
   readonly diskFault?: SharedArrayBuffer
   /** The folder of the dashboard's build. */
   readonly dashboardDir?: URL
+  /** The upstream is said to be the built-in simulator. */
+  readonly simulator?: boolean
   /** Resolves the hosts of webhooks, in the place of name servers. */
   readonly resolveHost?: ResolveHost
   /** A log in the place of a silent one. */
@@ -91,6 +93,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<TestGa
       ...(options.clock === undefined ? {} : { clock: options.clock }),
       ...(options.diskFault === undefined ? {} : { diskFault: options.diskFault }),
       ...(options.dashboardDir === undefined ? {} : { dashboardDir: options.dashboardDir }),
+      ...(options.simulator === undefined ? {} : { simulator: options.simulator }),
       storeAnswerMs: PATIENCE_MS,
       reached: (point) => options.reached?.(point),
       onFatal(error) {

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import { type ActivityEvent, type Key, type ListOf, WEBHOOK_EVENTS } from '../api.ts'
+import { type ActivityEvent, inAccount, type Key, type ListOf, WEBHOOK_EVENTS } from '../api.ts'
 import { useResource } from '../data.ts'
 import { exactTime, money, monthInWords } from '../format.ts'
 import { Link, setQuery, withQuery } from '../router.tsx'
@@ -30,7 +30,7 @@ export function ActivityPage({ query }: { readonly query: URLSearchParams }) {
     <>
       <header class="page">
         <h1>Activity</h1>
-        <a href={withQuery(path, { ...filters, format: 'csv' })} download="events.csv">
+        <a href={inAccount(withQuery(path, { ...filters, format: 'csv' }))} download="events.csv">
           CSV
         </a>
       </header>

@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks'
 import { type Key, type NewKey, send } from '../api.ts'
-import { Dialog, Field, FormDialog } from '../ui/dialog.tsx'
+import { amountOf } from '../format.ts'
+import { AmountField, Dialog, Field, FormDialog } from '../ui/dialog.tsx'
 import { Copy } from '../ui/figures.tsx'
 
 interface Fields {
@@ -47,8 +48,8 @@ function bodyOf({ name, budget, daily, rate, mode, metadata, models, expires, is
   const listed = models.split(/[\s,]+/).filter((model) => model !== '')
   return {
     name,
-    monthly_budget_usd: numberOf(budget),
-    daily_budget_usd: numberOf(daily),
+    monthly_budget_usd: amountOf(budget),
+    daily_budget_usd: amountOf(daily),
     requests_per_minute: numberOf(rate),
     budget_mode: mode === '' ? null : mode,
     metadata: pairsOf(metadata),
@@ -99,31 +100,18 @@ export function KeyForm({
           />
         )}
       </Field>
-      <Field
+      <AmountField
         label="Budget per month, USD"
         hint="A hard cap, from the first of the month, UTC. Empty is no cap."
-      >
-        {(id) => (
-          <input
-            id={id}
-            inputMode="decimal"
-            pattern="[0-9]*\.?[0-9]{0,9}"
-            value={fields.budget}
-            onInput={(event) => set({ budget: event.currentTarget.value.trim() })}
-          />
-        )}
-      </Field>
-      <Field label="Budget per day, USD" hint="A hard cap per UTC day. Empty is no cap.">
-        {(id) => (
-          <input
-            id={id}
-            inputMode="decimal"
-            pattern="[0-9]*\.?[0-9]{0,9}"
-            value={fields.daily}
-            onInput={(event) => set({ daily: event.currentTarget.value.trim() })}
-          />
-        )}
-      </Field>
+        value={fields.budget}
+        onInput={(budget) => set({ budget })}
+      />
+      <AmountField
+        label="Budget per day, USD"
+        hint="A hard cap per UTC day. Empty is no cap."
+        value={fields.daily}
+        onInput={(daily) => set({ daily })}
+      />
       <Field label="Requests per minute" hint="Over all nodes. Empty is no limit.">
         {(id) => (
           <input
@@ -182,7 +170,7 @@ export function KeyForm({
           checked={fields.isLogged}
           onChange={(event) => set({ isLogged: event.currentTarget.checked })}
         />{' '}
-        Keep the bodies of its calls
+        Log the bodies of its requests
       </label>
     </FormDialog>
   )

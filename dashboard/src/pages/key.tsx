@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import { type Call, type Key, type ListOf, type NewKey, send, type Usage } from '../api.ts'
-import { useCommand, useNow, useResource } from '../data.ts'
+import { useCommand, useNow, usePermissions, useResource } from '../data.ts'
 import { addDays, columnDecimals, count, dayOf, duration, exactTime, inWords, plural } from '../format.ts'
 import { go, Link, setQuery, usePlace, withQuery } from '../router.tsx'
 import { DayBars } from '../ui/chart.tsx'
@@ -11,13 +11,14 @@ import { Failure, Show, Tag } from '../ui/states.tsx'
 import { KeyForm, SecretDialog } from './key-form.tsx'
 import { CallTable } from './requests.tsx'
 
-/** Can I revoke this key now? When it was last used, by which client, and the steps of replacing it. */
+/** Can I revoke this key now? When it was last used, by which client, and the steps of rotating it. */
 export function KeyPage({ id }: { readonly id: string }) {
   const [dialog, setDialog] = useState<'edit' | 'revoke' | null>(null)
   const [made, setMade] = useState<NewKey | null>(null)
   const key = useResource<Key>(`/v1/keys/${id}`, 3_000)
   const calls = useResource<ListOf<Call>>(`/v1/keys/${id}/requests?limit=10`, 3_000)
   const command = useCommand()
+  const { mayManage } = usePermissions()
 
   return (
     <Show resource={key} lines={6}>
@@ -29,7 +30,7 @@ export function KeyPage({ id }: { readonly id: string }) {
             <header class="page">
               <h1 class="name">{value.name}</h1>
               {!isUsable && <Tag kind="bad">{value.status}</Tag>}
-              {isUsable && (
+              {isUsable && mayManage && (
                 <span class="buttons">
                   <button type="button" onClick={() => setDialog('edit')}>
                     Change limits
@@ -43,7 +44,7 @@ export function KeyPage({ id }: { readonly id: string }) {
                       )
                     }
                   >
-                    Replace
+                    Rotate
                   </button>
                   <button type="button" class="danger" onClick={() => setDialog('revoke')}>
                     Revoke
@@ -65,7 +66,7 @@ export function KeyPage({ id }: { readonly id: string }) {
                 </>
               )}
             </p>
-            <Rotation of={value} onRevoke={() => setDialog('revoke')} />
+            <Rotation of={value} onRevoke={mayManage ? () => setDialog('revoke') : null} />
             <Facts>
               <Fact title="This month">
                 <Link to={callsOf(value, dayOf(Date.now()).slice(0, 8).concat('01'))}>
@@ -80,7 +81,7 @@ export function KeyPage({ id }: { readonly id: string }) {
                   </Tag>
                 )}
               </Fact>
-              <Fact title="Starts again">
+              <Fact title="Resets">
                 <When at={value.budget_resets_at} />
               </Fact>
               {value.daily_budget_usd !== null && (
@@ -107,8 +108,10 @@ export function KeyPage({ id }: { readonly id: string }) {
               <Fact title="Expires">
                 <When at={value.expires_at} />
               </Fact>
-              <Fact title="Bodies">{value.log_requests ? 'kept with its calls' : 'not kept'}</Fact>
-              <Fact title="Made">
+              <Fact title="Request log">
+                {value.log_requests ? 'Logging on: bodies are stored' : 'Logging off'}
+              </Fact>
+              <Fact title="Created">
                 <When at={value.created_at} />
                 {value.rotated_from !== null && (
                   <>
@@ -199,7 +202,7 @@ function LastUse({ of: { user_agent, client_ip, id } }: { readonly of: Call }) {
           by <b class="name">{user_agent}</b>
         </>
       )}{' '}
-      from <code>{client_ip}</code>. <Link to={`/requests/${id}`}>The call</Link>
+      from <code>{client_ip}</code>. <Link to={`/requests/${id}`}>View request</Link>
     </>
   )
 }
@@ -207,10 +210,10 @@ function LastUse({ of: { user_agent, client_ip, id } }: { readonly of: Call }) {
 const QUIET_CHOICES_MS = [60_000, 3_600_000, 86_400_000, 7 * 86_400_000]
 
 /**
- * Replacing a key, in steps that can be left and taken up again: the successor and how long the old key has to be quiet
+ * Rotating a key, in steps that can be left and taken up again: the successor and how long the old key has to be quiet
  * are in the URL. No step is refused; the page only warns.
  */
-function Rotation({ of: key, onRevoke }: { readonly of: Key; onRevoke(): void }) {
+function Rotation({ of: key, onRevoke }: { readonly of: Key; readonly onRevoke: (() => void) | null }) {
   const { query } = usePlace()
   const now = useNow(1_000)
   const successorId = query.get('successor')
@@ -225,7 +228,7 @@ function Rotation({ of: key, onRevoke }: { readonly of: Key; onRevoke(): void })
     readonly text: preact.ComponentChildren
   }[] = [
     {
-      title: 'The new key is made',
+      title: 'The new key is created',
       isDone: true,
       text: <Link to={`/keys/${successorId}`}>{successor.value?.name ?? 'the new key'}</Link>,
     },
@@ -275,16 +278,18 @@ function Rotation({ of: key, onRevoke }: { readonly of: Key; onRevoke(): void })
           'Done.'
         ) : (
           <>
-            <button type="button" class={isQuiet ? 'primary' : undefined} onClick={onRevoke}>
-              Revoke the old key
-            </button>
+            {onRevoke !== null && (
+              <button type="button" class={isQuiet ? 'primary' : undefined} onClick={onRevoke}>
+                Revoke the old key
+              </button>
+            )}
             {!isQuiet && <span class="high">Something still uses it.</span>}
           </>
         ),
     },
   ]
   return (
-    <ol class="steps" aria-label="Replacing this key">
+    <ol class="steps" aria-label="Rotating this key">
       {steps.map(({ title, isDone, text }) => (
         <li key={title} class={isDone ? 'done' : undefined}>
           <b>{title}</b>

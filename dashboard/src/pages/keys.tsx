@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import type { Key, ListOf, NewKey } from '../api.ts'
-import { useResource } from '../data.ts'
+import { usePermissions, useResource } from '../data.ts'
 import { go, Link, setQuery, withQuery } from '../router.tsx'
 import { Choices } from '../ui/choices.tsx'
 import { BudgetBar, When } from '../ui/figures.tsx'
@@ -16,6 +16,7 @@ const SOON_MS = 7 * 86_400_000
 
 /** Which keys can spend, how much is left of each, and which are dead? */
 export function KeysPage({ query }: { readonly query: URLSearchParams }) {
+  const { mayManage } = usePermissions()
   const [isCreating, setCreating] = useState(false)
   const [made, setMade] = useState<NewKey | null>(null)
   const status = query.get('status') ?? 'usable'
@@ -35,9 +36,11 @@ export function KeysPage({ query }: { readonly query: URLSearchParams }) {
     <>
       <header class="page">
         <h1>Keys</h1>
-        <button type="button" class="primary" onClick={() => setCreating(true)}>
-          New key
-        </button>
+        {mayManage && (
+          <button type="button" class="primary" onClick={() => setCreating(true)}>
+            New key
+          </button>
+        )}
       </header>
       <div class="filters">
         <input
@@ -57,7 +60,10 @@ export function KeysPage({ query }: { readonly query: URLSearchParams }) {
       <Show resource={keys} lines={8}>
         {({ data, next }) =>
           data.length === 0 && after === null ? (
-            <NoKeys isFiltered={search !== '' || status !== 'usable'} onCreate={() => setCreating(true)} />
+            <NoKeys
+              isFiltered={search !== '' || status !== 'usable'}
+              onCreate={mayManage ? () => setCreating(true) : null}
+            />
           ) : (
             <>
               <Table
@@ -190,7 +196,13 @@ function Expiry({ of: { expires_at, status } }: { readonly of: Key }) {
   )
 }
 
-function NoKeys({ isFiltered, onCreate }: { readonly isFiltered: boolean; onCreate(): void }) {
+function NoKeys({
+  isFiltered,
+  onCreate,
+}: {
+  readonly isFiltered: boolean
+  readonly onCreate: (() => void) | null
+}) {
   if (isFiltered)
     return (
       <Empty>
@@ -203,11 +215,13 @@ function NoKeys({ isFiltered, onCreate }: { readonly isFiltered: boolean; onCrea
   return (
     <Empty>
       <p>A key is what a client sends instead of the provider's. Each has its own cap, models and expiry.</p>
-      <p>
-        <button type="button" class="primary" onClick={onCreate}>
-          Make the first key
-        </button>
-      </p>
+      {onCreate !== null && (
+        <p>
+          <button type="button" class="primary" onClick={onCreate}>
+            Create the first key
+          </button>
+        </p>
+      )}
     </Empty>
   )
 }

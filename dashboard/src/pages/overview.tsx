@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import { type Call, type ListOf, type NewKey, type Overview, send, type Usage } from '../api.ts'
-import { useCommand, useResource } from '../data.ts'
+import { useCommand, usePermissions, useResource } from '../data.ts'
 import { addDays, count, dayOf, money, monthInWords, percent, plural } from '../format.ts'
 import { go, Link, withQuery } from '../router.tsx'
 import { DayBars } from '../ui/chart.tsx'
@@ -49,9 +49,17 @@ export function OverviewPage() {
               </li>
               <li>
                 <span>Credit left</span>
-                <b>{value.balance.enforced ? <Money usd={value.balance.balance_usd} /> : '–'}</b>
+                <b>
+                  {value.balance.enforced ? (
+                    <Link to="/credits">
+                      <Money usd={value.balance.balance_usd} />
+                    </Link>
+                  ) : (
+                    '–'
+                  )}
+                </b>
                 <span>
-                  {value.balance.enforced ? `${money(value.balance.held_usd)} held` : 'not prepaid'}
+                  {value.balance.enforced ? `${money(value.balance.held_usd)} reserved` : 'not prepaid'}
                 </span>
               </li>
               <li>
@@ -70,7 +78,7 @@ export function OverviewPage() {
                 </span>
               </li>
             </ul>
-            <NeedsALook of={value} />
+            <NeedsAttention of={value} />
           </div>
         )}
       </Show>
@@ -187,23 +195,32 @@ function Of({ name, children }: { readonly name: string; readonly children: prea
   )
 }
 
-function NeedsALook({ of }: { readonly of: Overview }) {
+const LOOKS_SHOWN = 5
+
+function NeedsAttention({ of }: { readonly of: Overview }) {
+  const [isWhole, showWhole] = useState(false)
   const looks = looksOf(of)
+  const shown = isWhole ? looks : looks.slice(0, LOOKS_SHOWN)
   return (
-    <section aria-label="Needs a look">
-      <h2>Needs a look</h2>
+    <section aria-label="Needs attention">
+      <h2>Needs attention</h2>
       {looks.length === 0 && (
         <p class="quiet">
           Nothing: no budget nearly spent, no key about to expire, no model without a price.
         </p>
       )}
       <ul class="looks">
-        {looks.map(({ to, title, kind }, i) => (
+        {shown.map(({ to, title, kind }, i) => (
           <li key={i} class={kind}>
             <Link to={to}>{title}</Link>
           </li>
         ))}
       </ul>
+      {looks.length > shown.length && (
+        <button type="button" class="link" onClick={() => showWhole(true)}>
+          {looks.length - shown.length} more
+        </button>
+      )}
     </section>
   )
 }
@@ -234,6 +251,7 @@ function FirstRun() {
   const [client, setClient] = useState<Client>('curl')
   const [key, setKey] = useState<string | null>(null)
   const command = useCommand()
+  const { mayManage } = usePermissions()
   const text = CLIENTS[client](location.origin, key ?? 'svc_live_…')
   return (
     <>
@@ -248,7 +266,7 @@ function FirstRun() {
           isChosen={(name) => name === client}
           onChoose={(name) => setClient(name as Client)}
         />
-        {key === null ? (
+        {key === null && mayManage && (
           <button
             type="button"
             class="primary"
@@ -261,9 +279,10 @@ function FirstRun() {
               )
             }
           >
-            Make a key with a cap of $10
+            Create a key with a cap of $10
           </button>
-        ) : (
+        )}
+        {key !== null && (
           <span class="quiet">The key is in the text below. It is shown now and never again.</span>
         )}
       </div>

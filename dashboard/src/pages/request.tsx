@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import { type Bill, type Call, send } from '../api.ts'
-import { useResource } from '../data.ts'
+import { usePermissions, useResource } from '../data.ts'
 import { bytes, count, duration, exactMoney, exactTime, money } from '../format.ts'
 import { Link } from '../router.tsx'
 import { Field, FormDialog } from '../ui/dialog.tsx'
@@ -17,6 +17,7 @@ const OPEN_STATES: readonly string[] = ['waiting', 'in_flight', 'deferred']
 /** The state of this call, its cost, and how the cost comes about. */
 export function RequestPage({ id }: { readonly id: string }) {
   const [isOpen, setOpen] = useState(true)
+  const { isOperator } = usePermissions()
   const [isCrediting, setCrediting] = useState(false)
   const call = useResource<BilledCall>(`/gateway/v1/requests/${id}?expand=bill`, isOpen ? 2_000 : null)
   const state = call.value?.state
@@ -28,10 +29,10 @@ export function RequestPage({ id }: { readonly id: string }) {
           <header class="page">
             <h1>{value.model_served ?? value.model ?? value.path}</h1>
             <Outcome of={value} />
-            {value.state === 'settled' && (value.cost_usd ?? 0) > 0 && !value.credited && (
+            {isOperator && value.state === 'settled' && (value.cost_usd ?? 0) > 0 && !value.credited && (
               <span class="buttons">
                 <button type="button" onClick={() => setCrediting(true)}>
-                  Give back
+                  Credit back
                 </button>
               </span>
             )}
@@ -149,8 +150,8 @@ function BillTable({ bill }: { readonly bill: Bill }) {
         </table>
       </Scroller>
       <p class="quiet">
-        Prices of <Link to="/prices">{bill.price_version}</Link>. While it ran, {exactMoney(bill.held_usd)}{' '}
-        was held. {bill.held_because}
+        Prices of <Link to="/prices">{bill.price_version}</Link>. We reserved {exactMoney(bill.held_usd)}{' '}
+        while it ran. {bill.held_because}
       </p>
     </>
   )
@@ -212,7 +213,7 @@ function Facts({ of: call }: { readonly of: Call }) {
       'Upstream’s id',
       call.upstream_request_id === null ? null : <Id key="upstream" id={call.upstream_request_id} />,
     ],
-    ['Made upstream', call.object_id === null ? null : <Id key="object" id={call.object_id} />],
+    ['Created upstream', call.object_id === null ? null : <Id key="object" id={call.object_id} />],
     [
       'Part of',
       call.parent_id === null ? null : (
@@ -229,15 +230,16 @@ function Facts({ of: call }: { readonly of: Call }) {
         </Link>
       ),
     ],
-    ['Asked for', `${call.method} ${call.path}`],
-    ['Model asked', call.model === call.model_served ? null : call.model],
+    ['Endpoint', `${call.method} ${call.path}`],
+    ['Requested', call.model === call.model_served ? null : call.model],
     [
       'Tokens',
       usage === null
         ? null
         : `${count(usage.input_tokens)} input · ${count(usage.cache_read_tokens)} cache read · ${count(usage.cache_write_tokens)} cache write · ${count(usage.output_tokens)} output`,
     ],
-    ['Ended by', call.stop_reason],
+    ['Served', call.model === call.model_served ? null : call.model_served],
+    ['Stop reason', call.stop_reason],
     ['Client', [call.user_agent, call.client_ip].filter((part) => part !== null).join(' · ') || null],
     ['Size', `${bytes(call.bytes_in)} sent, ${bytes(call.bytes_out)} received`],
     ['Balance after', call.balance_usd === null ? null : exactMoney(call.balance_usd)],
@@ -303,7 +305,7 @@ function Bodies({ id }: { readonly id: string }) {
     <details onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>Bodies</summary>
       {bodies.error?.status === 404 ? (
-        <p class="quiet">Its key does not keep bodies, or they are older than what is kept.</p>
+        <p class="quiet">Logging is off for its key, or the bodies have been deleted.</p>
       ) : (
         <Show resource={bodies}>
           {(value) => (
@@ -343,8 +345,8 @@ function CreditBack({ call, onClose, onDone }: { readonly call: Call; onClose():
   const [reason, setReason] = useState('')
   return (
     <FormDialog
-      title={`Give back ${exactMoney(call.cost_usd ?? 0)}`}
-      submit="Give back"
+      title={`Credit back ${exactMoney(call.cost_usd ?? 0)}`}
+      submit="Credit back"
       isReady={reason.trim() !== ''}
       onClose={onClose}
       onSubmit={async () => {

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import type { Call, ListOf, Usage } from '../api.ts'
+import { type Call, inAccount, type ListOf, type Usage } from '../api.ts'
 import { useResource } from '../data.ts'
 import { count, duration, exactMoney, plural, shortCount } from '../format.ts'
 import { go, Link, setQuery, withQuery } from '../router.tsx'
@@ -37,10 +37,10 @@ export function RequestsPage({ query }: { readonly query: URLSearchParams }) {
           >
             {isLive ? 'Live' : 'Follow live'}
           </button>
-          <a href={withQuery(base, { ...filters, format: 'csv' })} download="requests.csv">
+          <a href={inAccount(withQuery(base, { ...filters, format: 'csv' }))} download="requests.csv">
             CSV
           </a>
-          <a href={withQuery(base, { ...filters, format: 'ndjson' })} download="requests.ndjson">
+          <a href={inAccount(withQuery(base, { ...filters, format: 'ndjson' }))} download="requests.ndjson">
             NDJSON
           </a>
         </span>
@@ -291,8 +291,8 @@ export function Outcome({ of: call }: { readonly of: Call }) {
       )}
       {unpriced && <Tag kind="look">unpriced</Tag>}
       {estimated && <Tag kind="plain">estimated</Tag>}
-      {overrun && <Tag kind="look">over its hold</Tag>}
-      {credited && <Tag kind="plain">given back</Tag>}
+      {overrun && <Tag kind="look">over its reservation</Tag>}
+      {credited && <Tag kind="plain">credited back</Tag>}
       {streamed && <span class="quiet"> stream</span>}
       {socket_id !== null && (
         <>

@@ -1,4 +1,4 @@
-import type { Bucket, Usage } from '../api.ts'
+import { type Bucket, inAccount, type Usage } from '../api.ts'
 import { useResource } from '../data.ts'
 import { addDays, columnDecimals, count, dayOf, percent, shortCount } from '../format.ts'
 import { Link, setQuery, withQuery } from '../router.tsx'
@@ -54,7 +54,7 @@ export function UsagePage({ query }: { readonly query: URLSearchParams }) {
       <header class="page">
         <h1>Usage</h1>
         <a
-          href={withQuery('/v1/usage', { ...asked, format: 'csv', limit: 10_000 })}
+          href={inAccount(withQuery('/v1/usage', { ...asked, format: 'csv', limit: 10_000 }))}
           download={`usage-${start}-${end}.csv`}
         >
           CSV

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import { type Delivery, type ListOf, send, WEBHOOK_EVENTS, type Webhook } from '../api.ts'
-import { useCommand, useResource } from '../data.ts'
+import { useCommand, usePermissions, useResource } from '../data.ts'
 import { count } from '../format.ts'
 import { Link, setQuery } from '../router.tsx'
 import { ConfirmByName, Field, FormDialog } from '../ui/dialog.tsx'
@@ -18,6 +18,7 @@ const DISABLED: Readonly<Record<string, string>> = {
 
 /** Which events are sent to other systems, and did they arrive? */
 export function WebhooksPage({ query }: { readonly query: URLSearchParams }) {
+  const { mayManage } = usePermissions()
   const [isCreating, setCreating] = useState(false)
   const [secret, setSecret] = useState<string | null>(null)
   const webhooks = useResource<ListOf<Webhook>>('/gateway/v1/webhooks?limit=100', 5_000)
@@ -27,17 +28,19 @@ export function WebhooksPage({ query }: { readonly query: URLSearchParams }) {
     <>
       <header class="page">
         <h1>Webhooks</h1>
-        <button type="button" class="primary" onClick={() => setCreating(true)}>
-          New endpoint
-        </button>
+        {mayManage && (
+          <button type="button" class="primary" onClick={() => setCreating(true)}>
+            New endpoint
+          </button>
+        )}
       </header>
       <Show resource={webhooks} lines={3}>
         {({ data }) =>
           data.length === 0 ? (
             <Empty>
               <p>
-                Be told when a budget is nearly spent, a key expires or a model has no price: in Slack, or by
-                a signed POST to a system of yours.
+                Get notified when a budget is nearly spent, a key expires or a model has no price: in Slack,
+                or by a signed POST to a system of yours.
               </p>
             </Empty>
           ) : (
@@ -47,7 +50,7 @@ export function WebhooksPage({ query }: { readonly query: URLSearchParams }) {
               keyOf={({ id }) => id}
               columns={[
                 {
-                  title: 'Address',
+                  title: 'URL',
                   isWide: true,
                   lead: 'left',
                   cell: ({ id, url }) => (
@@ -68,7 +71,7 @@ export function WebhooksPage({ query }: { readonly query: URLSearchParams }) {
                       <span title={events.join('\n')}>{events.length} kinds</span>
                     ),
                 },
-                { title: 'Form', isMinor: true, cell: ({ format }) => format },
+                { title: 'Format', isMinor: true, cell: ({ format }) => format },
                 { title: 'State', cell: (webhook) => <State of={webhook} /> },
                 { title: 'Last delivery', cell: ({ last_delivery_at }) => <When at={last_delivery_at} /> },
               ]}
@@ -119,6 +122,7 @@ function OneWebhook({
   onChanged(): void
   onSecret(secret: string): void
 }) {
+  const { mayManage } = usePermissions()
   const [isDeleting, setDeleting] = useState(false)
   const base = `/gateway/v1/webhooks/${webhook.id}`
   const deliveries = useResource<ListOf<Delivery>>(`${base}/deliveries?limit=50`, 3_000)
@@ -132,7 +136,7 @@ function OneWebhook({
   return (
     <section aria-label={webhook.url}>
       <h2 class="name">{webhook.url}</h2>
-      <div class="buttons">
+      <div class="buttons" hidden={!mayManage}>
         <button
           type="button"
           disabled={command.isBusy || !webhook.enabled}
@@ -194,16 +198,17 @@ function OneWebhook({
                   title: <span class="unseen">Action</span>,
                   isFigure: true,
                   lead: 'right',
-                  cell: ({ id, event_type }) => (
-                    <button
-                      type="button"
-                      class="link"
-                      aria-label={`Send ${event_type} again`}
-                      onClick={() => run(() => send('POST', `${base}/deliveries/${id}/redeliver`))}
-                    >
-                      again
-                    </button>
-                  ),
+                  cell: ({ id, event_type }) =>
+                    mayManage && (
+                      <button
+                        type="button"
+                        class="link"
+                        aria-label={`Retry ${event_type}`}
+                        onClick={() => run(() => send('POST', `${base}/deliveries/${id}/redeliver`))}
+                      >
+                        Retry
+                      </button>
+                    ),
                 },
               ]}
             />
@@ -269,7 +274,7 @@ function WebhookForm({
         onDone(await send('POST', '/gateway/v1/webhooks', { url, description, format, events: [...events] }))
       }
     >
-      <Field label="Address">
+      <Field label="URL">
         {(id) => (
           <input
             id={id}
@@ -281,7 +286,7 @@ function WebhookForm({
           />
         )}
       </Field>
-      <Field label="Form" hint="Slack also suits whatever takes Slack's incoming webhooks.">
+      <Field label="Format" hint="Slack also suits whatever takes Slack's incoming webhooks.">
         {(id) => (
           <select
             id={id}

@@ -2,6 +2,7 @@ import type { ComponentChildren } from 'preact'
 import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { ApiError } from '../api.ts'
 import { useCommand } from '../data.ts'
+import { AMOUNT } from '../format.ts'
 import { Failure } from './states.tsx'
 
 /** A modal dialog: the browser traps the focus, closes it on Esc and gives the focus back. */
@@ -152,5 +153,33 @@ export function Field({
       {children(id)}
       {hint !== undefined && <small class="quiet">{hint}</small>}
     </div>
+  )
+}
+
+export function AmountField({
+  label,
+  hint,
+  value,
+  onInput,
+}: {
+  readonly label: string
+  readonly hint?: string
+  readonly value: string
+  onInput(text: string): void
+}) {
+  return (
+    <Field label={label} hint={hint}>
+      {(id) => (
+        <input
+          id={id}
+          inputMode="decimal"
+          autoComplete="off"
+          pattern={AMOUNT}
+          title="An amount such as 50, $50 or 1,000.50, with at most nine decimals"
+          value={value}
+          onInput={(event) => onInput(event.currentTarget.value)}
+        />
+      )}
+    </Field>
   )
 }

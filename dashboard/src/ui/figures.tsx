@@ -74,7 +74,7 @@ export function Copy({
   )
 }
 
-/** The spend and the holds of a key, against its cap. */
+/** The spend of a key or an account and what is reserved, against the cap. */
 export function BudgetBar({
   budget,
 }: {
@@ -102,9 +102,9 @@ export function BudgetBar({
       <span>
         <span class="quiet">of</span> <Money usd={cap} decimals={cap % 1 === 0 ? 0 : 2} />
         {held > 0 && (
-          <span class="quiet" title={`${exactMoney(held)} is held for calls under way`}>
+          <span class="quiet" title={`${exactMoney(held)} is reserved for calls in flight`}>
             {' '}
-            + {money(held)} held
+            + {money(held)} reserved
           </span>
         )}
         {level !== 'fine' && <b class={level}> {spent >= cap ? 'spent' : percent(spent, cap)}</b>}

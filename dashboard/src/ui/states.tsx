@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact'
 import type { ApiError } from '../api.ts'
 import type { Resource } from '../data.ts'
 
-/** An error of the API: its message, code and request id, and a button to try again. */
+/** An error of the API: its message, code and request id, and a button to retry. */
 export function Failure({
   error,
   onRetry,
@@ -27,7 +27,7 @@ export function Failure({
           <>
             {' · '}
             <button type="button" class="link" onClick={onRetry}>
-              Try again
+              Retry
             </button>
           </>
         )}

@@ -1,0 +1,200 @@
+import { useMemo, useState } from 'preact/hooks'
+import { type Balance, type Credit, type ListOf, send } from '../api.ts'
+import { usePermissions, useResource } from '../data.ts'
+import { amountOf, columnDecimals, exactMoney, money } from '../format.ts'
+import { Link, withQuery } from '../router.tsx'
+import { AmountField, Field, FormDialog } from '../ui/dialog.tsx'
+import { Figure, Money, When } from '../ui/figures.tsx'
+import { Empty, Show } from '../ui/states.tsx'
+import { type Column, Pages, Table } from '../ui/table.tsx'
+import { Who } from './activity.tsx'
+
+const ROWS = 100
+
+/** How much credit is left, and which entries moved it? */
+export function CreditsPage({ query }: { readonly query: URLSearchParams }) {
+  const [dialog, setDialog] = useState<'top_up' | 'correction' | null>(null)
+  const { isOperator } = usePermissions()
+  const after = query.get('after')
+  const balance = useResource<Balance>('/gateway/v1/balance', 5_000)
+  const credits = useResource<ListOf<Credit>>(
+    withQuery('/gateway/v1/credits', { limit: ROWS, after }),
+    after === null ? 5_000 : null,
+  )
+  return (
+    <>
+      <header class="page">
+        <h1>Credits</h1>
+        {isOperator && balance.value !== null && (
+          <span class="buttons">
+            <button type="button" onClick={() => setDialog('correction')}>
+              Correct
+            </button>
+            <button type="button" class="primary" onClick={() => setDialog('top_up')}>
+              Top up
+            </button>
+          </span>
+        )}
+      </header>
+      <Show resource={balance} lines={3}>
+        {(value) => <Sums of={value} />}
+      </Show>
+      <h2>Ledger</h2>
+      <Show resource={credits} lines={5}>
+        {({ data, next }) =>
+          data.length === 0 && after === null ? (
+            <Empty>
+              <p>
+                Credit that is added, corrected or credited back for a call leaves a line here, with the
+                balance after it.
+                {!isOperator && ' An operator adds it.'}
+              </p>
+            </Empty>
+          ) : (
+            <>
+              <Table caption="Ledger" columns={columnsOf(data)} rows={data} keyOf={({ id }) => id} />
+              <Pages after={after} next={next} />
+            </>
+          )
+        }
+      </Show>
+      {dialog !== null && balance.value !== null && (
+        <CreditForm
+          kind={dialog}
+          balance={balance.value.balance_usd}
+          onClose={() => setDialog(null)}
+          onDone={() => {
+            setDialog(null)
+            balance.refresh()
+            credits.refresh()
+          }}
+        />
+      )}
+    </>
+  )
+}
+
+function Sums({ of: balance }: { readonly of: Balance }) {
+  return (
+    <ul class="sums">
+      <li>
+        <span>Balance</span>
+        <b class={balance.balance_usd <= 0 && balance.enforced ? 'bad' : undefined}>
+          <Money usd={balance.balance_usd} />
+        </b>
+        <span>{balance.enforced ? 'calls are refused at $0' : 'not enforced: calls go on at $0'}</span>
+      </li>
+      <li>
+        <span>Reserved</span>
+        <b>
+          <Money usd={balance.held_usd} />
+        </b>
+        <span>by calls in flight</span>
+      </li>
+      <li>
+        <span>Added</span>
+        <b>
+          <Money usd={balance.credited_usd} />
+        </b>
+        <span>in all</span>
+      </li>
+      <li>
+        <span>Charged</span>
+        <b>
+          <Link to="/usage">
+            <Money usd={balance.charged_usd} />
+          </Link>
+        </b>
+        <span>for all calls</span>
+      </li>
+    </ul>
+  )
+}
+
+const KINDS = { top_up: 'Top-up', correction: 'Correction', credit_back: 'Credit back' } as const
+
+function columnsOf(rows: readonly Credit[]): readonly Column<Credit>[] {
+  const decimals = columnDecimals(rows.map(({ amount_usd }) => amount_usd))
+  return [
+    { title: 'When', lead: 'right', cell: ({ created_at }) => <When at={created_at} /> },
+    { title: 'Kind', lead: 'left', cell: ({ kind }) => KINDS[kind] },
+    {
+      title: 'Reason',
+      isWide: true,
+      cell: ({ reason }) => (
+        <span class="name" title={reason}>
+          {reason}
+        </span>
+      ),
+    },
+    { title: 'Who', isMinor: true, cell: ({ actor }) => <Who actor={actor} /> },
+    {
+      title: 'Amount, USD',
+      isFigure: true,
+      cell: ({ amount_usd }) => <Figure usd={amount_usd} decimals={decimals} />,
+    },
+    {
+      title: 'Balance after, USD',
+      isFigure: true,
+      cell: ({ balance_after_usd }) => <Figure usd={balance_after_usd} decimals={2} />,
+    },
+  ]
+}
+
+function CreditForm({
+  kind,
+  balance,
+  onClose,
+  onDone,
+}: {
+  readonly kind: 'top_up' | 'correction'
+  readonly balance: number
+  onClose(): void
+  onDone(): void
+}) {
+  const [amount, setAmount] = useState('')
+  const [reason, setReason] = useState('')
+  // An attempt that is repeated after a failure is booked once.
+  const name = useMemo(() => crypto.getRandomValues(new Uint32Array(4)).join('-'), [amount, reason])
+  const size = amountOf(amount)
+  const moved = kind === 'correction' ? -(size ?? 0) : (size ?? 0)
+  return (
+    <FormDialog
+      title={kind === 'correction' ? 'Correct the credit' : 'Top up'}
+      submit={kind === 'correction' ? 'Take off' : 'Add credit'}
+      isReady={size !== null && size > 0 && reason.trim() !== ''}
+      onClose={onClose}
+      onSubmit={async () => {
+        await send('POST', '/gateway/v1/credits', { amount_usd: moved, reason }, name)
+        onDone()
+      }}
+    >
+      <AmountField
+        label={kind === 'correction' ? 'Amount to take off, USD' : 'Amount, USD'}
+        value={amount}
+        onInput={setAmount}
+      />
+      <Field label="Reason" hint="It stands in the ledger: an invoice number, say.">
+        {(id) => (
+          <input
+            id={id}
+            required
+            maxLength={500}
+            value={reason}
+            onInput={(event) => setReason(event.currentTarget.value)}
+          />
+        )}
+      </Field>
+      <p role="status">
+        Balance: {exactMoney(balance)}
+        {moved !== 0 && (
+          <>
+            {' → '}
+            <b>{money(balance + moved, 2)}</b>
+          </>
+        )}
+      </p>
+      {balance + moved < 0 && <p class="high">The balance would be negative.</p>}
+    </FormDialog>
+  )
+}

@@ -1,0 +1,198 @@
+import { useContext, useState } from 'preact/hooks'
+import { type AdminKey, type ListOf, type Overview, type Session, send } from '../api.ts'
+import { SignedIn, usePermissions, useResource } from '../data.ts'
+import { Link, withQuery } from '../router.tsx'
+import { ConfirmByName, Field, FormDialog } from '../ui/dialog.tsx'
+import { When } from '../ui/figures.tsx'
+import { Show, Tag } from '../ui/states.tsx'
+import { Pages, Table } from '../ui/table.tsx'
+import { SecretDialog } from './key-form.tsx'
+
+type NewAdminKey = AdminKey & { readonly key: string }
+
+const ROLES = {
+  viewer: 'reads keys, usage, requests, activity and credit',
+  admin: 'also manages keys, webhooks and admin keys of the account',
+  operator: 'everything, in all accounts',
+} as const
+type Role = keyof typeof ROLES
+
+/** Who may manage this gateway, and when does it alert? */
+export function SettingsPage({ query }: { readonly query: URLSearchParams }) {
+  const [isCreating, setCreating] = useState(false)
+  const [created, setCreated] = useState<NewAdminKey | null>(null)
+  const [revoked, setRevoked] = useState<AdminKey | null>(null)
+  const { mayManage, isOperator } = usePermissions()
+  const role = useContext(SignedIn)?.role
+  const after = query.get('after')
+  const keys = useResource<ListOf<AdminKey>>(
+    withQuery('/gateway/v1/admin-keys', { limit: 100, after }),
+    10_000,
+  )
+  const overview = useResource<Overview>('/gateway/v1/overview')
+  const mayRevoke = ({ status, role }: AdminKey) =>
+    mayManage && status === 'usable' && (isOperator || role !== 'operator')
+  return (
+    <>
+      <header class="page">
+        <h1>Settings</h1>
+        {mayManage && (
+          <button type="button" class="primary" onClick={() => setCreating(true)}>
+            New admin key
+          </button>
+        )}
+      </header>
+      <p class="quiet">You are signed in as {nameOf(role)}.</p>
+      <h2>Admin keys</h2>
+      <Show resource={keys} lines={3}>
+        {({ data, next }) => (
+          <>
+            <Table
+              caption="Admin keys"
+              rows={data}
+              keyOf={({ id }) => id}
+              rowClass={({ status }) => (status === 'usable' ? undefined : 'dead')}
+              columns={[
+                {
+                  title: 'Name',
+                  isWide: true,
+                  lead: 'left',
+                  cell: ({ name, status }) => (
+                    <>
+                      <span class="name">{name}</span>
+                      {status !== 'usable' && <Tag kind="plain">{status}</Tag>}
+                    </>
+                  ),
+                },
+                { title: 'Role', cell: ({ role }) => <span title={ROLES[role]}>{role}</span> },
+                { title: 'Last used', cell: ({ last_used_at }) => <When at={last_used_at} /> },
+                { title: 'Created', isMinor: true, cell: ({ created_at }) => <When at={created_at} /> },
+                {
+                  title: 'Key',
+                  isMinor: true,
+                  cell: ({ prefix, last4 }) => (
+                    <code class="quiet">{prefix === '' ? 'from the environment' : `${prefix}…${last4}`}</code>
+                  ),
+                },
+                {
+                  title: <span class="unseen">Action</span>,
+                  isFigure: true,
+                  lead: 'right',
+                  cell: (key) =>
+                    mayRevoke(key) && (
+                      <button
+                        type="button"
+                        class="link"
+                        aria-label={`Revoke ${key.name}`}
+                        onClick={() => setRevoked(key)}
+                      >
+                        Revoke
+                      </button>
+                    ),
+                },
+              ]}
+            />
+            <Pages after={after} next={next} />
+          </>
+        )}
+      </Show>
+      <h2>Alerts</h2>
+      <Show resource={overview} lines={1}>
+        {({ alert_thresholds_percent: percents }) => (
+          <p class="measure">
+            An event is emitted when a key or account has spent{' '}
+            <b>{percents.map((percent) => `${percent} %`).join(', ')}</b> of a budget. It stands in{' '}
+            <Link to="/activity">Activity</Link>, and <Link to="/webhooks">webhooks</Link> deliver it. The
+            percentages are <code>webhooks.thresholds_percent</code> of the configuration.
+          </p>
+        )}
+      </Show>
+      {isCreating && (
+        <AdminKeyForm
+          isOperator={isOperator}
+          onClose={() => setCreating(false)}
+          onDone={(key) => {
+            setCreating(false)
+            setCreated(key)
+            keys.refresh()
+          }}
+        />
+      )}
+      {created !== null && (
+        <SecretDialog
+          title={`The admin key ${created.name}`}
+          secret={created.key}
+          hint="It signs in here and is the bearer token of the management API."
+          onClose={() => setCreated(null)}
+        />
+      )}
+      {revoked !== null && (
+        <ConfirmByName
+          title="Revoke this admin key"
+          name={revoked.name}
+          submit="Revoke"
+          onClose={() => setRevoked(null)}
+          onSubmit={async () => {
+            await send('POST', `/gateway/v1/admin-keys/${revoked.id}/revoke`)
+            setRevoked(null)
+            keys.refresh()
+          }}
+        >
+          <p>It stops working at once, with all sessions that were opened with it. It cannot be undone.</p>
+        </ConfirmByName>
+      )}
+    </>
+  )
+}
+
+function nameOf(role: Session['role'] | undefined): string {
+  return role === 'api_key' || role === undefined
+    ? 'an API key'
+    : `${/^[ao]/.test(role) ? 'an' : 'a'} ${role}`
+}
+
+function AdminKeyForm({
+  isOperator,
+  onClose,
+  onDone,
+}: {
+  readonly isOperator: boolean
+  onClose(): void
+  onDone(key: NewAdminKey): void
+}) {
+  const [name, setName] = useState('')
+  const [role, setRole] = useState<Role>('viewer')
+  const offered = (Object.keys(ROLES) as Role[]).filter((each) => isOperator || each !== 'operator')
+  return (
+    <FormDialog
+      title="New admin key"
+      submit="Create admin key"
+      isReady={name.trim() !== ''}
+      onClose={onClose}
+      onSubmit={async () => onDone(await send<NewAdminKey>('POST', '/gateway/v1/admin-keys', { name, role }))}
+    >
+      <Field label="Name" hint="The person or system that uses it; Activity names it.">
+        {(id) => (
+          <input
+            id={id}
+            value={name}
+            maxLength={120}
+            required
+            onInput={(event) => setName(event.currentTarget.value)}
+          />
+        )}
+      </Field>
+      <Field label="Role" hint={`A key of this role: ${ROLES[role]}.`}>
+        {(id) => (
+          <select id={id} value={role} onChange={(event) => setRole(event.currentTarget.value as Role)}>
+            {offered.map((each) => (
+              <option key={each} value={each}>
+                {each}
+              </option>
+            ))}
+          </select>
+        )}
+      </Field>
+    </FormDialog>
+  )
+}
