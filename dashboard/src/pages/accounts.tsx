@@ -108,7 +108,11 @@ function List({ query }: { readonly query: URLSearchParams }) {
                     cell: ({ discount }) =>
                       discount === null ? <span class="quiet">–</span> : `${percentOf(discount)} %`,
                   },
-                  { title: 'Created', isMinor: true, cell: ({ created_at }) => <When at={created_at} /> },
+                  {
+                    title: 'Created',
+                    isMinor: true,
+                    cell: (account) => <When at={createdAt(account)} never="–" />,
+                  },
                   {
                     title: 'Balance',
                     isFigure: true,
@@ -217,7 +221,7 @@ function One({ id }: { readonly id: string }) {
                 )
               })}
               <Fact title="Created">
-                <When at={value.created_at} />
+                <When at={createdAt(value)} never="with the installation" />
               </Fact>
               <Fact title="Id">
                 <Id id={value.id} />
@@ -272,6 +276,9 @@ function One({ id }: { readonly id: string }) {
     </>
   )
 }
+
+/** The first account has no time of its own. */
+const createdAt = ({ created_at }: Account) => (Date.parse(created_at) === 0 ? null : created_at)
 
 const percentOf = (fraction: number) => count(Number((fraction * 100).toFixed(7)))
 

@@ -101,7 +101,7 @@ export function SettingsPage({ query }: { readonly query: URLSearchParams }) {
         {({ alert_thresholds_percent: percents }) => (
           <p class="measure">
             An event is emitted when a key or account has spent{' '}
-            <b>{percents.map((percent) => `${percent} %`).join(', ')}</b> of a budget. It stands in{' '}
+            <b>{percents.map((percent) => `${percent} %`).join(', ')}</b> or all of a budget. It stands in{' '}
             <Link to="/activity">Activity</Link>, and <Link to="/webhooks">webhooks</Link> deliver it. The
             percentages are <code>webhooks.thresholds_percent</code> of the configuration.
           </p>
