@@ -16,14 +16,13 @@ after(async () => {
   await gateway.close()
 })
 
-test('without entries, credits say what would be here, and every page names the simulator', async () => {
-  for (const path of ['credits', 'activity', 'settings', 'accounts', 'keys', 'accounts/default']) {
-    const page = await person.visit(`/dashboard/${path}`)
+test('every page names the simulator', async () => {
+  const page = await person.visit('/dashboard/credits')
+  await page.getByText('leaves a line here').waitFor()
+  assert.deepEqual(await violationsOf(page), [])
+  for (const path of ['', '/keys', '/settings', '/accounts/default']) {
+    await page.goto(`${gateway.url}/dashboard${path}`)
     await page.getByText('The built-in simulator answers calls').waitFor()
-    await takePicture(page, `${path.replace('/', '-')}-empty-1440-light`)
-    assert.deepEqual(await violationsOf(page), [], path)
-    if (path === 'credits') await page.getByText('leaves a line here').waitFor()
-    await page.context().close()
   }
 })
 
