@@ -219,7 +219,7 @@ async function readPepper({ dataDir, databaseUrl }: Config, store: Store): Promi
 async function checkPepper(store: Store, digestKey: DigestKey, shared: boolean): Promise<void> {
   const fingerprint = pepperFingerprint(digestKey)
   // If several nodes start on an empty database, the first sets the pepper. The others must have the same.
-  if ((await store.keepSetting('pepper', fingerprint)) === fingerprint) return
+  if ((await store.getOrCreateSetting('pepper', fingerprint)) === fingerprint) return
   throw shared ? strangePepper('This node has another pepper') : lostPepper('the configured pepper')
 }
 

@@ -108,11 +108,11 @@ const SECRET_CHARS_MIN = 8
 const MANAGEMENT_AFTER_MS = 1_000
 
 /** Price versions are kept before the first call is billed with them. */
-async function keepPrices(
-  store: Pick<Installation['store'], 'keepPriceVersion'>,
+async function storePriceVersions(
+  store: Pick<Installation['store'], 'storePriceVersion'>,
   { versions }: PriceBook,
 ): Promise<void> {
-  await Promise.all(versions.map(({ id, entry }) => store.keepPriceVersion(id, JSON.stringify(entry))))
+  await Promise.all(versions.map(({ id, entry }) => store.storePriceVersion(id, JSON.stringify(entry))))
 }
 
 async function openTraces({ traces }: Config, { log }: Surroundings, clock: Clock): Promise<Traces | null> {
@@ -193,7 +193,7 @@ async function serveFrom(
       'calls were in flight when the gateway last ended: interrupted, at no charge',
     )
   }
-  await keepPrices(store, book)
+  await storePriceVersions(store, book)
 
   const pricer = createPricer(book, {
     discount,
@@ -388,7 +388,7 @@ async function serveFrom(
       const { loadListPrices } = await import('./pricing/load-book.ts')
       const loaded = loadListPrices(overlayText)
       if (loaded.kind === 'refused') return loaded.problems
-      await keepPrices(store, loaded.book)
+      await storePriceVersions(store, loaded.book)
       pricer.use(loaded.book)
       bookInForce = loaded.book
       counts.use(loaded.book)

@@ -95,7 +95,7 @@ async function isWritable(path: string): Promise<boolean> {
 export const checkPepper: Check = async ({ config, snapshot }) => {
   const { ok, skipped, problem } = findings('pepper')
   const file = join(config.dataDir, 'pepper')
-  const place = config.pepper === null ? file : 'TOLLGATE_PEPPER'
+  const location = config.pepper === null ? file : 'TOLLGATE_PEPPER'
   const opened = await snapshot.catch(() => undefined)
   if (opened === undefined) return [skipped('the database cannot be read')]
   const known = opened === null ? undefined : (await opened.ask(PEPPER))[0]
@@ -116,11 +116,11 @@ export const checkPepper: Check = async ({ config, snapshot }) => {
   if (known !== undefined && text(known, 'value') !== fingerprint)
     return [
       problem(
-        `${place} is not the pepper of the keys in the database, so none of them is recognised`,
+        `${location} is not the pepper of the keys in the database, so none of them is recognised`,
         RESTORE_PEPPER,
       ),
     ]
-  return [ok(`${place}${known === undefined ? '' : ' matches the database'}`)]
+  return [ok(`${location}${known === undefined ? '' : ' matches the database'}`)]
 }
 
 const PEPPER = sql`SELECT value FROM setting WHERE name = 'pepper'`
@@ -129,13 +129,15 @@ const RESTORE_PEPPER =
 
 export const checkStore: Check = async ({ config: { dataDir, databaseUrl }, snapshot }) => {
   const { ok, problem } = findings('store')
-  const place = databaseUrl === null ? join(dataDir, 'tollgate.db') : shownDatabase(databaseUrl)
+  const location = databaseUrl === null ? join(dataDir, 'tollgate.db') : shownDatabase(databaseUrl)
   try {
-    return [ok((await snapshot) === null ? `${place} is empty: the first start creates the tables` : place)]
+    return [
+      ok((await snapshot) === null ? `${location} is empty: the first start creates the tables` : location),
+    ]
   } catch (error) {
     return [
       problem(
-        `${place} cannot be used: ${(error as Error).message}`,
+        `${location} cannot be used: ${(error as Error).message}`,
         databaseUrl === null
           ? 'Restore it from a backup, or set TOLLGATE_DATA_DIR to another folder.'
           : 'Check that PostgreSQL runs and that TOLLGATE_DATABASE_URL is right.',

@@ -155,7 +155,7 @@ function watchBatchFile(
       if (coding === 'unknown') return
       const decoded = await decodePrefix(reply.bytes(), coding, UPLOAD_REPLY_BYTES_MAX)
       const fileId = decoded.whole ? uploadedFileId(decoded.bytes) : null
-      if (fileId !== null) await store.keepBatchFile({ accountId, keyId, atMs, fileId, ...found })
+      if (fileId !== null) await store.storeBatchFile({ accountId, keyId, atMs, fileId, ...found })
     },
   }
 }
@@ -196,7 +196,7 @@ function logBodies({ exchange }: AdmittedCall, atMs: number, { store, bodiesByte
         head === null ? null : logged(reply, head.headers, reply.lengthBytes),
       ])
       if (sent !== null || received !== null) {
-        await store.keepBodies({ requestId, request: sent, response: received, atMs })
+        await store.storeBodies({ requestId, request: sent, response: received, atMs })
         // One step: where many small bodies must go for a large one, the next call or the hourly retention deletes the rest.
         await store.trimBodies(bodiesBytesMax, BODIES_DELETED_AT_ONCE)
       }

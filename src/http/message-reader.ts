@@ -329,7 +329,7 @@ export class MessageReader {
     if (this.#target !== '' && !this.#hasHead) this.#readProtocol(protocolAt)
   }
 
-  /** Names stand at even places. A text at the wrong place continues the text before it. */
+  /** Names have even indexes. A text at the wrong index continues the text before it. */
   #addLine(kind: typeof FIELD | typeof VALUE, text: string): void {
     const lines = this.#lines
     const isNext = lines.length % 2 === (kind === FIELD ? 0 : 1)

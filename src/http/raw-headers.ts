@@ -135,7 +135,7 @@ export function nominatedIn(headers: RawHeaders): ReadonlySet<string> {
   return nominated.length === 0 ? NOTHING : new Set(nominated)
 }
 
-/** How many places there are for spellings. A power of two. */
+/** The number of slots for spellings. A power of two. */
 const PLACES = 2_048
 const NAME_CHARS_MAX = 64
 
@@ -146,7 +146,7 @@ interface Remembered<Known> {
 
 /**
  * A cache of what is known of the names of header lines, by their spelling: the same few names come with every
- * request. A name has one place, and the last name that came there has it; a new name costs what it would cost
+ * request. A name has one slot, and the last name that came there has it; a new name costs what it would cost
  * without the cache. A Map would hash each string anew, which takes twice as long as this cache.
  */
 export class NameMemo<Known> {
@@ -158,20 +158,20 @@ export class NameMemo<Known> {
   }
 
   get(name: string): Known {
-    const place = placeOf(name)
-    const found = this.#remembered[place] ?? null
-    return found !== null && found.spelling === name ? found.known : this.#learn(name, place)
+    const slot = slotOf(name)
+    const found = this.#remembered[slot] ?? null
+    return found !== null && found.spelling === name ? found.known : this.#learn(name, slot)
   }
 
-  #learn(name: string, place: number): Known {
+  #learn(name: string, slot: number): Known {
     const known = this.#judge(name.toLowerCase())
-    if (name.length <= NAME_CHARS_MAX) this.#remembered[place] = { spelling: ownText(name), known }
+    if (name.length <= NAME_CHARS_MAX) this.#remembered[slot] = { spelling: ownText(name), known }
     return known
   }
 }
 
 /** The letters and factors are such that no two of the 160 names that SDKs and providers send, as they spell them, collide. */
-function placeOf(name: string): number {
+function slotOf(name: string): number {
   const { length } = name
   if (length < 3) return 0
   const first = name.charCodeAt(0) * 199

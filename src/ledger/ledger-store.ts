@@ -110,7 +110,7 @@ export interface LedgerStore {
     idempotency: Idempotency | null,
   ): Promise<IdempotentResult<CreditedBack> | ({ readonly kind: 'nothing' } & CreditBackOutcomes)>
   /** Keeps the models that the requests of an uploaded file name, and their bound, for the batch that this key makes of it. */
-  keepBatchFile(file: BatchFile): Promise<void>
+  storeBatchFile(file: BatchFile): Promise<void>
   /** The models of the file and the most that it may cost; null for a file that the key of this digest has not uploaded here. */
   findBatchFile(digest: Buffer, fileId: string): Promise<BoundedFile | null>
 }

@@ -26,7 +26,7 @@ export interface CallFilter {
   readonly socketId?: string | null
 }
 
-/** A place in the log, which is ordered by the instant of admission and then by id, newest first. */
+/** A position in the log, which is ordered by the instant of admission and then by id, newest first. */
 export interface CallCursor {
   readonly startedAtMs: number
   readonly requestId: string
@@ -83,14 +83,14 @@ export interface RequestLogStore {
   readPriceVersion(id: string): Promise<string | null>
   /** Refused calls are listed only where the filter asks for that state. */
   listCalls(filter: CallFilter, after: CallCursor | null, limit: number): Promise<CallPage>
-  keepBodies(bodies: CallBodies): Promise<void>
+  storeBodies(bodies: CallBodies): Promise<void>
   getBodies(requestId: string): Promise<CallBodies | null>
   /** Deletes some of the bodies kept before this instant. Returns how many; 0 when there are none left. */
   deleteBodies(beforeMs: number, limit: number): Promise<number>
   /** Deletes some of the oldest bodies while all bodies take more than `bytesMax`. Returns how many; 0 when they do not. */
   trimBodies(bytesMax: number, limit: number): Promise<number>
   /** Refused calls that are recorded already do not change. */
-  keepRefused(calls: readonly RefusedCall[]): Promise<void>
+  storeRefused(calls: readonly RefusedCall[]): Promise<void>
   /** Deletes some refused calls that began before this instant, and the oldest beyond `callsMax` of an account; how many. */
   deleteRefused(beforeMs: number, callsMax: number, limit: number): Promise<number>
 }

@@ -94,7 +94,7 @@ export class WaitingCalls {
  * it or fails with it: records that do not fit into the queue, or that the store cannot take, are dropped, and the log says so.
  */
 export class RefusedCalls {
-  readonly #store: Pick<RequestLogStore, 'keepRefused' | 'deleteRefused'>
+  readonly #store: Pick<RequestLogStore, 'storeRefused' | 'deleteRefused'>
   readonly #log: Log
   readonly #callsMax: number
   readonly #queue: RefusedCall[] = []
@@ -106,7 +106,7 @@ export class RefusedCalls {
   #writing: Promise<void> | null = null
 
   constructor(
-    store: Pick<RequestLogStore, 'keepRefused' | 'deleteRefused'>,
+    store: Pick<RequestLogStore, 'storeRefused' | 'deleteRefused'>,
     log: Log,
     callsMax: number = limits.refusedCallsMax,
   ) {
@@ -145,7 +145,7 @@ export class RefusedCalls {
   async #writeBatch(): Promise<void> {
     const batch = this.#queue.splice(0, REFUSED_CALLS_AT_ONCE)
     try {
-      await this.#store.keepRefused(batch)
+      await this.#store.storeRefused(batch)
       // Twice as many records are deleted as were added, so that a limit that was lowered is reached too.
       await this.#store.deleteRefused(0, this.#callsMax, 2 * batch.length)
     } catch (error) {

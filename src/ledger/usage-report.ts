@@ -49,7 +49,7 @@ export interface UsageSums {
 export interface UsageBucket extends UsageGroup, UsageSums {
   readonly keyName: string | null
   readonly accountName: string | null
-  /** The key; null if the query does not group by key. */
+  /** The metadata of the key; null if the query does not group by key. */
   readonly metadata: Metadata | null
 }
 

@@ -40,11 +40,11 @@ function dayRange(start: string | undefined, end: string | undefined, nowMs: num
  * A cursor has the values of the last bucket by dimension, so that it fits no other grouping, and the days, since this month
  * may be over before its last page.
  */
-function formatUsageCursor(dimensions: readonly UsageDimension[], place: UsageGroup & Days): string {
-  const values = { day: place.day, model: place.model, key: place.keyId, account: place.ofAccountId }
+function formatUsageCursor(dimensions: readonly UsageDimension[], cursor: UsageGroup & Days): string {
+  const values = { day: cursor.day, model: cursor.model, key: cursor.keyId, account: cursor.ofAccountId }
   const position = dimensions.map((dimension) => [dimension, values[dimension]])
   return Buffer.from(
-    JSON.stringify([...position, ['start', place.startDay], ['end', place.endDay]]),
+    JSON.stringify([...position, ['start', cursor.startDay], ['end', cursor.endDay]]),
   ).toString('base64url')
 }
 

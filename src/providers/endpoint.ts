@@ -28,7 +28,7 @@ const MODEL_PLACES = {
   none: 'nothing',
 } as const
 
-type ModelPlace = keyof typeof MODEL_PLACES
+type ModelLocation = keyof typeof MODEL_PLACES
 
 /**
  * Which body has to be read before the call can be admitted. This is the form that SDKs send; some form
@@ -69,7 +69,7 @@ export type Endpoint = Billing & {
   readonly surface: Surface
   readonly method: Method
   readonly template: Template
-  readonly model: ModelPlace
+  readonly model: ModelLocation
   readonly reads: BodyReading
   /** The endpoint shows or touches objects kept under the upstream account, which all gateway keys share. */
   readonly stateful: boolean
@@ -109,7 +109,7 @@ function readRow(surface: Surface, row: string): Endpoint[] {
   const templateAt = words.findIndex((word) => word.startsWith('/v1/'))
   const [template, billingWord = '', ...rest] = words.slice(templateAt)
   const usage = billingWord === 'metered' ? { usage: rest.shift() as UsageReader } : {}
-  const model = rest.find(isModelPlace) ?? 'none'
+  const model = rest.find(isModelLocation) ?? 'none'
   const wordOf = (name: string) => rest.find((word) => word.startsWith(name))?.slice(name.length)
   const [shows, makes] = [wordOf('shows:'), wordOf('makes:')]
   const flags = ['stored', 'reads_multipart']
@@ -131,6 +131,6 @@ function readRow(surface: Surface, row: string): Endpoint[] {
   return words.slice(0, templateAt).map((method) => ({ surface, method, template, ...kind }) as Endpoint)
 }
 
-function isModelPlace(word: string): word is ModelPlace {
+function isModelLocation(word: string): word is ModelLocation {
   return Object.hasOwn(MODEL_PLACES, word)
 }

@@ -264,7 +264,7 @@ const words = new Int32Array(scratch.buffer)
 /** From this size on the two copies through the scratch memory cost less than going byte by byte. */
 const WORDS_FROM_BYTES = 64
 
-/** The key as it applies from this place of a frame's payload on: a payload comes in parts that end anywhere. */
+/** The key as it applies from this position of a frame's payload on: a payload comes in parts that end anywhere. */
 function keyAt(key: number, payloadAt: number): number {
   const bits = (payloadAt & 3) * 8
   return bits === 0 ? key : (key >>> bits) | (key << (32 - bits))

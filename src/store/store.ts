@@ -23,11 +23,11 @@ export interface Store
   /** After a crash: gives back every open hold of the process that died. Returns how many there were. */
   interruptOpenCalls(atMs: number): Promise<number>
   /** Keeps a price version for as long as there are bills made with it. */
-  keepPriceVersion(id: string, json: string): Promise<void>
+  storePriceVersion(id: string, json: string): Promise<void>
   /** Small facts about the installation, such as which pepper its keys were made with. */
   readSetting(name: string): Promise<string | null>
-  /** Keeps the value if there is none yet. Returns the value that is kept. */
-  keepSetting(name: string, value: string): Promise<string>
+  /** Stores the value if there is none yet. Returns the stored value. */
+  getOrCreateSetting(name: string, value: string): Promise<string>
   /** Writes a row without meaning, to find out whether the store can write. */
   probeWrite(): Promise<void>
   readonly load: StoreLoad

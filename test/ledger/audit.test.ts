@@ -221,7 +221,7 @@ test('fifty thousand calls of two hundred days are audited, and one wrong nanodo
     await withStore(dir, async (store) => {
       await addKey(store, 'a')
       await addKey(store, 'b')
-      await store.keepPriceVersion('v1', V1)
+      await store.storePriceVersion('v1', V1)
       for (let start = 0; start < calls.length; start += 5_000) {
         const some = calls.slice(start, start + 5_000)
         const admit = (i: number) => store.admit(rated(idOf(i), i % 3 === 0 ? 'a' : 'b', { atMs: dayOf(i) }))

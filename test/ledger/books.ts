@@ -144,7 +144,7 @@ export function fillBooks(books: Books): Promise<void> {
   return withStore(books, async (store) => {
     await addKey(store, 'a')
     await addKey(store, 'b')
-    await store.keepPriceVersion('v1', V1)
+    await store.storePriceVersion('v1', V1)
     const topUp = {
       id: 'crd_1',
       accountId: 'default',

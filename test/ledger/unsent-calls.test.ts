@@ -21,7 +21,7 @@ function heldStore() {
   return {
     batches,
     trims,
-    keepRefused(batch: readonly RefusedCall[]) {
+    storeRefused(batch: readonly RefusedCall[]) {
       batches.push(batch)
       return open.promise
     },
@@ -72,7 +72,7 @@ test('refused calls go in batches of a bounded size, in their order, one batch a
 
 test('a few refused calls go by themselves after a moment', { timeout: 10_000 }, async () => {
   const { promise, resolve } = Promise.withResolvers<readonly RefusedCall[]>()
-  const store = { ...heldStore(), keepRefused: async (batch: readonly RefusedCall[]) => resolve(batch) }
+  const store = { ...heldStore(), storeRefused: async (batch: readonly RefusedCall[]) => resolve(batch) }
   const calls = create(store)
   add(calls, 3)
   // The timer of the queue does not keep a process alive, so this one does.

@@ -31,7 +31,7 @@ async function fillBooks(store: Store): Promise<void> {
   await addKey(store, 'a')
   await addKey(store, 'b')
   await addKey(store, 'poor', { monthlyBudgetNanos: 0n })
-  await store.keepPriceVersion('v1', V1)
+  await store.storePriceVersion('v1', V1)
   await addCredit(store, 1_000_000_000n)
   await store.admit(rated('req_00', 'poor'))
   await store.admit(rated('req_01', 'a'))

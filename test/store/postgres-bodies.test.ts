@@ -24,10 +24,10 @@ test('what was said in a call is kept as it was, once', async () => {
   const { store, close } = await openFreshPostgres()
   try {
     assert.equal(await store.getBodies('req_1'), null)
-    await store.keepBodies(bodies('req_1'))
-    await store.keepBodies(bodies('req_1', { request: null }))
+    await store.storeBodies(bodies('req_1'))
+    await store.storeBodies(bodies('req_1', { request: null }))
     assert.deepEqual(await store.getBodies('req_1'), bodies('req_1'))
-    await store.keepBodies(bodies('req_2', { request: null, response: null }))
+    await store.storeBodies(bodies('req_2', { request: null, response: null }))
     assert.deepEqual(await store.getBodies('req_2'), bodies('req_2', { request: null, response: null }))
   } finally {
     await close()
@@ -37,7 +37,7 @@ test('what was said in a call is kept as it was, once', async () => {
 test('the oldest bodies are deleted first, so many at once, by whoever asks', async () => {
   const { store, close } = await openFreshPostgres()
   try {
-    for (let i = 0; i < 30; i += 1) await store.keepBodies(bodies(`req_${i}`, { atMs: NOON + i }))
+    for (let i = 0; i < 30; i += 1) await store.storeBodies(bodies(`req_${i}`, { atMs: NOON + i }))
     assert.equal(await store.deleteBodies(NOON, 10), 0)
     assert.equal(await store.deleteBodies(NOON + 20, 5), 5)
     assert.equal(await store.getBodies('req_4'), null)
@@ -59,10 +59,12 @@ test('a setting is what was kept first', async () => {
   const { store, close } = await openFreshPostgres()
   try {
     assert.equal(await store.readSetting('pepper'), null)
-    const kept = await Promise.all(['one\0', 'two', ''].map((value) => store.keepSetting('pepper', value)))
+    const kept = await Promise.all(
+      ['one\0', 'two', ''].map((value) => store.getOrCreateSetting('pepper', value)),
+    )
     assert.equal(new Set(kept).size, 1)
     assert.equal(await store.readSetting('pepper'), kept[0])
-    assert.equal(await store.keepSetting('other', 'two\0'), 'two\0')
+    assert.equal(await store.getOrCreateSetting('other', 'two\0'), 'two\0')
   } finally {
     await close()
   }

@@ -47,7 +47,7 @@ export class OpenSockets {
   add(session: OpenSocket, owner: Owner): void {
     this.#sessions.set(session, owner)
     session.ended.then(() => this.#sessions.delete(session))
-    if (this.#sweep === null) this.#lookLater()
+    if (this.#sweep === null) this.#scheduleSweep()
     if (this.#isDraining) session.drain()
   }
 
@@ -79,18 +79,18 @@ export class OpenSockets {
       byKey.set(owner.keyId, key)
     }
     const keys = byKey.values()
-    const lookInTurn = async () => {
+    const checkNextKeys = async () => {
       for (const { owner, sessions } of keys) {
         if (await this.#mayCall(owner)) continue
         for (const session of sessions) session.revoked()
       }
     }
-    await Promise.all(Array.from({ length: SOCKET_KEYS_AT_ONCE }, lookInTurn))
-    if (this.#sessions.size > 0) this.#lookLater()
+    await Promise.all(Array.from({ length: SOCKET_KEYS_AT_ONCE }, checkNextKeys))
+    if (this.#sessions.size > 0) this.#scheduleSweep()
     else this.#sweep = null
   }
 
-  #lookLater(): void {
+  #scheduleSweep(): void {
     this.#sweep = setTimeout(() => this.#look(), SOCKET_KEY_LOOK_MS).unref()
   }
 

@@ -169,7 +169,7 @@ function addParts(a: UsagePart, b: UsagePart): UsagePart {
 }
 
 /** Where a usage object stood: in `message_start`, in a `message_delta` before or at the end, in a whole message. */
-type UsagePlace = 'start' | 'running' | 'final' | 'whole'
+type UsagePosition = 'start' | 'running' | 'final' | 'whole'
 
 interface SettledMessage {
   readonly parts: readonly UsagePart[]
@@ -222,7 +222,7 @@ export class MessageUsage {
     return this.#iterations.findLast((entry) => entry.type === 'fallback_message')?.model ?? null
   }
 
-  read(value: unknown, place: UsagePlace, document: ReplyDocument): void {
+  read(value: unknown, place: UsagePosition, document: ReplyDocument): void {
     if (value === null || value === undefined) return
     if (!isObject(value) || document.repeatsNames()) this.#counts.doubt()
     const usage = objectAt(value)

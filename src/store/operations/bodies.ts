@@ -8,7 +8,7 @@ const ROW_BYTES = 256
 
 const BYTES = raw(`coalesce(octet_length(request), 0) + coalesce(octet_length(response), 0) + ${ROW_BYTES}`)
 
-export const keepBodies = atomic(function* (bodies: CallBodies): Operation<void> {
+export const storeBodies = atomic(function* (bodies: CallBodies): Operation<void> {
   const { requestId, atMs, request, response } = bodies
   const kept = yield sql`
     INSERT INTO call_body (call_id, at_ms, request, request_type, request_bytes, request_truncated,

@@ -15,7 +15,7 @@ import {
   listAdminKeys,
   revokeAdminKey,
 } from './admin-keys.ts'
-import { deleteBodies, getBodies, keepBodies, trimBodies } from './bodies.ts'
+import { deleteBodies, getBodies, storeBodies, trimBodies } from './bodies.ts'
 import { addCredit, creditBack, enforceCredit, getBalance, listCredits, sumHeld } from './credits.ts'
 import {
   claimDeferred,
@@ -36,16 +36,16 @@ import { listEvents, setBalanceLow, setBudgetThresholds } from './events.ts'
 import { lookUpKey, mayCall } from './key-lookup.ts'
 import { createKey, getKey, listKeys, readKeyNames, revokeKey, rotateKey, updateKey } from './keys.ts'
 import { readOverview } from './overview.ts'
-import { deleteRefused, getCall, keepRefused, listCalls } from './request-log.ts'
+import { deleteRefused, getCall, listCalls, storeRefused } from './request-log.ts'
 import { endSession, findSession, openSession } from './sessions.ts'
 import {
   findBatchFile,
-  keepBatchFile,
-  keepPriceVersion,
-  keepSetting,
+  getOrCreateSetting,
   probeWrite,
   readPriceVersion,
   readSetting,
+  storeBatchFile,
+  storePriceVersion,
 } from './settings.ts'
 import { readUsage } from './usage.ts'
 import {
@@ -100,11 +100,11 @@ export const BRIEF = {
   enforceCredit,
   creditBack,
   findBatchFile,
-  keepBatchFile,
-  keepPriceVersion,
+  storeBatchFile,
+  storePriceVersion,
   readPriceVersion,
   readSetting,
-  keepSetting,
+  getOrCreateSetting,
   probeWrite,
   createWebhook,
   getWebhook,
@@ -135,7 +135,7 @@ export const BRIEF = {
 }
 
 /** Operations on refused calls are brief on SQLite; on PostgreSQL they must not take the connections of other operations. */
-export const REFUSED = { keepRefused, deleteRefused }
+export const REFUSED = { storeRefused, deleteRefused }
 
 /** Operations that may look at many rows: no admission waits for them. */
 export const READS = {
@@ -144,4 +144,4 @@ export const READS = {
 }
 
 /** Operations on bodies, for which SQLite has a file and a thread of its own. */
-export const BODIES = { keepBodies, getBodies, deleteBodies, trimBodies }
+export const BODIES = { storeBodies, getBodies, deleteBodies, trimBodies }

@@ -25,7 +25,7 @@ const NEWEST_FIRST = raw('ORDER BY started_at_ms DESC, id DESC')
 export const IN_ORDER_OF_AN_INDEX = onPostgres(`SELECT set_config('enable_sort', 'off', true),
   set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true)`)
 
-/** The places before and after every call. Nothing sorts before an empty id, so an instant alone is a place too. */
+/** The cursors before and after every call. Nothing sorts before an empty id, so an instant alone is a cursor too. */
 const BEGINNING: CallCursor = { startedAtMs: Number.MIN_SAFE_INTEGER, requestId: '' }
 const END: CallCursor = { startedAtMs: Number.MAX_SAFE_INTEGER, requestId: '' }
 
@@ -48,7 +48,7 @@ export const listCalls = atomic(function* (
   const isFiltered = matchesSql(filter).length > 0
   for (let records = isFiltered ? limit * FIRST_STRIDE : limit; ; records *= STRIDE_GROWTH) {
     const taken = Math.min(records, left)
-    const found = yield* lookOnce(filter, before, taken, limit - calls.length)
+    const found = yield* readPage(filter, before, taken, limit - calls.length)
     calls.push(...found.calls)
     left -= taken
     if (found.next === null || calls.length === limit || left === 0) return { calls, next: found.next }
@@ -57,14 +57,14 @@ export const listCalls = atomic(function* (
 })
 
 /** At most `limit` of the calls that match among the next `records` records, and where to go on. */
-function* lookOnce(
+function* readPage(
   filter: CallFilter,
   before: CallCursor,
   records: number,
   limit: number,
 ): Operation<CallPage> {
   const from = { ...BEGINNING, startedAtMs: filter.fromMs ?? BEGINNING.startedAtMs }
-  const [last, beyond] = (yield edgeSql(filter, before, from, records)).map(placeOf)
+  const [last, beyond] = (yield edgeSql(filter, before, from, records)).map(cursorOf)
   const goesOnAfter = beyond === undefined ? null : (last ?? null)
   const rows = yield matchingSql(filter, before, goesOnAfter ?? from, limit)
   const calls = rows.slice(0, limit).map(filter.state === 'refused' ? refusedRecord : callRecord)
@@ -86,7 +86,7 @@ export function matchingSql(filter: CallFilter, before: CallCursor, from: CallCu
 }
 
 /**
- * All indexes end in the id, so a place in the log is a place in each of them. SQLite's planner has no statistics
+ * All indexes end in the id, so a cursor is valid in each of them. SQLite's planner has no statistics
  * and would have to guess; a wrong guess reads the whole table. PostgreSQL might use the account's index for a key that has
  * most of the calls; IS NOT DISTINCT FROM compares the account in a way for which that index does not serve.
  */
@@ -135,7 +135,7 @@ function matchesSql(filter: CallFilter): Sql[] {
   return parts
 }
 
-function placeOf(row: Row): CallCursor {
+function cursorOf(row: Row): CallCursor {
   return { startedAtMs: number(row, 'started_at_ms'), requestId: text(row, 'id') }
 }
 
@@ -144,7 +144,7 @@ function earlierOf(cursor: CallCursor, end: CallCursor): CallCursor {
   return cursor.startedAtMs < end.startedAtMs ? cursor : end
 }
 
-export const keepRefused = atomic(function* (calls: readonly RefusedCall[]): Operation<void> {
+export const storeRefused = atomic(function* (calls: readonly RefusedCall[]): Operation<void> {
   if (calls.length === 0) return
   // If a batch has two records of a call, the first wins, as it does across batches.
   const first = new Map(calls.toReversed().map((call) => [call.requestId, call]))

@@ -14,7 +14,7 @@ import {
 import { bool, nanos, number, present, type Row, text, textOrNull } from '../rows.ts'
 import { bookEntry, CREDITED_NANOS, creditDays } from './credits.ts'
 import type { Ask, Operation } from './operation.ts'
-import { keepPriceVersion } from './settings.ts'
+import { storePriceVersion } from './settings.ts'
 import { FOR_UPDATE, join, onPostgres, type Sql, sql } from './sql.ts'
 
 /** Calls per batch: settlements of the account wait some tens of milliseconds for it. */
@@ -84,7 +84,7 @@ function* book(changed: readonly ChangedCall[], nextUlid: () => string, atMs: nu
   if (changed.length === 0) return { calls: 0, nanos: 0n }
   // A price version is some 100 KB of text, so it is sent once per batch, not once per call.
   for (const [id, json] of new Map(changed.map(({ version }) => [version.id, version.json])))
-    yield* keepPriceVersion(id, json)
+    yield* storePriceVersion(id, json)
 
   const calls = changed.map(({ call }) => sql`(${call.id}, ${call.day.slice(0, 7)})`)
   yield onPostgres(sql`

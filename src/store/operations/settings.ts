@@ -18,7 +18,7 @@ export function* writeSetting(name: string, value: string): Operation<void> {
 }
 
 /** The value that was there first stays. */
-export function* keepSetting(name: string, value: string): Operation<string> {
+export function* getOrCreateSetting(name: string, value: string): Operation<string> {
   // An existing row is written as it was, because only written rows are returned.
   const [row] = yield sql`
     INSERT INTO setting (name, value) VALUES (${name}, ${value})
@@ -33,7 +33,7 @@ export function* probeWrite(): Operation<void> {
     ON CONFLICT (name) DO UPDATE SET value = CASE setting.value WHEN '0' THEN '1' ELSE '0' END`
 }
 
-export function* keepPriceVersion(id: string, priceJson: string): Operation<void> {
+export function* storePriceVersion(id: string, priceJson: string): Operation<void> {
   yield sql`INSERT INTO price_version (id, json) VALUES (${id}, ${priceJson}) ON CONFLICT DO NOTHING`
 }
 
@@ -43,7 +43,7 @@ export function* readPriceVersion(id: string): Operation<string | null> {
   return row === undefined ? null : text(row, 'json')
 }
 
-export function* keepBatchFile(file: BatchFile): Operation<void> {
+export function* storeBatchFile(file: BatchFile): Operation<void> {
   const { accountId, keyId, fileId, models, bound, atMs } = file
   yield sql`
     INSERT INTO batch_file (account_id, key_id, file_id, models, bound, at_ms)

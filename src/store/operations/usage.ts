@@ -94,7 +94,7 @@ function pageSql(query: UsageQuery, dimensions: readonly UsageDimension[]): Sql 
     : sql``
   // Days before the end of the last page need not be read.
   const start = laterOf(startDay, dimensions.includes('day') ? (after?.day ?? null) : null)
-  const goesOn = after === null ? sql`` : sql`AND (${list}) > (${join(placeOf(after, dimensions))})`
+  const goesOn = after === null ? sql`` : sql`AND (${list}) > (${join(cursorOf(after, dimensions))})`
   // One extra row shows whether there are more.
   return sql`SELECT ${list}, ${name} ${account} ${SUMS} FROM ${source(query, start)} ${goesOn}
     GROUP BY ${list} ORDER BY ${list} LIMIT ${query.limit + 1}`
@@ -105,7 +105,7 @@ function laterOf(day: string, other: string | null): string {
 }
 
 /** The bucket that a page comes after. */
-function placeOf(after: UsageGroup, dimensions: readonly UsageDimension[]): (string | null)[] {
+function cursorOf(after: UsageGroup, dimensions: readonly UsageDimension[]): (string | null)[] {
   const values = { day: after.day, model: after.model, key: after.keyId, account: after.ofAccountId }
   return dimensions.map((dimension) => values[dimension])
 }

@@ -60,7 +60,7 @@ export async function openSqliteStore(
     admit: (opening) => writer.ask('admit', opening),
     settle: (closing) => writer.ask('settle', closing),
     interruptOpenCalls: (atMs) => writer.ask('interruptOpenCalls', atMs),
-    keepBodies: (kept) => bodies.ask('keepBodies', kept),
+    storeBodies: (kept) => bodies.ask('storeBodies', kept),
     // Where no body was ever kept, no thread is started to look for bodies.
     getBodies: async (requestId) => (existsSync(bodiesFile) ? bodies.ask('getBodies', requestId) : null),
     deleteBodies: async (beforeMs, limit) =>

@@ -19,7 +19,7 @@ const keep = (
   request: number | null,
   response: number | null,
 ) =>
-  store.keepBodies({
+  store.storeBodies({
     ...{ requestId, atMs },
     request: request === null ? null : body(request),
     response: response === null ? null : body(response),

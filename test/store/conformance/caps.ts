@@ -300,7 +300,7 @@ export function capConformance(storeName: string, openStore: OpenStoreUnderTest)
       await addKey(store, 'b', { allowedModels })
       await addKey(store, 'c')
       const keep = (fileId: string, models: string[]) =>
-        store.keepBatchFile({ accountId: 'default', keyId, fileId, models, bound: null, atMs: NOON })
+        store.storeBatchFile({ accountId: 'default', keyId, fileId, models, bound: null, atMs: NOON })
       await keep('file_good', ['gpt-6'])
       await keep('file_bad', ['gpt-6', 'gpt-6-pro'])
       const from = (batchFile: string) => named([], { batchFile })

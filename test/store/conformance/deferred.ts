@@ -196,7 +196,7 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
       assert.equal(await mayBe('file-1'), true)
       assert.equal(await store.mayBeResults('messages', 'file-1', digestOf('a')), false)
       const uploaded = { accountId: 'default', keyId: 'key_a', fileId: 'file-1', atMs: NOON }
-      await store.keepBatchFile({ ...uploaded, models: null, bound: null })
+      await store.storeBatchFile({ ...uploaded, models: null, bound: null })
       assert.deepEqual([await mayBe('file-1'), await mayBe('file-2')], [false, true])
       await store.settle(closing('req_2', { ...NOTHING_USED }))
       assert.equal(await mayBe('file-2'), false)

@@ -352,9 +352,9 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
     const { store } = subject
     await addKey(store, 'a')
     const file = { accountId: 'default', keyId: 'key_a', fileId: 'file_1', bound: null, atMs: NOON }
-    await store.keepBatchFile({ ...file, models: ['one'] })
-    await store.keepBatchFile({ ...file, models: ['one', 'two "quoted"'] })
-    await store.keepBatchFile({ ...file, fileId: 'file_2', models: [] })
+    await store.storeBatchFile({ ...file, models: ['one'] })
+    await store.storeBatchFile({ ...file, models: ['one', 'two "quoted"'] })
+    await store.storeBatchFile({ ...file, fileId: 'file_2', models: [] })
     assert.deepEqual(
       (await subject.rows('batch_file')).map((row) => [row['file_id'], row['key_id'], row['models']]),
       [

@@ -40,7 +40,7 @@ export function refusedCallConformance(storeName: string, openStore: OpenStoreUn
     async ({ store }) => {
       await addKey(store, 'a')
       const odd = { path: '/v1/\u{1f511}\0', userAgent: '=cmd "x"\n\0\u0001', modelAsked: null }
-      await store.keepRefused([refused('req_1', 'a', odd)])
+      await store.storeRefused([refused('req_1', 'a', odd)])
       const call = await store.getCall('req_1')
       assert.deepEqual(call, {
         ...{
@@ -74,7 +74,7 @@ export function refusedCallConformance(storeName: string, openStore: OpenStoreUn
       await addKey(store, 'gone')
       await addKey(store, 'late', { expiresAtMs: NOON - 1 })
       await store.revokeKey('default', 'key_gone', NOON)
-      await store.keepRefused([
+      await store.storeRefused([
         refused('req_1', 'a'),
         refused('req_2', 'nobody'),
         refused('req_3', 'gone'),
@@ -89,7 +89,7 @@ export function refusedCallConformance(storeName: string, openStore: OpenStoreUn
     await addKey(store, 'a')
     await store.admit(opening('req_1', 'a'))
     await store.settle(closing('req_1'))
-    await store.keepRefused([refused('req_2', 'a')])
+    await store.storeRefused([refused('req_2', 'a')])
     assert.deepEqual(ids((await store.listCalls({ ...REFUSED, state: null }, null, 10)).calls), ['req_1'])
     assert.deepEqual(await find(store), ['req_2'])
     const { total } = await store.readUsage({
@@ -101,11 +101,11 @@ export function refusedCallConformance(storeName: string, openStore: OpenStoreUn
 
   promise('a call that is told twice is kept once', async ({ store }) => {
     await addKey(store, 'a')
-    await store.keepRefused([refused('req_1', 'a'), refused('req_1', 'a', { code: 'other' })])
-    await store.keepRefused([refused('req_1', 'a', { code: 'other' }), refused('req_2', 'a')])
+    await store.storeRefused([refused('req_1', 'a'), refused('req_1', 'a', { code: 'other' })])
+    await store.storeRefused([refused('req_1', 'a', { code: 'other' }), refused('req_2', 'a')])
     assert.deepEqual(await find(store), ['req_2', 'req_1'])
     assert.equal((await store.getCall('req_1'))?.code, 'budget_exceeded')
-    await store.keepRefused([])
+    await store.storeRefused([])
     // Two rows are counted, not three: with room for one, one is deleted.
     assert.equal(await store.deleteRefused(0, 1, 10), 1)
   })
@@ -115,7 +115,7 @@ export function refusedCallConformance(storeName: string, openStore: OpenStoreUn
     await addKey(store, 'b')
     await addAccount('other')
     await addKey(store, 'c', { accountId: 'other' })
-    await store.keepRefused([
+    await store.storeRefused([
       refused('req_1', 'a', { startedAtMs: NOON, status: 429 }),
       refused('req_2', 'b', { startedAtMs: NOON + 10, modelAsked: 'gpt-6' }),
       refused('req_3', 'a', { startedAtMs: NOON + 20, modelAsked: null }),
@@ -137,7 +137,7 @@ export function refusedCallConformance(storeName: string, openStore: OpenStoreUn
   promise('pages of refused calls follow each other without a gap', async ({ store }) => {
     await addKey(store, 'a')
     const all = Array.from({ length: 25 }, (_, i) => `req_${String(i).padStart(3, '0')}`)
-    await store.keepRefused(all.map((id, i) => refused(id, 'a', { startedAtMs: NOON + (i >> 2) })))
+    await store.storeRefused(all.map((id, i) => refused(id, 'a', { startedAtMs: NOON + (i >> 2) })))
     const found: string[] = []
     let after: CallCursor | null = null
     do {
@@ -153,7 +153,7 @@ export function refusedCallConformance(storeName: string, openStore: OpenStoreUn
     await addAccount('other')
     await addKey(store, 'a')
     await addKey(store, 'b', { accountId: 'other' })
-    await store.keepRefused([
+    await store.storeRefused([
       ...[5, 3, 1, 4, 2].map((at) => refused(`req_a${at}`, 'a', { startedAtMs: NOON + at })),
       ...[1, 2].map((at) => refused(`req_b${at}`, 'b', { startedAtMs: NOON - at })),
     ])
@@ -165,7 +165,7 @@ export function refusedCallConformance(storeName: string, openStore: OpenStoreUn
     assert.equal(await store.deleteRefused(0, 2, 10), 0)
     assert.deepEqual(await find(store, { accountId: 'other' }), ['req_b1', 'req_b2'])
     // The count goes down with the rows.
-    await store.keepRefused([refused('req_a6', 'a', { startedAtMs: NOON + 6 })])
+    await store.storeRefused([refused('req_a6', 'a', { startedAtMs: NOON + 6 })])
     assert.equal(await store.deleteRefused(0, 3, 10), 0)
   })
 
@@ -173,7 +173,7 @@ export function refusedCallConformance(storeName: string, openStore: OpenStoreUn
     await addAccount('other')
     await addKey(store, 'a')
     await addKey(store, 'b', { accountId: 'other' })
-    await store.keepRefused([
+    await store.storeRefused([
       ...[1, 2, 3, 4].map((at) => refused(`req_a${at}`, 'a', { startedAtMs: NOON + at })),
       refused('req_b1', 'b', { startedAtMs: NOON + 1 }),
       refused('req_b9', 'b', { startedAtMs: NOON + 9 }),

@@ -203,7 +203,7 @@ export function enforceMove(accountId: string): Move {
 export function fileMove(file: BatchFile & { readonly models: readonly string[] }): Move {
   return {
     words: `keep ${file.fileId} of ${file.keyId} with ${file.models.join(', ')}`,
-    send: (store) => store.keepBatchFile(file),
+    send: (store) => store.storeBatchFile(file),
     play(world) {
       mustHave(world.keys.get(file.keyId))
       world.files.set(`${file.accountId} ${file.fileId}`, { keyId: file.keyId, models: file.models })

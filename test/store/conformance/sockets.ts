@@ -114,7 +114,7 @@ export function socketConformance(storeName: string, openStore: OpenStoreUnderTe
       ...{ surface: 'chat', modelAsked: null, status: 402, code: 'budget_exceeded', clientIp: '::1' },
       userAgent: null,
     }
-    await store.keepRefused([
+    await store.storeRefused([
       { ...refused, requestId: 'req_3', socketId: 'req_1' },
       { ...refused, requestId: 'req_4', socketId: null },
     ])
