@@ -193,7 +193,7 @@ const NOT_TRUSTED = /CERT|LEAF_SIGNATURE/
 const NOT_CONNECTED =
   /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT)$|_TLS_|_SSL_/
 
-/** How to repeat a command of which nobody knows whether it was done. */
+/** How to repeat a command whose outcome is unknown. */
 function repeat(idempotencyKey: string): string {
   return `The command may have been done. Repeat it with --idempotency-key ${idempotencyKey}: it is done once.`
 }

@@ -101,7 +101,7 @@ const NOTHING_READ: AskedFor = { endpoint: '', model: null, unmeteredMember: nul
 /** The file that a batch is made of, as it was found when this key uploaded it. Null for nearly every call. */
 export function findBatchFile({ endpoint, read, digest }: ReadCall, { store }: Gateway) {
   const fileId = endpoint?.model === 'batch_file' ? namedInFile(read.facts).batchFile : null
-  // A store that cannot be asked fails again, and is reported, when the call is to be admitted.
+  // If the store is unavailable, admission fails too and reports it.
   return fileId === null ? null : store.findBatchFile(digest, fileId).catch(() => null)
 }
 

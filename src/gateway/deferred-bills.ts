@@ -63,7 +63,7 @@ function billHold({ holdNanos, holdListNanos }: Omit<OpenChild, 'requestId'>): B
   return { ...NOTHING_BILLED, ...figures, state: 'settled', estimated: true }
 }
 
-/** Each record is closed once, whoever comes first and however often: the client, the poller, another node. */
+/** Each record is closed once: by the client, the poller or another node, whichever comes first. */
 export function createDeferredBills(parts: DeferredBillParts): DeferredBills {
   const { store, settler, counts, queues, clock, log, names } = parts
 

@@ -17,7 +17,7 @@ export interface PreparedBody {
   readonly content: UpstreamBody
   /** Announced to upstream; null for a chunked body or none. */
   readonly lengthBytes: number | null
-  /** Usage was asked for in the client's place: the usage that this adds to the reply is to be cut out again. */
+  /** The gateway asked for usage on the client's behalf, so the added usage is removed from the reply. */
   readonly usageAdded: boolean
 }
 

@@ -22,7 +22,7 @@ export interface CountableInput {
   /** The plain bytes of the body; null where they are encoded or were not held. */
   readonly pieces: Buffer | readonly Buffer[] | null
   readonly formType?: string
-  /** The text that speech is to be made of, as a count, and the format; null without an `input`. */
+  /** The length of the text to speak, and the audio format; null without an `input`. */
   readonly speech: SpeechRequest | null
 }
 

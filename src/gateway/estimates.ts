@@ -89,7 +89,7 @@ export class Estimates {
     return this.#responses.get(responseId) ?? 0
   }
 
-  /** How many of these containers are to be paid for now. Each is paid for once in 20 minutes. */
+  /** How many of these containers to charge for now. Each is charged once in 20 minutes. */
   chargeContainers(ids: readonly string[], nowMs: number): number {
     let charged = 0
     for (const id of ids) {

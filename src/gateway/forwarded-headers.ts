@@ -8,7 +8,7 @@ const PATH_TRACES = /^(?:x-forwarded-.*|forwarded|via|x-real-ip|cf-connecting-ip
 const METHOD_OVERRIDES = /^x-(?:http-method(?:-override)?|method-override)$/
 
 interface UpstreamHeaders {
-  /** The header line with the credential that pays upstream; null where no credential is to be sent. */
+  /** The header line with the credential that pays upstream; null if none is sent. */
   readonly credential: readonly [name: string, value: string] | null
   readonly host: string
   /** Known length of the body, or null for a chunked one or none. */
@@ -16,7 +16,7 @@ interface UpstreamHeaders {
   readonly ownPrefix: string
   /** The body is not the client's to the byte: header lines that vouch for its bytes would be wrong. */
   readonly bodyEdited: boolean
-  /** The reply is to be edited: it must come without a content coding. */
+  /** The reply will be edited, so it must come without a content coding. */
   readonly plainReply: boolean
   /** Rewrites the subprotocols of a handshake, which may have a credential among them; null for other requests. */
   readonly protocols: ((value: string) => string | null) | null

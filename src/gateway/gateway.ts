@@ -58,7 +58,7 @@ export interface Gateway {
   readonly settler: Settler
   readonly deferrals: Deferrals
   readonly heldReplies: ByteBudget
-  /** Whether a client came by TLS, for addresses in replies that are to lead here; null where they stay upstream's. */
+  /** Whether a client uses TLS, for URLs in replies that are rewritten to this gateway; null if none are. */
   readonly isSecure: ((exchange: Exchange) => boolean) | null
   readonly injectUsage: boolean
   readonly onLeave: OnLeave

@@ -191,7 +191,7 @@ function unmeteredPlan(parts: PlanParts, unratable: Unratable | null): CallPlan 
   }
 }
 
-/** The plan of a batch, each request of which is rated by itself when done. */
+/** The plan of a batch. Each of its requests is rated on its own when it is done. */
 function batchPlan(parts: PlanParts, makes: ObjectKind): CallPlan {
   const { endpoint, facts, batchFile, surface } = parts.call
   const inFile = endpoint?.model === 'batch_file'

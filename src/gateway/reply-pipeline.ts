@@ -36,7 +36,7 @@ export interface PipelineParts {
   /** The reader of an earlier call's cost in a reply that costs nothing itself. */
   readonly shows: UsageReader | null
   readonly template: string
-  /** The origin at which the client finds this gateway, if addresses in the reply are to lead there. */
+  /** The origin of this gateway as the client sees it, if URLs in the reply are rewritten. */
   readonly origin: string | null
   readonly balanceNanos: Nanos | null
   /** A JSON reply is kept back though its figures are known, until the body taps are done with it. */
@@ -77,7 +77,7 @@ export class ReplyPipeline implements ReplyReceiver {
     this.#answer = parts.createAnswer(() => this.onDrain())
   }
 
-  /** Attaches the call upstream that this is the reply of; `usageAdded`: usage was asked for in the client's place. */
+  /** Attaches the call upstream that this is the reply of; `usageAdded`: the gateway asked for usage on the client's behalf. */
   attach(call: UpstreamCall, usageAdded: boolean): void {
     this.#call = call
     this.#usageAdded = usageAdded
@@ -183,7 +183,7 @@ export class ReplyPipeline implements ReplyReceiver {
     return mayGoOn
   }
 
-  /** Shows the chunk to the meter. Returns what the client is to get of it. */
+  /** Shows the chunk to the meter. Returns the part that the client gets. */
   #read(chunk: Buffer): Buffer | null {
     const meter = this.#meter
     if (meter === null || this.#decoder === 'unreadable') return chunk

@@ -30,7 +30,7 @@ export interface Settler {
    */
   replay(closings: readonly CallClosing[], onBooked: (closing: CallClosing) => void): Promise<void>
   readonly waiting: number
-  /** False while settlements wait that would be lost with this process: no new call is to be admitted. */
+  /** False while unsaved settlements would be lost with this process: no new call may be admitted. */
   readonly isSound: boolean
 }
 

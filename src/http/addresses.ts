@@ -1,7 +1,7 @@
 import { BlockList, isIP } from 'node:net'
 import { type RawHeaders, tokensOf, valuesOf } from './raw-headers.ts'
 
-/** Addresses that are looked at, from the last on, in the `X-Forwarded-For` of a trusted proxy. Then the last seen counts. */
+/** The most addresses read, from the last on, in the `X-Forwarded-For` of a trusted proxy. */
 export const FORWARDED_ADDRESSES_MAX = 32
 
 /** Addresses and ranges of them. An IPv4 address that is mapped into IPv6 is compared with the ranges of IPv4. */

@@ -308,7 +308,7 @@ function headTextOf({
   return lines.join('\r\n')
 }
 
-/** Why a connection is to end: it says nothing for too long, a head takes too long, or a reply is not taken. */
+/** Why a connection is closed: it is idle, its request head is too slow, or the client does not read the reply. */
 type ConnectionTimeout = 'idle' | 'head_late' | 'not_taken'
 
 /** How long a client may be silent, and how long it may take nothing of a reply that is over. */

@@ -60,7 +60,7 @@ export class OutgoingReply {
     return this.#socket.bytesWritten - this.#socket.writableLength
   }
 
-  /** All that is to be sent of the reply was handed over, though it may not have left yet. */
+  /** The whole reply was handed over, though it may not have been sent yet. */
   get ended(): boolean {
     return this.#ended || this.#isCut
   }
@@ -180,7 +180,7 @@ export class OutgoingReply {
     this.whenDrained.fire()
   }
 
-  /** Another reply is written in the place of this one. */
+  /** Another reply is written instead of this one. */
   supersede(): void {
     this.destroyed = true
   }

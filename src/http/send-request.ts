@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream'
 import { UNSENDABLE, writeCoalesced } from './message-writer.ts'
 import { NameMemo } from './raw-headers.ts'
 
-/** A request of which nothing may be written: upstream would read another request than the one that was meant. */
+/** A request that must not be sent: upstream would read it as a different one. */
 export class Unsendable extends Error {
   readonly code = 'TOLLGATE_UNSENDABLE'
 }

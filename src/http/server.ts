@@ -27,7 +27,7 @@ export interface ServerParts {
   onExchange(exchange: Exchange): void
   /** Gives a refusal its form when there is no parsed request: `head` is the text that came, as far as it came. */
   shapeBroken(refusal: Refusal, head: string, requestId: string): WholeReply
-  /** Refuses an exchange before anything else looks at it. */
+  /** Refuses an exchange before anything else handles it. */
   refuseExchange(exchange: Exchange, refusal: Refusal): void
   readonly connectionsMax?: number
   /** Connections at once from one address that is no proxy's; null without a limit. */

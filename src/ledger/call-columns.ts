@@ -29,7 +29,7 @@ export const CALL_COLUMNS = {
   state: { column: 'state', kind: 'text', from: 'store' },
   /** The object that a deferred call has made upstream. */
   objectId: { column: 'object_id', kind: 'text?', from: 'store' },
-  /** The call that made the batch of which this is one model's part. */
+  /** The call that created the batch; this call is the part of one model. */
   parentId: { column: 'parent_id', kind: 'text?', from: 'store' },
   /** For a call that created a batch: the number of its parts and their total cost. */
   children: { column: 'children', kind: 'count?', from: 'store' },
@@ -172,7 +172,7 @@ export const NOTHING_USED = {
   tokens: NO_TOKENS,
 } as Closing
 
-/** The record of a call of which nothing more is known yet. */
+/** An empty record of a call. */
 export const NOTHING_RECORDED = {
   ...Object.fromEntries(entries.map(([name, column]) => [name, emptyOf(column)])),
   rating: '{}',

@@ -1,7 +1,7 @@
 import type { Clock } from '../../kernel/clock.ts'
 import type { KeyLookupStore } from '../../keys/credential.ts'
 
-/** How often the keys of open sockets are looked at, and how many at once. */
+/** How often the keys of open sockets are polled, and how many at once. */
 const SOCKET_KEYS_AT_ONCE = 16
 
 export const SOCKET_KEY_LOOK_MS = 2_000
@@ -68,7 +68,7 @@ export class OpenSockets {
     ).unref()
   }
 
-  /** Looks up some keys at a time: all at once would take the places of calls that wait for the store. */
+  /** Polls a few keys at a time: all at once would delay calls that wait for the store. */
   async #look(): Promise<void> {
     const nowMs = this.#clock.monotonicMs()
     const byKey = new Map<string, { readonly owner: Owner; readonly sessions: OpenSocket[] }>()

@@ -94,7 +94,7 @@ function* queued(where: ReturnType<typeof sql>): Operation<Queued> {
 const OF_ENDPOINT_MAX = 4
 const CLAIMED_MAX = 64
 
-/** Due deliveries that a claim looks at: those of an endpoint with many must not hide all others. */
+/** Due deliveries that a claim reads: an endpoint with many must not starve the others. */
 const LOOKED_AT = 500
 
 export const claimDeliveries = atomic(function* (

@@ -191,7 +191,7 @@ export function createNode(parts: NodeParts, options: NodeOptions): Node {
     return total
   }
 
-  /** A node that was given up and has nothing open any more is not looked at again. */
+  /** A dead node without open holds is not checked again. */
   async function clear(id: string): Promise<void> {
     await db.query(
       `UPDATE node SET cleared_at_ms = now_ms() WHERE id = $1 AND fenced_at_ms IS NOT NULL

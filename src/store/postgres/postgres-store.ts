@@ -19,7 +19,7 @@ import { createOrphanedAdmissions } from './orphaned-admissions.ts'
 import { dialectOf, operationsOn, runBatch } from './run-operation.ts'
 
 export interface PostgresStoreOptions {
-  /** The clock that decides. In production the database's, of which there is one; tests move the caller's clock. */
+  /** The clock that decides: the database's in production, the caller's in tests. */
   readonly clock: StoreClock
   readonly node: Pick<NodeOptions, 'name' | 'alone'> & Partial<NodeOptions>
   readonly log: Log
