@@ -97,7 +97,7 @@ const COLUMNS: readonly Column<ActivityEvent>[] = [
     ),
   },
   { title: 'Who', cell: ({ actor }) => <Who actor={actor} /> },
-  { title: 'When', lead: 'right', cell: ({ created_at }) => <When at={created_at} /> },
+  { title: 'When', cell: ({ created_at }) => <When at={created_at} /> },
   { title: 'Type', isMinor: true, cell: ({ type }) => <code class="quiet">{type}</code> },
 ]
 

@@ -116,8 +116,8 @@ const KINDS = { top_up: 'Top-up', correction: 'Correction', credit_back: 'Credit
 function columnsOf(rows: readonly Credit[]): readonly Column<Credit>[] {
   const decimals = columnDecimals(rows.map(({ amount_usd }) => amount_usd))
   return [
-    { title: 'When', lead: 'right', cell: ({ created_at }) => <When at={created_at} /> },
     { title: 'Kind', lead: 'left', cell: ({ kind }) => KINDS[kind] },
+    { title: 'When', cell: ({ created_at }) => <When at={created_at} /> },
     {
       title: 'Reason',
       isWide: true,
@@ -131,6 +131,7 @@ function columnsOf(rows: readonly Credit[]): readonly Column<Credit>[] {
     {
       title: 'Amount, USD',
       isFigure: true,
+      lead: 'right',
       cell: ({ amount_usd }) => <Figure usd={amount_usd} decimals={decimals} />,
     },
     {
