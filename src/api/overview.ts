@@ -104,7 +104,7 @@ export const priceBookSchema = z
     object: z.literal('price_book'),
     price_version: z.string(),
     effective_from: instant().nullable().describe('Null: from the beginning.'),
-    overlay: z.string().nullable().describe("The operator's price file; null without one."),
+    overlay: z.string().nullable().describe("The name of the operator's price file; null without one."),
     upcoming: z
       .array(z.object({ price_version: z.string(), effective_from: instant().nullable() }))
       .describe('Known versions that take effect later.'),

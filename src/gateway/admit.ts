@@ -42,7 +42,8 @@ export async function checkKey(
 ): Promise<Denial | null> {
   const caller = await gateway.store.lookUpKey(digest, gateway.clock.nowMs())
   if (caller.kind !== 'api_key') return refuseCaller(caller)
-  const refusal = paid ? refuseSpent(caller.means) : null
+  const suspended = caller.isSuspended ? ({ reason: 'account_suspended' } as const) : null
+  const refusal = suspended ?? (paid ? refuseSpent(caller.means) : null)
   if (refusal === null) return null
   return { refusal: explainRefusal(refusal, NOTHING_READ, names), balanceNanos: caller.means.balanceNanos }
 }

@@ -275,11 +275,14 @@ const NO_HOLD: Hold = { kind: 'bound', nanos: 0n, listNanos: 0n }
 const UNKNOWN_BATCH: Unratable = { reason: 'batch_file_unknown', refuse: 'limited' }
 
 function holdOf(bound: Exclude<Bound, { kind: 'unpriced' }>): Hold {
-  if (bound.kind === 'unbounded') return { kind: 'unbounded' }
+  if (bound.kind === 'unbounded') {
+    const { othersNanos } = bound
+    return { kind: 'unbounded', ...(othersNanos === undefined ? {} : { neededNanos: othersNanos }) }
+  }
   const { costNanos, listNanos, largestNanos } = bound
   return {
     ...{ kind: 'bound', nanos: atMost(costNanos), listNanos: atMost(listNanos) },
-    ...(largestNanos === undefined ? {} : { largestNanos }),
+    ...(largestNanos === undefined ? {} : { neededNanos: costNanos - largestNanos }),
   }
 }
 

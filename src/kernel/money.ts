@@ -16,7 +16,12 @@ export type Bound =
       readonly largestNanos?: Nanos
     }
   /** No limit is known: the hold is all that is left. */
-  | { readonly kind: 'unbounded'; readonly reason: string }
+  | {
+      readonly kind: 'unbounded'
+      readonly reason: string
+      /** Of a batch: the cost of its lines but the one that nothing bounds. */
+      readonly othersNanos?: Nanos
+    }
   | { readonly kind: 'unpriced'; readonly model: string }
 
 export const NO_COST: Bound = { kind: 'bound', listNanos: 0n, costNanos: 0n }
@@ -34,10 +39,18 @@ export function addBounds(one: Bound, other: Bound): Bound {
 /** The bound of the lines of a batch so far and of one more line. */
 export function addLine(lines: Bound, line: Bound): Bound {
   const sum = addBounds(lines, line)
-  if (sum.kind !== 'bound' || lines.kind !== 'bound' || line.kind !== 'bound') return sum
-  const { largestNanos = 0n } = lines
-  return { ...sum, largestNanos: largestNanos > line.costNanos ? largestNanos : line.costNanos }
+  if (sum.kind === 'bound' && lines.kind === 'bound' && line.kind === 'bound') {
+    const { largestNanos = 0n } = lines
+    return { ...sum, largestNanos: largestNanos > line.costNanos ? largestNanos : line.costNanos }
+  }
+  if (sum.kind !== 'unbounded') return sum
+  if (lines.kind === 'bound') return { ...sum, othersNanos: lines.costNanos }
+  const before = (lines.kind === 'unbounded' ? lines.othersNanos : null) ?? 0n
+  return { ...sum, othersNanos: before + (line.kind === 'bound' ? line.costNanos : UNFITTING_NANOS) }
 }
+
+/** A second line that nothing bounds fits under no cap. */
+const UNFITTING_NANOS = 1_000_000_000n * NANOS_PER_USD
 
 const PLACES = 9
 const ZERO = 0x30

@@ -1,5 +1,6 @@
 /** Which of the known names was probably meant; null if none is near. For command lines and settings, which are short. */
 export function nearestName(name: string, known: readonly string[], changesMax: number): string | null {
+  if (name.length > NAME_CHARS_MAX) return null
   let nearest: string | null = null
   let least = changesMax
   for (const candidate of known) {
@@ -10,6 +11,9 @@ export function nearestName(name: string, known: readonly string[], changesMax: 
   }
   return nearest
 }
+
+/** The comparison takes time in proportion to the length, and no name that is meant is longer. */
+const NAME_CHARS_MAX = 200
 
 /** Levenshtein's distance, with two characters that changed places as one change. */
 function changesBetween(a: string, b: string): number {

@@ -53,6 +53,8 @@ export type Caller =
       readonly name: string
       readonly accountId: string
       readonly means: KeyMeans
+      /** Whether the account is suspended: then the key serves on own paths only. */
+      readonly isSuspended: boolean
       /** Whether there is another account: then a credential of the installation is shared. */
       readonly hasOthers: boolean
       /** The upstreams of the account's own. */

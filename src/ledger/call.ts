@@ -47,7 +47,10 @@ export function requestsOf({ requestId, socketId }: Pick<CallOpening, 'requestId
   return socketId === requestId ? 0 : 1
 }
 
-/** An upper bound of what a call may cost, at our prices and at list prices. */
+/**
+ * An upper bound of what a call may cost, at our prices and at list prices. `neededNanos`, of a batch: its lines but the most
+ * expensive one, which must fit under every limit.
+ */
 export type Hold =
   /** A call that costs nothing holds nothing, and no cap or credit stands in its way. */
   | { readonly kind: 'none' }
@@ -55,11 +58,10 @@ export type Hold =
       readonly kind: 'bound'
       readonly nanos: Nanos
       readonly listNanos: Nanos
-      /** For a batch, the part of its most expensive line. All other lines must fit under every limit. */
-      readonly largestNanos?: Nanos
+      readonly neededNanos?: Nanos
     }
   /** A call that nothing bounds takes all that is left of its key's ceilings. */
-  | { readonly kind: 'unbounded' }
+  | { readonly kind: 'unbounded'; readonly neededNanos?: Nanos }
 
 /**
  * The largest cost above its hold that a key has had with an endpoint and a model this month. Until the month is over

@@ -46,9 +46,9 @@ export function decideAdmission(opening: CallOpening, keyState: KeyState): Decis
   if (opening.hold.kind === 'none')
     return { kind: 'admit', holdNanos: 0n, holdListNanos: 0n, accountHoldNanos: 0n }
   const holds = holdsOf(opening, keyState)
-  const spent = refuseSpent(keyState) ?? refuseBatch(opening, keyState, holds)
+  const spent = refuseSpent(keyState) ?? refuseBatch(opening, keyState)
   if (spent !== null) return { kind: 'refuse', refusal: spent }
-  const by = heldBy(opening, keyState, holds)
+  const by = heldBy(opening, keyState)
   return by !== null ? { kind: 'wait', by } : { kind: 'admit', ...holds }
 }
 
@@ -116,39 +116,33 @@ interface Holds {
 }
 
 /** The sum that must fit below a ceiling: nothing for a single call, all lines but the most expensive for a batch. */
-function neededOf({ hold }: CallOpening, nanos: Nanos): Nanos {
-  if (hold.kind !== 'bound' || hold.largestNanos === undefined) return 0n
-  return larger(0n, nanos - hold.largestNanos)
+function neededOf({ hold }: CallOpening): Nanos {
+  return (hold.kind === 'none' ? null : hold.neededNanos) ?? 0n
 }
 
 /** Refuses a batch that would not fit even if nothing else was in flight. */
-function refuseBatch(opening: CallOpening, keyState: KeyState, holds: Holds): CallRefusal | null {
+function refuseBatch(opening: CallOpening, keyState: KeyState): CallRefusal | null {
   const { keyCeilings, accountCeilings, creditEnforced, balanceNanos } = keyState
   const reason = 'batch_exceeds_budget'
-  const ofKey = neededOf(opening, holds.holdNanos)
-  const ofAccount = neededOf(opening, holds.accountHoldNanos)
-  for (const [ceilings, neededNanos] of [
-    [keyCeilings, ofKey],
-    [accountCeilings, ofAccount],
-  ] as const) {
-    const budget = ceilings.find(({ spentNanos, capNanos }) => spentNanos + neededNanos >= capNanos)
-    if (budget !== undefined) return { reason, neededNanos, budget }
-  }
-  if (!creditEnforced || ofAccount < balanceNanos) return null
-  return { reason, neededNanos: ofAccount, budget: null }
+  const neededNanos = neededOf(opening)
+  const ceilings = [...keyCeilings, ...accountCeilings]
+  const budget = ceilings.find(({ spentNanos, capNanos }) => spentNanos + neededNanos >= capNanos)
+  if (budget !== undefined) return { reason, neededNanos, budget }
+  return creditEnforced && neededNanos >= balanceNanos ? { reason, neededNanos, budget: null } : null
 }
 
 /** The limit that has no room for the call now and may have room later; null if there is room. */
-function heldBy(opening: CallOpening, keyState: KeyState, holds: Holds): HeldBy | null {
+function heldBy(opening: CallOpening, keyState: KeyState): HeldBy | null {
   const { keyCeilings, accountCeilings, creditEnforced, balanceNanos } = keyState
-  const ofKey = neededOf(opening, holds.holdNanos)
-  const ofAccount = neededOf(opening, holds.accountHoldNanos)
+  const neededNanos = neededOf(opening)
   const held =
-    (isExact(opening, keyState) ? keyCeilings.find((ceiling) => leftOf(ceiling) <= ofKey) : undefined) ??
-    (opening.heldCounts ? accountCeilings.find((ceiling) => leftOf(ceiling) <= ofAccount) : undefined)
+    (isExact(opening, keyState)
+      ? keyCeilings.find((ceiling) => leftOf(ceiling) <= neededNanos)
+      : undefined) ??
+    (opening.heldCounts ? accountCeilings.find((ceiling) => leftOf(ceiling) <= neededNanos) : undefined)
   if (held !== undefined) return { limit: 'budget', budget: held }
   const isOutOfCredit =
-    creditEnforced && opening.heldCounts && balanceNanos - keyState.accountHeldNanos <= ofAccount
+    creditEnforced && opening.heldCounts && balanceNanos - keyState.accountHeldNanos <= neededNanos
   return isOutOfCredit ? { limit: 'credit' } : null
 }
 
@@ -221,9 +215,9 @@ export function underDiscount(opening: CallOpening, discountBillionths: number |
   const rated = { ...opening, rating: JSON.stringify({ ...rating, discount }) }
   if (hold.kind !== 'bound') return rated
   const nanos = payable(hold.listNanos, discountBillionths)
-  if (hold.largestNanos === undefined) return { ...rated, hold: { ...hold, nanos } }
-  const largestNanos = hold.nanos === 0n ? 0n : (hold.largestNanos * nanos) / hold.nanos
-  return { ...rated, hold: { ...hold, nanos, largestNanos } }
+  if (hold.neededNanos === undefined) return { ...rated, hold: { ...hold, nanos } }
+  const neededNanos = hold.nanos === 0n ? 0n : (hold.neededNanos * nanos) / hold.nanos
+  return { ...rated, hold: { ...hold, nanos, neededNanos } }
 }
 
 function payable(listNanos: Nanos, discountBillionths: number): Nanos {

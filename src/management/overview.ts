@@ -1,3 +1,4 @@
+import { basename } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import type { Written } from '../api/fields.ts'
 import { balanceObject } from '../api/objects.ts'
@@ -168,7 +169,7 @@ const getPrices = defineRoute({
     const answer: Written<PriceBookObject> = {
       object: 'price_book',
       ...versionObject(version),
-      overlay: overlayFile,
+      overlay: overlayFile === null ? null : basename(overlayFile),
       upcoming: later.map(versionObject),
       tools: version.entry.tools ?? {},
       models: version.models.map((model) => modelObject(model, listed)),

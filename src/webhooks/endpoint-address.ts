@@ -74,14 +74,18 @@ export async function permittedAddresses(
   const permitted = allowPrivate ? addresses : addresses.filter(({ address }) => !isForbiddenAddress(address))
   const [first] = addresses
   if (first === undefined) throw new Error(`${host} has no address`)
-  if (permitted.length === 0) throw new ForbiddenAddress(host, first.address)
+  if (permitted.length === 0) throw new ForbiddenAddress(host)
   return permitted
 }
 
 export class ForbiddenAddress extends Error {
-  constructor(host: string, address: string) {
-    const what = host === address ? host : `${host} (${address})`
-    super(`${what} is a private or reserved address`)
+  /** The address itself is not named: it would reveal the network to whoever may add a webhook. */
+  constructor(host: string) {
+    super(
+      isIP(host) === 0
+        ? `${host} has only private or reserved addresses`
+        : `${host} is a private or reserved address`,
+    )
   }
 }
 

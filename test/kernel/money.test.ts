@@ -1,6 +1,14 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
-import { formatUsd, parseUsd, roundHalfEven, withCommas } from '../../src/kernel/money.ts'
+import {
+  addLine,
+  type Bound,
+  formatUsd,
+  NO_COST,
+  parseUsd,
+  roundHalfEven,
+  withCommas,
+} from '../../src/kernel/money.ts'
 import { test } from '../support/suite.ts'
 
 const amounts: readonly [text: string, nanos: bigint][] = [
@@ -59,4 +67,18 @@ test('whole numbers have a comma at each thousand, as English writes them', () =
       },
     ),
   )
+})
+
+test('the lines of a batch count beside one that nothing bounds; a second such line fits under no cap', () => {
+  const line: Bound = { kind: 'bound', listNanos: 10n, costNanos: 10n }
+  const odd: Bound = { kind: 'unbounded', reason: 'no limit' }
+  const othersOf = (lines: readonly Bound[]) => {
+    const sum = lines.reduce(addLine, NO_COST)
+    return sum.kind === 'unbounded' ? sum.othersNanos : null
+  }
+  assert.deepEqual(
+    [othersOf([odd, line, line]), othersOf([line, odd, line]), othersOf([line, line])],
+    [20n, 20n, null],
+  )
+  assert.ok((othersOf([odd, line, odd]) ?? 0n) >= 1_000_000_000n * 1_000_000_000n)
 })

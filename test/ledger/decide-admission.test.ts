@@ -78,7 +78,8 @@ const EXHAUSTED = refuse({ reason: 'credit_exhausted' })
 
 const SPENT_DAY: Budget = { ...budget(5n, 0n, 5n), period: 'day' }
 const OF_ACCOUNT: Budget = { ...budget(100n, 0n), scope: 'account' }
-const BATCH = { hold: { kind: 'bound', nanos: 120n, listNanos: 120n, largestNanos: 30n } } as const
+const BATCH = { hold: { kind: 'bound', nanos: 120n, listNanos: 120n, neededNanos: 90n } } as const
+const ODD_BATCH = { hold: { kind: 'unbounded', neededNanos: 100n } } as const
 
 const CASES: readonly Case[] = [
   ['a key without limits', {}, {}, ADMITTED],
@@ -177,6 +178,22 @@ const CASES: readonly Case[] = [
     refuse({ reason: 'batch_exceeds_budget', neededNanos: 90n, budget: null }),
   ],
   ['a batch that fits into the credit later', BATCH, credit(91n, 1n), WAIT_FOR_CREDIT],
+  [
+    'a batch with a line that nothing bounds, whose other lines do not fit',
+    ODD_BATCH,
+    { keyCeilings: [budget(0n, 0n)] },
+    refuse({ reason: 'batch_exceeds_budget', neededNanos: 100n, budget: budget(0n, 0n) }),
+  ],
+  [
+    "a batch that fits under its key's cap, and not under its account's",
+    BATCH,
+    { keyCeilings: [budget(0n, 0n)], accountCeilings: [{ ...OF_ACCOUNT, spentNanos: 10n }] },
+    refuse({
+      reason: 'batch_exceeds_budget',
+      neededNanos: 90n,
+      budget: { ...OF_ACCOUNT, spentNanos: 10n },
+    }),
+  ],
   [
     'a cap that is spent',
     {},

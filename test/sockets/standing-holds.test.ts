@@ -184,3 +184,22 @@ test('a key holds nothing after all of its sockets have closed, whenever they cl
   const path = `/v1/keys/${id}/requests?state=in_flight&limit=100`
   assert.deepEqual(digList(await upstream.gateway.manage('GET', path), 'data'), [])
 })
+
+test('once an account is suspended, no turn begins on its open sockets', async () => {
+  const { id, socket } = await open({})
+  await upstream.gateway.manage('POST', '/gateway/v1/accounts/default/suspend')
+  try {
+    let forwarded = 0
+    upstream.answer = () => {
+      forwarded += 1
+    }
+    socket.send({ type: 'response.create' })
+    const refused = await socket.takeType('error')
+    assert.equal(dig(refused, 'error.code'), 'account_suspended')
+    assert.equal(forwarded, 0)
+  } finally {
+    await upstream.gateway.manage('POST', '/gateway/v1/accounts/default/resume')
+    upstream.answer = () => undefined
+  }
+  await leave(socket, id)
+})

@@ -58,13 +58,14 @@ function* apiCaller(key: Row): Operation<KeyLookup> {
   const [budget] = yield sql`SELECT ${BUDGET_COLUMNS} FROM budget b WHERE b.id = ${text(key, 'budget_id')}`
   const [account] = yield sql`SELECT ${ACCOUNT_COLUMNS} FROM account a WHERE a.id = ${accountId}`
   if (budget === undefined || account === undefined) return { kind: 'refused', reason: 'unknown_key' }
-  const { hasOthers, upstreams } = accountState(account)
+  const { hasOthers, isSuspended, upstreams } = accountState(account)
   return {
     kind: 'api_key',
     keyId,
     name,
     accountId,
     means: meansOf(budget, account, nowMs),
+    isSuspended,
     hasOthers,
     upstreams,
   }

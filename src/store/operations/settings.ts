@@ -66,11 +66,7 @@ function writeBound(bound: Bound | null): string | null {
 }
 
 function readBound(json: string): Bound {
-  const bound = JSON.parse(json) as Bound
-  if (bound.kind !== 'bound') return bound
-  const { listNanos, costNanos, largestNanos } = bound
-  return {
-    ...{ kind: 'bound', listNanos: BigInt(listNanos), costNanos: BigInt(costNanos) },
-    ...(largestNanos === undefined ? {} : { largestNanos: BigInt(largestNanos) }),
-  }
+  return JSON.parse(json, (name, value: unknown) =>
+    name.endsWith('Nanos') ? BigInt(String(value)) : value,
+  ) as Bound
 }

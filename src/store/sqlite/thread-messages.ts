@@ -103,7 +103,7 @@ type OpeningList = readonly [
   nanos: string,
   listNanos: string,
   ...models: readonly [names: NamedModels['names'], unknown: string | null, batchFile: string | null],
-  largestNanos: string,
+  neededNanos: string,
   unboundedNanos: string,
   ...plain: unknown[],
 ]
@@ -119,7 +119,7 @@ function openingList(opening: CallOpening): OpeningList {
     models.names,
     models.unknown,
     models.batchFile,
-    hold.kind === 'bound' && hold.largestNanos !== undefined ? String(hold.largestNanos) : '',
+    hold.kind !== 'none' && hold.neededNanos !== undefined ? String(hold.neededNanos) : '',
     String(opening.unboundedNanos),
   ]
   for (const name of OPENING_PLAIN) list.push(opening[name])
@@ -130,13 +130,12 @@ function openingOf(list: OpeningList): CallOpening {
   const opening: CallOpening = {
     ...BLANK_OPENING,
     digest: bytesOf(list[1]),
-    hold:
-      list[2] === 'bound'
-        ? {
-            ...{ kind: list[2], nanos: BigInt(list[3]), listNanos: BigInt(list[4]) },
-            ...(list[8] === '' ? {} : { largestNanos: BigInt(list[8]) }),
-          }
-        : { kind: list[2] },
+    hold: {
+      ...(list[2] === 'bound'
+        ? { kind: list[2], nanos: BigInt(list[3]), listNanos: BigInt(list[4]) }
+        : { kind: list[2] }),
+      ...(list[8] === '' ? {} : { neededNanos: BigInt(list[8]) }),
+    },
     models: { names: list[5], unknown: list[6], batchFile: list[7] },
     unboundedNanos: BigInt(list[9]),
   }

@@ -163,7 +163,7 @@ export function ceilingConformance(storeName: string, openStore: OpenStoreUnderT
   })
 
   const batch = (nanos: bigint, largestNanos: bigint): Partial<CallOpening> => ({
-    hold: { kind: 'bound', nanos, listNanos: nanos, largestNanos },
+    hold: { kind: 'bound', nanos, listNanos: nanos, neededNanos: nanos - largestNanos },
   })
 
   promise('all lines of a batch but the most expensive must fit under the cap', async (store) => {

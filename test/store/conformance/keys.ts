@@ -267,7 +267,7 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
       name: 'a',
       accountId: 'default',
       means: { keyCeilings: [], accountCeilings: [], creditEnforced: false, balanceNanos: 0n },
-      ...{ hasOthers: false, upstreams: { messages: null, chat: null } },
+      ...{ isSuspended: false, hasOthers: false, upstreams: { messages: null, chat: null } },
     })
     assert.deepEqual(await store.lookUpKey(digestOf('admin'), NOON), {
       kind: 'admin_key',
