@@ -1,4 +1,5 @@
-import { KEY_OPTIONS, type Key } from '../api/key.ts'
+import type { Key } from '../api/key.ts'
+import { KEY_OPTIONS } from '../keys/key-store.ts'
 import type { ApiList, Client, Exact } from './client.ts'
 import { Failure } from './command.ts'
 import { type Cell, shownInstant, shownText, type TerminalStyle } from './terminal.ts'

@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander'
-import { KEY_OPTIONS } from '../api/key.ts'
+import { KEY_OPTIONS } from '../keys/key-store.ts'
 import {
   type Answer,
   type ApiList,

@@ -287,3 +287,49 @@ export interface SessionStore {
   findSession(digest: Uint8Array, atMs: number): Promise<SessionRecord | null>
   endSession(digest: Uint8Array): Promise<void>
 }
+
+interface KeyOption {
+  readonly field: (typeof KEY_LIMITS)[number]['field']
+  readonly option: `--${string} <${string}>`
+  readonly kind: 'amount' | 'number' | 'text'
+  readonly help: string
+  /** The text that `tollgate keys show` prints before and after the value. */
+  readonly label: string
+  readonly unit: string
+}
+
+/** The options of `tollgate keys create` and `update` for limits of one value. `none` removes a limit. */
+export const KEY_OPTIONS: readonly KeyOption[] = [
+  {
+    field: 'monthly_budget_usd',
+    option: '--monthly-budget <usd>',
+    kind: 'amount',
+    help: 'the most it may spend in a calendar month (UTC)',
+    label: 'budget',
+    unit: 'USD a month',
+  },
+  {
+    field: 'daily_budget_usd',
+    option: '--daily-budget <usd>',
+    kind: 'amount',
+    help: 'the most it may spend in a day (UTC)',
+    label: 'daily budget',
+    unit: 'USD a day',
+  },
+  {
+    field: 'requests_per_minute',
+    option: '--rpm <n>',
+    kind: 'number',
+    help: 'the most calls in a minute',
+    label: 'rate',
+    unit: 'requests a minute',
+  },
+  {
+    field: 'budget_mode',
+    option: '--budget-mode <mode>',
+    kind: 'text',
+    help: 'exact or settled, whatever budgets.mode of the gateway is',
+    label: 'mode',
+    unit: '',
+  },
+]

@@ -117,7 +117,9 @@ test('credit that another process adds is found by whoever is first in line, and
     await changeBooks(
       bench.gateway,
       `INSERT INTO credit (id, account_id, kind, amount_nanos, reason, actor_kind, balance_after_nanos, at_ms)
-         VALUES ('from beside', 'default', 'top_up', 1000000000, 'test', 'system', 0, 1);
+         VALUES ('crd_beside', 'default', 'top_up', 1000000000, 'test', 'system', 0, 1);
+       INSERT INTO event (id, account_id, type, created_at_ms, actor_kind, data)
+         VALUES ('evt_beside', 'default', 'credit.added', 1, 'system', '{"credit":{"id":"crd_beside"}}');
        UPDATE account SET credited_nanos = credited_nanos + 1000000000`,
     )
     const third = await bench.send('comes later', c)
