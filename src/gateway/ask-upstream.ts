@@ -10,8 +10,9 @@ import { createMeter, providerCredential, SURFACES, upstreamTarget } from '../pr
 
 const RESULTS_IDLE_MS = 60_000
 
-/** How long to wait for the usage of a stored response before estimating it. */
+/** How long upstream may be silent while it sends an object, and how long the object may take in all. */
 const STORED_ANSWER_MS = 5_000
+const STORED_TOTAL_MS = 15_000
 
 interface Question {
   readonly surface: Surface
@@ -19,6 +20,8 @@ interface Question {
   readonly path: string
   /** How long upstream may be silent before the request has failed. */
   readonly idleMs: number
+  /** How long the whole answer may take. An upstream that sends a byte now and then must not occupy a poll for ever. */
+  readonly totalMs?: number
   take(contentType: string | undefined): (chunk: Buffer) => void
 }
 
@@ -32,7 +35,7 @@ interface AnswerHead {
  * upstream with the configured key, whatever a body says, and carries nothing of a client. It is not a call: no key pays
  * for it. Null if no answer came to its end.
  */
-async function ask({ surface, upstream, path, idleMs, take }: Question): Promise<AnswerHead | null> {
+async function ask({ surface, upstream, path, idleMs, totalMs, take }: Question): Promise<AnswerHead | null> {
   const { url, key, pool } = upstream
   let head: AnswerHead | null = null
   let takeChunk: ((chunk: Buffer) => void) | null = null
@@ -63,8 +66,10 @@ async function ask({ surface, upstream, path, idleMs, take }: Question): Promise
     },
   )
   const timer = setTimeout(() => call.abandon(), idleMs)
+  const total = totalMs === undefined ? undefined : setTimeout(() => call.abandon(), totalMs)
   const end = await call.ended
   clearTimeout(timer)
+  clearTimeout(total)
   return end.kind === 'complete' ? (head as AnswerHead | null) : null
 }
 
@@ -81,7 +86,7 @@ export async function askUpstream(
 ): Promise<UpstreamAnswer> {
   let meter: Meter | null = null
   const head = await ask({
-    ...{ surface, upstream, path, idleMs: STORED_ANSWER_MS },
+    ...{ surface, upstream, path, idleMs: STORED_ANSWER_MS, totalMs: STORED_TOTAL_MS },
     take(contentType) {
       const made = createMeter(reader, { status: 200, contentType })
       meter = made
