@@ -46,7 +46,7 @@ test('the price book has every model with its rates, as it was shipped', async (
 
 test('what the file of the operator added or changed is marked', async () => {
   const { body } = await askOf(changed)('GET', '/gateway/v1/prices')
-  assert.equal(body['overlay'], '/etc/prices.json')
+  assert.equal(body['overlay'], 'prices.json')
   const marked = (body['models'] as Model[]).filter(({ source }) => source === 'overlay')
   assert.deepEqual(marked.map(({ id }) => id).sort(), ['gpt-6-luna', 'house-model'])
   assert.equal(marked.find(({ id }) => id === 'gpt-6-luna')?.prices.rates.standard['input'], '77')

@@ -82,8 +82,8 @@ test('a url that events cannot safely be sent to is refused, by name and with th
     ['https://[::ffff:10.0.0.1]/', /is a private or reserved address/],
     ['https://localhost/', /localhost/],
     ['https://hooks.localhost/', /hooks\.localhost/],
-    ['https://inside.example/', /inside\.example \(10\.0\.0\.7\)/],
-    ['https://loopback.example/', /loopback\.example \(127\.0\.0\.1\)/],
+    ['https://inside.example/', /inside\.example has only private/],
+    ['https://loopback.example/', /loopback\.example has only private/],
   ]
   for (const [each, message] of wrong) {
     const answer = await ask('POST', PATH, { json: { url: each, events: ['*'] } })
