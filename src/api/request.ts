@@ -98,7 +98,7 @@ export type RequestRecord = z.infer<typeof requestSchema>
 
 // Its bill
 
-export const billLineSchema = z.object({
+const billLineSchema = z.object({
   label: z.string().describe('What was used, in words.'),
   kind: z.enum(UNITS),
   model: z.string().describe('The name in the price book.'),
@@ -113,7 +113,7 @@ export const billLineSchema = z.object({
 })
 export type BillLine = z.infer<typeof billLineSchema>
 
-export const billSchema = z
+const billSchema = z
   .object({
     object: z.literal('bill'),
     price_version: z.string().nullable(),
@@ -144,7 +144,7 @@ export const requestExpandQuery = z.strictObject({
 
 // Its bodies
 
-export const loggedBodySchema = z
+const loggedBodySchema = z
   .strictObject({
     content_type: z.string().nullable(),
     length_bytes: z.int().describe('Of the whole body, as sent.'),

@@ -167,7 +167,7 @@ function failedAtOnce(metered: Metered, mediaBytes: number): boolean {
 }
 
 /** Upstream has ended its reply with an error, in the middle of it. */
-export function isBrokenOff({ error, stage }: Metered): boolean {
+function isBrokenOff({ error, stage }: Metered): boolean {
   return error !== null && stage !== 'over'
 }
 

@@ -57,12 +57,6 @@ export interface BoundedFile {
   readonly bound: Bound
 }
 
-export interface EnforceResult {
-  /** `balance_not_positive`: every call would be refused, and that was not forced. */
-  readonly kind: 'done' | 'balance_not_positive'
-  readonly balance: Balance
-}
-
 /** The command that gives back the cost of calls, as one entry of the ledger. */
 export interface CreditBack extends Omit<NewCredit, 'amountNanos'> {
   readonly requestIds: readonly string[]
@@ -101,8 +95,6 @@ export interface LedgerStore {
   /** The sum of the holds of all calls in flight, of all accounts, on all nodes. */
   sumHeld(): Promise<Nanos>
   addCredit(credit: NewCredit, idempotency: Idempotency | null): Promise<IdempotentResult<CreditEntry>>
-  /** Turns the enforcement of credit on or off. */
-  enforceCredit(accountId: string, enforced: boolean, force: boolean): Promise<EnforceResult>
   listCredits(query: CreditQuery): Promise<Page<CreditEntry>>
   /** Gives back the cost of the listed calls, once each; the calls stay as they were billed. `nothing`: none was left. */
   creditBack(

@@ -119,7 +119,7 @@ export function checkBody(schema: z.ZodType, bytes: Buffer): Checked<unknown> {
 }
 
 /** Checks an input against its schema; a refusal names the first field at fault and what it should be. */
-export function checkInput<T>(schema: z.ZodType<T>, input: unknown, unknownField: string): Checked<T> {
+function checkInput<T>(schema: z.ZodType<T>, input: unknown, unknownField: string): Checked<T> {
   const parsed = schema.safeParse(input)
   if (parsed.success) return { kind: 'ok', value: parsed.data }
   const [issue] = parsed.error.issues

@@ -47,7 +47,7 @@ function assemble(book: JsonRead, overlayText: string | undefined): LoadedBook {
   const versions = parse(book, () => bookFile)
   if (versions.kind === 'refused') return versions
   checkVersions(versions.data.versions, versions.problems)
-  if (versions.problems.any) return { kind: 'refused', problems: versions.problems.list }
+  if (versions.problems.hasSome) return { kind: 'refused', problems: versions.problems.list }
 
   const json = readJson(overlayText ?? '[]')
   const overlays = parse<OverlayEntry | OverlayEntry[]>(json, (value) =>
@@ -59,7 +59,7 @@ function assemble(book: JsonRead, overlayText: string | undefined): LoadedBook {
     ? data.map((entry, index) => dateOverlay(entry, [index]))
     : [dateOverlay(data, [])]
   for (const { entry, path } of dated) checkNames(entry.models ?? [], [...path, 'models'], problems)
-  if (problems.any) return { kind: 'refused', problems: problems.list }
+  if (problems.hasSome) return { kind: 'refused', problems: problems.list }
   return combine(
     versions.data.versions,
     dated.sort((a, b) => a.fromMs - b.fromMs),
@@ -138,7 +138,7 @@ function combine(
     }
     compiled.push(compileVersion(entry, Number.isFinite(fromMs) ? fromMs : null))
   }
-  if (problems.any) return { kind: 'refused', problems: [...new Set(problems.list)] }
+  if (problems.hasSome) return { kind: 'refused', problems: [...new Set(problems.list)] }
   const [first, ...later] = compiled
   if (first === undefined) return { kind: 'refused', problems: ['the book holds no version'] }
   return { kind: 'book', book: { versions: [first, ...later] } }

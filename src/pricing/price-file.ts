@@ -66,7 +66,7 @@ const rateTable = z.strictObject({
 })
 const tools = z.strictObject(toolShape)
 
-export const MODES = [
+const MODES = [
   'chat',
   'responses',
   'completion',
@@ -170,7 +170,7 @@ export class PriceProblems {
   readonly #found: string[] = []
   #left = 0
 
-  get any(): boolean {
+  get hasSome(): boolean {
     return this.#found.length > 0
   }
 

@@ -45,7 +45,7 @@ const SOCKET_MEMBERS = { type: VALUE, stream_id: VALUE }
 
 /** The shape of a request to any endpoint that a batch file can be for. */
 export const BATCHED_BODY: Shape = objectShape({ ...MEMBERS, input: eachShape(ITEM) })
-export const ENTRY: Shape = objectShape({ params: objectShape(MEMBERS) })
+const ENTRY: Shape = objectShape({ params: objectShape(MEMBERS) })
 
 const shapes = new Map<string, Shape>()
 

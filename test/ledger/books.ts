@@ -154,7 +154,7 @@ export function fillBooks(books: Books): Promise<void> {
       atMs: NOON,
     }
     await store.addCredit(topUp, null)
-    await store.enforceCredit('default', true, false)
+    await store.updateAccount('default', { creditEnforced: true }, SYSTEM, NOON)
     const admit = (id: string, key: string, more: Partial<CallOpening> = {}) =>
       store.admit(rated(id, key, more))
     const october = { atMs: Date.UTC(2026, 9, 31, 23, 59, 59, 999) }

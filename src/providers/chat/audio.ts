@@ -110,7 +110,7 @@ export async function countHeard(
 }
 
 /** Audio of this length in the unit by which a transcription of it is sold. */
-export function countHeardMs(model: string | null, ms: number, tokensMax: number | null): Quantities {
+function countHeardMs(model: string | null, ms: number, tokensMax: number | null): Quantities {
   // Whole seconds, as upstream states them: 8.47 s are stated as 9.
   if (isSoldByDuration(model)) return { audio_input_milliseconds: Math.ceil(ms / 1_000) * 1_000 }
   const tokens = heardTokens(ms)

@@ -16,7 +16,7 @@ import {
   revokeAdminKey,
 } from './admin-keys.ts'
 import { deleteBodies, getBodies, storeBodies, trimBodies } from './bodies.ts'
-import { addCredit, creditBack, enforceCredit, getBalance, listCredits, sumHeld } from './credits.ts'
+import { addCredit, creditBack, getBalance, listCredits, sumHeld } from './credits.ts'
 import {
   claimDeferred,
   claimOne,
@@ -97,7 +97,6 @@ export const BRIEF = {
   getBalance,
   sumHeld,
   addCredit,
-  enforceCredit,
   creditBack,
   findBatchFile,
   storeBatchFile,

@@ -11,7 +11,6 @@ import type {
   CreditEntry,
   CreditedBack,
   CreditQuery,
-  EnforceResult,
   NewCredit,
   NotCredited,
 } from '../../ledger/ledger-store.ts'
@@ -103,20 +102,6 @@ function entryOf(row: Row): CreditEntry {
     atMs: number(row, 'at_ms'),
   }
 }
-
-/** Adding credit never turns enforcement on. An account that owes money is held to its balance only by force. */
-export const enforceCredit = atomic(function* (
-  accountId: string,
-  enforced: boolean,
-  force: boolean,
-): Operation<EnforceResult> {
-  yield onPostgres(sql`SELECT id FROM account WHERE id = ${accountId} ${FOR_UPDATE}`)
-  const balance = yield* getBalance(accountId)
-  const isPositive = balance.creditedNanos > balance.chargedNanos
-  if (enforced && !balance.enforced && !isPositive && !force) return { kind: 'balance_not_positive', balance }
-  yield sql`UPDATE account SET credit_enforced = ${enforced} WHERE id = ${accountId}`
-  return { kind: 'done', balance: { ...balance, enforced } }
-})
 
 /**
  * Gives back the cost of calls. A call stays as it was billed, and its key's month with it: a credit-back makes no room

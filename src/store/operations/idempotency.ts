@@ -64,13 +64,6 @@ export function* findReplay<T>(
   return row === undefined ? null : yield* replay(row, idempotency, read)
 }
 
-/** For a command whose subject, by which its answer is found again, is known only after it was done. */
-export function* keepSubject(idempotency: Idempotency | null, subject: string): Operation<void> {
-  if (idempotency === null) return
-  yield sql`
-    UPDATE idempotency SET subject = ${subject} WHERE account_id = ${idempotency.accountId} AND name = ${idempotency.name}`
-}
-
 /** The command did nothing after all: its key may be used again. */
 export function* giveUpKey(idempotency: Idempotency | null): Operation<void> {
   if (idempotency === null) return

@@ -51,7 +51,7 @@ const TRIES_MAX = 3
 /** A batch of 200 calls takes some 20 ms, for which other nodes wait that use the same keys. */
 const BATCH_MAX = 200
 
-export const NODE: Pick<NodeOptions, 'beatEveryMs' | 'silentMs'> = { beatEveryMs: 5_000, silentMs: 15_000 }
+const NODE: Pick<NodeOptions, 'beatEveryMs' | 'silentMs'> = { beatEveryMs: 5_000, silentMs: 15_000 }
 
 /**
  * The store on PostgreSQL, for one node or many. Admissions and settlements go in batches on a connection of their own, so

@@ -67,7 +67,7 @@ export async function addCredit(store: Store, amountNanos: bigint): Promise<void
   const id = `crd_${credits}`
   const credit = { id, accountId: 'default', amountNanos, reason: 'top-up', actor: SYSTEM, atMs: NOON }
   await store.addCredit(credit, null)
-  await store.enforceCredit('default', true, false)
+  await store.updateAccount('default', { creditEnforced: true }, SYSTEM, NOON)
 }
 
 export function opening(requestId: string, keyName: string, more: Partial<CallOpening> = {}): CallOpening {

@@ -1,3 +1,4 @@
+import { SYSTEM } from '../../../src/kernel/actor.ts'
 import type { KeyChanges, KeyLimits, KeySuccessor } from '../../../src/keys/key-store.ts'
 import type { CallClosing, CallOpening } from '../../../src/ledger/call.ts'
 import type { BatchFile, NewCredit } from '../../../src/ledger/ledger-store.ts'
@@ -190,11 +191,15 @@ export function creditMove(credit: NewCredit): Move {
 export function enforceMove(accountId: string): Move {
   return {
     words: `enforce the credit of ${accountId}`,
-    send: (store) => store.enforceCredit(accountId, true, true),
+    async send(store) {
+      const changes = { creditEnforced: true, force: true }
+      const { kind } = await store.updateAccount(accountId, changes, SYSTEM, 0)
+      return { kind }
+    },
     play(world) {
       const balance = { ...accountOf(world, accountId), enforced: true }
       world.accounts.set(accountId, balance)
-      return { kind: 'done', balance }
+      return { kind: 'done' }
     },
     looks: () => [],
   }
