@@ -253,11 +253,7 @@ test('an error in the head behind a body of known length is named as one at the 
 test('a body of known length passes as views of the chunks it came in, and not a byte more', () => {
   const chunk = Buffer.from(`lo${POST}`, 'latin1')
   const seen: Buffer[] = []
-  const receiver = {
-    head() {},
-    data: (part: Buffer) => seen.push(part) > 0,
-    end() {},
-  }
+  const receiver = { head() {}, data: (part: Buffer) => seen.push(part) > 0, end() {} }
   const reader = new MessageReader('request', receiver, LIMITS)
   const first = Buffer.from(POST.slice(0, -2), 'latin1')
   reader.read(first)

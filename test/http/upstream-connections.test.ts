@@ -11,9 +11,8 @@ const sized = (lines = '') => `HTTP/1.1 200 OK\r\n${lines}Content-Length: 2\r\n\
 /** Gives the same reply to every request. */
 const always =
   (reply: string) =>
-  ({ socket }: Accepted) => {
+  ({ socket }: Accepted) =>
     socket.on('data', () => socket.write(reply))
-  }
 
 const notReused: Record<string, readonly [method: string, reply: string]> = {
   'Connection: close': ['POST', sized('Connection: close\r\n')],

@@ -62,9 +62,7 @@ test('whole numbers have a comma at each thousand, as English writes them', () =
   fc.assert(
     fc.property(
       fc.oneof(fc.maxSafeInteger(), fc.bigInt(), fc.integer({ min: -9_999, max: 9_999 })),
-      (count) => {
-        assert.equal(withCommas(count), count.toLocaleString('en-US'))
-      },
+      (count) => assert.equal(withCommas(count), count.toLocaleString('en-US')),
     ),
   )
 })

@@ -188,11 +188,7 @@ const CASES: readonly Case[] = [
     "a batch that fits under its key's cap, and not under its account's",
     BATCH,
     { keyCeilings: [budget(0n, 0n)], accountCeilings: [{ ...OF_ACCOUNT, spentNanos: 10n }] },
-    refuse({
-      reason: 'batch_exceeds_budget',
-      neededNanos: 90n,
-      budget: { ...OF_ACCOUNT, spentNanos: 10n },
-    }),
+    refuse({ reason: 'batch_exceeds_budget', neededNanos: 90n, budget: { ...OF_ACCOUNT, spentNanos: 10n } }),
   ],
   [
     'a cap that is spent',

@@ -22,11 +22,7 @@ test('soon after the start, and every hour, all that is too old or too much is d
       return left < 0 ? 0 : 1
     }
   }
-  const store = {
-    deleteBodies: steps('old'),
-    trimBodies: steps('beyond'),
-    deleteRefused: steps('refused'),
-  }
+  const store = { deleteBodies: steps('old'), trimBodies: steps('beyond'), deleteRefused: steps('refused') }
   const clock = { ...systemClock, nowMs: () => NOW }
   const retention = startRetention(
     store,

@@ -152,6 +152,4 @@ test('a preflight is 401, without a word on other origins', async () => {
   }
 })
 
-test('of all this nothing went upstream', () => {
-  assert.equal(upstream.requestCount, forwardedBefore)
-})
+test('of all this nothing went upstream', () => assert.equal(upstream.requestCount, forwardedBefore))

@@ -59,9 +59,7 @@ test('any texts come out of a row as they went in, but for the mark', () => {
   const texts = fc.array(fc.string({ unit: anyCharacter }), { minLength: 1 })
   const tricky = fc.array(
     fc.string({ unit: fc.constantFrom('"', ',', '\r', '\n', '=', '-', "'", 'a', ' ') }),
-    {
-      minLength: 1,
-    },
+    { minLength: 1 },
   )
   fc.assert(
     fc.property(fc.oneof(texts, tricky), (cells) => {

@@ -17,10 +17,7 @@ const GROWTH_MAX = 128 * MiB
 const TOKENS = 400
 
 const simulator = await startSimulator({ chatKey: 'pc' })
-const gateway = await startMeasuredGateway({
-  TOLLGATE_CHAT_URL: simulator.chatUrl,
-  TOLLGATE_CHAT_KEY: 'pc',
-})
+const gateway = await startMeasuredGateway({ TOLLGATE_CHAT_URL: simulator.chatUrl, TOLLGATE_CHAT_KEY: 'pc' })
 after(async () => {
   await gateway.close()
   await simulator.close()

@@ -14,12 +14,7 @@ import { readCsv } from './read-csv.ts'
 const clock = clockAt('2026-11-28T00:00:00Z')
 const simulator = await startSimulator({ chatKey: 'pc' })
 const nobody = `http://127.0.0.1:${await closedPort()}`
-const gateway = await startGateway({
-  chatUrl: simulator.chatUrl,
-  chatKey: 'pc',
-  messagesUrl: nobody,
-  clock,
-})
+const gateway = await startGateway({ chatUrl: simulator.chatUrl, chatKey: 'pc', messagesUrl: nobody, clock })
 after(async () => {
   await gateway.close()
   await simulator.close()

@@ -142,9 +142,7 @@ const tokenChange = fc.record({
   removed: fc.nat({ max: 2 }),
   added: fc.array(
     fc.oneof({ weight: 4, arbitrary: fc.constantFrom(...TOKENS) }, fc.constantFrom(...ODD_TOKENS)),
-    {
-      maxLength: 2,
-    },
+    { maxLength: 2 },
   ),
 })
 

@@ -10,9 +10,7 @@ import { shipped, shippedBook } from './worked-example.ts'
 
 const file = new URL('../../src/pricing/list-prices.json', import.meta.url)
 
-test('the shipped book holds 157 models', () => {
-  assert.equal(shipped.models.length, 157)
-})
+test('the shipped book holds 157 models', () => assert.equal(shipped.models.length, 157))
 
 test('every id and alias of the shipped book leads to its own model', () => {
   for (const model of shipped.models) {

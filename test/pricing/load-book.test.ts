@@ -328,7 +328,5 @@ const malformed: readonly [says: string, text: string, problem: RegExp][] = [
   ],
 ]
 for (const [says, text, problem] of malformed) {
-  test(`a book with ${says} is refused`, () => {
-    assert.match(problems(text).join('\n'), problem)
-  })
+  test(`a book with ${says} is refused`, () => assert.match(problems(text).join('\n'), problem))
 }

@@ -137,9 +137,7 @@ test('the model that writes an SVG is rated at its own standard rates, or as one
   const svg = (author: string) =>
     usageOf(
       [partOf({ image_output_tokens: 1_000 }), partOf({ input_tokens: 500, output_tokens: 200 }, author)],
-      {
-        serviceTier: 'flex',
-      },
+      { serviceTier: 'flex' },
     )
   const context = { ...CHAT, endpoint: '/v1/images/generations', modelAsked: 'gpt-image-1-mini' }
   // 500 × $4/M + 200 × $20/M for the author, and 1,000 × $8/M for the drawing

@@ -120,9 +120,7 @@ test('bytes that are one request to those who know the header of deflate and ano
   assert.match(facts.ambiguity?.detail ?? '', /deflated can be read in two ways/)
 })
 
-test('a body that was not read is not ambiguous', () => {
-  assert.equal(NOT_READ.ambiguity, null)
-})
+test('a body that was not read is not ambiguous', () => assert.equal(NOT_READ.ambiguity, null))
 
 test('a reason without words of its own is said as it is', () => {
   assert.equal(unreadable('toString').detail, 'The body cannot be read: toString.')

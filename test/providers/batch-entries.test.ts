@@ -141,11 +141,7 @@ async function read(
   }
   const facts = await reader.end()
   const models = namedModels(endpoint, 'messages', 'POST', '/v1/messages/batches', facts)
-  return {
-    ...models,
-    ambiguity: facts.ambiguity?.detail ?? null,
-    items: facts.items,
-  }
+  return { ...models, ambiguity: facts.ambiguity?.detail ?? null, items: facts.items }
 }
 
 const name = fc.oneof(
@@ -179,12 +175,7 @@ test('the models of any batch are those that JSON.parse finds, however it is cut
       }
       const whole = await read(text, [text.length * 4])
       const { items, ...named } = whole
-      assert.deepEqual(named, {
-        names: [...expected],
-        unknown: null,
-        batchFile: null,
-        ambiguity: null,
-      })
+      assert.deepEqual(named, { names: [...expected], unknown: null, batchFile: null, ambiguity: null })
       assert.deepEqual(items, { ...NO_ITEMS, models: [...expected], bound: { ...NO_COST, largestNanos: 0n } })
       assert.deepEqual(await read(text, sizes), whole)
     }),

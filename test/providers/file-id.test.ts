@@ -24,7 +24,5 @@ const others: readonly [what: string, reply: unknown][] = [
   ['more than a reply has', { object: 'file', id: 'a', pad: 'x'.repeat(UPLOAD_REPLY_BYTES_MAX) }],
 ]
 for (const [what, reply] of others) {
-  test(`a reply with ${what} gives no file id`, () => {
-    assert.equal(idIn(reply), null)
-  })
+  test(`a reply with ${what} gives no file id`, () => assert.equal(idIn(reply), null))
 }

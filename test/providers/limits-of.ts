@@ -21,7 +21,4 @@ export async function limitsOf(path: string, body: Body): Promise<RequestLimits>
 
 export const tools = (...list: unknown[]) => ({ model: 'a', tools: list })
 export const items = (...list: unknown[]) => ({ model: 'a', input: list })
-export const content = (part: unknown) => ({
-  model: 'a',
-  messages: [{ role: 'user', content: [part] }],
-})
+export const content = (part: unknown) => ({ model: 'a', messages: [{ role: 'user', content: [part] }] })

@@ -53,9 +53,7 @@ test('the Messages tables have beyond the SDKs only what is known to exist other
   ])
 })
 
-test('the Chat tables have nothing that no SDK calls', () => {
-  assert.deepEqual(beyondSdks('chat'), [])
-})
+test('the Chat tables have nothing that no SDK calls', () => assert.deepEqual(beyondSdks('chat'), []))
 
 function beyondSdks(surface: Surface): string[] {
   const called = new Set<string>()

@@ -9,14 +9,7 @@ import type { Store } from '../../src/store/store.ts'
 import { test } from '../support/suite.ts'
 import { addKey, NOON, newKey } from './conformance/fixtures.ts'
 
-const ALL: KeyQuery = {
-  accountId: 'default',
-  status: null,
-  search: null,
-  after: null,
-  limit: 10,
-  atMs: NOON,
-}
+const ALL: KeyQuery = { accountId: 'default', status: null, search: null, after: null, limit: 10, atMs: NOON }
 
 /** SQLITE_FULL. */
 const DISK_FULL = 13
@@ -37,9 +30,7 @@ function withStore(sentence: string, prove: (opened: Opened) => Promise<void>): 
       throw error
     }
     const store = await openSqliteStore(file, fail, fault)
-    const failCommits = (errcode: number) => {
-      Atomics.store(new Int32Array(fault), 0, errcode)
-    }
+    const failCommits = (errcode: number) => Atomics.store(new Int32Array(fault), 0, errcode)
     try {
       await prove({ file, store, failCommits })
     } finally {
@@ -91,9 +82,7 @@ withStore('closing answers what was asked for before, and nothing after', async 
   await assert.rejects(reader.ask('listKeys', ALL), StoreGone)
 })
 
-withStore('a reader that was never asked closes at once', async ({ file }) => {
-  await createSqliteReader(file).close()
-})
+withStore('a reader that was never asked closes at once', ({ file }) => createSqliteReader(file).close())
 
 withStore('a read that cannot be done fails alone', async ({ file }) => {
   const reader = createSqliteReader(file)

@@ -87,9 +87,7 @@ test('an opening comes over the boundary as it was, however odd its texts are', 
 
 test('a closing comes over the boundary as it was, to the last nanodollar', () => {
   fc.assert(
-    fc.property(anyClosing, (before) => {
-      assert.deepEqual(sent(['settle', before]), [['settle', before]])
-    }),
+    fc.property(anyClosing, (before) => assert.deepEqual(sent(['settle', before]), [['settle', before]])),
   )
 })
 

@@ -139,13 +139,7 @@ const usage = fc.record({
 })
 
 export const twoVersions: fc.Arbitrary<TwoVersions> = fc
-  .record({
-    habits,
-    pieces: fc.array(piece, { maxLength: 7 }),
-    usage,
-    extraFields,
-    filters: fc.boolean(),
-  })
+  .record({ habits, pieces: fc.array(piece, { maxLength: 7 }), usage, extraFields, filters: fc.boolean() })
   .map(({ habits, pieces, usage, extraFields, filters }) => {
     const asked: string[] = []
     const notAsked: string[] = []

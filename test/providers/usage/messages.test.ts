@@ -240,11 +240,7 @@ const examples: readonly (readonly [sentence: string, reply: MessageReply, expec
       content: [],
       stopReason: 'refusal',
     },
-    {
-      parts: [part({ input_tokens: 100, web_searches: 2 }, 100)],
-      freeRefusal: true,
-      stopReason: 'refusal',
-    },
+    { parts: [part({ input_tokens: 100, web_searches: 2 }, 100)], freeRefusal: true, stopReason: 'refusal' },
   ],
   [
     'a fallback in the middle of the output, where each attempt pays at its own model',

@@ -45,10 +45,7 @@ export function onceConformance(storeName: string, openStore: OpenStoreUnderTest
     await store.revokeKey('default', 'key_a', NOON)
     await store.admit(opening('req_1', 'a'))
     const repeated = await store.createKey(newKey('b'), once('n', 'create', { atMs: NOON + 1 }))
-    assert.deepEqual(repeated, {
-      kind: 'repeated',
-      value: await store.getKey('default', 'key_a', NOON + 1),
-    })
+    assert.deepEqual(repeated, { kind: 'repeated', value: await store.getKey('default', 'key_a', NOON + 1) })
     assert.ok(repeated.kind === 'repeated' && repeated.value.revokedAtMs === NOON)
   })
 

@@ -87,10 +87,7 @@ export class Player {
   #admit(world: World, key: KeyModel | null, usedId?: string): moves.Move {
     const requestId = usedId ?? `req_${String(++this.#calls).padStart(6, '0')}`
     const keyId = key?.id ?? 'key_unknown'
-    const more = {
-      ...choices.chooseOpening(this.#random, world, key),
-      heldCounts: this.#rules.heldCounts,
-    }
+    const more = { ...choices.chooseOpening(this.#random, world, key), heldCounts: this.#rules.heldCounts }
     return moves.admitMove(keyId, opening(requestId, keyId, more))
   }
 
