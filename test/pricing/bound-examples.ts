@@ -32,16 +32,16 @@ export const COMPLETION: BoundRequest = {
 
 export const SETTINGS: BoundSettings = { defaultTier: null, regional: false, geographyPossible: false }
 
-export interface BoundExample {
-  readonly says: string
-  readonly request: BoundRequest
-  readonly settings?: Partial<BoundSettings>
-  readonly listNanos: bigint
-}
+export type BoundExample = readonly [
+  says: string,
+  request: BoundRequest,
+  listNanos: bigint,
+  settings?: Partial<BoundSettings>,
+]
 
 /** A test for each example, each with a figure that was worked out by hand. */
 export function testBounds(examples: readonly BoundExample[]): void {
-  for (const { says, request, settings, listNanos } of examples) {
+  for (const [says, request, listNanos, settings] of examples) {
     test(says, () => {
       const bound = boundOf(request, shipped, { ...SETTINGS, ...settings })
       assert.deepEqual(bound, { kind: 'bound', listNanos, costNanos: listNanos })

@@ -79,20 +79,18 @@ const messageTools = some(
   uses.map((max) =>
     piece({ tools: [{ type: 'web_search_20260318', max_uses: max }] }, { uses: max, searches: max }),
   ),
-  fc
-    .tuple(uses, uses)
-    .map(([searches, fetches]) =>
-      piece(
-        {
-          tools: [
-            client,
-            { type: 'web_search_20250305', max_uses: searches },
-            { type: 'web_fetch_20250910', max_uses: fetches },
-          ],
-        },
-        { uses: searches + fetches, searches },
-      ),
+  fc.tuple(uses, uses).map(([searches, fetches]) =>
+    piece(
+      {
+        tools: [
+          client,
+          { type: 'web_search_20250305', max_uses: searches },
+          { type: 'web_fetch_20250910', max_uses: fetches },
+        ],
+      },
+      { uses: searches + fetches, searches },
     ),
+  ),
   fc
     .tuple(claude, uses, fc.option(fc.integer({ min: 1, max: 9_000 })))
     .map(([model, max, limit]) =>
@@ -154,18 +152,16 @@ const compaction = some(
     piece({ context_management: { edits: [{ type: 'clear_tool_uses_20250919' }] } }),
     piece({ context_management: { edits: [{ type: 'compact_20260112' }] } }, { compactsAbove: 150_000 }),
   ),
-  fc
-    .constantFrom(50_000, 100_000)
-    .map((value) =>
-      piece(
-        {
-          context_management: {
-            edits: [{ type: 'compact_20260112', trigger: { type: 'input_tokens', value } }],
-          },
+  fc.constantFrom(50_000, 100_000).map((value) =>
+    piece(
+      {
+        context_management: {
+          edits: [{ type: 'compact_20260112', trigger: { type: 'input_tokens', value } }],
         },
-        { compactsAbove: value },
-      ),
+      },
+      { compactsAbove: value },
     ),
+  ),
 )
 
 export const MESSAGE_PIECES: readonly fc.Arbitrary<Piece>[] = [

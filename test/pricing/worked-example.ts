@@ -52,35 +52,34 @@ export const MESSAGES: RatingContext = {
 
 export const CHAT: RatingContext = { ...MESSAGES, surface: 'chat', endpoint: '/v1/chat/completions' }
 
-export interface Example {
-  readonly says: string
-  readonly model: string
-  readonly units: Quantities
-  /** Facts that upstream reports beside the counts. */
-  readonly said?: Partial<Usage>
-  readonly context?: Partial<RatingContext>
-  readonly listNanos: bigint
-  /** The flags are false unless given. */
-  readonly unpriced?: true
-  readonly pricedAsRequested?: true
-}
-
-/** A test for each example, each with a list cost that was worked out by hand. */
-export function testExamples(base: RatingContext, examples: readonly Example[]): void {
-  for (const { says, model, units, said, context, ...expected } of examples) {
+/**
+ * A test for each worked example of the table. An example is a sentence and, indented by two blanks,
+ * `model | quantities | conditions and flags | list cost in nanodollars`, with the calculation behind that or on the next line.
+ */
+export function testExamples(base: RatingContext, table: string): void {
+  for (const [, says = '', line = ''] of table.matchAll(/^(\S.*)\n {2}(\S.*)$/gm)) {
+    const [model = '', quantities = '', conditions = '', nanos = ''] = line
+      .split('|')
+      .map((cell) => cell.trim())
+    const units: Record<string, number> = {}
+    for (const [count = '', name = ''] of quantities.split(', ').map((each) => each.split(' '))) {
+      const unit = UNITS.find((each) => each === name || each === `${name}_tokens`)
+      if (unit === undefined) throw new Error(`${says}: there is no unit ${name}`)
+      units[unit] = Number(count.replaceAll(',', ''))
+    }
+    const said: Record<string, unknown> = { modelServed: model }
+    const context: Record<string, unknown> = { ...base }
+    const flags: Record<string, unknown> = { unpriced: false, pricedAsRequested: false }
+    for (const condition of conditions.split(', ').filter((text) => text !== '')) {
+      const [name = '', value] = condition.split(' ')
+      const object = name in flags ? flags : name in usageOf([]) ? said : context
+      object[name] = value === 'null' ? null : (value ?? true)
+    }
     test(says, () => {
-      const rating = rate(
-        usageOf([partOf(units)], { modelServed: model, ...said }),
-        { ...base, ...context },
-        shipped,
-        NO_DISCOUNT,
-      )
-      assert.deepEqual(figures(rating), {
-        kind: 'rated',
-        listNanos: expected.listNanos,
-        costNanos: expected.listNanos,
-        unpriced: expected.unpriced ?? false,
-        pricedAsRequested: expected.pricedAsRequested ?? false,
+      const usage = usageOf([partOf(units)], said)
+      const listNanos = BigInt(nanos.replaceAll(',', ''))
+      assert.deepEqual(figures(rate(usage, context as unknown as RatingContext, shipped, NO_DISCOUNT)), {
+        ...{ kind: 'rated', listNanos, costNanos: listNanos, ...flags },
       })
     })
   }
