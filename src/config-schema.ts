@@ -5,24 +5,21 @@ import { LOG_LEVELS } from './kernel/log-level.ts'
 import { NANOS_PER_USD, type Nanos, parseUsd } from './kernel/money.ts'
 import { Secret } from './kernel/secret.ts'
 
-/** Every variable and every setting of the configuration file, with its bounds, default and description. */
+/** Every variable and every setting of the configuration file, with its bounds and default. `config-descriptions.json` describes them. */
 
 const httpUrl = (hint = '') =>
-  z
-    .string('must be a URL in quotes')
-    .transform((text, context) => {
-      const url = URL.parse(text)
-      if (url === null || !/^https?:$/.test(url.protocol)) {
-        context.addIssue('must be an absolute http:// or https:// URL')
-        return z.NEVER
-      }
-      if (url.username + url.password + url.search + url.hash !== '') {
-        context.addIssue(`must have no user, password, query or fragment${hint}`)
-        return z.NEVER
-      }
-      return url
-    })
-    .describe('an http:// or https:// URL')
+  z.string('must be a URL in quotes').transform((text, context) => {
+    const url = URL.parse(text)
+    if (url === null || !/^https?:$/.test(url.protocol)) {
+      context.addIssue('must be an absolute http:// or https:// URL')
+      return z.NEVER
+    }
+    if (url.username + url.password + url.search + url.hash !== '') {
+      context.addIssue(`must have no user, password, query or fragment${hint}`)
+      return z.NEVER
+    }
+    return url
+  })
 
 const upstreamUrl = httpUrl('; the key has its own variable')
 
@@ -53,32 +50,26 @@ const port = z
   .refine((number) => number <= 65_535, PORT)
 
 export const VARIABLES = {
-  TOLLGATE_HOST: z.string().default('127.0.0.1').describe('address to listen on'),
-  TOLLGATE_PORT: port.default(8787).describe('port to listen on; 0 chooses a free one'),
-  TOLLGATE_DATA_DIR: z.string().default('data').describe('database, pepper, first admin key'),
-  TOLLGATE_DATABASE_URL: postgresUrl
-    .optional()
-    .describe('PostgreSQL instead of SQLite in the data directory'),
-  TOLLGATE_CONFIG: z.string().optional().describe('configuration file (tollgate.json, if it exists)'),
-  TOLLGATE_ADMIN_KEY: secret(32).optional().describe('an operator key of your own'),
-  TOLLGATE_MESSAGES_URL: upstreamUrl.optional().describe('upstream of the Messages surface'),
-  TOLLGATE_MESSAGES_KEY: secret(1).optional().describe('its key (value of ANTHROPIC_API_KEY)'),
-  TOLLGATE_CHAT_URL: upstreamUrl.optional().describe('upstream of the Chat surface'),
-  TOLLGATE_CHAT_KEY: secret(1).optional().describe('its key (value of OPENAI_API_KEY)'),
-  TOLLGATE_PEPPER: secret(16).optional().describe('secret for the stored key digests'),
-  TOLLGATE_DISCOUNT: fraction.default('0').describe('fraction off list prices'),
-  TOLLGATE_PRICES: z.string().optional().describe('price overlay file'),
+  TOLLGATE_HOST: z.string().default('127.0.0.1'),
+  TOLLGATE_PORT: port.default(8787),
+  TOLLGATE_DATA_DIR: z.string().default('data'),
+  TOLLGATE_DATABASE_URL: postgresUrl.optional(),
+  TOLLGATE_CONFIG: z.string().optional(),
+  TOLLGATE_ADMIN_KEY: secret(32).optional(),
+  TOLLGATE_MESSAGES_URL: upstreamUrl.optional(),
+  TOLLGATE_MESSAGES_KEY: secret(1).optional(),
+  TOLLGATE_CHAT_URL: upstreamUrl.optional(),
+  TOLLGATE_CHAT_KEY: secret(1).optional(),
+  TOLLGATE_PEPPER: secret(16).optional(),
+  TOLLGATE_DISCOUNT: fraction.default('0'),
+  TOLLGATE_PRICES: z.string().optional(),
   TOLLGATE_PREFIX: z
     .string()
     .regex(/^[a-z][a-z0-9]{0,15}$/, 'must be 1 to 16 lower-case letters and digits, beginning with a letter')
-    .default('svc')
-    .describe('prefix of keys and of the x-…- headers'),
-  TOLLGATE_TLS_CERT: z.string().optional().describe('certificate, a PEM file'),
-  TOLLGATE_TLS_KEY: z.string().optional().describe('its private key, a PEM file'),
-  TOLLGATE_LOG_LEVEL: z
-    .enum(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(', ')}`)
-    .default('info')
-    .describe('log level'),
+    .default('svc'),
+  TOLLGATE_TLS_CERT: z.string().optional(),
+  TOLLGATE_TLS_KEY: z.string().optional(),
+  TOLLGATE_LOG_LEVEL: z.enum(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(', ')}`).default('info'),
 } as const
 
 /** The providers' own variables, used when ours are not set. */
@@ -113,16 +104,14 @@ export const TRACE_VARIABLES = {
   OTEL_BSP_MAX_EXPORT_BATCH_SIZE: positive,
 } as const
 
-const yesOrNo = (fallback: boolean, description: string) =>
-  z.boolean('must be true or false').default(fallback).describe(description)
+const yesOrNo = (fallback: boolean) => z.boolean('must be true or false').default(fallback)
 
 const oneOf = <const Choice extends string>(
   choices: readonly [Choice, ...Choice[]],
   fallback: NoInfer<Choice>,
-  description: string,
 ) => {
   const listed = choices.map((choice) => `"${choice}"`).join(' or ')
-  return z.enum(choices, `must be ${listed}`).default(fallback).describe(description)
+  return z.enum(choices, `must be ${listed}`).default(fallback)
 }
 
 function number(min: number, max: number) {
@@ -137,6 +126,7 @@ function whole(min: number, max: number) {
     .refine(Number.isInteger, 'must be a whole number')
     .min(min, expected)
     .max(max, expected)
+    .meta({ type: 'integer' })
 }
 
 /** A limit that null takes away; 0 says the same. */
@@ -176,77 +166,59 @@ const section = <Shape extends z.ZodRawShape>(shape: Shape) =>
 
 export const SETTINGS = section({
   budgets: section({
-    mode: oneOf(['exact', 'settled'], 'exact', 'whether calls in flight count against a cap'),
-    wait_seconds: seconds(0, 600, limits.budgetWaitMs).describe('how long a call waits for room under a cap'),
+    mode: oneOf(['exact', 'settled'], 'exact'),
+    wait_seconds: seconds(0, 600, limits.budgetWaitMs),
   }).prefault({}),
   pricing: section({
-    unpriced: oneOf(['auto', 'refuse', 'pass'], 'auto', 'calls without a price'),
-    discounts: z
-      .record(z.string().min(1, 'must have a name'), fraction, 'must be an object')
-      .default({})
-      .describe('discounts by model pattern'),
+    unpriced: oneOf(['auto', 'refuse', 'pass'], 'auto'),
+    discounts: z.record(z.string().min(1, 'must have a name'), fraction, 'must be an object').default({}),
   }).prefault({}),
   requests: section({
-    retention_days: whole(1, 3_650).default(30).describe('how long logged bodies are stored'),
-    bodies_bytes_max: whole(0, Number.MAX_SAFE_INTEGER)
-      .default(limits.loggedBodiesBytesMax)
-      .describe('bytes of all logged bodies'),
-    body_idle_seconds: seconds(0.1, 3_600, limits.bodyIdleTimeoutMs).describe(
-      'longest silence of a request body',
-    ),
-    body_bytes_per_second_min: orNone(1_000_000, limits.bodyBytesPerSecondMin).describe(
-      'slowest request body',
-    ),
+    retention_days: whole(1, 3_650).default(30),
+    bodies_bytes_max: whole(0, Number.MAX_SAFE_INTEGER).default(limits.loggedBodiesBytesMax),
+    body_idle_seconds: seconds(0.1, 3_600, limits.bodyIdleTimeoutMs),
+    body_bytes_per_second_min: orNone(1_000_000, limits.bodyBytesPerSecondMin),
   }).prefault({}),
   chat: section({
-    inject_usage: yesOrNo(true, 'ask upstream for the usage of chat streams'),
+    inject_usage: yesOrNo(true),
     default_tier: z
       .enum(
         ['default', 'flex', 'priority', 'ultrafast'],
         'must be "default", "flex", "priority" or "ultrafast"',
       )
       .nullable()
-      .default(null)
-      .describe('service tier of requests that name none'),
+      .default(null),
   }).prefault({}),
-  stateful: oneOf(['pass', 'refuse'], 'pass', 'endpoints that show stored objects'),
-  minting: oneOf(['pass', 'refuse'], 'refuse', 'endpoints that hand out upstream credentials'),
+  stateful: oneOf(['pass', 'refuse'], 'pass'),
+  minting: oneOf(['pass', 'refuse'], 'refuse'),
   streams: section({
-    on_leave: oneOf(['cancel', 'finish'], 'cancel', 'a call whose client left'),
+    on_leave: oneOf(['cancel', 'finish'], 'cancel'),
   }).prefault({}),
   deferred: section({
-    poll: yesOrNo(true, 'ask upstream for costs that come later'),
-    rewrite_results_url: yesOrNo(false, 'point results_url of Message batches at this gateway'),
+    poll: yesOrNo(true),
+    rewrite_results_url: yesOrNo(false),
   }).prefault({}),
-  headers: section({ balance: yesOrNo(true, 'send x-svc-balance-usd') }).prefault({}),
+  headers: section({ balance: yesOrNo(true) }).prefault({}),
   limits: section({
-    calls_in_flight_per_key: whole(1, 1_000_000)
-      .default(limits.callsInFlightPerKeyMax)
-      .describe('calls of one key at once'),
-    connections_per_address: orNone(1_000_000, limits.connectionsPerAddressMax).describe(
-      'connections of one address at once',
-    ),
-    unbounded_hold_usd: usd.prefault(25).describe('most that a call of unknown size holds of its account'),
+    calls_in_flight_per_key: whole(1, 1_000_000).default(limits.callsInFlightPerKeyMax),
+    connections_per_address: orNone(1_000_000, limits.connectionsPerAddressMax),
+    unbounded_hold_usd: usd.prefault(25),
   }).prefault({}),
   webhooks: section({
-    allow_private: yesOrNo(false, 'deliver to private addresses and over plain HTTP'),
-    balance_low_usd: usd.nullable().default(null).describe('balance from which balance.low is sent'),
+    allow_private: yesOrNo(false),
+    balance_low_usd: usd.nullable().default(null),
     thresholds_percent: z
       .array(whole(1, 99), 'must be a list')
       .max(limits.budgetThresholdsMax, `must have at most ${limits.budgetThresholdsMax} entries`)
       .refine((all) => new Set(all).size === all.length, 'must not name a percentage twice')
       .default([...DEFAULT_THRESHOLDS])
-      .transform((all) => all.toSorted((a, b) => a - b))
-      .describe('parts of a cap at which key.budget.threshold is sent'),
+      .transform((all) => all.toSorted((a, b) => a - b)),
   }).prefault({}),
-  metrics: section({ public: yesOrNo(false, 'show /metrics without a key') }).prefault({}),
-  dashboard_url: httpUrl().nullable().default(null).describe('URL of the dashboard, for links in messages'),
-  trusted_proxies: z
-    .array(z.string(ADDRESS).refine(isAddress, ADDRESS), 'must be a list')
-    .default([])
-    .describe('proxies whose x-forwarded-for names the client'),
+  metrics: section({ public: yesOrNo(false) }).prefault({}),
+  dashboard_url: httpUrl().nullable().default(null),
+  trusted_proxies: z.array(z.string(ADDRESS).refine(isAddress, ADDRESS), 'must be a list').default([]),
   shutdown: section({
-    drain_seconds: seconds(0, 3_600, limits.drainMs).describe('how long streams may finish at a stop'),
+    drain_seconds: seconds(0, 3_600, limits.drainMs),
   }).prefault({}),
 })
 

@@ -271,7 +271,7 @@ function readFile(
   const file = configFile(environment, workingDir)
   let json: unknown = {}
   try {
-    json = JSON.parse(readFileSync(file, 'utf8'))
+    json = JSON.parse(readFileSync(file, 'utf8'), withoutComments)
   } catch (error) {
     const isMissing = error instanceof Error && 'code' in error && error.code === 'ENOENT'
     if (error instanceof SyntaxError) problems.push(`${file} is not JSON: ${error.message}`)
@@ -283,6 +283,11 @@ function readFile(
   for (const issue of read.error.issues)
     problems.push(...describeIssue(issue, json).map((text) => `${file}: ${text}`))
   return null
+}
+
+/** A JSON reviver that drops members that are comments (`"// …"`) and the `$schema` that editors read. */
+function withoutComments(name: string, value: unknown): unknown {
+  return name.startsWith('//') || name === '$schema' ? undefined : value
 }
 
 function describeIssue(issue: z.core.$ZodIssue, json: unknown): string[] {

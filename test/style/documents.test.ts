@@ -3,7 +3,6 @@ import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { ENVIRONMENT_HELP } from '../../src/cli/command.ts'
 import { CLIENT_VARIABLES, ConfigError, readConfig } from '../../src/config.ts'
-import { SETTING_NAMES } from '../../src/config-schema.ts'
 import { test } from '../support/suite.ts'
 import { root } from './source-tree.ts'
 
@@ -30,11 +29,6 @@ test('every variable that a document or the help names exists, and each is named
       assert.ok(!error.problems.some((problem) => problem.includes('is not a variable')), name)
     }
   }
-})
-
-test('the configuration page names every setting of the file', () => {
-  const page = textOf('docs/CONFIGURATION.md')
-  for (const name of SETTING_NAMES) assert.ok(page.includes(`| \`${name}\` |`), name)
 })
 
 test('every file and every heading that a document links to is there', () => {
