@@ -1,7 +1,7 @@
 import { limits } from '../../src/kernel/limits.ts'
 import { JamRun } from './jam-run.ts'
 
-/** `npm run test:jam [seconds]`: all attacks at once on one gateway, by default for a minute. */
+/** `npm run test:long -- jam [seconds]`: all attacks at once on one gateway, by default for a minute. */
 const seconds = Number(process.argv[2] ?? 60)
 const MB = 1_000_000
 const run = await JamRun.start({

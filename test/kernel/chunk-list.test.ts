@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { readBuffer } from '../../src/http/node-sockets.ts'
 import { ChunkList } from '../../src/kernel/memory.ts'
+import { runs } from '../support/scale.ts'
 import { test } from '../support/suite.ts'
 
 /** Appends pieces as a socket brings them: each in the shared buffer, and overwritten afterwards. */
@@ -36,7 +37,7 @@ test('what was appended is all there, in order, whatever became of the memory it
       assert.ok(Buffer.concat(list.all()).equals(whole))
       list.clear()
     }),
-    { numRuns: 100 },
+    { numRuns: runs(100) },
   )
 })
 

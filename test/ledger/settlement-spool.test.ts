@@ -5,6 +5,7 @@ import { mock } from 'node:test'
 import fc from 'fast-check'
 import { openSettlementSpool, SPOOL_WRITE_MS } from '../../src/ledger/settlement-spool.ts'
 import { createLogLines } from '../support/log-lines.ts'
+import { runs } from '../support/scale.ts'
 import { test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { anyClosing, closingOf } from './closings.ts'
@@ -313,7 +314,7 @@ test('whatever was kept and taken, and whenever the disk failed, what waits at t
       const left = spool.left()
       assert.deepEqual(left.length === 0 ? [] : await onDisk(), left)
     }),
-    { numRuns: 50 },
+    { numRuns: runs(50) },
   )
 })
 
@@ -329,7 +330,7 @@ test('whatever a closing has in its texts and amounts, it comes back as it was',
       second.done(closing.requestId)
       await second.close()
     }),
-    { numRuns: 20 },
+    { numRuns: runs(20) },
   )
 })
 

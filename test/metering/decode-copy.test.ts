@@ -14,6 +14,7 @@ import { PIECE_BYTES } from '../../src/metering/request-reader.ts'
 import { findEndpoint } from '../../src/providers/find-endpoint.ts'
 import { createRequestReader } from '../../src/providers/read-request.ts'
 import { modelAsked } from '../../src/providers/request-members.ts'
+import { runs } from '../support/scale.ts'
 import { test } from '../support/suite.ts'
 import { pieceSizes } from './slices.ts'
 
@@ -85,7 +86,7 @@ for (const [coding, body] of Object.entries(bodies)) {
         assert.equal(await decoder.end(), 'whole')
         assert.ok(Buffer.concat(seen).equals(Buffer.concat(texts.map((text) => text.plain))))
       }),
-      { numRuns: 60 },
+      { numRuns: runs(60) },
     )
   })
 }
@@ -109,7 +110,7 @@ for (const [coding, encode] of Object.entries(encoders)) {
         for (const piece of piecesOf(Buffer.concat(texts), pieces)) await reader.write(piece)
         assert.equal(modelAsked(await reader.end()), 'gpt-5.5')
       }),
-      { numRuns: 40 },
+      { numRuns: runs(40) },
     )
   })
 }

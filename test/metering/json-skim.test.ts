@@ -17,6 +17,7 @@ import {
   VALUE,
 } from '../../src/metering/json-shape.ts'
 import { JsonSkim, skimWhole } from '../../src/metering/json-skim.ts'
+import { runs } from '../support/scale.ts'
 import { test } from '../support/suite.ts'
 import { documents, nearDocuments } from './json-documents.ts'
 import { inPieces, mutate, mutations, pieceSizes } from './slices.ts'
@@ -150,7 +151,7 @@ function assertSkims(bytes: Buffer, sizes: readonly number[]): void {
 test('the members of the shape are read in any document, however the document is cut', () => {
   fc.assert(
     fc.property(documents, pieceSizes, (text, sizes) => assertSkims(Buffer.from(text), sizes)),
-    { numRuns: 1200 },
+    { numRuns: runs(1200) },
   )
 })
 
@@ -159,11 +160,11 @@ test('a document with a few bytes or tokens changed is read as JSON.parse reads 
     fc.property(documents, mutations, pieceSizes, (text, changes, sizes) =>
       assertSkims(mutate(Buffer.from(text), changes), sizes),
     ),
-    { numRuns: 1200 },
+    { numRuns: runs(1200) },
   )
   fc.assert(
     fc.property(nearDocuments, pieceSizes, (text, sizes) => assertSkims(Buffer.from(text), sizes)),
-    { numRuns: 3000 },
+    { numRuns: runs(3000) },
   )
 })
 

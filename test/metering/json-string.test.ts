@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { StringRuns } from '../../src/metering/json-string.ts'
+import { runs } from '../support/scale.ts'
 import { test } from '../support/suite.ts'
 
 const SIMPLE = new Set(Buffer.from('"\\/bfnrt'))
@@ -44,7 +45,7 @@ test('a run ends where looking at each byte says it does', () => {
       runs.enterChunk()
       assert.equal(runs.end(chunk, from, to, strict), runEnd(chunk, from, to, strict))
     }),
-    { numRuns: 3000 },
+    { numRuns: runs(3000) },
   )
 })
 
@@ -64,7 +65,7 @@ test('all runs of a chunk are found one after the other, in turn with those of a
         }
       }
     }),
-    { numRuns: 1000 },
+    { numRuns: runs(1000) },
   )
 })
 

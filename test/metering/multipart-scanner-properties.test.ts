@@ -6,6 +6,7 @@ import {
   type MultipartScan,
   MultipartScanner,
 } from '../../src/metering/multipart-scanner.ts'
+import { runs } from '../support/scale.ts'
 import { test } from '../support/suite.ts'
 import { inPieces, mutate, mutations, pieceSizes } from './slices.ts'
 
@@ -103,7 +104,7 @@ test('every watched field of any form of this runtime is found, however its body
       assert.deepEqual(scan(body, sizes), whole)
       assert.deepEqual(scan(body, [1]), whole)
     }),
-    { numRuns: 600 },
+    { numRuns: runs(600) },
   )
 })
 
@@ -132,6 +133,6 @@ test('a form with a few bytes changed is read as this runtime reads it, or refus
         if (typeof field === 'string') assert.equal(field, values[0])
       }
     }),
-    { numRuns: 1500 },
+    { numRuns: runs(1500) },
   )
 })

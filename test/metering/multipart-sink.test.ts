@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { MultipartScanner, type PartHead } from '../../src/metering/multipart-scanner.ts'
+import { runs } from '../support/scale.ts'
 import { test } from '../support/suite.ts'
 import { inPieces, pieceSizes } from './slices.ts'
 
@@ -56,7 +57,7 @@ test('a sink sees the bytes of every part that is no watched field, and no other
         ],
       )
     }),
-    { numRuns: 1000 },
+    { numRuns: runs(1000) },
   )
 })
 

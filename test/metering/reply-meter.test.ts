@@ -4,6 +4,7 @@ import { objectShape, VALUE } from '../../src/metering/json-shape.ts'
 import type { Metered } from '../../src/metering/meter.ts'
 import { readJson } from '../../src/metering/reply-json.ts'
 import { createMeter } from '../../src/providers/surfaces.ts'
+import { runs } from '../support/scale.ts'
 import { test } from '../support/suite.ts'
 
 const USAGE = '"usage":{"input_tokens":7,"output_tokens":9}'
@@ -160,7 +161,7 @@ test('a reply in one piece is metered like the same in two, whatever follows it'
         assert.deepEqual(meter(reader, [Buffer.alloc(0), all], whole), inTwo)
       },
     ),
-    { numRuns: 1_000 },
+    { numRuns: runs(1_000) },
   )
 })
 
@@ -184,7 +185,7 @@ test('a name that is given twice is always noticed, and no other reply is suspec
         assert.equal(read(once + end).repeatsNames(), false, once)
       }
     }),
-    { numRuns: 150 },
+    { numRuns: runs(150) },
   )
 })
 
@@ -228,7 +229,7 @@ test('every reader finds the same in a reply that is parsed whole and in one tha
       const { output: _all, ...parsed } = meter(reader, [Buffer.from(JSON.stringify(reply))])
       assert.deepEqual(walked, parsed)
     }),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   )
 })
 
@@ -260,7 +261,7 @@ test('an event in one piece is metered like the same in two, and so is what foll
         assert.deepEqual(meter(reader, singly, true, 'text/event-stream'), whole)
       },
     ),
-    { numRuns: 1_000 },
+    { numRuns: runs(1_000) },
   )
 })
 

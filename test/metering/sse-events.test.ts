@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { EVENT_BYTES_MAX, SseEvents } from '../../src/metering/sse-events.ts'
 import { anyCharacter } from '../support/any-character.ts'
+import { runs } from '../support/scale.ts'
 import { test } from '../support/suite.ts'
 
 interface Seen {
@@ -136,6 +137,6 @@ test('where the bytes are cut makes no difference, whatever they are', () => {
       const pieces = at.slice(1).map((to, i) => bytes.subarray(at[i], to))
       assert.deepEqual(scan(pieces), scan([bytes]))
     }),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   )
 })

@@ -3,6 +3,7 @@ import { isUtf8 } from 'node:buffer'
 import fc from 'fast-check'
 import { Utf8Check } from '../../src/metering/json-string.ts'
 import { anyCharacter } from '../support/any-character.ts'
+import { runs } from '../support/scale.ts'
 import { test } from '../support/suite.ts'
 
 /** The offset of the first invalid byte, found by trying every prefix with every way to go on; or the length. */
@@ -69,6 +70,6 @@ test('the first byte that cannot be UTF-8 is found, however the text is cut', ()
       }
       assert.equal(at, expected)
     }),
-    { numRuns: 3000 },
+    { numRuns: runs(3000) },
   )
 })

@@ -9,6 +9,7 @@ import { readLimits } from '../../src/providers/request-limits.ts'
 import { modelAsked } from '../../src/providers/request-members.ts'
 import { createMeter } from '../../src/providers/surfaces.ts'
 import { anyCharacter } from '../support/any-character.ts'
+import { runs } from '../support/scale.ts'
 import { test } from '../support/suite.ts'
 import {
   type Asked,
@@ -235,7 +236,7 @@ for (const { path, surface, models, pieces, body, reply } of endpoints) {
           assert.ok(costNanos <= plan.hold.nanos, `${costNanos} > ${plan.hold.nanos}`)
         },
       ),
-      { numRuns: 600 },
+      { numRuns: runs(600) },
     )
     assert.ok(bounded > 30, `only ${bounded} requests could be bounded`)
   })
@@ -264,7 +265,7 @@ test('no image that is edited costs more than was held for it', async () => {
         assert.ok(plan.hold.kind === 'bound' && listNanos <= plan.hold.listNanos)
       },
     ),
-    { numRuns: 200 },
+    { numRuns: runs(200) },
   )
 })
 
@@ -285,7 +286,7 @@ test('no transcription costs more than was held for it', async () => {
         assert.ok(plan.hold.kind === 'bound' && listNanos <= plan.hold.listNanos)
       },
     ),
-    { numRuns: 200 },
+    { numRuns: runs(200) },
   )
 })
 
@@ -313,7 +314,7 @@ test('no speech costs more than was held for it, by the character, and without a
         assert.ok(plan.hold.kind === 'bound' && listNanos <= plan.hold.listNanos)
       },
     ),
-    { numRuns: 200 },
+    { numRuns: runs(200) },
   )
   const bytes = Buffer.from('{"model":"gpt-4o-mini-tts","input":"x"}')
   const given = { projectTier: null, regional: false, keep: 1_000_000_000n }

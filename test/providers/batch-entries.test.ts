@@ -7,6 +7,7 @@ import { findEndpoint } from '../../src/providers/find-endpoint.ts'
 import { type NamedModels, namedModels } from '../../src/providers/named-models.ts'
 import { createRequestReader, PLAIN_JSON } from '../../src/providers/read-request.ts'
 import { pieceSizes } from '../metering/slices.ts'
+import { runs } from '../support/scale.ts'
 import { test } from '../support/suite.ts'
 import { modelsOf } from './request-facts-of.ts'
 
@@ -179,7 +180,7 @@ test('the models of any batch are those that JSON.parse finds, however it is cut
       assert.deepEqual(items, { ...NO_ITEMS, models: [...expected], bound: { ...NO_COST, largestNanos: 0n } })
       assert.deepEqual(await read(text, sizes), whole)
     }),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   )
 })
 
@@ -198,6 +199,6 @@ test('a second member of a name that is read is found in every entry, however th
         assert.equal(found.unknown, found.ambiguity)
       },
     ),
-    { numRuns: 200 },
+    { numRuns: runs(200) },
   )
 })

@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import { EntrySum } from '../../src/providers/batch-entries.ts'
 import { BatchFileScanner } from '../../src/providers/batch-file.ts'
 import { inPieces, mutate, mutations, pieceSizes } from '../metering/slices.ts'
+import { runs } from '../support/scale.ts'
 import { test } from '../support/suite.ts'
 
 const TYPE = 'multipart/form-data; boundary=b0'
@@ -193,7 +194,7 @@ test('what is found in a batch file does not depend on how it is cut', () => {
       assert.deepEqual(scan(body, sizes), answer)
       assert.deepEqual(scan(body, [1]), answer)
     }),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   )
 })
 
@@ -206,6 +207,6 @@ test('an upload with a few bytes changed never makes it throw, and cuts change n
       )
       assert.deepEqual(scan(body, sizes), scan(body, [Math.max(1, body.length)]))
     }),
-    { numRuns: 1500 },
+    { numRuns: runs(1500) },
   )
 })

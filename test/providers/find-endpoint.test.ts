@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { NOT_READ } from '../../src/metering/request-facts.ts'
 import { allEndpoints, findEndpoint, surfacesOf } from '../../src/providers/find-endpoint.ts'
 import { namedModels } from '../../src/providers/named-models.ts'
+import { runs } from '../support/scale.ts'
 import { test } from '../support/suite.ts'
 
 const segment = fc.stringMatching(/^[A-Za-z0-9._~:@-]{1,40}$/)
@@ -21,7 +22,7 @@ test('every endpoint is found under its own surface, whatever its ids are', () =
         }
       },
     ),
-    { numRuns: 20 },
+    { numRuns: runs(20) },
   )
 })
 

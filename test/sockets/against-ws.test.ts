@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
+import { scaled } from '../support/scale.ts'
 import { test } from '../support/suite.ts'
 import { type RandomFrames, randomFrames } from './random-frames.ts'
 import { type Event, type ReadFrames, readFrames } from './wire-frames.ts'
@@ -69,12 +70,9 @@ async function check({ from, bytes, chunks }: RandomFrames): Promise<void> {
 
 const seeds = fc.integer({ min: 0, max: 2 ** 32 - 1 })
 
-/** FRAMES_SCALE multiplies the number of sequences, for a longer search. */
-const RUNS = 3_000 * Number(process.env['FRAMES_SCALE'] ?? 1)
-
 test('mutated sequences of frames are read as ws reads them, however they are chunked', async () => {
   await fc.assert(
     fc.asyncProperty(seeds, (seed) => check(randomFrames(seed))),
-    { numRuns: RUNS },
+    { numRuns: scaled(3_000, 100_000) },
   )
 })

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { closeFrame, textFrame } from '../../src/sockets/frame-writer.ts'
+import { runs } from '../support/scale.ts'
 import { test } from '../support/suite.ts'
 import { readFrames, type Side, wireOf } from './wire-frames.ts'
 import { receiveWithWs } from './ws-receiver.ts'
@@ -37,7 +38,7 @@ test('a close frame has its code and of its reason as many whole characters as t
       const next = [...whole.slice(read.reason.length)][0]
       if (next !== undefined) assert.ok(Buffer.byteLength(read.reason + next) > 123)
     }),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   )
 })
 

@@ -4,11 +4,11 @@ import { assertSameBytes } from '../support/compare.ts'
 import { startPair } from '../support/pair.ts'
 import type { RawConnection } from '../support/raw-client.ts'
 import { connect } from '../support/raw-client.ts'
+import { cutsOf } from '../support/scale.ts'
 import { after, test } from '../support/suite.ts'
 import type { Script } from '../support/upstream-script.ts'
 import { chunk, chunked, lastChunk, message } from '../support/wire-bytes.ts'
 import { headerValues } from '../support/wire-message.ts'
-import { type EveryNth, everyNth } from './every-nth.ts'
 import { eventsOf, type GoldenStream, goldenStreams, withCrlf, withHugeEvent } from './golden-streams.ts'
 
 /** 32 calls at once share the store's wakes and commits. */
@@ -44,21 +44,15 @@ async function runCases(
   await Promise.all(work)
 }
 
-/** Cuts of the body, and of the wire, which has the same bodies: only heads and framing are new there, many times over. */
-const ofBody = everyNth(1)
-const ofWire = everyNth(3)
-/** How many of so many bytes are tried. */
-const countOf = ({ first, step }: EveryNth, bytes: number) => Math.ceil((bytes - first) / step)
-const offsetOf = ({ first, step }: EveryNth, item: number) => first + item * step
-
 const streams = [...goldenStreams, ...goldenStreams.slice(1, 2).map(withCrlf)]
 
 for (const stream of streams) {
-  test(`${stream.name}: cut in two at ${ofBody.bytes}, each part reaches the client before the other is sent`, async () => {
+  test(`${stream.name}: cut in two anywhere, each part reaches the client before the other is sent`, async () => {
     const head = message('HTTP/1.1 200 OK', [...replyLines, 'Transfer-Encoding: chunked'])
     const { bytes } = stream
-    await runCases(stream, countOf(ofBody, bytes.length), (item, client) => {
-      const cut = offsetOf(ofBody, item)
+    const cuts = cutsOf(bytes)
+    await runCases(stream, cuts.length, (item, client) => {
+      const cut = cuts[item] ?? 0
       const first = cut === 0 ? head : Buffer.concat([head, chunk(bytes.subarray(0, cut))])
       const rest = Buffer.concat([chunk(bytes.subarray(cut)), lastChunk()])
       // The second half is only written when the client has the first: a gateway that waits for a whole
@@ -69,13 +63,14 @@ for (const stream of streams) {
 }
 
 for (const stream of goldenStreams) {
-  test(`${stream.name}: written event by event and cut in two at ${ofWire.bytes} of the wire, head and framing included`, async () => {
+  test(`${stream.name}: written event by event and cut in two anywhere, head and framing included`, async () => {
     const wire = chunked('HTTP/1.1 200 OK', replyLines, eventsOf(stream.bytes))
-    const script = (item: number) => {
-      const cut = offsetOf(ofWire, item)
-      return [{ send: wire.subarray(0, cut) }, { send: wire.subarray(cut) }]
-    }
-    await runCases(stream, countOf(ofWire, wire.length), script)
+    const cuts = cutsOf(wire)
+    const script = (item: number) => [
+      { send: wire.subarray(0, cuts[item]) },
+      { send: wire.subarray(cuts[item]) },
+    ]
+    await runCases(stream, cuts.length, script)
   })
 
   test(`${stream.name}: sent one byte at a time`, async () => {

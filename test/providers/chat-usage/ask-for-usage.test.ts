@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { objectShape, VALUE } from '../../../src/metering/json-shape.ts'
 import { skimWhole } from '../../../src/metering/json-skim.ts'
 import { applySplice, askForUsage, type UsageAsk } from '../../../src/providers/chat-usage/ask-for-usage.ts'
+import { runs } from '../../support/scale.ts'
 import { test } from '../../support/suite.ts'
 
 const SHAPE = objectShape({ stream: VALUE, stream_options: VALUE })
@@ -113,6 +114,6 @@ test('an edited request says what it said before and asks for usage, and no byte
       const rest = bytes.subarray(splice.at + splice.deleteBytes)
       assert.deepEqual(after.subarray(splice.at + splice.insert.length), rest)
     }),
-    { numRuns: 400 },
+    { numRuns: runs(400) },
   )
 })

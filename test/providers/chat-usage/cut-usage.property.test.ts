@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
+import { cutsOf, runs } from '../../support/scale.ts'
 import { test } from '../../support/suite.ts'
 import { slicesOf, twoVersions } from './two-versions.ts'
 import { UsageCutter } from './usage-cutter.ts'
@@ -16,7 +17,7 @@ test('the client gets the bytes of an upstream that was not asked for usage, how
   )
   fc.assert(
     fc.property(sliced, ({ chunks, expected }) => assert.equal(cut(chunks).toString(), expected)),
-    { numRuns: 600 },
+    { numRuns: runs(600) },
   )
 })
 
@@ -30,7 +31,7 @@ test('an event leaves as soon as it is complete', () => {
       }
       assert.equal(cutter.end(), null)
     }),
-    { numRuns: 150 },
+    { numRuns: runs(150) },
   )
 })
 
@@ -39,13 +40,12 @@ test('wherever the stream is cut, the client has the beginning of what it would 
     fc.property(twoVersions, ({ asked, notAsked }) => {
       const bytes = Buffer.from(asked.join(''))
       const expected = Buffer.from(notAsked.join('')).toString('latin1')
-      const step = process.env['CUT_EVERY_BYTE'] === undefined ? 17 : 1
-      for (let end = 0; end <= bytes.length; end += step) {
+      for (const end of [...cutsOf(bytes), bytes.length]) {
         const out = cut([bytes.subarray(0, end)]).toString('latin1')
         assert.ok(expected.startsWith(out), `cut at ${end}: ${JSON.stringify(out.slice(-80))}`)
       }
     }),
-    { numRuns: 20 },
+    { numRuns: runs(20) },
   )
 })
 
@@ -58,6 +58,6 @@ test('what passes unchanged is not copied', () => {
       // The end of a stream without its blank line is held.
       assert.equal(out?.buffer ?? bytes.buffer, bytes.buffer)
     }),
-    { numRuns: 200 },
+    { numRuns: runs(200) },
   )
 })

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import type { UsageReader } from '../../../src/providers/endpoint.ts'
 import { createMeter } from '../../../src/providers/surfaces.ts'
 import { anyCharacter } from '../../support/any-character.ts'
+import { runs } from '../../support/scale.ts'
 import { test } from '../../support/suite.ts'
 import { messageBody, messageStream, plain } from './message-replies.ts'
 import {
@@ -142,7 +143,7 @@ test('no bytes make a meter fail', () => {
         }
       },
     ),
-    { numRuns: 200 },
+    { numRuns: runs(200) },
   )
 })
 
@@ -183,7 +184,7 @@ test('no JSON in an event or a document makes a meter fail', () => {
         assert.ok(!meterBody(reader, typed).faults.includes('failed'))
       },
     ),
-    { numRuns: 400 },
+    { numRuns: runs(400) },
   )
 })
 
@@ -206,6 +207,6 @@ test('bytes that are changed on the way make no meter fail, and are read the sam
         assert.deepEqual(meterPieces(reader, EVENTS, cutEvery(bytes, 1)), metered)
       },
     ),
-    { numRuns: 200 },
+    { numRuns: runs(200) },
   )
 })

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import type { UsageReader } from '../../../src/providers/endpoint.ts'
+import { runs } from '../../support/scale.ts'
 import { test } from '../../support/suite.ts'
 import { messageBody, messageStream, plain } from './message-replies.ts'
 import { type Json, meterBody, meterStream, type Outcome, part, streamOf } from './replies.ts'
@@ -313,6 +314,6 @@ test('whatever stands in a usage object, nothing negative, fractional or inexact
         ),
       )
     }),
-    { numRuns: 1000 },
+    { numRuns: runs(1000) },
   )
 })

@@ -10,6 +10,7 @@ import {
 import fc from 'fast-check'
 import { decodeCopy } from '../../../src/metering/decode-copy.ts'
 import { anyCharacter } from '../../support/any-character.ts'
+import { runs } from '../../support/scale.ts'
 import { test } from '../../support/suite.ts'
 import { cutEvery, EVENTS, meterPieces, meterStream } from './replies.ts'
 import { lookalikes, sampleStreams } from './sample-streams.ts'
@@ -54,7 +55,7 @@ for (const { name, reader, stream } of samples) {
       fc.property(places, (cuts) => {
         assert.deepEqual(meterPieces(reader, EVENTS, cutAt(bytes, cuts)), expected)
       }),
-      { numRuns: 40 },
+      { numRuns: runs(40) },
     )
   })
 
@@ -67,7 +68,7 @@ for (const { name, reader, stream } of samples) {
         assert.deepEqual(meterPieces(reader, EVENTS, cutEvery(begun, 1), false), expected)
         assert.deepEqual(expected.faults, [])
       }),
-      { numRuns: 20 },
+      { numRuns: runs(20) },
     )
   })
 }
@@ -92,7 +93,7 @@ for (const [coding, compress] of [...Object.entries(codings), ['deflate', deflat
           assert.equal(await decoder.end(), 'whole')
           assert.deepEqual(meterPieces(reader, EVENTS, pieces), expected)
         }),
-        { numRuns: 5 },
+        { numRuns: runs(5) },
       )
     }
   })
@@ -117,7 +118,7 @@ test('no text of the model changes what is metered, whatever it looks like', () 
         assert.deepEqual(metered, expected)
       }
     }),
-    { numRuns: 100 },
+    { numRuns: runs(100) },
   )
 })
 
@@ -140,6 +141,6 @@ test('the bytes that were delivered are counted, whatever they look like', () =>
         )
       }
     }),
-    { numRuns: 100 },
+    { numRuns: runs(100) },
   )
 })

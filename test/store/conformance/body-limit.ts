@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import type { LoggedBody } from '../../../src/ledger/request-log.ts'
 import type { Store } from '../../../src/store/store.ts'
+import { runs } from '../../support/scale.ts'
 import { NOON, type OpenStoreUnderTest } from './fixtures.ts'
 import { promisesOf } from './promise.ts'
 
@@ -94,7 +95,7 @@ export function bodyLimitConformance(storeName: string, openStore: OpenStoreUnde
         )
         while ((await store.trimBodies(0, 200)) > 0);
       }),
-      { numRuns: 15 },
+      { numRuns: runs(15) },
     )
   })
 }

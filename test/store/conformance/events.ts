@@ -4,6 +4,7 @@ import type { Idempotency } from '../../../src/kernel/idempotency.ts'
 import { limits } from '../../../src/kernel/limits.ts'
 import { SWEPT_MAX } from '../../../src/store/operations/event-sweep.ts'
 import type { Store } from '../../../src/store/store.ts'
+import { runs } from '../../support/scale.ts'
 import { addWebhook, BEFORE, emitted, inShort, spend } from './event-fixtures.ts'
 import {
   addCredit,
@@ -220,7 +221,7 @@ export function eventConformance(storeName: string, openStore: OpenStoreUnderTes
       assert.deepEqual((await crossings(store)).toSorted(), expected.toSorted())
     })
     // A failure names its seed and the shortest scenario.
-    await fc.assert(property, { numRuns: 30 })
+    await fc.assert(property, { numRuns: runs(30) })
   })
 
   promise(

@@ -5,6 +5,7 @@ import type { CallRecord } from '../../../src/ledger/call.ts'
 import type { CallCursor, CallFilter } from '../../../src/ledger/request-log.ts'
 import { LOG_LOOK_RECORDS_MAX } from '../../../src/store/operations/request-log.ts'
 import type { Store } from '../../../src/store/store.ts'
+import { runs } from '../../support/scale.ts'
 import { addKey, closing, NOON, type OpenStoreUnderTest, opening } from './fixtures.ts'
 import { promisesOf } from './promise.ts'
 import { addMixedCalls, matches, SOCKET } from './request-log-calls.ts'
@@ -191,7 +192,7 @@ export function requestLogConformance(storeName: string, openStore: OpenStoreUnd
         const expected = ids(calls.filter((call) => matches(call, filter)))
         assert.deepEqual((await pages(store, filter, limit)).flat(), expected)
       }),
-      { numRuns: 400 },
+      { numRuns: runs(400) },
     )
     for (const flag of CALL_FLAGS) assert.ok((await find(store, { flag })).length > 0, `none is ${flag}`)
   })

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { StoreRefused } from '../../../src/kernel/errors.ts'
 import type { UsageBucket, UsageGroup, UsageQuery } from '../../../src/ledger/usage-report.ts'
 import type { Store } from '../../../src/store/store.ts'
+import { runs } from '../../support/scale.ts'
 import { addKey, closing, creditBackOf, NOON, type OpenStoreUnderTest, opening } from './fixtures.ts'
 import { promisesOf } from './promise.ts'
 import { emptyBucket, expectedBuckets, GROUPINGS } from './usage-oracle.ts'
@@ -315,7 +316,7 @@ export function usageConformance(storeName: string, openStore: OpenStoreUnderTes
           }
         },
       ),
-      { numRuns: 25 },
+      { numRuns: runs(25) },
     )
   })
 }

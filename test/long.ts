@@ -1,0 +1,44 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { FULL_SCALE } from './support/scale.ts'
+
+/**
+ * `npm run test:long [-- run [argument …]]`: the suite at full scale and then every long run, or the one named, with its
+ * arguments. All runs are played even if one fails; the end names those that failed.
+ */
+type Run = readonly [file: string, env?: Readonly<Record<string, string>>]
+
+const RUNS: Readonly<Record<string, Run>> = {
+  suite: ['test/run.ts', { TEST_SCALE: String(FULL_SCALE) }],
+  crash: ['test/crash/long-run.ts'],
+  chaos: ['test/cluster/long-chaos.ts'],
+  deferred: ['test/cluster/long-deferred.ts'],
+  jam: ['test/hostile/long-jam.ts'],
+  simulation: ['test/store/long-simulation.ts'],
+  'simulation-postgres': ['test/store/long-simulation.ts', { TEST_STORE: 'postgres' }],
+  'node-versions': ['test/cli/long-node-versions.ts'],
+}
+
+async function play([file, env]: Run, args: readonly string[]): Promise<boolean> {
+  const child = spawn(process.execPath, [file, ...args], {
+    cwd: new URL('..', import.meta.url),
+    env: { ...process.env, ...env },
+    stdio: 'inherit',
+  })
+  const [code] = await once(child, 'exit')
+  return code === 0
+}
+
+const [name, ...args] = process.argv.slice(2)
+const chosen = Object.entries(RUNS).filter(([run]) => name === undefined || run === name)
+if (chosen.length === 0) throw new Error(`"${name}" is none of ${Object.keys(RUNS).join(', ')}`)
+const results: string[] = []
+for (const [run, what] of chosen) {
+  const startedMs = performance.now()
+  process.stdout.write(`\n== ${run}\n`)
+  const passed = await play(what, args)
+  const minutes = ((performance.now() - startedMs) / 60_000).toFixed(1)
+  results.push(`${passed ? 'passed' : 'FAILED'}  ${run}, ${minutes} min`)
+  if (!passed) process.exitCode = 1
+}
+process.stdout.write(`\n${results.join('\n')}\n`)

@@ -1,0 +1,33 @@
+/**
+ * How hard the tests search. `npm test` runs with 1. `npm run test:long` sets TEST_SCALE to this factor, which reaches every
+ * maximum: all property runs, 100,000 mutated frames, a cut at every byte.
+ */
+export const FULL_SCALE = 34
+
+const scale = Number(process.env['TEST_SCALE'] ?? 1)
+
+/** Runs of a property: a third in the suite, all of them at full scale. */
+export const runs = (full: number): number => scaled(Math.ceil(full / 3), full)
+
+export function scaled(quick: number, full: number): number {
+  return Math.min(full, Math.round(quick * scale))
+}
+
+/**
+ * The offsets at which a stream is cut: around the end of every line, thus of every event, chunk and header, and every 17th
+ * byte, from a random one. Every byte at full scale.
+ */
+export function cutsOf(bytes: Uint8Array): readonly number[] {
+  const isDue = everyNth(17)
+  const isNearEnd = (at: number) => [at - 2, at - 1, at].some((near) => bytes[near] === LINE_FEED)
+  return Array.from(bytes.keys()).filter((at) => isDue(at) || isNearEnd(at))
+}
+
+/** Whether the case with this number is tried: every n-th, from a random one. Every case at full scale. */
+export function everyNth(nth: number): (at: number) => boolean {
+  const step = Math.max(1, Math.floor(nth / scale))
+  const first = Math.floor(Math.random() * step)
+  return (at) => at % step === first
+}
+
+const LINE_FEED = 10
