@@ -9,10 +9,15 @@ import type { Nanos } from '../kernel/money.ts'
 import { redactEncoded } from '../kernel/secret.ts'
 import type { Surface } from '../kernel/surface.ts'
 import { type Credential, type KeyLookup, refuseKey } from '../keys/credential.ts'
-import { type Admission, type CallOpening, type CallRefusal, HOLD_METHOD } from '../ledger/call.ts'
+import {
+  type Admission,
+  type CallOpening,
+  type CallRefusal,
+  HOLD_METHOD,
+  unsentCall,
+} from '../ledger/call.ts'
 import { refuseSpent } from '../ledger/decide-admission.ts'
 import type { BoundedFile } from '../ledger/ledger-store.ts'
-import { unsentCall } from '../ledger/unsent-calls.ts'
 import { namedInFile } from '../providers/named-models.ts'
 import { modelAsked } from '../providers/request-members.ts'
 import type { Held, QueueEntry } from './admission-queue.ts'

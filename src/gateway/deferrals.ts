@@ -3,7 +3,6 @@ import type { Upstream } from '../http/upstream-pool.ts'
 import type { Refusal } from '../kernel/errors.ts'
 import { type ObjectKind, SURFACE_NAMES, type Surface } from '../kernel/surface.ts'
 import { atMostEvery, createWorkLoop, WARN_INTERVAL_MS } from '../kernel/within-time.ts'
-import type { AccountStore } from '../ledger/account.ts'
 import type { Deferral, DeferredObject, ObjectName } from '../ledger/deferred.ts'
 import type { Metered } from '../metering/meter.ts'
 import {
@@ -42,7 +41,7 @@ const SHOWN_MS = 5_000
 export interface DeferralParts extends DeferredBillParts {
   readonly upstreams: Readonly<Record<Surface, Upstream | null>>
   readonly ownUpstreams: OwnUpstreams
-  readonly store: DeferredBillParts['store'] & Pick<AccountStore, 'getAccount'>
+  readonly store: DeferredBillParts['store']
   readonly polls: boolean
 }
 

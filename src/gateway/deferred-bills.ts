@@ -4,14 +4,14 @@ import type { HeaderNames } from '../kernel/header-names.ts'
 import { childIdOf } from '../kernel/ids.ts'
 import type { Log } from '../kernel/log.ts'
 import type { CallClosing, CallRecord, Settled } from '../ledger/call.ts'
-import type { DeferredObject, DeferredStore, OpenChild } from '../ledger/deferred.ts'
-import type { RequestLogStore } from '../ledger/request-log.ts'
+import type { DeferredObject, OpenChild } from '../ledger/deferred.ts'
 import type { Metered } from '../metering/meter.ts'
 import type { PriceVersion } from '../pricing/price-book.ts'
 import { type KeptRating, rateFigures, readRating, writeRating } from '../pricing/rate.ts'
 import { BatchResults } from '../providers/batch-results.ts'
 import { statesUsage } from '../providers/deferred-kinds.ts'
 import { findEndpoint } from '../providers/find-endpoint.ts'
+import type { Store } from '../store/store.ts'
 import type { CallCounts } from '../telemetry/call-counts.ts'
 import type { AdmissionQueues } from './admission-queue.ts'
 import {
@@ -27,7 +27,7 @@ import type { Estimates } from './estimates.ts'
 import type { Settler } from './settle.ts'
 
 export interface DeferredBillParts {
-  readonly store: DeferredStore & Pick<RequestLogStore, 'readPriceVersion'>
+  readonly store: Store
   readonly settler: Settler
   readonly counts: CallCounts
   readonly queues: Pick<AdmissionQueues, 'signalAll'>

@@ -3,12 +3,9 @@ import type { Upstream } from '../http/upstream-pool.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Log } from '../kernel/log.ts'
 import type { Nanos } from '../kernel/money.ts'
-import type { KeyLookupStore } from '../keys/credential.ts'
-import type { KeyStore } from '../keys/key-store.ts'
-import type { LedgerStore } from '../ledger/ledger-store.ts'
-import type { RequestLogStore } from '../ledger/request-log.ts'
 import type { RefusedCalls, WaitingCalls } from '../ledger/unsent-calls.ts'
 import type { Surface } from '../providers/surface.ts'
+import type { Store } from '../store/store.ts'
 import type { CallCounts } from '../telemetry/call-counts.ts'
 import type { ObserveCall } from '../telemetry/ended-call.ts'
 import type { AdmissionQueues } from './admission-queue.ts'
@@ -26,7 +23,7 @@ import type { OpenSockets } from './turns/open-sockets.ts'
 export interface Gateway {
   readonly clock: Clock
   readonly log: Log
-  readonly store: KeyLookupStore & LedgerStore & RequestLogStore & Pick<KeyStore, 'getKey'>
+  readonly store: Store
   /** Makes the ids for the turns of sockets; every other call has the id of its exchange. */
   nextRequestId(): string
   readonly credentials: CredentialParts

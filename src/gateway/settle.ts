@@ -3,9 +3,9 @@ import { StoreGone, StoreRefused } from '../kernel/errors.ts'
 import type { Log } from '../kernel/log.ts'
 import type { CallClosing, Settled } from '../ledger/call.ts'
 import { NOTHING_USED } from '../ledger/call-columns.ts'
-import type { LedgerStore } from '../ledger/ledger-store.ts'
 import type { SettlementWatch } from '../ledger/request-log.ts'
 import type { SettlementSpool } from '../ledger/settlement-spool.ts'
+import type { Store } from '../store/store.ts'
 
 /** Settlements of an earlier life that are sent to the store at once. The others wait for their turn. */
 export const SETTLEMENTS_REPLAYED_AT_ONCE = 200
@@ -37,7 +37,7 @@ export interface Settler {
 type OnSettled = (settled: Settled) => void
 
 export interface SettlerParts {
-  readonly store: Pick<LedgerStore, 'settle'>
+  readonly store: Pick<Store, 'settle'>
   readonly watch: SettlementWatch
   /** Null where the store is on the same disk: a disk that takes no settlement takes no spool either. */
   readonly spool: SettlementSpool | null

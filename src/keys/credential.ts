@@ -72,14 +72,3 @@ export interface AdminCaller {
 }
 
 export type KeyLookup = Caller | { readonly kind: 'refused'; readonly reason: KeyRefusal }
-
-/**
- * Keys are not cached between requests: each request asks the store, so that a key revoked on any node is refused by all
- * nodes from the moment the revocation returned.
- */
-export interface KeyLookupStore {
-  /** The owner of the key, and whether the key may be used now. The use of an API key that may be used is recorded. */
-  lookUpKey(digest: Uint8Array, atMs: number): Promise<KeyLookup>
-  /** Whether the key is usable and its account is active. */
-  mayCall(keyId: string, atMs: number): Promise<boolean>
-}

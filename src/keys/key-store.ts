@@ -1,6 +1,5 @@
-import type { Actor } from '../kernel/actor.ts'
 import type { ErrorCode } from '../kernel/errors.ts'
-import type { Idempotency, IdempotentResult } from '../kernel/idempotency.ts'
+import type { IdempotentResult } from '../kernel/idempotency.ts'
 import type { Nanos } from '../kernel/money.ts'
 import type { AdminRole, BudgetMode, KeyStatus } from '../kernel/vocabulary.ts'
 import type { Caller } from './credential.ts'
@@ -229,34 +228,6 @@ export type AdminKeyRevocation =
   | { readonly kind: 'revoked'; readonly key: AdminKeyRecord }
   | { readonly kind: 'none' | 'last_operator' | 'configured' }
 
-/** Each method is one transaction. Ids are looked up within the account: ids of other accounts are not found. */
-export interface KeyStore {
-  createKey(key: NewKey, idempotency: Idempotency | null, actor?: Actor): Promise<KeyCreation>
-  getKey(accountId: string, id: string, atMs: number): Promise<KeyRecord | null>
-  listKeys(query: KeyQuery): Promise<Page<KeyRecord>>
-  /** The names of keys, in any order. Keys that do not exist are left out. */
-  readKeyNames(ids: readonly string[]): Promise<readonly { readonly id: string; readonly name: string }[]>
-  updateKey(accountId: string, id: string, changes: KeyChanges, atMs: number, actor?: Actor): Promise<KeyEdit>
-  /** The first revocation counts, and a revocation of an expired key changes nothing. Null if there is no such key. */
-  revokeKey(accountId: string, id: string, atMs: number, actor?: Actor): Promise<KeyRecord | null>
-  rotateKey(
-    accountId: string,
-    id: string,
-    successor: KeySuccessor,
-    idempotency: Idempotency | null,
-    actor?: Actor,
-  ): Promise<Rotation>
-
-  /** A bootstrap key takes the place of the former bootstrap key, which stops working; the same value is kept. */
-  createAdminKey(key: NewAdminKey, actor: Actor): Promise<AdminKeyRecord>
-  /** Revokes the bootstrap key: the configuration names none any more. */
-  dropBootstrapKeys(actor: Actor, atMs: number): Promise<void>
-  /** Whether an operator key is usable. */
-  hasOperatorKey(): Promise<boolean>
-  listAdminKeys(query: AdminKeyQuery): Promise<Page<AdminKeyRecord>>
-  revokeAdminKey(scope: AdminScope, id: string, actor: Actor, atMs: number): Promise<AdminKeyRevocation>
-}
-
 export function keyStatus(key: Pick<KeyRecord, 'revokedAtMs' | 'expiresAtMs'>, nowMs: number): KeyStatus {
   if (key.revokedAtMs !== null) return 'revoked'
   if (key.expiresAtMs !== null && key.expiresAtMs <= nowMs) return 'expired'
@@ -277,15 +248,6 @@ export interface NewSession {
 export interface SessionRecord {
   readonly caller: Caller
   readonly expiresAtMs: number
-}
-
-/** Sessions are not cached between requests: each request asks the store, as it does about a key. */
-export interface SessionStore {
-  /** Null if the key is not usable. */
-  openSession(session: NewSession): Promise<SessionRecord | null>
-  /** Null if there is no such session, if it has expired, or if its key is not usable any more. */
-  findSession(digest: Uint8Array, atMs: number): Promise<SessionRecord | null>
-  endSession(digest: Uint8Array): Promise<void>
 }
 
 interface KeyOption {

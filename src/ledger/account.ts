@@ -1,5 +1,4 @@
-import type { Actor } from '../kernel/actor.ts'
-import type { Idempotency, IdempotentResult } from '../kernel/idempotency.ts'
+import type { IdempotentResult } from '../kernel/idempotency.ts'
 import type { Nanos } from '../kernel/money.ts'
 import type { OwnUpstream, Surface } from '../kernel/surface.ts'
 import type { AccountStatus } from '../kernel/vocabulary.ts'
@@ -69,24 +68,4 @@ export interface AccountList {
   readonly more: boolean
   /** Over all accounts that match, not only those of the page. */
   readonly total: { readonly spentNanos: Nanos; readonly heldNanos: Nanos; readonly balanceNanos: Nanos }
-}
-
-/** Each method is one transaction; the event of a change is written in it. */
-export interface AccountStore {
-  hasAccount(id: string): Promise<boolean>
-  /** Whether any account has an upstream of its own. */
-  hasOwnUpstreams(): Promise<boolean>
-  /** The account of the record with this id; null if there is none, or if it belongs to no account. */
-  findAccountOf(id: string): Promise<string | null>
-  createAccount(account: NewAccount, actor: Actor, idempotency: Idempotency | null): Promise<AccountCreation>
-  getAccount(id: string, atMs: number): Promise<AccountRecord | null>
-  listAccounts(query: AccountQuery): Promise<AccountList>
-  updateAccount(id: string, changes: AccountChanges, actor: Actor, atMs: number): Promise<AccountEdit>
-  /** From the instant of the answer on, no call of a suspended account is admitted on any node. */
-  setAccountStatus(
-    id: string,
-    status: AccountStatus,
-    actor: Actor,
-    atMs: number,
-  ): Promise<AccountRecord | null>
 }

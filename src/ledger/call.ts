@@ -2,7 +2,13 @@ import type { Nanos } from '../kernel/money.ts'
 import type { Budget, KeyRefusal } from '../keys/credential.ts'
 import type { LimitRefusal } from '../keys/key-store.ts'
 import type { AccountTerms } from './account.ts'
-import type { ClosingColumns, OpeningColumns, RecordColumns, TokenCounts } from './call-columns.ts'
+import {
+  type ClosingColumns,
+  NOTHING_RECORDED,
+  type OpeningColumns,
+  type RecordColumns,
+  type TokenCounts,
+} from './call-columns.ts'
 
 /**
  * Words, used once: a **hold** is an upper bound of what a call may cost, placed when the call is admitted; a hold is
@@ -155,4 +161,12 @@ export interface CallRecord extends RecordColumns {
   readonly tokens: TokenCounts
   /** The code of a refusal. */
   readonly code: string | null
+}
+
+/** The record of a call that never went upstream: one that waits, or one that was refused. */
+export function unsentCall(
+  parts: Pick<CallRecord, 'requestId' | 'accountId' | 'keyId' | 'state' | 'startedAtMs'> &
+    Partial<CallRecord>,
+): CallRecord {
+  return { ...NOTHING_RECORDED, ...parts }
 }

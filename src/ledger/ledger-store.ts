@@ -1,9 +1,6 @@
 import type { Actor } from '../kernel/actor.ts'
-import type { Idempotency, IdempotentResult } from '../kernel/idempotency.ts'
 import type { Bound, Nanos } from '../kernel/money.ts'
 import type { CreditKind } from '../kernel/vocabulary.ts'
-import type { Page } from '../keys/key-store.ts'
-import type { Admission, CallClosing, CallOpening, CallRecord, Settled } from './call.ts'
 
 /** The account's money. `balance = credited - charged`, always. */
 export interface Balance {
@@ -79,30 +76,4 @@ export interface CreditBackOutcomes {
 
 export interface CreditedBack extends CreditBackOutcomes {
   readonly entry: CreditEntry
-}
-
-/** The port through which calls are admitted and settled and money moves. Each method is one transaction. */
-export interface LedgerStore {
-  /**
-   * Is the key active, are the models allowed, can the call be rated, is there room under the cap and the credit?
-   * Then the hold is placed, durably, before a byte goes upstream. All of it in one transaction.
-   */
-  admit(opening: CallOpening): Promise<Admission>
-  /** Closes the call's hold and adds its cost to the key's month, the balance and the day's rollup. Once. */
-  settle(closing: CallClosing): Promise<Settled>
-  getCall(requestId: string): Promise<CallRecord | null>
-  getBalance(accountId: string): Promise<Balance>
-  /** The sum of the holds of all calls in flight, of all accounts, on all nodes. */
-  sumHeld(): Promise<Nanos>
-  addCredit(credit: NewCredit, idempotency: Idempotency | null): Promise<IdempotentResult<CreditEntry>>
-  listCredits(query: CreditQuery): Promise<Page<CreditEntry>>
-  /** Gives back the cost of the listed calls, once each; the calls stay as they were billed. `nothing`: none was left. */
-  creditBack(
-    command: CreditBack,
-    idempotency: Idempotency | null,
-  ): Promise<IdempotentResult<CreditedBack> | ({ readonly kind: 'nothing' } & CreditBackOutcomes)>
-  /** Keeps the models that the requests of an uploaded file name, and their bound, for the batch that this key makes of it. */
-  storeBatchFile(file: BatchFile): Promise<void>
-  /** The models of the file and the most that it may cost; null for a file that the key of this digest has not uploaded here. */
-  findBatchFile(digest: Buffer, fileId: string): Promise<BoundedFile | null>
 }

@@ -78,23 +78,6 @@ export interface RefusedCall {
   readonly socketId: string | null
 }
 
-export interface RequestLogStore {
-  /** The prices that calls were rated with, as they were kept with the first of them. */
-  readPriceVersion(id: string): Promise<string | null>
-  /** Refused calls are listed only where the filter asks for that state. */
-  listCalls(filter: CallFilter, after: CallCursor | null, limit: number): Promise<CallPage>
-  storeBodies(bodies: CallBodies): Promise<void>
-  getBodies(requestId: string): Promise<CallBodies | null>
-  /** Deletes some of the bodies kept before this instant. Returns how many; 0 when there are none left. */
-  deleteBodies(beforeMs: number, limit: number): Promise<number>
-  /** Deletes some of the oldest bodies while all bodies take more than `bytesMax`. Returns how many; 0 when they do not. */
-  trimBodies(bytesMax: number, limit: number): Promise<number>
-  /** Refused calls that are recorded already do not change. */
-  storeRefused(calls: readonly RefusedCall[]): Promise<void>
-  /** Deletes some refused calls that began before this instant, and the oldest beyond `callsMax` of an account; how many. */
-  deleteRefused(beforeMs: number, callsMax: number, limit: number): Promise<number>
-}
-
 /** Wakes requests that wait for a call to be settled on this node. */
 export interface SettlementWatch {
   settled(requestId: string): void

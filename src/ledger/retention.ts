@@ -1,7 +1,7 @@
 import type { Clock } from '../kernel/clock.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Log } from '../kernel/log.ts'
-import type { RequestLogStore } from './request-log.ts'
+import type { Store } from '../store/store.ts'
 
 const RETENTION_EVERY_MS = 60 * 60 * 1000
 
@@ -10,7 +10,7 @@ export const BODIES_DELETED_AT_ONCE = 200
 
 const DAY_MS = 24 * 60 * 60 * 1000
 
-type Kept = Pick<RequestLogStore, 'deleteBodies' | 'trimBodies' | 'deleteRefused'>
+type Kept = Pick<Store, 'deleteBodies' | 'trimBodies' | 'deleteRefused'>
 
 export interface RetentionLimits {
   readonly retentionDays: number
@@ -69,7 +69,7 @@ export function startRetention(
 
 /** Returns the number of bodies that were deleted. */
 export async function deleteOldBodies(
-  store: Pick<RequestLogStore, 'deleteBodies'>,
+  store: Pick<Store, 'deleteBodies'>,
   beforeMs: number,
   isStopped: () => boolean = () => false,
 ): Promise<number> {

@@ -1,8 +1,8 @@
 import { limits } from '../kernel/limits.ts'
 import type { Log } from '../kernel/log.ts'
+import type { Store } from '../store/store.ts'
 import type { CallRecord } from './call.ts'
-import { NOTHING_RECORDED } from './call-columns.ts'
-import type { CallFilter, RefusedCall, RequestLogStore } from './request-log.ts'
+import type { CallFilter, RefusedCall } from './request-log.ts'
 
 /**
  * Refused calls on their way into the log: how many may wait, how many go at once, how long the first waits for others.
@@ -13,27 +13,6 @@ const REFUSED_CALLS_EVERY_MS = 250
 export const REFUSED_CALLS_AT_ONCE = 200
 
 export const REFUSED_CALLS_WAITING_MAX = 10_000
-
-/** Calls that have not gone upstream: waiting calls are in memory alone, refused calls are recorded. */
-
-type Known =
-  | 'requestId'
-  | 'accountId'
-  | 'keyId'
-  | 'state'
-  | 'startedAtMs'
-  | 'method'
-  | 'path'
-  | 'surface'
-  | 'modelAsked'
-  | 'clientIp'
-  | 'userAgent'
-  | 'socketId'
-
-/** The record of a call that never went upstream: one that waits, or one that was refused. */
-export function unsentCall(parts: Pick<CallRecord, Known> & Partial<CallRecord>): CallRecord {
-  return { ...NOTHING_RECORDED, ...parts }
-}
 
 /** The calls that wait for room under a cap or for credit, on this node. They are in no store. */
 export class WaitingCalls {
@@ -94,7 +73,7 @@ export class WaitingCalls {
  * it or fails with it: records that do not fit into the queue, or that the store cannot take, are dropped, and the log says so.
  */
 export class RefusedCalls {
-  readonly #store: Pick<RequestLogStore, 'storeRefused' | 'deleteRefused'>
+  readonly #store: Pick<Store, 'storeRefused' | 'deleteRefused'>
   readonly #log: Log
   readonly #callsMax: number
   readonly #queue: RefusedCall[] = []
@@ -106,7 +85,7 @@ export class RefusedCalls {
   #writing: Promise<void> | null = null
 
   constructor(
-    store: Pick<RequestLogStore, 'storeRefused' | 'deleteRefused'>,
+    store: Pick<Store, 'storeRefused' | 'deleteRefused'>,
     log: Log,
     callsMax: number = limits.refusedCallsMax,
   ) {

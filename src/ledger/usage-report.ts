@@ -61,10 +61,6 @@ export interface UsageReport {
   readonly total: UsageSums
 }
 
-export interface UsageStore {
-  readUsage(query: UsageQuery): Promise<UsageReport>
-}
-
 /** The figures of an account on the first page of the dashboard, in one query. */
 
 export interface OverviewQuery {
@@ -110,8 +106,4 @@ export interface Overview {
   readonly disabledWebhooks: number
   /** Refused calls of the last 24 hours, by code. */
   readonly refusals: readonly { readonly code: string; readonly calls: bigint }[]
-}
-
-export interface OverviewStore {
-  readOverview(query: OverviewQuery): Promise<Overview>
 }

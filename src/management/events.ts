@@ -1,7 +1,8 @@
 import { type EventListQuery, type EventObject, eventListQuery, eventSchema } from '../api/event.ts'
 import { listOf, type Written } from '../api/fields.ts'
 import { rawNumber } from '../kernel/money.ts'
-import type { EventQuery, EventRecord, WebhookStore } from '../webhooks/webhook-store.ts'
+import type { Store } from '../store/store.ts'
+import type { EventQuery, EventRecord } from '../webhooks/webhook-store.ts'
 import { CSV_TYPE, csvRow, prefersCsv } from './csv.ts'
 import { defineRoute, formatInstant, replyFile, replyPage } from './route.ts'
 
@@ -34,7 +35,7 @@ const EXPORT_PAGE = 1_000
 
 /** All events that match, a page at a time. */
 async function* exportEvents(
-  store: WebhookStore,
+  store: Store,
   query: Omit<EventQuery, 'limit'>,
   limit: number,
 ): AsyncGenerator<Buffer, void, undefined> {

@@ -17,7 +17,8 @@ import {
 } from '../api/request.ts'
 import { limits } from '../kernel/limits.ts'
 import type { CallRecord } from '../ledger/call.ts'
-import type { CallFilter, LoggedBody, RequestLogStore } from '../ledger/request-log.ts'
+import type { CallFilter, LoggedBody } from '../ledger/request-log.ts'
+import type { Store } from '../store/store.ts'
 import { billObject } from './bill.ts'
 import { CSV_TYPE, csvRow } from './csv.ts'
 import { refusedMissingKey } from './keys.ts'
@@ -134,7 +135,7 @@ function csvLine({ usage, ...members }: Written<RequestRecord>): string {
 
 // Lists and exports
 
-type Log = Pick<RequestLogStore, 'listCalls'>
+type Log = Pick<Store, 'listCalls'>
 
 function filterOf(query: RequestListQuery, accountId: string | null, keyId: string | null): CallFilter {
   const { flag = null } = query

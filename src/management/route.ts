@@ -7,18 +7,14 @@ import { type ErrorCode, type Refusal, refuse } from '../kernel/errors.ts'
 import type { Idempotency } from '../kernel/idempotency.ts'
 import type { IdSource } from '../kernel/ids.ts'
 import type { Surface } from '../kernel/surface.ts'
-import type { Caller, KeyLookupStore } from '../keys/credential.ts'
+import type { Caller } from '../keys/credential.ts'
 import type { DigestKey } from '../keys/key-digest.ts'
-import type { KeyStore, SessionStore } from '../keys/key-store.ts'
 import type { SecretSealer } from '../keys/sealed-secret.ts'
-import type { AccountStore } from '../ledger/account.ts'
-import type { LedgerStore } from '../ledger/ledger-store.ts'
-import type { RequestLogStore, SettlementWatch } from '../ledger/request-log.ts'
+import type { SettlementWatch } from '../ledger/request-log.ts'
 import type { RefusedCalls, WaitingCalls } from '../ledger/unsent-calls.ts'
-import type { OverviewStore, UsageStore } from '../ledger/usage-report.ts'
 import type { PriceBook } from '../pricing/price-book.ts'
+import type { Store } from '../store/store.ts'
 import type { EndpointRules } from '../webhooks/endpoint-address.ts'
-import type { WebhookStore } from '../webhooks/webhook-store.ts'
 import type { OperationId, Role } from './permissions.ts'
 
 /** The parts that the endpoints of the service itself work with. */
@@ -27,15 +23,7 @@ export interface Management {
   readonly nextUlid: IdSource
   readonly digestKey: DigestKey
   readonly servicePrefix: string
-  readonly store: KeyStore &
-    AccountStore &
-    KeyLookupStore &
-    SessionStore &
-    LedgerStore &
-    UsageStore &
-    RequestLogStore &
-    OverviewStore &
-    WebhookStore
+  readonly store: Store
   readonly settlements: SettlementWatch
   readonly upstreamKeys: UpstreamKeys
   /** The calls that wait in this process. */

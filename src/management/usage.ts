@@ -4,7 +4,8 @@ import { type Usage, type UsageBucketObject, type UsageTotal, usageQuery, usageS
 import { rawInteger } from '../kernel/money.ts'
 import { USAGE_DIMENSIONS, type UsageDimension } from '../kernel/vocabulary.ts'
 import { dayOf, monthOf } from '../ledger/calendar.ts'
-import type { UsageBucket, UsageGroup, UsageQuery, UsageStore, UsageSums } from '../ledger/usage-report.ts'
+import type { UsageBucket, UsageGroup, UsageQuery, UsageSums } from '../ledger/usage-report.ts'
+import type { Store } from '../store/store.ts'
 import { CSV_TYPE, csvRow, prefersCsv } from './csv.ts'
 import { defineRoute, type Refused, refused, replyFile, replyJson, usd } from './route.ts'
 
@@ -113,7 +114,7 @@ const EXPORT_PAGE = 10_000
 
 /** All buckets as CSV, a page at a time. */
 async function* exportBuckets(
-  store: UsageStore,
+  store: Store,
   query: Omit<UsageQuery, 'limit'>,
   limit: number,
 ): AsyncGenerator<Buffer, void, undefined> {

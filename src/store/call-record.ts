@@ -1,6 +1,5 @@
-import { type CallRecord, HOLD_METHOD } from '../ledger/call.ts'
+import { type CallRecord, HOLD_METHOD, unsentCall } from '../ledger/call.ts'
 import { CALL_COLUMNS, type ColumnKind, NOTHING_RECORDED, TOKEN_COLUMNS } from '../ledger/call-columns.ts'
-import { unsentCall } from '../ledger/unsent-calls.ts'
 
 /** A row of either store: integers are bigint or numbers, and flags are booleans or 0 and 1. */
 type CallRow = Readonly<Record<string, unknown>>

@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { limits } from '../kernel/limits.ts'
 import { atMostEvery, createWorkLoop, WARN_INTERVAL_MS } from '../kernel/within-time.ts'
+import type { Store } from '../store/store.ts'
 import type { Deliverer } from './deliver.ts'
-import type { ClaimedDelivery, WebhookStore } from './webhook-store.ts'
+import type { ClaimedDelivery } from './webhook-store.ts'
 
 /** How long a stop waits for deliveries that are under way. Then they are released for another node, or the next start. */
 const STOP_MS = 2_000
@@ -24,7 +25,7 @@ export interface DispatcherParts
   extends Pick<Deliverer, 'clock' | 'log' | 'sealer' | 'rules' | 'dashboardUrl'>,
     Partial<Pick<Deliverer, 'tryMs' | 'chance'>> {
   readonly store: Pick<
-    WebhookStore,
+    Store,
     'claimDeliveries' | 'countWaiting' | 'pruneEvents' | 'recordAttempt' | 'releaseDeliveries' | 'sweepEvents'
   >
   readonly failingPauseMs?: number

@@ -1,8 +1,6 @@
 import type { Actor } from '../kernel/actor.ts'
-import type { Idempotency, IdempotentResult } from '../kernel/idempotency.ts'
-import type { Nanos } from '../kernel/money.ts'
+import type { IdempotentResult } from '../kernel/idempotency.ts'
 import type { DeliveryStatus, DisabledReason, EventType, WebhookFormat } from '../kernel/vocabulary.ts'
-import type { Page } from '../keys/key-store.ts'
 
 /**
  * The records that the store keeps for events and webhooks, and the port through which they are read. The transaction that
@@ -149,64 +147,4 @@ export interface DeliveryAttempt {
     | { readonly kind: 'failed' }
     /** 410: the endpoint is disabled. */
     | { readonly kind: 'gone' }
-}
-
-/** Each method is one transaction. Ids are looked up within the account: ids of other accounts are not found. */
-export interface WebhookStore {
-  createWebhook(webhook: NewWebhook, idempotency: Idempotency | null, actor?: Actor): Promise<WebhookCreation>
-  getWebhook(accountId: string, id: string): Promise<WebhookRecord | null>
-  listWebhooks(query: WebhookQuery): Promise<Page<WebhookRecord>>
-  updateWebhook(
-    accountId: string,
-    id: string,
-    changes: WebhookChanges,
-    atMs: number,
-    actor?: Actor,
-  ): Promise<WebhookRecord | null>
-  /** Deletes an endpoint; its deliveries are not found any more. Returns whether there was one. */
-  deleteWebhook(accountId: string, id: string, atMs: number, actor?: Actor): Promise<boolean>
-  /** The former secret signs as well for `limits.webhookOldSecretMs`, and earlier ones to the end of their own time. */
-  rotateWebhookSecret(
-    accountId: string,
-    id: string,
-    secret: Uint8Array,
-    atMs: number,
-    actor?: Actor,
-  ): Promise<SecretRotation>
-
-  listDeliveries(query: DeliveryQuery): Promise<Page<DeliveryRecord>>
-  /** Makes a delivery due now, with all of its retries ahead. */
-  redeliver(accountId: string, webhookId: string, deliveryId: string, atMs: number): Promise<Queued>
-  /** Records `webhook.test` for this endpoint alone. */
-  queueTest(accountId: string, webhookId: string, atMs: number, actor?: Actor): Promise<Queued>
-
-  listEvents(query: EventQuery): Promise<Page<EventRecord>>
-
-  /** The percentages of a cap at which an event is emitted, for all nodes, from the next settlement on. */
-  setBudgetThresholds(percents: readonly number[]): Promise<void>
-  /** The balance below which `balance.low` is emitted, in the same way; null: never. */
-  setBalanceLow(nanos: Nanos | null): Promise<void>
-
-  /**
-   * Records the events that time alone causes: keys that expire. To be called every few seconds, by any node; if all nodes
-   * were off, events of that time follow. True: there is more to look at.
-   */
-  sweepEvents(atMs: number): Promise<boolean>
-  /** Deletes some rows that are too old. Returns the number of rows: 0 is the end. */
-  pruneEvents(atMs: number): Promise<number>
-
-  /**
-   * Claims deliveries that are due, the longest due first and only a few of each endpoint, for `limits.webhookClaimMs`. Other
-   * nodes leave them alone for so long. `underWay`: how many deliveries of an endpoint this node has under way.
-   */
-  claimDeliveries(
-    underWay: readonly (readonly [webhookId: string, deliveries: number])[],
-    atMs: number,
-  ): Promise<readonly ClaimedDelivery[]>
-  /** Ends claims without an attempt, so that other nodes need not wait. */
-  releaseDeliveries(ids: readonly string[], atMs: number): Promise<void>
-  /** An endpoint that says it is gone, or that has had nothing but failures for five days, is disabled. */
-  recordAttempt(attempt: DeliveryAttempt, atMs: number): Promise<void>
-  /** The number of pending deliveries, for metrics. */
-  countWaiting(): Promise<number>
 }

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { SYSTEM } from '../../src/kernel/actor.ts'
 import { stopPostgres } from '../support/postgres.ts'
 import { after, test } from '../support/suite.ts'
 import { addWebhook, emitted, inShort } from './conformance/event-fixtures.ts'
@@ -25,7 +26,7 @@ test('a call that settles on one node while another lowers the cap below its cos
       await one.admit(opening(id, `k${i}`, { hold: { kind: 'none' } }))
       await Promise.all([
         one.settle(closing(id, { costNanos: 60n, listNanos: 60n })),
-        two.updateKey('default', `key_k${i}`, { monthlyBudgetNanos: 50n }, NOON),
+        two.updateKey('default', `key_k${i}`, { monthlyBudgetNanos: 50n }, NOON, SYSTEM),
       ])
       const told: readonly string[] = (await emitted(one))
         .map(inShort)

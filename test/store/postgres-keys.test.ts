@@ -116,7 +116,9 @@ const nameTaken = (name: string): string =>
 const keyLocked = (id: string): string => `SELECT 1 FROM api_key WHERE id = '${id}' FOR UPDATE`
 
 shared('one name on many nodes makes one key', 'caller', async ({ stores, crowd }) => {
-  const created = await crowd(nameTaken('n'), (store, i) => store.createKey(newKey(`k${i}`), once('n')))
+  const created = await crowd(nameTaken('n'), (store, i) =>
+    store.createKey(newKey(`k${i}`), once('n'), SYSTEM),
+  )
   assert.deepEqual(kindsOf(created), ONE_DONE)
   assert.equal(new Set(created.map((result) => 'value' in result && result.value.id)).size, 1)
   const query = { accountId: 'default', status: null, search: null, after: null, limit: 100, atMs: NOON }
@@ -142,6 +144,7 @@ shared('one name on many nodes rotates once, even if that ends the old key', 'ca
         `key_${old}`,
         successor(`${old} ${i}`, { oldExpiresAtMs }),
         once(`rotate ${old}`),
+        SYSTEM,
       ),
     )
     assert.deepEqual(kindsOf(rotated), ONE_DONE)
@@ -151,7 +154,7 @@ shared('one name on many nodes rotates once, even if that ends the old key', 'ca
 shared('without a name, one of many rotations that end the old key is done', 'caller', async (subject) => {
   await addKey(subject.stores[0], 'a')
   const rotated = await subject.crowd(keyLocked('key_a'), (store, i) =>
-    store.rotateKey('default', 'key_a', successor(`b${i}`, { oldExpiresAtMs: NOON }), null),
+    store.rotateKey('default', 'key_a', successor(`b${i}`, { oldExpiresAtMs: NOON }), null, SYSTEM),
   )
   assert.deepEqual(kindsOf(rotated), ['done', ...others('final')])
 })
@@ -163,15 +166,15 @@ shared(
     await addKey(stores[0], 'a', { expiresAtMs: NOON + HOUR_MS })
     const edits = await crowd(keyLocked('key_a'), (store, i) =>
       i % 2 === 0
-        ? store.updateKey('default', 'key_a', { monthlyBudgetNanos: 5n }, NOON)
-        : store.updateKey('default', 'key_a', { name: 'renamed' }, NOON),
+        ? store.updateKey('default', 'key_a', { monthlyBudgetNanos: 5n }, NOON, SYSTEM)
+        : store.updateKey('default', 'key_a', { name: 'renamed' }, NOON, SYSTEM),
     )
     assert.deepEqual(kindsOf(edits), ['changed', ...others('changed')])
     const edited = await stores[0].getKey('default', 'key_a', NOON)
     assert.deepEqual([edited?.name, edited?.monthlyBudgetNanos], ['renamed', 5n])
 
     const revoked = await crowd(keyLocked('key_a'), (store, i) =>
-      store.revokeKey('default', 'key_a', NOON + i),
+      store.revokeKey('default', 'key_a', NOON + i, SYSTEM),
     )
     const instants = new Set(revoked.map((key) => key?.revokedAtMs))
     assert.deepEqual([...instants], [(await stores[0].getKey('default', 'key_a', NOON))?.revokedAtMs])
@@ -181,8 +184,8 @@ shared(
 shared('an edit that comes after a revocation changes nothing', 'caller', async ({ stores, crowd }) => {
   await addKey(stores[0], 'a')
   const answers = await crowd(keyLocked('key_a'), async (store, i) => {
-    if (i === 0) return (await store.revokeKey('default', 'key_a', NOON))?.name
-    const edit = await store.updateKey('default', 'key_a', { name: `x${i}` }, NOON)
+    if (i === 0) return (await store.revokeKey('default', 'key_a', NOON, SYSTEM))?.name
+    const edit = await store.updateKey('default', 'key_a', { name: `x${i}` }, NOON, SYSTEM)
     return edit.kind === 'none' ? edit.kind : edit.key.name
   })
   const key = await stores[0].getKey('default', 'key_a', NOON)
@@ -236,9 +239,9 @@ shared(
     const nowMs = await subject.databaseMs()
     await addKey(store, 'living', { expiresAtMs: nowMs + HOUR_MS })
     await addKey(store, 'expired')
-    await store.updateKey('default', 'key_expired', { expiresAtMs: nowMs - 1 }, nowMs)
+    await store.updateKey('default', 'key_expired', { expiresAtMs: nowMs - 1 }, nowMs, SYSTEM)
     const born = newKey('born', { expiresAtMs: nowMs - 1, createdAtMs: nowMs - HOUR_MS })
-    assert.equal((await store.createKey(born, null)).kind, 'born_expired')
+    assert.equal((await store.createKey(born, null, SYSTEM)).kind, 'born_expired')
     const reasonOf = async (name: string, atMs: number) => {
       const recognition = await store.lookUpKey(digestOf(name), atMs)
       return recognition.kind === 'refused' ? recognition.reason : recognition.kind
@@ -246,16 +249,18 @@ shared(
     for (const atMs of [0, nowMs - 9 * HOUR_MS, nowMs + 9 * HOUR_MS]) {
       assert.equal(await reasonOf('living', atMs), 'api_key')
       assert.equal(await reasonOf('expired', atMs), 'expired_key')
-      const edit = async (id: string) => (await store.updateKey('default', id, { name: 'x' }, atMs)).kind
+      const edit = async (id: string) =>
+        (await store.updateKey('default', id, { name: 'x' }, atMs, SYSTEM)).kind
       assert.deepEqual([await edit('key_living'), await edit('key_expired')], ['changed', 'final'])
       const rotation = await store.rotateKey(
         'default',
         'key_expired',
         successor('s', { createdAtMs: atMs }),
         null,
+        SYSTEM,
       )
       assert.equal(rotation.kind, 'final')
-      assert.equal((await store.revokeKey('default', 'key_expired', atMs))?.revokedAtMs, null)
+      assert.equal((await store.revokeKey('default', 'key_expired', atMs, SYSTEM))?.revokedAtMs, null)
       const usable = {
         accountId: 'default',
         status: 'usable',
@@ -271,7 +276,7 @@ shared(
     }
     const used = await store.getKey('default', 'key_living', 0)
     assert.ok((used?.lastUsedAtMs ?? 0) >= nowMs && (used?.lastUsedAtMs ?? 0) < nowMs + HOUR_MS)
-    const revoked = await store.revokeKey('default', 'key_living', 0)
+    const revoked = await store.revokeKey('default', 'key_living', 0, SYSTEM)
     assert.ok((revoked?.revokedAtMs ?? 0) >= nowMs)
     assert.equal(await reasonOf('living', 0), 'revoked_key')
   },
@@ -288,7 +293,13 @@ shared(
       await addKey(store, name)
       const createdAtMs = nowMs + ahead
       const end = { createdAtMs, oldExpiresAtMs: createdAtMs }
-      const rotation = await store.rotateKey('default', `key_${name}`, successor(`${name} next`, end), null)
+      const rotation = await store.rotateKey(
+        'default',
+        `key_${name}`,
+        successor(`${name} next`, end),
+        null,
+        SYSTEM,
+      )
       assert.equal(rotation.kind, 'done')
       assert.deepEqual(await store.lookUpKey(digestOf(name), createdAtMs), {
         kind: 'refused',
@@ -304,8 +315,8 @@ shared(
   'database',
   async ({ stores }) => {
     const [one, other] = stores
-    assert.equal((await one.createKey(newKey('a'), once('n', { atMs: 0 }))).kind, 'done')
-    assert.equal((await other.createKey(newKey('b'), once('n', { atMs: NOON * 2 }))).kind, 'repeated')
+    assert.equal((await one.createKey(newKey('a'), once('n', { atMs: 0 }), SYSTEM)).kind, 'done')
+    assert.equal((await other.createKey(newKey('b'), once('n', { atMs: NOON * 2 }), SYSTEM)).kind, 'repeated')
   },
 )
 

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import pg from 'pg'
+import { SYSTEM } from '../../src/kernel/actor.ts'
 import { createLog } from '../../src/kernel/log.ts'
 import { bookCalls } from '../../src/store/operations/book-calls.ts'
 import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts'
@@ -104,7 +105,7 @@ nodesTest('once a key is revoked on one, none admits it', ['a', 'b'], async (sto
   }
   const hammering = Promise.all([first, second, second, first].map(hammer))
   await until('some calls were admitted', async () => asked > 50)
-  await first.revokeKey('default', key, NOON)
+  await first.revokeKey('default', key, NOON, SYSTEM)
   revoked = true
   await hammering
   assert.deepEqual(wrong, [])
@@ -130,7 +131,7 @@ nodesTest(
     const admission = first.admit(opening('req_1', 'a'))
     await until('the admission waits for the account', async () => (await waiting()) === 1)
     let isRevoked = false
-    const seenThen = second.revokeKey('default', key, NOON).then(async () => {
+    const seenThen = second.revokeKey('default', key, NOON, SYSTEM).then(async () => {
       const call = await second.getCall('req_1')
       isRevoked = true
       return call
@@ -319,7 +320,7 @@ test('PostgreSQL: the clock of the database decides, whatever the node says', as
   const before = await now()
   await addKey(store, 'a')
   await addKey(store, 'ended')
-  await store.updateKey('default', 'key_ended', { expiresAtMs: before - 1 }, before)
+  await store.updateKey('default', 'key_ended', { expiresAtMs: before - 1 }, before, SYSTEM)
   const longAgo = Date.UTC(2001, 0)
   assert.equal((await store.admit(opening('req_1', 'ended', { atMs: longAgo }))).kind, 'refused')
   assert.equal((await store.admit(opening('req_2', 'a', { atMs: longAgo }))).kind, 'admitted')

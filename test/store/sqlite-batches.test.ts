@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { SYSTEM } from '../../src/kernel/actor.ts'
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
 import { test } from '../support/suite.ts'
 import { closing, newKey, opening } from './conformance/fixtures.ts'
@@ -11,7 +12,7 @@ test('the thread of the store runs a batch with a failing command one by one, an
   const store = await openSqliteStore(join(folder, 'tollgate.db'), (error) => {
     throw error
   })
-  await store.createKey(newKey('free'), null)
+  await store.createKey(newKey('free'), null, SYSTEM)
   // The first command goes at once, and the commands that come while it runs are one batch.
   const outcomes = await Promise.allSettled([
     store.getBalance('default'),

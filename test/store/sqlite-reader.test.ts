@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { SYSTEM } from '../../src/kernel/actor.ts'
 import { StoreGone, StoreRefused, StoreUnavailable } from '../../src/kernel/errors.ts'
 import type { KeyQuery } from '../../src/keys/key-store.ts'
 import { createSqliteReader, openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
@@ -52,7 +53,7 @@ withStore('a list is read on a thread that does not write', async ({ store, fail
 
 withStore('a write that was not committed is not in a list', async ({ store, failCommits }) => {
   failCommits(DISK_FULL)
-  await assert.rejects(store.createKey(newKey('a'), null), StoreUnavailable)
+  await assert.rejects(store.createKey(newKey('a'), null, SYSTEM), StoreUnavailable)
   assert.deepEqual(await store.listKeys(ALL), { rows: [], more: false })
   failCommits(0)
 })

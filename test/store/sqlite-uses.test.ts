@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { SYSTEM } from '../../src/kernel/actor.ts'
 import { StoreGone } from '../../src/kernel/errors.ts'
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
 import { test } from '../support/suite.ts'
@@ -14,7 +15,7 @@ test('a store that is closed has written the uses it knew of', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-uses-'))
   const file = join(folder, 'tollgate.db')
   const store = await openSqliteStore(file, assert.fail)
-  await store.createKey(newKey('a'), null)
+  await store.createKey(newKey('a'), null, SYSTEM)
   await store.lookUpKey(digestOf('a'), NOON)
   await store.close()
   const db = new DatabaseSync(file, { readOnly: true })
@@ -28,7 +29,7 @@ test('a key is recognised without waiting for the disk, and that the disk fails 
   const diskFault = new SharedArrayBuffer(4)
   const fatal = Promise.withResolvers<Error>()
   const store = await openSqliteStore(join(folder, 'tollgate.db'), fatal.resolve, diskFault)
-  await store.createKey(newKey('a'), null)
+  await store.createKey(newKey('a'), null, SYSTEM)
   Atomics.store(new Int32Array(diskFault), 0, SQLITE_IOERR)
   assert.equal((await store.lookUpKey(digestOf('a'), NOON)).kind, 'api_key')
   assert.match((await fatal.promise).message, /disk fault 10/)

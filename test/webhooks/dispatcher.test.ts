@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { Secret } from '../../src/kernel/secret.ts'
 import { createSecretSealer } from '../../src/keys/sealed-secret.ts'
+import type { Store } from '../../src/store/store.ts'
 import { createWebhookDispatcher, type DispatcherParts } from '../../src/webhooks/dispatcher.ts'
-import type { ClaimedDelivery, WebhookStore } from '../../src/webhooks/webhook-store.ts'
+import type { ClaimedDelivery } from '../../src/webhooks/webhook-store.ts'
 import { withDeadline } from '../support/deadline.ts'
 import { createLogLines } from '../support/log-lines.ts'
 import { test } from '../support/suite.ts'
@@ -10,11 +11,11 @@ import { test } from '../support/suite.ts'
 const clock = { nowMs: () => Date.now(), monotonicMs: () => performance.now() }
 const sealer = createSecretSealer(new Secret('a pepper of some length'), 'test')
 
-type Asked = keyof WebhookStore
+type Asked = Exclude<keyof Store, 'load'>
 
 /** A store that answers as told, and remembers its commands. */
 function storeOf(
-  answers: Partial<{ [Name in Asked]: (...asked: Parameters<WebhookStore[Name]>) => Promise<unknown> }>,
+  answers: Partial<{ [Name in Asked]: (...asked: Parameters<Store[Name]>) => Promise<unknown> }>,
 ) {
   const asked: Asked[] = []
   let wake = () => {}
@@ -23,7 +24,7 @@ function storeOf(
     pruneEvents: async () => 0,
     claimDeliveries: async () => [],
   }
-  const store = new Proxy({} as WebhookStore, {
+  const store = new Proxy({} as Store, {
     get:
       (_, name: Asked) =>
       async (...about: never) => {
@@ -45,7 +46,7 @@ function storeOf(
   return { store, asked, untilAsked }
 }
 
-function dispatcherOn(store: WebhookStore, more: Partial<DispatcherParts> = {}) {
+function dispatcherOn(store: Store, more: Partial<DispatcherParts> = {}) {
   const { log, lines } = createLogLines()
   const rules = { allowPrivate: true, resolveHost: async () => [] }
   const dispatcher = createWebhookDispatcher({

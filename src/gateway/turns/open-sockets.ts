@@ -1,5 +1,5 @@
 import type { Clock } from '../../kernel/clock.ts'
-import type { KeyLookupStore } from '../../keys/credential.ts'
+import type { Store } from '../../store/store.ts'
 
 /** How often the keys of open sockets are polled, and how many at once. */
 const SOCKET_KEYS_AT_ONCE = 16
@@ -28,14 +28,14 @@ interface Owner {
 
 /** The WebSockets that are open on this node. Their keys are looked up now and then: no socket may outlive its key. */
 export class OpenSockets {
-  readonly #store: Pick<KeyLookupStore, 'mayCall'>
+  readonly #store: Pick<Store, 'mayCall'>
   readonly #clock: Clock
   readonly #sessions = new Map<OpenSocket, Owner>()
   #sweep: NodeJS.Timeout | null = null
   #isDraining = false
   #turnsCut = 0
 
-  constructor(store: Pick<KeyLookupStore, 'mayCall'>, clock: Clock) {
+  constructor(store: Pick<Store, 'mayCall'>, clock: Clock) {
     this.#store = store
     this.#clock = clock
   }

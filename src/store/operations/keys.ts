@@ -1,5 +1,5 @@
 import { eventKey, keyChangesOf } from '../../api/objects.ts'
-import { type Actor, SYSTEM } from '../../kernel/actor.ts'
+import type { Actor } from '../../kernel/actor.ts'
 import type { Idempotency } from '../../kernel/idempotency.ts'
 import {
   KEY_LIMITS,
@@ -54,7 +54,7 @@ import {
 export const createKey = atomic(function* (
   key: NewKey,
   idempotency: Idempotency | null,
-  actor: Actor = SYSTEM,
+  actor: Actor,
 ): Operation<KeyCreation> {
   const readNow = (id: string) => getKey(key.accountId, id, idempotency?.atMs ?? key.createdAtMs)
   const bornExpired = key.expiresAtMs !== null && key.expiresAtMs <= (yield* currentTime(key.createdAtMs))
@@ -80,7 +80,7 @@ export const updateKey = atomic(function* (
   id: string,
   changes: KeyChanges,
   atMs: number,
-  actor: Actor = SYSTEM,
+  actor: Actor,
 ): Operation<KeyEdit> {
   const before = yield* getKey(accountId, id, atMs)
   const isChanged = yield* changeUsable(accountId, id, atMs, changesSql(changes, 'api_key'))
@@ -103,7 +103,7 @@ export const revokeKey = atomic(function* (
   accountId: string,
   id: string,
   atMs: number,
-  actor: Actor = SYSTEM,
+  actor: Actor,
 ): Operation<KeyRecord | null> {
   const isRevoked = yield* changeUsable(accountId, id, atMs, sql`revoked_at_ms = looked.at_ms`)
   const key = yield* getKey(accountId, id, atMs)
@@ -159,7 +159,7 @@ export const rotateKey = atomic(function* (
   id: string,
   successor: KeySuccessor,
   idempotency: Idempotency | null,
-  actor: Actor = SYSTEM,
+  actor: Actor,
 ): Operation<Rotation> {
   const { oldExpiresAtMs, ...made } = successor
   const { createdAtMs } = made

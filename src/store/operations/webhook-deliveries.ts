@@ -76,7 +76,7 @@ export const queueTest = atomic(function* (
   accountId: string,
   webhookId: string,
   atMs: number,
-  actor: Actor = SYSTEM,
+  actor: Actor,
 ): Operation<Queued> {
   const webhook = yield* getWebhook(accountId, webhookId)
   if (webhook === null) return { kind: 'none' }

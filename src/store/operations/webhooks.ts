@@ -1,5 +1,5 @@
 import { changesOf, webhookObject } from '../../api/objects.ts'
-import { type Actor, SYSTEM } from '../../kernel/actor.ts'
+import type { Actor } from '../../kernel/actor.ts'
 import type { Idempotency } from '../../kernel/idempotency.ts'
 import { limits } from '../../kernel/limits.ts'
 import type { DisabledReason, EventType, WebhookFormat } from '../../kernel/vocabulary.ts'
@@ -44,7 +44,7 @@ export function webhookRecord(row: Row): WebhookRecord {
 export const createWebhook = atomic(function* (
   webhook: NewWebhook,
   idempotency: Idempotency | null,
-  actor: Actor = SYSTEM,
+  actor: Actor,
 ): Operation<WebhookCreation> {
   const { id, accountId, url, events, description, format, secret, createdAtMs } = webhook
   // Commands that create endpoints at the same time follow each other, or the account would get more than it may have.
@@ -107,7 +107,7 @@ export const updateWebhook = atomic(function* (
   id: string,
   changes: WebhookChanges,
   atMs: number,
-  actor: Actor = SYSTEM,
+  actor: Actor,
 ): Operation<WebhookRecord | null> {
   const before = yield* readWebhook(accountId, id, FOR_UPDATE)
   if (before === null) return null
@@ -143,7 +143,7 @@ export const deleteWebhook = atomic(function* (
   accountId: string,
   id: string,
   atMs: number,
-  actor: Actor = SYSTEM,
+  actor: Actor,
 ): Operation<boolean> {
   const [row] = yield sql`
     DELETE FROM webhook WHERE account_id = ${accountId} AND id = ${id} RETURNING ${WEBHOOK}`
@@ -158,7 +158,7 @@ export const rotateWebhookSecret = atomic(function* (
   id: string,
   secret: Uint8Array,
   atMs: number,
-  actor: Actor = SYSTEM,
+  actor: Actor,
 ): Operation<SecretRotation> {
   const [row] = yield sql`
     SELECT older_until_ms FROM webhook WHERE account_id = ${accountId} AND id = ${id} ${FOR_UPDATE}`

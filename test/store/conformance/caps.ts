@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { SYSTEM } from '../../../src/kernel/actor.ts'
 import type { Admission, CallOpening } from '../../../src/ledger/call.ts'
 import type { Store } from '../../../src/store/store.ts'
 import { test } from '../../support/suite.ts'
@@ -132,7 +133,7 @@ export function capConformance(storeName: string, openStore: OpenStoreUnderTest)
   promise('a cap that is raised, lowered or removed counts from the next admission on', async (store) => {
     const id = await capped(store, 'a', 1_000n)
     const setCap = (monthlyBudgetNanos: bigint | null) =>
-      store.updateKey('default', id, { monthlyBudgetNanos }, NOON)
+      store.updateKey('default', id, { monthlyBudgetNanos }, NOON, SYSTEM)
     await store.admit(opening('req_1', 'a', holding(600n)))
     await store.settle(closing('req_1', costing(600n)))
     await setCap(600n)
@@ -255,7 +256,7 @@ export function capConformance(storeName: string, openStore: OpenStoreUnderTest)
 
   promise('a revoked key is refused as such, not for its money or models', async (store) => {
     const id = await addKey(store, 'a', { monthlyBudgetNanos: 0n, allowedModels: ['x'] })
-    await store.revokeKey('default', id, NOON)
+    await store.revokeKey('default', id, NOON, SYSTEM)
     assert.equal(await ask(store, 'req_1', 'a', { ambiguity: 'twice' }), 'revoked_key')
   })
 
@@ -286,9 +287,9 @@ export function capConformance(storeName: string, openStore: OpenStoreUnderTest)
   promise('an allowlist counts from the next admission on', async (store) => {
     const id = await addKey(store, 'a')
     assert.equal(await ask(store, 'req_1', 'a', named(['x'])), 'admitted')
-    await store.updateKey('default', id, { allowedModels: ['y'] }, NOON)
+    await store.updateKey('default', id, { allowedModels: ['y'] }, NOON, SYSTEM)
     assert.equal(await ask(store, 'req_2', 'a', named(['x'])), 'model_not_allowed')
-    await store.updateKey('default', id, { allowedModels: null }, NOON)
+    await store.updateKey('default', id, { allowedModels: null }, NOON, SYSTEM)
     assert.equal(await ask(store, 'req_2', 'a', named(['x'])), 'admitted')
   })
 
@@ -344,7 +345,7 @@ export function capConformance(storeName: string, openStore: OpenStoreUnderTest)
     assert.equal((await store.getKey('default', id, NOON + 8))?.lastUsedAtMs, NOON + 7)
     await ask(store, 'req_1', 'a', { atMs: NOON + 8, askedBefore: true })
     assert.equal((await store.getKey('default', id, NOON + 8))?.lastUsedAtMs, NOON + 7)
-    await store.revokeKey('default', id, NOON + 8)
+    await store.revokeKey('default', id, NOON + 8, SYSTEM)
     await ask(store, 'req_2', 'a', { atMs: NOON + 9 })
     assert.equal((await store.getKey('default', id, NOON + 9))?.lastUsedAtMs, NOON + 7)
   })

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { SYSTEM } from '../../../src/kernel/actor.ts'
 import type { Admission, CallOpening } from '../../../src/ledger/call.ts'
 import type { Store } from '../../../src/store/store.ts'
 import { test } from '../../support/suite.ts'
@@ -53,7 +54,13 @@ export function ceilingConformance(storeName: string, openStore: OpenStoreUnderT
     async (store) => {
       const id = await capped(store, 'a', 1_000n)
       const rotate = (from: string, to: string) =>
-        store.rotateKey('default', from, { ...rotated(to), createdAtMs: NOON, oldExpiresAtMs: null }, null)
+        store.rotateKey(
+          'default',
+          from,
+          { ...rotated(to), createdAtMs: NOON, oldExpiresAtMs: null },
+          null,
+          SYSTEM,
+        )
       await store.admit(opening('req_1', 'a', holding(400n)))
       await store.settle(closing('req_1', costing(400n)))
       await rotate(id, 'b')
@@ -63,7 +70,7 @@ export function ceilingConformance(storeName: string, openStore: OpenStoreUnderT
         assert.equal(await ask(store, 'req_3', key, holding(1n)), 'held by budget')
       await store.settle(closing('req_2', costing(600n)))
       for (const key of ['a', 'b', 'c']) assert.equal(await ask(store, 'req_3', key), 'budget_exceeded')
-      await store.updateKey('default', 'key_b', { monthlyBudgetNanos: 2_000n }, NOON)
+      await store.updateKey('default', 'key_b', { monthlyBudgetNanos: 2_000n }, NOON, SYSTEM)
       const shown = await store.getKey('default', 'key_c', NOON)
       assert.deepEqual([shown?.monthlyBudgetNanos, shown?.month.spentNanos], [2_000n, 1_000n])
       assert.equal(await ask(store, 'req_3', 'a'), 'admitted')
@@ -97,7 +104,7 @@ export function ceilingConformance(storeName: string, openStore: OpenStoreUnderT
     async (store) => {
       await addKey(store, 'a', { monthlyBudgetNanos: 1_000n, requestsPerMinute: 3 })
       const rotation = { ...rotated('b'), createdAtMs: NOON, oldExpiresAtMs: null }
-      await store.rotateKey('default', 'key_a', rotation, null)
+      await store.rotateKey('default', 'key_a', rotation, null, SYSTEM)
       let asked = 0
       const askAs = (key: string, more: Partial<CallOpening> = {}) =>
         ask(store, `req_${asked++}`, key, { ...holding(100n), ...more })
@@ -106,7 +113,7 @@ export function ceilingConformance(storeName: string, openStore: OpenStoreUnderT
       assert.equal(await askAs('a', { hasBegun: true, isRequest: false }), 'admitted')
       assert.equal(await askAs('a', { ...holding(900n) }), 'admitted')
       assert.equal(await askAs('b'), 'held by budget')
-      await store.updateKey('default', 'key_b', { monthlyBudgetNanos: 5_000n }, NOON)
+      await store.updateKey('default', 'key_b', { monthlyBudgetNanos: 5_000n }, NOON, SYSTEM)
       assert.equal(await askAs('b'), 'admitted')
       assert.equal(await askAs('a'), 'admitted')
       for (const key of ['a', 'b']) {
@@ -123,7 +130,13 @@ export function ceilingConformance(storeName: string, openStore: OpenStoreUnderT
       assert.equal(await askAs('a', { atMs: NOON + 59_999 }), 'admitted')
       assert.equal(await askAs('a', { atMs: NOON + 60_001 }), 'admitted')
       assert.equal(await askAs('a', { atMs: NOON + 59_999 }), 'over_limit')
-      await store.updateKey('default', 'key_a', { requestsPerMinute: null, monthlyBudgetNanos: 0n }, NOON)
+      await store.updateKey(
+        'default',
+        'key_a',
+        { requestsPerMinute: null, monthlyBudgetNanos: 0n },
+        NOON,
+        SYSTEM,
+      )
       assert.equal(await askAs('a', { atMs: NOON + 60_002 }), 'budget_exceeded')
     },
   )
@@ -143,7 +156,7 @@ export function ceilingConformance(storeName: string, openStore: OpenStoreUnderT
   promise('the mode of a budget overrides that of the installation', async (store) => {
     await capped(store, 'a', 1_000n)
     const setMode = (budgetMode: 'exact' | 'settled') =>
-      store.updateKey('default', 'key_a', { budgetMode }, NOON)
+      store.updateKey('default', 'key_a', { budgetMode }, NOON, SYSTEM)
     await store.admit(opening('req_1', 'a', holding(1_000n)))
     await setMode('settled')
     assert.equal(await ask(store, 'req_2', 'a', holding(1n)), 'admitted')

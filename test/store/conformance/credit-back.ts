@@ -145,7 +145,7 @@ export function creditBackConformance(storeName: string, openStore: OpenStoreUnd
     const { store } = subject
     await subject.addAccount('other')
     await addKey(store, 'a')
-    await store.createKey(newKey('stranger', { accountId: 'other' }), null)
+    await store.createKey(newKey('stranger', { accountId: 'other' }), null, SYSTEM)
     await settle(store, 'req_paid', 800n)
     await settle(store, 'req_before', 5n)
     await settle(store, 'req_free', 0n)
@@ -238,14 +238,14 @@ export function creditBackConformance(storeName: string, openStore: OpenStoreUnd
         atMs: NOON,
       }
       await store.addCredit(topUp, once('top-up', 'same'))
-      await store.createKey(newKey('b'), once('key', 'same'))
+      await store.createKey(newKey('b'), once('key', 'same'), SYSTEM)
       for (const name of ['top-up', 'key']) {
         assert.deepEqual(await store.creditBack(back(['req_1']), once(name, 'same')), { kind: 'conflict' })
         assert.deepEqual(await store.creditBack(back(['req_1']), once(name, 'other')), { kind: 'conflict' })
       }
       assert.equal((await subject.rows('credit')).length, 1)
       await store.creditBack(back(['req_1']), once('back', 'same'))
-      assert.deepEqual(await store.createKey(newKey('c'), once('back', 'same')), { kind: 'conflict' })
+      assert.deepEqual(await store.createKey(newKey('c'), once('back', 'same'), SYSTEM), { kind: 'conflict' })
     },
   )
 

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { SYSTEM } from '../../../src/kernel/actor.ts'
 import type { Store } from '../../../src/store/store.ts'
 import type {
   ClaimedDelivery,
@@ -25,7 +26,7 @@ export async function addWebhook(
   name: string,
   more: Partial<NewWebhook> = {},
 ): Promise<WebhookRecord> {
-  const made = await store.createWebhook(newWebhook(name, more), null)
+  const made = await store.createWebhook(newWebhook(name, more), null, SYSTEM)
   assert.ok(made.kind === 'done', made.kind)
   return made.value
 }

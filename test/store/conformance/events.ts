@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
+import { SYSTEM } from '../../../src/kernel/actor.ts'
 import type { Idempotency } from '../../../src/kernel/idempotency.ts'
 import { limits } from '../../../src/kernel/limits.ts'
 import { SWEPT_MAX } from '../../../src/store/operations/event-sweep.ts'
@@ -28,7 +29,7 @@ export function eventConformance(storeName: string, openStore: OpenStoreUnderTes
   const capped = (store: Store, name: string, monthlyBudgetNanos: bigint | null) =>
     addKey(store, name, { monthlyBudgetNanos })
   const cap = (store: Store, name: string, monthlyBudgetNanos: bigint | null, atMs = NOON) =>
-    store.updateKey('default', `key_${name}`, { monthlyBudgetNanos }, atMs)
+    store.updateKey('default', `key_${name}`, { monthlyBudgetNanos }, atMs, SYSTEM)
   /** The new events of budgets, in short. */
   const crossings = async (store: Store) =>
     (await emitted(store)).filter(({ data }) => 'threshold_percent' in data).map(inShort)
@@ -359,7 +360,7 @@ export function eventConformance(storeName: string, openStore: OpenStoreUnderTes
       await store.sweepEvents(NOON)
       await end('early', NOON + 1)
       for (const name of ['end', 'revoked', 'moved']) await end(name, at)
-      await store.revokeKey('default', 'key_revoked', NOON)
+      await store.revokeKey('default', 'key_revoked', NOON, SYSTEM)
       await emitted(store)
       const swept = async (atMs: number) => {
         while (await store.sweepEvents(atMs)) {}
@@ -370,7 +371,7 @@ export function eventConformance(storeName: string, openStore: OpenStoreUnderTes
       assert.deepEqual(await swept(at - 7 * DAY_MS - 1), [])
       assert.deepEqual(await swept(at - 7 * DAY_MS), ['key.expiring key_end', 'key.expiring key_moved'])
       // The expiry moves to another instant, which is recorded then.
-      await store.updateKey('default', 'key_moved', { expiresAtMs: at + DAY_MS }, at - 7 * DAY_MS)
+      await store.updateKey('default', 'key_moved', { expiresAtMs: at + DAY_MS }, at - 7 * DAY_MS, SYSTEM)
       await emitted(store)
       assert.deepEqual(await swept(at - 6 * DAY_MS), ['key.expiring key_moved'])
       // This key was created less than a day before its end.
@@ -388,7 +389,7 @@ export function eventConformance(storeName: string, openStore: OpenStoreUnderTes
     const keys = SWEPT_MAX + 20
     await store.sweepEvents(BEFORE)
     for (let i = 0; i < keys; i += 1)
-      await store.createKey(newKey(`k${i}`, { expiresAtMs: NOON + 5, createdAtMs: BEFORE - 1 }), null)
+      await store.createKey(newKey(`k${i}`, { expiresAtMs: NOON + 5, createdAtMs: BEFORE - 1 }), null, SYSTEM)
     await emitted(store)
     assert.equal(await store.sweepEvents(NOON + 10), true)
     assert.equal(await store.sweepEvents(NOON + 10), false)
@@ -402,7 +403,7 @@ export function eventConformance(storeName: string, openStore: OpenStoreUnderTes
       for (let i = 0; i < 5; i += 1)
         await store.createKey(newKey(`k${i}`, { createdAtMs: NOON + i * DAY_MS }), null, ACTOR)
       await store.createKey(newKey('b', { accountId: 'acct_b', createdAtMs: NOON }), null, ACTOR)
-      await store.revokeKey('default', 'key_k0', NOON + 5 * DAY_MS)
+      await store.revokeKey('default', 'key_k0', NOON + 5 * DAY_MS, SYSTEM)
       const list = async (filter: object, limit = 100) => {
         const { rows, more } = await store.listEvents({ ...NO_FILTER, ...filter, limit })
         const keyOf = (json: string) => (JSON.parse(json) as { key: { id: string } }).key.id.slice(4)
@@ -421,7 +422,7 @@ export function eventConformance(storeName: string, openStore: OpenStoreUnderTes
 
   promise('old rows are deleted, and no others', async ({ store, rows }) => {
     await addWebhook(store, 'a')
-    await store.queueTest('default', 'wh_a', NOON)
+    await store.queueTest('default', 'wh_a', NOON, SYSTEM)
     for (const delivery of await store.claimDeliveries([], NOON)) {
       const { id, attempts, webhook } = delivery
       const of = { id, attempts, webhookId: webhook.id, url: webhook.url, responseStatus: 204, error: null }

@@ -45,7 +45,7 @@ export function newKey(name: string, more: Partial<NewKey> = {}): NewKey {
 
 /** Creates a key; resolves with its id. */
 export async function addKey(store: Store, name: string, more: Partial<NewKey> = {}): Promise<string> {
-  return doneValue(await store.createKey(newKey(name, more), null)).id
+  return doneValue(await store.createKey(newKey(name, more), null, SYSTEM)).id
 }
 
 /** The value of a command that must have been done by this very call. */

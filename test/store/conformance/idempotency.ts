@@ -30,7 +30,7 @@ export function onceConformance(storeName: string, openStore: OpenStoreUnderTest
   promise('two creations at once under one name make one key', async (subject) => {
     const { store } = subject
     const results = await Promise.all(
-      ['a', 'b', 'c'].map((name) => store.createKey(newKey(name), once('n', 'create'))),
+      ['a', 'b', 'c'].map((name) => store.createKey(newKey(name), once('n', 'create'), SYSTEM)),
     )
     // On PostgreSQL any of the three may come first.
     const kinds = results.map((result) => result.kind).sort()
@@ -40,19 +40,24 @@ export function onceConformance(storeName: string, openStore: OpenStoreUnderTest
   })
 
   promise('a repeated creation answers the key as it is now', async ({ store }) => {
-    await store.createKey(newKey('a'), once('n', 'create'))
-    await store.updateKey('default', 'key_a', { name: 'renamed' }, NOON)
-    await store.revokeKey('default', 'key_a', NOON)
+    await store.createKey(newKey('a'), once('n', 'create'), SYSTEM)
+    await store.updateKey('default', 'key_a', { name: 'renamed' }, NOON, SYSTEM)
+    await store.revokeKey('default', 'key_a', NOON, SYSTEM)
     await store.admit(opening('req_1', 'a'))
-    const repeated = await store.createKey(newKey('b'), once('n', 'create', { atMs: NOON + 1 }))
-    assert.deepEqual(repeated, { kind: 'repeated', value: await store.getKey('default', 'key_a', NOON + 1) })
+    const repeated = await store.createKey(newKey('b'), once('n', 'create', { atMs: NOON + 1 }), SYSTEM)
+    assert.deepEqual(repeated, {
+      kind: 'repeated',
+      value: await store.getKey('default', 'key_a', NOON + 1),
+    })
     assert.ok(repeated.kind === 'repeated' && repeated.value.revokedAtMs === NOON)
   })
 
   promise('the same name for something else is a conflict, and nothing is done', async (subject) => {
     const { store } = subject
-    await store.createKey(newKey('a'), once('n', 'create'))
-    assert.deepEqual(await store.createKey(newKey('b'), once('n', 'create otherwise')), { kind: 'conflict' })
+    await store.createKey(newKey('a'), once('n', 'create'), SYSTEM)
+    assert.deepEqual(await store.createKey(newKey('b'), once('n', 'create otherwise'), SYSTEM), {
+      kind: 'conflict',
+    })
     assert.deepEqual(await store.addCredit(credit('crd_1', 5n), once('n', 'credit')), { kind: 'conflict' })
     assert.equal((await subject.rows('api_key')).length, 1)
     assert.deepEqual(await subject.rows('credit'), [])
@@ -63,7 +68,7 @@ export function onceConformance(storeName: string, openStore: OpenStoreUnderTest
     'a name is not taken for a command of another kind, even if their fingerprints agree',
     async (subject) => {
       const { store } = subject
-      await store.createKey(newKey('a'), once('n', 'same'))
+      await store.createKey(newKey('a'), once('n', 'same'), SYSTEM)
       assert.deepEqual(await store.addCredit(credit('crd_1', 5n), once('n', 'same')), { kind: 'conflict' })
       assert.deepEqual(await subject.rows('credit'), [])
     },
@@ -72,10 +77,13 @@ export function onceConformance(storeName: string, openStore: OpenStoreUnderTest
   promise('names belong to their account', async (subject) => {
     const { store } = subject
     await subject.addAccount('other')
-    await store.createKey(newKey('a'), once('n', 'create'))
+    await store.createKey(newKey('a'), once('n', 'create'), SYSTEM)
     const other = { accountId: 'other' }
-    assert.equal((await store.createKey(newKey('b', other), once('n', 'create', other))).kind, 'done')
-    assert.equal((await store.createKey(newKey('c', other), once('n', 'create', other))).kind, 'repeated')
+    assert.equal((await store.createKey(newKey('b', other), once('n', 'create', other), SYSTEM)).kind, 'done')
+    assert.equal(
+      (await store.createKey(newKey('c', other), once('n', 'create', other), SYSTEM)).kind,
+      'repeated',
+    )
   })
 
   promise('without a name every command is done', async (subject) => {
@@ -90,13 +98,13 @@ export function onceConformance(storeName: string, openStore: OpenStoreUnderTest
 
   promise('a name is recognised for a day and then forgotten', async ({ store }) => {
     const at = (ms: number) => once('n', 'create', { atMs: NOON + ms })
-    await store.createKey(newKey('a'), at(0))
-    assert.equal((await store.createKey(newKey('b'), at(limits.onceMs - 1))).kind, 'repeated')
-    assert.equal((await store.createKey(newKey('b'), at(limits.onceMs))).kind, 'done')
-    assert.equal((await store.createKey(newKey('c'), at(limits.onceMs + 1))).kind, 'repeated')
+    await store.createKey(newKey('a'), at(0), SYSTEM)
+    assert.equal((await store.createKey(newKey('b'), at(limits.onceMs - 1), SYSTEM)).kind, 'repeated')
+    assert.equal((await store.createKey(newKey('b'), at(limits.onceMs), SYSTEM)).kind, 'done')
+    assert.equal((await store.createKey(newKey('c'), at(limits.onceMs + 1), SYSTEM)).kind, 'repeated')
     // A name that is free again may stand for something else.
     const later = once('n', 'something else', { atMs: NOON + 2 * limits.onceMs })
-    assert.equal((await store.createKey(newKey('c'), later)).kind, 'done')
+    assert.equal((await store.createKey(newKey('c'), later, SYSTEM)).kind, 'done')
   })
 
   promise('names that are forgotten do not pile up', async (subject) => {
@@ -115,8 +123,8 @@ export function onceConformance(storeName: string, openStore: OpenStoreUnderTest
 
   promise('a command that fails does not use up its name', async ({ store }) => {
     await addKey(store, 'a')
-    await assert.rejects(store.createKey(newKey('a'), once('n', 'create')))
-    assert.equal((await store.createKey(newKey('b'), once('n', 'create'))).kind, 'done')
+    await assert.rejects(store.createKey(newKey('a'), once('n', 'create'), SYSTEM))
+    assert.equal((await store.createKey(newKey('b'), once('n', 'create'), SYSTEM)).kind, 'done')
   })
 
   promise('a repeated rotation finds its key, even after the old one has ended', async (subject) => {
@@ -128,6 +136,7 @@ export function onceConformance(storeName: string, openStore: OpenStoreUnderTest
         'key_a',
         { ...newKey(name), createdAtMs: atMs, oldExpiresAtMs: NOON + 5 },
         once('n', 'rotate', { atMs }),
+        SYSTEM,
       )
     const both = await Promise.all([rotate('b', NOON), rotate('c', NOON)])
     const [first, second] = both.toSorted((one, other) => one.kind.localeCompare(other.kind))
@@ -141,13 +150,14 @@ export function onceConformance(storeName: string, openStore: OpenStoreUnderTest
   promise('a rotation that was refused does not use up its name', async ({ store }) => {
     await addKey(store, 'a')
     await addKey(store, 'b')
-    await store.revokeKey('default', 'key_a', NOON)
+    await store.revokeKey('default', 'key_a', NOON, SYSTEM)
     const rotate = (id: string, name: string) =>
       store.rotateKey(
         'default',
         id,
         { ...newKey(name), createdAtMs: NOON, oldExpiresAtMs: null },
         once('n', 'rotate'),
+        SYSTEM,
       )
     assert.equal((await rotate('key_a', 'c')).kind, 'final')
     assert.equal((await rotate('key_x', 'c')).kind, 'none')

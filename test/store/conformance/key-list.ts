@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
+import { SYSTEM } from '../../../src/kernel/actor.ts'
 import { type KeyQuery, type KeyRecord, keyStatus } from '../../../src/keys/key-store.ts'
 import type { Store } from '../../../src/store/store.ts'
 import { addKey, closing, digestOf, NOON, newKey, type OpenStoreUnderTest, opening } from './fixtures.ts'
@@ -27,6 +28,7 @@ async function addNames(store: Store, all: readonly string[]): Promise<void> {
       store.createKey(
         newKey(name, { id: `key_${String(i).padStart(4, '0')}`, digest: digestOf(`${i}`) }),
         null,
+        SYSTEM,
       ),
     ),
   )
@@ -81,7 +83,7 @@ export function keyListConformance(storeName: string, openStore: OpenStoreUnderT
       await addKey(store, `k${i}`)
       assert.equal((await store.listKeys(ALL)).rows.length, i + 1)
     }
-    await store.revokeKey('default', 'key_k7', NOON)
+    await store.revokeKey('default', 'key_k7', NOON, SYSTEM)
     assert.equal((await store.listKeys({ ...ALL, status: 'revoked' })).rows[0]?.id, 'key_k7')
   })
 
@@ -190,8 +192,8 @@ export function keyListConformance(storeName: string, openStore: OpenStoreUnderT
     await addKey(store, 'ending', { expiresAtMs: NOON })
     await addKey(store, 'revoked')
     await addKey(store, 'revoked and past its end', { expiresAtMs: NOON })
-    await store.revokeKey('default', 'key_revoked', NOON - 50)
-    await store.revokeKey('default', 'key_revoked and past its end', NOON - 50)
+    await store.revokeKey('default', 'key_revoked', NOON - 50, SYSTEM)
+    await store.revokeKey('default', 'key_revoked and past its end', NOON - 50, SYSTEM)
     const all = (await store.listKeys(ALL)).rows
     assert.equal(all.length, 4)
     for (const atMs of [NOON - 1, NOON, NOON + 1]) {
@@ -212,7 +214,7 @@ export function keyListConformance(storeName: string, openStore: OpenStoreUnderT
       Array.from({ length: 30 }, (_, i) => (i % 2 === 0 ? `even ${i}` : `odd ${i}`)),
     )
     for (let i = 0; i < 30; i += 3)
-      await store.revokeKey('default', `key_${String(i).padStart(4, '0')}`, NOON)
+      await store.revokeKey('default', `key_${String(i).padStart(4, '0')}`, NOON, SYSTEM)
     const query: KeyQuery = { ...ALL, status: 'revoked', search: 'EVEN', limit: 2 }
     const first = await store.listKeys(query)
     assert.deepEqual([names(first.rows), first.more], [['even 24', 'even 18'], true])

@@ -60,7 +60,7 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
   const promise = promisesOf(storeName, openStore)
 
   promise('a key is kept as it was created, to the last digit and letter', async ({ store }) => {
-    const created = doneValue(await store.createKey(newKey('a', LIMITS), null))
+    const created = doneValue(await store.createKey(newKey('a', LIMITS), null, SYSTEM))
     assert.deepEqual(created, {
       id: 'key_a',
       accountId: 'default',
@@ -87,8 +87,8 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
 
   promise('a key that was there already is not created again', async ({ store }) => {
     await addKey(store, 'a')
-    await assert.rejects(store.createKey(newKey('a', { digest: digestOf('b') }), null))
-    await assert.rejects(store.createKey(newKey('a', { id: 'key_b' }), null))
+    await assert.rejects(store.createKey(newKey('a', { digest: digestOf('b') }), null, SYSTEM))
+    await assert.rejects(store.createKey(newKey('a', { id: 'key_b' }), null, SYSTEM))
     assert.equal(await store.getKey('default', 'key_b', NOON), null)
   })
 
@@ -98,18 +98,20 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
     await addKey(store, 'a')
     const before = await get(store, 'key_a')
     assert.equal(await store.getKey('other', 'key_a', NOON), null)
-    assert.deepEqual(await store.updateKey('other', 'key_a', { name: 'x' }, NOON), { kind: 'none' })
-    assert.equal(await store.revokeKey('other', 'key_a', NOON), null)
-    assert.deepEqual(await store.rotateKey('other', 'key_a', successor('b'), null), { kind: 'none' })
+    assert.deepEqual(await store.updateKey('other', 'key_a', { name: 'x' }, NOON, SYSTEM), { kind: 'none' })
+    assert.equal(await store.revokeKey('other', 'key_a', NOON, SYSTEM), null)
+    assert.deepEqual(await store.rotateKey('other', 'key_a', successor('b'), null, SYSTEM), { kind: 'none' })
     assert.deepEqual(await get(store, 'key_a'), before)
     assert.equal(await store.getKey('other', 'key_b', NOON), null)
   })
 
   promise('an id that was never given out is none', async ({ store }) => {
     assert.equal(await store.getKey('default', 'key_x', NOON), null)
-    assert.equal(await store.revokeKey('default', 'key_x', NOON), null)
-    assert.deepEqual(await store.updateKey('default', 'key_x', {}, NOON), { kind: 'none' })
-    assert.deepEqual(await store.rotateKey('default', 'key_x', successor('b'), null), { kind: 'none' })
+    assert.equal(await store.revokeKey('default', 'key_x', NOON, SYSTEM), null)
+    assert.deepEqual(await store.updateKey('default', 'key_x', {}, NOON, SYSTEM), { kind: 'none' })
+    assert.deepEqual(await store.rotateKey('default', 'key_x', successor('b'), null, SYSTEM), {
+      kind: 'none',
+    })
   })
 
   promise('an edit changes what it names and nothing else', async ({ store }) => {
@@ -127,7 +129,7 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
       {},
     ]) {
       expected = { ...expected, ...changes }
-      assert.deepEqual(await store.updateKey('default', 'key_a', changes, NOON), {
+      assert.deepEqual(await store.updateKey('default', 'key_a', changes, NOON, SYSTEM), {
         kind: 'changed',
         key: expected,
       })
@@ -139,7 +141,7 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
     await addKey(store, 'a', { monthlyBudgetNanos: 10_000n })
     await useKey(store, 'a')
     for (const monthlyBudgetNanos of [1n, 0n, null, 50_000n]) {
-      const edit = await store.updateKey('default', 'key_a', { monthlyBudgetNanos }, NOON)
+      const edit = await store.updateKey('default', 'key_a', { monthlyBudgetNanos }, NOON, SYSTEM)
       assert.deepEqual(edit.kind === 'changed' && edit.key.month, USED)
     }
   })
@@ -159,18 +161,18 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
     assert.deepEqual((await get(store, 'key_a', NOON + 86_400_000)).month, {
       ...{ spentNanos: 800n, heldNanos: 0n, lostNanos: 1_250n, daySpentNanos: 0n },
     })
-    const edit = await store.updateKey('default', 'key_a', { name: 'x' }, DECEMBER)
+    const edit = await store.updateKey('default', 'key_a', { name: 'x' }, DECEMBER, SYSTEM)
     assert.deepEqual(edit.kind === 'changed' && edit.key.month, NO_MONTH)
-    assert.deepEqual((await store.revokeKey('default', 'key_a', DECEMBER))?.month, NO_MONTH)
+    assert.deepEqual((await store.revokeKey('default', 'key_a', DECEMBER, SYSTEM))?.month, NO_MONTH)
   })
 
   promise('a key expires at the instant of its expiry, not before and not after', async ({ store }) => {
     await addKey(store, 'a', { expiresAtMs: NOON + 1 })
     assert.equal(await reasonOf(store, 'a', NOON), 'api_key')
     assert.equal(await reasonOf(store, 'a', NOON + 1), 'expired_key')
-    const edit = await store.updateKey('default', 'key_a', { expiresAtMs: NOON + 9 }, NOON + 1)
+    const edit = await store.updateKey('default', 'key_a', { expiresAtMs: NOON + 9 }, NOON + 1, SYSTEM)
     assert.equal(edit.kind, 'final')
-    const before = await store.updateKey('default', 'key_a', { expiresAtMs: NOON + 9 }, NOON)
+    const before = await store.updateKey('default', 'key_a', { expiresAtMs: NOON + 9 }, NOON, SYSTEM)
     assert.equal(before.kind, 'changed')
     assert.equal(await reasonOf(store, 'a', NOON + 8), 'api_key')
   })
@@ -179,12 +181,18 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
     'a revoked key is refused from then on, and nothing about it changes any more',
     async ({ store }) => {
       await addKey(store, 'a')
-      const revoked = await store.revokeKey('default', 'key_a', NOON)
+      const revoked = await store.revokeKey('default', 'key_a', NOON, SYSTEM)
       assert.equal(revoked?.revokedAtMs, NOON)
       assert.equal(await reasonOf(store, 'a', NOON), 'revoked_key')
-      const edit = await store.updateKey('default', 'key_a', { name: 'x', expiresAtMs: null }, NOON + 1)
+      const edit = await store.updateKey(
+        'default',
+        'key_a',
+        { name: 'x', expiresAtMs: null },
+        NOON + 1,
+        SYSTEM,
+      )
       assert.deepEqual(edit, { kind: 'final', key: revoked })
-      assert.deepEqual(await store.rotateKey('default', 'key_a', successor('b'), null), {
+      assert.deepEqual(await store.rotateKey('default', 'key_a', successor('b'), null, SYSTEM), {
         kind: 'final',
         key: revoked,
       })
@@ -195,8 +203,8 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
 
   promise('the first revocation counts', async ({ store }) => {
     await addKey(store, 'a')
-    const first = await store.revokeKey('default', 'key_a', NOON)
-    assert.deepEqual(await store.revokeKey('default', 'key_a', NOON + 5), first)
+    const first = await store.revokeKey('default', 'key_a', NOON, SYSTEM)
+    assert.deepEqual(await store.revokeKey('default', 'key_a', NOON + 5, SYSTEM), first)
     assert.equal((await get(store, 'key_a')).revokedAtMs, NOON)
   })
 
@@ -205,12 +213,12 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
     async ({ store }) => {
       await addKey(store, 'a', { expiresAtMs: NOON })
       await addKey(store, 'b', { expiresAtMs: NOON })
-      const a = await store.revokeKey('default', 'key_a', NOON)
-      const b = await store.revokeKey('default', 'key_b', NOON - 1)
+      const a = await store.revokeKey('default', 'key_a', NOON, SYSTEM)
+      const b = await store.revokeKey('default', 'key_b', NOON - 1, SYSTEM)
       assert.deepEqual([a?.revokedAtMs, b?.revokedAtMs], [null, NOON - 1])
       assert.equal(keyStatus(await get(store, 'key_a'), NOON + 9), 'expired')
       assert.equal(keyStatus(await get(store, 'key_b'), NOON + 9), 'revoked')
-      assert.equal((await store.rotateKey('default', 'key_a', successor('c'), null)).kind, 'final')
+      assert.equal((await store.rotateKey('default', 'key_a', successor('c'), null, SYSTEM)).kind, 'final')
     },
   )
 
@@ -218,7 +226,7 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
     await addKey(store, 'a', LIMITS)
     await useKey(store, 'a')
     const old = await get(store, 'key_a')
-    const rotation = await store.rotateKey('default', 'key_a', successor('b'), null)
+    const rotation = await store.rotateKey('default', 'key_a', successor('b'), null, SYSTEM)
     assert.deepEqual(rotation, {
       kind: 'done',
       value: {
@@ -244,6 +252,7 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
         `key_${name}`,
         successor(`${name}2`, { oldExpiresAtMs }),
         null,
+        SYSTEM,
       )
       assert.ok(rotation.kind === 'done')
       assert.equal(rotation.value.expiresAtMs, expiresAtMs)
@@ -315,7 +324,7 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
     assert.equal(await lastUsed(), NOON + 7)
     await store.lookUpKey(digestOf('a'), NOON + 100)
     assert.equal(await lastUsed(), NOON + 7)
-    await store.revokeKey('default', 'key_a', NOON + 8)
+    await store.revokeKey('default', 'key_a', NOON + 8, SYSTEM)
     await store.lookUpKey(digestOf('a'), NOON + 9)
     assert.equal(await lastUsed(), NOON + 7)
     assert.equal((await get(store, 'key_b')).lastUsedAtMs, null)

@@ -110,7 +110,7 @@ export function ledgerConformance(storeName: string, openStore: OpenStoreUnderTe
 
   promise('an unknown, revoked or expired key is refused and nothing is held', async (subject) => {
     await addKey(subject.store, 'expired', { expiresAtMs: NOON })
-    await subject.store.revokeKey('default', 'key_b', NOON)
+    await subject.store.revokeKey('default', 'key_b', NOON, SYSTEM)
     const reasons = []
     for (const name of ['nobody', 'b', 'expired']) {
       const admission = await subject.store.admit(opening(`req_${name}`, name))

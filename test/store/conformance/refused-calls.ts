@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { SYSTEM } from '../../../src/kernel/actor.ts'
 import type { CallRecord } from '../../../src/ledger/call.ts'
 import type { CallCursor, CallFilter, RefusedCall } from '../../../src/ledger/request-log.ts'
 import type { Store } from '../../../src/store/store.ts'
@@ -73,7 +74,7 @@ export function refusedCallConformance(storeName: string, openStore: OpenStoreUn
       await addKey(store, 'a')
       await addKey(store, 'gone')
       await addKey(store, 'late', { expiresAtMs: NOON - 1 })
-      await store.revokeKey('default', 'key_gone', NOON)
+      await store.revokeKey('default', 'key_gone', NOON, SYSTEM)
       await store.storeRefused([
         refused('req_1', 'a'),
         refused('req_2', 'nobody'),

@@ -68,14 +68,14 @@ export function sessionConformance(storeName: string, openStore: OpenStoreUnderT
   )
 
   promise('a session of an API key ends when the key is revoked or has expired', async ({ store }) => {
-    await store.createKey({ ...newKey('a'), expiresAtMs: NOON + 100 }, null)
-    await store.createKey(newKey('b'), null)
+    await store.createKey({ ...newKey('a'), expiresAtMs: NOON + 100 }, null, SYSTEM)
+    await store.createKey(newKey('b'), null, SYSTEM)
     for (const name of ['a', 'b']) {
       const session = await open(store, name, `key_${name}`)
       assert.equal(session?.caller.kind === 'api_key' ? session.caller.keyId : null, `key_${name}`)
     }
     assert.equal(await store.findSession(digestOf('a'), NOON + 100), null)
-    await store.revokeKey('default', 'key_b', NOON)
+    await store.revokeKey('default', 'key_b', NOON, SYSTEM)
     assert.equal(await store.findSession(digestOf('b'), NOON), null)
     assert.equal(await open(store, 'late', 'key_b'), null)
   })

@@ -106,7 +106,7 @@ export function createMove(accountId: string, id: string, createdAtMs: number, l
   const key = newKey(id, { id, accountId, createdAtMs, ...limits })
   return {
     words: `create ${id} of ${accountId} with a cap of ${limits.monthlyBudgetNanos}`,
-    send: (store) => store.createKey(key, null),
+    send: (store) => store.createKey(key, null, SYSTEM),
     play(world) {
       const { digest: _, ...rest } = key
       const budgetId = id.replace(/^key_/, 'bud_')
@@ -121,7 +121,7 @@ export function editMove(accountId: string, keyId: string, changes: KeyChanges, 
   const said = Object.entries(changes).map(([name, value]) => `${name} ${String(value)}`)
   return {
     words: `edit ${keyId}: ${said.join(', ')}`,
-    send: (store) => store.updateKey(accountId, keyId, changes, atMs),
+    send: (store) => store.updateKey(accountId, keyId, changes, atMs, SYSTEM),
     play(world) {
       const key = keyOf(world, keyId)
       if (endOf(key, atMs) !== null) return { kind: 'final', key: recordOf(world, keyId, atMs) }
@@ -136,7 +136,7 @@ export function editMove(accountId: string, keyId: string, changes: KeyChanges, 
 export function revokeMove(accountId: string, keyId: string, atMs: number): Move {
   return {
     words: `revoke ${keyId}`,
-    send: (store) => store.revokeKey(accountId, keyId, atMs),
+    send: (store) => store.revokeKey(accountId, keyId, atMs, SYSTEM),
     play(world) {
       const key = keyOf(world, keyId)
       if (endOf(key, atMs) === null) world.keys.set(keyId, { ...key, revokedAtMs: atMs })
@@ -157,7 +157,7 @@ export function rotateMove(
   const successor: KeySuccessor = { id, digest, prefix, last4, createdAtMs: atMs, oldExpiresAtMs }
   return {
     words: `rotate ${keyId} to ${id}, the old one until ${oldExpiresAtMs ?? 'as before'}`,
-    send: (store) => store.rotateKey(accountId, keyId, successor, null),
+    send: (store) => store.rotateKey(accountId, keyId, successor, null, SYSTEM),
     play(world) {
       const old = keyOf(world, keyId)
       if (endOf(old, atMs) !== null) return { kind: 'final', key: recordOf(world, keyId, atMs) }

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { SYSTEM } from '../../../src/kernel/actor.ts'
 import { NOTHING_USED } from '../../../src/ledger/call-columns.ts'
 import type { CallCursor, CallFilter, RefusedCall } from '../../../src/ledger/request-log.ts'
 import type { Store } from '../../../src/store/store.ts'
@@ -91,7 +92,7 @@ export function socketConformance(storeName: string, openStore: OpenStoreUnderTe
   promise('what upstream has begun is booked on its key, whatever has become of that', async ({ store }) => {
     await addKey(store, 'revoked')
     await addKey(store, 'expired', { expiresAtMs: NOON + 1 })
-    await store.revokeKey('default', 'key_revoked', NOON)
+    await store.revokeKey('default', 'key_revoked', NOON, SYSTEM)
     for (const [at, key] of ['revoked', 'expired'].entries()) {
       const turn = { socketId: 'req_0', atMs: NOON + 2, hold: { kind: 'none' } } as const
       const refusal = { reason: `${key}_key` }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
+import { SYSTEM } from '../../../src/kernel/actor.ts'
 import { StoreRefused } from '../../../src/kernel/errors.ts'
 import type { UsageBucket, UsageGroup, UsageQuery } from '../../../src/ledger/usage-report.ts'
 import type { Store } from '../../../src/store/store.ts'
@@ -93,7 +94,7 @@ export function usageConformance(storeName: string, openStore: OpenStoreUnderTes
     const flags = { estimated: true, unpriced: true }
     await use(store, { key: 'a', more: { costNanos: 1n, listNanos: 3n, ...flags } })
     await use(store, { key: 'a', more: { costNanos: 10n, listNanos: 30n, estimated: true } })
-    await store.updateKey('default', 'key_a', { name: 'renamed' }, NOON)
+    await store.updateKey('default', 'key_a', { name: 'renamed' }, NOON, SYSTEM)
     const { buckets } = await store.readUsage({ ...ALL, groupBy: ['day', 'model', 'key'] })
     assert.deepEqual(buckets, [
       {

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { SYSTEM } from '../../../src/kernel/actor.ts'
 import type { Idempotency } from '../../../src/kernel/idempotency.ts'
 import { limits } from '../../../src/kernel/limits.ts'
 import type { Store } from '../../../src/store/store.ts'
@@ -19,32 +20,32 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
 
   promise('an endpoint is made, shown, listed, changed and deleted', async ({ store }) => {
     const once: Idempotency = { accountId: 'default', name: 'n', fingerprint: digestOf('f'), atMs: NOON }
-    const made = await store.createWebhook(newWebhook('a', { events: ['key.created'] }), once)
+    const made = await store.createWebhook(newWebhook('a', { events: ['key.created'] }), once, SYSTEM)
     assert.ok(made.kind === 'done')
     assert.deepEqual(made.value, {
       ...{ id: 'wh_a', accountId: 'default', url: 'https://a.example/hook', events: ['key.created'] },
       ...{ description: '', format: 'standard', enabled: true, disabledReason: null, createdAtMs: BEFORE },
       ...{ lastDeliveryAtMs: null, lastStatus: null },
     })
-    assert.deepEqual(await store.createWebhook(newWebhook('b'), once), {
+    assert.deepEqual(await store.createWebhook(newWebhook('b'), once, SYSTEM), {
       kind: 'repeated',
       value: made.value,
     })
     const changes = { url: 'https://c.example', description: 'x', format: 'slack', events: ['*'] } as const
-    const changed = await store.updateWebhook('default', 'wh_a', { ...changes, enabled: false }, NOON)
+    const changed = await store.updateWebhook('default', 'wh_a', { ...changes, enabled: false }, NOON, SYSTEM)
     const expected = { ...made.value, ...changes, enabled: false, disabledReason: 'manual' }
     assert.deepEqual(changed, expected)
     assert.deepEqual(await store.getWebhook('default', 'wh_a'), expected)
     assert.equal(await store.getWebhook('other', 'wh_a'), null)
-    const enabled = await store.updateWebhook('default', 'wh_a', { enabled: true }, NOON)
+    const enabled = await store.updateWebhook('default', 'wh_a', { enabled: true }, NOON, SYSTEM)
     assert.deepEqual(enabled, { ...expected, enabled: true, disabledReason: null })
 
     for (let i = 1; i < limits.webhooksMax; i += 1) await addWebhook(store, `b${String(i).padStart(3, '0')}`)
-    assert.deepEqual(await store.createWebhook(newWebhook('z'), null), { kind: 'too_many' })
+    assert.deepEqual(await store.createWebhook(newWebhook('z'), null, SYSTEM), { kind: 'too_many' })
     const page = await store.listWebhooks({ accountId: 'default', after: 'wh_b003', limit: 2 })
     assert.deepEqual([page.rows.map(({ id }) => id), page.more], [['wh_b002', 'wh_b001'], true])
-    assert.equal(await store.deleteWebhook('default', 'wh_a', NOON), true)
-    assert.equal(await store.deleteWebhook('default', 'wh_a', NOON), false)
+    assert.equal(await store.deleteWebhook('default', 'wh_a', NOON, SYSTEM), true)
+    assert.equal(await store.deleteWebhook('default', 'wh_a', NOON, SYSTEM), false)
     await addWebhook(store, 'z')
   })
 
@@ -53,9 +54,9 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
     await addWebhook(store, 'created', { events: ['key.created', 'key.revoked'] })
     await addWebhook(store, 'other', { events: ['key.rotated'] })
     await addWebhook(store, 'off', { events: ['key.created'] })
-    await store.updateWebhook('default', 'wh_off', { enabled: false }, BEFORE)
+    await store.updateWebhook('default', 'wh_off', { enabled: false }, BEFORE, SYSTEM)
     await addKey(store, 'a', { createdAtMs: NOON })
-    await store.updateWebhook('default', 'wh_off', { enabled: true }, NOON)
+    await store.updateWebhook('default', 'wh_off', { enabled: true }, NOON, SYSTEM)
     const of = async (name: string) =>
       (await deliveriesOf(store, name)).filter(({ eventType }) => eventType === 'key.created')
     const counts = await Promise.all(['all', 'created', 'other', 'off'].map(of))
@@ -83,7 +84,7 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
   promise('an endpoint does not receive the event of its own creation or deletion', async ({ store }) => {
     await addWebhook(store, 'a')
     await addWebhook(store, 'b')
-    await store.deleteWebhook('default', 'wh_b', NOON)
+    await store.deleteWebhook('default', 'wh_b', NOON, SYSTEM)
     const types = (await deliveriesOf(store, 'a')).map(({ eventType }) => eventType)
     assert.deepEqual(types, ['webhook.deleted', 'webhook.created'])
   })
@@ -157,7 +158,13 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
       await addWebhook(store, 'a', { events: ['key.created'] })
       await addKey(store, 'a', { createdAtMs: NOON })
       const [due] = await claim(store)
-      await store.updateWebhook('default', 'wh_a', { url: 'https://moved.example/', format: 'slack' }, SOON)
+      await store.updateWebhook(
+        'default',
+        'wh_a',
+        { url: 'https://moved.example/', format: 'slack' },
+        SOON,
+        SYSTEM,
+      )
       await store.recordAttempt(attempt(due ?? assert.fail(), { kind: 'gone' }, 410), SOON)
       assert.equal((await store.getWebhook('default', 'wh_a'))?.enabled, true)
       const [moved] = await claim(store)
@@ -214,7 +221,7 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
         ...['it answered 410', 'the webhook was disabled before it was sent'],
       ])
       assert.deepEqual(await store.redeliver('default', 'wh_a', gone.id, fifth), { kind: 'disabled' })
-      await store.updateWebhook('default', 'wh_a', { enabled: true }, fifth)
+      await store.updateWebhook('default', 'wh_a', { enabled: true }, fifth, SYSTEM)
       const again = await store.redeliver('default', 'wh_a', gone.id, fifth)
       assert.ok(again.kind === 'done' && again.value.id === gone.id)
       const { status, attempts, nextAttemptAtMs } = again.value
@@ -228,11 +235,11 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
   promise('a test goes to one endpoint, whatever it subscribes to', async ({ store }) => {
     await addWebhook(store, 'a', { events: ['key.created'] })
     await addWebhook(store, 'b')
-    const queued = await store.queueTest('default', 'wh_a', SOON)
+    const queued = await store.queueTest('default', 'wh_a', SOON, SYSTEM)
     assert.ok(queued.kind === 'done' && queued.value.eventType === 'webhook.test')
     assert.deepEqual(await deliveriesOf(store, 'b'), [])
-    await store.deleteWebhook('default', 'wh_a', SOON)
-    assert.deepEqual(await store.queueTest('default', 'wh_a', SOON), { kind: 'none' })
+    await store.deleteWebhook('default', 'wh_a', SOON, SYSTEM)
+    assert.deepEqual(await store.queueTest('default', 'wh_a', SOON, SYSTEM), { kind: 'none' })
     assert.deepEqual(
       (await claim(store)).map(({ event }) => event.type),
       ['webhook.deleted'],
@@ -245,9 +252,9 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
       await addWebhook(store, 'a', { events: ['key.created'] })
       const { webhookOldSecretMs: signsMs } = limits
       const rotate = async (secret: string, atMs: number) =>
-        await store.rotateWebhookSecret('default', 'wh_a', Buffer.from(secret), atMs)
+        await store.rotateWebhookSecret('default', 'wh_a', Buffer.from(secret), atMs, SYSTEM)
       const secrets = async (atMs: number) => {
-        await store.queueTest('default', 'wh_a', atMs)
+        await store.queueTest('default', 'wh_a', atMs, SYSTEM)
         const target = (await claim(store, atMs))[0]?.webhook ?? assert.fail()
         return [target.secret, ...target.formerSecrets].map((secret) => Buffer.from(secret).toString())
       }
