@@ -102,7 +102,9 @@ export function upstreamUnder(
 }
 
 /** Stands for a call whose body was not read: a refusal for money names no endpoint, model or member. */
-const NOTHING_READ: AskedFor = { endpoint: '', model: null, unmeteredMember: null, allowedModels: [] }
+const NOTHING_READ: AskedFor = {
+  ...{ endpoint: '', model: null, closestModel: null, unmeteredMember: null, allowedModels: [] },
+}
 
 /** The file that a batch is made of, as it was found when this key uploaded it. Null for nearly every call. */
 export function findBatchFile({ endpoint, read, digest }: ReadCall, { store }: Gateway) {
@@ -162,10 +164,13 @@ export async function admit(
       const { balanceNanos } = answer
       const refusal = blameEndpoint(answer.refusal, call.endpoint)
       if (refusal.reason !== 'unknown_key') {
+        const { unpricedModel: unpriced } = plan
         const asked = {
           endpoint: `${exchange.method} ${recordable(call.target.path, exchange.names)}`,
           unmeteredMember: plan.unmeteredMember,
-          model: plan.unpricedModel ?? plan.modelAsked,
+          model: unpriced ?? plan.modelAsked,
+          closestModel:
+            unpriced === null ? null : gateway.pricer.closestModel(unpriced, gateway.clock.nowMs()),
           allowedModels: isForModels(refusal) ? await allowedModelsOf(digest, gateway) : [],
         }
         return refused(explainRefusal(refusal, asked, exchange.names), balanceNanos)

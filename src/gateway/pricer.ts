@@ -1,4 +1,5 @@
 import { addBounds, type Bound, type Nanos, NO_COST } from '../kernel/money.ts'
+import { nearestName } from '../kernel/nearest-name.ts'
 import type { ObjectKind } from '../kernel/surface.ts'
 import type { Usage } from '../kernel/usage.ts'
 import type { AccountTerms } from '../ledger/account.ts'
@@ -89,6 +90,8 @@ export interface Pricer {
   planTurn(turn: SocketTurn): CallPlan
   /** Calls planned from now on are rated by this book; those under way keep the version they were planned with. */
   use(book: PriceBook): void
+  /** The priced model whose name is closest to a name without a price; null if none is close. */
+  closestModel(name: string, atMs: number): string | null
 }
 
 export function createPricer(firstBook: PriceBook, settings: PricerSettings): Pricer {
@@ -96,6 +99,10 @@ export function createPricer(firstBook: PriceBook, settings: PricerSettings): Pr
   return {
     use(next) {
       book = next
+    },
+    closestModel(name, atMs) {
+      const changesMax = Math.min(3, Math.floor(name.length / 3))
+      return nearestName(name, [...versionAt(book, atMs).names.keys()], changesMax)
     },
     boundEntry(endpoint, facts, atMs) {
       if (endpoint.billing === 'free') return NO_COST

@@ -22,6 +22,8 @@ export const UNKNOWN_PATH_CHARS_MAX = 8_192
 export interface AskedFor {
   readonly endpoint: string
   readonly model: string | null
+  /** The priced model that was probably meant, where `model` has no price. */
+  readonly closestModel: string | null
   /** The member of the request for which the call cannot be metered though its endpoint can. */
   readonly unmeteredMember: string | null
   /** The allowed models of the key; known only where the call was refused for its models. */
@@ -58,9 +60,9 @@ export function explainRefusal(refusal: CallRefusal, asked: AskedFor, names: Hea
       })
     case 'model_not_priced': {
       const model = asked.model === null ? 'The model of this request' : `The model ${quoted(asked.model)}`
-      return refuse('model_not_priced', `${model} has no price in this gateway yet. Ask its operator.`, {
-        param: 'model',
-      })
+      const meant = asked.closestModel === null ? '' : ` Did you mean ${quoted(asked.closestModel)}?`
+      const message = `${model} has no price in this gateway yet.${meant} Ask its operator.`
+      return refuse('model_not_priced', message, { param: 'model' })
     }
     case 'endpoint_not_metered':
       if (asked.unmeteredMember !== null) {

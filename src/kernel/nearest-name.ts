@@ -4,6 +4,7 @@ export function nearestName(name: string, known: readonly string[], changesMax: 
   let nearest: string | null = null
   let least = changesMax
   for (const candidate of known) {
+    if (Math.abs(candidate.length - name.length) > least) continue
     const changes = changesBetween(name, candidate)
     if (changes > least || (changes === least && nearest !== null)) continue
     nearest = candidate

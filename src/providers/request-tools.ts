@@ -92,15 +92,15 @@ function hasContainer({ container }: ToolRules, tool: JsonObject): boolean {
   return type !== 'shell' || !isObject(environment) || environment['type'] !== 'local'
 }
 
-/** How often these tools may be used. */
+/** How often these tools may be used: as often as is stated where they know a limit, USES_WITHOUT_LIMIT times where not. */
 function usesMax(rules: ToolRules, tools: readonly JsonObject[], callsMax: number | null): number {
-  if (tools.length === 0) return 0
-  const isLimited = tools.every((tool) => rules.limited.test(typeOf(tool)))
-  if (rules.limit === 'together') return isLimited && callsMax !== null ? callsMax : USES_WITHOUT_LIMIT
-  let sum = 0
-  for (const tool of tools) {
-    const uses = isLimited ? count(tool['max_uses']) : LIMITLESS
-    sum += uses === LIMITLESS || uses === 0 ? USES_WITHOUT_LIMIT : uses
+  const limited = tools.filter((tool) => rules.limited.test(typeOf(tool)))
+  const others = tools.length - limited.length
+  if (rules.limit === 'each') {
+    const stated = limited.map((tool) => count(tool['max_uses']))
+    const uses = stated.map((most) => (most === LIMITLESS || most === 0 ? USES_WITHOUT_LIMIT : most))
+    return uses.reduce((sum, most) => sum + most, others * USES_WITHOUT_LIMIT)
   }
-  return sum
+  if (callsMax === null || limited.length === 0) return tools.length === 0 ? 0 : USES_WITHOUT_LIMIT
+  return callsMax + (others === 0 ? 0 : USES_WITHOUT_LIMIT)
 }

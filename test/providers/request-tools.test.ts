@@ -27,6 +27,8 @@ test('uses are limited on Messages by each tool that knows how, on Responses by 
     'Web_search_20250305',
   ])
     assert.equal(await messages({ type, max_uses: 2 }), USES_WITHOUT_LIMIT, type)
+  // A tool without a limit leaves the limits of the others as they are.
+  assert.equal(await messages(search, { type: 'code_execution_20260521' }), 2 + USES_WITHOUT_LIMIT)
   const responses = async (body: object, path = RESPONSES) =>
     (await limitsOf(path, { model: 'a', ...body })).tools
   const hosted = [{ type: 'web_search' }, { type: 'code_interpreter', container: { type: 'auto' } }]
@@ -42,6 +44,8 @@ test('uses are limited on Messages by each tool that knows how, on Responses by 
   // Upstream does not count the calls of these tools.
   for (const type of ['mcp', 'image_generation', 'programmatic_tool_calling', 'tool_search'])
     assert.equal((await responses({ tools: [{ type }], max_tool_calls: 4 })).uses, USES_WITHOUT_LIMIT, type)
+  const beside = { tools: [...hosted, { type: 'mcp' }], max_tool_calls: 50 }
+  assert.equal((await responses(beside)).uses, 50 + USES_WITHOUT_LIMIT)
   assert.equal((await responses({ tools: hosted, max_tool_calls: 4 }, CHAT)).uses, USES_WITHOUT_LIMIT)
 })
 
