@@ -1,9 +1,9 @@
 import { isIP } from 'node:net'
 import { z } from 'zod'
 import { DEFAULT_THRESHOLDS, limits } from './kernel/limits.ts'
-import { LOG_LEVELS } from './kernel/log-level.ts'
 import { NANOS_PER_USD, type Nanos, parseUsd } from './kernel/money.ts'
 import { Secret } from './kernel/secret.ts'
+import { LOG_LEVELS } from './kernel/vocabulary.ts'
 
 /** Every variable and every setting of the configuration file, with its bounds and default. `config-descriptions.json` describes them. */
 

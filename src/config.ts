@@ -3,10 +3,9 @@ import { resolve } from 'node:path'
 import { z } from 'zod'
 import { FALLBACK_VARIABLES, SETTING_NAMES, SETTINGS, TRACE_VARIABLES, VARIABLES } from './config-schema.ts'
 import { ConfigError } from './kernel/errors.ts'
-import type { LogLevel } from './kernel/log-level.ts'
 import type { Nanos } from './kernel/money.ts'
-import { nearestName } from './kernel/nearest-name.ts'
 import type { Secret } from './kernel/secret.ts'
+import { type LogLevel, nearestName } from './kernel/vocabulary.ts'
 
 /**
  * Configuration is read once, here, from environment variables (scalars and secrets) and an optional JSON file

@@ -20,14 +20,21 @@ import { createHttpServer } from './http/server.ts'
 import type { CertificatePair } from './http/tls-door.ts'
 import { openUpstream } from './http/upstream-pool.ts'
 import { type Installation, openInstallation } from './installation.ts'
-import { type Clock, systemClock } from './kernel/clock.ts'
+import {
+  atMostEvery,
+  type Clock,
+  loadLater,
+  systemClock,
+  unlessLate,
+  untilQuiet,
+  WARN_INTERVAL_MS,
+} from './kernel/clock.ts'
 import { InstallationError } from './kernel/errors.ts'
 import { headerNames } from './kernel/header-names.ts'
 import { createUlidSource } from './kernel/ids.ts'
 import { limits } from './kernel/limits.ts'
 import type { Log } from './kernel/log.ts'
-import { SURFACE_NAMES } from './kernel/surface.ts'
-import { atMostEvery, loadLater, unlessLate, untilQuiet, WARN_INTERVAL_MS } from './kernel/within-time.ts'
+import { SURFACE_NAMES } from './kernel/vocabulary.ts'
 import type { CallClosing } from './ledger/call.ts'
 import { startRetention } from './ledger/retention.ts'
 import type { SettlementSpool } from './ledger/settlement-spool.ts'

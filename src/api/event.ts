@@ -1,6 +1,5 @@
 import { z } from 'zod'
-import { ACTOR_KINDS } from '../kernel/actor.ts'
-import { EVENT_TYPES } from '../kernel/vocabulary.ts'
+import { ACTOR_KINDS, EVENT_TYPES } from '../kernel/vocabulary.ts'
 import { afterParameter, idOf, instant, optionalLimit, timeParameter, wordParameter } from './fields.ts'
 
 export const eventListQuery = z

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { ACTOR_KINDS } from '../kernel/actor.ts'
 import { formatUsd, type Nanos, parseUsd, type RawNumber } from '../kernel/money.ts'
+import { ACTOR_KINDS } from '../kernel/vocabulary.ts'
 
 /** The building blocks of the API's objects: each names the JSON that clients see, and gives its type and its check. */
 

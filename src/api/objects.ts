@@ -1,5 +1,5 @@
 import { formatUsd, type Nanos, type RawNumber, rawNumber } from '../kernel/money.ts'
-import type { OwnUpstream } from '../kernel/surface.ts'
+import type { OwnUpstream } from '../kernel/vocabulary.ts'
 import {
   type AdminKeyRecord,
   KEY_LIMITS,

@@ -1,9 +1,8 @@
 import { z } from 'zod'
 import { limits } from '../kernel/limits.ts'
 import { formatUsd, NANOS_PER_USD, type Nanos, parseUsd } from '../kernel/money.ts'
-import { SURFACE_NAMES } from '../kernel/surface.ts'
 import { UNITS } from '../kernel/usage.ts'
-import { CALL_FLAGS, CALL_STATES } from '../kernel/vocabulary.ts'
+import { CALL_FLAGS, CALL_STATES, SURFACE_NAMES } from '../kernel/vocabulary.ts'
 import {
   AFTER_EXPECTED,
   count,

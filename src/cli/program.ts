@@ -1,6 +1,6 @@
 import { Command, CommanderError } from 'commander'
 import { ConfigError, InstallationError, StoreRefused, StoreUnavailable } from '../kernel/errors.ts'
-import { VERSION } from '../kernel/version.ts'
+import { VERSION } from '../kernel/runtime.ts'
 import { ENVIRONMENT_HELP, Failure, UsageError } from './command.ts'
 import { OutputFailed, ReaderGone, shownLines } from './terminal.ts'
 

@@ -1,6 +1,6 @@
 import type { UpstreamConfig } from '../config.ts'
-import { SURFACE_NAMES, type Surface } from '../kernel/surface.ts'
-import { VERSION } from '../kernel/version.ts'
+import { VERSION } from '../kernel/runtime.ts'
+import { SURFACE_NAMES, type Surface } from '../kernel/vocabulary.ts'
 import { findModel, versionAt } from '../pricing/price-book.ts'
 import { providerCredential, SURFACES, upstreamTarget } from '../providers/surfaces.ts'
 import { readPricing } from '../read-pricing.ts'

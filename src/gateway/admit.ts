@@ -7,7 +7,7 @@ import { requestInstantMs } from '../kernel/ids.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Nanos } from '../kernel/money.ts'
 import { redactEncoded } from '../kernel/secret.ts'
-import type { Surface } from '../kernel/surface.ts'
+import type { Surface } from '../kernel/vocabulary.ts'
 import { type Credential, type KeyLookup, refuseKey } from '../keys/credential.ts'
 import {
   type Admission,

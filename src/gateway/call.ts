@@ -1,7 +1,7 @@
 import type { Exchange } from '../http/exchange.ts'
 import type { Target } from '../http/judge-head.ts'
 import type { Upstream } from '../http/upstream-pool.ts'
-import type { Surface } from '../kernel/surface.ts'
+import type { Surface } from '../kernel/vocabulary.ts'
 import type { Admission } from '../ledger/call.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
 import type { CountableInput } from './estimate-usage.ts'

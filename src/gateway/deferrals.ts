@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Upstream } from '../http/upstream-pool.ts'
+import { atMostEvery, createWorkLoop, WARN_INTERVAL_MS } from '../kernel/clock.ts'
 import type { Refusal } from '../kernel/errors.ts'
-import { type ObjectKind, SURFACE_NAMES, type Surface } from '../kernel/surface.ts'
-import { atMostEvery, createWorkLoop, WARN_INTERVAL_MS } from '../kernel/within-time.ts'
+import { type ObjectKind, SURFACE_NAMES, type Surface } from '../kernel/vocabulary.ts'
 import type { Deferral, DeferredObject, ObjectName } from '../ledger/deferred.ts'
 import type { Metered } from '../metering/meter.ts'
 import {

@@ -6,7 +6,7 @@ import { type CallEnd, callUpstream, type ReplyReceiver, type UpstreamCall } fro
 import type { Upstream } from '../http/upstream-pool.ts'
 import { refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
-import type { Surface } from '../kernel/surface.ts'
+import type { Surface } from '../kernel/vocabulary.ts'
 import { keysInProtocols, protocolsForClient, protocolsForUpstream } from '../providers/socket-credential.ts'
 import { providerCredential, upstreamTarget } from '../providers/surfaces.ts'
 import type { UnseenWork } from '../providers/unseen-work.ts'

@@ -2,7 +2,7 @@ import { type Config, PROVIDER_URLS } from '../config.ts'
 import { openUpstream, type Upstream, type UpstreamPool } from '../http/upstream-pool.ts'
 import type { Log } from '../kernel/log.ts'
 import { Secret } from '../kernel/secret.ts'
-import type { OwnUpstream, Surface } from '../kernel/surface.ts'
+import type { OwnUpstream, Surface } from '../kernel/vocabulary.ts'
 import type { SecretSealer } from '../keys/sealed-secret.ts'
 
 /** Connection pools of accounts' own URLs. Beyond this number one that nobody uses is closed, if there is one. */

@@ -1,7 +1,6 @@
 import { addBounds, type Bound, type Nanos, NO_COST } from '../kernel/money.ts'
-import { nearestName } from '../kernel/nearest-name.ts'
-import type { ObjectKind } from '../kernel/surface.ts'
 import type { Usage } from '../kernel/usage.ts'
+import { nearestName, type ObjectKind } from '../kernel/vocabulary.ts'
 import type { AccountTerms } from '../ledger/account.ts'
 import type { Hold, NamedModels, Unratable } from '../ledger/call.ts'
 import { HOLD_NANOS_MAX } from '../ledger/decide-admission.ts'

@@ -1,7 +1,7 @@
 import { limits as kernelLimits } from '../kernel/limits.ts'
 import { type Bound, NO_COST } from '../kernel/money.ts'
-import type { Surface } from '../kernel/surface.ts'
 import type { Unit, Usage } from '../kernel/usage.ts'
+import type { Surface } from '../kernel/vocabulary.ts'
 import type { BoundedFile } from '../ledger/ledger-store.ts'
 import type { RequestFacts } from '../metering/request-facts.ts'
 import type { Discount } from '../pricing/amounts.ts'

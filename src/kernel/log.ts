@@ -1,6 +1,6 @@
 import { writeSync } from 'node:fs'
 import { destination, type Logger, pino } from 'pino'
-import type { LogLevel } from './log-level.ts'
+import type { LogLevel } from './vocabulary.ts'
 
 /** Log lines that wait for a slow log reader, in bytes. Beyond it lines are dropped, never requests. */
 const LOG_BUFFER_BYTES_MAX = 8 * 1024 ** 2

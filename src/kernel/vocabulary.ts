@@ -62,3 +62,96 @@ export type DisabledReason = (typeof DISABLED_REASONS)[number]
 
 export const DELIVERY_STATUSES = ['pending', 'succeeded', 'failed'] as const
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number]
+
+/** The APIs that the gateway serves. Calls are recorded with these names, so a name never changes. */
+export const SURFACE_NAMES = ['messages', 'chat'] as const
+
+export type Surface = (typeof SURFACE_NAMES)[number]
+
+/** An upstream of an account's own. The key is sealed for this account, surface and URL; null sends no credential. */
+export interface OwnUpstream {
+  readonly url: string
+  /** In base 64. */
+  readonly sealedKey: string | null
+}
+
+/** Upstream objects whose cost is known later. The names are stored with calls and never change. */
+export type ObjectKind = 'message_batch' | 'batch' | 'response'
+
+/** The cause of a change, as events and ledger entries name it. A session has the id and name of its key. */
+export interface Actor {
+  readonly kind: ActorKind
+  /** The id of the key; null for the command line and the system. */
+  readonly id: string | null
+  readonly name: string | null
+}
+
+export const ACTOR_KINDS = ['admin_key', 'session', 'api_key', 'command_line', 'system'] as const
+export type ActorKind = (typeof ACTOR_KINDS)[number]
+
+export const COMMAND_LINE: Actor = { kind: 'command_line', id: null, name: null }
+export const SYSTEM: Actor = { kind: 'system', id: null, name: null }
+
+/**
+ * A command that its sender may repeat without knowing whether the first attempt arrived. The store keeps the name
+ * in the transaction of the command itself, so that either both are there or neither is.
+ */
+export interface Idempotency {
+  readonly accountId: string
+  /** The sender's name for this command. */
+  readonly name: string
+  /** The fingerprint of everything that the sender asked for: the same name for another command is a mistake. */
+  readonly fingerprint: Uint8Array
+  readonly atMs: number
+}
+
+/** `repeated`: the command was done before, and `value` is its result, as it is now. */
+export type IdempotentResult<T> =
+  | { readonly kind: 'done'; readonly value: T }
+  | { readonly kind: 'repeated'; readonly value: T }
+  /** The name was used for another command. Nothing was done. */
+  | { readonly kind: 'conflict' }
+
+export const LOG_LEVELS = ['silent', 'fatal', 'error', 'warn', 'info', 'debug', 'trace'] as const
+export type LogLevel = (typeof LOG_LEVELS)[number]
+
+/** Whether a log of this level has lines of that importance. */
+export function isLogged(level: LogLevel, importance: LogLevel): boolean {
+  return LOG_LEVELS.indexOf(level) >= LOG_LEVELS.indexOf(importance)
+}
+
+/** Which of the known names was probably meant; null if none is near. For command lines and settings, which are short. */
+export function nearestName(name: string, known: readonly string[], changesMax: number): string | null {
+  if (name.length > NAME_CHARS_MAX) return null
+  let nearest: string | null = null
+  let least = changesMax
+  for (const candidate of known) {
+    if (Math.abs(candidate.length - name.length) > least) continue
+    const changes = changesBetween(name, candidate)
+    if (changes > least || (changes === least && nearest !== null)) continue
+    nearest = candidate
+    least = changes
+  }
+  return nearest
+}
+
+/** The comparison takes time in proportion to the length, and no name that is meant is longer. */
+const NAME_CHARS_MAX = 200
+
+/** Levenshtein's distance, with two characters that changed places as one change. */
+function changesBetween(a: string, b: string): number {
+  let before: number[] = []
+  let row = Array.from({ length: b.length + 1 }, (_, i) => i)
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i]
+    for (let j = 1; j <= b.length; j++) {
+      const substituted = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1)
+      next[j] = Math.min(substituted, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1)
+      if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1])
+        next[j] = Math.min(next[j] ?? 0, (before[j - 2] ?? 0) + 1)
+    }
+    before = row
+    row = next
+  }
+  return row[b.length] ?? 0
+}

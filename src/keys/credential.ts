@@ -1,7 +1,6 @@
 import { type Refusal, refuse } from '../kernel/errors.ts'
 import type { Nanos } from '../kernel/money.ts'
-import type { OwnUpstream, Surface } from '../kernel/surface.ts'
-import type { AdminRole } from '../kernel/vocabulary.ts'
+import type { AdminRole, OwnUpstream, Surface } from '../kernel/vocabulary.ts'
 
 /** The credential of a request, by form alone. The store decides whether the key is active. */
 export type Credential =

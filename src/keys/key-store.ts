@@ -1,7 +1,6 @@
 import type { ErrorCode } from '../kernel/errors.ts'
-import type { IdempotentResult } from '../kernel/idempotency.ts'
 import type { Nanos } from '../kernel/money.ts'
-import type { AdminRole, BudgetMode, KeyStatus } from '../kernel/vocabulary.ts'
+import type { AdminRole, BudgetMode, IdempotentResult, KeyStatus } from '../kernel/vocabulary.ts'
 import type { Caller } from './credential.ts'
 
 /** The records that the service keeps about keys, and the port through which it keeps them. Instants are milliseconds (UTC). */

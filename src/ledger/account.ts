@@ -1,7 +1,5 @@
-import type { IdempotentResult } from '../kernel/idempotency.ts'
 import type { Nanos } from '../kernel/money.ts'
-import type { OwnUpstream, Surface } from '../kernel/surface.ts'
-import type { AccountStatus } from '../kernel/vocabulary.ts'
+import type { AccountStatus, IdempotentResult, OwnUpstream, Surface } from '../kernel/vocabulary.ts'
 
 /** The terms of a call that its account sets; read with the row that admission locks. */
 export interface AccountTerms {

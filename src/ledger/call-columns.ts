@@ -1,6 +1,5 @@
 import type { Nanos } from '../kernel/money.ts'
-import type { Surface } from '../kernel/surface.ts'
-import type { CallState } from '../kernel/vocabulary.ts'
+import type { CallState, Surface } from '../kernel/vocabulary.ts'
 
 /**
  * The columns of a call, each written once. The types of an opening, a closing and a record are made from this list, as

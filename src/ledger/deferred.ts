@@ -1,5 +1,5 @@
 import type { Nanos } from '../kernel/money.ts'
-import type { ObjectKind, Surface } from '../kernel/surface.ts'
+import type { ObjectKind, Surface } from '../kernel/vocabulary.ts'
 import type { CallRecord } from './call.ts'
 
 /**

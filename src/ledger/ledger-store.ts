@@ -1,6 +1,5 @@
-import type { Actor } from '../kernel/actor.ts'
 import type { Bound, Nanos } from '../kernel/money.ts'
-import type { CreditKind } from '../kernel/vocabulary.ts'
+import type { Actor, CreditKind } from '../kernel/vocabulary.ts'
 
 /** The account's money. `balance = credited - charged`, always. */
 export interface Balance {

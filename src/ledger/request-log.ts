@@ -1,6 +1,5 @@
 import type { Nanos } from '../kernel/money.ts'
-import type { Surface } from '../kernel/surface.ts'
-import type { CallFlag, CallState } from '../kernel/vocabulary.ts'
+import type { CallFlag, CallState, Surface } from '../kernel/vocabulary.ts'
 import type { CallRecord } from './call.ts'
 
 /** The log of calls: a metadata record of every call, kept as long as the ledger. */

@@ -8,7 +8,7 @@ import {
 } from '../api/account.ts'
 import { accountObject } from '../api/objects.ts'
 import { formatUsd, type Nanos } from '../kernel/money.ts'
-import { type OwnUpstream, SURFACE_NAMES, type Surface } from '../kernel/surface.ts'
+import { type OwnUpstream, SURFACE_NAMES, type Surface } from '../kernel/vocabulary.ts'
 import type { AccountChanges, AccountRecord } from '../ledger/account.ts'
 import { refusedMissingAccount } from './resolve-account.ts'
 import {

@@ -9,8 +9,8 @@ import {
 import { listOf } from '../api/fields.ts'
 import { balanceObject, creditObject } from '../api/objects.ts'
 import { refuse, StoreRefused } from '../kernel/errors.ts'
-import type { Idempotency } from '../kernel/idempotency.ts'
 import { formatUsd } from '../kernel/money.ts'
+import type { Idempotency } from '../kernel/vocabulary.ts'
 import type { CreditBack, CreditBackOutcomes, NewCredit } from '../ledger/ledger-store.ts'
 import {
   defineRoute,

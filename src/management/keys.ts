@@ -9,7 +9,7 @@ import {
   rotateFields,
 } from '../api/key.ts'
 import { keyObject } from '../api/objects.ts'
-import { nearestName } from '../kernel/nearest-name.ts'
+import { nearestName } from '../kernel/vocabulary.ts'
 import { mintKey, shownParts } from '../keys/key-format.ts'
 import { KEY_LIMITS, type KeyChanges, type KeyRecord, NO_LIMITS } from '../keys/key-store.ts'
 import { findModel, type PriceBook } from '../pricing/price-book.ts'

@@ -11,7 +11,7 @@ import {
   priceBookSchema,
 } from '../api/overview.ts'
 import { rawInteger } from '../kernel/money.ts'
-import { VERSION } from '../kernel/version.ts'
+import { VERSION } from '../kernel/runtime.ts'
 import type { AttentionKey, AttentionKeys, Overview } from '../ledger/usage-report.ts'
 import { type ModelPrice, type PriceVersion, versionAt } from '../pricing/price-book.ts'
 import { defineRoute, formatInstant, type Management, replyJson, replyWhole, UNSTORED, usd } from './route.ts'

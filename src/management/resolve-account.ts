@@ -1,4 +1,4 @@
-import type { Actor } from '../kernel/actor.ts'
+import type { Actor } from '../kernel/vocabulary.ts'
 import type { Caller } from '../keys/credential.ts'
 import { type AccountRule, permissionOf } from './permissions.ts'
 import type { Parameters } from './read-request.ts'

@@ -1,6 +1,6 @@
 import { NANOS_PER_USD } from '../kernel/money.ts'
-import type { Surface } from '../kernel/surface.ts'
 import type { Tier, Usage } from '../kernel/usage.ts'
+import type { Surface } from '../kernel/vocabulary.ts'
 import type { RequestLimits } from '../providers/request-limits.ts'
 import { SURFACES } from '../providers/surfaces.ts'
 

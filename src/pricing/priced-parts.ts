@@ -1,5 +1,5 @@
-import { SURFACE_NAMES, type Surface } from '../kernel/surface.ts'
 import { NO_USAGE, type Quantities, UNITS, type Unit, type Usage, type UsagePart } from '../kernel/usage.ts'
+import { SURFACE_NAMES, type Surface } from '../kernel/vocabulary.ts'
 import { DEFAULT_IMAGE_MODEL, IMAGE_TOOL_MODEL } from '../providers/chat/images.ts'
 import { SURFACES } from '../providers/surfaces.ts'
 import { plainAmountOf } from './amounts.ts'

@@ -1,5 +1,5 @@
 import { addLine, type Bound, NO_COST } from '../kernel/money.ts'
-import type { Surface } from '../kernel/surface.ts'
+import type { Surface } from '../kernel/vocabulary.ts'
 import type { SkimmedElement } from '../metering/json-shape.ts'
 import { type Ambiguity, type ItemFacts, NO_ITEMS, type RequestFacts } from '../metering/request-facts.ts'
 import { ambiguityFor } from './ambiguity.ts'

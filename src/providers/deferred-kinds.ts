@@ -1,4 +1,4 @@
-import type { ObjectKind, Surface } from '../kernel/surface.ts'
+import type { ObjectKind, Surface } from '../kernel/vocabulary.ts'
 import type { Metered } from '../metering/meter.ts'
 import type { UsageReader } from './endpoint.ts'
 import { plainPath } from './find-meant.ts'

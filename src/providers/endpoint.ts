@@ -1,4 +1,4 @@
-import type { ObjectKind, Surface } from '../kernel/surface.ts'
+import type { ObjectKind, Surface } from '../kernel/vocabulary.ts'
 
 /** `WS` is a GET that asks to become a WebSocket; the two never mean the same on one path. */
 export type Method = 'GET' | 'POST' | 'DELETE' | 'WS'

@@ -1,4 +1,4 @@
-import { SURFACE_NAMES, type Surface } from '../kernel/surface.ts'
+import { SURFACE_NAMES, type Surface } from '../kernel/vocabulary.ts'
 import { type Endpoint, readEndpoints } from './endpoint.ts'
 import { SURFACES } from './surfaces.ts'
 

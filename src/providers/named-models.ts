@@ -1,5 +1,5 @@
 import { limits } from '../kernel/limits.ts'
-import type { Surface } from '../kernel/surface.ts'
+import type { Surface } from '../kernel/vocabulary.ts'
 import { MARKS } from '../metering/content-marks.ts'
 import type { JsonObject } from '../metering/json-shape.ts'
 import { MODEL_NAME_CHARS_MAX, type OtherModels, type RequestFacts } from '../metering/request-facts.ts'

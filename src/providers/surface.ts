@@ -1,6 +1,6 @@
 import type { ErrorCode, Refusal } from '../kernel/errors.ts'
-import type { Surface } from '../kernel/surface.ts'
 import type { Tier } from '../kernel/usage.ts'
+import type { Surface } from '../kernel/vocabulary.ts'
 import type { JsonObject } from '../metering/json-shape.ts'
 import type { Delivered, Meter, ReplyReader } from '../metering/meter.ts'
 import type { StreamMeter } from '../metering/reply-meter.ts'

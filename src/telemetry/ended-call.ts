@@ -1,6 +1,6 @@
 import type { RawHeaders } from '../http/raw-headers.ts'
 import type { Nanos } from '../kernel/money.ts'
-import type { Surface } from '../kernel/surface.ts'
+import type { Surface } from '../kernel/vocabulary.ts'
 import type { TokenCounts } from '../ledger/call-columns.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
 

@@ -1,7 +1,7 @@
 import type { Histogram } from '../kernel/histogram.ts'
 import { formatUsd, type Nanos } from '../kernel/money.ts'
-import { SURFACE_NAMES, type Surface } from '../kernel/surface.ts'
-import { VERSION } from '../kernel/version.ts'
+import { VERSION } from '../kernel/runtime.ts'
+import { SURFACE_NAMES, type Surface } from '../kernel/vocabulary.ts'
 import type { StoreLoad } from '../ledger/store-facts.ts'
 import { type CallCounts, STATUS_CLASSES } from './call-counts.ts'
 

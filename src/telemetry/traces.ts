@@ -28,7 +28,7 @@ import {
 import type { TraceConfig } from '../config.ts'
 import { type RawHeaders, valuesOf } from '../http/raw-headers.ts'
 import { formatUsd } from '../kernel/money.ts'
-import { VERSION } from '../kernel/version.ts'
+import { VERSION } from '../kernel/runtime.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
 import { SURFACES } from '../providers/surfaces.ts'
 import type { EndedCall, ObserveCall } from './ended-call.ts'

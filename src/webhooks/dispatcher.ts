@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { atMostEvery, createWorkLoop, WARN_INTERVAL_MS } from '../kernel/clock.ts'
 import { limits } from '../kernel/limits.ts'
-import { atMostEvery, createWorkLoop, WARN_INTERVAL_MS } from '../kernel/within-time.ts'
 import type { Store } from '../store/store.ts'
 import type { Deliverer } from './deliver.ts'
 import type { ClaimedDelivery } from './webhook-store.ts'

@@ -1,6 +1,6 @@
 import type { ClientRequest, IncomingMessage, RequestOptions } from 'node:http'
 import { limits } from '../kernel/limits.ts'
-import { VERSION } from '../kernel/version.ts'
+import { VERSION } from '../kernel/runtime.ts'
 import { type EndpointRules, hostOf, permittedAddresses } from './endpoint-address.ts'
 
 const WEBHOOK_ANSWER_BYTES_MAX = 64 * 1024

@@ -1,6 +1,11 @@
-import type { Actor } from '../kernel/actor.ts'
-import type { IdempotentResult } from '../kernel/idempotency.ts'
-import type { DeliveryStatus, DisabledReason, EventType, WebhookFormat } from '../kernel/vocabulary.ts'
+import type {
+  Actor,
+  DeliveryStatus,
+  DisabledReason,
+  EventType,
+  IdempotentResult,
+  WebhookFormat,
+} from '../kernel/vocabulary.ts'
 
 /**
  * The records that the store keeps for events and webhooks, and the port through which they are read. The transaction that

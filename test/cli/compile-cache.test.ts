@@ -12,7 +12,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { VERSION } from '../../src/kernel/version.ts'
+import { VERSION } from '../../src/kernel/runtime.ts'
 import { root } from '../style/source-tree.ts'
 import { after, test } from '../support/suite.ts'
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { THREAD_YOUNG_MEGABYTES } from '../../src/kernel/start-thread.ts'
+import { THREAD_YOUNG_MEGABYTES } from '../../src/kernel/runtime.ts'
 import { test } from '../support/suite.ts'
 import { serveTollgate } from '../support/tollgate-process.ts'
 

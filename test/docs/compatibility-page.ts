@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { SURFACE_NAMES, type Surface } from '../../src/kernel/surface.ts'
+import { SURFACE_NAMES, type Surface } from '../../src/kernel/vocabulary.ts'
 import type { Endpoint } from '../../src/providers/endpoint.ts'
 import { allEndpoints } from '../../src/providers/find-endpoint.ts'
 

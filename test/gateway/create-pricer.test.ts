@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createPricer, type Pricer } from '../../src/gateway/pricer.ts'
-import type { Surface } from '../../src/kernel/surface.ts'
 import type { Usage } from '../../src/kernel/usage.ts'
+import type { Surface } from '../../src/kernel/vocabulary.ts'
 import { NO_DISCOUNT } from '../../src/pricing/amounts.ts'
 import { loadListPrices } from '../../src/pricing/load-book.ts'
 import { readRating } from '../../src/pricing/rate.ts'

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { SYSTEM } from '../../src/kernel/actor.ts'
+import { SYSTEM } from '../../src/kernel/vocabulary.ts'
 import { type KeyRecord, NO_LIMITS } from '../../src/keys/key-store.ts'
 import type { CreditEntry } from '../../src/ledger/ledger-store.ts'
 import { WaitingCalls } from '../../src/ledger/unsent-calls.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { startSimulator } from '../../simulator/start-simulator.ts'
 import { NAMED_KEYS_MAX } from '../../src/api/overview.ts'
-import { VERSION } from '../../src/kernel/version.ts'
+import { VERSION } from '../../src/kernel/runtime.ts'
 import { changeBooks } from '../support/books.ts'
 import { startGateway } from '../support/gateway.ts'
 import { after, test } from '../support/suite.ts'

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { Surface } from '../../src/kernel/surface.ts'
+import type { Surface } from '../../src/kernel/vocabulary.ts'
 import { type Endpoint, readEndpoints } from '../../src/providers/endpoint.ts'
 import { allEndpoints } from '../../src/providers/find-endpoint.ts'
 import { test } from '../support/suite.ts'

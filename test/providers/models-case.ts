@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { Surface } from '../../src/kernel/surface.ts'
+import type { Surface } from '../../src/kernel/vocabulary.ts'
 import { test } from '../support/suite.ts'
 import { type Body, modelsOf } from './request-facts-of.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { NO_COST } from '../../src/kernel/money.ts'
-import type { Surface } from '../../src/kernel/surface.ts'
+import type { Surface } from '../../src/kernel/vocabulary.ts'
 import { NOT_READ, type RequestFacts } from '../../src/metering/request-facts.ts'
 import { BatchEntries } from '../../src/providers/batch-entries.ts'
 import type { Endpoint } from '../../src/providers/endpoint.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Surface } from '../../src/kernel/surface.ts'
+import type { Surface } from '../../src/kernel/vocabulary.ts'
 import { allEndpoints } from '../../src/providers/find-endpoint.ts'
 import { test } from '../support/suite.ts'
 

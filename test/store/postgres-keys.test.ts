@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
-import { SYSTEM } from '../../src/kernel/actor.ts'
-import type { Idempotency } from '../../src/kernel/idempotency.ts'
+import { type Idempotency, SYSTEM } from '../../src/kernel/vocabulary.ts'
 import type { KeySuccessor } from '../../src/keys/key-store.ts'
 import { fromKept, fromKeptJson, toKept, toKeptJson } from '../../src/store/postgres/any-text.ts'
 import { number, present } from '../../src/store/rows.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import pg from 'pg'
-import { SYSTEM } from '../../src/kernel/actor.ts'
 import { createLog } from '../../src/kernel/log.ts'
+import { SYSTEM } from '../../src/kernel/vocabulary.ts'
 import { bookCalls } from '../../src/store/operations/book-calls.ts'
 import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts'
 import { dialectOf, runBatch } from '../../src/store/postgres/run-operation.ts'

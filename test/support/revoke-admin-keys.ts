@@ -1,4 +1,4 @@
-import { SYSTEM } from '../../src/kernel/actor.ts'
+import { SYSTEM } from '../../src/kernel/vocabulary.ts'
 import type { Store } from '../../src/store/store.ts'
 
 /** Revokes all admin keys but a new one that nobody has: the last operator key cannot be revoked. */

@@ -1,8 +1,5 @@
 import { accountObject, changesOf } from '../../api/objects.ts'
-import type { Actor } from '../../kernel/actor.ts'
-import type { Idempotency } from '../../kernel/idempotency.ts'
-import { SURFACE_NAMES } from '../../kernel/surface.ts'
-import type { AccountStatus } from '../../kernel/vocabulary.ts'
+import { type AccountStatus, type Actor, type Idempotency, SURFACE_NAMES } from '../../kernel/vocabulary.ts'
 import type {
   AccountChanges,
   AccountCreation,

@@ -1,6 +1,5 @@
 import { adminKeyObject } from '../../api/objects.ts'
-import type { Actor } from '../../kernel/actor.ts'
-import type { AdminRole } from '../../kernel/vocabulary.ts'
+import type { Actor, AdminRole } from '../../kernel/vocabulary.ts'
 import type {
   AdminKeyQuery,
   AdminKeyRecord,

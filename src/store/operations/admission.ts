@@ -1,4 +1,4 @@
-import type { Surface } from '../../kernel/surface.ts'
+import type { Surface } from '../../kernel/vocabulary.ts'
 import type { AccountTerms } from '../../ledger/account.ts'
 import { dayOf, monthOf } from '../../ledger/calendar.ts'
 import { type Admission, type CallOpening, type CallRefusal, requestsOf } from '../../ledger/call.ts'

@@ -1,6 +1,6 @@
 import { balanceObject, formatInstant, usd } from '../../api/objects.ts'
-import type { Actor } from '../../kernel/actor.ts'
 import type { Nanos } from '../../kernel/money.ts'
+import type { Actor } from '../../kernel/vocabulary.ts'
 import { dayOf, monthOf } from '../../ledger/calendar.ts'
 import type { Budget } from '../../ledger/call.ts'
 import type { Balance } from '../../ledger/ledger-store.ts'

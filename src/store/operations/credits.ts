@@ -1,8 +1,6 @@
 import { balanceObject, creditObject } from '../../api/objects.ts'
-import type { Actor } from '../../kernel/actor.ts'
-import type { Idempotency, IdempotentResult } from '../../kernel/idempotency.ts'
 import type { Nanos } from '../../kernel/money.ts'
-import type { CreditKind } from '../../kernel/vocabulary.ts'
+import type { Actor, CreditKind, Idempotency, IdempotentResult } from '../../kernel/vocabulary.ts'
 import type { Page } from '../../keys/key-store.ts'
 import type {
   Balance,

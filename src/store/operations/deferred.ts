@@ -1,4 +1,4 @@
-import type { ObjectKind, Surface } from '../../kernel/surface.ts'
+import type { ObjectKind, Surface } from '../../kernel/vocabulary.ts'
 import type { CallRecord } from '../../ledger/call.ts'
 import type {
   ChildCall,

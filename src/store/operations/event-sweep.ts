@@ -1,7 +1,7 @@
 import { eventKey } from '../../api/objects.ts'
-import { SYSTEM } from '../../kernel/actor.ts'
 import { firstUlid } from '../../kernel/ids.ts'
 import { limits } from '../../kernel/limits.ts'
+import { SYSTEM } from '../../kernel/vocabulary.ts'
 import { number, text } from '../rows.ts'
 import { recordEvent } from './events.ts'
 import { getKey } from './keys.ts'

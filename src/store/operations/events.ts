@@ -1,7 +1,6 @@
-import type { Actor, ActorKind } from '../../kernel/actor.ts'
 import { createUlidSource, type IdSource } from '../../kernel/ids.ts'
 import type { Nanos } from '../../kernel/money.ts'
-import { EVENT_TYPES, type EventType } from '../../kernel/vocabulary.ts'
+import { type Actor, type ActorKind, EVENT_TYPES, type EventType } from '../../kernel/vocabulary.ts'
 import type { Page } from '../../keys/key-store.ts'
 import type { EventQuery, EventRecord } from '../../webhooks/webhook-store.ts'
 import { namesOf, number, type Row, text, textOrNull } from '../rows.ts'

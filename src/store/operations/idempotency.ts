@@ -1,5 +1,5 @@
-import type { Idempotency, IdempotentResult } from '../../kernel/idempotency.ts'
 import { limits } from '../../kernel/limits.ts'
+import type { Idempotency, IdempotentResult } from '../../kernel/vocabulary.ts'
 import { bool, type Row, text } from '../rows.ts'
 import type { Operation } from './operation.ts'
 import { FOR_DELETE, now, raw, type Sql, sql } from './sql.ts'

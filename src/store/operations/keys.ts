@@ -1,6 +1,5 @@
 import { eventKey, keyChangesOf } from '../../api/objects.ts'
-import type { Actor } from '../../kernel/actor.ts'
-import type { Idempotency } from '../../kernel/idempotency.ts'
+import type { Actor, Idempotency } from '../../kernel/vocabulary.ts'
 import {
   KEY_LIMITS,
   type KeyChanges,

@@ -1,5 +1,4 @@
-import type { OwnUpstream, Surface } from '../../kernel/surface.ts'
-import type { AccountStatus, BudgetMode } from '../../kernel/vocabulary.ts'
+import type { AccountStatus, BudgetMode, OwnUpstream, Surface } from '../../kernel/vocabulary.ts'
 import type { OverLimit } from '../../keys/key-store.ts'
 import type { AccountRecord } from '../../ledger/account.ts'
 import { monthOf, nextDayMs, nextMonthMs } from '../../ledger/calendar.ts'

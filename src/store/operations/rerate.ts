@@ -1,6 +1,6 @@
-import { COMMAND_LINE } from '../../kernel/actor.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { createUlidSource } from '../../kernel/ids.ts'
+import { COMMAND_LINE } from '../../kernel/vocabulary.ts'
 import {
   type Booked,
   type ChangedCall,

@@ -1,6 +1,11 @@
-import { type Actor, SYSTEM } from '../../kernel/actor.ts'
 import { limits } from '../../kernel/limits.ts'
-import type { DeliveryStatus, DisabledReason, WebhookFormat } from '../../kernel/vocabulary.ts'
+import {
+  type Actor,
+  type DeliveryStatus,
+  type DisabledReason,
+  SYSTEM,
+  type WebhookFormat,
+} from '../../kernel/vocabulary.ts'
 import type { Page } from '../../keys/key-store.ts'
 import type {
   ClaimedDelivery,

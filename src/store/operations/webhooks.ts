@@ -1,8 +1,6 @@
 import { changesOf, webhookObject } from '../../api/objects.ts'
-import type { Actor } from '../../kernel/actor.ts'
-import type { Idempotency } from '../../kernel/idempotency.ts'
 import { limits } from '../../kernel/limits.ts'
-import type { DisabledReason, EventType, WebhookFormat } from '../../kernel/vocabulary.ts'
+import type { Actor, DisabledReason, EventType, Idempotency, WebhookFormat } from '../../kernel/vocabulary.ts'
 import type { Page } from '../../keys/key-store.ts'
 import type {
   NewWebhook,

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto'
-import { SYSTEM } from '../../../src/kernel/actor.ts'
-import type { IdempotentResult } from '../../../src/kernel/idempotency.ts'
+import { type IdempotentResult, SYSTEM } from '../../../src/kernel/vocabulary.ts'
 import { type NewKey, NO_LIMITS } from '../../../src/keys/key-store.ts'
 import type { CallClosing, CallOpening } from '../../../src/ledger/call.ts'
 import type { CreditBack } from '../../../src/ledger/ledger-store.ts'

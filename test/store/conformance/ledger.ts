@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { SYSTEM } from '../../../src/kernel/actor.ts'
+import { SYSTEM } from '../../../src/kernel/vocabulary.ts'
 import { test } from '../../support/suite.ts'
 import { assertConserved } from './conservation.ts'
 import {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { atMostEvery, createWorkLoop, loadLater } from '../../src/kernel/within-time.ts'
+import { atMostEvery, createWorkLoop, loadLater } from '../../src/kernel/clock.ts'
 import { withDeadline } from '../support/deadline.ts'
 import { test } from '../support/suite.ts'
 

@@ -1,7 +1,0 @@
-export const LOG_LEVELS = ['silent', 'fatal', 'error', 'warn', 'info', 'debug', 'trace'] as const
-export type LogLevel = (typeof LOG_LEVELS)[number]
-
-/** Whether a log of this level has lines of that importance. */
-export function isLogged(level: LogLevel, importance: LogLevel): boolean {
-  return LOG_LEVELS.indexOf(level) >= LOG_LEVELS.indexOf(importance)
-}
