@@ -69,7 +69,6 @@ export interface RunningTollgate {
   reloadPrices(overlayText: string): Promise<readonly string[]>
   /** Reads the certificate's files again and uses them, or returns their problems and leaves the old certificate in use. */
   reloadCertificate(): readonly string[]
-  /** The certificate at the start; null without TLS. */
   readonly certificate: Certificate | null
   readonly host: string
   readonly port: number
@@ -86,15 +85,12 @@ export interface Surroundings {
   reached?(point: CallPoint): void
   /** Serve own paths only; do not poll, deliver or delete anything by itself. */
   readonly maintenance?: boolean
-  /** Whether the upstream is the built-in simulator. */
   readonly simulator?: boolean
-  /** An observer of every call when it is over. */
   readonly observeCall?: ObserveCall
   /** For tests of failing disks; see the SQLite worker. */
   readonly diskFault?: SharedArrayBuffer
   /** For tests on machines that have other things to do: how long PostgreSQL may take to answer. */
   readonly storeAnswerMs?: number
-  /** For tests of how the dashboard is served: where its build is. */
   readonly dashboardDir?: URL
   /** For tests of where webhooks are sent; otherwise the name servers are asked. */
   readonly resolveHost?: ResolveHost

@@ -43,7 +43,7 @@ test('only these files use what Node does not promise, and only src/http knows t
       .map(({ path }) => path)
   assert.deepEqual(
     filesWith(/\bnode:_|\b_handle\b|\._writev?\b|setFlagsFromString|process\.binding|internalBinding/),
-    ['src/http/node-sockets.ts', 'src/kernel/start-thread.ts'],
+    ['src/http/node-sockets.ts', 'src/kernel/runtime.ts'],
   )
   const outside = filesWith(/\b(?:readBuffer|lasting|lend)\b/).filter((path) => !path.startsWith('src/http/'))
   assert.deepEqual(outside, [])
