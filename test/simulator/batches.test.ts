@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type Simulator, type SimulatorOptions, startSimulator } from '../../simulator/start-simulator.ts'
 import { afterEach, beforeEach, test } from '../support/suite.ts'
-import { dig, digList, digNumber, digText } from './dig.ts'
+import { dig, digNumber, digText } from './dig.ts'
 import { anthropicHeaders, chatBody, messageBody, postJson, send } from './wire-client.ts'
 
 let simulator: Simulator
@@ -51,18 +51,6 @@ test('a Message Batch ends after its time, with a result for every request', asy
   assert.equal((await messages('GET', `${batches}/${id}`)).status, 404)
 })
 
-test('a Message Batch that is cancelled has results for the requests that were done by then', async () => {
-  const created = await ask(Array.from({ length: 10 }, (_, index) => asked(`r${index}`)))
-  nowMs = 3_600
-  const path = `${batches}/${digText(created.json, 'id')}`
-  await postJson(simulator, `${path}/cancel`, {}, sent)
-  const { json } = await messages('GET', path)
-  assert.notEqual(dig(json, 'cancel_initiated_at'), null)
-  const counts = { processing: 0, succeeded: 5, errored: 0, canceled: 5, expired: 0 }
-  assert.deepEqual(dig(json, 'request_counts'), counts)
-  assert.equal(dig((await resultsOf(json)).at(-1), 'result.type'), 'canceled')
-})
-
 const chat = '/v1/chat/completions'
 const line = (custom_id: string, body: object, url = chat) => ({ custom_id, method: 'POST', url, body })
 const startBatch = async (lines: readonly unknown[], endpoint = chat): Promise<unknown> => {
@@ -103,35 +91,6 @@ test('a Chat batch goes through its states and leaves a file of answers and one 
   assert.equal(dig(failed, 'response.body.error.code'), 'model_not_found')
   const late = await postJson(simulator, `/v1/batches/${digText(batch, 'id')}/cancel`, {})
   assert.equal(late.status, 409)
-})
-
-test('a Chat batch that is cancelled has answers for what was done by then, on other endpoints too', async () => {
-  const body = { model: 'gpt-6.1-sol', input: 'x' }
-  const lines = Array.from({ length: 10 }, (_, index) => line(`r${index}`, body, '/v1/responses'))
-  const created = await startBatch(lines, '/v1/responses')
-  nowMs = 3_600
-  await postJson(simulator, `/v1/batches/${digText(created, 'id')}/cancel`, {})
-  const { json } = await send(simulator, 'GET', '/v1/batches')
-  const batch = dig(json, 'data.0')
-  assert.equal(dig(batch, 'status'), 'cancelled')
-  assert.equal((await fileLines(dig(batch, 'output_file_id'))).length, 5)
-})
-
-test('a Chat batch whose lines are wrong fails and says which', async () => {
-  const created = await startBatch([line('one', chatBody()), line('two', {}, '/v1/responses'), 'no line'])
-  nowMs = 60_000
-  const batch = await find(created)
-  assert.equal(dig(batch, 'status'), 'failed')
-  assert.deepEqual(
-    digList(batch, 'errors.data').map((error) => [dig(error, 'line'), dig(error, 'code')]),
-    [
-      [2, 'mismatched_url'],
-      [3, 'invalid_json_line'],
-    ],
-  )
-  assert.equal(dig(batch, 'output_file_id'), null)
-  const unknown = { input_file_id: 'file-nope', endpoint: chat, completion_window: '24h' }
-  assert.equal((await postJson(simulator, '/v1/batches', unknown)).status, 400)
 })
 
 test('work in the background is hurried by a factor, and at an instant pace done when it is first polled', async () => {

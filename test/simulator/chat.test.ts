@@ -3,7 +3,7 @@ import { type Simulator, startSimulator } from '../../simulator/start-simulator.
 import { countTokens } from '../../simulator/text.ts'
 import { after, before, test } from '../support/suite.ts'
 import { dig, digList, digNumber, digText } from './dig.ts'
-import { chatBody, postEvents, postJson, type Sent, weatherSchema } from './wire-client.ts'
+import { chatBody, postEvents, postJson, type Sent } from './wire-client.ts'
 
 let simulator: Simulator
 before(async () => {
@@ -15,9 +15,6 @@ const create = (more: object = {}, sent: Sent = {}) =>
   postJson(simulator, '/v1/chat/completions', chatBody(more), sent)
 const stream = (more: object = {}, sent: Sent = {}) =>
   postEvents(simulator, '/v1/chat/completions', chatBody({ stream: true, ...more }), sent)
-
-const tools = [{ type: 'function', function: { name: 'get_weather', parameters: weatherSchema } }]
-const askWeather = [{ role: 'user', content: 'How is the weather in Oslo?' }]
 
 test('a completion reports the tokens of its own texts, its snapshot and its tier', async () => {
   const { status, headers, json } = await create({ n: 3 })
@@ -47,43 +44,6 @@ test('a stream with include_usage has it as null in each chunk and once at the e
     const words = chunks.map(({ data }) => dig(data, 'choices.0.delta.content') ?? '').join('')
     assert.equal(words, dig(whole.json, `choices.${index}.message.content`))
   }
-})
-
-test('tools are called by name, by force, or not at all', async () => {
-  const { json } = await create({ tools, messages: askWeather })
-  assert.equal(dig(json, 'choices.0.finish_reason'), 'tool_calls')
-  assert.equal(dig(json, 'choices.0.message.content'), null)
-  const call = dig(json, 'choices.0.message.tool_calls.0')
-  assert.deepEqual(dig(call, 'function'), { name: 'get_weather', arguments: '{"city":"Oslo"}' })
-  const events = await stream({ tools, messages: askWeather })
-  const calls = events.map(({ data }) => dig(data, 'choices.0.delta.tool_calls.0.function'))
-  assert.equal(calls.map((part) => dig(part, 'arguments') ?? '').join(''), '{"city":"Oslo"}')
-  const required = await create({ tools, tool_choice: 'required' })
-  assert.equal(dig(required.json, 'choices.0.finish_reason'), 'tool_calls')
-  const none = await create({ tools, messages: askWeather, tool_choice: 'none' })
-  assert.equal(dig(none.json, 'choices.0.finish_reason'), 'stop')
-  const answered = [
-    ...askWeather,
-    { role: 'assistant', content: null, tool_calls: [call] },
-    { role: 'tool', tool_call_id: dig(call, 'id'), content: 'rainy weather' },
-  ]
-  const words = await create({ tools, messages: answered })
-  assert.equal(dig(words.json, 'choices.0.finish_reason'), 'stop')
-})
-
-test('a custom tool is called with words', async () => {
-  const custom = [{ type: 'custom', custom: { name: 'shout' } }]
-  const { json } = await create({ tools: custom, tool_choice: 'required' })
-  assert.match(digText(json, 'choices.0.message.tool_calls.0.custom.input'), /tollgates/)
-})
-
-test('output limits cut the answer exactly there', async () => {
-  const old = await create({ max_tokens: 5 })
-  assert.equal(dig(old.json, 'choices.0.finish_reason'), 'length')
-  assert.equal(dig(old.json, 'usage.completion_tokens'), 5)
-  const thinking = await create({ model: 'gpt-6-luna', max_completion_tokens: 40 })
-  assert.equal(dig(thinking.json, 'usage.completion_tokens'), 40)
-  assert.equal(dig(thinking.json, 'usage.completion_tokens_details.reasoning_tokens'), 32)
 })
 
 test('a long prompt is cached from the second request on, in steps of 128 tokens', async () => {

@@ -4,7 +4,7 @@ import { type Simulator, startSimulator } from '../../simulator/start-simulator.
 import { countTokens } from '../../simulator/text.ts'
 import { after, before, test } from '../support/suite.ts'
 import { dig, digList, digText } from './dig.ts'
-import { parseEvents, post, postEvents, postJson, send } from './wire-client.ts'
+import { parseEvents, post, postJson } from './wire-client.ts'
 
 let simulator: Simulator
 before(async () => {
@@ -30,35 +30,6 @@ test('embeddings are vectors of length 1 that depend on the text alone, in eithe
   assert.equal(dig(await embed({ input: 'toll', dimensions: 0 }), 'error.param'), 'dimensions')
 })
 
-const draw = { prompt: 'A tollgate', quality: 'low' }
-
-test('the tokens of images follow from size, quality and number', async () => {
-  for (const [more, tokens] of [
-    [{}, 272],
-    [{ quality: 'high' }, 4_160],
-    [{ size: '512x1024', n: 2 }, 272],
-  ] as const) {
-    const { json } = await postJson(simulator, '/v1/images/generations', { ...draw, ...more })
-    assert.ok(digText(json, 'data.0.b64_json').startsWith('iVBOR'))
-    assert.equal(dig(json, 'usage.output_tokens_details.image_tokens'), tokens)
-    assert.equal(dig(json, 'usage.input_tokens'), countTokens(draw.prompt))
-  }
-  const none = await postJson(simulator, '/v1/images/generations', {})
-  assert.equal(dig(none.json, 'error.param'), 'prompt')
-})
-
-test('a stream shows partial images, which cost 100 tokens each, and ends each image with usage', async () => {
-  const body = { ...draw, stream: true, partial_images: 1, n: 2 }
-  const events = await postEvents(simulator, '/v1/images/generations', body)
-  const [partial, whole] = ['image_generation.partial_image', 'image_generation.completed']
-  assert.deepEqual(
-    events.map(({ event }) => event),
-    [partial, whole, partial, whole],
-  )
-  assert.equal(dig(events[1]?.data, 'usage.output_tokens'), 372)
-  assert.equal(dig(events[3]?.data, 'usage.input_tokens'), 0)
-})
-
 // 45 characters are three seconds of speech.
 const speech = {
   ...{ model: 'gpt-4o-mini-tts', voice: 'alloy', input: 'Please have your coins ready at the tollgate.' },
@@ -81,18 +52,6 @@ test('speech is sound of the length of its words, in each format that is spoken'
   }
   assert.equal((await say({ response_format: 'pcm' })).bytes.length, 3 * 48_000)
   assert.equal((await say({ response_format: 'flac' })).response.status, 400)
-})
-
-test('speech as events carries the same sound and ends with usage', async () => {
-  const wav = { ...speech, response_format: 'wav' }
-  const events = await postEvents(simulator, '/v1/audio/speech', { ...wav, stream_format: 'sse' })
-  const sound = events.slice(0, -1).map(({ data }) => Buffer.from(digText(data, 'audio'), 'base64'))
-  assert.deepEqual(Buffer.concat(sound), (await say(wav)).bytes)
-  const read = countTokens(speech.input)
-  assert.deepEqual(events.at(-1)?.data, {
-    type: 'speech.audio.done',
-    usage: { input_tokens: read, output_tokens: 60, total_tokens: read + 60 },
-  })
 })
 
 const sendForm = (path: string, fields: Record<string, string>, file?: Buffer) => {
@@ -121,27 +80,4 @@ test('a transcript counts audio and text tokens, whole and streamed; the oldest 
   assert.deepEqual(dig(oldest, 'usage'), { type: 'duration', seconds: 3 })
   const noFile = await sendForm('/audio/transcriptions', { model: 'whisper-1' })
   assert.equal(dig(await noFile.json(), 'error.param'), 'file')
-})
-
-test('a file is uploaded to the byte, listed, fetched, downloaded and deleted', async () => {
-  const content = Buffer.from([0, 13, 10, 45, 45, 255])
-  const ids: unknown[] = []
-  for (const _ of [1, 2]) {
-    const uploaded = await sendForm('/files', { purpose: 'batch' }, content)
-    ids.unshift(dig(await uploaded.json(), 'id'))
-  }
-  const list = await send(simulator, 'GET', '/v1/files?limit=1')
-  assert.deepEqual([dig(list.json, 'data.0.id'), dig(list.json, 'has_more')], [ids[0], true])
-  const rest = await send(simulator, 'GET', `/v1/files?after=${ids[0]}`)
-  assert.deepEqual([dig(rest.json, 'data.0.id'), dig(rest.json, 'has_more')], [ids[1], false])
-  const path = `/v1/files/${ids[0]}`
-  assert.equal(dig((await send(simulator, 'GET', path)).json, 'bytes'), 6)
-  const download = await fetch(`${simulator.messagesUrl}${path}/content`)
-  assert.deepEqual(Buffer.from(await download.arrayBuffer()), content)
-  assert.equal(dig((await send(simulator, 'DELETE', path)).json, 'deleted'), true)
-  assert.equal((await send(simulator, 'GET', path)).status, 404)
-  assert.equal((await sendForm('/files', {}, content)).status, 400)
-  const headers = { 'content-type': 'multipart/form-data; boundary=xyz' }
-  const broken = await post(simulator, '/v1/files', '--xyz\r\nname="file"', { headers })
-  assert.match(await broken.text(), /a part does not end/)
 })

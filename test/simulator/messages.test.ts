@@ -2,15 +2,8 @@ import assert from 'node:assert/strict'
 import { type Simulator, startSimulator } from '../../simulator/start-simulator.ts'
 import { countTokens } from '../../simulator/text.ts'
 import { after, before, test } from '../support/suite.ts'
-import { dig, digList, digNumber, digText } from './dig.ts'
-import {
-  anthropicHeaders,
-  messageBody,
-  postEvents,
-  postJson,
-  type Sent,
-  weatherSchema,
-} from './wire-client.ts'
+import { dig, digText } from './dig.ts'
+import { anthropicHeaders, messageBody, postEvents, postJson, type Sent } from './wire-client.ts'
 
 let simulator: Simulator
 before(async () => {
@@ -66,50 +59,6 @@ test('a stream has the events of upstream in their order, the same words, and cu
   }
 })
 
-test('max_tokens cuts the answer exactly there, and a stop sequence before it', async () => {
-  const short = await create({ max_tokens: 7 })
-  assert.equal(dig(short.json, 'stop_reason'), 'max_tokens')
-  assert.equal(countTokens(digText(short.json, 'content.0.text')), 7)
-  assert.deepEqual(dig((await create({ max_tokens: 0 })).json, 'content'), [])
-  const { json } = await create({ stop_sequences: ['tollgates'] })
-  assert.equal(dig(json, 'stop_sequence'), 'tollgates')
-  assert.ok(digText(json, 'content.0.text').endsWith('Tell me about '))
-})
-
-const tools = [{ name: 'get_weather', input_schema: weatherSchema }]
-
-test('a tool is called when the user names it or tool_choice forces it, and not after its result', async () => {
-  const ask = [{ role: 'user', content: 'What is the weather in Paris?' }]
-  const asked = await create({ tools, messages: ask })
-  assert.equal(dig(asked.json, 'stop_reason'), 'tool_use')
-  assert.deepEqual(dig(asked.json, 'content.1.input'), { city: 'Paris' })
-  const events = await stream({ tools, messages: ask })
-  const pieces = events.map(({ data }) => dig(data, 'delta.partial_json') ?? '')
-  assert.deepEqual(JSON.parse(pieces.join('')), { city: 'Paris' })
-  assert.equal(dig((await create({ tools })).json, 'stop_reason'), 'end_turn')
-  const forced = await create({ tools, tool_choice: { type: 'tool', name: 'get_weather' } })
-  assert.equal(dig(forced.json, 'content.0.type'), 'tool_use')
-  const result = [{ type: 'tool_result', tool_use_id: dig(asked.json, 'content.1.id'), content: 'Weather' }]
-  const turns = [
-    ...ask,
-    { role: 'assistant', content: dig(asked.json, 'content') },
-    { role: 'user', content: result },
-  ]
-  assert.equal(dig((await create({ tools, messages: turns })).json, 'stop_reason'), 'end_turn')
-})
-
-test('a search of upstream’s own is a call, a result and a count, and its result is read as input', async () => {
-  const search = { type: 'web_search_20260318', name: 'web_search' }
-  const { json } = await create(
-    { tools: [search, ...tools] },
-    { headers: anthropicHeaders, behaviour: 'call=web_search' },
-  )
-  const types = digList(json, 'content').map((block) => dig(block, 'type'))
-  assert.deepEqual(types, ['server_tool_use', 'web_search_tool_result', 'text'])
-  assert.equal(dig(json, 'usage.server_tool_use.web_search_requests'), 1)
-  assert.ok(digNumber(json, 'usage.input_tokens') > 400)
-})
-
 test('the first request with a marked prefix writes it, the second reads it, by lifetime', async () => {
   const system = [
     { type: 'text', text: 'a'.repeat(400), cache_control: { type: 'ephemeral', ttl: '1h' } },
@@ -129,14 +78,6 @@ test('the first request with a marked prefix writes it, the second reads it, by 
     [dig(third, 'cache_read_input_tokens'), dig(third, 'cache_creation_input_tokens')],
     [150, 10],
   )
-})
-
-test('count_tokens counts what a message would be charged as input', async () => {
-  const request = messageBody({ system: 'You are terse.', tools })
-  const sent = { headers: anthropicHeaders }
-  const counted = await postJson(simulator, '/v1/messages/count_tokens', request, sent)
-  const created = await postJson(simulator, '/v1/messages', request, sent)
-  assert.equal(dig(counted.json, 'input_tokens'), dig(created.json, 'usage.input_tokens'))
 })
 
 test('what upstream would refuse is refused in its shape', async () => {

@@ -2,9 +2,8 @@ import assert from 'node:assert/strict'
 import type { RequestEntry, SocketEntry } from '../../simulator/answer-request.ts'
 import { type Simulator, type SimulatorOptions, startSimulator } from '../../simulator/start-simulator.ts'
 import { after, before, test } from '../support/suite.ts'
-import { until } from '../support/until.ts'
 import { dig, digNumber, digText } from './dig.ts'
-import { isTerminal, openSocket, refusedSocket, type SocketClient } from './socket-client.ts'
+import { openSocket, refusedSocket, type SocketClient } from './socket-client.ts'
 
 const authorization = 'Bearer sk-simulator'
 const requests: RequestEntry[] = []
@@ -43,36 +42,6 @@ test('a handshake without the key, on another path or with a wish to fail is ref
   const socket = await openSocket(simulator, path, { protocols })
   assert.equal(socket.ws.protocol, 'realtime')
   socket.ws.close()
-})
-
-test('observers see handshakes, messages and closes', async () => {
-  const path = '/v1/responses?a=1'
-  const socket = await open(path)
-  socket.send(create())
-  await socket.takeUntil(isTerminal)
-  socket.ws.close(4_001, 'enough')
-  const seen = () => entries.filter((entry) => entry.path === path)
-  await until('the close is seen', async () => seen().length === 2)
-  assert.equal(requests.at(-1)?.path, path)
-  const [message, close] = seen()
-  assert.deepEqual(message?.kind === 'message' && JSON.parse(message.data.toString()), create())
-  assert.deepEqual(close?.kind === 'close' && [close.code, close.reason], [4_001, 'enough'])
-})
-
-test('a warm-up writes nothing, and its socket continues it even if it is not stored', async () => {
-  const socket = await open('/v1/responses')
-  socket.send(create({ generate: false, store: false }))
-  const warm = await socket.takeType('response.completed')
-  assert.deepEqual(dig(warm, 'response.output'), [])
-  assert.equal(dig(warm, 'response.usage.output_tokens'), 0)
-  const next = create({ previous_response_id: digText(warm, 'response.id') })
-  socket.send(next)
-  const done = await socket.takeType('response.completed')
-  assert.ok(digNumber(done, 'response.usage.input_tokens') > digNumber(warm, 'response.usage.input_tokens'))
-  const other = await open('/v1/responses')
-  other.send(next)
-  assert.equal(dig(await other.takeType('error'), 'error.code'), 'previous_response_not_found')
-  for (const { ws } of [socket, other]) ws.close()
 })
 
 test('what cannot be answered is an error event, and the socket stays open', async () => {
@@ -159,16 +128,4 @@ test('Realtime: one response at a time, which can be cancelled, and others besid
   assert.deepEqual(dig(done, 'response.status_details'), { type: 'cancelled', reason: 'client_cancelled' })
   assert.ok(digNumber(done, 'response.usage.output_tokens') > 0)
   socket.ws.close()
-})
-
-test('Realtime: a limit cuts an answer; a model that is not there closes the socket', async () => {
-  const socket = await openRealtime()
-  socket.send({ type: 'response.create', response: { max_output_tokens: 40 } })
-  const cut = await socket.takeType('response.done')
-  assert.deepEqual(dig(cut, 'response.status_details'), { type: 'incomplete', reason: 'max_output_tokens' })
-  assert.ok(digNumber(cut, 'response.usage.output_tokens') <= 40)
-  socket.ws.close()
-  const none = await open('/v1/realtime?model=gpt-none')
-  assert.equal(dig(await none.takeType('error'), 'error.code'), 'model_not_found')
-  assert.deepEqual(await none.closed(), { code: 4_000, reason: 'invalid_request_error.model_not_found' })
 })
