@@ -43,26 +43,6 @@ test('POST /gateway/v1/credits 201: repeated with its Idempotency-Key, it is add
   assert.deepEqual(await balance(), once)
 })
 
-test('POST /gateway/v1/credits 201: many at once with one Idempotency-Key are one', async () => {
-  const before = Number((await balance())['balance_usd'])
-  const headers = { 'idempotency-key': 'impatient' }
-  const answers = await Promise.all(
-    Array.from({ length: 10 }, () => credit({ amount_usd: 1, reason: 'click' }, headers)),
-  )
-  assert.equal(new Set(answers.map(({ body }) => body['id'])).size, 1)
-  assert.equal(answers.filter((each) => each.headers.get('idempotent-replayed') === null).length, 1)
-  assert.equal((await balance())['balance_usd'], before + 1)
-})
-
-test('POST /gateway/v1/credits 409: an Idempotency-Key that was used for something else', async () => {
-  const headers = { 'idempotency-key': 'invoice 19' }
-  assert.equal((await credit({ amount_usd: 1, reason: 'invoice 19' }, headers)).status, 201)
-  const before = await balance()
-  const answer = await credit({ amount_usd: 2, reason: 'invoice 19' }, headers)
-  assertRefused(answer, 409, { code: 'conflict', param: 'Idempotency-Key' })
-  assert.deepEqual(await balance(), before)
-})
-
 test('POST /gateway/v1/credits 400: what would take the credit beyond what the books can hold', async () => {
   const rich = await startGateway()
   try {

@@ -33,15 +33,13 @@ async function assertCut(connection: RawConnection, reading: ReturnType<RawConne
   assert.ok(lines > 0 && lines < ROWS, `${lines} lines`)
 }
 
-for (const format of ['ndjson', 'csv']) {
-  test(`an export as ${format} that fails half way is cut, and cannot be taken for whole`, async () => {
-    const gateway = await startGateway()
-    const { connection, reading } = await beginExport(gateway, format)
-    await changeBooks(gateway, 'ALTER TABLE call RENAME TO gone')
-    await assertCut(connection, reading)
-    await gateway.close()
-  })
-}
+test('an export that fails half way is cut, and cannot be taken for whole', async () => {
+  const gateway = await startGateway()
+  const { connection, reading } = await beginExport(gateway, 'csv')
+  await changeBooks(gateway, 'ALTER TABLE call RENAME TO gone')
+  await assertCut(connection, reading)
+  await gateway.close()
+})
 
 test('an export that the end of the service cuts off cannot be taken for whole', async () => {
   const gateway = await startGateway()

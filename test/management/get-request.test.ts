@@ -54,7 +54,3 @@ for (const unknown of ['req_01ARZ3NDEKTSV4RRFFQ69G5FAV', 'nonsense']) {
     assertRefused(await ask('GET', `/gateway/v1/requests/${unknown}`), 404, { code: 'not_found' })
   })
 }
-
-test('GET /gateway/v1/requests/{id} 400: a query parameter', async () => {
-  assertRefused(await ask('GET', `${path}?wait=1`), 400, { code: 'bad_request', param: 'wait' })
-})

@@ -74,13 +74,6 @@ test('GET /v1/usage 200: this month until today, in one bucket, unless asked oth
   assert.equal(totalOf(answer)['requests'], 8)
 })
 
-test('GET /v1/usage 200: a month without calls is one bucket of zeros', async () => {
-  const answer = await usage('?start=2025-01-01&end=2025-01-31')
-  assert.deepEqual(dataOf(answer), [totalOf(answer)])
-  assert.deepEqual(new Set(Object.values(totalOf(answer))), new Set([0]))
-  assert.deepEqual(dataOf(await usage('?start=2025-01-01&end=2025-01-31&group_by=day')), [])
-})
-
 test('GET /v1/usage 200: one end of the range may be left out', async () => {
   assert.equal((await usage('?start=2026-11-30')).body['end'], '2026-12-02')
   assert.equal((await usage('?end=2026-12-01')).body['start'], '2026-12-01')
@@ -92,7 +85,7 @@ test('GET /v1/usage 200: both days are inclusive, and 400 of them are not too ma
   assert.equal((await usage('?start=2026-01-01&end=2027-02-04')).status, 200)
 })
 
-const groupings = ['', 'day', 'model', 'key', 'day,model', 'day,key', 'model,key', 'day,model,key']
+const groupings = ['', 'model', 'day,key', 'day,model,key']
 const members = { day: ['day'], model: ['model'], key: ['key', 'key_name', 'metadata'] }
 
 for (const grouping of groupings) {
@@ -118,12 +111,6 @@ for (const grouping of groupings) {
     assert.equal(data.length, { ...sizes, 'day,model,key': 22 }[grouping])
   })
 }
-
-test('GET /v1/usage 200: the order of the dimensions does not matter, but is told as it was asked', async () => {
-  const [one, other] = [await usage('?group_by=key,model,day'), await usage('?group_by=day,model,key')]
-  assert.deepEqual(one.body['group_by'], ['key', 'model', 'day'])
-  assert.deepEqual(dataOf(one), dataOf(other))
-})
 
 test('GET /v1/usage 200: amounts have all their decimals, and savings are list less cost', async () => {
   const response = await fetch(`${gateway.url}/v1/usage?start=2026-11-30&end=2026-11-30&group_by=model`, {
@@ -192,32 +179,6 @@ test('GET /v1/usage 200: of one key and of one model, in buckets and in total', 
   }
 })
 
-test('GET /v1/usage 200: page by page, every bucket once, though calls arrive in between', async () => {
-  // The other keys have begun December: their calls would count in it, though the clock says November.
-  const november = await gateway.createKey('november')
-  clock.set('2026-11-29T13:00:00Z')
-  await call(november.key, 'gpt-4o-mini')
-  clock.set('2026-12-02T12:00:00Z')
-  const grouped = `?${NOVEMBER}&group_by=day,model,key`
-  const before = dataOf(await usage(grouped)).map(({ day, model, key }) => [day, model, key].join())
-  const seen: string[] = []
-  let query = `${grouped}&limit=5`
-  for (let page = 0; page < 10; page += 1) {
-    const answer = await usage(query)
-    seen.push(...dataOf(answer).map(({ day, model, key }) => [day, model, key].join()))
-    assert.equal(answer.body['has_more'], answer.body['next'] !== null)
-    assert.ok(Number(totalOf(answer)['requests']) >= 22, 'the total is of all pages')
-    if (answer.body['next'] === null) break
-    // The calls go to a bucket that was shown, and to a new one before all others.
-    clock.set('2026-11-29T13:00:00Z')
-    await call(november.key, `a-${page}`)
-    await call(november.key, 'gpt-4o-mini')
-    clock.set('2026-12-02T12:00:00Z')
-    query = `${grouped}&limit=5&after=${answer.body['next']}`
-  }
-  assert.deepEqual(seen, before)
-})
-
 test('GET /v1/usage 200: a cursor is good for any order of the same dimensions, and for other days', async () => {
   const { body } = await usage(`?${NOVEMBER}&group_by=day,key&limit=1`)
   assert.equal((await usage(`?${NOVEMBER}&group_by=key,day&after=${body['next']}`)).status, 200)
@@ -263,9 +224,4 @@ test('GET /v1/usage 400: days and cursors that do not fit', async () => {
   ]
   for (const [query, param] of bad)
     assertRefused(await usage(`?${query}`), 400, { code: 'bad_request', param })
-})
-
-test('GET /v1/usage 200: limits 1 and 10000', async () => {
-  assert.equal(dataOf(await usage(`?${NOVEMBER}&group_by=key&limit=1`)).length, 1)
-  assert.equal((await usage('?limit=10000')).status, 200)
 })

@@ -6,8 +6,6 @@ import { askOf, assertRefused, assertUnstored } from './own-client.ts'
 
 const HOSTS: Readonly<Record<string, readonly string[]>> = {
   'inside.example': ['10.0.0.7', '192.168.0.1'],
-  'loopback.example': ['127.0.0.1'],
-  'mixed.example': ['10.0.0.7', '93.184.216.34'],
   'outside.example': ['93.184.216.34'],
 }
 
@@ -22,7 +20,6 @@ after(() => gateway.close())
 const ask = askOf(gateway)
 
 const PATH = '/gateway/v1/webhooks'
-const NO_SUCH = `${PATH}/wh_01ARZ3NDEKTSV4RRFFQ69G5FAV`
 const url = 'https://outside.example/hook'
 
 async function create(fields: object = {}): Promise<{ id: string; secret: string; path: string }> {
@@ -78,25 +75,12 @@ test('a url that events cannot safely be sent to is refused, by name and with th
   const wrong: readonly [url: string, message: RegExp][] = [
     ['outside.example', /^url must be an absolute https:\/\/ URL\.$/],
     ['http://outside.example/', /^url must be https; .*allow_private/],
-    ['https://a:b@outside.example/', /no user and no password/],
-    ['https://[::ffff:10.0.0.1]/', /is a private or reserved address/],
-    ['https://localhost/', /localhost/],
-    ['https://hooks.localhost/', /hooks\.localhost/],
     ['https://inside.example/', /inside\.example has only private/],
-    ['https://loopback.example/', /loopback\.example has only private/],
   ]
   for (const [each, message] of wrong) {
     const answer = await ask('POST', PATH, { json: { url: each, events: ['*'] } })
     assertRefused(answer, 400, { code: 'bad_request', param: 'url', message })
   }
-})
-
-test('a host with a public address besides a private one is accepted; a delivery checks the address again', async () => {
-  await remove(await create({ url: 'https://mixed.example/' }))
-})
-
-test('a host name that does not resolve is accepted', async () => {
-  await remove(await create({ url: 'https://not-yet.example/' }))
 })
 
 test('an edit changes what it names; a url is checked again; enabling clears the reason', async () => {
@@ -120,25 +104,6 @@ test('an edit changes what it names; a url is checked again; enabling clears the
   await remove(webhook)
 })
 
-test('what is not there is 404, on every path', async () => {
-  const webhook = await create()
-  const delivery = `${webhook.path}/deliveries/whd_01ARZ3NDEKTSV4RRFFQ69G5FAV/redeliver`
-  for (const [method, path] of [
-    ['GET', NO_SUCH],
-    ['PATCH', NO_SUCH],
-    ['DELETE', NO_SUCH],
-    ['POST', `${NO_SUCH}/test`],
-    ['POST', `${NO_SUCH}/rotate-secret`],
-    ['GET', `${NO_SUCH}/deliveries`],
-    ['POST', `${NO_SUCH}/deliveries/whd_01ARZ3NDEKTSV4RRFFQ69G5FAV/redeliver`],
-    ['POST', delivery],
-  ] as const)
-    assertRefused(await ask(method, path), 404, { code: 'not_found' })
-  await remove(webhook)
-  assertRefused(await ask('GET', webhook.path), 404, { code: 'not_found' })
-  assertRefused(await ask('DELETE', webhook.path), 404, { code: 'not_found' })
-})
-
 test('a rotation tells a new secret, once', async () => {
   const webhook = await create()
   const rotated = await ask('POST', `${webhook.path}/rotate-secret`)
@@ -148,14 +113,6 @@ test('a rotation tells a new secret, once', async () => {
   assert.match(String(secret), /^whsec_/)
   assert.notEqual(secret, webhook.secret)
   assert.equal((await ask('GET', webhook.path)).body['secret'], undefined)
-  await remove(webhook)
-})
-
-test('a third rotation within a day is refused', async () => {
-  const webhook = await create()
-  const rotate = () => ask('POST', `${webhook.path}/rotate-secret`)
-  for (let i = 0; i < 2; i++) assert.equal((await rotate()).status, 200)
-  assertRefused(await rotate(), 409, { code: 'conflict', message: /Rotate it again after 2\d{3}-.*Z\.$/ })
   await remove(webhook)
 })
 

@@ -3,6 +3,7 @@ import { type Simulator, startSimulator } from '../../simulator/start-simulator.
 import { countTokens } from '../../simulator/text.ts'
 import { afterEach, beforeEach, test } from '../support/suite.ts'
 import { dig, digList, digText } from './dig.ts'
+import { postEvents, postJson, type Sent, send } from './wire-client.ts'
 
 let simulator: Simulator
 let nowMs = 0
