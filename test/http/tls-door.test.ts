@@ -261,31 +261,6 @@ test('connections that break off at any point are not counted any more', async (
   await narrow.drain(0)
 })
 
-test('a head that does not arrive is answered 408, and a connection that rests too long is closed', async (t: TestContext) => {
-  t.mock.timers.enable({ apis: ['setInterval'] })
-  let nowMs = 0
-  const timed = serverWith({ clock: { ...systemClock, monotonicMs: () => nowMs } })
-  const at = await timed.listen('127.0.0.1', 0)
-  const resting = await enter({}, at)
-  assert.ok(await isServed(resting))
-  const slow = await enter({}, at)
-  slow.write('GET / HT')
-  assert.ok(await isServed(resting), 'what the slow one sent has come before this')
-  let text = ''
-  slow.on('data', (chunk) => {
-    text += chunk
-  })
-  nowMs = limits.headTimeoutMs
-  t.mock.timers.tick(1_000)
-  await closing(slow)
-  assert.match(text, /The request head did not arrive in time\.$/)
-  assert.equal(resting.destroyed, false)
-  nowMs = limits.keepAliveTimeoutMs
-  t.mock.timers.tick(1_000)
-  await closing(resting)
-  await timed.drain(0)
-})
-
 test('a new certificate is for new connections; those that are open live on', async () => {
   const changed = serverWith({})
   const at = await changed.listen('127.0.0.1', 0)

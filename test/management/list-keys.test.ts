@@ -19,6 +19,8 @@ const namesOf = (answer: Answer) => rowsOf(answer).map(({ name }) => name)
 /** The gateway begins with one key, named `test`; these keys come after it. */
 const alpha = await gateway.createKey('Alpha one')
 const revoked = await gateway.createKey('alpha TWO')
+await gateway.createKey('100%_sure', { expires_at: new Date(clock.nowMs() + 60_000).toISOString() })
+await gateway.createKey('Öl & Gas')
 await gateway.revokeKey(revoked.id)
 clock.advance(60_000)
 
