@@ -34,6 +34,7 @@ import { headerNames } from './kernel/header-names.ts'
 import { createUlidSource } from './kernel/ids.ts'
 import { limits } from './kernel/limits.ts'
 import type { Log } from './kernel/log.ts'
+import { isTelling } from './kernel/secret.ts'
 import { SURFACE_NAMES } from './kernel/vocabulary.ts'
 import type { CallClosing } from './ledger/call.ts'
 import { startRetention } from './ledger/retention.ts'
@@ -101,11 +102,8 @@ export interface Surroundings {
 /** Secrets of any form that could stand in a request or a reply: the keys of upstream, a chosen admin key. */
 function secretsIn({ messages, chat, adminKey }: Config): string[] {
   const known = [messages?.key, chat?.key, adminKey].map((secret) => secret?.reveal())
-  // A key of one or two characters is a placeholder for a local server, and would be found in every word.
-  return known.filter((text) => text !== undefined && text.length >= SECRET_CHARS_MIN).map(String)
+  return known.filter((text) => text !== undefined).filter(isTelling)
 }
-
-const SECRET_CHARS_MIN = 8
 
 /** The management API, with the schemas of its requests, takes a fifth of a second to load, and no call needs it. */
 const MANAGEMENT_AFTER_MS = 1_000
@@ -215,7 +213,7 @@ async function serveFrom(
   const names = headerNames(config.prefix, secretsIn(config), config.showBalance)
   const open = (upstream: UpstreamConfig | null) => (upstream === null ? null : openUpstream(upstream, log))
   const ownUpstreams = new OwnUpstreams(upstreamSealer, log)
-  if (await store.hasOwnUpstreams()) ownUpstreams.use()
+  ownUpstreams.use(await store.hasOwnUpstreams())
   const configured = { messages: open(config.messages), chat: open(config.chat) }
   const isSimulated = () => surroundings.simulator === true && !ownUpstreams.isUsed
   const upstreams = unlessSimulated(configured, surroundings.simulator === true, ownUpstreams)
@@ -331,7 +329,7 @@ async function serveFrom(
       servicePrefix: config.prefix,
       store,
       settlements,
-      upstreamKeys: upstreamKeys(config, upstreamSealer, ownUpstreams),
+      upstreamKeys: upstreamKeys(config, upstreamSealer, ownUpstreams, store),
       waitingCalls,
       refusedCalls,
       node,

@@ -1,7 +1,7 @@
 import { constants } from 'node:fs'
 import { access, readFile, stat, statfs } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { ConfigError, type UpstreamConfig } from '../config.ts'
+import { type Config, ConfigError, type UpstreamConfig } from '../config.ts'
 import { Secret, shownDatabase } from '../kernel/secret.ts'
 import { createKeyDigest, pepperFingerprint } from '../keys/key-digest.ts'
 import { dayOf, outOfDate, readCertificate } from '../read-certificate.ts'
@@ -99,16 +99,10 @@ export const checkPepper: Check = async ({ config, snapshot }) => {
   const opened = await snapshot.catch(() => undefined)
   if (opened === undefined) return [skipped('the database cannot be read')]
   const known = opened === null ? undefined : (await opened.ask(PEPPER))[0]
-  let pepper = config.pepper
-  try {
-    pepper ??= new Secret((await readFile(file, 'utf8')).trim())
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT')
-      return [
-        problem(`${file} cannot be read: ${(error as Error).message}`, 'Make it readable for this user.'),
-      ]
-  }
-  if (pepper === null || pepper.reveal() === '')
+  const pepper = await readPepper(config).catch((error: NodeJS.ErrnoException) => error)
+  if (pepper instanceof Error && pepper.code !== 'ENOENT')
+    return [problem(`${file} cannot be read: ${pepper.message}`, 'Make it readable for this user.')]
+  if (pepper instanceof Error || pepper.reveal() === '')
     return known === undefined
       ? [ok('there is none yet: the first start creates it')]
       : [problem(`${file} is missing, so no key in the database is recognised`, RESTORE_PEPPER)]
@@ -121,6 +115,10 @@ export const checkPepper: Check = async ({ config, snapshot }) => {
       ),
     ]
   return [ok(`${location}${known === undefined ? '' : ' matches the database'}`)]
+}
+
+export async function readPepper({ pepper, dataDir }: Config): Promise<Secret> {
+  return pepper ?? new Secret((await readFile(join(dataDir, 'pepper'), 'utf8')).trim())
 }
 
 const PEPPER = sql`SELECT value FROM setting WHERE name = 'pepper'`

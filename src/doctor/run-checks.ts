@@ -10,7 +10,7 @@ import {
   checkStore,
   configurationProblems,
 } from './local-checks.ts'
-import { checkUnpricedModels, checkUpstreamKeys } from './upstream-checks.ts'
+import { checkAccountKeys, checkUnpricedModels, checkUpstreamKeys } from './upstream-checks.ts'
 
 /** A start runs these before it listens. A problem ends the start. */
 const BEFORE_LISTENING: readonly Check[] = [
@@ -26,7 +26,7 @@ const BEFORE_LISTENING: readonly Check[] = [
 const AFTER_LISTENING: readonly Check[] = [checkUpstreamKeys, checkUnpricedModels]
 
 const LISTS = {
-  all: [...BEFORE_LISTENING, ...AFTER_LISTENING],
+  all: [...BEFORE_LISTENING, checkUpstreamKeys, checkAccountKeys, checkUnpricedModels],
   offline: [...BEFORE_LISTENING, checkUnpricedModels],
   before_listening: BEFORE_LISTENING,
   after_listening: AFTER_LISTENING,

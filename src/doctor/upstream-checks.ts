@@ -1,45 +1,98 @@
 import type { UpstreamConfig } from '../config.ts'
+import { upstreamKeyRecord } from '../gateway/own-upstreams.ts'
 import { VERSION } from '../kernel/runtime.ts'
+import { createSecretSealer } from '../keys/sealed-secret.ts'
 import { SURFACE_NAMES, type Surface } from '../kernel/vocabulary.ts'
 import { findModel, versionAt } from '../pricing/price-book.ts'
 import { providerCredential, SURFACES, upstreamTarget } from '../providers/surfaces.ts'
 import { readPricing } from '../read-pricing.ts'
 import { sql } from '../store/operations/sql.ts'
-import { text } from '../store/rows.ts'
+import { text, textOrNull } from '../store/rows.ts'
 import { type Check, type Finding, findings } from './check.ts'
+import { readPepper } from './local-checks.ts'
 
 const ANSWER_MS = 10_000
 
-/** Asks each configured upstream for its list of models, with the configured key. */
+/** Asks each upstream of the installation for its list of models, with the configured key. */
 export const checkUpstreamKeys: Check = async ({ config }) => {
   const checks = SURFACE_NAMES.flatMap((surface) => {
     const upstream = config[surface]
-    return upstream === null ? [] : [checkUpstream(surface, upstream)]
+    const { url, key, providerKey } = SURFACES[surface].upstream.variables
+    const settings = { subject: '', url, key: `${key} or ${providerKey}` }
+    return upstream === null ? [] : [checkUpstream(surface, upstream, settings)]
   })
   if (checks.length === 0) return [findings('upstream_keys').skipped('no upstream is configured')]
   return await Promise.all(checks)
 }
 
-async function checkUpstream(surface: Surface, upstream: UpstreamConfig): Promise<Finding> {
+/** Asks each upstream that an account has of its own, with the account's key. */
+export const checkAccountKeys: Check = async ({ config, snapshot }) => {
+  const opened = await snapshot.catch(() => null)
+  const accounts = opened === null ? [] : await opened.ask(OWN_UPSTREAMS)
+  if (accounts.length === 0) return []
+  const sealer = await readPepper(config).then(
+    (pepper) => createSecretSealer(pepper, 'upstream keys'),
+    () => null,
+  )
+  if (sealer === null) return [findings('upstream_keys').skipped('keys of accounts: there is no pepper')]
+  const all: Finding[] = []
+  for (const row of accounts)
+    for (const surface of SURFACE_NAMES) {
+      const url = textOrNull(row, `${surface}_url`)
+      if (url === null) continue
+      const id = text(row, 'id')
+      const subject = `${id} (${text(row, 'name')}): `
+      const field = `upstreams.${surface}`
+      try {
+        const sealed = textOrNull(row, `${surface}_key`)
+        const key =
+          sealed === null
+            ? null
+            : sealer.open(Buffer.from(sealed, 'base64'), upstreamKeyRecord(id, surface, url))
+        const settings = { subject, url: `${field}.url`, key: `${field}.key` }
+        all.push(await checkUpstream(surface, { url: new URL(url), key }, settings))
+      } catch {
+        const found = `${subject}its key for ${surface} cannot be decrypted`
+        all.push(findings('upstream_keys').problem(found, `Restore the pepper, or send ${field} again.`))
+      }
+    }
+  return all
+}
+
+const OWN_UPSTREAMS = sql`
+  SELECT id, name, messages_url, messages_key, chat_url, chat_key FROM account
+  WHERE messages_url IS NOT NULL OR chat_url IS NOT NULL ORDER BY id`
+
+/** Whose upstream it is, and the names of its settings. */
+interface Settings {
+  readonly subject: string
+  readonly url: string
+  readonly key: string
+}
+
+async function checkUpstream(
+  surface: Surface,
+  upstream: UpstreamConfig,
+  { subject, url: urlSetting, key: keySetting }: Settings,
+): Promise<Finding> {
   const { ok, warning, problem } = findings('upstream_keys')
-  const { host } = upstream.url
-  const { url: urlVariable, key, providerKey } = SURFACES[surface].upstream.variables
+  const host = subject + upstream.url.host
   const answer = await listModels(surface, upstream).catch((error: NodeJS.ErrnoException) => error)
   if (answer instanceof Error)
     return problem(
       `${host} cannot be reached: ${answer.code ?? answer.message}`,
-      `Check ${urlVariable}, and that this machine may reach that host. The gateway uses no proxy.`,
+      `Check ${urlSetting}, and that this machine may reach that host. The gateway uses no proxy.`,
     )
   if (answer === 200)
     return ok(upstream.key === null ? `${host} answers, no key is set` : `${host} accepts the key`)
   if (answer === 401 || answer === 403)
     return upstream.key === null
-      ? problem(`${host} asks for a key (${answer}), and none is set`, `Set ${key} or ${providerKey}.`)
+      ? problem(`${host} asks for a key (${answer}), and none is set`, `Set ${keySetting}.`)
       : problem(
           `${host} refuses the key (${answer})`,
-          `Check ${key} or ${providerKey}; a restricted key must be allowed to list models.`,
+          `Check ${keySetting}; a restricted key must be allowed to list models.`,
         )
-  return warning(`${host} answers ${answer} to GET /v1/models`, `Check that ${urlVariable} is its base URL.`)
+  return warning(`${host} answers ${answer} to GET /v1/models`, `Check that ${urlSetting} is its base URL.`)
 }
 
 /** The status of the answer. Follows no redirect: the key must not go elsewhere. */

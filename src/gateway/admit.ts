@@ -6,7 +6,7 @@ import type { HeaderNames } from '../kernel/header-names.ts'
 import { requestInstantMs } from '../kernel/ids.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Nanos } from '../kernel/money.ts'
-import { redactEncoded } from '../kernel/secret.ts'
+import { redactEncoded, redactForeign, withoutKey } from '../kernel/secret.ts'
 import type { Surface } from '../kernel/vocabulary.ts'
 import { type Credential, type KeyLookup, refuseKey } from '../keys/credential.ts'
 import {
@@ -91,14 +91,23 @@ export async function findUpstream(
   return { upstream: ownUpstreams.open(accountId, surface, own), isShared: false }
 }
 
-/** The upstream of an admitted call: its account's own, as it was when the call was admitted, or the installation's. */
+/**
+ * The upstream of an admitted call: its account's own, as it was when the call was admitted, or the installation's. The key
+ * of the account's own upstream is redacted in all that is recorded of the call.
+ */
 export function upstreamUnder(
-  { surface, upstream }: IdentifiedCall,
+  { surface, upstream, exchange }: IdentifiedCall,
   { accountId, terms }: Admission & { readonly kind: 'admitted' },
   { upstreams, ownUpstreams }: Gateway,
-): Upstream {
+): { readonly upstream: Upstream; readonly exchange: Exchange } {
   const own = terms?.upstream ?? null
-  return own === null ? (upstreams[surface] ?? upstream) : ownUpstreams.open(accountId, surface, own)
+  if (own === null) return { upstream: upstreams[surface] ?? upstream, exchange }
+  const opened = ownUpstreams.open(accountId, surface, own)
+  const { names } = exchange
+  return {
+    upstream: opened,
+    exchange: { ...exchange, names: { ...names, redact: withoutKey(names.redact, opened.key) } },
+  }
 }
 
 /** Stands for a call whose body was not read: a refusal for money names no endpoint, model or member. */
@@ -345,5 +354,5 @@ export function describeUnsent(
 export function recordable<T extends string | null>(text: T, names: HeaderNames): T
 export function recordable(text: string | null, { redact }: HeaderNames): string | null {
   if (text === null) return null
-  return redactEncoded(text, redact).slice(0, limits.recordedCharsMax)
+  return redactForeign(redactEncoded(text, redact)).slice(0, limits.recordedCharsMax)
 }

@@ -23,9 +23,9 @@ import { createDeferredBills, type DeferredBillParts } from './deferred-bills.ts
 import type { OwnUpstreams } from './own-upstreams.ts'
 import { refuseDelete } from './refusals.ts'
 
-/** How often due objects are claimed, and how many polls run at a time: of this node, and of one key on all nodes. */
+/** How often due objects are claimed, and how many polls run at a time: of this node, and of one key or account on all nodes. */
 const LOOK_MS = 1_000
-const CLAIM = { max: 100, perKeyMax: 20 } as const
+const CLAIM = { max: 100, perKeyMax: 20, perAccountMax: 50 } as const
 
 const FAILED_MS = 60_000
 /** An object that is not final after this time is given up. */

@@ -175,7 +175,7 @@ async function serveCall(
       gateway.reached('admitted')
 
       // forward, observe, settle, answer; for a handshake that upstream accepts, all of this again for each turn
-      const admitted = { ...call, admission, upstream: upstreamUnder(call, admission, gateway) }
+      const admitted = { ...call, admission, ...upstreamUnder(call, admission, gateway) }
       const switched = await runAdmittedCall(admitted, gateway)
       if (switched !== null) await serveSocket(admitted, switched, turns, gateway)
     } finally {

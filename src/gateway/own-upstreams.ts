@@ -4,8 +4,9 @@ import type { Log } from '../kernel/log.ts'
 import { Secret } from '../kernel/secret.ts'
 import type { OwnUpstream, Surface } from '../kernel/vocabulary.ts'
 import type { SecretSealer } from '../keys/sealed-secret.ts'
+import type { AccountStore } from '../ledger/account.ts'
 
-/** Connection pools of accounts' own URLs. Beyond this number one that nobody uses is closed, if there is one. */
+/** Connection pools of accounts' own URLs. Beyond this number one without a call is closed, if there is one. */
 const POOLS_MAX = 1_000
 /** Upstreams whose keys are open in memory; the one that was used least recently goes first. */
 const OPENED_MAX = 10_000
@@ -22,13 +23,15 @@ export function upstreamKeyRecord(accountId: string, surface: Surface, url: stri
 export class OwnUpstreams {
   readonly #sealer: SecretSealer
   readonly #log: Log
+  readonly #poolsMax: number
   readonly #opened = new Map<string, Upstream>()
   readonly #pools = new Map<string, UpstreamPool>()
   #isUsed = false
 
-  constructor(sealer: SecretSealer, log: Log) {
+  constructor(sealer: SecretSealer, log: Log, poolsMax = POOLS_MAX) {
     this.#sealer = sealer
     this.#log = log
+    this.#poolsMax = poolsMax
   }
 
   /** Whether an account is known to have an upstream of its own: then the simulator serves no more. */
@@ -36,8 +39,9 @@ export class OwnUpstreams {
     return this.#isUsed
   }
 
-  use(): void {
-    this.#isUsed = true
+  /** Whether an account has one, as the store says. */
+  use(isUsed: boolean): void {
+    this.#isUsed = isUsed
   }
 
   open(accountId: string, surface: Surface, { url, sealedKey }: OwnUpstream): Upstream {
@@ -63,7 +67,7 @@ export class OwnUpstreams {
     if (known !== undefined) return known
     const { pool } = openUpstream({ url: new URL(url), key: null }, this.#log)
     this.#pools.set(url, pool)
-    if (this.#pools.size > POOLS_MAX) this.#closeOne(url)
+    if (this.#pools.size > this.#poolsMax) this.#closeOne(url)
     return pool
   }
 
@@ -74,16 +78,6 @@ export class OwnUpstreams {
       this.#pools.delete(url)
       return
     }
-  }
-
-  /** All connections, for the metrics. */
-  get connections(): { readonly busy: number; readonly idle: number } {
-    let [busy, idle] = [0, 0]
-    for (const { connections } of this.#pools.values()) {
-      busy += connections.busy
-      idle += connections.idle
-    }
-    return { busy, idle }
   }
 
   destroy(): void {
@@ -113,12 +107,17 @@ export function unlessSimulated(
 }
 
 /** How the management API writes keys of upstreams. */
-export function upstreamKeys(config: Pick<Config, Surface>, sealer: SecretSealer, own: OwnUpstreams) {
+export function upstreamKeys(
+  config: Pick<Config, Surface>,
+  sealer: SecretSealer,
+  own: OwnUpstreams,
+  store: Pick<AccountStore, 'hasOwnUpstreams'>,
+) {
   return {
     urlOf: (surface: Surface) => (config[surface]?.url.href ?? PROVIDER_URLS[surface]).replace(/\/$/, ''),
     seal(key: string, ...of: Parameters<typeof upstreamKeyRecord>) {
       return sealer.seal(new Secret(key), upstreamKeyRecord(...of)).toString('base64')
     },
-    changed: () => own.use(),
+    changed: async () => own.use(await store.hasOwnUpstreams()),
   }
 }

@@ -51,6 +51,15 @@ export function createRedact(servicePrefix: string, secrets: readonly string[] =
   return (text) => (first.test(text) ? text.replace(all, '$1[redacted]') : text)
 }
 
+/** A key of one or two characters is a placeholder for a local server, and would be found in every word. */
+export const isTelling = (secret: string): boolean => secret.length >= 8
+
+/** Redacts one more secret. */
+export function withoutKey(redact: Redact, key: Secret | null): Redact {
+  const secret = key?.reveal() ?? ''
+  return isTelling(secret) ? (text) => redact(text).replaceAll(secret, '[redacted]') : redact
+}
+
 const PERCENT_ENCODED = /%([2-7][0-9A-Fa-f])/g
 
 /** A secret that is percent-encoded, once or twice, is cut out too: a text with such a secret is kept as it reads decoded. */
@@ -75,7 +84,12 @@ const FOREIGN_KEY =
   /\b((?:sk|ek|rk|pk)[-_])[0-9A-Za-z_-]{16,}|\b(whsec_)[0-9A-Za-z+/]{16,}=*|\b(Bearer\s+)[0-9A-Za-z._~+/-]{16,}=*/g
 
 export function redactBody(text: string, redact: Redact): string {
-  return redact(text).replace(FOREIGN_MEMBER, '$1[redacted]').replace(FOREIGN_KEY, '$1$2$3[redacted]')
+  return redactForeign(redact(text).replace(FOREIGN_MEMBER, '$1[redacted]'))
+}
+
+/** Keys of providers by their usual forms, of which some are those of accounts. */
+export function redactForeign(text: string): string {
+  return text.replace(FOREIGN_KEY, '$1$2$3[redacted]')
 }
 
 /** Where the database is, without the password or anything else that came with the URL. */

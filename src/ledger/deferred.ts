@@ -57,4 +57,5 @@ export type OpenChild = Pick<CallRecord, 'requestId' | 'holdNanos' | 'holdListNa
 export interface ClaimLimits {
   readonly max: number
   readonly perKeyMax: number
+  readonly perAccountMax: number
 }

@@ -63,10 +63,6 @@ function ownUpstream(
   return { url, sealedKey: url === before?.url ? before.sealedKey : null }
 }
 
-function noteUpstreams({ upstreams }: AccountRecord, { upstreamKeys }: Management): void {
-  if (SURFACE_NAMES.some((surface) => upstreams[surface] !== null)) upstreamKeys.changed()
-}
-
 function refusedNotPositive(balanceNanos: Nanos): Refused {
   const message = `The balance is ${formatUsd(balanceNanos)} USD, so every call would be refused. Add credit first, or send "force": true.`
   return refused('balance_not_positive', message, 'credit_enforced')
@@ -88,7 +84,7 @@ const createAccount = defineRoute({
     const result = await store.createAccount(account, actor, idempotency)
     if (result.kind === 'conflict') return refusedOtherCommand()
     if (result.kind === 'balance_not_positive') return refusedNotPositive(result.balanceNanos)
-    noteUpstreams(result.value, management)
+    if (body.upstreams !== undefined) await management.upstreamKeys.changed()
     return replyOnce(result, accountObject(result.value, createdAtMs))
   },
 })
@@ -148,7 +144,7 @@ const updateAccount = defineRoute({
     if (edit.kind === 'none') return refusedMissingAccount()
     if (edit.kind === 'balance_not_positive') return refusedNotPositive(edit.balanceNanos)
     limitsMoved()
-    noteUpstreams(edit.account, management)
+    if (body.upstreams !== undefined) await management.upstreamKeys.changed()
     return replyJson(200, accountObject(edit.account, atMs))
   },
 })

@@ -46,8 +46,8 @@ export interface UpstreamKeys {
   urlOf(surface: Surface): string
   /** Ciphertext in base 64, bound to all of this. */
   seal(key: string, accountId: string, surface: Surface, url: string): string
-  /** An account has an upstream of its own now. */
-  changed(): void
+  /** The upstreams of an account have changed: the simulator serves only while no account has one. */
+  changed(): Promise<void>
 }
 
 /** The process that serves, as the dashboard shows it. */

@@ -147,6 +147,44 @@ test('a refused upstream key is a problem of the doctor, and a warning of a gate
   }
 })
 
+test("accounts' own keys are checked by the doctor, and named by account without the key", async () => {
+  const simulator = await startSimulator({ messagesKey: 'installation-key', chatKey: 'the-chat-key' })
+  opened.push(simulator)
+  const { messagesUrl, chatUrl: url } = simulator
+  const gateway = await startGateway({ messagesUrl, messagesKey: 'installation-key' })
+  try {
+    const create = async (name: string, upstreams: object) =>
+      (await gateway.manage('POST', '/gateway/v1/accounts', { name, upstreams }))['id']
+    const right = await create('right', { chat: { url, key: 'the-chat-key' } })
+    const wrong = await create('wrong', {
+      chat: { url, key: 'a-wrong-chat-key' },
+      messages: { url: messagesUrl },
+    })
+    const environment = {
+      TOLLGATE_DATA_DIR: gateway.dataDir,
+      ...(gateway.databaseUrl === null ? {} : { TOLLGATE_DATABASE_URL: gateway.databaseUrl }),
+      TOLLGATE_MESSAGES_URL: messagesUrl,
+      TOLLGATE_MESSAGES_KEY: 'installation-key',
+    }
+    const { checks } = await doctor(environment)
+    const { host } = new URL(url)
+    assert.deepEqual(
+      checks.filter(({ name }) => name === 'upstream_keys').map(({ state, found }) => `${state} ${found}`),
+      [
+        `ok ${new URL(messagesUrl).host} accepts the key`,
+        `ok ${right} (right): ${host} accepts the key`,
+        `problem ${wrong} (wrong): ${new URL(messagesUrl).host} asks for a key (401), and none is set`,
+        `problem ${wrong} (wrong): ${host} refuses the key (401)`,
+      ],
+    )
+    assert.doesNotMatch(JSON.stringify(checks), /wrong-chat-key|the-chat-key/)
+    const others = await doctor({ ...environment, TOLLGATE_PEPPER: 'another-pepper-of-32-characters!' })
+    assert.match(JSON.stringify(others.checks), /its key for chat cannot be decrypted/)
+  } finally {
+    await gateway.close()
+  }
+})
+
 test('models of the last week that have no price are named', async () => {
   const simulator = await startSimulator({})
   opened.push(simulator)

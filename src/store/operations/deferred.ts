@@ -71,21 +71,25 @@ export function* findDeferred({ surface, scope, objectId }: ObjectName): Operati
 
 export const claimDeferred = atomic(function* (
   surfaces: readonly Surface[],
-  { max, perKeyMax }: ClaimLimits,
+  { max, perKeyMax, perAccountMax }: ClaimLimits,
   atMs: number,
 ): Operation<readonly DeferredObject[]> {
   if (surfaces.length === 0) return []
   const isDue = sql`due_at_ms <= ${now(atMs)}`
   const isFree = sql`claimed_until_ms <= ${now(atMs)}`
+  // Sorts first: the polls that run count against the limits.
+  const isClaimed = sql`CASE WHEN ${isFree} THEN 1 ELSE 0 END`
   // Closed by the call itself, or by a process that ended before it deleted the row.
   yield sql`DELETE FROM deferred_object WHERE ${isDue} AND NOT ${CALL_IS_OPEN}`
   const rows = yield sql`
     SELECT o.surface AS object_surface, o.scope, o.object_id AS name, o.kind, call.* FROM (
-      SELECT surface, scope, object_id, kind, call_id, due_at_ms, claimed_until_ms, row_number() OVER (
-        PARTITION BY key_id ORDER BY CASE WHEN ${isFree} THEN 1 ELSE 0 END, due_at_ms) AS turn
-      FROM deferred_object WHERE ${isDue} AND surface IN (${join(surfaces)})) o
+      SELECT *, row_number() OVER (PARTITION BY account_id ORDER BY ${isClaimed}, turn, due_at_ms) AS account_turn FROM (
+        SELECT deferred_object.*, account_id,
+          row_number() OVER (PARTITION BY key_id ORDER BY ${isClaimed}, due_at_ms) AS turn
+        FROM deferred_object JOIN api_key ON api_key.id = key_id WHERE ${isDue} AND surface IN (${join(surfaces)})) due) o
     JOIN call ON call.id = o.call_id
-    WHERE ${isFree} AND turn <= ${perKeyMax} ORDER BY turn, due_at_ms LIMIT ${max}`
+    WHERE ${isFree} AND turn <= ${perKeyMax} AND account_turn <= ${perAccountMax}
+    ORDER BY turn, due_at_ms LIMIT ${max}`
   const objects = rows.map(deferredObject)
   if (objects.length === 0) return []
   const claimed = yield sql`

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { SYSTEM } from '../../../src/kernel/actor.ts'
 import { NOTHING_USED } from '../../../src/ledger/call-columns.ts'
 import type { Deferral } from '../../../src/ledger/deferred.ts'
 import type { Store } from '../../../src/store/store.ts'
@@ -27,7 +28,9 @@ async function deferred(
   return made
 }
 
-const claim = async (store: Store, atMs: number, most = { max: 100, perKeyMax: 100 }) =>
+const MOST = { max: 100, perKeyMax: 100, perAccountMax: 100 }
+
+const claim = async (store: Store, atMs: number, most = MOST) =>
   (await store.claimDeferred(['messages', 'chat'], most, atMs)).map(({ objectId }) => objectId)
 
 /** The promises of every store about calls whose cost comes later. */
@@ -124,7 +127,7 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
       await deferred(store, 'req_2', { dueInMs: 2_000 })
       await deferred(store, 'req_3', { dueInMs: 90_000 })
       assert.deepEqual(await claim(store, NOON + 1_000), [])
-      assert.deepEqual(await store.claimDeferred(['messages'], { max: 9, perKeyMax: 9 }, NOON + 4_000), [])
+      assert.deepEqual(await store.claimDeferred(['messages'], MOST, NOON + 4_000), [])
       const claims = await Promise.all([claim(store, NOON + 4_000), claim(store, NOON + 4_000)])
       assert.deepEqual(claims.flat(), ['resp_req_2', 'resp_req_1'])
       assert.equal(await store.claimOne(nameOf(first), NOON + 4_000), false)
@@ -144,7 +147,7 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     for (let i = 1; i <= 4; i++) await deferred(store, `req_${i}`, { dueInMs: 1_000 + i })
     await deferred(store, 'req_b1', { dueInMs: 2_000 }, 'b')
     await deferred(store, 'req_b2', { dueInMs: 2_001 }, 'b')
-    const most = { max: 3, perKeyMax: 3 }
+    const most = { max: 3, perKeyMax: 3, perAccountMax: 9 }
     const after = NOON + 9_000
     assert.deepEqual(await claim(store, after, most), ['resp_req_1', 'resp_req_b1', 'resp_req_2'])
     assert.deepEqual(await claim(store, after, most), ['resp_req_b2', 'resp_req_3'])
@@ -153,6 +156,23 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     assert.equal(await store.hurryDeferred('chat', 'resp_req_4', digestOf('a')), true)
     await store.postponeDeferred({ surface: 'chat', scope: '', objectId: 'resp_req_1' }, 0, after)
     assert.deepEqual(await claim(store, after, most), ['resp_req_4'])
+  })
+
+  promise('an account claims its share of the polls at most, its keys in turn', async ({ store }) => {
+    const createdAtMs = NOON
+    await store.createAccount({ id: 'acct_b', name: 'b', createdAtMs }, SYSTEM, null)
+    for (const name of ['a', 'c']) await addKey(store, name)
+    await addKey(store, 'b', { accountId: 'acct_b' })
+    for (let i = 1; i <= 5; i++) await deferred(store, `req_a${i}`, { dueInMs: i })
+    await deferred(store, 'req_c1', { dueInMs: 500 }, 'c')
+    await deferred(store, 'req_b1', { dueInMs: 900 }, 'b')
+    const most = { max: 4, perKeyMax: 4, perAccountMax: 2 }
+    const after = NOON + 9_000
+    assert.deepEqual(await claim(store, after, most), ['resp_req_a1', 'resp_req_c1', 'resp_req_b1'])
+    await deferred(store, 'req_b2', { dueInMs: 901 }, 'b')
+    assert.deepEqual(await claim(store, after, most), ['resp_req_b2'], 'polls that run count')
+    await store.postponeDeferred({ surface: 'chat', scope: '', objectId: 'resp_req_c1' }, 90_000, after)
+    assert.deepEqual(await claim(store, after, most), ['resp_req_a2'])
   })
 
   promise('of calls at a time that upstream names one object to, one is deferred', async ({ store }) => {
