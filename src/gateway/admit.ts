@@ -317,7 +317,7 @@ function ask(call: PlannedCall, asking: Asking, gateway: Gateway): Promise<Admis
     models: plan.models,
     ambiguity: call.read.unreadable,
     priceVersion: plan.priceVersion,
-    rating: exchange.names.redact(plan.rating),
+    rating: redactForeign(exchange.names.redact(plan.rating)),
     unratable: plan.unratable,
     heldCounts: gateway.budgetMode === 'exact',
     unboundedNanos: gateway.unboundedNanos,

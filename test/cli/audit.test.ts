@@ -45,6 +45,34 @@ test('audit passes beside a running gateway, names the first difference, and pas
   }
 })
 
+test('audit proves the balance of each account, and names the one that is wrong', async () => {
+  const gateway = await startSmallGateway()
+  try {
+    const accounts = ['one', 'two'].map(
+      (name) => `acct_01JCN1ZV5M3T9Q8W7E6R5T4Y${name.length}${name[0]?.toUpperCase()}`,
+    )
+    const [first = '', second = ''] = accounts
+    for (const id of accounts) {
+      await gateway.tamper(`INSERT INTO account (id, created_at_ms) VALUES ('${id}', 0)`)
+      const added = await gateway.run(['credits', 'add', '5', '--reason', 'paid', '--account', id])
+      assert.equal(added.code, 0, added.stderr)
+    }
+    assert.match((await gateway.run(['audit'])).stdout, /^No difference in 0 calls and 2 credits/)
+    for (const [id, column] of [
+      [first, 'credited_nanos'],
+      [second, 'charged_nanos'],
+    ] as const) {
+      await gateway.tamper(`UPDATE account SET ${column} = ${column} + 7 WHERE id = '${id}'`)
+      const { code, stdout } = await gateway.run(['audit'])
+      assert.equal(code, 1)
+      assert.match(stdout, new RegExp(`^Difference: account.${column}\\n  where    id ${id}\\n`))
+      await gateway.tamper(`UPDATE account SET ${column} = ${column} - 7 WHERE id = '${id}'`)
+    }
+  } finally {
+    await gateway.close()
+  }
+})
+
 test('audit reads the books of a gateway that was killed, and changes nothing in them', async () => {
   const gateway = await startSmallGateway()
   try {

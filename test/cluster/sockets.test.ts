@@ -106,12 +106,25 @@ test('Realtime sockets over three nodes pass a cap by at most one response', asy
   await cluster.assertBooksBalance()
 })
 
-test('a key that one node revokes loses its sockets on all of them, and none admits a turn', async () => {
-  const { id, key } = await cluster.createKey()
-  const sockets = await Promise.all([0, 1, 2].map((node) => openOn(node, key)))
-  await cluster.manage(0, 'POST', `/v1/keys/${id}/revoke`)
-  const before = entries.filter(({ kind }) => kind === 'message').length
-  sockets[1]?.send(request)
-  for (const socket of sockets) assert.equal((await socket.closed()).code, 1008)
-  assert.equal(entries.filter(({ kind }) => kind === 'message').length, before)
-})
+const ENDS = {
+  'a key that one node revokes': async () => {
+    const { id, key } = await cluster.createKey()
+    return { key, path: `/v1/keys/${id}/revoke` }
+  },
+  'an account that one node suspends': async () => {
+    const { id } = await cluster.manage(0, 'POST', '/gateway/v1/accounts', { name: 'suspended' })
+    const { key } = await cluster.manage(0, 'POST', `/v1/keys?account=${id}`, { name: 'of it' })
+    return { key: String(key), path: `/gateway/v1/accounts/${id}/suspend` }
+  },
+}
+
+for (const [what, prepare] of Object.entries(ENDS))
+  test(`${what} loses its sockets on all of them, and none admits a turn`, async () => {
+    const { key, path } = await prepare()
+    const sockets = await Promise.all([0, 1, 2].map((node) => openOn(node, key)))
+    await cluster.manage(0, 'POST', path)
+    const before = entries.filter(({ kind }) => kind === 'message').length
+    sockets[1]?.send(request)
+    for (const socket of sockets) assert.equal((await socket.closed()).code, 1008)
+    assert.equal(entries.filter(({ kind }) => kind === 'message').length, before)
+  })

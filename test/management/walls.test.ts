@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
-import { permissionOf } from '../../src/management/permissions.ts'
+import { type OperationId, permissionOf } from '../../src/management/permissions.ts'
 import { routes } from '../../src/management/router.ts'
 import { startGateway } from '../support/gateway.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
 import { after, test } from '../support/suite.ts'
+import { Documented } from './documented.ts'
 
 /** Account A looks for what account B has: each answer must be that of an id which nobody has. */
 
@@ -26,14 +27,18 @@ async function send(key: string, method: string, path: string, body: unknown = {
     ...(method === 'GET' ? {} : { body: JSON.stringify(body) }),
   })
   const text = await response.text()
-  const id = response.headers.get('x-svc-request-id') ?? ''
-  return { status: response.status, text: id === '' ? text : text.replaceAll(id, 'REQUEST') }
+  const id = response.headers.get('x-svc-request-id') ?? assert.fail(path)
+  const headers = [...response.headers]
+    .filter(([name]) => name !== 'date' && name !== 'content-disposition')
+    .map(([name, value]) => `${name}: ${value.replaceAll(id, 'REQUEST')}`)
+  return { status: response.status, headers, text: text.replaceAll(id, 'REQUEST') }
 }
 
 async function furnish(name: string) {
   const { id: accountId } = await gateway.manage('POST', '/gateway/v1/accounts', { name })
   const account = `account=${accountId}`
-  const { id: keyId, key } = await gateway.manage('POST', `/v1/keys?${account}`, { name: `${name} key` })
+  const created = await gateway.manage('POST', `/v1/keys?${account}`, { name: `${name} key` })
+  const { id: keyId, budget_id: budgetId, key } = created
   const adminKey = async (role: string) =>
     await gateway.manage('POST', '/gateway/v1/admin-keys', {
       name: `${name} ${role}`,
@@ -45,13 +50,19 @@ async function furnish(name: string) {
     url: `${upstream.url}/${name}`,
     events: ['*'],
   })
-  await gateway.manage('POST', `/gateway/v1/credits?${account}`, { amount_usd: 3, reason: `${name} paid` })
+  const delivery = await gateway.manage('POST', `/gateway/v1/webhooks/${webhook['id']}/test`)
+  const paid = { amount_usd: 3, reason: `${name} paid` }
+  const credit = await gateway.manage('POST', `/gateway/v1/credits?${account}`, paid)
   const called = await send(String(key), 'GET', '/v1/models')
   assert.equal(called.status, 200)
   const [request] = (await gateway.manage('GET', `/gateway/v1/requests?${account}`))['data'] as {
     id: string
   }[]
-  const ids = [accountId, keyId, admin['id'], webhook['id'], request?.id].map(String)
+  const [event] = (await gateway.manage('GET', `/gateway/v1/events?${account}`))['data'] as { id: string }[]
+  const ids = [
+    ...[accountId, keyId, budgetId, admin['id'], viewer['id'], webhook['id'], delivery['id']],
+    ...[credit['id'], request?.id, event?.id],
+  ].map(String)
   return {
     name,
     ids,
@@ -61,48 +72,101 @@ async function furnish(name: string) {
 
 const [a, b] = [await furnish('alpha'), await furnish('bravo')]
 
-const withId = routes.filter(({ template }) => template.includes('{id}'))
+interface Operation {
+  readonly name: string
+  readonly method: string
+  readonly path: string
+  readonly operationId: OperationId
+  /** Names of the query parameters. */
+  readonly query: readonly string[]
+}
 
-for (const { method, template } of withId) {
-  test(`${method} ${template}: an id of another account is answered like one that nobody has`, async () => {
-    for (const [role, key] of Object.entries(a.keys))
+/** The operations as the gateway documents them: what is documented and not walled would be seen here. */
+async function readOperations(): Promise<Operation[]> {
+  const document = new Documented(await gateway.manage('GET', '/gateway/openapi.json'))
+  return [...document.operations()].map(([name, { operationId, parameters = [] }]) => {
+    const [method = '', path = ''] = name.split(' ')
+    const all = parameters.map((each) => document.resolve(each) as { name: string; in: string })
+    const query = all.filter((each) => each.in === 'query').map((each) => each.name)
+    return { name, method, path, operationId: operationId as OperationId, query }
+  })
+}
+
+const operations = await readOperations()
+
+test('the document and the route table have the same operations', () => {
+  assert.deepEqual(
+    operations.map(({ name, operationId }) => `${name} ${operationId}`).sort(),
+    routes.map(({ method, template, operationId }) => `${method} ${template} ${operationId}`).sort(),
+  )
+})
+
+/** Compares the answers for an id of the other account and for one that nobody has, byte for byte. */
+async function assertAlike(key: string, method: string, pathOf: (id: string) => string, id: string) {
+  const nobodys = id.replace(/[^_]+$/, ULID)
+  const [foreign, unknown] = await Promise.all([id, nobodys].map((each) => send(key, method, pathOf(each))))
+  assert.ok(foreign !== undefined && unknown !== undefined)
+  const text = unknown.text.replaceAll(nobodys, id)
+  assert.deepEqual(foreign, { ...unknown, text }, `${method} ${pathOf(id)}`)
+  return foreign.status
+}
+
+for (const { name, method, path } of operations.filter(({ path }) => path.includes('{'))) {
+  test(`${name}: an id of another account is answered like one that nobody has`, async () => {
+    for (const key of Object.values(a.keys))
       for (const id of b.ids) {
-        const nobodys = id.replace(/[^_]+$/, ULID)
-        const [foreign, unknown] = await Promise.all(
-          [id, nobodys].map((each) =>
-            send(key, method, template.replace('{id}', each).replace(/\{\w+\}/, 'x')),
-          ),
-        )
-        assert.ok(foreign !== undefined && foreign.status >= 400, `${role} ${id}: ${foreign?.status}`)
-        assert.deepEqual(foreign, unknown, `${role} ${id}`)
+        const first = (each: string) => path.replace('{id}', each).replace(/\{\w+\}/, 'x')
+        assert.ok((await assertAlike(key, method, first, id)) >= 400)
+        // The id of the other account behind an id of the own account.
+        if (path.split('{').length > 2)
+          for (const own of a.ids)
+            await assertAlike(key, method, (each) => path.replace('{id}', own).replace(/\{\w+\}/, each), id)
       }
   })
 }
 
-for (const { method, template, operationId } of routes.filter(({ template }) => !template.includes('{'))) {
-  if (permissionOf(operationId).account === 'installation') continue
-  test(`${method} ${template}: another account cannot be named, and * is refused`, async () => {
-    for (const key of [a.keys.admin, a.keys.viewer]) {
-      const [foreign, unknown] = await Promise.all(
-        [b.ids[0], `acct_${ULID}`].map((id) => send(key, method, `${template}?account=${id}`)),
-      )
-      assert.ok(foreign !== undefined && (foreign.status === 404 || foreign.status === 403))
-      assert.deepEqual(foreign, unknown)
-      const { status } = await send(key, method, `${template}?account=*`)
-      assert.ok(status === 400 || status === 403, String(status))
-    }
-  })
+for (const { name, method, path, operationId, query } of operations.filter(
+  ({ path }) => !path.includes('{'),
+)) {
+  if (permissionOf(operationId).account !== 'installation')
+    test(`${name}: another account cannot be named, and * is refused`, async () => {
+      for (const key of [a.keys.admin, a.keys.viewer]) {
+        const named = (id: string) => `${path}?account=${id}`
+        const status = await assertAlike(key, method, named, b.ids[0] ?? '')
+        assert.ok(status === 404 || status === 403)
+        const all = await send(key, method, named('*'))
+        assert.ok(all.status === 400 || all.status === 403, String(all.status))
+      }
+    })
+  // A cursor is a position, and need not be of a record.
+  const filters = query.filter((each) => each !== 'account' && each !== 'after')
+  if (method === 'GET' && filters.length > 0)
+    test(`${name}: a filter for an id of another account finds what it finds for one that nobody has`, async () => {
+      for (const key of Object.values(a.keys))
+        for (const filter of filters)
+          for (const id of b.ids) await assertAlike(key, method, (each) => `${path}?${filter}=${each}`, id)
+    })
 }
 
+test('an admin key cannot be created in another account', async () => {
+  for (const key of [a.keys.admin, a.keys.viewer]) {
+    const [foreign, unknown] = await Promise.all(
+      [b.ids[0], `acct_${ULID}`].map((account_id) =>
+        send(key, 'POST', '/gateway/v1/admin-keys', { name: 'x', role: 'viewer', account_id }),
+      ),
+    )
+    assert.ok(foreign !== undefined && foreign.status >= 400)
+    assert.deepEqual(foreign, unknown)
+  }
+})
+
 test('no list, export or sum of an account shows anything of another', async () => {
-  const own = routes.filter(({ method, template }) => method === 'GET' && !template.includes('{'))
-  for (const { template, operationId } of own) {
-    if (permissionOf(operationId).least === 'session') continue
+  for (const { method, path, operationId } of operations) {
+    if (method !== 'GET' || path.includes('{') || permissionOf(operationId).least === 'session') continue
     for (const query of ['', '?format=csv', '?format=ndjson', '?group_by=key,model,day'])
       for (const key of Object.values(a.keys)) {
-        const { text } = await send(key, 'GET', template + query)
-        for (const trace of [...b.ids, b.name])
-          assert.ok(!text.includes(trace), `${template}${query}: ${trace}`)
+        const { text } = await send(key, 'GET', path + query)
+        for (const trace of [...b.ids, b.name]) assert.ok(!text.includes(trace), `${path}${query}: ${trace}`)
       }
   }
   const seen = await send(a.keys.viewer, 'GET', '/gateway/v1/balance')
