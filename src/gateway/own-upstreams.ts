@@ -4,7 +4,7 @@ import type { Log } from '../kernel/log.ts'
 import { Secret } from '../kernel/secret.ts'
 import type { OwnUpstream, Surface } from '../kernel/vocabulary.ts'
 import type { SecretSealer } from '../keys/sealed-secret.ts'
-import type { AccountStore } from '../ledger/account.ts'
+import type { Store } from '../store/store.ts'
 
 /** Connection pools of accounts' own URLs. Beyond this number one without a call is closed, if there is one. */
 const POOLS_MAX = 1_000
@@ -111,7 +111,7 @@ export function upstreamKeys(
   config: Pick<Config, Surface>,
   sealer: SecretSealer,
   own: OwnUpstreams,
-  store: Pick<AccountStore, 'hasOwnUpstreams'>,
+  store: Pick<Store, 'hasOwnUpstreams'>,
 ) {
   return {
     urlOf: (surface: Surface) => (config[surface]?.url.href ?? PROVIDER_URLS[surface]).replace(/\/$/, ''),
