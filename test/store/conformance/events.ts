@@ -263,26 +263,6 @@ export function eventConformance(storeName: string, openStore: OpenStoreUnderTes
     },
   )
 
-  promise('an account changes together with its event, or not at all', async ({ store, exec, rows }) => {
-    const id = 'acct_1'
-    const change = [
-      () => store.createAccount({ id, name: 'one', createdAtMs: NOON }, ACTOR, null),
-      () => store.updateAccount(id, { name: 'two', monthlyBudgetNanos: 5n }, ACTOR, NOON),
-      () => store.setAccountStatus(id, 'suspended', ACTOR, NOON),
-    ]
-    for (const [at, work] of change.entries()) {
-      const before = await rows('account')
-      await exec('ALTER TABLE event RENAME TO event_away')
-      await assert.rejects(work())
-      await exec('ALTER TABLE event_away RENAME TO event')
-      assert.deepEqual([await rows('account'), (await rows('event')).length], [before, at])
-      await work()
-    }
-    const types = (await emitted(store)).map(({ type }) => type)
-    assert.deepEqual(types, ['account.created', 'account.updated', 'account.suspended'])
-    assert.equal((await store.getAccount(id, NOON))?.status, 'suspended')
-  })
-
   promise('webhooks are recorded too, without a secret', async ({ store }) => {
     await addWebhook(store, 'a')
     await store.updateWebhook('default', 'wh_a', { description: 'x', enabled: false }, NOON, ACTOR)

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { limits } from '../../../src/kernel/limits.ts'
 import { type Idempotency, SYSTEM } from '../../../src/kernel/vocabulary.ts'
 import type { NewCredit } from '../../../src/ledger/ledger-store.ts'
+import { emitted } from './event-fixtures.ts'
 import {
   addKey,
   closing,
@@ -22,7 +23,7 @@ function credit(id: string, amountNanos: bigint): NewCredit {
   return { id, accountId: 'default', amountNanos, reason: 'top-up', actor: SYSTEM, atMs: NOON }
 }
 
-/** The promises of every store about commands that are repeated. Each store's test file calls this in one line. */
+/** The promises of every store about commands: done once, or not at all. Each store's test file calls this in one line. */
 export function onceConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   const promise = promisesOf(storeName, openStore)
 
@@ -184,4 +185,24 @@ export function onceConformance(storeName: string, openStore: OpenStoreUnderTest
       assert.equal((await subject.rows('credit')).length, 1)
     },
   )
+
+  promise('an account changes together with its event, or not at all', async ({ store, exec, rows }) => {
+    const id = 'acct_1'
+    const change = [
+      () => store.createAccount({ id, name: 'one', createdAtMs: NOON }, SYSTEM, null),
+      () => store.updateAccount(id, { name: 'two', monthlyBudgetNanos: 5n }, SYSTEM, NOON),
+      () => store.setAccountStatus(id, 'suspended', SYSTEM, NOON),
+    ]
+    for (const [at, work] of change.entries()) {
+      const before = await rows('account')
+      await exec('ALTER TABLE event RENAME TO event_away')
+      await assert.rejects(work())
+      await exec('ALTER TABLE event_away RENAME TO event')
+      assert.deepEqual([await rows('account'), (await rows('event')).length], [before, at])
+      await work()
+    }
+    const types = (await emitted(store)).map(({ type }) => type)
+    assert.deepEqual(types, ['account.created', 'account.updated', 'account.suspended'])
+    assert.equal((await store.getAccount(id, NOON))?.status, 'suspended')
+  })
 }
