@@ -3,18 +3,13 @@ import { openUpstream, type Upstream, type UpstreamPool } from '../http/upstream
 import type { Log } from '../kernel/log.ts'
 import { Secret } from '../kernel/secret.ts'
 import type { OwnUpstream, Surface } from '../kernel/vocabulary.ts'
-import type { SecretSealer } from '../keys/sealed-secret.ts'
+import { type SecretSealer, upstreamKeyRecord } from '../keys/sealed-secret.ts'
 import type { Store } from '../store/store.ts'
 
 /** Connection pools of accounts' own URLs. Beyond this number one without a call is closed, if there is one. */
 const POOLS_MAX = 1_000
 /** Upstreams whose keys are open in memory; the one that was used least recently goes first. */
 const OPENED_MAX = 10_000
-
-/** The record that a sealed key is bound to. */
-export function upstreamKeyRecord(accountId: string, surface: Surface, url: string): string {
-  return `${accountId} ${surface} ${url}`
-}
 
 /**
  * The upstreams that accounts have of their own, each as the admission of a call names it: a key that was rotated is used

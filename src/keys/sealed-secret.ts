@@ -1,5 +1,6 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
 import { Secret } from '../kernel/secret.ts'
+import type { Surface } from '../kernel/vocabulary.ts'
 
 /**
  * Secrets that have to be used again, unlike keys, which are only recognised: AES-256-GCM under a key that is derived from
@@ -38,4 +39,9 @@ export function createSecretSealer(pepper: Secret, purpose: string): SecretSeale
       return new Secret(decipher.update(bytes.subarray(tagEnd), undefined, 'utf8') + decipher.final('utf8'))
     },
   }
+}
+
+/** The record that the key of an account's own upstream is bound to. */
+export function upstreamKeyRecord(accountId: string, surface: Surface, url: string): string {
+  return `${accountId} ${surface} ${url}`
 }
