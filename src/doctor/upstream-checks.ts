@@ -140,7 +140,7 @@ export const checkUnpricedModels: Check = async ({ config, nowMs, snapshot }) =>
   return [
     warning(
       `models of the last week without a price: ${missing.slice(0, NAMES_SHOWN_MAX).join(', ')}${more}`,
-      'Add them to a price overlay (docs/PRICES.md) and set TOLLGATE_PRICES to it.',
+      'Add them to a price overlay (docs/BILLING.md) and set TOLLGATE_PRICES to it.',
     ),
   ]
 }

@@ -7,7 +7,7 @@ import { type CallCounts, STATUS_CLASSES } from './call-counts.ts'
 
 /**
  * Every metric of the gateway: its name, type, labels, help text and where its samples come from at a scrape. Operators
- * build on the names, so a name never changes. docs/METRICS.md shows the same table, held to this one by a test.
+ * build on the names, so a name never changes. docs/OPERATIONS.md shows the same table, held to this one by a test.
  */
 
 type Labels = Readonly<Record<string, string>>

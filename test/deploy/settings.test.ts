@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { parse } from 'yaml'
+import { parse, parseAllDocuments } from 'yaml'
 import { ENVIRONMENT_HELP } from '../../src/cli/command.ts'
 import { readConfig } from '../../src/config.ts'
 import { TrustedProxies } from '../../src/http/addresses.ts'
@@ -43,7 +44,7 @@ test('every variable that a file of deploy names is one of Tollgate’s', () => 
   }
 })
 
-test('compose.yaml: the gateways share books, pepper and admin key, and have data of their own', () => {
+test('compose.yaml: the gateways share database, pepper and admin key, and have data of their own', () => {
   const [first, second] = gateways
   assert.deepEqual(first?.environment, second?.environment)
   const own = gateways.map(({ volumes = [] }) => volumes.find((volume) => volume.endsWith(':/data')) ?? '')
@@ -78,6 +79,88 @@ test('compose.yaml: every file that it mounts is there, and a stop has the time 
   }
   for (const { stop_grace_period: grace } of gateways)
     assert.ok(Number.parseInt(grace ?? '0', 10) > stopSeconds)
+})
+
+test('compose.single.yaml: one gateway with a volume for its data, reachable from this machine only', () => {
+  const single = parse(textOf('compose.single.yaml')) as Compose & {
+    services: { gateway: Service & { ports: readonly string[]; build: { dockerfile: string } } }
+  }
+  const { gateway } = single.services
+  assert.deepEqual(Object.keys(single.services), ['gateway'])
+  assert.deepEqual(gateway.ports, ['127.0.0.1:8787:8787'])
+  assert.deepEqual(gateway.volumes, ['data:/data'])
+  assert.ok(Object.hasOwn(single.volumes, 'data'))
+  assert.ok(existsSync(join(root, gateway.build.dockerfile)))
+  assert.ok(Number.parseInt(gateway.stop_grace_period ?? '0', 10) > stopSeconds)
+})
+
+interface Manifest {
+  readonly kind: string
+  readonly metadata: { readonly name: string }
+  readonly spec: Readonly<Record<string, unknown>>
+  readonly stringData: Readonly<Record<string, string>>
+  readonly data: Readonly<Record<string, string>>
+}
+interface Container {
+  readonly ports: readonly { name: string; containerPort: number }[]
+  readonly env: readonly { name: string; value: string }[]
+  readonly envFrom: readonly { secretRef: { name: string } }[]
+  readonly volumeMounts: readonly { name: string; mountPath: string }[]
+  readonly startupProbe: Probe
+  readonly livenessProbe: Probe
+  readonly readinessProbe: Probe
+}
+interface Probe {
+  readonly httpGet: { readonly path: string; readonly port: string }
+}
+
+test('kubernetes.yaml: probes, ports, secrets and volumes are those of the gateway, and the loader takes its environment', () => {
+  const manifests = parseAllDocuments(textOf('kubernetes.yaml')).map((each) => each.toJS() as Manifest)
+  const named = (kind: string) => manifests.find((each) => each.kind === kind) ?? assert.fail(`no ${kind}`)
+  const { template, volumeClaimTemplates } = named('StatefulSet').spec as {
+    template: {
+      metadata: { labels: unknown }
+      spec: { terminationGracePeriodSeconds: number; containers: [Container]; volumes: { name: string }[] }
+    }
+    volumeClaimTemplates: { metadata: { name: string } }[]
+  }
+  const [container] = template.spec.containers
+  const config = readConfig({}, '/nonexistent')
+  assert.deepEqual(container.ports, [{ name: 'http', containerPort: config.port }])
+  for (const { httpGet } of [container.startupProbe, container.livenessProbe])
+    assert.deepEqual(httpGet, { path: '/healthz', port: 'http' })
+  assert.deepEqual(container.readinessProbe.httpGet, { path: '/readyz', port: 'http' })
+  assert.ok(template.spec.terminationGracePeriodSeconds > stopSeconds)
+
+  const volumes = [...template.spec.volumes, ...volumeClaimTemplates.map(({ metadata }) => metadata)]
+  for (const { name } of container.volumeMounts)
+    assert.ok(
+      volumes.some((volume) => volume.name === name),
+      name,
+    )
+  assert.ok(container.volumeMounts.some(({ mountPath }) => mountPath === '/data'))
+
+  const service = named('Service').spec as { selector: unknown; ports: { targetPort: string }[] }
+  assert.deepEqual(service.selector, template.metadata.labels)
+  assert.equal(service.ports[0]?.targetPort, 'http')
+
+  assert.deepEqual(container.envFrom, [{ secretRef: { name: named('Secret').metadata.name } }])
+  const [file] = container.env
+  assert.equal(file?.name, 'TOLLGATE_CONFIG')
+  const mounted = Object.entries(named('ConfigMap').data)
+  assert.deepEqual(
+    mounted.map(([name]) => `/etc/tollgate/${name}`),
+    [file?.value],
+  )
+  const folder = mkdtempSync(join(tmpdir(), 'tollgate-deploy-'))
+  try {
+    writeFileSync(join(folder, 'tollgate.json'), mounted[0]?.[1] ?? '')
+    const read = readConfig(named('Secret').stringData, folder)
+    assert.deepEqual(read.trustedProxies, ['10.0.0.0/8'])
+    assert.ok(read.databaseUrl !== null && read.pepper !== null && read.adminKey !== null)
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
 })
 
 test('haproxy.cfg: every gateway of compose.yaml is behind it, and no timeout is shorter than upstream’s silence', () => {

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { parseAllDocuments } from 'yaml'
+import { COMMAND_NAMES } from '../../src/cli/program.ts'
 import { type Block, PAGES, readBlocks } from '../support/document-blocks.ts'
 import { test } from '../support/suite.ts'
 import { readToml } from './read-toml.ts'
@@ -19,7 +21,7 @@ const UNREAD = ['', 'text', 'sql']
  * How many blocks may need something that a test machine does not have. Each of them is an untested example. They
  * install, serve until stopped, or need PostgreSQL, Docker, systemd, another vendor's CLI or an account with a provider.
  */
-const NO_RUN_MAX = 14
+const NO_RUN_MAX = 16
 
 const readers: Readonly<Record<string, (text: string) => void>> = {
   json: (text) => JSON.parse(text),
@@ -59,6 +61,35 @@ test('every block is run, read or of a language that cannot be', () => {
   const known = [...RUN, ...UNREAD, ...Object.keys(readers), ...Object.keys(compilers)]
   for (const block of blocks)
     assert.ok(known.includes(block.language), `${placeOf(block)}: ${block.language}`)
+})
+
+test('shell blocks that are not run have the syntax of bash, and name commands of tollgate', () => {
+  for (const block of blocks.filter(({ noRun, language }) => noRun !== null && language === 'sh')) {
+    const { status, stderr } = spawnSync('bash', ['-n'], { input: block.text, encoding: 'utf8' })
+    assert.equal(status, 0, `${placeOf(block)}: ${stderr}`)
+    for (const [, name = ''] of block.text.matchAll(/^(?:[A-Z_]+=\S* )*(?:local_)?tollgate ([a-z-]+)/gm))
+      assert.ok(COMMAND_NAMES.includes(name), `${placeOf(block)}: tollgate ${name}`)
+  }
+})
+
+test('docs/OPERATIONS.md: the checklist is complete, and the commands for systemd, Docker and Kubernetes can be parsed', () => {
+  const page = readFileSync(new URL('../../docs/OPERATIONS.md', import.meta.url), 'utf8')
+  const sectionOf = (title: string) =>
+    page.split(`\n## ${title}\n`)[1]?.split('\n## ')[0] ?? assert.fail(`no section ${title}`)
+  const checklist = sectionOf('Production checklist')
+  for (const item of ['TLS', 'Pepper', 'Backup', 'Trusted proxies', 'Alerts', 'Upgrades'])
+    assert.match(checklist, new RegExp(`^- \\[ \\] \\*\\*${item}\\*\\*`, 'm'))
+  const rows = [...sectionOf('The command line').matchAll(/^\| ([^|]+) \| ([^|]+) \| ([^|]+) \|$/gm)].slice(1)
+  assert.deepEqual(
+    rows.map(([, where]) => where),
+    ['systemd', 'Docker, single node', 'Docker, two nodes', 'Kubernetes', 'elsewhere'],
+  )
+  for (const [row, , key = '', command = ''] of rows) {
+    for (const [, code = ''] of `${key} ${command}`.matchAll(/`([^`]+)`/g))
+      assert.equal(spawnSync('bash', ['-n', '-c', code]).status, 0, code)
+    const [, name = ''] = /(?:^`|[ =])tollgate ([a-z-]+) list/.exec(command) ?? []
+    assert.ok(COMMAND_NAMES.includes(name), row)
+  }
 })
 
 test('few blocks are not run, and each says why', (context) => {

@@ -4,9 +4,9 @@ import { logLine } from '../../src/telemetry/call-log.ts'
 import { METRICS } from '../../src/telemetry/metric-table.ts'
 import { test } from '../support/suite.ts'
 
-const text = readFileSync(new URL('../../docs/METRICS.md', import.meta.url), 'utf8')
+const text = readFileSync(new URL('../../docs/OPERATIONS.md', import.meta.url), 'utf8')
 
-test('docs/METRICS.md lists every metric with its type, its labels and what it says, and no other', () => {
+test('docs/OPERATIONS.md lists every metric with its type, its labels and what it says, and no other', () => {
   const rows = METRICS.map(({ name, type, labels, help }) => {
     const named = labels.map((label) => `\`${label}\``).join(', ')
     return `| \`${name}\` | ${type} | ${named} | ${help} |`
@@ -19,8 +19,8 @@ test('docs/METRICS.md lists every metric with its type, its labels and what it s
   for (const [name] of text.matchAll(/\btollgate_[a-z_]+\b/g)) assert.ok(names.has(name), name)
 })
 
-test('the line of a call that docs/METRICS.md shows has the members that lines have, in their order', () => {
-  const [, shown = ''] = /```json\n(.*)\n```/.exec(text) ?? []
+test('the line of a call that docs/OPERATIONS.md shows has the members that lines have, in their order', () => {
+  const [, shown = ''] = /```json\n(\{"level.*)\n```/.exec(text) ?? []
   const line = logLine({
     ...{ requestId: 'req_1', keyId: 'key_1', surface: 'messages', method: 'POST', path: '', endpoint: null },
     ...{ modelAsked: null, modelServed: null, status: 200, code: null, cut: false, costNanos: 1n },

@@ -1,0 +1,101 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { SURFACE_NAMES, type Surface } from '../../src/kernel/vocabulary.ts'
+import type { Endpoint } from '../../src/providers/endpoint.ts'
+import { allEndpoints } from '../../src/providers/find-endpoint.ts'
+
+/**
+ * The end of docs/TRANSPARENCY.md: every endpoint of the tables. `node test/docs/endpoint-tables.ts` writes it; a test
+ * compares the committed page with it.
+ */
+
+export const PAGE_FILE = fileURLToPath(new URL('../../docs/TRANSPARENCY.md', import.meta.url))
+
+/** The line after which everything is generated. */
+const MARKER = '<!-- endpoints: '
+
+const SURFACE_TITLES: Readonly<Record<Surface, string>> = {
+  messages: 'Messages (Anthropic)',
+  chat: 'Chat and Responses (OpenAI)',
+}
+
+/** The ways in which calls are billed, in the order of the page. */
+const KINDS: readonly (readonly [title: string, about: string, has: (endpoint: Endpoint) => boolean])[] = [
+  [
+    'Metered',
+    'Charged by the usage in the reply ([details](BILLING.md#every-paid-endpoint)).',
+    ({ billing, method }) => billing === 'metered' && method !== 'WS',
+  ],
+  [
+    'Metered later',
+    'Creates a batch, which is charged when it ends ([costs that come later](BILLING.md#costs-that-come-later)). With ' +
+      '`"deferred": {"poll": false}` it is not metered. A Chat batch of a limited key needs a file that this key uploaded here in ' +
+      'one request (else 404 `batch_file_unknown`).',
+    ({ makes }) => makes !== undefined,
+  ],
+  [
+    'Not metered',
+    'No reply states the cost. Limited keys get 404 `endpoint_not_metered`; other keys are served at cost 0, flagged `unpriced` ' +
+      '([`pricing.unpriced`](CONFIGURATION.md#the-configuration-file) changes both). Upstream shut down videos on 2026-09-24 and ' +
+      'Assistants on 2026-08-26.',
+    ({ billing, method, makes }) =>
+      makes === undefined && (billing === 'deferred' || billing === 'unmeterable') && method !== 'WS',
+  ],
+  [
+    'Refused to every key',
+    'Issues upstream credentials: 404 `minting_refused` unless `"minting": "pass"`.',
+    ({ billing }) => billing === 'mints_credential',
+  ],
+  [
+    'Sockets',
+    'See [WebSockets](#websockets). `/v1/realtime` is metered with `?model=` and without `call_id` and `intent`.',
+    ({ method }) => method === 'WS',
+  ],
+  [
+    'Free',
+    'No cost, also with an exhausted budget. *Stored*: shows or changes objects under the upstream credential.',
+    ({ billing }) => billing === 'free',
+  ],
+]
+
+/** The page, with its generated end written anew. */
+export function pageWithEndpoints(): string {
+  const page = readFileSync(PAGE_FILE, 'utf8')
+  const generated = page.indexOf('\n', page.indexOf(MARKER)) + 1
+  return `${page.slice(0, generated)}\n${endpointTables()}`
+}
+
+export function endpointTables(): string {
+  const endpoints = allEndpoints()
+  const templates = new Set(endpoints.map(({ surface, template }) => `${surface} ${template}`))
+  const lines = [
+    '## Every endpoint',
+    '',
+    `These are the ${templates.size} paths that the official SDKs call. A path of both surfaces goes to Messages if the request has`,
+    '`anthropic-version` or `x-api-key`, else to Chat. A path in no table is served to keys without limits; limited keys get 404',
+    '`endpoint_not_metered`, unless the method is GET, HEAD or OPTIONS.',
+    '',
+  ]
+  for (const [title, about, has] of KINDS) {
+    lines.push(`### ${title}`, '', about, '')
+    for (const surface of SURFACE_NAMES) {
+      const rows = rowsOf(endpoints.filter((endpoint) => endpoint.surface === surface && has(endpoint)))
+      if (rows.length === 0) continue
+      lines.push(`| ${SURFACE_TITLES[surface]} | | |`, '|---|---|---|', ...rows, '')
+    }
+  }
+  return `${lines.join('\n').trimEnd()}\n`
+}
+
+/** One row for each template and its note: its methods, and whether the endpoint is about something stored. */
+function rowsOf(endpoints: readonly Endpoint[]): string[] {
+  const rows = Map.groupBy(endpoints, (endpoint) => `\`${endpoint.template}\` | ${noteOf(endpoint)}`)
+  return [...rows].map(([said, among]) => `| ${among.map(({ method }) => method).join(' ')} | ${said} |`)
+}
+
+function noteOf({ billing, stateful, method }: Endpoint): string {
+  if (method === 'WS') return billing === 'metered' ? '' : 'not metered'
+  return billing === 'free' && stateful ? 'stored' : ''
+}
+
+if (import.meta.main) writeFileSync(PAGE_FILE, pageWithEndpoints())
