@@ -24,7 +24,7 @@ import type { Held, QueueEntry } from './admission-queue.ts'
 import type { Call, IdentifiedCall, PlannedCall, ReadCall } from './call.ts'
 import type { Gateway } from './gateway.ts'
 import type { CallPlan } from './pricer.ts'
-import { type AskedFor, explainHeld, explainRefusal } from './refusals.ts'
+import { type AskedFor, explainHeld, explainRefusal, refuseSuspended } from './refusals.ts'
 
 /** Settlements that wait for the store to come back. Beyond it no new call is admitted. */
 const SETTLEMENTS_WAITING_MAX = 20_000
@@ -57,7 +57,8 @@ export async function checkKey(
 export async function refuseBody({ digest }: Call, detail: string, gateway: Gateway): Promise<Denial> {
   const caller = await gateway.store.lookUpKey(digest, gateway.clock.nowMs())
   if (caller.kind !== 'api_key') return refuseCaller(caller)
-  return { refusal: refuse('bad_request', detail), balanceNanos: caller.means.balanceNanos }
+  const refusal = caller.isSuspended ? refuseSuspended() : refuse('bad_request', detail)
+  return { refusal, balanceNanos: caller.means.balanceNanos }
 }
 
 function refuseCaller(caller: Exclude<KeyLookup, { kind: 'api_key' }>): Denial {
@@ -143,13 +144,9 @@ export function planCall(
 
 /**
  * Whether this call may go upstream. If it may, its hold is on disk when this returns. The answer is for this call
- * only; nothing of it is kept. `onHeld`: the call begins to wait for room that calls in flight hold.
+ * only; nothing of it is kept.
  */
-export async function admit(
-  call: PlannedCall,
-  gateway: Gateway,
-  onHeld: () => void = () => {},
-): Promise<AdmitResult> {
+export async function admit(call: PlannedCall, gateway: Gateway): Promise<AdmitResult> {
   const { exchange, plan, digest } = call
   // The close event of a client that left while its body was being read has passed already.
   if (clientLeft(exchange)) return CLIENT_LEFT
@@ -159,8 +156,20 @@ export async function admit(
   // Where calls of this key wait already, this one waits behind them.
   const before = plan.hold.kind === 'none' ? null : await heldBefore(call, entry, gateway)
   const first = before ?? (await ask(call, FIRST, gateway))
-  if (first.kind === 'held') onHeld()
-  const answer = first.kind === 'held' ? await askInTurn(call, entry, first, gateway) : first
+  return await explain(
+    call,
+    first.kind === 'held' ? await askInTurn(call, entry, first, gateway) : first,
+    gateway,
+  )
+}
+
+/** Judges a call that takes over a hold, or holds nothing, as `admit` would. It waits for nothing, and no row is written. */
+export async function checkCall(call: PlannedCall, gateway: Gateway): Promise<AdmitResult> {
+  return await explain(call, await ask(call, { ...FIRST, hasHold: true }, gateway), gateway)
+}
+
+async function explain(call: PlannedCall, answer: TurnAnswer, gateway: Gateway): Promise<AdmitResult> {
+  const { exchange, plan, digest } = call
   switch (answer.kind) {
     case 'admitted':
     case 'client_left':
@@ -293,9 +302,9 @@ export function admitBegun(call: PlannedCall, gateway: Gateway): Promise<Admissi
   return ask(call, { ...FIRST, hasBegun: true }, gateway)
 }
 
-type Asking = Pick<CallOpening, 'askedBefore' | 'hasBegun'>
+type Asking = Pick<CallOpening, 'askedBefore' | 'hasBegun' | 'hasHold'>
 
-const FIRST: Asking = { askedBefore: false, hasBegun: false }
+const FIRST: Asking = { askedBefore: false, hasBegun: false, hasHold: false }
 
 /** The instant of this question is that of the call, if the call is admitted now: a wait may reach into the next month. */
 function ask(call: PlannedCall, asking: Asking, gateway: Gateway): Promise<Admission> {

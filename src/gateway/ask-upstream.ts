@@ -101,19 +101,19 @@ export async function askUpstream(
 const PAUSES_MS = [0, 250, 750, 1_500, 2_500] as const
 
 /**
- * The usage that upstream states of a stored response. `running`: it states it later. `missing`: upstream does not show it. Null:
- * there is only the observed usage.
+ * The usage that upstream states of a stored response. `running`: it states it later. `missing`: upstream does not show it.
+ * `silent`: it has ended and states none.
  */
 export async function askForStored(
   id: string,
   upstream: Upstream,
-): Promise<Metered | 'running' | 'missing' | null> {
+): Promise<Metered | 'running' | 'missing' | 'silent'> {
   for (const pauseMs of PAUSES_MS) {
     if (pauseMs > 0) await sleep(pauseMs)
     const { metered: stored } = await askUpstream('chat', upstream, pathOf('response', id), 'responses')
     if (stored === null) return 'missing'
     if (stored.inputKnown && stored.outputKnown) return stored
-    if (stored.usage.stopReason !== 'in_progress' && stored.usage.stopReason !== 'queued') return null
+    if (stored.usage.stopReason !== 'in_progress' && stored.usage.stopReason !== 'queued') return 'silent'
   }
   return 'running'
 }

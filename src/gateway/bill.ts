@@ -3,7 +3,7 @@ import type { CallEnd } from '../http/upstream-call.ts'
 import { NANOS_PER_USD } from '../kernel/money.ts'
 import type { Redact } from '../kernel/secret.ts'
 import { UNITS, type Unit, type Usage } from '../kernel/usage.ts'
-import type { CallClosing } from '../ledger/call.ts'
+import type { CallClosing, CallRecord } from '../ledger/call.ts'
 import { NOTHING_USED, type TokenCounts } from '../ledger/call-columns.ts'
 import type { Metered } from '../metering/meter.ts'
 import { MODEL_NAME_CHARS_MAX } from '../metering/request-facts.ts'
@@ -24,8 +24,24 @@ export interface CallOutcome {
   readonly bytesOut: number
   readonly times: ReplyTimes
   readonly elapsedMs: number
-  /** The response is stored upstream, and upstream does not show it. */
-  readonly isStoredMissing?: boolean
+  /** What became of a stored response whose stream was cut; null where upstream was not asked. */
+  readonly stored?: Stored | null
+}
+
+/**
+ * A stored response whose stream was cut. `stated`: upstream has stated its usage. `deferred`: it still runs, and is billed later.
+ * `deleted`: a client may have deleted it. `missing`: upstream does not show it. `silent`: it has ended without usage.
+ */
+export type Stored =
+  | { readonly kind: 'stated'; readonly metered: Metered }
+  | ({ readonly kind: 'deleted' } & HeldFigures)
+  | { readonly kind: 'deferred' | 'missing' | 'silent' }
+
+type HeldFigures = Pick<CallRecord, 'holdNanos' | 'holdListNanos'>
+
+/** The bill of a call whose cost a client has deleted. */
+export function billHold({ holdNanos, holdListNanos }: HeldFigures, head: ReplyHead | null = null): Bill {
+  return { ...billWithoutCost(head), costNanos: holdNanos, listNanos: holdListNanos, estimated: true }
 }
 
 type BilledCall = Pick<AdmittedCall, 'surface' | 'plan' | 'request' | 'admission'>
@@ -58,13 +74,16 @@ export const LOST: Bill = { ...NOTHING_BILLED, state: 'interrupted' }
  * upstream answered with an error costs nothing. Every other call of a metered endpoint costs the usage that upstream
  * states; usage that upstream did not get to state is counted, and the bill says `estimated`.
  */
-export function billCall(call: BilledCall, outcome: CallOutcome, billing: Billing): Bill | Promise<Bill> {
-  const plan = call.plan
+export function billCall(call: BilledCall, seen: CallOutcome, billing: Billing): Bill | Promise<Bill> {
+  const { plan } = call
+  const { stored } = seen
+  const outcome = stored?.kind === 'stated' ? { ...seen, metered: stored.metered } : seen
   const { end, head, metered, bytesOut } = outcome
   if (head === null && end.kind === 'failed') {
     return end.whole && plan.hold.kind !== 'none' ? LOST : NOTHING_BILLED
   }
   if (head === null && end.kind === 'abandoned' && (!end.sent || end.partly)) return NOTHING_BILLED
+  if (stored?.kind === 'deleted') return billHold(stored, head)
   if (!plan.metered || metered === null || !isSuccess(head)) return freeBill(plan, head)
   const mediaBytes = call.plan.reader === 'images' ? bytesOut : (metered.audio?.bytes ?? 0)
   if (failedAtOnce(metered, mediaBytes)) return freeBill(plan, head)
@@ -212,8 +231,8 @@ function rateSaid({ plan, request, admission }: BilledCall, metered: Metered): R
 const STALLED_MS = 5_000
 
 /** How the call ended. A reply that breaks while its client does not read may have been cut for that. */
-function endedAs({ end, head, metered, times, isStoredMissing }: CallOutcome): EndedAs {
-  const isBroken = isStoredMissing === true || (metered !== null && isBrokenOff(metered))
+function endedAs({ end, head, metered, times, stored }: CallOutcome): EndedAs {
+  const isBroken = stored?.kind === 'missing' || (metered !== null && isBrokenOff(metered))
   if (end.kind === 'complete') return isBroken ? 'broken' : 'whole'
   if (end.kind === 'abandoned') return isBroken ? 'broken' : 'left'
   return head !== null && times.stalledMs >= STALLED_MS ? 'left' : 'broken'

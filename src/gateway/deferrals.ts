@@ -16,8 +16,8 @@ import {
   statesUsage,
 } from '../providers/deferred-kinds.ts'
 import type { ReplyHead } from './answer.ts'
-import { askForResults, askUpstream } from './ask-upstream.ts'
-import { type CallOutcome, RECORDED_CHARS_MAX, upstreamRequestId } from './bill.ts'
+import { askForResults, askForStored, askUpstream } from './ask-upstream.ts'
+import { type CallOutcome, RECORDED_CHARS_MAX, type Stored, upstreamRequestId } from './bill.ts'
 import type { AdmittedCall } from './call.ts'
 import { createDeferredBills, type DeferredBillParts } from './deferred-bills.ts'
 import type { OwnUpstreams } from './own-upstreams.ts'
@@ -60,9 +60,11 @@ export interface Deferrals {
    * nothing that could be polled: then the call is billed as it is. Never fails.
    */
   defer(call: AdmittedCall, outcome: CallOutcome, passed: Passed): Promise<Deferred>
+  /** Asks upstream for a stored response whose stream was cut. One that still runs is deferred. Never fails. */
+  findStored(call: AdmittedCall, id: string, head: ReplyHead, passed: Passed): Promise<Stored>
   /**
-   * Records an object as soon as a stream names it, so that the poller takes over if this process ends; or a stored response
-   * that still runs after its client has left. False: it could not be recorded. Never fails.
+   * Records an object as soon as a stream names it, so that the poller takes over if this process ends. False: it could not be
+   * recorded. Never fails.
    */
   record(call: AdmittedCall, object: RecordedObject, passed: Passed): Promise<boolean>
   /** Ids of responses that are streaming here, or were left and are not billed yet: they cannot be deleted. */
@@ -81,7 +83,6 @@ interface RecordedObject {
   readonly kind: ObjectKind
   readonly id: string
   readonly head: ReplyHead
-  readonly when: 'streaming' | 'left'
 }
 
 /** Calls whose cost comes later. Upstream is polled for their objects; what a client reads itself counts as well. */
@@ -204,6 +205,30 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
     if (object !== null) await (polls ? bills.settleAtHold(object) : bills.giveUp(object))
   }
 
+  async function record(
+    call: AdmittedCall,
+    { kind, id: objectId, head }: RecordedObject,
+    passed: Passed,
+    dueInMs: number,
+  ): Promise<boolean> {
+    if (!isObjectId(objectId)) return false
+    const about = { ...passed, ...recordedOf(call, head), kind, objectId, dueInMs }
+    const deferral = { ...about, surface: call.surface, scope: scopeOf(call), atMs: clock.nowMs() }
+    return await store.deferCall(deferral).then(
+      (recorded) => recorded === 'deferred',
+      () => false,
+    )
+  }
+
+  /** The hold of a call whose response a client may have deleted, on whichever node; null if no client has. */
+  async function findDeleted(call: AdmittedCall, id: string) {
+    const { surface, exchange } = call
+    const { requestId } = exchange
+    if (!polls) return null
+    const paths = await store.listDeletes({ requestId, surface, scope: scopeOf(call) })
+    return paths.some((path) => objectIdIn(surface, path) === id) ? await store.getCall(requestId) : null
+  }
+
   const neverFails = (what: string) => (error: unknown) =>
     log.error({ cause: (error as Error).message }, what)
 
@@ -230,17 +255,20 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
       if (recorded === 'known') return 'known'
       return isStated ? 'no' : 'deferred'
     },
-    async record(call, { kind, id: objectId, head, when }, passed) {
-      // A response that is left is settled now where nobody would poll for it later.
-      if (!isObjectId(objectId) || (when === 'left' && !polls)) return false
-      const dueInMs = when === 'left' ? DEFERRED_KINDS[kind].pausesMs[0] : STREAM_MS
-      const about = { ...passed, ...recordedOf(call, head), kind, objectId, dueInMs }
-      const deferral = { ...about, surface: call.surface, scope: scopeOf(call), atMs: clock.nowMs() }
-      return await store.deferCall(deferral).then(
-        (recorded) => recorded === 'deferred',
-        () => false,
-      )
+    async findStored(call, id, head, passed) {
+      const stored = await askForStored(id, call.upstream)
+      if (stored === 'missing') {
+        const held = await findDeleted(call, id).catch(() => null)
+        return held === null ? { kind: 'missing' } : { ...held, kind: 'deleted' }
+      }
+      if (stored === 'silent') return { kind: stored }
+      if (stored !== 'running') return { kind: 'stated', metered: stored }
+      const object = { kind: 'response', id, head } as const
+      const dueInMs = DEFERRED_KINDS.response.pausesMs[0]
+      // It is settled now where nobody would poll for it later.
+      return { kind: polls && (await record(call, object, passed, dueInMs)) ? 'deferred' : 'silent' }
     },
+    record: (call, object, passed) => record(call, object, passed, STREAM_MS),
     shown: (...seen) =>
       settleShown(...seen).catch(neverFails('an object that a client was shown could not be settled')),
     async refuseDelete(surface, path, digest) {

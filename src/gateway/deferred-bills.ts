@@ -16,6 +16,7 @@ import type { CallCounts } from '../telemetry/call-counts.ts'
 import type { AdmissionQueues } from './admission-queue.ts'
 import {
   type Bill,
+  billHold,
   billUsage,
   isPlausible,
   LOST,
@@ -56,11 +57,6 @@ const NOTHING_PASSED = { upstreamMs: null, overheadMs: 0, bytesIn: 0, bytesOut: 
 
 function passed({ upstreamMs, overheadMs, bytesIn, bytesOut }: CallRecord) {
   return { upstreamMs, overheadMs: overheadMs ?? 0, bytesIn, bytesOut }
-}
-
-function billHold({ holdNanos, holdListNanos }: Omit<OpenChild, 'requestId'>): Bill {
-  const figures = { costNanos: holdNanos, listNanos: holdListNanos }
-  return { ...NOTHING_BILLED, ...figures, state: 'settled', estimated: true }
 }
 
 /** Each record is closed once: by the client, the poller or another node, whichever comes first. */

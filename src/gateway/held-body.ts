@@ -14,7 +14,7 @@ import type { ByteBudget, KeyShare } from './key-shares.ts'
  */
 export const BODY_MS_BEFORE_KEY_CHECK = 100
 
-/** A body up to this size is always taken in, whatever other bodies take. */
+/** Bodies up to this size always fit, unless their own key has many of them. */
 const SMALL_BODY_BYTES = 1024 * 1024
 
 export class HeldBody {
@@ -22,6 +22,8 @@ export class HeldBody {
   readonly #keyName: string
   readonly #chunks = new ChunkList()
   #disposed = false
+  /** Bytes that came while the body was small. */
+  #smallBytes = 0
   length = 0
 
   constructor(memory: ByteBudget, keyName: string) {
@@ -29,11 +31,17 @@ export class HeldBody {
     this.#keyName = keyName
   }
 
+  /** Small bodies of a key are counted apart: they fit whatever its large ones take. */
+  get #smallName(): string {
+    return `${this.#keyName} small`
+  }
+
   append(chunk: Buffer): boolean {
-    const bytes = chunk.length
-    if (this.length + bytes <= SMALL_BODY_BYTES) this.#memory.take(bytes, this.#keyName)
-    else if (!this.#memory.tryTake(bytes, this.#keyName)) return false
-    this.length += bytes
+    const length = this.length + chunk.length
+    const isSmall = length <= SMALL_BODY_BYTES
+    if (!this.#memory.tryTake(chunk.length, isSmall ? this.#smallName : this.#keyName, isSmall)) return false
+    if (isSmall) this.#smallBytes = length
+    this.length = length
     this.#chunks.append(chunk)
     return true
   }
@@ -73,7 +81,8 @@ export class HeldBody {
   dispose(): void {
     if (this.#disposed) return
     this.#disposed = true
-    this.#memory.giveBack(this.length, this.#keyName)
+    this.#memory.giveBack(this.#smallBytes, this.#smallName)
+    this.#memory.giveBack(this.length - this.#smallBytes, this.#keyName)
     this.#chunks.clear()
   }
 }

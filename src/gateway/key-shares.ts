@@ -1,11 +1,11 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { clientLeft, type Exchange } from '../http/exchange.ts'
 
-/**
- * The part of the memory that other keys leave free which the waiting bodies of one key may take. Beyond it: 503
- * `no_memory`. The same part holds for replies that are held back; beyond it they stream.
- */
+/** The part of the memory that other keys leave free which the bodies of one key may take. */
 const BODIES_PART_PER_KEY_MAX = 0.5
+
+/** The small bodies of one key always fit into this, whatever other bodies take. */
+const SMALL_BODIES_BYTES_MIN = 32 * 1024 ** 2
 
 /** The calls of one key on this node. A share exists while the key has a call here. */
 export class KeyShare {
@@ -70,18 +70,15 @@ export class ByteBudget {
     return this.#takenBytes
   }
 
-  tryTake(bytes: number, keyName: string): boolean {
-    const ownBytes = this.#byKey.get(keyName) ?? 0
-    const freeBytes = this.#bytesMax - (this.#takenBytes - ownBytes)
-    if (ownBytes + bytes > freeBytes * BODIES_PART_PER_KEY_MAX) return false
-    this.take(bytes, keyName)
-    return true
-  }
-
-  /** Takes memory without asking whether there is any: for small bodies, which always fit. */
-  take(bytes: number, keyName: string): void {
+  /** False: the key has no room for more. `isSmall`: the bytes belong to a small body. */
+  tryTake(bytes: number, keyName: string, isSmall = false): boolean {
+    const ownBytes = (this.#byKey.get(keyName) ?? 0) + bytes
+    const freeBytes = this.#bytesMax - this.#takenBytes - bytes + ownBytes
+    const leastBytes = isSmall ? SMALL_BODIES_BYTES_MIN : 0
+    if (ownBytes > Math.max(freeBytes * BODIES_PART_PER_KEY_MAX, leastBytes)) return false
     this.#takenBytes += bytes
-    this.#byKey.set(keyName, (this.#byKey.get(keyName) ?? 0) + bytes)
+    this.#byKey.set(keyName, ownBytes)
+    return true
   }
 
   giveBack(bytes: number, keyName: string): void {

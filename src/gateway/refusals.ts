@@ -38,10 +38,7 @@ export function explainRefusal(refusal: CallRefusal, asked: AskedFor, names: Hea
     case 'expired_key':
       return refuseKey(refusal.reason)
     case 'account_suspended':
-      return refuse(
-        'account_suspended',
-        'The account of this key is suspended. Ask the operator of this gateway.',
-      )
+      return refuseSuspended()
     case 'ambiguous_body':
       return refuse('bad_request', refusal.detail)
     case 'model_not_allowed': {
@@ -91,6 +88,11 @@ export function explainRefusal(refusal: CallRefusal, asked: AskedFor, names: Hea
     case 'credit_exhausted':
       return creditExhausted()
   }
+}
+
+export function refuseSuspended(): Refusal {
+  const message = 'The account of this key is suspended. Ask the operator of this gateway.'
+  return refuse('account_suspended', message)
 }
 
 export function explainHeld(by: HeldBy, names: HeaderNames): Refusal {

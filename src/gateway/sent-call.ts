@@ -4,7 +4,6 @@ import { StoreRefused } from '../kernel/errors.ts'
 import type { Nanos } from '../kernel/money.ts'
 import type { Metered, Shown } from '../metering/meter.ts'
 import { Answer } from './answer.ts'
-import { askForStored } from './ask-upstream.ts'
 import {
   type Bill,
   billCall,
@@ -12,6 +11,7 @@ import {
   type CallOutcome,
   LOST,
   NOTHING_BILLED,
+  type Stored,
   storedId,
   withoutSecrets,
 } from './bill.ts'
@@ -101,9 +101,8 @@ export class SentCall {
     const elapsedMs = this.#upstreamMs
     const observed = await reply.observed(end.kind === 'complete')
     const stored = await this.#findStored(observed, end)
-    const metered = stored === null || typeof stored === 'string' ? observed : stored
     const replied = { end, head: reply.replyHead, bytesOut: reply.bytesOut, times, elapsedMs }
-    return { ...replied, metered, observed, isStoredMissing: stored === 'missing' }
+    return { ...replied, metered: observed, observed, stored }
   }
 
   /** Settles the call, or leaves its hold where the cost comes later. */
@@ -207,22 +206,19 @@ export class SentCall {
     this.#streamingId = objectId
     deferrals.streaming.add(objectId)
     if (kind === null) return
-    const object = { kind, id: objectId, head, when: 'streaming' } as const
+    const object = { kind, id: objectId, head } as const
     const isRecorded = await deferrals.record(this.#call, object, this.#passed)
     if (isRecorded && this.#hold === 'open') this.#hold = 'recorded'
   }
 
-  async #findStored(observed: Metered | null, end: CallEnd): Promise<Metered | 'running' | 'missing' | null> {
+  async #findStored(observed: Metered | null, end: CallEnd): Promise<Stored | null> {
     const id = storedId(this.#call, observed, end)
     const head = this.reply.replyHead
     if (id === null || head === null) return null
     // The client does not wait for an answer that is for the bill alone. A reply that is whole has been sent by now.
     if (end.kind !== 'complete') this.reply.cut()
-    const found = await askForStored(id, this.#call.upstream)
-    if (found !== 'running') return found
-    const object = { kind: 'response', id, head, when: 'left' } as const
-    if (!(await this.#gateway.deferrals.record(this.#call, object, this.#passed))) return null
-    this.#hold = 'deferred'
-    return found
+    const stored = await this.#gateway.deferrals.findStored(this.#call, id, head, this.#passed)
+    if (stored.kind === 'deferred') this.#hold = 'deferred'
+    return stored
   }
 }

@@ -40,6 +40,8 @@ export interface CallOpening extends OpeningColumns {
   readonly isRequest: boolean
   /** Upstream works on the call already, so the call is charged to its key even if the key was revoked since. */
   readonly hasBegun: boolean
+  /** The call takes over a hold, or needs none: it is judged and counted, and nothing else is written. */
+  readonly hasHold: boolean
 }
 
 /**

@@ -32,6 +32,10 @@ export type Decision =
   | { readonly kind: 'refuse'; readonly refusal: CallRefusal }
   | { readonly kind: 'wait'; readonly by: HeldBy }
 
+const HOLDS_NOTHING: Decision = {
+  ...{ kind: 'admit', holdNanos: 0n, holdListNanos: 0n, accountHoldNanos: 0n },
+}
+
 /** The checks of an admission, in the order in which they count: the first that fails is the answer. */
 export function decideAdmission(opening: CallOpening, keyState: KeyState): Decision {
   const unratable = refuseUnratable(opening, keyState)
@@ -43,11 +47,11 @@ export function decideAdmission(opening: CallOpening, keyState: KeyState): Decis
     unratable
   if (refusal !== null) return { kind: 'refuse', refusal }
   if (opening.isRequest && keyState.overLimit !== null) return { kind: 'refuse', refusal: keyState.overLimit }
-  if (opening.hold.kind === 'none')
-    return { kind: 'admit', holdNanos: 0n, holdListNanos: 0n, accountHoldNanos: 0n }
+  if (opening.hold.kind === 'none') return HOLDS_NOTHING
   const holds = holdsOf(opening, keyState)
   const spent = refuseSpent(keyState) ?? refuseBatch(opening, keyState)
   if (spent !== null) return { kind: 'refuse', refusal: spent }
+  if (opening.hasHold) return HOLDS_NOTHING
   const by = heldBy(opening, keyState)
   return by !== null ? { kind: 'wait', by } : { kind: 'admit', ...holds }
 }

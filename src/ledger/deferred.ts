@@ -31,6 +31,9 @@ export interface Deferral extends ObjectName {
   readonly bytesOut: number
 }
 
+/** A call that created an object, and the credential that reaches the object. */
+export type CallOfObject = Pick<Deferral, 'requestId' | 'surface' | 'scope'>
+
 /** An object that is not settled, with the call that created it. */
 export interface DeferredObject extends ObjectName {
   readonly kind: ObjectKind

@@ -191,6 +191,25 @@ test('a DELETE that succeeds although the object is open charges the hold', asyn
   await bench.assertBooksBalance()
 })
 
+test('a response that was deleted on another node while it streamed charges the hold', async () => {
+  const id = 'resp_elsewhere'
+  shows(`GET /v1/responses/${id}`, {}, 404)
+  shows('DELETE /v1/responses/resp_other', { deleted: true })
+  const stream = await streamResponse(id, {})
+  const { held_usd } = await bench.gateway.manage('GET', '/gateway/v1/balance')
+  await remove('/v1/responses/resp_other')
+  // This node would have refused it.
+  await changeBooks(
+    bench.gateway,
+    `UPDATE call SET path = '/v1/responses/resp%5Felsewhere' WHERE method = 'DELETE' AND path LIKE '%resp_other'`,
+  )
+  stream.leave()
+  await isState('settled', stream.requestId)
+  const { cost_usd, estimated } = await seen(stream.requestId)
+  assert.deepEqual([cost_usd, estimated], [held_usd, true])
+  await bench.assertBooksBalance()
+})
+
 test('results that upstream does not have any more charge the hold', async () => {
   const batch = await makeBatch('msgbatch_gone')
   batch.ended()

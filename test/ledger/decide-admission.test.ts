@@ -23,6 +23,7 @@ const OPENING: CallOpening = {
   ...{ socketId: null, ambiguity: null, priceVersion: 'v', rating: '{}', unratable: null },
   ...{ heldCounts: true, unboundedNanos: UNBOUNDED_NANOS, askedBefore: false, hasBegun: false },
   isRequest: true,
+  hasHold: false,
 }
 
 const KEY_STATE: KeyState = {

@@ -58,6 +58,21 @@ test('a suspended account is refused at once, and its keys still see their own r
     const { status, code } = await call(key, path)
     assert.deepEqual([status, code], [403, 'account_suspended'])
   }
+  const others = [
+    ['GET', '/v1/files'],
+    ['POST', '/v1/realtime/client_secrets', '{}'],
+    ['POST', '/v1/Chat/completions', '{}'],
+    ['POST', '/v1/nothing/known', '{}'],
+    ['POST', '/v1/chat/completions', '{"model":"gpt-6-luna","model":"gpt-6"}'],
+    ['POST', '/v1/batches', '{"input_file_id":"file-1"}'],
+    ['DELETE', '/v1/responses/resp_1'],
+  ]
+  for (const [method = '', path = '', body] of others) {
+    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
+    const response = await fetch(gateway.url + path, { method, headers, ...(body && { body }) })
+    const { error } = (await response.json()) as { error: { code: string } }
+    assert.equal(error.code, 'account_suspended', `${method} ${path}`)
+  }
   assert.equal(shared.requestCount, before)
   assert.equal((await call(key, '/v1/keys/me')).status, 200)
   assert.equal((await call(gateway.apiKey)).status, 200)

@@ -185,6 +185,45 @@ test('a key holds nothing after all of its sockets have closed, whenever they cl
   assert.deepEqual(digList(await upstream.gateway.manage('GET', path), 'data'), [])
 })
 
+test('a turn that takes over the hold counts as a request, and meets every limit that was set since', async () => {
+  const { id, socket } = await open({ monthly_budget_usd: 50, requests_per_minute: 1 })
+  let begun = 0
+  upstream.answer = (_message, answer) => {
+    begun += 1
+    answer(created(`resp_rate_${begun}`))
+    answer(done(`resp_rate_${begun}`))
+  }
+  const codes: unknown[] = []
+  const create = async () => {
+    const before = socket.received.length
+    socket.send({ type: 'response.create' })
+    const last = () =>
+      socket.received
+        .slice(before)
+        .find((event) => ['error', 'response.done'].includes(String(dig(event, 'type'))))
+    await until('it is answered', async () => last() !== undefined)
+    return dig(last(), 'error.code')
+  }
+  // A minute may end between two of them, and only one.
+  for (let i = 0; i < 3; i++) codes.push(await create())
+  assert.ok(codes.includes('rate_limit_exceeded'))
+  const refused = codes.filter((code) => code !== undefined).length
+  assert.equal(begun + refused, 3)
+  await upstream.gateway.manage('PATCH', `/v1/keys/${id}`, { requests_per_minute: null })
+  await until('the hold is renewed', async () => (await upstream.heldUsd(id)) === HOLD_USD)
+  for (const [limit, code] of [
+    [{ allowed_models: ['gpt-6-luna'] }, 'model_not_allowed'],
+    [{ allowed_models: null, monthly_budget_usd: 0 }, 'budget_exceeded'],
+  ] as const) {
+    await upstream.gateway.manage('PATCH', `/v1/keys/${id}`, limit)
+    assert.equal(await create(), code)
+  }
+  await upstream.gateway.manage('PATCH', `/v1/keys/${id}`, { monthly_budget_usd: 50 })
+  assert.equal(await create(), undefined)
+  upstream.answer = () => undefined
+  await leave(socket, id)
+})
+
 test('once an account is suspended, no turn begins on its open sockets', async () => {
   const { id, socket } = await open({})
   await upstream.gateway.manage('POST', '/gateway/v1/accounts/default/suspend')

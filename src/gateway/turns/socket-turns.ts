@@ -2,11 +2,10 @@ import type { CallEnd } from '../../http/upstream-call.ts'
 import type { Refusal } from '../../kernel/errors.ts'
 import { limits } from '../../kernel/limits.ts'
 import type { Message } from '../../sockets/message-reader.ts'
-import { checkKey } from '../admit.ts'
 import type { PlannedCall } from '../call.ts'
 import { readOnMs } from '../forward.ts'
 import type { Gateway } from '../gateway.ts'
-import { explainThrown, refuseTooManyTurns } from '../refusals.ts'
+import { refuseTooManyTurns } from '../refusals.ts'
 import {
   type ClientSays,
   type MeteredSocket,
@@ -23,8 +22,8 @@ import { type RefusedHold, StandingHold } from './standing-hold.ts'
 import {
   type AdmittedTurn,
   admitBegunTurn,
-  admitHold,
   admitTurn,
+  checkTurn,
   type PlannedTurn,
   refuseTurn,
   type TurnCall,
@@ -182,14 +181,11 @@ export class SocketTurns {
 
   /** The store judges the models of a message as it judges those of a call; nothing is held for them. */
   async #decideModels({ planned, limited, tag }: ModelCheck): Promise<Verdict> {
-    const admitted = await admitHold(this.#handshake, planned, this.#gateway)
-    if (admitted.kind === 'admitted') {
-      await this.#settlements.add(admitted.turn.release())
-      return PASS
-    }
-    if (admitted.kind === 'client_left') return DROPPED
-    const isLimited = limited !== null && admitted.refusal.code === 'endpoint_not_metered'
-    return this.#refuse(planned, isLimited ? limited : admitted.refusal, { lane: NO_LANE, tag })
+    const refused = await checkTurn(this.#handshake, planned, this.#gateway, false)
+    if (refused === null) return PASS
+    if (refused.kind === 'client_left') return DROPPED
+    const isLimited = limited !== null && refused.refusal.code === 'endpoint_not_metered'
+    return this.#refuse(planned, isLimited ? limited : refused.refusal, { lane: NO_LANE, tag })
   }
 
   async #decideTurn(says: ClientSays & { readonly kind: 'begins' }, payload: Buffer): Promise<Verdict> {
@@ -230,23 +226,14 @@ export class SocketTurns {
     return { turn, lane, tag, sentMs, responseId: null, hasBegun: false, failed: null }
   }
 
-  /** Takes over the standing hold if the key is still valid; without one the turn is admitted like any other call. */
+  /** Takes over the standing hold if all limits still permit the turn; without one the turn is admitted like any other call. */
   async #admit(planned: PlannedTurn): Promise<AdmittedTurn> {
     const turn = this.#standing?.take() ?? null
     if (turn === null) return await admitTurn(this.#handshake, planned, this.#gateway)
-    const refusal = await this.#refuseKey()
-    if (refusal === null) return { kind: 'admitted', turn }
+    const refused = await checkTurn(this.#handshake, planned, this.#gateway, true)
+    if (refused === null) return { kind: 'admitted', turn }
     if (this.#standing?.putBack(turn) !== true) this.#settlements.add(turn.release())
-    return refuseTurn(this.#handshake, planned, refusal, this.#gateway)
-  }
-
-  async #refuseKey(): Promise<Refusal | null> {
-    const { digest, exchange } = this.#handshake
-    try {
-      return (await checkKey(digest, false, exchange, this.#gateway))?.refusal ?? null
-    } catch (error) {
-      return explainThrown(error, exchange.requestId, this.#gateway.log)
-    }
+    return refused
   }
 
   #follow(payload: Buffer): void {

@@ -4,9 +4,8 @@ import type { Usage } from '../../kernel/usage.ts'
 import { HOLD_METHOD } from '../../ledger/call.ts'
 import type { UsageReader } from '../../providers/endpoint.ts'
 import { createMeter } from '../../providers/surfaces.ts'
-import { type AdmitResult, admit, admitBegun } from '../admit.ts'
+import { type AdmitResult, admit, admitBegun, checkCall } from '../admit.ts'
 import type { ReplyHead } from '../answer.ts'
-import { askForStored } from '../ask-upstream.ts'
 import {
   type Bill,
   billCall,
@@ -71,16 +70,13 @@ export async function admitTurn(
   if (share === null)
     return refuseTurn(handshake, planned, refuseTooManyCalls(keyShares.callsMax), gateway, isRecorded)
   const call = { ...turnOf(handshake, planned, gateway, method), share }
-  const admission = await admitOrExplain(call, gateway)
+  const admission = await explained(call, admit(call, gateway), gateway)
   if (admission.kind === 'admitted') {
     gateway.reached('admitted')
     return { kind: 'admitted', turn: new TurnCall({ ...call, admission }, gateway) }
   }
   keyShares.leave(share)
-  if (admission.kind === 'client_left') return admission
-  const { refusal, balanceNanos } = admission
-  if (isRecorded) recordRefusal(call, refusal, gateway, call.plan.modelAsked)
-  return { kind: 'refused', refusal, requestId: call.exchange.requestId, balanceNanos }
+  return notAdmitted(call, admission, gateway, isRecorded)
 }
 
 /**
@@ -109,13 +105,37 @@ export async function admitBegunTurn(
 }
 
 /** A socket outlives a store that cannot answer. */
-async function admitOrExplain(call: PlannedCall, gateway: Gateway): Promise<AdmitResult> {
-  try {
-    return await admit(call, gateway)
-  } catch (error) {
+function explained(call: PlannedCall, asked: Promise<AdmitResult>, gateway: Gateway): Promise<AdmitResult> {
+  return asked.catch((error: unknown) => {
     const refusal = explainThrown(error, call.exchange.requestId, gateway.log)
     return { kind: 'refused', refusal, balanceNanos: null }
-  }
+  })
+}
+
+/**
+ * Judges a turn that takes over the standing hold, or the models that a message names, as admission would; a turn counts as a
+ * request. Null: it may go upstream. `isRecorded`: a refusal leaves a record.
+ */
+export async function checkTurn(
+  handshake: PlannedCall,
+  planned: PlannedTurn,
+  gateway: Gateway,
+  isRecorded: boolean,
+): Promise<UnadmittedTurn | null> {
+  const call = turnOf(handshake, planned, gateway)
+  const admission = await explained(call, checkCall(call, gateway), gateway)
+  return admission.kind === 'admitted' ? null : notAdmitted(call, admission, gateway, isRecorded)
+}
+
+function notAdmitted(
+  call: PlannedCall,
+  admission: Exclude<AdmitResult, { kind: 'admitted' }>,
+  gateway: Gateway,
+  isRecorded: boolean,
+): UnadmittedTurn {
+  if (admission.kind === 'client_left') return admission
+  if (isRecorded) recordRefusal(call, admission.refusal, gateway, call.plan.modelAsked)
+  return { ...admission, requestId: call.exchange.requestId }
 }
 
 /** A turn refused before the store is asked. */
@@ -214,11 +234,12 @@ export class TurnCall implements LeftReply {
       const { metered: observed, times } = this.#events.end(end.kind === 'complete')
       const elapsedMs = this.#gateway.clock.monotonicMs() - this.#startedMs
       const id = storedId(this.call, observed, end)
-      const stored = id === null ? null : await askForStored(id, this.call.upstream)
-      if (id !== null && stored === 'running' && (await this.#defer(id))) return null
-      const metered = stored === null || typeof stored === 'string' ? observed : stored
-      const outcome = { end, head, metered, bytesOut: this.#bytesOut, times, elapsedMs }
-      return await billCall(this.call, { ...outcome, isStoredMissing: stored === 'missing' }, this.#gateway)
+      const { deferrals } = this.#gateway
+      const stored =
+        id === null ? null : await deferrals.findStored(this.call, id, OK_HEAD, this.#passed(elapsedMs))
+      if (stored?.kind === 'deferred') return null
+      const outcome = { end, head, metered: observed, bytesOut: this.#bytesOut, times, elapsedMs }
+      return await billCall(this.call, { ...outcome, stored }, this.#gateway)
     })
   }
 
@@ -247,13 +268,6 @@ export class TurnCall implements LeftReply {
   /** Nothing of the turn was sent: gives the hold back. */
   release(): Promise<void> {
     return this.#close({ kind: 'abandoned', sent: false }, null, async () => NOTHING_BILLED)
-  }
-
-  /** Upstream still works on a stored response: its cost comes later. False: it could not be recorded. */
-  #defer(id: string): Promise<boolean> {
-    const object = { kind: 'response', id, head: OK_HEAD, when: 'left' } as const
-    const upstreamMs = this.#gateway.clock.monotonicMs() - this.#startedMs
-    return this.#gateway.deferrals.record(this.call, object, this.#passed(upstreamMs))
   }
 
   /** The first way to end it counts. A bill of null comes later. */

@@ -97,15 +97,17 @@ export function admitCalls(
 
     // After this point the call is admitted.
     const { holdNanos, holdListNanos, accountHoldNanos } = decision
-    inserts.push(
-      INSERT_CALL(
-        ...[accountId, keyId, nodeId, opening.atMs, month, day],
-        ...[holdNanos, holdListNanos, accountHoldNanos, requestsOf(opening)],
-        ...OPENING_COLUMNS.map(({ of }) => of(opening) as string | number | bigint | boolean | null),
-      ),
-    )
-    const moved = { heldNanos: holdNanos, accountHeldNanos: accountHoldNanos, costNanos: 0n, lostNanos: 0n }
-    money.move(budgetId, accountId, { month, day, ...moved })
+    if (!opening.hasHold) {
+      inserts.push(
+        INSERT_CALL(
+          ...[accountId, keyId, nodeId, opening.atMs, month, day],
+          ...[holdNanos, holdListNanos, accountHoldNanos, requestsOf(opening)],
+          ...OPENING_COLUMNS.map(({ of }) => of(opening) as string | number | bigint | boolean | null),
+        ),
+      )
+      const moved = { heldNanos: holdNanos, accountHeldNanos: accountHoldNanos, costNanos: 0n, lostNanos: 0n }
+      money.move(budgetId, accountId, { month, day, ...moved })
+    }
     if (opening.isRequest) money.countRequest(budgetId, opening.atMs)
     const logRequests = bool(key, 'log_requests')
     const { hasOthers } = account

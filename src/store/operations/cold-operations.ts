@@ -26,6 +26,7 @@ import {
   findDeferred,
   forgetDeferred,
   hurryDeferred,
+  listDeletes,
   listOpenChildren,
   mayBeResults,
   openChildren,
@@ -139,7 +140,7 @@ export const REFUSED = { storeRefused, deleteRefused }
 /** Operations that may look at many rows: no admission waits for them. */
 export const READS = {
   ...{ listAccounts, listKeys, readKeyNames, listCalls, listCredits, readUsage, readOverview },
-  ...{ listDeliveries, listEvents, countWaiting, countDeferred },
+  ...{ listDeliveries, listEvents, listDeletes, countWaiting, countDeferred },
 }
 
 /** Operations on bodies, for which SQLite has a file and a thread of its own. */

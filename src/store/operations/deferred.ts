@@ -1,6 +1,7 @@
 import type { ObjectKind, Surface } from '../../kernel/vocabulary.ts'
 import type { CallRecord } from '../../ledger/call.ts'
 import type {
+  CallOfObject,
   ChildCall,
   ClaimLimits,
   Deferral,
@@ -124,6 +125,19 @@ export function* hurryDeferred(surface: Surface, objectId: string, digest: Uint8
     WHERE surface = ${surface} AND object_id = ${objectId} AND scope = ${scopeOf(surface, digest)}
       AND ${CALL_IS_OPEN} RETURNING object_id`
   return rows.length > 0
+}
+
+/**
+ * The paths of DELETEs with this credential that began after the call and may have succeeded: one scan, by the index on account
+ * and beginning.
+ */
+export function* listDeletes({ requestId, surface, scope }: CallOfObject): Operation<readonly string[]> {
+  const rows = yield sql`
+    SELECT path FROM call WHERE account_id IN (${scope === '' ? sql`SELECT id FROM account` : sql`${scope}`})
+      AND started_at_ms >= (SELECT started_at_ms FROM call WHERE id = ${requestId})
+      AND method = 'DELETE' AND surface = ${surface} AND state <> 'released'
+      AND (status IS NULL OR status BETWEEN 200 AND 299)`
+  return rows.map((row) => text(row, 'path'))
 }
 
 /** The scope of the objects that this key's calls make now. */

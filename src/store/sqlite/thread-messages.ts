@@ -91,6 +91,7 @@ const OPENING_PLAIN = [
     'askedBefore',
     'isRequest',
     'hasBegun',
+    'hasHold',
   ] as const),
 ]
 const BLANK_OPENING = blank(OPENING_PLAIN) as Pick<CallOpening, (typeof OPENING_PLAIN)[number]>

@@ -92,6 +92,7 @@ export function opening(requestId: string, keyName: string, more: Partial<CallOp
     unboundedNanos: 25_000_000_000n,
     askedBefore: false,
     isRequest: true,
+    hasHold: false,
     hasBegun: false,
     ...more,
   }

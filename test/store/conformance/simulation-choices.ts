@@ -102,6 +102,7 @@ export function chooseOpening(
     unratable: random.oneIn(30) ? chooseUnratable(random) : null,
     askedBefore: random.oneIn(8),
     isRequest: true,
+    hasHold: false,
     hasBegun: random.oneIn(20),
     socketId: null,
   }
