@@ -112,9 +112,9 @@ function watchShares(): void {
     work.callsMost = Math.max(work.callsMost, share?.calls ?? 0)
     return share
   }
-  const { take } = ByteBudget.prototype
-  ByteBudget.prototype.take = function (bytes, keyName) {
+  const { tryTake } = ByteBudget.prototype
+  ByteBudget.prototype.tryTake = function (...asked) {
     budgets.add(this)
-    take.call(this, bytes, keyName)
+    return tryTake.call(this, ...asked)
   }
 }

@@ -141,6 +141,17 @@ export function ceilingConformance(storeName: string, openStore: OpenStoreUnderT
     },
   )
 
+  promise('a call that has a hold is judged and counted, and holds nothing more', async (store) => {
+    await addKey(store, 'a', { monthlyBudgetNanos: 1_000n, requestsPerMinute: 1 })
+    await store.admit(opening('req_hold', 'a', { ...holding(1_000n), isRequest: false }))
+    const take = (requestId: string) => ask(store, requestId, 'a', { ...holding(1_000n), hasHold: true })
+    assert.deepEqual([await take('req_1'), await take('req_2')], ['admitted', 'over_limit'])
+    assert.equal(await store.getCall('req_1'), null)
+    assert.equal((await store.getKey('default', 'key_a', NOON))?.month.heldNanos, 1_000n)
+    await store.updateKey('default', 'key_a', { requestsPerMinute: null, monthlyBudgetNanos: 0n }, NOON)
+    assert.equal(await take('req_3'), 'budget_exceeded')
+  })
+
   promise('the ceiling of an account holds over all of its keys', async (store, subject) => {
     await addKey(store, 'a')
     await addKey(store, 'b')

@@ -205,6 +205,22 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     assert.equal(await store.deferCall(deferral('req_2', { objectId: 'resp_2' })), 'deferred')
   })
 
+  promise('DELETEs since a call began are found where they may have succeeded', async ({ store }) => {
+    await addKey(store, 'a')
+    const call = { requestId: 'req_1', surface: 'chat', scope: '' } as const
+    const send = (requestId: string, method: string, atMs = NOON) =>
+      store.admit(opening(requestId, 'a', { surface: 'chat', method, path: `/v1/${requestId}`, atMs }))
+    await send('req_before', 'DELETE', NOON - 1)
+    await send('req_1', 'POST')
+    for (const id of ['req_sent', 'req_done', 'req_failed', 'req_unsent']) await send(id, 'DELETE')
+    await store.settle(closing('req_done', { status: 200 }))
+    await store.settle(closing('req_failed', { status: 404 }))
+    await store.settle(closing('req_unsent', { ...NOTHING_USED, state: 'released' }))
+    assert.deepEqual((await store.listDeletes(call)).toSorted(), ['/v1/req_done', '/v1/req_sent'])
+    assert.deepEqual(await store.listDeletes({ ...call, scope: 'acct_other' }), [])
+    assert.deepEqual(await store.listDeletes({ ...call, surface: 'messages' }), [])
+  })
+
   promise(
     'a file that was not uploaded here may hold results while a Chat batch is open',
     async ({ store }) => {
