@@ -4,9 +4,7 @@ import type { Admission } from '../ledger/call.ts'
 /** The first in line polls this often: another node or the command line may free budget without notifying this node. */
 const LINE_LOOK_AGAIN_MS = 1_000
 
-export type Turn =
-  /** The call is at the front of its queue, and something may have changed since it asked last. */
-  'ask' | 'timed_out' | 'full' | 'left'
+export type Turn = 'ask' | 'timed_out' | 'full' | 'left'
 
 export type Held = Extract<Admission, { kind: 'held' }>
 
@@ -25,7 +23,6 @@ export class AdmissionQueues {
   /** The last answer to a waiting call of each key, by the key's digest. */
   readonly heldKeys = new Map<string, { held: Held; calls: number }>()
   waiting = 0
-  /** Queues for the credit or the ceiling of an account. */
   accountQueues = 0
   closed = false
   #tickets = 0
@@ -34,22 +31,18 @@ export class AdmissionQueues {
     this.waitMs = waitMs
   }
 
-  /** Takes a number for a call that comes with the key of this digest. */
   enter(digest: Buffer): QueueEntry {
     return new QueueEntry(this, digest, this.#tickets++)
   }
 
-  /** Whether calls wait for the credit or the ceiling of an account. */
   get hasAccountQueue(): boolean {
     return this.accountQueues > 0
   }
 
-  /** The last answer to a call that waits for this account; null if none waits. */
   heldByAccount(accountId: string): Held | null {
     return this.queues.get(accountQueue(accountId))?.held ?? null
   }
 
-  /** A call of this budget and account was settled: there may be room. */
   settled(budgetId: string, accountId: string): void {
     if (this.waiting === 0) return
     this.queues.get(budgetQueue(budgetId))?.signal()
@@ -99,7 +92,6 @@ export class QueueEntry {
     this.ticket = ticket
   }
 
-  /** The last answer to a call of the same key that waits; null if none waits. */
   get heldBefore(): Held | null {
     if (this.#all.waiting === 0) return null
     return this.#all.heldKeys.get(this.#keyName)?.held ?? null
@@ -162,7 +154,6 @@ export class QueueEntry {
     this.#quit(admitted)
   }
 
-  /** Null: there are too many calls in it, or in all of them. */
   #join(name: string): Queue | null {
     const { queues } = this.#all
     if (this.#queued?.name === name) {
@@ -199,13 +190,11 @@ export class QueueEntry {
 /** How many may ask together; a batch of the store decides them in their order. */
 const FRONT_MAX = 256
 
-/** The calls that wait for the same room. */
 class Queue {
   held: Held | null = null
   readonly #entries: QueueEntry[] = []
   /** How many were admitted since one was held back: as many may ask together. */
   #admitted = 0
-  /** Something may have changed since the calls at the front asked. */
   #signalled = false
   readonly #poll: NodeJS.Timeout
 

@@ -26,7 +26,6 @@ import type { Gateway } from './gateway.ts'
 import type { CallPlan } from './pricer.ts'
 import { type AskedFor, explainHeld, explainRefusal, refuseSuspended } from './refusals.ts'
 
-/** Settlements that wait for the store to come back. Beyond it no new call is admitted. */
 const SETTLEMENTS_WAITING_MAX = 20_000
 
 export type AdmitResult =
@@ -68,7 +67,6 @@ function refuseCaller(caller: Exclude<KeyLookup, { kind: 'api_key' }>): Denial {
 
 interface FoundUpstream {
   readonly upstream: Upstream | null
-  /** Other accounts use the same credential. */
   readonly isShared: boolean
 }
 
@@ -116,10 +114,8 @@ const NOTHING_READ: AskedFor = {
   ...{ endpoint: '', model: null, closestModel: null, unmeteredMember: null, allowedModels: [] },
 }
 
-/** The file that a batch is made of, as it was found when this key uploaded it. Null for nearly every call. */
 export function findBatchFile({ endpoint, read, digest }: ReadCall, { store }: Gateway) {
   const fileId = endpoint?.model === 'batch_file' ? namedInFile(read.facts).batchFile : null
-  // If the store is unavailable, admission fails too and reports it.
   return fileId === null ? null : store.findBatchFile(digest, fileId).catch(() => null)
 }
 
@@ -193,7 +189,6 @@ async function explain(call: PlannedCall, answer: TurnAnswer, gateway: Gateway):
         }
         return refused(explainRefusal(refusal, asked, exchange.names), balanceNanos)
       }
-      // The unknown key may be an admin key: the error then says so.
       const caller = await gateway.store.lookUpKey(digest, gateway.clock.nowMs())
       return refused(refuseKey(caller.kind === 'admin_key' ? 'admin_key' : 'unknown_key'))
     }
@@ -209,7 +204,6 @@ async function heldBefore({ digest }: Call, entry: QueueEntry, gateway: Gateway)
   return held === null || caller.kind !== 'api_key' ? null : { ...held, keyId: caller.keyId }
 }
 
-/** A path that is in no table has no known models, and nothing that could be metered either. */
 function blameEndpoint(refusal: CallRefusal, endpoint: PlannedCall['endpoint']): CallRefusal {
   return endpoint === null && refusal.reason === 'models_unknown'
     ? { reason: 'endpoint_not_metered' }
@@ -228,7 +222,6 @@ async function allowedModelsOf(digest: Uint8Array, { store, clock }: Gateway): P
     if (caller.kind !== 'api_key') return []
     return (await store.getKey(caller.accountId, caller.keyId, atMs))?.allowedModels ?? []
   } catch {
-    // The call is refused in any case; the list would only have helped.
     return []
   }
 }
@@ -339,7 +332,6 @@ function refused(refusal: Refusal, balanceNanos: Nanos | null = null): AdmitResu
   return { kind: 'refused', refusal, balanceNanos }
 }
 
-/** The record of a call that is not sent, because the call waits or is refused. */
 export function describeUnsent(
   { exchange, target, surface, socketId }: Call,
   modelAsked: string | null,
@@ -359,7 +351,6 @@ export function describeUnsent(
   }
 }
 
-/** Text of a request as its record keeps it: cut to a limit, and without secrets. */
 export function recordable<T extends string | null>(text: T, names: HeaderNames): T
 export function recordable(text: string | null, { redact }: HeaderNames): string | null {
   if (text === null) return null

@@ -30,7 +30,6 @@ export type FiguresCome =
 
 export interface AnswerParts {
   readonly memory: ByteBudget
-  /** Names the key whose part of the memory a held reply takes. */
   readonly keyName: string
   upstreamMs(): number
   onDrain(): void
@@ -68,7 +67,6 @@ export class Answer {
     return this.#bytesOut
   }
 
-  /** Bytes of the body that are held to be written with the figures. */
   get bytesHeld(): number {
     return this.#lastEventBytes + (this.#heldHead === null ? 0 : this.#heldBytes)
   }
@@ -96,7 +94,6 @@ export class Answer {
     queueMicrotask(() => this.#exchange.res.flushHead())
   }
 
-  /** False: the client has no room, wait for `onDrain`. */
   data(chunk: Buffer): boolean {
     // The client has left, so there is no back-pressure: the rest of the reply is only observed.
     if (this.#exchange.res.destroyed) return true
@@ -132,7 +129,6 @@ export class Answer {
     if (trailers.length > 0) res.addTrailers(withoutOurs(trailers, names.prefix))
     if (this.#trailing) res.addTrailers(figureLines(names, figures, this.#parts.upstreamMs()))
     const last = held.at(-1)
-    // A single piece leaves with its head without corking.
     const isMany = held.length > 1
     if (isMany) res.cork()
     for (const chunk of held.slice(0, -1)) this.#write(chunk)
@@ -235,7 +231,6 @@ function printable(reason: string): string {
   return /^[\t\x20-\x7e]*$/.test(reason) ? reason : ''
 }
 
-/** Drops upstream's lines with our own prefix: only the gateway may send those lines. */
 export function withoutOurs(lines: string[], prefix: string): string[] {
   const out: string[] = []
   for (let i = 0; i < lines.length; i += 2) {
@@ -245,14 +240,12 @@ export function withoutOurs(lines: string[], prefix: string): string[] {
   return out
 }
 
-/** The money figures of a call, for the client. The balance is unknown while the store cannot be reached. */
 export interface Figures {
   readonly costNanos: Nanos
   readonly listNanos: Nanos
   readonly balanceNanos: Nanos | null
 }
 
-/** Header or trailer lines, in the order in which the documentation lists them. */
 export function figureLines(
   names: HeaderNames,
   figures: Figures | null,

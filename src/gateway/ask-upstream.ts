@@ -10,7 +10,6 @@ import { createMeter, providerCredential, SURFACES, upstreamTarget } from '../pr
 
 const RESULTS_IDLE_MS = 60_000
 
-/** How long upstream may be silent while it sends an object, and how long the object may take in all. */
 const STORED_ANSWER_MS = 5_000
 const STORED_TOTAL_MS = 15_000
 
@@ -18,7 +17,6 @@ interface Question {
   readonly surface: Surface
   readonly upstream: Upstream
   readonly path: string
-  /** How long upstream may be silent before the request has failed. */
   readonly idleMs: number
   /** How long the whole answer may take. An upstream that sends a byte now and then must not occupy a poll for ever. */
   readonly totalMs?: number
@@ -118,7 +116,6 @@ export async function askForStored(
   return 'running'
 }
 
-/** Reads the results of a batch, of any length. `gone`: upstream does not have them any more. */
 export async function askForResults(
   surface: Surface,
   upstream: Upstream,
@@ -130,7 +127,6 @@ export async function askForResults(
   return head?.status === 404 ? 'gone' : 'failed'
 }
 
-/** In seconds; the form with a date is not read. */
 function retryAfterMs(value: string | undefined): number | null {
   return value !== undefined && /^\s*\d{1,6}\s*$/.test(value) ? Number(value) * 1_000 : null
 }

@@ -24,7 +24,6 @@ export interface CallOutcome {
   readonly bytesOut: number
   readonly times: ReplyTimes
   readonly elapsedMs: number
-  /** What became of a stored response whose stream was cut; null where upstream was not asked. */
   readonly stored?: Stored | null
 }
 
@@ -39,7 +38,6 @@ export type Stored =
 
 type HeldFigures = Pick<CallRecord, 'holdNanos' | 'holdListNanos'>
 
-/** The bill of a call whose cost a client has deleted. */
 export function billHold({ holdNanos, holdListNanos }: HeldFigures, head: ReplyHead | null = null): Bill {
   return { ...billWithoutCost(head), costNanos: holdNanos, listNanos: holdListNanos, estimated: true }
 }
@@ -59,13 +57,11 @@ export type Bill = Omit<
 
 export const NOTHING_BILLED: Bill = { ...NOTHING_USED, state: 'released' }
 
-/** The bill of a call whose cost comes later, or is the cost of another call. */
 export function billWithoutCost(head: ReplyHead | null): Bill {
   const upstreamId = upstreamRequestId(head)
   return { ...NOTHING_BILLED, state: 'settled', status: head?.status ?? null, upstreamRequestId: upstreamId }
 }
 
-/** The bill of a call whose consumption cannot be known. Its hold counts as lost. */
 export const LOST: Bill = { ...NOTHING_BILLED, state: 'interrupted' }
 
 /**
@@ -101,7 +97,6 @@ export function billCall(call: BilledCall, seen: CallOutcome, billing: Billing):
   return plan.makes === null ? freeBill(plan, head) : LOST
 }
 
-/** The usage with each container once in 20 minutes. */
 export function withContainers(
   usage: Usage,
   { containerIds }: Pick<Metered, 'containerIds'>,
@@ -117,7 +112,6 @@ export function withContainers(
   return { ...usage, parts }
 }
 
-/** The bill of a call that is free, or whose cost is unknown. */
 function freeBill(plan: CallPlan, head: ReplyHead | null): Bill {
   return {
     ...NOTHING_BILLED,
@@ -139,7 +133,6 @@ function billOf(plan: CallPlan, head: ReplyHead | null, { usage, rated, estimate
   }
 }
 
-/** The bill of the usage that upstream states, with the reply or later. */
 export function billUsage(usage: Usage, rated: RatedCall): Bill {
   return {
     state: 'settled',
@@ -157,7 +150,6 @@ export function billUsage(usage: Usage, rated: RatedCall): Bill {
   }
 }
 
-/** The most characters that are recorded of upstream's request id and stop reason. */
 export const RECORDED_CHARS_MAX = 256
 
 /** Some upstreams echo the name of the model that was asked for, and with it a secret that a client put there. */
@@ -185,7 +177,6 @@ function failedAtOnce(metered: Metered, mediaBytes: number): boolean {
   return output.text + output.thinking + output.tool === 0
 }
 
-/** Upstream has ended its reply with an error, in the middle of it. */
 function isBrokenOff({ error, stage }: Metered): boolean {
   return error !== null && stage !== 'over'
 }
@@ -227,7 +218,6 @@ function rateSaid({ plan, request, admission }: BilledCall, metered: Metered): R
   return isPlausible(usage, rated) ? { usage, rated, estimated: usage.suspect } : null
 }
 
-/** Time without reading after which a client counts as having left. */
 const STALLED_MS = 5_000
 
 /** How the call ended. A reply that breaks while its client does not read may have been cut for that. */
@@ -294,7 +284,6 @@ export function upstreamRequestId(head: ReplyHead | null): string | null {
   return firstValue(headers, 'request-id') ?? firstValue(headers, 'x-request-id') ?? null
 }
 
-/** The count, of the four, that each unit of tokens belongs to. */
 const COUNTED_AS: ReadonlyMap<string, keyof TokenCounts> = new Map(
   UNITS.filter((unit) => unit.endsWith('_tokens')).map((unit) => {
     if (unit.includes('cache_read')) return [unit, 'cacheRead']

@@ -16,7 +16,6 @@ import type { AdmittedCall } from './call.ts'
 import type { Gateway } from './gateway.ts'
 import { hasConflictingValues, type RequestBody } from './read.ts'
 
-/** Bodies of calls on their way into the log. Beyond it they are not kept, and the log says so. */
 const BODIES_BEING_LOGGED_MAX = 200
 
 /**
@@ -37,7 +36,6 @@ interface SeenCall {
   readonly sentBytes: number
 }
 
-/** The body taps of a call. Counts the bytes sent upstream for all of them. */
 export class BodyTaps {
   readonly #all: readonly BodyTap[]
   readonly #requestId: string
@@ -55,7 +53,6 @@ export class BodyTaps {
     return this.#sentBytes
   }
 
-  /** A tap has to be done before the client gets a JSON reply. */
   get holdJson(): boolean {
     return this.#all.some((tap) => tap.beforeAnswer)
   }
@@ -88,7 +85,6 @@ export class BodyTaps {
     }
   }
 
-  /** A tap that fails leaves the call as it is. */
   async #notify(tap: BodyTap, head: ReplyHead | null, whole: boolean): Promise<void> {
     try {
       await tap.ended({ head, whole, sentBytes: this.#sentBytes })
@@ -117,7 +113,6 @@ function tapsOf(call: AdmittedCall, gateway: Gateway): readonly BodyTap[] {
   return taps
 }
 
-/** Whether this is the upload of a file from which a batch can be made later. */
 function mayUploadBatch(endpoint: Endpoint | null): boolean {
   if (endpoint === null || endpoint.method !== 'POST') return false
   return SURFACES[endpoint.surface].batchUpload === endpoint.template
@@ -162,7 +157,6 @@ function watchBatchFile(
 
 const compress = promisify(zstdCompress)
 
-/** Logs the bodies of a call, for keys that have logging switched on: readable, without secrets, and bounded. */
 function logBodies({ exchange }: AdmittedCall, atMs: number, { store, bodiesBytesMax }: Gateway): BodyTap {
   const { requestId, names } = exchange
   const request = new BodyPrefix(limits.loggedBodyBytesMax)
@@ -218,7 +212,6 @@ function withoutSecrets(bytes: Buffer, redact: Redact): Buffer {
   return clean === text ? bytes : Buffer.from(clean, 'latin1')
 }
 
-/** The first bytes of a body, up to a limit, and how long the whole of it was. */
 class BodyPrefix {
   readonly #bytesMax: number
   readonly #chunks: Buffer[] = []
@@ -248,7 +241,6 @@ class BodyPrefix {
   }
 }
 
-/** The body without its content coding, as far as the kept prefix can be decoded. */
 async function decodePrefix(
   bytes: Buffer,
   coding: Exclude<ReturnType<typeof codingOf>, 'unknown'>,

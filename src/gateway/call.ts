@@ -23,7 +23,6 @@ export interface Call {
   readonly socketId: string | null
 }
 
-/** After `identify`: there is an upstream for the call, and its key may have one more call here. */
 export interface IdentifiedCall extends Call {
   readonly upstream: Upstream
   readonly share: KeyShare
@@ -31,7 +30,6 @@ export interface IdentifiedCall extends Call {
 
 export interface ReadCall extends IdentifiedCall {
   readonly read: ReadBody
-  /** The body as far as its tokens can be counted. */
   readonly request: CountableInput
 }
 

@@ -30,12 +30,10 @@ const CLAIM = { max: 100, perKeyMax: 20, perAccountMax: 50 } as const
 const FAILED_MS = 60_000
 /** An object that is not final after this time is given up. */
 const LIFETIME_MS = 30 * 24 * 60 * 60 * 1000
-/** Upstream may show an object a moment after it has created it, and its results a moment after it has ended. */
 const UNSHOWN_MS = 10_000
 const RESULTS_AGAIN_MS = 3_000
 /** When the object of a stream is polled, if the stream has not ended before. */
 const STREAM_MS = 600_000
-/** How long an answer that shows a batch waits for the batch to be settled. */
 const SHOWN_MS = 5_000
 
 export interface DeferralParts extends DeferredBillParts {
@@ -45,7 +43,6 @@ export interface DeferralParts extends DeferredBillParts {
   readonly polls: boolean
 }
 
-/** The facts of a call at the moment its reply names the object that it created. */
 type Passed = Omit<
   Deferral,
   'surface' | 'scope' | 'objectId' | 'kind' | 'dueInMs' | 'atMs' | 'status' | 'upstreamRequestId'
@@ -85,7 +82,6 @@ interface RecordedObject {
   readonly head: ReplyHead
 }
 
-/** Calls whose cost comes later. Upstream is polled for their objects; what a client reads itself counts as well. */
 export function createDeferrals(parts: DeferralParts): Deferrals {
   const { store, upstreams, ownUpstreams, polls, clock, log } = parts
   const bills = createDeferredBills(parts)
@@ -117,7 +113,6 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
     })
   }
 
-  /** The upstream that has the object; null if there is none any more. */
   async function upstreamOf({ surface, scope }: DeferredObject): Promise<Upstream | null> {
     if (scope === '') return upstreams[surface]
     const account = await store.getAccount(scope, clock.nowMs())
@@ -125,7 +120,6 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
     return own === null ? null : ownUpstreams.open(scope, surface, own)
   }
 
-  /** Polls upstream for an object that is claimed. The claim ends with the poll. */
   async function poll(object: DeferredObject): Promise<void> {
     const { surface, kind, objectId, call } = object
     const upstream = await upstreamOf(object)
@@ -146,7 +140,6 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
     await store.postponeDeferred(object, Math.max(retryAfterMs ?? 0, pauseMs(kind, ageMs)), clock.nowMs())
   }
 
-  /** A poll that fails is due again, and holds up no other. */
   function startPoll(object: DeferredObject): Promise<void> {
     const started = poll(object)
       .catch(async (error: unknown) => {

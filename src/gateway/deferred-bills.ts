@@ -46,13 +46,10 @@ export interface DeferredBills {
   settle(object: DeferredObject, metered: Metered): Promise<boolean>
   /** Bills each line of the results, in one record for each model. False: the results cannot be read now, or booked. */
   settleBatch(object: DeferredObject, metered: Metered, read: ReadResults | null): Promise<boolean>
-  /** Bills the hold: a client has deleted what stated the cost. */
   settleAtHold(object: DeferredObject): Promise<boolean>
-  /** Closes the call without a cost, which cannot be known any more. */
   giveUp(object: DeferredObject): Promise<boolean>
 }
 
-/** The times and bytes of a batch are those of its parent. */
 const NOTHING_PASSED = { upstreamMs: null, overheadMs: 0, bytesIn: 0, bytesOut: 0 }
 
 function passed({ upstreamMs, overheadMs, bytesIn, bytesOut }: CallRecord) {
@@ -87,7 +84,6 @@ export function createDeferredBills(parts: DeferredBillParts): DeferredBills {
     }
   }
 
-  /** Closes the children, then the call. Until the call is closed, its object is polled again. */
   async function closeAll(
     object: DeferredObject,
     bill: Bill,
@@ -101,7 +97,6 @@ export function createDeferredBills(parts: DeferredBillParts): DeferredBills {
     return isClosed
   }
 
-  /** Closes the call, and the children that an earlier process opened and did not settle, each with a bill by its hold. */
   async function closeBy(object: DeferredObject, billOf: (hold: Omit<OpenChild, 'requestId'>) => Bill) {
     const open = await store.listOpenChildren(object.call)
     const children = open.map((child) => [child.requestId, billOf(child)] as const)

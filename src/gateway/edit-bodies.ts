@@ -10,12 +10,10 @@ import type { Endpoint } from '../providers/endpoint.ts'
 import { isJsonType, READERS } from '../providers/surfaces.ts'
 import type { RequestBody } from './read.ts'
 
-/** Results of a batch that bring nothing so long are read again later. Replies up to this length have addresses rewritten. */
 const BATCH_LIST_BYTES_MAX = 4 * 1024 ** 2
 
 export interface PreparedBody {
   readonly content: UpstreamBody
-  /** Announced to upstream; null for a chunked body or none. */
   readonly lengthBytes: number | null
   /** The gateway asked for usage on the client's behalf, so the added usage is removed from the reply. */
   readonly usageAdded: boolean
@@ -47,7 +45,6 @@ export function prepareBody(
     }
   }
   const changed = applySplice(Buffer.isBuffer(pieces) ? [pieces] : pieces, splice)
-  // A body that the client sent chunked is sent chunked.
   if (body.lengthBytes === null)
     return { content: Readable.from(changed), lengthBytes: null, usageAdded: true }
   const lengthBytes = body.lengthBytes + splice.insert.length - splice.deleteBytes
@@ -62,10 +59,6 @@ function usageSplice({ headers }: Exchange, facts: RequestFacts, endpoint: Endpo
   return ask.kind === 'edit' ? ask.splice : null
 }
 
-/**
- * The body in the form it is sent: bytes go with their length, a stream goes chunked unless a length is given.
- * A body that the client sent chunked is sent chunked.
- */
 function bodyForUpstream(
   exchange: Exchange,
   body: RequestBody,
@@ -126,7 +119,6 @@ function bridge({ req, res }: Exchange, times: BodyTimes, look: (chunk: Buffer) 
   return out
 }
 
-/** The origin at which the client finds this gateway; null where addresses in replies stay as they are. */
 export function originFor(
   exchange: Exchange,
   isSecure: ((exchange: Exchange) => boolean) | null,
@@ -135,7 +127,6 @@ export function originFor(
   return host === undefined ? null : `${isSecure?.(exchange) ? 'https' : 'http'}://${host}`
 }
 
-/** Replies that show Message batches: one, or a list of them. */
 const SHOWS_BATCHES = /^\/v1\/messages\/batches(?:\/\{[^/]+\}(?:\/cancel)?)?$/
 
 export function showsBatches(template: string): boolean {
@@ -160,7 +151,6 @@ export function createUrlRewriter(
 const RESULTS_URL =
   /("results_url"\s*:\s*")(?:[^"\\]|\\\/)*?((?:\\?\/)v1\\?\/messages\\?\/batches\\?\/[\w-]+\\?\/results")/g
 
-/** Keeps a reply until it is whole. A reply that is too long passes as it is. */
 export class ResultsUrls {
   readonly #origin: string
   readonly #chunks: Buffer[] = []

@@ -12,7 +12,6 @@ import type { AdmittedCall, Call } from './call.ts'
 import type { Gateway } from './gateway.ts'
 import { explainFailure } from './refusals.ts'
 
-/** Answers with a refusal. On a proxied path the headers state the cost, which is nothing. */
 export function deny(
   exchange: Exchange,
   audience: Audience,
@@ -88,7 +87,6 @@ export function refuseCall(
   recordRefusal(call, refusal, gateway, known.modelAsked ?? null)
 }
 
-/** Counts and records a refusal that the client gets in another form. */
 export function recordRefusal(
   call: Call,
   refusal: Refusal,
@@ -108,7 +106,6 @@ export function recordRefusal(
   observeCall?.(refusedCall(call, unsent, { status, code: refusal.code, endedAtMs }))
 }
 
-/** A refused call, for the log, the traces and the terminal: nothing of the call was sent upstream. */
 function refusedCall(
   { exchange, endpoint }: Call,
   unsent: ReturnType<typeof describeUnsent>,

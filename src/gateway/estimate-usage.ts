@@ -14,7 +14,6 @@ import type { UnseenWork } from '../providers/unseen-work.ts'
 import type { CompleteCall, Estimates, Figures, ReplyTimes } from './estimates.ts'
 import type { CallPlan } from './pricer.ts'
 
-/** The request as far as its input can be estimated. */
 export interface CountableInput {
   readonly lengthBytes: number
   /** The body is a form: most of it is a file, and none of the file is text. */
@@ -22,7 +21,6 @@ export interface CountableInput {
   /** The plain bytes of the body; null where they are encoded or were not held. */
   readonly pieces: Buffer | readonly Buffer[] | null
   readonly formType?: string
-  /** The length of the text to speak, and the audio format; null without an `input`. */
   readonly speech: SpeechRequest | null
 }
 
@@ -39,7 +37,6 @@ export interface EstimatedCall {
   readonly times: ReplyTimes
   /** The reply came, or was to come, as one document: nothing of it was visible before its end. */
   readonly isDocument: boolean
-  /** Since upstream has had the whole request. */
   readonly elapsedMs: number
 }
 
@@ -152,7 +149,6 @@ function workingMs({ shown }: Metered, call: EstimatedCall): number {
   return call.unseen.reasoning || shown.reasons ? call.times.silentMs : 0
 }
 
-/** Images of an images endpoint that were made or begun. */
 function imagesMade({ endedAs, isDocument, unseen, bytesOut }: EstimatedCall): number {
   if (endedAs !== 'broken' || isDocument) return unseen.images
   return bytesOut > IMAGE_BYTES_MIN ? 1 : 0
@@ -165,7 +161,6 @@ function drawnImages({ imagesBegun }: Metered, { unseen }: EstimatedCall): reado
   return [{ model: IMAGE_TOOL_MODEL, quantities, promptTokens: 0 }]
 }
 
-/** One name for the tiers that cost and run like the standard one. */
 function tierNamed(serviceTier: string | null): string {
   return serviceTier === null || /^(?:auto|default|standard)$/.test(serviceTier) ? '' : serviceTier
 }
@@ -198,7 +193,6 @@ export function learnFrom(
   estimates.learn(complete)
 }
 
-/** The output without its reasoning; null if the reply does not state it. */
 function visibleTokens(outputTokens: number, reasoningTokens: number | null): number | null {
   return reasoningTokens === null ? null : Math.max(0, outputTokens - reasoningTokens)
 }

@@ -8,13 +8,10 @@ const TOKENS_PER_MS = { least: 0.01, most: 0.5, unknown: 0.05 }
 /** With fewer tokens the time to the first token is most of the time. */
 const SPEED_TOKENS_MIN = 16
 
-/** Complete calls of a key and a model whose share of cached input counts: the smallest of them. */
 const CACHED_CALLS = 3
 
-/** Entries of each table. Beyond it the one that was not used for longest goes. */
 const ENTRIES_MAX = 20_000
 
-/** A container is paid for once in this time. */
 const CONTAINER_MS = 20 * 60_000
 
 export interface CompleteCall {
@@ -22,14 +19,12 @@ export interface CompleteCall {
   readonly model: string
   readonly tier: string
   readonly outputTokens: number
-  /** The output that was written visibly, in tokens; null where that is not known. */
   readonly visibleTokens: number | null
   readonly visibleBytes: number
   /** From upstream's first event to the end, without the time in which the client did not read; null: not comparable. */
   readonly generatedMs: number | null
   readonly inputTokens: number
   readonly cachedTokens: number
-  /** Null if the input cannot be estimated from the bytes of the request. */
   readonly requestBytes: number | null
 }
 
@@ -79,17 +74,14 @@ export class Estimates {
     }
   }
 
-  /** Remembers how many tokens of context a response leaves to the response that continues it. */
   noteResponse(id: string, tokens: number): void {
     this.#responses.set(id, tokens)
   }
 
-  /** The context of a response that was made here; 0 where that is not known. */
   contextOf(responseId: string): number {
     return this.#responses.get(responseId) ?? 0
   }
 
-  /** How many of these containers to charge for now. Each is charged once in 20 minutes. */
   chargeContainers(ids: readonly string[], nowMs: number): number {
     let charged = 0
     for (const id of ids) {
@@ -106,7 +98,6 @@ function nameOf(...parts: readonly string[]): string {
   return parts.join('\0')
 }
 
-/** The decaying sums of one key, model and tier, or of one model. */
 class Learned {
   readonly output = new Ratio()
   readonly speed = new Ratio()
@@ -155,7 +146,6 @@ class Recent<Value> {
   }
 }
 
-/** How a reply came, as far as an estimate of its usage depends on it. */
 export interface ReplyTimes {
   readonly silentMs: number
   /** From upstream's first event to the end, without pauses of the client; null for a reply without events. */
@@ -184,7 +174,6 @@ export class Silence {
   #pausedMs = 0
   #longestPause = { ms: 0, endedMs: -Infinity }
 
-  /** To be called for each event with its time of arrival and the count of all bytes that are visible by then. */
   see(visibleBytes: number, nowMs: number): void {
     if (this.#firstMs === null) {
       this.#firstMs = nowMs
@@ -212,12 +201,10 @@ export class Silence {
     this.#lastMs += pausedMs
   }
 
-  /** How long upstream has not been read by now; 0 while it is read. */
   pausedFor(nowMs: number): number {
     return this.#pausedSinceMs === null ? 0 : nowMs - this.#pausedSinceMs
   }
 
-  /** From the first event until now, without the time in which upstream was not read; null before the first event. */
   generatedMs(nowMs: number): number | null {
     return this.#firstMs === null ? null : nowMs - this.#firstMs - this.#pausedMs - this.pausedFor(nowMs)
   }

@@ -23,7 +23,6 @@ import type { ReplyPipeline } from './reply-pipeline.ts'
 
 const NEVER_SENT: CallEnd = { kind: 'abandoned', sent: false }
 
-/** Sends an admitted call upstream and waits for its end. The reply goes to `reply` as it comes. */
 export async function forward(
   call: AdmittedCall,
   reply: ReplyPipeline,
@@ -53,10 +52,8 @@ export async function forward(
   return end
 }
 
-/** The parts of a reply that decide how long it is read on when its client has left. */
 export type LeftReply = Pick<ReplyPipeline, 'isError' | 'isStreamed' | 'isNearlyDone' | 'shown'>
 
-/** Ends the call upstream when its client leaves: at once, or when the reply was read on for as long as it is worth. */
 function leaveWithClient(
   { exchange, plan }: AdmittedCall,
   upstreamCall: UpstreamCall,
@@ -66,7 +63,6 @@ function leaveWithClient(
   const { res } = exchange
   res.whenClosed.add(() => {
     if (res.writableFinished) return
-    // The reply waits no longer for the client to read.
     reply.onDrain()
     const ms = readOnMs(reply, plan, onLeave)
     if (ms === 0) return upstreamCall.abandon()
@@ -115,7 +111,6 @@ function idempotencyPrefix({ admission: { accountId, hasOthers, terms } }: Admit
   return hasOthers && (terms?.upstream ?? null) === null ? `${accountId}-` : ''
 }
 
-/** `prepared`: null where there is neither a body nor a credential to send. */
 function sendUpstream(
   { exchange, target, surface }: Sendable,
   { pool, url, key }: Upstream,
@@ -135,7 +130,6 @@ function sendUpstream(
         credential:
           prepared === null || key === null || inProtocols ? null : providerCredential(surface, key),
         host: url.host,
-        // A length of 0 is forwarded if the client stated it.
         contentLength: prepared?.lengthBytes || (firstValue(headers, 'content-length') === '0' ? 0 : null),
         ownPrefix: names.prefix,
         bodyEdited: prepared?.usageAdded ?? false,
@@ -150,7 +144,6 @@ function sendUpstream(
   )
 }
 
-/** A preflight belongs to no account, so it has no balance header. */
 const FREE = { costNanos: 0n, listNanos: 0n, balanceNanos: null }
 
 /**

@@ -8,15 +8,12 @@ const PATH_TRACES = /^(?:x-forwarded-.*|forwarded|via|x-real-ip|cf-connecting-ip
 const METHOD_OVERRIDES = /^x-(?:http-method(?:-override)?|method-override)$/
 
 interface UpstreamHeaders {
-  /** The header line with the credential that pays upstream; null if none is sent. */
   readonly credential: readonly [name: string, value: string] | null
   readonly host: string
-  /** Known length of the body, or null for a chunked one or none. */
   readonly contentLength: number | null
   readonly ownPrefix: string
   /** The body is not the client's to the byte: header lines that vouch for its bytes would be wrong. */
   readonly bodyEdited: boolean
-  /** The reply will be edited, so it must come without a content coding. */
   readonly plainReply: boolean
   /** Rewrites the subprotocols of a handshake, which may have a credential among them; null for other requests. */
   readonly protocols: ((value: string) => string | null) | null
@@ -140,7 +137,6 @@ const OUTDATED_HEADERS: Readonly<Record<string, string>> = {
   'repr-digest': 'a digest of the bytes as they were (RFC 9530)',
 }
 
-/** Whether a header line no longer holds for a body that was changed. Names in lower case. */
 export function isOutdated(name: string, value: string): boolean {
   return name === 'etag' ? !/^\s*W\//.test(value) : Object.hasOwn(OUTDATED_HEADERS, name)
 }

@@ -28,11 +28,9 @@ export interface Gateway {
   nextRequestId(): string
   readonly credentials: CredentialParts
   readonly reading: ReadOptions
-  /** The installation's upstreams. */
   readonly upstreams: Readonly<Record<Surface, Upstream | null>>
   readonly ownUpstreams: OwnUpstreams
   readonly stateful: 'pass' | 'refuse'
-  /** Only own paths are served: `tollgate serve --maintenance`. */
   readonly isMaintenance: boolean
   /** Whether endpoints that hand out upstream credentials are served. */
   readonly minting: 'pass' | 'refuse'
@@ -49,7 +47,6 @@ export interface Gateway {
   readonly bodiesBytesMax: number
   /** `settled` lets calls in flight pass a cap; `exact` never lets more than one call pass. */
   readonly budgetMode: 'exact' | 'settled'
-  /** The most that a call which nothing bounds holds of its account. */
   readonly unboundedNanos: Nanos
   readonly pricer: Pricer
   readonly settler: Settler

@@ -224,7 +224,6 @@ function isBrowserAtRoot(path: string, { method, headers }: Exchange): boolean {
   return isFirst && prefers(headers, 'text/html', 'application/json')
 }
 
-/** The audience of an error about this target, which may not have been judged yet. */
 export function audienceOf(exchange: Exchange, rawTarget: string): Audience {
   const path = rawTarget.split('?', 1)[0] ?? ''
   return isOwnedPath(path) ? 'own' : surfaceOf(path, exchange.method, exchange.headers)

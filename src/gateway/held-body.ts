@@ -22,7 +22,6 @@ export class HeldBody {
   readonly #keyName: string
   readonly #chunks = new ChunkList()
   #disposed = false
-  /** Bytes that came while the body was small. */
   #smallBytes = 0
   length = 0
 
@@ -57,7 +56,6 @@ export class HeldBody {
     return pieces.length === 1 && only !== undefined ? only : pieces
   }
 
-  /** The body in parts of at most 64 KiB. */
   parts(): readonly Buffer[] {
     return this.#chunks.all()
   }
@@ -94,7 +92,6 @@ export interface ReceiveOptions {
 
 export interface Sender {
   readonly share: KeyShare
-  /** Asks whether the key may send a body. Null: that was asked already. */
   readonly checkKey: (() => Promise<Denial | null>) | null
 }
 
@@ -140,7 +137,6 @@ export function receiveBody(
     let pace: BodyPace | null = null
     /** The timer for the question about the key: arriving bytes do not put the question off. */
     let keyTimer: NodeJS.Timeout | undefined
-    /** Most bodies come in one piece with their head, and need no timers. */
     function waitForMore(): void {
       if (finished) return
       res.whenClosed.add(onLeft)
@@ -172,7 +168,6 @@ export function receiveBody(
       return true
     }
 
-    /** False: no more chunks before the looker has read this one. */
     function take(chunk: Buffer): boolean {
       const looked = looker?.write(chunk) ?? null
       if (!body.append(chunk)) {
@@ -214,7 +209,6 @@ function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
 
-/** Refuses at once a body that is announced as too large, before a byte of it is taken in. */
 export function refuseAnnouncedLength(contentLength: number | null): Refusal | null {
   return contentLength !== null && contentLength > limits.bodyBytesMax ? tooLarge() : null
 }

@@ -7,7 +7,6 @@ const BODIES_PART_PER_KEY_MAX = 0.5
 /** The small bodies of one key always fit into this, whatever other bodies take. */
 const SMALL_BODIES_BYTES_MIN = 32 * 1024 ** 2
 
-/** The calls of one key on this node. A share exists while the key has a call here. */
 export class KeyShare {
   readonly name: string
   calls = 0
@@ -35,7 +34,6 @@ export class KeyShares {
     return share !== undefined && share.calls >= this.callsMax ? null : this.enterInAnyCase(digest)
   }
 
-  /** For a call that is under way already, whatever the number of calls. */
   enterInAnyCase(digest: Buffer): KeyShare {
     const name = digest.toString('latin1')
     let share = this.#shares.get(name)
@@ -70,7 +68,6 @@ export class ByteBudget {
     return this.#takenBytes
   }
 
-  /** False: the key has no room for more. `isSmall`: the bytes belong to a small body. */
   tryTake(bytes: number, keyName: string, isSmall = false): boolean {
     const ownBytes = (this.#byKey.get(keyName) ?? 0) + bytes
     const freeBytes = this.#bytesMax - this.#takenBytes - bytes + ownBytes
@@ -103,7 +100,6 @@ export class DecodingTurns {
   readonly #perKeyMax: number
   #running = 0
   readonly #keys = new Map<KeyShare, KeyTurns>()
-  /** Keys that have a body waiting and may decode one more, in the order of their turns. */
   readonly #ready = new Set<KeyShare>()
 
   constructor(max: number, perKeyMax: number) {
@@ -178,7 +174,6 @@ export class DecodingTurns {
       turns.waiting.delete(next)
       turns.running += 1
       this.#running += 1
-      // A key that has more bodies waiting goes behind the other keys.
       if (turns.waiting.size > 0) this.#ready.add(share)
       next()
     }

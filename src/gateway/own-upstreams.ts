@@ -8,7 +8,6 @@ import type { Store } from '../store/store.ts'
 
 /** Connection pools of accounts' own URLs. Beyond this number one without a call is closed, if there is one. */
 const POOLS_MAX = 1_000
-/** Upstreams whose keys are open in memory; the one that was used least recently goes first. */
 const OPENED_MAX = 10_000
 
 /**
@@ -44,7 +43,6 @@ export class OwnUpstreams {
     const name = `${upstreamKeyRecord(accountId, surface, url)} ${sealedKey}`
     const known = this.#opened.get(name)
     if (known !== undefined) {
-      // The last of a Map is the one that was set last.
       this.#opened.delete(name)
       this.#opened.set(name, known)
       return { ...known, pool: this.#poolOf(url) }

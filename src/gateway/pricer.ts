@@ -80,7 +80,6 @@ export interface RatedCall {
   readonly pricedAsRequested: boolean
 }
 
-/** Knows the current prices. */
 export interface Pricer {
   plan(call: PricedRequest): CallPlan
   /** The most that a request can cost inside a batch. */
@@ -168,7 +167,6 @@ function requestPlan(
   }
 }
 
-/** The part of a plan whose call is not rated by its own reply. */
 const NOT_RATED = {
   unmeteredMember: null,
   counts: false,
@@ -181,7 +179,6 @@ const NOT_RATED = {
 
 const NO_FIGURES = { costNanos: 0n, listNanos: 0n, pricedAsRequested: false }
 
-/** The plan of a call that costs nothing, or whose cost no reply states. */
 function unmeteredPlan(parts: PlanParts, unratable: Unratable | null): CallPlan {
   return {
     ...requestPlan(parts, parts.context, null),
@@ -197,7 +194,6 @@ function unmeteredPlan(parts: PlanParts, unratable: Unratable | null): CallPlan 
   }
 }
 
-/** The plan of a batch. Each of its requests is rated on its own when it is done. */
 function batchPlan(parts: PlanParts, makes: ObjectKind): CallPlan {
   const { endpoint, facts, batchFile, surface } = parts.call
   const inFile = endpoint?.model === 'batch_file'

@@ -53,7 +53,6 @@ interface Announced {
   readonly lengthBytes: number | null
 }
 
-/** The body as the head announces it. The HTTP parser has refused contradictions between the two headers already. */
 function announcedBody(exchange: Exchange): Announced {
   if (firstValue(exchange.headers, 'transfer-encoding') !== undefined)
     return { present: true, lengthBytes: null }

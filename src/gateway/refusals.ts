@@ -26,11 +26,9 @@ export interface AskedFor {
   readonly closestModel: string | null
   /** The member of the request for which the call cannot be metered though its endpoint can. */
   readonly unmeteredMember: string | null
-  /** The allowed models of the key; known only where the call was refused for its models. */
   readonly allowedModels: readonly string[]
 }
 
-/** The refusal of a call that the store did not admit. Its message names the limit and what can be done. */
 export function explainRefusal(refusal: CallRefusal, asked: AskedFor, names: HeaderNames): Refusal {
   switch (refusal.reason) {
     case 'unknown_key':
@@ -147,7 +145,6 @@ function mayUse(models: readonly string[]): string {
   return others > 0 ? `It may use ${named} and ${others} more.` : `It may use ${named}.`
 }
 
-/** Quotes and cuts the name of a model, so that the message stays readable whatever the name is. */
 function quoted(model: string): string {
   return JSON.stringify(model.slice(0, limits.recordedCharsMax))
 }
@@ -162,7 +159,6 @@ const MONTHS = [
   ...['August', 'September', 'October', 'November', 'December'],
 ]
 
-/** A budget resets where the next month or day begins. */
 function resetsOn({ resetsAtMs }: Budget): string {
   const at = new Date(resetsAtMs)
   return `resets on ${at.getUTCDate()} ${MONTHS[at.getUTCMonth()]} (UTC)`
@@ -196,7 +192,6 @@ function figuresOf(budget: Budget, names: HeaderNames): Pick<Refusal, 'details' 
   }
 }
 
-/** Refuses WebSockets on a path that has none: their cost could not be metered. */
 export function refuseWebSocket(path: string): Refusal {
   const message = `There are no WebSockets on ${path.slice(0, SHOWN_PATH_CHARS_MAX)}. Use the HTTP form of this endpoint, with SSE for streams.`
   // A 426 names the protocol to use instead.
@@ -226,7 +221,6 @@ export function refuseUnconfigured(surface: Surface): Refusal {
   return refuse('surface_not_configured', message)
 }
 
-/** Why no key may call the endpoint, or null. `endpoint` is null for a path that is in no table. */
 export function refuseEndpoint(
   endpoint: Endpoint | null,
   method: string,

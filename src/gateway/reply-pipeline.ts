@@ -30,10 +30,8 @@ export const OBSERVER_BACKLOG_BYTES_MAX = 16 * 1024 ** 2
 export const HELD_OBSERVER_BACKLOG_BYTES_MAX = 256 * 1024
 
 export interface PipelineParts {
-  /** Makes the answer that the reply goes to. `onDrain`: the client has room again. */
   createAnswer(onDrain: () => void): Answer
   readonly reader: UsageReader | null
-  /** The reader of an earlier call's cost in a reply that costs nothing itself. */
   readonly shows: UsageReader | null
   readonly template: string
   /** The origin of this gateway as the client sees it, if URLs in the reply are rewritten. */
@@ -44,7 +42,6 @@ export interface PipelineParts {
   nowMs(): number
   onFirstByte(): void
   look(chunk: Buffer): void
-  /** Called once, when a stream names the object that the call makes. Null for calls that make none. */
   readonly onObject: ((named: Shown) => void) | null
 }
 
@@ -53,9 +50,7 @@ export class ReplyPipeline implements ReplyReceiver {
   readonly #parts: PipelineParts
   readonly #answer: Answer
   #replyHead: ReplyHead | null = null
-  /** Reads the reply, or a decoded copy of it; null where there is nothing to read. */
   #meter: Meter | null = null
-  /** `unreadable` where the coding is not known. */
   #decoder: CopyDecoder | 'unreadable' | null = null
   #urls: ResultsUrls | null = null
   #isEdited = false
@@ -77,7 +72,6 @@ export class ReplyPipeline implements ReplyReceiver {
     this.#answer = parts.createAnswer(() => this.onDrain())
   }
 
-  /** Attaches the call upstream that this is the reply of; `usageAdded`: the gateway asked for usage on the client's behalf. */
   attach(call: UpstreamCall, usageAdded: boolean): void {
     this.#call = call
     this.#usageAdded = usageAdded
@@ -91,7 +85,6 @@ export class ReplyPipeline implements ReplyReceiver {
     return this.#answer.bytesOut
   }
 
-  /** Bytes of the body that are held to be written with the figures. */
   get bytesHeld(): number {
     return this.#answer.bytesHeld
   }
@@ -100,7 +93,6 @@ export class ReplyPipeline implements ReplyReceiver {
     return this.#isStreamed
   }
 
-  /** The reply is worth reading to its end though the client has left: the usage is still to come. */
   get isNearlyDone(): boolean {
     return this.#isHeld || this.#stage !== 'content'
   }
@@ -183,7 +175,6 @@ export class ReplyPipeline implements ReplyReceiver {
     return mayGoOn
   }
 
-  /** Shows the chunk to the meter. Returns the part that the client gets. */
   #read(chunk: Buffer): Buffer | null {
     const meter = this.#meter
     if (meter === null || this.#decoder === 'unreadable') return chunk
@@ -223,7 +214,6 @@ export class ReplyPipeline implements ReplyReceiver {
     })
   }
 
-  /** The client has room again, or is gone. */
   onDrain(): void {
     this.#isClientFull = false
     this.#resume()

@@ -17,7 +17,6 @@ import type { RequestFees } from '../providers/surface.ts'
 import { SURFACES } from '../providers/surfaces.ts'
 import { addToolCalls } from '../providers/usage/reading.ts'
 
-/** The facts about a request that decide what its call may cost. */
 export interface PricedRequest {
   readonly surface: Surface
   readonly method: string
@@ -27,7 +26,6 @@ export interface PricedRequest {
   readonly facts: RequestFacts
   readonly modelAsked: string | null
   readonly bodyBytes: number
-  /** The file that a batch is made of, if this key uploaded it here. */
   readonly batchFile?: BoundedFile | null
   readonly atMs: number
 }
@@ -35,19 +33,15 @@ export interface PricedRequest {
 export interface PricerSettings {
   readonly discount: Discount
   readonly unpriced: 'auto' | 'refuse' | 'pass'
-  /** The tier that the upstream project gives requests which name none. */
   readonly chatDefaultTier: string | null
-  /** The Chat upstream processes in one region only. */
   readonly chatRegional: boolean
   /** Whether upstream is polled for the objects that calls have made there. Else the cost of these calls is never known. */
   readonly polls: boolean
 }
 
-/** The tokens of a hold; null where nothing limits them. */
 export interface TokensHeld {
   readonly input: number | null
   readonly output: number | null
-  /** No model reads more than its context window. */
   readonly contextWindow: number | null
 }
 

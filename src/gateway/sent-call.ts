@@ -25,7 +25,6 @@ import { explainFailure } from './refusals.ts'
 import { ReplyPipeline } from './reply-pipeline.ts'
 import type { Switched } from './turns/serve-socket.ts'
 
-/** A reply as it was read, and the usage of an earlier call that it shows. */
 export interface ObservedReply extends CallOutcome {
   readonly observed: Metered | null
 }
@@ -51,7 +50,6 @@ export class SentCall {
    * `deferred`: the poller closes it. `closed`: the settler has the bill.
    */
   #hold: 'open' | 'recorded' | 'deferred' | 'closed' = 'open'
-  /** The response that streams: it cannot be deleted. */
   #streamingId: string | null = null
 
   constructor(call: AdmittedCall, gateway: Gateway) {
@@ -94,7 +92,6 @@ export class SentCall {
     }
   }
 
-  /** The usage that the reply states, or that upstream states of a stored response whose stream was cut. */
   async observe(end: CallEnd): Promise<ObservedReply> {
     const { reply } = this
     const { times } = reply
@@ -105,7 +102,6 @@ export class SentCall {
     return { ...replied, metered: observed, observed, stored }
   }
 
-  /** Settles the call, or leaves its hold where the cost comes later. */
   async settle(outcome: CallOutcome): Promise<SettledBill> {
     const call = this.#call
     const gateway = this.#gateway
@@ -117,7 +113,6 @@ export class SentCall {
     return { bill, balanceNanos: settled?.balanceNanos ?? null }
   }
 
-  /** Settles the earlier call whose object this reply shows or has deleted. */
   async settleEarlier({ observed, head }: ObservedReply): Promise<void> {
     const { plan, exchange } = this.#call
     const { deferrals } = this.#gateway
@@ -188,7 +183,6 @@ export class SentCall {
     return settled
   }
 
-  /** Leaves the hold to the object that the call has made, if it has made one. */
   async #defer(outcome: CallOutcome): Promise<Deferred> {
     if (this.#hold === 'deferred') return 'deferred'
     if (this.#call.plan.makes === null) return 'no'

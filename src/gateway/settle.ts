@@ -48,7 +48,6 @@ export interface SettlerParts {
 const RETRY_FIRST_MS = 50
 const RETRY_MAX_MS = 2_000
 
-/** A settlement that the store could not take at the first attempt. */
 interface Late {
   /** Resolves when the spool has the settlement, or the settlement needs no spool; never rejects. */
   readonly kept: Promise<void>
@@ -141,7 +140,6 @@ export function createSettler(parts: SettlerParts): Settler {
     }
   }
 
-  /** The race and its timer are needed only where the store has failed once. */
   function waitFor({ kept, atLast }: Late): Promise<Settled | null> {
     const patience = sleep(patienceMs, null, { ref: false })
     return Promise.race([atLast.catch(unlessRefused), Promise.all([kept, patience]).then(() => null)])

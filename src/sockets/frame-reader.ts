@@ -23,7 +23,6 @@ export interface Violation {
 
 export const OPCODE = { text: 1, binary: 2, close: 8, ping: 9, pong: 10 } as const
 
-/** The first byte of a text frame that is all of its message. */
 const WHOLE_TEXT = 0x80 | OPCODE.text
 
 const CONTROL_PAYLOAD_BYTES_MAX = 125
@@ -43,7 +42,6 @@ export class FrameReader {
   #violation: Violation | null = null
   #isClosed = false
 
-  /** The beginning of a header or of a control frame that the chunk before ended in. */
   #kept: Buffer | null = null
   #keptBytes = 0
 
@@ -52,10 +50,8 @@ export class FrameReader {
   #key = 0
   #isFinal = false
 
-  /** The message that is being read; 0 where there is none. */
   #opcode = 0
 
-  /** A client has to mask its frames, a server must not. */
   constructor(from: 'client' | 'server') {
     this.#isMasked = from === 'client'
   }
@@ -68,7 +64,6 @@ export class FrameReader {
     return this.#leftBytes === 0
   }
 
-  /** No frame is incomplete and no fragmented message is open: a data frame of our own may follow. */
   get isBetweenMessages(): boolean {
     return this.#leftBytes === 0 && this.#opcode === 0
   }
@@ -100,7 +95,6 @@ export class FrameReader {
     return this.#violation
   }
 
-  /** Reads from the beginning of a frame; a header or control frame that is not whole yet is kept. */
   #readFrame(chunk: Buffer, at: number, onPart: (part: FramePart) => void): number {
     const neededBytes = this.#judge(chunk, at, chunk.length)
     if (this.#violation !== null) return at
@@ -117,7 +111,6 @@ export class FrameReader {
     return this.#passPayload(chunk, at, at + neededBytes, onPart)
   }
 
-  /** Adds to the kept bytes, no more than the header or control frame needs. */
   #readKept(chunk: Buffer, at: number, onPart: (part: FramePart) => void): number {
     const kept = this.#kept ?? NO_BYTES
     let taken = at
@@ -163,7 +156,6 @@ export class FrameReader {
     return isControl(bytes, from) ? headerBytes + length : headerBytes
   }
 
-  /** The fault in the first two bytes of a frame; null if there is none. */
   #wrongStart(first: number, second: number): string | null {
     const opcode = first & 0x0f
     const isFinal = (first & 0x80) !== 0
@@ -193,7 +185,6 @@ export class FrameReader {
     return 0
   }
 
-  /** Begins a data frame, whose header was judged. */
   #beginFrame(wire: Buffer, from: number, headerBytes: number): void {
     const first = wire[from] ?? 0
     const length = (wire[from + 1] ?? 0) & 0x7f

@@ -1,13 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import { OPCODE } from './frame-reader.ts'
 
-/** A control frame carries 125 bytes, and two of them are the code. */
 const REASON_BYTES_MAX = 123
 
 const FINAL = 0x80
 const MASKED = 0x80
 
-/** A message of our own to a client. */
 export function textFrame(payload: string): Buffer {
   const bytes = Buffer.from(payload)
   return Buffer.concat([headerOf(OPCODE.text, bytes.length), bytes])
@@ -31,7 +29,6 @@ export function pongFrame(ping: Buffer): Buffer {
   return maskedFrame(OPCODE.pong, ping)
 }
 
-/** A control frame to upstream. */
 function maskedFrame(opcode: number, payload: Buffer): Buffer {
   const key = randomBytes(4)
   const masked = Buffer.from(payload)

@@ -7,10 +7,8 @@ export type Message =
   | { readonly kind: 'message'; readonly payload: Buffer }
   | { readonly kind: 'unreadable'; readonly why: 'too_large' | 'not_utf8' }
 
-/** Joins the frames of one direction into messages. */
 export class MessageReader {
   readonly #messageBytesMax: number
-  /** The pieces of a fragmented message that is not complete. */
   #pieces: ChunkList | null = null
   #bytes = 0
 
@@ -35,7 +33,6 @@ export class MessageReader {
     return isTooLarge ? { kind: 'unreadable', why: 'too_large' } : messageOf(part.opcode, payload)
   }
 
-  /** Frees the pieces of an incomplete message. */
   clear(): void {
     this.#pieces?.clear()
     this.#pieces = null

@@ -9,14 +9,10 @@ export const SOCKET_KEY_LOOK_MS = 2_000
 /** How long before the end of the drain time sockets are closed, so that the close frame has left when connections are cut. */
 const CLOSE_BEFORE_MS = 250
 
-/** A WebSocket as far as its key and a shutdown concern it. */
 interface OpenSocket {
   readonly ended: Promise<void>
-  /** No more turns begin, and the socket closes with the last one. */
   drain(): void
-  /** Closes the socket at once. Returns how many turns are cut. */
   restart(): number
-  /** The key is no longer valid. */
   revoked(): void
   checkTime(nowMs: number): void
 }
@@ -51,7 +47,6 @@ export class OpenSockets {
     if (this.#isDraining) session.drain()
   }
 
-  /** Turns that outlasted the drain time. */
   get turnsCut(): number {
     return this.#turnsCut
   }

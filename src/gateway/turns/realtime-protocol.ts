@@ -29,7 +29,6 @@ import {
 } from './socket-protocol.ts'
 import type { PlannedTurn } from './turn-call.ts'
 
-/** The input of a response since the previous one, and its output. */
 interface Passed {
   readonly inputAudioMs: number
   readonly inputTextBytes: number
@@ -53,7 +52,6 @@ export class RealtimeProtocol implements SocketProtocol {
   #transcribedBy: string | null = null
   #bytesPerMs = PCM_BYTES_PER_MS
   #spokenBytesPerMs = PCM_BYTES_PER_MS
-  /** Input since the last response began. */
   #inputAudioMs = 0
   #inputTextBytes = 0
   readonly #passed = new Map<string, Passed>()

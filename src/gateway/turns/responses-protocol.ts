@@ -30,12 +30,10 @@ const TURN_KEPT_BYTES_MAX = 64 * 1024
 const TARGET = { path: '/v1/responses', query: '' }
 const ENDPOINT = findEndpoint('chat', 'POST', TARGET.path)
 
-/** Responses of a socket that can still be steered. Beyond it the oldest is forgotten. */
 const STEERABLE_MAX = 16
 
 const PART: ServerSays = { ...SAYS_NOTHING, kind: 'part' }
 
-/** Requests that cannot begin a turn, as a socket knows them. */
 const NOT_JSON = unreadableFacts('not_json')
 
 /** The messages of a socket of `/v1/responses`: each request is a turn, in the lane that its `stream_id` names. */

@@ -41,7 +41,6 @@ function modelNamed(query: string): string | null {
   return selectors.length === 1 ? parameters.get('model') || null : null
 }
 
-/** The turns of the metered socket that a handshake opens; null for other calls. */
 export function turnsOf(handshake: PlannedCall, gateway: Gateway): SocketTurns | null {
   if (handshake.socketId === null) return null
   const model = modelNamed(handshake.target.query)

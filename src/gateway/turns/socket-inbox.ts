@@ -13,9 +13,7 @@ interface InboxParts {
   forward(wires: readonly Buffer[]): void
   refuse(refusal: Refusal, about: RefusedTurn): void
   close(code: number, reason: string): void
-  /** The key is no longer valid. */
   revoked(): void
-  /** There may be room for more messages, or no room any more. */
   flowChanged(): void
   takeMemory(bytes: number): boolean
   giveMemoryBack(bytes: number): void
@@ -32,7 +30,6 @@ const MEMORY_STEP_BYTES = 64 * 1024
 /** Parts of a message that are kept as they came. More are joined: a fragment of one byte costs some hundred. */
 const PARTS_MAX = 256
 
-/** Client messages in their order, each held until it is whole and judged. */
 export class SocketInbox {
   readonly #parts: InboxParts
   readonly #messages = new MessageReader(limits.socketMessageBytesMax)
@@ -51,7 +48,6 @@ export class SocketInbox {
     this.#parts = parts
   }
 
-  /** A message is being judged. */
   get isBusy(): boolean {
     return this.#isBusy
   }
@@ -64,17 +60,14 @@ export class SocketInbox {
     )
   }
 
-  /** A part of a data frame. */
   take(part: FramePart): void {
     if (!this.#isStopped && this.#keep(part) && !this.#isBusy) this.#work()
   }
 
-  /** No more messages are judged. */
   hold(): void {
     this.#isHeld = true
   }
 
-  /** No message that waits is sent any more. */
   stop(): void {
     this.#isStopped = true
     this.#waiting.length = 0
@@ -175,7 +168,6 @@ export class SocketInbox {
   }
 }
 
-/** Parts of a message as one part. */
 function joined(parts: readonly FramePart[], last: FramePart): FramePart {
   return {
     ...last,

@@ -3,7 +3,6 @@ import type { Usage } from '../../kernel/usage.ts'
 import type { UsageReader } from '../../providers/endpoint.ts'
 import type { PlannedTurn, TurnCall } from './turn-call.ts'
 
-/** The meaning of a client message. */
 export type ClientSays =
   | { readonly kind: 'pass'; readonly check: ModelCheck | null }
   | ({
@@ -20,7 +19,6 @@ export type ClientSays =
     } & Named)
 
 interface Named {
-  /** The id that upstream repeats in an error about this message. */
   readonly tag: string | null
 }
 
@@ -32,18 +30,14 @@ export interface ModelCheck {
   readonly tag: string | null
 }
 
-/** The meaning of an upstream event. */
 export interface ServerSays {
   readonly kind: 'began' | 'part' | 'ended' | 'failed' | 'transcribed' | 'other'
   readonly lane: string
   readonly responseId: string | null
   /** The client message that an error is about; null where the event does not say. */
   readonly tag: string | null
-  /** The status of an error. */
   readonly status: number
-  /** The usage in the event, as it was sent. */
   readonly usage: unknown
-  /** The stop reason of a response that has ended. */
   readonly stopReason: string | null
   readonly itemId: string | null
 }
@@ -51,7 +45,6 @@ export interface ServerSays {
 /** The tag of a turn that adds input to a running response. All of them waiting in a lane become one successor. */
 export const STEER = 'response.steer'
 
-/** The lane of messages that name none. */
 export const NO_LANE = ''
 
 export const SAYS_NOTHING: ServerSays = {
@@ -71,27 +64,23 @@ export interface OpenTurn {
   readonly lane: string
   readonly tag: string | null
   readonly sentMs: number
-  /** Null until upstream begins the response. */
   responseId: string | null
   hasBegun: boolean
   /** An error that may have ended the turn. */
   failed: { readonly atMs: number; readonly status: number } | null
 }
 
-/** Interprets the messages of one kind of socket. One object serves one socket. */
 export interface SocketProtocol {
   /** Reads the usage in the events of a turn; null: `usageOf` does. */
   readonly reader: UsageReader | null
   /** The hold of a socket on which upstream may begin a turn by itself; null for other sockets. */
   readonly standing: (() => PlannedTurn) | null
   client(payload: Buffer): ClientSays | Promise<ClientSays>
-  /** A message that cannot be read. */
   unreadable(why: string): ClientSays & { readonly kind: 'refused' }
   /** `isAlone`: one turn runs, so parts need no id. */
   server(payload: Buffer, isAlone: boolean): ServerSays
   /** The plan of a response that began although no turn was waiting for one. */
   planUnasked(): PlannedTurn
-  /** Upstream has begun the response of a turn. */
   began?(open: OpenTurn): void
   /** The usage of a turn that ended, or was cut (`says` is null); null: as its events state. */
   usageOf(open: OpenTurn, says: ServerSays | null): Usage | null
@@ -99,23 +88,19 @@ export interface SocketProtocol {
   transcriptionOf?(says: ServerSays): { readonly planned: PlannedTurn; readonly usage: Usage }
 }
 
-/** How to handle a client message. */
 export type Verdict =
   | {
       readonly kind: 'pass'
-      /** Called when the message was forwarded. */
       readonly sent?: () => void
       /** Called when it will not be: the client or upstream is gone. */
       readonly unsent?: () => void
     }
   | { readonly kind: 'refused'; readonly refusal: Refusal; readonly about: RefusedTurn }
-  /** The client left before there was a verdict. */
   | { readonly kind: 'dropped' }
 
 export interface RefusedTurn {
   readonly requestId: string
   readonly lane: string
-  /** The id of the client's message. */
   readonly tag: string | null
 }
 
@@ -123,7 +108,6 @@ export interface RefusedTurn {
 export interface MeteredSocket {
   close(code: number, reason: string): void
   refuse(refusal: Refusal, about: RefusedTurn): void
-  /** The key is no longer valid: the socket closes with the last turn. */
   revoked(): void
   /** A turn is over, or no longer expected to begin. */
   turnEnded(): void

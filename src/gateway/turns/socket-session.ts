@@ -8,7 +8,6 @@ import { SocketInbox } from './socket-inbox.ts'
 import type { RefusedTurn } from './socket-protocol.ts'
 import type { SocketTurns } from './socket-turns.ts'
 
-/** How long a close may take. Then the connection is cut. */
 const SOCKET_CLOSE_MS = 2_000
 
 /** Why we close a socket ourselves, by the codes of RFC 6455 and those registered since. */
@@ -20,21 +19,17 @@ const BLAMES_CLIENT: ReadonlySet<number> = new Set([1002, 1003, 1007, 1008, 1009
 const RESTARTING = 'The gateway is restarting.'
 const REVOKED = 'The API key is no longer valid.'
 
-/** How much is read at once between frames, where messages may be short. */
 const PIECE_BYTES = 4 * 1024
 
 interface SessionParts {
   readonly client: RawConnection
   readonly upstream: RawConnection
-  /** Null: the socket is not metered, and only piped. */
   readonly turns: Metering | null
   nowMs(): number
   /** Takes and gives back memory for messages that wait; false where there is none. */
   takeMemory(bytes: number): boolean
   giveMemoryBack(bytes: number): void
-  /** The turns could not end. */
   failed(error: unknown): void
-  /** The text of the error event for a refusal. */
   errorEvent(refusal: Refusal, about: RefusedTurn): string
 }
 
@@ -59,7 +54,6 @@ export class SocketSession {
   readonly #fromUpstream = new FrameReader('server')
   readonly #upstreamMessages = new MessageReader(limits.socketMessageBytesMax)
   #resolveEnded = () => {}
-  /** Bytes of the client that are not split into frames yet. */
   #clientBytes: Buffer = Buffer.alloc(0)
   /** Messages of the gateway for the client, which wait for the end of an upstream message. */
   #notices: Buffer[] = []
@@ -67,9 +61,7 @@ export class SocketSession {
   #closing: Buffer | null = null
   /** The client has left: it closed the socket, its connection is gone, or we close it. */
   #hasLeft = false
-  /** Nothing is written to the client any more. */
   #isClientGone = false
-  /** A close frame went upstream. */
   #isCloseSent = false
   #isUpstreamClosing = false
   #isUpstreamGone = false
@@ -81,7 +73,6 @@ export class SocketSession {
   #isUpstreamFull = false
   /** The client left without having read, so that turns may have begun that are not seen yet. */
   #isBehind = false
-  /** How many observations upstream waits for. */
   #observing = 0
   #isPaused = false
   #leaveTimer: NodeJS.Timeout | null = null
@@ -149,7 +140,6 @@ export class SocketSession {
     return this.#turns?.running ?? 0
   }
 
-  /** No more turns begin, and the socket closes with the last one. */
   drain(): void {
     this.#isDraining = true
     this.#inbox?.hold()
@@ -163,7 +153,6 @@ export class SocketSession {
     return running
   }
 
-  /** The key is no longer valid, so that no turn is admitted. The socket closes with the last one. */
   revoked(): void {
     this.#isRevoked = true
     this.#inbox?.hold()
@@ -296,7 +285,6 @@ export class SocketSession {
     })
   }
 
-  /** Upstream cannot be followed any more. Its turns are billed as observed until now. */
   #upstreamFailed(reason: string): void {
     if (this.#isOver) return
     this.#finish(this.#hasLeft)
@@ -330,7 +318,6 @@ export class SocketSession {
     this.#client.end(SOCKET_CLOSE_MS)
   }
 
-  /** Back-pressure both ways. */
   #flow(): void {
     // Each refusal is answered, so a client that does not read the answers is not read either.
     const isBlocked = this.#areNoticesBlocked || this.#notices.length > 0
@@ -413,7 +400,6 @@ export class SocketSession {
     this.#endIfOver()
   }
 
-  /** Ends the turns. `abandoned`: the client left them. */
   #finish(abandoned: boolean): void {
     if (this.#isOver) return
     this.#isOver = true

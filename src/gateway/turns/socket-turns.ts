@@ -48,14 +48,12 @@ export class SocketTurns {
   readonly #protocol: SocketProtocol
   readonly #standing: StandingHold | null
   readonly #settlements: TurnSettlements
-  /** In the order of their messages. */
   #open: OpenTurn[] = []
   /** Responses and transcripts that are billed. Upstream may name them again. */
   readonly #billedIds = new Set<string>()
   /** A response that began without a hold is being admitted; events wait in the backlog. */
   #adopting: Promise<void> | null = null
   #backlog: Buffer[] = []
-  /** Turns between admission and their message being sent. */
   #admitting = 0
   /** Messages that begin no turn were forwarded, and an error may be about one of them. */
   #hasStrays = false
@@ -85,7 +83,6 @@ export class SocketTurns {
     return this.#standing !== null
   }
 
-  /** Takes the hold that the handshake needs. Null: the handshake may go upstream. */
   async open(): Promise<UnadmittedTurn | null> {
     return (await this.#standing?.open()) ?? null
   }
@@ -111,12 +108,10 @@ export class SocketTurns {
     return this.#adopting
   }
 
-  /** Upstream is not read, because the client does not read. */
   paused(isPaused: boolean): void {
     for (const { turn } of this.#open) turn.paused(isPaused)
   }
 
-  /** How long upstream is read on when the client has left. */
   readOnMs(): number {
     const { onLeave } = this.#gateway
     const all = this.#open.map(({ turn }) => {
@@ -179,7 +174,6 @@ export class SocketTurns {
     return verdictOn(refuseTurn(this.#handshake, planned, refusal, this.#gateway), lane, tag)
   }
 
-  /** The store judges the models of a message as it judges those of a call; nothing is held for them. */
   async #decideModels({ planned, limited, tag }: ModelCheck): Promise<Verdict> {
     const refused = await checkTurn(this.#handshake, planned, this.#gateway, false)
     if (refused === null) return PASS

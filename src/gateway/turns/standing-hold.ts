@@ -35,7 +35,6 @@ export class StandingHold {
     return this.#pending
   }
 
-  /** Null: the handshake may go upstream. */
   async open(): Promise<UnadmittedTurn | null> {
     const admitted = await this.#admit()
     if (admitted.kind !== 'admitted') return admitted
@@ -58,7 +57,6 @@ export class StandingHold {
     return true
   }
 
-  /** Takes the hold again. */
   renew(settled: Promise<unknown>): void {
     if (this.#isOver || this.#turn !== null || this.#pending !== null) return
     this.#pending = this.#renew(settled)

@@ -25,7 +25,6 @@ import type { CallPlan } from '../pricer.ts'
 import { explainThrown, refuseTooManyCalls } from '../refusals.ts'
 import { TurnEvents } from './turn-events.ts'
 
-/** A turn before it is admitted. */
 export interface PlannedTurn extends Pick<ReadCall, 'read' | 'request' | 'endpoint'> {
   readonly plan: CallPlan
 }
@@ -57,7 +56,6 @@ export function admitHold(
   return admitTurn(handshake, planned, gateway, HOLD_METHOD)
 }
 
-/** Admits a turn like any other call; near a cap it waits in the queue of its key. */
 export async function admitTurn(
   handshake: PlannedCall,
   planned: PlannedTurn,
@@ -138,7 +136,6 @@ function notAdmitted(
   return { ...admission, requestId: call.exchange.requestId }
 }
 
-/** A turn refused before the store is asked. */
 export function refuseTurn(
   handshake: PlannedCall,
   planned: PlannedTurn,
@@ -185,7 +182,6 @@ export class TurnCall implements LeftReply {
     return this.#events.meter.shown
   }
 
-  /** Bytes of its events. */
   get bytesOut(): number {
     return this.#bytesOut
   }
@@ -213,7 +209,6 @@ export class TurnCall implements LeftReply {
       this.#events.readWith(createMeter(reader, { status: 200, contentType: 'text/event-stream' }))
   }
 
-  /** Sees an event of this turn, as JSON. */
   observe(event: Buffer): void {
     if (this.#ended !== null) return
     if (this.#bytesOut === 0) this.#gateway.reached('first_byte')
@@ -221,12 +216,10 @@ export class TurnCall implements LeftReply {
     this.#events.observe(event)
   }
 
-  /** Upstream is not read, because the client does not read. */
   paused(isPaused: boolean): void {
     this.#events.paused(isPaused)
   }
 
-  /** The turn is over, complete or cut. Bills what was observed. */
   end(end: CallEnd = COMPLETE): Promise<void> {
     // Upstream answers a turn by beginning it.
     const head = end.kind === 'complete' || this.#responseId !== null ? OK_HEAD : null
@@ -259,13 +252,11 @@ export class TurnCall implements LeftReply {
     })
   }
 
-  /** Upstream has refused the turn. */
   reject(status: number): Promise<void> {
     const head = { ...OK_HEAD, status }
     return this.#close(COMPLETE, head, async () => ({ ...NOTHING_BILLED, state: 'settled', status }))
   }
 
-  /** Nothing of the turn was sent: gives the hold back. */
   release(): Promise<void> {
     return this.#close({ kind: 'abandoned', sent: false }, null, async () => NOTHING_BILLED)
   }
@@ -326,7 +317,6 @@ export class TurnCall implements LeftReply {
   }
 }
 
-/** The settlements of a socket's turns that are under way. */
 export class TurnSettlements {
   readonly #socketId: string
   readonly #gateway: Gateway

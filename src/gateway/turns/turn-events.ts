@@ -12,7 +12,6 @@ export class TurnEvents {
   readonly #silence = new Silence()
   #meter: Meter = new SilentMeter()
 
-  /** `onRead` sees the bytes that the meter reads. */
   constructor(clock: Clock, onRead: (framed: Buffer) => void) {
     this.#clock = clock
     this.#onRead = onRead
@@ -41,7 +40,6 @@ export class TurnEvents {
     else this.#silence.resume(nowMs)
   }
 
-  /** The usage that the events stated, and how long they showed no output of the model. */
   end(whole: boolean): { readonly metered: Metered; readonly times: ReplyTimes } {
     return { times: this.#silence.timesAt(this.#clock.monotonicMs()), metered: this.#meter.end(whole) }
   }
