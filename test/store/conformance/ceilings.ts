@@ -148,7 +148,13 @@ export function ceilingConformance(storeName: string, openStore: OpenStoreUnderT
     assert.deepEqual([await take('req_1'), await take('req_2')], ['admitted', 'over_limit'])
     assert.equal(await store.getCall('req_1'), null)
     assert.equal((await store.getKey('default', 'key_a', NOON))?.month.heldNanos, 1_000n)
-    await store.updateKey('default', 'key_a', { requestsPerMinute: null, monthlyBudgetNanos: 0n }, NOON)
+    await store.updateKey(
+      'default',
+      'key_a',
+      { requestsPerMinute: null, monthlyBudgetNanos: 0n },
+      NOON,
+      SYSTEM,
+    )
     assert.equal(await take('req_3'), 'budget_exceeded')
   })
 
