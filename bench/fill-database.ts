@@ -20,7 +20,7 @@ const BUDGET_NANOS = 1_000_000n * 1_000_000_000n
 const plan = JSON.parse(process.argv[2] ?? '{}') as FillPlan
 
 type Modules = {
-  readonly migrate: typeof import('../src/store/sqlite/migrate.ts')
+  readonly migrate: typeof import('../src/store/sqlite/database.ts')
   readonly keyFormat: typeof import('../src/keys/key-format.ts')
   readonly keyDigest: typeof import('../src/keys/key-digest.ts')
   readonly secret: typeof import('../src/kernel/secret.ts')
@@ -30,7 +30,7 @@ async function load<T>(path: string): Promise<T> {
   return (await import(pathToFileURL(join(plan.root, path)).href)) as T
 }
 
-const { migrate } = await load<Modules['migrate']>('src/store/sqlite/migrate.ts')
+const { migrate } = await load<Modules['migrate']>('src/store/sqlite/database.ts')
 const { mintKey, shownParts } = await load<Modules['keyFormat']>('src/keys/key-format.ts')
 const { createKeyDigest } = await load<Modules['keyDigest']>('src/keys/key-digest.ts')
 const { Secret } = await load<Modules['secret']>('src/kernel/secret.ts')

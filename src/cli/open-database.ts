@@ -6,8 +6,7 @@ import { systemClock } from '../kernel/clock.ts'
 import { InstallationError } from '../kernel/errors.ts'
 import type { Log } from '../kernel/log.ts'
 import { shownDatabase } from '../kernel/secret.ts'
-import { type DataDirLock, lockDataDir } from '../store/data-dir.ts'
-import { openSnapshot } from '../store/open-snapshot.ts'
+import { type DataDirLock, lockDataDir, openSnapshot } from '../store/data-dir.ts'
 import type { Snapshot } from '../store/operations/operation.ts'
 import { Failure } from './command.ts'
 
@@ -30,7 +29,7 @@ const SILENT: Log = { fatal() {}, error() {}, warn() {}, info() {}, debug() {}, 
 async function exists({ dataDir, databaseUrl }: Config): Promise<boolean> {
   if (databaseUrl === null) return existsSync(join(dataDir, 'tollgate.db'))
   // The driver of PostgreSQL is loaded only here: it is 35 modules.
-  const { hasLedger } = await import('../store/postgres/ledger-snapshot.ts')
+  const { hasLedger } = await import('../store/postgres/ledger.ts')
   return await hasLedger(databaseUrl.reveal()).catch((error: Error) => {
     throw unopenedDatabase(databaseUrl, error)
   })

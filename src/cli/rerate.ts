@@ -18,7 +18,7 @@ import {
 import { versionAt } from '../pricing/price-book.ts'
 import { createRateAgain } from '../pricing/rate-again.ts'
 import { readPricing } from '../read-pricing.ts'
-import { openRerateWriter as openWriterInFile } from '../store/sqlite/ledger-file.ts'
+import { openRerateWriter as openWriterInFile } from '../store/sqlite/database.ts'
 import { examples, UsageError } from './command.ts'
 import { openLedger } from './open-database.ts'
 import { createProgress } from './progress.ts'
@@ -78,7 +78,7 @@ async function rerate(options: Options): Promise<void> {
       return await openWriterInFile(file, systemClock)
     },
     inDatabase: async (url) => {
-      const { openRerateWriter } = await import('../store/postgres/ledger-snapshot.ts')
+      const { openRerateWriter } = await import('../store/postgres/ledger.ts')
       return await openRerateWriter(url, systemClock)
     },
   })

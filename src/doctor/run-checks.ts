@@ -1,5 +1,5 @@
 import { type Config, type Environment, readConfig } from '../config.ts'
-import { openSnapshot } from '../store/open-snapshot.ts'
+import { openSnapshot } from '../store/data-dir.ts'
 import type { Check, Finding } from './check.ts'
 import {
   checkCertificate,

@@ -2,6 +2,8 @@ import { chmodSync, mkdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { isMainThread } from 'node:worker_threads'
+import type { Secret } from '../kernel/secret.ts'
+import type { Snapshot } from './operations/operation.ts'
 
 /** The files of a gateway in its data directory. Files of the operator's own beside them are left as they are. */
 const DATABASES = ['tollgate.db', 'bodies.db']
@@ -69,4 +71,19 @@ export function lockDataDir(dataDir: string): DataDirLock | null {
     return null
   }
   return { release: () => db.close() }
+}
+
+/** Where a database is. */
+export interface StoreLocation {
+  readonly dataDir: string
+  /** Null: SQLite in the data directory. */
+  readonly databaseUrl: Secret | null
+}
+
+/** Opens a database for reading, beside running gateways or without one. Null: there is none yet. */
+export async function openSnapshot({ dataDir, databaseUrl }: StoreLocation): Promise<Snapshot | null> {
+  // Each driver is loaded only where it is used.
+  if (databaseUrl === null)
+    return await (await import('./sqlite/database.ts')).openSnapshot(join(dataDir, 'tollgate.db'))
+  return await (await import('./postgres/ledger.ts')).openSnapshot(databaseUrl.reveal())
 }

@@ -1,50 +1,147 @@
-import { type Column, type Index, parseColumn, parseIndex, type TableLocation } from './table-parts.ts'
-import { TABLE_PARTS } from './tables.ts'
+import { TABLE_PARTS, type TableParts } from './tables.ts'
 
-export type { Column, Index }
+/** The tables of `tables.ts`, parsed, and the statements that create them. Export and import read and write by these. */
 
-/**
- * The schema of both stores, as data: `tables.ts` has the tables.
- * `render-schema.ts` makes the statements of SQLite and PostgreSQL from it, and export and import read and write the tables
- * by it. Amounts are nanodollars, instants are milliseconds (UTC).
- */
+const KINDS = ['text', 'integer', 'flag', 'json', 'bytes'] as const
+type ColumnKind = (typeof KINDS)[number]
 
-export interface Table {
+export interface Column {
+  readonly name: string
+  readonly kind: ColumnKind
+  readonly isNullable: boolean
+  readonly defaultSql: string | null
+  readonly references: string | null
+}
+
+interface Index {
+  readonly name: string
+  readonly columns: string
+  readonly isUnique: boolean
+  readonly where: string | null
+}
+
+export interface Table extends Required<Omit<TableParts, 'columns' | 'key' | 'indexes'>> {
   readonly name: string
   readonly columns: readonly Column[]
   readonly key: readonly string[]
   readonly indexes: readonly Index[]
-  readonly checks: readonly string[]
-  /** Rows are updated often: PostgreSQL leaves room in their pages, so that an update changes no index. */
-  readonly isHot: boolean
-  /** Rows may be large: SQLite keeps them apart from the index of the primary key. */
-  readonly isWide: boolean
-  /** `main`: the database. `bodies`: a file of its own in SQLite. `postgres`: a table that SQLite does not have. */
-  readonly location: TableLocation
-  /** False for rows that mean nothing outside of the running installation: export leaves them out. */
-  readonly isExported: boolean
 }
 
-/** The version of the schema. A database of a later version is refused; an earlier one would run UPGRADES. */
+export const TABLES: readonly Table[] = Object.entries(TABLE_PARTS).map(([name, parts]) => ({
+  ...{ checks: [], isHot: false, isWide: false, location: 'main', isExported: true },
+  ...parts,
+  name,
+  columns: parts.columns
+    .replaceAll(/--.*/g, '')
+    .split(',')
+    .map((text) => parseColumn(text.trim())),
+  key: parts.key.split(', '),
+  indexes: Object.entries(parts.indexes ?? {}).map(([index, text]) => parseIndex(index, text)),
+}))
+
+function parseColumn(text: string): Column {
+  const [, name = '', kind = '', mark, defaultSql = null, references = null] =
+    /^(\w+) (\w+)(\??)(?: = (.*)| -> (.*))?$/.exec(text) ?? []
+  const known = KINDS.find((each) => each === kind)
+  if (known === undefined) throw new Error(`"${text}" is no column`)
+  return { name, kind: known, isNullable: mark === '?', defaultSql, references }
+}
+
+function parseIndex(name: string, text: string): Index {
+  const [, unique, columns = '', where = null] = /^(unique )?(.*?)(?: where (.*))?$/.exec(text) ?? []
+  return { name, columns, isUnique: unique !== undefined, where }
+}
+
+/** The version of the schema. A database of a later version is refused; an earlier one runs UPGRADES. */
 export const SCHEMA_VERSION = 1
 
 /** Statements for each store that bring a database from the version before to this one, by the version they lead to. */
-export const UPGRADES: Readonly<Record<number, Readonly<Record<'sqlite' | 'postgres', string>>>> = {}
+const UPGRADES: Readonly<Record<number, Readonly<Record<'sqlite' | 'postgres', string>>>> = {}
 
-export const TABLES: readonly Table[] = Object.entries(TABLE_PARTS).map(([name, parts]) => ({
-  name,
-  columns: Object.entries(parts.columns).map(([column, text]) => parseColumn(column, text)),
-  key: parts.key.split(', '),
-  indexes: Object.entries(parts.indexes ?? {}).map(([index, text]) => parseIndex(index, text)),
-  checks: parts.checks ?? [],
-  isHot: parts.isHot ?? false,
-  isWide: parts.isWide ?? false,
-  location: parts.location ?? 'main',
-  isExported: parts.isExported ?? true,
-}))
+/** The database was written by a later version of Tollgate. */
+export class NewerSchema extends Error {
+  constructor(version: number) {
+    super(
+      `The database has schema version ${version}, this Tollgate knows up to ${SCHEMA_VERSION}. ` +
+        'It was written by a newer version: start that one, or restore a backup made before the upgrade.',
+    )
+  }
+}
+
+/** The statements that bring a database of this version to the present one, in order. */
+export function upgradesFrom(version: number, store: 'sqlite' | 'postgres'): readonly string[] {
+  if (version > SCHEMA_VERSION) throw new NewerSchema(version)
+  const steps = Array.from({ length: SCHEMA_VERSION - version }, (_, i) => version + i + 1)
+  return steps.map((step) => UPGRADES[step]?.[store] ?? '')
+}
 
 /** The rows that a new database begins with. */
 export const FIRST_ROWS: Readonly<Record<string, string>> = {
   account: "INSERT INTO account (id, created_at_ms) VALUES ('default', 0)",
   body_total: 'INSERT INTO body_total (id, bytes) VALUES (1, 0)',
+}
+
+type Types = Readonly<Record<ColumnKind, string>>
+
+const SQLITE_TYPES: Types = { text: 'TEXT', integer: 'INTEGER', flag: 'INTEGER', json: 'TEXT', bytes: 'BLOB' }
+
+/** Texts sort by their bytes, as they do in SQLite. */
+const POSTGRES_TYPES: Types = {
+  ...{ text: 'text COLLATE "C"', integer: 'bigint', flag: 'boolean', json: 'jsonb', bytes: 'bytea' },
+}
+
+/** The statements that create the tables of the database, or those of the file for bodies. */
+export function sqliteSchema(location: 'main' | 'bodies'): string {
+  const tables = TABLES.filter((table) => table.location === location)
+  return statementsOf(
+    tables,
+    (table) => `${tableOf(table, SQLITE_TYPES)} STRICT${table.isWide ? '' : ', WITHOUT ROWID'}`,
+  )
+}
+
+/** The database's clock: read where it stands in a statement, and not at its begin. */
+const CLOCK = `CREATE FUNCTION now_ms() RETURNS bigint LANGUAGE sql VOLATILE AS
+  $$ SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint $$;`
+
+export function postgresSchema(): string {
+  const tables = statementsOf(TABLES, (table) => {
+    const text = tableOf(table, POSTGRES_TYPES)
+    // Wide columns are compressed already.
+    const external = table.isWide ? table.columns.filter(({ kind }) => kind === 'bytes') : []
+    return [
+      table.isHot ? `${text} WITH (fillfactor = 50)` : text,
+      ...external.map(({ name }) => `ALTER TABLE ${table.name} ALTER COLUMN ${name} SET STORAGE EXTERNAL`),
+    ].join(';\n')
+  })
+  return `${CLOCK}\n${tables}`
+}
+
+function statementsOf(tables: readonly Table[], create: (table: Table) => string): string {
+  const statements = tables.flatMap((table) => [
+    create(table),
+    ...table.indexes.map(
+      ({ name, columns, isUnique, where }) =>
+        `CREATE ${isUnique ? 'UNIQUE ' : ''}INDEX ${name} ON ${table.name} (${columns})${where === null ? '' : ` WHERE ${where}`}`,
+    ),
+    ...(FIRST_ROWS[table.name] === undefined ? [] : [FIRST_ROWS[table.name]]),
+  ])
+  return `${statements.join(';\n')};`
+}
+
+function tableOf({ name, columns, key, checks }: Table, types: Types): string {
+  const parts = [
+    ...columns.map((column) => columnOf(column, types)),
+    `PRIMARY KEY (${key.join(', ')})`,
+    ...checks.map((check) => `CHECK (${check})`),
+  ]
+  return `CREATE TABLE ${name} (\n  ${parts.join(',\n  ')}\n)`
+}
+
+function columnOf({ name, kind, isNullable, defaultSql, references }: Column, types: Types): string {
+  return [
+    `${name} ${types[kind]}`,
+    ...(isNullable ? [] : ['NOT NULL']),
+    ...(defaultSql === null ? [] : [`DEFAULT ${defaultSql}`]),
+    ...(references === null ? [] : [`REFERENCES ${references} (id)`]),
+  ].join(' ')
 }

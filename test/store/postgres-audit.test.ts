@@ -9,7 +9,7 @@ import {
 } from '../../src/ledger/rerate.ts'
 import { type AuditReport, audit as auditSnapshot } from '../../src/store/operations/audit.ts'
 import { sql } from '../../src/store/operations/sql.ts'
-import { askAtLength, openRerateWriter, openSnapshot } from '../../src/store/postgres/ledger-snapshot.ts'
+import { askAtLength, openRerateWriter, openSnapshot } from '../../src/store/postgres/ledger.ts'
 import type { Store } from '../../src/store/store.ts'
 import { billed, rateAgain, rated, V1, versionJson } from '../ledger/books.ts'
 import { startPickyPooler } from '../support/picky-pooler.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import pg from 'pg'
 import { StoreUnavailable } from '../../src/kernel/errors.ts'
-import { migrate } from '../../src/store/postgres/migrate.ts'
+import { migrate } from '../../src/store/postgres/ledger.ts'
 import { createEmptyDatabase, runOn, stopPostgres } from '../support/postgres.ts'
 import { after, test } from '../support/suite.ts'
 

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
 import { openPool, type Pool } from '../../src/store/postgres/database.ts'
-import { migrate } from '../../src/store/postgres/migrate.ts'
+import { migrate } from '../../src/store/postgres/ledger.ts'
 
 /**
  * A PostgreSQL server for tests. TEST_POSTGRES_URL names a server that was started before the tests; without it the first

@@ -4,7 +4,7 @@ import { type ImportTarget, notEmpty } from '../import-rows.ts'
 import { type Column, FIRST_ROWS } from '../schema.ts'
 import { toKeptJson } from './any-text.ts'
 import { type Database, failureOf, unconnected } from './database.ts'
-import { migrate } from './migrate.ts'
+import { migrate } from './ledger.ts'
 import { dialectOf, runStatement } from './run-operation.ts'
 
 /** The rows go into a new database, in one transaction. */

@@ -3,8 +3,7 @@ import { dirname, join } from 'node:path'
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
 import type { Cell } from '../export-rows.ts'
 import type { ImportTarget } from '../import-rows.ts'
-import { sqliteSchema } from '../render-schema.ts'
-import { type Column, FIRST_ROWS, SCHEMA_VERSION, TABLES } from '../schema.ts'
+import { type Column, FIRST_ROWS, SCHEMA_VERSION, sqliteSchema, TABLES } from '../schema.ts'
 
 type Location = 'main' | 'bodies'
 

@@ -2,9 +2,8 @@ import { chmodSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { parentPort, workerData } from 'node:worker_threads'
 import { BODIES, READS } from '../operations/cold-operations.ts'
-import { migrate } from './migrate.ts'
+import { migrate, operationsOn, statementRunner } from './database.ts'
 import type { SideParts } from './operations.ts'
-import { operationsOn, statementRunner } from './run-operation.ts'
 import { failureOf, type Outcome } from './thread-messages.ts'
 
 /** The threads beside the one that admits and settles: the reader runs queries over many rows, the other keeps bodies. */

@@ -6,9 +6,8 @@ import { type BookedCalls, bookCalls, interruptCalls, LOCAL_NODE } from '../oper
 import { BRIEF, REFUSED } from '../operations/cold-operations.ts'
 import { shareEventCounts } from '../operations/events.ts'
 import { markUses } from '../operations/key-lookup.ts'
-import { migrate } from './migrate.ts'
+import { migrate, operationsOn, runBatch, runToEnd, statementRunner } from './database.ts'
 import type { Command, WorkerParts } from './operations.ts'
-import { operationsOn, runBatch, runToEnd, statementRunner } from './run-operation.ts'
 import { type BatchMessage, failureOf, type Outcome, readBatch, writeOutcomes } from './thread-messages.ts'
 
 /**

@@ -1,0 +1,145 @@
+import { existsSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
+import type { Clock } from '../../kernel/clock.ts'
+import type { RerateWriter } from '../../ledger/rerate.ts'
+import type { Answers, Batch, Operation, Operations, Snapshot } from '../operations/operation.ts'
+import { rerateWriter } from '../operations/rerate.ts'
+import { type Dialect, type Runnable, render } from '../operations/sql.ts'
+import { number, present, type Row } from '../rows.ts'
+import { NewerSchema, SCHEMA_VERSION, sqliteSchema, upgradesFrom } from '../schema.ts'
+
+const SQLITE: Dialect = { store: 'sqlite', clock: 'caller', toJson: JSON.stringify }
+
+/** Preparing a statement costs six times as much as running it. Most operations have few texts; lists of values make many. */
+const PREPARED_MAX = 200
+const PREPARED_CHARACTERS_MAX = 4_000
+
+export type RunStatement = (statement: Runnable) => readonly Row[]
+
+export function statementRunner(db: DatabaseSync): RunStatement {
+  const prepared = new Map<string, StatementSync>()
+
+  function prepare(text: string): StatementSync {
+    const known = prepared.get(text)
+    if (known !== undefined) return known
+    const made = db.prepare(text)
+    if (prepared.size >= PREPARED_MAX) prepared.clear()
+    if (text.length <= PREPARED_CHARACTERS_MAX) prepared.set(text, made)
+    return made
+  }
+
+  return (statement) => {
+    const { text, values } = render(statement, SQLITE)
+    return text === '' ? [] : prepare(text).all(...(values as SQLInputValue[]))
+  }
+}
+
+/** Runs a batch in the current transaction. The caller commits. */
+export function runBatch<T>(batch: Batch<T>, run: RunStatement): T {
+  let result = batch.next()
+  while (!result.done) result = batch.next(result.value.statements.map(run))
+  return result.value
+}
+
+/** Runs an operation in the current transaction. */
+export function runToEnd<T>(operation: Operation<T>, run: RunStatement): T {
+  let step = operation.next()
+  while (!step.done) step = operation.next(run(step.value))
+  return step.value
+}
+
+export function operationsOn<O extends Operations>(run: RunStatement, operations: O): Answers<O> {
+  return Object.fromEntries(
+    Object.entries(operations).map(([name, operate]) => [
+      name,
+      (...args: never[]) => runToEnd(operate(...args), run),
+    ]),
+  ) as Answers<O>
+}
+
+/** The schema version of an existing database; 0 if it is empty. */
+export function schemaVersionOf(file: string): number {
+  const db = new DatabaseSync(file, { readOnly: true, timeout: 5_000 })
+  try {
+    return versionOf(db)
+  } finally {
+    db.close()
+  }
+}
+
+function versionOf(db: DatabaseSync): number {
+  return Number(db.prepare('PRAGMA user_version').get()?.['user_version'] ?? 0)
+}
+
+/** Creates the tables of a new database, or upgrades an earlier version, in one transaction. A newer version is refused. */
+export function migrate(db: DatabaseSync, location: 'main' | 'bodies' = 'main'): void {
+  // The version is read under the write lock: a command and a gateway may start on a new directory at once.
+  db.exec('BEGIN IMMEDIATE')
+  try {
+    const version = versionOf(db)
+    if (version === 0) db.exec(sqliteSchema(location))
+    else for (const statements of upgradesFrom(version, 'sqlite')) db.exec(statements)
+    db.exec(`PRAGMA user_version = ${SCHEMA_VERSION}`)
+    db.exec('COMMIT')
+  } catch (error) {
+    if (db.isTransaction) db.exec('ROLLBACK')
+    throw error
+  }
+}
+
+/** The database of a data directory, for commands that run beside a gateway. */
+
+/** Opens an existing database with a ledger in it. Null: there is none. */
+function openLedgerFile(file: string, options: { readonly readOnly: boolean }): DatabaseSync | null {
+  if (!existsSync(file)) return null
+  const db = new DatabaseSync(file, { ...options, readBigInts: true, timeout: 5_000 })
+  try {
+    const version = number(present(db.prepare('PRAGMA user_version').get()), 'user_version')
+    if (version > SCHEMA_VERSION) throw new NewerSchema(version)
+    if (version > 0) return db
+  } catch (error) {
+    db.close()
+    throw error
+  }
+  db.close()
+  return null
+}
+
+/**
+ * One read transaction on a connection that cannot write: a consistent view of the database beside a running gateway, which
+ * can still write. While the transaction lasts the write-ahead log cannot be checkpointed, so it grows.
+ */
+export async function openSnapshot(file: string): Promise<Snapshot | null> {
+  const db = openLedgerFile(file, { readOnly: true })
+  if (db === null) return null
+  const bodies = join(dirname(file), 'bodies.db')
+  if (existsSync(bodies)) db.prepare('ATTACH ? AS bodies').run(bodies)
+  db.exec('BEGIN')
+  const run = statementRunner(db)
+  return { ask: async (statement) => run(statement), close: async () => db.close() }
+}
+
+export async function openRerateWriter(file: string, clock: Clock): Promise<RerateWriter | null> {
+  const db = openLedgerFile(file, { readOnly: false })
+  if (db === null) return null
+  const run = statementRunner(db)
+  migrate(db)
+  // A booking that was reported must outlast a power cut, as a booking of the gateway does.
+  db.exec('PRAGMA synchronous = FULL')
+
+  const doAtomically = async <T>(operate: () => Operation<T>): Promise<T> => {
+    db.exec('BEGIN IMMEDIATE')
+    try {
+      const answer = runToEnd(operate(), run)
+      db.exec('COMMIT')
+      return answer
+    } catch (error) {
+      if (db.isTransaction) db.exec('ROLLBACK')
+      throw error
+    }
+  }
+
+  const close = async (): Promise<void> => db.close()
+  return rerateWriter({ ask: async (statement) => run(statement), doAtomically, close }, clock)
+}
