@@ -1,3 +1,6 @@
+import type { Page } from '../keys/key-store.ts'
+import { TABLES } from './schema.ts'
+
 /** A row of either store: integers are bigint, JSON of PostgreSQL is parsed, a flag is a boolean or 0 and 1. */
 export type Row = Readonly<Record<string, unknown>>
 
@@ -54,4 +57,52 @@ export function namesOf(column: unknown): readonly string[] | null {
 
 function isNothing(value: unknown): boolean {
   return value === null || value === undefined
+}
+
+const columnsOf = (kind: string): ReadonlySet<string> =>
+  new Set(
+    TABLES.flatMap(({ columns }) => columns.filter((each) => each.kind === kind).map(({ name }) => name)),
+  )
+
+const FLAGS = columnsOf('flag')
+const JSON_COLUMNS = columnsOf('json')
+const names = new Map<string, string>()
+
+/**
+ * A row as a record: its columns in camel case, flags as booleans, JSON parsed, amounts (`…_nanos`) as bigint and other
+ * integers as numbers.
+ */
+export function recordOf<Record extends object>(row: Row): Record {
+  const record: { [name: string]: unknown } = {}
+  for (const column in row) {
+    let name = names.get(column)
+    if (name === undefined) {
+      name = column.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
+      names.set(column, name)
+    }
+    record[name] = readValue(column, row[column])
+  }
+  return record as Record
+}
+
+export function readValue(column: string, value: unknown): unknown {
+  if (value === null) return null
+  if (FLAGS.has(column)) return value === true || value === 1n
+  if (JSON_COLUMNS.has(column)) return sorted(typeof value === 'string' ? JSON.parse(value) : value)
+  return typeof value === 'bigint' && !column.endsWith('_nanos') ? Number(value) : value
+}
+
+/** PostgreSQL does not preserve the order of members, so they are sorted. */
+function sorted(value: unknown): unknown {
+  if (value === null || typeof value !== 'object' || Array.isArray(value)) return value
+  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
+}
+
+/** A page of records; one row more than the limit was asked for, and shows whether there are more. */
+export function pageOf<Record>(
+  rows: readonly Row[],
+  limit: number,
+  read: (row: Row) => Record,
+): Page<Record> {
+  return { rows: rows.slice(0, limit).map(read), more: rows.length > limit }
 }

@@ -1,11 +1,57 @@
+import { Histogram } from '../kernel/histogram.ts'
 import type { Admission, CallClosing, CallOpening, Settled } from '../ledger/call.ts'
-import type { StoreLoad } from '../ledger/store-facts.ts'
-import type { BODIES, BRIEF, READS, REFUSED } from './operations/cold-operations.ts'
+import { ACCOUNTS } from './operations/accounts.ts'
+import { ADMIN_KEYS } from './operations/admin-keys.ts'
+import { CREDITS } from './operations/credits.ts'
+import { DEFERRED } from './operations/deferred.ts'
+import { EVENTS } from './operations/events.ts'
+import { LOOKUPS } from './operations/key-lookup.ts'
+import { KEYS } from './operations/keys.ts'
 import type { Methods } from './operations/operation.ts'
+import { REQUEST_LOG } from './operations/request-log.ts'
+import { SETTINGS } from './operations/settings.ts'
+import { USAGE } from './operations/usage.ts'
+import { WEBHOOKS } from './operations/webhooks.ts'
+
+/**
+ * All operations but admission and settlement, by where they run. Brief operations read a few rows: SQLite's writing thread
+ * runs them between batches of calls.
+ */
+export const BRIEF = {
+  ...ACCOUNTS.brief,
+  ...ADMIN_KEYS.brief,
+  ...CREDITS.brief,
+  ...DEFERRED.brief,
+  ...EVENTS.brief,
+  ...KEYS.brief,
+  ...LOOKUPS.brief,
+  ...REQUEST_LOG.brief,
+  ...SETTINGS.brief,
+  ...WEBHOOKS.brief,
+}
+
+/** Operations that may read many rows: no admission waits for them. */
+export const READS = {
+  ...ACCOUNTS.reads,
+  ...CREDITS.reads,
+  ...DEFERRED.reads,
+  ...EVENTS.reads,
+  ...KEYS.reads,
+  ...REQUEST_LOG.reads,
+  ...USAGE.reads,
+  ...WEBHOOKS.reads,
+}
+
+/** Operations on refused calls are brief on SQLite; on PostgreSQL they must not take the connections of other operations. */
+export const REFUSED = REQUEST_LOG.refused
+
+/** Operations on bodies, for which SQLite has a file and a thread of its own. */
+export const BODIES = REQUEST_LOG.bodies
 
 /**
  * The store: a method for each operation, each one transaction. Types of the methods are those of the operations. Ids are
- * looked up within the account: ids of other accounts are not found. This file has types alone, so every room may import it.
+ * looked up within the account: ids of other accounts are not found. Rooms below take
+ * the type from here; the table itself is for the two stores.
  */
 export interface Store extends Methods<typeof BRIEF & typeof REFUSED & typeof READS & typeof BODIES> {
   /**
@@ -19,4 +65,52 @@ export interface Store extends Methods<typeof BRIEF & typeof REFUSED & typeof RE
   interruptOpenCalls(atMs: number): Promise<number>
   readonly load: StoreLoad
   close(): Promise<void>
+}
+
+/** The load of the store, for the metrics. Counted since the start, by this process alone. */
+export interface StoreLoad {
+  /** Admissions and settlements per transaction. */
+  readonly batchCalls: Histogram
+  /** How long such a transaction took: with SQLite its fsync, with PostgreSQL the round trip and all locks. */
+  readonly commitSeconds: Histogram
+  /** Commands that wait for their turn now. */
+  readonly waiting: number
+  /** Events recorded, by type. */
+  readonly events: ReadonlyMap<string, number>
+}
+
+const BATCH_CALLS_BOUNDS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000]
+const COMMIT_SECONDS_BOUNDS = [
+  ...[0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05],
+  ...[0.1, 0.25, 0.5, 1, 2.5],
+]
+
+/** The counts of transactions; a thread that commits them is given the memory. */
+export class CommitCounts {
+  readonly batchCalls: Histogram
+  readonly commitSeconds: Histogram
+
+  constructor(memory?: CommitMemory) {
+    this.batchCalls = new Histogram(BATCH_CALLS_BOUNDS, memory?.batchCalls)
+    this.commitSeconds = new Histogram(COMMIT_SECONDS_BOUNDS, memory?.commitSeconds)
+  }
+
+  /** A transaction without a call is not counted. */
+  committed(calls: number, ms: number): void {
+    if (calls === 0) return
+    this.batchCalls.observe(calls)
+    this.commitSeconds.observe(ms / 1_000)
+  }
+}
+
+export interface CommitMemory {
+  readonly batchCalls: SharedArrayBuffer
+  readonly commitSeconds: SharedArrayBuffer
+}
+
+export function sharedCommitMemory(): CommitMemory {
+  return {
+    batchCalls: Histogram.sharedMemory(BATCH_CALLS_BOUNDS),
+    commitSeconds: Histogram.sharedMemory(COMMIT_SECONDS_BOUNDS),
+  }
 }

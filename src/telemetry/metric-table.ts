@@ -2,7 +2,7 @@ import type { Histogram } from '../kernel/histogram.ts'
 import { formatUsd, type Nanos } from '../kernel/money.ts'
 import { VERSION } from '../kernel/runtime.ts'
 import { SURFACE_NAMES, type Surface } from '../kernel/vocabulary.ts'
-import type { StoreLoad } from '../ledger/store-facts.ts'
+import type { StoreLoad } from '../store/store.ts'
 import { type CallCounts, STATUS_CLASSES } from './call-counts.ts'
 
 /**

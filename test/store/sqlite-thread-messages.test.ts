@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import type { CallClosing, CallOpening, Hold } from '../../src/ledger/call.ts'
-import type { Command } from '../../src/store/sqlite/operations.ts'
 import {
+  type Command,
   failureOf,
   type Outcome,
   readBatch,

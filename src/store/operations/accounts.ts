@@ -27,11 +27,11 @@ import { and, FOR_UPDATE, join, json, now, onPostgres, raw, type Sql, sql } from
 
 /** Accounts are never deleted. */
 
-export function* hasAccount(id: string): Operation<boolean> {
+function* hasAccount(id: string): Operation<boolean> {
   return (yield sql`SELECT id FROM account WHERE id = ${id}`).length > 0
 }
 
-export function* hasOwnUpstreams(): Operation<boolean> {
+function* hasOwnUpstreams(): Operation<boolean> {
   return (
     (yield sql`SELECT id FROM account WHERE messages_url IS NOT NULL OR chat_url IS NOT NULL LIMIT 1`)
       .length > 0
@@ -47,7 +47,7 @@ const TABLES_BY_PREFIX: ReadonlyMap<string, readonly string[]> = new Map([
 ])
 
 /** The account of the record with this id; null if there is none, or if it belongs to no account. */
-export function* findAccountOf(id: string): Operation<string | null> {
+function* findAccountOf(id: string): Operation<string | null> {
   const [prefix = ''] = id.split('_')
   for (const table of TABLES_BY_PREFIX.get(prefix) ?? []) {
     const [row] = yield sql`SELECT account_id FROM ${raw(table)} WHERE id = ${id} AND account_id IS NOT NULL`
@@ -61,7 +61,7 @@ export function* getAccount(id: string, atMs: number): Operation<AccountRecord |
   return row === undefined ? null : accountRecord(row)
 }
 
-export const createAccount = atomic(function* (
+const createAccount = atomic(function* (
   account: NewAccount,
   actor: Actor,
   idempotency: Idempotency | null,
@@ -82,7 +82,7 @@ export const createAccount = atomic(function* (
   return { kind: 'done', value }
 })
 
-export const updateAccount = atomic(function* (
+const updateAccount = atomic(function* (
   id: string,
   changes: AccountChanges,
   actor: Actor,
@@ -128,7 +128,7 @@ function* change(id: string, changes: AccountChanges): Operation<void> {
   if (set.length > 0) yield sql`UPDATE account SET ${join(set)} WHERE id = ${id}`
 }
 
-export const setAccountStatus = atomic(function* (
+const setAccountStatus = atomic(function* (
   id: string,
   status: AccountStatus,
   actor: Actor,
@@ -169,7 +169,7 @@ function* recordChange(
 }
 
 /** Newest first; the first account, whose id is no ULID, comes last. */
-export function* listAccounts({ status, search, after, limit, atMs }: AccountQuery): Operation<AccountList> {
+function* listAccounts({ status, search, after, limit, atMs }: AccountQuery): Operation<AccountList> {
   const nowMs = yield* currentTime(atMs)
   const matching = and([
     sql`true`,
@@ -200,4 +200,17 @@ export function* listAccounts({ status, search, after, limit, atMs }: AccountQue
       balanceNanos: nanos(sums, 'balance_nanos'),
     },
   }
+}
+
+export const ACCOUNTS = {
+  brief: {
+    hasAccount,
+    hasOwnUpstreams,
+    findAccountOf,
+    createAccount,
+    getAccount,
+    updateAccount,
+    setAccountStatus,
+  },
+  reads: { listAccounts },
 }

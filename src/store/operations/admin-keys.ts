@@ -1,5 +1,5 @@
 import { adminKeyObject } from '../../api/objects.ts'
-import type { Actor, AdminRole } from '../../kernel/vocabulary.ts'
+import type { Actor } from '../../kernel/vocabulary.ts'
 import type {
   AdminKeyQuery,
   AdminKeyRecord,
@@ -8,20 +8,22 @@ import type {
   NewAdminKey,
   Page,
 } from '../../keys/key-store.ts'
-import { bool, number, numberOrNull, present, type Row, text, textOrNull } from '../rows.ts'
+import { pageOf, present, recordOf } from '../rows.ts'
 import { recordEvent } from './events.ts'
+import { endSessionsOfRevokedKeys } from './key-lookup.ts'
 import { atomic, type Operation } from './operation.ts'
-import { endSessionsOfRevokedKeys } from './sessions.ts'
 import { now, onPostgres, raw, type Sql, sql } from './sql.ts'
 
 const COLUMNS = raw(
   'id, role, account_id, name, prefix, last4, created_at_ms, revoked_at_ms, last_used_at_ms, bootstrap',
 )
 
+const adminRecord = recordOf<AdminKeyRecord>
+
 /** Operator keys are created and revoked one after the other, also by nodes that start at once. */
 const LOCK = onPostgres(`SELECT pg_advisory_xact_lock(hashtextextended('tollgate operator keys', 0))`)
 
-export const createAdminKey = atomic(function* (key: NewAdminKey, actor: Actor): Operation<AdminKeyRecord> {
+const createAdminKey = atomic(function* (key: NewAdminKey, actor: Actor): Operation<AdminKeyRecord> {
   if (key.bootstrap) {
     yield LOCK
     yield* revokeBootstrapKeys(sql`digest <> ${key.digest}`, actor, key.createdAtMs)
@@ -42,12 +44,12 @@ export const createAdminKey = atomic(function* (key: NewAdminKey, actor: Actor):
 })
 
 /** The configuration names no admin key any more. */
-export const dropBootstrapKeys = atomic(function* (actor: Actor, atMs: number): Operation<void> {
+const dropBootstrapKeys = atomic(function* (actor: Actor, atMs: number): Operation<void> {
   yield LOCK
   yield* revokeBootstrapKeys(sql`true`, actor, atMs)
 })
 
-export function* hasOperatorKey(): Operation<boolean> {
+function* hasOperatorKey(): Operation<boolean> {
   const rows = yield sql`SELECT id FROM admin_key WHERE role = 'operator' AND revoked_at_ms IS NULL LIMIT 1`
   return rows.length > 0
 }
@@ -60,14 +62,14 @@ function* revokeBootstrapKeys(which: Sql, actor: Actor, atMs: number): Operation
   if (revoked.length > 0) yield* endSessionsOfRevokedKeys()
 }
 
-export function* listAdminKeys({ scope, after, limit }: AdminKeyQuery): Operation<Page<AdminKeyRecord>> {
+function* listAdminKeys({ scope, after, limit }: AdminKeyQuery): Operation<Page<AdminKeyRecord>> {
   const older = after === null ? sql`` : sql`AND id < ${after}`
   const rows = yield sql`
     SELECT ${COLUMNS} FROM admin_key WHERE ${within(scope)} ${older} ORDER BY id DESC LIMIT ${limit + 1}`
-  return { rows: rows.slice(0, limit).map(adminRecord), more: rows.length > limit }
+  return pageOf(rows, limit, adminRecord)
 }
 
-export const revokeAdminKey = atomic(function* (
+const revokeAdminKey = atomic(function* (
   scope: AdminScope,
   id: string,
   actor: Actor,
@@ -108,17 +110,7 @@ function* recordChange(
   yield* recordEvent({ accountId, type, actor, data: { admin_key: adminKeyObject(key) } }, atMs)
 }
 
-function adminRecord(row: Row): AdminKeyRecord {
-  return {
-    id: text(row, 'id'),
-    role: text(row, 'role') as AdminRole,
-    accountId: textOrNull(row, 'account_id'),
-    name: text(row, 'name'),
-    prefix: text(row, 'prefix'),
-    last4: text(row, 'last4'),
-    createdAtMs: number(row, 'created_at_ms'),
-    revokedAtMs: numberOrNull(row, 'revoked_at_ms'),
-    lastUsedAtMs: numberOrNull(row, 'last_used_at_ms'),
-    bootstrap: bool(row, 'bootstrap'),
-  }
+export const ADMIN_KEYS = {
+  brief: { createAdminKey, dropBootstrapKeys, hasOperatorKey, listAdminKeys, revokeAdminKey },
+  reads: {},
 }

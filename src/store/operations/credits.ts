@@ -1,6 +1,6 @@
 import { balanceObject, creditObject } from '../../api/objects.ts'
 import type { Nanos } from '../../kernel/money.ts'
-import type { Actor, CreditKind, Idempotency, IdempotentResult } from '../../kernel/vocabulary.ts'
+import type { CreditKind, Idempotency, IdempotentResult } from '../../kernel/vocabulary.ts'
 import type { Page } from '../../keys/key-store.ts'
 import type {
   Balance,
@@ -13,9 +13,9 @@ import type {
   NotCredited,
 } from '../../ledger/ledger-store.ts'
 import { CREDIT_BACK } from '../../ledger/rerate.ts'
-import { bool, nanos, number, present, type Row, text, textOrNull } from '../rows.ts'
+import { bool, nanos, pageOf, present, type Row, recordOf, text } from '../rows.ts'
 import { recordBalanceMove } from './budget-events.ts'
-import { recordEvent } from './events.ts'
+import { actorOf, recordEvent } from './events.ts'
 import { claimKey, giveUpKey } from './idempotency.ts'
 import { atomic, type Operation } from './operation.ts'
 import { and, FOR_UPDATE, join, onPostgres, raw, type Sql, sql } from './sql.ts'
@@ -32,12 +32,12 @@ export function* getBalance(accountId: string): Operation<Balance> {
   return balanceOf(present(row))
 }
 
-export function* sumHeld(): Operation<Nanos> {
+function* sumHeld(): Operation<Nanos> {
   const [row] = yield sql`SELECT CAST(coalesce(sum(held_nanos), 0) AS bigint) AS held_nanos FROM account`
   return nanos(present(row), 'held_nanos')
 }
 
-export const addCredit = atomic(function* (
+const addCredit = atomic(function* (
   credit: NewCredit,
   idempotency: Idempotency | null,
 ): Operation<IdempotentResult<CreditEntry>> {
@@ -68,14 +68,13 @@ export function* bookEntry(credit: NewCredit & { readonly kind: CreditKind }): O
   return entry
 }
 
-export function* listCredits({ accountId, after, limit }: CreditQuery): Operation<Page<CreditEntry>> {
+function* listCredits({ accountId, after, limit }: CreditQuery): Operation<Page<CreditEntry>> {
   const where = [
     ...(accountId === null ? [sql`true`] : [sql`account_id = ${accountId}`]),
     ...(after === null ? [] : [sql`id < ${after}`]),
   ]
-  // One extra row shows whether there are more.
   const rows = yield sql`SELECT * FROM credit WHERE ${and(where)} ORDER BY id DESC LIMIT ${limit + 1}`
-  return { rows: rows.slice(0, limit).map(entryOf), more: rows.length > limit }
+  return pageOf(rows, limit, entryOf)
 }
 
 function* readEntry(accountId: string, id: string): Operation<CreditEntry | null> {
@@ -84,28 +83,15 @@ function* readEntry(accountId: string, id: string): Operation<CreditEntry | null
 }
 
 function entryOf(row: Row): CreditEntry {
-  const [kind, id, name] = [
-    text(row, 'actor_kind'),
-    textOrNull(row, 'actor_id'),
-    textOrNull(row, 'actor_name'),
-  ]
-  return {
-    id: text(row, 'id'),
-    accountId: text(row, 'account_id'),
-    kind: text(row, 'kind') as CreditKind,
-    amountNanos: nanos(row, 'amount_nanos'),
-    reason: text(row, 'reason'),
-    actor: { kind: kind as Actor['kind'], id, name },
-    balanceAfterNanos: nanos(row, 'balance_after_nanos'),
-    atMs: number(row, 'at_ms'),
-  }
+  const { actorKind, actorId, actorName, ...entry } = recordOf<CreditEntry & Record<string, unknown>>(row)
+  return { ...entry, actor: actorOf(row) } as CreditEntry
 }
 
 /**
  * Gives back the cost of calls. A call stays as it was billed, and its key's month with it: a credit-back makes no room
  * under a cap. The entry, the account's credit, the mark on the call and the credited sum of its day move together.
  */
-export const creditBack = atomic(function* (
+const creditBack = atomic(function* (
   command: CreditBack,
   idempotency: Idempotency | null,
 ): Operation<IdempotentResult<CreditedBack> | ({ readonly kind: 'nothing' } & CreditBackOutcomes)> {
@@ -192,7 +178,7 @@ function* readCreditedBack(id: string, command: CreditBack): Operation<CreditedB
 }
 
 /** The amount by which the credited sum of a call's day moves. */
-export interface DayPart {
+interface DayPart {
   readonly accountId: string
   readonly day: string
   readonly model: string
@@ -229,3 +215,5 @@ function balanceOf(row: Row): Balance {
     enforced: bool(row, 'credit_enforced'),
   }
 }
+
+export const CREDITS = { brief: { getBalance, sumHeld, addCredit, creditBack }, reads: { listCredits } }

@@ -9,9 +9,9 @@ import type {
   ObjectName,
   OpenChild,
 } from '../../ledger/deferred.ts'
-import { callRecord } from '../call-record.ts'
-import { nanos, number, present, type Row, text } from '../rows.ts'
+import { nanos, number, present, type Row, recordOf, text } from '../rows.ts'
 import { atomic, type Operation } from './operation.ts'
+import { callRecord } from './request-log.ts'
 import { byStore, FOR_UPDATE, join, now, raw, type Sql, sql } from './sql.ts'
 
 /**
@@ -33,7 +33,7 @@ const CLAIM_MS = raw("CASE kind WHEN 'response' THEN 60000 ELSE 600000 END")
 /** A batch itself counts as no request: its lines are counted with its children. */
 const AS_BATCH = sql`, requests = 0, children = coalesce(children, 0), children_nanos = coalesce(children_nanos, 0)`
 
-export const deferCall = atomic(function* (deferral: Deferral): Operation<'deferred' | 'closed' | 'known'> {
+const deferCall = atomic(function* (deferral: Deferral): Operation<'deferred' | 'closed' | 'known'> {
   const { requestId, surface, scope, objectId, kind, dueInMs, atMs } = deferral
   const ofAnotherCall = sql`
     SELECT 1 FROM call AS other WHERE other.object_id = ${objectId} AND other.surface = ${surface} AND other.id <> ${requestId}
@@ -64,13 +64,13 @@ function isNamed({ surface, scope, objectId }: ObjectName): Sql {
   return sql`surface = ${surface} AND scope = ${scope} AND object_id = ${objectId}`
 }
 
-export function* findDeferred({ surface, scope, objectId }: ObjectName): Operation<DeferredObject | null> {
+function* findDeferred({ surface, scope, objectId }: ObjectName): Operation<DeferredObject | null> {
   const [row] = yield sql`
     ${OBJECTS} WHERE o.surface = ${surface} AND o.scope = ${scope} AND o.object_id = ${objectId} AND ${OPEN}`
   return row === undefined ? null : deferredObject(row)
 }
 
-export const claimDeferred = atomic(function* (
+const claimDeferred = atomic(function* (
   surfaces: readonly Surface[],
   { max, perKeyMax, perAccountMax }: ClaimLimits,
   atMs: number,
@@ -101,7 +101,7 @@ export const claimDeferred = atomic(function* (
   return objects.filter(({ scope, objectId }) => ids.has(`${scope} ${objectId}`))
 })
 
-export function* claimOne(name: ObjectName, atMs: number): Operation<boolean> {
+function* claimOne(name: ObjectName, atMs: number): Operation<boolean> {
   const rows = yield sql`
     UPDATE deferred_object SET claimed_until_ms = ${now(atMs)} + ${CLAIM_MS}
     WHERE ${isNamed(name)} AND claimed_until_ms <= ${now(atMs)} AND ${CALL_IS_OPEN}
@@ -109,17 +109,17 @@ export function* claimOne(name: ObjectName, atMs: number): Operation<boolean> {
   return rows.length > 0
 }
 
-export function* postponeDeferred(name: ObjectName, inMs: number, atMs: number): Operation<void> {
+function* postponeDeferred(name: ObjectName, inMs: number, atMs: number): Operation<void> {
   yield sql`
     UPDATE deferred_object SET due_at_ms = ${now(atMs)} + ${inMs}, claimed_until_ms = 0
     WHERE ${isNamed(name)}`
 }
 
-export function* forgetDeferred(name: ObjectName): Operation<void> {
+function* forgetDeferred(name: ObjectName): Operation<void> {
   yield sql`DELETE FROM deferred_object WHERE ${isNamed(name)}`
 }
 
-export function* hurryDeferred(surface: Surface, objectId: string, digest: Uint8Array): Operation<boolean> {
+function* hurryDeferred(surface: Surface, objectId: string, digest: Uint8Array): Operation<boolean> {
   const rows = yield sql`
     UPDATE deferred_object SET due_at_ms = 0
     WHERE surface = ${surface} AND object_id = ${objectId} AND scope = ${scopeOf(surface, digest)}
@@ -131,7 +131,7 @@ export function* hurryDeferred(surface: Surface, objectId: string, digest: Uint8
  * The paths of DELETEs with this credential that began after the call and may have succeeded: one scan, by the index on account
  * and beginning.
  */
-export function* listDeletes({ requestId, surface, scope }: CallOfObject): Operation<readonly string[]> {
+function* listDeletes({ requestId, surface, scope }: CallOfObject): Operation<readonly string[]> {
   const rows = yield sql`
     SELECT path FROM call WHERE account_id IN (${scope === '' ? sql`SELECT id FROM account` : sql`${scope}`})
       AND started_at_ms >= (SELECT started_at_ms FROM call WHERE id = ${requestId})
@@ -147,7 +147,7 @@ function scopeOf(surface: Surface, digest: Uint8Array): Sql {
     FROM account a JOIN api_key k ON k.account_id = a.id WHERE k.digest = ${digest})`
 }
 
-export const mayBeResults = atomic(function* (
+const mayBeResults = atomic(function* (
   surface: Surface,
   fileId: string,
   digest: Uint8Array,
@@ -167,7 +167,7 @@ export const mayBeResults = atomic(function* (
  * Each child takes its cost out of the batch's hold, as far as that goes: the sum of all holds stays as it is. A batch that
  * was given up meanwhile has no hold any more.
  */
-export const openChildren = atomic(function* (children: readonly ChildCall[]): Operation<void> {
+const openChildren = atomic(function* (children: readonly ChildCall[]): Operation<void> {
   for (const { requestId, parentId, model, rating, requests, costNanos, listNanos } of children) {
     const [opened] = yield sql`
       INSERT INTO call (id, parent_id, requests, model_asked, state, hold_nanos, hold_list_nanos, account_hold_nanos,
@@ -189,19 +189,15 @@ export const openChildren = atomic(function* (children: readonly ChildCall[]): O
 })
 
 /** Children begin at the instant of their parent, so that the index on key and beginning finds them. */
-export function* listOpenChildren({
+function* listOpenChildren({
   requestId,
   keyId,
   startedAtMs,
 }: Pick<CallRecord, 'requestId' | 'keyId' | 'startedAtMs'>): Operation<readonly OpenChild[]> {
   const rows = yield sql`
-    SELECT id, hold_nanos, hold_list_nanos FROM call WHERE key_id = ${keyId} AND started_at_ms = ${startedAtMs}
+    SELECT id AS request_id, hold_nanos, hold_list_nanos FROM call WHERE key_id = ${keyId} AND started_at_ms = ${startedAtMs}
       AND parent_id = ${requestId} AND state = 'in_flight' ORDER BY id`
-  return rows.map((row) => ({
-    requestId: text(row, 'id'),
-    holdNanos: nanos(row, 'hold_nanos'),
-    holdListNanos: nanos(row, 'hold_list_nanos'),
-  }))
+  return rows.map(recordOf<OpenChild>)
 }
 
 function held(column: string): Sql {
@@ -213,11 +209,11 @@ function lesser(column: Sql, limit: bigint): Sql {
 }
 
 /** A batch counts no request of its own, and is in no rollup. One that is charged itself counts as a request. */
-export function* countBatch({ requestId }: Pick<CallRecord, 'requestId'>): Operation<void> {
+function* countBatch({ requestId }: Pick<CallRecord, 'requestId'>): Operation<void> {
   yield sql`UPDATE call SET requests = 1 WHERE id = ${requestId} AND ${OPEN}`
 }
 
-export function* countDeferred(): Operation<number> {
+function* countDeferred(): Operation<number> {
   const [row] = yield sql`SELECT count(*) AS objects FROM deferred_object WHERE ${CALL_IS_OPEN}`
   return number(present(row), 'objects')
 }
@@ -230,4 +226,21 @@ function deferredObject(row: Row): DeferredObject {
     kind: text(row, 'kind') as ObjectKind,
     call: callRecord(row),
   }
+}
+
+export const DEFERRED = {
+  brief: {
+    deferCall,
+    findDeferred,
+    claimDeferred,
+    claimOne,
+    postponeDeferred,
+    forgetDeferred,
+    hurryDeferred,
+    mayBeResults,
+    openChildren,
+    listOpenChildren,
+    countBatch,
+  },
+  reads: { countDeferred, listDeletes },
 }

@@ -1,16 +1,17 @@
-import { createUlidSource, type IdSource } from '../../kernel/ids.ts'
+import { createUlidSource, firstUlid, type IdSource } from '../../kernel/ids.ts'
+import { limits } from '../../kernel/limits.ts'
 import type { Nanos } from '../../kernel/money.ts'
-import { type Actor, type ActorKind, EVENT_TYPES, type EventType } from '../../kernel/vocabulary.ts'
+import { type Actor, EVENT_TYPES, type EventType } from '../../kernel/vocabulary.ts'
 import type { Page } from '../../keys/key-store.ts'
 import type { EventQuery, EventRecord } from '../../webhooks/webhook-store.ts'
-import { namesOf, number, type Row, text, textOrNull } from '../rows.ts'
-import { currentTime, type Operation } from './operation.ts'
+import { namesOf, number, pageOf, type Row, text, textOrNull } from '../rows.ts'
+import { atomic, currentTime, type Operation } from './operation.ts'
 import { readSetting, writeSetting } from './settings.ts'
-import { and, join, raw, type Sql, sql } from './sql.ts'
+import { and, FOR_DELETE, join, onPostgres, raw, type Sql, sql } from './sql.ts'
 
 /** Events: one row for each change and crossing. They are the activity log, and webhooks deliver them. */
 
-export interface NewEvent {
+interface NewEvent {
   readonly accountId: string
   readonly type: EventType
   readonly actor: Actor
@@ -100,16 +101,17 @@ export function eventRecord(row: Row): EventRecord {
     accountId: text(row, 'account_id'),
     type: text(row, 'type') as EventType,
     createdAtMs: number(row, 'created_at_ms'),
-    actor: {
-      kind: text(row, 'actor_kind') as ActorKind,
-      id: textOrNull(row, 'actor_id'),
-      name: textOrNull(row, 'actor_name'),
-    },
+    actor: actorOf(row),
     dataJson: text(row, 'data'),
   }
 }
 
-export function* listEvents(query: EventQuery): Operation<Page<EventRecord>> {
+export function actorOf(row: Row): Actor {
+  const kind = text(row, 'actor_kind') as Actor['kind']
+  return { kind, id: textOrNull(row, 'actor_id'), name: textOrNull(row, 'actor_name') }
+}
+
+function* listEvents(query: EventQuery): Operation<Page<EventRecord>> {
   const { accountId, type, actorId, startMs, endMs, after, limit } = query
   const where: Sql[] = [sql`true`]
   if (accountId !== null) where.push(sql`account_id = ${accountId}`)
@@ -119,7 +121,7 @@ export function* listEvents(query: EventQuery): Operation<Page<EventRecord>> {
   if (endMs !== null) where.push(sql`created_at_ms < ${endMs}`)
   if (after !== null) where.push(sql`id < ${after}`)
   const rows = yield sql`SELECT ${EVENT} FROM event e WHERE ${and(where)} ORDER BY id DESC LIMIT ${limit + 1}`
-  return { rows: rows.slice(0, limit).map(eventRecord), more: rows.length > limit }
+  return pageOf(rows, limit, eventRecord)
 }
 
 /** The setting that holds the percentages of a cap, as JSON. */
@@ -128,11 +130,11 @@ export const BUDGET_THRESHOLDS = 'budget_thresholds'
 /** The setting that holds the balance below which `balance.low` is emitted, in nanodollars. */
 export const BALANCE_LOW = 'balance_low_nanos'
 
-export function* setBudgetThresholds(percents: readonly number[]): Operation<void> {
+function* setBudgetThresholds(percents: readonly number[]): Operation<void> {
   yield* writeSetting(BUDGET_THRESHOLDS, JSON.stringify(percents))
 }
 
-export function* setBalanceLow(nanos: Nanos | null): Operation<void> {
+function* setBalanceLow(nanos: Nanos | null): Operation<void> {
   if (nanos === null) yield sql`DELETE FROM setting WHERE name = ${BALANCE_LOW}`
   else yield* writeSetting(BALANCE_LOW, String(nanos))
 }
@@ -141,3 +143,33 @@ export function* readBalanceLow(): Operation<Nanos | null> {
   const low = yield* readSetting(BALANCE_LOW)
   return low === null ? null : BigInt(low)
 }
+
+const DELETED_AT_ONCE = 1_000
+
+/** Ids begin with the instant of their row, so that no index by age is needed. */
+const pruneEvents = atomic(function* (atMs: number): Operation<number> {
+  const nowMs = yield* currentTime(atMs)
+  const oldDelivery = `whd_${firstUlid(nowMs - limits.deliveryKeptMs)}`
+  const oldEvent = `evt_${firstUlid(nowMs - limits.eventKeptMs)}`
+  const pruned = [
+    yield deleteSome('webhook_delivery', sql`id < ${oldDelivery} AND status <> 'pending'`),
+    yield deleteSome('event', sql`id < ${oldEvent}`),
+    // An event that was recorded while its webhook was being disabled.
+    yield sql`
+      UPDATE webhook_delivery SET status = 'failed', next_attempt_at_ms = NULL WHERE id IN (
+        SELECT id FROM webhook_delivery d WHERE status = 'pending' AND next_attempt_at_ms <= ${nowMs}
+          AND NOT EXISTS (SELECT 1 FROM webhook w WHERE w.id = d.webhook_id AND w.enabled)
+        LIMIT ${DELETED_AT_ONCE} ${onPostgres('FOR NO KEY UPDATE SKIP LOCKED')})
+      RETURNING id`,
+  ]
+  return pruned.reduce((sum, rows) => sum + rows.length, 0)
+})
+
+function deleteSome(table: string, where: Sql): Sql {
+  return sql`
+    DELETE FROM ${raw(table)} WHERE id IN (
+      SELECT id FROM ${raw(table)} WHERE ${where} LIMIT ${DELETED_AT_ONCE} ${FOR_DELETE})
+    RETURNING id`
+}
+
+export const EVENTS = { brief: { setBudgetThresholds, setBalanceLow, pruneEvents }, reads: { listEvents } }

@@ -1,6 +1,6 @@
 import type { AdminRole } from '../../kernel/vocabulary.ts'
 import type { KeyLookup } from '../../keys/credential.ts'
-import { keyStatus } from '../../keys/key-store.ts'
+import { keyStatus, type NewSession, type SessionRecord } from '../../keys/key-store.ts'
 import { dayOf, monthOf } from '../../ledger/calendar.ts'
 import { number, numberOrNull, type Row, text, textOrNull } from '../rows.ts'
 import {
@@ -11,7 +11,7 @@ import {
   budgetState,
   keyCeilings,
 } from './money-rows.ts'
-import type { Operation } from './operation.ts'
+import { atomic, type Operation } from './operation.ts'
 import { now, onPostgres, raw, type Sql, sql } from './sql.ts'
 
 const KEY = raw('id, account_id, budget_id, name, expires_at_ms, revoked_at_ms')
@@ -20,7 +20,7 @@ const KEY = raw('id, account_id, budget_id, name, expires_at_ms, revoked_at_ms')
  * Looks up a key before a large body is taken in, or for an own path. SQLite's thread records the use later, together with
  * another write, so that the look-up does not wait for the disk.
  */
-export function* lookUpKey(digest: Uint8Array, atMs: number): Operation<KeyLookup> {
+function* lookUpKey(digest: Uint8Array, atMs: number): Operation<KeyLookup> {
   const [key] = yield sql`SELECT ${KEY}, ${now(atMs)} AS now_ms FROM api_key WHERE digest = ${digest}`
   const caller = key === undefined ? yield* lookUpAdminKey(sql`digest = ${digest}`) : yield* apiCaller(key)
   if (caller.kind !== 'refused') {
@@ -33,7 +33,7 @@ export function* lookUpKey(digest: Uint8Array, atMs: number): Operation<KeyLooku
 }
 
 /** Whether the key is usable and its account is active. This is no use of the key. */
-export function* mayCall(keyId: string, atMs: number): Operation<boolean> {
+function* mayCall(keyId: string, atMs: number): Operation<boolean> {
   const rows = yield sql`
     SELECT k.id FROM api_key k JOIN account a ON a.id = k.account_id
     WHERE k.id = ${keyId} AND k.revoked_at_ms IS NULL AND a.status = 'active'
@@ -42,7 +42,7 @@ export function* mayCall(keyId: string, atMs: number): Operation<boolean> {
 }
 
 /** The key that a session stands for. This is no use of the key. */
-export function* lookUpKeyById(id: string, atMs: number): Operation<KeyLookup> {
+function* lookUpKeyById(id: string, atMs: number): Operation<KeyLookup> {
   const [key] = yield sql`SELECT ${KEY}, ${now(atMs)} AS now_ms FROM api_key WHERE id = ${id}`
   return key === undefined ? yield* lookUpAdminKey(sql`id = ${id}`) : yield* apiCaller(key)
 }
@@ -102,3 +102,36 @@ export function* markUses(uses: ReadonlyMap<string, number>): Operation<void> {
       UPDATE ${table} SET last_used_at_ms = ${atMs} WHERE id = ${keyId} AND coalesce(last_used_at_ms, 0) < ${atMs}`
   }
 }
+
+const openSession = atomic(function* (session: NewSession): Operation<SessionRecord | null> {
+  const { digest, keyId, atMs, lifeMs, sessionsMax } = session
+  if ((yield* lookUpKeyById(keyId, atMs)).kind === 'refused') return null
+  yield sql`
+    INSERT INTO session (digest, key_id, expires_at_ms) VALUES (${digest}, ${keyId}, ${now(atMs)} + ${lifeMs})`
+  // Expired sessions are deleted when another is opened: there are never more than were opened in one lifetime.
+  yield sql`DELETE FROM session WHERE expires_at_ms <= (SELECT ${now(atMs)})`
+  yield sql`
+    DELETE FROM session WHERE key_id = ${keyId} AND digest NOT IN (
+      SELECT digest FROM session WHERE key_id = ${keyId} ORDER BY expires_at_ms DESC LIMIT ${sessionsMax}
+    )`
+  return yield* findSession(digest, atMs)
+})
+
+function* findSession(digest: Uint8Array, atMs: number): Operation<SessionRecord | null> {
+  const [row] = yield sql`
+    SELECT key_id, expires_at_ms FROM session WHERE digest = ${digest} AND expires_at_ms > (SELECT ${now(atMs)})`
+  if (row === undefined) return null
+  const caller = yield* lookUpKeyById(text(row, 'key_id'), atMs)
+  return caller.kind === 'refused' ? null : { caller, expiresAtMs: number(row, 'expires_at_ms') }
+}
+
+function* endSession(digest: Uint8Array): Operation<void> {
+  yield sql`DELETE FROM session WHERE digest = ${digest}`
+}
+
+/** A bootstrap key that becomes usable again must not bring back the sessions from before its revocation. */
+export function* endSessionsOfRevokedKeys(): Operation<void> {
+  yield sql`DELETE FROM session WHERE key_id IN (SELECT id FROM admin_key WHERE revoked_at_ms IS NOT NULL)`
+}
+
+export const LOOKUPS = { brief: { lookUpKey, mayCall, openSession, findSession, endSession }, reads: {} }

@@ -1,39 +1,28 @@
 import { eventKey, keyChangesOf } from '../../api/objects.ts'
-import type { Actor, Idempotency } from '../../kernel/vocabulary.ts'
+import { type Actor, type Idempotency, SYSTEM } from '../../kernel/vocabulary.ts'
 import {
   KEY_LIMITS,
   type KeyChanges,
   type KeyCreation,
   type KeyEdit,
   type KeyLimits,
+  type KeyMonth,
   type KeyQuery,
   type KeyRecord,
   type KeySuccessor,
   keyStatus,
-  type LimitKinds,
-  type Metadata,
   type NewKey,
   type Page,
   type Rotation,
 } from '../../keys/key-store.ts'
 import { dayOf, monthOf } from '../../ledger/calendar.ts'
-import {
-  bool,
-  namesOf,
-  nanos,
-  nanosOrNull,
-  number,
-  numberOrNull,
-  present,
-  type Row,
-  text,
-  textOrNull,
-} from '../rows.ts'
+import { number, pageOf, present, type Row, recordOf, text } from '../rows.ts'
 import { recordCapEdit } from './budget-events.ts'
 import { recordEvent } from './events.ts'
 import { claimKey, findReplay } from './idempotency.ts'
 import { BUDGET_COLUMNS, budgetState, keyCeilings } from './money-rows.ts'
 import { atomic, currentTime, type Operation } from './operation.ts'
+import { readSetting, writeSetting } from './settings.ts'
 import {
   and,
   byStore,
@@ -50,7 +39,7 @@ import {
 
 /** API keys: every statement that changes a key, but for the mark of its use, is in this file. */
 
-export const createKey = atomic(function* (
+const createKey = atomic(function* (
   key: NewKey,
   idempotency: Idempotency | null,
   actor: Actor,
@@ -74,7 +63,7 @@ export function* getKey(accountId: string, id: string, atMs: number): Operation<
   return row === undefined ? null : keyRecord(row)
 }
 
-export const updateKey = atomic(function* (
+const updateKey = atomic(function* (
   accountId: string,
   id: string,
   changes: KeyChanges,
@@ -98,7 +87,7 @@ export const updateKey = atomic(function* (
   return key === null ? { kind: 'none' } : { kind: isChanged ? 'changed' : 'final', key }
 })
 
-export const revokeKey = atomic(function* (
+const revokeKey = atomic(function* (
   accountId: string,
   id: string,
   atMs: number,
@@ -153,7 +142,7 @@ function* changeUsable(accountId: string, id: string, atMs: number, set: Sql | n
   return changed.length > 0
 }
 
-export const rotateKey = atomic(function* (
+const rotateKey = atomic(function* (
   accountId: string,
   id: string,
   successor: KeySuccessor,
@@ -189,28 +178,23 @@ export const rotateKey = atomic(function* (
   return { kind: 'done', value: key }
 })
 
-export function* listKeys(query: KeyQuery): Operation<Page<KeyRecord>> {
-  const { after, limit, atMs } = query
-  const where = wanted(query)
-  if (after !== null) where.push(sql`id < ${after}`)
-  // The page is cut before the months are looked up. One extra row shows whether there are more.
-  const page = sql`(SELECT * FROM api_key WHERE ${and(where)} ORDER BY id DESC LIMIT ${limit + 1})`
-  const rows = yield sql`SELECT ${COLUMNS} FROM ${withMonth(page, atMs)} ORDER BY id DESC`
-  return { rows: rows.slice(0, limit).map(keyRecord), more: rows.length > limit }
-}
-
-function wanted({ accountId, status, search, atMs }: Omit<KeyQuery, 'after'>): Sql[] {
+function* listKeys(query: KeyQuery): Operation<Page<KeyRecord>> {
+  const { accountId, status, search, after, limit, atMs } = query
   const where = [accountId === null ? sql`true` : sql`account_id = ${accountId}`]
   if (status !== null) where.push(sql`${statusSql(sql`(SELECT ${now(atMs)})`)} = ${status}`)
   if (search !== null) where.push(found(search))
-  return where
+  if (after !== null) where.push(sql`id < ${after}`)
+  // The page is cut before the months are looked up.
+  const page = sql`(SELECT * FROM api_key WHERE ${and(where)} ORDER BY id DESC LIMIT ${limit + 1})`
+  const rows = yield sql`SELECT ${COLUMNS} FROM ${withMonth(page, atMs)} ORDER BY id DESC`
+  return pageOf(rows, limit, keyRecord)
 }
 
-export function* readKeyNames(
-  ids: readonly string[],
-): Operation<readonly { readonly id: string; readonly name: string }[]> {
-  const rows = yield sql`SELECT id, name FROM api_key WHERE id IN (${join(ids)})`
-  return rows.map((row) => ({ id: text(row, 'id'), name: text(row, 'name') }))
+type KeyName = Pick<KeyRecord, 'id' | 'name'>
+
+/** The names of keys, in any order. Keys that do not exist are left out. */
+function* readKeyNames(ids: readonly string[]): Operation<readonly KeyName[]> {
+  return (yield sql`SELECT id, name FROM api_key WHERE id IN (${join(ids)})`).map(recordOf<KeyName>)
 }
 
 /** `instr` and `strpos` give no character a special meaning, as LIKE would. */
@@ -230,21 +214,14 @@ function orPair(search: string): Sql {
 }
 
 /** The status of a key in SQL, by the same rules as `keyStatus`. */
-export function statusSql(at: Sql): Sql {
+function statusSql(at: Sql): Sql {
   return sql`CASE WHEN revoked_at_ms IS NOT NULL THEN 'revoked' WHEN expires_at_ms <= ${at} THEN 'expired'
     ELSE 'usable' END`
 }
 
-/**
- * The last use of a key. The record of an admitted call has the instant itself, which spares every admission a row to
- * write; the column has the uses that no call came of.
- */
-function lastUsedOf(keys: string): string {
-  return `(SELECT max(at_ms) FROM (SELECT ${keys}.last_used_at_ms AS at_ms UNION ALL SELECT * FROM (
-    SELECT started_at_ms FROM call WHERE key_id = ${keys}.id ORDER BY started_at_ms DESC LIMIT 1) AS last) AS used)`
-}
-
-const LAST_USED = raw(lastUsedOf('k'))
+/** The last use of a key: of its last call, or of what no call came of, which the column has. */
+const LAST_USED = raw(`(SELECT max(at_ms) FROM (SELECT k.last_used_at_ms AS at_ms UNION ALL SELECT * FROM (
+  SELECT started_at_ms FROM call WHERE key_id = k.id ORDER BY started_at_ms DESC LIMIT 1) AS last) AS used)`)
 
 const COLUMNS = sql`k.id, k.account_id, k.budget_id, name, prefix, last4,
   ${raw(KEY_LIMITS.map(({ column }) => column).join(', '))}, created_at_ms, revoked_at_ms, rotated_from,
@@ -312,46 +289,61 @@ function changesSql({ name, ...limits }: KeyChanges, table: 'api_key' | 'budget'
 }
 
 function keyRecord(row: Row): KeyRecord {
-  return {
-    id: text(row, 'id'),
-    accountId: text(row, 'account_id'),
-    budgetId: text(row, 'budget_id'),
-    name: text(row, 'name'),
-    prefix: text(row, 'prefix'),
-    last4: text(row, 'last4'),
-    ...limitsOf(row),
-    createdAtMs: number(row, 'created_at_ms'),
-    revokedAtMs: numberOrNull(row, 'revoked_at_ms'),
-    lastUsedAtMs: numberOrNull(row, 'last_used_at_ms'),
-    rotatedFrom: textOrNull(row, 'rotated_from'),
-    month: {
-      spentNanos: nanos(row, 'spent_nanos'),
-      heldNanos: nanos(row, 'held_nanos'),
-      lostNanos: nanos(row, 'lost_nanos'),
-      daySpentNanos: nanos(row, 'day_spent_nanos'),
-    },
+  const { spentNanos, heldNanos, lostNanos, daySpentNanos, ...key } = recordOf<KeyRecord & KeyMonth>(row)
+  return { ...key, month: { spentNanos, heldNanos, lostNanos, daySpentNanos } }
+}
+
+const DAY_MS = 24 * 60 * 60 * 1000
+
+/** Days before a key's expiry at which `key.expiring` is emitted. */
+const EXPIRING_DAYS = [7, 1]
+
+/** The setting with the instant up to which keys were swept. */
+const SWEPT_TO = 'events_swept_to_ms'
+
+/** A key that was changed in a transaction which ended after the last sweep may have expired before that sweep. */
+const LOOK_BACK_MS = 60_000
+
+export const SWEPT_MAX = 500
+
+const sweepEvents = atomic(function* (atMs: number): Operation<boolean> {
+  const nowMs = yield* currentTime(atMs)
+  const sweptToMs = Number((yield* readSetting(SWEPT_TO)) ?? nowMs)
+  const fromMs = sweptToMs - LOOK_BACK_MS
+  let isMore = yield* sweepExpiry(null, fromMs, nowMs)
+  for (const days of EXPIRING_DAYS) isMore = (yield* sweepExpiry(days, fromMs, nowMs)) || isMore
+  // Events that were recorded are not recorded again, so the setting need not be exact: a write each time would cost an fsync.
+  if (!isMore && (sweptToMs === nowMs || nowMs - sweptToMs >= LOOK_BACK_MS))
+    yield* writeSetting(SWEPT_TO, String(nowMs))
+  return isMore
+})
+
+/**
+ * Records the keys whose expiry, or a number of days before it, is in this interval. A key that was only created after that
+ * instant is left out, and so is a key that has ended by now. Returns whether there are more.
+ */
+function* sweepExpiry(days: number | null, fromMs: number, nowMs: number): Operation<boolean> {
+  const leadMs = (days ?? 0) * DAY_MS
+  const prefix = days === null ? 'expired/' : `expiring/${days}/`
+  const unended = days === null ? sql`` : sql`AND expires_at_ms > ${nowMs}`
+  const keys = yield sql`
+    SELECT id, account_id, expires_at_ms FROM api_key k
+    WHERE expires_at_ms > ${fromMs + leadMs} AND expires_at_ms <= ${nowMs + leadMs} ${unended}
+      AND revoked_at_ms IS NULL AND created_at_ms <= expires_at_ms - ${leadMs} AND NOT EXISTS (
+        SELECT 1 FROM event WHERE event.account_id = k.account_id AND once = ${prefix} || k.id || '/' || expires_at_ms)
+    ORDER BY expires_at_ms, id LIMIT ${SWEPT_MAX}`
+  for (const row of keys) {
+    const [accountId, id] = [text(row, 'account_id'), text(row, 'id')]
+    const key = yield* getKey(accountId, id, nowMs)
+    if (key === null) continue
+    const once = `${prefix}${id}/${number(row, 'expires_at_ms')}`
+    const type = days === null ? 'key.expired' : 'key.expiring'
+    yield* recordEvent({ accountId, type, actor: SYSTEM, data: { key: eventKey(key, nowMs) }, once }, nowMs)
   }
+  return keys.length === SWEPT_MAX
 }
 
-const READ_LIMIT: {
-  readonly [Kind in keyof LimitKinds]: (row: Row, column: string) => LimitKinds[Kind]
-} = {
-  'nanos?': nanosOrNull,
-  'count?': numberOrNull,
-  'instant?': numberOrNull,
-  'mode?': (row, column) => textOrNull(row, column) as LimitKinds['mode?'],
-  'names?': (row, column) => namesOf(row[column]),
-  flag: bool,
-  pairs: (row, column) => pairsOf(row[column]),
-}
-
-function limitsOf(row: Row): KeyLimits {
-  const limits = KEY_LIMITS.map(({ name, column, kind }) => [name, READ_LIMIT[kind](row, column)])
-  return Object.fromEntries(limits) as KeyLimits
-}
-
-/** Metadata from a column of JSON. PostgreSQL does not preserve the order of members, so they are sorted. */
-export function pairsOf(column: unknown): Metadata {
-  const pairs = typeof column === 'string' ? (JSON.parse(column) as Metadata) : (column as Metadata)
-  return Object.fromEntries(Object.entries(pairs).sort(([a], [b]) => (a < b ? -1 : 1)))
+export const KEYS = {
+  brief: { createKey, getKey, updateKey, revokeKey, rotateKey, sweepEvents },
+  reads: { listKeys, readKeyNames },
 }

@@ -1,14 +1,41 @@
-import { type CallRecord, HOLD_METHOD } from '../../ledger/call.ts'
-import type { CallCursor, CallFilter, CallPage, RefusedCall } from '../../ledger/request-log.ts'
-import { callRecord, refusedRecord } from '../call-record.ts'
-import { number, type Row, text } from '../rows.ts'
+import { type CallRecord, HOLD_METHOD, unsentCall } from '../../ledger/call.ts'
+import { CALL_COLUMNS, NOTHING_RECORDED, TOKEN_COLUMNS, type TokenCounts } from '../../ledger/call-columns.ts'
+import type {
+  CallBodies,
+  CallCursor,
+  CallFilter,
+  CallPage,
+  LoggedBody,
+  RefusedCall,
+} from '../../ledger/request-log.ts'
+import { bool, number, present, type Row, readValue, recordOf, text, textOrNull } from '../rows.ts'
 import { atomic, type Operation } from './operation.ts'
-import { and, byStore, FOR_DELETE, join, onPostgres, raw, type Sql, sql } from './sql.ts'
+import { and, byStore, FOR_DELETE, join, onPostgres, raw, type Sql, type SqlValue, sql } from './sql.ts'
 
 /** Records that one look at the request log goes through. Then the next look goes on, and others come in between. */
 export const LOG_LOOK_RECORDS_MAX = 10_000
 
-export function* getCall(requestId: string): Operation<CallRecord | null> {
+const RECORDED = Object.entries(CALL_COLUMNS)
+const TOKENS = Object.entries(TOKEN_COLUMNS)
+
+/** A row of `call`. */
+export function callRecord(row: Row): CallRecord {
+  const members: Record<string, unknown> = { ...NOTHING_RECORDED }
+  for (const [name, { column }] of RECORDED) members[name] = readValue(column, row[column])
+  if (members['state'] === 'in_flight' && members['objectId'] !== null) members['state'] = 'deferred'
+  if (members['method'] === HOLD_METHOD) members['method'] = 'WS'
+  const tokens = Object.fromEntries(TOKENS.map(([name, column]) => [name, number(row, column)]))
+  return { ...(members as unknown as CallRecord), tokens: tokens as TokenCounts }
+}
+
+/** A row of `refused_call`. */
+function refusedRecord(row: Row): CallRecord {
+  const { id, ...call } = recordOf<CallRecord & { readonly id: string }>(row)
+  const overheadMs = number(row, 'ended_at_ms') - call.startedAtMs
+  return unsentCall({ ...call, requestId: id, state: 'refused', costNanos: 0n, listNanos: 0n, overheadMs })
+}
+
+function* getCall(requestId: string): Operation<CallRecord | null> {
   const [call] = yield sql`SELECT * FROM call WHERE id = ${requestId}`
   if (call !== undefined) return callRecord(call)
   const [refused] = yield sql`SELECT * FROM refused_call WHERE id = ${requestId}`
@@ -36,7 +63,7 @@ const END: CallCursor = { startedAtMs: Number.MAX_SAFE_INTEGER, requestId: '' }
 const FIRST_STRIDE = 4
 const STRIDE_GROWTH = 4
 
-export const listCalls = atomic(function* (
+const listCalls = atomic(function* (
   filter: CallFilter,
   after: CallCursor | null,
   limit: number,
@@ -144,7 +171,7 @@ function earlierOf(cursor: CallCursor, end: CallCursor): CallCursor {
   return cursor.startedAtMs < end.startedAtMs ? cursor : end
 }
 
-export const storeRefused = atomic(function* (calls: readonly RefusedCall[]): Operation<void> {
+const storeRefused = atomic(function* (calls: readonly RefusedCall[]): Operation<void> {
   if (calls.length === 0) return
   // If a batch has two records of a call, the first wins, as it does across batches.
   const first = new Map(calls.toReversed().map((call) => [call.requestId, call]))
@@ -170,7 +197,7 @@ export const storeRefused = atomic(function* (calls: readonly RefusedCall[]): Op
   }
 })
 
-export const deleteRefused = atomic(function* (
+const deleteRefused = atomic(function* (
   beforeMs: number,
   callsMax: number,
   limit: number,
@@ -196,4 +223,90 @@ function* deleteOldest(account: string, those: Sql, limit: number): Operation<nu
   if (deleted.length > 0)
     yield sql`UPDATE refused_total SET calls = calls - ${deleted.length} WHERE account_id = ${account}`
   return deleted.length
+}
+
+/** The bytes of a row besides its bodies, which count too: a megabyte of zeros is compressed to a hundred bytes. */
+const ROW_BYTES = 256
+
+const BYTES = raw(`coalesce(octet_length(request), 0) + coalesce(octet_length(response), 0) + ${ROW_BYTES}`)
+
+const storeBodies = atomic(function* (bodies: CallBodies): Operation<void> {
+  const { requestId, atMs, request, response } = bodies
+  const kept = yield sql`
+    INSERT INTO call_body (call_id, at_ms, request, request_type, request_bytes, request_truncated,
+      response, response_type, response_bytes, response_truncated)
+    VALUES (${join([requestId, atMs, ...columnsOf(request), ...columnsOf(response)])}) ON CONFLICT DO NOTHING
+    RETURNING ${BYTES} AS bytes`
+  yield* moveTotal(kept, 1)
+})
+
+/** The sum of all bodies moves with the rows that were written or deleted. */
+function* moveTotal(rows: readonly Row[], sign: 1 | -1): Operation<void> {
+  if (rows.length === 0) return
+  const bytes = rows.reduce((sum, row) => sum + number(row, 'bytes'), 0)
+  yield sql`UPDATE body_total SET bytes = bytes + ${sign * bytes}`
+}
+
+function* getBodies(requestId: string): Operation<CallBodies | null> {
+  const [row] = yield sql`SELECT * FROM call_body WHERE call_id = ${requestId}`
+  if (row === undefined) return null
+  return {
+    requestId: text(row, 'call_id'),
+    atMs: number(row, 'at_ms'),
+    request: bodyIn(row, 'request'),
+    response: bodyIn(row, 'response'),
+  }
+}
+
+const deleteBodies = atomic(function* (beforeMs: number, limit: number): Operation<number> {
+  const deleted = yield sql`
+    WITH old AS MATERIALIZED (
+      SELECT call_id FROM call_body WHERE at_ms < ${beforeMs} ORDER BY at_ms LIMIT ${limit} ${FOR_DELETE}
+    )
+    DELETE FROM call_body WHERE call_id IN (SELECT call_id FROM old) RETURNING ${BYTES} AS bytes`
+  yield* moveTotal(deleted, -1)
+  return deleted.length
+})
+
+const trimBodies = atomic(function* (bytesMax: number, limit: number): Operation<number> {
+  const [total] = yield sql`SELECT bytes FROM body_total`
+  if (number(present(total), 'bytes') <= bytesMax) return 0
+  // Nodes that trim at once wait for each other at the row of the total, or each would delete all that is beyond.
+  const deleted = yield sql`
+    WITH total AS MATERIALIZED (
+      SELECT bytes - ${bytesMax} AS beyond FROM body_total ${onPostgres('FOR UPDATE')}
+    ), oldest AS MATERIALIZED (
+      SELECT call_id, at_ms, ${BYTES} AS bytes FROM call_body WHERE (SELECT beyond FROM total) > 0
+      ORDER BY at_ms, call_id LIMIT ${limit} ${FOR_DELETE}
+    ), older AS (
+      SELECT call_id, sum(bytes) OVER (ORDER BY at_ms, call_id) - bytes AS older_bytes FROM oldest
+    )
+    DELETE FROM call_body
+    WHERE call_id IN (SELECT call_id FROM older WHERE older_bytes < (SELECT beyond FROM total))
+    RETURNING ${BYTES} AS bytes`
+  yield* moveTotal(deleted, -1)
+  return deleted.length
+})
+
+function columnsOf(body: LoggedBody | null): SqlValue[] {
+  if (body === null) return [null, null, null, null]
+  return [body.compressed, body.contentType, body.lengthBytes, body.truncated]
+}
+
+function bodyIn(row: Row, side: 'request' | 'response'): LoggedBody | null {
+  const compressed = row[side]
+  if (!(compressed instanceof Uint8Array)) return null
+  return {
+    compressed,
+    contentType: textOrNull(row, `${side}_type`),
+    lengthBytes: number(row, `${side}_bytes`),
+    truncated: bool(row, `${side}_truncated`),
+  }
+}
+
+export const REQUEST_LOG = {
+  brief: { getCall },
+  reads: { listCalls },
+  refused: { storeRefused, deleteRefused },
+  bodies: { storeBodies, getBodies, deleteBodies, trimBodies },
 }

@@ -11,7 +11,7 @@ import {
   type RerateSelection,
   type RerateWriter,
 } from '../../ledger/rerate.ts'
-import { bool, nanos, number, present, type Row, text, textOrNull } from '../rows.ts'
+import { bool, number, present, type Row, recordOf, text, textOrNull } from '../rows.ts'
 import { bookEntry, CREDITED_NANOS, creditDays } from './credits.ts'
 import type { Ask, Operation } from './operation.ts'
 import { storePriceVersion } from './settings.ts'
@@ -59,21 +59,8 @@ function selected({ fromMs, toMs, model, unpricedOnly }: RerateSelection, afterI
 }
 
 function candidate(row: Row): RerateCandidate {
-  return {
-    id: text(row, 'id'),
-    accountId: text(row, 'account_id'),
-    keyId: text(row, 'key_id'),
-    day: text(row, 'day'),
-    model: text(row, 'model'),
-    startedAtMs: number(row, 'started_at_ms'),
-    usage: textOrNull(row, 'usage'),
-    rating: text(row, 'rating'),
-    costNanos: nanos(row, 'cost_nanos'),
-    listNanos: nanos(row, 'list_nanos'),
-    creditedNanos: nanos(row, 'credited_nanos'),
-    creditedBack: bool(row, 'credited_back'),
-    rerates: textOrNull(row, 'rerates')?.split('\n') ?? [],
-  }
+  const rerates = textOrNull(row, 'rerates')?.split('\n') ?? []
+  return { ...recordOf<RerateCandidate>(row), creditedBack: bool(row, 'credited_back'), rerates }
 }
 
 /**

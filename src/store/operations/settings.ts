@@ -18,7 +18,7 @@ export function* writeSetting(name: string, value: string): Operation<void> {
 }
 
 /** The value that was there first stays. */
-export function* getOrCreateSetting(name: string, value: string): Operation<string> {
+function* getOrCreateSetting(name: string, value: string): Operation<string> {
   // An existing row is written as it was, because only written rows are returned.
   const [row] = yield sql`
     INSERT INTO setting (name, value) VALUES (${name}, ${value})
@@ -26,7 +26,7 @@ export function* getOrCreateSetting(name: string, value: string): Operation<stri
   return text(present(row), 'value')
 }
 
-export function* probeWrite(): Operation<void> {
+function* probeWrite(): Operation<void> {
   // SQLite would not write a value that stays the same.
   yield sql`
     INSERT INTO setting (name, value) VALUES ('write_probe', '0')
@@ -38,12 +38,12 @@ export function* storePriceVersion(id: string, priceJson: string): Operation<voi
 }
 
 /** The price version as it was kept; null if there is none of this id. */
-export function* readPriceVersion(id: string): Operation<string | null> {
+function* readPriceVersion(id: string): Operation<string | null> {
   const [row] = yield sql`SELECT json FROM price_version WHERE id = ${id}`
   return row === undefined ? null : text(row, 'json')
 }
 
-export function* storeBatchFile(file: BatchFile): Operation<void> {
+function* storeBatchFile(file: BatchFile): Operation<void> {
   const { accountId, keyId, fileId, models, bound, atMs } = file
   yield sql`
     INSERT INTO batch_file (account_id, key_id, file_id, models, bound, at_ms)
@@ -52,7 +52,7 @@ export function* storeBatchFile(file: BatchFile): Operation<void> {
       bound = excluded.bound, at_ms = excluded.at_ms`
 }
 
-export function* findBatchFile(digest: Buffer, fileId: string): Operation<BoundedFile | null> {
+function* findBatchFile(digest: Buffer, fileId: string): Operation<BoundedFile | null> {
   const [row] = yield sql`
     SELECT models, bound FROM batch_file f JOIN api_key k ON k.id = f.key_id AND k.account_id = f.account_id
     WHERE k.digest = ${digest} AND f.file_id = ${fileId} AND bound IS NOT NULL`
@@ -69,4 +69,17 @@ function readBound(json: string): Bound {
   return JSON.parse(json, (name, value: unknown) =>
     name.endsWith('Nanos') ? BigInt(String(value)) : value,
   ) as Bound
+}
+
+export const SETTINGS = {
+  brief: {
+    readSetting,
+    getOrCreateSetting,
+    probeWrite,
+    storePriceVersion,
+    readPriceVersion,
+    storeBatchFile,
+    findBatchFile,
+  },
+  reads: {},
 }

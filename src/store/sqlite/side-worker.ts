@@ -1,10 +1,9 @@
 import { chmodSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { parentPort, workerData } from 'node:worker_threads'
-import { BODIES, READS } from '../operations/cold-operations.ts'
+import { BODIES, READS } from '../store.ts'
 import { migrate, operationsOn, statementRunner } from './database.ts'
-import type { SideParts } from './operations.ts'
-import { failureOf, type Outcome } from './thread-messages.ts'
+import { failureOf, type Outcome, type SideParts } from './thread-messages.ts'
 
 /** The threads beside the one that admits and settles: the reader runs queries over many rows, the other keeps bodies. */
 

@@ -4,20 +4,19 @@ import type { Worker } from 'node:worker_threads'
 import { StoreGone, StoreUnavailable } from '../../kernel/errors.ts'
 import { limits } from '../../kernel/limits.ts'
 import { startThread } from '../../kernel/runtime.ts'
-import { CommitCounts, sharedCommitMemory } from '../../ledger/store-facts.ts'
-import { BRIEF, READS, REFUSED } from '../operations/cold-operations.ts'
+import type { Admission, Settled } from '../../ledger/call.ts'
 import { eventCountMemory, readEventCounts } from '../operations/events.ts'
-import { methodsOf } from '../operations/operation.ts'
-import type { Store } from '../store.ts'
-import type {
-  BodyOperations,
-  Command,
-  Operations,
-  ReadOperations,
-  SideParts,
-  WorkerParts,
-} from './operations.ts'
-import { errorOf, type OutcomesMessage, readOutcomes, writeBatch } from './thread-messages.ts'
+import { type Methods, methodsOf } from '../operations/operation.ts'
+import { BODIES, BRIEF, CommitCounts, READS, REFUSED, type Store, sharedCommitMemory } from '../store.ts'
+import {
+  type Command,
+  errorOf,
+  type OutcomesMessage,
+  readOutcomes,
+  type SideParts,
+  type WorkerParts,
+  writeBatch,
+} from './thread-messages.ts'
 
 /**
  * The main thread's side of the SQLite store: one thread writes and answers quick commands, one answers queries over many
@@ -33,10 +32,10 @@ export async function openSqliteStore(
   const workerData: WorkerParts = { file, bell: bell.buffer, diskFault, commits, events: eventCountMemory() }
   const thread = startThread(import.meta.url, 'worker', workerData)
   await ready(thread)
-  const reader = createSqliteReader(file)
+  const reader = createSideThread({ kind: 'reader', file }, limits.readQueueMax)
   const bodiesFile = join(dirname(file), 'bodies.db')
-  const bodies = createSideThread<BodyOperations>({ kind: 'bodies', file: bodiesFile })
-  const writer = createThreadClient<Operations>({
+  const bodies = createSideThread({ kind: 'bodies', file: bodiesFile })
+  const writer = createThreadClient({
     ...{ name: 'thread', thread, batchMax: Infinity, bell },
     onGone(error) {
       void reader.close()
@@ -44,10 +43,9 @@ export async function openSqliteStore(
       onFatal(error)
     },
   })
-  const load = new CommitCounts(commits)
   return {
     load: {
-      ...load,
+      ...new CommitCounts(commits),
       get waiting() {
         return writer.waiting
       },
@@ -55,18 +53,16 @@ export async function openSqliteStore(
         return readEventCounts()
       },
     },
-    ...methodsOf({ ...BRIEF, ...REFUSED }, writer.askAny),
-    ...methodsOf(READS, reader.askAny),
-    admit: (opening) => writer.ask('admit', opening),
-    settle: (closing) => writer.ask('settle', closing),
-    interruptOpenCalls: (atMs) => writer.ask('interruptOpenCalls', atMs),
-    storeBodies: (kept) => bodies.ask('storeBodies', kept),
-    // Where no body was ever kept, no thread is started to look for bodies.
-    getBodies: async (requestId) => (existsSync(bodiesFile) ? bodies.ask('getBodies', requestId) : null),
-    deleteBodies: async (beforeMs, limit) =>
-      existsSync(bodiesFile) ? bodies.ask('deleteBodies', beforeMs, limit) : 0,
-    trimBodies: async (bytesMax, limit) =>
-      existsSync(bodiesFile) ? bodies.ask('trimBodies', bytesMax, limit) : 0,
+    ...methodsOf({ ...BRIEF, ...REFUSED }, writer.ask),
+    ...methodsOf(READS, reader.ask),
+    ...methodsOf(BODIES, async (name, args) => {
+      // Where no body was ever logged, no thread is started to look for bodies.
+      if (name === 'storeBodies' || existsSync(bodiesFile)) return await bodies.ask(name, args)
+      return name === 'getBodies' ? null : 0
+    }),
+    admit: (opening) => writer.ask('admit', [opening]) as Promise<Admission>,
+    settle: (closing) => writer.ask('settle', [closing]) as Promise<Settled>,
+    interruptOpenCalls: (atMs) => writer.ask('interruptOpenCalls', [atMs]) as Promise<number>,
     async close() {
       // The reader closes before the writer: the last connection to close folds the write-ahead log back, and a reader cannot.
       await Promise.all([reader.close(), bodies.close()])
@@ -75,25 +71,19 @@ export async function openSqliteStore(
   }
 }
 
-/** The thread that answers queries over many rows. */
+/** The thread that answers queries over many rows, by itself. */
 export function createSqliteReader(
   file: string,
   waitingMax: number = limits.readQueueMax,
-): ThreadClient<ReadOperations> {
-  return createSideThread({ kind: 'reader', file }, waitingMax)
+): Methods<typeof READS> & Pick<ThreadClient, 'close'> {
+  const { ask, close } = createSideThread({ kind: 'reader', file }, waitingMax)
+  return { ...methodsOf(READS, ask), close }
 }
 
 /** Commands of a side thread are answered one by one. If it dies, waiting commands fail: no booking depends on it. */
-function createSideThread<Asked extends BodyOperations | ReadOperations>(
-  parts: SideParts,
-  waitingMax?: number,
-): ThreadClient<Asked> {
-  return createThreadClient<Asked>({
-    name: parts.kind,
-    thread: () => startThread(import.meta.url, 'side-worker', parts),
-    batchMax: 1,
-    ...(waitingMax === undefined ? {} : { waitingMax }),
-  })
+function createSideThread(parts: SideParts, waitingMax: number = limits.storeQueueMax): ThreadClient {
+  const thread = () => startThread(import.meta.url, 'side-worker', parts)
+  return createThreadClient({ name: parts.kind, thread, batchMax: 1, waitingMax })
 }
 
 function ready(worker: Worker): Promise<void> {
@@ -106,23 +96,15 @@ function ready(worker: Worker): Promise<void> {
   })
 }
 
-/** The operations of a thread, by name. */
-type Askable = Record<string, (...args: never[]) => unknown>
-
-interface ThreadClient<Asked extends Askable> {
-  ask<Name extends keyof Asked & string>(
-    name: Name,
-    ...args: Parameters<Asked[Name]>
-  ): Promise<ReturnType<Asked[Name]>>
-  /** `ask` for a name that is known only at run time. */
-  askAny(name: string, args: readonly unknown[]): Promise<unknown>
+interface ThreadClient {
+  ask(name: string, args: readonly unknown[]): Promise<unknown>
   /** Commands that wait for the batch before them. */
   readonly waiting: number
   /** Commands that were asked before are still answered. */
   close(): Promise<void>
 }
 
-export interface ThreadParts {
+interface ThreadParts {
   /** For error messages. */
   readonly name: string
   /** A thread that runs already, or how to start one when it is first needed. */
@@ -146,7 +128,7 @@ interface Waiting {
  * The main thread's side of a thread of the store. Commands queue up while the thread is at the batch before them, and
  * then go as the next batch. Under load the batches grow by themselves, a lone command never waits.
  */
-function createThreadClient<Asked extends Askable>(parts: ThreadParts): ThreadClient<Asked> {
+function createThreadClient(parts: ThreadParts): ThreadClient {
   const { thread, name: threadName, batchMax, waitingMax = limits.storeQueueMax, bell } = parts
   let worker: Worker | null = typeof thread === 'function' ? null : listen(thread)
   let queue: Waiting[] = []
@@ -223,7 +205,7 @@ function createThreadClient<Asked extends Askable>(parts: ThreadParts): ThreadCl
     await ended
   }
 
-  function askAny(name: string, args: readonly unknown[]): Promise<unknown> {
+  function ask(name: string, args: readonly unknown[]): Promise<unknown> {
     if (gone !== null) return Promise.reject(gone)
     if (closing !== null) return Promise.reject(new StoreGone('the store is closed'))
     if (queue.length >= waitingMax) return Promise.reject(new StoreUnavailable('too many operations wait'))
@@ -237,8 +219,7 @@ function createThreadClient<Asked extends Askable>(parts: ThreadParts): ThreadCl
   }
 
   return {
-    ask: (name, ...args) => askAny(name, args) as Promise<ReturnType<Asked[typeof name]>>,
-    askAny,
+    ask,
     get waiting() {
       return queue.length
     },

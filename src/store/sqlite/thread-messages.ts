@@ -2,7 +2,7 @@ import { StoreRefused, StoreUnavailable } from '../../kernel/errors.ts'
 import type { AccountTerms } from '../../ledger/account.ts'
 import type { Admission, CallClosing, CallOpening, Hold, NamedModels, Settled } from '../../ledger/call.ts'
 import { CLOSING_AMOUNTS, CLOSING_NAMES, OPENING_NAMES } from '../../ledger/call-columns.ts'
-import type { Command } from './operations.ts'
+import type { BRIEF, CommitMemory, REFUSED } from '../store.ts'
 
 /**
  * How commands and their outcomes cross between the threads. The commands of every call cross as one JSON text of arrays
@@ -10,8 +10,32 @@ import type { Command } from './operations.ts'
  * cloning them three times as long as that. A batch with any other command in it is rare, and crosses as the objects it
  * is made of.
  */
+export type Command =
+  | readonly ['admit', opening: CallOpening]
+  | readonly ['settle', closing: CallClosing]
+  | readonly ['interruptOpenCalls', atMs: number]
+  | readonly [name: keyof (typeof BRIEF & typeof REFUSED), ...args: unknown[]]
+
 export type BatchMessage = string | readonly Command[]
 export type OutcomesMessage = string | readonly Outcome[]
+
+/** The parameters that the writing thread is started with. All memory is shared. */
+export interface WorkerParts {
+  readonly file: string
+  /** One 32-bit integer: it is counted up, and the thread that waits at it woken, when there is a message at the port. */
+  readonly bell: SharedArrayBuffer
+  /** One 32-bit integer: while it is not 0, commits fail with it as SQLite's error code. For tests. */
+  readonly diskFault: SharedArrayBuffer | null
+  readonly commits: CommitMemory
+  /** The counts of events. */
+  readonly events: SharedArrayBuffer
+}
+
+/** The parameters that a thread beside the writing one is started with. */
+export interface SideParts {
+  readonly kind: 'reader' | 'bodies'
+  readonly file: string
+}
 
 /** The answer of a thread to a command. A failure is text and facts: errors do not cross threads well. */
 export type Outcome = { readonly ok: true; readonly value: unknown } | Failure

@@ -1,14 +1,20 @@
 import { DatabaseSync } from 'node:sqlite'
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
 import type { KeyLookup } from '../../keys/credential.ts'
-import { CommitCounts } from '../../ledger/store-facts.ts'
 import { type BookedCalls, bookCalls, interruptCalls, LOCAL_NODE } from '../operations/book-calls.ts'
-import { BRIEF, REFUSED } from '../operations/cold-operations.ts'
 import { shareEventCounts } from '../operations/events.ts'
 import { markUses } from '../operations/key-lookup.ts'
+import { BRIEF, CommitCounts, REFUSED } from '../store.ts'
 import { migrate, operationsOn, runBatch, runToEnd, statementRunner } from './database.ts'
-import type { Command, WorkerParts } from './operations.ts'
-import { type BatchMessage, failureOf, type Outcome, readBatch, writeOutcomes } from './thread-messages.ts'
+import {
+  type BatchMessage,
+  type Command,
+  failureOf,
+  type Outcome,
+  readBatch,
+  type WorkerParts,
+  writeOutcomes,
+} from './thread-messages.ts'
 
 /**
  * Kilobytes of the database that the store keeps in memory, beyond which pages are read again. With SQLite's 2,000 the pages
@@ -170,7 +176,7 @@ function runCommand(command: Command): unknown {
   if (name === 'interruptOpenCalls') return interruptAll(command[1])
   if (name === 'admit' || name === 'settle') throw new Error(`${name} goes in a batch`)
   const value = (operations[name] as (...args: unknown[]) => unknown)(...args)
-  if (name === 'lookUpKey') noteUse(value as KeyLookup, command[2])
+  if (name === 'lookUpKey') noteUse(value as KeyLookup, args[1] as number)
   return value
 }
 
