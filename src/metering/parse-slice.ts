@@ -71,74 +71,61 @@ export function parseString(text: string): string | null {
 }
 
 function countKeys(value: object): number {
-  let keys = 0
-  const open: object[] = [value]
-  for (let object = open.pop(); object !== undefined; object = open.pop()) {
-    const isList = Array.isArray(object)
-    for (const name in object) {
-      if (!isList) keys++
-      const inner = (object as Readonly<Record<string, unknown>>)[name]
-      if (typeof inner === 'object' && inner !== null) open.push(inner)
-    }
-  }
+  const inner: readonly unknown[] = Object.values(value)
+  let keys = Array.isArray(value) ? 0 : inner.length
+  for (const one of inner) if (typeof one === 'object' && one !== null) keys += countKeys(one)
   return keys
 }
 
-/** Steps through the names of all objects, in the order of the text. Each byte is searched a constant number of times. */
+const [QUOTE, BACKSLASH, COLON] = [0x22, 0x5c, 0x3a]
+
+/** Steps through the names of all objects, in the order of the text. Each character is read once. */
 class NamesIn {
   readonly #text: string
   /** The offsets of the current name's quotes. */
   start = 0
   end = -1
   isEscaped = false
-  #backslash = 0
   readonly #work: Work
 
   constructor(text: string, work: Work) {
     this.#text = text
     this.#work = work
-    this.#findBackslash()
   }
 
+  /** Loops over characters: a native search for each quote takes three times as long. */
   next(): boolean {
     const text = this.#text
-    for (let start = text.indexOf('"', this.end + 1); start >= 0; start = text.indexOf('"', this.end + 1)) {
-      const before = this.end
+    const before = this.end
+    for (let i = before + 1; i < text.length; i++) {
+      if (text.charCodeAt(i) !== QUOTE) continue
+      const start = i
+      let isEscaped = false
+      for (let code = text.charCodeAt(++i); code !== QUOTE; code = text.charCodeAt(++i)) {
+        if (code !== BACKSLASH) continue
+        isEscaped = true
+        i++
+      }
+      let colon = i + 1
+      while (BLANKS.includes(text.charAt(colon)) && colon < text.length) colon++
+      if (text.charCodeAt(colon) !== COLON) continue
       this.start = start
-      this.end = endOfString(text, start)
-      this.#work.searched += this.end - before
-      let colon = this.end + 1
-      while (colon < text.length && BLANKS.includes(text.charAt(colon))) colon++
-      if (text.charAt(colon) !== ':') continue
-      if (this.#backslash < start) this.#findBackslash()
-      this.isEscaped = this.#backslash < this.end
+      this.end = i
+      this.isEscaped = isEscaped
+      this.#work.searched += i - before
       return true
     }
+    this.#work.searched += text.length - before
     return false
-  }
-
-  #findBackslash(): void {
-    const found = this.#text.indexOf('\\', this.start)
-    this.#backslash = found < 0 ? this.#text.length : found
-    this.#work.searched += this.#backslash - this.start
-  }
-}
-
-/** The closing quote of the string that opens at `start`. */
-function endOfString(text: string, start: number): number {
-  for (let quote = text.indexOf('"', start + 1); ; quote = text.indexOf('"', quote + 1)) {
-    let before = quote - 1
-    while (before > start && text.charAt(before) === '\\') before--
-    if ((quote - before) % 2 === 1) return quote
   }
 }
 
 /** Opens and closes the objects between two names. Strings in between are values. */
 function walkBrackets(text: string, from: number, to: number, open: Set<string>[]): void {
   for (let i = from; i < to; i++) {
-    const character = text.charAt(i)
-    if (character === '{') open.push(new Set())
-    else if (character === '}') open.pop()
-    else if (character === '"') i = endOfString(text, i)
+    const code = text.charCodeAt(i)
+    if (code === 0x7b) open.push(new Set())
+    else if (code === 0x7d) open.pop()
+    else if (code === QUOTE) while (text.charCodeAt(++i) !== QUOTE) if (text.charCodeAt(i) === BACKSLASH) i++
   }
 }
