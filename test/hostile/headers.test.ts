@@ -14,54 +14,6 @@ after(() => pair.close())
 for (const surface of surfaces) {
   const key = pair.gateway.apiKey
 
-  test(`${surface.name}: Connection cannot name away the credential, the length or what the call means`, async () => {
-    const ours = [
-      'authorization',
-      'x-api-key',
-      'api-key',
-      'content-length',
-      'host',
-      'content-type',
-      'transfer-encoding',
-    ]
-    const theirs = ['anthropic-version', 'anthropic-beta', 'openai-beta', 'accept', 'user-agent']
-    const lines = [
-      `Connection: ${[...ours, ...theirs].join(', ')}`,
-      'Content-Type: application/json',
-      'anthropic-beta: b',
-      'OpenAI-Beta: c',
-      'Accept: */*',
-      'User-Agent: u',
-      'Connection: X-Hop',
-      'X-Hop: 1',
-    ]
-    const request = pair.request(surface, { lines, body: surface.jsonBody })
-    const { through } = await pair.compare(surface, request, () => [
-      { send: sized('HTTP/1.1 200 OK', [], '{}') },
-    ])
-    const names = through.received.headerLines.map(headerName)
-    assert.ok(through.received.headerLines.includes(surface.credentialLine))
-    for (const name of [
-      'content-length',
-      'host',
-      'content-type',
-      'anthropic-beta',
-      'openai-beta',
-      'accept',
-      'user-agent',
-    ]) {
-      assert.ok(names.includes(name), name)
-    }
-    assert.ok(!names.includes('x-hop'))
-  })
-
-  test(`${surface.name}: Connection cannot name away the lines we add`, async () => {
-    const lines = ['Connection: x-svc-request-id, x-svc-upstream-ms, close, x-request-id']
-    const reply = await pair.exchange(pair.request(surface, { lines, body: surface.jsonBody }))
-    assert.equal(reply.status, 200)
-    assertOurs(reply)
-  })
-
   test(`${surface.name}: credentials with other names do not count, and malformed ones are refused`, async () => {
     for (const line of [`x_api_key: ${key}`, `X-Api-Keys: ${key}`, `authorization_: Bearer ${key}`]) {
       const version = surface.name === 'messages' ? ['anthropic-version: 2023-06-01'] : []
@@ -160,26 +112,6 @@ for (const surface of surfaces) {
     }
   })
 
-  test(`${surface.name}: upstream cannot speak in our name`, async () => {
-    const forged = [
-      'x-svc-request-id: req_forged',
-      'X-SVC-Cost-USD: 0',
-      'x-svc-upstream-ms: -1',
-      'X-Svc-Other: x',
-    ]
-    for (const reply of [
-      sized('HTTP/1.1 200 OK', ['X-A: 1', ...forged, 'Set-Cookie: a=b'], '{}'),
-      chunked('HTTP/1.1 200 OK', ['X-A: 1', ...forged, 'Set-Cookie: a=b'], ['{}']),
-      sized('HTTP/1.1 500 Oops', ['X-A: 1', ...forged, 'Set-Cookie: a=b'], '{}'),
-    ]) {
-      const request = pair.request(surface, { body: surface.jsonBody })
-      const { through } = await pair.compare(surface, request, () => [{ send: reply }])
-      const got = through.reply.headerLines
-      assert.ok(got.every((line) => !/forged|X-Svc-Other|upstream-ms: -1/i.test(line)))
-      assert.deepEqual(headerValues(got, 'set-cookie'), ['a=b'])
-    }
-  })
-
   test(`${surface.name}: a forged trailer in our name does not reach the client`, async () => {
     const reply = chunked('HTTP/1.1 200 OK', [], ['{}'], ['x-svc-cost-usd: -5', 'X-Own: 1'])
     pair.upstream.queue([{ send: reply }])
@@ -193,20 +125,5 @@ for (const surface of surfaces) {
     pair.upstream.queue([{ send: Buffer.concat([hints, sized('HTTP/1.1 200 OK', [], '{}')]) }])
     const got = await pair.exchange(pair.request(surface, { body: surface.jsonBody }))
     assert.deepEqual(got.interim[0]?.headerLines, ['Link: </a>'])
-  })
-
-  test(`${surface.name}: headers that choose another upstream are only headers`, async () => {
-    const lines = [
-      'x-upstream-url: http://evil',
-      'X-Custom-Host: evil',
-      'X-Host: evil',
-      'X-Original-URL: /v1/keys',
-    ]
-    const request = pair.request(surface, {
-      lines,
-      body: '{"api_base":"http://evil","base_url":"http://evil"}',
-    })
-    await pair.compare(surface, request, () => [{ send: sized('HTTP/1.1 200 OK', [], '{}') }])
-    await assertOthersServed(pair)
   })
 }

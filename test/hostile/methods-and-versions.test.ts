@@ -60,17 +60,6 @@ for (const surface of surfaces) {
     await assertRefusedAndClosed(pair, 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
   })
 
-  test(`${surface.name}: request lines of other protocols, which the parser reads too, are refused`, async () => {
-    const others = ['RTSP/1.0', 'RTSP/1.1', 'RTSP/2.0', 'ICE/1.0', 'ICE/1.1', 'rtsp/1.0', 'ICE/0.9']
-    for (const version of others) {
-      for (const method of ['GET', 'POST', 'OPTIONS', 'DESCRIBE', 'SOURCE']) {
-        const body = method === 'POST' ? { body: surface.jsonBody } : {}
-        const bytes = pair.request(surface, { method, target: surface.readEndpoint, version, ...body })
-        await assertRefusedAndClosed(pair, bytes)
-      }
-    }
-  })
-
   test(`${surface.name}: a request line without a version is refused or closed, and never forwarded`, async () => {
     for (const bytes of ['GET /v1/models\r\n\r\n', 'GET /v1/models\r\nHost: h\r\n\r\n']) {
       const before = pair.upstream.receivedBytes
@@ -123,11 +112,6 @@ for (const surface of surfaces) {
     assert.deepEqual(headerValues(reply.headerLines, 'x-should-retry'), ['false'])
     client.leave()
     await assertOthersServed(pair)
-  })
-
-  test(`${surface.name}: a WebSocket upgrade without a key is refused too`, async () => {
-    const lines = ['Host: h', 'Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13']
-    await assertRefused(pair, message('GET /v1/responses HTTP/1.1', lines), [401])
   })
 
   test(`${surface.name}: what is behind a WebSocket upgrade is no request where upstream declines it`, async () => {

@@ -69,28 +69,6 @@ for (const surface of surfaces) {
     )
     assert.equal(upstream.requestCount, before)
   })
-
-  test(`${surface.name}: nor behind a call that was answered`, async () => {
-    const client = await connect(gateway)
-    const [half = Buffer.alloc(0)] = Object.values(unfinished(surface, mintKey('svc', 'live').reveal()))
-    assert.equal((await client.request([call(surface, gateway.apiKey), half])).status, 200)
-    assertOwnError(await client.read({ method: 'POST' }), surface, 401, 'invalid_api_key')
-    client.leave()
-  })
-
-  test(`${surface.name}: a body that takes its time is asked about once, and served`, async () => {
-    const { id, key } = await gateway.createKey('patient')
-    const bytes = call(surface, key)
-    const client = await connect(gateway)
-    const reply = client.read({ method: 'POST' })
-    await client.send(bytes.subarray(0, -20))
-    await until('the key is asked about', async () => {
-      return (await gateway.manage('GET', `/v1/keys/${id}`))['last_used_at'] !== null
-    })
-    await client.send(bytes.subarray(-20))
-    assert.equal((await reply).status, 200)
-    client.leave()
-  })
 }
 
 /** Sends a byte each time just before a silence would have been too long, until there is an answer. */
@@ -132,26 +110,6 @@ for (const [what, target, key, isChunked] of trickled) {
     client.leave()
   })
 }
-
-test('a large body that stalls now and then is served, as long as it comes on the whole', async () => {
-  const [surface] = surfaces
-  assert.ok(surface)
-  const body = surface.jsonBody.replace('h\\u00e9', 'a'.repeat(3_000_000))
-  const bytes = sized(
-    `POST ${surface.readEndpoint} HTTP/1.1`,
-    ['Host: h', ...surface.lines(gateway.apiKey)],
-    body,
-  )
-  const client = await connect(gateway)
-  const reply = client.read({ method: 'POST' })
-  for (let at = 0; at < bytes.length; at += 500_000) {
-    await client.send(bytes.subarray(at, at + 500_000))
-    await nextTurn()
-    skippedMs += limits.bodyIdleTimeoutMs - 1
-  }
-  assert.equal((await reply).status, 200)
-  client.leave()
-})
 
 test('an upload that upstream is slow to take is not the client’s slowness', async () => {
   const arrived = Promise.withResolvers<IncomingMessage>()

@@ -66,26 +66,3 @@ test('a turn that runs when its key expires goes to its end and is billed, then 
   assert.deepEqual([nanosOf(turn['cost_usd']), turn['estimated']], [3_500_000, false])
   for (const { client } of [busy, idle]) client.socket.destroy()
 })
-
-test('a turn that is asked for beside one that runs is refused when the key has expired, and that one goes on', async () => {
-  const { key } = await shortKey()
-  const socket = await bench.open({ key })
-  await begin(socket, 'resp_last')
-  clock.advance(MINUTE_MS)
-  const already = socket.upstream.received.length
-  await socket.client.send(createFrame({ stream_id: 'late' }))
-  await hasMessages(socket.client, 3)
-  assert.match(texts(socket.client)[2] ?? '', /"status":401.*invalid_api_key.*"stream_id":"late"/)
-  assert.equal(closeCodeOf(socket.client), null)
-  await socket.upstream.send(ended('resp_last'))
-  await closed(socket)
-  assert.equal(closeCodeOf(socket.client), 1008)
-  assert.equal(texts(socket.client).length, 4, 'with the end of the one that ran')
-  assert.ok(
-    splitFrames(socket.upstream.received.subarray(already)).every((frame) => opcodeOf(frame) === 8),
-    'upstream has not heard of the other',
-  )
-  const [turn = {}] = await bench.turns(socket.id, 1)
-  assert.equal(nanosOf(turn['cost_usd']), 3_500_000)
-  socket.client.socket.destroy()
-})

@@ -112,33 +112,6 @@ test('a handshake with a body is a request like others: no socket comes of it', 
   }
 })
 
-test('an upgrade to something else is no socket', async () => {
-  const h2c = message('GET /v1/models HTTP/1.1', ['Host: g', auth(), 'Connection: Upgrade', 'Upgrade: h2c'])
-  const client = await bench.connect()
-  await client.send(h2c)
-  const upstream = await bench.accepted()
-  const head = await upstream.head()
-  assert.ok(!head.some((line) => /^upgrade:/i.test(line)), 'what is not passed on is not asked for')
-  await upstream.send(message('HTTP/1.1 101 Switching Protocols', ['Connection: Upgrade', 'Upgrade: h2c']))
-  assert.equal(statusOf(await client.head()), 502, 'and a 101 that nobody has asked for is no answer')
-  client.socket.destroy()
-})
-
-test('upstream that answers a handshake with 200 is passed on as it is, and the connection closes', async () => {
-  const client = await bench.connect()
-  await client.send(Buffer.concat([handshake([auth()]), createFrame()]))
-  const upstream = await bench.accepted()
-  await upstream.head()
-  await upstream.send(
-    sized('HTTP/1.1 200 OK', ['Content-Type: text/plain', 'Connection: close'], 'no sockets'),
-  )
-  assert.equal(statusOf(await client.head()), 200)
-  await client.until(() => client.received.includes('no sockets'), 'the body')
-  await client.ended
-  assert.equal(upstream.received.length, 0)
-  client.socket.destroy()
-})
-
 test('a turn that is refused because its key was revoked does not cut the one that runs', async () => {
   const { id, key } = await bench.gateway.createKey('revoked')
   const socket = await bench.open({ key })

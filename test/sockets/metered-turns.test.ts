@@ -174,36 +174,3 @@ test('an error event in mid-turn ends it as one ends a stream', async () => {
   assert.deepEqual(billOf((await bench.turns(socket.id, 2))[1] ?? {}), billOf(await posted(create())))
   socket.ws.close()
 })
-
-test('usage, the overview and the CSV agree with the turns, and the handshake is in no sum', async () => {
-  const owner = await bench.gateway.createKey('sums')
-  const before = await bench.manage('GET', `/v1/usage?key=${owner.id}`)
-  assert.equal(dig(before, 'total.requests'), 0)
-  const socket = await bench.open({ key: owner.key })
-  for (const model of ['gpt-4o', 'gpt-6.1-sol']) await socket.turn(create({ model }))
-  const turns = await bench.turns(socket.id, 2)
-  const sum = turns.reduce((all, turn) => all + nanosOf(turn['cost_usd']), 0)
-  const usage = await bench.manage('GET', `/v1/usage?key=${owner.id}`)
-  assert.equal(nanosOf(dig(usage, 'total.cost_usd')), sum)
-  assert.equal(dig(usage, 'total.requests'), 2)
-  const key = await bench.manage('GET', `/v1/keys/${owner.id}`)
-  assert.equal(nanosOf(key['month_spend_usd']), sum)
-  assert.equal(nanosOf(key['month_held_usd']), 0)
-
-  const all = await bench.manage('GET', '/v1/usage')
-  await until('the overview is as usage says', async () => {
-    const overview = await bench.manage('GET', '/gateway/v1/overview')
-    return nanosOf(overview['cost_usd']) === nanosOf(dig(all, 'total.cost_usd'))
-  })
-  const response = await fetch(`${bench.gateway.url}/gateway/v1/requests?socket=${socket.id}&format=csv`, {
-    headers: { authorization: `Bearer ${bench.gateway.adminKey}` },
-  })
-  const [head = '', ...rows] = (await response.text()).trim().split('\r\n')
-  const at = (name: string) => head.split(',').indexOf(name)
-  assert.equal(rows.length, 3)
-  assert.ok(rows.every((row) => row.split(',')[at('socket_id')] === socket.id))
-  const cost = rows.reduce((total, row) => total + nanosOf(row.split(',')[at('cost_usd')]), 0)
-  assert.equal(cost, sum)
-
-  socket.ws.close()
-})

@@ -112,17 +112,6 @@ test('a model without a price is refused where a limit has to be kept', async ()
   socket.ws.close()
 })
 
-test('a key that has expired gets 401, and the socket is closed with 1008', async () => {
-  const expiresAt = new Date(clock.nowMs() + 60_000).toISOString()
-  const { key } = await gateway.createKey('short', { expires_at: expiresAt })
-  const socket = await bench.open({ key })
-  await assertServes(socket)
-  clock.set('2026-11-12T12:02:00.000Z')
-  const { event: _, ...rest } = await refused(socket, create({ stream_id: 'a' }))
-  assert.deepEqual(rest, { type: 'error', status: 401, code: 'invalid_api_key', streamId: 'a' })
-  assert.equal((await socket.closed()).code, 1008)
-})
-
 const twice = (member: string) => `{"type":"response.create","model":"gpt-4o","input":"x",${member}}`
 const odd: Record<string, object | string> = {
   'background: true': create({ background: true }),
