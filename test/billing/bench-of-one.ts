@@ -100,12 +100,7 @@ export function asBilled(reply: RawReply): BilledReply {
     return line?.slice(name.length + 1).trim()
   }
   const header = find(reply.headerLines)
-  return {
-    ...reply,
-    header,
-    trailer: find(reply.trailerLines),
-    requestId: header('x-svc-request-id') ?? '',
-  }
+  return { ...reply, header, trailer: find(reply.trailerLines), requestId: header('x-svc-request-id') ?? '' }
 }
 
 /** No hold is open, and the books of this gateway balance. */

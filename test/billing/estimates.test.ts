@@ -5,7 +5,6 @@ import {
   completed,
   created,
   delta,
-  event,
   hi,
   json,
   type LeftCall,
@@ -54,67 +53,6 @@ test('a stream that its client leaves in upstream’s queue pays its input and n
   const usage = usageOf(await call.record())
   assert.equal(usage['output_tokens'], 0)
   assert.ok((usage['input_tokens'] ?? 0) > 10)
-})
-
-test('silence counts from the first event on, at the speed of this key, model and tier', async () => {
-  const body = { model: 'o3', input: 'think', stream: true, store: false, max_output_tokens: 50_000 }
-  const run = async (tier: string, tokens: number) => {
-    const finished = Promise.withResolvers<void>()
-    const call = await bench.begin('/v1/responses', { ...body, service_tier: tier }, [
-      { send: streamHead },
-      created({ service_tier: tier }),
-      { pause: finished.promise },
-      completed({ input_tokens: 10, output_tokens: tokens }, { service_tier: tier }),
-      { send: lastChunk() },
-    ])
-    await call.client.received('resp_1')
-    bench.step(10_000)
-    finished.resolve()
-    assert.equal((await call.record())['estimated'], false)
-  }
-  await run('priority', 4_000)
-  await run('default', 400)
-  const head = Promise.withResolvers<void>()
-  const left = await bench.begin('/v1/responses', body, [
-    { send: streamHead },
-    { pause: head.promise },
-    created({ service_tier: 'default' }),
-    { pause: never },
-  ])
-  bench.step(60_000)
-  head.resolve()
-  await left.client.received('resp_1')
-  bench.step(5_000)
-  left.client.leave()
-  const { output_tokens: output = 0 } = usageOf(await left.record())
-  // Five seconds at 40 tokens a second: neither the minute before the first event nor the other tier counts.
-  assert.ok(output >= 190 && output < 300, String(output))
-})
-
-test('a cancelled call is charged its input with the share that this key’s calls had cached', async () => {
-  const chunk = (more: Record_) => event({ id: 'c', model: 'gpt-4.1-mini', ...more })
-  const body = {
-    model: 'gpt-4.1-mini',
-    messages: [{ role: 'user', content: 'x'.repeat(4_000) }],
-    stream: true,
-  }
-  const hello = chunk({ choices: [{ index: 0, delta: { content: 'Hello' } }] })
-  for (const cached_tokens of [900, 800, 950]) {
-    const usage = { prompt_tokens: 1_000, completion_tokens: 2, prompt_tokens_details: { cached_tokens } }
-    const call = await bench.begin('/v1/chat/completions', body, [
-      { send: streamHead },
-      hello,
-      chunk({ choices: [], usage }),
-      { send: lastChunk() },
-    ])
-    await call.client.received('Hello')
-    await call.record()
-  }
-  const left = await bench.leaveAt('Hello', '/v1/chat/completions', body, [hello], [{ pause: never }])
-  const usage = usageOf(await left.record())
-  const [input = 0, cached = 0] = [usage['input_tokens'], usage['cache_read_tokens']]
-  assert.ok(cached > 700 && cached <= 800, `${cached} of 80 % cached`)
-  assert.ok(input >= 150 && input <= 250, `${input} of 20 % not cached`)
 })
 
 test('a tool that was only declared does not keep a call running that its client has left', async () => {

@@ -91,17 +91,6 @@ test('the record of a request says how many bytes of body went each way, held ba
   assert.equal((await bench.record(refused.requestId))['bytes_out'], refused.body.length)
 })
 
-test('an API key reads its own requests and no others', async () => {
-  const reply = await bench.call('/v1/messages', hello, { simulate: usage })
-  assert.equal((await bench.record(reply.requestId, bench.gateway.apiKey))['id'], reply.requestId)
-  const other = await bench.gateway.createKey('other')
-  const response = await fetch(`${bench.gateway.url}/gateway/v1/requests/${reply.requestId}`, {
-    headers: { authorization: `Bearer ${other.key}` },
-  })
-  assert.equal(response.status, 404)
-  await response.body?.cancel()
-})
-
 test('the record of a request in flight is answered when it is settled', async () => {
   const books = openBooks(bench.gateway)
   const inFlight = () => books.read("SELECT id FROM call WHERE state = 'in_flight'")
@@ -146,13 +135,6 @@ test('free endpoints cost nothing, are recorded, and hold nothing', async () => 
   assert.equal(record['unpriced'], false)
 })
 
-test('a refused call costs nothing, and leaves no record', async () => {
-  const reply = await bench.call('/v1/messages', hello, { key: 'svc_live_nonsense' })
-  assert.equal(reply.status, 401)
-  assert.equal(reply.header('x-svc-cost-usd'), '0')
-  assert.equal(reply.header('x-svc-balance-usd'), undefined, 'a stranger learns no balance')
-})
-
 test('credit raises the balance that answers show', async () => {
   await bench.credit(12.5)
   const balance = await bench.balance()
@@ -166,21 +148,6 @@ test('credit raises the balance that answers show', async () => {
 test('a body with a length keeps it and has no trailers', async () => {
   const reply = await bench.call('/v1/messages', hello, { simulate: usage })
   assert.match(reply.header('content-length') ?? '', /^\d+$/)
-})
-
-test('a reply in any coding is metered from a copy, and reaches the client as it is', async () => {
-  for (const coding of ['gzip', 'br', 'deflate', 'zstd']) {
-    for (const stream of [false, true]) {
-      const reply = await bench.call(
-        '/v1/messages',
-        { ...hello, stream },
-        { simulate: `${usage};encode=${coding}` },
-      )
-      assert.equal(reply.header('content-encoding'), coding)
-      const said = stream ? reply.trailer : reply.header
-      assert.equal(said('x-svc-cost-usd'), COST, `${coding}, ${stream ? 'stream' : 'JSON'}`)
-    }
-  }
 })
 
 test('reading a stored response again repeats its usage and is not billed again', async () => {

@@ -172,28 +172,6 @@ test('a plain generation that is left is cancelled, and silence costs nothing wh
   }
 })
 
-test('thinking blocks show that a Messages model reasons, though it was not asked to', async () => {
-  const call = await bench.begin(
-    '/v1/messages',
-    { model: 'claude-opus-5-5', max_tokens: 50_000, messages: hi, stream: true },
-    [
-      { send: streamHead },
-      event({
-        type: 'message_start',
-        message: { id: 'm', model: 'claude-opus-5-5', usage: { input_tokens: 9, output_tokens: 1 } },
-      }),
-      event({ type: 'content_block_start', index: 0, content_block: { type: 'thinking', thinking: '' } }),
-      { pause: never },
-    ],
-  )
-  await call.client.received('content_block')
-  bench.step(60_000)
-  call.client.leave()
-  const usage = (await call.record())['usage'] as Record<string, number>
-  assert.equal(usage['input_tokens'], 9)
-  assert.ok((usage['output_tokens'] ?? 0) > 2_000, String(usage['output_tokens']))
-})
-
 const thinks = (more: readonly Step[]): readonly Step[] => [
   event({
     type: 'message_start',

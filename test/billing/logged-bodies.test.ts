@@ -2,9 +2,7 @@ import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { deleteOldBodies } from '../../src/ledger/retention.ts'
 import { readBooks } from '../support/books.ts'
-import { openStoreBeside } from '../support/open-store-beside.ts'
 import { after, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { startBillingBench } from './bench-of-one.ts'
@@ -158,22 +156,4 @@ test('a body in a coding that nobody can read is not kept', async () => {
 
 test('GET /gateway/v1/requests/{id}/bodies 404: there is no such request', async () => {
   assert.equal((await own('GET', '/gateway/v1/requests/req_none/bodies')).status, 404)
-})
-
-test('bodies that are older than they may be are deleted, and younger ones are not', async () => {
-  const reply = await bench.call('/v1/messages', message, { key: loggedKey })
-  await bodiesOf(reply.requestId)
-  const store = await openStoreBeside(bench.gateway)
-  try {
-    const kept = await store.getBodies(reply.requestId)
-    const atMs = kept?.atMs ?? 0
-    assert.ok((await deleteOldBodies(store, atMs)) > 0)
-    assert.notEqual(await store.getBodies(reply.requestId), null)
-    assert.equal(await deleteOldBodies(store, atMs + 1), 1)
-    assert.equal(await store.getBodies(reply.requestId), null)
-    for (const bytes of await keptBytes()) assert.ok(!bytes.includes(reply.requestId), 'it is still there')
-    assert.notEqual(await store.getCall(reply.requestId), null)
-  } finally {
-    await store.close()
-  }
 })

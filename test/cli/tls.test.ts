@@ -1,22 +1,16 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import tls from 'node:tls'
-import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { expiredPair, localPair, otherPair, writePair } from '../support/certificates.ts'
 import { curlStandIn } from '../support/curl-stand-in.ts'
 import { withDeadline } from '../support/deadline.ts'
 import { after, before, test } from '../support/suite.ts'
-import {
-  cleanEnvironment,
-  runTollgate,
-  type ServingProcess,
-  serveTollgate,
-} from '../support/tollgate-process.ts'
+import { runTollgate, type ServingProcess, serveTollgate } from '../support/tollgate-process.ts'
 
 const execute = promisify(execFile)
 const folder = mkdtempSync(join(tmpdir(), 'tollgate-tls-'))
@@ -77,29 +71,6 @@ test('commands trust the certificate that the configuration names, and say what 
   )
   const named = await runTollgate([...args, keyFile], { NODE_EXTRA_CA_CERTS: files.TOLLGATE_TLS_CERT })
   assert.equal(named.code, 0, named.stderr)
-})
-
-test('the cookie of a session is Secure', async () => {
-  const socket = await open()
-  const admin_key = readFileSync(join(tollgate.dataDir, 'admin-key'), 'utf8').trim()
-  const body = JSON.stringify({ admin_key })
-  const head = `POST /gateway/v1/session HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${body.length}\r\n\r\n`
-  socket.write(head + body)
-  const [reply] = await withDeadline(once(socket, 'data'), () => 'no answer')
-  assert.match(String(reply), /^HTTP\/1\.1 201 [\s\S]*set-cookie: tollgate_session=\S+; .*; Secure\r\n/)
-  socket.destroy()
-})
-
-test('the official SDKs call over https with NODE_EXTRA_CA_CERTS', async () => {
-  const made = await runTollgate(['keys', 'create', '--name', 'sdk', '--json'], {
-    ...files,
-    ...tollgate.environment,
-  })
-  const { key: KEY } = JSON.parse(made.stdout) as { key: string }
-  const env = cleanEnvironment({ NODE_EXTRA_CA_CERTS: files.TOLLGATE_TLS_CERT, URL: tollgate.url, KEY })
-  const program = fileURLToPath(new URL('../support/sdk-calls.ts', import.meta.url))
-  const { stdout } = await execute(process.execPath, [program], { env })
-  assert.deepEqual(JSON.parse(stdout), { message: 'message', streamed: true })
 })
 
 test('SIGHUP takes a new certificate for new connections; a bad one changes nothing and is explained', async () => {

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { changeBooks } from '../support/books.ts'
 import { after, before, test } from '../support/suite.ts'
 import { type CommandGateway, startCommandGateway } from './command-gateway.ts'
 
@@ -56,16 +55,5 @@ test('a period without calls says so, and a wrong one is named', async () => {
     const { code, stdout, stderr } = await run('usage', ...args)
     assert.deepEqual([code, stdout], [2, ''], args.join(' '))
     assert.match(stderr, message)
-  }
-})
-
-test('a model name cannot draw on a terminal, as a table or as CSV', async () => {
-  const { gateway, start } = commands
-  await changeBooks(gateway, "UPDATE rollup SET model = '\u001b[2Jmodel' WHERE model = 'claude-haiku-5-5'")
-  const args = ['usage', '--group-by', 'model', '--no-color']
-  for (const more of [[], ['--format', 'csv'], ['--json']]) {
-    const { stdout } = await start([...args, ...more], { terminal: { columns: 200 } }).finished
-    assert.match(stdout, /\[2Jmodel/)
-    assert.ok(!stdout.includes('\u001b'), stdout)
   }
 })

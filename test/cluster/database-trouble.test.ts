@@ -123,10 +123,7 @@ function assertUnavailable({ status, text, header }: ClientReply, surface: 'mess
 
 troubleTest(
   'while nothing comes through to the database, from one node',
-  {
-    begin: async () => cluster.node(0).wire.mute(),
-    end: async () => cluster.node(0).wire.heal(),
-  },
+  { begin: async () => cluster.node(0).wire.mute(), end: async () => cluster.node(0).wire.heal() },
   async () => {
     const { key } = await cluster.createKey({}, 1)
     assert.ok(await serves(cluster.node(1).url, key), 'the other node has no trouble')

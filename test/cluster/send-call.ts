@@ -80,13 +80,7 @@ function bodyOf(surface: CallSurface, stream: boolean, maxTokens: number): strin
     return JSON.stringify({ model: MODEL.messages, max_tokens: maxTokens, stream, messages })
   // The body has the option that the gateway would add, so that all bytes of the answer are upstream's.
   const more = stream ? { stream_options: { include_usage: true } } : {}
-  return JSON.stringify({
-    model: MODEL.chat,
-    max_completion_tokens: maxTokens,
-    stream,
-    messages,
-    ...more,
-  })
+  return JSON.stringify({ model: MODEL.chat, max_completion_tokens: maxTokens, stream, messages, ...more })
 }
 
 /** The bytes that the client must have received, if it was served. */

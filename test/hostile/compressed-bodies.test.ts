@@ -116,54 +116,6 @@ for (const surface of surfaces) {
   })
 }
 
-test('of one key few bodies are decoded at once, and of all keys not many', async () => {
-  const [surface] = surfaces
-  assert.ok(surface)
-  const content = noise(MiB).toString('base64')
-  const body = zlib.gzipSync(surface.jsonBody.replace('h\\u00e9', content), { level: 1 })
-  const call = async (key: string) => {
-    const lines = ['Host: h', ...surface.lines(key), 'Content-Encoding: gzip', 'x-own-answer: one']
-    const reply = await exchange(pair.gateway, sized(`POST ${surface.readEndpoint} HTTP/1.1`, lines, body))
-    assert.equal(reply.status, 200, reply.body.toString())
-  }
-  begin()
-  await Promise.all(Array.from({ length: 12 }, () => call(pair.gateway.apiKey)))
-  assert.equal(work.opened, 12)
-  assert.ok(work.openMost <= limits.bodiesDecodingPerKeyMax, `${work.openMost} at once`)
-
-  const keys = await Promise.all(Array.from({ length: 12 }, (_, i) => pair.gateway.createKey(`k${i}`)))
-  begin()
-  await Promise.all(keys.map(({ key }) => call(key)))
-  assert.equal(work.opened, 12)
-  assert.ok(work.openMost <= limits.bodiesDecodingMax, `${work.openMost} at once`)
-})
-
-test('a compressed body that comes slowly holds up no other', async () => {
-  const [surface] = surfaces
-  assert.ok(surface)
-  const { key } = await pair.gateway.createKey('slow')
-  const body = zlib.gzipSync(surface.jsonBody)
-  const lines = ['Host: h', ...surface.lines(key), 'Content-Encoding: gzip', 'x-own-answer: mine']
-  const request = sized(`POST ${surface.readEndpoint} HTTP/1.1`, lines, body)
-  begin()
-  const slow = await Promise.all(
-    Array.from({ length: limits.bodiesDecodingMax + 1 }, async () => {
-      const client = await connect(pair.gateway)
-      await client.send(request.subarray(0, request.length - 5))
-      return client
-    }),
-  )
-  const reply = await exchange(pair.gateway, request)
-  assert.equal(reply.body.toString(), '{"mark":"mine"}')
-  assert.equal(work.opened, 1)
-  for (const client of slow) {
-    const late = client.read({ method: 'POST' })
-    await client.send(request.subarray(request.length - 5))
-    assert.equal((await late).body.toString(), '{"mark":"mine"}')
-    client.leave()
-  }
-})
-
 test('a coding that is not known is not decoded, and a body without one is not asked about', async () => {
   const [surface] = surfaces
   assert.ok(surface)

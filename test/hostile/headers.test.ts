@@ -5,8 +5,8 @@ import { startPair } from '../support/pair.ts'
 import { after, test } from '../support/suite.ts'
 import { surfaces } from '../support/surfaces.ts'
 import { chunked, message, sized } from '../support/wire-bytes.ts'
-import { headerName, headerValues } from '../support/wire-message.ts'
-import { assertOthersServed, assertOurs, assertRefused, assertRefusedAndClosed, attack } from './attack.ts'
+import { headerValues } from '../support/wire-message.ts'
+import { assertRefused, assertRefusedAndClosed, attack } from './attack.ts'
 
 const pair = await startPair()
 after(() => pair.close())

@@ -4,7 +4,6 @@ import { assertOwnAnswer, startPair } from '../support/pair.ts'
 import { connect } from '../support/raw-client.ts'
 import { after, test } from '../support/suite.ts'
 import { surfaces } from '../support/surfaces.ts'
-import { message } from '../support/wire-bytes.ts'
 import { headerName, headerValues } from '../support/wire-message.ts'
 import { assertOthersServed, assertRefused, assertRefusedAndClosed, attack } from './attack.ts'
 

@@ -10,7 +10,6 @@ import { connect, type RawConnection, type RawReply } from '../support/raw-clien
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
 import { after, test } from '../support/suite.ts'
 import { type Surface, surfaces } from '../support/surfaces.ts'
-import { until } from '../support/until.ts'
 import { message, sized } from '../support/wire-bytes.ts'
 
 /** Time that passes for the gateway without the test waiting for it, so that bodies are late. */

@@ -25,10 +25,7 @@ async function answersTo(bench: BillingBench, calls: readonly RandomCall[], key:
 
 async function monthOf({ gateway }: BillingBench, id: string) {
   const record = await gateway.manage('GET', `/v1/keys/${id}`)
-  return {
-    spentNanos: nanosOf(record['month_spend_usd']),
-    heldNanos: nanosOf(record['month_held_usd']),
-  }
+  return { spentNanos: nanosOf(record['month_spend_usd']), heldNanos: nanosOf(record['month_held_usd']) }
 }
 
 const sumOf = (calls: readonly RandomCall[]) => calls.reduce((sum, call) => sum + call.costNanos, 0)

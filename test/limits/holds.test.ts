@@ -101,11 +101,7 @@ const shapes: readonly Shape[] = [
   {
     what: 'a thread that goes on',
     path: '/v1/messages',
-    body: {
-      ...HAIKU,
-      model: 'claude-opus-5',
-      thread: { type: 'continue', previous_message_id: 'msg_0' },
-    },
+    body: { ...HAIKU, model: 'claude-opus-5', thread: { type: 'continue', previous_message_id: 'msg_0' } },
     reply: message('claude-opus-5', { input_tokens: 900_000, output_tokens: 100 }),
   },
   {

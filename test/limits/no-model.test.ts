@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import type { Endpoint, UsageReader } from '../../src/providers/endpoint.ts'
 import { allEndpoints } from '../../src/providers/find-endpoint.ts'
 import { assertBooksBalance } from '../billing/bench-of-one.ts'
-import { runInThread } from '../support/command-thread.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
 import { after, test } from '../support/suite.ts'
@@ -14,12 +13,7 @@ import { chunked, sized } from '../support/wire-bytes.ts'
  */
 
 const upstream = await ScriptedUpstream.start()
-const options = {
-  messagesUrl: upstream.url,
-  messagesKey: 'pm',
-  chatUrl: `${upstream.url}/v1`,
-  chatKey: 'pc',
-}
+const options = { messagesUrl: upstream.url, messagesKey: 'pm', chatUrl: `${upstream.url}/v1`, chatKey: 'pc' }
 const open = await startGateway(options)
 const enforced = await startGateway(options)
 await enforced.prepay(1_000)
@@ -313,15 +307,5 @@ test('a stored prompt may serve what has no price: a capped key pays for it, an 
     const listed = await open.createKey('listed', { allowed_models: ['gpt-6*'] })
     const refused = await call(open, listed.key, found.endpoint, init, bytes)
     assert.deepEqual([refused.status, refused.sent], [403, false], JSON.stringify(stored))
-  }
-})
-
-test('the books say the same when they are audited', async () => {
-  for (const { dataDir, databaseUrl } of [open, enforced]) {
-    const audited = await runInThread(['audit'], {
-      TOLLGATE_DATA_DIR: dataDir,
-      ...(databaseUrl === null ? {} : { TOLLGATE_DATABASE_URL: databaseUrl }),
-    })
-    assert.match(audited.stdout, /^No difference in \d+ calls/)
   }
 })

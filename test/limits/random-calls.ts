@@ -56,10 +56,7 @@ export function drawCall(chance: Chance, delayMsMax = 12): RandomCall {
 export function requestOf({ surface, stream, maxTokens }: RandomCall): { path: string; body: unknown } {
   const messages = [{ role: 'user', content: 'How long is the bridge?' }]
   return surface === 'messages'
-    ? {
-        path: '/v1/messages',
-        body: { model: 'claude-haiku-5-5', max_tokens: maxTokens, stream, messages },
-      }
+    ? { path: '/v1/messages', body: { model: 'claude-haiku-5-5', max_tokens: maxTokens, stream, messages } }
     : {
         path: '/v1/chat/completions',
         body: { model: 'gpt-6-luna', max_completion_tokens: maxTokens, stream, messages },

@@ -127,9 +127,7 @@ for (const surface of surfaces) {
 
   test(`${surface}: a model outside the allowlist is 403 model_not_allowed`, async () => {
     const model = isMessages ? 'claude-haiku-5-5' : 'gpt-6-luna'
-    const { key } = await gateway.createKey('picky', {
-      allowed_models: ['gpt-4o', 'claude-opus*'],
-    })
+    const { key } = await gateway.createKey('picky', { allowed_models: ['gpt-4o', 'claude-opus*'] })
     const refused = await (await bench.send(`${surface} stranger`, key, { surface })).reply
     assertRefusal(refused, surface, {
       status: 403,
@@ -139,15 +137,6 @@ for (const surface of surfaces) {
       param: 'model',
       lines: ['x-should-retry: false'],
     })
-  })
-
-  test(`${surface}: a refusal for a model names ten of those that the key may use, and how many more there are`, async () => {
-    const models = Array.from({ length: 12 }, (_, i) => `ft:gpt-4o:acme-${i}`)
-    const { key } = await gateway.createKey('many', { allowed_models: models })
-    const refused = await (await bench.send(`${surface} stranger to many`, key, { surface })).reply
-    const { message } = JSON.parse(refused.body.toString()).error
-    const named = models.slice(0, 10).map((model) => `"${model}"`)
-    assert.ok(message.endsWith(` It may use ${named.join(', ')} and 2 more.`), message)
   })
 
   test(`${surface}: an endpoint that is not metered is named in its refusal`, async () => {
@@ -206,12 +195,6 @@ for (const surface of surfaces) {
       message: 'The member "model" is there twice.',
       lines: ['x-should-retry: false'],
     })
-  })
-
-  test(`${surface}: a body that is no JSON is upstream's to answer for a key without limits`, async () => {
-    const name = `at once 0, ${surface}, free to err`
-    const body = bodyOf(surface).slice(0, -1)
-    assert.equal((await (await bench.send(name, gateway.apiKey, { surface, body })).reply).status, 200)
   })
 }
 

@@ -8,7 +8,6 @@ import { mintKey } from '../../src/keys/key-format.ts'
 import { startTollgate } from '../../src/main.ts'
 import { asBilled, type BilledReply } from '../billing/bench-of-one.ts'
 import { readBooks } from '../support/books.ts'
-import { startGateway } from '../support/gateway.ts'
 import { exchange } from '../support/raw-client.ts'
 import { after, afterEach, test } from '../support/suite.ts'
 import { booksVariable, makeBooksPlace } from '../support/test-store.ts'
@@ -139,22 +138,6 @@ for (const { what, fields = {}, path = CHAT, body = LUNA, revoked, code, status,
   })
 }
 
-test('a call that is held back and may not wait is refused, and the call that it would wait for is settled', async () => {
-  const { id, key } = await gateway.createKey('held', { monthly_budget_usd: CAP_USD })
-  const { reply } = await bench.send('holds', key)
-  const running = await upstream.next()
-  const refused = await (await bench.send('held back', key)).reply
-  assert.equal(codeIn(refused), 'budget_held')
-  const { body } = await lookUp(refused.requestId)
-  assert.deepEqual(
-    [body['state'], body['code'], body['key_id'], body['status'], body['surface']],
-    ['refused', 'budget_held', id, 429, 'messages'],
-  )
-  running.finish(1)
-  const settled = await reply
-  assert.equal((await lookUp(settled.requestId)).body['state'], 'settled')
-})
-
 test('a call that waited in vain is refused, and is the same request from its arrival on', async () => {
   const patient = await startGatedBench({ clock })
   try {
@@ -191,14 +174,6 @@ test('keys that are none of ours leave nothing', async () => {
   }
 })
 
-test('an API key looks up its own refusals and no others', async () => {
-  const mine = await gateway.createKey('mine', { allowed_models: ['claude-haiku-5-5'] })
-  const yours = await gateway.createKey('yours')
-  const reply = await post(mine.key, CHAT, LUNA)
-  assert.equal((await lookUp(reply.requestId, mine.key)).body['code'], 'model_not_allowed')
-  assert.equal((await lookUp(reply.requestId, yours.key)).status, 404)
-})
-
 test('lists show refused calls where they are asked for, in any of the ways to ask, and nowhere else', async () => {
   const { id, key } = await gateway.createKey('lists', { allowed_models: ['claude-haiku-5-5'] })
   const one = await post(key, CHAT, LUNA)
@@ -225,21 +200,6 @@ test('lists show refused calls where they are asked for, in any of the ways to a
   }
 })
 
-test('refused calls are exported like others', async () => {
-  const { id, key } = await gateway.createKey('exports', { allowed_models: ['claude-haiku-5-5'] })
-  const reply = await post(key, CHAT, LUNA)
-  const path = `${gateway.url}/v1/keys/${id}/requests?state=refused&format=`
-  const headers = { authorization: `Bearer ${gateway.adminKey}` }
-  const ndjson = await (await fetch(`${path}ndjson`, { headers })).text()
-  assert.equal(JSON.parse(ndjson).id, reply.requestId)
-  const csv = (await (await fetch(`${path}csv`, { headers })).text()).split('\r\n')
-  assert.match(csv[0] ?? '', /,code$/)
-  assert.match(
-    csv[1] ?? '',
-    new RegExp(`^${reply.requestId},request,default,${id},exports,refused,.*,model_not_allowed$`),
-  )
-})
-
 test('a secret in the path, the model or the user agent of a refused call is not kept', async () => {
   const { key } = await gateway.createKey('talkative', { monthly_budget_usd: 1 })
   const body = JSON.stringify({ model: `m-${key}`, messages: [] })
@@ -247,22 +207,6 @@ test('a secret in the path, the model or the user agent of a refused call is not
   const { body: record } = await lookUp(reply.requestId)
   assert.ok(!JSON.stringify(record).includes(key))
   assert.ok(String(record['user_agent']).length <= 1_024)
-})
-
-test('a call to a surface that nobody serves here is refused and recorded', async () => {
-  const half = await startGateway({ messagesUrl: upstream.url, messagesKey: 'pm' })
-  const asked = await fetch(`${half.url}${CHAT}`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${half.apiKey}`, 'content-type': 'application/json' },
-    body: LUNA,
-  })
-  assert.equal(asked.status, 503)
-  const list = await half.manage('GET', '/gateway/v1/requests?state=refused')
-  assert.deepEqual(
-    (list['data'] as { code: string }[]).map(({ code }) => code),
-    ['surface_not_configured'],
-  )
-  await half.close()
 })
 
 test('what was refused right before a stop is kept', async () => {

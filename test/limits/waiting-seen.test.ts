@@ -76,20 +76,6 @@ test('a call that waits is in the log and on its key, until it goes', async () =
   assert.equal(JSON.parse((await ask(`/gateway/v1/requests/${requestId}`)).text).state, 'settled')
 })
 
-test('a client that leaves waits no longer', async () => {
-  const { id, key } = await gateway.createKey('leaves', CAP)
-  const first = await bench.send('stays', key)
-  const running = await upstream.next()
-  const second = await bench.send('leaves', key)
-  const [call] = await waiting(id, 1)
-  second.leave()
-  await waiting(id, 0)
-  assert.equal((await bench.record(id))['month_waiting'], 0)
-  assert.equal((await ask(`/gateway/v1/requests/${call?.['id']}`)).status, 404)
-  running.finish(1)
-  assert.equal((await first.reply).status, 200)
-})
-
 test('calls that wait are listed newest first, in pages, filtered and exported like others', async () => {
   const [mine, yours] = [await gateway.createKey('mine', CAP), await gateway.createKey('yours', CAP)]
   const sent = [await bench.send('mine runs', mine.key), await bench.send('yours runs', yours.key)]

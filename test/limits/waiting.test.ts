@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import { changeBooks } from '../support/books.ts'
 import { after, afterEach, test } from '../support/suite.ts'
 import { clockAt } from './clock-at.ts'
@@ -33,24 +32,6 @@ test('calls that wait are served in the order in which they came', async () => {
   for (const { reply } of sent) assert.equal((await reply).status, 200)
 })
 
-test('waiting keys do not hold up others, and a line of one key is not that of another', async () => {
-  const [mine, yours] = [await gateway.createKey('mine', CAP), await gateway.createKey('yours', CAP)]
-  const first = await bench.send('mine 1', mine.key)
-  const running = await upstream.next()
-  const second = await bench.send('mine 2', mine.key)
-  const other = await bench.send('yours 1', yours.key)
-  const theirs = await upstream.next()
-  assert.equal(theirs.name, 'yours 1')
-  theirs.finish(1)
-  assert.equal((await other.reply).status, 200)
-  running.finish(1)
-  assert.equal((await first.reply).status, 200)
-  const next = await upstream.next()
-  assert.equal(next.name, 'mine 2')
-  next.finish(1)
-  assert.equal((await second.reply).status, 200)
-})
-
 test('free endpoints pass while others wait, and when the cap is spent', async () => {
   const { key } = await gateway.createKey('free', CAP)
   const first = await bench.send('holds all', key)
@@ -63,52 +44,6 @@ test('free endpoints pass while others wait, and when the cap is spent', async (
   assert.equal((await first.reply).status, 200)
   assert.equal((await second.reply).status, 402, 'what the first cost was the whole cap')
   assert.equal((await bench.free(key)).status, 200)
-})
-
-test('a client that leaves goes out of line: it is never sent, holds nothing, and the next takes its place', async () => {
-  const { id, key } = await gateway.createKey('impatient', CAP)
-  const first = await bench.send('stays', key)
-  const running = await upstream.next()
-  const leaving = await bench.send('leaves', key)
-  const behind = await Promise.all(Array.from({ length: 20 }, (_, i) => bench.send(`leaves too ${i}`, key)))
-  const last = await bench.send('is patient', key)
-  // The first call of the queue has been told by the store to wait.
-  await bench.free(key)
-  const gone = [leaving, ...behind].map(async ({ socket, leave }) => {
-    const closed = once(socket, 'close')
-    leave()
-    await closed
-  })
-  await Promise.all(gone)
-  // When this call is answered, the gateway has seen all that came before it.
-  await bench.free(key)
-  running.finish(10)
-  assert.equal((await first.reply).status, 200)
-  const next = await upstream.next()
-  assert.equal(next.name, 'is patient')
-  next.finish(10)
-  assert.equal((await last.reply).status, 200)
-
-  const calls = await lookAtBooks(gateway).calls(id)
-  const billed = calls.filter((call) => call.path === '/v1/messages')
-  assert.deepEqual(
-    billed.map((call) => call.costNanos),
-    [5_000, 5_000],
-    'no trace of those that left',
-  )
-  assert.equal((await bench.record(id))['month_held_usd'], 0)
-})
-
-test('a line is let through with a few questions for each call, not one for each that waits and each that ends', async () => {
-  const { key } = await gateway.createKey('long line', CAP)
-  const calls = 100
-  const before = clock.asked
-  const sent = await Promise.all(Array.from({ length: calls }, (_, i) => bench.send(`of many ${i}`, key)))
-  for (let i = 0; i < calls; i++) (await upstream.next()).finish(1)
-  for (const { reply } of sent) assert.equal((await reply).status, 200)
-  // The clock is asked for every question to the store, every call and every settlement, so its count bounds the questions.
-  const perCall = (clock.asked - before) / calls
-  assert.ok(perCall < 12, `${perCall} looks at the clock for each call`)
 })
 
 test('a cap that another process raises is found by whoever is first in line, and nobody goes before', async () => {

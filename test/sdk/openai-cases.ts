@@ -21,10 +21,7 @@ type Reply = PromiseLike<unknown> & {
 /** The part of a client that the cases use. Members are methods, so that each SDK's own parameter types fit. */
 export interface OpenaiClient {
   chat: { completions: { create(body: object, options?: object): Reply } }
-  responses: {
-    create(body: object): PromiseLike<unknown>
-    retrieve(id: string): PromiseLike<unknown>
-  }
+  responses: { create(body: object): PromiseLike<unknown>; retrieve(id: string): PromiseLike<unknown> }
   embeddings: { create(body: object): PromiseLike<unknown> }
   audio: { transcriptions: { create(body: object): Reply } }
   models: { list(): AsyncIterable<unknown>; retrieve(id: string): PromiseLike<unknown> }

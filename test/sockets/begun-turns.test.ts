@@ -38,11 +38,7 @@ const done = (id: string) => ({
 })
 const WRITTEN = 'conversation.item.input_audio_transcription.completed'
 /** The end of a transcript that costs 0.06 dollars. */
-const written = (id: string) => ({
-  type: WRITTEN,
-  item_id: id,
-  usage: { type: 'duration', seconds: 600 },
-})
+const written = (id: string) => ({ type: WRITTEN, item_id: id, usage: { type: 'duration', seconds: 600 } })
 
 test('responses that upstream begins by itself when the key has been revoked are paid for, all of them', async () => {
   const { id, socket, say, count } = await open({ type: 'response.create' })

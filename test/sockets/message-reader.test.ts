@@ -66,10 +66,7 @@ test('text that is not UTF-8 cannot be read, as bytes it can', () => {
   const reader = new MessageReader(KiB)
   const broken = Buffer.from([0xe2, 0x82])
   assert.equal(textOf(reader.push(partOf(broken))), 'not_utf8')
-  assert.deepEqual(reader.push(partOf(broken, { opcode: 2 })), {
-    kind: 'message',
-    payload: broken,
-  })
+  assert.deepEqual(reader.push(partOf(broken, { opcode: 2 })), { kind: 'message', payload: broken })
   // A character may be cut between two fragments.
   reader.push(begun(broken))
   assert.equal(textOf(reader.push(partOf(Buffer.from([0xac])))), '€')

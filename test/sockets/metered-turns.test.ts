@@ -3,7 +3,6 @@ import { nanosOf } from '../limits/look-at-books.ts'
 import { dig, digText } from '../simulator/dig.ts'
 import { isTerminal } from '../simulator/socket-client.ts'
 import { after, afterEach, before, test } from '../support/suite.ts'
-import { until } from '../support/until.ts'
 import { create, simulated, startTurnsBench } from './turns-bench.ts'
 
 const bench = await startTurnsBench({ env: { TOLLGATE_DISCOUNT: '0.137' } })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { limits } from '../../src/kernel/limits.ts'
 import { dig } from '../simulator/dig.ts'
 import { after, before, test } from '../support/suite.ts'
-import { append, endedTurns, nothingHeld, type SocketPair, say, startSocketPair } from './metered-socket.ts'
+import { endedTurns, nothingHeld, type SocketPair, say, startSocketPair } from './metered-socket.ts'
 import { stopTime } from './stop-time.ts'
 
 let pair: SocketPair

@@ -50,9 +50,5 @@ function readInfo(info: string): Pick<Block, 'language' | 'noRun' | 'refused'> {
   const parts = /^(\S*)(?: (no-run|refused): (\S.*))?$/.exec(info)
   if (parts === null) throw new Error(`"${info}" is neither a language nor one with a marker`)
   const [, language = '', marker, said = ''] = parts
-  return {
-    language,
-    noRun: marker === 'no-run' ? said : null,
-    refused: marker === 'refused' ? said : null,
-  }
+  return { language, noRun: marker === 'no-run' ? said : null, refused: marker === 'refused' ? said : null }
 }

@@ -4,10 +4,7 @@ import type { Address } from './raw-client.ts'
 
 export type Pipe = Address & { close: () => Promise<void> }
 
-export type Mangle = {
-  toUpstream?: (bytes: Buffer) => Buffer
-  toClient?: (bytes: Buffer) => Buffer
-}
+export type Mangle = { toUpstream?: (bytes: Buffer) => Buffer; toClient?: (bytes: Buffer) => Buffer }
 
 /** A gateway that changes nothing, or does one thing wrong: it shows which differences the comparison notices. */
 export async function startPipe(target: Address, mangle: Mangle = {}): Promise<Pipe> {

@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict'
-import { assertOwnError } from '../support/own-error.ts'
 import { startPair } from '../support/pair.ts'
 import { requestLinesCompared, requestLinesExpected } from '../support/permitted-differences.ts'
 import { connect } from '../support/raw-client.ts'
 import { everyNth } from '../support/scale.ts'
 import { emptyReply } from '../support/scripted-upstream.ts'
 import { after, test } from '../support/suite.ts'
-import { type Surface, surfaceOf, surfaces } from '../support/surfaces.ts'
+import { type Surface, surfaceOf } from '../support/surfaces.ts'
 import { sized } from '../support/wire-bytes.ts'
 import { headerName, headerValues } from '../support/wire-message.ts'
 

@@ -1,9 +1,7 @@
-import assert from 'node:assert/strict'
 import { startPair } from '../support/pair.ts'
 import { after, test } from '../support/suite.ts'
 import { surfaces } from '../support/surfaces.ts'
 import { chunked, sized } from '../support/wire-bytes.ts'
-import { headerValues } from '../support/wire-message.ts'
 
 const pair = await startPair()
 after(() => pair.close())
