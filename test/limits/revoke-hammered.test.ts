@@ -1,8 +1,15 @@
 import assert from 'node:assert/strict'
 import { startBillingBench } from '../billing/bench-of-one.ts'
+import { readBooks } from '../support/books.ts'
 import { withDeadline } from '../support/deadline.ts'
 import { test } from '../support/suite.ts'
 import { bodyOf } from './gated-bench.ts'
+
+/**
+ * A gateway may learn of an admission after the revocation was answered although the database committed it before, so a count
+ * at the gateway does not show the order of commits. The rows of admitted calls do: a call that is admitted behind the
+ * revocation adds a row to those that are there when the answer has come.
+ */
 
 const CALLERS = 12
 const ROUNDS = 8
@@ -63,20 +70,21 @@ function hammer(url: string, key: string, sent: Tally, served: Tally) {
 }
 
 test('while a key is hammered, nothing is admitted from the moment on at which its revocation is answered', async () => {
-  const [sent, served, admitted] = [new Tally(), new Tally(), new Tally()]
+  const [sent, served] = [new Tally(), new Tally()]
   const upstreamNumbers: number[] = []
   const bench = await startBillingBench(
-    {
-      reached(point) {
-        if (point === 'admitted') admitted.add()
-      },
-    },
+    {},
     {
       onRequest: ({ headersRaw }) => {
         upstreamNumbers.push(Number(headersRaw[headersRaw.indexOf('x-call') + 1]))
       },
     },
   )
+  const admitted = async (id: string) => {
+    const rows = await readBooks(bench.gateway, `SELECT id FROM call WHERE key_id = '${id}' ORDER BY id`)
+    return rows.map((row) => row['id'])
+  }
+  let admittedInAll = 0
   try {
     for (let round = 0; round < ROUNDS; round++) {
       const { id, key } = await bench.gateway.createKey(`round ${round}`, {
@@ -86,11 +94,13 @@ test('while a key is hammered, nothing is admitted from the moment on at which i
       const hammering = hammer(bench.gateway.url, key, sent, served)
       await enough
       await bench.gateway.revokeKey(id)
-      const [sentBefore, admittedBefore] = [sent.count, admitted.count]
+      const sentBefore = sent.count
+      const admittedBefore = await admitted(id)
       await sent.reaches(sentBefore + CALLERS * 3)
       await hammering.stop()
 
-      assert.equal(admitted.count, admittedBefore, 'a call was admitted after the answer')
+      assert.deepEqual(await admitted(id), admittedBefore, 'a call was admitted after the answer')
+      admittedInAll += admittedBefore.length
       const late = hammering.answers.filter(({ number }) => number > sentBefore)
       assert.ok(late.length >= CALLERS * 3)
       assert.ok(late.every(({ status }) => status === 401))
@@ -99,7 +109,7 @@ test('while a key is hammered, nothing is admitted from the moment on at which i
         [],
         'a call that was sent after the answer reached upstream',
       )
-      assert.equal(upstreamNumbers.length, admitted.count, 'each call that was admitted was sent once')
+      assert.equal(upstreamNumbers.length, admittedInAll, 'each call that was admitted was sent once')
     }
     await bench.assertBooksBalance()
   } finally {

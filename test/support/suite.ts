@@ -1,4 +1,5 @@
 import * as nodeTest from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 /**
  * node:test for files that share a process. Hooks declared at the top of a file would be hooks of the whole process; here
@@ -9,6 +10,7 @@ let recorded: (() => void)[] | null = null
 
 /** Imports a test file, runs its tests as one suite and resolves when they have ended. */
 export async function runFile(name: string, url: string): Promise<void> {
+  await awaitNextDay()
   const declarations: (() => void)[] = []
   recorded = declarations
   try {
@@ -25,6 +27,14 @@ export async function runFile(name: string, url: string): Promise<void> {
     for (const declare of declarations) declare()
   })
 }
+
+/** Sums of days and months change at midnight UTC: no file starts in the last two minutes before it. */
+async function awaitNextDay(): Promise<void> {
+  const leftMs = DAY_MS - (Date.now() % DAY_MS)
+  if (leftMs < 120_000) await sleep(leftMs)
+}
+
+const DAY_MS = 86_400_000
 
 function record<Declare extends (...args: never[]) => unknown>(declare: Declare): Declare {
   const recording = (...args: Parameters<Declare>) => {
