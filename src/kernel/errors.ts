@@ -20,264 +20,86 @@ export interface ErrorRow {
   readonly meaning: string
 }
 
-export const ERRORS = {
-  bad_request: {
-    status: 400,
-    fault: 'client',
-    retry: 'never',
-    meaning:
-      'The request line, a header or a field cannot be accepted as it stands; the message names which.',
-  },
-  unknown_model: {
-    status: 400,
-    fault: 'client',
-    retry: 'never',
-    meaning:
-      'An entry of `allowed_models` matches no model of the price book; the message names the closest.',
-  },
-  invalid_api_key: {
-    status: 401,
-    fault: 'client',
-    retry: 'never',
-    meaning: 'No key, a malformed, unknown, revoked or expired key, or a key of the wrong kind.',
-  },
-  budget_exceeded: {
-    status: 402,
-    fault: 'client',
-    retry: 'never',
-    meaning:
-      'A ceiling of the key or of its account is spent. `error.details` says which, how much, and when it resets.',
-  },
-  batch_exceeds_budget: {
-    status: 402,
-    fault: 'client',
-    retry: 'never',
-    meaning:
-      'All lines of the batch but the most expensive one must fit under every ceiling and the credit, and never could. `error.details.needed_usd` says how much they need.',
-  },
-  model_not_allowed: {
-    status: 403,
-    fault: 'client',
-    retry: 'never',
-    meaning:
-      'The request names a model outside the allowlist of the key, or its models cannot be known before it runs.',
-  },
-  account_suspended: {
-    status: 403,
-    fault: 'client',
-    retry: 'never',
-    meaning: 'The account of the key is suspended. Its operator can resume it.',
-  },
-  shared_upstream: {
-    status: 403,
-    fault: 'operator',
-    retry: 'never',
-    meaning:
-      'The endpoint lists objects that several accounts have stored under one upstream credential. Give the account a credential of its own.',
-  },
-  admin_key_required: {
-    status: 403,
-    fault: 'client',
-    retry: 'never',
-    meaning: 'An API key was used where an admin key is needed.',
-  },
-  insufficient_role: {
-    status: 403,
-    fault: 'client',
-    retry: 'never',
-    meaning: 'The role of the admin key does not permit this. The message names the role that does.',
-  },
-  endpoint_not_allowed: {
-    status: 403,
-    fault: 'operator',
-    retry: 'never',
-    meaning: 'The operator refuses endpoints that show objects stored under the shared upstream account.',
-  },
-  not_found: {
-    status: 404,
-    fault: 'client',
-    retry: 'never',
-    meaning: 'No such endpoint or object of the gateway itself.',
-  },
-  model_not_priced: {
-    status: 404,
-    fault: 'operator',
-    retry: 'never',
-    meaning: 'The model has no price in this gateway yet, and the call could not be held against a limit.',
-  },
-  endpoint_not_metered: {
-    status: 404,
-    fault: 'operator',
-    retry: 'never',
-    meaning:
-      'What the endpoint costs cannot be read off the wire, and the call could not be held against a limit; or the path is another spelling of a paid endpoint, and the message names that one.',
-  },
-  batch_file_unknown: {
-    status: 404,
-    fault: 'client',
-    retry: 'never',
-    meaning:
-      'The file that a batch is to be made of was not uploaded here by this key, or its lines could not be read: what it may cost cannot be held against a limit.',
-  },
-  minting_refused: {
-    status: 404,
-    fault: 'operator',
-    retry: 'never',
-    meaning: 'The endpoint hands out an upstream credential, which would outlive the revocation of the key.',
-  },
-  method_not_allowed: {
-    status: 405,
-    fault: 'client',
-    retry: 'never',
-    meaning: 'TRACE, CONNECT, or a method that the gateway endpoint does not have.',
-  },
-  request_timeout: {
-    status: 408,
-    fault: 'client',
-    retry: 'safe',
-    meaning: 'The head or the body of the request stopped arriving, or came too slowly.',
-  },
-  conflict: {
-    status: 409,
-    fault: 'client',
-    retry: 'never',
-    meaning:
-      'The key is revoked or expired and cannot be changed, the webhook is disabled or its secret was changed twice within a ' +
-      'day, there are as many webhooks as there may be, or an `Idempotency-Key` was used for ' +
-      'another request.',
-  },
-  balance_not_positive: {
-    status: 409,
-    fault: 'operator',
-    retry: 'never',
-    meaning:
-      'Enforcing credit while the balance is 0 or less would refuse every call. Add credit, or send `force`.',
-  },
-  last_operator_key: {
-    status: 409,
-    fault: 'operator',
-    retry: 'never',
-    meaning: 'Without an operator key nobody could manage the installation. Create another one first.',
-  },
-  not_settled: {
-    status: 409,
-    fault: 'client',
-    retry: 'safe',
-    retryAfterSeconds: 1,
-    meaning:
-      'A `DELETE` of a batch or response that is not settled, or of a file that may hold the results of an open batch. Nothing was sent upstream.',
-  },
-  body_too_large: {
-    status: 413,
-    fault: 'client',
-    retry: 'never',
-    meaning:
-      'The request body is larger than the gateway holds back for admission, or decodes to far more than was sent.',
-  },
-  expectation_failed: {
-    status: 417,
-    fault: 'client',
-    retry: 'never',
-    meaning: 'An Expect header other than 100-continue.',
-  },
-  websocket_not_supported: {
-    status: 426,
-    fault: 'gateway',
-    retry: 'never',
-    meaning: 'The endpoint has no WebSockets; use its HTTP form.',
-  },
-  budget_held: {
-    status: 429,
-    fault: 'client',
-    retry: 'safe',
-    retryAfterSeconds: 2,
-    meaning:
-      'Calls in flight hold what is left of a ceiling, and the wait for them was too long. Nothing was sent.',
-  },
-  credit_held: {
-    status: 429,
-    fault: 'client',
-    retry: 'safe',
-    retryAfterSeconds: 2,
-    meaning:
-      "Calls in flight hold what is left of the account's prepaid credit, and the wait for them was too long. Nothing was sent.",
-  },
-  rate_limit_exceeded: {
-    status: 429,
-    fault: 'client',
-    retry: 'safe',
-    meaning:
-      'The key has made as many calls in this minute (UTC) as its `requests_per_minute` allows. Nothing was sent upstream. `retry-after` is the time to the next minute.',
-  },
-  too_many_calls: {
-    status: 429,
-    fault: 'client',
-    retry: 'safe',
-    retryAfterSeconds: 1,
-    meaning:
-      'The key has as many calls in flight on this node as one key may have. Nothing was sent upstream.',
-  },
-  credit_balance_exhausted: {
-    status: 429,
-    fault: 'operator',
-    retry: 'never',
-    meaning: "The account's prepaid credit is used up.",
-  },
-  head_too_large: {
-    status: 431,
-    fault: 'client',
-    retry: 'never',
-    meaning: `The request head is larger than ${limits.headBytesMax / 1024} KiB or has more than ${withCommas(limits.headLinesMax)} lines.`,
-  },
-  internal_error: {
-    status: 500,
-    fault: 'gateway',
-    retry: 'unknown',
-    meaning: 'A defect of the gateway. Report it with the request id.',
-  },
-  upstream_unreachable: {
-    status: 502,
-    fault: 'upstream',
-    retry: 'unknown',
-    meaning: 'No connection to upstream, or it ended before the head of the answer.',
-  },
-  upstream_invalid_response: {
-    status: 502,
-    fault: 'upstream',
-    retry: 'unknown',
-    meaning: 'Upstream answered with something that is not HTTP/1.1.',
-  },
-  store_unavailable: {
-    status: 503,
-    fault: 'gateway',
-    retry: 'safe',
-    retryAfterSeconds: 1,
-    meaning:
-      'The store cannot decide about the key now. Nothing was sent upstream. A command of the management API may have been done: repeat it with the same `Idempotency-Key`.',
-  },
-  no_memory: {
-    status: 503,
-    fault: 'gateway',
-    retry: 'safe',
-    retryAfterSeconds: 1,
-    meaning:
-      'Too many calls are in flight, or there is no room for the request body. Nothing was sent upstream.',
-  },
-  surface_not_configured: {
-    status: 503,
-    fault: 'operator',
-    retry: 'never',
-    meaning: 'No upstream is configured for this surface; the message names the variable to set.',
-  },
-  upstream_timeout: {
-    status: 504,
-    fault: 'upstream',
-    retry: 'unknown',
-    meaning: 'Upstream did not answer a WebSocket handshake in time.',
-  },
-} as const satisfies Record<string, ErrorRow>
+/** A row is the status, fault, retry and, where there is one, the `retry-after` in seconds, then the meaning. */
+const ROWS = {
+  bad_request:
+    '400 client never: The request line, a header or a field cannot be accepted as it stands; the message names which.',
+  unknown_model:
+    '400 client never: An entry of `allowed_models` matches no model of the price book; the message names the closest.',
+  invalid_api_key:
+    '401 client never: No key, a malformed, unknown, revoked or expired key, or a key of the wrong kind.',
+  budget_exceeded:
+    '402 client never: A ceiling of the key or of its account is spent. `error.details` says which, how much, and when it resets.',
+  batch_exceeds_budget:
+    '402 client never: All lines of the batch but the most expensive one must fit under every ceiling and the credit, and never could. `error.details.needed_usd` says how much they need.',
+  model_not_allowed:
+    '403 client never: The request names a model outside the allowlist of the key, or its models cannot be known before it runs.',
+  account_suspended: '403 client never: The account of the key is suspended. Its operator can resume it.',
+  shared_upstream:
+    '403 operator never: The endpoint lists objects that several accounts have stored under one upstream credential. Give the account a credential of its own.',
+  admin_key_required: '403 client never: An API key was used where an admin key is needed.',
+  insufficient_role:
+    '403 client never: The role of the admin key does not permit this. The message names the role that does.',
+  endpoint_not_allowed:
+    '403 operator never: The operator refuses endpoints that show objects stored under the shared upstream account.',
+  not_found: '404 client never: No such endpoint or object of the gateway itself.',
+  model_not_priced:
+    '404 operator never: The model has no price in this gateway yet, and the call could not be held against a limit.',
+  endpoint_not_metered:
+    '404 operator never: What the endpoint costs cannot be read off the wire, and the call could not be held against a limit; or the path is another spelling of a paid endpoint, and the message names that one.',
+  batch_file_unknown:
+    '404 client never: The file that a batch is to be made of was not uploaded here by this key, or its lines could not be read: what it may cost cannot be held against a limit.',
+  minting_refused:
+    '404 operator never: The endpoint hands out an upstream credential, which would outlive the revocation of the key.',
+  method_not_allowed:
+    '405 client never: TRACE, CONNECT, or a method that the gateway endpoint does not have.',
+  request_timeout:
+    '408 client safe: The head or the body of the request stopped arriving, or came too slowly.',
+  conflict:
+    '409 client never: The key is revoked or expired and cannot be changed, the webhook is disabled or its secret was changed twice within a day, there are as many webhooks as there may be, or an `Idempotency-Key` was used for another request.',
+  balance_not_positive:
+    '409 operator never: Enforcing credit while the balance is 0 or less would refuse every call. Add credit, or send `force`.',
+  last_operator_key:
+    '409 operator never: Without an operator key nobody could manage the installation. Create another one first.',
+  not_settled:
+    '409 client safe 1: A `DELETE` of a batch or response that is not settled, or of a file that may hold the results of an open batch. Nothing was sent upstream.',
+  body_too_large:
+    '413 client never: The request body is larger than the gateway holds back for admission, or decodes to far more than was sent.',
+  expectation_failed: '417 client never: An Expect header other than 100-continue.',
+  websocket_not_supported: '426 gateway never: The endpoint has no WebSockets; use its HTTP form.',
+  budget_held:
+    '429 client safe 2: Calls in flight hold what is left of a ceiling, and the wait for them was too long. Nothing was sent.',
+  credit_held:
+    "429 client safe 2: Calls in flight hold what is left of the account's prepaid credit, and the wait for them was too long. Nothing was sent.",
+  rate_limit_exceeded:
+    '429 client safe: The key has made as many calls in this minute (UTC) as its `requests_per_minute` allows. Nothing was sent upstream. `retry-after` is the time to the next minute.',
+  too_many_calls:
+    '429 client safe 1: The key has as many calls in flight on this node as one key may have. Nothing was sent upstream.',
+  credit_balance_exhausted: "429 operator never: The account's prepaid credit is used up.",
+  head_too_large: `431 client never: The request head is larger than ${limits.headBytesMax / 1024} KiB or has more than ${withCommas(limits.headLinesMax)} lines.`,
+  internal_error: '500 gateway unknown: A defect of the gateway. Report it with the request id.',
+  upstream_unreachable:
+    '502 upstream unknown: No connection to upstream, or it ended before the head of the answer.',
+  upstream_invalid_response: '502 upstream unknown: Upstream answered with something that is not HTTP/1.1.',
+  store_unavailable:
+    '503 gateway safe 1: The store cannot decide about the key now. Nothing was sent upstream. A command of the management API may have been done: repeat it with the same `Idempotency-Key`.',
+  no_memory:
+    '503 gateway safe 1: Too many calls are in flight, or there is no room for the request body. Nothing was sent upstream.',
+  surface_not_configured:
+    '503 operator never: No upstream is configured for this surface; the message names the variable to set.',
+  upstream_timeout: '504 upstream unknown: Upstream did not answer a WebSocket handshake in time.',
+} as const
 
-export type ErrorCode = keyof typeof ERRORS
+export type ErrorCode = keyof typeof ROWS
+
+export const ERRORS = Object.fromEntries(
+  Object.entries(ROWS).map(([code, text]) => {
+    const [words = '', meaning = ''] = text.split(/: (.*)/)
+    const [status, fault, retry, seconds] = words.split(' ')
+    const row = { status: Number(status), fault, retry, meaning }
+    return [code, seconds === undefined ? row : { ...row, retryAfterSeconds: Number(seconds) }]
+  }),
+) as Readonly<Record<ErrorCode, ErrorRow>>
 
 /** A named reason not to go on. It is a value that phases return, not an exception that some handler might catch. */
 export interface Refusal {
