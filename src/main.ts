@@ -18,7 +18,7 @@ import type { BodyTimes } from './http/incoming-request.ts'
 import { checkNodeSockets } from './http/node-sockets.ts'
 import { createHttpServer } from './http/server.ts'
 import type { CertificatePair } from './http/tls-door.ts'
-import { openUpstream } from './http/upstream-pool.ts'
+import { openUpstream } from './http/upstream-call.ts'
 import { type Installation, openInstallation } from './installation.ts'
 import {
   atMostEvery,

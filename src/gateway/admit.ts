@@ -1,6 +1,6 @@
 import { clientLeft, type Exchange } from '../http/exchange.ts'
 import { firstValue } from '../http/raw-headers.ts'
-import type { Upstream } from '../http/upstream-pool.ts'
+import type { Upstream } from '../http/upstream-call.ts'
 import { type Denial, type Refusal, refuse } from '../kernel/errors.ts'
 import type { HeaderNames } from '../kernel/header-names.ts'
 import { requestInstantMs } from '../kernel/ids.ts'

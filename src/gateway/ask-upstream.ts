@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { firstValue } from '../http/raw-headers.ts'
-import { callUpstream } from '../http/upstream-call.ts'
-import type { Upstream } from '../http/upstream-pool.ts'
+import { callUpstream, type Upstream } from '../http/upstream-call.ts'
 import type { Surface } from '../kernel/vocabulary.ts'
 import type { Meter, Metered } from '../metering/meter.ts'
 import { pathOf } from '../providers/deferred-kinds.ts'

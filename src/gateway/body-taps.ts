@@ -5,10 +5,13 @@ import { limits } from '../kernel/limits.ts'
 import { type Redact, redactBody } from '../kernel/secret.ts'
 import type { LoggedBody } from '../ledger/request-log.ts'
 import { BODIES_DELETED_AT_ONCE } from '../ledger/retention.ts'
-import { codingOf } from '../metering/content-coding.ts'
-import { decodeCopy } from '../metering/decode-copy.ts'
-import { EntrySum } from '../providers/batch-entries.ts'
-import { BatchFileScanner, UPLOAD_REPLY_BYTES_MAX, uploadedFileId } from '../providers/batch-file.ts'
+import { codingOf, decodeCopy } from '../metering/decode-copy.ts'
+import {
+  BatchFileScanner,
+  EntrySum,
+  UPLOAD_REPLY_BYTES_MAX,
+  uploadedFileId,
+} from '../providers/batch-requests.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
 import { SURFACES } from '../providers/surfaces.ts'
 import type { ReplyHead } from './answer.ts'

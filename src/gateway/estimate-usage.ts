@@ -10,7 +10,7 @@ import {
   spokenTokens,
 } from '../providers/chat/audio.ts'
 import { IMAGE_TOOL_MODEL } from '../providers/chat/images.ts'
-import type { UnseenWork } from '../providers/unseen-work.ts'
+import type { UnseenWork } from '../providers/request-limits.ts'
 import type { CompleteCall, Estimates, Figures, ReplyTimes } from './estimates.ts'
 import type { CallPlan } from './pricer.ts'
 

@@ -2,14 +2,24 @@ import { Readable } from 'node:stream'
 import { clientLeft, type Exchange } from '../http/exchange.ts'
 import type { Target } from '../http/judge-head.ts'
 import { firstValue } from '../http/raw-headers.ts'
-import { type CallEnd, callUpstream, type ReplyReceiver, type UpstreamCall } from '../http/upstream-call.ts'
-import type { Upstream } from '../http/upstream-pool.ts'
+import {
+  type CallEnd,
+  callUpstream,
+  type ReplyReceiver,
+  type Upstream,
+  type UpstreamCall,
+} from '../http/upstream-call.ts'
 import { refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Surface } from '../kernel/vocabulary.ts'
-import { keysInProtocols, protocolsForClient, protocolsForUpstream } from '../providers/socket-credential.ts'
-import { providerCredential, upstreamTarget } from '../providers/surfaces.ts'
-import type { UnseenWork } from '../providers/unseen-work.ts'
+import type { UnseenWork } from '../providers/request-limits.ts'
+import {
+  keysInProtocols,
+  protocolsForClient,
+  protocolsForUpstream,
+  providerCredential,
+  upstreamTarget,
+} from '../providers/surfaces.ts'
 import { Answer } from './answer.ts'
 import type { BodyTaps } from './body-taps.ts'
 import type { AdmittedCall } from './call.ts'

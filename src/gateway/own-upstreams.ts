@@ -1,5 +1,5 @@
 import { type Config, PROVIDER_URLS } from '../config.ts'
-import { openUpstream, type Upstream, type UpstreamPool } from '../http/upstream-pool.ts'
+import { openUpstream, type Upstream, type UpstreamPool } from '../http/upstream-call.ts'
 import type { Log } from '../kernel/log.ts'
 import { Secret } from '../kernel/secret.ts'
 import type { OwnUpstream, Surface } from '../kernel/vocabulary.ts'

@@ -7,9 +7,8 @@ import { type Credential, refuseKey } from '../keys/credential.ts'
 import type { DigestKey } from '../keys/key-digest.ts'
 import { claimsToBeOurs, keyKindOf } from '../keys/key-format.ts'
 import { chooseSurface } from '../providers/find-endpoint.ts'
-import { keysInProtocols } from '../providers/socket-credential.ts'
 import type { Surface } from '../providers/surface.ts'
-import { CREDENTIAL_HEADERS, keyInHeader } from '../providers/surfaces.ts'
+import { CREDENTIAL_HEADERS, keyInHeader, keysInProtocols } from '../providers/surfaces.ts'
 
 export interface CredentialParts {
   readonly servicePrefix: string

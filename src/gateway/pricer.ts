@@ -9,15 +9,19 @@ import type { RatingContext } from '../pricing/modifiers.ts'
 import { type PriceBook, type PriceVersion, versionAt } from '../pricing/price-book.ts'
 import { dearestNamed } from '../pricing/priced-parts.ts'
 import { rateFigures, writeRating } from '../pricing/rate.ts'
-import type { BoundEntry } from '../providers/batch-entries.ts'
+import type { BoundEntry } from '../providers/batch-requests.ts'
 import { DEFERRED_KINDS } from '../providers/deferred-kinds.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
 import { namedModels } from '../providers/named-models.ts'
-import type { RequestLimits } from '../providers/request-limits.ts'
+import { type SocketTurn, TURN_LIMITS, turnRequest } from '../providers/realtime-events.ts'
+import {
+  NOTHING_UNSEEN,
+  type RequestLimits,
+  type UnseenWork,
+  unseenWork,
+} from '../providers/request-limits.ts'
 import { modelAsked } from '../providers/request-members.ts'
-import { type SocketTurn, TURN_LIMITS, turnRequest } from '../providers/socket-turn.ts'
 import { SURFACES } from '../providers/surfaces.ts'
-import { NOTHING_UNSEEN, type UnseenWork, unseenWork } from '../providers/unseen-work.ts'
 import {
   boundFor,
   boundTranscript,

@@ -9,7 +9,7 @@ import type { Surface } from '../kernel/vocabulary.ts'
 import { refuseKey } from '../keys/credential.ts'
 import type { Budget, CallRefusal, HeldBy } from '../ledger/call.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
-import { findMeant } from '../providers/find-meant.ts'
+import { findMeant } from '../providers/find-endpoint.ts'
 import { SURFACES } from '../providers/surfaces.ts'
 import { BodyIdle } from './edit-bodies.ts'
 

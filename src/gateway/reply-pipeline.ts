@@ -1,8 +1,7 @@
 import { firstValue } from '../http/raw-headers.ts'
 import type { ReplyReceiver, UpstreamCall } from '../http/upstream-call.ts'
 import type { Nanos } from '../kernel/money.ts'
-import { codingOf } from '../metering/content-coding.ts'
-import { type CopyDecoder, decodeCopy } from '../metering/decode-copy.ts'
+import { type CopyDecoder, codingOf, decodeCopy } from '../metering/decode-copy.ts'
 import {
   type Meter,
   type Metered,
@@ -11,7 +10,7 @@ import {
   SilentMeter,
   type Stage,
 } from '../metering/meter.ts'
-import { cutUsage } from '../providers/chat-usage/cut-usage.ts'
+import { cutUsage } from '../providers/chat-usage.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
 import { createMeter, isEventStream, isJsonType } from '../providers/surfaces.ts'
 import type { Answer, Figures, FiguresCome, ReplyHead } from './answer.ts'

@@ -3,9 +3,8 @@ import type { Socket } from 'node:net'
 import { limits } from '../kernel/limits.ts'
 import { ConnectionMemory, IncomingRequest, type RequestSource } from './incoming-request.ts'
 import { type MessageHead, MessageReader, type MessageReceiver, type WireError } from './message-reader.ts'
-import { adoptSocket } from './node-sockets.ts'
+import { adoptSocket, RawConnection } from './node-sockets.ts'
 import { OutgoingReply } from './outgoing-reply.ts'
-import { RawConnection } from './raw-connection.ts'
 import { firstValue, hasHeader, tokensOf } from './raw-headers.ts'
 
 const REQUESTS_AHEAD_MAX = 16

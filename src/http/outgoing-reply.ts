@@ -1,7 +1,6 @@
 import type { Socket } from 'node:net'
 import { dateLine, framingHeaders, serialiseHeaders, statusLine, writeCoalesced } from './message-writer.ts'
-import { lasting } from './node-sockets.ts'
-import type { RawConnection } from './raw-connection.ts'
+import { lasting, type RawConnection } from './node-sockets.ts'
 
 interface ReplySetting {
   readonly socket: Socket

@@ -1,10 +1,205 @@
+import { connect as connectPlain, isIP } from 'node:net'
 import { Readable } from 'node:stream'
+import { connect as connectSecurely, createSecureContext } from 'node:tls'
 import { limits } from '../kernel/limits.ts'
+import type { Log } from '../kernel/log.ts'
+import type { Secret } from '../kernel/secret.ts'
 import type { MessageHead, MessageReceiver } from './message-reader.ts'
-import type { RawConnection } from './raw-connection.ts'
+import { type RawConnection, readInto } from './node-sockets.ts'
 import { composeHead, type Sendable, Unsendable, type UpstreamRequest } from './send-request.ts'
-import { UpstreamBroke, type UpstreamConnection } from './upstream-connection.ts'
-import type { Placed, UpstreamPool } from './upstream-pool.ts'
+import {
+  type CarriedCall,
+  type Connect,
+  type ConnectionOwner,
+  UpstreamBroke,
+  UpstreamConnection,
+} from './upstream-connection.ts'
+
+export const UPSTREAM_IDLE_CONNECTIONS_MAX = 1_000
+
+/** A configured provider: its URL, the key that pays it, and the connections to it. */
+export interface Upstream {
+  readonly url: URL
+  readonly key: Secret | null
+  readonly pool: UpstreamPool
+}
+
+export function openUpstream({ url, key }: Pick<Upstream, 'url' | 'key'>, log: Pick<Log, 'error'>): Upstream {
+  const onUnasked = () =>
+    log.error(
+      { upstream: url.host },
+      'upstream sent bytes without a request; they were dropped, and its idle connections were closed',
+    )
+  return { url, key, pool: new UpstreamPool(connectorOf(url), onUnasked) }
+}
+
+const SWEEP_MS = 1_000
+
+export interface Placed extends CarriedCall {
+  readonly isOver: boolean
+  placed(connection: UpstreamConnection): void
+}
+
+interface Idle {
+  readonly connection: UpstreamConnection
+  readonly untilMs: number
+}
+
+/** The connections to one upstream: as many as there are calls, and idle connections that wait for the next call. */
+export class UpstreamPool implements ConnectionOwner {
+  readonly #connect: Connect
+  readonly #onUnasked: () => void
+  readonly #open = new Set<UpstreamConnection>()
+  /**
+   * The idle connection that has rested longest is used next: if upstream closes connections behind a reply without
+   * saying so, that close has been seen by then.
+   */
+  #idle: Idle[] = []
+  #asked: Placed[] = []
+  #sweep: NodeJS.Timeout | null = null
+  #isDestroyed = false
+
+  constructor(connect: Connect, onUnasked: () => void) {
+    this.#connect = connect
+    this.#onUnasked = onUnasked
+  }
+
+  place(call: Placed): void {
+    // Bytes, an end or a reset may have arrived on an idle connection while we were busy. They have to be seen first:
+    // a reply that was not asked for would be taken for this call's, and this call's for the next call's. Sockets are
+    // looked at once in each turn of the event loop, mostly before us, so that a whole turn must lie in between.
+    if (this.#idle.length === 0) this.#placeOnNew(call)
+    else if (this.#asked.push(call) === 1) setImmediate(this.#afterThisTurn)
+  }
+
+  /** How many connections carry a call or are being made for one, and how many wait for the next call. */
+  get connections(): { readonly busy: number; readonly idle: number } {
+    const idle = this.#idle.length
+    return { busy: this.#open.size - idle, idle }
+  }
+
+  destroy(): void {
+    this.#isDestroyed = true
+    for (const connection of [...this.#open]) connection.fail(destroyed())
+    if (this.#sweep !== null) clearTimeout(this.#sweep)
+  }
+
+  idle(connection: UpstreamConnection, forMs: number): void {
+    if (this.#idle.length >= UPSTREAM_IDLE_CONNECTIONS_MAX) {
+      connection.close()
+      return
+    }
+    this.#idle.push({ connection, untilMs: performance.now() + forMs })
+    this.#sweep ??= setTimeout(this.#sweepIdle, SWEEP_MS).unref()
+  }
+
+  /** An upstream that is out of step on one connection may be on others: idle connections are not used again. */
+  unasked(): void {
+    const idle = this.#idle
+    this.#idle = []
+    for (const { connection } of idle) connection.close()
+    this.#onUnasked()
+  }
+
+  gone(connection: UpstreamConnection): void {
+    if (!this.#open.delete(connection)) return
+    const at = this.#idle.findLastIndex((idle) => idle.connection === connection)
+    if (at !== -1) this.#idle.splice(at, 1)
+  }
+
+  readonly #afterThisTurn = (): void => {
+    setImmediate(this.#placeAll, this.#asked)
+    this.#asked = []
+  }
+
+  readonly #placeAll = (calls: readonly Placed[]): void => {
+    for (const call of calls) this.#placeOnIdle(call)
+  }
+
+  #placeOnIdle(call: Placed): void {
+    if (call.isOver) return
+    const connection = this.#takeIdle()
+    if (connection === null) this.#placeOnNew(call)
+    else {
+      call.placed(connection)
+      connection.carry(call)
+    }
+  }
+
+  #placeOnNew(call: Placed): void {
+    if (this.#isDestroyed) {
+      call.broken(destroyed(), false)
+      return
+    }
+    const connection = new UpstreamConnection(this.#connect, call, this)
+    this.#open.add(connection)
+    call.placed(connection)
+  }
+
+  #takeIdle(): UpstreamConnection | null {
+    const nowMs = performance.now()
+    for (let idle = this.#idle.shift(); idle !== undefined; idle = this.#idle.shift()) {
+      if (idle.untilMs > nowMs && idle.connection.isOpen) return idle.connection
+      idle.connection.close()
+    }
+    return null
+  }
+
+  readonly #sweepIdle = (): void => {
+    this.#sweep = null
+    const nowMs = performance.now()
+    const expired = this.#idle.filter(({ untilMs }) => untilMs <= nowMs)
+    this.#idle = this.#idle.filter(({ untilMs }) => untilMs > nowMs)
+    for (const { connection } of expired) connection.close()
+    if (this.#idle.length > 0) this.#sweep = setTimeout(this.#sweepIdle, SWEEP_MS).unref()
+  }
+}
+
+function destroyed(): Error {
+  return new UpstreamBroke('UPSTREAM_LET_GO', 'the connection was let go of')
+}
+
+/** After a minute of silence the kernel asks whether the other side is still there. */
+const KEEP_ALIVE = { keepAlive: true, keepAliveInitialDelay: 60_000, noDelay: true } as const
+
+function connectorOf(url: URL): Connect {
+  const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
+  return url.protocol === 'https:' ? secureConnector(host, url) : plainConnector(host, url)
+}
+
+function plainConnector(host: string, url: URL): Connect {
+  const port = url.port === '' ? 80 : Number(url.port)
+  return (onChunk) => {
+    const socket = connectPlain({ host, port, ...KEEP_ALIVE, onread: readInto(onChunk) })
+    return { socket, readyEvent: 'connect' }
+  }
+}
+
+function secureConnector(host: string, url: URL): Connect {
+  const port = url.port === '' ? 443 : Number(url.port)
+  // One context for all connections: building it anew costs about 0.3 ms of the main thread each time.
+  const secureContext = createSecureContext()
+  let session: Buffer | undefined
+  return (onChunk) => {
+    const socket = connectSecurely({
+      host,
+      port,
+      // The host name for the certificate; an address is no name.
+      servername: isIP(host) === 0 ? host : '',
+      secureContext,
+      // HTTP/2 would lower-case header names and lose the reason phrase.
+      ALPNProtocols: ['http/1.1'],
+      ...(session === undefined ? {} : { session }),
+    })
+    socket.setKeepAlive(true, KEEP_ALIVE.keepAliveInitialDelay)
+    socket.setNoDelay(true)
+    socket.on('data', onChunk)
+    socket.on('session', (given: Buffer) => {
+      session = given
+    })
+    return { socket, readyEvent: 'secureConnect' }
+  }
+}
 
 /** Takes upstream's reply. Where `data` wants no more at once, `resume()` the call later. */
 export type ReplyReceiver = Pick<MessageReceiver, 'head' | 'data'>

@@ -1,8 +1,7 @@
 import type { Socket } from 'node:net'
 import { limits } from '../kernel/limits.ts'
 import { type MessageHead, MessageReader, type MessageReceiver } from './message-reader.ts'
-import { holdFailedWrites } from './node-sockets.ts'
-import { RawConnection } from './raw-connection.ts'
+import { holdFailedWrites, RawConnection } from './node-sockets.ts'
 import { firstValue, hasHeader } from './raw-headers.ts'
 import { type Sendable, sendRequest, type Upload } from './send-request.ts'
 

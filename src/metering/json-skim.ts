@@ -1,5 +1,5 @@
-import { EVERY_MARK, MARK_ENDS, MarkWatch, markOf } from './content-marks.ts'
 import {
+  AMBIGUOUS,
   type Frame,
   type JsonObject,
   openFrame,
@@ -19,16 +19,19 @@ import {
   CLOSE_BRACKET,
   COLON,
   COMMA,
+  EVERY_MARK,
   endOfScalar,
   KeptPart,
   LETTER_N,
+  MARK_ENDS,
   MARK_START,
+  MarkWatch,
+  markOf,
   OPEN_BRACE,
   OPEN_BRACKET,
   SCALAR_ENDS,
   SCALARS,
 } from './json-tokens.ts'
-import { AMBIGUOUS } from './name-table.ts'
 import { parseSlice, parseString } from './parse-slice.ts'
 
 /** The token that may come next. */

@@ -1,6 +1,6 @@
 import { isAscii, isUtf8 } from 'node:buffer'
+import { AMBIGUOUS, NameTable } from './json-shape.ts'
 import { KeptPart } from './json-tokens.ts'
-import { AMBIGUOUS, NameTable } from './name-table.ts'
 
 export type UnreadableMultipart =
   | 'empty'

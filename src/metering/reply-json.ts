@@ -1,6 +1,5 @@
-import type { Shape, Skimmed, UnreadableJson } from './json-shape.ts'
+import type { MeterFault, ReplyDocument, Shape, Skimmed, UnreadableJson } from './json-shape.ts'
 import { JsonSkim, skimWhole } from './json-skim.ts'
-import type { MeterFault, ReplyDocument } from './meter.ts'
 import { oddNames } from './parse-slice.ts'
 
 /** Documents up to this size are parsed whole. Larger ones are skimmed for the members that a reader names. */

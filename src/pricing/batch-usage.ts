@@ -1,5 +1,5 @@
 import type { Quantities, Unit, Usage, UsagePart } from '../kernel/usage.ts'
-import { addToolCalls } from '../providers/usage/reading.ts'
+import { addToolCalls } from '../providers/reading.ts'
 import { ONE, type RatingContext } from './modifiers.ts'
 import type { PriceVersion } from './price-book.ts'
 import { resolve, toolsOf } from './priced-parts.ts'

@@ -1,5 +1,5 @@
 import type { Bound } from '../kernel/money.ts'
-import type { RequestTools } from '../providers/request-tools.ts'
+import type { RequestTools } from '../providers/request-members.ts'
 import { SURFACES } from '../providers/surfaces.ts'
 import { type Discount, NO_DISCOUNT, payableFor, plainAmountOf, Totals } from './amounts.ts'
 import {

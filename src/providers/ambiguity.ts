@@ -1,10 +1,14 @@
-import type { UnreadableJson } from '../metering/json-shape.ts'
+import { AMBIGUOUS, isObject, NameTable, type UnreadableJson } from '../metering/json-shape.ts'
 import type { UnreadableMultipart } from '../metering/multipart-scanner.ts'
-import { AMBIGUOUS, NameTable } from '../metering/name-table.ts'
-import { type Ambiguity, NOT_READ, type RequestFacts } from '../metering/request-facts.ts'
-import type { Doubt, ReadBytes } from '../metering/request-reader.ts'
+import {
+  type Ambiguity,
+  type Doubt,
+  NOT_READ,
+  type ReadBytes,
+  type RequestFacts,
+} from '../metering/request-reader.ts'
 import type { Endpoint } from './endpoint.ts'
-import { INNER_NAMES, isGiven, isObject, isUnread } from './request-members.ts'
+import { INNER_NAMES, isGiven, isUnread } from './request-members.ts'
 
 type Reason =
   | UnreadableJson

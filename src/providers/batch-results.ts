@@ -1,18 +1,86 @@
-import { JsonLines } from '../metering/json-lines.ts'
-import { GLANCE, objectShape, type Shape } from '../metering/json-shape.ts'
-import {
-  type Delivered,
-  type Metered,
-  nothingDelivered,
-  type ReplyDocument,
-  type ReplyReader,
-  SilentMeter,
-} from '../metering/meter.ts'
+import { GLANCE, isObject, objectShape, type Shape, type ReplyDocument } from '../metering/json-shape.ts'
+import { type Delivered, type Metered, meterDocument, nothingDelivered, type ReplyReader, SilentMeter } from '../metering/meter.ts'
 import { ReplyJson } from '../metering/reply-json.ts'
-import { meterDocument } from '../metering/reply-meter.ts'
 import type { UsageReader } from './endpoint.ts'
+import { objectAt } from './reading.ts'
 import { READERS } from './surfaces.ts'
-import { isObject, objectAt } from './usage/reading.ts'
+
+const CR = 0x0d
+const LF = 0x0a
+const BLANKS = new Set([0x20, 0x09, CR])
+
+/** The most lines that are not blank, and the most lines of all kinds. Providers take fewer lines. */
+const FULL_LINES_MAX = 100_000
+const LINES_MAX = 1_000_000
+
+/** Reads one line after the other, each in any number of pieces. */
+export interface LineReader {
+  write(bytes: Buffer): void
+  /** No bytes that follow can change that the line cannot be read. */
+  readonly failed: boolean
+  /** The line is whole. False if it cannot be read, or no more lines are to be read. */
+  end(): boolean
+}
+
+/**
+ * Splits a text that arrives in pieces into lines, and accepts only a text that all parsers read alike: every line is one
+ * JSON value or blank, and CR stands only before LF. A CR elsewhere is a blank to JSON and a line's end to many readers of
+ * lines. Lines of any length are read without being kept.
+ */
+export class JsonLines {
+  readonly #line: LineReader
+  #failed = false
+  #open = false
+  #endsInCr = false
+  #lines = 0
+  #fullLines = 0
+
+  constructor(line: LineReader) {
+    this.#line = line
+  }
+
+  get failed(): boolean {
+    return this.#failed
+  }
+
+  write(chunk: Buffer): void {
+    let from = 0
+    while (from < chunk.length && !this.#failed) {
+      const lf = chunk.indexOf(LF, from)
+      this.#take(chunk.subarray(from, lf < 0 ? chunk.length : lf))
+      if (lf < 0) return
+      this.#endLine()
+      from = lf + 1
+    }
+  }
+
+  /** Whether every line could be read, and at least one line was not blank. */
+  end(): boolean {
+    this.#endLine()
+    return !this.#failed && this.#fullLines > 0
+  }
+
+  #take(bytes: Buffer): void {
+    if (bytes.length === 0) return
+    const cr = bytes.indexOf(CR)
+    if (this.#endsInCr || (cr >= 0 && cr < bytes.length - 1)) this.#failed = true
+    this.#endsInCr = cr >= 0
+    if (!this.#open && bytes.every((byte) => BLANKS.has(byte))) return
+    this.#open = true
+    this.#line.write(bytes)
+    if (this.#line.failed) this.#failed = true
+  }
+
+  #endLine(): void {
+    this.#endsInCr = false
+    this.#lines++
+    if (this.#lines > LINES_MAX) this.#failed = true
+    if (!this.#open || this.#failed) return
+    this.#open = false
+    this.#fullLines++
+    if (!this.#line.end() || this.#fullLines > FULL_LINES_MAX) this.#failed = true
+  }
+}
 
 /** Reads the results of a batch as they pass, for the usage of each request that succeeded. Other requests cost nothing. */
 export class BatchResults {

@@ -1,7 +1,7 @@
 import type { ObjectKind, Surface } from '../kernel/vocabulary.ts'
 import type { Metered } from '../metering/meter.ts'
 import type { UsageReader } from './endpoint.ts'
-import { plainPath } from './find-meant.ts'
+import { plainPath } from './find-endpoint.ts'
 
 /** Objects whose cost comes later: one row per kind. */
 interface DeferredKind {

@@ -1,12 +1,11 @@
 import { limits } from '../kernel/limits.ts'
 import type { Surface } from '../kernel/vocabulary.ts'
-import { MARKS } from '../metering/content-marks.ts'
-import type { JsonObject } from '../metering/json-shape.ts'
-import { MODEL_NAME_CHARS_MAX, type OtherModels, type RequestFacts } from '../metering/request-facts.ts'
+import { isObject, type JsonObject } from '../metering/json-shape.ts'
+import { MARKS } from '../metering/json-tokens.ts'
+import { MODEL_NAME_CHARS_MAX, type OtherModels, type RequestFacts } from '../metering/request-reader.ts'
 import type { Endpoint } from './endpoint.ts'
 import { findEndpoint } from './find-endpoint.ts'
-import { isGiven, isObject } from './request-members.ts'
-import { toolModel, typeOf } from './request-tools.ts'
+import { isGiven, toolModel, typeOf } from './request-members.ts'
 import { SURFACES } from './surfaces.ts'
 
 /** The models that a request can lead to, as far as they can be known before it runs. */

@@ -1,6 +1,7 @@
 import {
   eachShape,
   GLANCE,
+  isObject,
   type JsonObject,
   objectShape,
   type Shape,
@@ -9,19 +10,21 @@ import {
   UNREAD,
   VALUE,
 } from '../metering/json-shape.ts'
-import { type ItemFacts, NO_ITEMS, NOT_READ, type RequestFacts } from '../metering/request-facts.ts'
 import {
   type BytesReader,
+  type ItemFacts,
+  NO_ITEMS,
+  NOT_READ,
   type ReadBytes,
   type Reads,
+  type RequestFacts,
   readerFor,
   unreadable,
 } from '../metering/request-reader.ts'
 import { ambiguityOfBytes } from './ambiguity.ts'
 import type { Endpoint } from './endpoint.ts'
 import { ModelNames, otherModels, readToolModels } from './named-models.ts'
-import { isGiven, isObject, REQUEST_MEMBERS } from './request-members.ts'
-import { toolList } from './request-tools.ts'
+import { isGiven, REQUEST_MEMBERS, toolList } from './request-members.ts'
 import { SURFACES } from './surfaces.ts'
 
 /** The members in which an item of a conversation has its content, besides its tools. */

@@ -1,10 +1,21 @@
-import { eachShape, glances, objectShape, SIZE, VALUE } from '../metering/json-shape.ts'
+import {
+  eachShape,
+  glances,
+  isObject,
+  type JsonObject,
+  objectShape,
+  SIZE,
+  VALUE,
+} from '../metering/json-shape.ts'
 import { JsonSkim } from '../metering/json-skim.ts'
 import { readJson } from '../metering/reply-json.ts'
-import { PIECE_BYTES, writeInPieces } from '../metering/request-reader.ts'
+import { NOT_READ, PIECE_BYTES, writeInPieces } from '../metering/request-reader.ts'
 import { givenTwice, unreadable } from './ambiguity.ts'
 import { PCM_BYTES_PER_MS } from './chat/audio.ts'
-import { bytesWritten, isObject, nameAt, objectAt, type WireObject } from './usage/reading.ts'
+import { findEndpoint } from './find-endpoint.ts'
+import { bytesWritten, nameAt, objectAt } from './reading.ts'
+import type { RequestLimits } from './request-limits.ts'
+import { NO_REQUEST_TOOLS } from './request-members.ts'
 
 /** The settings of a session that its cost depends on. Undefined: the message or event does not contain them. */
 export interface SessionSettings {
@@ -85,7 +96,7 @@ function readMessage(skim: JsonSkim, contentBytes: number): SessionMessage {
 }
 
 /** A model that upstream may read otherwise: no string, or given under its older name too. */
-function oddName(event: WireObject): string | null {
+function oddName(event: JsonObject): string | null {
   const { model, audio, input_audio_transcription: older } = objectAt(event['session'])
   const { transcription } = objectAt(objectAt(audio)['input'])
   const names: Readonly<Record<string, unknown>> = {
@@ -102,7 +113,7 @@ function oddName(event: WireObject): string | null {
   return isTwice ? 'session.input_audio_transcription.model' : null
 }
 
-function readSettings(session: WireObject): SessionSettings {
+function readSettings(session: JsonObject): SessionSettings {
   const audio = objectAt(session['audio'])
   const input = objectAt(audio['input'])
   const { format: spoken } = objectAt(audio['output'])
@@ -117,7 +128,7 @@ function readSettings(session: WireObject): SessionSettings {
 }
 
 /** 16 bits a sample, or 8 at the rate of a telephone. */
-function bytesPerMs({ type, rate }: WireObject): number {
+function bytesPerMs({ type, rate }: JsonObject): number {
   if (type === 'audio/pcmu' || type === 'audio/pcma') return 8
   return typeof rate === 'number' && rate >= 1_000 ? (rate * 2) / 1_000 : PCM_BYTES_PER_MS
 }
@@ -167,4 +178,41 @@ export function sessionEvent(text: Buffer): SessionEvent | null {
     aboutEventId: nameAt(objectAt(event['error'])['event_id']),
     deltaBytes: bytesWritten(event['delta']),
   }
+}
+
+/** A turn of a Realtime session, or a transcription of its input: no request describes what it may cost. */
+export interface SocketTurn {
+  readonly kind: 'realtime' | 'transcription'
+  readonly model: string | null
+  readonly atMs: number
+}
+
+/** A turn as the request that pricing expects, but for its model. */
+export function turnRequest({ atMs }: SocketTurn) {
+  const path = '/v1/realtime'
+  const endpoint = findEndpoint('chat', 'WS', path)
+  return { surface: 'chat', method: 'WS', path, endpoint, facts: NOT_READ, bodyBytes: 0, atMs } as const
+}
+
+/** The audio that a standing hold covers. Speech is hardly ever longer without a pause; the rest is an overrun. */
+const TRANSCRIBED_MS_MAX = 15 * 60_000
+
+/** A turn may read a whole context window, since upstream keeps the conversation, and write as much as its model can. */
+export const TURN_LIMITS: RequestLimits = {
+  boundClass: 'elsewhere',
+  maxOutputTokens: null,
+  audioMsMax: TRANSCRIBED_MS_MAX,
+  prompts: 1,
+  n: 1,
+  serviceTier: 'default',
+  speed: null,
+  mayBeFast: false,
+  geography: null,
+  refersElsewhere: true,
+  compacts: false,
+  background: false,
+  stored: false,
+  tools: NO_REQUEST_TOOLS,
+  passes: 0,
+  otherModels: [],
 }

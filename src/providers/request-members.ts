@@ -1,5 +1,7 @@
-import { type JsonObject, UNREAD } from '../metering/json-shape.ts'
-import { MODEL_NAME_CHARS_MAX, type RequestFacts } from '../metering/request-facts.ts'
+import { isObject, type JsonObject, UNREAD } from '../metering/json-shape.ts'
+import { MODEL_NAME_CHARS_MAX, type RequestFacts } from '../metering/request-reader.ts'
+import { DEFAULT_IMAGE_MODEL } from './chat/images.ts'
+import type { ToolRules } from './surface.ts'
 
 /** The members of a request that decide what it may do and what it can cost. Nothing else of a body is looked at. */
 export const REQUEST_MEMBERS = [
@@ -60,10 +62,6 @@ export const INNER_NAMES: ReadonlySet<string> = new Set([
   ...['execution', 'environment', 'include_usage', 'edits', 'previous_message_id', 'search_context_size'],
 ])
 
-export function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
 /** Whether a member is there. Null is how many clients leave a member out. */
 export function isGiven(value: unknown): boolean {
   return value !== undefined && value !== null
@@ -96,4 +94,106 @@ export function listOf(value: unknown): readonly unknown[] | null {
 
 export function isUnread(value: unknown): boolean {
   return value === UNREAD
+}
+
+/** A use of tools that nothing limits counts as so many uses. */
+export const USES_WITHOUT_LIMIT = 8
+
+/** The work and the models that the `tools` of a request lead to. */
+export interface RequestTools {
+  /** How often tools may be used that upstream runs, whose results the model reads. */
+  readonly uses: number
+  readonly webSearches: number
+  readonly fileSearches: number
+  /** Containers to run code in, each of which is paid for. */
+  readonly containers: number
+  /** The model of the image tool, if there is one. */
+  readonly imageModel: string | null
+}
+
+export const NO_REQUEST_TOOLS: RequestTools = {
+  uses: 0,
+  webSearches: 0,
+  fileSearches: 0,
+  containers: 0,
+  imageModel: null,
+}
+
+/** Tools that the client runs and describes. */
+const OWN_TOOLS = /^(?:function|custom|namespace)$/
+
+/** The work that tools lead to. `callsMax` is the limit that the request sets for all tools together. */
+export function readTools(
+  rules: ToolRules,
+  tools: readonly JsonObject[] | null,
+  callsMax: number | null,
+): RequestTools {
+  if (tools === null) return { ...NO_REQUEST_TOOLS, uses: USES_WITHOUT_LIMIT }
+  if (tools.length === 0) return NO_REQUEST_TOOLS
+  const usesOf = (some: readonly JsonObject[]) => usesMax(rules, some, callsMax)
+  const ofType = (start: string) => tools.filter((tool) => typeOf(tool).startsWith(start))
+  const image = ofType('image_generation').at(0)
+  return {
+    uses: usesOf(tools.filter((tool) => runsUpstream(rules, tool))),
+    webSearches: usesOf(ofType('web_search')),
+    fileSearches: usesOf(ofType('file_search')),
+    containers: tools.filter((tool) => hasContainer(rules, tool)).length,
+    imageModel: image === undefined ? null : toolModel(image),
+  }
+}
+
+/** The model that a tool has upstream ask: the one that it names, or the default of an image tool. */
+export function toolModel(tool: JsonObject): string | null {
+  const { model } = tool
+  if (typeof model === 'string') return model
+  return !isGiven(model) && typeOf(tool).startsWith('image_generation') ? DEFAULT_IMAGE_MODEL : null
+}
+
+export function typeOf(tool: JsonObject): string {
+  return typeof tool['type'] === 'string' ? tool['type'] : 'custom'
+}
+
+/** All tools of a request: a namespace holds tools, and no namespaces. Null if there is something that cannot be read. */
+export function toolList(tools: unknown, isInNamespace = false): readonly JsonObject[] | null {
+  if (!isGiven(tools)) return NO_TOOLS
+  if (!Array.isArray(tools)) return null
+  const list: JsonObject[] = []
+  for (const tool of tools as readonly unknown[]) {
+    if (!isObject(tool) || (isGiven(tool['type']) && typeof tool['type'] !== 'string')) return null
+    const inner = isInNamespace && isGiven(tool['tools']) ? null : toolList(tool['tools'], true)
+    if (inner === null) return null
+    list.push(tool)
+    for (const each of inner) list.push(each)
+  }
+  return list
+}
+
+const NO_TOOLS: readonly JsonObject[] = []
+
+function runsUpstream(rules: ToolRules, tool: JsonObject): boolean {
+  const type = typeOf(tool)
+  if (OWN_TOOLS.test(type) || rules.runByClient.test(type)) return false
+  if (type === 'tool_search') return tool['execution'] !== 'client'
+  return type !== 'shell' || hasContainer(rules, tool)
+}
+
+/** A shell runs in a container, unless it is said to run where the client is. */
+function hasContainer({ container }: ToolRules, tool: JsonObject): boolean {
+  const type = typeOf(tool)
+  if (container?.test(type) !== true) return false
+  const { environment } = tool
+  return type !== 'shell' || !isObject(environment) || environment['type'] !== 'local'
+}
+
+/** How often these tools may be used: as often as is stated where they know a limit, USES_WITHOUT_LIMIT times where not. */
+function usesMax(rules: ToolRules, tools: readonly JsonObject[], callsMax: number | null): number {
+  const limited = tools.filter((tool) => rules.limited.test(typeOf(tool)))
+  const others = tools.length - limited.length
+  if (rules.limit === 'each') {
+    const stated = limited.map((tool) => count(tool['max_uses']))
+    const uses = stated.map((most) => (most === LIMITLESS || most === 0 ? USES_WITHOUT_LIMIT : most))
+    return uses.reduce((sum, most) => sum + most, others * USES_WITHOUT_LIMIT)
+  }
+  if (callsMax === null || limited.length === 0) return tools.length === 0 ? 0 : USES_WITHOUT_LIMIT
+  return callsMax + (others === 0 ? 0 : USES_WITHOUT_LIMIT)
 }

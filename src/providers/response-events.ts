@@ -1,12 +1,11 @@
 import { glances, objectShape } from '../metering/json-shape.ts'
 import { readJson } from '../metering/reply-json.ts'
-import { type ItemFacts, NOT_READ, type RequestFacts } from '../metering/request-facts.ts'
-import { writeInPieces } from '../metering/request-reader.ts'
+import { type ItemFacts, NOT_READ, type RequestFacts, writeInPieces } from '../metering/request-reader.ts'
 import { givenTwice } from './ambiguity.ts'
 import type { Endpoint } from './endpoint.ts'
 import { createRequestReader, PLAIN_JSON } from './read-request.ts'
+import { nameAt, objectAt } from './reading.ts'
 import { isGiven } from './request-members.ts'
-import { nameAt, objectAt } from './usage/reading.ts'
 
 /** The meaning of a client message on a socket of `/v1/responses`. */
 export type ResponseAsked =

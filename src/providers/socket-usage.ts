@@ -1,8 +1,9 @@
 import { NO_USAGE, type Usage } from '../kernel/usage.ts'
+import type { JsonObject } from '../metering/json-shape.ts'
 import { heardTokens, spokenTokens } from './chat/audio.ts'
 import { readTranscription } from './chat/closing-usage.ts'
 import { partOf, readTokens } from './chat/tokens.ts'
-import { Counts, objectAt, quantitiesOf, tokensInBytes, type WireObject } from './usage/reading.ts'
+import { Counts, objectAt, quantitiesOf, tokensInBytes } from './reading.ts'
 
 /**
  * `response.usage` of a `response.done`, whatever the response came to. The totals decide how many tokens there were, the
@@ -94,7 +95,7 @@ function totalOf({ text, audio, image }: Modalities): number {
   return text + audio + image
 }
 
-function readModalities(details: WireObject, counts: Counts): Modalities {
+function readModalities(details: JsonObject, counts: Counts): Modalities {
   return {
     text: counts.read(details['text_tokens']) ?? 0,
     audio: counts.read(details['audio_tokens']) ?? 0,
@@ -108,7 +109,7 @@ function leftOf(all: number | null, other: number | null): number | null {
 }
 
 /** Details that come to more than the total are cut to it, the cheapest first. Without a total they are all there is. */
-function byModality(total: number | null, details: WireObject, counts: Counts): Modalities {
+function byModality(total: number | null, details: JsonObject, counts: Counts): Modalities {
   const stated = readModalities(details, counts)
   const explained = totalOf(stated)
   const whole = total ?? explained
@@ -122,7 +123,7 @@ function byModality(total: number | null, details: WireObject, counts: Counts): 
  * How many input tokens of each kind came from the cache. Where the details do not add up, cached tokens are those
  * that the cache makes least cheaper: of text before images, of images before audio.
  */
-function cachedByModality(input: Modalities, details: WireObject, counts: Counts): Modalities {
+function cachedByModality(input: Modalities, details: JsonObject, counts: Counts): Modalities {
   const stated = readModalities(objectAt(details['cached_tokens_details']), counts)
   const explained = totalOf(stated)
   const total = counts.read(details['cached_tokens']) ?? explained

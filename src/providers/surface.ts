@@ -2,9 +2,8 @@ import type { ErrorCode, Refusal } from '../kernel/errors.ts'
 import type { Tier } from '../kernel/usage.ts'
 import type { Surface } from '../kernel/vocabulary.ts'
 import type { JsonObject } from '../metering/json-shape.ts'
-import type { Delivered, Meter, ReplyReader } from '../metering/meter.ts'
-import type { StreamMeter } from '../metering/reply-meter.ts'
-import type { RequestFacts } from '../metering/request-facts.ts'
+import type { Delivered, Meter, ReplyReader, StreamMeter } from '../metering/meter.ts'
+import type { RequestFacts } from '../metering/request-reader.ts'
 import type { UsageReader } from './endpoint.ts'
 
 export type { Surface }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer } from 'node:net'
-import { RawConnection } from '../../src/http/raw-connection.ts'
+import { RawConnection } from '../../src/http/node-sockets.ts'
 import { test } from '../support/suite.ts'
 
 test('a connection that is ended again and again waits for its close once', async () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { Readable } from 'node:stream'
 import { mock } from 'node:test'
-import { UPSTREAM_IDLE_CONNECTIONS_MAX } from '../../src/http/upstream-pool.ts'
+import { UPSTREAM_IDLE_CONNECTIONS_MAX } from '../../src/http/upstream-call.ts'
 import { nextTurn, withDeadline } from '../support/deadline.ts'
 import { test } from '../support/suite.ts'
 import { type Accepted, startRawUpstream, told } from './raw-upstream.ts'

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
-import { EVERY_MARK, MARKS } from '../../src/metering/content-marks.ts'
 import { objectShape, UNMARKED_VALUE, VALUE } from '../../src/metering/json-shape.ts'
 import { JsonSkim } from '../../src/metering/json-skim.ts'
+import { EVERY_MARK, MARKS } from '../../src/metering/json-tokens.ts'
 import { test } from '../support/suite.ts'
 
 const ELSEWHERE = [

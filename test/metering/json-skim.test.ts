@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
-import { EVERY_MARK, MARKS } from '../../src/metering/content-marks.ts'
 import {
   eachShape,
   GLANCE,
@@ -17,6 +16,7 @@ import {
   VALUE,
 } from '../../src/metering/json-shape.ts'
 import { JsonSkim, skimWhole } from '../../src/metering/json-skim.ts'
+import { EVERY_MARK, MARKS } from '../../src/metering/json-tokens.ts'
 import { runs } from '../support/scale.ts'
 import { test } from '../support/suite.ts'
 import { documents, nearDocuments } from './json-documents.ts'

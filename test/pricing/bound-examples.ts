@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { boundOf } from '../../src/pricing/bound.ts'
 import type { BoundRequest, BoundSettings } from '../../src/pricing/modifiers.ts'
-import { NO_REQUEST_TOOLS as NO_TOOLS } from '../../src/providers/request-tools.ts'
+import { NO_REQUEST_TOOLS as NO_TOOLS } from '../../src/providers/request-members.ts'
 import { test } from '../support/suite.ts'
 import { shipped } from './worked-example.ts'
 

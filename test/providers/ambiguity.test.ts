@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { inflateRawSync, inflateSync } from 'node:zlib'
-import { NOT_READ } from '../../src/metering/request-facts.ts'
+import { NOT_READ } from '../../src/metering/request-reader.ts'
 import { unreadable } from '../../src/providers/ambiguity.ts'
 import { findEndpoint } from '../../src/providers/find-endpoint.ts'
 import { createRequestReader } from '../../src/providers/read-request.ts'

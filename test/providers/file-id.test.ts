@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { UPLOAD_REPLY_BYTES_MAX, uploadedFileId } from '../../src/providers/batch-file.ts'
+import { UPLOAD_REPLY_BYTES_MAX, uploadedFileId } from '../../src/providers/batch-requests.ts'
 import { test } from '../support/suite.ts'
 
 const idIn = (reply: unknown) =>

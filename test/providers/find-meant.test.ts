@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
-import { allEndpoints, findEndpoint } from '../../src/providers/find-endpoint.ts'
-import { findMeant } from '../../src/providers/find-meant.ts'
+import { allEndpoints, findEndpoint, findMeant } from '../../src/providers/find-endpoint.ts'
 import { spellingsOf } from '../support/spellings.ts'
 import { test } from '../support/suite.ts'
 

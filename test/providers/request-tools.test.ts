@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { readTools, toolList, USES_WITHOUT_LIMIT } from '../../src/providers/request-tools.ts'
+import { readTools, toolList, USES_WITHOUT_LIMIT } from '../../src/providers/request-members.ts'
 import { SURFACES } from '../../src/providers/surfaces.ts'
 import { test } from '../support/suite.ts'
 import { CHAT, limitsOf, MESSAGES, RESPONSES, tools } from './limits-of.ts'

@@ -7,8 +7,8 @@ import {
   type SessionMessage,
   sessionEvent,
   sessionMessage,
+  turnRequest,
 } from '../../providers/realtime-events.ts'
-import { turnRequest } from '../../providers/socket-turn.ts'
 import {
   type CutResponse,
   cutResponseUsage,

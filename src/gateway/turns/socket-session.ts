@@ -1,4 +1,4 @@
-import type { RawConnection } from '../../http/raw-connection.ts'
+import type { RawConnection } from '../../http/node-sockets.ts'
 import type { Refusal } from '../../kernel/errors.ts'
 import { limits } from '../../kernel/limits.ts'
 import { type FramePart, FrameReader, OPCODE } from '../../sockets/frame-reader.ts'

@@ -1,9 +1,14 @@
 import { StringDecoder } from 'node:string_decoder'
 import type { Quantities } from '../../kernel/usage.ts'
-import { type AudioSeen, type Metered, nothingDelivered, SilentMeter } from '../../metering/meter.ts'
+import {
+  type AudioSeen,
+  type Metered,
+  nothingDelivered,
+  SilentMeter,
+  StreamMeter,
+} from '../../metering/meter.ts'
 import { boundaryOf, looseName, MultipartScanner } from '../../metering/multipart-scanner.ts'
-import { StreamMeter } from '../../metering/reply-meter.ts'
-import type { RequestFacts } from '../../metering/request-facts.ts'
+import type { RequestFacts } from '../../metering/request-reader.ts'
 
 /** Uncompressed speech as OpenAI sends and takes it: 16-bit samples at 24 kHz. */
 export const PCM_BYTES_PER_MS = 48

@@ -1,25 +1,7 @@
 import { NO_USAGE, type UsagePart } from '../../kernel/usage.ts'
-import { glances, objectShape, type Shape, SIZE, VALUE } from '../../metering/json-shape.ts'
-import {
-  type AudioSeen,
-  type Delivered,
-  NOTHING_SHOWN,
-  type Reading,
-  type ReplyDocument,
-  type ReplyLayout,
-  type ReplyReader,
-  type Stage,
-} from '../../metering/meter.ts'
-import {
-  bytesWritten,
-  Counts,
-  isObject,
-  nameAt,
-  objectAt,
-  quantitiesOf,
-  readingOf,
-  type WireObject,
-} from '../usage/reading.ts'
+import { glances, isObject, type JsonObject, objectShape, type Shape, SIZE, VALUE, type ReplyDocument } from '../../metering/json-shape.ts'
+import { type AudioSeen, type Delivered, NOTHING_SHOWN, type Reading, type ReplyLayout, type ReplyReader, type Stage } from '../../metering/meter.ts'
+import { bytesWritten, Counts, nameAt, objectAt, quantitiesOf, readingOf } from '../reading.ts'
 import { readImageTokens, svgParts } from './images.ts'
 import { errorNameOf, partOf, type ReportedTokens, readTokens } from './tokens.ts'
 
@@ -45,7 +27,7 @@ interface ClosingKind {
   /** Several closing events are several results, each with its own usage. Otherwise they are one result stated twice. */
   readonly closesEachResult?: true
   /** `object` is the body or the closing event, `usage` the object in it. */
-  readUsage(usage: WireObject, object: WireObject, counts: Counts): ClosingUsage
+  readUsage(usage: JsonObject, object: JsonObject, counts: Counts): ClosingUsage
 }
 
 function layoutOf(members: Readonly<Record<string, Shape>>, dullTypes: readonly string[] = []): ReplyLayout {
@@ -113,12 +95,12 @@ const CLOSING_KINDS = {
 } as const satisfies Record<string, ClosingKind>
 
 /** The usage of a transcription, over HTTP or on a socket. */
-export function readTranscription(usage: WireObject, counts: Counts): ClosingUsage {
+export function readTranscription(usage: JsonObject, counts: Counts): ClosingUsage {
   return usage['type'] === 'duration' ? readDuration(usage, counts) : readAudioTokens(usage, counts)
 }
 
 /** The usage of models that are paid by the length of the recording. */
-function readDuration(usage: WireObject, counts: Counts): ClosingUsage {
+function readDuration(usage: JsonObject, counts: Counts): ClosingUsage {
   const milliseconds = counts.readSeconds(usage['seconds'])
   const quantities = quantitiesOf({ audio_input_milliseconds: milliseconds })
   return {
@@ -130,7 +112,7 @@ function readDuration(usage: WireObject, counts: Counts): ClosingUsage {
 }
 
 /** Input tokens without details are those of the recording. */
-function readAudioTokens(usage: WireObject, counts: Counts): ClosingUsage {
+function readAudioTokens(usage: JsonObject, counts: Counts): ClosingUsage {
   const { input, output } = readTokens(usage, counts)
   if (input === null || isObject(usage['input_token_details'])) return usageOf({ input, output })
   const { total } = input
@@ -200,7 +182,7 @@ export class ClosingUsageReader implements ReplyReader {
     return this.#audio === null ? reading : { ...reading, audio: this.#audio }
   }
 
-  #readUsage(object: WireObject, document: ReplyDocument): void {
+  #readUsage(object: JsonObject, document: ReplyDocument): void {
     const { usage } = object
     if (usage === null || usage === undefined) return
     if (!isObject(usage) || document.repeatsNames()) this.#counts.doubt()
@@ -218,7 +200,7 @@ export class ClosingUsageReader implements ReplyReader {
     return [...this.#usages, usage].sort((a, b) => sizeOf(b) - sizeOf(a)).slice(0, 1)
   }
 
-  #readError(object: WireObject): void {
+  #readError(object: JsonObject): void {
     this.#error = errorNameOf(isObject(object['error']) ? object['error'] : object)
   }
 }

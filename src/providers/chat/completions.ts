@@ -1,14 +1,6 @@
-import { glances, listShape, objectShape, SIZE, VALUE } from '../../metering/json-shape.ts'
-import {
-  type Delivered,
-  NOTHING_SHOWN,
-  type Reading,
-  type ReplyDocument,
-  type ReplyLayout,
-  type ReplyReader,
-  type Stage,
-} from '../../metering/meter.ts'
-import { bytesWritten, listAt, nameAt, objectAt, type WireObject } from '../usage/reading.ts'
+import { glances, type JsonObject, listShape, objectShape, SIZE, VALUE, type ReplyDocument } from '../../metering/json-shape.ts'
+import { type Delivered, NOTHING_SHOWN, type Reading, type ReplyLayout, type ReplyReader, type Stage } from '../../metering/meter.ts'
+import { bytesWritten, listAt, nameAt, objectAt } from '../reading.ts'
 import { ReplyFacts } from './tokens.ts'
 
 const CALL = objectShape({ arguments: SIZE, input: SIZE })
@@ -91,7 +83,7 @@ export class ChatReader implements ReplyReader {
     return this.#facts.reading(this.#isFinal, this.#stopReason)
   }
 
-  #countText(choice: WireObject, message: WireObject): void {
+  #countText(choice: JsonObject, message: JsonObject): void {
     const output = this.#output
     output.text +=
       bytesWritten(message['content']) +
@@ -108,7 +100,7 @@ export class ChatReader implements ReplyReader {
     }
   }
 
-  #followChoice(choice: WireObject): void {
+  #followChoice(choice: JsonObject): void {
     const index = indexOf(choice)
     const finishReason = nameAt(choice['finish_reason'])
     if (finishReason !== null) {
@@ -125,6 +117,6 @@ export class ChatReader implements ReplyReader {
   }
 }
 
-function indexOf(choice: WireObject): number {
+function indexOf(choice: JsonObject): number {
   return typeof choice['index'] === 'number' ? choice['index'] : 0
 }

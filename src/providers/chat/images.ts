@@ -1,14 +1,7 @@
 import type { UsagePart } from '../../kernel/usage.ts'
-import type { RequestFacts } from '../../metering/request-facts.ts'
-import {
-  type Counts,
-  isObject,
-  listAt,
-  nameAt,
-  objectAt,
-  quantitiesOf,
-  type WireObject,
-} from '../usage/reading.ts'
+import { isObject, type JsonObject } from '../../metering/json-shape.ts'
+import type { RequestFacts } from '../../metering/request-reader.ts'
+import { type Counts, listAt, nameAt, objectAt, quantitiesOf } from '../reading.ts'
 import { partOf, type ReportedTokens, readTokens } from './tokens.ts'
 
 /**
@@ -66,7 +59,7 @@ export function svgParts(value: unknown, counts: Counts): UsagePart[] {
 }
 
 /** Tokens of an image model: output without details is taken for images. */
-export function readImageTokens(usage: WireObject, counts: Counts): ReportedTokens {
+export function readImageTokens(usage: JsonObject, counts: Counts): ReportedTokens {
   const tokens = readTokens(usage, counts)
   if (tokens.output === null || isObject(usage['output_tokens_details'])) return tokens
   const { total } = tokens.output
@@ -74,7 +67,7 @@ export function readImageTokens(usage: WireObject, counts: Counts): ReportedToke
 }
 
 /** The usage of image tools besides that of the model itself, from `tool_usage`; where that leaves it out, from the images. */
-export function imageToolParts(response: WireObject, counts: Counts): UsagePart[] {
+export function imageToolParts(response: JsonObject, counts: Counts): UsagePart[] {
   const usage = objectAt(response['tool_usage'])['image_gen']
   const tool = imageTool(response)
   const tokens = isObject(usage) ? readImageTokens(usage, counts) : drawnTokens(response, tool, counts)
@@ -83,12 +76,12 @@ export function imageToolParts(response: WireObject, counts: Counts): UsagePart[
 }
 
 /** The response repeats the tools of the request; the model is among them if the request named it. */
-function imageTool(response: WireObject): WireObject {
+function imageTool(response: JsonObject): JsonObject {
   return objectAt(listAt(response['tools']).find((value) => objectAt(value)['type'] === 'image_generation'))
 }
 
 /** Tokens of the images in a response that does not state them, by size and quality. A vector image states those of its own. */
-function drawnTokens(response: WireObject, tool: WireObject, counts: Counts): ReportedTokens {
+function drawnTokens(response: JsonObject, tool: JsonObject, counts: Counts): ReportedTokens {
   let total = 0
   for (const value of listAt(response['output'])) {
     const item = objectAt(value)

@@ -1,26 +1,7 @@
 import type { Quantities, UsagePart } from '../../kernel/usage.ts'
-import { glances, listShape, objectShape, SIZE, VALUE } from '../../metering/json-shape.ts'
-import type {
-  Delivered,
-  OutputKind,
-  Reading,
-  ReplyDocument,
-  ReplyLayout,
-  ReplyReader,
-  Shown,
-  Stage,
-} from '../../metering/meter.ts'
-import {
-  bytesWritten,
-  type Counts,
-  indexAt,
-  isObject,
-  listAt,
-  nameAt,
-  objectAt,
-  quantitiesOf,
-  type WireObject,
-} from '../usage/reading.ts'
+import { glances, isObject, type JsonObject, listShape, objectShape, SIZE, VALUE, type ReplyDocument } from '../../metering/json-shape.ts'
+import type { Delivered, OutputKind, Reading, ReplyLayout, ReplyReader, Shown, Stage } from '../../metering/meter.ts'
+import { bytesWritten, type Counts, indexAt, listAt, nameAt, objectAt, quantitiesOf } from '../reading.ts'
 import { imageToolParts, svgParts } from './images.ts'
 import { errorNameOf, ReplyFacts } from './tokens.ts'
 
@@ -167,7 +148,7 @@ export class ResponsesReader implements ReplyReader {
   }
 
   /** A response that is final. */
-  #readResponse(response: WireObject, document: ReplyDocument): void {
+  #readResponse(response: JsonObject, document: ReplyDocument): void {
     const { counts } = this.#facts
     const { output } = response
     this.#facts.readHead(response)
@@ -187,7 +168,7 @@ export class ResponsesReader implements ReplyReader {
   }
 
   /** The text that the model wrote in an item of a whole response. */
-  #countItemText(item: WireObject): void {
+  #countItemText(item: JsonObject): void {
     const output = this.#output
     const kind = item['type'] === 'reasoning' ? 'thinking' : 'text'
     for (const part of listAt(item['content']))
@@ -209,7 +190,7 @@ class SeenTools {
   readonly #svgParts: UsagePart[] = []
 
   /** Counts an item that is done. An item that is shown twice counts once. */
-  read(item: WireObject, counts: Counts): void {
+  read(item: JsonObject, counts: Counts): void {
     this.noteContainer(item, counts)
     const type = nameAt(item['type'])
     if (type !== 'web_search_call' && type !== 'file_search_call' && type !== 'image_generation_call') return
@@ -224,7 +205,7 @@ class SeenTools {
   }
 
   /** The container in which an item runs code or a shell. It is paid for as soon as it is there, done or not, and once. */
-  noteContainer(item: WireObject, counts: Counts): void {
+  noteContainer(item: JsonObject, counts: Counts): void {
     const id = nameAt(item['container_id']) ?? nameAt(objectAt(item['environment'])['container_id'])
     if (id === null || this.#containers.has(id)) return
     if (this.#containers.size === CALLS_MAX) counts.doubt()

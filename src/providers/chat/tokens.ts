@@ -1,14 +1,7 @@
 import { NO_USAGE, type Quantities, type UsagePart } from '../../kernel/usage.ts'
-import type { Reading, ReplyDocument } from '../../metering/meter.ts'
-import {
-  Counts,
-  isObject,
-  nameAt,
-  objectAt,
-  quantitiesOf,
-  readingOf,
-  type WireObject,
-} from '../usage/reading.ts'
+import { isObject, type JsonObject, type ReplyDocument } from '../../metering/json-shape.ts'
+import type { Reading } from '../../metering/meter.ts'
+import { Counts, nameAt, objectAt, quantitiesOf, readingOf } from '../reading.ts'
 
 /** One side of a call: its input or its output. */
 interface TokenSide {
@@ -30,7 +23,7 @@ const NO_TOKENS: ReportedTokens = { input: null, output: null }
  * The tokens of a Chat or Responses usage object. The names of the two differ, and so do those of transcription and
  * Realtime (`input_token_details`, in the singular); one object never has two of them.
  */
-export function readTokens(usage: WireObject, counts: Counts): ReportedTokens {
+export function readTokens(usage: JsonObject, counts: Counts): ReportedTokens {
   const input = counts.read(usage['prompt_tokens'] ?? usage['input_tokens'])
   const output = counts.read(usage['completion_tokens'] ?? usage['output_tokens'])
   const inputDetails = objectAt(
@@ -88,18 +81,18 @@ export class ReplyFacts {
     return this.#id
   }
 
-  readHead(object: WireObject): void {
+  readHead(object: JsonObject): void {
     this.#id = nameAt(object['id']) ?? this.#id
     this.#model = nameAt(object['model']) ?? this.#model
     this.#serviceTier = nameAt(object['service_tier']) ?? this.#serviceTier
   }
 
-  readError({ error }: WireObject): void {
+  readError({ error }: JsonObject): void {
     if (isObject(error)) this.error = errorNameOf(error)
   }
 
   /** True if the object has usage. */
-  readUsage({ usage }: WireObject, document: ReplyDocument): boolean {
+  readUsage({ usage }: JsonObject, document: ReplyDocument): boolean {
     if (usage === null || usage === undefined) return false
     if (!isObject(usage) || document.repeatsNames()) this.counts.doubt()
     this.tokens = laterTokens(this.tokens, readTokens(objectAt(usage), this.counts), this.counts)
@@ -142,7 +135,7 @@ export function partOf(model: string | null, tokens: ReportedTokens): UsagePart 
  * takes from the rest of the total, writes first because they cost most, and text gets what remains: no token
  * is counted twice, and all details together never exceed the total.
  */
-function splitInput(total: number, usage: WireObject, details: WireObject, counts: Counts): Quantities {
+function splitInput(total: number, usage: JsonObject, details: JsonObject, counts: Counts): Quantities {
   let rest = total
   const take = (count: number): number => {
     const taken = Math.min(count, rest)
@@ -180,7 +173,7 @@ function splitInput(total: number, usage: WireObject, details: WireObject, count
 }
 
 /** Reasoning and predictions, accepted or not, are output like any other and already in the total. */
-function splitOutput(total: number, details: WireObject, counts: Counts): Quantities {
+function splitOutput(total: number, details: JsonObject, counts: Counts): Quantities {
   const audio = counts.read(details['audio_tokens']) ?? 0
   const image = counts.read(details['image_tokens']) ?? 0
   if (audio + image > total) counts.doubt()
@@ -194,6 +187,6 @@ function splitOutput(total: number, details: WireObject, counts: Counts): Quanti
 }
 
 /** The name that an error object of upstream has for itself. */
-export function errorNameOf(error: WireObject): string {
+export function errorNameOf(error: JsonObject): string {
   return nameAt(error['code']) ?? nameAt(error['type']) ?? 'error'
 }

@@ -1,24 +1,6 @@
-import { GLANCE, glances, listShape, objectShape, SIZE, Sized, VALUE } from '../../metering/json-shape.ts'
-import type {
-  Delivered,
-  OutputKind,
-  Reading,
-  ReplyDocument,
-  ReplyLayout,
-  ReplyReader,
-  Shown,
-  Stage,
-} from '../../metering/meter.ts'
-import {
-  bytesWritten,
-  indexAt,
-  isObject,
-  listAt,
-  nameAt,
-  objectAt,
-  readingOf,
-  type WireObject,
-} from '../usage/reading.ts'
+import { GLANCE, glances, isObject, type JsonObject, listShape, objectShape, SIZE, Sized, VALUE, type ReplyDocument } from '../../metering/json-shape.ts'
+import type { Delivered, OutputKind, Reading, ReplyLayout, ReplyReader, Shown, Stage } from '../../metering/meter.ts'
+import { bytesWritten, indexAt, listAt, nameAt, objectAt, readingOf } from '../reading.ts'
 import { MessageUsage } from './usage.ts'
 
 const MESSAGE = {
@@ -167,7 +149,7 @@ export class MessagesReader implements ReplyReader {
     })
   }
 
-  #readMessage(message: WireObject, document: ReplyDocument, when: 'start' | 'whole'): void {
+  #readMessage(message: JsonObject, document: ReplyDocument, when: 'start' | 'whole'): void {
     this.#id = nameAt(message['id'])
     this.#model = nameAt(message['model'])
     this.#stopReason = nameAt(message['stop_reason'])
@@ -175,7 +157,7 @@ export class MessagesReader implements ReplyReader {
     this.#usage.read(message['usage'], when, document)
   }
 
-  #readEnd(event: WireObject, document: ReplyDocument): void {
+  #readEnd(event: JsonObject, document: ReplyDocument): void {
     const delta = objectAt(event['delta'])
     const stopReason = nameAt(delta['stop_reason'])
     this.#noteContainer(delta)
@@ -186,7 +168,7 @@ export class MessagesReader implements ReplyReader {
   }
 
   /** A block as it opens in a stream, or as it stands in a message. */
-  #noteBlock(block: WireObject): void {
+  #noteBlock(block: JsonObject): void {
     const type = nameAt(block['type']) ?? ''
     if (type !== 'fallback') {
       this.#hasContent = true
@@ -202,16 +184,16 @@ export class MessagesReader implements ReplyReader {
   }
 
   /** A message has a container as soon as code can run, or files wait for it. */
-  #noteContainer(owner: WireObject): void {
+  #noteContainer(owner: JsonObject): void {
     if (isObject(owner['container'])) this.#ranCode = true
   }
 
-  #readDelta(delta: WireObject): void {
+  #readDelta(delta: JsonObject): void {
     const [kind, member] = DELTAS.get(delta['type']) ?? [null, '']
     if (kind !== null) this.#output[kind] += bytesWritten(delta[member])
   }
 
-  #readError(event: WireObject): void {
+  #readError(event: JsonObject): void {
     this.#error = nameAt(objectAt(event['error'])['type']) ?? 'error'
   }
 }

@@ -1,8 +1,8 @@
 import type { ErrorCode } from '../../kernel/errors.ts'
-import type { JsonObject } from '../../metering/json-shape.ts'
-import type { RequestFacts } from '../../metering/request-facts.ts'
-import { BatchReader } from '../batch-object.ts'
-import { isGiven, isObject } from '../request-members.ts'
+import { isObject, type JsonObject } from '../../metering/json-shape.ts'
+import type { RequestFacts } from '../../metering/request-reader.ts'
+import { BatchReader } from '../reading.ts'
+import { isGiven } from '../request-members.ts'
 import type { RequestFees, SurfaceSpec } from '../surface.ts'
 import endpoints from './endpoints.json' with { type: 'json' }
 import { MessagesReader } from './reader.ts'

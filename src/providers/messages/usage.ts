@@ -1,6 +1,6 @@
 import { NO_USAGE, type Quantities, type Usage, type UsagePart } from '../../kernel/usage.ts'
-import type { ReplyDocument } from '../../metering/meter.ts'
-import { Counts, isObject, nameAt, objectAt, quantitiesOf, type WireObject } from '../usage/reading.ts'
+import { isObject, type JsonObject, type ReplyDocument } from '../../metering/json-shape.ts'
+import { Counts, nameAt, objectAt, quantitiesOf } from '../reading.ts'
 
 /** A message that took more steps than this is beyond belief; the steps beyond it are not read. */
 const ITERATIONS_MAX = 1000
@@ -37,7 +37,7 @@ const NO_TOKENS: MessageTokens = { input: null, written: null, split: null, read
  * The tokens of a usage object: that of a whole message, of one entry of `iterations`, or totals so far that go on from
  * those `before`, and can only rise.
  */
-function readMessageTokens(usage: WireObject, counts: Counts, before = NO_TOKENS): MessageTokens {
+function readMessageTokens(usage: JsonObject, counts: Counts, before = NO_TOKENS): MessageTokens {
   return {
     input: counts.readRising(usage['input_tokens'], before.input),
     written: counts.readRising(usage['cache_creation_input_tokens'], before.written),

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { objectShape, VALUE } from '../../../src/metering/json-shape.ts'
 import { skimWhole } from '../../../src/metering/json-skim.ts'
-import { applySplice, askForUsage, type UsageAsk } from '../../../src/providers/chat-usage/ask-for-usage.ts'
+import { applySplice, askForUsage, type UsageAsk } from '../../../src/providers/chat-usage.ts'
 import { runs } from '../../support/scale.ts'
 import { test } from '../../support/suite.ts'
 

@@ -1,4 +1,4 @@
-import { cutUsage } from '../../../src/providers/chat-usage/cut-usage.ts'
+import { cutUsage } from '../../../src/providers/chat-usage.ts'
 import { createMeter } from '../../../src/providers/surfaces.ts'
 
 /** The meter of a chat stream to which usage was added, as far as it cuts the usage out again. */

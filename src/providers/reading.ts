@@ -1,19 +1,12 @@
-import type { Quantities, Unit, Usage, UsagePart } from '../../kernel/usage.ts'
-import { Sized } from '../../metering/json-shape.ts'
-import type { Reading } from '../../metering/meter.ts'
+import { NO_USAGE, type Quantities, type Unit, type Usage, type UsagePart } from '../kernel/usage.ts'
+import { glances, isObject, type JsonObject, objectShape, Sized, type ReplyDocument } from '../metering/json-shape.ts'
+import { NOTHING_SHOWN, type Reading, type ReplyLayout, type ReplyReader } from '../metering/meter.ts'
 
-/** An object as it came over the wire: a member may be missing or be anything. */
-export type WireObject = Readonly<Record<string, unknown>>
-
-const EMPTY: WireObject = {}
+const EMPTY: JsonObject = {}
 const NAME_LENGTH_MAX = 256
 
-export function isObject(value: unknown): value is WireObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
 /** The object, or one without members in place of anything else. */
-export function objectAt(value: unknown): WireObject {
+export function objectAt(value: unknown): JsonObject {
   return isObject(value) ? value : EMPTY
 }
 
@@ -176,4 +169,40 @@ export function addToolCalls(parts: readonly UsagePart[], calls: Quantities): re
   const at = parts.findLastIndex((part) => part.model === null)
   if (at < 0) return [...parts, { model: null, quantities: calls, promptTokens: 0 }]
   return parts.map((part, i) => (i === at ? { ...part, quantities: { ...part.quantities, ...calls } } : part))
+}
+
+const BATCH = objectShape(glances('id status processing_status output_file_id endpoint'))
+const LAYOUT: ReplyLayout = { body: BATCH, event: BATCH, dullEvents: [] }
+
+/** Reads the object of a batch, of either surface: its status and where its results are. The usage stands in the results. */
+export class BatchReader implements ReplyReader {
+  readonly layout = LAYOUT
+  readonly stage = 'over'
+  readonly shown = NOTHING_SHOWN
+  #batch: Readonly<Record<string, unknown>> = {}
+
+  readEvent(): void {}
+
+  readDone(): void {}
+
+  readBody({ value }: ReplyDocument): void {
+    if (isObject(value)) this.#batch = value
+  }
+
+  reading(): Reading {
+    const stopReason = nameAt(this.#batch['processing_status']) ?? nameAt(this.#batch['status'])
+    return {
+      usage: { ...NO_USAGE, stopReason },
+      inputKnown: false,
+      outputKnown: false,
+      outputTokensSeen: 0,
+      error: null,
+      objectId: nameAt(this.#batch['id']),
+      imagesBegun: 0,
+      reasoningTokens: null,
+      containerIds: [],
+      resultsFile: nameAt(this.#batch['output_file_id']),
+      requestsFor: nameAt(this.#batch['endpoint']),
+    }
+  }
 }
