@@ -1,5 +1,12 @@
-import { GLANCE, isObject, objectShape, type Shape, type ReplyDocument } from '../metering/json-shape.ts'
-import { type Delivered, type Metered, meterDocument, nothingDelivered, type ReplyReader, SilentMeter } from '../metering/meter.ts'
+import { GLANCE, isObject, objectShape, type ReplyDocument, type Shape } from '../metering/json-shape.ts'
+import {
+  type Delivered,
+  type Metered,
+  meterDocument,
+  nothingDelivered,
+  type ReplyReader,
+  SilentMeter,
+} from '../metering/meter.ts'
 import { ReplyJson } from '../metering/reply-json.ts'
 import type { UsageReader } from './endpoint.ts'
 import { objectAt } from './reading.ts'

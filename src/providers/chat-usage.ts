@@ -1,4 +1,4 @@
-import { GLANCE, isObject, objectShape, type Span, type ReplyDocument } from '../metering/json-shape.ts'
+import { GLANCE, isObject, objectShape, type ReplyDocument, type Span } from '../metering/json-shape.ts'
 import { skimWhole } from '../metering/json-skim.ts'
 import { BLANKS } from '../metering/json-tokens.ts'
 import type { RequestFacts } from '../metering/request-reader.ts'

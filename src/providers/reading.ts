@@ -1,5 +1,12 @@
 import { NO_USAGE, type Quantities, type Unit, type Usage, type UsagePart } from '../kernel/usage.ts'
-import { glances, isObject, type JsonObject, objectShape, Sized, type ReplyDocument } from '../metering/json-shape.ts'
+import {
+  glances,
+  isObject,
+  type JsonObject,
+  objectShape,
+  type ReplyDocument,
+  Sized,
+} from '../metering/json-shape.ts'
 import { NOTHING_SHOWN, type Reading, type ReplyLayout, type ReplyReader } from '../metering/meter.ts'
 
 const EMPTY: JsonObject = {}

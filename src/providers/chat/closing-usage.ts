@@ -1,6 +1,23 @@
 import { NO_USAGE, type UsagePart } from '../../kernel/usage.ts'
-import { glances, isObject, type JsonObject, objectShape, type Shape, SIZE, VALUE, type ReplyDocument } from '../../metering/json-shape.ts'
-import { type AudioSeen, type Delivered, NOTHING_SHOWN, type Reading, type ReplyLayout, type ReplyReader, type Stage } from '../../metering/meter.ts'
+import {
+  glances,
+  isObject,
+  type JsonObject,
+  objectShape,
+  type ReplyDocument,
+  type Shape,
+  SIZE,
+  VALUE,
+} from '../../metering/json-shape.ts'
+import {
+  type AudioSeen,
+  type Delivered,
+  NOTHING_SHOWN,
+  type Reading,
+  type ReplyLayout,
+  type ReplyReader,
+  type Stage,
+} from '../../metering/meter.ts'
 import { bytesWritten, Counts, nameAt, objectAt, quantitiesOf, readingOf } from '../reading.ts'
 import { readImageTokens, svgParts } from './images.ts'
 import { errorNameOf, partOf, type ReportedTokens, readTokens } from './tokens.ts'

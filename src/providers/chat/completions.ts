@@ -1,5 +1,20 @@
-import { glances, type JsonObject, listShape, objectShape, SIZE, VALUE, type ReplyDocument } from '../../metering/json-shape.ts'
-import { type Delivered, NOTHING_SHOWN, type Reading, type ReplyLayout, type ReplyReader, type Stage } from '../../metering/meter.ts'
+import {
+  glances,
+  type JsonObject,
+  listShape,
+  objectShape,
+  type ReplyDocument,
+  SIZE,
+  VALUE,
+} from '../../metering/json-shape.ts'
+import {
+  type Delivered,
+  NOTHING_SHOWN,
+  type Reading,
+  type ReplyLayout,
+  type ReplyReader,
+  type Stage,
+} from '../../metering/meter.ts'
 import { bytesWritten, listAt, nameAt, objectAt } from '../reading.ts'
 import { ReplyFacts } from './tokens.ts'
 

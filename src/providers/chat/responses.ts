@@ -1,6 +1,23 @@
 import type { Quantities, UsagePart } from '../../kernel/usage.ts'
-import { glances, isObject, type JsonObject, listShape, objectShape, SIZE, VALUE, type ReplyDocument } from '../../metering/json-shape.ts'
-import type { Delivered, OutputKind, Reading, ReplyLayout, ReplyReader, Shown, Stage } from '../../metering/meter.ts'
+import {
+  glances,
+  isObject,
+  type JsonObject,
+  listShape,
+  objectShape,
+  type ReplyDocument,
+  SIZE,
+  VALUE,
+} from '../../metering/json-shape.ts'
+import type {
+  Delivered,
+  OutputKind,
+  Reading,
+  ReplyLayout,
+  ReplyReader,
+  Shown,
+  Stage,
+} from '../../metering/meter.ts'
 import { bytesWritten, type Counts, indexAt, listAt, nameAt, objectAt, quantitiesOf } from '../reading.ts'
 import { imageToolParts, svgParts } from './images.ts'
 import { errorNameOf, ReplyFacts } from './tokens.ts'

@@ -1,5 +1,24 @@
-import { GLANCE, glances, isObject, type JsonObject, listShape, objectShape, SIZE, Sized, VALUE, type ReplyDocument } from '../../metering/json-shape.ts'
-import type { Delivered, OutputKind, Reading, ReplyLayout, ReplyReader, Shown, Stage } from '../../metering/meter.ts'
+import {
+  GLANCE,
+  glances,
+  isObject,
+  type JsonObject,
+  listShape,
+  objectShape,
+  type ReplyDocument,
+  SIZE,
+  Sized,
+  VALUE,
+} from '../../metering/json-shape.ts'
+import type {
+  Delivered,
+  OutputKind,
+  Reading,
+  ReplyLayout,
+  ReplyReader,
+  Shown,
+  Stage,
+} from '../../metering/meter.ts'
 import { bytesWritten, indexAt, listAt, nameAt, objectAt, readingOf } from '../reading.ts'
 import { MessageUsage } from './usage.ts'
 
