@@ -142,9 +142,8 @@ troubleTest('while the database is down, and when it has recovered', {
 
 const crowd: pg.Client[] = []
 
-/** Takes every connection of the server, also those of the nodes. */
+/** Takes every connection of the server, also those of the nodes. One that is being opened has no row, but counts. */
 async function takeAllConnections(): Promise<void> {
-  const others = "application_name = 'tollgate' AND pid <> pg_backend_pid()"
   for (;;) {
     const client = new pg.Client(server.url)
     client.on('error', () => {})
@@ -154,10 +153,13 @@ async function takeAllConnections(): Promise<void> {
     )
     if (isIn) crowd.push(client)
     if (isIn) continue
-    const ended = await crowd[0]?.query(
-      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${others}`,
+    const nodes = "backend_type = 'client backend' AND application_name = 'tollgate'"
+    await crowd[0]?.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${nodes}`)
+    const counted = await crowd[0]?.query(
+      `SELECT current_setting('max_connections')::int = count(*) AS full
+       FROM pg_stat_activity WHERE backend_type = 'client backend' AND application_name <> 'tollgate'`,
     )
-    if (ended?.rowCount === 0) return
+    if (counted?.rows[0]?.full === true) return
   }
 }
 
