@@ -167,7 +167,7 @@ export function metadataField() {
     .unknown()
     .transform((value, context): Readonly<Record<string, string>> => {
       const pairs = typeof value === 'object' && !Array.isArray(value) ? Object.entries(value ?? {}) : null
-      if (pairs === null) context.addIssue('metadata must be null or an object of texts.')
+      if (pairs === null) context.addIssue('metadata must be null or an object of strings.')
       else if (pairs.length > METADATA_PAIRS_MAX)
         context.addIssue(`metadata must have at most ${METADATA_PAIRS_MAX} pairs.`)
       for (const pair of pairs ?? []) {

@@ -276,15 +276,21 @@ async function askInTurn(
 
 function refuseOverload({ inFlight, settler }: Gateway): Refusal | null {
   if (inFlight.count >= limits.callsInFlightMax) {
-    return refuse('no_memory', `There are ${limits.callsInFlightMax} calls in flight already.`)
+    return refuse(
+      'no_memory',
+      `This node has ${limits.callsInFlightMax} calls in flight already. Nothing was sent; retry soon.`,
+    )
   }
   if (settler.waiting >= SETTLEMENTS_WAITING_MAX) {
-    return refuse('store_unavailable', 'Too many finished calls wait for the store. Nothing was sent.')
+    return refuse(
+      'store_unavailable',
+      'Too many finished calls wait for the store. Nothing was sent; retry soon.',
+    )
   }
   if (!settler.isSound) {
     return refuse(
       'store_unavailable',
-      'Finished calls wait for the store and cannot be kept. Nothing was sent.',
+      'Finished calls can be written neither to the store nor to the spool. Nothing was sent; retry soon.',
     )
   }
   return null

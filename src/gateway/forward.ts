@@ -167,7 +167,7 @@ export async function passPreflight(
 ): Promise<void> {
   const { exchange, surface } = preflight
   if (inFlight.preflights >= limits.preflightsInFlightMax) {
-    return deny(exchange, surface, refuse('no_memory', 'Too many preflights are in flight.'))
+    return deny(exchange, surface, refuse('no_memory', 'Too many preflights are in flight. Retry soon.'))
   }
   const sentMs = clock.monotonicMs()
   const answer = new Answer(exchange, {

@@ -220,7 +220,7 @@ function refused(refusal: Refusal): Received {
 function noMemory(): Refusal {
   return refuse(
     'no_memory',
-    'There is no memory left for the request body, because too many large ones wait.',
+    'Too many large request bodies are waiting, so there is no memory for this one. Retry soon.',
   )
 }
 

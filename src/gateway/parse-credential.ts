@@ -39,7 +39,7 @@ export function parseCredential(
     if (name === null) continue
     const value = headers[i + 1] ?? ''
     if (credentials > 0 && firstValue(headers, name) !== value) {
-      return refused(refuse('bad_request', `The header ${name} is there twice with different values.`))
+      return refused(refuse('bad_request', `The header ${name} has two different values. Send one.`))
     }
     credentials += 1
     const found = keyInHeader(name, value)
@@ -53,7 +53,7 @@ export function parseCredential(
     another ||= key !== null && found !== key
     key = found
   }
-  if (another) return refused(refuse('bad_request', 'The request carries two different keys; send one.'))
+  if (another) return refused(refuse('bad_request', 'The request has two different keys. Send one.'))
   if (key !== null) {
     const digest = memory.digestOf(key, (text) => digestOf(text, parts))
     return digest === null ? refused(refuseKey('unknown_key')) : { kind: 'key', digest }
@@ -63,7 +63,7 @@ export function parseCredential(
   return refused(
     refuse(
       'invalid_api_key',
-      'There is no API key. Send it as "Authorization: Bearer <key>" or as "x-api-key".',
+      'The request has no API key. Send it as "Authorization: Bearer <key>" or as "x-api-key".',
     ),
   )
 }

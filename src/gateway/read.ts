@@ -158,7 +158,7 @@ function refused(refusal: Refusal): ReadResult {
 }
 
 function tooDense(): Refusal {
-  const message = `Decoded, the request body is more than ${limits.decodedRatioMax} times as long as it came.`
+  const message = `The request body decodes to more than ${limits.decodedRatioMax} times its size. Send it uncompressed.`
   return refuse('body_too_large', message)
 }
 

@@ -46,7 +46,7 @@ export function explainRefusal(refusal: CallRefusal, asked: AskedFor, names: Hea
     case 'models_unknown':
       return refuse(
         'model_not_allowed',
-        `${refusal.detail} This key has a list of allowed models, so it may only call what names its models. ` +
+        `${refusal.detail} This key has a list of allowed models, so its requests must name their models. ` +
           mayUse(asked.allowedModels),
       )
     case 'over_limit':
@@ -61,18 +61,18 @@ export function explainRefusal(refusal: CallRefusal, asked: AskedFor, names: Hea
     }
     case 'endpoint_not_metered':
       if (asked.unmeteredMember !== null) {
-        const message = `What "${asked.unmeteredMember}" of this request leads to cannot be metered by this gateway yet. Send it without, or ask its operator.`
+        const message = `This gateway cannot meter requests with "${asked.unmeteredMember}" yet. Remove it, or ask the operator.`
         return refuse('endpoint_not_metered', message, { param: asked.unmeteredMember })
       }
       return refuse(
         'endpoint_not_metered',
-        `What ${asked.endpoint} costs cannot be metered by this gateway yet. Ask its operator.`,
+        `This gateway cannot meter ${asked.endpoint} yet. Ask the operator to allow it.`,
       )
     case 'batch_file_unknown':
       return refuse(
         'batch_file_unknown',
-        'What the file of this batch may cost is not known here, and this key has a limit. Upload the file through this ' +
-          'gateway with this key, as JSON Lines with a "url" and a "body" in each line, and make the batch of that one.',
+        'This gateway does not know the file of this batch, and this key has a limit. Upload the file through this ' +
+          'gateway with this key, as JSON Lines with "url" and "body" in each line, and use that file.',
         { param: 'input_file_id' },
       )
     case 'budget_exceeded':
@@ -89,7 +89,7 @@ export function explainRefusal(refusal: CallRefusal, asked: AskedFor, names: Hea
 }
 
 export function refuseSuspended(): Refusal {
-  const message = 'The account of this key is suspended. Ask the operator of this gateway.'
+  const message = 'The account of this key is suspended. Ask the operator of this gateway to resume it.'
   return refuse('account_suspended', message)
 }
 
@@ -97,13 +97,13 @@ export function explainHeld(by: HeldBy, names: HeaderNames): Refusal {
   if (by.limit === 'credit')
     return refuse(
       'credit_held',
-      "Calls in flight hold what is left of the account's credit. Try again when they have ended, or ask its operator to add credit.",
+      "Calls in flight hold the rest of the account's credit. Retry when they have ended, or ask the operator to add credit.",
     )
   return refuse(
     'budget_held',
-    `Calls in flight hold what is left of the ${nameOf(by.budget)}: ${shown(by.budget)}. Try again when they have ended. ` +
-      'A call with a smaller max_tokens holds less; a larger cap leaves more room; with budgets.mode "settled" the ' +
-      `operator lets calls in flight pass the cap. The budget ${resetsOn(by.budget)}.`,
+    `Calls in flight hold the rest of the ${nameOf(by.budget)}: ${shown(by.budget)}. Retry when they have ended, ` +
+      'send a smaller max_tokens, or ask the operator for a larger cap or for budgets.mode "settled". ' +
+      `The budget ${resetsOn(by.budget)}.`,
     figuresOf(by.budget, names),
   )
 }
@@ -116,7 +116,7 @@ function explainBatch(
   const figures = budget === null ? { headers: [] } : figuresOf(budget, names)
   return refuse(
     'batch_exceeds_budget',
-    `This batch may cost ${formatUsd(neededNanos)} USD without its most expensive line, and that does not fit into ${limit}. ` +
+    `This batch may cost ${formatUsd(neededNanos)} USD without its most expensive line, which does not fit into ${limit}. ` +
       'Split it into smaller batches, or state a smaller max_tokens in its lines.',
     { ...figures, details: { needed_usd: rawNumber(formatUsd(neededNanos)), ...figures.details } },
   )
@@ -199,25 +199,25 @@ export function refuseWebSocket(path: string): Refusal {
 }
 
 export function refuseTooManyCalls(callsMax: number): Refusal {
-  const message = `This key has ${callsMax} calls in flight here already. Try again when some of them have ended.`
+  const message = `This key has ${callsMax} calls in flight on this node already. Retry when some of them have ended.`
   return refuse('too_many_calls', message)
 }
 
 export function refuseTooManyTurns(): Refusal {
-  const message = `This socket has ${limits.turnsPerSocketMax} turns under way already. Try again when some of them have ended.`
+  const message = `This socket has ${limits.turnsPerSocketMax} open turns already. Retry when some of them have ended.`
   return refuse('too_many_calls', message)
 }
 
 export function refuseInMaintenance(): Refusal {
   return refuse(
     'surface_not_configured',
-    'This gateway is in maintenance and calls no upstream. Its operator has to start it without --maintenance.',
+    'This gateway is in maintenance mode and calls no upstream. Ask its operator to start it without --maintenance.',
   )
 }
 
 export function refuseUnconfigured(surface: Surface): Refusal {
   const { key, url } = SURFACES[surface].upstream.variables
-  const message = `No upstream is configured for this surface. Its operator sets ${key} (or ${url}).`
+  const message = `No upstream is configured for this surface. Ask the operator to set ${key} (or ${url}).`
   return refuse('surface_not_configured', message)
 }
 
@@ -242,14 +242,14 @@ function refuseMisspelled(method: string, path: string): Refusal | null {
   }
   const meant = findMeant(method, path)
   if (meant === null) return null
-  const message = `There is no endpoint ${shown}. ${meant.template} was probably meant; a wrong base URL is the usual cause.`
+  const message = `There is no endpoint ${shown}. Did you mean ${meant.template}? A wrong base URL is the usual cause.`
   return refuse('endpoint_not_metered', message)
 }
 
 function refuseMinting({ billing }: Endpoint, minting: 'pass' | 'refuse'): Refusal | null {
   if (billing !== 'mints_credential' || minting === 'pass') return null
   const message =
-    'This endpoint hands out an upstream credential, which would outlive the revocation of your key. This gateway refuses it to every key.'
+    'This endpoint issues an upstream credential, which would survive the revocation of your key. This gateway refuses it to every key.'
   return refuse('minting_refused', message)
 }
 
@@ -260,7 +260,7 @@ function refuseMinting({ billing }: Endpoint, minting: 'pass' | 'refuse'): Refus
 function refuseStored(endpoint: Endpoint | null, stateful: 'pass' | 'refuse'): Refusal | null {
   if (stateful === 'pass' || (endpoint !== null && !endpoint.stateful)) return null
   const message =
-    'This gateway does not serve endpoints that show or store objects of the shared upstream account.'
+    'This gateway refuses endpoints that show or store objects of the shared upstream account. Ask its operator.'
   return refuse('endpoint_not_allowed', message)
 }
 
@@ -268,7 +268,7 @@ function refuseStored(endpoint: Endpoint | null, stateful: 'pass' | 'refuse'): R
 export function refuseShared(): Refusal {
   return refuse(
     'shared_upstream',
-    'This endpoint lists objects that other accounts of this gateway have stored under the same upstream credential. Ask its operator to give your account a credential of its own.',
+    'This endpoint lists objects that other accounts store under the same upstream credential. Ask the operator to give your account its own credential.',
   )
 }
 
@@ -276,8 +276,8 @@ export function refuseShared(): Refusal {
 export function refuseDelete(what: 'object' | 'file'): Refusal {
   const message =
     what === 'object'
-      ? 'The cost of this object is not settled yet. Delete it when it has ended and is settled.'
-      : 'A batch is open, and this file may hold its results. Delete the file when the batch is settled.'
+      ? 'The cost of this object is not settled yet. Retry once it has ended and is settled.'
+      : 'A batch is open, and this file may hold its results. Retry once the batch is settled.'
   return refuse('not_settled', message)
 }
 
@@ -288,15 +288,19 @@ export function explainFailure(end: CallEnd & { kind: 'failed' }): Refusal {
     return refuse('request_timeout', end.error.message, { close: true })
   }
   if (code === HANDSHAKE_TIMEOUT) {
-    return refuse('upstream_timeout', 'Upstream did not answer the WebSocket handshake in time.')
+    return refuse('upstream_timeout', 'Upstream did not answer the WebSocket handshake in time. Retry later.')
   }
   if (code.startsWith('HPE_') || code === TOO_MANY_LINES || code === '') {
-    return refuse('upstream_invalid_response', 'Upstream answered with something that is not HTTP/1.1.')
+    return refuse(
+      'upstream_invalid_response',
+      'Upstream sent an invalid HTTP response. It may have processed the request, so a retry may cost twice.',
+    )
   }
-  if (!end.sent) return refuse('upstream_unreachable', 'Upstream cannot be reached. Nothing was sent to it.')
+  if (!end.sent)
+    return refuse('upstream_unreachable', 'Upstream cannot be reached. Nothing was sent, so you can retry.')
   return refuse(
     'upstream_unreachable',
-    'Upstream closed the connection before it answered. It may have received the request.',
+    'Upstream closed the connection before it answered. It may have received the request, so a retry may cost twice.',
   )
 }
 
@@ -310,9 +314,9 @@ export function explainThrown(error: unknown, request: string, log: Log, isOwn =
     return refuse(
       'store_unavailable',
       isOwn
-        ? 'The store of the gateway does not answer. A command may have been done all the same: repeat it with the ' +
-            'same Idempotency-Key, or look first.'
-        : 'The gateway cannot check the key right now. Nothing was sent upstream.',
+        ? 'The store of the gateway does not answer. The command may have taken effect: repeat it with the ' +
+            'same Idempotency-Key, or check first.'
+        : 'The gateway cannot check the key right now. Nothing was sent upstream, so you can retry.',
     )
   }
   log.error({ request, err: error }, 'a defect')

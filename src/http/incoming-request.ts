@@ -182,7 +182,7 @@ export class BodyPace {
   watchSilence(): void {
     const { idleTimeoutMs } = this.#times
     if (this.#silence !== null) clearTimeout(this.#silence)
-    const message = `The request body stopped arriving for ${Math.round(idleTimeoutMs / 1_000)} s.`
+    const message = `No byte of the request body arrived for ${Math.round(idleTimeoutMs / 1_000)} s. Retry.`
     this.#silence = setTimeout(() => this.#onLate(message), idleTimeoutMs)
   }
 

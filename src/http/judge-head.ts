@@ -10,13 +10,14 @@ const HOST = /^[A-Za-z0-9._~%!$&'()*+,;=:[\]-]+$/
  */
 export function judgeHead(httpVersion: string, method: string, headers: RawHeaders): Refusal | null {
   if (httpVersion !== '1.1' && httpVersion !== '1.0') {
-    return refuse('bad_request', 'Only HTTP/1.1 and HTTP/1.0 are served here.', { close: true })
+    return refuse('bad_request', 'Only HTTP/1.1 and HTTP/1.0 are supported.', { close: true })
   }
   if (method === 'TRACE' || method === 'CONNECT') {
-    return refuse('method_not_allowed', `${method} is not served here.`, { close: true })
+    return refuse('method_not_allowed', `${method} is not supported.`, { close: true })
   }
   const hosts = valuesOf(headers, 'host')
-  if (hosts.length > 1) return refuse('bad_request', 'There is more than one Host header.', { close: true })
+  if (hosts.length > 1)
+    return refuse('bad_request', 'The request has more than one Host header. Send one.', { close: true })
   const [host] = hosts
   if (host === undefined && httpVersion === '1.1') {
     return refuse('bad_request', 'The Host header is missing.', { close: true })
@@ -26,15 +27,17 @@ export function judgeHead(httpVersion: string, method: string, headers: RawHeade
   }
   // The connection, like Node, takes any value with `100-continue` in it for that expectation.
   if (valuesOf(headers, 'expect').some((value) => value.trim().toLowerCase() !== '100-continue')) {
-    return refuse('expectation_failed', 'The only expectation served here is 100-continue.', { close: true })
+    return refuse('expectation_failed', 'Only "Expect: 100-continue" is supported.', { close: true })
   }
   const codings = valuesOf(headers, 'transfer-encoding')
   if (codings.length === 0) return null
   if (httpVersion === '1.0') {
-    return refuse('bad_request', 'HTTP/1.0 has no Transfer-Encoding.', { close: true })
+    return refuse('bad_request', 'HTTP/1.0 does not support Transfer-Encoding. Send Content-Length.', {
+      close: true,
+    })
   }
   if (codings.length > 1 || codings[0]?.trim().toLowerCase() !== 'chunked') {
-    return refuse('bad_request', 'The only transfer coding served here is chunked.', { close: true })
+    return refuse('bad_request', 'Only the transfer coding "chunked" is supported.', { close: true })
   }
   return null
 }

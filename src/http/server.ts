@@ -73,7 +73,7 @@ export function createHttpServer(parts: ServerParts): HttpServer {
     onRequest(request, reply, expects) {
       const exchange = exchangeOf(request, reply, expects)
       if (expects !== 'something_else') return parts.onExchange(exchange)
-      const refusal = refuse('expectation_failed', 'The only expectation served here is 100-continue.')
+      const refusal = refuse('expectation_failed', 'Only "Expect: 100-continue" is supported.')
       parts.refuseExchange(exchange, refusal)
     },
     onBroken(socket, error, head) {
@@ -84,7 +84,7 @@ export function createHttpServer(parts: ServerParts): HttpServer {
       else answerBroken(socket, refusal, head)
     },
     onConnect(socket, head) {
-      answerBroken(socket, refuse('method_not_allowed', 'CONNECT is not served here.'), head)
+      answerBroken(socket, refuse('method_not_allowed', 'CONNECT is not supported.'), head)
     },
     onClosed: left,
   }
@@ -222,7 +222,7 @@ function explainClientError(error: WireError): Refusal | null {
     case TOO_MANY_LINES:
       return refuse('head_too_large', ERRORS.head_too_large.meaning)
     case HEAD_TIMEOUT:
-      return refuse('request_timeout', 'The request head did not arrive in time.')
+      return refuse('request_timeout', 'The request head did not arrive in time. Retry.')
     default:
       if (!error.code.startsWith('HPE_')) return null
       return refuse('bad_request', 'The request is not well-formed HTTP/1.1.')

@@ -23,70 +23,70 @@ export interface ErrorRow {
 /** A row is the status, fault, retry and, where there is one, the `retry-after` in seconds, then the meaning. */
 const ROWS = {
   bad_request:
-    '400 client never: The request line, a header or a field cannot be accepted as it stands; the message names which.',
+    '400 client never: The request line, a header or a field is invalid. The message names it.',
   unknown_model:
-    '400 client never: An entry of `allowed_models` matches no model of the price book; the message names the closest.',
+    '400 client never: An entry of `allowed_models` matches no model of the price book. The message names the closest.',
   invalid_api_key:
-    '401 client never: No key, a malformed, unknown, revoked or expired key, or a key of the wrong kind.',
+    '401 client never: The key is missing, malformed, unknown, revoked, expired, or of the wrong kind.',
   budget_exceeded:
-    '402 client never: A ceiling of the key or of its account is spent. `error.details` says which, how much, and when it resets.',
+    '402 client never: A budget of the key or of its account is exhausted. `error.details` has the figures and the time of the reset.',
   batch_exceeds_budget:
-    '402 client never: All lines of the batch but the most expensive one must fit under every ceiling and the credit, and never could. `error.details.needed_usd` says how much they need.',
+    '402 client never: All lines of the batch except the most expensive one must fit into every budget and the credit. `error.details.needed_usd` is what they need. Split the batch.',
   model_not_allowed:
-    '403 client never: The request names a model outside the allowlist of the key, or its models cannot be known before it runs.',
-  account_suspended: '403 client never: The account of the key is suspended. Its operator can resume it.',
+    '403 client never: The key may not use this model, or the models of the request cannot be known before it runs. The message names allowed models.',
+  account_suspended: '403 client never: The account of the key is suspended. The operator can resume it.',
   shared_upstream:
-    '403 operator never: The endpoint lists objects that several accounts have stored under one upstream credential. Give the account a credential of its own.',
-  admin_key_required: '403 client never: An API key was used where an admin key is needed.',
+    '403 operator never: The endpoint lists objects that several accounts store under one upstream credential. Give the account its own credential.',
+  admin_key_required: '403 client never: This endpoint needs an admin key, not an API key.',
   insufficient_role:
     '403 client never: The role of the admin key does not permit this. The message names the role that does.',
   endpoint_not_allowed:
-    '403 operator never: The operator refuses endpoints that show objects stored under the shared upstream account.',
-  not_found: '404 client never: No such endpoint or object of the gateway itself.',
+    '403 operator never: The operator refuses endpoints that show objects of the shared upstream account (`stateful`).',
+  not_found: '404 client never: The gateway has no such endpoint or object.',
   model_not_priced:
-    '404 operator never: The model has no price in this gateway yet, and the call could not be held against a limit.',
+    '404 operator never: The model has no price in this gateway yet, so the limits of the key cannot be applied. Add a price overlay.',
   endpoint_not_metered:
-    '404 operator never: What the endpoint costs cannot be read off the wire, and the call could not be held against a limit; or the path is another spelling of a paid endpoint, and the message names that one.',
+    '404 operator never: Replies of the endpoint do not state its cost, so the limits of the key cannot be applied. Or the path is another spelling of a paid endpoint, which the message names.',
   batch_file_unknown:
-    '404 client never: The file that a batch is to be made of was not uploaded here by this key, or its lines could not be read: what it may cost cannot be held against a limit.',
+    '404 client never: This key did not upload the file of the batch here, or its lines could not be read, so the limits of the key cannot be applied.',
   minting_refused:
-    '404 operator never: The endpoint hands out an upstream credential, which would outlive the revocation of the key.',
+    '404 operator never: The endpoint issues an upstream credential, which would survive the revocation of the key.',
   method_not_allowed:
-    '405 client never: TRACE, CONNECT, or a method that the gateway endpoint does not have.',
+    '405 client never: TRACE, CONNECT, or a method that the endpoint does not support.',
   request_timeout:
-    '408 client safe: The head or the body of the request stopped arriving, or came too slowly.',
+    '408 client safe: The head or body of the request stalled or was too slow.',
   conflict:
-    '409 client never: The key is revoked or expired and cannot be changed, the webhook is disabled or its secret was changed twice within a day, there are as many webhooks as there may be, or an `Idempotency-Key` was used for another request.',
+    '409 client never: The state of the object does not permit this: a revoked or expired key, a disabled webhook, too many webhooks, a third rotation of a secret within a day, or an `Idempotency-Key` of another request. The message names the reason.',
   balance_not_positive:
-    '409 operator never: Enforcing credit while the balance is 0 or less would refuse every call. Add credit, or send `force`.',
+    '409 operator never: Enforcing credit while the balance is 0 or less would refuse every call. Add credit first, or send `force`.',
   last_operator_key:
-    '409 operator never: Without an operator key nobody could manage the installation. Create another one first.',
+    '409 operator never: The last operator key cannot be revoked. Create another one first.',
   not_settled:
-    '409 client safe 1: A `DELETE` of a batch or response that is not settled, or of a file that may hold the results of an open batch. Nothing was sent upstream.',
+    '409 client safe 1: The batch or response is not settled yet, or the file may hold the results of an open batch. Nothing was sent upstream.',
   body_too_large:
-    '413 client never: The request body is larger than the gateway holds back for admission, or decodes to far more than was sent.',
-  expectation_failed: '417 client never: An Expect header other than 100-continue.',
-  websocket_not_supported: '426 gateway never: The endpoint has no WebSockets; use its HTTP form.',
+    '413 client never: The request body is too large, or decodes to far more than was sent.',
+  expectation_failed: '417 client never: The header `Expect` has a value other than `100-continue`.',
+  websocket_not_supported: '426 gateway never: The endpoint does not support WebSockets. Use HTTP.',
   budget_held:
-    '429 client safe 2: Calls in flight hold what is left of a ceiling, and the wait for them was too long. Nothing was sent.',
+    '429 client safe 2: Calls in flight hold the rest of a budget, and did not end in time. Nothing was sent upstream.',
   credit_held:
-    "429 client safe 2: Calls in flight hold what is left of the account's prepaid credit, and the wait for them was too long. Nothing was sent.",
+    "429 client safe 2: Calls in flight hold the rest of the account's credit, and did not end in time. Nothing was sent upstream.",
   rate_limit_exceeded:
-    '429 client safe: The key has made as many calls in this minute (UTC) as its `requests_per_minute` allows. Nothing was sent upstream. `retry-after` is the time to the next minute.',
+    '429 client safe: The key has reached its `requests_per_minute`. Nothing was sent upstream. `retry-after` is the time to the next minute.',
   too_many_calls:
-    '429 client safe 1: The key has as many calls in flight on this node as one key may have. Nothing was sent upstream.',
-  credit_balance_exhausted: "429 operator never: The account's prepaid credit is used up.",
+    '429 client safe 1: The key has too many calls in flight on this node. Nothing was sent upstream.',
+  credit_balance_exhausted: "429 operator never: The account's credit is exhausted. Add credit.",
   head_too_large: `431 client never: The request head is larger than ${limits.headBytesMax / 1024} KiB or has more than ${withCommas(limits.headLinesMax)} lines.`,
   internal_error: '500 gateway unknown: A defect of the gateway. Report it with the request id.',
   upstream_unreachable:
-    '502 upstream unknown: No connection to upstream, or it ended before the head of the answer.',
-  upstream_invalid_response: '502 upstream unknown: Upstream answered with something that is not HTTP/1.1.',
+    '502 upstream unknown: Upstream cannot be reached, or closed the connection before it answered.',
+  upstream_invalid_response: '502 upstream unknown: Upstream sent an invalid HTTP response.',
   store_unavailable:
-    '503 gateway safe 1: The store cannot decide about the key now. Nothing was sent upstream. A command of the management API may have been done: repeat it with the same `Idempotency-Key`.',
+    '503 gateway safe 1: The store does not answer. Nothing was sent upstream. A management command may have taken effect: repeat it with the same `Idempotency-Key`.',
   no_memory:
-    '503 gateway safe 1: Too many calls are in flight, or there is no room for the request body. Nothing was sent upstream.',
+    '503 gateway safe 1: Too many calls are in flight, or there is no memory for the request body. Nothing was sent upstream.',
   surface_not_configured:
-    '503 operator never: No upstream is configured for this surface; the message names the variable to set.',
+    '503 operator never: No upstream is configured for this surface. The message names the variable to set.',
   upstream_timeout: '504 upstream unknown: Upstream did not answer a WebSocket handshake in time.',
 } as const
 

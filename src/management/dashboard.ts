@@ -117,14 +117,14 @@ export async function answerDashboard(
   if (path === '/') return redirect(exchange)
   const { method } = exchange
   if (method !== 'GET' && method !== 'HEAD') {
-    const message = `The dashboard is read with GET and HEAD, not ${method}.`
+    const message = `The dashboard supports GET and HEAD, not ${method}.`
     return deny(exchange, refuse('method_not_allowed', message, { headers: ['allow', 'GET, HEAD'] }))
   }
   const found = await files().catch(() => null)
   if (found === null) return sendUnbuilt(exchange)
   if (!path.startsWith(ASSETS_PATH)) return sendFile(exchange, found.page, ASKED_ANEW)
   const asset = found.assets.get(path.slice(ASSETS_PATH.length))
-  if (asset === undefined) deny(exchange, refuse('not_found', 'There is no such file of the dashboard.'))
+  if (asset === undefined) deny(exchange, refuse('not_found', 'The dashboard has no such file.'))
   else sendFile(exchange, asset, KEPT_FOR_EVER)
 }
 

@@ -118,7 +118,10 @@ export async function handleOwned(
   const role = roleOf(recognised.caller)
   const isOpen = least === 'api_key' || (least === 'session' && recognised.session !== null)
   if (role === 'api_key' && !isOpen) {
-    return deny(exchange, refuse('admin_key_required', 'This endpoint needs an admin key.'))
+    return deny(
+      exchange,
+      refuse('admin_key_required', 'This endpoint needs an admin key. An API key cannot call it.'),
+    )
   }
   if (found.kind === 'none') return deny(exchange, noSuchEndpoint())
   if (found.kind === 'other_methods') return deny(exchange, refuseMethod(exchange, found.allowed))
@@ -204,11 +207,11 @@ async function showMetrics(exchange: Exchange, management: Management): Promise<
 }
 
 function noSuchEndpoint(): Refusal {
-  return refuse('not_found', 'There is no such endpoint.')
+  return refuse('not_found', 'There is no such endpoint. GET /gateway/openapi.json lists them.')
 }
 
 function refuseMethod({ method }: Exchange, methods: readonly string[]): Refusal {
   const allowed = methods.join(', ')
-  const message = `This endpoint has ${allowed}, not ${method}.`
+  const message = `This endpoint supports ${allowed}, not ${method}.`
   return refuse('method_not_allowed', message, { headers: ['allow', allowed] })
 }

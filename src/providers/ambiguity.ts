@@ -29,28 +29,28 @@ const REASONS: Readonly<Record<Reason, string>> = {
   not_json: 'it is not JSON',
   not_an_object: 'it is not a JSON object',
   truncated: 'it ends too early',
-  trailing_bytes: 'something follows behind its end',
+  trailing_bytes: 'bytes follow its end',
   too_deep: 'it is nested too deeply',
   too_large: 'it is too large',
   name_too_long: 'the name of a member is too long',
   too_many_members: 'it has too many members',
-  ambiguous_name: 'a name is spelled so that some parsers read it as another',
-  preamble: 'something stands before the first part of its form',
-  stray_boundary: 'the boundary of its form stands where no part begins',
+  ambiguous_name: 'some parsers read one of its names as another',
+  preamble: 'bytes precede the first part of its form',
+  stray_boundary: 'a boundary of its form is where no part begins',
   no_closing_boundary: 'its form has no end',
-  bad_part_head: 'the head of a part of its form cannot be read beyond doubt',
-  part_head_too_large: 'the head of a part of its form is too large',
+  bad_part_head: 'the head of a form part is ambiguous',
+  part_head_too_large: 'the head of a form part is too large',
   too_many_parts: 'its form has too many parts',
-  ambiguous_part: 'a field of its form could be taken for a file or be decoded in another way',
-  no_boundary: 'its content type gives no boundary that can be read beyond doubt',
+  ambiguous_part: 'a form field could be read as a file or decoded differently',
+  no_boundary: 'its content type has no unambiguous boundary',
   ambiguous_content_type: 'its content type is neither JSON nor multipart/form-data',
-  may_be_form: 'its content type says that it is a form; send it as application/json',
-  deflate: 'what is deflated can be read in two ways; send it as it is or as gzip',
-  foreign_charset: 'its content type says that its text is not UTF-8',
+  may_be_form: 'its content type is that of a form; send application/json',
+  deflate: 'deflate is ambiguous; send it uncompressed or as gzip',
+  foreign_charset: 'its content type names a charset other than UTF-8',
   two_content_types: 'it has two content types or encodings',
   unknown_content_encoding: 'its content encoding is unknown',
-  corrupt_content_encoding: 'it is not in the content encoding that it claims',
-  too_dense: 'decoded it is far longer than it came',
+  corrupt_content_encoding: 'it does not match its content encoding',
+  too_dense: 'it decodes to far more than was sent',
 }
 
 /** Reasons on which parsers differ. The other reasons are of bodies that no parser can read, or that are beyond our limits. */
@@ -65,7 +65,8 @@ export function ambiguityOfBytes(read: ReadBytes): Ambiguity | null {
       return unreadable(read.reason)
     case 'form': {
       const [twice] = read.form.duplicates
-      if (twice !== undefined) return always(`The field ${JSON.stringify(twice)} is there twice.`)
+      if (twice !== undefined)
+        return always(`The field ${JSON.stringify(twice)} is given twice. Send it once.`)
       break
     }
     case 'json': {
@@ -88,7 +89,7 @@ function hasLookalike(value: unknown): boolean {
 }
 
 export function givenTwice(member: string): Ambiguity {
-  return always(`The member ${JSON.stringify(member)} is there twice.`)
+  return always(`The member ${JSON.stringify(member)} is given twice. Send it once.`)
 }
 
 export function unreadable(reason: string): Ambiguity {
@@ -131,9 +132,7 @@ function oddMember({ kind, body }: RequestFacts, hasBackground: boolean): string
   if (kind === 'form') return 'The field "stream_options" must be an object in a JSON body.'
   if (isUnread(options)) return '"stream_options" is too long.'
   if (!isObject(options)) return '"stream_options" must be an object.'
-  return isFlag(options['include_usage'])
-    ? null
-    : '"stream_options" has an "include_usage" that is no boolean.'
+  return isFlag(options['include_usage']) ? null : '"stream_options.include_usage" must be a boolean.'
 }
 
 function isFlag(value: unknown): boolean {

@@ -133,6 +133,6 @@ test('a key with a cap may say "background" there, and is told of it by name whe
   assert.equal(refused.status, 404)
   const { error } = JSON.parse(refused.body.toString())
   assert.deepEqual([error.code, error.param], ['endpoint_not_metered', 'background'])
-  assert.match(error.message, /^What "background" of this request leads to cannot be metered/)
+  assert.match(error.message, /^This gateway cannot meter requests with "background" yet/)
   assert.equal(upstream.requestCount, before)
 })

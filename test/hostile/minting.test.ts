@@ -6,7 +6,7 @@ import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
 import { after, test } from '../support/suite.ts'
 
-/** A credential that upstream hands out would outlive the revocation of our key. */
+/** A credential that upstream hands out would survive the revocation of our key. */
 
 const upstream = await ScriptedUpstream.start()
 const start = (settings: object) =>
@@ -63,7 +63,7 @@ for (const [unpriced, gateway] of Object.entries(gateways)) {
           endpoint.surface === 'messages' ? 'not_found_error' : 'invalid_request_error',
           endpoint.template,
         )
-        assert.match(error.message, /outlive the revocation/)
+        assert.match(error.message, /survive the revocation/)
       }
     }
     assert.equal(upstream.requestCount, before)

@@ -104,7 +104,7 @@ for (const [what, gateway] of [
 
 test('the refusal names the path that was sent and the one that was meant, in the shape of the surface', async () => {
   const message = (sent: string, meant: string) =>
-    `There is no endpoint ${sent}. ${meant} was probably meant; a wrong base URL is the usual cause.`
+    `There is no endpoint ${sent}. Did you mean ${meant}? A wrong base URL is the usual cause.`
   const chat = await ask(open, 'POST', '/chat/completions')
   assert.equal(chat.status, 404)
   assert.deepEqual(JSON.parse(chat.body), {
@@ -125,7 +125,7 @@ test('the refusal names the path that was sent and the one that was meant, in th
     code: 'endpoint_not_metered',
   })
   const run = await ask(open, 'POST', '/v1/threads/thread_1/ru%6es', version)
-  assert.match(run.body, /\/v1\/threads\/\{thread_id\}\/runs was probably meant/)
+  assert.match(run.body, /Did you mean \/v1\/threads\/\{thread_id\}\/runs\?/)
   const long = await ask(open, 'POST', `/v1/messages;${'x'.repeat(5_000)}`)
   assert.equal(long.code, 'endpoint_not_metered')
   assert.ok(long.body.length < 600, String(long.body.length))

@@ -114,9 +114,9 @@ for (const surface of surfaces) {
       type: isMessages ? 'rate_limit_error' : 'budget',
       code: 'budget_held',
       message:
-        `Calls in flight hold what is left of the monthly budget of this key: 0 spent and ${held} held of 0.0001 USD. ` +
-        'Try again when they have ended. A call with a smaller max_tokens holds less; a larger cap leaves more room; ' +
-        'with budgets.mode "settled" the operator lets calls in flight pass the cap. ' +
+        `Calls in flight hold the rest of the monthly budget of this key: 0 spent and ${held} held of 0.0001 USD. ` +
+        'Retry when they have ended, send a smaller max_tokens, or ask the operator for a larger cap or for ' +
+        'budgets.mode "settled". ' +
         'The budget resets on 1 January (UTC).',
       details: budgetDetails('0', held),
       lines: [...budgetLines('0', held), 'retry-after: 2'],
@@ -148,7 +148,7 @@ for (const surface of surfaces) {
       assert.equal(code, 'endpoint_not_metered')
       assert.equal(
         message,
-        'What POST /v1/of-tomorrow costs cannot be metered by this gateway yet. Ask its operator.',
+        'This gateway cannot meter POST /v1/of-tomorrow yet. Ask the operator to allow it.',
       )
     }
   })
@@ -192,7 +192,7 @@ for (const surface of surfaces) {
       status: 400,
       type: 'invalid_request_error',
       code: 'bad_request',
-      message: 'The member "model" is there twice.',
+      message: 'The member "model" is given twice. Send it once.',
       lines: ['x-should-retry: false'],
     })
   })
@@ -213,7 +213,10 @@ test('of a revoked key the surfaces say that it is revoked, at no cost, and it i
     assert.equal(refused.status, 401)
     const { type, code, message } = JSON.parse(refused.body.toString()).error
     assert.equal(type, surface === 'messages' ? 'authentication_error' : 'invalid_request_error')
-    assert.deepEqual([code, message], ['invalid_api_key', 'This API key was revoked.'])
+    assert.deepEqual(
+      [code, message],
+      ['invalid_api_key', 'This API key was revoked. Ask the operator for a new one.'],
+    )
     assert.equal(refused.header('x-svc-cost-usd'), '0')
     assert.equal(refused.header('x-should-retry'), 'false')
   }
@@ -244,7 +247,7 @@ test('credit that calls in flight hold is 429 and may be retried; an account wit
     assertRefusal(held, surface, {
       ...{ status: 429, type: surface === 'messages' ? 'rate_limit_error' : 'budget', code: 'credit_held' },
       message:
-        "Calls in flight hold what is left of the account's credit. Try again when they have ended, or ask its operator to add credit.",
+        "Calls in flight hold the rest of the account's credit. Retry when they have ended, or ask the operator to add credit.",
       lines: ['retry-after: 2'],
     })
   }

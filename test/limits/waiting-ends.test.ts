@@ -61,7 +61,10 @@ test('calls that wait get 401 when their key is revoked, and the one that runs i
     const refused = await reply
     assert.equal(refused.status, 401)
     const { code, message } = JSON.parse(refused.body.toString()).error
-    assert.deepEqual([code, message], ['invalid_api_key', 'This API key was revoked.'])
+    assert.deepEqual(
+      [code, message],
+      ['invalid_api_key', 'This API key was revoked. Ask the operator for a new one.'],
+    )
   }
   running.finish(100)
   assert.equal((await first.reply).status, 200)
@@ -79,7 +82,10 @@ test('a call that waits gets 401 when its key expires', async () => {
   clock.set(expiresAt)
   const refused = await waiting.reply
   assert.equal(refused.status, 401)
-  assert.equal(JSON.parse(refused.body.toString()).error.message, 'This API key has expired.')
+  assert.equal(
+    JSON.parse(refused.body.toString()).error.message,
+    'This API key has expired. Ask the operator for a new one.',
+  )
   running.finish(100)
   assert.equal((await first.reply).status, 200)
 })

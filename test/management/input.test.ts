@@ -71,7 +71,7 @@ const keyFields: readonly Bad[] = [
   ),
   ['a mode that is not one', '"budget_mode":"Exact"', 'budget_mode', /must be exact or settled, or null/],
   ...['[]', '"x"', '5'].map(
-    (value): Bad => [`metadata ${value}`, `"metadata":${value}`, 'metadata', /null or an object of texts/],
+    (value): Bad => [`metadata ${value}`, `"metadata":${value}`, 'metadata', /null or an object of strings/],
   ),
   ['17 pairs of metadata', `"metadata":${pairs(17)}`, 'metadata', /at most 16 pairs/],
   ['a long name of metadata', `"metadata":{${long(65)}:"x"}`, 'metadata', /name.*at most 64/],

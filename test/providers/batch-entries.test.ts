@@ -60,27 +60,27 @@ const cases: readonly Case[] = [
   ['no requests', {}, /names no models/],
   ['an empty list of requests', { requests: [] }, /names no models/],
   ['an object for requests', { requests: { params: { model: 'a' } } }, /names no models/],
-  ['requests twice', '{"requests":[{"params":{"model":"a"}}],"requests":[]}', /"requests" is there twice/],
+  ['requests twice', '{"requests":[{"params":{"model":"a"}}],"requests":[]}', /"requests" is given twice/],
   [
     'params twice',
     '{"requests":[{"params":{"model":"a"},"params":{"model":"b"}}]}',
-    /"params" is there twice/,
+    /"params" is given twice/,
   ],
-  ['a model twice', '{"requests":[{"params":{"model":"a","model":"b"}}]}', /"model" is there twice/],
+  ['a model twice', '{"requests":[{"params":{"model":"a","model":"b"}}]}', /"model" is given twice/],
   [
     'a model twice, once with escapes',
     '{"requests":[{"params":{"model":"a","m\\u006fdel":"b"}}]}',
-    /is there twice/,
+    /is given twice/,
   ],
   [
     'a tool with two models',
     '{"requests":[{"params":{"model":"a","tools":[{"model":"a","model":"b"}]}}]}',
-    /"model" is there twice/,
+    /"model" is given twice/,
   ],
   [
     'a fallback with two models',
     '{"requests":[{"params":{"model":"a","fallbacks":[{"model":"a","model":"b"}]}}]}',
-    /"model" is there twice/,
+    /"model" is given twice/,
   ],
   [
     'two members of a name that nobody reads',
@@ -195,7 +195,7 @@ test('a second member of a name that is read is found in every entry, however th
         const at = nth % entries.length
         entries[at] = (entries[at] ?? '').replace('"params":{', '"params":{"model":"first",')
         const found = await read(`{"requests":[${entries.join()}]}`, sizes)
-        assert.equal(found.ambiguity, 'The member "model" is there twice.')
+        assert.equal(found.ambiguity, 'The member "model" is given twice. Send it once.')
         assert.equal(found.unknown, found.ambiguity)
       },
     ),

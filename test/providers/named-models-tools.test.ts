@@ -76,7 +76,7 @@ const cases: readonly ModelsCase[] = [
     'messages',
     MESSAGES,
     '{"model":"a","fallbacks":[{"model":"a","model":"b"}]}',
-    /"model" is there twice/,
+    /"model" is given twice/,
   ],
   [
     'fallbacks that cannot be read to the end',
@@ -169,14 +169,14 @@ const cases: readonly ModelsCase[] = [
     'chat',
     RESPONSES,
     '{"model":"a","tools":[{"model":"a","model":"b"}]}',
-    /"model" is there twice/,
+    /"model" is given twice/,
   ],
   [
     'a tool with two limits on its use',
     'messages',
     MESSAGES,
     '{"model":"a","tools":[{"type":"web_search_20250305","max_uses":1,"max_uses":1000}]}',
-    /"max_uses" is there twice/,
+    /"max_uses" is given twice/,
   ],
   [
     'a tool with a name like another',
@@ -233,7 +233,7 @@ const cases: readonly ModelsCase[] = [
     'chat',
     RESPONSES,
     '{"model":"a","input":[{"tools":[],"tools":[]}]}',
-    /"tools" is there twice/,
+    /"tools" is given twice/,
   ],
   ['text as input', 'chat', RESPONSES, { model: 'a', input: 'tools' }, ['a']],
   [

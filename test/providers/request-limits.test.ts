@@ -238,6 +238,6 @@ test('a limit that is there twice can be read in two ways, wherever it stands', 
     [RESPONSES, '{"max_tool_calls":1,"max_tool_calls":9}'],
   ] as const) {
     const facts = await factsOf(findEndpoint(path === MESSAGES ? 'messages' : 'chat', 'POST', path), body)
-    assert.match(facts.ambiguity?.detail ?? '', /is there twice/, body)
+    assert.match(facts.ambiguity?.detail ?? '', /is given twice/, body)
   }
 })

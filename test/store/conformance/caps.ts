@@ -317,7 +317,7 @@ export function capConformance(storeName: string, openStore: OpenStoreUnderTest)
     await addKey(store, 'free')
     await capped(store, 'capped', 1_000n)
     await addKey(store, 'listed', { allowedModels: ['x'] })
-    const odd = { ambiguity: 'The member "model" is there twice.' }
+    const odd = { ambiguity: 'The member "model" is given twice. Send it once.' }
     assert.equal(await ask(store, 'req_1', 'free', odd), 'admitted')
     assert.equal(await ask(store, 'req_2', 'capped', odd), 'ambiguous_body')
     assert.equal(await ask(store, 'req_3', 'listed', odd), 'ambiguous_body')

@@ -98,7 +98,7 @@ export function chooseOpening(
     modelAsked: random.pick([null, 'gpt-6', 'claude-haiku-5-5']),
     hold: chooseHold(random, world, key, atMs),
     models: chooseNamed(random),
-    ambiguity: random.oneIn(40) ? 'The member "model" is there twice.' : null,
+    ambiguity: random.oneIn(40) ? 'The member "model" is given twice. Send it once.' : null,
     unratable: random.oneIn(30) ? chooseUnratable(random) : null,
     askedBefore: random.oneIn(8),
     isRequest: true,
