@@ -66,13 +66,13 @@ const cases: readonly [what: string, endpoint: typeof messages, body: Body, sent
     'a name in another case',
     messages,
     '{"Model":"a"}',
-    'The body cannot be read: a name is spelled so that some parsers read it as another.',
+    'The body cannot be read: some parsers read one of its names as another.',
   ],
   [
     'such a name in an entry',
     batches,
     '{"requests":[{"params":{"Model":"a"}}]}',
-    'The body cannot be read: a name is spelled so that some parsers read it as another.',
+    'The body cannot be read: some parsers read one of its names as another.',
   ],
 ]
 for (const [what, endpoint, body, sentence] of cases) {
@@ -84,11 +84,11 @@ for (const [what, endpoint, body, sentence] of cases) {
 for (const [type, sentence] of [
   [
     'application/x-www-form-urlencoded',
-    'The body cannot be read: its content type says that it is a form; send it as application/json.',
+    'The body cannot be read: its content type is that of a form; send application/json.',
   ],
   [
     'application/json; charset=utf-16',
-    'The body cannot be read: its content type says that its text is not UTF-8.',
+    'The body cannot be read: its content type names a charset other than UTF-8.',
   ],
 ] as const) {
   test(`a body that is said to be ${type} is ambiguous`, async () => {
@@ -117,7 +117,7 @@ test('bytes that are one request to those who know the header of deflate and ano
   await reader.write(body)
   const facts = await reader.end()
   assert.equal(modelAsked(facts), 'a')
-  assert.match(facts.ambiguity?.detail ?? '', /deflated can be read in two ways/)
+  assert.match(facts.ambiguity?.detail ?? '', /deflate is ambiguous/)
 })
 
 test('a body that was not read is not ambiguous', () => assert.equal(NOT_READ.ambiguity, null))

@@ -183,7 +183,7 @@ const cases: readonly ModelsCase[] = [
     'chat',
     RESPONSES,
     '{"model":"a","tools":[{"Model":"b"}]}',
-    /read it as another/,
+    /read one of its names as another/,
   ],
   [
     'two members of one name in a schema',
