@@ -22,8 +22,7 @@ export interface ErrorRow {
 
 /** A row is the status, fault, retry and, where there is one, the `retry-after` in seconds, then the meaning. */
 const ROWS = {
-  bad_request:
-    '400 client never: The request line, a header or a field is invalid. The message names it.',
+  bad_request: '400 client never: The request line, a header or a field is invalid. The message names it.',
   unknown_model:
     '400 client never: An entry of `allowed_models` matches no model of the price book. The message names the closest.',
   invalid_api_key:
@@ -51,20 +50,16 @@ const ROWS = {
     '404 client never: This key did not upload the file of the batch here, or its lines could not be read, so the limits of the key cannot be applied.',
   minting_refused:
     '404 operator never: The endpoint issues an upstream credential, which would survive the revocation of the key.',
-  method_not_allowed:
-    '405 client never: TRACE, CONNECT, or a method that the endpoint does not support.',
-  request_timeout:
-    '408 client safe: The head or body of the request stalled or was too slow.',
+  method_not_allowed: '405 client never: TRACE, CONNECT, or a method that the endpoint does not support.',
+  request_timeout: '408 client safe: The head or body of the request stalled or was too slow.',
   conflict:
     '409 client never: The state of the object does not permit this: a revoked or expired key, a disabled webhook, too many webhooks, a third rotation of a secret within a day, or an `Idempotency-Key` of another request. The message names the reason.',
   balance_not_positive:
     '409 operator never: Enforcing credit while the balance is 0 or less would refuse every call. Add credit first, or send `force`.',
-  last_operator_key:
-    '409 operator never: The last operator key cannot be revoked. Create another one first.',
+  last_operator_key: '409 operator never: The last operator key cannot be revoked. Create another one first.',
   not_settled:
     '409 client safe 1: The batch or response is not settled yet, or the file may hold the results of an open batch. Nothing was sent upstream.',
-  body_too_large:
-    '413 client never: The request body is too large, or decodes to far more than was sent.',
+  body_too_large: '413 client never: The request body is too large, or decodes to far more than was sent.',
   expectation_failed: '417 client never: The header `Expect` has a value other than `100-continue`.',
   websocket_not_supported: '426 gateway never: The endpoint does not support WebSockets. Use HTTP.',
   budget_held:

@@ -104,7 +104,7 @@ test('a form with a charset of its own is ambiguous', async () => {
   const type = `${whole.headers.get('content-type')}; charset=utf-16`
   const facts = await factsOf(edits, await whole.text(), type)
   assert.equal(facts.kind, 'form')
-  assert.match(facts.ambiguity?.detail ?? '', /not UTF-8/)
+  assert.match(facts.ambiguity?.detail ?? '', /other than UTF-8/)
 })
 
 test('bytes that are one request to those who know the header of deflate and another to the rest are ambiguous', async () => {
