@@ -13,9 +13,11 @@ import {
 import { SignedIn, usePermissions, useResource } from './data.ts'
 import { count } from './format.ts'
 import { Habits } from './habits.tsx'
+import mark from './mark.svg'
 import { AccountsPage } from './pages/accounts.tsx'
 import { ActivityPage } from './pages/activity.tsx'
 import { CreditsPage } from './pages/credits.tsx'
+import { DeveloperPage } from './pages/developer.tsx'
 import { KeyPage } from './pages/key.tsx'
 import { KeysPage } from './pages/keys.tsx'
 import { OverviewPage } from './pages/overview.tsx'
@@ -30,7 +32,7 @@ import { BASE, Link, type Place, usePlace } from './router.tsx'
 import { useTheme } from './theme.ts'
 import { Empty, Failure } from './ui/states.tsx'
 
-/** The pages of the rail, the most visited first. */
+/** The pages of the rail, the most visited first. A phone has room for the first five; the others are below "More". */
 const PAGES = [
   { path: '/', title: 'Overview' },
   { path: '/keys', title: 'Keys' },
@@ -42,6 +44,14 @@ const PAGES = [
   { path: '/prices', title: 'Prices' },
   { path: '/accounts', title: 'Accounts' },
   { path: '/settings', title: 'Settings' },
+] as const
+const BAR_MAX = 5
+
+/** An API key reads its own record, usage and calls. */
+const DEVELOPER_PAGES = [
+  { path: '/', title: 'My key' },
+  { path: '/usage', title: 'Usage' },
+  { path: '/requests', title: 'Requests' },
 ] as const
 
 /** The mark that there may be a session, whose cookie scripts cannot see. Without the mark a first visit sends no request. */
@@ -86,7 +96,9 @@ export function App() {
   if (state.kind === 'failed')
     return (
       <main class="alone">
-        <h1>Tollgate</h1>
+        <h1>
+          <img src={mark} alt="" width={28} height={28} /> Tollgate
+        </h1>
         <Failure error={state.error} onRetry={() => void ask()} />
       </main>
     )
@@ -105,10 +117,20 @@ export function App() {
 }
 
 function Page({ place }: { readonly place: Place }) {
+  const { isDeveloper } = usePermissions()
   const [, section = '', id = ''] = place.path.split('/')
+  if (isDeveloper && !DEVELOPER_PAGES.some(({ path }) => path === `/${section}`))
+    return (
+      <>
+        <h1>Not for API keys</h1>
+        <Empty title="This page needs an admin key." action={<Link to="/">My key</Link>}>
+          <p>You are signed in with an API key: it sees its own spend, limits and calls.</p>
+        </Empty>
+      </>
+    )
   switch (section) {
     case '':
-      return <OverviewPage />
+      return isDeveloper ? <DeveloperPage /> : <OverviewPage />
     case 'keys':
       return id === '' ? <KeysPage query={place.query} /> : <KeyPage key={id} id={id} />
     case 'usage':
@@ -131,12 +153,7 @@ function Page({ place }: { readonly place: Place }) {
       return (
         <>
           <h1>Not found</h1>
-          <Empty>
-            <p>There is no such page.</p>
-            <p>
-              <Link to="/">Overview</Link>
-            </p>
-          </Empty>
+          <Empty title="There is no such page." action={<Link to="/">Overview</Link>} />
         </>
       )
   }
@@ -146,7 +163,9 @@ function Page({ place }: { readonly place: Place }) {
 function Node({ of: { version, store, calls_in_flight: inFlight } }: { readonly of: Overview }) {
   return (
     <small class="quiet">
-      {version} · {store === 'sqlite' ? 'SQLite' : 'PostgreSQL'} · {count(inFlight)} in flight
+      {version} · {store === 'sqlite' ? 'SQLite' : 'PostgreSQL'}
+      <br />
+      {count(inFlight)} in flight
     </small>
   )
 }
@@ -165,48 +184,56 @@ function ActsIn({ id }: { readonly id: string }) {
   )
 }
 
-function Frame({
-  place,
-  onSignOut,
-  children,
-}: {
+interface FrameProps {
   readonly place: Place
   onSignOut(): void
   readonly children: ComponentChildren
-}) {
+}
+
+function Frame({ place, onSignOut, children }: FrameProps) {
   const [theme, nextTheme] = useTheme()
-  const { isOperator } = usePermissions()
-  const { value: overview } = useResource<Overview>('/gateway/v1/overview', 10_000)
+  const [isOpen, setOpen] = useState(false)
+  const { isOperator, isDeveloper } = usePermissions()
+  const { value: overview } = useResource<Overview>(isDeveloper ? null : '/gateway/v1/overview', 10_000)
   const account = place.query.get('account')
   const section = `/${place.path.split('/')[1] ?? ''}`
-  const title = PAGES.find(({ path }) => path === section)?.title ?? 'Tollgate'
+  const pages = isDeveloper ? DEVELOPER_PAGES : PAGES.filter(({ path }) => isOperator || path !== '/accounts')
+  const title = pages.find(({ path }) => path === section)?.title ?? 'Tollgate'
   useEffect(() => {
     document.title = `${title} · Tollgate`
   }, [title])
+  useEffect(() => setOpen(false), [place.path])
+  const entry = ({ path, title }: (typeof pages)[number]) => (
+    <li key={path}>
+      <Link to={path} aria-current={path === section ? 'page' : undefined}>
+        {title}
+      </Link>
+    </li>
+  )
   return (
     <div class="frame">
       <a class="skip" href="#content">
         Skip to content
       </a>
-      <nav class="rail" aria-label="Pages">
-        <b class="brand">Tollgate</b>
-        <ul>
-          {PAGES.filter(({ path }) => isOperator || path !== '/accounts').map(({ path, title }) => (
-            <li key={path}>
-              <Link to={path} aria-current={path === section ? 'page' : undefined}>
-                {title}
-              </Link>
-            </li>
-          ))}
-        </ul>
-        <div class="foot">
-          {overview !== null && <Node of={overview} />}
-          <button type="button" class="link" onClick={nextTheme} title="System, light or dark">
-            Theme: {theme}
-          </button>
-          <button type="button" class="link" onClick={onSignOut}>
-            Sign out
-          </button>
+      <nav class={isOpen ? 'rail open' : 'rail'} aria-label="Pages">
+        <b class="brand">
+          <img src={mark} alt="" width={20} height={20} /> Tollgate
+        </b>
+        <ul>{pages.slice(0, BAR_MAX).map(entry)}</ul>
+        <button type="button" class="more" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+          More
+        </button>
+        <div class="rest">
+          {pages.length > BAR_MAX && <ul>{pages.slice(BAR_MAX).map(entry)}</ul>}
+          <div class="foot">
+            {overview !== null && <Node of={overview} />}
+            <button type="button" class="link" onClick={nextTheme} title="System, light or dark">
+              Theme: {theme}
+            </button>
+            <button type="button" class="link" onClick={onSignOut}>
+              Sign out
+            </button>
+          </div>
         </div>
       </nav>
       <main id="content" tabIndex={-1}>

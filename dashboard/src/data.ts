@@ -4,10 +4,18 @@ import { ApiError, fetchJson, type Session } from './api.ts'
 
 export const SignedIn = createContext<Session | null>(null)
 
+interface Permissions {
+  readonly mayManage: boolean
+  readonly isOperator: boolean
+  /** Signed in with an API key, which reads its own record, usage and calls. */
+  readonly isDeveloper: boolean
+}
+
 /** Pages offer only what the API would permit: viewers read, admins manage one account, operators all of them. */
-export function usePermissions(): { readonly mayManage: boolean; readonly isOperator: boolean } {
+export function usePermissions(): Permissions {
   const role = useContext(SignedIn)?.role
-  return { mayManage: role === 'admin' || role === 'operator', isOperator: role === 'operator' }
+  const isOperator = role === 'operator'
+  return { mayManage: role === 'admin' || isOperator, isOperator, isDeveloper: role === 'api_key' }
 }
 
 /** A resource of the API on a page: the last good answer, and the error since. */

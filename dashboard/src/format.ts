@@ -1,31 +1,20 @@
 /** How figures, times and sizes are written. Money arrives as decimal numbers with at most nine decimals. */
 
-/** Decimals that leave three significant digits of a small amount, and cents of a large one. */
-export function decimalsFor(usd: number): number {
-  const size = Math.abs(usd)
-  if (size === 0 || size >= 1) return 2
-  return Math.min(9, Math.max(2, 2 - Math.floor(Math.log10(size))))
+/** An amount in cents, which is how sums are written. An amount that would round to zero is `<` and the least amount. */
+export function money(usd: number, decimals = 2): string {
+  return figure(usd, decimals).replace(/^([<−]?)/, '$1$')
 }
 
-/** One number of decimals for a whole column, so that its points stand below each other: by the largest amount. */
-export function columnDecimals(amounts: readonly number[]): number {
-  return Math.min(6, decimalsFor(Math.max(0, ...amounts.map(Math.abs))))
-}
-
-/** An amount below a header that names the unit. An amount that would round to zero is written as `<` and the least amount. */
-export function figure(usd: number, decimals: number): string {
+/** The same below a header that names the unit. */
+export function figure(usd: number, decimals = 2): string {
   const least = 10 ** -decimals
   if (usd !== 0 && Math.abs(usd) < least / 2) return `<${least.toFixed(decimals)}`
-  return money(usd, decimals).replace('$', '')
+  const digits = { minimumFractionDigits: decimals, maximumFractionDigits: decimals }
+  return `${usd < 0 ? '−' : ''}${Math.abs(usd).toLocaleString('en-US', digits)}`
 }
 
-export function money(usd: number, decimals = decimalsFor(usd)): string {
-  const text = Math.abs(usd).toLocaleString('en-US', {
-    minimumFractionDigits: decimals,
-    maximumFractionDigits: decimals,
-  })
-  return `${usd < 0 ? '−' : ''}$${text}`
-}
+/** The amount of one call has six digits after the point. */
+export const CALL_DECIMALS = 6
 
 /** An amount with all of its digits, at least to the cent. */
 export function exactMoney(usd: number): string {
@@ -34,14 +23,14 @@ export function exactMoney(usd: number): string {
   return `${usd < 0 ? '−' : ''}$${Number(whole).toLocaleString('en-US')}.${digits}`
 }
 
-/** What `AMOUNT` admits, as a number of dollars; null if it is empty. */
+/** A typed amount as a number of dollars: `50`, `$50`, `1,000.50`, `1e3`. Null if it is empty, NaN if it is none. */
 export function amountOf(text: string): number | null {
-  const digits = text.replace(/[$,\s]/g, '')
-  return digits === '' || digits === '.' ? null : Number(digits)
+  const digits = text.replace(/[$\s]/g, '')
+  if (digits === '') return null
+  const isGrouped = /^\d{1,3}(,\d{3})+(\.\d*)?$/.test(digits)
+  const plain = isGrouped ? digits.replaceAll(',', '') : digits
+  return /^(\d+\.?\d{0,9}|\.\d{1,9})(e\d)?$/i.test(plain) ? Number(plain) : Number.NaN
 }
-
-/** The pattern of an amount that is typed: 50, $50, 1,000.50. */
-export const AMOUNT = '\\s*\\$?\\s*[0-9,]*\\.?[0-9]{0,9}\\s*'
 
 export function count(n: number): string {
   return n.toLocaleString('en-US')
@@ -93,14 +82,20 @@ export function exactTime(at: string): string {
   return `${at.slice(0, 10)} ${at.slice(11, 23).replace('Z', '')} UTC`
 }
 
-export function plural(n: number, word: string): string {
-  return `${count(n)} ${word}${n === 1 ? '' : 's'}`
+/** As tables have it: ISO 8601 in UTC, to the second. */
+export function isoTime(at: string): string {
+  return `${at.slice(0, 10)} ${at.slice(11, 19)}`
 }
 
+export function plural(n: number, word: string, many = `${word}s`): string {
+  return `${count(n)} ${n === 1 ? word : many}`
+}
+
+/** A share in whole percent, rounded down like the API does; below ten with one decimal. */
 export function percent(part: number, whole: number): string {
   if (whole === 0) return '–'
   const share = (part / whole) * 100
-  return `${share < 10 && share > 0 ? share.toFixed(1) : Math.round(share)} %`
+  return `${share < 10 && share > 0 ? (Math.floor(share * 10) / 10).toFixed(1) : Math.floor(share + 1e-9)} %`
 }
 
 const DAY_MS = 86_400_000
@@ -120,15 +115,12 @@ export function daysBetween(start: string, end: string): string[] {
   return Array.from({ length: Math.max(0, days) + 1 }, (_, i) => addDays(start, i))
 }
 
-export function dayInWords(day: string): string {
-  return new Date(day).toLocaleDateString('en-GB', {
-    weekday: 'short',
-    day: 'numeric',
-    month: 'short',
-    timeZone: 'UTC',
-  })
+const formatter = (options: Intl.DateTimeFormatOptions) => {
+  const format = new Intl.DateTimeFormat('en-GB', { ...options, timeZone: 'UTC' })
+  return (day: string) => format.format(new Date(day))
 }
 
-export function monthInWords(day: string): string {
-  return new Date(day).toLocaleDateString('en-GB', { month: 'long', year: 'numeric', timeZone: 'UTC' })
-}
+export const weekday = formatter({ weekday: 'short' })
+export const dayAndMonth = formatter({ day: 'numeric', month: 'short' })
+export const monthShort = formatter({ month: 'short' })
+export const monthInWords = formatter({ month: 'long', year: 'numeric' })

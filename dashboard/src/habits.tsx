@@ -1,10 +1,16 @@
 import { useEffect, useState } from 'preact/hooks'
+import { go } from './router.tsx'
+import { Button } from './ui/button.tsx'
 import { Dialog } from './ui/dialog.tsx'
 
-/** Keys that work on every page, except while a field has the focus: `/` and `?`. */
+/** The pages after `g`. */
+const PAGES: Readonly<Record<string, string>> = { o: '/', k: '/keys', u: '/usage', r: '/requests' }
+
+/** Keys that work on every page, except while a field has the focus: `/`, `?`, and `g` with the letter of a page. */
 export function Habits() {
   const [isShown, show] = useState(false)
   useEffect(() => {
+    let isGoing = false
     function pressed(event: KeyboardEvent): void {
       if (event.ctrlKey || event.metaKey || event.altKey) return
       const target = event.target as HTMLElement
@@ -16,6 +22,9 @@ export function Habits() {
         search.focus()
         search.select()
       } else if (event.key === '?') show(true)
+      else if (event.key === 'g') isGoing = true
+      else if (isGoing && event.key in PAGES) go(PAGES[event.key] ?? '/')
+      if (event.key !== 'g') isGoing = false
     }
     addEventListener('keydown', pressed)
     return () => removeEventListener('keydown', pressed)
@@ -24,7 +33,7 @@ export function Habits() {
   if (!isShown) return null
   return (
     <Dialog title="Keyboard shortcuts" onClose={() => show(false)}>
-      <dl class="facts">
+      <dl class="shortcuts">
         <dt>
           <kbd>/</kbd>
         </dt>
@@ -34,14 +43,16 @@ export function Habits() {
         </dt>
         <dd>closes a dialog</dd>
         <dt>
+          <kbd>g</kbd> <kbd>o k u r</kbd>
+        </dt>
+        <dd>goes to overview, keys, usage, requests</dd>
+        <dt>
           <kbd>?</kbd>
         </dt>
         <dd>this list</dd>
       </dl>
       <div class="actions">
-        <button type="button" class="primary" onClick={() => show(false)}>
-          Close
-        </button>
+        <Button title="Close" kind="primary" onClick={() => show(false)} />
       </div>
     </Dialog>
   )

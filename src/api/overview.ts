@@ -47,9 +47,10 @@ const calls = (description: string) => z.number().min(0).meta({ type: 'integer',
 const cappedKey = z.object({
   id: idOf('key'),
   name: z.string(),
+  period: z.enum(['month', 'day']).describe('The period of the cap.'),
   percent: count().describe('Of the cap that is spent, in whole percent.'),
-  month_spend_usd: usdAmount('Its spend this month.'),
-  monthly_budget_usd: usdAmount('Its cap.').nullable(),
+  spent_usd: usdAmount('Its spend in the period.'),
+  cap_usd: usdAmount('Its cap.').nullable(),
 })
 
 const expiringKey = z.object({ id: idOf('key'), name: z.string(), expires_at: instant().nullable() })

@@ -74,6 +74,8 @@ export interface OverviewQuery {
 export interface AttentionKey {
   readonly id: string
   readonly name: string
+  /** The period of the cap and of the spend. */
+  readonly period: 'month' | 'day'
   readonly capNanos: Nanos | null
   readonly spentNanos: Nanos
   readonly expiresAtMs: number | null
@@ -94,7 +96,7 @@ export interface Overview {
   readonly balance: Balance
   /** Calls in flight, on all nodes. */
   readonly inFlight: number
-  /** Keys that have spent at least four fifths of their cap, but not all. A cap of 0 is meant to let nothing through. */
+  /** Keys that have spent at least four fifths of a cap, of the month or of the day, but not all. A cap of 0 is meant to let nothing through. */
   readonly nearCap: AttentionKeys
   readonly exhausted: AttentionKeys
   /** Keys that expire within a week. */

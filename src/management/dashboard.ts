@@ -1,4 +1,4 @@
-import { readdir, readFile } from 'node:fs/promises'
+import { readdir, readFile, stat } from 'node:fs/promises'
 import { extname } from 'node:path'
 import { type Exchange, sendWhole } from '../http/exchange.ts'
 import type { Target } from '../http/judge-head.ts'
@@ -11,6 +11,9 @@ export const DASHBOARD_DIR = new URL(
   import.meta.url.endsWith('.ts') ? '../../dist/dashboard/' : '../../dashboard/',
   import.meta.url,
 )
+
+/** The sources of the build, in a checkout. */
+const SOURCE_DIR = new URL('../../dashboard/src/', import.meta.url)
 
 /** A file of the dashboard, plain and as it was compressed when it was built. The best coding comes first. */
 interface Served {
@@ -55,6 +58,20 @@ export async function readDashboard(dir: URL): Promise<DashboardFiles> {
   const names = (await readdir(assetsDir)).filter((name) => !isCompressed(name))
   const assets = await Promise.all(names.map(async (name) => [name, await read(assetsDir, name)] as const))
   return { page: await read(dir, 'index.html'), assets: new Map(assets) }
+}
+
+/** Warns if a source is newer than the build: the browser would show pages of older code. A package has no sources. */
+export async function warnIfStale(
+  dir: URL,
+  warn: (message: string) => void,
+  sourceDir = SOURCE_DIR,
+): Promise<void> {
+  const names = await readdir(sourceDir, { recursive: true }).catch(() => [])
+  const built = await stat(new URL('index.html', dir)).catch(() => null)
+  if (names.length === 0 || built === null) return
+  const sources = await Promise.all(names.map((name) => stat(new URL(name, sourceDir))))
+  if (sources.some((source) => source.isFile() && source.mtimeMs > built.mtimeMs))
+    warn('the dashboard is older than its sources: run npm run build:dashboard')
 }
 
 async function read(dir: URL, name: string): Promise<Served> {

@@ -27,9 +27,10 @@ const capped = ({ count, keys }: AttentionKeys) => ({
   data: keys.map((key) => ({
     id: key.id,
     name: key.name,
+    period: key.period,
     percent: percentOf(key),
-    month_spend_usd: usd(key.spentNanos),
-    monthly_budget_usd: usd(key.capNanos),
+    spent_usd: usd(key.spentNanos),
+    cap_usd: usd(key.capNanos),
   })),
 })
 

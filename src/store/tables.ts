@@ -59,7 +59,10 @@ export const TABLE_PARTS: Readonly<Record<string, TableParts>> = {
       -- The minute, counted from 1970, that minute_requests were admitted in; counted only under a rate.
       minute integer = 0, minute_requests integer = 0`,
     key: 'id',
-    indexes: { budget_capped: 'account_id, id where monthly_budget_nanos > 0' },
+    indexes: {
+      budget_capped: 'account_id, id where monthly_budget_nanos > 0',
+      budget_day_capped: 'account_id, id where daily_budget_nanos > 0',
+    },
     checks: ['monthly_budget_nanos >= 0', 'daily_budget_nanos >= 0', 'requests_per_minute > 0'],
     isHot: true,
   },

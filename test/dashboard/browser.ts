@@ -5,10 +5,11 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type BrowserContext, chromium, type Browser as Driven, type Page } from 'playwright-core'
 import type { TestGateway } from '../support/gateway.ts'
+import { atEnd } from '../support/suite.ts'
 import { findBrowser } from './find-browser.ts'
 
 /** Pictures of every page, for people to look at. */
-const PICTURES_DIR = fileURLToPath(new URL('../../test-results/dashboard/', import.meta.url))
+export const PICTURES_DIR = fileURLToPath(new URL('../../test-results/dashboard/', import.meta.url))
 
 export const BUILT_DIR = fileURLToPath(new URL('../../dist/dashboard/', import.meta.url))
 
@@ -42,15 +43,25 @@ function assertBuilt(): void {
   assert.deepEqual(newer, [], 'the dashboard is not built from what it is now: npm run build:dashboard')
 }
 
-/** `failures` match the failed requests that tests provoke; every other failed request is a complaint. */
-export async function openBrowser({ url, adminKey }: TestGateway, failures: RegExp = /$^/): Promise<Person> {
+async function launch(): Promise<Driven> {
   assertBuilt()
   const { path: executablePath, env } = await findBrowser()
-  const browser: Driven = await chromium.launch({
+  return await chromium.launch({
     executablePath,
     env: { ...process.env, ...env } as Record<string, string>,
     args: ['--no-sandbox', '--disable-gpu', '--disable-background-networking', '--disable-component-update'],
   })
+}
+
+/** One browser for all test files: they run in one process. */
+let launched: Promise<Driven> | undefined
+atEnd(async () => await (await launched)?.close())
+
+/** `failures` match the failed requests that tests provoke; every other failed request is a complaint. */
+export async function openBrowser({ url, adminKey }: TestGateway, failures: RegExp = /$^/): Promise<Person> {
+  launched ??= launch()
+  const browser = await launched
+  const contexts = new Set<BrowserContext>()
   const complaints: string[] = []
   let session: Awaited<ReturnType<BrowserContext['storageState']>> | undefined
 
@@ -64,6 +75,8 @@ export async function openBrowser({ url, adminKey }: TestGateway, failures: RegE
       permissions: ['clipboard-read', 'clipboard-write'],
       ...(isSignedIn && session !== undefined ? { storageState: session } : {}),
     })
+    contexts.add(context)
+    context.on('close', () => contexts.delete(context))
     const page = await context.newPage()
     page.on('pageerror', (error) => complaints.push(`${page.url()}: ${error.message}`))
     page.on('console', (message) => {
@@ -100,20 +113,23 @@ export async function openBrowser({ url, adminKey }: TestGateway, failures: RegE
       return page
     },
     complaints: () => complaints,
-    close: () => browser.close(),
+    async close() {
+      for (const context of contexts) await context.close()
+    },
   }
 }
 
-export async function signIn(page: Page, adminKey: string): Promise<void> {
-  await page.getByLabel('Admin key').fill(adminKey)
+export async function signIn(page: Page, key: string): Promise<void> {
+  await page.getByLabel('Admin key or API key').fill(key)
   await page.getByRole('button', { name: 'Sign in' }).click()
 }
 
-/** Resolves when all parts of the page are loaded. */
+/** Resolves when all parts of the page are loaded, and proves that somebody is signed in. */
 export async function untilShown(page: Page): Promise<void> {
+  await page.getByRole('navigation', { name: 'Pages' }).waitFor()
   await page.getByRole('heading', { level: 1 }).waitFor()
   await page.getByRole('status', { name: 'Loading' }).first().waitFor({ state: 'detached' })
-  for (const plot of await page.locator('.plot').all()) await plot.locator('canvas').waitFor()
+  for (const plot of await page.locator('.plot').all()) await plot.locator('svg').waitFor()
 }
 
 /**
@@ -122,7 +138,7 @@ export async function untilShown(page: Page): Promise<void> {
  */
 export async function violationsOf(page: Page, ...rules: readonly string[]): Promise<readonly string[]> {
   // The rows of a table are alike, and axe takes ten seconds for a hundred rows.
-  const asked = { of: { exclude: ['tbody tr:nth-child(n + 13)'] }, rules }
+  const asked = { of: { exclude: ['tbody tr:nth-child(n + 6)'] }, rules }
   if (!(await page.evaluate("'axe' in globalThis"))) await page.evaluate(axe)
   const violations = await page.evaluate(async ({ of, rules }) => {
     const { axe } = globalThis as unknown as {
@@ -141,10 +157,8 @@ export async function violationsOf(page: Page, ...rules: readonly string[]): Pro
   )
 }
 
-export async function takePicture(page: Page, name: string): Promise<void> {
+export async function takePicture(page: Page, name: string, isWhole = false): Promise<void> {
   mkdirSync(PICTURES_DIR, { recursive: true })
-  // uPlot is loaded with the first chart, and draws in the frame after.
-  for (const plot of await page.locator('.plot').all()) await plot.locator('canvas').waitFor()
-  await page.evaluate('new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))')
-  await page.screenshot({ path: join(PICTURES_DIR, `${name}.png`) })
+  await page.evaluate('document.fonts.ready.then(() => undefined)')
+  await page.screenshot({ path: join(PICTURES_DIR, `${name}.png`), fullPage: isWhole })
 }

@@ -1,20 +1,13 @@
 import assert from 'node:assert/strict'
 import type { Page } from 'playwright-core'
-import { startBillingBench } from '../billing/bench-of-one.ts'
 import { changeBooks } from '../support/books.ts'
-import { after, before, test } from '../support/suite.ts'
+import { after, test } from '../support/suite.ts'
 import { WebhookReceiver } from '../support/webhook-receiver.ts'
-import { openBrowser, type Person, untilShown } from './browser.ts'
-import { seedYear } from './seed-year.ts'
+import { untilShown } from './browser.ts'
+import { bench, gateway, keys, person } from './company.ts'
 
 /** The main path of every page; its figures must be those of the API. */
 
-const bench = await startBillingBench({
-  env: { TOLLGATE_DISCOUNT: '0.2' },
-  settings: { webhooksAllowPrivate: true },
-})
-const { gateway } = bench
-const { keys } = await seedYear(bench)
 const checkout = keys.get('checkout') ?? { id: '', key: '' }
 const HOSTILE = '<img src=x onerror=alert(1)>'
 const hostile = await gateway.createKey(HOSTILE, { log_requests: true })
@@ -25,15 +18,7 @@ const hello = { model: 'claude-haiku-5-5', max_tokens: 2_000, messages: [{ role:
 const simulate = 'usage={"input_tokens":1000,"output_tokens":200}'
 const { requestId: billed } = await bench.call('/v1/messages', hello, { simulate, key: hostile.key })
 
-let person: Person
-before(async () => {
-  person = await openBrowser(gateway)
-})
-after(async () => {
-  await person?.close()
-  await receiver.close()
-  await bench.close()
-})
+after(() => receiver.close())
 
 const figuresOf = (page: Page) =>
   page.locator('.sums li data').evaluateAll((all) => all.map((each) => each.getAttribute('value')))
@@ -43,11 +28,25 @@ async function usageOf(query: string) {
   return total as { cost_usd: number; list_cost_usd: number; savings_usd: number; requests: number }
 }
 
+/** The days of last month up to this day of the month. */
+function sameDaysOfLastMonth(): [string, string] {
+  const now = new Date()
+  const [year, month] = [now.getUTCFullYear(), now.getUTCMonth()]
+  const dayOf = (day: number) => new Date(Date.UTC(year, month - 1, day)).toISOString().slice(0, 10)
+  const lastOfBefore = new Date(Date.UTC(year, month, 0)).getUTCDate()
+  return [dayOf(1), dayOf(Math.min(now.getUTCDate(), lastOfBefore))]
+}
+
 test('overview: its figures are those of the API, and that of the month is a door to calls of the same sum', async () => {
   const page = await person.visit('/dashboard')
   const { cost_usd, savings_usd, requests } = await usageOf('')
   const { balance_usd } = await bench.balance()
-  assert.deepEqual(await figuresOf(page), [cost_usd, savings_usd, balance_usd].map(String))
+  await page.getByText('on the same days').waitFor()
+  const [month, lastMonth, forecast, saved, left] = await figuresOf(page)
+  assert.deepEqual([month, saved, left], [cost_usd, savings_usd, balance_usd].map(String))
+  assert.ok(Number(forecast) >= Number(month), 'the forecast is at least what was spent')
+  const [first, last] = sameDaysOfLastMonth()
+  assert.equal(lastMonth, String((await usageOf(`?start=${first}&end=${last}`)).cost_usd))
   await page.locator('.sums li a').first().click()
   await page.waitForURL(/\/dashboard\/requests\?start=/)
   await page.getByText(`in ${requests.toLocaleString('en-US')} settled calls`).waitFor()
@@ -78,9 +77,9 @@ test('overview: figures change while calls run', async () => {
 
 test('overview: a day of the chart is a door', async () => {
   const page = await person.visit('/dashboard')
-  const plot = page.locator('.plot .u-over')
+  const plot = page.locator('.plot')
   const { width = 0, height = 0 } = (await plot.boundingBox()) ?? {}
-  await plot.click({ position: { x: width - 60, y: height / 2 } })
+  await plot.click({ position: { x: width - 120, y: height / 2 } })
   await page.waitForURL(/usage\?start=(\d{4}-\d\d-\d\d)&end=\1$/)
   await untilShown(page)
   const [, day = ''] = /start=([\d-]+)/.exec(page.url()) ?? []
@@ -102,7 +101,7 @@ test('keys: one is made, its secret is told once and works, and it is revoked by
   await (await asked).dismiss()
   await left
   await page.getByRole('button', { name: 'Copy the secret' }).click()
-  await page.getByText('copied').waitFor()
+  await page.getByText('Copied').waitFor()
   await page.getByRole('button', { name: 'Done' }).click()
   await page.getByRole('heading', { level: 1, name: 'made here' }).waitFor()
 
@@ -133,20 +132,29 @@ test('one key: its limits are changed', async () => {
   const page = await person.visit(`/dashboard/keys/${checkout.id}`)
   await page.getByRole('button', { name: 'Change limits' }).click()
   await page.getByLabel('Budget per month, USD').fill('$1,700')
-  await page.getByLabel('Models', { exact: true }).fill('claude-haiku-5-5\ngpt-6-luna')
+  for (const model of ['claude-haiku-5-5', 'gpt-6-l*']) {
+    await page.getByLabel('Find a model').fill(model)
+    await page.keyboard.press('Enter')
+  }
+  await page.getByRole('button', { name: 'Remove gpt-6.1-terra' }).click()
+  await page.getByRole('button', { name: 'Remove gpt-6-luna' }).click()
+  await page.getByLabel('Metadata field 1').fill('team')
+  await page.getByLabel('Metadata value 1').fill('shop')
   await page.getByRole('button', { name: 'Save' }).click()
   await page.getByRole('dialog').waitFor({ state: 'detached' })
   await page.getByText('claude-haiku-5-5').first().waitFor()
   const key = await gateway.manage('GET', `/v1/keys/${checkout.id}`)
   assert.deepEqual(
-    [key['monthly_budget_usd'], key['allowed_models']],
-    [1700, ['claude-haiku-5-5', 'gpt-6-luna']],
+    [key['monthly_budget_usd'], key['allowed_models'], key['metadata']],
+    [1700, ['claude-haiku-5-5', 'gpt-6-l*'], { team: 'shop' }],
   )
 })
 
 test('one key: it is rotated step by step, and the errand is where it was after a reload', async () => {
   const page = await person.visit(`/dashboard/keys/${hostile.id}`)
   await page.getByRole('button', { name: 'Rotate' }).click()
+  await page.getByText('Both keys draw on one budget').waitFor()
+  await page.getByRole('dialog').getByRole('button', { name: 'Rotate' }).click()
   const secret = await page.locator('.secret code').textContent()
   await page.getByRole('button', { name: 'Copy the secret' }).click()
   await page.getByRole('button', { name: 'Done' }).click()
@@ -209,6 +217,10 @@ test('requests: a call is found by its id, refused ones too, and its bill is ari
   assert.match((await bill.locator('tfoot').textContent()) ?? '', /\$0\.00016$/)
   await page.getByText('Bodies').click()
   await page.locator('pre', { hasText: 'Hello' }).first().waitFor()
+  await page.getByText('JSON', { exact: true }).click()
+  await page.locator('pre', { hasText: `"id": "${billed}"` }).waitFor()
+  await page.getByRole('navigation', { name: 'Breadcrumb' }).getByRole('link', { name: 'Requests' }).click()
+  await page.waitForURL(/\/dashboard\/requests$/)
 })
 
 test('requests: what a call cost is credited back once', async () => {
@@ -222,12 +234,12 @@ test('requests: what a call cost is credited back once', async () => {
 
 test('requests: filters are the address, and new calls appear while one watches', async () => {
   const page = await person.visit('/dashboard/requests')
-  await page.getByLabel('flag').selectOption('estimated')
+  await page.getByLabel('Flag').selectOption('estimated')
   await page.waitForURL(/flag=estimated/)
   await page.locator('tbody tr', { hasText: 'estimated' }).first().waitFor()
   await page.reload()
   await untilShown(page)
-  assert.equal(await page.getByLabel('flag').inputValue(), 'estimated')
+  assert.equal(await page.getByLabel('Flag').inputValue(), 'estimated')
   await page.goBack()
   await page.getByRole('button', { name: 'Follow live' }).click()
   await page.waitForURL(/live=1/)
@@ -269,7 +281,16 @@ test('webhooks: an endpoint is made, tested, its delivery is seen and sent again
   await receiver.until((messages) => messages.length >= 2)
   receiver.reply = () => 500
   await page.getByRole('button', { name: 'Retry webhook.test' }).first().click()
-  await page.getByText('it answered 500').waitFor()
+  await page.getByText('failing: it answered 500').waitFor()
+  await page.getByRole('button', { name: 'View webhook.test' }).first().click()
+  await page.locator('dialog pre', { hasText: '"type": "webhook.test"' }).waitFor()
+  await page.getByRole('dialog').getByText('it answered 500').waitFor()
+  await page.getByRole('button', { name: 'Close' }).click()
+  await page.getByRole('button', { name: 'Edit' }).click()
+  await page.getByLabel('Description').fill('the pager')
+  await page.getByLabel('All events').check()
+  await page.getByRole('button', { name: 'Save' }).click()
+  await page.getByText('the pager').waitFor()
   await page.getByRole('button', { name: 'Turn off' }).click()
   await page.getByRole('button', { name: 'Turn on' }).waitFor()
   await page.getByRole('button', { name: 'Delete' }).click()
@@ -310,7 +331,7 @@ async function tabTo(page: Page, name: string): Promise<void> {
 
 test('the keyboard alone signs in, makes a key, opens it, and the dialog keeps the focus and gives it back', async () => {
   const page = await person.open('/dashboard')
-  await page.getByLabel('Admin key').waitFor()
+  await page.getByLabel('Admin key or API key').waitFor()
   await page.keyboard.press('Tab')
   await page.keyboard.type(gateway.adminKey)
   await page.keyboard.press('Enter')
@@ -336,7 +357,7 @@ test('the keyboard alone signs in, makes a key, opens it, and the dialog keeps t
   await page.keyboard.press('Enter')
   await tabTo(page, 'Copy the secret')
   await page.keyboard.press('Enter')
-  await page.getByText('copied').waitFor()
+  await page.getByText('Copied').waitFor()
   await tabTo(page, 'Done')
   await page.keyboard.press('Enter')
   await page.getByRole('heading', { level: 1, name: 'typed' }).waitFor()

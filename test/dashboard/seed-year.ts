@@ -84,6 +84,12 @@ const SERVICES: readonly Service[] = [
     kinds: [{ model: 'claude-sonnet-5-5', input: 7_900, output: 2_420, perDay: 6 }],
   },
   {
+    name: 'search-index',
+    agent: 'OpenAI/Python 7.53.0',
+    address: '10.0.2.31',
+    kinds: [{ model: 'gpt-5.4', input: 1_900, output: 240, perDay: 9 }],
+  },
+  {
     name: 'intern-sandbox',
     fields: { log_requests: true },
     agent: 'curl/8.17.0',
@@ -91,6 +97,21 @@ const SERVICES: readonly Service[] = [
     kinds: [{ model: 'claude-haiku-5-5', input: 640, output: 220, perDay: 3 }],
   },
 ]
+
+/** Keys of teams, which share the calls of the services above. */
+const TEAMS = [
+  'billing',
+  'catalog',
+  'fraud',
+  'growth',
+  'legal',
+  'loyalty',
+  'ops',
+  'payments',
+  'returns',
+  'search',
+]
+const STAGES = ['prod', 'staging', 'dev', 'ci', 'batch']
 
 export interface Year {
   /** The keys by the names of their services. */
@@ -106,18 +127,33 @@ const CREDIT_USD = 2500
 export async function seedYear(bench: BillingBench): Promise<Year> {
   const { gateway } = bench
   const keys = new Map<string, { id: string; key: string }>()
-  const made: { readonly id: string; readonly kind: Kind; readonly address: string }[] = []
+  const made: Made[] = []
   for (const { name, fields, agent, address, kinds } of SERVICES) {
     const key = await gateway.createKey(name, fields)
     keys.set(name, key)
-    for (const kind of kinds) made.push({ id: await callOnce(bench, kind, key.key, agent), kind, address })
+    for (const kind of kinds)
+      made.push({ id: await callOnce(bench, kind, key.key, agent), key: key.id, kind, address })
   }
+  const services = [...made]
+  for (const [i, team] of TEAMS.entries())
+    for (const [j, stage] of STAGES.entries()) {
+      const { id: key } = await gateway.createKey(`${team}-${stage}`, {
+        metadata: { team },
+        ...(j % 2 === 0 ? { monthly_budget_usd: 25 * (1 + ((i + j) % 4)) } : {}),
+        ...(j === 3 ? { daily_budget_usd: 2 + i } : {}),
+      })
+      const like = services[(i * 5 + j) % services.length]
+      const perDay = [0.9, 0.4, 0.2, 0.5, 0][j] ?? 0
+      if (like !== undefined && perDay > 0)
+        made.push({ ...like, key, kind: { ...like.kind, perDay }, address: `10.1.${i}.${j}` })
+    }
   // A record is answered when its call is settled, so all calls are settled after this.
-  for (const { id } of made) await bench.record(id)
+  for (const { id } of services) await bench.record(id)
   const copies = copiesOf(made, Date.now())
   const columns = (await readBooks(gateway, `SELECT * FROM call WHERE id = '${made[0]?.id}'`))[0] ?? {}
   const changed: Record<string, string> = {
     id: 'v.new_id',
+    key_id: 'v.key',
     started_at_ms: 'v.ms',
     ended_at_ms: 'v.ms + v.upstream + 1',
     month: 'v.month',
@@ -132,10 +168,10 @@ export async function seedYear(bench: BillingBench): Promise<Year> {
   await changeBooks(
     gateway,
     `
-     WITH v (new_id, of, ms, day, month, upstream, address) AS (VALUES ${copies.rows.join(',')})
+     WITH v (new_id, of, key, ms, day, month, upstream, address) AS (VALUES ${copies.rows.join(',')})
      INSERT INTO call (${names.join(', ')})
      SELECT ${names.map((name) => changed[name] ?? `call.${name}`).join(', ')} FROM v JOIN call ON call.id = v.of;
-     DELETE FROM call WHERE id IN (${made.map(({ id }) => `'${id}'`).join(', ')});
+     DELETE FROM call WHERE id IN (${services.map(({ id }) => `'${id}'`).join(', ')});
      DELETE FROM hold_floor;
      DELETE FROM rollup;
      INSERT INTO rollup (account_id, day, model, key_id, requests, input_tokens, output_tokens, cache_read_tokens,
@@ -179,10 +215,18 @@ async function callOnce(bench: BillingBench, kind: Kind, key: string, agent: str
   return requestId
 }
 
+/** A call that was made once, and the key that its copies are of. */
+interface Made {
+  readonly id: string
+  readonly key: string
+  readonly kind: Kind
+  readonly address: string
+}
+
 /** The times of the calls of each kind: fewer on weekends, more by the year, two months with a campaign. Always the same. */
-function copiesOf(made: readonly { id: string; kind: Kind; address: string }[], nowMs: number) {
+function copiesOf(made: readonly Made[], nowMs: number) {
   const random = createRandom(7)
-  const calls: { ms: number; of: (typeof made)[number] }[] = []
+  const calls: { ms: number; of: Made }[] = []
   for (let ago = DAYS - 1; ago >= 0; ago--) {
     const dayMs = Date.parse(dayOf(nowMs - ago * DAY_MS))
     const weekday = new Date(dayMs).getUTCDay()
@@ -190,23 +234,22 @@ function copiesOf(made: readonly { id: string; kind: Kind; address: string }[], 
     const campaign = ago > 70 && ago < 95 ? 1.7 : 1
     for (const of of made) {
       const share = (1 - 0.8 * (ago / DAYS)) * (isWeekend ? 0.35 : 1) * campaign * (0.75 + random() * 0.5)
-      for (let n = Math.round(of.kind.perDay * share); n > 0; n--)
+      for (let n = Math.round(of.kind.perDay * share - 0.5 + random()); n > 0; n--)
         calls.push({ ms: dayMs + Math.floor(random() * DAY_MS), of })
     }
   }
   // A few calls were just made, of one kind after the other.
-  for (const [i, of] of made.entries())
-    calls.push({ ms: nowMs - 7_000 - ((i * 5) % made.length) * 41_000, of })
+  for (const [i, of] of made.slice(0, 12).entries()) calls.push({ ms: nowMs - 7_000 - i * 41_000, of })
   const past = calls.filter(({ ms }) => ms < nowMs - 5_000).sort((a, b) => a.ms - b.ms)
   let atMs = 0
   const nextUlid = createUlidSource({ nowMs: () => atMs, monotonicMs: () => 0 })
   let lastStream = ''
-  const rows = past.map(({ ms, of: { id, kind, address } }) => {
+  const rows = past.map(({ ms, of: { id, key, kind, address } }) => {
     atMs = ms
     const newId = `req_${nextUlid()}`
     const upstreamMs = Math.round(180 + kind.output * (1.4 + random() * 1.6))
     if (kind.cached !== undefined && kind.isStream) lastStream = newId
-    return `('${newId}', '${id}', ${ms}, '${dayOf(ms)}', '${monthOf(ms)}', ${upstreamMs}, '${address}')`
+    return `('${newId}', '${id}', '${key}', ${ms}, '${dayOf(ms)}', '${monthOf(ms)}', ${upstreamMs}, '${address}')`
   })
   return { rows, lastStream }
 }

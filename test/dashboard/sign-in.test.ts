@@ -4,7 +4,7 @@ import { movableClock } from '../management/movable-clock.ts'
 import { openStoreBeside } from '../support/open-store-beside.ts'
 import { revokeAdminKeys } from '../support/revoke-admin-keys.ts'
 import { after, before, test } from '../support/suite.ts'
-import { openBrowser, type Person, signIn, takePicture, violationsOf } from './browser.ts'
+import { openBrowser, type Person, signIn, violationsOf } from './browser.ts'
 
 const clock = movableClock()
 const bench = await startBillingBench({ clock })
@@ -21,11 +21,9 @@ after(async () => {
 test('a browser at the root is sent to the dashboard, and signs in with an admin key', async () => {
   const page = await person.open('/')
   assert.match(page.url(), /\/dashboard$/)
-  await page.getByLabel('Admin key').waitFor()
-  await takePicture(page, 'sign-in-1440-light')
+  await page.getByLabel('Admin key or API key').waitFor()
   assert.deepEqual(await violationsOf(page), [])
   await page.emulateMedia({ colorScheme: 'dark' })
-  await takePicture(page, 'sign-in-1440-dark')
   assert.deepEqual(await violationsOf(page, 'color-contrast'), [])
   await signIn(page, gateway.adminKey)
   await page.getByRole('heading', { name: 'The first call' }).waitFor()
@@ -35,10 +33,10 @@ test('a browser at the root is sent to the dashboard, and signs in with an admin
   assert.ok(!kept.includes(gateway.adminKey), 'the key is kept in the browser')
 })
 
-test('a wrong key is told, and an API key is none', async () => {
+test('a wrong key is refused with the reason', async () => {
   for (const [key, message] of [
     ['svc_admin_wrong', 'This is not an admin key'],
-    [gateway.apiKey, 'This is an API key'],
+    ['svc_live_wrong', 'This is not an API key'],
   ] as const) {
     const page = await person.open('/dashboard/usage')
     await signIn(page, key)
@@ -52,7 +50,7 @@ test('signing out ends the session, and the page that one was on opens again aft
   const page = await person.open('/dashboard/usage?by=day')
   await signIn(page, gateway.adminKey)
   await page.getByRole('button', { name: 'Sign out' }).click()
-  await page.getByLabel('Admin key').waitFor()
+  await page.getByLabel('Admin key or API key').waitFor()
   assert.deepEqual(await page.context().cookies(), [])
   await page.reload()
   await signIn(page, gateway.adminKey)
@@ -62,7 +60,6 @@ test('signing out ends the session, and the page that one was on opens again aft
 
 test('before the first call the page teaches it, and shows it when it comes', async () => {
   const page = await person.visit('/dashboard')
-  await takePicture(page, 'first-run-1440-light')
   assert.deepEqual(await violationsOf(page), [])
   await page.getByRole('button', { name: 'Create a key with a cap of $10' }).click()
   await page.locator('pre', { hasText: /svc_live_[0-9A-Za-z]{49}/ }).waitFor()

@@ -101,6 +101,16 @@ test('keys that are near their cap, have spent it or end soon are named, and oth
   await gateway.createKey('nothing', { monthly_budget_usd: 0 })
   assert.equal((await attention())['keys_exhausted']?.count, 1)
 
+  const daily = await gateway.createKey('daily', { daily_budget_usd: 0.000000001 })
+  assert.equal(await call(daily.key), 200)
+  const { data } = (await attention())['keys_exhausted'] ?? { data: [] }
+  const ofDay = (data as { id: string; period: string }[]).filter(({ period }) => period === 'day')
+  assert.deepEqual(
+    ofDay.map(({ id }) => id),
+    [daily.id],
+  )
+  await gateway.revokeKey(daily.id)
+
   const inDays = (days: number) => ({ expires_at: new Date(Date.now() + days * 86_400_000).toISOString() })
   await gateway.createKey('later', inDays(8))
   const soon = await gateway.createKey('soon', inDays(6))

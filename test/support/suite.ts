@@ -36,6 +36,17 @@ async function awaitNextDay(): Promise<void> {
 
 const DAY_MS = 86_400_000
 
+const ends: (() => Promise<unknown>)[] = []
+
+/** Runs when all files of the process have ended: for what several of them share. The last one given runs first. */
+export function atEnd(end: () => Promise<unknown>): void {
+  ends.unshift(end)
+}
+
+export async function runEnds(): Promise<void> {
+  for (const end of ends) await end()
+}
+
 function record<Declare extends (...args: never[]) => unknown>(declare: Declare): Declare {
   const recording = (...args: Parameters<Declare>) => {
     if (recorded === null) return declare(...args)

@@ -1,14 +1,17 @@
+import { Fragment } from 'preact'
 import { useState } from 'preact/hooks'
 import { type Account, type ListOf, send } from '../api.ts'
 import { useCommand, usePermissions, useResource } from '../data.ts'
 import { amountOf, count, plural } from '../format.ts'
 import { go, Link, setQuery, withQuery } from '../router.tsx'
+import { Button } from '../ui/button.tsx'
 import { Choices } from '../ui/choices.tsx'
-import { AmountField, ConfirmByName, Field, FormDialog } from '../ui/dialog.tsx'
+import { ConfirmByName, FormDialog } from '../ui/dialog.tsx'
 import { Fact, Facts } from '../ui/facts.tsx'
+import { AmountField, CheckField, MetadataField, metadataOf, pairsOf, TextField } from '../ui/fields.tsx'
 import { BudgetBar, Id, Money, When } from '../ui/figures.tsx'
-import { Empty, Failure, Show, Tag } from '../ui/states.tsx'
-import { Pages, Table } from '../ui/table.tsx'
+import { Crumbs, Empty, Failure, Heading, Show, Tag } from '../ui/states.tsx'
+import { Table } from '../ui/table.tsx'
 
 const BASE = '/gateway/v1/accounts'
 const STATUSES = ['all', 'active', 'suspended'] as const
@@ -27,11 +30,9 @@ export function AccountsPage({ id, query }: { readonly id: string; readonly quer
   if (isOperator) return id === '' ? <List query={query} /> : <One key={id} id={id} />
   return (
     <>
-      <header class="page">
-        <h1>Accounts</h1>
-      </header>
-      <Empty>
-        <p>Only operators manage accounts. Your key acts in one account.</p>
+      <Heading title="Accounts" />
+      <Empty title="Only operators manage accounts.">
+        <p>Your key acts in one account.</p>
       </Empty>
     </>
   )
@@ -49,12 +50,11 @@ function List({ query }: { readonly query: URLSearchParams }) {
   )
   return (
     <>
-      <header class="page">
-        <h1>Accounts</h1>
-        <button type="button" class="primary" onClick={() => setCreating(true)}>
-          New account
-        </button>
-      </header>
+      <Heading title="Accounts">
+        <span class="buttons">
+          <Button title="New account" kind="primary" onClick={() => setCreating(true)} />
+        </span>
+      </Heading>
       <div class="filters">
         <input
           type="search"
@@ -73,63 +73,57 @@ function List({ query }: { readonly query: URLSearchParams }) {
       <Show resource={accounts} lines={5}>
         {({ data, next, total }) =>
           data.length === 0 && after === null ? (
-            <Empty>
-              <p>No account matches.</p>
-              <p>
-                <Link to="/accounts">Show all accounts</Link>
-              </p>
-            </Empty>
+            <Empty title="No account matches." action={<Link to="/accounts">Show all accounts</Link>} />
           ) : (
-            <>
-              <Table
-                caption="Accounts"
-                rows={data}
-                keyOf={({ id }) => id}
-                rowClass={({ status }) => (status === 'active' ? undefined : 'dead')}
-                columns={[
-                  {
-                    title: 'Name',
-                    isWide: true,
-                    lead: 'left',
-                    cell: ({ id, name, status }) => (
-                      <>
-                        <Link to={`/accounts/${id}`} class="name">
-                          {name}
-                        </Link>
-                        {status === 'suspended' && <Tag kind="bad">suspended</Tag>}
-                      </>
-                    ),
-                  },
-                  { title: 'This month', cell: (account) => <BudgetBar budget={account} /> },
-                  {
-                    title: 'Discount',
-                    isFigure: true,
-                    isMinor: true,
-                    cell: ({ discount }) =>
-                      discount === null ? <span class="quiet">–</span> : `${percentOf(discount)} %`,
-                  },
-                  {
-                    title: 'Created',
-                    isMinor: true,
-                    cell: (account) => <When at={createdAt(account)} never="–" />,
-                  },
-                  {
-                    title: 'Balance',
-                    isFigure: true,
-                    lead: 'right',
-                    cell: ({ balance_usd }) => <Money usd={balance_usd} decimals={2} />,
-                  },
-                ]}
-                footer={[
-                  next === null && after === null ? plural(data.length, 'account') : 'All that match',
-                  <Money key="spend" usd={total.month_spend_usd} decimals={2} />,
-                  '',
-                  '',
-                  <Money key="balance" usd={total.balance_usd} decimals={2} />,
-                ]}
-              />
-              <Pages after={after} next={next} />
-            </>
+            <Table
+              caption="Accounts"
+              rows={data}
+              after={after}
+              next={next}
+              keyOf={({ id }) => id}
+              rowClass={({ status }) => (status === 'active' ? undefined : 'dead')}
+              columns={[
+                {
+                  title: 'Name',
+                  isWide: true,
+                  lead: 'left',
+                  cell: ({ id, name, status }) => (
+                    <>
+                      <Link to={`/accounts/${id}`} class="name">
+                        {name}
+                      </Link>
+                      {status === 'suspended' && <Tag kind="bad">suspended</Tag>}
+                    </>
+                  ),
+                },
+                { title: 'This month', cell: (account) => <BudgetBar budget={account} /> },
+                {
+                  title: 'Discount',
+                  isFigure: true,
+                  isMinor: true,
+                  cell: ({ discount }) =>
+                    discount === null ? <span class="quiet">–</span> : `${percentOf(discount)} %`,
+                },
+                {
+                  title: 'Created',
+                  isMinor: true,
+                  cell: (account) => <When at={createdAt(account)} never="–" />,
+                },
+                {
+                  title: 'Balance',
+                  isFigure: true,
+                  lead: 'right',
+                  cell: ({ balance_usd }) => <Money usd={balance_usd} />,
+                },
+              ]}
+              footer={[
+                next === null && after === null ? plural(data.length, 'account') : 'All that match',
+                <Money key="spend" usd={total.month_spend_usd} />,
+                '',
+                '',
+                <Money key="balance" usd={total.balance_usd} />,
+              ]}
+            />
           )
         }
       </Show>
@@ -161,119 +155,101 @@ function One({ id }: { readonly id: string }) {
   const account = useResource<Account>(`${BASE}/${id}`, 5_000)
   const command = useCommand()
   return (
-    <>
-      <p>
-        <Link to="/accounts">Accounts</Link>
-      </p>
-      <Show resource={account} lines={6}>
-        {(value) => (
-          <>
-            <header class="page">
-              <h1 class="name">{value.name}</h1>
-              {value.status === 'suspended' && <Tag kind="bad">suspended</Tag>}
-              <span class="buttons">
-                <button type="button" onClick={() => setDialog('edit')}>
-                  Change limits
+    <Show resource={account} lines={6}>
+      {(value) => (
+        <>
+          <Crumbs to="/accounts" title="Accounts">
+            {value.name}
+          </Crumbs>
+          <Heading title={value.name}>
+            {value.status === 'suspended' && <Tag kind="bad">suspended</Tag>}
+            <span class="buttons">
+              <Button title="Change account" onClick={() => setDialog('edit')} />
+              {value.status === 'active' ? (
+                <Button title="Suspend" kind="danger" onClick={() => setDialog('suspend')} />
+              ) : (
+                <button
+                  type="button"
+                  disabled={command.isBusy}
+                  onClick={() =>
+                    void command.run(async () => {
+                      await send('POST', `${BASE}/${id}/resume`)
+                      account.refresh()
+                    })
+                  }
+                >
+                  Resume
                 </button>
-                {value.status === 'active' ? (
-                  <button type="button" class="danger" onClick={() => setDialog('suspend')}>
-                    Suspend
-                  </button>
-                ) : (
-                  <button
-                    type="button"
-                    disabled={command.isBusy}
-                    onClick={() =>
-                      void command.run(async () => {
-                        await send('POST', `${BASE}/${id}/resume`)
-                        account.refresh()
-                      })
-                    }
-                  >
-                    Resume
-                  </button>
-                )}
-              </span>
-            </header>
-            {command.error !== null && <Failure error={command.error} />}
-            <Facts>
-              <Fact title="This month">
-                <BudgetBar budget={value} />
-              </Fact>
-              <Fact title="Resets">
-                <When at={value.budget_resets_at} />
-              </Fact>
-              <Fact title="Balance">
-                <Money usd={value.balance_usd} />{' '}
-                <span class="quiet">
-                  {value.credit_enforced ? 'calls are refused at $0' : 'not enforced'}
-                </span>
-              </Fact>
-              <Fact title="Discount">
-                {value.discount === null ? 'as the installation has it' : `${percentOf(value.discount)} %`}
-              </Fact>
-              {(['messages', 'chat'] as const).map((surface) => {
-                const own = value.upstreams[surface]
-                return (
-                  <Fact key={surface} title={`Upstream of ${surface}`}>
-                    {own === null ? 'shared' : `${own.url}, ${own.has_key ? 'own key' : 'no key'}`}
-                  </Fact>
-                )
-              })}
-              <Fact title="Created">
-                <When at={createdAt(value)} never="with the installation" />
-              </Fact>
-              <Fact title="Id">
-                <Id id={value.id} />
-              </Fact>
-              {Object.entries(value.metadata).map(([name, text]) => (
-                <Fact key={name} title={name}>
-                  {text}
+              )}
+            </span>
+          </Heading>
+          {command.error !== null && <Failure error={command.error} />}
+          <Facts>
+            <Fact title="This month" value={<BudgetBar budget={value} />} />
+            <Fact title="Resets" value={<When at={value.budget_resets_at} />} />
+            <Fact title="Balance">
+              <Money usd={value.balance_usd} />{' '}
+              <span class="quiet">{value.credit_enforced ? 'calls are refused at $0' : 'not enforced'}</span>
+            </Fact>
+            <Fact
+              title="Discount"
+              value={
+                value.discount === null ? 'as the installation has it' : `${percentOf(value.discount)} %`
+              }
+            />
+            {(['messages', 'chat'] as const).map((surface) => {
+              const own = value.upstreams[surface]
+              return (
+                <Fact key={surface} title={`Upstream of ${surface}`}>
+                  {own === null ? 'shared' : `${own.url}, ${own.has_key ? 'own key' : 'no key'}`}
                 </Fact>
-              ))}
-            </Facts>
-            <h2>In this account</h2>
-            <ul class="doors">
-              {PARTS.map(([title, to]) => (
-                <li key={to}>
-                  <Link to={withQuery(to, { account: id })}>
-                    <span>{title}</span>
-                  </Link>
-                </li>
-              ))}
-            </ul>
-            {dialog === 'edit' && (
-              <AccountForm
-                edited={value}
-                onClose={() => setDialog(null)}
-                onDone={() => {
-                  setDialog(null)
-                  account.refresh()
-                }}
-              />
-            )}
-            {dialog === 'suspend' && (
-              <ConfirmByName
-                title="Suspend this account"
-                name={value.name}
-                submit="Suspend"
-                onClose={() => setDialog(null)}
-                onSubmit={async () => {
-                  await send('POST', `${BASE}/${id}/suspend`)
-                  setDialog(null)
-                  account.refresh()
-                }}
-              >
-                <p>
-                  Every new call with its keys is refused until the account is resumed. Streams that run come
-                  to their end.
-                </p>
-              </ConfirmByName>
-            )}
-          </>
-        )}
-      </Show>
-    </>
+              )
+            })}
+            <Fact title="Created" value={<When at={createdAt(value)} never="with the installation" />} />
+            <Fact title="Id" value={<Id id={value.id} />} />
+            {Object.entries(value.metadata).map(([name, text]) => (
+              <Fact key={name} title={name} value={text} />
+            ))}
+          </Facts>
+          <h2>In this account</h2>
+          <p class="buttons">
+            {PARTS.map(([title, to]) => (
+              <Link key={to} to={withQuery(to, { account: id })} class="button">
+                {title}
+              </Link>
+            ))}
+          </p>
+          {dialog === 'edit' && (
+            <AccountForm
+              edited={value}
+              onClose={() => setDialog(null)}
+              onDone={() => {
+                setDialog(null)
+                account.refresh()
+              }}
+            />
+          )}
+          {dialog === 'suspend' && (
+            <ConfirmByName
+              title="Suspend this account"
+              name={value.name}
+              submit="Suspend"
+              onClose={() => setDialog(null)}
+              onSubmit={async () => {
+                await send('POST', `${BASE}/${id}/suspend`)
+                setDialog(null)
+                account.refresh()
+              }}
+            >
+              <p>
+                Every new call with its keys is refused until the account is resumed. Streams that run come to
+                their end.
+              </p>
+            </ConfirmByName>
+          )}
+        </>
+      )}
+    </Show>
   )
 }
 
@@ -282,30 +258,60 @@ const createdAt = ({ created_at }: Account) => (Date.parse(created_at) === 0 ? n
 
 const percentOf = (fraction: number) => count(Number((fraction * 100).toFixed(7)))
 
-function AccountForm({
-  edited,
-  onClose,
-  onDone,
-}: {
+const SURFACES = ['messages', 'chat'] as const
+type Surface = (typeof SURFACES)[number]
+
+interface UpstreamText {
+  readonly url: string
+  readonly key: string
+}
+
+interface AccountFormProps {
   readonly edited: Account | null
   onClose(): void
   onDone(account: Account): void
-}) {
+}
+
+function AccountForm({ edited, onClose, onDone }: AccountFormProps) {
   const [name, setName] = useState(edited?.name ?? '')
   const [budget, setBudget] = useState(edited?.monthly_budget_usd?.toString() ?? '')
   const [discount, setDiscount] = useState(edited?.discount == null ? '' : percentOf(edited.discount))
   const [isEnforced, setEnforced] = useState(edited?.credit_enforced ?? false)
+  const [isForced, setForced] = useState(false)
+  const [metadata, setMetadata] = useState(pairsOf(edited?.metadata))
+  const urlOf = (surface: Surface) => edited?.upstreams[surface]?.url ?? ''
+  const [upstreams, setUpstreams] = useState<Readonly<Record<Surface, UpstreamText>>>({
+    messages: { url: urlOf('messages'), key: '' },
+    chat: { url: urlOf('chat'), key: '' },
+  })
+  const setUpstream = (surface: Surface, change: Partial<UpstreamText>) =>
+    setUpstreams((before) => ({ ...before, [surface]: { ...before[surface], ...change } }))
+  const mustForce = isEnforced && !edited?.credit_enforced && (edited?.balance_usd ?? 0) <= 0
+  /** An upstream without URL and key is removed; one that was not changed is not sent. */
+  const changed = SURFACES.filter(
+    (surface) => upstreams[surface].key !== '' || upstreams[surface].url !== urlOf(surface),
+  )
+  const upstreamOf = ({ url, key }: UpstreamText) =>
+    url === '' && key === '' ? null : { ...(url === '' ? {} : { url }), ...(key === '' ? {} : { key }) }
   const body = () => ({
     name,
     monthly_budget_usd: amountOf(budget),
     discount: discount === '' ? null : Number((Number(discount) / 100).toFixed(9)),
     credit_enforced: isEnforced,
+    metadata: metadataOf(metadata),
+    ...(mustForce && isForced ? { force: true } : {}),
+    ...(changed.length === 0
+      ? {}
+      : {
+          upstreams: Object.fromEntries(changed.map((surface) => [surface, upstreamOf(upstreams[surface])])),
+        }),
   })
   return (
     <FormDialog
-      title={edited === null ? 'New account' : 'Limits'}
+      title={edited === null ? 'New account' : 'Change account'}
       submit={edited === null ? 'Create account' : 'Save'}
-      isReady={name.trim() !== ''}
+      isReady={name.trim() !== '' && !Number.isNaN(amountOf(budget))}
+      isWide
       onClose={onClose}
       onSubmit={async () =>
         onDone(
@@ -315,43 +321,51 @@ function AccountForm({
         )
       }
     >
-      <Field label="Name">
-        {(id) => (
-          <input
-            id={id}
-            value={name}
-            maxLength={120}
-            required
-            onInput={(event) => setName(event.currentTarget.value)}
-          />
-        )}
-      </Field>
-      <AmountField
-        label="Budget per month, USD"
-        hint="The most that all of its keys may spend in a month, UTC. Empty: no cap."
-        value={budget}
-        onInput={setBudget}
+      <TextField label="Name" value={name} maxLength={120} isRequired onInput={setName} />
+      <div class="columns">
+        <AmountField
+          label="Budget per month, USD"
+          hint="The most that all of its keys may spend in a month, UTC. Empty: no cap."
+          value={budget}
+          onInput={setBudget}
+        />
+        <TextField
+          label="Discount, %"
+          hint="Of the list price, for calls from now on. Empty: the installation's."
+          value={discount}
+          onInput={(text) => setDiscount(text.trim())}
+        />
+        {SURFACES.map((surface) => (
+          <Fragment key={surface}>
+            <TextField
+              label={`Upstream URL of ${surface}`}
+              type="url"
+              placeholder="empty: the installation's"
+              value={upstreams[surface].url}
+              onInput={(url) => setUpstream(surface, { url: url.trim() })}
+            />
+            <TextField
+              label={`Upstream key of ${surface}`}
+              placeholder={edited?.upstreams[surface]?.has_key ? 'unchanged' : 'of the provider'}
+              value={upstreams[surface].key}
+              onInput={(key) => setUpstream(surface, { key: key.trim() })}
+            />
+          </Fragment>
+        ))}
+        <MetadataField pairs={metadata} onInput={setMetadata} />
+      </div>
+      <CheckField
+        label="Refuse calls once its credit is used up"
+        isChecked={isEnforced}
+        onChange={setEnforced}
       />
-      <Field label="Discount, %" hint="Of the list price, for calls from now on. Empty: the installation's.">
-        {(id) => (
-          <input
-            id={id}
-            inputMode="decimal"
-            pattern="[0-9]{1,3}(\.[0-9]{1,7})?"
-            title="A percentage such as 15 or 12.5"
-            value={discount}
-            onInput={(event) => setDiscount(event.currentTarget.value.trim())}
-          />
-        )}
-      </Field>
-      <label class="check">
-        <input
-          type="checkbox"
-          checked={isEnforced}
-          onChange={(event) => setEnforced(event.currentTarget.checked)}
-        />{' '}
-        Refuse calls once its credit is used up
-      </label>
+      {mustForce && (
+        <CheckField
+          label="Even though it has no credit: its next call is refused"
+          isChecked={isForced}
+          onChange={setForced}
+        />
+      )}
     </FormDialog>
   )
 }

@@ -2,11 +2,11 @@ import type { ComponentChildren } from 'preact'
 import { type ActivityEvent, inAccount, type Key, type ListOf, WEBHOOK_EVENTS } from '../api.ts'
 import { useResource } from '../data.ts'
 import { exactTime, money, monthInWords } from '../format.ts'
-import { Link, setQuery, withQuery } from '../router.tsx'
-import { Select } from '../ui/choices.tsx'
-import { KeyLink, When } from '../ui/figures.tsx'
-import { Empty, Show } from '../ui/states.tsx'
-import { type Column, Pages, Table } from '../ui/table.tsx'
+import { Link, withQuery } from '../router.tsx'
+import { DateRange, Select } from '../ui/choices.tsx'
+import { At, KeyLink, When } from '../ui/figures.tsx'
+import { Empty, Heading, Show } from '../ui/states.tsx'
+import { type Column, Table } from '../ui/table.tsx'
 
 const ROWS = 100
 const TYPES = [...WEBHOOK_EVENTS, 'webhook.test'].sort()
@@ -28,60 +28,52 @@ export function ActivityPage({ query }: { readonly query: URLSearchParams }) {
   const isFiltered = Object.values(filters).some((value) => value !== null)
   return (
     <>
-      <header class="page">
-        <h1>Activity</h1>
-        <a href={inAccount(withQuery(path, { ...filters, format: 'csv' }))} download="events.csv">
-          CSV
-        </a>
-      </header>
-      <div class="filters">
-        <Select name="type" options={TYPES} query={query} />
-        <span class="dates">
-          <Day name="start" title="From" value={filters.start} />
-          {' – '}
-          <Day name="end" title="To" value={filters.end} />
+      <Heading title="Activity">
+        <span class="buttons">
+          <a
+            class="button"
+            href={inAccount(withQuery(path, { ...filters, format: 'csv' }))}
+            download="events.csv"
+          >
+            CSV
+          </a>
         </span>
-        {isFiltered && <Link to="/activity">Clear</Link>}
+      </Heading>
+      <div class="filters labelled">
+        <Select name="type" title="Type" options={TYPES} query={query} />
+        <DateRange start={filters.start} end={filters.end} />
+        {isFiltered && (
+          <Link to="/activity" class="button">
+            Clear all
+          </Link>
+        )}
       </div>
       <Show resource={events} lines={8}>
         {({ data, next }) =>
           data.length === 0 ? (
-            <Empty>
-              <p>
-                {isFiltered
-                  ? 'No event matches.'
-                  : 'Every change of a key, budget, credit, account or webhook leaves a line here, with who made it. Budgets that cross a threshold do too.'}
-              </p>
-            </Empty>
+            isFiltered ? (
+              <Empty title="No event matches." action={<Link to="/activity">Show all events</Link>} />
+            ) : (
+              <Empty title="Nothing has changed yet.">
+                <p>
+                  Every change of a key, budget, credit, account or webhook leaves a line here, with who made
+                  it. Budgets that cross a threshold do too.
+                </p>
+              </Empty>
+            )
           ) : (
-            <>
-              <Table caption="Activity" columns={COLUMNS} rows={data} keyOf={({ id }) => id} />
-              <Pages after={after} next={next} />
-            </>
+            <Table
+              caption="Activity"
+              columns={COLUMNS}
+              rows={data}
+              keyOf={({ id }) => id}
+              after={after}
+              next={next}
+            />
           )
         }
       </Show>
     </>
-  )
-}
-
-function Day({
-  name,
-  title,
-  value,
-}: {
-  readonly name: string
-  readonly title: string
-  readonly value: string | null
-}) {
-  return (
-    <input
-      type="date"
-      class={value === null ? 'unset' : undefined}
-      aria-label={title}
-      value={value?.slice(0, 10) ?? ''}
-      onChange={(event) => setQuery({ [name]: event.currentTarget.value, after: null })}
-    />
   )
 }
 
@@ -97,7 +89,7 @@ const COLUMNS: readonly Column<ActivityEvent>[] = [
     ),
   },
   { title: 'Who', cell: ({ actor }) => <Who actor={actor} /> },
-  { title: 'When', cell: ({ created_at }) => <When at={created_at} /> },
+  { title: 'Time, UTC', cell: ({ created_at }) => <At at={created_at} /> },
   { title: 'Type', isMinor: true, cell: ({ type }) => <code class="quiet">{type}</code> },
 ]
 

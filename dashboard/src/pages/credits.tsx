@@ -1,12 +1,14 @@
 import { useMemo, useState } from 'preact/hooks'
 import { type Balance, type Credit, type ListOf, send } from '../api.ts'
 import { usePermissions, useResource } from '../data.ts'
-import { amountOf, columnDecimals, exactMoney, money } from '../format.ts'
+import { amountOf, exactMoney, money } from '../format.ts'
 import { Link, withQuery } from '../router.tsx'
-import { AmountField, Field, FormDialog } from '../ui/dialog.tsx'
-import { Figure, Money, When } from '../ui/figures.tsx'
-import { Empty, Show } from '../ui/states.tsx'
-import { type Column, Pages, Table } from '../ui/table.tsx'
+import { Button } from '../ui/button.tsx'
+import { FormDialog } from '../ui/dialog.tsx'
+import { AmountField, TextField } from '../ui/fields.tsx'
+import { At, Figure, Money } from '../ui/figures.tsx'
+import { Empty, Heading, Show } from '../ui/states.tsx'
+import { type Column, Table } from '../ui/table.tsx'
 import { Who } from './activity.tsx'
 
 const ROWS = 100
@@ -23,19 +25,14 @@ export function CreditsPage({ query }: { readonly query: URLSearchParams }) {
   )
   return (
     <>
-      <header class="page">
-        <h1>Credits</h1>
+      <Heading title="Credits">
         {isOperator && balance.value !== null && (
           <span class="buttons">
-            <button type="button" onClick={() => setDialog('correction')}>
-              Correct
-            </button>
-            <button type="button" class="primary" onClick={() => setDialog('top_up')}>
-              Top up
-            </button>
+            <Button title="Correct" onClick={() => setDialog('correction')} />
+            <Button title="Top up" kind="primary" onClick={() => setDialog('top_up')} />
           </span>
         )}
-      </header>
+      </Heading>
       <Show resource={balance} lines={3}>
         {(value) => <Sums of={value} />}
       </Show>
@@ -43,7 +40,7 @@ export function CreditsPage({ query }: { readonly query: URLSearchParams }) {
       <Show resource={credits} lines={5}>
         {({ data, next }) =>
           data.length === 0 && after === null ? (
-            <Empty>
+            <Empty title="No credit yet.">
               <p>
                 Credit that is added, corrected or credited back for a call leaves a line here, with the
                 balance after it.
@@ -51,10 +48,14 @@ export function CreditsPage({ query }: { readonly query: URLSearchParams }) {
               </p>
             </Empty>
           ) : (
-            <>
-              <Table caption="Ledger" columns={columnsOf(data)} rows={data} keyOf={({ id }) => id} />
-              <Pages after={after} next={next} />
-            </>
+            <Table
+              caption="Ledger"
+              columns={COLUMNS}
+              rows={data}
+              keyOf={({ id }) => id}
+              after={after}
+              next={next}
+            />
           )
         }
       </Show>
@@ -113,57 +114,51 @@ function Sums({ of: balance }: { readonly of: Balance }) {
 
 const KINDS = { top_up: 'Top-up', correction: 'Correction', credit_back: 'Credit back' } as const
 
-function columnsOf(rows: readonly Credit[]): readonly Column<Credit>[] {
-  const decimals = columnDecimals(rows.map(({ amount_usd }) => amount_usd))
-  return [
-    { title: 'Kind', lead: 'left', cell: ({ kind }) => KINDS[kind] },
-    { title: 'When', cell: ({ created_at }) => <When at={created_at} /> },
-    {
-      title: 'Reason',
-      isWide: true,
-      cell: ({ reason }) => (
-        <span class="name" title={reason}>
-          {reason}
-        </span>
-      ),
-    },
-    { title: 'Who', isMinor: true, cell: ({ actor }) => <Who actor={actor} /> },
-    {
-      title: 'Amount, USD',
-      isFigure: true,
-      lead: 'right',
-      cell: ({ amount_usd }) => <Figure usd={amount_usd} decimals={decimals} />,
-    },
-    {
-      title: 'Balance after, USD',
-      isFigure: true,
-      cell: ({ balance_after_usd }) => <Figure usd={balance_after_usd} decimals={2} />,
-    },
-  ]
-}
+const COLUMNS: readonly Column<Credit>[] = [
+  { title: 'Time, UTC', cell: ({ created_at }) => <At at={created_at} /> },
+  { title: 'Kind', lead: 'left', cell: ({ kind }) => KINDS[kind] },
+  {
+    title: 'Reason',
+    isWide: true,
+    cell: ({ reason }) => (
+      <span class="name" title={reason}>
+        {reason}
+      </span>
+    ),
+  },
+  { title: 'Who', isMinor: true, cell: ({ actor }) => <Who actor={actor} /> },
+  {
+    title: 'Amount, USD',
+    isFigure: true,
+    lead: 'right',
+    cell: ({ amount_usd }) => <Figure usd={amount_usd} />,
+  },
+  {
+    title: 'Balance after, USD',
+    isFigure: true,
+    cell: ({ balance_after_usd }) => <Figure usd={balance_after_usd} />,
+  },
+]
 
-function CreditForm({
-  kind,
-  balance,
-  onClose,
-  onDone,
-}: {
+interface CreditFormProps {
   readonly kind: 'top_up' | 'correction'
   readonly balance: number
   onClose(): void
   onDone(): void
-}) {
+}
+
+function CreditForm({ kind, balance, onClose, onDone }: CreditFormProps) {
   const [amount, setAmount] = useState('')
   const [reason, setReason] = useState('')
   // An attempt that is repeated after a failure is booked once.
   const name = useMemo(() => crypto.getRandomValues(new Uint32Array(4)).join('-'), [amount, reason])
   const size = amountOf(amount)
-  const moved = kind === 'correction' ? -(size ?? 0) : (size ?? 0)
+  const moved = (kind === 'correction' ? -1 : 1) * (size || 0)
   return (
     <FormDialog
       title={kind === 'correction' ? 'Correct the credit' : 'Top up'}
       submit={kind === 'correction' ? 'Take off' : 'Add credit'}
-      isReady={size !== null && size > 0 && reason.trim() !== ''}
+      isReady={(size ?? 0) > 0 && reason.trim() !== ''}
       onClose={onClose}
       onSubmit={async () => {
         await send('POST', '/gateway/v1/credits', { amount_usd: moved, reason }, name)
@@ -175,17 +170,14 @@ function CreditForm({
         value={amount}
         onInput={setAmount}
       />
-      <Field label="Reason" hint="It stands in the ledger: an invoice number, say.">
-        {(id) => (
-          <input
-            id={id}
-            required
-            maxLength={500}
-            value={reason}
-            onInput={(event) => setReason(event.currentTarget.value)}
-          />
-        )}
-      </Field>
+      <TextField
+        label="Reason"
+        hint="It stands in the ledger: an invoice number, say."
+        isRequired
+        maxLength={500}
+        value={reason}
+        onInput={setReason}
+      />
       <p role="status">
         Balance: {exactMoney(balance)}
         {moved !== 0 && (

@@ -1,7 +1,20 @@
 import { useState } from 'preact/hooks'
 import { type Key, type NewKey, send } from '../api.ts'
 import { amountOf } from '../format.ts'
-import { AmountField, Dialog, Field, FormDialog } from '../ui/dialog.tsx'
+import { Button } from '../ui/button.tsx'
+import { ClientSetup } from '../ui/clients.tsx'
+import { Dialog, FormDialog } from '../ui/dialog.tsx'
+import {
+  AmountField,
+  CheckField,
+  MetadataField,
+  ModelsField,
+  metadataOf,
+  type Pairs,
+  pairsOf,
+  SelectField,
+  TextField,
+} from '../ui/fields.tsx'
 import { Copy } from '../ui/figures.tsx'
 
 interface Fields {
@@ -10,8 +23,8 @@ interface Fields {
   readonly daily: string
   readonly rate: string
   readonly mode: string
-  readonly metadata: string
-  readonly models: string
+  readonly metadata: Pairs
+  readonly models: readonly string[]
   readonly expires: string
   readonly isLogged: boolean
 }
@@ -23,59 +36,45 @@ function fieldsOf(key: Key | null): Fields {
     daily: key?.daily_budget_usd?.toString() ?? '',
     rate: key?.requests_per_minute?.toString() ?? '',
     mode: key?.budget_mode ?? '',
-    metadata: Object.entries(key?.metadata ?? {})
-      .map(([name, value]) => `${name}=${value}`)
-      .join('\n'),
-    models: key?.allowed_models?.join('\n') ?? '',
+    metadata: pairsOf(key?.metadata),
+    models: key?.allowed_models ?? [],
     expires: key?.expires_at?.slice(0, 16) ?? '',
     isLogged: key?.log_requests ?? false,
   }
 }
 
-const numberOf = (text: string) => (text === '' ? null : Number(text))
+/** The time of a field for dates, in UTC; null if it is empty. */
+export const instantOf = (text: string) => (text === '' ? null : `${text}:00Z`)
 
-function pairsOf(text: string): Record<string, string> {
-  const lines = text.split('\n').filter((line) => line.trim() !== '')
-  return Object.fromEntries(
-    lines.map((line) => {
-      const at = line.indexOf('=')
-      return at === -1 ? [line.trim(), ''] : [line.slice(0, at).trim(), line.slice(at + 1)]
-    }),
-  )
-}
+const bodyOf = ({ name, budget, daily, rate, mode, metadata, models, expires, isLogged }: Fields) => ({
+  name,
+  monthly_budget_usd: amountOf(budget),
+  daily_budget_usd: amountOf(daily),
+  requests_per_minute: amountOf(rate),
+  budget_mode: mode === '' ? null : mode,
+  metadata: metadataOf(metadata),
+  allowed_models: models.length === 0 ? null : models,
+  expires_at: instantOf(expires),
+  log_requests: isLogged,
+})
 
-function bodyOf({ name, budget, daily, rate, mode, metadata, models, expires, isLogged }: Fields): unknown {
-  const listed = models.split(/[\s,]+/).filter((model) => model !== '')
-  return {
-    name,
-    monthly_budget_usd: amountOf(budget),
-    daily_budget_usd: amountOf(daily),
-    requests_per_minute: numberOf(rate),
-    budget_mode: mode === '' ? null : mode,
-    metadata: pairsOf(metadata),
-    allowed_models: listed.length === 0 ? null : listed,
-    expires_at: expires === '' ? null : `${expires}:00Z`,
-    log_requests: isLogged,
-  }
-}
-
-/** A new key, or other limits for one that exists. */
-export function KeyForm({
-  edited,
-  onClose,
-  onDone,
-}: {
+interface KeyFormProps {
   readonly edited: Key | null
   onClose(): void
   onDone(key: Key | NewKey): void
-}) {
+}
+
+/** A new key, or other limits for one that exists. */
+export function KeyForm({ edited, onClose, onDone }: KeyFormProps) {
   const [fields, setFields] = useState(() => fieldsOf(edited))
   const set = (changes: Partial<Fields>) => setFields((before) => ({ ...before, ...changes }))
+  const isNumeric = [fields.budget, fields.daily, fields.rate].every((text) => !Number.isNaN(amountOf(text)))
   return (
     <FormDialog
       title={edited === null ? 'New key' : 'Limits'}
       submit={edited === null ? 'Create key' : 'Save'}
-      isReady={fields.name.trim() !== ''}
+      isReady={fields.name.trim() !== '' && isNumeric}
+      isWide
       onClose={onClose}
       onSubmit={async () => {
         const body = bodyOf(fields)
@@ -86,121 +85,190 @@ export function KeyForm({
         )
       }}
     >
-      <Field
+      <TextField
         label="Name"
         hint="One key per service and environment: a leaked key with a small cap is a small problem."
-      >
-        {(id) => (
-          <input
-            id={id}
-            value={fields.name}
-            maxLength={240}
-            required
-            onInput={(event) => set({ name: event.currentTarget.value })}
-          />
-        )}
-      </Field>
-      <AmountField
-        label="Budget per month, USD"
-        hint="A hard cap, from the first of the month, UTC. Empty is no cap."
-        value={fields.budget}
-        onInput={(budget) => set({ budget })}
+        value={fields.name}
+        maxLength={240}
+        isRequired
+        onInput={(name) => set({ name })}
       />
-      <AmountField
-        label="Budget per day, USD"
-        hint="A hard cap per UTC day. Empty is no cap."
-        value={fields.daily}
-        onInput={(daily) => set({ daily })}
+      <div class="columns">
+        <AmountField
+          label="Budget per month, USD"
+          hint="A hard cap from the first of the month, UTC. Empty: none."
+          value={fields.budget}
+          onInput={(budget) => set({ budget })}
+        />
+        <AmountField
+          label="Budget per day, USD"
+          hint="A hard cap per UTC day. Empty: none."
+          value={fields.daily}
+          onInput={(daily) => set({ daily })}
+        />
+        <TextField
+          label="Requests per minute"
+          hint="Over all nodes. Empty: no limit."
+          value={fields.rate}
+          onInput={(rate) => set({ rate })}
+        />
+        <TextField
+          label="Expires, UTC"
+          hint="Empty: never."
+          type="datetime-local"
+          value={fields.expires}
+          onInput={(expires) => set({ expires })}
+        />
+      </div>
+      <ModelsField chosen={fields.models} onInput={(models) => set({ models })} />
+      <div class="columns">
+        <MetadataField pairs={fields.metadata} onInput={(metadata) => set({ metadata })} />
+        <SelectField
+          label="Budget mode"
+          hint="Exact: calls wait for room. Settled: calls in flight may pass a cap."
+          value={fields.mode}
+          options={{ '': 'as the gateway is set', exact: 'exact', settled: 'settled' }}
+          onInput={(mode) => set({ mode })}
+        />
+      </div>
+      <CheckField
+        label="Log the bodies of its requests"
+        isChecked={fields.isLogged}
+        onChange={(isLogged) => set({ isLogged })}
       />
-      <Field label="Requests per minute" hint="Over all nodes. Empty is no limit.">
-        {(id) => (
-          <input
-            id={id}
-            inputMode="numeric"
-            pattern="[0-9]*"
-            value={fields.rate}
-            onInput={(event) => set({ rate: event.currentTarget.value.trim() })}
-          />
-        )}
-      </Field>
-      <Field label="Budget mode" hint="Exact: calls wait for room. Settled: calls in flight may pass a cap.">
-        {(id) => (
-          <select id={id} value={fields.mode} onChange={(event) => set({ mode: event.currentTarget.value })}>
-            <option value="">as the gateway is set</option>
-            <option value="exact">exact</option>
-            <option value="settled">settled</option>
-          </select>
-        )}
-      </Field>
-      <Field label="Metadata" hint="One name=value per line.">
-        {(id) => (
-          <textarea
-            id={id}
-            rows={2}
-            spellcheck={false}
-            value={fields.metadata}
-            onInput={(event) => set({ metadata: event.currentTarget.value })}
-          />
-        )}
-      </Field>
-      <Field label="Models" hint="Names or patterns such as claude-*, one per line. Empty is every model.">
-        {(id) => (
-          <textarea
-            id={id}
-            rows={3}
-            spellcheck={false}
-            value={fields.models}
-            onInput={(event) => set({ models: event.currentTarget.value })}
-          />
-        )}
-      </Field>
-      <Field label="Expires, UTC" hint="Empty is never.">
-        {(id) => (
-          <input
-            id={id}
-            type="datetime-local"
-            value={fields.expires}
-            onInput={(event) => set({ expires: event.currentTarget.value })}
-          />
-        )}
-      </Field>
-      <label class="check">
-        <input
-          type="checkbox"
-          checked={fields.isLogged}
-          onChange={(event) => set({ isLogged: event.currentTarget.checked })}
-        />{' '}
-        Log the bodies of its requests
-      </label>
     </FormDialog>
   )
 }
 
-/** A secret is shown once: a reader that leaves before it was copied is asked. */
-export function SecretDialog({
-  title,
-  secret,
-  hint,
-  onClose,
-}: {
+interface BulkFormProps {
+  readonly keys: readonly Key[]
+  onClose(): void
+  onDone(): void
+}
+
+/** Other limits for many keys. A field that is empty changes nothing. */
+export function BulkForm({ keys, onClose, onDone }: BulkFormProps) {
+  const [how, setHow] = useState('raise')
+  const [budget, setBudget] = useState('')
+  const [expires, setExpires] = useState('')
+  const [done, setDone] = useState(0)
+  const usd = amountOf(budget)
+  /** The keys of a rotation share a budget, which is raised once. */
+  const changes = keys.flatMap((key, i) => {
+    const isFirst = keys.findIndex(({ budget_id }) => budget_id === key.budget_id) === i
+    const cap = how === 'set' ? usd : (key.monthly_budget_usd ?? 0) + (usd ?? 0)
+    const hasBudget = usd !== null && isFirst && (how === 'set' || key.monthly_budget_usd !== null)
+    const body = {
+      ...(hasBudget ? { monthly_budget_usd: cap } : {}),
+      ...(expires === '' ? {} : { expires_at: instantOf(expires) }),
+    }
+    return Object.keys(body).length === 0 ? [] : [{ key, body }]
+  })
+  return (
+    <FormDialog
+      title={`Change ${keys.length} keys`}
+      submit={done === 0 ? 'Change' : `${done} of ${changes.length} changed`}
+      isReady={changes.length > 0 && !Number.isNaN(usd)}
+      onClose={onClose}
+      onSubmit={async () => {
+        for (const { key, body } of changes.slice(done)) {
+          await send('PATCH', `/v1/keys/${key.id}`, body)
+          setDone((n) => n + 1)
+        }
+        onDone()
+      }}
+    >
+      <SelectField
+        label="Budget per month"
+        value={how}
+        options={{ raise: 'Raise by', set: 'Set to' }}
+        onInput={setHow}
+      />
+      <AmountField
+        label="Amount, USD"
+        hint={
+          how === 'raise' ? 'Keys without a cap stay without one. Empty: unchanged.' : 'Empty: unchanged.'
+        }
+        value={budget}
+        onInput={setBudget}
+      />
+      <TextField
+        label="Expires, UTC"
+        hint="Empty: unchanged."
+        type="datetime-local"
+        value={expires}
+        onInput={setExpires}
+      />
+    </FormDialog>
+  )
+}
+
+const OLD_KEY = {
+  '': 'works until I revoke it',
+  3600: 'expires in an hour',
+  86400: 'expires in a day',
+  604800: 'expires in a week',
+} as const
+
+interface RotateFormProps {
+  readonly of: Key
+  onClose(): void
+  onDone(key: NewKey): void
+}
+
+/** Rotation creates a second key; the form says what happens to the first one. */
+export function RotateForm({ of: key, onClose, onDone }: RotateFormProps) {
+  const [end, setEnd] = useState('')
+  return (
+    <FormDialog
+      title="Rotate this key"
+      submit="Rotate"
+      onClose={onClose}
+      onSubmit={async () => {
+        const body = end === '' ? {} : { old_expires_in_seconds: Number(end) }
+        onDone(await send<NewKey>('POST', `/v1/keys/${key.id}/rotate`, body))
+      }}
+    >
+      <p>
+        You get a new secret with the same name, models and limits. Both keys draw on one budget, so the
+        rotation cannot spend it twice.
+      </p>
+      <SelectField label="The old key" value={end} options={OLD_KEY} onInput={setEnd} />
+      {end !== '' && <p class="high">A client that still has the old secret then gets 401.</p>}
+    </FormDialog>
+  )
+}
+
+interface SecretDialogProps {
   readonly title: string
   readonly secret: string
   readonly hint: string
+  /** The lines for clients follow. */
+  readonly isApiKey?: boolean
   onClose(): void
-}) {
+}
+
+/** A secret is shown once: a reader that leaves before it was copied is asked. */
+export function SecretDialog({ title, secret, hint, isApiKey = false, onClose }: SecretDialogProps) {
   const [isCopied, setCopied] = useState(false)
   const mayClose = () => isCopied || confirm('It was not copied and is not shown again. Leave all the same?')
   return (
-    <Dialog title={title} onClose={onClose} mayClose={mayClose}>
+    <Dialog title={title} isWide={isApiKey} onClose={onClose} mayClose={mayClose}>
       <p>{hint} It is shown now and never again.</p>
       <p class="secret">
         <code>{secret}</code>
         <Copy text={secret} what="the secret" onCopied={() => setCopied(true)} />
       </p>
+      {isApiKey && (
+        <>
+          <p>
+            Base URL <code>{location.origin}</code>. The lines for a client, ready to send:
+          </p>
+          <ClientSetup secret={secret} onCopied={() => setCopied(true)} />
+        </>
+      )}
       <div class="actions">
-        <button type="button" class="primary" onClick={() => mayClose() && onClose()}>
-          Done
-        </button>
+        <Button title="Done" kind="primary" onClick={() => mayClose() && onClose()} />
       </div>
     </Dialog>
   )

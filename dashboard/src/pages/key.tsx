@@ -1,25 +1,29 @@
 import { useState } from 'preact/hooks'
 import { type Call, type Key, type ListOf, type NewKey, send, type Usage } from '../api.ts'
-import { useCommand, useNow, usePermissions, useResource } from '../data.ts'
-import { addDays, columnDecimals, count, dayOf, duration, exactTime, inWords, plural } from '../format.ts'
+import { useNow, usePermissions, useResource } from '../data.ts'
+import { addDays, count, dayOf, duration, exactTime, inWords, plural } from '../format.ts'
 import { go, Link, setQuery, usePlace, withQuery } from '../router.tsx'
-import { DayBars } from '../ui/chart.tsx'
+import { Button } from '../ui/button.tsx'
+import { Bars, daySlots } from '../ui/chart.tsx'
 import { ConfirmByName } from '../ui/dialog.tsx'
 import { Fact, Facts } from '../ui/facts.tsx'
 import { BudgetBar, Id, Money, When } from '../ui/figures.tsx'
-import { Failure, Show, Tag } from '../ui/states.tsx'
-import { KeyForm, SecretDialog } from './key-form.tsx'
+import { Crumbs, Empty, Heading, Show, Tag } from '../ui/states.tsx'
+import { KeyForm, RotateForm, SecretDialog } from './key-form.tsx'
 import { CallTable } from './requests.tsx'
 
 /** Can I revoke this key now? When it was last used, by which client, and the steps of rotating it. */
 export function KeyPage({ id }: { readonly id: string }) {
-  const [dialog, setDialog] = useState<'edit' | 'revoke' | null>(null)
+  const [dialog, setDialog] = useState<'edit' | 'rotate' | 'revoke' | null>(null)
   const [made, setMade] = useState<NewKey | null>(null)
   const key = useResource<Key>(`/v1/keys/${id}`, 3_000)
   const calls = useResource<ListOf<Call>>(`/v1/keys/${id}/requests?limit=10`, 3_000)
-  const command = useCommand()
+  const refused = useResource<ListOf<Call>>(`/v1/keys/${id}/requests?state=refused&limit=5`, 10_000)
   const { mayManage } = usePermissions()
-
+  const done = () => {
+    setDialog(null)
+    key.refresh()
+  }
   return (
     <Show resource={key} lines={6}>
       {(value) => {
@@ -27,32 +31,19 @@ export function KeyPage({ id }: { readonly id: string }) {
         const last = calls.value?.data[0]
         return (
           <>
-            <header class="page">
-              <h1 class="name">{value.name}</h1>
+            <Crumbs to="/keys" title="Keys">
+              {value.name}
+            </Crumbs>
+            <Heading title={value.name}>
               {!isUsable && <Tag kind="bad">{value.status}</Tag>}
               {isUsable && mayManage && (
                 <span class="buttons">
-                  <button type="button" onClick={() => setDialog('edit')}>
-                    Change limits
-                  </button>
-                  <button
-                    type="button"
-                    disabled={command.isBusy}
-                    onClick={() =>
-                      void command.run(async () =>
-                        setMade(await send<NewKey>('POST', `/v1/keys/${id}/rotate`, {})),
-                      )
-                    }
-                  >
-                    Rotate
-                  </button>
-                  <button type="button" class="danger" onClick={() => setDialog('revoke')}>
-                    Revoke
-                  </button>
+                  <Button title="Change limits" onClick={() => setDialog('edit')} />
+                  <Button title="Rotate" onClick={() => setDialog('rotate')} />
+                  <Button title="Revoke" kind="danger" onClick={() => setDialog('revoke')} />
                 </span>
               )}
-            </header>
-            {command.error !== null && <Failure error={command.error} />}
+            </Heading>
             <p class="lead">
               {value.last_used_at === null ? (
                 'It was never used.'
@@ -67,79 +58,38 @@ export function KeyPage({ id }: { readonly id: string }) {
               )}
             </p>
             <Rotation of={value} onRevoke={mayManage ? () => setDialog('revoke') : null} />
-            <Facts>
-              <Fact title="This month">
-                <Link to={callsOf(value, dayOf(Date.now()).slice(0, 8).concat('01'))}>
-                  <BudgetBar budget={value} />
-                </Link>
-                {value.month_waiting > 0 && (
-                  <Tag kind="look">{count(value.month_waiting)} wait for room under the cap</Tag>
-                )}
-                {value.month_lost_usd > 0 && (
-                  <Tag kind="look">
-                    up to <Money usd={value.month_lost_usd} /> of calls were lost in a crash
-                  </Tag>
-                )}
-              </Fact>
-              <Fact title="Resets">
-                <When at={value.budget_resets_at} />
-              </Fact>
-              {value.daily_budget_usd !== null && (
-                <Fact title="Today">
-                  <Money usd={value.day_spend_usd} /> of <Money usd={value.daily_budget_usd} /> a day
-                </Fact>
-              )}
-              {value.requests_per_minute !== null && (
-                <Fact title="Rate">{count(value.requests_per_minute)} requests per minute</Fact>
-              )}
-              {value.budget_mode !== null && <Fact title="Budget mode">{value.budget_mode}</Fact>}
-              {Object.keys(value.metadata).length > 0 && (
-                <Fact title="Metadata">
-                  {Object.entries(value.metadata).map(([name, text]) => (
-                    <code key={name}>{`${name}=${text} `}</code>
-                  ))}
-                </Fact>
-              )}
-              <Fact title="Models">
-                {value.allowed_models === null
-                  ? 'all'
-                  : value.allowed_models.map((model) => <code key={model}>{model} </code>)}
-              </Fact>
-              <Fact title="Expires">
-                <When at={value.expires_at} />
-              </Fact>
-              <Fact title="Request log">
-                {value.log_requests ? 'Logging on: bodies are stored' : 'Logging off'}
-              </Fact>
-              <Fact title="Created">
-                <When at={value.created_at} />
-                {value.rotated_from !== null && (
-                  <>
-                    {' in place of '}
-                    <Link to={`/keys/${value.rotated_from}`}>an earlier key</Link>
-                  </>
-                )}
-              </Fact>
-              {value.revoked_at !== null && <Fact title="Revoked">{exactTime(value.revoked_at)}</Fact>}
-              <Fact title="Key">
-                <code>{`${value.prefix}…${value.last4}`}</code>
-              </Fact>
-              <Fact title="Id">
-                <Id id={value.id} />
-              </Fact>
-            </Facts>
-            <KeyModels id={id} />
+            <KeyLimits of={value} />
+            <KeySpend id={id} />
+            {(refused.value?.data.length ?? 0) > 0 && (
+              <>
+                <h2>
+                  Refused calls <Link to={withQuery('/requests', { key: id, state: 'refused' })}>All</Link>
+                </h2>
+                <CallTable calls={refused.value?.data ?? []} without="key" caption="Refused calls" />
+              </>
+            )}
             <h2>
-              Latest calls <Link to={withQuery('/requests', { key: id })}>all of them</Link>
+              Latest calls <Link to={withQuery('/requests', { key: id })}>All</Link>
             </h2>
-            <Show resource={calls}>{({ data }) => <CallTable calls={data} without="key" />}</Show>
-            {dialog === 'edit' && (
-              <KeyForm
-                edited={value}
+            <Show resource={calls}>
+              {({ data }) =>
+                data.length === 0 ? (
+                  <Empty title="No call yet.">
+                    <p>A call with this key appears here within seconds.</p>
+                  </Empty>
+                ) : (
+                  <CallTable calls={data} without="key" />
+                )
+              }
+            </Show>
+            {dialog === 'edit' && <KeyForm edited={value} onClose={() => setDialog(null)} onDone={done} />}
+            {dialog === 'rotate' && (
+              <RotateForm
+                of={value}
                 onClose={() => setDialog(null)}
-                onDone={() => {
-                  setDialog(null)
-                  key.refresh()
+                onDone={(created) => {
+                  setMade(created)
+                  done()
                 }}
               />
             )}
@@ -151,13 +101,12 @@ export function KeyPage({ id }: { readonly id: string }) {
                 onClose={() => setDialog(null)}
                 onSubmit={async () => {
                   await send('POST', `/v1/keys/${id}/revoke`)
-                  setDialog(null)
-                  key.refresh()
+                  done()
                 }}
               >
                 <p>
-                  No call is admitted with it from the moment this is done, on any node. Streams that run come
-                  to their end. It cannot be undone.
+                  From then on every call with it gets 401, on all nodes. Streams that run finish. It cannot
+                  be undone.
                 </p>
                 {value.last_used_at !== null && (
                   <p>
@@ -174,7 +123,8 @@ export function KeyPage({ id }: { readonly id: string }) {
               <SecretDialog
                 title={`The new key ${made.name}`}
                 secret={made.key}
-                hint="Put it where your client reads its API key. The old one keeps working until it is revoked."
+                hint="Put it where your client reads its API key. The old one keeps working until it is revoked or expires."
+                isApiKey
                 onClose={() => {
                   setMade(null)
                   go(withQuery(`/keys/${id}`, { successor: made.id }))
@@ -188,8 +138,64 @@ export function KeyPage({ id }: { readonly id: string }) {
   )
 }
 
-function callsOf({ id }: Key, start: string): string {
-  return withQuery('/requests', { key: id, start })
+/** The limits of a key and what is left under them. */
+export function KeyLimits({ of: value }: { readonly of: Key }) {
+  const { isDeveloper } = usePermissions()
+  const month = `${dayOf(Date.now()).slice(0, 8)}01`
+  const { daily_budget_usd: daily } = value
+  return (
+    <Facts>
+      <Fact title="This month">
+        <Link to={withQuery('/requests', { key: isDeveloper ? null : value.id, start: month })}>
+          <BudgetBar budget={{ ...value, daily_budget_usd: null }} />
+        </Link>
+        {value.month_waiting > 0 && (
+          <Tag kind="look">{count(value.month_waiting)} wait for room under the cap</Tag>
+        )}
+        {value.month_lost_usd > 0 && (
+          <Tag kind="look">
+            up to <Money usd={value.month_lost_usd} /> of calls were lost in a crash
+          </Tag>
+        )}
+      </Fact>
+      <Fact title="Resets" value={<When at={value.budget_resets_at} />} />
+      {daily !== null && (
+        <Fact title="Today">
+          <BudgetBar
+            budget={{ monthly_budget_usd: daily, month_spend_usd: value.day_spend_usd, month_held_usd: 0 }}
+          />
+        </Fact>
+      )}
+      {value.requests_per_minute !== null && (
+        <Fact title="Rate">{count(value.requests_per_minute)} requests per minute</Fact>
+      )}
+      {value.budget_mode !== null && <Fact title="Budget mode" value={value.budget_mode} />}
+      {Object.entries(value.metadata).map(([name, text]) => (
+        <Fact key={name} title={name} value={text} />
+      ))}
+      <Fact
+        title="Models"
+        value={value.allowed_models === null ? 'all' : <code>{value.allowed_models.join(', ')}</code>}
+      />
+      <Fact title="Expires" value={<When at={value.expires_at} />} />
+      <Fact
+        title="Request log"
+        value={value.log_requests ? 'Logging on: bodies are stored' : 'Logging off'}
+      />
+      <Fact title="Created">
+        <When at={value.created_at} />
+        {value.rotated_from !== null && !isDeveloper && (
+          <>
+            {' in place of '}
+            <Link to={`/keys/${value.rotated_from}`}>an earlier key</Link>
+          </>
+        )}
+      </Fact>
+      {value.revoked_at !== null && <Fact title="Revoked" value={exactTime(value.revoked_at)} />}
+      <Fact title="Key" value={<code>{`${value.prefix}…${value.last4}`}</code>} />
+      <Fact title="Id" value={<Id id={value.id} />} />
+    </Facts>
+  )
 }
 
 /** The client of the last call. */
@@ -301,7 +307,8 @@ function Rotation({ of: key, onRevoke }: { readonly of: Key; readonly onRevoke: 
 }
 
 /** The key's spend in the last thirty days, by day and by model. */
-function KeyModels({ id }: { readonly id: string }) {
+export function KeySpend({ id }: { readonly id: string }) {
+  const { isDeveloper } = usePermissions()
   const end = dayOf(Date.now())
   const start = addDays(end, -29)
   const asked = { start, end, key: id }
@@ -309,31 +316,28 @@ function KeyModels({ id }: { readonly id: string }) {
   const usage = useResource<Usage>(withQuery('/v1/usage', { ...asked, group_by: 'model' }), 15_000)
   const own = usage.value?.data ?? []
   if (own.length === 0 || days.value === null) return null
-  const open = (start: string, end: string) => go(withQuery('/requests', { key: id, start, end }))
+  const callsOf = (query: Record<string, string>) =>
+    withQuery('/requests', { key: isDeveloper ? null : id, start, end, ...query })
   return (
     <div class="beside">
-      <DayBars
+      <Bars
         title="Cost per day, 30 days"
-        start={start}
-        end={end}
-        buckets={days.value.data}
-        onPick={(day) => open(day, day)}
-        onBrush={open}
+        slots={daySlots(start, end, days.value.data)}
+        series={[{ name: 'Cost' }]}
+        onPick={(day) => go(callsOf({ start: day, end: day }))}
+        onBrush={(from, to) => go(callsOf({ start: from, end: to }))}
       />
       <section aria-label="Models, 30 days">
         <h2>Models, 30 days</h2>
         <ul class="doors">
-          {[...own]
-            .sort((a, b) => b.cost_usd - a.cost_usd)
+          {own
+            .toSorted((a, b) => b.cost_usd - a.cost_usd)
             .map(({ model = '', cost_usd, requests }) => (
               <li key={model}>
-                <Link to={withQuery('/requests', { key: id, model, start, end })}>
+                <Link to={callsOf({ model })}>
                   <span>{model}</span>
                   <span class="quiet">{plural(requests, 'call')}</span>
-                  <Money
-                    usd={cost_usd}
-                    decimals={Math.max(2, columnDecimals(own.map((each) => each.cost_usd)))}
-                  />
+                  <Money usd={cost_usd} />
                 </Link>
               </li>
             ))}

@@ -1,52 +1,56 @@
 import { useState } from 'preact/hooks'
 import type { Key, ListOf, NewKey } from '../api.ts'
 import { usePermissions, useResource } from '../data.ts'
+import { money, plural } from '../format.ts'
 import { go, Link, setQuery, withQuery } from '../router.tsx'
+import { Button } from '../ui/button.tsx'
 import { Choices } from '../ui/choices.tsx'
-import { BudgetBar, When } from '../ui/figures.tsx'
-import { Empty, Show, Tag } from '../ui/states.tsx'
+import { BudgetBar, tightestOf, When } from '../ui/figures.tsx'
+import { Empty, Heading, Show, Tag } from '../ui/states.tsx'
 import { type Column, Table } from '../ui/table.tsx'
-import { KeyForm, SecretDialog } from './key-form.tsx'
+import { BulkForm, KeyForm, SecretDialog } from './key-form.tsx'
 
 /** As many keys are read at once, and as many rows shown. Only if all keys are read can the page sort them. */
 const READ = 1_000
 const ROWS = 100
 const STATUSES = ['usable', 'revoked', 'expired'] as const
 const SOON_MS = 7 * 86_400_000
+const FIRST_PAGE = { after: null, page: null }
 
 /** Which keys can spend, how much is left of each, and which are dead? */
 export function KeysPage({ query }: { readonly query: URLSearchParams }) {
   const { mayManage } = usePermissions()
-  const [isCreating, setCreating] = useState(false)
+  const [dialog, setDialog] = useState<'create' | 'bulk' | null>(null)
   const [made, setMade] = useState<NewKey | null>(null)
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
   const status = query.get('status') ?? 'usable'
   const search = query.get('search') ?? ''
   const after = query.get('after')
+  const sorted = query.get('sort') ?? undefined
   const page = Number(query.get('page') ?? 0)
   const keys = useResource<ListOf<Key>>(
-    withQuery('/v1/keys', {
-      limit: READ,
-      status: status === 'all' ? null : status,
-      search,
-      after,
-    }),
+    withQuery('/v1/keys', { limit: READ, status: status === 'all' ? null : status, search, after }),
     5_000,
   )
+  function toggle(ids: readonly string[], isChosen: boolean): void {
+    const next = new Set(chosen)
+    for (const id of ids) isChosen ? next.add(id) : next.delete(id)
+    setChosen(next)
+  }
   return (
     <>
-      <header class="page">
-        <h1>Keys</h1>
+      <Heading title="Keys">
         {mayManage && (
-          <button type="button" class="primary" onClick={() => setCreating(true)}>
-            New key
-          </button>
+          <span class="buttons">
+            <Button title="New key" kind="primary" onClick={() => setDialog('create')} />
+          </span>
         )}
-      </header>
+      </Heading>
       <div class="filters">
         <input
           type="search"
           aria-label="Search keys"
-          placeholder="Name, id, prefix or last four  /"
+          placeholder="Name, id, prefix, last four, metadata.team:web  /"
           value={search}
           onInput={(event) => setQuery({ search: event.currentTarget.value, ...FIRST_PAGE }, 'replace')}
         />
@@ -58,35 +62,65 @@ export function KeysPage({ query }: { readonly query: URLSearchParams }) {
         />
       </div>
       <Show resource={keys} lines={8}>
-        {({ data, next }) =>
-          data.length === 0 && after === null ? (
-            <NoKeys
-              isFiltered={search !== '' || status !== 'usable'}
-              onCreate={mayManage ? () => setCreating(true) : null}
-            />
-          ) : (
+        {({ data, next }) => {
+          if (data.length === 0 && after === null)
+            return (
+              <NoKeys
+                isFiltered={search !== '' || status !== 'usable'}
+                onCreate={mayManage ? () => setDialog('create') : null}
+              />
+            )
+          const isAll = after === null && next === null
+          const shown = (isAll ? inOrder(data, sorted) : data).slice(page * ROWS, (page + 1) * ROWS)
+          const selected = data.filter(({ id, status }) => chosen.has(id) && status === 'usable')
+          return (
             <>
+              <p class="sum-line">
+                {selected.length === 0 ? (
+                  <Total of={data} isAll={isAll} />
+                ) : (
+                  <span class="buttons">
+                    <b>{plural(selected.length, 'key')} selected</b>
+                    <Button title="Change budget or expiry" onClick={() => setDialog('bulk')} />
+                    <button type="button" class="link" onClick={() => setChosen(new Set())}>
+                      Clear selection
+                    </button>
+                  </span>
+                )}
+              </p>
               <Table
                 caption="Keys"
-                columns={COLUMNS}
-                rows={(after === null && next === null ? byAttention(data) : data).slice(
-                  page * ROWS,
-                  (page + 1) * ROWS,
-                )}
+                columns={[
+                  ...(mayManage ? [selectColumn(shown, chosen, toggle)] : []),
+                  ...(isAll ? COLUMNS : COLUMNS.map(({ sort, ...column }) => column)),
+                ]}
+                rows={shown}
+                sorted={sorted}
                 keyOf={({ id }) => id}
                 rowClass={({ status }) => (status === 'usable' ? undefined : 'dead')}
               />
               <KeyPages page={page} after={after} next={next} read={data.length} />
+              {dialog === 'bulk' && (
+                <BulkForm
+                  keys={selected}
+                  onClose={() => setDialog(null)}
+                  onDone={() => {
+                    setDialog(null)
+                    setChosen(new Set())
+                    keys.refresh()
+                  }}
+                />
+              )}
             </>
           )
-        }
+        }}
       </Show>
-      {isCreating && (
+      {dialog === 'create' && (
         <KeyForm
           edited={null}
-          onClose={() => setCreating(false)}
+          onClose={() => setDialog(null)}
           onDone={(key) => {
-            setCreating(false)
+            setDialog(null)
             setMade(key as NewKey)
             keys.refresh()
           }}
@@ -97,6 +131,7 @@ export function KeysPage({ query }: { readonly query: URLSearchParams }) {
           title={`The key ${made.name}`}
           secret={made.key}
           hint="Put it where your client reads its API key."
+          isApiKey
           onClose={() => go(`/keys/${made.id}`)}
         />
       )}
@@ -104,7 +139,45 @@ export function KeysPage({ query }: { readonly query: URLSearchParams }) {
   )
 }
 
-const FIRST_PAGE = { after: null, page: null }
+/** Keys of a rotation share a budget, whose spend counts once. */
+function Total({ of: keys, isAll }: { readonly of: readonly Key[]; readonly isAll: boolean }) {
+  const budgets = new Map(keys.map((key) => [key.budget_id, key.month_spend_usd]))
+  const spent = [...budgets.values()].reduce((sum, usd) => sum + usd, 0)
+  return (
+    <>
+      <b>{isAll ? plural(keys.length, 'key') : `more than ${plural(READ, 'key')}`}</b>{' '}
+      {isAll && <span class="quiet">{money(spent)} this month</span>}
+    </>
+  )
+}
+
+function selectColumn(
+  shown: readonly Key[],
+  chosen: ReadonlySet<string>,
+  toggle: (ids: readonly string[], isChosen: boolean) => void,
+): Column<Key> {
+  const ids = shown.filter(({ status }) => status === 'usable').map(({ id }) => id)
+  return {
+    title: (
+      <input
+        type="checkbox"
+        aria-label="Select all"
+        checked={ids.length > 0 && ids.every((id) => chosen.has(id))}
+        onChange={(event) => toggle(ids, event.currentTarget.checked)}
+      />
+    ),
+    isMinor: true,
+    cell: ({ id, name, status }) =>
+      status === 'usable' && (
+        <input
+          type="checkbox"
+          aria-label={`Select ${name}`}
+          checked={chosen.has(id)}
+          onChange={(event) => toggle([id], event.currentTarget.checked)}
+        />
+      ),
+  }
+}
 
 interface Pages {
   readonly page: number
@@ -121,54 +194,81 @@ function KeyPages({ page, after, next, read }: Pages) {
   if (isFirst && isLast && next === null) return null
   return (
     <nav class="pages" aria-label="More rows">
-      {!isFirst && (
-        <button type="button" onClick={() => setQuery(FIRST_PAGE)}>
-          First page
-        </button>
-      )}
+      {!isFirst && <Button title="First page" onClick={() => setQuery(FIRST_PAGE)} />}
       {!(isLast && next === null) && (
-        <button
-          type="button"
+        <Button
+          title="Next page"
           onClick={() => setQuery(isLast ? { after: next, page: null } : { page: page + 1 })}
-        >
-          Next page
-        </button>
+        />
       )}
     </nav>
   )
 }
 
 /** Spent caps first, then caps that are nearly spent, keys that expire within a week, the rest by the part of the cap spent. */
-function byAttention(keys: readonly Key[]): readonly Key[] {
-  const rank = ({ status, monthly_budget_usd: cap, month_spend_usd: spent, expires_at }: Key): number => {
-    if (status !== 'usable') return -1
-    const part = cap === null || cap === 0 ? 0 : spent / cap
-    if (part >= 1) return 4
-    if (part >= 0.8) return 2 + part
-    const leftMs = expires_at === null ? Infinity : Date.parse(expires_at) - Date.now()
-    return leftMs < SOON_MS ? 2 - leftMs / SOON_MS / 10 : part
+function attentionRank(key: Key): number {
+  if (key.status !== 'usable') return -1
+  const { share, cap } = tightestOf(key)
+  if (cap !== null && share >= 1) return 4
+  if (share >= 0.8) return 2 + share
+  const leftMs = key.expires_at === null ? Infinity : Date.parse(key.expires_at) - Date.now()
+  return leftMs < SOON_MS ? 2 - leftMs / SOON_MS / 10 : share
+}
+
+const timeOf = (at: string | null, never: number) => (at === null ? never : Date.parse(at))
+
+/** What the columns are sorted by. */
+const SORTS: Readonly<Record<string, (key: Key) => number | string>> = {
+  name: ({ name }) => name.toLowerCase(),
+  spend: ({ month_spend_usd }) => month_spend_usd,
+  used: ({ last_used_at }) => timeOf(last_used_at, 0),
+  expires: ({ expires_at }) => timeOf(expires_at, Number.MAX_SAFE_INTEGER),
+  models: ({ allowed_models }) => allowed_models?.length ?? Number.MAX_SAFE_INTEGER,
+}
+
+/** The two keys of a rotation stay next to each other: they share a budget, and the new one comes first. */
+function inOrder(keys: readonly Key[], sorted = ''): readonly Key[] {
+  const by = SORTS[sorted.replace('-', '')] ?? attentionRank
+  const sign = sorted !== '' && !sorted.startsWith('-') ? 1 : -1
+  const compare = (a: Key, b: Key) => {
+    const [one, other] = [by(a), by(b)]
+    return one === other ? 0 : one < other ? -sign : sign
   }
-  return keys.toSorted((one, other) => rank(other) - rank(one))
+  const best = new Map<string, Key>()
+  for (const key of keys) {
+    const known = best.get(key.budget_id)
+    if (known === undefined || compare(key, known) < 0) best.set(key.budget_id, key)
+  }
+  const leader = (key: Key) => best.get(key.budget_id) ?? key
+  return keys.toSorted(
+    (a, b) =>
+      compare(leader(a), leader(b)) ||
+      a.budget_id.localeCompare(b.budget_id) ||
+      Date.parse(b.created_at) - Date.parse(a.created_at),
+  )
 }
 
 const COLUMNS: readonly Column<Key>[] = [
   {
     title: 'Name',
+    sort: 'name',
     isWide: true,
     lead: 'left',
-    cell: ({ id, name, status }) => (
+    cell: ({ id, name, status, rotated_from }) => (
       <>
         <Link to={`/keys/${id}`} class="name">
           {name}
         </Link>
         {status !== 'usable' && <Tag kind="plain">{status}</Tag>}
+        {status === 'usable' && rotated_from !== null && <Tag kind="plain">rotated</Tag>}
       </>
     ),
   },
-  { title: 'This month', cell: (key) => <BudgetBar budget={key} /> },
-  { title: 'Last used', lead: 'right', cell: ({ last_used_at }) => <When at={last_used_at} /> },
+  { title: 'This month', sort: 'spend', cell: (key) => <BudgetBar budget={key} /> },
+  { title: 'Last used', sort: 'used', lead: 'right', cell: ({ last_used_at }) => <When at={last_used_at} /> },
   {
     title: 'Models',
+    sort: 'models',
     isMinor: true,
     cell: ({ allowed_models: models }) =>
       models === null ? (
@@ -179,7 +279,7 @@ const COLUMNS: readonly Column<Key>[] = [
         <span title={models.join('\n')}>{models.length} models</span>
       ),
   },
-  { title: 'Expires', isMinor: true, cell: (key) => <Expiry of={key} /> },
+  { title: 'Expires', sort: 'expires', isMinor: true, cell: (key) => <Expiry of={key} /> },
   {
     title: 'Key',
     isMinor: true,
@@ -204,24 +304,13 @@ function NoKeys({
   readonly onCreate: (() => void) | null
 }) {
   if (isFiltered)
-    return (
-      <Empty>
-        <p>No key matches.</p>
-        <p>
-          <Link to="/keys?status=all">Show all keys</Link>
-        </p>
-      </Empty>
-    )
+    return <Empty title="No key matches." action={<Link to="/keys?status=all">Show all keys</Link>} />
   return (
-    <Empty>
-      <p>A key is what a client sends instead of the provider's. Each has its own cap, models and expiry.</p>
-      {onCreate !== null && (
-        <p>
-          <button type="button" class="primary" onClick={onCreate}>
-            Create the first key
-          </button>
-        </p>
-      )}
+    <Empty
+      title="No key yet."
+      action={onCreate !== null && <Button title="Create the first key" kind="primary" onClick={onCreate} />}
+    >
+      <p>A client sends a key instead of the provider's. Each has its own budget, models and expiry.</p>
     </Empty>
   )
 }

@@ -1,12 +1,22 @@
 import { useState } from 'preact/hooks'
-import { type Call, type ListOf, type NewKey, type Overview, send, type Usage } from '../api.ts'
+import { type Bucket, type Call, type ListOf, type NewKey, type Overview, send, type Usage } from '../api.ts'
 import { useCommand, usePermissions, useResource } from '../data.ts'
-import { addDays, count, dayOf, money, monthInWords, percent, plural } from '../format.ts'
+import {
+  addDays,
+  count,
+  dayOf,
+  daysBetween,
+  money,
+  monthInWords,
+  percent,
+  plural,
+  weekday,
+} from '../format.ts'
 import { go, Link, withQuery } from '../router.tsx'
-import { DayBars } from '../ui/chart.tsx'
-import { Choices } from '../ui/choices.tsx'
-import { Copy, Money, When } from '../ui/figures.tsx'
-import { Failure, Show } from '../ui/states.tsx'
+import { Bars, daySlots } from '../ui/chart.tsx'
+import { ClientSetup } from '../ui/clients.tsx'
+import { Money, When } from '../ui/figures.tsx'
+import { Failure, Heading, Show } from '../ui/states.tsx'
 import { CallTable } from './requests.tsx'
 
 /** Is everything all right, and what is it costing me? */
@@ -15,140 +25,262 @@ export function OverviewPage() {
   // The bar of a day would be less than a pixel wide on a phone if the chart had a year.
   const isNarrow = innerWidth < 640
   const start = addDays(today, isNarrow ? -83 : -364)
+  const month = `${today.slice(0, 8)}01`
   const overview = useResource<Overview>('/gateway/v1/overview', 3_000)
   const year = useResource<Usage>(withQuery('/v1/usage', { start, end: today, group_by: 'day' }), 15_000)
   const latest = useResource<ListOf<Call>>('/gateway/v1/requests?limit=8', 3_000)
   if (latest.value?.data.length === 0) return <FirstRun />
-  const month = `${today.slice(0, 8)}01`
   return (
     <>
-      <header class="page">
-        <h1>Overview</h1>
-      </header>
+      <Heading title="Overview" />
       <Show resource={overview} lines={3}>
         {(value) => (
-          <div class="beside figures">
-            <ul class="sums">
-              <li>
-                <span>{monthInWords(month)}</span>
-                <b>
-                  <Link to={withQuery('/requests', { start: month, end: today })}>
-                    <Money usd={value.cost_usd} />
-                  </Link>
-                </b>
-                <span>{plural(value.requests, 'call')}</span>
-              </li>
-              <li>
-                <span>Saved against list price</span>
-                <b>
-                  <Link to={withQuery('/usage', { start: month, end: today })}>
-                    <Money usd={value.savings_usd} />
-                  </Link>
-                </b>
-                <span>{percent(value.savings_usd, value.list_cost_usd)}</span>
-              </li>
-              <li>
-                <span>Credit left</span>
-                <b>
-                  {value.balance.enforced ? (
-                    <Link to="/credits">
-                      <Money usd={value.balance.balance_usd} />
-                    </Link>
-                  ) : (
-                    '–'
-                  )}
-                </b>
-                <span>
-                  {value.balance.enforced ? `${money(value.balance.held_usd)} reserved` : 'not prepaid'}
-                </span>
-              </li>
-              <li>
-                <span>Now</span>
-                <b>
-                  <Link to="/requests?state=in_flight">{count(value.calls_in_flight)}</Link>
-                </b>
-                <span>
-                  in flight
-                  {value.calls_waiting > 0 && (
-                    <>
-                      {', '}
-                      <Link to="/requests?state=waiting">{count(value.calls_waiting)} waiting</Link>
-                    </>
-                  )}
-                </span>
-              </li>
-            </ul>
-            <NeedsAttention of={value} />
-          </div>
+          <>
+            <Sums of={value} days={year.value?.data ?? null} today={today} month={month} />
+            <div class="thirds">
+              <NeedsAttention of={value} />
+              <Top by="key" start={month} end={today} />
+              <Top by="model" start={month} end={today} />
+            </div>
+          </>
         )}
       </Show>
       <Show resource={year} lines={5}>
         {({ data }) => (
-          <DayBars
-            title={isNarrow ? 'Cost per day, 12 weeks' : 'Cost per day, a year. Click a day or draw a range.'}
-            start={start}
-            end={today}
-            buckets={data}
+          <Bars
+            title={isNarrow ? 'Cost per day, 12 weeks' : 'Cost per day, a year. Click a day or drag a range.'}
+            slots={daySlots(start, today, data)}
+            series={[{ name: 'Cost' }]}
             onPick={(day) => go(withQuery('/usage', { start: day, end: day }))}
             onBrush={(from, to) => go(withQuery('/usage', { start: from, end: to }))}
           />
         )}
       </Show>
       <h2>
-        Latest calls <Link to="/requests?live=1">follow</Link>
+        Latest calls <Link to="/requests?live=1">Follow live</Link>
       </h2>
       <Show resource={latest}>{({ data }) => <CallTable calls={data} without={null} />}</Show>
     </>
   )
 }
 
-interface Look {
+interface SumsProps {
+  readonly of: Overview
+  readonly days: readonly Bucket[] | null
+  readonly today: string
+  readonly month: string
+}
+
+function Sums({ of: value, days, today, month }: SumsProps) {
+  const { balance } = value
+  return (
+    <ul class="sums">
+      <li>
+        <span>{monthInWords(month)}</span>
+        <b>
+          <Link to={withQuery('/requests', { start: month, end: today })}>
+            <Money usd={value.cost_usd} />
+          </Link>
+        </b>
+        <Compared days={days} cost={value.cost_usd} today={today} month={month} />
+      </li>
+      <li>
+        <span>Forecast for the month</span>
+        <b>{days === null ? '–' : <Money usd={value.cost_usd + restOfMonth(days, today)} />}</b>
+        <span>by the weekdays of 4 weeks</span>
+      </li>
+      <li>
+        <span>Saved against list price</span>
+        <b>
+          <Link to={withQuery('/usage', { start: month, end: today })}>
+            <Money usd={value.savings_usd} />
+          </Link>
+        </b>
+        <span>{percent(value.savings_usd, value.list_cost_usd)} of the list price</span>
+      </li>
+      <li>
+        <span>Credit left</span>
+        <b>
+          {balance.enforced ? (
+            <Link to="/credits">
+              <Money usd={balance.balance_usd} />
+            </Link>
+          ) : (
+            '–'
+          )}
+        </b>
+        <span>{balance.enforced ? `${money(balance.held_usd)} reserved` : 'not prepaid'}</span>
+      </li>
+      <li>
+        <span>In flight</span>
+        <b>
+          <Link to="/requests?state=in_flight">{count(value.calls_in_flight)}</Link>
+        </b>
+        <span>
+          {value.calls_waiting > 0 ? (
+            <Link to="/requests?state=waiting">{plural(value.calls_waiting, 'call')} waiting</Link>
+          ) : (
+            `${plural(value.requests, 'call')} this month`
+          )}
+        </span>
+      </li>
+    </ul>
+  )
+}
+
+/** Rounded to nanodollars, as sums of the API are. */
+const sumOf = (days: readonly Bucket[], from: string, to: string) =>
+  Number(
+    days
+      .reduce((sum, { day = '', cost_usd }) => (day >= from && day <= to ? sum + cost_usd : sum), 0)
+      .toFixed(9),
+  )
+
+interface ComparedProps {
+  readonly days: readonly Bucket[] | null
+  readonly cost: number
+  readonly today: string
+  readonly month: string
+}
+
+/** The month to date beside the same days of the month before. */
+function Compared({ days, cost, today, month }: ComparedProps) {
+  if (days === null) return <span>&nbsp;</span>
+  const lastOfBefore = addDays(month, -1)
+  const from = `${lastOfBefore.slice(0, 8)}01`
+  const same = `${lastOfBefore.slice(0, 8)}${today.slice(8)}`
+  const to = same < lastOfBefore ? same : lastOfBefore
+  const before = sumOf(days, from, to)
+  if (before === 0) return <span>nothing on these days last month</span>
+  const change = cost >= before ? `+${percent(cost - before, before)}` : `−${percent(before - cost, before)}`
+  return (
+    <span>
+      {change} on the same days,{' '}
+      <Link to={withQuery('/usage', { start: from, end: to })}>
+        <Money usd={before} />
+      </Link>
+    </span>
+  )
+}
+
+/** Each day that is left is expected to cost as its weekday did in the last four weeks. */
+function restOfMonth(days: readonly Bucket[], today: string): number {
+  const costs = new Map(days.map(({ day = '', cost_usd }) => [day, cost_usd]))
+  const weeks = daysBetween(addDays(today, -28), addDays(today, -1))
+  const first = days[0]?.day ?? today
+  const meanOf = (name: string) => {
+    const same = weeks.filter((day) => day >= first && weekday(day) === name)
+    return same.length === 0 ? 0 : same.reduce((sum, day) => sum + (costs.get(day) ?? 0), 0) / same.length
+  }
+  const next = new Date(today)
+  const end = dayOf(Date.UTC(next.getUTCFullYear(), next.getUTCMonth() + 1, 0))
+  const left = end > today ? daysBetween(addDays(today, 1), end) : []
+  const restOfToday = Math.max(0, meanOf(weekday(today)) - (costs.get(today) ?? 0))
+  return left.reduce((sum, day) => sum + meanOf(weekday(day)), restOfToday)
+}
+
+const TOP = 5
+const READ_MAX = 2_000
+
+interface TopProps {
+  readonly by: 'key' | 'model'
+  readonly start: string
+  readonly end: string
+}
+
+/** The keys or models that cost most this month. */
+function Top({ by, start, end }: TopProps) {
+  const path = withQuery('/v1/usage', { start, end, group_by: by, limit: READ_MAX })
+  const { value } = useResource<Usage>(path, 60_000)
+  const title = by === 'key' ? 'Top keys' : 'Top models'
+  const top = (value?.data ?? []).toSorted((a, b) => b.cost_usd - a.cost_usd).slice(0, TOP)
+  const most = top[0]?.cost_usd ?? 0
+  return (
+    <section aria-label={title}>
+      <h2>
+        {title} <Link to={`/usage?by=${by}`}>All</Link>
+      </h2>
+      {value?.has_more && <p class="quiet">More than {count(READ_MAX)}: Usage has all of them.</p>}
+      <ul class="doors">
+        {(value?.has_more ? [] : top).map(({ key, key_name, model = '', cost_usd }) => (
+          <li key={key ?? model}>
+            <Link
+              to={by === 'key' ? `/keys/${key}` : withQuery('/requests', { start, end, model: model ?? '' })}
+            >
+              <span class="name">{by === 'key' ? (key_name ?? key) : model || 'no model'}</span>
+              <span class="share">
+                <span style={{ width: `${most === 0 ? 0 : (cost_usd / most) * 100}%` }} />
+              </span>
+              <Money usd={cost_usd} />
+            </Link>
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+}
+
+interface Notice {
   readonly to: string
   readonly title: preact.ComponentChildren
   readonly kind: 'bad' | 'high'
 }
 
-/** The findings that a person should look at. Empty on a good day. */
-function looksOf({ attention }: Overview): readonly Look[] {
+/** The findings that a person should act on, the gravest first. Empty on a good day. */
+function noticesOf({ attention }: Overview): readonly Notice[] {
   const { keys_exhausted, keys_near_cap, keys_expiring, unpriced_models, refusals } = attention
+  const { webhooks_disabled: disabled, webhooks_failed_deliveries: failed } = attention
+  const ofKey = (
+    kind: Notice['kind'],
+    { id, name }: { readonly id: string; readonly name: string },
+    words: preact.ComponentChildren,
+  ): Notice => ({ kind, to: `/keys/${id}`, title: <Of name={name}>{words}</Of> })
+  const more = (
+    { count: all, data }: { count: number; data: readonly unknown[] },
+    words: string,
+  ): Notice[] =>
+    all > data.length
+      ? [{ kind: 'high', to: '/keys', title: `${count(all - data.length)} more keys ${words}` }]
+      : []
+  const budgetOf = (period: 'month' | 'day') => (period === 'day' ? 'budget of the day' : 'budget')
   return [
-    ...keys_exhausted.data.map(
-      ({ id, name }): Look => ({
-        kind: 'bad',
-        to: `/keys/${id}`,
-        title: <Of name={name}>has spent its budget</Of>,
-      }),
-    ),
-    ...moreOf(keys_exhausted, 'bad', 'keys have spent their budget'),
-    ...keys_near_cap.data.map(
-      ({ id, name, percent }): Look => ({
-        kind: 'high',
-        to: `/keys/${id}`,
-        title: <Of name={name}>is at {percent} % of its budget</Of>,
-      }),
-    ),
-    ...moreOf(keys_near_cap, 'high', 'keys are near their budget'),
-    ...keys_expiring.data.map(
-      ({ id, name, expires_at }): Look => ({
-        kind: 'high',
-        to: `/keys/${id}`,
-        title: (
-          <Of name={name}>
-            expires <When at={expires_at} />
-          </Of>
-        ),
-      }),
-    ),
-    ...moreOf(keys_expiring, 'high', 'keys expire within a week'),
+    ...keys_exhausted.data.map((key) => ofKey('bad', key, `has spent its ${budgetOf(key.period)}`)),
+    ...more(keys_exhausted, 'have spent their budget'),
     ...unpriced_models.map(
-      ({ model, requests }): Look => ({
+      ({ model, requests }): Notice => ({
         kind: 'bad',
         to: withQuery('/requests', { flag: 'unpriced', model }),
         title: <Of name={model}>has no price: {plural(requests, 'call')} in 7 days</Of>,
       }),
     ),
+    ...(disabled > 0
+      ? [{ kind: 'bad', to: '/webhooks', title: `${plural(disabled, 'webhook')} turned off` } as const]
+      : []),
+    ...(failed > 0
+      ? [
+          {
+            kind: 'bad',
+            to: '/webhooks',
+            title: `${plural(failed, 'delivery', 'deliveries')} failed`,
+          } as const,
+        ]
+      : []),
+    ...keys_near_cap.data.map((key) =>
+      ofKey('high', key, `is at ${key.percent} % of its ${budgetOf(key.period)}`),
+    ),
+    ...more(keys_near_cap, 'are near their budget'),
+    ...keys_expiring.data.map((key) =>
+      ofKey(
+        'high',
+        key,
+        <>
+          expires <When at={key.expires_at} />
+        </>,
+      ),
+    ),
+    ...more(keys_expiring, 'expire within a week'),
     ...refusals.map(
-      ({ code, calls }): Look => ({
+      ({ code, calls }): Notice => ({
         kind: 'high',
         to: '/requests?state=refused',
         title: (
@@ -158,33 +290,7 @@ function looksOf({ attention }: Overview): readonly Look[] {
         ),
       }),
     ),
-    ...(attention.webhooks_disabled > 0
-      ? [
-          {
-            kind: 'bad',
-            to: '/webhooks',
-            title: `${plural(attention.webhooks_disabled, 'webhook')} turned off`,
-          } as const,
-        ]
-      : []),
-    ...(attention.webhooks_failed_deliveries > 0
-      ? [
-          {
-            kind: 'bad',
-            to: '/webhooks',
-            title: `${plural(attention.webhooks_failed_deliveries, 'webhook delivery').replace('ys', 'ies')} failed`,
-          } as const,
-        ]
-      : []),
   ]
-}
-
-function moreOf(
-  { count: all, data }: { count: number; data: readonly unknown[] },
-  kind: Look['kind'],
-  what: string,
-): Look[] {
-  return all > data.length ? [{ kind, to: '/keys', title: `${count(all - data.length)} more ${what}` }] : []
 }
 
 function Of({ name, children }: { readonly name: string; readonly children: preact.ComponentChildren }) {
@@ -195,102 +301,64 @@ function Of({ name, children }: { readonly name: string; readonly children: prea
   )
 }
 
-const LOOKS_SHOWN = 5
+const NOTICES_SHOWN = 5
 
 function NeedsAttention({ of }: { readonly of: Overview }) {
   const [isWhole, showWhole] = useState(false)
-  const looks = looksOf(of)
-  const shown = isWhole ? looks : looks.slice(0, LOOKS_SHOWN)
+  const notices = noticesOf(of)
+  const shown = isWhole ? notices : notices.slice(0, NOTICES_SHOWN)
   return (
     <section aria-label="Needs attention">
-      <h2>Needs attention</h2>
-      {looks.length === 0 && (
+      <h2>
+        Needs attention{' '}
+        {notices.length > shown.length && (
+          <button type="button" class="link" onClick={() => showWhole(true)}>
+            {notices.length - shown.length} more
+          </button>
+        )}
+      </h2>
+      {notices.length === 0 && (
         <p class="quiet">
           Nothing: no budget nearly spent, no key about to expire, no model without a price.
         </p>
       )}
-      <ul class="looks">
+      <ul class="notices">
         {shown.map(({ to, title, kind }, i) => (
           <li key={i} class={kind}>
             <Link to={to}>{title}</Link>
           </li>
         ))}
       </ul>
-      {looks.length > shown.length && (
-        <button type="button" class="link" onClick={() => showWhole(true)}>
-          {looks.length - shown.length} more
-        </button>
-      )}
     </section>
   )
 }
 
-const CLIENTS = {
-  curl: (
-    base: string,
-    key: string,
-  ) => `curl ${base}/v1/messages -H "x-api-key: ${key}" -H "anthropic-version: 2023-06-01" \\
-  -d '{"model":"claude-haiku-5-5","max_tokens":64,"messages":[{"role":"user","content":"Hello"}]}'`,
-  'Claude Code': (base: string, key: string) => `export ANTHROPIC_BASE_URL=${base}
-export ANTHROPIC_AUTH_TOKEN=${key}
-claude`,
-  Anthropic: (base: string, key: string) => `import Anthropic from '@anthropic-ai/sdk'
-const client = new Anthropic({ baseURL: '${base}', apiKey: '${key}' })
-await client.messages.create({ model: 'claude-haiku-5-5', max_tokens: 64, messages: [{ role: 'user', content: 'Hello' }] })`,
-  OpenAI: (base: string, key: string) => `import OpenAI from 'openai'
-const client = new OpenAI({ baseURL: '${base}/v1', apiKey: '${key}' })
-await client.responses.create({ model: 'gpt-6-luna', input: 'Hello' })`,
-  Python: (base: string, key: string) => `from anthropic import Anthropic
-client = Anthropic(base_url="${base}", api_key="${key}")
-client.messages.create(model="claude-haiku-5-5", max_tokens=64, messages=[{"role": "user", "content": "Hello"}])`,
-}
-type Client = keyof typeof CLIENTS
-
 /** Before the first call the page shows how to make one, and becomes the overview when the call comes. */
 function FirstRun() {
-  const [client, setClient] = useState<Client>('curl')
   const [key, setKey] = useState<string | null>(null)
   const command = useCommand()
   const { mayManage } = usePermissions()
-  const text = CLIENTS[client](location.origin, key ?? 'svc_live_…')
+  const create = async () =>
+    setKey((await send<NewKey>('POST', '/v1/keys', { name: 'first', monthly_budget_usd: 10 })).key)
   return (
     <>
-      <header class="page">
-        <h1>The first call</h1>
-      </header>
+      <Heading title="The first call" />
       <p class="lead">A client changes two things: the base URL and the key.</p>
-      <div class="filters">
-        <Choices
-          title="Client"
-          options={Object.keys(CLIENTS)}
-          isChosen={(name) => name === client}
-          onChoose={(name) => setClient(name as Client)}
-        />
-        {key === null && mayManage && (
+      {key === null && mayManage && (
+        <p>
           <button
             type="button"
             class="primary"
             disabled={command.isBusy}
-            onClick={() =>
-              void command.run(async () =>
-                setKey(
-                  (await send<NewKey>('POST', '/v1/keys', { name: 'first', monthly_budget_usd: 10 })).key,
-                ),
-              )
-            }
+            onClick={() => void command.run(create)}
           >
             Create a key with a cap of $10
           </button>
-        )}
-        {key !== null && (
-          <span class="quiet">The key is in the text below. It is shown now and never again.</span>
-        )}
-      </div>
+        </p>
+      )}
+      {key !== null && <p class="quiet">The key is in the text below. It is shown now and never again.</p>}
       {command.error !== null && <Failure error={command.error} />}
-      <pre>{text}</pre>
-      <p>
-        <Copy text={text} what="the example" />
-      </p>
+      <ClientSetup secret={key ?? 'svc_live_…'} />
       <p role="status" class="quiet">
         waiting for the first call…
       </p>

@@ -1,19 +1,19 @@
 import type { PriceBook, PricedModel } from '../api.ts'
 import { useResource } from '../data.ts'
-import { exactTime, shortCount } from '../format.ts'
+import { count, exactTime, shortCount } from '../format.ts'
 import { setQuery } from '../router.tsx'
-import { Empty, Show, Tag } from '../ui/states.tsx'
+import { Choices } from '../ui/choices.tsx'
+import { Empty, Heading, Show, Tag } from '../ui/states.tsx'
 import { type Column, Table } from '../ui/table.tsx'
 
 /** What does a model cost here, and where does that price come from? */
 export function PricesPage({ query }: { readonly query: URLSearchParams }) {
   const search = query.get('search') ?? ''
+  const provider = query.get('provider') ?? 'all'
   const book = useResource<PriceBook>('/gateway/v1/prices', 30_000)
   return (
     <>
-      <header class="page">
-        <h1>Prices</h1>
-      </header>
+      <Heading title="Prices" />
       <div class="filters">
         <input
           type="search"
@@ -22,12 +22,21 @@ export function PricesPage({ query }: { readonly query: URLSearchParams }) {
           value={search}
           onInput={(event) => setQuery({ search: event.currentTarget.value }, 'replace')}
         />
+        <Choices
+          title="Provider"
+          options={['all', ...new Set(book.value?.models.map(({ provider }) => provider) ?? [])]}
+          isChosen={(each) => each === provider}
+          onChoose={(each) => setQuery({ provider: each === 'all' ? null : each })}
+        />
       </div>
       <Show resource={book} lines={10}>
         {({ models, price_version, overlay, upcoming }) => {
-          const found = models.filter(({ id, aliases }) =>
-            [id, ...aliases].some((name) => name.includes(search.trim().toLowerCase())),
-          )
+          const found = models
+            .filter((model) => provider === 'all' || model.provider === provider)
+            .filter(({ id, aliases }) =>
+              [id, ...aliases].some((name) => name.includes(search.trim().toLowerCase())),
+            )
+            .toSorted(newestFirst)
           return (
             <>
               <p class="quiet">
@@ -41,16 +50,15 @@ export function PricesPage({ query }: { readonly query: URLSearchParams }) {
                 {upcoming.map((version) => (
                   <span key={version.price_version}>
                     {' '}
-                    {version.price_version} comes into force{' '}
+                    {version.price_version} takes effect{' '}
                     {version.effective_from === null ? '' : exactTime(version.effective_from)}.
                   </span>
                 ))}
               </p>
               {found.length === 0 ? (
-                <Empty>
+                <Empty title="No model has that name.">
                   <p>
-                    No model has that name. A call for it is billed at 0 and marked{' '}
-                    <Tag kind="look">unpriced</Tag>, or refused where
+                    A call for it is billed at 0 and marked <Tag kind="look">unpriced</Tag>, or refused where
                     <code> pricing.unpriced</code> says so. Prices of your own go into the file of{' '}
                     <code>TOLLGATE_PRICES</code>.
                   </p>
@@ -72,11 +80,49 @@ export function PricesPage({ query }: { readonly query: URLSearchParams }) {
   )
 }
 
+const isText = ({ mode }: PricedModel) => mode === 'chat' || mode === 'responses'
+
+/** Current models first, of text before others, the latest version first. */
+function newestFirst(a: PricedModel, b: PricedModel): number {
+  return (
+    Number(a.retired) - Number(b.retired) ||
+    a.provider.localeCompare(b.provider) ||
+    Number(isText(b)) - Number(isText(a)) ||
+    versionOf(b.id) - versionOf(a.id) ||
+    a.id.localeCompare(b.id)
+  )
+}
+
+/** The version in a name: 5.5 of `claude-opus-5-5`, 6.1 of `gpt-6.1-sol`. Dates are none. */
+function versionOf(id: string): number {
+  const [, major = '0', minor = '0'] = /-(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)/.exec(id) ?? []
+  return Number(major) + Number(minor) / 100
+}
+
 /** The rate of the standard tier, by which a call is priced that names no other. */
 function rateOf({ prices: { rates = {} } }: PricedModel, kind: string): string | null {
-  const tier = (rates['standard'] ?? Object.values(rates)[0]) as Readonly<Record<string, unknown>> | undefined
-  const rate = tier?.[kind]
-  return typeof rate === 'string' || typeof rate === 'number' ? String(rate) : null
+  const tier = (rates['standard'] ?? Object.values(rates)[0]) as Tier | undefined
+  return written(tier?.[kind])
+}
+
+type Tier = Readonly<Record<string, unknown>>
+
+const written = (rate: unknown) =>
+  typeof rate === 'string' || typeof rate === 'number' ? String(rate) : null
+
+/** The rates of prompts above a number of tokens, which apply to the whole call. */
+function LongContext({ of: { prices } }: { readonly of: PricedModel }) {
+  const rates = prices.rates ?? {}
+  const above = Number(rates['long_context_above'] ?? 0)
+  const long = (rates['standard'] as Tier | undefined)?.['long_context'] as Tier | undefined
+  if (above === 0 || long === undefined) return <span class="quiet">–</span>
+  const [input, output] = [written(long['input']), written(long['output'])]
+  return (
+    <span title={`Prompts above ${count(above)} tokens: input $${input}, output $${output}`}>
+      {Number(input).toFixed(2)} / {Number(output).toFixed(2)}{' '}
+      <span class="quiet">above {shortCount(above, 0)}</span>
+    </span>
+  )
 }
 
 /** A column whose rates have as many decimals as the longest, so that points stand below each other. */
@@ -120,6 +166,7 @@ const columnsOf = (models: readonly PricedModel[]): readonly Column<PricedModel>
   rateColumn('Output, USD', ['output'], models),
   rateColumn('Cache read', ['cache_read'], models, { isMinor: true }),
   rateColumn('Cache write', ['cache_write_5m', 'cache_write_30m'], models, { isMinor: true }),
+  { title: 'Long context', isMinor: true, cell: (model) => <LongContext of={model} /> },
   {
     title: 'Tiers',
     isMinor: true,

@@ -1,14 +1,15 @@
 import { useState } from 'preact/hooks'
 import { type Bill, type Call, send } from '../api.ts'
 import { usePermissions, useResource } from '../data.ts'
-import { bytes, count, duration, exactMoney, exactTime, money } from '../format.ts'
+import { bytes, count, duration, exactMoney, exactTime, money, plural } from '../format.ts'
 import { Link } from '../router.tsx'
+import { Button } from '../ui/button.tsx'
 import { Field, FormDialog } from '../ui/dialog.tsx'
 import { Fact, Facts as FactList } from '../ui/facts.tsx'
-import { Id, KeyLink, TimeBar, When } from '../ui/figures.tsx'
-import { Show } from '../ui/states.tsx'
+import { Copy, Id, KeyLink, Money, TimeBar, When } from '../ui/figures.tsx'
+import { Crumbs, Heading, Show } from '../ui/states.tsx'
 import { Scroller } from '../ui/table.tsx'
-import { Outcome } from './requests.tsx'
+import { costOf, Outcome } from './requests.tsx'
 
 type BilledCall = Call & { readonly bill?: Bill | null }
 
@@ -17,7 +18,7 @@ const OPEN_STATES: readonly string[] = ['waiting', 'in_flight', 'deferred']
 /** The state of this call, its cost, and how the cost comes about. */
 export function RequestPage({ id }: { readonly id: string }) {
   const [isOpen, setOpen] = useState(true)
-  const { isOperator } = usePermissions()
+  const { isOperator, isDeveloper } = usePermissions()
   const [isCrediting, setCrediting] = useState(false)
   const call = useResource<BilledCall>(`/gateway/v1/requests/${id}?expand=bill`, isOpen ? 2_000 : null)
   const state = call.value?.state
@@ -26,27 +27,30 @@ export function RequestPage({ id }: { readonly id: string }) {
     <Show resource={call} lines={8}>
       {(value) => (
         <>
-          <header class="page">
-            <h1>{value.model_served ?? value.model ?? value.path}</h1>
+          <Crumbs to="/requests" title="Requests">
+            <code>{value.id}</code>
+          </Crumbs>
+          <Heading title={value.model_served ?? value.model ?? value.path}>
             <Outcome of={value} />
             {isOperator && value.state === 'settled' && (value.cost_usd ?? 0) > 0 && !value.credited && (
               <span class="buttons">
-                <button type="button" onClick={() => setCrediting(true)}>
-                  Credit back
-                </button>
+                <Button title="Credit back" onClick={() => setCrediting(true)} />
               </span>
             )}
-          </header>
+          </Heading>
           <p class="lead">
             <Summary of={value} />
           </p>
-          {value.bill != null && <BillTable bill={value.bill} />}
+          {value.bill != null && value.state !== 'refused' && value.children === undefined && (
+            <BillTable bill={value.bill} />
+          )}
           {value.object_id !== null && value.state === 'settled' && <Parts of={value} />}
           <h2>Time</h2>
           <Times of={value} />
           <h2>Call</h2>
           <Facts of={value} />
-          <Bodies id={id} />
+          {!isDeveloper && <Bodies id={id} />}
+          <Raw of={value} />
           {isCrediting && (
             <CreditBack call={value} onClose={() => setCrediting(false)} onDone={call.refresh} />
           )}
@@ -57,7 +61,7 @@ export function RequestPage({ id }: { readonly id: string }) {
 }
 
 function Summary({ of: call }: { readonly of: Call }) {
-  const { state, cost_usd, lost_list_cost_usd, code, key_id, key_name, started_at } = call
+  const { state, lost_list_cost_usd, code, children, key_id, key_name, started_at } = call
   const by = (
     <>
       {' '}
@@ -68,31 +72,32 @@ function Summary({ of: call }: { readonly of: Call }) {
     case 'settled':
       return (
         <>
-          Cost <b>{exactMoney(cost_usd ?? 0)}</b>
+          Cost <b>{exactMoney(costOf(call))}</b>
+          {children !== undefined && `, as the sum of ${plural(children, 'part')}`}
           {by}.
         </>
       )
     case 'refused':
       return (
         <>
-          Refused with <code>{code}</code>, nothing was sent upstream, nothing billed. It came{by}.
+          Refused with <code>{code}</code>: nothing was sent upstream, and nothing is billed. Requested{by}.
         </>
       )
     case 'released':
-      return <>Nothing was billed. It came{by}.</>
+      return <>Nothing was billed: the endpoint is free, or upstream answered with an error. Requested{by}.</>
     case 'interrupted':
       return (
         <>
           The gateway ended while it ran: nothing was billed, up to {exactMoney(lost_list_cost_usd)} was lost.
-          It came{by}.
+          Requested{by}.
         </>
       )
     case 'deferred':
-      return <>Its cost comes later, when upstream says what was used. It came{by}.</>
+      return <>Its cost comes later, when upstream reports the usage. Requested{by}.</>
     default:
       return (
         <>
-          It is {state.replace('_', ' ')}. It came{by}.
+          It is {state.replace('_', ' ')}. Requested{by}.
         </>
       )
   }
@@ -100,6 +105,7 @@ function Summary({ of: call }: { readonly of: Call }) {
 
 /** The price as arithmetic, which a customer can check with a pencil. */
 function BillTable({ bill }: { readonly bill: Bill }) {
+  const { isDeveloper } = usePermissions()
   const { lines, discount_usd: discount } = bill
   if (lines.length === 0) return bill.note === null ? null : <p class="quiet">{bill.note}</p>
   const amounts = [
@@ -150,8 +156,11 @@ function BillTable({ bill }: { readonly bill: Bill }) {
         </table>
       </Scroller>
       <p class="quiet">
-        Prices of <Link to="/prices">{bill.price_version}</Link>. We reserved {exactMoney(bill.held_usd)}{' '}
-        while it ran. {bill.held_because}
+        Prices of {isDeveloper ? bill.price_version : <Link to="/prices">{bill.price_version}</Link>}.{' '}
+        <span title={bill.held_because}>
+          We reserved {money(bill.held_usd)} while it ran, the most this request could cost, and released the
+          rest.
+        </span>
       </p>
     </>
   )
@@ -182,11 +191,11 @@ function lineDecimals(usd: number): number {
   return Math.max(2, text.length - text.indexOf('.') - 1)
 }
 
-function Times({
-  of: { upstream_ms: upstream, overhead_ms: overhead, started_at, ended_at },
-}: {
+interface TimesProps {
   readonly of: Call
-}) {
+}
+
+function Times({ of: { upstream_ms: upstream, overhead_ms: overhead, started_at, ended_at } }: TimesProps) {
   if (upstream === null) return <p class="quiet">It was not sent upstream.</p>
   return (
     <>
@@ -206,53 +215,29 @@ function Times({
 }
 
 function Facts({ of: call }: { readonly of: Call }) {
-  const { usage } = call
-  const facts: [string, preact.ComponentChildren][] = [
-    ['Request id', <Id key="id" id={call.id} />],
-    [
-      'Upstream’s id',
-      call.upstream_request_id === null ? null : <Id key="upstream" id={call.upstream_request_id} />,
-    ],
-    ['Created upstream', call.object_id === null ? null : <Id key="object" id={call.object_id} />],
-    [
-      'Part of',
-      call.parent_id === null ? null : (
-        <Link key="parent" to={`/requests/${call.parent_id}`}>
-          the batch
-        </Link>
-      ),
-    ],
-    [
-      'Socket',
-      call.socket_id === null ? null : (
-        <Link key="socket" to={`/requests?socket=${call.socket_id}`}>
-          {call.socket_id}
-        </Link>
-      ),
-    ],
-    ['Endpoint', `${call.method} ${call.path}`],
-    ['Requested', call.model === call.model_served ? null : call.model],
-    [
-      'Tokens',
-      usage === null
-        ? null
-        : `${count(usage.input_tokens)} input · ${count(usage.cache_read_tokens)} cache read · ${count(usage.cache_write_tokens)} cache write · ${count(usage.output_tokens)} output`,
-    ],
-    ['Served', call.model === call.model_served ? null : call.model_served],
-    ['Stop reason', call.stop_reason],
-    ['Client', [call.user_agent, call.client_ip].filter((part) => part !== null).join(' · ') || null],
-    ['Size', `${bytes(call.bytes_in)} sent, ${bytes(call.bytes_out)} received`],
-    ['Balance after', call.balance_usd === null ? null : exactMoney(call.balance_usd)],
-  ]
+  const { usage, parent_id: parent, socket_id: socket } = call
+  const isSame = call.model === call.model_served
   return (
     <FactList>
-      {facts.map(([title, value]) =>
-        value === null ? null : (
-          <Fact key={title} title={title}>
-            {value}
-          </Fact>
-        ),
-      )}
+      <Fact title="Request id" value={<Id id={call.id} />} />
+      <Fact title="Upstream’s id" value={call.upstream_request_id && <Id id={call.upstream_request_id} />} />
+      <Fact title="Created upstream" value={call.object_id && <Id id={call.object_id} />} />
+      <Fact title="Part of" value={parent && <Link to={`/requests/${parent}`}>the batch</Link>} />
+      <Fact title="Socket" value={socket && <Link to={`/requests?socket=${socket}`}>{socket}</Link>} />
+      <Fact title="Endpoint" value={`${call.method} ${call.path}`} />
+      <Fact title="Requested" value={isSame ? null : call.model} />
+      <Fact
+        title="Tokens"
+        value={
+          usage &&
+          `${count(usage.input_tokens)} input · ${count(usage.cache_read_tokens)} cache read · ${count(usage.cache_write_tokens)} cache write · ${count(usage.output_tokens)} output`
+        }
+      />
+      <Fact title="Served" value={isSame ? null : call.model_served} />
+      <Fact title="Stop reason" value={call.stop_reason} />
+      <Fact title="Client" value={[call.user_agent, call.client_ip].filter(Boolean).join(' · ') || null} />
+      <Fact title="Size" value={`${bytes(call.bytes_in)} sent, ${bytes(call.bytes_out)} received`} />
+      <Fact title="Balance after" value={call.balance_usd !== null && <Money usd={call.balance_usd} />} />
     </FactList>
   )
 }
@@ -268,20 +253,16 @@ function Parts({ of: { id, started_at } }: { readonly of: Call }) {
       {({ data }) => (
         <>
           <h2>By model</h2>
-          <Scroller title="By model">
-            <table>
-              <tbody>
-                {data.map((part) => (
-                  <tr key={part.id}>
-                    <td>
-                      <Link to={`/requests/${part.id}`}>{part.model ?? 'unknown'}</Link>
-                    </td>
-                    <td class="figure">{exactMoney(part.cost_usd ?? 0)}</td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </Scroller>
+          <ul class="doors">
+            {data.map((part) => (
+              <li key={part.id}>
+                <Link to={`/requests/${part.id}`}>
+                  <span>{part.model ?? 'unknown'}</span>
+                  <data value={part.cost_usd ?? 0}>{exactMoney(part.cost_usd ?? 0)}</data>
+                </Link>
+              </li>
+            ))}
+          </ul>
         </>
       )}
     </Show>
@@ -326,8 +307,28 @@ function Body({ title, of: body }: { readonly title: string; readonly of: KeptBo
       <h2>
         {title} {body?.truncated && <span class="quiet">the beginning of {bytes(body.length_bytes)}</span>}
       </h2>
-      {body === null ? <p class="quiet">There was none.</p> : <pre>{readable(body)}</pre>}
+      {body === null ? <p class="quiet">There was none.</p> : <Snippet text={readable(body)} what={title} />}
     </>
+  )
+}
+
+function Snippet({ text, what }: { readonly text: string; readonly what: string }) {
+  return (
+    <div class="snippet">
+      <pre>{text}</pre>
+      <Copy text={text} what={what.toLowerCase()} />
+    </div>
+  )
+}
+
+/** The record as the API answers it. */
+function Raw({ of: call }: { readonly of: BilledCall }) {
+  const { bill, ...record } = call
+  return (
+    <details>
+      <summary>JSON</summary>
+      <Snippet text={JSON.stringify(record, null, 2)} what="the record" />
+    </details>
   )
 }
 

@@ -1,12 +1,12 @@
 import { useState } from 'preact/hooks'
-import { type Call, inAccount, type ListOf, type Usage } from '../api.ts'
-import { useResource } from '../data.ts'
-import { count, duration, exactMoney, plural, shortCount } from '../format.ts'
+import { type Call, inAccount, type Key, type ListOf, type Usage } from '../api.ts'
+import { usePermissions, useResource } from '../data.ts'
+import { CALL_DECIMALS, count, duration, plural, shortCount } from '../format.ts'
 import { go, Link, setQuery, withQuery } from '../router.tsx'
-import { Select } from '../ui/choices.tsx'
-import { Figure, KeyLink, TimeBar, When } from '../ui/figures.tsx'
-import { Empty, Show, Tag } from '../ui/states.tsx'
-import { type Column, Pages, Table } from '../ui/table.tsx'
+import { DateRange, Select, TextFilter } from '../ui/choices.tsx'
+import { At, Figure, KeyLink, Money, TimeBar } from '../ui/figures.tsx'
+import { Empty, Heading, Show, Tag } from '../ui/states.tsx'
+import { type Column, Table } from '../ui/table.tsx'
 
 const ROWS = 100
 const STATES = ['waiting', 'in_flight', 'deferred', 'settled', 'released', 'interrupted', 'refused'] as const
@@ -15,6 +15,7 @@ const FILTERS = ['start', 'end', 'model', 'state', 'flag', 'status', 'min_cost_u
 
 /** What happened to this call? The box takes any id; the filters are the URL. */
 export function RequestsPage({ query }: { readonly query: URLSearchParams }) {
+  const { isDeveloper } = usePermissions()
   const key = query.get('key')
   const after = query.get('after')
   const isLive = query.get('live') !== null && after === null
@@ -27,66 +28,65 @@ export function RequestsPage({ query }: { readonly query: URLSearchParams }) {
   const isFiltered = key !== null || Object.values(filters).some((value) => value !== null)
   return (
     <>
-      <header class="page">
-        <h1>Requests</h1>
+      <Heading title="Requests">
         <span class="buttons">
           <button
             type="button"
+            class={isLive ? 'live' : undefined}
             aria-pressed={isLive}
             onClick={() => setQuery({ live: isLive ? null : 1, after: null })}
           >
             {isLive ? 'Live' : 'Follow live'}
           </button>
-          <a href={inAccount(withQuery(base, { ...filters, format: 'csv' }))} download="requests.csv">
+          <a
+            class="button"
+            href={inAccount(withQuery(base, { ...filters, format: 'csv' }))}
+            download="requests.csv"
+          >
             CSV
           </a>
-          <a href={inAccount(withQuery(base, { ...filters, format: 'ndjson' }))} download="requests.ndjson">
+          <a
+            class="button"
+            href={inAccount(withQuery(base, { ...filters, format: 'ndjson' }))}
+            download="requests.ndjson"
+          >
             NDJSON
           </a>
         </span>
-      </header>
+      </Heading>
       <FindById />
-      <div class="filters">
-        <Select name="state" options={STATES} query={query} />
-        <Select name="flag" options={FLAGS} query={query} />
-        <Text name="model" title="Model" query={query} />
-        <Text name="status" title="HTTP status" query={query} />
-        <Text name="min_cost_usd" title="At least, USD" query={query} />
-        <span class="dates">
-          <input
-            type="date"
-            class={filters['start'] === null ? 'unset' : undefined}
-            aria-label="From"
-            value={filters['start']?.slice(0, 10) ?? ''}
-            onChange={(event) => setQuery({ start: event.currentTarget.value, after: null })}
-          />
-          {' – '}
-          <input
-            type="date"
-            class={filters['end'] === null ? 'unset' : undefined}
-            aria-label="To"
-            value={filters['end']?.slice(0, 10) ?? ''}
-            onChange={(event) => setQuery({ end: event.currentTarget.value, after: null })}
-          />
-        </span>
-        {isFiltered && <Link to="/requests">Clear</Link>}
+      <div class="filters labelled">
+        {!isDeveloper && <KeyFilter query={query} />}
+        <Select name="state" title="State" options={STATES} query={query} />
+        <Select name="flag" title="Flag" options={FLAGS} query={query} />
+        <TextFilter name="model" title="Model" query={query} />
+        <TextFilter name="status" title="HTTP status" query={query} />
+        <TextFilter name="min_cost_usd" title="At least, USD" query={query} />
+        <DateRange start={filters['start'] ?? null} end={filters['end'] ?? null} />
+        {isFiltered && (
+          <Link to="/requests" class="button">
+            Clear all
+          </Link>
+        )}
       </div>
       <SumOf filters={filters} keyId={key} keyName={calls.value?.data[0]?.key_name ?? key ?? ''} />
       <Show resource={calls} lines={8}>
         {({ data, next }) =>
           data.length === 0 ? (
-            <Empty>
-              <p>
-                {isFiltered
-                  ? 'No call matches.'
-                  : 'Every call leaves a line here: its model, tokens, cost and time.'}
-              </p>
-            </Empty>
+            isFiltered ? (
+              <Empty title="No call matches." action={<Link to="/requests">Show all calls</Link>} />
+            ) : (
+              <Empty title="No call yet.">
+                <p>Every call leaves a line here: its model, tokens, cost and time.</p>
+              </Empty>
+            )
           ) : (
-            <>
-              <CallTable calls={data} without={key === null ? null : 'key'} />
-              <Pages after={after} next={next} />
-            </>
+            <CallTable
+              calls={data}
+              without={key === null && !isDeveloper ? null : 'key'}
+              after={after}
+              next={next}
+            />
           )
         }
       </Show>
@@ -120,39 +120,41 @@ function FindById() {
   )
 }
 
-function Text({
-  name,
-  title,
-  query,
-}: {
-  readonly name: string
-  readonly title: string
-  readonly query: URLSearchParams
-}) {
+/** The keys by name; that of the filter can be cleared alone. */
+function KeyFilter({ query }: { readonly query: URLSearchParams }) {
+  const chosen = query.get('key')
+  const { value } = useResource<ListOf<Key>>('/v1/keys?limit=1000')
+  const named = (value?.data ?? []).map(({ id, name }) => [id, name] as const)
+  const isListed = chosen === null || named.some(([id]) => id === chosen)
+  const options = [...named, ...(isListed ? [] : [[chosen, chosen] as const])]
   return (
-    <input
-      class="short"
-      aria-label={title}
-      placeholder={title}
-      value={query.get(name) ?? ''}
-      onChange={(event) => setQuery({ [name]: event.currentTarget.value.trim(), after: null })}
-    />
+    <span class="clearable">
+      <Select
+        name="key"
+        title="Key"
+        options={options.toSorted(([, a], [, b]) => a.localeCompare(b))}
+        query={query}
+      />
+      {chosen !== null && (
+        <button type="button" aria-label="Clear the key" onClick={() => setQuery({ key: null, after: null })}>
+          ×
+        </button>
+      )}
+    </span>
   )
+}
+
+interface SumOfProps {
+  readonly filters: Record<string, string | null>
+  readonly keyId: string | null
+  readonly keyName: string
 }
 
 /**
  * The sum of the listed calls, from the same sums as the usage report, so only for the filters that a report knows.
  * Calls that were opened from a figure by day, model or key have the sum of that figure.
  */
-function SumOf({
-  filters,
-  keyId,
-  keyName,
-}: {
-  readonly filters: Record<string, string | null>
-  readonly keyId: string | null
-  readonly keyName: string
-}) {
+function SumOf({ filters, keyId, keyName }: SumOfProps) {
   const { start, end, model, state, flag, status, min_cost_usd: least, socket } = filters
   const isDays = [start, end].every((day) => day == null || /^\d{4}-\d\d-\d\d$/.test(day))
   const isKnown =
@@ -180,7 +182,7 @@ function SumOf({
       {total !== undefined && (
         <>
           <b>
-            <data value={total.cost_usd}>{exactMoney(total.cost_usd)}</data>
+            <Money usd={total.cost_usd} />
           </b>{' '}
           <span class="quiet">
             in {plural(total.requests, 'settled call')}
@@ -192,19 +194,21 @@ function SumOf({
   )
 }
 
-export function CallTable({
-  calls,
-  without,
-}: {
+interface CallTableProps {
   readonly calls: readonly Call[]
   readonly without: 'key' | null
-}) {
+  readonly caption?: string
+  readonly after?: string | null
+  readonly next?: string | null
+}
+
+export function CallTable({ calls, without, caption = 'Calls', after = null, next = null }: CallTableProps) {
   const columns: Column<Call>[] = [
     {
-      title: 'When',
+      title: 'Time, UTC',
       cell: ({ id, started_at }) => (
         <Link to={`/requests/${id}`}>
-          <When at={started_at} />
+          <At at={started_at} />
         </Link>
       ),
     },
@@ -229,11 +233,15 @@ export function CallTable({
       title: 'Cost, USD',
       isFigure: true,
       lead: 'right',
-      cell: ({ cost_usd, state }) =>
-        state === 'settled' ? <Figure usd={cost_usd ?? 0} decimals={6} /> : <span class="quiet">–</span>,
+      cell: (call) =>
+        call.state === 'settled' ? (
+          <Figure usd={costOf(call)} decimals={CALL_DECIMALS} />
+        ) : (
+          <span class="quiet">–</span>
+        ),
     },
     {
-      title: 'Time',
+      title: 'Took',
       isFigure: true,
       isMinor: true,
       cell: ({ upstream_ms: upstream, overhead_ms: overhead }) =>
@@ -249,7 +257,9 @@ export function CallTable({
   ]
   return (
     <Table
-      caption="Calls"
+      caption={caption}
+      after={after}
+      next={next}
       columns={columns}
       rows={calls}
       keyOf={({ id }) => id}
@@ -257,6 +267,9 @@ export function CallTable({
     />
   )
 }
+
+/** A batch costs what its parts cost. */
+export const costOf = ({ cost_usd, children_cost_usd }: Call) => (cost_usd ?? 0) + (children_cost_usd ?? 0)
 
 function TokensOf({ usage }: Pick<Call, 'usage'>) {
   if (usage === null) return <span class="quiet">–</span>

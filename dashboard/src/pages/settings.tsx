@@ -2,10 +2,12 @@ import { useContext, useState } from 'preact/hooks'
 import { type AdminKey, type ListOf, type Overview, type Session, send } from '../api.ts'
 import { SignedIn, usePermissions, useResource } from '../data.ts'
 import { Link, withQuery } from '../router.tsx'
-import { ConfirmByName, Field, FormDialog } from '../ui/dialog.tsx'
+import { Button } from '../ui/button.tsx'
+import { ConfirmByName, FormDialog } from '../ui/dialog.tsx'
+import { SelectField, TextField } from '../ui/fields.tsx'
 import { When } from '../ui/figures.tsx'
-import { Show, Tag } from '../ui/states.tsx'
-import { Pages, Table } from '../ui/table.tsx'
+import { Heading, Show, Tag } from '../ui/states.tsx'
+import { Table } from '../ui/table.tsx'
 import { SecretDialog } from './key-form.tsx'
 
 type NewAdminKey = AdminKey & { readonly key: string }
@@ -34,14 +36,13 @@ export function SettingsPage({ query }: { readonly query: URLSearchParams }) {
     mayManage && status === 'usable' && (isOperator || role !== 'operator')
   return (
     <>
-      <header class="page">
-        <h1>Settings</h1>
+      <Heading title="Settings">
         {mayManage && (
-          <button type="button" class="primary" onClick={() => setCreating(true)}>
-            New admin key
-          </button>
+          <span class="buttons">
+            <Button title="New admin key" kind="primary" onClick={() => setCreating(true)} />
+          </span>
         )}
-      </header>
+      </Heading>
       <p class="quiet">You are signed in as {nameOf(role)}.</p>
       <h2>Admin keys</h2>
       <Show resource={keys} lines={3}>
@@ -50,6 +51,8 @@ export function SettingsPage({ query }: { readonly query: URLSearchParams }) {
             <Table
               caption="Admin keys"
               rows={data}
+              after={after}
+              next={next}
               keyOf={({ id }) => id}
               rowClass={({ status }) => (status === 'usable' ? undefined : 'dead')}
               columns={[
@@ -92,7 +95,6 @@ export function SettingsPage({ query }: { readonly query: URLSearchParams }) {
                 },
               ]}
             />
-            <Pages after={after} next={next} />
           </>
         )}
       </Show>
@@ -151,15 +153,13 @@ function nameOf(role: Session['role'] | undefined): string {
     : `${/^[ao]/.test(role) ? 'an' : 'a'} ${role}`
 }
 
-function AdminKeyForm({
-  isOperator,
-  onClose,
-  onDone,
-}: {
+interface AdminKeyFormProps {
   readonly isOperator: boolean
   onClose(): void
   onDone(key: NewAdminKey): void
-}) {
+}
+
+function AdminKeyForm({ isOperator, onClose, onDone }: AdminKeyFormProps) {
   const [name, setName] = useState('')
   const [role, setRole] = useState<Role>('viewer')
   const offered = (Object.keys(ROLES) as Role[]).filter((each) => isOperator || each !== 'operator')
@@ -171,28 +171,21 @@ function AdminKeyForm({
       onClose={onClose}
       onSubmit={async () => onDone(await send<NewAdminKey>('POST', '/gateway/v1/admin-keys', { name, role }))}
     >
-      <Field label="Name" hint="The person or system that uses it; Activity names it.">
-        {(id) => (
-          <input
-            id={id}
-            value={name}
-            maxLength={120}
-            required
-            onInput={(event) => setName(event.currentTarget.value)}
-          />
-        )}
-      </Field>
-      <Field label="Role" hint={`A key of this role: ${ROLES[role]}.`}>
-        {(id) => (
-          <select id={id} value={role} onChange={(event) => setRole(event.currentTarget.value as Role)}>
-            {offered.map((each) => (
-              <option key={each} value={each}>
-                {each}
-              </option>
-            ))}
-          </select>
-        )}
-      </Field>
+      <TextField
+        label="Name"
+        hint="The person or system that uses it; Activity names it."
+        maxLength={120}
+        isRequired
+        value={name}
+        onInput={setName}
+      />
+      <SelectField
+        label="Role"
+        hint={`A key of this role: ${ROLES[role]}.`}
+        value={role}
+        options={Object.fromEntries(offered.map((each) => [each, each]))}
+        onInput={(text) => setRole(text as Role)}
+      />
     </FormDialog>
   )
 }

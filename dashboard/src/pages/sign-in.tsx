@@ -1,10 +1,11 @@
 import { useState } from 'preact/hooks'
 import { type Session, send } from '../api.ts'
 import { useCommand } from '../data.ts'
+import mark from '../mark.svg'
 import { Field } from '../ui/dialog.tsx'
 import { Failure } from '../ui/states.tsx'
 
-/** The admin key is exchanged for a session and then forgotten: it is in no storage of the browser. */
+/** The key is exchanged for a session and then forgotten: it is in no storage of the browser. */
 export function SignIn({
   hasEnded,
   onSession,
@@ -12,26 +13,31 @@ export function SignIn({
   readonly hasEnded: boolean
   onSession(session: Session): void
 }) {
-  const [adminKey, setAdminKey] = useState('')
+  const [key, setKey] = useState('')
   const command = useCommand()
+  const body = () =>
+    /^[A-Za-z0-9]+_live_/.test(key.trim()) ? { key: key.trim() } : { admin_key: key.trim() }
   return (
     <main class="alone">
+      <img src={mark} alt="" width={40} height={40} />
       <h1>Tollgate</h1>
-      {hasEnded && <p role="status">Your session has ended. Sign in to go on where you were.</p>}
+      <p class="lead">
+        {hasEnded
+          ? 'Your session has ended. Sign in to go on where you were.'
+          : 'Spend, limits and calls of your model APIs.'}
+      </p>
       <form
         onSubmit={(event) => {
           event.preventDefault()
-          void command.run(async () =>
-            onSession(await send<Session>('POST', '/gateway/v1/session', { admin_key: adminKey.trim() })),
-          )
+          void command.run(async () => onSession(await send<Session>('POST', '/gateway/v1/session', body())))
         }}
       >
         <Field
-          label="Admin key"
+          label="Admin key or API key"
           hint={
             <>
-              The first start printed it and wrote it to <code>data/admin-key</code>. More of them:{' '}
-              <code>tollgate admin-key create</code>
+              The first start printed an admin key and wrote it to <code>data/admin-key</code>. An API key
+              shows its own spend and calls.
             </>
           }
         >
@@ -41,8 +47,8 @@ export function SignIn({
               type="password"
               autoComplete="current-password"
               required
-              value={adminKey}
-              onInput={(event) => setAdminKey(event.currentTarget.value)}
+              value={key}
+              onInput={(event) => setKey(event.currentTarget.value)}
             />
           )}
         </Field>

@@ -1,12 +1,13 @@
-import { type Bucket, inAccount, type Usage } from '../api.ts'
-import { useResource } from '../data.ts'
-import { addDays, columnDecimals, count, dayOf, percent, shortCount } from '../format.ts'
+import { useEffect, useState } from 'preact/hooks'
+import { type Bucket, type Call, fetchJson, inAccount, type ListOf, type Usage } from '../api.ts'
+import { usePermissions, useResource } from '../data.ts'
+import { addDays, count, dayOf, daysBetween, percent, shortCount } from '../format.ts'
 import { Link, setQuery, withQuery } from '../router.tsx'
-import { DayBars } from '../ui/chart.tsx'
-import { Choices } from '../ui/choices.tsx'
-import { Figure, Money } from '../ui/figures.tsx'
-import { Empty, Show, Tag } from '../ui/states.tsx'
-import { type Column, Pages, Table } from '../ui/table.tsx'
+import { Bars, stack } from '../ui/chart.tsx'
+import { Choices, DateRange, Labelled } from '../ui/choices.tsx'
+import { Figure, KeyLink, Money } from '../ui/figures.tsx'
+import { Empty, Heading, Show, Tag } from '../ui/states.tsx'
+import { type Column, Table } from '../ui/table.tsx'
 
 const DIMENSIONS = ['day', 'model', 'key'] as const
 type Dimension = (typeof DIMENSIONS)[number]
@@ -32,13 +33,15 @@ function rangesOf(today: string): readonly Range[] {
 
 /** Where did the money go? The same sums as `GET /v1/usage`, each with a link to its calls. */
 export function UsagePage({ query }: { readonly query: URLSearchParams }) {
+  const { isDeveloper } = usePermissions()
+  const offered = DIMENSIONS.filter((each) => !isDeveloper || each !== 'key')
   const ranges = rangesOf(dayOf(Date.now()))
   const [thisMonth] = ranges as [Range]
   const start = query.get('start') ?? thisMonth.start
   const end = query.get('end') ?? thisMonth.end
   const by = (query.get('by') ?? 'model')
     .split(',')
-    .filter((name): name is Dimension => DIMENSIONS.includes(name as Dimension))
+    .filter((name): name is Dimension => offered.includes(name as Dimension))
   const after = query.get('after')
   const asked = { start, end, group_by: by.join(',') }
   const usage = useResource<Usage>(withQuery('/v1/usage', { ...asked, limit: ROWS, after }), 10_000)
@@ -51,50 +54,40 @@ export function UsagePage({ query }: { readonly query: URLSearchParams }) {
 
   return (
     <>
-      <header class="page">
-        <h1>Usage</h1>
-        <a
-          href={inAccount(withQuery('/v1/usage', { ...asked, format: 'csv', limit: 10_000 }))}
-          download={`usage-${start}-${end}.csv`}
-        >
-          CSV
-        </a>
-      </header>
-      <div class="filters">
-        <Choices
-          title="Time"
-          options={ranges.map(({ title }) => title)}
-          isChosen={(title) =>
-            ranges.some((range) => range.title === title && range.start === start && range.end === end)
-          }
-          onChoose={(title) => {
-            const range = ranges.find((range) => range.title === title) ?? thisMonth
-            setQuery({ start: range.start, end: range.end, after: null })
-          }}
-        />
-        <span class="dates">
-          <input
-            type="date"
-            aria-label="From"
-            value={start}
-            max={end}
-            onChange={(event) => setQuery({ start: event.currentTarget.value, after: null })}
-          />
-          {' – '}
-          <input
-            type="date"
-            aria-label="To"
-            value={end}
-            min={start}
-            onChange={(event) => setQuery({ end: event.currentTarget.value, after: null })}
-          />
+      <Heading title="Usage">
+        <span class="buttons">
+          <a
+            class="button"
+            href={inAccount(withQuery('/v1/usage', { ...asked, format: 'csv' }))}
+            download={`usage-${start}-${end}.csv`}
+          >
+            CSV
+          </a>
         </span>
-        <Choices
-          title="Group by"
-          options={DIMENSIONS}
-          isChosen={(each) => by.includes(each)}
-          onChoose={toggle}
-        />
+      </Heading>
+      <div class="filters labelled">
+        <Labelled title="Time">
+          <Choices
+            title="Time"
+            options={ranges.map(({ title }) => title)}
+            isChosen={(title) =>
+              ranges.some((range) => range.title === title && range.start === start && range.end === end)
+            }
+            onChoose={(title) => {
+              const range = ranges.find((range) => range.title === title) ?? thisMonth
+              setQuery({ start: range.start, end: range.end, after: null })
+            }}
+          />
+        </Labelled>
+        <DateRange start={start} end={end} />
+        <Labelled title="Group by">
+          <Choices
+            title="Group by"
+            options={offered}
+            isChosen={(each) => by.includes(each)}
+            onChoose={toggle}
+          />
+        </Labelled>
       </div>
       <Show resource={days} lines={5}>
         {({ data, total }) => (
@@ -107,40 +100,37 @@ export function UsagePage({ query }: { readonly query: URLSearchParams }) {
                 usd={total.savings_usd}
                 note={percent(total.savings_usd, total.list_cost_usd)}
               />
-              {total.credited_usd > 0 && <Sum title="Given back" usd={total.credited_usd} />}
+              {total.credited_usd > 0 && <Sum title="Credited back" usd={total.credited_usd} />}
               <li>
                 <span>Calls</span>
                 <b>{count(total.requests)}</b>
               </li>
             </ul>
-            <DayBars
-              title="Cost per day, USD"
-              start={start}
-              end={end}
-              buckets={data}
-              onPick={(day) => setQuery({ start: day, end: day, after: null })}
-              onBrush={(start, end) => setQuery({ start, end, after: null })}
-            />
+            {total.requests > 0 &&
+              (start === end ? (
+                <Hours key={start} day={start} by={stackedBy(by)} calls={total.requests} />
+              ) : (
+                <Days start={start} end={end} by={stackedBy(by)} buckets={data} />
+              ))}
           </>
         )}
       </Show>
       <Show resource={usage} lines={6}>
         {({ data, next, total }) =>
           data.length === 0 ? (
-            <Empty>
-              <p>No call was settled in this time.</p>
+            <Empty title="No call was settled in this time." action={<Link to="/usage">This month</Link>}>
+              <p>Choose other days, or make a call: it is counted when it ends.</p>
             </Empty>
           ) : (
-            <>
-              <Table
-                caption="Usage"
-                columns={columnsOf(by, data, start, end)}
-                rows={after === null && next === null ? inOrder(by, data) : data}
-                keyOf={({ day, model, key }) => `${day} ${model} ${key}`}
-                footer={footerOf(by, data, total)}
-              />
-              <Pages after={after} next={next} />
-            </>
+            <Table
+              caption="Usage"
+              columns={columnsOf(by, start, end)}
+              rows={after === null && next === null ? inOrder(by, data) : data}
+              keyOf={({ day, model, key }) => `${day} ${model} ${key}`}
+              footer={footerOf(by, total)}
+              after={after}
+              next={next}
+            />
           )
         }
       </Show>
@@ -148,17 +138,108 @@ export function UsagePage({ query }: { readonly query: URLSearchParams }) {
   )
 }
 
-function Sum({
-  title,
-  usd,
-  note,
-  to,
-}: {
+/** The chart is stacked by the first dimension that is not the day. */
+const stackedBy = (by: readonly Dimension[]) => by.find((each) => each !== 'day') ?? null
+
+interface StackProps {
+  readonly by: 'model' | 'key' | null
+}
+
+const STACKED_MAX = 10_000
+
+/** Cost per day, stacked by model or key; of more groups than can be read at once the plain days. */
+function Days({
+  start,
+  end,
+  by,
+  buckets,
+}: StackProps & { readonly start: string; readonly end: string; readonly buckets: readonly Bucket[] }) {
+  const path = withQuery('/v1/usage', { start, end, group_by: `day,${by}`, limit: STACKED_MAX })
+  const parts = useResource<Usage>(by === null ? null : path, 15_000)
+  const isStacked = by !== null && parts.value !== null && !parts.value.has_more && !parts.isLoading
+  const { slots, series } = stack(
+    daysBetween(start, end),
+    isStacked ? (parts.value?.data ?? []) : buckets,
+    ({ day = '' }) => day,
+    ({ model, key = '', key_name }) => {
+      if (!isStacked) return { name: 'Cost' }
+      const callsOf = withQuery('/requests', {
+        start,
+        end,
+        ...(by === 'key' ? { key } : { model: model ?? '' }),
+      })
+      return { name: by === 'key' ? (key_name ?? key) : model || 'no model', to: callsOf }
+    },
+  )
+  return (
+    <Bars
+      title={isStacked ? `Cost per day by ${by}, USD` : 'Cost per day, USD'}
+      slots={slots}
+      series={series}
+      onPick={(day) => setQuery({ start: day, end: day, after: null })}
+      onBrush={(from, to) => setQuery({ start: from, end: to, after: null })}
+    />
+  )
+}
+
+const HOURS = Array.from({ length: 24 }, (_, hour) => `${String(hour).padStart(2, '0')}:00`)
+const PAGE = 1_000
+const CALLS_MAX = 5_000
+
+/** The hours of a single day, from its calls. Usage has no hours, so a day of very many calls has no chart. */
+function Hours({ day, by, calls: expected }: StackProps & { readonly day: string; readonly calls: number }) {
+  const [calls, setCalls] = useState<readonly Call[] | null>(null)
+  useEffect(() => {
+    if (expected > CALLS_MAX) return
+    const abort = new AbortController()
+    async function read(): Promise<void> {
+      const all: Call[] = []
+      for (let after: string | null = null; all.length < CALLS_MAX; ) {
+        const path = withQuery('/gateway/v1/requests', {
+          start: day,
+          end: day,
+          state: 'settled',
+          limit: PAGE,
+          after,
+        })
+        const { data, next }: ListOf<Call> = await fetchJson('GET', path, { signal: abort.signal })
+        all.push(...data)
+        if (next === null) break
+        after = next
+      }
+      setCalls(all)
+    }
+    // The sums above and the table below show a failure of the gateway; the chart just stays away.
+    read().catch(() => {})
+    return () => abort.abort()
+  }, [day, expected])
+  if (expected > CALLS_MAX)
+    return <p class="quiet">Hours are drawn for days of at most {count(CALLS_MAX)} calls.</p>
+  if (calls === null) return null
+  const { slots, series } = stack(
+    HOURS,
+    calls.map((call) => ({
+      ...call,
+      cost_usd: call.cost_usd ?? 0,
+      list_cost_usd: call.list_cost_usd ?? 0,
+      requests: 1,
+    })),
+    ({ started_at }) => `${started_at.slice(11, 13)}:00`,
+    ({ model_served, model, key_name }) => ({
+      name: by === 'key' ? key_name : by === 'model' ? (model_served ?? model ?? 'no model') : 'Cost',
+    }),
+  )
+  return <Bars title={`Cost per hour of ${day}, UTC`} slots={slots} series={series} />
+}
+
+interface SumProps {
   readonly title: string
   readonly usd: number
   readonly note?: string
   readonly to?: string
-}) {
+}
+
+function Sum({ title, usd, note, to }: SumProps) {
   return (
     <li>
       <span>{title}</span>
@@ -176,15 +257,16 @@ function Sum({
   )
 }
 
+const TOKENS = [
+  ['Input', 'input_tokens'],
+  ['Output', 'output_tokens'],
+  ['Cache read', 'cache_read_tokens'],
+  ['Cache write', 'cache_write_tokens'],
+] as const
+
 const TITLES: Record<Dimension, string> = { day: 'Day', model: 'Model', key: 'Key' }
 
-function columnsOf(
-  by: readonly Dimension[],
-  rows: readonly Bucket[],
-  start: string,
-  end: string,
-): Column<Bucket>[] {
-  const decimals = columnDecimals(rows.map(({ cost_usd }) => cost_usd))
+function columnsOf(by: readonly Dimension[], start: string, end: string): Column<Bucket>[] {
   const callsOf = ({ day, model, key }: Bucket) =>
     withQuery('/requests', { start: day ?? start, end: day ?? end, model, key })
   const dimension = (name: Dimension): Column<Bucket> => ({
@@ -194,11 +276,9 @@ function columnsOf(
     cell: (bucket) => (
       <>
         {name === 'key' ? (
-          <Link to={`/keys/${bucket.key}`} class="name">
-            {bucket.key_name ?? bucket.key}
-          </Link>
+          <KeyLink id={bucket.key ?? ''} name={bucket.key_name ?? bucket.key ?? ''} />
         ) : (
-          bucket[name] || <span class="quiet">no model</span>
+          <span>{bucket[name] || 'no model'}</span>
         )}
         {name === by.at(-1) && <Doubts of={bucket} />}
       </>
@@ -213,7 +293,7 @@ function columnsOf(
       lead: 'right',
       cell: (bucket) => (
         <Link to={callsOf(bucket)}>
-          <Figure usd={bucket.cost_usd} decimals={decimals} />
+          <Figure usd={bucket.cost_usd} />
         </Link>
       ),
     },
@@ -221,29 +301,21 @@ function columnsOf(
       title: 'List',
       isFigure: true,
       isMinor: true,
-      cell: ({ list_cost_usd }) => <Figure usd={list_cost_usd} decimals={decimals} />,
+      cell: ({ list_cost_usd }) => <Figure usd={list_cost_usd} />,
     },
     {
       title: 'Saved',
       isFigure: true,
       isMinor: true,
-      cell: ({ savings_usd }) => <Figure usd={savings_usd} decimals={decimals} />,
+      cell: ({ savings_usd }) => <Figure usd={savings_usd} />,
     },
     { title: 'Calls', isFigure: true, cell: ({ requests }) => count(requests) },
-    { title: 'Input', isFigure: true, isMinor: true, cell: ({ input_tokens }) => tokens(input_tokens) },
-    { title: 'Output', isFigure: true, isMinor: true, cell: ({ output_tokens }) => tokens(output_tokens) },
-    {
-      title: 'Cache read',
+    ...TOKENS.map(([title, name]) => ({
+      title,
       isFigure: true,
       isMinor: true,
-      cell: ({ cache_read_tokens }) => tokens(cache_read_tokens),
-    },
-    {
-      title: 'Cache write',
-      isFigure: true,
-      isMinor: true,
-      cell: ({ cache_write_tokens }) => tokens(cache_write_tokens),
-    },
+      cell: (bucket: Bucket) => tokens(bucket[name]),
+    })),
   ]
 }
 
@@ -261,24 +333,20 @@ function Doubts({
   )
 }
 
-/** Buckets of a list that has one page only, the dearest first; days stay in their order. */
+/** Buckets of a list that has one page only, the most expensive first; days stay in their order. */
 function inOrder(by: readonly Dimension[], buckets: readonly Bucket[]): readonly Bucket[] {
   return by.includes('day') ? buckets : [...buckets].sort((a, b) => b.cost_usd - a.cost_usd)
 }
 
-function footerOf(by: readonly Dimension[], rows: readonly Bucket[], total: Bucket) {
-  const decimals = columnDecimals(rows.map(({ cost_usd }) => cost_usd))
+function footerOf(by: readonly Dimension[], total: Bucket) {
   return [
     'Total',
     ...Array<string>(Math.max(0, by.length - 1)).fill(''),
-    <Figure key="cost" usd={total.cost_usd} decimals={decimals} />,
-    <Figure key="list" usd={total.list_cost_usd} decimals={decimals} />,
-    <Figure key="saved" usd={total.savings_usd} decimals={decimals} />,
+    <Figure key="cost" usd={total.cost_usd} />,
+    <Figure key="list" usd={total.list_cost_usd} />,
+    <Figure key="saved" usd={total.savings_usd} />,
     count(total.requests),
-    tokens(total.input_tokens),
-    tokens(total.output_tokens),
-    tokens(total.cache_read_tokens),
-    tokens(total.cache_write_tokens),
+    ...TOKENS.map(([, name]) => tokens(total[name])),
   ]
 }
 

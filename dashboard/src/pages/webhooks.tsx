@@ -1,12 +1,14 @@
 import { useState } from 'preact/hooks'
-import { type Delivery, type ListOf, send, WEBHOOK_EVENTS, type Webhook } from '../api.ts'
+import { type ActivityEvent, type Delivery, type ListOf, send, WEBHOOK_EVENTS, type Webhook } from '../api.ts'
 import { useCommand, usePermissions, useResource } from '../data.ts'
 import { count } from '../format.ts'
-import { Link, setQuery } from '../router.tsx'
-import { ConfirmByName, Field, FormDialog } from '../ui/dialog.tsx'
+import { Link, setQuery, withQuery } from '../router.tsx'
+import { Button } from '../ui/button.tsx'
+import { ConfirmByName, Dialog, FormDialog } from '../ui/dialog.tsx'
 import { Fact, Facts } from '../ui/facts.tsx'
-import { Id, When } from '../ui/figures.tsx'
-import { Empty, Failure, Show, Tag } from '../ui/states.tsx'
+import { CheckField, SelectField, TextField } from '../ui/fields.tsx'
+import { At, Copy, Id, When } from '../ui/figures.tsx'
+import { Empty, Failure, Heading, Show, Tag } from '../ui/states.tsx'
 import { Table } from '../ui/table.tsx'
 import { SecretDialog } from './key-form.tsx'
 
@@ -26,18 +28,17 @@ export function WebhooksPage({ query }: { readonly query: URLSearchParams }) {
   const chosen = webhooks.value?.data.find((each) => each.id === id) ?? null
   return (
     <>
-      <header class="page">
-        <h1>Webhooks</h1>
+      <Heading title="Webhooks">
         {mayManage && (
-          <button type="button" class="primary" onClick={() => setCreating(true)}>
-            New endpoint
-          </button>
+          <span class="buttons">
+            <Button title="New endpoint" kind="primary" onClick={() => setCreating(true)} />
+          </span>
         )}
-      </header>
+      </Heading>
       <Show resource={webhooks} lines={3}>
         {({ data }) =>
           data.length === 0 ? (
-            <Empty>
+            <Empty title="No endpoint yet.">
               <p>
                 Get notified when a budget is nearly spent, a key expires or a model has no price: in Slack,
                 or by a signed POST to a system of yours.
@@ -82,10 +83,11 @@ export function WebhooksPage({ query }: { readonly query: URLSearchParams }) {
       {chosen !== null && <OneWebhook of={chosen} onChanged={webhooks.refresh} onSecret={setSecret} />}
       {isCreating && (
         <WebhookForm
+          edited={null}
           onClose={() => setCreating(false)}
           onDone={(made) => {
             setCreating(false)
-            setSecret(made.secret)
+            setSecret(made.secret ?? null)
             setQuery({ id: made.id })
             webhooks.refresh()
           }}
@@ -103,27 +105,29 @@ export function WebhooksPage({ query }: { readonly query: URLSearchParams }) {
   )
 }
 
-function State({ of: { enabled, disabled_reason, last_status } }: { readonly of: Webhook }) {
+/** An endpoint that is on but fails needs attention, also if it never answered. */
+function State({ of: webhook }: { readonly of: Webhook }) {
+  const { enabled, disabled_reason, last_status, last_delivery_at } = webhook
   if (!enabled) return <Tag kind="bad">off: {DISABLED[disabled_reason ?? 'manual'] ?? disabled_reason}</Tag>
-  if (last_status === null) return <span class="quiet">on</span>
+  if (last_delivery_at === null) return <span class="quiet">on, nothing sent yet</span>
+  if (last_status === null) return <Tag kind="bad">failing: no answer</Tag>
   return last_status < 300 ? (
-    <span>on, {last_status}</span>
+    <Tag kind="good">on, {last_status}</Tag>
   ) : (
-    <Tag kind="look">on, last answer {last_status}</Tag>
+    <Tag kind="bad">failing: it answered {last_status}</Tag>
   )
 }
 
-function OneWebhook({
-  of: webhook,
-  onChanged,
-  onSecret,
-}: {
+interface OneWebhookProps {
   readonly of: Webhook
   onChanged(): void
   onSecret(secret: string): void
-}) {
+}
+
+function OneWebhook({ of: webhook, onChanged, onSecret }: OneWebhookProps) {
   const { mayManage } = usePermissions()
-  const [isDeleting, setDeleting] = useState(false)
+  const [dialog, setDialog] = useState<'edit' | 'delete' | null>(null)
+  const [opened, setOpened] = useState<string | null>(null)
   const base = `/gateway/v1/webhooks/${webhook.id}`
   const deliveries = useResource<ListOf<Delivery>>(`${base}/deliveries?limit=50`, 3_000)
   const command = useCommand()
@@ -133,17 +137,18 @@ function OneWebhook({
       onChanged()
       deliveries.refresh()
     })
+  const retry = (id: string) => run(() => send('POST', `${base}/deliveries/${id}/redeliver`))
+  const shown = deliveries.value?.data.find(({ id }) => id === opened)
   return (
     <section aria-label={webhook.url}>
       <h2 class="name">{webhook.url}</h2>
       <div class="buttons" hidden={!mayManage}>
-        <button
-          type="button"
-          disabled={command.isBusy || !webhook.enabled}
+        <Button
+          title="Send a test"
+          isDisabled={command.isBusy || !webhook.enabled}
           onClick={() => run(() => send('POST', `${base}/test`))}
-        >
-          Send a test
-        </button>
+        />
+        <Button title="Edit" onClick={() => setDialog('edit')} />
         <button
           type="button"
           disabled={command.isBusy}
@@ -151,28 +156,22 @@ function OneWebhook({
         >
           {webhook.enabled ? 'Turn off' : 'Turn on'}
         </button>
-        <button
-          type="button"
-          disabled={command.isBusy}
+        <Button
+          title="New secret"
+          isDisabled={command.isBusy}
           onClick={() =>
             run(async () =>
               onSecret((await send<{ secret: string }>('POST', `${base}/rotate-secret`)).secret),
             )
           }
-        >
-          New secret
-        </button>
-        <button type="button" class="danger" onClick={() => setDeleting(true)}>
-          Delete
-        </button>
+        />
+        <Button title="Delete" kind="danger" onClick={() => setDialog('delete')} />
       </div>
       {command.error !== null && <Failure error={command.error} />}
       <Facts>
-        <Fact title="Id">
-          <Id id={webhook.id} />
-        </Fact>
-        <Fact title="Events">{webhook.events.includes('*') ? 'all' : webhook.events.join(', ')}</Fact>
-        {webhook.description !== '' && <Fact title="Description">{webhook.description}</Fact>}
+        <Fact title="Id" value={<Id id={webhook.id} />} />
+        <Fact title="Events" value={webhook.events.includes('*') ? 'all' : webhook.events.join(', ')} />
+        {webhook.description !== '' && <Fact title="Description" value={webhook.description} />}
       </Facts>
       <h2>Deliveries</h2>
       <Show resource={deliveries}>
@@ -185,8 +184,21 @@ function OneWebhook({
               rows={data}
               keyOf={({ id }) => id}
               columns={[
-                { title: 'When', cell: ({ created_at }) => <When at={created_at} /> },
-                { title: 'Event', lead: 'left', cell: ({ event_type }) => event_type },
+                { title: 'Time, UTC', cell: ({ created_at }) => <At at={created_at} /> },
+                {
+                  title: 'Event',
+                  lead: 'left',
+                  cell: ({ id, event_type }) => (
+                    <button
+                      type="button"
+                      class="link"
+                      aria-label={`View ${event_type}`}
+                      onClick={() => setOpened(id)}
+                    >
+                      {event_type}
+                    </button>
+                  ),
+                },
                 { title: 'Outcome', cell: (delivery) => <DeliveryState of={delivery} /> },
                 { title: 'Attempts', isFigure: true, isMinor: true, cell: ({ attempts }) => count(attempts) },
                 {
@@ -204,7 +216,7 @@ function OneWebhook({
                         type="button"
                         class="link"
                         aria-label={`Retry ${event_type}`}
-                        onClick={() => run(() => send('POST', `${base}/deliveries/${id}/redeliver`))}
+                        onClick={() => retry(id)}
                       >
                         Retry
                       </button>
@@ -215,12 +227,29 @@ function OneWebhook({
           )
         }
       </Show>
-      {isDeleting && (
+      {dialog === 'edit' && (
+        <WebhookForm
+          edited={webhook}
+          onClose={() => setDialog(null)}
+          onDone={() => {
+            setDialog(null)
+            onChanged()
+          }}
+        />
+      )}
+      {shown !== undefined && (
+        <DeliveryDialog
+          of={shown}
+          onClose={() => setOpened(null)}
+          onRetry={mayManage ? () => retry(shown.id) : null}
+        />
+      )}
+      {dialog === 'delete' && (
         <ConfirmByName
           title="Delete this endpoint"
           name={new URL(webhook.url).hostname}
           submit="Delete"
-          onClose={() => setDeleting(false)}
+          onClose={() => setDialog(null)}
           onSubmit={async () => {
             await send('DELETE', base)
             setQuery({ id: null })
@@ -240,82 +269,137 @@ function DeliveryState({ of: delivery }: { readonly of: Delivery }) {
   if (attempts === 0) return <Tag kind="plain">queued</Tag>
   return (
     <>
-      {status === 'failed' ? <Tag kind="bad">given up</Tag> : <Tag kind="look">not yet</Tag>}
+      {status === 'failed' ? <Tag kind="bad">given up</Tag> : <Tag kind="look">retrying</Tag>}
       <span class="why quiet">{error ?? (answer === null ? 'no answer' : `it answered ${answer}`)}</span>
     </>
   )
 }
 
-function WebhookForm({
-  onClose,
-  onDone,
-}: {
+interface DeliveryDialogProps {
+  readonly of: Delivery
   onClose(): void
-  onDone(made: Webhook & { secret: string }): void
-}) {
-  const [url, setUrl] = useState('')
-  const [description, setDescription] = useState('')
-  const [format, setFormat] = useState<'standard' | 'slack'>('standard')
+  readonly onRetry: (() => void) | null
+}
+
+/** The payload of a delivery is its event, which the list of events has for as long. */
+function DeliveryDialog({ of: delivery, onClose, onRetry }: DeliveryDialogProps) {
+  const day = timeOfUlid(delivery.event_id).slice(0, 10)
+  const events = useResource<ListOf<ActivityEvent>>(
+    withQuery('/gateway/v1/events', { type: delivery.event_type, start: day, end: day, limit: 1000 }),
+  )
+  return (
+    <Dialog title={delivery.event_type} isWide onClose={onClose}>
+      <Facts>
+        <Fact title="Reply" value={<DeliveryState of={delivery} />} />
+        <Fact title="Attempts" value={count(delivery.attempts)} />
+        <Fact title="Last attempt" value={<When at={delivery.last_attempt_at} />} />
+        <Fact title="Next attempt" value={<When at={delivery.next_attempt_at} never="none" />} />
+        <Fact title="webhook-id" value={<Id id={delivery.event_id} />} />
+      </Facts>
+      <h2>Payload</h2>
+      <Show resource={events}>
+        {({ data }) => {
+          const event = data.find(({ id }) => id === delivery.event_id)
+          if (event === undefined) return <p class="quiet">The event is no longer stored.</p>
+          const { type, created_at: timestamp, account_id, actor, data: content } = event
+          const text = JSON.stringify({ type, timestamp, account_id, actor, data: content }, null, 2)
+          return (
+            <div class="snippet">
+              <pre>{text}</pre>
+              <Copy text={text} what="the payload" />
+            </div>
+          )
+        }}
+      </Show>
+      <div class="actions">
+        {onRetry !== null && <Button title="Redeliver" onClick={onRetry} />}
+        <Button title="Close" kind="primary" onClick={onClose} />
+      </div>
+    </Dialog>
+  )
+}
+
+const CROCKFORD = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
+
+/** The first ten digits of a ULID are the milliseconds at which it was made. */
+function timeOfUlid(id: string): string {
+  const digits = id.slice(id.indexOf('_') + 1, id.indexOf('_') + 11)
+  const ms = [...digits].reduce((sum, digit) => sum * 32 + CROCKFORD.indexOf(digit), 0)
+  return new Date(ms).toISOString()
+}
+
+interface WebhookFormProps {
+  readonly edited: Webhook | null
+  onClose(): void
+  onDone(webhook: Webhook & { secret?: string }): void
+}
+
+function WebhookForm({ edited, onClose, onDone }: WebhookFormProps) {
+  const [url, setUrl] = useState(edited?.url ?? '')
+  const [description, setDescription] = useState(edited?.description ?? '')
+  const [format, setFormat] = useState<string>(edited?.format ?? 'standard')
   const [events, setEvents] = useState<ReadonlySet<string>>(
-    new Set(['key.budget.threshold', 'key.budget.exceeded']),
+    new Set(edited?.events ?? ['key.budget.threshold', 'key.budget.exceeded']),
   )
   function toggle(event: string): void {
     const chosen = new Set(events)
     if (!chosen.delete(event)) chosen.add(event)
     setEvents(chosen)
   }
+  const isAll = events.has('*')
   return (
     <FormDialog
-      title="New endpoint"
-      submit="Create endpoint"
+      title={edited === null ? 'New endpoint' : 'Edit endpoint'}
+      submit={edited === null ? 'Create endpoint' : 'Save'}
       isReady={url !== '' && events.size > 0}
+      isWide
       onClose={onClose}
-      onSubmit={async () =>
-        onDone(await send('POST', '/gateway/v1/webhooks', { url, description, format, events: [...events] }))
-      }
+      onSubmit={async () => {
+        const body = { url, description, format, events: isAll ? ['*'] : [...events] }
+        onDone(
+          edited === null
+            ? await send('POST', '/gateway/v1/webhooks', body)
+            : await send('PATCH', `/gateway/v1/webhooks/${edited.id}`, body),
+        )
+      }}
     >
-      <Field label="URL">
-        {(id) => (
-          <input
-            id={id}
-            type="url"
-            required
-            placeholder="https://…"
-            value={url}
-            onInput={(event) => setUrl(event.currentTarget.value.trim())}
-          />
-        )}
-      </Field>
-      <Field label="Format" hint="Slack also suits whatever takes Slack's incoming webhooks.">
-        {(id) => (
-          <select
-            id={id}
-            value={format}
-            onChange={(event) => setFormat(event.currentTarget.value as 'standard' | 'slack')}
-          >
-            <option value="standard">JSON, signed (Standard Webhooks)</option>
-            <option value="slack">A message for Slack</option>
-          </select>
-        )}
-      </Field>
+      <TextField
+        label="URL"
+        type="url"
+        placeholder="https://…"
+        isRequired
+        value={url}
+        onInput={(text) => setUrl(text.trim())}
+      />
+      <div class="columns">
+        <SelectField
+          label="Format"
+          hint="Slack also suits whatever takes Slack's incoming webhooks."
+          value={format}
+          options={{ standard: 'JSON, signed (Standard Webhooks)', slack: 'A message for Slack' }}
+          onInput={setFormat}
+        />
+        <TextField label="Description" maxLength={200} value={description} onInput={setDescription} />
+      </div>
       <fieldset>
         <legend>Events</legend>
-        {WEBHOOK_EVENTS.map((event) => (
-          <label key={event} class="check">
-            <input type="checkbox" checked={events.has(event)} onChange={() => toggle(event)} /> {event}
-          </label>
-        ))}
+        <CheckField
+          label="All events"
+          isChecked={isAll}
+          onChange={(isChecked) => setEvents(new Set(isChecked ? ['*'] : []))}
+        />
+        <div class="columns checks">
+          {!isAll &&
+            WEBHOOK_EVENTS.map((event) => (
+              <CheckField
+                key={event}
+                label={event}
+                isChecked={events.has(event)}
+                onChange={() => toggle(event)}
+              />
+            ))}
+        </div>
       </fieldset>
-      <Field label="Description">
-        {(id) => (
-          <input
-            id={id}
-            maxLength={200}
-            value={description}
-            onInput={(event) => setDescription(event.currentTarget.value)}
-          />
-        )}
-      </Field>
     </FormDialog>
   )
 }

@@ -1,115 +1,170 @@
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
-import type { Bucket } from '../api.ts'
-import { columnDecimals, count, dayInWords, dayOf, daysBetween, money, plural } from '../format.ts'
+import { useLayoutEffect, useRef, useState } from 'preact/hooks'
+import { count, dayAndMonth, daysBetween, figure, money, monthShort, plural, weekday } from '../format.ts'
+import { Link } from '../router.tsx'
 import { Figure } from './figures.tsx'
 import { Table } from './table.tsx'
 
-export interface Day {
-  readonly day: string
-  readonly cost_usd: number
-  readonly list_cost_usd: number
+/** A bar of a chart: a day or an hour. */
+export interface Slot {
+  /** `2026-11-16`, or an hour of a day: `14:00`. */
+  readonly id: string
+  /** The cost of each series, in the order of `series`. */
+  readonly costs: readonly number[]
+  readonly list: number
   readonly requests: number
 }
 
-interface DayBarsProps {
-  /** The chart's subject, for screen readers. */
-  readonly title: string
-  readonly start: string
-  readonly end: string
-  /** Usage by day, without the days on which nothing was used. */
-  readonly buckets: readonly Bucket[]
-  onPick(day: string): void
-  /** A range was drawn with the pointer. */
-  onBrush(start: string, end: string): void
+/** A part of every bar. `to` is the page of its calls. */
+export interface Series {
+  readonly name: string
+  readonly to?: string | undefined
 }
 
-const DAY_S = 86_400
-const HEIGHT = 160
+interface BarsProps {
+  readonly title: string
+  readonly slots: readonly Slot[]
+  readonly series: readonly Series[]
+  onPick?(id: string): void
+  /** A range was drawn with the pointer. */
+  onBrush?(first: string, last: string): void
+}
+
+const HEIGHT = 176
+const TOP = 8
+const BOTTOM = 24
+const RIGHT = 56
+/** A drag that is shorter is a click. */
+const CLICK_PX = 4
+
+const costOf = ({ costs }: Slot) => costs.reduce((sum, usd) => sum + usd, 0)
 
 /**
- * Money per day as bars from zero, before a paler bar of the list price where that is more. A click opens a day, a drag
- * a range. The values of the day under the pointer are written above the chart instead of in a legend.
+ * Money as bars from zero, stacked by series, before a paler bar of the list price where that is more. A click opens a
+ * bar, a drag a range. The values under the pointer are written above the chart; the table below has all of them.
  */
-export function DayBars({ title, start, end, buckets, onPick, onBrush }: DayBarsProps) {
+export function Bars({ title, slots, series, onPick, onBrush }: BarsProps) {
   const holder = useRef<HTMLDivElement>(null)
-  const plot = useRef<Bars | null>(null)
-  const [shown, setShown] = useState<string | null>(null)
-  const days = useMemo(() => fillDays(start, end, buckets), [start, end, buckets])
-  const actions = useRef({ days, pick: onPick, brush: onBrush, show: setShown })
-  actions.current = { days, pick: onPick, brush: onBrush, show: setShown }
-
-  // Another range needs another plot; other values of the same range are put into the plot below.
-  useEffect(() => {
+  const [width, setWidth] = useState(0)
+  const [at, setAt] = useState<number | null>(null)
+  const [from, setFrom] = useState<number | null>(null)
+  useLayoutEffect(() => {
     const element = holder.current
     if (element === null) return
-    let isGone = false
-    void drawBars(element, () => actions.current).then((bars) => {
-      if (isGone) bars.end()
-      else plot.current = bars
-    })
-    return () => {
-      isGone = true
-      plot.current?.end()
-      plot.current = null
-    }
-  }, [start, end])
-  useEffect(() => plot.current?.update(days), [days])
+    const measure = () => setWidth(element.clientWidth)
+    const resized = new ResizeObserver(measure)
+    resized.observe(element)
+    measure()
+    return () => resized.disconnect()
+  }, [])
 
-  const decimals = columnDecimals(days.map(({ cost_usd }) => cost_usd))
-  const read = days.find(({ day }) => day === shown) ?? null
-  const total = days.reduce((sum, { cost_usd }) => sum + cost_usd, 0)
-  const best = days.reduce<Day | null>(
-    (most, day) => (day.cost_usd > (most?.cost_usd ?? 0) ? day : most),
-    null,
-  )
+  const room = Math.max(1, width - RIGHT)
+  const step = room / Math.max(1, slots.length)
+  const thick = Math.max(1, Math.min(step * (step > 6 ? 0.78 : 0.9), 40))
+  const top = Math.max(0, ...slots.map((slot) => Math.max(slot.list, costOf(slot))))
+  const ticks = ticksUpTo(top)
+  const most = Math.max(top * 1.04, ticks.at(-1) ?? 1)
+  const height = HEIGHT - TOP - BOTTOM
+  const y = (usd: number) => TOP + height * (1 - usd / most)
+  const indexAt = (event: PointerEvent) => {
+    const left = event.clientX - (holder.current?.getBoundingClientRect().left ?? 0)
+    return Math.max(0, Math.min(slots.length - 1, Math.floor(left / step)))
+  }
+  const read = at === null ? undefined : slots[at]
+  const [low, high] = [Math.min(from ?? -1, at ?? -1), Math.max(from ?? -1, at ?? -1)]
   return (
     <figure class="chart">
       <figcaption>
         <span>{title}</span>
-        <span class="reading" aria-hidden="true">
-          {read !== null ? (
-            <>
-              {dayInWords(read.day)} <b>{money(read.cost_usd)}</b>
-              {read.list_cost_usd > read.cost_usd && (
-                <span class="quiet"> list {money(read.list_cost_usd)}</span>
-              )}{' '}
-              <span class="quiet">{plural(read.requests, 'call')}</span>
-            </>
-          ) : (
-            best !== null && (
-              <span class="quiet">
-                {money(total)}, most on {dayInWords(best.day)}: {money(best.cost_usd)}
-              </span>
-            )
-          )}
-        </span>
+        <Reading of={read} series={series} slots={slots} />
       </figcaption>
-      <div ref={holder} class="plot" style={{ height: `${HEIGHT}px` }} />
+      <div class={series.length > 1 ? 'plotted' : undefined}>
+        <div
+          ref={holder}
+          class={`plot${onPick === undefined ? '' : ' pickable'}`}
+          style={{ height: `${HEIGHT}px` }}
+          onPointerMove={(event) => setAt(indexAt(event))}
+          onPointerLeave={() => {
+            setAt(null)
+            setFrom(null)
+          }}
+          onPointerDown={(event) => event.button === 0 && setFrom(indexAt(event))}
+          onPointerUp={(event) => {
+            const to = indexAt(event)
+            const [one, other] = [slots[Math.min(from ?? to, to)], slots[Math.max(from ?? to, to)]]
+            setFrom(null)
+            if (one === undefined || other === undefined || from === null) return
+            if (one === other || Math.abs(to - from) * step < CLICK_PX) onPick?.(one.id)
+            else onBrush?.(one.id, other.id)
+          }}
+        >
+          {width > 0 && (
+            <svg
+              width={width}
+              height={HEIGHT}
+              role="img"
+              aria-label={`${title}. The table below has its values.`}
+            >
+              {ticks.map((usd) => (
+                <g key={usd}>
+                  <line
+                    class="grid"
+                    x1={0}
+                    x2={room}
+                    y1={Math.round(y(usd)) + 0.5}
+                    y2={Math.round(y(usd)) + 0.5}
+                  />
+                  <text x={room + 8} y={y(usd) + 4}>
+                    {tickLabel(usd, ticks)}
+                  </text>
+                </g>
+              ))}
+              {at !== null && (
+                <rect
+                  class="under"
+                  x={(from === null ? at : low) * step}
+                  width={(from === null ? 1 : high - low + 1) * step}
+                  y={TOP}
+                  height={height}
+                />
+              )}
+              {slots.map((slot, i) => (
+                <Bar key={slot.id} of={slot} x={i * step + (step - thick) / 2} thick={thick} y={y} />
+              ))}
+              {labelsOf(slots, step).map(([i, label]) => (
+                <text key={i} class="slot" x={Math.max(24, (i + 0.5) * step)} y={HEIGHT - 6}>
+                  {label}
+                </text>
+              ))}
+            </svg>
+          )}
+        </div>
+        {series.length > 1 && <Labels of={series} slots={slots} />}
+      </div>
       <details>
-        <summary>As a table</summary>
+        <summary>View as a table</summary>
         <Table
           caption={title}
-          rows={days.filter((day) => day.requests > 0).reverse()}
-          keyOf={(day) => day.day}
+          rows={slots.filter(({ requests }) => requests > 0).toReversed()}
+          keyOf={({ id }) => id}
           columns={[
             {
-              title: 'Day',
-              cell: ({ day }) => (
-                <button type="button" class="link" onClick={() => onPick(day)}>
-                  {day}
-                </button>
-              ),
+              title: slots[0]?.id.includes(':') ? 'Hour, UTC' : 'Day',
+              cell: ({ id }) =>
+                onPick === undefined ? (
+                  id
+                ) : (
+                  <button type="button" class="link" onClick={() => onPick(id)}>
+                    {id}
+                  </button>
+                ),
             },
-            {
-              title: 'Cost, USD',
+            ...(series.length < 2 ? [] : series).map(({ name }, i) => ({
+              title: name,
               isFigure: true,
-              cell: ({ cost_usd }) => <Figure usd={cost_usd} decimals={decimals} />,
-            },
-            {
-              title: 'List, USD',
-              isFigure: true,
-              cell: ({ list_cost_usd }) => <Figure usd={list_cost_usd} decimals={decimals} />,
-            },
+              cell: ({ costs }: Slot) => <Figure usd={costs[i] ?? 0} />,
+            })),
+            { title: 'Cost, USD', isFigure: true, cell: (slot) => <Figure usd={costOf(slot)} /> },
+            { title: 'List, USD', isFigure: true, cell: ({ list }) => <Figure usd={list} /> },
             { title: 'Calls', isFigure: true, cell: ({ requests }) => count(requests) },
           ]}
         />
@@ -118,148 +173,186 @@ export function DayBars({ title, start, end, buckets, onPick, onBrush }: DayBars
   )
 }
 
-function fillDays(start: string, end: string, buckets: readonly Bucket[]): readonly Day[] {
-  const known = new Map(buckets.map((bucket) => [bucket.day, bucket]))
-  return daysBetween(start, end).map((day) => {
-    const { cost_usd = 0, list_cost_usd = 0, requests = 0 } = known.get(day) ?? {}
-    return { day, cost_usd, list_cost_usd, requests }
+interface BarProps {
+  readonly of: Slot
+  readonly x: number
+  readonly thick: number
+  y(usd: number): number
+}
+
+function Bar({ of: slot, x, thick, y }: BarProps) {
+  const base = y(0)
+  let below = 0
+  const parts = slot.costs.map((usd, i) => {
+    const bottom = y(below)
+    below += usd
+    return usd === 0 ? null : (
+      <rect
+        key={i}
+        style={{ fill: `var(--s${i})` }}
+        x={x}
+        width={thick}
+        y={y(below)}
+        height={bottom - y(below)}
+      />
+    )
   })
-}
-
-interface Bars {
-  update(days: readonly Day[]): void
-  end(): void
-}
-
-interface Actions {
-  readonly days: readonly Day[]
-  pick(day: string): void
-  brush(start: string, end: string): void
-  show(day: string | null): void
-}
-
-/** uPlot is loaded with the first chart: pages without a chart do not load it. */
-async function drawBars(element: HTMLElement, actions: () => Actions): Promise<Bars> {
-  const [{ default: Plot }] = await Promise.all([import('uplot'), import('uplot/dist/uPlot.min.css')])
-  const { days } = actions()
-  const first = days[0]?.day ?? dayOf(Date.now())
-  const last = days.at(-1)?.day ?? first
-  const secondsOf = (day: string) => Date.parse(day) / 1_000
-  const color = (name: string) => () => getComputedStyle(document.documentElement).getPropertyValue(name)
-  const isLong = days.length > 92
-  const paths = Plot.paths.bars?.({ size: [0.8, 24] })
-  const bar = (name: string) => ({
-    stroke: color(name),
-    fill: color(name),
-    width: 0,
-    ...(paths === undefined ? {} : { paths }),
-    points: { show: false },
-  })
-  const axis = { stroke: color('--quiet'), ticks: { show: false }, font: FONT }
-
-  const plot = new Plot(
-    {
-      width: element.clientWidth,
-      height: HEIGHT,
-      padding: [8, 0, 0, 0],
-      legend: { show: false },
-      cursor: { y: false, points: { show: false }, drag: { x: true, y: false, setScale: false } },
-      scales: {
-        x: { range: () => [secondsOf(first) - DAY_S / 2, secondsOf(last) + DAY_S / 2] },
-        y: { range: (_plot, _min, max) => [0, max > 0 ? max * 1.08 : 1] },
-      },
-      tzDate: (seconds) => Plot.tzDate(new Date(seconds * 1_000), 'Etc/UTC'),
-      axes: [
-        {
-          ...axis,
-          grid: { show: false },
-          size: 24,
-          space: 72,
-          // A label at the very edge would be cut off.
-          values: (plot, splits) =>
-            splits.map((split) => (plot.valToPos(split, 'x') < EDGE_PX ? '' : dayLabel(split, isLong))),
-        },
-        {
-          ...axis,
-          side: 1,
-          grid: { stroke: color('--line'), width: 1 },
-          size: (_plot, values) => 12 + 7 * Math.max(0, ...(values ?? []).map(({ length }) => length)),
-          space: 28,
-          values: (_plot, splits) => moneyLabels(splits),
-        },
-      ],
-      series: [{}, bar('--list'), bar('--accent')],
-      hooks: {
-        setCursor: [({ cursor: { idx } }) => actions().show(actions().days[idx ?? -1]?.day ?? null)],
-        setSelect: [
-          (plot) => {
-            const { left, width } = plot.select
-            if (width < CLICK_PX) return
-            actions().brush(dayAt(left), dayAt(left + width))
-            plot.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false)
-          },
-        ],
-      },
-    },
-    columnsOf(days),
-    element,
+  return (
+    <>
+      {slot.list > below && (
+        <rect class="list" x={x} width={thick} y={y(slot.list)} height={base - y(slot.list)} />
+      )}
+      {parts}
+    </>
   )
-  function dayAt(left: number): string {
-    const day = dayOf(Math.round(plot.posToVal(left, 'x') / DAY_S) * DAY_S * 1_000)
-    return day < first ? first : day > last ? last : day
+}
+
+interface ReadingProps {
+  readonly of: Slot | undefined
+  readonly series: readonly Series[]
+  readonly slots: readonly Slot[]
+}
+
+/** The values of the bar under the pointer; without one the sum, and the bar that cost most. */
+function Reading({ of: slot, series, slots }: ReadingProps) {
+  if (slot === undefined) {
+    const most = slots.reduce<Slot | null>(
+      (best, each) => (costOf(each) > (best === null ? 0 : costOf(best)) ? each : best),
+      null,
+    )
+    return (
+      <span class="reading quiet" aria-hidden="true">
+        {most !== null && slots.length > 1 && `most ${inSlot(most.id)}: ${money(costOf(most))}`}
+      </span>
+    )
   }
-  plot.over.addEventListener('click', () => {
-    const day = actions().days[plot.cursor.idx ?? -1]
-    if (day !== undefined && plot.select.width < CLICK_PX) actions().pick(day.day)
-  })
+  const parts = series.length < 2 ? [] : series.map(({ name }, i) => [name, slot.costs[i] ?? 0] as const)
+  return (
+    <span class="reading" aria-hidden="true">
+      {slotInWords(slot.id)} <b>{money(costOf(slot))}</b>{' '}
+      <span class="quiet">
+        {slot.list > costOf(slot) && `list ${money(slot.list)} · `}
+        {plural(slot.requests, 'call')}
+        {parts
+          .filter(([, usd]) => usd > 0)
+          .map(([name, usd]) => ` · ${name} ${money(usd)}`)
+          .join('')}
+      </span>
+    </span>
+  )
+}
 
-  const ended = new AbortController()
-  const resized = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height: HEIGHT }))
-  resized.observe(element)
-  const recolored = new MutationObserver(() => plot.redraw())
-  recolored.observe(document.documentElement, { attributeFilter: ['data-theme'] })
-  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => plot.redraw(), {
-    signal: ended.signal,
+/** The names of the series beside the chart, in the order of the stack, with their sums. */
+function Labels({ of: series, slots }: { readonly of: readonly Series[]; readonly slots: readonly Slot[] }) {
+  const list = slots.reduce((sum, slot) => sum + slot.list, 0)
+  const cost = slots.reduce((sum, slot) => sum + costOf(slot), 0)
+  return (
+    <ul class="labels">
+      {list > cost && (
+        <li>
+          <span class="swatch list" />
+          <span class="quiet">at list price</span> <span class="quiet">{money(list)}</span>
+        </li>
+      )}
+      {series
+        .map(({ name, to }, i) => (
+          <li key={name}>
+            <span class="swatch" style={{ background: `var(--s${i})` }} />
+            {to === undefined ? (
+              <span class="name">{name}</span>
+            ) : (
+              <Link to={to} class="name">
+                {name}
+              </Link>
+            )}{' '}
+            <span>{money(slots.reduce((sum, { costs }) => sum + (costs[i] ?? 0), 0))}</span>
+          </li>
+        ))
+        .reverse()}
+    </ul>
+  )
+}
+
+interface Sums {
+  readonly day?: string | undefined
+  readonly cost_usd: number
+  readonly list_cost_usd: number
+  readonly requests: number
+}
+
+/** Days of one series, from usage by day, which leaves out the days without calls. */
+export function daySlots(start: string, end: string, buckets: readonly Sums[]): readonly Slot[] {
+  const known = new Map(buckets.map((bucket) => [bucket.day, bucket]))
+  return daysBetween(start, end).map((id) => {
+    const { cost_usd = 0, list_cost_usd: list = 0, requests = 0 } = known.get(id) ?? {}
+    return { id, costs: [cost_usd], list, requests }
   })
-  return {
-    update: (days) => plot.setData(columnsOf(days)),
-    end() {
-      ended.abort()
-      resized.disconnect()
-      recolored.disconnect()
-      plot.destroy()
-    },
+}
+
+/** The largest series have their own part of the bars; the others are one. */
+const PARTS_MAX = 6
+
+/** Stacks amounts by a name: `slotOf` and `nameOf` are the bar and the part that an item belongs to. */
+export function stack<Item extends Sums>(
+  ids: readonly string[],
+  items: readonly Item[],
+  slotOf: (item: Item) => string,
+  nameOf: (item: Item) => Series,
+): { readonly slots: readonly Slot[]; readonly series: readonly Series[] } {
+  const sums = new Map<string, { series: Series; usd: number }>()
+  for (const item of items) {
+    const series = nameOf(item)
+    const sum = sums.get(series.name) ?? { series, usd: 0 }
+    sum.usd += item.cost_usd
+    sums.set(series.name, sum)
   }
+  const ranked = [...sums.values()].sort((a, b) => b.usd - a.usd).map(({ series }) => series)
+  const named = ranked.length <= PARTS_MAX ? ranked : ranked.slice(0, PARTS_MAX - 1)
+  const others = ranked.length - named.length
+  const series = others === 0 ? named : [...named, { name: `${others} others` }]
+  const part = new Map(named.map(({ name }, i) => [name, i]))
+  const slots = new Map<string, { id: string; costs: number[]; list: number; requests: number }>()
+  for (const id of ids) slots.set(id, { id, costs: series.map(() => 0), list: 0, requests: 0 })
+  for (const item of items) {
+    const slot = slots.get(slotOf(item))
+    if (slot === undefined) continue
+    const i = part.get(nameOf(item).name) ?? series.length - 1
+    slot.costs[i] = (slot.costs[i] ?? 0) + item.cost_usd
+    slot.list += item.list_cost_usd
+    slot.requests += item.requests
+  }
+  return { slots: [...slots.values()], series }
 }
 
-const EDGE_PX = 20
-
-/** A drag that is shorter is a click. */
-const CLICK_PX = 4
-
-function columnsOf(days: readonly Day[]): [number[], number[], number[]] {
-  return [
-    days.map(({ day }) => Date.parse(day) / 1_000),
-    days.map((day) => day.list_cost_usd),
-    days.map((day) => day.cost_usd),
-  ]
+/** Round amounts from zero: three to five lines. */
+function ticksUpTo(most: number): readonly number[] {
+  if (most <= 0) return [0, 1]
+  const rough = most / 4
+  const size = 10 ** Math.floor(Math.log10(rough))
+  const step = ([1, 2, 2.5, 5, 10].find((each) => each * size >= rough) ?? 10) * size
+  return Array.from({ length: Math.floor(most / step) + 1 }, (_, i) => i * step)
 }
 
-const FONT = '12px system-ui, sans-serif'
-
-/** Labels with the decimals that tell one line of the grid from the next, and no cents where there are none. */
-function moneyLabels(splits: readonly number[]): string[] {
-  const [first = 0, second = 1] = splits
-  const part = (second - first).toFixed(9).split('.')[1]?.replace(/0+$/, '') ?? ''
-  const decimals = part === '' ? 0 : Math.max(2, part.length)
-  return splits.map((usd) => (usd === 0 ? '$0' : money(usd, decimals)))
+function tickLabel(usd: number, ticks: readonly number[]): string {
+  const step = ticks[1] ?? 1
+  if (usd === 0) return '$0'
+  return `$${figure(usd, step % 1 === 0 ? 0 : Math.max(2, Math.ceil(-Math.log10(step)) + 1))}`
 }
 
-/** A label of a long range names only the month. */
-function dayLabel(seconds: number, isLong: boolean): string {
-  return new Date(seconds * 1_000).toLocaleDateString('en-GB', {
-    ...(isLong ? {} : { day: 'numeric' }),
-    month: 'short',
-    timeZone: 'UTC',
+const slotInWords = (id: string) => (id.includes(':') ? `${id} UTC` : `${weekday(id)} ${id}`)
+const inSlot = (id: string) => (id.includes(':') ? `at ${id}` : `on ${id}`)
+
+/** At least this far apart. */
+const LABEL_PX = 64
+
+/** The labels of the axis, no two alike: hours, days, or the months of a long range. */
+function labelsOf(slots: readonly Slot[], step: number): readonly (readonly [number, string])[] {
+  const isLong = slots.length > 92
+  const every = Math.max(1, Math.ceil(LABEL_PX / step))
+  return slots.flatMap(({ id }, i) => {
+    if (id.includes(':')) return i % (every <= 2 ? 2 : every <= 3 ? 3 : 6) === 0 ? [[i, id] as const] : []
+    if (isLong)
+      return id.endsWith('-01') && (slots.length - i) * step > 20 ? [[i, monthShort(id)] as const] : []
+    return (slots.length - 1 - i) % every === 0 ? [[i, dayAndMonth(id)] as const] : []
   })
 }

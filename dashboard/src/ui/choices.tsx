@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact'
 import { setQuery } from '../router.tsx'
 
 interface ChoicesProps<Option extends string> {
@@ -22,28 +23,88 @@ export function Choices<Option extends string>({ title, options, isChosen, onCho
   )
 }
 
-/** A filter of a list, in the URL. */
-export function Select({
-  name,
-  options,
-  query,
+/** A control of a filter with its title above it. */
+export function Labelled({
+  title,
+  children,
 }: {
-  readonly name: string
-  readonly options: readonly string[]
-  readonly query: URLSearchParams
+  readonly title: string
+  readonly children: ComponentChildren
 }) {
   return (
-    <select
-      aria-label={name}
-      value={query.get(name) ?? ''}
+    <div class="labelled">
+      <span aria-hidden="true">{title}</span>
+      {children}
+    </div>
+  )
+}
+
+/** Two days in the URL. */
+export function DateRange({ start, end }: { readonly start: string | null; readonly end: string | null }) {
+  const day = (name: string, title: string, value: string | null) => (
+    <input
+      type="date"
+      class={value === null ? 'unset' : undefined}
+      aria-label={title}
+      value={value?.slice(0, 10) ?? ''}
       onChange={(event) => setQuery({ [name]: event.currentTarget.value, after: null })}
-    >
-      <option value="">any {name}</option>
-      {options.map((option) => (
-        <option key={option} value={option}>
-          {option.replaceAll('_', ' ')}
-        </option>
-      ))}
-    </select>
+    />
+  )
+  return (
+    <Labelled title="Days, UTC">
+      <span class="dates">
+        {day('start', 'From', start)}
+        {' – '}
+        {day('end', 'To', end)}
+      </span>
+    </Labelled>
+  )
+}
+
+interface FilterProps {
+  readonly name: string
+  readonly title: string
+  readonly query: URLSearchParams
+}
+
+/** A filter of a list, in the URL: one of some options. */
+export function Select({
+  name,
+  title,
+  options,
+  query,
+}: FilterProps & { readonly options: readonly (string | readonly [string, string])[] }) {
+  return (
+    <label class="labelled">
+      <span>{title}</span>
+      <select
+        value={query.get(name) ?? ''}
+        onChange={(event) => setQuery({ [name]: event.currentTarget.value, after: null })}
+      >
+        <option value="">any</option>
+        {options.map((option) => {
+          const [value, words] = typeof option === 'string' ? [option, option.replaceAll('_', ' ')] : option
+          return (
+            <option key={value} value={value}>
+              {words}
+            </option>
+          )
+        })}
+      </select>
+    </label>
+  )
+}
+
+/** A filter of a list, in the URL: a text. */
+export function TextFilter({ name, title, query }: FilterProps) {
+  return (
+    <label class="labelled">
+      <span>{title}</span>
+      <input
+        class="short"
+        value={query.get(name) ?? ''}
+        onChange={(event) => setQuery({ [name]: event.currentTarget.value.trim(), after: null })}
+      />
+    </label>
   )
 }

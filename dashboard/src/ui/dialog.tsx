@@ -1,23 +1,20 @@
 import type { ComponentChildren } from 'preact'
 import { useLayoutEffect, useRef, useState } from 'preact/hooks'
-import type { ApiError } from '../api.ts'
 import { useCommand } from '../data.ts'
-import { AMOUNT } from '../format.ts'
+import { Button } from './button.tsx'
 import { Failure } from './states.tsx'
 
-/** A modal dialog: the browser traps the focus, closes it on Esc and gives the focus back. */
-export function Dialog({
-  title,
-  onClose,
-  mayClose,
-  children,
-}: {
+interface DialogProps {
   readonly title: string
+  readonly isWide?: boolean
   onClose(): void
   /** Is asked before Esc closes the dialog. */
   mayClose?(): boolean
   readonly children: ComponentChildren
-}) {
+}
+
+/** A modal dialog: the browser traps the focus, closes it on Esc and gives the focus back. */
+export function Dialog({ title, isWide = false, onClose, mayClose, children }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null)
   // The dialog opens before the next key is pressed, since that key belongs to the dialog.
   useLayoutEffect(() => {
@@ -28,6 +25,7 @@ export function Dialog({
   return (
     <dialog
       ref={dialog}
+      class={isWide ? 'wide' : undefined}
       aria-labelledby="dialog-title"
       onCancel={(event) => {
         event.preventDefault()
@@ -40,16 +38,7 @@ export function Dialog({
   )
 }
 
-/** A dialog with fields and one command. Enter sends it; a refusal of the API is shown beside the field it names. */
-export function FormDialog({
-  title,
-  submit,
-  isDangerous,
-  isReady = true,
-  onClose,
-  onSubmit,
-  children,
-}: {
+interface FormDialogProps {
   readonly title: string
   /** The label of the button. */
   readonly submit: string
@@ -57,23 +46,34 @@ export function FormDialog({
   readonly isReady?: boolean
   onClose(): void
   onSubmit(): Promise<void>
-  children: ComponentChildren | ((error: ApiError | null) => ComponentChildren)
-}) {
+  readonly isWide?: boolean
+  readonly children: ComponentChildren
+}
+
+/** A dialog with fields and one command. Enter sends it; a refusal of the API stands above the buttons. */
+export function FormDialog({
+  title,
+  submit,
+  isDangerous,
+  isReady = true,
+  isWide = false,
+  onClose,
+  onSubmit,
+  children,
+}: FormDialogProps) {
   const command = useCommand()
   return (
-    <Dialog title={title} onClose={onClose}>
+    <Dialog title={title} isWide={isWide} onClose={onClose}>
       <form
         onSubmit={(event) => {
           event.preventDefault()
           if (isReady && !command.isBusy) void command.run(onSubmit)
         }}
       >
-        {typeof children === 'function' ? children(command.error) : children}
+        {children}
         {command.error !== null && <Failure error={command.error} />}
         <div class="actions">
-          <button type="button" onClick={onClose}>
-            Cancel
-          </button>
+          <Button title="Cancel" onClick={onClose} />
           <button
             type="submit"
             class={isDangerous ? 'danger' : 'primary'}
@@ -87,22 +87,17 @@ export function FormDialog({
   )
 }
 
-/** A dialog for commands that cannot be undone: the name has to be typed. */
-export function ConfirmByName({
-  title,
-  name,
-  submit,
-  onClose,
-  onSubmit,
-  children,
-}: {
+interface ConfirmByNameProps {
   readonly title: string
   readonly name: string
   readonly submit: string
   onClose(): void
   onSubmit(): Promise<void>
   readonly children: ComponentChildren
-}) {
+}
+
+/** A dialog for commands that cannot be undone: the name has to be typed. */
+export function ConfirmByName({ title, name, submit, onClose, onSubmit, children }: ConfirmByNameProps) {
   const [typed, setTyped] = useState('')
   return (
     <FormDialog
@@ -137,15 +132,13 @@ export function ConfirmByName({
 
 let fields = 0
 
-export function Field({
-  label,
-  hint,
-  children,
-}: {
+interface FieldProps {
   readonly label: ComponentChildren
   readonly hint?: ComponentChildren
   children(id: string): ComponentChildren
-}) {
+}
+
+export function Field({ label, hint, children }: FieldProps) {
   const [id] = useState(() => `field-${++fields}`)
   return (
     <div class="field">
@@ -153,33 +146,5 @@ export function Field({
       {children(id)}
       {hint !== undefined && <small class="quiet">{hint}</small>}
     </div>
-  )
-}
-
-export function AmountField({
-  label,
-  hint,
-  value,
-  onInput,
-}: {
-  readonly label: string
-  readonly hint?: string
-  readonly value: string
-  onInput(text: string): void
-}) {
-  return (
-    <Field label={label} hint={hint}>
-      {(id) => (
-        <input
-          id={id}
-          inputMode="decimal"
-          autoComplete="off"
-          pattern={AMOUNT}
-          title="An amount such as 50, $50 or 1,000.50, with at most nine decimals"
-          value={value}
-          onInput={(event) => onInput(event.currentTarget.value)}
-        />
-      )}
-    </Field>
   )
 }

@@ -5,11 +5,22 @@ export function Facts({ children }: { readonly children: ComponentChildren }) {
   return <dl class="facts">{children}</dl>
 }
 
-export function Fact({ title, children }: { readonly title: string; readonly children: ComponentChildren }) {
+interface FactProps {
+  readonly title: string
+  readonly value?: ComponentChildren
+  readonly children?: ComponentChildren
+}
+
+/** A fact without a value is not shown. */
+export function Fact({ title, value, children }: FactProps) {
+  if (value === null || value === false || value === '') return null
   return (
     <div>
       <dt>{title}</dt>
-      <dd>{children}</dd>
+      <dd>
+        {value}
+        {children}
+      </dd>
     </div>
   )
 }

@@ -1,20 +1,20 @@
 import { useState } from 'preact/hooks'
-import type { Key } from '../api.ts'
-import { useNow } from '../data.ts'
-import { decimalsFor, exactMoney, exactTime, figure, inWords, money, percent } from '../format.ts'
+import type { Account, Key } from '../api.ts'
+import { useNow, usePermissions } from '../data.ts'
+import { exactMoney, exactTime, figure, inWords, isoTime, money, percent } from '../format.ts'
 import { Link } from '../router.tsx'
 
-/** An amount with as many digits as matter; the exact amount on hover. */
-export function Money({ usd, decimals }: { readonly usd: number; readonly decimals?: number | undefined }) {
+/** An amount in cents; the exact amount on hover. */
+export function Money({ usd, decimals }: { readonly usd: number; readonly decimals?: number }) {
   return (
     <data value={usd} title={exactMoney(usd)}>
-      {money(usd, decimals ?? decimalsFor(usd))}
+      {money(usd, decimals)}
     </data>
   )
 }
 
 /** An amount of a column whose header names the unit. */
-export function Figure({ usd, decimals }: { readonly usd: number; readonly decimals: number }) {
+export function Figure({ usd, decimals }: { readonly usd: number; readonly decimals?: number }) {
   return (
     <data value={usd} title={exactMoney(usd)}>
       {figure(usd, decimals)}
@@ -33,7 +33,19 @@ export function When({ at, never = 'never' }: { readonly at: string | null; read
   )
 }
 
+/** A time of a table; the exact time and how long ago it was on hover. */
+export function At({ at }: { readonly at: string }) {
+  return (
+    <time dateTime={at} title={`${exactTime(at)}, ${inWords(Date.parse(at), Date.now())}`}>
+      {isoTime(at)}
+    </time>
+  )
+}
+
+/** The name of a key, with a link to its page for those who may open it. */
 export function KeyLink({ id, name }: { readonly id: string; readonly name: string }) {
+  const { isDeveloper } = usePermissions()
+  if (isDeveloper) return <b class="name">{name}</b>
   return (
     <Link to={`/keys/${id}`} class="name" title={id}>
       {name}
@@ -51,36 +63,62 @@ export function Id({ id, shown = id }: { readonly id: string; readonly shown?: s
   )
 }
 
-export function Copy({
-  text,
-  what,
-  onCopied,
-}: {
+interface CopyProps {
   readonly text: string
   readonly what: string
   onCopied?(): void
-}) {
+}
+
+export function Copy({ text, what, onCopied }: CopyProps) {
   const [isCopied, setCopied] = useState(false)
   async function copy(): Promise<void> {
-    await navigator.clipboard.writeText(text)
+    await writeToClipboard(text)
     setCopied(true)
     onCopied?.()
     setTimeout(() => setCopied(false), 2_000)
   }
   return (
     <button type="button" class="link copy" aria-label={`Copy ${what}`} onClick={() => void copy()}>
-      <span aria-live="polite">{isCopied ? 'copied' : 'copy'}</span>
+      <span aria-live="polite">{isCopied ? 'Copied' : 'Copy'}</span>
     </button>
   )
 }
 
-/** The spend of a key or an account and what is reserved, against the cap. */
-export function BudgetBar({
-  budget,
-}: {
-  readonly budget: Pick<Key, 'monthly_budget_usd' | 'month_spend_usd' | 'month_held_usd'>
-}) {
-  const { monthly_budget_usd: cap, month_spend_usd: spent, month_held_usd: held } = budget
+/** Browsers have a clipboard for pages of https: and localhost alone; elsewhere the old command still copies. */
+async function writeToClipboard(text: string): Promise<void> {
+  if (navigator.clipboard !== undefined) return await navigator.clipboard.writeText(text)
+  const area = document.createElement('textarea')
+  area.value = text
+  const parent = document.querySelector('dialog') ?? document.body
+  parent.append(area)
+  area.select()
+  document.execCommand('copy')
+  area.remove()
+}
+
+type Budget = Pick<Account, 'monthly_budget_usd' | 'month_spend_usd' | 'month_held_usd'> &
+  Partial<Pick<Key, 'daily_budget_usd' | 'day_spend_usd'>>
+
+/** The part of a cap that is spent, of the month or of the day, whichever is closer to its cap. */
+export function tightestOf(budget: Budget): {
+  readonly period: 'month' | 'day'
+  readonly spent: number
+  readonly cap: number | null
+  readonly share: number
+} {
+  const share = (spent: number, cap: number) => (cap === 0 ? (spent > 0 ? 1 : 0) : spent / cap)
+  const { monthly_budget_usd: cap, month_spend_usd: spent } = budget
+  const month = { period: 'month', spent, cap, share: cap === null ? 0 : share(spent, cap) } as const
+  const { daily_budget_usd: dayCap = null, day_spend_usd: daySpent = 0 } = budget
+  if (dayCap === null) return month
+  const day = { period: 'day', spent: daySpent, cap: dayCap, share: share(daySpent, dayCap) } as const
+  return cap === null || day.share > month.share ? day : month
+}
+
+/** The spend and what is reserved, against the cap that is closer. */
+export function BudgetBar({ budget }: { readonly budget: Budget }) {
+  const { period, spent, cap, share } = tightestOf(budget)
+  const held = budget.month_held_usd
   if (cap === null) {
     return (
       <span class="budget">
@@ -90,35 +128,36 @@ export function BudgetBar({
       </span>
     )
   }
-  const share = (usd: number) => (cap === 0 ? (usd > 0 ? 100 : 0) : Math.min(100, (usd / cap) * 100))
-  const level = spent >= cap ? 'full' : share(spent) >= 80 ? 'high' : 'fine'
+  const spentPercent = Math.min(100, share * 100)
+  const heldPercent = cap === 0 ? 0 : Math.min((held / cap) * 100, 100 - spentPercent)
+  const level = spent >= cap ? 'full' : share >= 0.8 ? 'high' : 'fine'
   return (
     <span class="budget">
       <span class={`bar ${level}`} aria-hidden="true">
-        <span class="spent" style={{ width: `${share(spent)}%` }} />
-        <span class="held" style={{ width: `${Math.min(share(held), 100 - share(spent))}%` }} />
+        <span class="spent" style={{ width: `${spentPercent}%` }} />
+        <span class="held" style={{ width: `${heldPercent}%` }} />
       </span>
       <Spent usd={spent} />
       <span>
         <span class="quiet">of</span> <Money usd={cap} decimals={cap % 1 === 0 ? 0 : 2} />
+        {period === 'day' && <span class="quiet"> today</span>}
         {held > 0 && (
           <span class="quiet" title={`${exactMoney(held)} is reserved for calls in flight`}>
             {' '}
             + {money(held)} reserved
           </span>
         )}
-        {level !== 'fine' && <b class={level}> {spent >= cap ? 'spent' : percent(spent, cap)}</b>}
+        {level !== 'fine' && <b class={level}>{spent >= cap ? 'spent' : percent(spent, cap)}</b>}
       </span>
     </span>
   )
 }
 
-/** An amount to the cent, so that a column of amounts can be read from top to bottom. */
 function Spent({ usd }: { readonly usd: number }) {
   return (
-    <data class="spent-figure" value={usd} title={exactMoney(usd)}>
-      {usd > 0 && usd < 0.005 ? '<$0.01' : money(usd, 2)}
-    </data>
+    <span class="spent-figure">
+      <Money usd={usd} />
+    </span>
   )
 }
 

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import type { ApiError } from '../api.ts'
 import type { Resource } from '../data.ts'
+import { Link } from '../router.tsx'
 
 /** An error of the API: its message, code and request id, and a button to retry. */
 export function Failure({
@@ -12,9 +13,7 @@ export function Failure({
 }) {
   return (
     <div class="failure" role="alert">
-      <p>
-        {error.message} {error.param !== null && <code>{error.param}</code>}
-      </p>
+      <p>{error.message}</p>
       <p class="quiet">
         <code>{error.code}</code>
         {error.requestId !== null && (
@@ -36,17 +35,15 @@ export function Failure({
   )
 }
 
-/** The three states of a resource: not there yet, failed, there (and perhaps failing since). */
-export function Show<T>({
-  resource,
-  lines = 3,
-  children,
-}: {
+interface ShowProps<T> {
   readonly resource: Resource<T>
   /** How many lines the value will take, so that the page does not jump. */
   readonly lines?: number
   children(value: T): ComponentChildren
-}) {
+}
+
+/** The three states of a resource: not there yet, failed, there (and perhaps failing since). */
+export function Show<T>({ resource, lines = 3, children }: ShowProps<T>) {
   const { value, error, isLoading, refresh } = resource
   return (
     <>
@@ -72,8 +69,52 @@ function Waiting({ lines }: { readonly lines: number }) {
   )
 }
 
-export function Empty({ children }: { readonly children: ComponentChildren }) {
-  return <div class="empty">{children}</div>
+interface EmptyProps {
+  readonly title: string
+  readonly action?: ComponentChildren
+  readonly children?: ComponentChildren
+}
+
+/** An empty page: what would be here, and one action that gets it there. */
+export function Empty({ title, action, children }: EmptyProps) {
+  return (
+    <div class="empty">
+      <h2>{title}</h2>
+      {children}
+      {action !== undefined && <p class="action">{action}</p>}
+    </div>
+  )
+}
+
+/** The title of a page, its state beside it, and its actions at the far right, in `.buttons`. */
+export function Heading({
+  title,
+  children,
+}: {
+  readonly title: string
+  readonly children?: ComponentChildren
+}) {
+  return (
+    <header class="page">
+      <h1 class="name">{title}</h1>
+      {children}
+    </header>
+  )
+}
+
+interface CrumbsProps {
+  readonly to: string
+  readonly title: string
+  readonly children: ComponentChildren
+}
+
+/** Where a page belongs: the list that leads to it. */
+export function Crumbs({ to, title, children }: CrumbsProps) {
+  return (
+    <nav class="crumbs" aria-label="Breadcrumb">
+      <Link to={to}>{title}</Link> <span aria-hidden="true">/</span> <span class="name">{children}</span>
+    </nav>
+  )
 }
 
 export function Tag({

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { setQuery } from '../router.tsx'
+import { Button } from './button.tsx'
 
 export interface Column<Row> {
   readonly title: ComponentChildren
@@ -12,7 +13,25 @@ export interface Column<Row> {
   readonly isWide?: boolean
   /** On a phone, where a row is two lines, this column stands in the first line, on this side; columns without it follow. */
   readonly lead?: 'left' | 'right'
+  /** The name by which the list is sorted; the header is a button then. */
+  readonly sort?: string
   cell(row: Row): ComponentChildren
+}
+
+interface TableProps<Row> {
+  /** The caption is for screen readers. */
+  readonly caption: string
+  readonly columns: readonly Column<Row>[]
+  readonly rows: readonly Row[]
+  keyOf(row: Row): string
+  /** One cell per column. */
+  readonly footer?: readonly ComponentChildren[]
+  rowClass?(row: Row): string | undefined
+  /** The column by which the rows are sorted, with `-` before it from the largest. */
+  readonly sorted?: string | undefined
+  /** The cursors of this page and of the next one. */
+  readonly after?: string | null
+  readonly next?: string | null
 }
 
 export function Table<Row>({
@@ -22,30 +41,34 @@ export function Table<Row>({
   keyOf,
   footer,
   rowClass,
-}: {
-  /** The caption is for screen readers. */
-  readonly caption: string
-  readonly columns: readonly Column<Row>[]
-  readonly rows: readonly Row[]
-  keyOf(row: Row): string
-  /** One cell per column. */
-  readonly footer?: readonly ComponentChildren[]
-  rowClass?(row: Row): string | undefined
-}) {
+  sorted,
+  after = null,
+  next = null,
+}: TableProps<Row>) {
   const classOf = ({ isFigure, isMinor, isWide, lead }: Column<Row>) =>
     [isFigure && 'figure', isMinor && 'minor', isWide && 'wide', lead !== undefined && `first ${lead}`]
       .filter(Boolean)
       .join(' ') || undefined
   const titleOf = ({ title }: Column<Row>) => (typeof title === 'string' ? title : undefined)
   const isStacked = columns.some(({ lead }) => lead !== undefined)
-  return (
+  const table = (
     <Scroller title={caption}>
       <table class={isStacked ? 'stacked' : undefined}>
         <thead>
           <tr>
             {columns.map((column, i) => (
-              <th key={i} scope="col" class={classOf(column)}>
-                {column.title}
+              <th key={i} scope="col" class={classOf(column)} aria-sort={orderOf(column.sort, sorted)}>
+                {column.sort === undefined ? (
+                  column.title
+                ) : (
+                  <button
+                    type="button"
+                    class="sort"
+                    onClick={() => setQuery({ sort: nextSort(column.sort ?? '', sorted), page: null })}
+                  >
+                    {column.title}
+                  </button>
+                )}
               </th>
             ))}
           </tr>
@@ -75,18 +98,32 @@ export function Table<Row>({
       </table>
     </Scroller>
   )
+  return (
+    <>
+      {table}
+      <Pages after={after} next={next} />
+    </>
+  )
 }
 
-/** A box that scrolls sideways where its content is wider. Only then the Tab key stops at it, so that arrow keys scroll it. */
-export function Scroller({
-  title,
-  kind = '',
-  children,
-}: {
+function orderOf(sort: string | undefined, sorted = ''): 'ascending' | 'descending' | undefined {
+  if (sort === undefined || sort !== sorted.replace('-', '')) return undefined
+  return sorted.startsWith('-') ? 'descending' : 'ascending'
+}
+
+/** From the largest, from the smallest, then as the page sorts by itself. */
+function nextSort(sort: string, sorted = ''): string | null {
+  return sorted === `-${sort}` ? sort : sorted === sort ? null : `-${sort}`
+}
+
+interface ScrollerProps {
   readonly title: string
   readonly kind?: string
   readonly children: ComponentChildren
-}) {
+}
+
+/** A box that scrolls sideways where its content is wider. Only then the Tab key stops at it, so that arrow keys scroll it. */
+export function Scroller({ title, kind = '', children }: ScrollerProps) {
   const section = useRef<HTMLElement>(null)
   const [isScrolling, setScrolling] = useState(false)
   useEffect(() => {
@@ -106,20 +143,12 @@ export function Scroller({
 }
 
 /** The pages before and after, by cursor: `after` in the URL, and the browser's own way back. */
-export function Pages({ after, next }: { readonly after: string | null; readonly next: string | null }) {
+function Pages({ after, next }: { readonly after: string | null; readonly next: string | null }) {
   if (after === null && next === null) return null
   return (
     <nav class="pages" aria-label="More rows">
-      {after !== null && (
-        <button type="button" onClick={() => setQuery({ after: null })}>
-          First page
-        </button>
-      )}
-      {next !== null && (
-        <button type="button" onClick={() => setQuery({ after: next })}>
-          Next page
-        </button>
-      )}
+      {after !== null && <Button title="First page" onClick={() => setQuery({ after: null })} />}
+      {next !== null && <Button title="Next page" onClick={() => setQuery({ after: next })} />}
     </nav>
   )
 }

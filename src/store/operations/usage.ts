@@ -178,13 +178,8 @@ function* readOverview({ accountId, atMs, namedMax }: OverviewQuery): Operation<
     creditedNanos: sums.creditedNanos,
     balance: yield* getBalance(accountId),
     inFlight: yield* countInFlight(accountId),
-    nearCap: yield* keysThat(cappedKeys(accountId, month, nowMs), NEAR_CAP, sql`spent_nanos DESC`, namedMax),
-    exhausted: yield* keysThat(
-      cappedKeys(accountId, month, nowMs),
-      EXHAUSTED,
-      sql`spent_nanos DESC`,
-      namedMax,
-    ),
+    nearCap: yield* keysThat(cappedKeys(accountId, nowMs), NEAR_CAP, sql`spent_nanos DESC`, namedMax),
+    exhausted: yield* keysThat(cappedKeys(accountId, nowMs), EXHAUSTED, sql`spent_nanos DESC`, namedMax),
     expiring: yield* keysThat(
       expiringKeys(accountId, nowMs, nowMs + 7 * DAY_MS),
       sql`true`,
@@ -229,22 +224,29 @@ function* webhookTrouble(
 }
 
 /** Keys that have spent four fifths of their cap, without a product that 64 bits do not hold. */
-const NEAR_CAP = sql`spent_nanos < monthly_budget_nanos AND spent_nanos >= monthly_budget_nanos - monthly_budget_nanos / 5`
-const EXHAUSTED = sql`spent_nanos >= monthly_budget_nanos`
+const NEAR_CAP = sql`spent_nanos < cap_nanos AND spent_nanos >= cap_nanos - cap_nanos / 5`
+const EXHAUSTED = sql`spent_nanos >= cap_nanos`
 
-const FOUND = sql`k.id, name, b.monthly_budget_nanos, expires_at_ms`
-
-/** The condition is that of a partial index, word for word. Without the hint SQLite would take another index. */
-function cappedKeys(accountId: string, month: string, nowMs: number): Sql {
-  return sql`SELECT ${FOUND}, spent_nanos
+/**
+ * The caps of the month and of the day, each with its spend. The conditions are those of partial indexes, word for word.
+ * Without the hint SQLite would take another index.
+ */
+function cappedKeys(accountId: string, nowMs: number): Sql {
+  const usable = sql`revoked_at_ms IS NULL AND (expires_at_ms IS NULL OR expires_at_ms > ${nowMs})`
+  return sql`SELECT k.id, name, 'month' AS period, monthly_budget_nanos AS cap_nanos, expires_at_ms, spent_nanos
     FROM budget AS b ${byStore({ sqlite: 'INDEXED BY budget_capped', postgres: '' })}
     JOIN api_key AS k ON k.budget_id = b.id
-    WHERE b.account_id = ${accountId} AND monthly_budget_nanos > 0 AND month = ${month} AND revoked_at_ms IS NULL
-      AND (expires_at_ms IS NULL OR expires_at_ms > ${nowMs})`
+    WHERE b.account_id = ${accountId} AND monthly_budget_nanos > 0 AND month = ${monthOf(nowMs)} AND ${usable}
+    UNION ALL
+    SELECT k.id, name, 'day' AS period, daily_budget_nanos AS cap_nanos, expires_at_ms, day_spent_nanos AS spent_nanos
+    FROM budget AS b ${byStore({ sqlite: 'INDEXED BY budget_day_capped', postgres: '' })}
+    JOIN api_key AS k ON k.budget_id = b.id
+    WHERE b.account_id = ${accountId} AND daily_budget_nanos > 0 AND day = ${dayOf(nowMs)} AND ${usable}`
 }
 
 function expiringKeys(accountId: string, nowMs: number, untilMs: number): Sql {
-  return sql`SELECT ${FOUND}, CAST(0 AS bigint) AS spent_nanos
+  return sql`SELECT k.id, name, 'month' AS period, CAST(NULL AS bigint) AS cap_nanos, expires_at_ms,
+      CAST(0 AS bigint) AS spent_nanos
     FROM api_key AS k ${byStore({ sqlite: 'INDEXED BY api_key_expiring', postgres: '' })} JOIN budget AS b ON b.id = k.budget_id
     WHERE k.account_id = ${accountId} AND expires_at_ms IS NOT NULL AND revoked_at_ms IS NULL
       AND expires_at_ms > ${nowMs} AND expires_at_ms <= ${untilMs}`
@@ -252,8 +254,8 @@ function expiringKeys(accountId: string, nowMs: number, untilMs: number): Sql {
 
 function* keysThat(keys: Sql, condition: Sql, order: Sql, namedMax: number): Operation<AttentionKeys> {
   const rows = yield sql`
-    SELECT id, name, monthly_budget_nanos, expires_at_ms, spent_nanos, count(*) OVER () AS all_keys
-    FROM (${keys}) AS k WHERE ${condition} ORDER BY ${join([order, sql`id`])} LIMIT ${namedMax}`
+    SELECT id, name, period, cap_nanos, expires_at_ms, spent_nanos, count(*) OVER () AS all_keys
+    FROM (${keys}) AS k WHERE ${condition} ORDER BY ${join([order, sql`id, period`])} LIMIT ${namedMax}`
   const [first] = rows
   return { count: first === undefined ? 0 : number(first, 'all_keys'), keys: rows.map(attentionKey) }
 }
@@ -262,7 +264,8 @@ function attentionKey(row: Row): AttentionKey {
   return {
     id: text(row, 'id'),
     name: text(row, 'name'),
-    capNanos: nanosOrNull(row, 'monthly_budget_nanos'),
+    period: text(row, 'period') === 'day' ? 'day' : 'month',
+    capNanos: nanosOrNull(row, 'cap_nanos'),
     spentNanos: nanos(row, 'spent_nanos'),
     expiresAtMs: numberOrNull(row, 'expires_at_ms'),
   }

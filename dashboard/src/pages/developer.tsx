@@ -1,0 +1,50 @@
+import type { Call, Key, ListOf } from '../api.ts'
+import { useResource } from '../data.ts'
+import { Link } from '../router.tsx'
+import { ClientSetup } from '../ui/clients.tsx'
+import { When } from '../ui/figures.tsx'
+import { Empty, Heading, Show, Tag } from '../ui/states.tsx'
+import { KeyLimits, KeySpend } from './key.tsx'
+import { CallTable } from './requests.tsx'
+
+/** The page of somebody who signed in with an API key: what did it spend, what is left, how is a client set up? */
+export function DeveloperPage() {
+  const key = useResource<Key>('/v1/keys/me', 3_000)
+  const calls = useResource<ListOf<Call>>('/gateway/v1/requests?limit=10', 3_000)
+  return (
+    <Show resource={key} lines={6}>
+      {(value) => (
+        <>
+          <Heading title={value.name}>
+            {value.status !== 'usable' && <Tag kind="bad">{value.status}</Tag>}
+          </Heading>
+          <p class="lead">
+            Your API key <code>{`${value.prefix}…${value.last4}`}</code>, last used{' '}
+            <When at={value.last_used_at} />.
+          </p>
+          <KeyLimits of={value} />
+          <KeySpend id={value.id} />
+          <h2>
+            Latest calls <Link to="/requests">All</Link>
+          </h2>
+          <Show resource={calls}>
+            {({ data }) =>
+              data.length === 0 ? (
+                <Empty title="No call yet.">
+                  <p>Set up your client as below: its first call appears here.</p>
+                </Empty>
+              ) : (
+                <CallTable calls={data} without="key" />
+              )
+            }
+          </Show>
+          <h2>Set up your client</h2>
+          <p class="quiet">
+            Put your key where the lines say <code>{`${value.prefix}…`}</code>
+          </p>
+          <ClientSetup secret={`${value.prefix}…`} />
+        </>
+      )}
+    </Show>
+  )
+}

@@ -1,0 +1,230 @@
+import { useState } from 'preact/hooks'
+import type { PriceBook } from '../api.ts'
+import { useResource } from '../data.ts'
+import { amountOf } from '../format.ts'
+import { Field } from './dialog.tsx'
+
+interface TextProps {
+  readonly label: string
+  readonly hint?: string | undefined
+  readonly value: string
+  onInput(text: string): void
+}
+
+/** A line of text. */
+export function TextField({
+  label,
+  hint,
+  value,
+  onInput,
+  type = 'text',
+  isRequired = false,
+  placeholder,
+  maxLength,
+}: TextProps & {
+  readonly type?: 'text' | 'url' | 'datetime-local'
+  readonly isRequired?: boolean
+  readonly placeholder?: string
+  readonly maxLength?: number
+}) {
+  const common = {
+    required: isRequired,
+    value,
+    autoComplete: 'off',
+    spellcheck: false,
+    ...(placeholder === undefined ? {} : { placeholder }),
+    ...(maxLength === undefined ? {} : { maxLength }),
+    onInput: (event: { readonly currentTarget: HTMLInputElement }) => onInput(event.currentTarget.value),
+  }
+  return (
+    <Field label={label} hint={hint}>
+      {(id) =>
+        type === 'datetime-local' ? (
+          <input {...common} id={id} type="datetime-local" />
+        ) : type === 'url' ? (
+          <input {...common} id={id} type="url" />
+        ) : (
+          <input {...common} id={id} />
+        )
+      }
+    </Field>
+  )
+}
+
+/** An amount in dollars as people write it. What is none is named below the field. */
+export function AmountField({ label, hint, value, onInput }: TextProps) {
+  const isWrong = Number.isNaN(amountOf(value))
+  return (
+    <Field
+      label={label}
+      hint={
+        isWrong ? (
+          <span class="bad" role="alert">
+            Write an amount such as 50, $50 or 1,000.50, with at most nine decimals.
+          </span>
+        ) : (
+          hint
+        )
+      }
+    >
+      {(id) => (
+        <input
+          id={id}
+          inputMode="decimal"
+          autoComplete="off"
+          placeholder="$"
+          aria-invalid={isWrong}
+          value={value}
+          onInput={(event) => onInput(event.currentTarget.value)}
+        />
+      )}
+    </Field>
+  )
+}
+
+/** One of a few options, each with its words. */
+export function SelectField({
+  label,
+  hint,
+  value,
+  options,
+  onInput,
+}: TextProps & { readonly options: Readonly<Record<string, string>> }) {
+  return (
+    <Field label={label} hint={hint}>
+      {(id) => (
+        <select id={id} value={value} onChange={(event) => onInput(event.currentTarget.value)}>
+          {Object.entries(options).map(([option, words]) => (
+            <option key={option} value={option}>
+              {words}
+            </option>
+          ))}
+        </select>
+      )}
+    </Field>
+  )
+}
+
+interface CheckFieldProps {
+  readonly label: string
+  readonly isChecked: boolean
+  onChange(isChecked: boolean): void
+}
+
+export function CheckField({ label, isChecked, onChange }: CheckFieldProps) {
+  return (
+    <label class="check">
+      <input
+        type="checkbox"
+        checked={isChecked}
+        onChange={(event) => onChange(event.currentTarget.checked)}
+      />{' '}
+      {label}
+    </label>
+  )
+}
+
+export type Pairs = readonly (readonly [string, string])[]
+
+export const pairsOf = (metadata: Readonly<Record<string, string>> = {}): Pairs => Object.entries(metadata)
+
+export const metadataOf = (pairs: Pairs): Record<string, string> =>
+  Object.fromEntries(
+    pairs.filter(([name]) => name.trim() !== '').map(([name, value]) => [name.trim(), value]),
+  )
+
+/** Pairs of name and value; there is always room for one more. */
+export function MetadataField({ pairs, onInput }: { readonly pairs: Pairs; onInput(pairs: Pairs): void }) {
+  const rows: Pairs = [...pairs, ['', '']]
+  const set = (at: number, pair: readonly [string, string]) =>
+    onInput(
+      rows.map((each, i) => (i === at ? pair : each)).filter(([name, value]) => name !== '' || value !== ''),
+    )
+  return (
+    <fieldset class="field">
+      <legend>Metadata</legend>
+      {rows.map(([name, value], i) => (
+        <span key={i} class="pair">
+          <input
+            aria-label={`Metadata field ${i + 1}`}
+            placeholder="team"
+            maxLength={64}
+            value={name}
+            onInput={(event) => set(i, [event.currentTarget.value, value])}
+          />
+          <input
+            aria-label={`Metadata value ${i + 1}`}
+            placeholder="web"
+            maxLength={512}
+            value={value}
+            onInput={(event) => set(i, [name, event.currentTarget.value])}
+          />
+        </span>
+      ))}
+      <small class="quiet">Usage shows it, and the search of keys finds it: metadata.team:web</small>
+    </fieldset>
+  )
+}
+
+/** Models and patterns of the price book. None chosen is every model. */
+export function ModelsField({
+  chosen,
+  onInput,
+}: {
+  readonly chosen: readonly string[]
+  onInput(models: readonly string[]): void
+}) {
+  const [search, setSearch] = useState('')
+  const { value: book } = useResource<PriceBook>('/gateway/v1/prices')
+  const models = (book?.models ?? []).filter(({ retired }) => !retired).map(({ id }) => id)
+  const families = [...new Set(models.map((id) => `${id.split('-')[0]}-*`))].filter(
+    (pattern) => models.filter((id) => id.startsWith(pattern.slice(0, -1))).length > 2,
+  )
+  const typed = search.trim().toLowerCase()
+  const isPattern = typed.length > 1 && typed.endsWith('*')
+  const needle = typed.replace(/\*$/, '')
+  const offered = [...(isPattern ? [typed] : []), ...families, ...models]
+    .filter((name, i, all) => name.includes(needle) && all.indexOf(name) === i)
+    .slice(0, 60)
+  const toggle = (name: string) =>
+    onInput(chosen.includes(name) ? chosen.filter((each) => each !== name) : [...chosen, name])
+  const allowed = (name: string) => models.filter((id) => id.startsWith(name.slice(0, -1))).length
+  return (
+    <fieldset class="field models">
+      <legend>
+        Models <span class="quiet">{chosen.length === 0 && 'all are allowed'}</span>
+      </legend>
+      <span class="buttons">
+        {chosen.map((name) => (
+          <button key={name} type="button" aria-label={`Remove ${name}`} onClick={() => toggle(name)}>
+            <code>{name}</code> ×
+          </button>
+        ))}
+      </span>
+      <input
+        type="search"
+        aria-label="Find a model"
+        placeholder="Find a model, or type a pattern such as claude-*"
+        value={search}
+        onInput={(event) => setSearch(event.currentTarget.value)}
+        onKeyDown={(event) => {
+          if (event.key !== 'Enter' || typed === '') return
+          event.preventDefault()
+          const found = isPattern ? typed : (offered.find((name) => !chosen.includes(name)) ?? typed)
+          toggle(found)
+          setSearch('')
+        }}
+      />
+      <div class="options">
+        {offered.map((name) => (
+          <label key={name} class="check">
+            <input type="checkbox" checked={chosen.includes(name)} onChange={() => toggle(name)} />{' '}
+            <code>{name}</code>
+            {name.endsWith('*') && <span class="quiet">{allowed(name)} models</span>}
+          </label>
+        ))}
+        {offered.length === 0 && <span class="quiet">No model of the price book has that name.</span>}
+      </div>
+    </fieldset>
+  )
+}

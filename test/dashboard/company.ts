@@ -1,0 +1,59 @@
+import { startBillingBench } from '../billing/bench-of-one.ts'
+import { atEnd } from '../support/suite.ts'
+import { openBrowser } from './browser.ts'
+import { seedYear } from './seed-year.ts'
+
+/**
+ * A company with a year behind it, in one gateway and one browser for all test files of this folder: they run in one
+ * process, and this module is loaded once.
+ */
+
+export const bench = await startBillingBench({
+  env: { TOLLGATE_DISCOUNT: '0.2' },
+  settings: { webhooksAllowPrivate: true },
+})
+export const { gateway } = bench
+export const { keys, callId } = await seedYear(bench)
+const { manage } = gateway
+
+const idOf = async (path: string, body?: object) => String((await manage('POST', path, body))['id'])
+
+export const rotated = keys.get('support-agent')?.id ?? ''
+export const successor = await idOf(`/v1/keys/${rotated}/rotate`)
+export const webhook = await idOf('/gateway/v1/webhooks', {
+  url: 'http://127.0.0.1:9/hooks/tollgate',
+  events: ['key.budget.threshold', 'key.budget.exceeded', 'key.created'],
+  description: 'pages the team',
+})
+await manage('POST', `/gateway/v1/webhooks/${webhook}/test`)
+await manage('POST', '/gateway/v1/webhooks', { url: 'https://example.com/slack', events: ['*'] })
+export const account = await idOf('/gateway/v1/accounts', {
+  name: 'Acme',
+  monthly_budget_usd: 500,
+  discount: 0.15,
+  metadata: { plan: 'gold' },
+})
+await manage('POST', '/gateway/v1/admin-keys', { name: 'auditor', role: 'viewer' })
+await manage('POST', '/gateway/v1/credits', { amount_usd: -12.5, reason: 'booked twice' })
+
+export const person = await openBrowser(gateway)
+
+atEnd(() => bench.close())
+
+/** Every page, with data: its path, and a text that only its data has. */
+export const PAGES: Readonly<Record<string, readonly [path: string, text: string]>> = {
+  overview: ['/dashboard', 'code-review-ci'],
+  keys: ['/dashboard/keys?status=all', 'intern-sandbox'],
+  key: [`/dashboard/keys/${keys.get('code-review-ci')?.id}`, 'claude-cli/3.2.0'],
+  rotation: [`/dashboard/keys/${rotated}?successor=${successor}`, 'The old key is quiet'],
+  usage: ['/dashboard/usage?by=model,key', 'Cost per day by model'],
+  requests: ['/dashboard/requests', 'settled calls'],
+  request: [`/dashboard/requests/${callId}`, 'cache read tokens'],
+  activity: ['/dashboard/activity', 'Key prototype revoked'],
+  credits: ['/dashboard/credits', 'booked twice'],
+  settings: ['/dashboard/settings', 'auditor'],
+  accounts: ['/dashboard/accounts', 'Acme'],
+  account: [`/dashboard/accounts/${account}`, 'gold'],
+  webhooks: [`/dashboard/webhooks?id=${webhook}`, 'pages the team'],
+  prices: ['/dashboard/prices?search=-5', 'claude-opus-5-5'],
+}

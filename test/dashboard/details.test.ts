@@ -1,0 +1,282 @@
+import assert from 'node:assert/strict'
+import { changeBooks } from '../support/books.ts'
+import { test } from '../support/suite.ts'
+import { signIn, untilShown, violationsOf } from './browser.ts'
+import { account, bench, gateway, keys, person, webhook } from './company.ts'
+
+/** Details of pages that were wrong once, and the view of a developer. */
+
+const { manage } = gateway
+const hello = { model: 'claude-haiku-5-5', max_tokens: 64, messages: [{ role: 'user', content: 'Hello' }] }
+const idOf = (name: string) => keys.get(name)?.id ?? ''
+const PHONE = { width: 390, scheme: 'light' } as const
+
+test('budgets are typed as people write them, and what is no amount is named', async () => {
+  const page = await person.visit('/dashboard/keys')
+  for (const [typed, usd] of [
+    ['$50', 50],
+    ['1,000', 1000],
+    ['1e3', 1000],
+    ['$1,250.5', 1250.5],
+  ] as const) {
+    const name = `budget ${typed}`
+    await page.getByRole('button', { name: 'New key' }).click()
+    await page.getByLabel('Name').fill(name)
+    const field = page.getByLabel('Budget per month, USD')
+    await field.fill('fifty')
+    await page.getByText('Write an amount such as 50').waitFor()
+    assert.equal(await page.getByRole('button', { name: 'Create key' }).isDisabled(), true)
+    await field.fill(typed)
+    await page.getByRole('button', { name: 'Create key' }).click()
+    await page.getByRole('button', { name: 'Copy the secret' }).click()
+    await page.getByRole('button', { name: 'Done' }).click()
+    await page.getByRole('heading', { level: 1, name }).waitFor()
+    const { monthly_budget_usd } = await manage('GET', `/v1/keys/${page.url().split('/').at(-1)}`)
+    assert.equal(monthly_budget_usd, usd, typed)
+    await page.goto(`${gateway.url}/dashboard/keys`)
+  }
+})
+
+test('a refusal of a form stands there once, as a sentence', async () => {
+  const page = await person.visit('/dashboard/keys')
+  await page.getByRole('button', { name: 'New key' }).click()
+  await page.getByLabel('Name').fill('refused')
+  await page.getByLabel('Find a model').fill('zzz*')
+  await page.keyboard.press('Enter')
+  await page.getByRole('button', { name: 'Create key' }).click()
+  const alert = page.getByRole('alert')
+  await alert.waitFor()
+  assert.equal(await alert.count(), 1)
+  assert.match((await alert.locator('p').first().textContent()) ?? '', /zzz\*.*[.?]$/)
+})
+
+test('a new key comes with the lines of six clients, and its copy button works without a clipboard, on one line', async () => {
+  const page = await person.visit('/dashboard/keys', PHONE)
+  await page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+  await page.getByRole('button', { name: 'New key' }).click()
+  await page.getByLabel('Name').fill('for six clients')
+  await page.getByRole('button', { name: 'Create key' }).click()
+  const secret = (await page.locator('.secret code').textContent()) ?? ''
+  const copy = page.getByRole('button', { name: 'Copy the secret' })
+  assert.ok(((await copy.boundingBox())?.height ?? 99) < 24, 'the button wraps')
+  for (const client of ['curl', 'Claude Code', 'Codex', 'Anthropic SDK', 'OpenAI SDK', 'Python']) {
+    await page.getByRole('button', { name: client }).click()
+    const text = (await page.locator('dialog pre').textContent()) ?? ''
+    assert.ok(text.includes(secret) && text.includes(gateway.url), client)
+  }
+  assert.deepEqual(await violationsOf(page), [])
+  await copy.click()
+  await page.getByText('Copied').waitFor()
+  await page.getByRole('button', { name: 'Done' }).click()
+  await page.getByRole('link', { name: 'Keys', exact: true }).first().click()
+  await page.getByLabel('Search keys').focus()
+  await page.keyboard.press('Control+V')
+  assert.equal(await page.getByLabel('Search keys').inputValue(), secret)
+})
+
+test('no label of an axis stands there twice: of a day, of days, of a year', async () => {
+  const day = new Date(Date.now() - 86_400_000).toISOString().slice(0, 10)
+  const page = await person.visit(`/dashboard/usage?start=${day}&end=${day}`)
+  for (const path of ['', '?start=2026-01-01&end=2026-01-05', '/dashboard']) {
+    if (path !== '') await page.goto(gateway.url + (path.startsWith('?') ? `/dashboard/usage${path}` : path))
+    await page.locator('.plot text.slot').first().waitFor()
+    const labels = await page.locator('.plot text.slot').allTextContents()
+    assert.ok(labels.length >= 3, `${labels}`)
+    assert.equal(new Set(labels).size, labels.length, `${labels}`)
+  }
+})
+
+test('the hours of a day, stacked by model, sum up to the day', async () => {
+  const day = new Date(Date.now() - 86_400_000).toISOString().slice(0, 10)
+  const page = await person.visit(`/dashboard/usage?start=${day}&end=${day}`)
+  await page.getByText(`Cost per hour of ${day}`).first().waitFor()
+  await page.getByText('View as a table').click()
+  const cells = page.locator('.chart tbody tr td:nth-last-child(3) data')
+  const costs = await cells.evaluateAll((all) => all.map((each) => Number(each.getAttribute('value'))))
+  const { total } = await manage('GET', `/v1/usage?start=${day}&end=${day}`)
+  const sum = costs.reduce((all, usd) => all + usd, 0)
+  assert.equal(sum.toFixed(9), (total as { cost_usd: number }).cost_usd.toFixed(9))
+  assert.ok((await page.locator('.labels li').count()) >= 6)
+})
+
+test('a refused call says why, and nothing about free endpoints', async () => {
+  const { requestId } = await bench.call('/v1/messages', hello, {
+    key: keys.get('marketing-copy')?.key ?? '',
+  })
+  const page = await person.visit(`/dashboard/requests/${requestId}`)
+  await page.getByText('nothing was sent upstream').waitFor()
+  assert.equal(await page.getByText('The endpoint is free').count(), 0)
+  await page.goto(`${gateway.url}/dashboard/keys/${idOf('marketing-copy')}`)
+  await page.getByRole('region', { name: 'Refused calls' }).getByText('budget_exceeded').first().waitFor()
+})
+
+test('a batch costs what its parts cost', async () => {
+  const ids: string[] = []
+  for (let n = 0; n < 2; n++)
+    ids.push(
+      (await bench.call('/v1/messages', hello, { simulate: 'usage={"input_tokens":500000}' })).requestId,
+    )
+  for (const id of ids) await bench.record(id)
+  const [batch = '', part = ''] = ids
+  await changeBooks(
+    gateway,
+    `UPDATE call SET parent_id = '${batch}' WHERE id = '${part}';
+     UPDATE call SET object_id = 'msgbatch_1', cost_nanos = 0, children = 1,
+       children_nanos = (SELECT cost_nanos FROM call WHERE id = '${part}') WHERE id = '${batch}'`,
+  )
+  const { children_cost_usd: usd } = await manage('GET', `/gateway/v1/requests/${batch}`)
+  assert.ok(Number(usd) > 0)
+  const page = await person.visit(`/dashboard/requests/${batch}`)
+  await page.locator('.lead b', { hasText: `$${usd}` }).waitFor()
+  await page.getByText('as the sum of 1 part').waitFor()
+})
+
+test('an endpoint that fails is shown as failing', async () => {
+  const page = await person.visit(`/dashboard/webhooks?id=${webhook}`)
+  const row = page.locator('tbody tr', { hasText: '127.0.0.1:9' }).first()
+  await row.locator('.tag.bad', { hasText: 'failing: no answer' }).waitFor()
+})
+
+test('pages agree on the percentage of a budget, and name a cap of the day', async () => {
+  const id = idOf('mobile-app')
+  const { month_spend_usd: spent } = await manage('GET', `/v1/keys/${id}`)
+  await manage('PATCH', `/v1/keys/${id}`, { monthly_budget_usd: Number((Number(spent) / 0.848).toFixed(9)) })
+  const page = await person.visit('/dashboard')
+  const attention = page.getByRole('region', { name: 'Needs attention' })
+  await attention.getByText('mobile-app is at 84 % of its budget').waitFor()
+  await page.goto(`${gateway.url}/dashboard/keys?search=mobile-app`)
+  await page.locator('tbody tr').getByText('84 %').waitFor()
+  await page.goto(`${gateway.url}/dashboard/keys/${id}`)
+  await page.locator('.facts').getByText('84 %').waitFor()
+
+  await manage('PATCH', `/v1/keys/${id}`, { monthly_budget_usd: null, daily_budget_usd: 0.000001 })
+  await bench.call('/v1/messages', hello, { key: keys.get('mobile-app')?.key ?? '' })
+  await page.goto(`${gateway.url}/dashboard/keys?search=mobile-app`)
+  await page.locator('tbody tr', { hasText: 'today' }).getByText('spent').waitFor()
+  assert.equal(await page.getByText('no cap').count(), 0)
+  await page.goto(`${gateway.url}/dashboard`)
+  await attention.getByText('mobile-app has spent its budget of the day').waitFor()
+  assert.equal(await attention.locator('li').count(), 5)
+  await attention.getByRole('button', { name: /^\d+ more$/ }).click()
+  await attention.locator('li').nth(5).waitFor()
+})
+
+test('the state of a key stands beside its name', async () => {
+  const { data } = await manage('GET', '/v1/keys?search=prototype')
+  const page = await person.visit(`/dashboard/keys/${(data as { id: string }[])[0]?.id}`)
+  const title = await page.getByRole('heading', { level: 1 }).boundingBox()
+  const state = await page.locator('header .tag', { hasText: 'revoked' }).boundingBox()
+  assert.ok((state?.x ?? 0) - (title?.x ?? 0) - (title?.width ?? 0) < 32)
+})
+
+test('the keys of a rotation stand next to each other, headers sort, and many keys are changed at once', async () => {
+  const page = await person.visit('/dashboard/keys')
+  const names = () => page.locator('tbody td a.name').allTextContents()
+  const shown = await names()
+  assert.equal(shown.lastIndexOf('support-agent') - shown.indexOf('support-agent'), 1)
+  await page.getByText(/^\d+ keys$/).waitFor()
+  await page.getByRole('button', { name: 'This month' }).click()
+  await page.waitForURL(/sort=-spend/)
+  assert.equal((await names())[0], 'code-review-ci')
+  await page.getByRole('button', { name: 'Name' }).click()
+  await page.waitForURL(/sort=-name/)
+  await page.getByRole('button', { name: 'Name' }).click()
+  await page.waitForURL(/sort=name/)
+  assert.equal((await names())[0], 'billing-batch')
+  for (const name of ['billing-prod', 'billing-dev']) await page.getByLabel(`Select ${name}`).check()
+  await page.getByRole('button', { name: 'Change budget or expiry' }).click()
+  await page.getByLabel('Amount, USD').fill('$10')
+  await page.getByLabel('Expires, UTC').fill('2030-01-02T03:04')
+  await page.getByRole('button', { name: 'Change', exact: true }).click()
+  await page.getByRole('dialog').waitFor({ state: 'detached' })
+  const { data } = await manage('GET', '/v1/keys?search=metadata.team:billing')
+  const changed = (data as { name: string; monthly_budget_usd: number; expires_at: string }[])
+    .filter(({ expires_at }) => expires_at !== null)
+    .map((key) => [key.name, key.monthly_budget_usd, key.expires_at.slice(0, 16)])
+  assert.deepEqual(changed.sort(), [
+    ['billing-dev', 85, '2030-01-02T03:04'],
+    ['billing-prod', 35, '2030-01-02T03:04'],
+  ])
+})
+
+test('the CSV of usage is complete: it has no limit', async () => {
+  const page = await person.visit('/dashboard/usage')
+  const href = await page.getByRole('link', { name: 'CSV' }).getAttribute('href')
+  assert.ok(href !== null && !href.includes('limit'), `${href}`)
+})
+
+test('requests: the filter of a key has its name and is cleared alone', async () => {
+  const page = await person.visit('/dashboard/requests?flag=streamed')
+  await page.getByLabel('Key', { exact: true }).selectOption('support-agent')
+  await page.waitForURL(/key=key_/)
+  await page.getByRole('button', { name: 'Clear the key' }).click()
+  await page.waitForURL(/requests\?flag=streamed$/)
+})
+
+test('prices: current models come first, of one provider if asked, with the rates of long prompts', async () => {
+  const page = await person.visit('/dashboard/prices')
+  assert.equal(await page.locator('tbody tr').first().getByText('retired').count(), 0)
+  await page.getByRole('button', { name: 'openai' }).click()
+  await page.waitForURL(/provider=openai/)
+  await page.getByText('claude-opus-5-5').waitFor({ state: 'detached' })
+  await page.locator('tbody tr', { hasText: 'gpt-6.1-sol' }).getByText('4.00 / 15.00').waitFor()
+})
+
+test('the bar of a phone has five pages and the others below More', async () => {
+  const page = await person.visit('/dashboard', PHONE)
+  const rail = page.getByRole('navigation', { name: 'Pages' })
+  const shown = await rail.getByRole('link').filter({ visible: true }).allTextContents()
+  assert.deepEqual(shown, ['Overview', 'Keys', 'Usage', 'Requests', 'Credits'])
+  await rail.getByRole('button', { name: 'More' }).click()
+  assert.deepEqual(await violationsOf(page, 'color-contrast', 'target-size'), [])
+  await rail.getByRole('link', { name: 'Settings' }).click()
+  await page.getByRole('heading', { level: 1, name: 'Settings' }).waitFor()
+  assert.equal(await rail.getByRole('link', { name: 'Accounts' }).isVisible(), false)
+})
+
+test('an account is given its own upstream, metadata, and enforcement against its balance', async () => {
+  const page = await person.visit(`/dashboard/accounts/${account}`)
+  await page.getByRole('button', { name: 'Change account' }).click()
+  await page.getByLabel('Upstream URL of messages').fill('https://example.com')
+  await page.getByLabel('Upstream key of messages').fill('sk-test')
+  await page.getByLabel('Metadata field 2').fill('region')
+  await page.getByLabel('Metadata value 2').fill('eu')
+  await page.getByLabel('Refuse calls once its credit is used up').check()
+  await page.getByLabel('Even though it has no credit').check()
+  await page.getByRole('button', { name: 'Save' }).click()
+  await page.getByRole('dialog').waitFor({ state: 'detached' })
+  await page.getByText('https://example.com').waitFor()
+  const { upstreams, metadata, credit_enforced } = await manage('GET', `/gateway/v1/accounts/${account}`)
+  assert.deepEqual([metadata, credit_enforced], [{ plan: 'gold', region: 'eu' }, true])
+  const { messages, chat } = upstreams as Record<string, { has_key: boolean } | null>
+  assert.deepEqual([messages?.has_key, chat], [true, null])
+})
+
+test('a developer signs in with an API key, and sees its spend, limits, calls and how to set up a client', async () => {
+  const page = await person.open('/dashboard')
+  await signIn(page, keys.get('nightly-report')?.key ?? '')
+  await page.getByRole('heading', { level: 1, name: 'nightly-report' }).waitFor()
+  await untilShown(page)
+  assert.deepEqual(
+    await page.getByRole('navigation', { name: 'Pages' }).getByRole('link').allTextContents(),
+    ['My key', 'Usage', 'Requests'],
+  )
+  const { month_spend_usd } = await manage('GET', `/v1/keys/${idOf('nightly-report')}`)
+  await page.locator(`.facts data[value="${month_spend_usd}"]`).first().waitFor()
+  await page.getByText('Cost per day, 30 days').first().waitFor()
+  await page.getByRole('heading', { name: 'Set up your client' }).waitFor()
+  assert.deepEqual(await violationsOf(page), [])
+  await page.locator('tbody tr a').first().click()
+  await page.getByRole('region', { name: 'Bill' }).waitFor()
+  assert.equal(await page.getByText('Bodies').count(), 0)
+  await page.goto(`${gateway.url}/dashboard/usage`)
+  await page.getByRole('region', { name: 'Usage' }).getByText('gpt-6-astra').waitFor()
+  assert.equal(await page.getByRole('button', { name: 'key', exact: true }).count(), 0)
+  await page.goto(`${gateway.url}/dashboard/keys`)
+  await page.getByText('This page needs an admin key.').waitFor()
+  assert.equal(await page.getByRole('alert').count(), 0)
+})
+
+test('no window has complained: no error, no violation of the policy, no request to another host', () => {
+  assert.deepEqual(person.complaints(), [])
+})

@@ -1,0 +1,32 @@
+import { copyFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { runEnds } from '../support/suite.ts'
+import { PICTURES_DIR, takePicture } from './browser.ts'
+import { PAGES, person } from './company.ts'
+
+/**
+ * `npm run pictures`: pictures of every page at three widths, in light and dark, for people to look at, in
+ * test-results/dashboard; those of the README and the documents are copied to docs/pictures.
+ */
+
+const DOCS_DIR = fileURLToPath(new URL('../../docs/pictures/', import.meta.url))
+const SHOWN: Readonly<Record<string, string>> = {
+  'overview-1440-light': 'overview',
+  'request-1440-light': 'request',
+  'usage-1440-dark': 'usage-dark',
+}
+
+for (const [name, [path, text]] of Object.entries(PAGES))
+  for (const scheme of ['light', 'dark'] as const)
+    for (const width of [1440, 1024, 390]) {
+      const page = await person.visit(path, { width, scheme })
+      await page.getByRole('main').getByText(text).first().waitFor()
+      const picture = `${name}-${width}-${scheme}`
+      await takePicture(page, picture)
+      const shown = SHOWN[picture]
+      if (shown !== undefined)
+        copyFileSync(join(PICTURES_DIR, `${picture}.png`), join(DOCS_DIR, `${shown}.png`))
+      await page.context().close()
+    }
+await runEnds()
