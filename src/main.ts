@@ -40,13 +40,7 @@ import type { CallClosing } from './ledger/call.ts'
 import { startRetention } from './ledger/retention.ts'
 import type { SettlementSpool } from './ledger/settlement-spool.ts'
 import { RefusedCalls, WaitingCalls } from './ledger/unsent-calls.ts'
-import {
-  answerDashboard,
-  DASHBOARD_DIR,
-  isDashboardPath,
-  readDashboard,
-  warnIfStale,
-} from './management/dashboard.ts'
+import { answerDashboard, DASHBOARD_DIR, isDashboardPath, readDashboard } from './management/dashboard.ts'
 import { answerHealth, createWriteProbe, isHealthPath } from './management/health.ts'
 import type { ServingNode } from './management/route.ts'
 import type { OwnedParts } from './management/router.ts'
@@ -349,10 +343,8 @@ async function serveFrom(
   }
   const management = loadLater(() => import('./management/router.ts'), MANAGEMENT_AFTER_MS)
   const dashboardDir = surroundings.dashboardDir ?? DASHBOARD_DIR
-  const dashboard = loadLater(async () => {
-    await warnIfStale(dashboardDir, (message) => log.warn(message))
-    return await readDashboard(dashboardDir)
-  }, MANAGEMENT_AFTER_MS)
+  const warn = (message: string) => log.warn(message)
+  const dashboard = loadLater(() => readDashboard(dashboardDir, warn), MANAGEMENT_AFTER_MS)
 
   const server = createHttpServer({
     clock,

@@ -52,7 +52,8 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
  * Reads all files of the dashboard. Requests are answered from these files in memory alone, so no path that a client sends
  * ever reaches the file system. Fails if the dashboard was not built.
  */
-export async function readDashboard(dir: URL): Promise<DashboardFiles> {
+export async function readDashboard(dir: URL, warn: (message: string) => void): Promise<DashboardFiles> {
+  await warnIfStale(dir, warn)
   const assetsDir = new URL('assets/', dir)
   const isCompressed = (name: string) => CODINGS.some(([, ending]) => name.endsWith(ending))
   const names = (await readdir(assetsDir)).filter((name) => !isCompressed(name))
