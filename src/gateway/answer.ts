@@ -4,8 +4,8 @@ import type { HeaderNames } from '../kernel/header-names.ts'
 import { limits } from '../kernel/limits.ts'
 import { ChunkList } from '../kernel/memory.ts'
 import { formatUsd, type Nanos } from '../kernel/money.ts'
-import { toReplyHeaders } from './forwarded-headers.ts'
 import type { ByteBudget } from './key-shares.ts'
+import { toReplyHeaders } from './permitted-changes.ts'
 
 /** The last event of a stream waits this long for the figures, to leave with them; a longer event does not wait. */
 export const LAST_EVENT_BYTES_MAX = 64 * 1024

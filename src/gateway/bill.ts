@@ -12,8 +12,7 @@ import { isObjectId } from '../providers/deferred-kinds.ts'
 import { isJsonType } from '../providers/surfaces.ts'
 import type { ReplyHead } from './answer.ts'
 import type { AdmittedCall } from './call.ts'
-import { type EndedAs, estimateUsage, learnFrom } from './estimate-usage.ts'
-import type { Estimates, ReplyTimes } from './estimates.ts'
+import { type EndedAs, type Estimates, estimateUsage, learnFrom, type ReplyTimes } from './estimates.ts'
 import type { CallPlan, RatedCall } from './pricer.ts'
 
 export interface CallOutcome {

@@ -10,9 +10,8 @@ import type { AdmittedCall, IdentifiedCall } from './call.ts'
 import { refuseCall, refuseRequest } from './ended-call.ts'
 import { forward, passPreflight } from './forward.ts'
 import type { Gateway } from './gateway.ts'
-import type { Sender } from './held-body.ts'
 import { parseCredential, surfaceOf } from './parse-credential.ts'
-import { checkKeyBeforeBody, countableInput, readBody } from './read.ts'
+import { checkKeyBeforeBody, countableInput, readBody, type Sender } from './read.ts'
 import {
   explainThrown,
   refuseEndpoint,

@@ -11,7 +11,7 @@ import type { Budget, CallRefusal, HeldBy } from '../ledger/call.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
 import { findMeant } from '../providers/find-endpoint.ts'
 import { SURFACES } from '../providers/surfaces.ts'
-import { BodyIdle } from './edit-bodies.ts'
+import { BodyIdle } from './permitted-changes.ts'
 
 /**
  * A path that is in no table, in characters: the endpoint that it may be another spelling of is looked for, which

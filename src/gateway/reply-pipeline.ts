@@ -14,9 +14,8 @@ import { cutUsage } from '../providers/chat-usage.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
 import { createMeter, isEventStream, isJsonType } from '../providers/surfaces.ts'
 import type { Answer, Figures, FiguresCome, ReplyHead } from './answer.ts'
-import { createUrlRewriter, type ResultsUrls } from './edit-bodies.ts'
 import { type ReplyTimes, Silence } from './estimates.ts'
-import { withoutOutdated } from './forwarded-headers.ts'
+import { createUrlRewriter, type ResultsUrls, withoutOutdated } from './permitted-changes.ts'
 
 /**
  * The size that the decoded copy of a compressed reply may grow to. Beyond it the reply passes on, but is not read

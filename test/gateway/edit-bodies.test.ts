@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { createUrlRewriter } from '../../src/gateway/edit-bodies.ts'
+import { createUrlRewriter } from '../../src/gateway/permitted-changes.ts'
 import { test } from '../support/suite.ts'
 
 const PATH = '/v1/messages/batches/msgbatch_1/results'

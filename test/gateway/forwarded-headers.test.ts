@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { isOutdated, toReplyHeaders, toUpstreamHeaders } from '../../src/gateway/forwarded-headers.ts'
+import { isOutdated, toReplyHeaders, toUpstreamHeaders } from '../../src/gateway/permitted-changes.ts'
 import { test } from '../support/suite.ts'
 
 const upstream = {

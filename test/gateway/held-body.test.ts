@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { HeldBody } from '../../src/gateway/held-body.ts'
 import { ByteBudget } from '../../src/gateway/key-shares.ts'
+import { HeldBody } from '../../src/gateway/read.ts'
 import { readBuffer } from '../../src/http/node-sockets.ts'
 import { test } from '../support/suite.ts'
 

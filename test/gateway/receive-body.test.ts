@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { BODY_MS_BEFORE_KEY_CHECK, type Received, receiveBody } from '../../src/gateway/held-body.ts'
 import { ByteBudget, KeyShare } from '../../src/gateway/key-shares.ts'
+import { BODY_MS_BEFORE_KEY_CHECK, type Received, receiveBody } from '../../src/gateway/read.ts'
 import type { Exchange } from '../../src/http/exchange.ts'
 import type { BodyReceiver } from '../../src/http/incoming-request.ts'
 import { Listeners } from '../../src/http/outgoing-reply.ts'

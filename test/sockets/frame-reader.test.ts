@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
-import { type FramePart, FrameReader, type Violation } from '../../src/sockets/frame-reader.ts'
+import { type FramePart, FrameReader, type Violation } from '../../src/sockets/frames.ts'
 import { runs } from '../support/scale.ts'
 import { test } from '../support/suite.ts'
 import { randomFrames } from './random-frames.ts'

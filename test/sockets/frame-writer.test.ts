@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
-import { closeFrame, textFrame } from '../../src/sockets/frame-writer.ts'
+import { closeFrame, textFrame } from '../../src/sockets/frames.ts'
 import { runs } from '../support/scale.ts'
 import { test } from '../support/suite.ts'
 import { readFrames, type Side, wireOf } from './wire-frames.ts'

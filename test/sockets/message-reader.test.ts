@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import type { FramePart } from '../../src/sockets/frame-reader.ts'
-import { type Message, MessageReader } from '../../src/sockets/message-reader.ts'
+import { type FramePart, type Message, MessageReader } from '../../src/sockets/frames.ts'
 import { test } from '../support/suite.ts'
 
 const KiB = 1024

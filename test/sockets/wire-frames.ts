@@ -1,5 +1,4 @@
-import { type FramePart, FrameReader, type Violation } from '../../src/sockets/frame-reader.ts'
-import { MessageReader } from '../../src/sockets/message-reader.ts'
+import { type FramePart, FrameReader, MessageReader, type Violation } from '../../src/sockets/frames.ts'
 
 export type Side = 'client' | 'server'
 

@@ -1,7 +1,6 @@
 import type { Refusal } from '../../kernel/errors.ts'
 import { limits } from '../../kernel/limits.ts'
-import type { FramePart } from '../../sockets/frame-reader.ts'
-import { type Message, MessageReader } from '../../sockets/message-reader.ts'
+import { type FramePart, type Message, MessageReader } from '../../sockets/frames.ts'
 import type { RefusedTurn, Verdict } from './socket-protocol.ts'
 
 /** Bytes and messages that are read ahead while a message is judged. Beyond either limit the client waits. */

@@ -1,9 +1,17 @@
 import type { RawConnection } from '../../http/node-sockets.ts'
 import type { Refusal } from '../../kernel/errors.ts'
 import { limits } from '../../kernel/limits.ts'
-import { type FramePart, FrameReader, OPCODE } from '../../sockets/frame-reader.ts'
-import { closeFrame, pongFrame, textFrame } from '../../sockets/frame-writer.ts'
-import { type Message, MessageReader, messageOf } from '../../sockets/message-reader.ts'
+import {
+  closeFrame,
+  type FramePart,
+  FrameReader,
+  type Message,
+  MessageReader,
+  messageOf,
+  OPCODE,
+  pongFrame,
+  textFrame,
+} from '../../sockets/frames.ts'
 import { SocketInbox } from './socket-inbox.ts'
 import type { RefusedTurn } from './socket-protocol.ts'
 import type { SocketTurns } from './socket-turns.ts'

@@ -1,7 +1,7 @@
 import type { CallEnd } from '../../http/upstream-call.ts'
 import type { Refusal } from '../../kernel/errors.ts'
 import { limits } from '../../kernel/limits.ts'
-import type { Message } from '../../sockets/message-reader.ts'
+import type { Message } from '../../sockets/frames.ts'
 import type { PlannedCall } from '../call.ts'
 import { readOnMs } from '../forward.ts'
 import type { Gateway } from '../gateway.ts'

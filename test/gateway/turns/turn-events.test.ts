@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { TurnEvents } from '../../../src/gateway/turns/turn-events.ts'
+import { TurnEvents } from '../../../src/gateway/turns/turn-call.ts'
 import { systemClock } from '../../../src/kernel/clock.ts'
 import { createMeter } from '../../../src/providers/surfaces.ts'
 import { test } from '../../support/suite.ts'

@@ -1,4 +1,6 @@
 import { isUtf8 } from 'node:buffer'
+import { randomBytes } from 'node:crypto'
+import { ChunkList } from '../kernel/memory.ts'
 
 /** A piece of the wire that belongs to one frame, in order; all `wire`s concatenated are exactly the bytes that were given. */
 export interface FramePart {
@@ -277,4 +279,92 @@ function unmasked(wire: Buffer, from: number, to: number, key: number): Buffer {
     scratch.copy(payload, done, 0, step)
   }
   return payload
+}
+
+/** The content of a message, or why it cannot be read. The payload may be kept, whatever becomes of the chunks it came in. */
+export type Message =
+  | { readonly kind: 'message'; readonly payload: Buffer }
+  | { readonly kind: 'unreadable'; readonly why: 'too_large' | 'not_utf8' }
+
+export class MessageReader {
+  readonly #messageBytesMax: number
+  #pieces: ChunkList | null = null
+  #bytes = 0
+
+  constructor(messageBytesMax: number) {
+    this.#messageBytesMax = messageBytesMax
+  }
+
+  /** Takes data parts in order. Returns a message if the part ends one. A message that is too large is not kept. */
+  push(part: FramePart): Message | null {
+    if (part.kind === 'control') return null
+    this.#bytes += part.payload.length
+    const isTooLarge = this.#bytes > this.#messageBytesMax
+    if (isTooLarge) this.clear()
+    else if (part.payload.length > 0 && (this.#pieces !== null || !part.endsMessage)) {
+      this.#pieces ??= new ChunkList()
+      this.#pieces.append(part.payload)
+    }
+    if (!part.endsMessage) return null
+    const payload = this.#pieces?.joined() ?? part.payload
+    this.clear()
+    this.#bytes = 0
+    return isTooLarge ? { kind: 'unreadable', why: 'too_large' } : messageOf(part.opcode, payload)
+  }
+
+  clear(): void {
+    this.#pieces?.clear()
+    this.#pieces = null
+  }
+}
+
+export function messageOf(opcode: number, payload: Buffer): Message {
+  return opcode !== OPCODE.text || isUtf8(payload)
+    ? { kind: 'message', payload }
+    : { kind: 'unreadable', why: 'not_utf8' }
+}
+
+const REASON_BYTES_MAX = 123
+
+const FINAL = 0x80
+const MASKED = 0x80
+
+export function textFrame(payload: string): Buffer {
+  const bytes = Buffer.from(payload)
+  return Buffer.concat([headerOf(OPCODE.text, bytes.length), bytes])
+}
+
+/** `masked` towards upstream, whose client we are. A reason that is too long is cut where a character ends. */
+export function closeFrame(code: number, reason: string, masked: boolean): Buffer {
+  const bytes = Buffer.from(reason)
+  let end = Math.min(bytes.length, REASON_BYTES_MAX)
+  while (((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1
+  const payload = Buffer.allocUnsafe(2 + end)
+  payload.writeUInt16BE(code)
+  bytes.copy(payload, 2, 0, end)
+  return masked
+    ? maskedFrame(OPCODE.close, payload)
+    : Buffer.concat([headerOf(OPCODE.close, payload.length), payload])
+}
+
+/** Answers a ping of upstream's in the place of a client that is gone. */
+export function pongFrame(ping: Buffer): Buffer {
+  return maskedFrame(OPCODE.pong, ping)
+}
+
+function maskedFrame(opcode: number, payload: Buffer): Buffer {
+  const key = randomBytes(4)
+  const masked = Buffer.from(payload)
+  for (const [i, byte] of masked.entries()) masked[i] = byte ^ (key[i & 3] ?? 0)
+  return Buffer.concat([Buffer.from([FINAL | opcode, MASKED | payload.length]), key, masked])
+}
+
+function headerOf(opcode: number, length: number): Buffer {
+  if (length < 126) return Buffer.from([FINAL | opcode, length])
+  const isShort = length < 2 ** 16
+  const header = Buffer.alloc(isShort ? 4 : 10)
+  header.writeUInt16BE(((FINAL | opcode) << 8) | (isShort ? 126 : 127))
+  if (isShort) header.writeUInt16BE(length, 2)
+  else header.writeBigUInt64BE(BigInt(length), 2)
+  return header
 }
