@@ -53,38 +53,9 @@ type Passed = Omit<
 /** `deferred`: the call stays open because its cost comes later. `known`: the cost is that of an earlier call. */
 export type Deferred = 'deferred' | 'known' | 'no'
 
-export interface Deferrals {
-  /**
-   * Leaves the call open with its hold until its object states its cost. `no` if the reply has stated it, or has named
-   * nothing that could be polled: then the call is billed as it is. Never fails.
-   */
-  defer(call: AdmittedCall, outcome: CallOutcome, passed: Passed): Promise<Deferred>
-  /** Asks upstream for a stored response whose stream was cut. One that still runs is deferred. Never fails. */
-  findStored(call: AdmittedCall, id: string, head: ReplyHead, passed: Passed): Promise<Stored>
-  /**
-   * Records an object as soon as a stream names it, so that the poller takes over if this process ends. False: it could not be
-   * recorded. Never fails.
-   */
-  record(call: AdmittedCall, object: RecordedObject, passed: Passed): Promise<boolean>
-  /** Ids of responses that are streaming here, or were left and are not billed yet: they cannot be deleted. */
-  readonly streaming: Set<string>
-  /** A client was shown an object or its results. If the object is open and final, its call is settled. Never fails. */
-  shown(call: AdmittedCall, metered: Metered): Promise<void>
-  /** The refusal of a DELETE whose object is not settled. Upstream is not asked. */
-  refuseDelete(surface: Surface, path: string, digest: Uint8Array): Promise<Refusal | null>
-  /** Upstream has answered a DELETE with success. An object that is open all the same is closed. Never fails. */
-  deleted(call: AdmittedCall): Promise<void>
-  start(): void
-  stop(): Promise<void>
-}
+export type Deferrals = ReturnType<typeof createDeferrals>
 
-interface RecordedObject {
-  readonly kind: ObjectKind
-  readonly id: string
-  readonly head: ReplyHead
-}
-
-export function createDeferrals(parts: DeferralParts): Deferrals {
+export function createDeferrals(parts: DeferralParts) {
   const { store, upstreams, ownUpstreams, polls, clock, log } = parts
   const bills = createDeferredBills(parts)
   const stopping = new AbortController()
@@ -200,16 +171,9 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
     if (object !== null) await (polls ? bills.settleAtHold(object) : bills.giveUp(object))
   }
 
-  async function record(
-    call: AdmittedCall,
-    { kind, id: objectId, head }: RecordedObject,
-    passed: Passed,
-    dueInMs: number,
-  ): Promise<boolean> {
-    if (!isObjectId(objectId)) return false
-    const about = { ...passed, ...recordedOf(call, head), kind, objectId, dueInMs }
-    const deferral = { ...about, surface: call.surface, scope: scopeOf(call), atMs: clock.nowMs() }
-    return await store.deferCall(deferral).then(
+  async function record(call: AdmittedCall, object: MadeObject, passed: Passed, dueInMs: number) {
+    if (!isObjectId(object.objectId)) return false
+    return await store.deferCall({ ...deferralOf(call, object, passed, dueInMs), atMs: clock.nowMs() }).then(
       (recorded) => recorded === 'deferred',
       () => false,
     )
@@ -228,8 +192,13 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
     log.error({ cause: (error as Error).message }, what)
 
   return {
+    /** Ids of responses that are streaming here, or were left and are not billed yet: they cannot be deleted. */
     streaming,
-    async defer(call, { head, metered }, passed) {
+    /**
+     * Leaves the call open with its hold until its object states its cost. `no` if the reply has stated it, or has named
+     * nothing that could be polled: then the call is billed as it is. Never fails.
+     */
+    async defer(call: AdmittedCall, { head, metered }: CallOutcome, passed: Passed): Promise<Deferred> {
       const kind = call.plan.makes
       if (kind === null || metered === null || head === null || head.status >= 300) return 'no'
       const { objectId } = metered
@@ -237,8 +206,7 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
       const { results, pausesMs } = DEFERRED_KINDS[kind]
       // It is recorded even if its cost is known: upstream may name it again, to a client that repeats its request.
       const isStated = results === undefined && isFinal(metered) && statesUsage(metered)
-      const about = { ...passed, ...recordedOf(call, head), kind, objectId }
-      const deferral = { ...about, surface: call.surface, scope: scopeOf(call), dueInMs: pausesMs[0] }
+      const deferral = deferralOf(call, { kind, objectId, head }, passed, pausesMs[0])
       const recorded = await store.deferCall({ ...deferral, atMs: clock.nowMs() }).catch((error: unknown) => {
         if (isStated) return 'closed'
         const about = { request: passed.requestId, object: objectId, cause: (error as Error).message }
@@ -250,7 +218,8 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
       if (recorded === 'known') return 'known'
       return isStated ? 'no' : 'deferred'
     },
-    async findStored(call, id, head, passed) {
+    /** Asks upstream for a stored response whose stream was cut. One that still runs is deferred. Never fails. */
+    async findStored(call: AdmittedCall, id: string, head: ReplyHead, passed: Passed): Promise<Stored> {
       const stored = await askForStored(id, call.upstream)
       if (stored === 'missing') {
         const held = await findDeleted(call, id).catch(() => null)
@@ -258,15 +227,19 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
       }
       if (stored === 'silent') return { kind: stored }
       if (stored !== 'running') return { kind: 'stated', metered: stored }
-      const object = { kind: 'response', id, head } as const
+      const object = { kind: 'response', objectId: id, head } as const
       const dueInMs = DEFERRED_KINDS.response.pausesMs[0]
       // It is settled now where nobody would poll for it later.
       return { kind: polls && (await record(call, object, passed, dueInMs)) ? 'deferred' : 'silent' }
     },
-    record: (call, object, passed) => record(call, object, passed, STREAM_MS),
-    shown: (...seen) =>
-      settleShown(...seen).catch(neverFails('an object that a client was shown could not be settled')),
-    async refuseDelete(surface, path, digest) {
+    /** Records an object as soon as a stream names it: the poller takes over if this process ends. False: it failed. Never rejects. */
+    record: (call: AdmittedCall, object: MadeObject, passed: Passed) =>
+      record(call, object, passed, STREAM_MS),
+    /** A client was shown an object or its results. If the object is open and final, its call is settled. Never fails. */
+    shown: (call: AdmittedCall, metered: Metered) =>
+      settleShown(call, metered).catch(neverFails('an object that a client was shown could not be settled')),
+    /** The refusal of a DELETE whose object is not settled. Upstream is not asked. */
+    async refuseDelete(surface: Surface, path: string, digest: Uint8Array): Promise<Refusal | null> {
       if (!polls) return null
       const objectId = objectIdIn(surface, path)
       if (objectId !== null) {
@@ -277,7 +250,8 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
       if (fileId === null) return null
       return (await store.mayBeResults(surface, fileId, digest)) ? refuseDelete('file') : null
     },
-    async deleted(call) {
+    /** Upstream has answered a DELETE with success. An object that is open all the same is closed. Never fails. */
+    async deleted(call: AdmittedCall): Promise<void> {
       const { surface } = call
       const objectId = objectIdIn(surface, call.target.path)
       if (objectId === null) return
@@ -298,10 +272,17 @@ function scopeOf({ admission }: AdmittedCall): string {
   return (admission.terms?.upstream ?? null) === null ? '' : admission.accountId
 }
 
-function recordedOf({ exchange }: AdmittedCall, head: ReplyHead) {
+interface MadeObject {
+  readonly kind: ObjectKind
+  readonly objectId: string
+  readonly head: ReplyHead
+}
+
+function deferralOf(call: AdmittedCall, { head, ...object }: MadeObject, passed: Passed, dueInMs: number) {
   const id = upstreamRequestId(head)
-  const upstreamId = id === null ? null : exchange.names.redact(id.slice(0, RECORDED_CHARS_MAX))
-  return { status: head.status, upstreamRequestId: upstreamId }
+  const upstreamId = id === null ? null : call.exchange.names.redact(id.slice(0, RECORDED_CHARS_MAX))
+  const answered = { status: head.status, upstreamRequestId: upstreamId }
+  return { ...passed, ...object, ...answered, surface: call.surface, scope: scopeOf(call), dueInMs }
 }
 
 const RESULTS_IDLE_MS = 60_000

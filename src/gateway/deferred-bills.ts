@@ -40,24 +40,17 @@ export interface DeferredBillParts {
 
 type ReadResults = (take: (chunk: Buffer) => void) => Promise<'read' | 'gone' | 'failed'>
 
-/** Bills of calls whose object has ended, at the prices and the discount of the day on which the call was made. */
-export interface DeferredBills {
-  /** Bills the usage that the object itself states. False: the bill waits for the store. */
-  settle(object: DeferredObject, metered: Metered): Promise<boolean>
-  /** Bills each line of the results, in one record for each model. False: the results cannot be read now, or booked. */
-  settleBatch(object: DeferredObject, metered: Metered, read: ReadResults | null): Promise<boolean>
-  settleAtHold(object: DeferredObject): Promise<boolean>
-  giveUp(object: DeferredObject): Promise<boolean>
-}
-
 const NOTHING_PASSED = { upstreamMs: null, overheadMs: 0, bytesIn: 0, bytesOut: 0 }
 
 function passed({ upstreamMs, overheadMs, bytesIn, bytesOut }: CallRecord) {
   return { upstreamMs, overheadMs: overheadMs ?? 0, bytesIn, bytesOut }
 }
 
-/** Each record is closed once: by the client, the poller or another node, whichever comes first. */
-export function createDeferredBills(parts: DeferredBillParts): DeferredBills {
+/**
+ * Bills of calls whose object has ended, at the prices and the discount of the day on which the call was made. Each record is
+ * closed once: by the client, the poller or another node. False: the bill waits for the store, or for results.
+ */
+export function createDeferredBills(parts: DeferredBillParts) {
   const { store, settler, counts, queues, clock, log, names } = parts
 
   /** False: the settlement waits for the store, perhaps in memory, where the end of this process would lose it. */
@@ -137,14 +130,19 @@ export function createDeferredBills(parts: DeferredBillParts): DeferredBills {
   }
 
   return {
-    async settle(object, metered) {
+    async settle(object: DeferredObject, metered: Metered): Promise<boolean> {
       const { call } = object
       if (!statesUsage(metered)) throw new Error(`${call.requestId} has ended and states no usage`)
       const version = await versionOf(call)
       const usage = withContainers(metered.usage, metered, parts)
       return await closeAll(object, billOf(call, usage, ratingOf(call), version))
     },
-    async settleBatch(object, { usage: { stopReason }, requestsFor = null }, read) {
+    /** Bills each line of the results, in one record for each model. */
+    async settleBatch(
+      object: DeferredObject,
+      { usage: { stopReason }, requestsFor = null }: Metered,
+      read: ReadResults | null,
+    ): Promise<boolean> {
       const { call } = object
       const { BatchUsage } = await import('../pricing/batch-usage.ts')
       const version = await versionOf(call)
@@ -181,7 +179,7 @@ export function createDeferredBills(parts: DeferredBillParts): DeferredBills {
       )
     },
     settleAtHold,
-    async giveUp(object) {
+    async giveUp(object: DeferredObject): Promise<boolean> {
       const about = { request: object.call.requestId, object: object.objectId }
       log.warn(about, 'the object of a call cannot be polled any more; its cost is lost')
       return await closeBy(object, () => LOST)

@@ -2,12 +2,13 @@ import { type Exchange, sendWhole } from '../http/exchange.ts'
 import type { CallEnd } from '../http/upstream-call.ts'
 import { type ErrorCode, type Refusal, redactRefusal } from '../kernel/errors.ts'
 import type { Nanos } from '../kernel/money.ts'
+import type { Settled } from '../ledger/call.ts'
 import { type Audience, shapeError, statusOf } from '../providers/surfaces.ts'
 import type { CallCounts } from '../telemetry/call-counts.ts'
 import type { EndedCall } from '../telemetry/ended-call.ts'
 import { describeUnsent, recordable } from './admit.ts'
 import { figureLines } from './answer.ts'
-import type { Bill } from './bill.ts'
+import { type Bill, withoutSecrets } from './bill.ts'
 import type { AdmittedCall, Call } from './call.ts'
 import type { Gateway } from './gateway.ts'
 import { explainFailure } from './refusals.ts'
@@ -45,6 +46,43 @@ export function refuseRequest(
 ): void {
   if (audience !== 'own') counts.refused(refusal.code)
   deny(exchange, audience, refusal)
+}
+
+/** The times and bytes of a call as its record has them. */
+export function passedBy(
+  { exchange }: AdmittedCall,
+  seen: {
+    readonly upstreamMs: number
+    readonly streamed: boolean
+    readonly bytesIn: number
+    readonly bytesOut: number
+  },
+  { clock }: Gateway,
+) {
+  const overheadMs = Math.max(0, clock.monotonicMs() - exchange.startedMs - seen.upstreamMs)
+  return {
+    ...seen,
+    requestId: exchange.requestId,
+    overheadMs: Math.round(overheadMs),
+    upstreamMs: Math.round(seen.upstreamMs),
+  }
+}
+
+/** Settles a call over HTTP or a turn. `isCounted`: whether the settlement counts in the metrics. */
+export function settleCall(
+  { exchange, surface, admission, plan }: AdmittedCall,
+  bill: Bill,
+  passed: ReturnType<typeof passedBy>,
+  upstreamMs: number,
+  { clock, settler, queues, counts }: Gateway,
+  isCounted: (booked: boolean) => boolean = () => true,
+): Promise<Settled | null> {
+  const times = { overheadMs: Math.max(0, clock.monotonicMs() - exchange.startedMs - upstreamMs), upstreamMs }
+  const closing = { ...withoutSecrets(bill, exchange.names.redact), ...passed, atMs: clock.nowMs() }
+  return settler.settle(closing, ({ booked }) => {
+    queues.settled(admission.budgetId, admission.accountId)
+    if (isCounted(booked)) counts.settled(surface, plan.modelAsked, closing, times)
+  })
 }
 
 export function endedCall(call: AdmittedCall, bill: Bill, end: CallEnd, { clock }: Gateway): EndedCall {

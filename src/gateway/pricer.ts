@@ -84,29 +84,21 @@ export interface RatedCall {
   readonly pricedAsRequested: boolean
 }
 
-export interface Pricer {
-  plan(call: PricedRequest): CallPlan
-  /** The most that a request can cost inside a batch. */
-  boundEntry(...entry: [...Parameters<BoundEntry>, atMs: number]): Bound
-  /** The same as `plan` for a turn of a socket, which no request describes. */
-  planTurn(turn: SocketTurn): CallPlan
-  /** Calls planned from now on are rated by this book; those under way keep the version they were planned with. */
-  use(book: PriceBook): void
-  /** The priced model whose name is closest to a name without a price; null if none is close. */
-  closestModel(name: string, atMs: number): string | null
-}
+export type Pricer = ReturnType<typeof createPricer>
 
-export function createPricer(firstBook: PriceBook, settings: PricerSettings): Pricer {
+export function createPricer(firstBook: PriceBook, settings: PricerSettings) {
   let book = firstBook
   return {
-    use(next) {
+    /** Calls planned from now on are rated by this book; those under way keep the version they were planned with. */
+    use(next: PriceBook): void {
       book = next
     },
-    closestModel(name, atMs) {
+    closestModel(name: string, atMs: number): string | null {
       const changesMax = Math.min(3, Math.floor(name.length / 3))
       return nearestName(name, [...versionAt(book, atMs).names.keys()], changesMax)
     },
-    boundEntry(endpoint, facts, atMs) {
+    /** The most that a request can cost inside a batch. */
+    boundEntry(...[endpoint, facts, atMs]: [...Parameters<BoundEntry>, atMs: number]): Bound {
       if (endpoint.billing === 'free') return NO_COST
       if (endpoint.billing !== 'metered') return { kind: 'unbounded', reason: 'it is not metered' }
       const { surface, template: path } = endpoint
@@ -116,7 +108,8 @@ export function createPricer(firstBook: PriceBook, settings: PricerSettings): Pr
       const context = { ...contextOf(call, settings), batch: true }
       return boundFor(call, limitsOf(endpoint, call, version), context, version, settings)
     },
-    planTurn(turn) {
+    /** The same as `plan` for a turn of a socket, which no request describes. */
+    planTurn(turn: SocketTurn): CallPlan {
       const version = versionAt(book, turn.atMs)
       const call = { ...turnRequest(turn), modelAsked: recorded(turn.model) }
       const context = contextOf(call, settings)
@@ -129,7 +122,7 @@ export function createPricer(firstBook: PriceBook, settings: PricerSettings): Pr
       const plan = meteredPlan({ call, version, context, settings }, TURN_LIMITS, bound)
       return { ...plan, modelAsked: turn.model, models, reader: null }
     },
-    plan(call) {
+    plan(call: PricedRequest): CallPlan {
       const version = versionAt(book, call.atMs)
       const context = contextOf(call, settings)
       const { endpoint } = call

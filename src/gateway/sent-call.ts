@@ -13,12 +13,11 @@ import {
   NOTHING_BILLED,
   type Stored,
   storedId,
-  withoutSecrets,
 } from './bill.ts'
 import { BodyTaps } from './body-taps.ts'
 import type { AdmittedCall } from './call.ts'
 import type { Deferred } from './deferrals.ts'
-import { deny, endedCall } from './ended-call.ts'
+import { deny, endedCall, passedBy, settleCall } from './ended-call.ts'
 import type { Gateway } from './gateway.ts'
 import { originFor } from './permitted-changes.ts'
 import { explainFailure } from './refusals.ts'
@@ -147,38 +146,19 @@ export class SentCall {
     return (this.#end?.atMs ?? this.#gateway.clock.monotonicMs()) - this.#sentMs
   }
 
-  get #overheadMs(): number {
-    return this.#gateway.clock.monotonicMs() - this.#call.exchange.startedMs - this.#upstreamMs
-  }
-
   get #passed() {
     const { reply } = this
-    return {
-      requestId: this.#call.exchange.requestId,
-      streamed: reply.isStreamed,
-      upstreamMs: Math.round(this.#upstreamMs),
-      overheadMs: Math.max(0, Math.round(this.#overheadMs)),
-      bytesIn: this.taps.sentBytes,
-      // The held bytes leave next, with the figures of this settlement.
-      bytesOut: reply.bytesOut + reply.bytesHeld,
-    }
+    // The held bytes leave next, with the figures of this settlement.
+    const bytes = { bytesIn: this.taps.sentBytes, bytesOut: reply.bytesOut + reply.bytesHeld }
+    const seen = { ...bytes, streamed: reply.isStreamed, upstreamMs: this.#upstreamMs }
+    return passedBy(this.#call, seen, this.#gateway)
   }
 
   async #settle(bill: Bill, isCounted = true) {
-    const { exchange, surface, admission, plan } = this.#call
-    const { clock, settler, queues, counts } = this.#gateway
-    const times = { overheadMs: Math.max(0, this.#overheadMs), upstreamMs: this.#upstreamMs }
-    const closing = {
-      ...withoutSecrets(bill, exchange.names.redact),
-      ...this.#passed,
-      atMs: clock.nowMs(),
-    }
+    // A recorded object may have been settled, and counted, before its stream was over.
     const isRecorded = this.#hold === 'recorded'
-    const settled = await settler.settle(closing, ({ booked }) => {
-      queues.settled(admission.budgetId, admission.accountId)
-      // A recorded object may have been settled, and counted, before its stream was over.
-      if (isCounted && (booked || !isRecorded)) counts.settled(surface, plan.modelAsked, closing, times)
-    })
+    const counts = (booked: boolean) => isCounted && (booked || !isRecorded)
+    const settled = await settleCall(this.#call, bill, this.#passed, this.#upstreamMs, this.#gateway, counts)
     this.#hold = 'closed'
     return settled
   }
@@ -200,7 +180,7 @@ export class SentCall {
     this.#streamingId = objectId
     deferrals.streaming.add(objectId)
     if (kind === null) return
-    const object = { kind, id: objectId, head } as const
+    const object = { kind, objectId, head } as const
     const isRecorded = await deferrals.record(this.#call, object, this.#passed)
     if (isRecorded && this.#hold === 'open') this.#hold = 'recorded'
   }

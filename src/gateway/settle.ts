@@ -13,26 +13,7 @@ export const SETTLEMENTS_REPLAYED_AT_ONCE = 200
 /** How long an answer waits for a settlement that the store cannot take. Then it leaves without the figures. */
 export const SETTLE_WAIT_MS = 2_000
 
-/**
- * The settler takes every settlement to the store, and does not give up: while the store cannot write (a full disk, a
- * database that is away), settlements wait here and are retried until it can. A call is settled once, however often its
- * settlement is tried, because the store closes a hold once.
- */
-export interface Settler {
-  /**
-   * Null if the store could not take the settlement within the time an answer may wait; it is still under way then, and in
-   * the spool if there is one. `onSettled` is called when the store has the settlement, sooner or later.
-   */
-  settle(closing: CallClosing, onSettled: OnSettled): Promise<Settled | null>
-  /**
-   * Takes the settlements that an earlier process left in the spool to the store, `SETTLEMENTS_REPLAYED_AT_ONCE` at a
-   * time. `onBooked` is called for settlements that the ledger did not have yet. Never fails.
-   */
-  replay(closings: readonly CallClosing[], onBooked: (closing: CallClosing) => void): Promise<void>
-  readonly waiting: number
-  /** False while unsaved settlements would be lost with this process: no new call may be admitted. */
-  readonly isSound: boolean
-}
+export type Settler = ReturnType<typeof createSettler>
 
 type OnSettled = (settled: Settled) => void
 
@@ -55,7 +36,11 @@ interface Late {
   readonly atLast: Promise<Settled>
 }
 
-export function createSettler(parts: SettlerParts): Settler {
+/**
+ * The settler takes every settlement to the store, and retries while the store cannot write (a full disk, a database that is
+ * away). A call is settled once, however often its settlement is tried, because the store closes a hold once.
+ */
+export function createSettler(parts: SettlerParts) {
   const { store, watch, spool, log, waitMs: patienceMs = SETTLE_WAIT_MS } = parts
   const underWay = new Map<string, Promise<Settled | Late>>()
   let replaysToCome = 0
@@ -146,17 +131,23 @@ export function createSettler(parts: SettlerParts): Settler {
   }
 
   return {
-    get waiting() {
+    get waiting(): number {
       return underWay.size + replaysToCome
     },
-    get isSound() {
+    /** False while unsaved settlements would be lost with this process: no new call may be admitted. */
+    get isSound(): boolean {
       return spool?.isSound ?? true
     },
-    async settle(closing, onSettled) {
+    /**
+     * Null if the store could not take the settlement within the time an answer may wait; it is still under way then.
+     * `onSettled` is called when the store has the settlement, sooner or later.
+     */
+    async settle(closing: CallClosing, onSettled: OnSettled): Promise<Settled | null> {
       const first = await begin(closing, onSettled)
       return 'atLast' in first ? await waitFor(first) : first
     },
-    async replay(closings, onBooked) {
+    /** Takes the settlements that an earlier process left in the spool to the store. `onBooked`: of those that were new. Never fails. */
+    async replay(closings: readonly CallClosing[], onBooked: (closing: CallClosing) => void): Promise<void> {
       const toCome = closings.values()
       replaysToCome = closings.length
       if (replaysToCome > 0)

@@ -16,11 +16,10 @@ import {
   isPlausible,
   NOTHING_BILLED,
   storedId,
-  withoutSecrets,
 } from '../bill.ts'
 import { BodyTaps } from '../body-taps.ts'
 import type { AdmittedCall, PlannedCall, ReadCall } from '../call.ts'
-import { endedCall, recordRefusal } from '../ended-call.ts'
+import { endedCall, passedBy, recordRefusal, settleCall } from '../ended-call.ts'
 import { type ReplyTimes, Silence } from '../estimates.ts'
 import type { LeftReply } from '../forward.ts'
 import type { Gateway } from '../gateway.ts'
@@ -295,27 +294,12 @@ export class TurnCall implements LeftReply {
   }
 
   #passed(upstreamMs: number) {
-    const { requestId, startedMs } = this.call.exchange
-    const overheadMs = this.#gateway.clock.monotonicMs() - startedMs - upstreamMs
-    return {
-      requestId,
-      streamed: true,
-      upstreamMs: Math.round(upstreamMs),
-      overheadMs: Math.max(0, Math.round(overheadMs)),
-      bytesIn: this.#taps.sentBytes,
-      bytesOut: this.#bytesOut,
-    }
+    const bytes = { bytesIn: this.#taps.sentBytes, bytesOut: this.#bytesOut }
+    return passedBy(this.call, { ...bytes, streamed: true, upstreamMs }, this.#gateway)
   }
 
   async #store(bill: Bill, upstreamMs: number): Promise<void> {
-    const { surface, admission, exchange, plan } = this.call
-    const { clock, counts, queues, settler } = this.#gateway
-    const passed = this.#passed(upstreamMs)
-    const closing = { ...withoutSecrets(bill, exchange.names.redact), ...passed, atMs: clock.nowMs() }
-    await settler.settle(closing, () => {
-      queues.settled(admission.budgetId, admission.accountId)
-      counts.settled(surface, plan.modelAsked, closing, { overheadMs: passed.overheadMs, upstreamMs })
-    })
+    await settleCall(this.call, bill, this.#passed(upstreamMs), upstreamMs, this.#gateway)
   }
 }
 
