@@ -23,12 +23,12 @@ import {
 import { Answer } from './answer.ts'
 import type { BodyTaps } from './body-taps.ts'
 import type { AdmittedCall } from './call.ts'
-import { deny } from './ended-call.ts'
 import type { Gateway, OnLeave } from './gateway.ts'
 import { type PreparedBody, prepareBody, showsBatches, toUpstreamHeaders } from './permitted-changes.ts'
 import type { CallPlan } from './pricer.ts'
 import { explainFailure } from './refusals.ts'
 import type { ReplyPipeline } from './reply-pipeline.ts'
+import { deny } from './sent-call.ts'
 
 const NEVER_SENT: CallEnd = { kind: 'abandoned', sent: false }
 

@@ -7,7 +7,6 @@ import { chooseSurface, findEndpoint, listsStored } from '../providers/find-endp
 import { type Audience, carriesCredential, shapeError } from '../providers/surfaces.ts'
 import { admit, checkKey, findBatchFile, findUpstream, planCall, refuseBody, upstreamUnder } from './admit.ts'
 import type { AdmittedCall, IdentifiedCall } from './call.ts'
-import { refuseCall, refuseRequest } from './ended-call.ts'
 import { forward, passPreflight } from './forward.ts'
 import type { Gateway } from './gateway.ts'
 import { parseCredential, surfaceOf } from './parse-credential.ts'
@@ -21,8 +20,8 @@ import {
   refuseUnconfigured,
   refuseWebSocket,
 } from './refusals.ts'
-import { SentCall } from './sent-call.ts'
-import { findHandshake, type Switched, serveSocket, turnsOf } from './turns/serve-socket.ts'
+import { refuseCall, refuseRequest, SentCall, type Switched } from './sent-call.ts'
+import { findHandshake, serveSocket, turnsOf } from './turns/serve-socket.ts'
 
 /** Answers requests for our own paths. Given by the composition root; the data plane does not know what they do. */
 export type HandleOwned = (exchange: Exchange, target: Target, credential: Credential) => Promise<void>

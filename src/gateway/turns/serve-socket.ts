@@ -1,6 +1,5 @@
 import type { Target } from '../../http/judge-head.ts'
 import { hasHeader } from '../../http/raw-headers.ts'
-import type { CallEnd } from '../../http/upstream-call.ts'
 import { type Refusal, redactRefusal, refuse } from '../../kernel/errors.ts'
 import type { Surface } from '../../kernel/vocabulary.ts'
 import type { Endpoint } from '../../providers/endpoint.ts'
@@ -8,16 +7,14 @@ import { findEndpoint } from '../../providers/find-endpoint.ts'
 import { protocolsForClient, shapeError, statusOf } from '../../providers/surfaces.ts'
 import { withoutOurs } from '../answer.ts'
 import type { AdmittedCall, PlannedCall } from '../call.ts'
-import { deny } from '../ended-call.ts'
 import type { Gateway } from '../gateway.ts'
 import { explainThrown } from '../refusals.ts'
+import { deny, type Switched } from '../sent-call.ts'
 import { RealtimeProtocol } from './realtime-protocol.ts'
 import { ResponsesProtocol } from './responses-protocol.ts'
 import { NO_LANE, type RefusedTurn } from './socket-protocol.ts'
 import { SocketSession } from './socket-session.ts'
 import { SocketTurns } from './socket-turns.ts'
-
-export type Switched = CallEnd & { readonly kind: 'switched' }
 
 /**
  * The endpoint of a handshake; null where there are no sockets. A metered socket opens with a free call, and its turns are

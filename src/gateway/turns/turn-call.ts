@@ -19,12 +19,12 @@ import {
 } from '../bill.ts'
 import { BodyTaps } from '../body-taps.ts'
 import type { AdmittedCall, PlannedCall, ReadCall } from '../call.ts'
-import { endedCall, passedBy, recordRefusal, settleCall } from '../ended-call.ts'
 import { type ReplyTimes, Silence } from '../estimates.ts'
 import type { LeftReply } from '../forward.ts'
 import type { Gateway } from '../gateway.ts'
 import type { CallPlan } from '../pricer.ts'
 import { explainThrown, refuseTooManyCalls } from '../refusals.ts'
+import { endedCall, passedBy, recordRefusal, settleCall } from '../sent-call.ts'
 
 export interface PlannedTurn extends Pick<ReadCall, 'read' | 'request' | 'endpoint'> {
   readonly plan: CallPlan
