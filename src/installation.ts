@@ -269,7 +269,7 @@ async function ensureAdminKey(
   const key = mintKey(config.prefix, 'admin')
   // The file is written first: an active key that nobody has seen is worse than a file with an unknown key.
   writePrivateFile(join(config.dataDir, 'admin-key'), `${key.reveal()}\n`)
-  await create('first start', key, false)
+  await create('first operator key', key, false)
   return key.reveal()
 }
 

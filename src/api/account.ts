@@ -112,6 +112,11 @@ export const accountSchema = z
   })
 export type Account = z.infer<typeof accountSchema>
 
+/** The account as its own admins and viewers see it. */
+export const ownAccountSchema = accountSchema
+  .omit({ upstreams: true, metadata: true })
+  .meta({ id: 'own_account', description: 'The account of the key: its spend, its ceiling and its credit.' })
+
 export const accountListSchema = listOf(accountSchema).extend({
   total: z
     .object({

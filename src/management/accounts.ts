@@ -5,6 +5,7 @@ import {
   accountListSchema,
   accountSchema,
   newAccountFields,
+  ownAccountSchema,
 } from '../api/account.ts'
 import { accountObject } from '../api/objects.ts'
 import { formatUsd, type Nanos } from '../kernel/money.ts'
@@ -125,6 +126,21 @@ const getAccount = defineRoute({
   },
 })
 
+/** The upstreams and the metadata are the operator's. */
+const getOwnAccount = defineRoute({
+  endpoint: 'GET /gateway/v1/accounts/self',
+  operationId: 'get_own_account',
+  summary: 'Show the account of the key: spend, ceiling and credit',
+  answer: ownAccountSchema,
+  async handle({ accountId }, { store, clock }) {
+    const atMs = clock.nowMs()
+    const account = await store.getAccount(accountId, atMs)
+    if (account === null) return refusedMissingAccount()
+    const { upstreams: _, metadata: _of, ...own } = accountObject(account, atMs)
+    return replyJson(200, own)
+  },
+})
+
 const updateAccount = defineRoute({
   endpoint: 'PATCH /gateway/v1/accounts/{id}',
   operationId: 'update_account',
@@ -168,6 +184,7 @@ const setStatus = (status: 'active' | 'suspended', verb: 'suspend' | 'resume', d
 export const accountRoutes = [
   createAccount,
   listAccounts,
+  getOwnAccount,
   getAccount,
   updateAccount,
   setStatus(

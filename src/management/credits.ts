@@ -93,8 +93,9 @@ async function move(
 async function creditBack(
   command: CreditBack,
   idempotency: Idempotency | null,
-  { store, limitsMoved }: Management,
+  { store, limitsMoved, refusedCalls }: Management,
 ): Promise<OwnReply> {
+  await refusedCalls.written()
   const result = await store.creditBack(command, idempotency)
   if (result.kind === 'conflict') return refusedOtherCommand()
   if (result.kind === 'nothing') {

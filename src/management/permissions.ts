@@ -57,6 +57,7 @@ const PERMISSIONS = {
   // Accounts and admin keys
   create_account: ['operator', 'installation'],
   list_accounts: ['operator', 'installation'],
+  get_own_account: ['viewer', 'one'],
   get_account: ['operator', 'installation'],
   update_account: ['operator', 'installation'],
   suspend_account: ['operator', 'installation'],

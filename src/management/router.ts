@@ -13,9 +13,18 @@ import { openApiRoute } from './openapi.ts'
 import { METRICS_PATH, overviewRoutes } from './overview.ts'
 import { isAtLeast, permissionOf, roleOf } from './permissions.ts'
 import { parseQuery, readRequest } from './read-request.ts'
+import { ReadTurns } from './read-turns.ts'
 import { requestRoutes } from './requests.ts'
 import { actorOf, resolveAccount } from './resolve-account.ts'
-import { type Management, type OwnSession, type Refused, type Route, replyWhole, UNSTORED } from './route.ts'
+import {
+  type Management,
+  type OwnRequest,
+  type OwnSession,
+  type Refused,
+  type Route,
+  replyWhole,
+  UNSTORED,
+} from './route.ts'
 import { findSession, isForeignSignIn, recogniseSignIn, sessionRoutes } from './session.ts'
 import { usageRoute } from './usage.ts'
 import { webhookRoutes } from './webhooks.ts'
@@ -151,6 +160,8 @@ async function recognise(
   return { kind: 'recognised', caller, session: null }
 }
 
+const reads = new ReadTurns()
+
 async function answerRoute(
   exchange: Exchange,
   target: Target,
@@ -170,26 +181,27 @@ async function answerRoute(
   const caller = recognised?.caller ?? (await recogniseSignIn(request.body, management))
   if (caller.kind === 'refused') return deny(exchange, caller.refusal)
   const { headers, res } = exchange
-  const answer = await route.handle(
-    {
-      ...request,
-      exchange: { headers, res, isSecure: parts.isSecure(exchange) },
-      caller,
-      role: roleOf(caller),
-      actor: actorOf(caller, recognised?.session ?? null),
-      accountId: scope.accountId,
-      listedAccountId: scope.listedAccountId,
-      session: recognised?.session ?? null,
-      params,
-    },
-    management,
-  )
+  const session = recognised?.session ?? null
+  const own: OwnRequest = {
+    ...request,
+    exchange: { headers, res, isSecure: parts.isSecure(exchange) },
+    ...{ caller, role: roleOf(caller), actor: actorOf(caller, session), session, params },
+    ...{ accountId: scope.accountId, listedAccountId: scope.listedAccountId },
+  }
+  // A lookup of a call reads one row, and may wait for the call to be settled.
+  const takesTurn = route.method === 'GET' && route.operationId !== 'get_request'
+  const answer = takesTurn
+    ? await reads.take(caller.keyId, () => route.handle(own, management))
+    : await route.handle(own, management)
   if (route.method !== 'GET') management.webhooks.wake()
-  if (answer.kind === 'refused') deny(exchange, answer.refusal)
+  if (answer === null)
+    deny(exchange, refuse('too_many_calls', 'Too many requests with this key wait here. Send fewer at once.'))
+  else if (answer.kind === 'refused') deny(exchange, answer.refusal)
   // HEAD of a stream is refused: the whole stream would have to be made for its length to be known.
   else if (answer.kind === 'stream' && exchange.method === 'HEAD')
     deny(exchange, refuseMethod(exchange, ['GET']))
-  else if (answer.kind === 'stream') await sendStream(exchange, answer.reply)
+  else if (answer.kind === 'stream')
+    await sendStream(exchange, { ...answer.reply, chunks: reads.each(caller.keyId, answer.reply.chunks) })
   else sendWhole(exchange, answer.reply)
 }
 

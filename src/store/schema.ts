@@ -75,9 +75,9 @@ export function upgradesFrom(version: number, store: 'sqlite' | 'postgres'): rea
   return steps.map((step) => UPGRADES[step]?.[store] ?? '')
 }
 
-/** The rows that a new database begins with. */
+/** The rows that a new database begins with. `NOW_MS` stands for its clock. */
 export const FIRST_ROWS: Readonly<Record<string, string>> = {
-  account: "INSERT INTO account (id, created_at_ms) VALUES ('default', 0)",
+  account: "INSERT INTO account (id, created_at_ms) VALUES ('default', NOW_MS)",
   body_total: 'INSERT INTO body_total (id, bytes) VALUES (1, 0)',
 }
 
@@ -93,10 +93,11 @@ const POSTGRES_TYPES: Types = {
 /** The statements that create the tables of the database, or those of the file for bodies. */
 export function sqliteSchema(location: 'main' | 'bodies'): string {
   const tables = TABLES.filter((table) => table.location === location)
-  return statementsOf(
+  const text = statementsOf(
     tables,
     (table) => `${tableOf(table, SQLITE_TYPES)} STRICT${table.isWide ? '' : ', WITHOUT ROWID'}`,
   )
+  return text.replace('NOW_MS', "CAST(unixepoch('subsec') * 1000 AS INTEGER)")
 }
 
 /** The database's clock: read where it stands in a statement, and not at its begin. */
@@ -113,7 +114,7 @@ export function postgresSchema(): string {
       ...external.map(({ name }) => `ALTER TABLE ${table.name} ALTER COLUMN ${name} SET STORAGE EXTERNAL`),
     ].join(';\n')
   })
-  return `${CLOCK}\n${tables}`
+  return `${CLOCK}\n${tables.replace('NOW_MS', 'now_ms()')}`
 }
 
 function statementsOf(tables: readonly Table[], create: (table: Table) => string): string {

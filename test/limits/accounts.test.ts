@@ -1,5 +1,9 @@
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
+import { OwnUpstreams } from '../../src/gateway/own-upstreams.ts'
+import { createLog } from '../../src/kernel/log.ts'
+import { Secret } from '../../src/kernel/secret.ts'
+import { createSecretSealer } from '../../src/keys/sealed-secret.ts'
 import { startGateway } from '../support/gateway.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
 import { after, test } from '../support/suite.ts'
@@ -17,12 +21,8 @@ const REPLY = JSON.stringify({
   choices: [{ index: 0, message: { role: 'assistant', content: 'hi' }, finish_reason: 'stop' }],
   usage: { prompt_tokens: 1_000, completion_tokens: 1_000, total_tokens: 2_000 },
 })
-for (const upstream of [shared, own])
-  upstream.answer(() => [
-    {
-      send: `HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: ${REPLY.length}\r\n\r\n${REPLY}`,
-    },
-  ])
+const CHAT_REPLY = `HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: ${REPLY.length}\r\n\r\n${REPLY}`
+for (const upstream of [shared, own]) upstream.answer(() => [{ send: CHAT_REPLY }])
 
 interface Account {
   readonly id: string
@@ -180,4 +180,86 @@ test('the key of an upstream is in no answer, and in the database as ciphertext 
   if (gateway.databaseUrl !== null) return
   for (const file of ['tollgate.db', 'tollgate.db-wal'])
     assert.ok(!(await readFile(`${gateway.dataDir}/${file}`)).includes(secret), file)
+})
+
+test('a call belongs to the object that its credential made: another account can neither read nor end it', async () => {
+  const background = (upstream: ScriptedUpstream, usage: object | null) =>
+    upstream.answer(({ method }) => {
+      const status = usage === null || method === 'POST' ? 'queued' : 'completed'
+      const body = JSON.stringify({
+        id: 'resp_same',
+        object: 'response',
+        model: 'gpt-4o-mini',
+        status,
+        usage,
+      })
+      return [
+        {
+          send: `HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+        },
+      ]
+    })
+  background(shared, null)
+  background(own, { input_tokens: 1e6, output_tokens: 1e6, total_tokens: 2e6 })
+  const victim = await createAccount('of the shared credential')
+  const attacker = await createAccount('of its own', {
+    upstreams: { chat: { url: `${own.url}/v1`, key: 'theirs' } },
+  })
+  const send = (key: string, method: string, path: string) =>
+    fetch(gateway.url + path, {
+      method,
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      ...(method === 'POST'
+        ? { body: JSON.stringify({ model: 'gpt-4o-mini', input: 'hi', background: true }) }
+        : {}),
+    })
+  const made = await send(victim.key, 'POST', '/v1/responses')
+  await made.text()
+  const record = () => gateway.manage('GET', `/gateway/v1/requests/${made.headers.get('x-svc-request-id')}`)
+  assert.deepEqual([(await record())['state'], (await record())['object_id']], ['deferred', 'resp_same'])
+  // The attacker's upstream says that the object of this id is complete and cost a fortune, and that it is deleted.
+  for (const method of ['GET', 'DELETE']) {
+    const arrived = own.nextRequest()
+    assert.equal((await send(attacker.key, method, '/v1/responses/resp_same')).status, 200)
+    assert.deepEqual(headerValues((await arrived).headerLines, 'authorization'), ['Bearer theirs'])
+  }
+  assert.deepEqual([(await record())['state'], (await record())['cost_usd']], ['deferred', null])
+  shared.answer(() => [{ send: 'HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n' }])
+  assert.equal((await send(victim.key, 'GET', '/v1/responses/resp_of_the_other')).status, 404)
+})
+
+test('the simulator serves while no account has an upstream of its own', async () => {
+  own.answer(() => [{ send: CHAT_REPLY }])
+  const simulated = await startGateway({ chatUrl: `${own.url}/v1`, simulator: true })
+  try {
+    const isSimulated = async () => (await simulated.manage('GET', '/gateway/v1/overview'))['simulator']
+    const status = async () =>
+      (
+        await fetch(`${simulated.url}/v1/models`, {
+          headers: { authorization: `Bearer ${simulated.apiKey}` },
+        })
+      ).status
+    assert.deepEqual([await isSimulated(), await status()], [true, 200])
+    const fields = { name: 'own', upstreams: { chat: { url: `${own.url}/v1` } } }
+    const { id } = await simulated.manage('POST', '/gateway/v1/accounts', fields)
+    assert.deepEqual([await isSimulated(), await status()], [false, 503])
+    await simulated.manage('PATCH', `/gateway/v1/accounts/${id}`, { upstreams: { chat: null } })
+    assert.deepEqual([await isSimulated(), await status()], [true, 200])
+  } finally {
+    await simulated.close()
+  }
+})
+
+test("the connection pools of accounts' own URLs are bounded in number", () => {
+  const pools = new OwnUpstreams(createSecretSealer(new Secret('a pepper'), 'tests'), createLog('silent'), 2)
+  const poolOf = (name: string) =>
+    pools.open(name, 'chat', { url: `http://${name}.test`, sealedKey: null }).pool
+  const [first, second] = [poolOf('a'), poolOf('b')]
+  assert.deepEqual([poolOf('a') === first, poolOf('b') === second], [true, true])
+  const third = poolOf('c')
+  assert.deepEqual(
+    [poolOf('c') === third, poolOf('b') === second, poolOf('a') === first],
+    [true, true, false],
+  )
+  pools.destroy()
 })

@@ -25,6 +25,8 @@ test('the first account is there from the start', async () => {
     [json['id'], json['object'], json['status'], json['discount'], json['metadata']],
     ['default', 'account', 'active', null, {}],
   )
+  const ageMs = Date.now() - Date.parse(String(json['created_at']))
+  assert.ok(ageMs >= 0 && ageMs < 3_600_000, 'it was created with the installation')
 })
 
 test('an account is created once for an Idempotency-Key, edited, found and listed with sums', async () => {
@@ -88,6 +90,25 @@ test('fields that cannot be are refused by name', async () => {
   ] as const)
     assert.equal((await send(method, path)).status, 404, path)
   assert.equal((await send('POST', '/v1/keys?account=*', { name: 'k' })).status, 400)
+})
+
+test('admins and viewers see the spend and the ceiling of their own account, and nothing of the operator', async () => {
+  const fields = { name: 'seen', monthly_budget_usd: 7, metadata: { crm: 'late payer' } }
+  const { id } = (await send('POST', ACCOUNTS, fields)).json
+  const SELF = `${ACCOUNTS}/self`
+  for (const role of ['admin', 'viewer']) {
+    const made = await send('POST', '/gateway/v1/admin-keys', { name: role, role, account_id: id })
+    const { status, json } = await send('GET', SELF, undefined, {
+      authorization: `Bearer ${made.json['key']}`,
+    })
+    assert.deepEqual([status, json['id'], json['monthly_budget_usd']], [200, id, 7])
+    assert.deepEqual([json['month_spend_usd'], json['month_held_usd'], json['balance_usd']], [0, 0, 0])
+    assert.ok(!('metadata' in json) && !('upstreams' in json))
+  }
+  assert.equal((await send('GET', SELF)).json['id'], 'default')
+  assert.equal((await send('GET', `${SELF}?account=${id}`)).json['name'], 'seen')
+  const key = { authorization: `Bearer ${gateway.apiKey}` }
+  assert.equal((await send('GET', SELF, undefined, key)).code, 'admin_key_required')
 })
 
 test('operators act in the account that they name; an id finds its own', async () => {

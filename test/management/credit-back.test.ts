@@ -198,3 +198,22 @@ test('the document takes an amount or calls, and neither both nor none of them',
     assert.throws(() => documented.assertConforms(schema, wrong))
   }
 })
+
+test('a refused call is known, and has nothing to credit back', async () => {
+  const { key } = await gateway.createKey('capped', { monthly_budget_usd: 0 })
+  const refused = await fetch(`${gateway.url}/v1/messages`, {
+    method: 'POST',
+    headers: { 'x-api-key': key, 'anthropic-version': '2023-06-01' },
+    body: JSON.stringify({
+      model: 'claude-haiku-5-5',
+      max_tokens: 9,
+      messages: [{ role: 'user', content: 'Hi' }],
+    }),
+  })
+  assert.equal(refused.status, 402)
+  const id = refused.headers.get('x-svc-request-id')
+  const { body } = await credit({ request_ids: [id], reason: 'refund' })
+  const { code, details } = body['error'] as { code: string; details: Record<string, unknown> }
+  assert.equal(code, 'conflict')
+  assert.deepEqual(outcomes(details).not_credited, [[id, 'nothing_to_credit']])
+})

@@ -136,7 +136,11 @@ function* lockCalls({ accountId, requestIds }: CreditBack): Operation<ReadonlyMa
     SELECT id, state, credited, key_id, day, coalesce(model_served, model_asked, '') AS model,
       coalesce(cost_nanos, 0) - ${CREDITED_NANOS} AS paid_nanos,
       (SELECT credit_id FROM credit_call WHERE call_id = call.id AND once = ${CREDIT_BACK}) AS credit_id ${these}`
-  return new Map(rows.map((row) => [text(row, 'id'), row]))
+  const refused = yield sql`
+    SELECT id, state, false AS credited, CAST(0 AS bigint) AS paid_nanos FROM (
+      SELECT id, 'refused' AS state FROM refused_call
+      WHERE id IN (${join(['', ...requestIds])}) AND account_id IS NOT DISTINCT FROM ${accountId}) refused`
+  return new Map([...rows, ...refused].map((row) => [text(row, 'id'), row]))
 }
 
 /** The sum that entries about a call have given back so far. */
