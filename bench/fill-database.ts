@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
-import { type FillPlan, TOLD_KEYS_FILE } from './fill-plan.ts'
+import { type FillPlan, SECRET_KEYS_FILE } from './fill-plan.ts'
 import { MODELS } from './wire-text.ts'
 
 /**
@@ -11,7 +11,7 @@ import { MODELS } from './wire-text.ts'
  */
 
 /** How many keys the load gets. The other keys are in the database only, where no column tells them apart. */
-const TOLD_KEYS_MAX = 20_000
+const SECRET_KEYS_MAX = 20_000
 
 const DAYS = 30
 const MODEL_COUNT = 8
@@ -59,17 +59,17 @@ function fillKeys(): void {
   if (plan.allUsedToday) fillToday()
 
   const digest = createKeyDigest(new Secret(plan.pepper))
-  const tell = db.prepare('UPDATE api_key SET digest = ?, prefix = ?, last4 = ? WHERE id = ?')
-  const told: string[] = []
-  const count = Math.min(plan.keys, TOLD_KEYS_MAX)
+  const setSecret = db.prepare('UPDATE api_key SET digest = ?, prefix = ?, last4 = ? WHERE id = ?')
+  const secrets: string[] = []
+  const count = Math.min(plan.keys, SECRET_KEYS_MAX)
   for (let i = 0; i < count; i += 1) {
     const secret = mintKey('svc', 'live')
     const { prefix, last4 } = shownParts(secret, 'svc')
     const index = Math.floor((i * plan.keys) / count)
-    tell.run(digest(secret.reveal()), prefix, last4, `key_${String(index).padStart(26, '0')}`)
-    told.push(secret.reveal())
+    setSecret.run(digest(secret.reveal()), prefix, last4, `key_${String(index).padStart(26, '0')}`)
+    secrets.push(secret.reveal())
   }
-  writeFileSync(join(plan.dataDir, TOLD_KEYS_FILE), `${shuffled(told).join('\n')}\n`)
+  writeFileSync(join(plan.dataDir, SECRET_KEYS_FILE), `${shuffled(secrets).join('\n')}\n`)
 }
 
 function fillToday(): void {

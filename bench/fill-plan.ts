@@ -14,4 +14,4 @@ export interface FillPlan extends FillContent {
 }
 
 /** The file in the data directory with the keys that the load may use, one on each line. */
-export const TOLD_KEYS_FILE = 'keys.txt'
+export const SECRET_KEYS_FILE = 'keys.txt'

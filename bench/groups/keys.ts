@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { TOLD_KEYS_FILE } from '../fill-plan.ts'
+import { SECRET_KEYS_FILE } from '../fill-plan.ts'
 import { filledFolder } from '../filled-folder.ts'
 import { runLoad, targetOf, withSubject } from '../measure.ts'
 import type { KeysInUse } from '../sizes.ts'
@@ -43,7 +43,7 @@ function keysCase(plan: Plan, parts: TollgateParts, count: number, inUse: KeysIn
             surface: 'messages',
             requestBytes: sizes.requestBytes,
             callers: sizes.callers[1],
-            keys: { file: join(dataDir, TOLD_KEYS_FILE), inUse: inUse.count },
+            keys: { file: join(dataDir, SECRET_KEYS_FILE), inUse: inUse.count },
             warmUpSeconds,
             warmUpRequests: sizes.warmUpRequests,
             seconds,

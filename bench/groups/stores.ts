@@ -6,11 +6,11 @@ import { type TollgateParts, tollgate } from '../subjects/tollgate.ts'
 import type { Case, Group, Plan } from './group.ts'
 import { wholeReplies } from './requests.ts'
 
-/** The same requests with the books in SQLite, and in PostgreSQL with one node and with three. */
+/** The same requests with the database in SQLite, and in PostgreSQL with one node and with three. */
 export function storesGroups(plan: Plan): Group[] {
   const { sizes } = plan
   return sizes.callers.slice(1).map((callers) => ({
-    title: `2 kB requests, ${callers} callers, by where the books are`,
+    title: `2 kB requests, ${callers} callers, by database`,
     cases: plan.tollgates.flatMap((parts) => [
       onSqlite(plan, parts, callers),
       ...NODES.map((nodes) => onPostgres(plan, parts, callers, nodes)),
