@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { limits } from '../kernel/limits.ts'
 import { formatUsd, NANOS_PER_USD, type Nanos, withCommas } from '../kernel/money.ts'
 import { CREDIT_KINDS } from '../kernel/vocabulary.ts'
+import { CREDITED_MAX } from '../ledger/account.ts'
 import {
   actorSchema,
   afterParameter,
@@ -86,9 +87,6 @@ const requestIds = z
   .max(limits.creditBackCallsMax, listed)
   .refine((ids) => new Set(ids).size === ids.length, 'request_ids must not name a call twice.')
   .meta({ uniqueItems: true, description: 'The calls whose cost is credited back, each once.' })
-
-/** The most that the credit of an account may come to, or fall to. 64 bits hold 9.2 billion dollars; the rest is for credit-backs. */
-export const CREDITED_MAX: Nanos = 9_000_000_000n * NANOS_PER_USD
 
 const AMOUNT_MAX: Nanos = 1_000_000_000n * NANOS_PER_USD
 

@@ -53,6 +53,7 @@ export const limits = {
   storeQueueMax: 20_000,
   readQueueMax: 1_000,
   webhooksMax: 50,
+  webhookPendingMax: 10_000,
   webhookClaimMs: 30_000,
   unpricedModelsMax: 100,
   webhookFailingMs: 5 * 24 * 60 * 60 * 1000,

@@ -1,4 +1,4 @@
-import type { Nanos } from '../kernel/money.ts'
+import { NANOS_PER_USD, type Nanos } from '../kernel/money.ts'
 import type { AccountStatus, IdempotentResult, OwnUpstream, Surface } from '../kernel/vocabulary.ts'
 
 /** The terms of a call that its account sets; read with the row that admission locks. */
@@ -67,3 +67,6 @@ export interface AccountList {
   /** Over all accounts that match, not only those of the page. */
   readonly total: { readonly spentNanos: Nanos; readonly heldNanos: Nanos; readonly balanceNanos: Nanos }
 }
+
+/** The most that the credit of an account may sum up to: beyond it the columns of 64 bits would overflow. */
+export const CREDITED_MAX: Nanos = 9_000_000_000n * NANOS_PER_USD

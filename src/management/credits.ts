@@ -1,16 +1,16 @@
 import {
   addedCreditSchema,
   balanceSchema,
-  CREDITED_MAX,
   creditFields,
   creditListQuery,
   creditSchema,
 } from '../api/credit.ts'
 import { listOf } from '../api/fields.ts'
 import { balanceObject, creditObject } from '../api/objects.ts'
-import { refuse, StoreRefused } from '../kernel/errors.ts'
+import { refuse } from '../kernel/errors.ts'
 import { formatUsd } from '../kernel/money.ts'
 import type { Idempotency } from '../kernel/vocabulary.ts'
+import { CREDITED_MAX } from '../ledger/account.ts'
 import type { CreditBack, CreditBackOutcomes, NewCredit } from '../ledger/ledger-store.ts'
 import {
   defineRoute,
@@ -74,20 +74,14 @@ async function move(
   idempotency: Idempotency | null,
   { store, limitsMoved }: Management,
 ): Promise<OwnReply> {
-  const { creditedNanos } = await store.getBalance(credit.accountId)
-  const movedNanos = creditedNanos + credit.amountNanos
-  const tooMuch = movedNanos > CREDITED_MAX || movedNanos < -CREDITED_MAX
-  if (tooMuch && idempotency === null) return refusedTooMuch()
-  try {
-    const result = await store.addCredit(credit, idempotency)
-    if (result.kind === 'conflict') return refusedOtherCommand()
-    limitsMoved()
-    return replyOnce(result, creditObject(result.value))
-  } catch (error) {
-    // A command with an `Idempotency-Key` may be a replay whose amount the sum contains already. Only the store knows.
-    if (tooMuch && error instanceof StoreRefused) return refusedTooMuch()
-    throw error
+  const result = await store.addCredit(credit, idempotency)
+  if (result.kind === 'conflict') return refusedOtherCommand()
+  if (result.kind === 'too_much') {
+    const message = `amount_usd would move the account's total credit beyond ${formatUsd(CREDITED_MAX)} US dollars.`
+    return refused('bad_request', message, 'amount_usd')
   }
+  limitsMoved()
+  return replyOnce(result, creditObject(result.value))
 }
 
 async function creditBack(
@@ -113,11 +107,6 @@ function outcomesObject(outcomes: CreditBackOutcomes) {
     already_credited: outcomes.alreadyCredited,
     not_credited: outcomes.notCredited.map(({ requestId, why }) => ({ request_id: requestId, reason: why })),
   }
-}
-
-function refusedTooMuch(): OwnReply {
-  const message = `amount_usd would move the account's total credit beyond ${formatUsd(CREDITED_MAX)} US dollars.`
-  return refused('bad_request', message, 'amount_usd')
 }
 
 export const creditRoutes = [getBalance, listCredits, addCredit]

@@ -44,6 +44,18 @@ export function sum(row: Row, column: string): bigint {
   return BigInt(text(row, column))
 }
 
+const BILLION = 1_000_000_000n
+
+/** The columns of a sum of amounts that may leave 64 bits, in which SQLite's sum() fails: whole dollars, and the rest. */
+export function wideSum(amount: string, name: string): string {
+  const part = (of: string, suffix: string) => `CAST(coalesce(sum(${of}), 0) AS text) AS ${name}_${suffix}`
+  return `${part(`(${amount}) / ${BILLION}`, 'dollars')}, ${part(`(${amount}) % ${BILLION}`, 'rest')}`
+}
+
+export function readWideSum(row: Row, name: string): bigint {
+  return sum(row, `${name}_dollars`) * BILLION + sum(row, `${name}_rest`)
+}
+
 export function bool(row: Row, column: string): boolean {
   const value = row[column]
   if (typeof value !== 'boolean' && typeof value !== 'bigint') throw new Error(`${column} is not a flag`)

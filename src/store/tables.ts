@@ -269,7 +269,7 @@ export const TABLE_PARTS: Readonly<Record<string, TableParts>> = {
       next_attempt_at_ms integer?, created_at_ms integer`,
     key: 'id',
     indexes: {
-      webhook_delivery_due: "next_attempt_at_ms, id where status = 'pending'",
+      webhook_delivery_pending: "webhook_id, next_attempt_at_ms, id where status = 'pending'",
       webhook_delivery_by_webhook: 'webhook_id, id',
       webhook_delivery_once: 'unique event_id, webhook_id',
     },

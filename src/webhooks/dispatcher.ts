@@ -13,7 +13,7 @@ const LOOK_MS = 1_000
 
 /** How often keys that expire are looked for. */
 const SWEEP_MS = 5_000
-const PRUNE_MS = 60 * 60_000
+const PRUNE_MS = 60_000
 
 /**
  * A slot of an endpoint is free so long after an attempt that failed: thousands of deliveries to a dead receiver would keep

@@ -59,11 +59,13 @@ test('a page of the log is read in the order of an index', async () => {
       })
     const filters = [ALL, OF_KEY, { ...ALL, ...RARE }, { ...OF_KEY, ...RARE }]
     const ofSockets = [OF_SOCKET, { ...OF_SOCKET, ...RARE, keyId: 'key_b' }]
-    for (const filter of [...filters, { ...OF_KEY, ...RARE, keyId: 'key_b' }, ...ofSockets]) {
+    const all = { ...ALL, accountId: null }
+    for (const filter of [...filters, all, { ...OF_KEY, ...RARE, keyId: 'key_b' }, ...ofSockets]) {
       const whole = await planOf(filter)
       assert.doesNotMatch(whole, /Seq Scan|Bitmap|Sort {2}/, whole)
-      const name = 'socketId' in filter ? 'socket' : filter.keyId === null ? 'start' : 'key'
-      assert.match(await planOf({ ...filter, ...MARCH }), new RegExp(`call_by_${name}`))
+      const name = 'socketId' in filter ? 'by_socket' : filter.keyId === null ? 'by_start' : 'by_key'
+      const index = filter.accountId === null ? 'call_pkey' : `call_${name}`
+      assert.match(await planOf({ ...filter, ...MARCH }), new RegExp(index))
     }
   } finally {
     await db.close()

@@ -10,7 +10,7 @@ import type {
   NewAccount,
 } from '../../ledger/account.ts'
 import { monthOf } from '../../ledger/calendar.ts'
-import { nanos, present, type Row, text } from '../rows.ts'
+import { pageOf, present, type Row, readWideSum, text, wideSum } from '../rows.ts'
 import { recordCapEdit } from './budget-events.ts'
 import { recordEvent } from './events.ts'
 import { claimKey } from './idempotency.ts'
@@ -184,21 +184,15 @@ function* listAccounts({ status, search, after, limit, atMs }: AccountQuery): Op
   const older = after === null ? sql`id <> 'default'` : sql`id <> 'default' AND id < ${after}`
   const rows: Row[] = after === 'default' ? [] : [...(yield page(older))]
   if (rows.length <= limit && after !== 'default') rows.push(...(yield page(sql`id = 'default'`)))
-  const month = monthOf(nowMs)
+  const spent = sql`CASE WHEN month = ${monthOf(nowMs)} THEN spent_nanos ELSE 0 END`
   const [total] = yield sql`
-    SELECT CAST(coalesce(sum(CASE WHEN month = ${month} THEN spent_nanos ELSE 0 END), 0) AS bigint) AS spent_nanos,
-      CAST(coalesce(sum(held_nanos), 0) AS bigint) AS held_nanos,
-      CAST(coalesce(sum(credited_nanos - charged_nanos), 0) AS bigint) AS balance_nanos
-    FROM account WHERE ${matching}`
-  const sums = present(total)
+    SELECT ${raw(`${wideSum('spent_nanos', 'spent')}, ${wideSum('held_nanos', 'held')}`)},
+      ${raw(wideSum('credited_nanos - charged_nanos', 'balance'))}
+    FROM (SELECT ${spent} AS spent_nanos, held_nanos, credited_nanos, charged_nanos FROM account WHERE ${matching}) AS a`
+  const sumOf = (name: string) => readWideSum(present(total), name)
   return {
-    rows: rows.slice(0, limit).map(accountRecord),
-    more: rows.length > limit,
-    total: {
-      spentNanos: nanos(sums, 'spent_nanos'),
-      heldNanos: nanos(sums, 'held_nanos'),
-      balanceNanos: nanos(sums, 'balance_nanos'),
-    },
+    ...pageOf(rows, limit, accountRecord),
+    total: { spentNanos: sumOf('spent'), heldNanos: sumOf('held'), balanceNanos: sumOf('balance') },
   }
 }
 

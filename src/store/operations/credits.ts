@@ -2,6 +2,7 @@ import { balanceObject, creditObject } from '../../api/objects.ts'
 import type { Nanos } from '../../kernel/money.ts'
 import type { CreditKind, Idempotency, IdempotentResult } from '../../kernel/vocabulary.ts'
 import type { Page } from '../../keys/key-store.ts'
+import { CREDITED_MAX } from '../../ledger/account.ts'
 import type {
   Balance,
   CreditBack,
@@ -13,7 +14,7 @@ import type {
   NotCredited,
 } from '../../ledger/ledger-store.ts'
 import { CREDIT_BACK } from '../../ledger/rerate.ts'
-import { bool, nanos, pageOf, present, type Row, recordOf, text } from '../rows.ts'
+import { bool, nanos, pageOf, present, type Row, readWideSum, recordOf, text, wideSum } from '../rows.ts'
 import { recordBalanceMove } from './budget-events.ts'
 import { actorOf, recordEvent } from './events.ts'
 import { claimKey, giveUpKey } from './idempotency.ts'
@@ -33,17 +34,23 @@ export function* getBalance(accountId: string): Operation<Balance> {
 }
 
 function* sumHeld(): Operation<Nanos> {
-  const [row] = yield sql`SELECT CAST(coalesce(sum(held_nanos), 0) AS bigint) AS held_nanos FROM account`
-  return nanos(present(row), 'held_nanos')
+  const [row] = yield sql`SELECT ${raw(wideSum('held_nanos', 'held'))} FROM account`
+  return readWideSum(present(row), 'held')
 }
 
 const addCredit = atomic(function* (
   credit: NewCredit,
   idempotency: Idempotency | null,
-): Operation<IdempotentResult<CreditEntry>> {
+): Operation<IdempotentResult<CreditEntry> | { readonly kind: 'too_much' }> {
   const { id, accountId, amountNanos } = credit
   const replay = yield* claimKey(idempotency, id, (booked) => readEntry(accountId, booked))
   if (replay !== null) return replay
+  const [account] = yield sql`SELECT credited_nanos FROM account WHERE id = ${accountId} ${FOR_UPDATE}`
+  const creditedNanos = nanos(present(account), 'credited_nanos') + amountNanos
+  if (creditedNanos > CREDITED_MAX || creditedNanos < -CREDITED_MAX) {
+    yield* giveUpKey(idempotency)
+    return { kind: 'too_much' }
+  }
   const entry = yield* bookEntry({ ...credit, kind: amountNanos < 0n ? 'correction' : 'top_up' })
   return { kind: 'done', value: entry }
 })

@@ -144,31 +144,50 @@ export function* readBalanceLow(): Operation<Nanos | null> {
   return low === null ? null : BigInt(low)
 }
 
-const DELETED_AT_ONCE = 1_000
+const PRUNED_AT_ONCE = 1_000
 
-/** Ids begin with the instant of their row, so that no index by age is needed. */
+/**
+ * Deletes some rows that are too old, and fails some deliveries that will not be sent. Returns how many: 0 is the end. Ids
+ * begin with the instant of their row, so that no index by age is needed.
+ */
 const pruneEvents = atomic(function* (atMs: number): Operation<number> {
   const nowMs = yield* currentTime(atMs)
   const oldDelivery = `whd_${firstUlid(nowMs - limits.deliveryKeptMs)}`
   const oldEvent = `evt_${firstUlid(nowMs - limits.eventKeptMs)}`
+  const { webhookPendingMax } = limits
+  const full = yield sql`
+    SELECT webhook_id FROM webhook_delivery WHERE status = 'pending'
+    GROUP BY webhook_id HAVING count(*) > ${webhookPendingMax}`
   const pruned = [
     yield deleteSome('webhook_delivery', sql`id < ${oldDelivery} AND status <> 'pending'`),
     yield deleteSome('event', sql`id < ${oldEvent}`),
-    // An event that was recorded while its webhook was being disabled.
-    yield sql`
-      UPDATE webhook_delivery SET status = 'failed', next_attempt_at_ms = NULL WHERE id IN (
-        SELECT id FROM webhook_delivery d WHERE status = 'pending' AND next_attempt_at_ms <= ${nowMs}
-          AND NOT EXISTS (SELECT 1 FROM webhook w WHERE w.id = d.webhook_id AND w.enabled)
-        LIMIT ${DELETED_AT_ONCE} ${onPostgres('FOR NO KEY UPDATE SKIP LOCKED')})
-      RETURNING id`,
+    yield failPending(
+      sql`NOT EXISTS (SELECT 1 FROM webhook w WHERE w.id = webhook_id AND w.enabled)`,
+      'the webhook was disabled before it was sent',
+    ),
   ]
+  for (const row of full) {
+    const isOfFull = sql`webhook_id = ${text(row, 'webhook_id')}`
+    const why = `more than ${webhookPendingMax} deliveries were pending`
+    pruned.push(yield failPending(isOfFull, why, webhookPendingMax))
+  }
   return pruned.reduce((sum, rows) => sum + rows.length, 0)
 })
+
+/** Fails some pending deliveries; `keptMax` of them stay, those whose next attempts are soonest. */
+export function failPending(which: Sql, why: string, keptMax = 0): Sql {
+  return sql`
+    UPDATE webhook_delivery SET status = 'failed', next_attempt_at_ms = NULL, error = coalesce(error, ${why}) WHERE id IN (
+      SELECT id FROM webhook_delivery WHERE status = 'pending' AND ${which}
+      ORDER BY webhook_id, next_attempt_at_ms, id LIMIT ${PRUNED_AT_ONCE} OFFSET ${keptMax}
+      ${onPostgres('FOR NO KEY UPDATE SKIP LOCKED')})
+    RETURNING id`
+}
 
 function deleteSome(table: string, where: Sql): Sql {
   return sql`
     DELETE FROM ${raw(table)} WHERE id IN (
-      SELECT id FROM ${raw(table)} WHERE ${where} LIMIT ${DELETED_AT_ONCE} ${FOR_DELETE})
+      SELECT id FROM ${raw(table)} WHERE ${where} LIMIT ${PRUNED_AT_ONCE} ${FOR_DELETE})
     RETURNING id`
 }
 

@@ -1,3 +1,4 @@
+import { firstUlid } from '../../kernel/ids.ts'
 import { type CallRecord, HOLD_METHOD, unsentCall } from '../../ledger/call.ts'
 import { CALL_COLUMNS, NOTHING_RECORDED, TOKEN_COLUMNS, type TokenCounts } from '../../ledger/call-columns.ts'
 import type {
@@ -42,7 +43,17 @@ function* getCall(requestId: string): Operation<CallRecord | null> {
   return refused === undefined ? null : refusedRecord(refused)
 }
 
-const NEWEST_FIRST = raw('ORDER BY started_at_ms DESC, id DESC')
+/** All accounts together are listed by id, which begins with the instant at which the call came: no index has all their starts. */
+function newestFirst(filter: CallFilter): Sql {
+  return raw(isById(filter) ? 'ORDER BY id DESC' : 'ORDER BY started_at_ms DESC, id DESC')
+}
+
+function isById({ accountId, keyId, socketId = null, state }: CallFilter): boolean {
+  return accountId === null && keyId === null && (socketId === null || state === 'refused')
+}
+
+/** A call may start long after it came: its body is slow, it waits for room. Clocks may differ. */
+const START_AFTER_ID_MS = 24 * 60 * 60 * 1000
 
 /**
  * PostgreSQL's planner, left alone, may sort rows that it believes to be few. It guesses that from its statistics, which a
@@ -102,14 +113,14 @@ function* readPage(
 
 /** The end of a stride of `records` records: the last of them, and one more if there is one. */
 export function edgeSql(filter: CallFilter, before: CallCursor, from: CallCursor, records: number): Sql {
-  return sql`SELECT started_at_ms, id FROM ${source(filter, before, from)} ${NEWEST_FIRST}
+  return sql`SELECT started_at_ms, id FROM ${source(filter, before, from)} ${newestFirst(filter)}
     LIMIT 2 OFFSET ${records - 1}`
 }
 
 /** One extra row shows whether there are more before the edge. */
 export function matchingSql(filter: CallFilter, before: CallCursor, from: CallCursor, limit: number): Sql {
   return sql`SELECT * FROM ${source(filter, before, from)}
-    AND ${and([sql`true`, ...matchesSql(filter)])} ${NEWEST_FIRST} LIMIT ${limit + 1}`
+    AND ${and([sql`true`, ...matchesSql(filter)])} ${newestFirst(filter)} LIMIT ${limit + 1}`
 }
 
 /**
@@ -120,22 +131,30 @@ export function matchingSql(filter: CallFilter, before: CallCursor, from: CallCu
 function source(filter: CallFilter, before: CallCursor, from: CallCursor): Sql {
   const { accountId, keyId, state, socketId = null } = filter
   const table = state === 'refused' ? 'refused_call' : 'call'
+  if (isById(filter)) return sourceById(table, filter, before, from)
   const ofSocket = socketId !== null && state !== 'refused'
   const index = raw(`${table}_by_${ofSocket ? 'socket' : keyId === null ? 'start' : 'key'}`)
   const ofAccount = accountId === null ? sql`true` : sql`account_id IS NOT DISTINCT FROM ${accountId}`
+  const ofKey = keyId === null ? sql`` : sql`AND key_id IS NOT DISTINCT FROM ${keyId}`
+  const hint = byStore({ sqlite: sql`INDEXED BY ${index}`, postgres: '' })
   const whose = ofSocket
-    ? sql`socket_id = ${socketId} AND ${ofAccount} ${keyId === null ? sql`` : sql`AND key_id IS NOT DISTINCT FROM ${keyId}`}`
+    ? sql`socket_id = ${socketId} AND ${ofAccount} ${ofKey}`
     : keyId === null
-      ? accountId === null
-        ? sql`true`
-        : sql`account_id = ${accountId}`
+      ? sql`account_id = ${accountId}`
       : sql`key_id = ${keyId} AND ${ofAccount}`
-  // No index is in the order of all accounts together: operators ask for that seldom, and admission would pay for it.
-  const isIndexed = accountId !== null || keyId !== null || ofSocket
-  const hint = isIndexed ? byStore({ sqlite: sql`INDEXED BY ${index}`, postgres: '' }) : sql``
   return sql`${raw(table)} ${hint} WHERE ${whose}
     AND (started_at_ms, id) < (${before.startedAtMs}, ${before.requestId})
     AND (started_at_ms, id) >= (${from.startedAtMs}, ${from.requestId})`
+}
+
+function sourceById(table: string, { fromMs, toMs }: CallFilter, before: CallCursor, from: CallCursor): Sql {
+  const where = [sql`id >= ${from.requestId}`]
+  if (before.requestId !== '') where.push(sql`id < ${before.requestId}`)
+  if (fromMs !== null)
+    where.push(sql`started_at_ms >= ${fromMs} AND id >= ${`req_${firstUlid(fromMs - START_AFTER_ID_MS)}`}`)
+  if (toMs !== null)
+    where.push(sql`started_at_ms < ${toMs} AND id < ${`req_${firstUlid(toMs + START_AFTER_ID_MS)}`}`)
+  return sql`${raw(table)} WHERE ${and(where)}`
 }
 
 /** The conditions of a filter; without any, all calls match. */

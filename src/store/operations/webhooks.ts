@@ -23,7 +23,7 @@ import type {
   WebhookRecord,
 } from '../../webhooks/webhook-store.ts'
 import { number, numberOrNull, pageOf, present, recordOf, text } from '../rows.ts'
-import { EVENT, eventRecord, recordEvent } from './events.ts'
+import { EVENT, eventRecord, failPending, recordEvent } from './events.ts'
 import { claimKey, findReplay } from './idempotency.ts'
 import { atomic, currentTime, type Operation } from './operation.ts'
 import { and, FOR_UPDATE, join, json, onPostgres, raw, type Sql, sql } from './sql.ts'
@@ -126,12 +126,12 @@ const updateWebhook = atomic(function* (
   return after
 })
 
-/** Deliveries that end with their endpoint stay in its list, and can be redelivered once it is enabled. */
+/**
+ * Deliveries that end with their endpoint stay in its list, and can be redelivered once it is enabled. Those beyond the first
+ * thousand follow with `pruneEvents`.
+ */
 function* giveUpDeliveries(webhookId: string): Operation<void> {
-  yield sql`
-    UPDATE webhook_delivery SET status = 'failed', next_attempt_at_ms = NULL,
-      error = coalesce(error, 'the webhook was disabled before it was sent')
-    WHERE webhook_id = ${webhookId} AND status = 'pending'`
+  yield failPending(sql`webhook_id = ${webhookId}`, 'the webhook was disabled before it was sent')
 }
 
 /** The deliveries of a deleted endpoint are deleted when they are old: they may be many, and nothing shows them any more. */
@@ -235,28 +235,34 @@ function* queued(where: ReturnType<typeof sql>): Operation<Queued> {
 const OF_ENDPOINT_MAX = 4
 const CLAIMED_MAX = 64
 
-/** Due deliveries that a claim reads: an endpoint with many must not starve the others. */
-const LOOKED_AT = 500
-
+/**
+ * Claims deliveries that are due, for `limits.webhookClaimMs`, in which other nodes leave them alone: a few of each endpoint,
+ * whichever has waited longest first. The number of pending deliveries does not matter: each endpoint takes two seeks.
+ * `underWay`: how many deliveries of an endpoint this node has under way.
+ */
 const claimDeliveries = atomic(function* (
   underWay: readonly (readonly [webhookId: string, deliveries: number])[],
   atMs: number,
 ): Operation<readonly ClaimedDelivery[]> {
   const nowMs = yield* currentTime(atMs)
-  const ofEndpoint = new Map(underWay)
+  const slots = new Map(underWay)
   const busy = underWay.filter(([, deliveries]) => deliveries >= OF_ENDPOINT_MAX).map(([id]) => id)
-  const due = yield sql`
-    SELECT d.id, d.webhook_id FROM webhook_delivery d JOIN webhook w ON w.id = d.webhook_id AND w.enabled
-    WHERE d.status = 'pending' AND d.next_attempt_at_ms <= ${nowMs} AND d.webhook_id NOT IN (${join(['', ...busy])})
-    ORDER BY d.next_attempt_at_ms, d.id LIMIT ${LOOKED_AT} ${onPostgres('FOR NO KEY UPDATE OF d SKIP LOCKED')}`
-  const ids = due
-    .filter((row) => {
-      const claimed = (ofEndpoint.get(text(row, 'webhook_id')) ?? 0) + 1
-      ofEndpoint.set(text(row, 'webhook_id'), claimed)
-      return claimed <= OF_ENDPOINT_MAX
-    })
-    .slice(0, CLAIMED_MAX)
-    .map((row) => text(row, 'id'))
+  const endpoints = yield sql`
+    SELECT id FROM (
+      SELECT id, (SELECT min(next_attempt_at_ms) FROM webhook_delivery
+        WHERE webhook_id = webhook.id AND status = 'pending') AS first_ms
+      FROM webhook WHERE enabled AND id NOT IN (${join(['', ...busy])})) AS w
+    WHERE first_ms <= ${nowMs} ORDER BY first_ms, id LIMIT ${CLAIMED_MAX}`
+  if (endpoints.length === 0) return []
+  const due = endpoints.map((row) => {
+    const id = text(row, 'id')
+    return sql`
+      SELECT id FROM (
+        SELECT id FROM webhook_delivery WHERE webhook_id = ${id} AND status = 'pending' AND next_attempt_at_ms <= ${nowMs}
+        ORDER BY next_attempt_at_ms, id LIMIT ${OF_ENDPOINT_MAX - (slots.get(id) ?? 0)}
+        ${onPostgres('FOR NO KEY UPDATE SKIP LOCKED')}) AS its`
+  })
+  const ids = (yield join(due, ' UNION ALL ')).slice(0, CLAIMED_MAX).map((row) => text(row, 'id'))
   if (ids.length === 0) return []
   yield sql`
     UPDATE webhook_delivery SET next_attempt_at_ms = ${nowMs + limits.webhookClaimMs} WHERE id IN (${join(ids)})`

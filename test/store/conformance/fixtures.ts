@@ -48,7 +48,9 @@ export async function addKey(store: Store, name: string, more: Partial<NewKey> =
 }
 
 /** The value of a command that must have been done by this very call. */
-export function doneValue<T>(result: IdempotentResult<T> | { readonly kind: 'born_expired' | 'nothing' }): T {
+export function doneValue<T>(
+  result: IdempotentResult<T> | { readonly kind: 'born_expired' | 'nothing' | 'too_much' },
+): T {
   if (result.kind !== 'done') throw new Error(`done was expected, not ${result.kind}`)
   return result.value
 }

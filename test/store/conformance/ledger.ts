@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { SYSTEM } from '../../../src/kernel/vocabulary.ts'
+import { CREDITED_MAX } from '../../../src/ledger/account.ts'
 import { test } from '../../support/suite.ts'
 import { assertConserved } from './conservation.ts'
 import {
@@ -158,6 +159,32 @@ export function ledgerConformance(storeName: string, openStore: OpenStoreUnderTe
     await subject.store.admit(opening('req_1', 'a'))
     assert.equal((await subject.store.settle(closing('req_1'))).balanceNanos, 9_200n)
   })
+
+  promise(
+    'credit has a limit for each account, at any concurrency, and all accounts have none',
+    async ({ store }) => {
+      const account = { id: 'acct_b', name: 'b', createdAtMs: NOON }
+      await store.createAccount(account, SYSTEM, null)
+      const half = (id: string, accountId: string) =>
+        store.addCredit(
+          { id, accountId, amountNanos: CREDITED_MAX / 2n, reason: 'r', actor: SYSTEM, atMs: NOON },
+          null,
+        )
+      const kinds = await Promise.all(
+        ['crd_1', 'crd_2', 'crd_3'].map(async (id) => (await half(id, 'default')).kind),
+      )
+      assert.deepEqual(kinds.sort(), ['done', 'done', 'too_much'])
+      for (const id of ['crd_4', 'crd_5']) await half(id, 'acct_b')
+      const { total } = await store.listAccounts({
+        status: null,
+        search: null,
+        after: null,
+        limit: 1,
+        atMs: NOON,
+      })
+      assert.equal(total.balanceNanos, 2n * CREDITED_MAX)
+    },
+  )
 
   promise(
     'open calls of a dead process are interrupted: free, not in the day, with what may be lost',

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
-import { CALL_FLAGS } from '../../../src/kernel/vocabulary.ts'
+import { firstUlid } from '../../../src/kernel/ids.ts'
+import { CALL_FLAGS, SYSTEM } from '../../../src/kernel/vocabulary.ts'
 import type { CallRecord } from '../../../src/ledger/call.ts'
 import type { CallCursor, CallFilter } from '../../../src/ledger/request-log.ts'
 import { LOG_LOOK_RECORDS_MAX } from '../../../src/store/operations/request-log.ts'
@@ -68,6 +69,20 @@ export function requestLogConformance(storeName: string, openStore: OpenStoreUnd
       calls: [],
       next: null,
     })
+  })
+
+  promise('the log of all accounts is by id, page by page, with times as filters', async ({ store }) => {
+    await store.createAccount({ id: 'acct_b', name: 'b', createdAtMs: NOON }, SYSTEM, null)
+    await addKey(store, 'a')
+    await addKey(store, 'b', { accountId: 'acct_b' })
+    const at = [0, 1, 2, 3, 4].map((i) => NOON + i * 1_000)
+    const idsAt = at.map((ms) => `req_${firstUlid(ms)}`)
+    for (const [i, atMs] of at.entries())
+      await store.admit(opening(idsAt[i] ?? '', i % 2 === 0 ? 'a' : 'b', { atMs, hold: { kind: 'none' } }))
+    const all = { ...ALL, accountId: null }
+    assert.deepEqual((await pages(store, all, 2)).flat(), idsAt.toReversed())
+    const range = { ...all, fromMs: NOON + 1_000, toMs: NOON + 4_000 }
+    assert.deepEqual((await pages(store, range, 1)).flat(), idsAt.slice(1, 4).toReversed())
   })
 
   promise('a call in the log is the record that is read alone', async ({ store }) => {

@@ -270,4 +270,26 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
       assert.deepEqual(await secrets(untilMs + signsMs), ['fourth'])
     },
   )
+
+  promise(
+    'an endpoint has a limit of pending deliveries; those whose attempts are last fail',
+    async (subject) => {
+      const { store } = subject
+      await addWebhook(store, 'a')
+      const beyond = limits.webhookPendingMax + 3
+      await subject.exec(`
+      WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${beyond})
+      INSERT INTO webhook_delivery (id, webhook_id, event_id, status, next_attempt_at_ms, created_at_ms)
+      SELECT 'whd_z' || i, 'wh_a', 'evt_' || i, 'pending', ${SOON} + i, ${NOON} FROM n`)
+      assert.equal(await store.pruneEvents(NOON), 3)
+      assert.equal(await store.countWaiting(), limits.webhookPendingMax)
+      const failed = (await subject.rows('webhook_delivery')).filter(({ status }) => status === 'failed')
+      assert.deepEqual(
+        failed.map(({ id }) => id).sort(),
+        [0, 1, 2].map((n) => `whd_z${beyond - 2 + n}`),
+      )
+      assert.equal(failed[0]?.['error'], 'more than 10000 deliveries were pending')
+      assert.equal(await store.pruneEvents(NOON), 0)
+    },
+  )
 }
