@@ -12,7 +12,7 @@ export type ModelsCase = readonly [
   expected: readonly string[] | RegExp,
 ]
 
-export function testModels([what, surface, request, body, expected]: ModelsCase): void {
+export function testCase([what, surface, request, body, expected]: ModelsCase): void {
   const answer = expected instanceof RegExp ? 'unknown' : `[${expected}]`
   test(`${what}: ${answer} (${request.split('?')[0]})`, async () => {
     const { names, unknown, batchFile } = await modelsOf(surface, request, body)
@@ -20,4 +20,26 @@ export function testModels([what, surface, request, body, expected]: ModelsCase)
     if (expected instanceof RegExp) assert.match(unknown ?? '', expected)
     else assert.deepEqual({ names, unknown }, { names: expected, unknown: null })
   })
+}
+
+/**
+ * Cases as text. A line names the surface and the request; below it, indented, each line is
+ * `what | body | = names` or, where models are unknown, `what | body | ~ reason`. A body of `-` is none.
+ */
+export function testModels(table: string): void {
+  let surface: Surface = 'chat'
+  let request = ''
+  for (const line of table.split('\n').filter((each) => each !== '')) {
+    if (!line.startsWith('  ')) {
+      surface = line.startsWith('chat ') ? 'chat' : 'messages'
+      request = line.slice(surface.length + 1)
+      continue
+    }
+    const [what = '', body = '', expected = ''] = line.trim().split(' | ')
+    const names = expected.slice(2).split(', ')
+    const answer = expected.startsWith('~ ')
+      ? new RegExp(expected.slice(2))
+      : names.filter((name) => name !== '')
+    testCase([what, surface, request, body === '-' ? null : body, answer])
+  }
 }
