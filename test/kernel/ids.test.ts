@@ -34,15 +34,3 @@ test('ids stay increasing when the clock steps back', () => {
   assert.deepEqual(ids, ids.toSorted())
   assert.equal(new Set(ids).size, 4)
 })
-
-test('no two instants share their random characters, however many are drawn at once', () => {
-  const sources = [1, 2].map(() => {
-    let nowMs = 1_700_000_000_000
-    return createUlidSource({ nowMs: () => nowMs++, monotonicMs: () => 0 })
-  })
-  const random = sources.flatMap((nextUlid) => Array.from({ length: 1_000 }, () => nextUlid().slice(10)))
-  assert.equal(new Set(random).size, random.length)
-  // No two ids share a half either: every random byte is used once.
-  for (const half of [(text: string) => text.slice(0, 8), (text: string) => text.slice(8)])
-    assert.equal(new Set(random.map(half)).size, random.length)
-})

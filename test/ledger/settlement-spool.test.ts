@@ -83,35 +83,6 @@ test('what the store has taken is not left', async () => {
   await next.close()
 })
 
-test('a settlement that was taken before it was written needs no line', async () => {
-  const { open, disk } = await bench()
-  const spool = await open()
-  const kept = [spool.keep(A), spool.keep(B), spool.keep(C)]
-  spool.done('req_b')
-  await Promise.all(kept)
-  await spool.close()
-  assert.deepEqual(disk.changes.flat(), ['req_a', 'req_c'])
-})
-
-test('a settlement that is kept again after it was taken is left', async () => {
-  const { open, onDisk } = await bench()
-  const spool = await open()
-  await spool.keep(A)
-  spool.done('req_a')
-  await spool.keep(B)
-  await spool.keep(A)
-  await spool.close()
-  assert.deepEqual(await onDisk(), [B, A])
-})
-
-test('of settlements of the same call the first is kept', async () => {
-  const { open, onDisk } = await bench()
-  const spool = await open()
-  await Promise.all([spool.keep(A), spool.keep({ ...A, state: 'released', costNanos: 0n })])
-  await spool.close()
-  assert.deepEqual(await onDisk(), [A])
-})
-
 test('what the store refuses is put into a file for a person, kept or not, and is not left', async () => {
   const { open, onDisk, dir } = await bench()
   const spool = await open()
@@ -173,42 +144,6 @@ test('after a sync that failed all that waits is written again', async () => {
   await spool.close()
   assert.deepEqual(disk.changes, [['req_a', 'req_b']])
   assert.deepEqual(await onDisk(), [A, B])
-})
-
-test('a disk that failed stands in nobody’s way once the store has taken all', async () => {
-  const { open, disk } = await bench()
-  const spool = await open()
-  disk.fault = 'no room'
-  await spool.keep(A)
-  assert.equal(spool.isSound, false)
-  spool.done('req_a')
-  assert.equal(spool.isSound, true)
-  await spool.close()
-})
-
-test('what a failed write may have left in the file is removed once the store has taken all', async () => {
-  const { open, onDisk, disk } = await bench()
-  const spool = await open()
-  disk.fault = 'written and not told'
-  await spool.keep(A)
-  assert.deepEqual(await onDisk(), [A])
-  spool.done('req_a')
-  disk.fault = null
-  await spool.close()
-  assert.deepEqual(await onDisk(), [])
-})
-
-test('a settlement that comes just when another was written is written too', async () => {
-  const { open, onDisk } = await bench()
-  const spool = await open()
-  for (let turns = 0; turns < 20; turns++) {
-    await spool.keep(closingOf(`req_${turns}`))
-    // The end of a write takes some turns of the microtask queue.
-    for (let turn = 0; turn < turns; turn++) await Promise.resolve()
-    await spool.keep(closingOf(`req_${turns}_next`))
-  }
-  assert.equal((await onDisk()).length, 40)
-  await spool.close()
 })
 
 test('a disk that does not answer holds nobody up for ever', async () => {

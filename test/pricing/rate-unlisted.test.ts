@@ -27,25 +27,6 @@ function rated(
   return { usd: Number(listNanos) / 1e9, unpriced }
 }
 
-test('cached tokens of a batch cost half the cached rate where the list has none for them', () => {
-  // gpt-4o-search-preview lists a batch without cached input: half of $1.25.
-  assert.deepEqual(rated('gpt-4o-search-preview', { cache_read_tokens: 1_000_000 }, { batch: true }), {
-    usd: 0.625,
-    unpriced: false,
-  })
-})
-
-test('a tier that a model does not list has the usual factor, without a flag', () => {
-  const input = { input_tokens: 1_000_000 }
-  assert.deepEqual(rated('gpt-5-search-api', input, { batch: true }), { usd: 0.625, unpriced: false })
-  assert.deepEqual(rated('gpt-5-search-api', input, { serviceTier: 'flex' }), { usd: 0.625, unpriced: false })
-  // The newest model that lists priority doubles its rates.
-  assert.deepEqual(rated('gpt-5-search-api', input, { serviceTier: 'priority' }), {
-    usd: 2.5,
-    unpriced: false,
-  })
-})
-
 test('a batch of an overlay’s model costs half, without a flag', () => {
   const rates = { standard: { input: '2', output: '8' } }
   const overlay = { models: [{ id: 'own-model', provider: 'openai', mode: 'chat', rates }] }

@@ -35,17 +35,3 @@ test('what was written of a rating is read again', () => {
     }),
   )
 })
-
-test('a text of before, which says nothing of tiers, is read as it stands', () => {
-  const text =
-    '{"surface":"chat","modelAsked":null,"endpoint":"/v1/responses/compact","regional":false,"batch":false,' +
-    '"imageToolModel":null,"discount":"0"}'
-  assert.deepEqual(readRating(text)?.context, {
-    surface: 'chat',
-    modelAsked: null,
-    endpoint: '/v1/responses/compact',
-    regional: false,
-    batch: false,
-    imageToolModel: null,
-  })
-})

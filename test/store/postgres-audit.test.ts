@@ -166,17 +166,3 @@ books('calls priced again are booked once, and the books balance', async ({ url,
     await Promise.all([writer.close(), beside.close()])
   }
 })
-
-books('a call that is credited back while it is priced again is given back once', async ({ url, store }) => {
-  const writer = await openRerateWriter(url, systemClock)
-  assert.ok(writer)
-  try {
-    const changed = await changes(writer)
-    const ids = changed.map(({ call }) => call.id)
-    const back = ids.map((id) => store.creditBack(creditBackOf([id]), null))
-    await Promise.all([writer.book(changed), ...back])
-    assert.equal((await audit(url)).difference, null)
-  } finally {
-    await writer.close()
-  }
-})

@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict'
-import fc from 'fast-check'
 import { type Idempotency, SYSTEM } from '../../src/kernel/vocabulary.ts'
 import type { KeySuccessor } from '../../src/keys/key-store.ts'
-import { fromKept, fromKeptJson, toKept, toKeptJson } from '../../src/store/postgres/any-text.ts'
 import { number, present } from '../../src/store/rows.ts'
 import type { Store } from '../../src/store/store.ts'
 import { createDatabase, openPatientPool, stopPostgres } from '../support/postgres.ts'
@@ -318,16 +316,3 @@ shared(
     assert.equal((await other.createKey(newKey('b'), once('n', { atMs: NOON * 2 }), SYSTEM)).kind, 'repeated')
   },
 )
-
-test('every text comes back as it was, and texts stay in their order', () => {
-  const text = fc.string({ unit: fc.constantFrom('\0', '\u0001', '\u0002', 'a', '\u{1f511}') })
-  fc.assert(
-    fc.property(text, text, (one, other) => {
-      assert.equal(fromKept(toKept(one)), one)
-      assert.ok(!toKept(one).includes('\0'))
-      assert.deepEqual(fromKeptJson(toKeptJson([{ one }])), [{ one }])
-      const order = (a: string, b: string) => Math.sign(Buffer.compare(Buffer.from(a), Buffer.from(b)))
-      assert.equal(order(toKept(one), toKept(other)), order(one, other))
-    }),
-  )
-})

@@ -11,16 +11,6 @@ async function gatewayWith(settings: NonNullable<GatewayOptions['settings']>) {
   return { ...gateway, ask }
 }
 
-test('metrics are for admin keys: without a key 401, with an API key 403', async () => {
-  const { ask, apiKey, adminKey } = await gatewayWith({})
-  assert.equal((await ask('GET', '/metrics')).status, 401)
-  assert.equal((await ask('GET', '/metrics', apiKey)).status, 403)
-  const shown = await ask('GET', '/metrics', adminKey)
-  assert.equal(shown.status, 200)
-  assert.equal(shown.headers.get('cache-control'), 'no-store')
-  readOpenMetrics(await shown.text())
-})
-
 test('with metrics.public they are for everybody, and nothing else is', async () => {
   const { ask, apiKey, adminKey } = await gatewayWith({ metricsPublic: true })
   for (const key of [null, apiKey, adminKey, 'nonsense']) {

@@ -5,7 +5,8 @@ import { until } from '../support/until.ts'
 import type { Reply } from '../support/webhook-receiver.ts'
 import { type Delivery, dataOf, idOf, type Subscription, WebhookGateway } from './webhook-gateway.ts'
 
-const [MINUTE_MS, HOUR_MS, DAY_MS] = [60_000, 3_600_000, 86_400_000]
+const [MINUTE_MS, HOUR_MS] = [60_000, 3_600_000]
+
 const clock = movableClock()
 let resolveHost: () => Promise<never> = () => Promise.reject(new Error('there is no such host'))
 const hooked = await WebhookGateway.start({ clock, resolveHost: () => resolveHost() })
@@ -95,25 +96,6 @@ test('a delivery that has failed is redelivered as the same event, and succeeds'
   await hooked.unsubscribe(subscription)
 })
 
-test('an endpoint that has moved is not blamed for the 410 of its former address, and gets what that refused', async () => {
-  const subscription = await hooked.subscribe(['key.created'])
-  const { receiver: former, path } = subscription
-  const moved = await hooked.subscribe(['webhook.disabled'])
-  let answer = () => {}
-  former.reply = () => (response) => {
-    answer = () => response.writeHead(410).end()
-  }
-  await hooked.gateway.manage('POST', `${path}/test`)
-  const [refused] = await former.until((messages) => messages.length === 1)
-  await hooked.gateway.manage('PATCH', path, { url: moved.receiver.url })
-  answer()
-  await moved.receiver.untilTypes('webhook.test')
-  const message = moved.receiver.messages.find(({ json }) => json['type'] === 'webhook.test')
-  assert.equal(idOf(message ?? assert.fail()), idOf(refused ?? assert.fail()))
-  assert.deepEqual([(await record(subscription))['enabled'], former.messages.length], [true, 1])
-  for (const each of [subscription, moved]) await hooked.unsubscribe(each)
-})
-
 test('an endpoint that answers 410 is disabled at once, the others are told, and nothing more is queued for it', async () => {
   const gone = await hooked.subscribe(['key.created'])
   const well = await hooked.subscribe(['webhook.disabled'])
@@ -143,21 +125,4 @@ test('an endpoint that answers 410 is disabled at once, the others are told, and
   )
   await hooked.unsubscribe(gone)
   await hooked.unsubscribe(well)
-})
-
-test('an endpoint that has failed for five days is disabled, and the others are told', async () => {
-  const failing = await hooked.subscribe(['key.created'])
-  const well = await hooked.subscribe(['webhook.disabled'])
-  failing.receiver.reply = () => 503
-  await hooked.gateway.createKey('one')
-  await tried(failing, 1)
-  clock.advance(4 * DAY_MS)
-  await hooked.look(failing)
-  await tried(failing, 2)
-  assert.equal((await record(failing))['enabled'], true)
-  clock.advance(DAY_MS)
-  await hooked.look(failing)
-  await well.receiver.untilTypes('webhook.disabled')
-  const { enabled, disabled_reason } = await record(failing)
-  assert.deepEqual({ enabled, disabled_reason }, { enabled: false, disabled_reason: 'failing' })
 })

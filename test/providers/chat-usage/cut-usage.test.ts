@@ -179,15 +179,3 @@ test('an event longer than the limit passes as it is, whatever pieces it comes i
   for (const step of [1_000, 65_536])
     assert.equal(cut(stream, step), `${long}data: {"a":1}\n\ndata: [DONE]\n\n`)
 })
-
-test('what was given on does not change when more arrives, nor when the chunk is used again', () => {
-  const cutter = new UsageCutter()
-  const chunk = Buffer.from('data: {"a":')
-  assert.equal(cutter.write(chunk), null)
-  chunk.fill('!')
-  const first = cutter.write(Buffer.from('1}\n\ndata: {"b":'))
-  const second = cutter.write(Buffer.from('2}\n\ndata: {"c":'))
-  cutter.write(Buffer.from('3}\n\n'))
-  assert.equal(first?.toString(), 'data: {"a":1}\n\n')
-  assert.equal(second?.toString(), 'data: {"b":2}\n\n')
-})

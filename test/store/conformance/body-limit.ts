@@ -35,10 +35,6 @@ async function keptOf(store: Store, requestIds: readonly string[]): Promise<stri
 export function bodyLimitConformance(storeName: string, openStore: OpenStoreUnderTest): void {
   const promise = promisesOf(storeName, openStore)
 
-  promise('where nothing was logged there is nothing to trim', async ({ store }) => {
-    assert.equal(await store.trimBodies(0, 10), 0)
-  })
-
   promise('of bodies that take too much the oldest go first, and no more than must', async ({ store }) => {
     const all = ['req_old', 'req_mid', 'req_new']
     await keep(store, 'req_mid', NOON + 1, 1_000, null)

@@ -146,14 +146,6 @@ export function capConformance(storeName: string, openStore: OpenStoreUnderTest)
     assert.equal((await store.getKey('default', id, NOON))?.month.spentNanos, 600n)
   })
 
-  promise('what nothing bounds takes all that is left of the cap', async (store) => {
-    await capped(store, 'a', 1_000n)
-    await store.admit(opening('req_1', 'a', holding(300n)))
-    assert.equal(await ask(store, 'req_2', 'a', { hold: { kind: 'unbounded' } }), 'admitted')
-    assert.equal((await store.getBalance('default')).heldNanos, 1_000n)
-    assert.equal(await ask(store, 'req_3', 'a', holding(1n)), 'held by budget')
-  })
-
   const unbounded = { hold: { kind: 'unbounded' } } as const
   const usd = 1_000_000_000n
 

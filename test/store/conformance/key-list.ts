@@ -78,26 +78,6 @@ export function keyListConformance(storeName: string, openStore: OpenStoreUnderT
       assert.deepEqual(await find(store, search), found, search)
   })
 
-  promise('what was written before a list is in it', async ({ store }) => {
-    for (let i = 0; i < 20; i += 1) {
-      await addKey(store, `k${i}`)
-      assert.equal((await store.listKeys(ALL)).rows.length, i + 1)
-    }
-    await store.revokeKey('default', 'key_k7', NOON, SYSTEM)
-    assert.equal((await store.listKeys({ ...ALL, status: 'revoked' })).rows[0]?.id, 'key_k7')
-  })
-
-  promise('a page says whether more follow, also when it is just full', async ({ store }) => {
-    await addNames(store, ['one', 'two', 'three'])
-    const page = async (limit: number) => {
-      const { rows, more } = await store.listKeys({ ...ALL, limit })
-      return [rows.length, more]
-    }
-    assert.deepEqual(await page(1), [1, true])
-    assert.deepEqual(await page(3), [3, false])
-    assert.deepEqual(await page(4), [3, false])
-  })
-
   promise('pages show every key once, whatever is created between them', async ({ store }) => {
     const before = Array.from({ length: 25 }, (_, i) => `old ${i}`)
     await addNames(store, before)

@@ -323,12 +323,4 @@ export function ledgerConformance(storeName: string, openStore: OpenStoreUnderTe
     assert.equal(settled.balanceNanos, -odd)
     assert.equal((await subject.store.getCall('req_1'))?.costNanos, odd)
   })
-
-  promise('five hundred calls at once, settled in any order, are all booked', async (subject) => {
-    const ids = Array.from({ length: 500 }, (_, i) => `req_${String(i).padStart(3, '0')}`)
-    await Promise.all(ids.map((id, i) => subject.store.admit(opening(id, i % 2 === 0 ? 'a' : 'b'))))
-    await Promise.all(ids.toReversed().map((id) => subject.store.settle(closing(id))))
-    assert.equal((await subject.store.getBalance('default')).chargedNanos, 400_000n)
-    assert.equal((await month(subject, 'key_a'))?.['spent_nanos'], 200_000n)
-  })
 }

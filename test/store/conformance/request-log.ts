@@ -94,24 +94,6 @@ export function requestLogConformance(storeName: string, openStore: OpenStoreUnd
     assert.deepEqual(calls, [await store.getCall('req_2'), await store.getCall('req_1')])
   })
 
-  promise('the log of a key has its calls and no others', async (subject) => {
-    const { store } = subject
-    await subject.addAccount('other')
-    await addKey(store, 'a')
-    await addKey(store, 'b')
-    await addKey(store, 'c', { accountId: 'other' })
-    await admitAt(store, [NOON, NOON], 'a', 'req_a')
-    await admitAt(store, [NOON], 'b', 'req_b')
-    await admitAt(store, [NOON], 'c', 'req_c')
-    assert.deepEqual(await find(store, { keyId: 'key_a' }), ['req_a000001', 'req_a000000'])
-    assert.deepEqual(await find(store, { keyId: 'key_b' }), ['req_b000000'])
-    assert.deepEqual(await find(store, { keyId: 'key_none' }), [])
-    // A key of another account has no calls in this account.
-    assert.deepEqual(await find(store, { keyId: 'key_c' }), [])
-    assert.deepEqual(await find(store, { keyId: 'key_c', accountId: 'other' }), ['req_c000000'])
-    assert.deepEqual(await find(store, { accountId: 'other' }), ['req_c000000'])
-  })
-
   promise('a time is from an instant on and before another', async ({ store }) => {
     await addKey(store, 'a')
     await admitAt(store, [NOON - 1, NOON, NOON + 1, NOON + 2])

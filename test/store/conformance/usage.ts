@@ -82,13 +82,6 @@ export function usageConformance(storeName: string, openStore: OpenStoreUnderTes
     assert.equal(total.costNanos, 800n)
   })
 
-  promise('grouped usage has no bucket where nothing was used', async ({ store }) => {
-    for (const groupBy of GROUPINGS.slice(1)) {
-      const { buckets, more } = await store.readUsage({ ...ALL, groupBy })
-      assert.deepEqual([buckets, more], [[], false])
-    }
-  })
-
   promise('a bucket has all sums, and the name of its key as it is now', async ({ store }) => {
     await addKey(store, 'a')
     const flags = { estimated: true, unpriced: true }
@@ -115,28 +108,6 @@ export function usageConformance(storeName: string, openStore: OpenStoreUnderTes
         estimatedRequests: 2n,
       },
     ])
-  })
-
-  promise('buckets come by day, then model, then key, however the dimensions are named', async (subject) => {
-    const { store } = subject
-    for (const name of ['b', 'a']) await addKey(store, name, { metadata: { team: name } })
-    for (const key of ['b', 'a']) {
-      for (const model of ['z', 'Z', 'ä']) {
-        for (const atMs of [NOON + DAY_MS, NOON]) await use(store, { key, model, atMs })
-      }
-    }
-    const inOrder = ['2026-11-15', '2026-11-16'].flatMap((day) =>
-      ['Z', 'z', 'ä'].flatMap((model) => ['key_a', 'key_b'].map((key) => `${day} ${model} ${key}`)),
-    )
-    for (const groupBy of [
-      ['day', 'model', 'key'],
-      ['key', 'model', 'day'],
-      ['model', 'day', 'key'],
-    ] as const) {
-      assert.deepEqual(places((await store.readUsage({ ...ALL, groupBy })).buckets), inOrder)
-    }
-    const { buckets } = await store.readUsage({ ...ALL, groupBy: ['key', 'model'] })
-    assert.deepEqual(places(buckets), ['Z key_a', 'Z key_b', 'z key_a', 'z key_b', 'ä key_a', 'ä key_b'])
   })
 
   promise('both days of a range belong to it, and a call to the day of its admission', async ({ store }) => {
@@ -193,14 +164,6 @@ export function usageConformance(storeName: string, openStore: OpenStoreUnderTes
     assert.equal(await requests('nobody', null), 0n)
   })
 
-  promise('what was settled before a report is in it', async ({ store }) => {
-    await addKey(store, 'a')
-    for (let i = 1n; i <= 20n; i += 1n) {
-      await use(store, { key: 'a' })
-      assert.equal((await store.readUsage(ALL)).total.requests, i)
-    }
-  })
-
   promise('a page says whether more follow, and its total is that of all pages', async ({ store }) => {
     await addKey(store, 'a')
     for (const model of ['x', 'y', 'z']) await use(store, { key: 'a', model })
@@ -225,15 +188,6 @@ export function usageConformance(storeName: string, openStore: OpenStoreUnderTes
       false,
       3n,
     ])
-  })
-
-  promise('a place before the range is its beginning', async ({ store }) => {
-    await addKey(store, 'a')
-    await use(store, { key: 'a', atMs: NOON - DAY_MS })
-    await use(store, { key: 'a' })
-    const after = { day: '2026-01-01', model: 'm', keyId: null, ofAccountId: null }
-    const query: UsageQuery = { ...ALL, startDay: '2026-11-15', groupBy: ['day', 'model'], after }
-    assert.deepEqual(places((await store.readUsage(query)).buckets), ['2026-11-15 m'])
   })
 
   promise('pages show each bucket once, whatever is settled between them', async (subject) => {
