@@ -75,6 +75,7 @@ const EXPIRED = refuse({ reason: 'expired_key' })
 const REVOKED = refuse({ reason: 'revoked_key' })
 const AMBIGUOUS = refuse({ reason: 'ambiguous_body', detail: 'twice' })
 const STRANGER = refuse({ reason: 'model_not_allowed', model: 'x' })
+const SUSPENDED = refuse({ reason: 'account_suspended' })
 const EXHAUSTED = refuse({ reason: 'credit_exhausted' })
 
 const SPENT_DAY: Budget = { ...budget(5n, 0n, 5n), period: 'day' }
@@ -90,6 +91,9 @@ const CASES: readonly Case[] = [
   ['a revoked key', {}, { revokedAtMs: 1 }, REVOKED],
   ['a key that was revoked and has expired', {}, { revokedAtMs: 1, expiresAtMs: 1 }, REVOKED],
   ['a free call with a revoked key', FREE, { revokedAtMs: 1 }, REVOKED],
+  ['a key of a suspended account', {}, { isSuspended: true }, SUSPENDED],
+  ['a free call of a suspended account', FREE, { isSuspended: true }, SUSPENDED],
+  ['a revoked key of a suspended account', {}, { isSuspended: true, revokedAtMs: 1 }, REVOKED],
   ['what has begun, with a revoked key', { hasBegun: true }, { revokedAtMs: 1 }, ADMITTED],
   ['what has begun, with a key that has expired', { hasBegun: true }, { expiresAtMs: 1 }, ADMITTED],
 
@@ -99,6 +103,12 @@ const CASES: readonly Case[] = [
   ['an ambiguous body under credit', { ambiguity: 'twice' }, credit(50n), AMBIGUOUS],
 
   ['a model of the list', {}, ALLOWED, ADMITTED],
+  [
+    'a model whose name begins like one of the list',
+    { models: { ...NAMED, names: ['x'] } },
+    { allowedModels: ['', 'xy', 'X'] },
+    STRANGER,
+  ],
   ['a model beside the list', { models: { ...NAMED, names: ['m', 'x'] } }, ALLOWED, STRANGER],
   ['any model without a list', { models: { ...NAMED, names: ['x'] } }, {}, ADMITTED],
   ['models that are unknown, without a list', { models: { ...NAMED, unknown: 'stored' } }, {}, ADMITTED],
