@@ -7,7 +7,7 @@ import { type GatewayOptions, startGateway, type TestGateway } from '../support/
 import { exchange, type RawReply } from '../support/raw-client.ts'
 
 /** A gateway in front of the simulator, and the questions that billing tests ask. */
-export interface BillingBench {
+export interface BillingBench extends AsyncDisposable {
   readonly gateway: TestGateway
   readonly simulator: Simulator
   /** A call over a bare socket, so that headers and trailers are seen as they are. */
@@ -90,6 +90,9 @@ export async function startBillingBench(
     async close() {
       await gateway.close()
       await simulator.close()
+    },
+    [Symbol.asyncDispose](this: BillingBench) {
+      return this.close()
     },
   }
 }

@@ -63,18 +63,14 @@ test('an injected call asks for an answer without a coding, in place of the codi
 
 test('with inject_usage off, nothing is asked for and usage is estimated', async () => {
   const own: string[] = []
-  const off = await startBillingBench(
+  await using off = await startBillingBench(
     { settings: { injectUsage: false } },
     { onRequest: ({ bodyBytes }) => own.push(bodyBytes.toString()) },
   )
-  try {
-    const reply = await off.call('/v1/chat/completions', body, { ...chat, simulate: 'tokens=50' })
-    assert.equal(own.at(-1), JSON.stringify(body))
-    const record = await off.record(reply.requestId)
-    assert.equal(record['estimated'], true)
-    assert.ok(Number(record['cost_usd']) > 0)
-    await off.assertBooksBalance()
-  } finally {
-    await off.close()
-  }
+  const reply = await off.call('/v1/chat/completions', body, { ...chat, simulate: 'tokens=50' })
+  assert.equal(own.at(-1), JSON.stringify(body))
+  const record = await off.record(reply.requestId)
+  assert.equal(record['estimated'], true)
+  assert.ok(Number(record['cost_usd']) > 0)
+  await off.assertBooksBalance()
 })

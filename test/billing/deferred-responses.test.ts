@@ -105,24 +105,20 @@ test('the log lists deferred calls apart from those in flight', async () => {
 })
 
 test('what upstream has made for an earlier call, and names again for a repetition of it, is paid once', async () => {
-  const again = await startBillingBench({}, { deterministic: true, clock: () => workMs })
-  try {
-    const calls = [0, 1].map(() => again.call('/v1/responses', RESPONSE, { surface }))
-    const replies = await Promise.all(calls)
-    const states = await Promise.all(replies.map(({ requestId }) => again.record(requestId)))
-    assert.deepEqual(states.map((call) => call['state']).sort(), ['deferred', 'settled'])
-    workMs += 3_600_000
-    const { id } = JSON.parse(replies[0]?.body.toString() ?? '') as { id: string }
-    await again.call(`/v1/responses/${id}`, undefined, { method: 'GET', surface })
-    const paid = await Promise.all(replies.map(({ requestId }) => again.record(requestId)))
-    assert.deepEqual(paid.map((call) => [call['state'], Number(call['cost_usd']) > 0]).sort(), [
-      ['settled', false],
-      ['settled', true],
-    ])
-    await again.assertBooksBalance()
-  } finally {
-    await again.close()
-  }
+  await using again = await startBillingBench({}, { deterministic: true, clock: () => workMs })
+  const calls = [0, 1].map(() => again.call('/v1/responses', RESPONSE, { surface }))
+  const replies = await Promise.all(calls)
+  const states = await Promise.all(replies.map(({ requestId }) => again.record(requestId)))
+  assert.deepEqual(states.map((call) => call['state']).sort(), ['deferred', 'settled'])
+  workMs += 3_600_000
+  const { id } = JSON.parse(replies[0]?.body.toString() ?? '') as { id: string }
+  await again.call(`/v1/responses/${id}`, undefined, { method: 'GET', surface })
+  const paid = await Promise.all(replies.map(({ requestId }) => again.record(requestId)))
+  assert.deepEqual(paid.map((call) => [call['state'], Number(call['cost_usd']) > 0]).sort(), [
+    ['settled', false],
+    ['settled', true],
+  ])
+  await again.assertBooksBalance()
 })
 
 test('what is done when upstream names it again is paid once as well', async () => {

@@ -43,19 +43,12 @@ test('a stream announces its figures and brings them as trailers', async () => {
 })
 
 test('headers.balance: false omits the balance from headers and trailers, and nothing else', async () => {
-  const quiet = await startBillingBench({ settings: { showBalance: false } })
-  try {
-    const reply = await quiet.call('/v1/messages', hello, { simulate: usage })
-    assert.deepEqual([reply.header('x-svc-cost-usd'), reply.header('x-svc-balance-usd')], [LIST, undefined])
-    const stream = await quiet.call('/v1/messages', { ...hello, stream: true }, { simulate: usage })
-    assert.doesNotMatch(stream.header('trailer') ?? '', /balance/)
-    assert.deepEqual(
-      [stream.trailer('x-svc-cost-usd'), stream.trailer('x-svc-balance-usd')],
-      [LIST, undefined],
-    )
-  } finally {
-    await quiet.close()
-  }
+  await using quiet = await startBillingBench({ settings: { showBalance: false } })
+  const reply = await quiet.call('/v1/messages', hello, { simulate: usage })
+  assert.deepEqual([reply.header('x-svc-cost-usd'), reply.header('x-svc-balance-usd')], [LIST, undefined])
+  const stream = await quiet.call('/v1/messages', { ...hello, stream: true }, { simulate: usage })
+  assert.doesNotMatch(stream.header('trailer') ?? '', /balance/)
+  assert.deepEqual([stream.trailer('x-svc-cost-usd'), stream.trailer('x-svc-balance-usd')], [LIST, undefined])
 })
 
 test('the record of a request shows the same figures as its answer', async () => {

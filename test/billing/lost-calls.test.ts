@@ -90,13 +90,9 @@ test('a call that never reached upstream is released, and nothing is lost', asyn
   const nobody = await ScriptedUpstream.start()
   const { url } = nobody
   await nobody.close()
-  const alone = await startBillingBench({ messagesUrl: url })
-  try {
-    const { id, key } = await alone.gateway.createKey('refused')
-    await assertReleased(alone, await alone.call('/v1/messages', HAIKU, { key }), id)
-  } finally {
-    await alone.close()
-  }
+  await using alone = await startBillingBench({ messagesUrl: url })
+  const { id, key } = await alone.gateway.createKey('refused')
+  await assertReleased(alone, await alone.call('/v1/messages', HAIKU, { key }), id)
 })
 
 test('a request of which upstream took only a part is released: it cannot have been worked on', async () => {

@@ -73,20 +73,16 @@ test('on a full disk new calls get 503 and nothing is sent, streams finish, and 
 test('a failed fsync is fatal: it is not tried again, and nothing is admitted any more', async () => {
   const diskFault = new SharedArrayBuffer(4)
   const fatal: Error[] = []
-  const bench = await startBillingBench({ diskFault, onFatal: (error) => fatal.push(error) })
+  await using bench = await startBillingBench({ diskFault, onFatal: (error) => fatal.push(error) })
   const setFault = (code: number) => Atomics.store(new Int32Array(diskFault), 0, code)
-  try {
-    assert.equal((await bench.call('/v1/messages', body, { simulate: usage })).status, 200)
-    setFault(FSYNC_FAILED)
-    const sent = bench.simulator.requests
-    assert.equal((await bench.call('/v1/messages', body)).status, 503)
-    assert.equal(fatal.length, 1)
-    assert.match(fatal[0]?.message ?? '', /disk failed/)
-    // A disk that works again does not bring back the pages that it lost, so nothing is admitted.
-    setFault(0)
-    assert.equal((await bench.call('/v1/messages', body)).status, 503)
-    assert.equal(bench.simulator.requests, sent)
-  } finally {
-    await bench.close()
-  }
+  assert.equal((await bench.call('/v1/messages', body, { simulate: usage })).status, 200)
+  setFault(FSYNC_FAILED)
+  const sent = bench.simulator.requests
+  assert.equal((await bench.call('/v1/messages', body)).status, 503)
+  assert.equal(fatal.length, 1)
+  assert.match(fatal[0]?.message ?? '', /disk failed/)
+  // A disk that works again does not bring back the pages that it lost, so nothing is admitted.
+  setFault(0)
+  assert.equal((await bench.call('/v1/messages', body)).status, 503)
+  assert.equal(bench.simulator.requests, sent)
 })

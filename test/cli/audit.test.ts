@@ -15,97 +15,81 @@ function placeOf({ dataDir, databaseUrl }: ServingProcess): string {
 }
 
 test('audit passes beside a running gateway, names the first difference, and passes again after it', async () => {
-  const gateway = await startSmallGateway()
-  try {
-    await gateway.call(1_000)
-    await gateway.call(0)
-    await gateway.call(90_000)
-    const counted = '3 calls and 0 credits'
-    const clean = await gateway.run(['audit'])
-    const where = `The database is ${placeOf(gateway.tollgate)}.\n`
-    const inOrder = `No difference in ${counted}.\n${where}`
-    assert.deepEqual(clean, { code: 0, signal: null, stdout: inOrder, stderr: '' })
+  await using gateway = await startSmallGateway()
+  await gateway.call(1_000)
+  await gateway.call(0)
+  await gateway.call(90_000)
+  const counted = '3 calls and 0 credits'
+  const clean = await gateway.run(['audit'])
+  const where = `The database is ${placeOf(gateway.tollgate)}.\n`
+  const inOrder = `No difference in ${counted}.\n${where}`
+  assert.deepEqual(clean, { code: 0, signal: null, stdout: inOrder, stderr: '' })
 
-    await gateway.tamper('UPDATE account SET charged_nanos = charged_nanos + 1')
-    const wrong = await gateway.run(['audit'])
-    assert.deepEqual(wrong, {
-      code: 1,
-      signal: null,
-      stdout:
-        'Difference: account.charged_nanos\n  where    id default\n  stored   0.009100001 USD\n' +
-        `  derived  0.0091 USD\nThis is the first one; there may be more in ${counted}.\n${where}`,
-      stderr: '',
-    })
+  await gateway.tamper('UPDATE account SET charged_nanos = charged_nanos + 1')
+  const wrong = await gateway.run(['audit'])
+  assert.deepEqual(wrong, {
+    code: 1,
+    signal: null,
+    stdout:
+      'Difference: account.charged_nanos\n  where    id default\n  stored   0.009100001 USD\n' +
+      `  derived  0.0091 USD\nThis is the first one; there may be more in ${counted}.\n${where}`,
+    stderr: '',
+  })
 
-    await gateway.tamper('UPDATE account SET charged_nanos = charged_nanos - 1')
-    await gateway.call(1_000)
-    assert.match((await gateway.run(['audit'])).stdout, /^No difference in 4 calls /)
-  } finally {
-    await gateway.close()
-  }
+  await gateway.tamper('UPDATE account SET charged_nanos = charged_nanos - 1')
+  await gateway.call(1_000)
+  assert.match((await gateway.run(['audit'])).stdout, /^No difference in 4 calls /)
 })
 
 test('audit proves the balance of each account, and names the one that is wrong', async () => {
-  const gateway = await startSmallGateway()
-  try {
-    const accounts = ['one', 'two'].map(
-      (name) => `acct_01JCN1ZV5M3T9Q8W7E6R5T4Y${name.length}${name[0]?.toUpperCase()}`,
-    )
-    const [first = '', second = ''] = accounts
-    for (const id of accounts) {
-      await gateway.tamper(`INSERT INTO account (id, created_at_ms) VALUES ('${id}', 0)`)
-      const added = await gateway.run(['credits', 'add', '5', '--reason', 'paid', '--account', id])
-      assert.equal(added.code, 0, added.stderr)
-    }
-    assert.match((await gateway.run(['audit'])).stdout, /^No difference in 0 calls and 2 credits/)
-    for (const [id, column] of [
-      [first, 'credited_nanos'],
-      [second, 'charged_nanos'],
-    ] as const) {
-      await gateway.tamper(`UPDATE account SET ${column} = ${column} + 7 WHERE id = '${id}'`)
-      const { code, stdout } = await gateway.run(['audit'])
-      assert.equal(code, 1)
-      assert.match(stdout, new RegExp(`^Difference: account.${column}\\n  where    id ${id}\\n`))
-      await gateway.tamper(`UPDATE account SET ${column} = ${column} - 7 WHERE id = '${id}'`)
-    }
-  } finally {
-    await gateway.close()
+  await using gateway = await startSmallGateway()
+  const accounts = ['one', 'two'].map(
+    (name) => `acct_01JCN1ZV5M3T9Q8W7E6R5T4Y${name.length}${name[0]?.toUpperCase()}`,
+  )
+  const [first = '', second = ''] = accounts
+  for (const id of accounts) {
+    await gateway.tamper(`INSERT INTO account (id, created_at_ms) VALUES ('${id}', 0)`)
+    const added = await gateway.run(['credits', 'add', '5', '--reason', 'paid', '--account', id])
+    assert.equal(added.code, 0, added.stderr)
+  }
+  assert.match((await gateway.run(['audit'])).stdout, /^No difference in 0 calls and 2 credits/)
+  for (const [id, column] of [
+    [first, 'credited_nanos'],
+    [second, 'charged_nanos'],
+  ] as const) {
+    await gateway.tamper(`UPDATE account SET ${column} = ${column} + 7 WHERE id = '${id}'`)
+    const { code, stdout } = await gateway.run(['audit'])
+    assert.equal(code, 1)
+    assert.match(stdout, new RegExp(`^Difference: account.${column}\\n  where    id ${id}\\n`))
+    await gateway.tamper(`UPDATE account SET ${column} = ${column} - 7 WHERE id = '${id}'`)
   }
 })
 
 test('audit reads the books of a gateway that was killed, and changes nothing in them', async () => {
-  const gateway = await startSmallGateway()
-  try {
-    await gateway.call(1_000)
-    gateway.tollgate.signal('SIGKILL')
-    await gateway.tollgate.finished
-    const first = await gateway.run(['audit'])
-    assert.match(first.stdout, /^No difference in 1 call /)
-    assert.deepEqual(await gateway.run(['audit']), first)
-  } finally {
-    await gateway.close()
-  }
+  await using gateway = await startSmallGateway()
+  await gateway.call(1_000)
+  gateway.tollgate.signal('SIGKILL')
+  await gateway.tollgate.finished
+  const first = await gateway.run(['audit'])
+  assert.match(first.stdout, /^No difference in 1 call /)
+  assert.deepEqual(await gateway.run(['audit']), first)
 })
 
 test('audit of a folder without books fails and leaves none behind; a wrong call shows how', async () => {
-  const gateway = await startSmallGateway()
-  try {
-    const nowhere = join(gateway.tollgate.dataDir, 'nowhere')
-    const missing = await gateway.run(['audit'], { TOLLGATE_DATA_DIR: nowhere, TOLLGATE_DATABASE_URL: '' })
-    assert.equal(missing.code, 2)
-    assert.match(missing.stderr, /TOLLGATE_DATA_DIR: there is no Tollgate database in .*nowhere/)
-    assert.equal(existsSync(nowhere), false)
-    for (const args of [['--fix'], ['everything']]) {
-      const wrong = await gateway.run(['audit', ...args])
-      assert.equal(wrong.code, 2)
-      assert.match(wrong.stderr, /Add --help for usage/)
-    }
-    const help = await gateway.run(['audit', '--help'])
-    assert.equal(help.code, 0)
-    assert.match(help.stdout, /^Usage: tollgate audit/)
-  } finally {
-    await gateway.close()
+  await using gateway = await startSmallGateway()
+  const nowhere = join(gateway.tollgate.dataDir, 'nowhere')
+  const missing = await gateway.run(['audit'], { TOLLGATE_DATA_DIR: nowhere, TOLLGATE_DATABASE_URL: '' })
+  assert.equal(missing.code, 2)
+  assert.match(missing.stderr, /TOLLGATE_DATA_DIR: there is no Tollgate database in .*nowhere/)
+  assert.equal(existsSync(nowhere), false)
+  for (const args of [['--fix'], ['everything']]) {
+    const wrong = await gateway.run(['audit', ...args])
+    assert.equal(wrong.code, 2)
+    assert.match(wrong.stderr, /Add --help for usage/)
   }
+  const help = await gateway.run(['audit', '--help'])
+  assert.equal(help.code, 0)
+  assert.match(help.stdout, /^Usage: tollgate audit/)
 })
 
 test('the progress bar is drawn on a terminal, ten times a second at most, and removed at the end', () => {

@@ -75,20 +75,16 @@ async function call({ url }: ServingProcess, key: string): Promise<number> {
 }
 
 test('started on a terminal it prints a line for each call and each refusal, and none of its own endpoints', async () => {
-  const tollgate = await serve({ NO_COLOR: '1' }, 120)
-  try {
-    assert.equal(await call(tollgate, await makeKey(tollgate, { name: 'a' })), 200)
-    assert.equal(await call(tollgate, await makeKey(tollgate, { name: 'b', monthly_budget_usd: 0 })), 402)
-    const printed = await tollgate.printed(/ 402 budget_exceeded {2}0 USD {2}\d+ ms\n/)
-    const lines = printed.split('\n').filter((line) => / ms$/.test(line))
-    assert.equal(lines.length, 2)
-    assert.match(
-      lines[0] ?? '',
-      /^\d\d:\d\d:\d\d {2}POST \/v1\/messages {2}claude-haiku-5-5 {2}200 {2}7 in, 5 out {2}0\.0000032 USD {2}\d+ ms$/,
-    )
-  } finally {
-    await tollgate.dispose()
-  }
+  await using tollgate = await serve({ NO_COLOR: '1' }, 120)
+  assert.equal(await call(tollgate, await makeKey(tollgate, { name: 'a' })), 200)
+  assert.equal(await call(tollgate, await makeKey(tollgate, { name: 'b', monthly_budget_usd: 0 })), 402)
+  const printed = await tollgate.printed(/ 402 budget_exceeded {2}0 USD {2}\d+ ms\n/)
+  const lines = printed.split('\n').filter((line) => / ms$/.test(line))
+  assert.equal(lines.length, 2)
+  assert.match(
+    lines[0] ?? '',
+    /^\d\d:\d\d:\d\d {2}POST \/v1\/messages {2}claude-haiku-5-5 {2}200 {2}7 in, 5 out {2}0\.0000032 USD {2}\d+ ms$/,
+  )
 })
 
 interface LoggedCall {
@@ -109,64 +105,52 @@ const callsIn = (stderr: string): LoggedCall[] =>
 const tellModules = new URL('../support/tell-modules.ts', import.meta.url).href
 
 test('in a pipe each call is a line of the log, written before the end, with no secret; metrics and traces are loaded when they are asked for', async () => {
-  const tollgate = await serve({ NODE_OPTIONS: `--import=${tellModules}` }, null)
-  try {
-    const key = await makeKey(tollgate, { name: 'a' })
-    assert.equal(await call(tollgate, key), 200)
-    assert.equal(await call(tollgate, await makeKey(tollgate, { name: 'b', monthly_budget_usd: 0 })), 402)
-    await tollgate.complained(/"code":"budget_exceeded"[^\n]*\n/)
-    assert.equal(await call(tollgate, key), 200)
-    // The last line waits to be written with others, and is written when the gateway stops.
-    tollgate.signal('SIGTERM')
-    const { stdout, stderr } = await tollgate.finished
-    assert.ok(!stdout.includes(' ms\n'), stdout)
-    const about = callsIn(stderr).map(({ key: id, status, code, cost_usd }) => [
-      ...[id?.slice(0, 4) ?? null, status, code, cost_usd],
-    ])
-    assert.deepEqual(about, [
-      ['key_', 200, null, 0.0000032],
-      [null, 402, 'budget_exceeded', 0],
-      ['key_', 200, null, 0.0000032],
-    ])
-    assert.ok(!stderr.includes(key.slice(9)), 'the key is in the log')
-    const packages = [...stderr.matchAll(/^package (.*)$/gm)].map(([, name]) => name)
-    assert.ok(packages.includes('pino'))
-    assert.deepEqual(
-      packages.filter((name) => name === 'prom-client' || name?.startsWith('@opentelemetry/')),
-      [],
-    )
-  } finally {
-    await tollgate.dispose()
-  }
+  await using tollgate = await serve({ NODE_OPTIONS: `--import=${tellModules}` }, null)
+  const key = await makeKey(tollgate, { name: 'a' })
+  assert.equal(await call(tollgate, key), 200)
+  assert.equal(await call(tollgate, await makeKey(tollgate, { name: 'b', monthly_budget_usd: 0 })), 402)
+  await tollgate.complained(/"code":"budget_exceeded"[^\n]*\n/)
+  assert.equal(await call(tollgate, key), 200)
+  // The last line waits to be written with others, and is written when the gateway stops.
+  tollgate.signal('SIGTERM')
+  const { stdout, stderr } = await tollgate.finished
+  assert.ok(!stdout.includes(' ms\n'), stdout)
+  const about = callsIn(stderr).map(({ key: id, status, code, cost_usd }) => [
+    ...[id?.slice(0, 4) ?? null, status, code, cost_usd],
+  ])
+  assert.deepEqual(about, [
+    ['key_', 200, null, 0.0000032],
+    [null, 402, 'budget_exceeded', 0],
+    ['key_', 200, null, 0.0000032],
+  ])
+  assert.ok(!stderr.includes(key.slice(9)), 'the key is in the log')
+  const packages = [...stderr.matchAll(/^package (.*)$/gm)].map(([, name]) => name)
+  assert.ok(packages.includes('pino'))
+  assert.deepEqual(
+    packages.filter((name) => name === 'prom-client' || name?.startsWith('@opentelemetry/')),
+    [],
+  )
 })
 
 test('with TOLLGATE_LOG_LEVEL=warn there is no line for a call, on a terminal or in a pipe', async () => {
   for (const columns of [120, null]) {
-    const tollgate = await serve({ TOLLGATE_LOG_LEVEL: 'warn' }, columns)
-    try {
-      assert.equal(await call(tollgate, await makeKey(tollgate, { name: 'a' })), 200)
-      tollgate.signal('SIGTERM')
-      const { stdout, stderr } = await tollgate.finished
-      assert.ok(!stdout.includes(' ms\n'), stdout)
-      assert.deepEqual(callsIn(stderr), [])
-    } finally {
-      await tollgate.dispose()
-    }
+    await using tollgate = await serve({ TOLLGATE_LOG_LEVEL: 'warn' }, columns)
+    assert.equal(await call(tollgate, await makeKey(tollgate, { name: 'a' })), 200)
+    tollgate.signal('SIGTERM')
+    const { stdout, stderr } = await tollgate.finished
+    assert.ok(!stdout.includes(' ms\n'), stdout)
+    assert.deepEqual(callsIn(stderr), [])
   }
 })
 
 test('a terminal that takes nothing holds up no call', async () => {
-  const tollgate = await serve({}, 120)
-  try {
-    const key = await makeKey(tollgate, { name: 'b', monthly_budget_usd: 0 })
-    // A pipe holds 64 KiB, and these lines are three times as much.
-    tollgate.pauseReading()
-    for (let round = 0; round < 40; round += 1) {
-      const calls = Promise.all(Array.from({ length: 50 }, () => call(tollgate, key)))
-      const statuses = await withDeadline(calls, () => `round ${round} of calls is not answered`)
-      assert.ok(statuses.every((status) => status === 402))
-    }
-  } finally {
-    await tollgate.dispose()
+  await using tollgate = await serve({}, 120)
+  const key = await makeKey(tollgate, { name: 'b', monthly_budget_usd: 0 })
+  // A pipe holds 64 KiB, and these lines are three times as much.
+  tollgate.pauseReading()
+  for (let round = 0; round < 40; round += 1) {
+    const calls = Promise.all(Array.from({ length: 50 }, () => call(tollgate, key)))
+    const statuses = await withDeadline(calls, () => `round ${round} of calls is not answered`)
+    assert.ok(statuses.every((status) => status === 402))
   }
 })

@@ -26,28 +26,24 @@ async function doctor(environment: Environment, ...args: string[]) {
 }
 
 test('the eight checks pass on a gateway in use', async () => {
-  const gateway = await startGateway({ messagesUrl: 'http://127.0.0.1:9' })
+  await using gateway = await startGateway({ messagesUrl: 'http://127.0.0.1:9' })
   const simulator = await startSimulator({ messagesKey: 'the-messages-key', chatKey: 'the-chat-key' })
   opened.push(simulator)
-  try {
-    const { checks } = await doctor({
-      TOLLGATE_DATA_DIR: gateway.dataDir,
-      ...(gateway.databaseUrl === null ? {} : { TOLLGATE_DATABASE_URL: gateway.databaseUrl }),
-      TOLLGATE_MESSAGES_URL: simulator.messagesUrl,
-      TOLLGATE_MESSAGES_KEY: 'the-messages-key',
-      TOLLGATE_CHAT_URL: simulator.chatUrl,
-      TOLLGATE_CHAT_KEY: 'the-chat-key',
-    })
-    assert.deepEqual(
-      checks.map(({ name, state }) => `${name} ${state}`),
-      [
-        ...['configuration ok', 'data_directory ok', 'pepper ok', 'store ok', 'disk_space ok'],
-        ...['certificate skipped', 'upstream_keys ok', 'upstream_keys ok', 'prices ok'],
-      ],
-    )
-  } finally {
-    await gateway.close()
-  }
+  const { checks } = await doctor({
+    TOLLGATE_DATA_DIR: gateway.dataDir,
+    ...(gateway.databaseUrl === null ? {} : { TOLLGATE_DATABASE_URL: gateway.databaseUrl }),
+    TOLLGATE_MESSAGES_URL: simulator.messagesUrl,
+    TOLLGATE_MESSAGES_KEY: 'the-messages-key',
+    TOLLGATE_CHAT_URL: simulator.chatUrl,
+    TOLLGATE_CHAT_KEY: 'the-chat-key',
+  })
+  assert.deepEqual(
+    checks.map(({ name, state }) => `${name} ${state}`),
+    [
+      ...['configuration ok', 'data_directory ok', 'pepper ok', 'store ok', 'disk_space ok'],
+      ...['certificate skipped', 'upstream_keys ok', 'upstream_keys ok', 'prices ok'],
+    ],
+  )
 })
 
 test('all problems of the configuration are reported together, without a secret', async () => {
@@ -83,21 +79,17 @@ test('files that other users can read, and a folder that they can, are named', a
 })
 
 test('a lost or wrong pepper is a problem, and the start refuses it too', async () => {
-  const gateway = await startGateway({ messagesUrl: 'http://127.0.0.1:9' })
+  await using gateway = await startGateway({ messagesUrl: 'http://127.0.0.1:9' })
   const store = gateway.databaseUrl === null ? {} : { TOLLGATE_DATABASE_URL: gateway.databaseUrl }
-  try {
-    const right = { TOLLGATE_DATA_DIR: gateway.dataDir, ...store }
-    const wrong = { ...right, TOLLGATE_PEPPER: 'another-pepper-of-32-characters!' }
-    assert.equal((await doctor(right)).of('pepper')?.state, 'ok')
-    assert.equal((await doctor(wrong)).of('pepper')?.state, 'problem')
-    const serve = await runTollgate(['serve'], { ...wrong, TOLLGATE_PORT: '0' }, folder)
-    assert.equal(serve.code, 1)
-    assert.match(serve.stderr, /TOLLGATE_PEPPER is not the pepper of the keys in the database/)
-    rmSync(join(gateway.dataDir, 'pepper'))
-    assert.match((await doctor(right)).of('pepper')?.found ?? '', /pepper is missing/)
-  } finally {
-    await gateway.close()
-  }
+  const right = { TOLLGATE_DATA_DIR: gateway.dataDir, ...store }
+  const wrong = { ...right, TOLLGATE_PEPPER: 'another-pepper-of-32-characters!' }
+  assert.equal((await doctor(right)).of('pepper')?.state, 'ok')
+  assert.equal((await doctor(wrong)).of('pepper')?.state, 'problem')
+  const serve = await runTollgate(['serve'], { ...wrong, TOLLGATE_PORT: '0' }, folder)
+  assert.equal(serve.code, 1)
+  assert.match(serve.stderr, /TOLLGATE_PEPPER is not the pepper of the keys in the database/)
+  rmSync(join(gateway.dataDir, 'pepper'))
+  assert.match((await doctor(right)).of('pepper')?.found ?? '', /pepper is missing/)
 })
 
 test('a database that is none, or of a newer version, is a problem of the store', async () => {
@@ -138,71 +130,59 @@ test('a refused upstream key is a problem of the doctor, and a warning of a gate
   assert.equal(state, 'problem')
   assert.match(found ?? '', /refuses the key \(401\)/)
   assert.equal((await doctor(environment, '--offline')).of('upstream_keys'), undefined)
-  const serving = await serveTollgate(environment)
-  try {
-    await serving.complained(/"check":"upstream_keys".*refuses the key \(401\)/)
-    assert.equal((await fetch(`${serving.url}/healthz`)).status, 200)
-  } finally {
-    await serving.dispose()
-  }
+  await using serving = await serveTollgate(environment)
+  await serving.complained(/"check":"upstream_keys".*refuses the key \(401\)/)
+  assert.equal((await fetch(`${serving.url}/healthz`)).status, 200)
 })
 
 test("accounts' own keys are checked by the doctor, and named by account without the key", async () => {
   const simulator = await startSimulator({ messagesKey: 'installation-key', chatKey: 'the-chat-key' })
   opened.push(simulator)
   const { messagesUrl, chatUrl: url } = simulator
-  const gateway = await startGateway({ messagesUrl, messagesKey: 'installation-key' })
-  try {
-    const create = async (name: string, upstreams: object) =>
-      (await gateway.manage('POST', '/gateway/v1/accounts', { name, upstreams }))['id']
-    const right = await create('right', { chat: { url, key: 'the-chat-key' } })
-    const wrong = await create('wrong', {
-      chat: { url, key: 'a-wrong-chat-key' },
-      messages: { url: messagesUrl },
-    })
-    const environment = {
-      TOLLGATE_DATA_DIR: gateway.dataDir,
-      ...(gateway.databaseUrl === null ? {} : { TOLLGATE_DATABASE_URL: gateway.databaseUrl }),
-      TOLLGATE_MESSAGES_URL: messagesUrl,
-      TOLLGATE_MESSAGES_KEY: 'installation-key',
-    }
-    const { checks } = await doctor(environment)
-    const { host } = new URL(url)
-    assert.deepEqual(
-      checks.filter(({ name }) => name === 'upstream_keys').map(({ state, found }) => `${state} ${found}`),
-      [
-        `ok ${new URL(messagesUrl).host} accepts the key`,
-        `ok ${right} (right): ${host} accepts the key`,
-        `problem ${wrong} (wrong): ${new URL(messagesUrl).host} asks for a key (401), and none is set`,
-        `problem ${wrong} (wrong): ${host} refuses the key (401)`,
-      ],
-    )
-    assert.doesNotMatch(JSON.stringify(checks), /wrong-chat-key|the-chat-key/)
-    const others = await doctor({ ...environment, TOLLGATE_PEPPER: 'another-pepper-of-32-characters!' })
-    assert.match(JSON.stringify(others.checks), /its key for chat cannot be decrypted/)
-  } finally {
-    await gateway.close()
+  await using gateway = await startGateway({ messagesUrl, messagesKey: 'installation-key' })
+  const create = async (name: string, upstreams: object) =>
+    (await gateway.manage('POST', '/gateway/v1/accounts', { name, upstreams }))['id']
+  const right = await create('right', { chat: { url, key: 'the-chat-key' } })
+  const wrong = await create('wrong', {
+    chat: { url, key: 'a-wrong-chat-key' },
+    messages: { url: messagesUrl },
+  })
+  const environment = {
+    TOLLGATE_DATA_DIR: gateway.dataDir,
+    ...(gateway.databaseUrl === null ? {} : { TOLLGATE_DATABASE_URL: gateway.databaseUrl }),
+    TOLLGATE_MESSAGES_URL: messagesUrl,
+    TOLLGATE_MESSAGES_KEY: 'installation-key',
   }
+  const { checks } = await doctor(environment)
+  const { host } = new URL(url)
+  assert.deepEqual(
+    checks.filter(({ name }) => name === 'upstream_keys').map(({ state, found }) => `${state} ${found}`),
+    [
+      `ok ${new URL(messagesUrl).host} accepts the key`,
+      `ok ${right} (right): ${host} accepts the key`,
+      `problem ${wrong} (wrong): ${new URL(messagesUrl).host} asks for a key (401), and none is set`,
+      `problem ${wrong} (wrong): ${host} refuses the key (401)`,
+    ],
+  )
+  assert.doesNotMatch(JSON.stringify(checks), /wrong-chat-key|the-chat-key/)
+  const others = await doctor({ ...environment, TOLLGATE_PEPPER: 'another-pepper-of-32-characters!' })
+  assert.match(JSON.stringify(others.checks), /its key for chat cannot be decrypted/)
 })
 
 test('models of the last week that have no price are named', async () => {
   const simulator = await startSimulator({})
   opened.push(simulator)
-  const gateway = await startGateway({ chatUrl: simulator.chatUrl })
-  try {
-    const reply = await fetch(`${gateway.url}/v1/chat/completions`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${gateway.apiKey}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ model: 'gpt-6-cyber', messages: [{ role: 'user', content: 'Hello' }] }),
-    })
-    assert.equal(reply.status, 200, await reply.text())
-    const store = gateway.databaseUrl === null ? {} : { TOLLGATE_DATABASE_URL: gateway.databaseUrl }
-    const { of } = await doctor({ TOLLGATE_DATA_DIR: gateway.dataDir, ...store })
-    assert.equal(of('prices')?.state, 'warning')
-    assert.match(of('prices')?.found ?? '', /without a price: gpt-6-cyber/)
-  } finally {
-    await gateway.close()
-  }
+  await using gateway = await startGateway({ chatUrl: simulator.chatUrl })
+  const reply = await fetch(`${gateway.url}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${gateway.apiKey}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ model: 'gpt-6-cyber', messages: [{ role: 'user', content: 'Hello' }] }),
+  })
+  assert.equal(reply.status, 200, await reply.text())
+  const store = gateway.databaseUrl === null ? {} : { TOLLGATE_DATABASE_URL: gateway.databaseUrl }
+  const { of } = await doctor({ TOLLGATE_DATA_DIR: gateway.dataDir, ...store })
+  assert.equal(of('prices')?.state, 'warning')
+  assert.match(of('prices')?.found ?? '', /without a price: gpt-6-cyber/)
 })
 
 test('lines are for people: a mark, the name, what was found and what to do', async () => {

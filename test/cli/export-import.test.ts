@@ -28,38 +28,34 @@ let database: TestDatabase
 /** A SQLite installation with keys, calls, a refused call, logged bodies, credit and a webhook, exported once. */
 before(async () => {
   database = await createEmptyDatabase()
-  const serving = await serveTollgate({ TOLLGATE_DATA_DIR: source, TOLLGATE_DATABASE_URL: '' })
-  try {
-    const adminKey = readFileSync(join(source, 'admin-key'), 'utf8').trim()
-    const send = async (path: string, key: string, body: unknown) => {
-      const response = await fetch(serving.url + path, {
-        method: 'POST',
-        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-        body: JSON.stringify(body),
-      })
-      return (await response.json()) as Record<string, string>
-    }
-    const logged = await send('/v1/keys', adminKey, {
-      name: 'ü',
-      log_requests: true,
-      metadata: { team: 'a', b: '1', ä: 'x' },
+  await using serving = await serveTollgate({ TOLLGATE_DATA_DIR: source, TOLLGATE_DATABASE_URL: '' })
+  const adminKey = readFileSync(join(source, 'admin-key'), 'utf8').trim()
+  const send = async (path: string, key: string, body: unknown) => {
+    const response = await fetch(serving.url + path, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
     })
-    const poor = await send('/v1/keys', adminKey, { name: 'poor', monthly_budget_usd: 0 })
-    await send('/gateway/v1/credits', adminKey, { amount_usd: 9_000_000.5, reason: 'start' })
-    await send('/gateway/v1/webhooks', adminKey, { url: 'https://example.com/hook', events: ['balance.low'] })
-    const hello = { model: 'gpt-6-luna', messages: [{ role: 'user', content: 'Hello' }] }
-    for (let i = 0; i < 5; i++) await send('/v1/chat/completions', String(logged['key']), hello)
-    await send('/v1/chat/completions', String(poor['key']), hello)
-    await send('/v1/chat/completions', String(logged['key']), { ...hello, model: 'a\u0000b\u0001c' })
-    const while_serving = await runTollgate(['export', file], { TOLLGATE_DATA_DIR: source })
-    assert.equal(while_serving.code, 1)
-    assert.match(while_serving.stderr, /A gateway serves from .* Stop it first/)
-    serving.signal('SIGTERM')
-    await serving.finished
-    await done(['export', file], { TOLLGATE_DATA_DIR: source })
-  } finally {
-    await serving.dispose()
+    return (await response.json()) as Record<string, string>
   }
+  const logged = await send('/v1/keys', adminKey, {
+    name: 'ü',
+    log_requests: true,
+    metadata: { team: 'a', b: '1', ä: 'x' },
+  })
+  const poor = await send('/v1/keys', adminKey, { name: 'poor', monthly_budget_usd: 0 })
+  await send('/gateway/v1/credits', adminKey, { amount_usd: 9_000_000.5, reason: 'start' })
+  await send('/gateway/v1/webhooks', adminKey, { url: 'https://example.com/hook', events: ['balance.low'] })
+  const hello = { model: 'gpt-6-luna', messages: [{ role: 'user', content: 'Hello' }] }
+  for (let i = 0; i < 5; i++) await send('/v1/chat/completions', String(logged['key']), hello)
+  await send('/v1/chat/completions', String(poor['key']), hello)
+  await send('/v1/chat/completions', String(logged['key']), { ...hello, model: 'a\u0000b\u0001c' })
+  const while_serving = await runTollgate(['export', file], { TOLLGATE_DATA_DIR: source })
+  assert.equal(while_serving.code, 1)
+  assert.match(while_serving.stderr, /A gateway serves from .* Stop it first/)
+  serving.signal('SIGTERM')
+  await serving.finished
+  await done(['export', file], { TOLLGATE_DATA_DIR: source })
 })
 after(async () => {
   await database.drop()

@@ -64,20 +64,16 @@ test(
     mkdirSync(dataDir)
     chmodSync(dataDir, 0o755)
     const adminKey = 'an-admin-key-of-the-operator-0123456789'
-    const tollgate = await serveTollgate({ TOLLGATE_DATA_DIR: dataDir, TOLLGATE_ADMIN_KEY: adminKey })
-    try {
-      const said = await withDeadline(tollgate.complained(/chmod 700/), () => 'no warning')
-      assert.match(
-        said,
-        new RegExp(`"check":"data_directory","todo":"chmod 700 ${dataDir}".*is open to other users`),
-      )
-      assert.equal(modeOf(dataDir), '755', 'it is left as it was')
-      await useLog(tollgate.url, adminKey)
-      if (tollgate.databaseUrl === null) assert.ok(existsSync(join(dataDir, 'tollgate.db-wal')))
-      assertPrivate(dataDir)
-    } finally {
-      await tollgate.dispose()
-    }
+    await using tollgate = await serveTollgate({ TOLLGATE_DATA_DIR: dataDir, TOLLGATE_ADMIN_KEY: adminKey })
+    const said = await withDeadline(tollgate.complained(/chmod 700/), () => 'no warning')
+    assert.match(
+      said,
+      new RegExp(`"check":"data_directory","todo":"chmod 700 ${dataDir}".*is open to other users`),
+    )
+    assert.equal(modeOf(dataDir), '755', 'it is left as it was')
+    await useLog(tollgate.url, adminKey)
+    if (tollgate.databaseUrl === null) assert.ok(existsSync(join(dataDir, 'tollgate.db-wal')))
+    assertPrivate(dataDir)
   }),
 )
 

@@ -26,33 +26,29 @@ async function createKey(url: string, adminKey: string): Promise<string> {
 }
 
 test('a first start creates an admin key, names its file, and leads to a first call with either SDK', async () => {
-  const tollgate = await serveTollgate()
-  try {
-    assert.match(tollgate.banner, /THE BUILT-IN SIMULATOR/)
-    assert.ok(tollgate.banner.includes(`Dashboard  ${tollgate.url}/dashboard\n`))
-    assert.doesNotMatch(tollgate.banner, /svc_admin_/)
-    assert.match(tollgate.banner, /Admin key {2}in \S+\/admin-key/)
-    const adminKey = readFileSync(join(tollgate.dataDir, 'admin-key'), 'utf8').trim()
-    assert.equal(modeOf(join(tollgate.dataDir, 'admin-key')), '600')
-    assert.equal(modeOf(join(tollgate.dataDir, 'pepper')), '600')
-    assert.equal(modeOf(tollgate.dataDir), '700')
+  await using tollgate = await serveTollgate()
+  assert.match(tollgate.banner, /THE BUILT-IN SIMULATOR/)
+  assert.ok(tollgate.banner.includes(`Dashboard  ${tollgate.url}/dashboard\n`))
+  assert.doesNotMatch(tollgate.banner, /svc_admin_/)
+  assert.match(tollgate.banner, /Admin key {2}in \S+\/admin-key/)
+  const adminKey = readFileSync(join(tollgate.dataDir, 'admin-key'), 'utf8').trim()
+  assert.equal(modeOf(join(tollgate.dataDir, 'admin-key')), '600')
+  assert.equal(modeOf(join(tollgate.dataDir, 'pepper')), '600')
+  assert.equal(modeOf(tollgate.dataDir), '700')
 
-    const apiKey = await createKey(tollgate.url, adminKey)
-    const message = await new Anthropic({ baseURL: tollgate.url, apiKey }).messages.create({
-      model: 'claude-haiku-5-5',
-      max_tokens: 16,
-      messages: [{ role: 'user', content: 'Hello' }],
-    })
-    assert.equal(message.role, 'assistant')
-    const completion = await new OpenAI({ baseURL: `${tollgate.url}/v1`, apiKey }).chat.completions.create({
-      model: 'gpt-6-luna',
-      max_completion_tokens: 16,
-      messages: [{ role: 'user', content: 'Hello' }],
-    })
-    assert.equal(completion.object, 'chat.completion')
-  } finally {
-    await tollgate.dispose()
-  }
+  const apiKey = await createKey(tollgate.url, adminKey)
+  const message = await new Anthropic({ baseURL: tollgate.url, apiKey }).messages.create({
+    model: 'claude-haiku-5-5',
+    max_tokens: 16,
+    messages: [{ role: 'user', content: 'Hello' }],
+  })
+  assert.equal(message.role, 'assistant')
+  const completion = await new OpenAI({ baseURL: `${tollgate.url}/v1`, apiKey }).chat.completions.create({
+    model: 'gpt-6-luna',
+    max_completion_tokens: 16,
+    messages: [{ role: 'user', content: 'Hello' }],
+  })
+  assert.equal(completion.object, 'chat.completion')
 })
 
 test('the commands that the banner prints work as they stand', async () => {
@@ -116,14 +112,10 @@ test('a second start on the same data keeps keys and does not tell the admin key
 })
 
 test('one data directory serves one gateway: a second one says so and ends with 1', async () => {
-  const first = await serveTollgate()
-  try {
-    const second = await runTollgate(['serve'], { TOLLGATE_PORT: '0', ...first.environment })
-    assert.equal(second.code, 1)
-    assert.match(second.stderr, /Another Tollgate serves from .* already\. Stop it, or set TOLLGATE_DATA_DIR/)
-  } finally {
-    await first.dispose()
-  }
+  await using first = await serveTollgate()
+  const second = await runTollgate(['serve'], { TOLLGATE_PORT: '0', ...first.environment })
+  assert.equal(second.code, 1)
+  assert.match(second.stderr, /Another Tollgate serves from .* already\. Stop it, or set TOLLGATE_DATA_DIR/)
 })
 
 test('a data directory that lost its pepper is not given a new one', async () => {
@@ -163,39 +155,31 @@ test('a wrong configuration ends with 2 and names every problem', async () => {
 })
 
 test('a taken port is explained', async () => {
-  const first = await serveTollgate()
-  try {
-    const port = new URL(first.url).port
-    const end = await runTollgate(['serve'], { TOLLGATE_PORT: port, TOLLGATE_DATA_DIR: `${first.dataDir}-2` })
-    assert.equal(end.code, 1)
-    assert.match(end.stderr, new RegExp(`Port ${port} on 127\\.0\\.0\\.1 is taken`))
-  } finally {
-    await first.dispose()
-  }
+  await using first = await serveTollgate()
+  const port = new URL(first.url).port
+  const end = await runTollgate(['serve'], { TOLLGATE_PORT: port, TOLLGATE_DATA_DIR: `${first.dataDir}-2` })
+  assert.equal(end.code, 1)
+  assert.match(end.stderr, new RegExp(`Port ${port} on 127\\.0\\.0\\.1 is taken`))
 })
 
 test('with one surface configured the other answers 503 and names the variable', async () => {
-  const tollgate = await serveTollgate({
+  await using tollgate = await serveTollgate({
     TOLLGATE_MESSAGES_URL: 'http://127.0.0.1:9/',
     TOLLGATE_ADMIN_KEY: 'an-admin-key-of-the-operator-2026',
   })
-  try {
-    assert.match(tollgate.banner, /Chat +not configured/)
-    assert.doesNotMatch(tollgate.banner, /SIMULATOR|an-admin-key/)
-    const apiKey = await createKey(tollgate.url, 'an-admin-key-of-the-operator-2026')
-    const response = await fetch(`${tollgate.url}/v1/chat/completions`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${apiKey}` },
-      body: '{}',
-    })
-    assert.equal(response.status, 503)
-    assert.equal(response.headers.get('x-should-retry'), 'false')
-    const { error } = (await response.json()) as { error: { code: string; message: string } }
-    assert.equal(error.code, 'surface_not_configured')
-    assert.match(error.message, /TOLLGATE_CHAT_KEY/)
-  } finally {
-    await tollgate.dispose()
-  }
+  assert.match(tollgate.banner, /Chat +not configured/)
+  assert.doesNotMatch(tollgate.banner, /SIMULATOR|an-admin-key/)
+  const apiKey = await createKey(tollgate.url, 'an-admin-key-of-the-operator-2026')
+  const response = await fetch(`${tollgate.url}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${apiKey}` },
+    body: '{}',
+  })
+  assert.equal(response.status, 503)
+  assert.equal(response.headers.get('x-should-retry'), 'false')
+  const { error } = (await response.json()) as { error: { code: string; message: string } }
+  assert.equal(error.code, 'surface_not_configured')
+  assert.match(error.message, /TOLLGATE_CHAT_KEY/)
 })
 
 test('a changed TOLLGATE_ADMIN_KEY replaces the former one', async () => {

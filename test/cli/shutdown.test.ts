@@ -132,17 +132,13 @@ test('a second signal stops at once', async () => {
 })
 
 test('a gateway whose output nobody reads any more serves on, and still stops with 0', async () => {
-  const tollgate = await serveTollgate({ TOLLGATE_LOG_LEVEL: 'debug' })
-  try {
-    tollgate.stopReading()
-    for (let i = 0; i < 20; i++) {
-      const response = await fetch(`${tollgate.url}/v1/models`)
-      assert.equal(response.status, 401)
-      await response.body?.cancel()
-    }
-    tollgate.signal('SIGTERM')
-    assert.equal((await tollgate.finished).code, 0)
-  } finally {
-    await tollgate.dispose()
+  await using tollgate = await serveTollgate({ TOLLGATE_LOG_LEVEL: 'debug' })
+  tollgate.stopReading()
+  for (let i = 0; i < 20; i++) {
+    const response = await fetch(`${tollgate.url}/v1/models`)
+    assert.equal(response.status, 401)
+    await response.body?.cancel()
   }
+  tollgate.signal('SIGTERM')
+  assert.equal((await tollgate.finished).code, 0)
 })

@@ -12,7 +12,7 @@ import {
 } from '../support/tollgate-process.ts'
 
 /** A served gateway with one key, whose calls have the usage that a test names. */
-export interface SmallGateway {
+export interface SmallGateway extends AsyncDisposable {
   readonly tollgate: ServingProcess
   /** A Messages call for which upstream reports so many input tokens. */
   call(inputTokens: number, model?: string): Promise<void>
@@ -60,6 +60,9 @@ export async function startSmallGateway(): Promise<SmallGateway> {
     async close() {
       await tollgate.dispose()
       await simulator.close()
+    },
+    [Symbol.asyncDispose](this: SmallGateway) {
+      return this.close()
     },
   }
 }

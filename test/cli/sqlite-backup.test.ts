@@ -91,17 +91,13 @@ test('the backup of docs/OPERATIONS.md, made while calls are under way, balances
   )
   assert.equal(statSync(copy).mode & 0o777, 0o700)
   await maintain(copy)
-  const again = await serveTollgate({
+  await using again = await serveTollgate({
     TOLLGATE_DATA_DIR: copy,
     TOLLGATE_MESSAGES_URL: simulator.messagesUrl,
     TOLLGATE_DATABASE_URL: '',
   })
-  try {
-    assert.equal(await call(again.url), 401)
-    assert.match(await shell('TOLLGATE_DATA_DIR=restored tollgate audit'), /^No difference/)
-  } finally {
-    await again.dispose()
-  }
+  assert.equal(await call(again.url), 401)
+  assert.match(await shell('TOLLGATE_DATA_DIR=restored tollgate audit'), /^No difference/)
 })
 
 /** Revokes the key in maintenance, where no call is served. */

@@ -23,124 +23,108 @@ for (const { period, field, spend, chars, last, names, spent, ends } of PERIODS)
   test(`when the ${period} ends under 500 calls at once, each ${period} keeps to its cap, and a call stays in its own`, async (t) => {
     const chance = drawChance((line) => t.diagnostic(line))
     const clock = clockAt(last)
-    const bench = await startBillingBench({ clock })
-    try {
-      const cap = 12_000_000
-      const { id, key } = await bench.gateway.createKey('over the end', { [field]: usdOf(cap) })
-      let answered = 0
-      const answers = await Promise.all(
-        Array.from({ length: 500 }, async () => {
-          const call = drawCall(chance)
-          const reply = await send(bench, call, key)
-          answered += 1
-          // The first cap is about to be spent, and most calls wait.
-          if (answered === 60) clock.advance(1)
-          return { call, reply }
-        }),
-      )
-      const outcomes = sortOut(answers)
-      await bench.assertBooksBalance()
+    await using bench = await startBillingBench({ clock })
+    const cap = 12_000_000
+    const { id, key } = await bench.gateway.createKey('over the end', { [field]: usdOf(cap) })
+    let answered = 0
+    const answers = await Promise.all(
+      Array.from({ length: 500 }, async () => {
+        const call = drawCall(chance)
+        const reply = await send(bench, call, key)
+        answered += 1
+        // The first cap is about to be spent, and most calls wait.
+        if (answered === 60) clock.advance(1)
+        return { call, reply }
+      }),
+    )
+    const outcomes = sortOut(answers)
+    await bench.assertBooksBalance()
 
-      const calls = await lookAtBooks(bench.gateway).calls(id)
-      const sums = names.map((name) => {
-        const own = calls.filter(({ startedAtMs }) => new Date(startedAtMs).toISOString().startsWith(name))
-        assert.ok(own.every(({ day }) => day.slice(0, chars) === name))
-        const costs = own.map(({ costNanos }) => costNanos)
-        const sum = costs.reduce((a, b) => a + b, 0)
-        assert.ok(sum - Math.max(...costs) < cap, `${name} is more than one call above its cap`)
-        return sum
-      })
-      assert.equal(
-        sums.reduce((a, b) => a + b),
-        outcomes.spentNanos,
-        'each call is in one of the two',
-      )
-      assert.equal(outcomes.held.length, 0)
-      assert.ok(outcomes.exceeded.every((details) => details.spentNanos >= details.capNanos))
-      assert.ok((sums[1] ?? 0) >= cap, 'there were calls enough to spend the second cap as well')
-      const record = await bench.gateway.manage('GET', `/v1/keys/${id}`)
-      assert.equal(nanosOf(record[spend]), sums[1])
-      assert.equal(record['month_held_usd'], 0)
-    } finally {
-      await bench.close()
-    }
+    const calls = await lookAtBooks(bench.gateway).calls(id)
+    const sums = names.map((name) => {
+      const own = calls.filter(({ startedAtMs }) => new Date(startedAtMs).toISOString().startsWith(name))
+      assert.ok(own.every(({ day }) => day.slice(0, chars) === name))
+      const costs = own.map(({ costNanos }) => costNanos)
+      const sum = costs.reduce((a, b) => a + b, 0)
+      assert.ok(sum - Math.max(...costs) < cap, `${name} is more than one call above its cap`)
+      return sum
+    })
+    assert.equal(
+      sums.reduce((a, b) => a + b),
+      outcomes.spentNanos,
+      'each call is in one of the two',
+    )
+    assert.equal(outcomes.held.length, 0)
+    assert.ok(outcomes.exceeded.every((details) => details.spentNanos >= details.capNanos))
+    assert.ok((sums[1] ?? 0) >= cap, 'there were calls enough to spend the second cap as well')
+    const record = await bench.gateway.manage('GET', `/v1/keys/${id}`)
+    assert.equal(nanosOf(record[spend]), sums[1])
+    assert.equal(record['month_held_usd'], 0)
   })
 
   test(`a spent cap is whole again in the first millisecond of the next ${period}, and not before`, async () => {
     const clock = clockAt(spent)
-    const bench = await startBillingBench({ clock })
-    try {
-      const { key } = await bench.gateway.createKey('spent', { [field]: 0.0001 })
-      const body = { model: 'claude-haiku-5-5', max_tokens: 300, messages: [{ role: 'user', content: 'x' }] }
-      const simulate = 'usage={"input_tokens":0,"output_tokens":200}'
-      const call = () => bench.call('/v1/messages', body, { simulate, key })
-      assert.equal((await call()).status, 200)
-      assert.equal((await call()).status, 402)
-      clock.set(new Date(Date.parse(ends) - 1).toISOString())
-      const refused = await call()
-      assert.equal(refused.status, 402)
-      const { details } = JSON.parse(refused.body.toString()).error
-      assert.deepEqual([details.scope, details.period, details.resets_at], ['key', period, ends])
-      assert.equal(refused.header('x-svc-budget-resets-at'), ends)
-      clock.advance(1)
-      assert.equal((await call()).status, 200)
-      assert.equal((await call()).status, 402)
-      await bench.assertBooksBalance()
-    } finally {
-      await bench.close()
-    }
+    await using bench = await startBillingBench({ clock })
+    const { key } = await bench.gateway.createKey('spent', { [field]: 0.0001 })
+    const body = { model: 'claude-haiku-5-5', max_tokens: 300, messages: [{ role: 'user', content: 'x' }] }
+    const simulate = 'usage={"input_tokens":0,"output_tokens":200}'
+    const call = () => bench.call('/v1/messages', body, { simulate, key })
+    assert.equal((await call()).status, 200)
+    assert.equal((await call()).status, 402)
+    clock.set(new Date(Date.parse(ends) - 1).toISOString())
+    const refused = await call()
+    assert.equal(refused.status, 402)
+    const { details } = JSON.parse(refused.body.toString()).error
+    assert.deepEqual([details.scope, details.period, details.resets_at], ['key', period, ends])
+    assert.equal(refused.header('x-svc-budget-resets-at'), ends)
+    clock.advance(1)
+    assert.equal((await call()).status, 200)
+    assert.equal((await call()).status, 402)
+    await bench.assertBooksBalance()
   })
 }
 
 test('a late settlement of last month and yesterday moves no figure of this month and today', async () => {
   const clock = clockAt('2026-12-31T23:59:59.000Z')
-  const bench = await startBillingBench({ clock })
-  try {
-    const { id, key } = await bench.gateway.createKey('late', { monthly_budget_usd: 1, daily_budget_usd: 1 })
-    const body = { model: 'claude-haiku-5-5', max_tokens: 300, messages: [{ role: 'user', content: 'x' }] }
-    const call = (simulate: string) => bench.call('/v1/messages', body, { simulate, key })
-    const late = call('usage={"input_tokens":0,"output_tokens":200};delay=300')
-    const isOpen = async () =>
-      (await lookAtBooks(bench.gateway).calls(id)).some(({ state }) => state === 'in_flight')
-    while (!(await isOpen())) await new Promise(setImmediate)
-    clock.advance(1_000)
-    assert.equal((await call('usage={"input_tokens":0,"output_tokens":2}')).status, 200)
-    assert.equal((await late).status, 200)
-    const { month_spend_usd, month_held_usd, day_spend_usd } = await bench.gateway.manage(
-      'GET',
-      `/v1/keys/${id}`,
-    )
-    assert.deepEqual([month_spend_usd, month_held_usd, day_spend_usd], [0.000001, 0, 0.000001])
-    await bench.assertBooksBalance()
-  } finally {
-    await bench.close()
-  }
+  await using bench = await startBillingBench({ clock })
+  const { id, key } = await bench.gateway.createKey('late', { monthly_budget_usd: 1, daily_budget_usd: 1 })
+  const body = { model: 'claude-haiku-5-5', max_tokens: 300, messages: [{ role: 'user', content: 'x' }] }
+  const call = (simulate: string) => bench.call('/v1/messages', body, { simulate, key })
+  const late = call('usage={"input_tokens":0,"output_tokens":200};delay=300')
+  const isOpen = async () =>
+    (await lookAtBooks(bench.gateway).calls(id)).some(({ state }) => state === 'in_flight')
+  while (!(await isOpen())) await new Promise(setImmediate)
+  clock.advance(1_000)
+  assert.equal((await call('usage={"input_tokens":0,"output_tokens":2}')).status, 200)
+  assert.equal((await late).status, 200)
+  const { month_spend_usd, month_held_usd, day_spend_usd } = await bench.gateway.manage(
+    'GET',
+    `/v1/keys/${id}`,
+  )
+  assert.deepEqual([month_spend_usd, month_held_usd, day_spend_usd], [0.000001, 0, 0.000001])
+  await bench.assertBooksBalance()
 })
 
 test('a rate of 60 admits exactly 60 of 500 calls at once in a minute, and free calls do not count', async () => {
   const clock = clockAt('2026-12-14T10:00:12.345Z')
-  const bench = await startBillingBench({ clock })
-  try {
-    const { key } = await bench.gateway.createKey('rated', { requests_per_minute: 60 })
-    const body = { model: 'claude-haiku-5-5', max_tokens: 5, messages: [{ role: 'user', content: 'x' }] }
-    const call = () => bench.call('/v1/messages', body, { key })
-    const count = () => bench.call('/v1/messages/count_tokens', { ...body, max_tokens: undefined }, { key })
-    for (const seconds of ['48', '60']) {
-      const replies = await Promise.all(Array.from({ length: 250 }, () => [call(), call()]).flat())
-      const refused = replies.filter(({ status }) => status === 429)
-      assert.deepEqual([replies.filter(({ status }) => status === 200).length, refused.length], [60, 440])
-      for (const { header } of refused) assert.equal(header('retry-after'), seconds)
-      const { error } = JSON.parse(String(refused[0]?.body))
-      assert.deepEqual([error.type, error.code], ['rate_limit_error', 'rate_limit_exceeded'])
-      assert.equal(refused[0]?.header('x-should-retry'), undefined)
-      assert.equal((await count()).status, 200)
-      clock.set('2026-12-14T10:01:00.000Z')
-    }
-    const chat = { model: 'gpt-6-luna', messages: [{ role: 'user', content: 'x' }] }
-    const refused = await bench.call('/v1/chat/completions', chat, { surface: 'chat', key })
-    assert.equal(JSON.parse(refused.body.toString()).error.type, 'requests')
-    await bench.assertBooksBalance()
-  } finally {
-    await bench.close()
+  await using bench = await startBillingBench({ clock })
+  const { key } = await bench.gateway.createKey('rated', { requests_per_minute: 60 })
+  const body = { model: 'claude-haiku-5-5', max_tokens: 5, messages: [{ role: 'user', content: 'x' }] }
+  const call = () => bench.call('/v1/messages', body, { key })
+  const count = () => bench.call('/v1/messages/count_tokens', { ...body, max_tokens: undefined }, { key })
+  for (const seconds of ['48', '60']) {
+    const replies = await Promise.all(Array.from({ length: 250 }, () => [call(), call()]).flat())
+    const refused = replies.filter(({ status }) => status === 429)
+    assert.deepEqual([replies.filter(({ status }) => status === 200).length, refused.length], [60, 440])
+    for (const { header } of refused) assert.equal(header('retry-after'), seconds)
+    const { error } = JSON.parse(String(refused[0]?.body))
+    assert.deepEqual([error.type, error.code], ['rate_limit_error', 'rate_limit_exceeded'])
+    assert.equal(refused[0]?.header('x-should-retry'), undefined)
+    assert.equal((await count()).status, 200)
+    clock.set('2026-12-14T10:01:00.000Z')
   }
+  const chat = { model: 'gpt-6-luna', messages: [{ role: 'user', content: 'x' }] }
+  const refused = await bench.call('/v1/chat/completions', chat, { surface: 'chat', key })
+  assert.equal(JSON.parse(refused.body.toString()).error.type, 'requests')
+  await bench.assertBooksBalance()
 })

@@ -116,19 +116,15 @@ test('calls that fail, break off or lose their client leave no hold, and the cap
 })
 
 test('with budgets.mode "settled" nobody waits: calls go while the spend is below the cap', async () => {
-  const settledMode = await startGatedBench({ settings: { budgetMode: 'settled', budgetWaitMs: 0 } })
-  try {
-    const { key } = await settledMode.gateway.createKey('settled', { monthly_budget_usd: 0.0001 })
-    const sent = []
-    for (let i = 0; i < 20; i++) sent.push(await settledMode.send(`${i}`, key))
-    // The first call to finish spends the whole cap, so all of them must be upstream before.
-    const calls = []
-    for (const _ of sent) calls.push(await settledMode.upstream.next())
-    for (const call of calls) call.finish(200)
-    for (const { reply } of sent) assert.equal((await reply).status, 200)
-    assert.equal((await (await settledMode.send('too late', key)).reply).status, 402)
-    await settledMode.assertBooksBalance()
-  } finally {
-    await settledMode.close()
-  }
+  await using settledMode = await startGatedBench({ settings: { budgetMode: 'settled', budgetWaitMs: 0 } })
+  const { key } = await settledMode.gateway.createKey('settled', { monthly_budget_usd: 0.0001 })
+  const sent = []
+  for (let i = 0; i < 20; i++) sent.push(await settledMode.send(`${i}`, key))
+  // The first call to finish spends the whole cap, so all of them must be upstream before.
+  const calls = []
+  for (const _ of sent) calls.push(await settledMode.upstream.next())
+  for (const call of calls) call.finish(200)
+  for (const { reply } of sent) assert.equal((await reply).status, 200)
+  assert.equal((await (await settledMode.send('too late', key)).reply).status, 402)
+  await settledMode.assertBooksBalance()
 })

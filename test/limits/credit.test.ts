@@ -9,51 +9,43 @@ import { drawCall, drawChance, send } from './random-calls.ts'
 const topUp = ({ gateway }: GatedBench, amount_usd: number) => gateway.prepay(amount_usd)
 
 async function withBench(run: (bench: GatedBench) => Promise<void>): Promise<void> {
-  const bench = await startGatedBench()
-  try {
-    await run(bench)
-    await bench.assertBooksBalance()
-  } finally {
-    await bench.close()
-  }
+  await using bench = await startGatedBench()
+  await run(bench)
+  await bench.assertBooksBalance()
 }
 
 test('credit is one limit over all keys: 300 calls at once of four keys pass it by at most one call', async (t) => {
   const chance = drawChance((line) => t.diagnostic(line))
-  const bench = await startBillingBench()
-  try {
-    const creditNanos = 8_000_000
-    await bench.credit(usdOf(creditNanos))
-    const keys = await Promise.all(
-      [null, null, 0.001, 0.004].map((cap) =>
-        bench.gateway.createKey(`cap ${cap}`, { monthly_budget_usd: cap }),
-      ),
-    )
-    const answers = await Promise.all(
-      Array.from({ length: 300 }, async (_, i) => {
-        const call = drawCall(chance)
-        return { call, reply: await send(bench, call, keys[i % keys.length]?.key ?? '') }
-      }),
-    )
-    await bench.assertBooksBalance()
-    const served = answers.filter(({ reply }) => reply.status === 200).map(({ call }) => call.costNanos)
-    const charged = served.reduce((sum, cost) => sum + cost, 0)
-    const balance = await bench.balance()
-    assert.equal(nanosOf(balance['charged_usd']), charged)
-    assert.equal(nanosOf(balance['balance_usd']), creditNanos - charged)
-    assert.equal(balance['held_usd'], 0)
-    assert.ok(charged >= creditNanos, 'the calls cost more than the credit')
-    assert.ok(charged - Math.max(...served) < creditNanos, 'more than one call above the credit')
-    for (const { reply, call } of answers) {
-      if (reply.status === 200) continue
-      const { code } = JSON.parse(reply.body.toString()).error
-      assert.ok(code === 'credit_balance_exhausted' || code === 'budget_exceeded', code)
-      if (code === 'budget_exceeded') continue
-      assert.equal(reply.status, call.surface === 'messages' ? 400 : 429)
-      assert.ok(Number(reply.header('x-svc-balance-usd')) <= 0, 'refused before the credit was used up')
-    }
-  } finally {
-    await bench.close()
+  await using bench = await startBillingBench()
+  const creditNanos = 8_000_000
+  await bench.credit(usdOf(creditNanos))
+  const keys = await Promise.all(
+    [null, null, 0.001, 0.004].map((cap) =>
+      bench.gateway.createKey(`cap ${cap}`, { monthly_budget_usd: cap }),
+    ),
+  )
+  const answers = await Promise.all(
+    Array.from({ length: 300 }, async (_, i) => {
+      const call = drawCall(chance)
+      return { call, reply: await send(bench, call, keys[i % keys.length]?.key ?? '') }
+    }),
+  )
+  await bench.assertBooksBalance()
+  const served = answers.filter(({ reply }) => reply.status === 200).map(({ call }) => call.costNanos)
+  const charged = served.reduce((sum, cost) => sum + cost, 0)
+  const balance = await bench.balance()
+  assert.equal(nanosOf(balance['charged_usd']), charged)
+  assert.equal(nanosOf(balance['balance_usd']), creditNanos - charged)
+  assert.equal(balance['held_usd'], 0)
+  assert.ok(charged >= creditNanos, 'the calls cost more than the credit')
+  assert.ok(charged - Math.max(...served) < creditNanos, 'more than one call above the credit')
+  for (const { reply, call } of answers) {
+    if (reply.status === 200) continue
+    const { code } = JSON.parse(reply.body.toString()).error
+    assert.ok(code === 'credit_balance_exhausted' || code === 'budget_exceeded', code)
+    if (code === 'budget_exceeded') continue
+    assert.equal(reply.status, call.surface === 'messages' ? 400 : 429)
+    assert.ok(Number(reply.header('x-svc-balance-usd')) <= 0, 'refused before the credit was used up')
   }
 })
 

@@ -8,7 +8,7 @@ import { type Arrivals, watchArrivals } from './arrivals.ts'
 import { type GatedUpstream, startGatedUpstream } from './gated-upstream.ts'
 
 /** A gateway in front of an upstream that answers when the test says so. */
-export interface GatedBench {
+export interface GatedBench extends AsyncDisposable {
   readonly gateway: TestGateway
   readonly upstream: GatedUpstream
   readonly arrivals: Arrivals
@@ -109,6 +109,9 @@ export async function startGatedBench(options: GatewayOptions = {}): Promise<Gat
       arrivals.stop()
       await gateway.close()
       await upstream.close()
+    },
+    [Symbol.asyncDispose](this: GatedBench) {
+      return this.close()
     },
   }
 }

@@ -27,75 +27,67 @@ async function nextHold({ gateway, send }: GatedBench, key: string, options: Sen
 }
 
 test('a bound that is too small costs one burst: afterwards calls hold what the largest of them cost', async () => {
-  const bench = await startGatedBench({ settings: { budgetWaitMs: 600_000 } })
+  await using bench = await startGatedBench({ settings: { budgetWaitMs: 600_000 } })
   const { gateway, upstream, send } = bench
-  try {
-    const { id, key } = await gateway.createKey('capped', { monthly_budget_usd: 0.05 })
-    const burst = async (name: string, count: number) =>
-      await Promise.all(Array.from({ length: count }, (_, i) => send(`${name} ${i}`, key, SMALL)))
+  const { id, key } = await gateway.createKey('capped', { monthly_budget_usd: 0.05 })
+  const burst = async (name: string, count: number) =>
+    await Promise.all(Array.from({ length: count }, (_, i) => send(`${name} ${i}`, key, SMALL)))
 
-    const first = await burst('first', 5)
-    // All are admitted before the first of them is settled.
-    const open = []
-    while (open.length < 5) open.push(await upstream.next())
-    for (const [i, call] of open.entries()) call.finish(i === 3 ? TOKENS : TOKENS / 2)
-    const replies = await Promise.all(first.map(({ reply }) => reply))
-    for (const { requestId, status } of replies) {
-      assert.equal(status, 200)
-      assert.ok((await holdOf(gateway, requestId)) < COST / 20)
-      assert.equal((await gateway.manage('GET', `/gateway/v1/requests/${requestId}`))['overrun'], true)
-    }
-
-    // $0.012 are spent, and calls that hold $0.004 are admitted while less than $0.05 is spent and held.
-    const second = await burst('second', 30)
-    await bench.storeAnswered()
-    const arrived: Awaited<ReturnType<typeof upstream.next>>[] = []
-    while (arrived.length < 10) arrived.push(await upstream.next())
-    assert.equal(upstream.names.length, 5 + 10)
-    assert.equal(nanosOf((await bench.record(id))['month_held_usd']), 10 * COST)
-    for (const call of arrived) call.finish(TOKENS)
-    const statuses = (await Promise.all(second.map(({ reply }) => reply))).map(({ status }) => status)
-    assert.deepEqual(statuses.toSorted(), [...Array(10).fill(200), ...Array(20).fill(402)])
-    assert.equal(nanosOf((await bench.record(id))['month_spend_usd']), 52_000_000)
-    await bench.assertBooksBalance()
-  } finally {
-    await bench.close()
+  const first = await burst('first', 5)
+  // All are admitted before the first of them is settled.
+  const open = []
+  while (open.length < 5) open.push(await upstream.next())
+  for (const [i, call] of open.entries()) call.finish(i === 3 ? TOKENS : TOKENS / 2)
+  const replies = await Promise.all(first.map(({ reply }) => reply))
+  for (const { requestId, status } of replies) {
+    assert.equal(status, 200)
+    assert.ok((await holdOf(gateway, requestId)) < COST / 20)
+    assert.equal((await gateway.manage('GET', `/gateway/v1/requests/${requestId}`))['overrun'], true)
   }
+
+  // $0.012 are spent, and calls that hold $0.004 are admitted while less than $0.05 is spent and held.
+  const second = await burst('second', 30)
+  await bench.storeAnswered()
+  const arrived: Awaited<ReturnType<typeof upstream.next>>[] = []
+  while (arrived.length < 10) arrived.push(await upstream.next())
+  assert.equal(upstream.names.length, 5 + 10)
+  assert.equal(nanosOf((await bench.record(id))['month_held_usd']), 10 * COST)
+  for (const call of arrived) call.finish(TOKENS)
+  const statuses = (await Promise.all(second.map(({ reply }) => reply))).map(({ status }) => status)
+  assert.deepEqual(statuses.toSorted(), [...Array(10).fill(200), ...Array(20).fill(402)])
+  assert.equal(nanosOf((await bench.record(id))['month_spend_usd']), 52_000_000)
+  await bench.assertBooksBalance()
 })
 
 test('what was learned is for that key, endpoint and model, until the month is over', async () => {
   const clock = clockAt('2026-11-30T23:59:59.998Z')
-  const bench = await startGatedBench({ clock })
+  await using bench = await startGatedBench({ clock })
   const { gateway, send } = bench
-  try {
-    const [{ key }, other] = [await gateway.createKey('one'), await gateway.createKey('another')]
-    const opus = JSON.stringify({ model: 'claude-opus-5', max_tokens: 20, messages: [] })
-    const before = {
+  const [{ key }, other] = [await gateway.createKey('one'), await gateway.createKey('another')]
+  const opus = JSON.stringify({ model: 'claude-opus-5', max_tokens: 20, messages: [] })
+  const before = {
+    own: await nextHold(bench, key, SMALL),
+    opus: await nextHold(bench, key, { body: opus }),
+    chat: await nextHold(bench, key, { ...SMALL, surface: 'chat' }),
+    other: await nextHold(bench, other.key, SMALL),
+  }
+  await (await send(`at once ${TOKENS}`, key, SMALL)).reply
+  assert.deepEqual(
+    {
       own: await nextHold(bench, key, SMALL),
       opus: await nextHold(bench, key, { body: opus }),
       chat: await nextHold(bench, key, { ...SMALL, surface: 'chat' }),
       other: await nextHold(bench, other.key, SMALL),
-    }
-    await (await send(`at once ${TOKENS}`, key, SMALL)).reply
-    assert.deepEqual(
-      {
-        own: await nextHold(bench, key, SMALL),
-        opus: await nextHold(bench, key, { body: opus }),
-        chat: await nextHold(bench, key, { ...SMALL, surface: 'chat' }),
-        other: await nextHold(bench, other.key, SMALL),
-      },
-      { ...before, own: COST },
-    )
-    // A larger bound is not made smaller.
-    assert.ok((await nextHold(bench, key, { maxTokens: 10_000 })) > COST)
-    clock.advance(1)
-    assert.equal(await nextHold(bench, key, SMALL), COST)
-    clock.advance(1)
-    assert.equal(await nextHold(bench, key, SMALL), before.own)
-    await bench.assertBooksBalance()
-  } finally {
-    await bench.close()
-  }
+    },
+    { ...before, own: COST },
+  )
+  // A larger bound is not made smaller.
+  assert.ok((await nextHold(bench, key, { maxTokens: 10_000 })) > COST)
+  clock.advance(1)
+  assert.equal(await nextHold(bench, key, SMALL), COST)
+  clock.advance(1)
+  assert.equal(await nextHold(bench, key, SMALL), before.own)
+  await bench.assertBooksBalance()
 })
 
 test('what was learned outlasts the process', async () => {
@@ -126,12 +118,8 @@ test('what was learned outlasts the process', async () => {
     assert.ok((await call(first.url)) < COST / 20)
     first.signal('SIGTERM')
     await first.finished
-    const second = await serveTollgate({ ...upstreams, ...first.environment })
-    try {
-      assert.equal(await call(second.url), COST)
-    } finally {
-      await second.dispose()
-    }
+    await using second = await serveTollgate({ ...upstreams, ...first.environment })
+    assert.equal(await call(second.url), COST)
   } finally {
     await first.dispose()
     await simulator.close()

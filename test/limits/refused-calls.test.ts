@@ -139,29 +139,25 @@ for (const { what, fields = {}, path = CHAT, body = LUNA, revoked, code, status,
 }
 
 test('a call that waited in vain is refused, and is the same request from its arrival on', async () => {
-  const patient = await startGatedBench({ clock })
-  try {
-    const { id, key } = await patient.gateway.createKey('waits', { monthly_budget_usd: CAP_USD })
-    const { reply } = await patient.send('spends all', key)
-    const running = await patient.upstream.next()
-    const arrived = new Date(clock.nowMs()).toISOString()
-    const waiting = await patient.send('waits', key)
-    await patient.storeAnswered()
-    clock.advance(5_000)
-    running.finish(1_000)
-    assert.equal((await reply).status, 200)
-    const refused = await waiting.reply
-    assert.equal(codeIn(refused), 'budget_exceeded')
-    const path = `/v1/keys/${id}/requests?state=refused`
-    const { data } = (await patient.gateway.manage('GET', path)) as { data: Record<string, unknown>[] }
-    assert.deepEqual(
-      data.map((call) => [call['id'], call['code'], call['started_at'], call['ended_at']]),
-      [[refused.requestId, 'budget_exceeded', arrived, new Date(clock.nowMs()).toISOString()]],
-    )
-    await patient.assertBooksBalance()
-  } finally {
-    await patient.close()
-  }
+  await using patient = await startGatedBench({ clock })
+  const { id, key } = await patient.gateway.createKey('waits', { monthly_budget_usd: CAP_USD })
+  const { reply } = await patient.send('spends all', key)
+  const running = await patient.upstream.next()
+  const arrived = new Date(clock.nowMs()).toISOString()
+  const waiting = await patient.send('waits', key)
+  await patient.storeAnswered()
+  clock.advance(5_000)
+  running.finish(1_000)
+  assert.equal((await reply).status, 200)
+  const refused = await waiting.reply
+  assert.equal(codeIn(refused), 'budget_exceeded')
+  const path = `/v1/keys/${id}/requests?state=refused`
+  const { data } = (await patient.gateway.manage('GET', path)) as { data: Record<string, unknown>[] }
+  assert.deepEqual(
+    data.map((call) => [call['id'], call['code'], call['started_at'], call['ended_at']]),
+    [[refused.requestId, 'budget_exceeded', arrived, new Date(clock.nowMs()).toISOString()]],
+  )
+  await patient.assertBooksBalance()
 })
 
 test('keys that are none of ours leave nothing', async () => {

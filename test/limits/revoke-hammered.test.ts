@@ -72,7 +72,7 @@ function hammer(url: string, key: string, sent: Tally, served: Tally) {
 test('while a key is hammered, nothing is admitted from the moment on at which its revocation is answered', async () => {
   const [sent, served] = [new Tally(), new Tally()]
   const upstreamNumbers: number[] = []
-  const bench = await startBillingBench(
+  await using bench = await startBillingBench(
     {},
     {
       onRequest: ({ headersRaw }) => {
@@ -85,34 +85,30 @@ test('while a key is hammered, nothing is admitted from the moment on at which i
     return rows.map((row) => row['id'])
   }
   let admittedInAll = 0
-  try {
-    for (let round = 0; round < ROUNDS; round++) {
-      const { id, key } = await bench.gateway.createKey(`round ${round}`, {
-        monthly_budget_usd: round % 2 === 0 ? null : 5,
-      })
-      const enough = served.reaches(served.count + CALLERS * 2 + round)
-      const hammering = hammer(bench.gateway.url, key, sent, served)
-      await enough
-      await bench.gateway.revokeKey(id)
-      const sentBefore = sent.count
-      const admittedBefore = await admitted(id)
-      await sent.reaches(sentBefore + CALLERS * 3)
-      await hammering.stop()
+  for (let round = 0; round < ROUNDS; round++) {
+    const { id, key } = await bench.gateway.createKey(`round ${round}`, {
+      monthly_budget_usd: round % 2 === 0 ? null : 5,
+    })
+    const enough = served.reaches(served.count + CALLERS * 2 + round)
+    const hammering = hammer(bench.gateway.url, key, sent, served)
+    await enough
+    await bench.gateway.revokeKey(id)
+    const sentBefore = sent.count
+    const admittedBefore = await admitted(id)
+    await sent.reaches(sentBefore + CALLERS * 3)
+    await hammering.stop()
 
-      assert.deepEqual(await admitted(id), admittedBefore, 'a call was admitted after the answer')
-      admittedInAll += admittedBefore.length
-      const late = hammering.answers.filter(({ number }) => number > sentBefore)
-      assert.ok(late.length >= CALLERS * 3)
-      assert.ok(late.every(({ status }) => status === 401))
-      assert.deepEqual(
-        upstreamNumbers.filter((number) => number > sentBefore),
-        [],
-        'a call that was sent after the answer reached upstream',
-      )
-      assert.equal(upstreamNumbers.length, admittedInAll, 'each call that was admitted was sent once')
-    }
-    await bench.assertBooksBalance()
-  } finally {
-    await bench.close()
+    assert.deepEqual(await admitted(id), admittedBefore, 'a call was admitted after the answer')
+    admittedInAll += admittedBefore.length
+    const late = hammering.answers.filter(({ number }) => number > sentBefore)
+    assert.ok(late.length >= CALLERS * 3)
+    assert.ok(late.every(({ status }) => status === 401))
+    assert.deepEqual(
+      upstreamNumbers.filter((number) => number > sentBefore),
+      [],
+      'a call that was sent after the answer reached upstream',
+    )
+    assert.equal(upstreamNumbers.length, admittedInAll, 'each call that was admitted was sent once')
   }
+  await bench.assertBooksBalance()
 })

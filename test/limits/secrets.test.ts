@@ -104,37 +104,33 @@ test('no key, admin key, provider key or pepper is found in logs, database or an
 })
 
 test('an admin key and a pepper that the gateway makes itself are in their files and in no output', async () => {
-  const tollgate = await serveTollgate({ TOLLGATE_LOG_LEVEL: 'debug' })
-  try {
-    const [adminKey = '', pepper = ''] = ['admin-key', 'pepper'].map((name) =>
-      readFileSync(join(tollgate.dataDir, name), 'utf8').trim(),
-    )
-    const environment = { ...tollgate.environment, TOLLGATE_LOG_LEVEL: 'debug' }
-    const created = await runTollgate(['admin-key', 'create', '--name', 'second'], environment)
-    const second = created.stdout.trim()
-    const listed = await runTollgate(['admin-key', 'list'], environment)
-    const visitor = new Visitor(tollgate)
-    const { id, key } = await visitor.manage(second, 'POST', '/v1/keys', { name: 'x' })
-    await visitor.manage(adminKey, 'POST', `/v1/keys/${id}/revoke`)
-    const lines = ['GET /v1/models HTTP/1.1', 'Host: gateway', `x-api-key: ${key}`]
-    assert.equal(await visitor.raw('a revoked key', lines), 401)
-    const misplaced = [`GET /v1/${adminKey} HTTP/1.1`, 'Host: gateway', `User-Agent: ${second}`]
-    assert.equal(await visitor.raw('admin keys in wrong places', [...misplaced, `x-api-key: ${key}`]), 401)
+  await using tollgate = await serveTollgate({ TOLLGATE_LOG_LEVEL: 'debug' })
+  const [adminKey = '', pepper = ''] = ['admin-key', 'pepper'].map((name) =>
+    readFileSync(join(tollgate.dataDir, name), 'utf8').trim(),
+  )
+  const environment = { ...tollgate.environment, TOLLGATE_LOG_LEVEL: 'debug' }
+  const created = await runTollgate(['admin-key', 'create', '--name', 'second'], environment)
+  const second = created.stdout.trim()
+  const listed = await runTollgate(['admin-key', 'list'], environment)
+  const visitor = new Visitor(tollgate)
+  const { id, key } = await visitor.manage(second, 'POST', '/v1/keys', { name: 'x' })
+  await visitor.manage(adminKey, 'POST', `/v1/keys/${id}/revoke`)
+  const lines = ['GET /v1/models HTTP/1.1', 'Host: gateway', `x-api-key: ${key}`]
+  assert.equal(await visitor.raw('a revoked key', lines), 401)
+  const misplaced = [`GET /v1/${adminKey} HTTP/1.1`, 'Host: gateway', `User-Agent: ${second}`]
+  assert.equal(await visitor.raw('admin keys in wrong places', [...misplaced, `x-api-key: ${key}`]), 401)
 
-    const places = await stopAndCollect(tollgate)
-    const printed = [created.stderr, listed.stdout, listed.stderr].join('\n')
-    places.push({ where: 'what the commands print', bytes: Buffer.from(printed) })
-    const canaries = [
-      ...visitor.keys,
-      { name: 'the first admin key', value: adminKey },
-      { name: 'the second admin key', value: second },
-      { name: 'the pepper', value: pepper },
-    ]
-    assert.ok(canaries.every(({ value }) => value.length > 30))
-    assert.deepEqual(findLeaks(canaries, [...places, ...visitor.answers]), [])
-  } finally {
-    await tollgate.dispose()
-  }
+  const places = await stopAndCollect(tollgate)
+  const printed = [created.stderr, listed.stdout, listed.stderr].join('\n')
+  places.push({ where: 'what the commands print', bytes: Buffer.from(printed) })
+  const canaries = [
+    ...visitor.keys,
+    { name: 'the first admin key', value: adminKey },
+    { name: 'the second admin key', value: second },
+    { name: 'the pepper', value: pepper },
+  ]
+  assert.ok(canaries.every(({ value }) => value.length > 30))
+  assert.deepEqual(findLeaks(canaries, [...places, ...visitor.answers]), [])
 })
 
 test('a configuration that cannot be used is explained without its secrets', async () => {

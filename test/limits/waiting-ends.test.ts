@@ -35,20 +35,16 @@ test('with budgets.wait_seconds 0 a call that would wait is refused at once, and
 })
 
 test('a wait that is too long ends in 429 while the call it waited for runs on', async () => {
-  const bench = await startGatedBench({ settings: { budgetWaitMs: 50 } })
-  try {
-    const { key } = await bench.gateway.createKey('short wait', CAP)
-    const first = await bench.send('runs', key)
-    const running = await bench.upstream.next()
-    const waiting = await Promise.all(['one', 'two', 'three'].map((name) => bench.send(name, key)))
-    for (const { reply } of waiting) assert.equal((await reply).status, 429)
-    running.finish(10)
-    assert.equal((await first.reply).status, 200)
-    assert.deepEqual(bench.upstream.names, ['runs'])
-    await bench.assertBooksBalance()
-  } finally {
-    await bench.close()
-  }
+  await using bench = await startGatedBench({ settings: { budgetWaitMs: 50 } })
+  const { key } = await bench.gateway.createKey('short wait', CAP)
+  const first = await bench.send('runs', key)
+  const running = await bench.upstream.next()
+  const waiting = await Promise.all(['one', 'two', 'three'].map((name) => bench.send(name, key)))
+  for (const { reply } of waiting) assert.equal((await reply).status, 429)
+  running.finish(10)
+  assert.equal((await first.reply).status, 200)
+  assert.deepEqual(bench.upstream.names, ['runs'])
+  await bench.assertBooksBalance()
 })
 
 test('calls that wait get 401 when their key is revoked, and the one that runs is billed', async () => {

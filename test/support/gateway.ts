@@ -37,7 +37,7 @@ export interface GatewayOptions {
   onFatal?(error: Error): void
 }
 
-export interface TestGateway {
+export interface TestGateway extends AsyncDisposable {
   readonly url: string
   readonly secure: boolean
   readonly host: string
@@ -141,6 +141,9 @@ export async function startGateway(options: GatewayOptions = {}): Promise<TestGa
       await running.stop()
       await place.remove()
       await rm(dataDir, { recursive: true, force: true })
+    },
+    [Symbol.asyncDispose](this: TestGateway) {
+      return this.close()
     },
   }
 }

@@ -76,7 +76,7 @@ export function startCommand(
   }
 }
 
-export interface ServingProcess {
+export interface ServingProcess extends AsyncDisposable {
   readonly url: string
   readonly banner: string
   readonly dataDir: string
@@ -141,6 +141,9 @@ export async function serveTollgate(environment: Environment = {}): Promise<Serv
       await watched.finished
       await place.remove()
       rmSync(cwd, { recursive: true, force: true })
+    },
+    [Symbol.asyncDispose](this: ServingProcess) {
+      return this.dispose()
     },
   }
 }
