@@ -28,3 +28,20 @@ export const FILES_MAX = 12
 
 /** Areas whose files start many processes or a browser: one process for all of them, so that they run one at a time. */
 export const ONE_AT_A_TIME: readonly string[] = ['cluster', 'crash', 'dashboard', 'deploy']
+
+/**
+ * Parts of the names of the processes that take longest, which start first: the end of the run then has short processes
+ * only, and both cores are busy. The runner prints the slowest processes of each run.
+ */
+export const LONGEST: readonly string[] = [
+  'dashboard',
+  'cluster',
+  'postgres-simulation',
+  'caps.test.ts [PostgreSQL]',
+  'store/postgres.test',
+  'crash',
+  'sqlite-simulation',
+  'sockets',
+  'limits',
+  'cli',
+]

@@ -1,13 +1,14 @@
-import { globSync, mkdirSync, readFileSync, statfsSync, statSync, writeFileSync } from 'node:fs'
+import { globSync, statfsSync, statSync } from 'node:fs'
 import { enableCompileCache } from 'node:module'
-import { dirname, join, relative, resolve } from 'node:path'
+import { join, relative, resolve } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { spec, type TestEvent } from 'node:test/reporters'
 import type { Environment } from '../src/config.ts'
 import { BROWSER_VARIABLE, searchBrowser } from './dashboard/find-browser.ts'
-import { FILES_MAX, ONE_AT_A_TIME, OWN_PROCESS, POSTGRES_FILES } from './plan.ts'
+import { FILES_MAX, LONGEST, ONE_AT_A_TIME, OWN_PROCESS, POSTGRES_FILES } from './plan.ts'
 import { readSourceTree, root } from './style/source-tree.ts'
 import { startPostgres } from './support/postgres.ts'
+import { scaled } from './support/scale.ts'
 import { runPool, type TestProcess } from './support/test-pool.ts'
 import { serveTollgate } from './support/tollgate-process.ts'
 
@@ -23,7 +24,7 @@ type StoreName = keyof typeof STORES
 const CONCURRENCY = 4
 
 /** A test that hangs fails with its name. The longest takes half a minute; a busy machine is ten times slower. */
-const TEST_TIMEOUT_MS = 300_000
+const TEST_TIMEOUT_MS = scaled(300_000, 3_600_000)
 /** A process that does not exit when its tests have ended fails too. */
 const SILENCE_MS = TEST_TIMEOUT_MS + 60_000
 
@@ -80,43 +81,29 @@ function processesOf(store: StoreName, files: readonly string[], env: NodeJS.Pro
     suffix: ` [${STORES[store]}]`,
     file: join(root, 'test/support/run-files.ts'),
     env: { ...env, TEST_STORE: store, TEST_FILES: JSON.stringify(members.map((file) => join(root, file))) },
-    weight: took[`${name} [${STORES[store]}]`] ?? weigh(members),
+    weight: weigh(`${name} [${STORES[store]}]`, members),
   }))
 }
 
-/** The time that each process took in the last run. On a fresh clone the size of its files stands in for it. */
-const TIMES = join(root, 'node_modules/.cache/tollgate-tests/times.json')
-const took = readTimes()
-
-function readTimes(): Record<string, number> {
-  try {
-    return JSON.parse(readFileSync(TIMES, 'utf8')) as Record<string, number>
-  } catch {
-    return {}
-  }
-}
-
-function weigh(files: readonly string[]): number {
+/** Processes that plan.ts names come first, in its order; the others by the size of their files. */
+function weigh(name: string, files: readonly string[]): number {
+  const rank = LONGEST.findIndex((part) => name.includes(part))
+  if (rank !== -1) return Number.MAX_SAFE_INTEGER - rank
   return files.reduce((sum, file) => sum + statSync(join(root, file)).size, 0)
 }
 
 /** Whether all tests passed. */
-async function runAll(processes: readonly TestProcess[], isWhole: boolean): Promise<boolean> {
+async function runAll(processes: readonly TestProcess[]): Promise<boolean> {
   const ordered = processes.toSorted((one, other) => other.weight - one.weight)
-  const times: Record<string, number> = {}
   let passed = true
   async function* watched(): AsyncGenerator<TestEvent> {
     const execArgv = [`--test-timeout=${TEST_TIMEOUT_MS}`]
-    for await (const event of runPool(ordered, CONCURRENCY, SILENCE_MS, execArgv, times)) {
+    for await (const event of runPool(ordered, CONCURRENCY, SILENCE_MS, execArgv)) {
       if (event.type === 'test:fail') passed = false
       yield event
     }
   }
   await pipeline(watched, new spec(), process.stdout, { end: false })
-  if (isWhole) {
-    mkdirSync(dirname(TIMES), { recursive: true })
-    writeFileSync(TIMES, JSON.stringify(times))
-  }
   return passed
 }
 
@@ -175,7 +162,7 @@ const env = {
 }
 try {
   const processes = [...rounds].flatMap(([store, members]) => processesOf(store, members, env))
-  if (!(await runAll(processes, isWhole))) process.exitCode = 1
+  if (!(await runAll(processes))) process.exitCode = 1
 } finally {
   await server?.stop()
 }

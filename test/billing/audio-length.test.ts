@@ -226,6 +226,11 @@ test('speech that was to end with its usage and breaks off is billed by what cam
   assert.ok((opusTokens['audio_output_tokens'] ?? opusTokens['output_tokens'] ?? 0) >= 800)
 })
 
+test('an answer that is no sound is not billed as sound, however long it is', async () => {
+  answer = { type: 'application/json', body: JSON.stringify({ audio: 'A'.repeat(200_000) }) }
+  assert.equal((await speak({})).usage['output_tokens'], 0)
+})
+
 /** The price of tts-1 is $15 for a million characters. */
 const ttsUsd = (characters: number) => Number((characters * 0.000015).toFixed(9))
 const AUDIO = { type: 'audio/mpeg', body: Buffer.alloc(2_000) }

@@ -46,45 +46,15 @@ async function messagesBatch(models: readonly string[], served: string): Promise
   return await childOf(requestId)
 }
 
-async function chatBatch(model: string, served: string): Promise<readonly unknown[]> {
-  const [fileId, id] = [`file-${batches}`, `batch_${batches}`]
-  const endpoint = '/v1/chat/completions'
-  upstream.shows('POST /v1/files', { id: fileId, object: 'file', purpose: 'batch' })
-  upstream.shows('POST /v1/batches', { id, status: 'validating', endpoint })
-  upstream.shows(`GET /v1/batches/${id}`, { id, status: 'completed', endpoint, output_file_id: 'file-out' })
-  const body = { model: served, usage: { prompt_tokens: 1_000_000, completion_tokens: 1_000_000 } }
-  upstream.shows('GET /v1/files/file-out/content', { custom_id: 'a', response: { status_code: 200, body } })
-  const form = new FormData()
-  const line = { custom_id: 'a', method: 'POST', url: endpoint, body: { model, messages } }
-  form.set('purpose', 'batch')
-  form.set('file', new Blob([JSON.stringify(line)]), 'batch.jsonl')
-  const headers = { authorization: `Bearer ${key}` }
-  await fetch(`${bench.gateway.url}/v1/files`, { method: 'POST', headers, body: form })
-  const made = { input_file_id: fileId, endpoint, completion_window: '24h' }
-  const { requestId } = await bench.call('/v1/batches', made, { key, surface: 'chat' })
-  await bench.call(`/v1/batches/${id}`, undefined, { method: 'GET', key, surface: 'chat' })
-  return await childOf(requestId)
-}
-
 test('a batch that is served under a name without a price is rated as the model that it names', async () => {
   const dated = 'claude-opus-5-20991231'
   assert.deepEqual(await messagesBatch(['claude-opus-5'], dated), [dated, 15, true, false])
-})
-
-test('so is a batch that is made of a file', async () => {
-  const dated = 'gpt-4o-mini-2099-12-31'
-  assert.deepEqual(await chatBatch('gpt-4o-mini', dated), [dated, 0.375, true, false])
 })
 
 test('of several models that a batch names the dearest stands for a name without a price', async () => {
   const dated = 'claude-haiku-5-5-20991231'
   const cost = await messagesBatch(['claude-haiku-5-5', 'claude-opus-5'], dated)
   assert.deepEqual(cost, [dated, 15, true, false])
-})
-
-test('a batch that is served under a name with a price is rated by that', async () => {
-  const cost = await messagesBatch(['claude-haiku-5-5'], 'claude-opus-5')
-  assert.deepEqual(cost, ['claude-opus-5', 15, false, false])
 })
 
 test('a batch that names a model without a price leaves that model to be priced later', async () => {

@@ -83,13 +83,3 @@ test('an upload that is left before its answer is not billed as if its bytes wer
     assert.ok(Number(record['cost_usd']) > 0)
   })
 })
-
-test('bodies in pieces of one byte cost the memory of their bytes', async () => {
-  const { ChunkList } = await import('../../src/kernel/memory.ts')
-  const list = new ChunkList()
-  for (let i = 0; i < 300_000; i++) list.append(Buffer.from([i & 0xff]))
-  assert.ok(list.all().length <= 10, 'few pieces are left')
-  const whole = list.joined()
-  assert.equal(whole.length, 300_000)
-  assert.ok(whole.every((byte, i) => byte === (i & 0xff)))
-})

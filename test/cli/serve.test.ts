@@ -147,13 +147,6 @@ test('a start that was cut off before its pepper was written is made up for: key
   }
 })
 
-test('a wrong configuration ends with 2 and names every problem', async () => {
-  const end = await runTollgate(['serve'], { TOLLGATE_PORT: 'x', TOLLGATE_TYPO: '1' })
-  assert.equal(end.code, 2)
-  assert.match(end.stderr, /TOLLGATE_PORT must be/)
-  assert.match(end.stderr, /TOLLGATE_TYPO is not a variable/)
-})
-
 test('a taken port is explained', async () => {
   await using first = await serveTollgate()
   const port = new URL(first.url).port

@@ -33,7 +33,6 @@ afterEach(() => assertBooksBalance(bench.gateway))
 
 const MiB = 1024 * 1024
 const auth = () => `Authorization: Bearer ${bench.gateway.apiKey}`
-const statusOf = (head: readonly string[]) => Number(head[0]?.split(' ')[1])
 const dataIn = (bytes: Buffer) => splitFrames(bytes).filter((frame) => opcodeOf(frame) < 8)
 
 test('a message of more than 64 MiB closes the socket with 1009, and upstream gets nothing of it', async () => {
@@ -93,23 +92,6 @@ test('a handshake behind another request on the same connection is served, and n
   await second.receivedBytes(createFrame().length)
   assert.deepEqual(second.received, createFrame())
   client.socket.destroy()
-})
-
-test('a handshake with a body is a request like others: no socket comes of it', async () => {
-  for (const lines of [['Content-Length: 5'], ['Transfer-Encoding: chunked']]) {
-    const client = await bench.connect()
-    const body = lines[0] === 'Content-Length: 5' ? 'HELLO' : '5\r\nHELLO\r\n0\r\n\r\n'
-    await client.send(Buffer.concat([handshake([auth(), ...lines]), Buffer.from(body), createFrame()]))
-    const upstream = await bench.accepted()
-    const head = await upstream.head()
-    assert.ok(!head.some((line) => /^(?:upgrade|connection: *upgrade)/i.test(line)), head.join())
-    await upstream.send(sized('HTTP/1.1 404 Not Found', ['Connection: close'], 'nothing here'))
-    upstream.socket.end()
-    assert.equal(statusOf(await client.head()), 404)
-    await upstream.ended
-    assert.ok(!upstream.received.includes(createFrame()), 'frames go nowhere')
-    client.socket.destroy()
-  }
 })
 
 test('a turn that is refused because its key was revoked does not cut the one that runs', async () => {

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { randomBytes } from 'node:crypto'
 import { after, before, test } from '../support/suite.ts'
 import { opcodeOf, type RawBench, splitFrames, startRawBench } from './raw-bench.ts'
 import type { Wire } from './wire.ts'
@@ -100,14 +99,6 @@ for (const [name, frames] of Object.entries(sequences)) {
     }
   })
 }
-
-test('a mask is passed on, whatever its key', async () => {
-  const { client, upstream } = await bench.open()
-  const keys = [Buffer.alloc(4), Buffer.alloc(4, 0xff), Buffer.from([0, 0, 0, 1]), randomBytes(4)]
-  const frames = keys.map((key) => wireOf('client', { opcode: TEXT, payload: create(), key }))
-  await assertPasses(client, upstream, frames)
-  client.socket.destroy()
-})
 
 test('a megabyte in one message, in pieces that respect no boundary, both ways', async () => {
   const { client, upstream } = await bench.open()

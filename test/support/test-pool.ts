@@ -20,16 +20,16 @@ const TOTALS = /^(?:tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) /
 /**
  * Runs these processes, `concurrency` at a time. Events come in the order in which the processes started, and their sum at
  * the end. A process that has reported nothing for `silenceMs` is ended and has failed: a socket or timer that a failed
- * test left open would keep the process alive for ever. The milliseconds that each process took are written to `times`.
+ * test left open would keep the process alive for ever.
  */
 export async function* runPool(
   processes: readonly TestProcess[],
   concurrency: number,
   silenceMs: number,
   execArgv: readonly string[],
-  times: Record<string, number> = {},
 ): AsyncGenerator<TestEvent> {
   const startedMs = performance.now()
+  const times: Record<string, number> = {}
   const begun = processes.map(() =>
     Promise.withResolvers<{ events: AsyncIterable<TestEvent>; suffix: string }>(),
   )

@@ -22,11 +22,6 @@ for (const surface of surfaces) {
     await pair.compare(surface, request, () => [{ send: chunked('HTTP/1.1 200 OK', lines, [json]) }])
   })
 
-  test(`${surface.name}: a JSON answer without a Date gets none`, async () => {
-    const request = pair.request(surface, { lines: requestLines, body: surface.jsonBody })
-    await pair.compare(surface, request, () => [{ send: sized('HTTP/1.1 200 OK', [], json) }])
-  })
-
   test(`${surface.name}: a GET without a body`, async () => {
     const request = pair.request(surface, { method: 'GET', target: '/v1/models', lines: ['Accept: */*'] })
     await pair.compare(surface, request, () => [{ send: sized('HTTP/1.1 200 OK', [], json) }])

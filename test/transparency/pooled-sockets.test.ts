@@ -23,14 +23,6 @@ beforeEach(() => {
 for (const surface of surfaces) {
   const call = (mark: string) => pair.request(surface, { lines: [`x-mark: ${mark}`], body: surface.jsonBody })
 
-  test(`${surface.name}: calls one after another share an upstream connection`, async () => {
-    const client = await connect(pair.gateway)
-    for (let round = 0; round < rounds; round++) await client.request(call(`${round}`))
-    const used = new Set(pair.upstream.requests.map((request) => request.connection))
-    assert.ok(used.size <= 2, `${used.size} connections for ${rounds} calls`)
-    client.leave()
-  })
-
   for (const how of ['fin', 'reset'] as const) {
     test(`${surface.name}: an idle connection that ended by ${how} does not fail the next call`, async () => {
       const client = await connect(pair.gateway)
