@@ -1,6 +1,4 @@
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { startSimulator } from '../../simulator/start-simulator.ts'
 import { callLine } from '../../src/cli/serve-output.ts'
 import { terminalStyle } from '../../src/cli/terminal.ts'
@@ -54,13 +52,6 @@ async function serve(environment: Readonly<Record<string, string>>, columns: num
   return await serveTollgate({ TOLLGATE_MESSAGES_URL: simulator.messagesUrl, ...terminal, ...environment })
 }
 
-async function makeKey({ url, dataDir }: ServingProcess, fields: unknown): Promise<string> {
-  const authorization = `Bearer ${readFileSync(join(dataDir, 'admin-key'), 'utf8').trim()}`
-  const body = JSON.stringify(fields)
-  const made = await fetch(`${url}/v1/keys`, { method: 'POST', headers: { authorization }, body })
-  return ((await made.json()) as { key: string }).key
-}
-
 async function call({ url }: ServingProcess, key: string): Promise<number> {
   const response = await fetch(`${url}/v1/messages`, {
     method: 'POST',
@@ -76,8 +67,8 @@ async function call({ url }: ServingProcess, key: string): Promise<number> {
 
 test('started on a terminal it prints a line for each call and each refusal, and none of its own endpoints', async () => {
   await using tollgate = await serve({ NO_COLOR: '1' }, 120)
-  assert.equal(await call(tollgate, await makeKey(tollgate, { name: 'a' })), 200)
-  assert.equal(await call(tollgate, await makeKey(tollgate, { name: 'b', monthly_budget_usd: 0 })), 402)
+  assert.equal(await call(tollgate, await tollgate.createKey({ name: 'a' })), 200)
+  assert.equal(await call(tollgate, await tollgate.createKey({ name: 'b', monthly_budget_usd: 0 })), 402)
   const printed = await tollgate.printed(/ 402 budget_exceeded {2}0 USD {2}\d+ ms\n/)
   const lines = printed.split('\n').filter((line) => / ms$/.test(line))
   assert.equal(lines.length, 2)
@@ -106,9 +97,9 @@ const tellModules = new URL('../support/tell-modules.ts', import.meta.url).href
 
 test('in a pipe each call is a line of the log, written before the end, with no secret; metrics and traces are loaded when they are asked for', async () => {
   await using tollgate = await serve({ NODE_OPTIONS: `--import=${tellModules}` }, null)
-  const key = await makeKey(tollgate, { name: 'a' })
+  const key = await tollgate.createKey({ name: 'a' })
   assert.equal(await call(tollgate, key), 200)
-  assert.equal(await call(tollgate, await makeKey(tollgate, { name: 'b', monthly_budget_usd: 0 })), 402)
+  assert.equal(await call(tollgate, await tollgate.createKey({ name: 'b', monthly_budget_usd: 0 })), 402)
   await tollgate.complained(/"code":"budget_exceeded"[^\n]*\n/)
   assert.equal(await call(tollgate, key), 200)
   // The last line waits to be written with others, and is written when the gateway stops.
@@ -135,7 +126,7 @@ test('in a pipe each call is a line of the log, written before the end, with no 
 test('with TOLLGATE_LOG_LEVEL=warn there is no line for a call, on a terminal or in a pipe', async () => {
   for (const columns of [120, null]) {
     await using tollgate = await serve({ TOLLGATE_LOG_LEVEL: 'warn' }, columns)
-    assert.equal(await call(tollgate, await makeKey(tollgate, { name: 'a' })), 200)
+    assert.equal(await call(tollgate, await tollgate.createKey({ name: 'a' })), 200)
     tollgate.signal('SIGTERM')
     const { stdout, stderr } = await tollgate.finished
     assert.ok(!stdout.includes(' ms\n'), stdout)
@@ -145,7 +136,7 @@ test('with TOLLGATE_LOG_LEVEL=warn there is no line for a call, on a terminal or
 
 test('a terminal that takes nothing holds up no call', async () => {
   await using tollgate = await serve({}, 120)
-  const key = await makeKey(tollgate, { name: 'b', monthly_budget_usd: 0 })
+  const key = await tollgate.createKey({ name: 'b', monthly_budget_usd: 0 })
   // A pipe holds 64 KiB, and these lines are three times as much.
   tollgate.pauseReading()
   for (let round = 0; round < 40; round += 1) {

@@ -80,7 +80,7 @@ test(
 test(
   'what an earlier version left open to others is closed at the start; the files of the operator are not touched',
   withFolder(async (dataDir) => {
-    const first = await serveTollgate({ TOLLGATE_DATA_DIR: dataDir })
+    await using first = await serveTollgate({ TOLLGATE_DATA_DIR: dataDir })
     // The gateway is killed, so that its write-ahead log stays behind.
     first.signal('SIGKILL')
     await first.finished
@@ -89,21 +89,16 @@ test(
     for (const name of before) {
       chmodSync(join(dataDir, name), statSync(join(dataDir, name)).isDirectory() ? 0o755 : 0o644)
     }
-    const second = await serveTollgate(first.environment)
-    try {
-      assertPrivate(dataDir)
-      assert.equal(modeOf(dataDir), '700')
-      second.signal('SIGTERM')
-      await second.finished
-      const own = join(dataDir, 'tollgate.json')
-      writeFileSync(own, '{}')
-      chmodSync(own, 0o644)
-      const third = await serveTollgate(first.environment)
-      assert.equal(modeOf(own), '644')
-      await third.dispose()
-    } finally {
-      await second.dispose()
-      await first.dispose()
-    }
+    await using second = await serveTollgate(first.environment)
+    assertPrivate(dataDir)
+    assert.equal(modeOf(dataDir), '700')
+    second.signal('SIGTERM')
+    await second.finished
+    const own = join(dataDir, 'tollgate.json')
+    writeFileSync(own, '{}')
+    chmodSync(own, 0o644)
+    const third = await serveTollgate(first.environment)
+    assert.equal(modeOf(own), '644')
+    await third.dispose()
   }),
 )

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startSimulator } from '../../simulator/start-simulator.ts'
@@ -25,13 +25,7 @@ test('SIGHUP takes a changed overlay into use, and a bad one changes nothing and
     TOLLGATE_MESSAGES_URL: simulator.messagesUrl,
   })
   try {
-    const adminKey = readFileSync(join(tollgate.dataDir, 'admin-key'), 'utf8').trim()
-    const created = await fetch(`${tollgate.url}/v1/keys`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${adminKey}` },
-      body: '{"name":"x"}',
-    })
-    const { key } = (await created.json()) as { key: string }
+    const key = await tollgate.createKey()
     const cost = async () => {
       const response = await fetch(`${tollgate.url}/v1/messages`, {
         method: 'POST',

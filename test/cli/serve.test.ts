@@ -31,12 +31,11 @@ test('a first start creates an admin key, names its file, and leads to a first c
   assert.ok(tollgate.banner.includes(`Dashboard  ${tollgate.url}/dashboard\n`))
   assert.doesNotMatch(tollgate.banner, /svc_admin_/)
   assert.match(tollgate.banner, /Admin key {2}in \S+\/admin-key/)
-  const adminKey = readFileSync(join(tollgate.dataDir, 'admin-key'), 'utf8').trim()
   assert.equal(modeOf(join(tollgate.dataDir, 'admin-key')), '600')
   assert.equal(modeOf(join(tollgate.dataDir, 'pepper')), '600')
   assert.equal(modeOf(tollgate.dataDir), '700')
 
-  const apiKey = await createKey(tollgate.url, adminKey)
+  const apiKey = await tollgate.createKey()
   const message = await new Anthropic({ baseURL: tollgate.url, apiKey }).messages.create({
     model: 'claude-haiku-5-5',
     max_tokens: 16,
@@ -92,23 +91,17 @@ test('the first admin key is shown on a terminal only; in a pipe or a log the ba
 })
 
 test('a second start on the same data keeps keys and does not tell the admin key again', async () => {
-  const first = await serveTollgate()
-  const adminKey = readFileSync(join(first.dataDir, 'admin-key'), 'utf8').trim()
-  const apiKey = await createKey(first.url, adminKey)
+  await using first = await serveTollgate()
+  const apiKey = await first.createKey()
   first.signal('SIGTERM')
   assert.equal((await first.finished).code, 0)
-  const second = await serveTollgate(first.environment)
-  try {
-    assert.doesNotMatch(second.banner, /svc_admin_/)
-    const response = await fetch(`${second.url}/v1/models`, {
-      headers: { authorization: `Bearer ${apiKey}` },
-    })
-    assert.equal(response.status, 200)
-    await response.body?.cancel()
-  } finally {
-    await second.dispose()
-    await first.dispose()
-  }
+  await using second = await serveTollgate(first.environment)
+  assert.doesNotMatch(second.banner, /svc_admin_/)
+  const response = await fetch(`${second.url}/v1/models`, {
+    headers: { authorization: `Bearer ${apiKey}` },
+  })
+  assert.equal(response.status, 200)
+  await response.body?.cancel()
 })
 
 test('one data directory serves one gateway: a second one says so and ends with 1', async () => {
@@ -177,39 +170,29 @@ test('with one surface configured the other answers 503 and names the variable',
 
 test('a changed TOLLGATE_ADMIN_KEY replaces the former one', async () => {
   const [former, latter] = ['the-former-admin-key-of-the-operator', 'the-latter-admin-key-of-the-operator']
-  const first = await serveTollgate({ TOLLGATE_ADMIN_KEY: former })
+  await using first = await serveTollgate({ TOLLGATE_ADMIN_KEY: former })
   await createKey(first.url, former)
   first.signal('SIGTERM')
   await first.finished
-  const second = await serveTollgate({ TOLLGATE_ADMIN_KEY: latter, ...first.environment })
-  try {
-    await createKey(second.url, latter)
-    const headers = { authorization: `Bearer ${former}` }
-    const response = await fetch(`${second.url}/v1/keys`, { method: 'POST', headers, body: '{"name":"x"}' })
-    assert.equal(response.status, 401)
-    await response.body?.cancel()
-  } finally {
-    await second.dispose()
-    await first.dispose()
-  }
+  await using second = await serveTollgate({ TOLLGATE_ADMIN_KEY: latter, ...first.environment })
+  await createKey(second.url, latter)
+  const headers = { authorization: `Bearer ${former}` }
+  const response = await fetch(`${second.url}/v1/keys`, { method: 'POST', headers, body: '{"name":"x"}' })
+  assert.equal(response.status, 401)
+  await response.body?.cancel()
 })
 
 test('without TOLLGATE_ADMIN_KEY its key stops working, and a start that leaves no admin key makes one', async () => {
   const own = 'the-only-admin-key-of-the-operator-2026'
-  const first = await serveTollgate({ TOLLGATE_ADMIN_KEY: own })
+  await using first = await serveTollgate({ TOLLGATE_ADMIN_KEY: own })
   first.signal('SIGTERM')
   await first.finished
-  const second = await serveTollgate(first.environment)
-  try {
-    await createKey(second.url, readFileSync(join(second.dataDir, 'admin-key'), 'utf8').trim())
-    const headers = { authorization: `Bearer ${own}` }
-    const response = await fetch(`${second.url}/v1/keys`, { method: 'POST', headers, body: '{"name":"x"}' })
-    assert.equal(response.status, 401)
-    await response.body?.cancel()
-  } finally {
-    await second.dispose()
-    await first.dispose()
-  }
+  await using second = await serveTollgate(first.environment)
+  assert.match(await second.createKey(), /^svc_live_/)
+  const headers = { authorization: `Bearer ${own}` }
+  const response = await fetch(`${second.url}/v1/keys`, { method: 'POST', headers, body: '{"name":"x"}' })
+  assert.equal(response.status, 401)
+  await response.body?.cancel()
 })
 
 test('on a Node without what it uses of its inside it does not serve, and says why', async () => {

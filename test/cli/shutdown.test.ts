@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { createServer, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -39,13 +39,7 @@ async function serveWith(
     TOLLGATE_CONFIG: settingsFile,
     ...environment,
   })
-  const adminKey = readFileSync(join(tollgate.dataDir, 'admin-key'), 'utf8').trim()
-  const response = await fetch(`${tollgate.url}/v1/keys`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${adminKey}` },
-    body: '{"name":"x"}',
-  })
-  return { tollgate, key: ((await response.json()) as { key: string }).key }
+  return { tollgate, key: await tollgate.createKey() }
 }
 
 async function openStream(tollgate: ServingProcess, key: string) {

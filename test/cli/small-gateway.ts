@@ -1,6 +1,4 @@
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { startSimulator } from '../../simulator/start-simulator.ts'
 import { changeBooks } from '../support/books.ts'
 import { runInThread } from '../support/command-thread.ts'
@@ -28,13 +26,7 @@ const known = new Set<string>()
 export async function startSmallGateway(): Promise<SmallGateway> {
   const simulator = await startSimulator()
   const tollgate = await serveTollgate({ TOLLGATE_MESSAGES_URL: simulator.messagesUrl })
-  const adminKey = readFileSync(join(tollgate.dataDir, 'admin-key'), 'utf8').trim()
-  const created = await fetch(`${tollgate.url}/v1/keys`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${adminKey}` },
-    body: '{"name":"x"}',
-  })
-  const { key } = (await created.json()) as { key: string }
+  const key = await tollgate.createKey()
   return {
     tollgate,
     async call(inputTokens, model = 'claude-haiku-5-5') {

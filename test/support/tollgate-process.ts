@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
@@ -86,6 +86,8 @@ export interface ServingProcess extends AsyncDisposable {
   readonly environment: Readonly<Record<string, string>>
   readonly pid: number
   readonly finished: Promise<Finished>
+  /** Creates a key with the admin key of its data directory. */
+  createKey(fields?: object): Promise<string>
   signal(name: NodeJS.Signals): void
   /** Resolves when its output, or its error output, matches. */
   printed(pattern: RegExp): Promise<string>
@@ -127,6 +129,12 @@ export async function serveTollgate(environment: Environment = {}): Promise<Serv
     environment: { ...books, TOLLGATE_URL: url },
     pid: child.pid ?? 0,
     finished: watched.finished,
+    async createKey(fields = { name: 'x' }) {
+      const authorization = `Bearer ${readFileSync(join(dataDir, 'admin-key'), 'utf8').trim()}`
+      const init = { method: 'POST', headers: { authorization }, body: JSON.stringify(fields) }
+      const { key } = (await (await fetch(`${url}/v1/keys`, init)).json()) as { key: string }
+      return key
+    },
     signal: (name) => child.kill(name),
     printed: watched.printed,
     complained: watched.complained,
