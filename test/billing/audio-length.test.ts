@@ -267,5 +267,5 @@ test('a text that is given twice is sent to nobody', async () => {
   const twice = '{"model":"tts-1","input":"x","input":"a much longer text"}'
   const reply = await bench.call('/v1/audio/speech', twice, { surface: 'chat', key })
   assert.equal(reply.status, 400)
-  await bench.assertBooksBalance()
+  await bench.assertBalanced()
 })

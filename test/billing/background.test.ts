@@ -96,7 +96,7 @@ test('where unpriced calls pass, a cap holds what the background may cost and is
   const record = await passing.record((await reply).requestId)
   assert.ok(Number(record['cost_usd']) > 0)
   assert.equal(record['overrun'], false)
-  await passing.assertBooksBalance()
+  await passing.assertBalanced()
 })
 
 test('everywhere else "background" is a word like any other, and switches no meter off', async () => {
@@ -118,7 +118,7 @@ test('everywhere else "background" is a word like any other, and switches no met
       assert.equal((await bench.record(reply.requestId))['unpriced'], false, path)
     }
   }
-  await bench.assertBooksBalance()
+  await bench.assertBalanced()
 })
 
 test('a key with a cap may say "background" there, and is told of it by name where it may not', async () => {

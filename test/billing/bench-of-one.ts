@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { type Simulator, type SimulatorOptions, startSimulator } from '../../simulator/start-simulator.ts'
 import { assertConserved } from '../store/conformance/conservation.ts'
-import { type BooksOwner, openBooks } from '../support/books.ts'
 import { withDeadline } from '../support/deadline.ts'
 import { type GatewayOptions, startGateway, type TestGateway } from '../support/gateway.ts'
 import { exchange, type RawReply } from '../support/raw-client.ts'
+import { type DatabaseOwner, openDatabaseReader } from '../support/read-database.ts'
 
 /** A gateway in front of the simulator, and the questions that billing tests ask. */
 export interface BillingBench extends AsyncDisposable {
@@ -17,7 +17,7 @@ export interface BillingBench extends AsyncDisposable {
   balance(): Promise<Record<string, unknown>>
   credit(amountUsd: number): Promise<void>
   /** No hold is open, and the books balance. */
-  assertBooksBalance(): Promise<void>
+  assertBalanced(): Promise<void>
   close(): Promise<void>
 }
 
@@ -85,7 +85,7 @@ export async function startBillingBench(
     balance: () => own('GET', '/gateway/v1/balance'),
     credit: (amountUsd) => gateway.prepay(amountUsd),
 
-    assertBooksBalance: () => assertBooksBalance(gateway),
+    assertBalanced: () => assertBalanced(gateway),
 
     async close() {
       await gateway.close()
@@ -107,8 +107,8 @@ export function asBilled(reply: RawReply): BilledReply {
 }
 
 /** No hold is open, and the books of this gateway balance. */
-export async function assertBooksBalance(gateway: BooksOwner): Promise<void> {
-  const books = openBooks(gateway)
+export async function assertBalanced(gateway: DatabaseOwner): Promise<void> {
+  const books = openDatabaseReader(gateway)
   try {
     // A client can have its whole sized answer while its call is being settled.
     const settled = async () => {

@@ -19,7 +19,7 @@ const bench = await startCutBench()
 after(() => bench.close())
 afterEach(async () => {
   bench.upstream.forget()
-  await bench.assertBooksBalance()
+  await bench.assertBalanced()
 })
 
 test('an image stream that upstream breaks is charged the image that it has shown, by size and quality', async () => {

@@ -16,7 +16,7 @@ const bench = await startBillingBench(
   },
 )
 after(() => bench.close())
-afterEach(() => bench.assertBooksBalance())
+afterEach(() => bench.assertBalanced())
 
 const body = {
   model: 'gpt-4o',
@@ -72,5 +72,5 @@ test('with inject_usage off, nothing is asked for and usage is estimated', async
   const record = await off.record(reply.requestId)
   assert.equal(record['estimated'], true)
   assert.ok(Number(record['cost_usd']) > 0)
-  await off.assertBooksBalance()
+  await off.assertBalanced()
 })

@@ -58,7 +58,7 @@ test('large compressed JSON replies, several at once, are billed by their usage 
     assert.ok(reply.body.equals(encoded))
     assert.equal((await bench.record(reply.requestId))['estimated'], false)
   }
-  await bench.assertBooksBalance()
+  await bench.assertBalanced()
 })
 
 test('a JSON reply in several frames of zstd is billed by the usage in the last of them', async () => {
@@ -129,7 +129,7 @@ test('a compressed stream larger than the backlog is billed by its usage, for a 
     assert.equal(record['estimated'], false)
     assert.deepEqual(tokensOf(record), [1_000, 2_000])
   }
-  await bench.assertBooksBalance()
+  await bench.assertBalanced()
 })
 
 test('where usage was asked for in the place of the client, an answer that comes compressed all the same passes unchanged', async () => {
@@ -167,7 +167,7 @@ test('a gzip that is broken in its middle passes unchanged and is estimated', as
   const embedded = await call(EMBED)
   assert.ok(embedded.body.equals(held))
   assert.equal((await bench.record(embedded.requestId))['estimated'], true)
-  await bench.assertBooksBalance()
+  await bench.assertBalanced()
 })
 
 test('a client that leaves, and an upstream that breaks, while the reading is behind leave nothing open', async () => {
@@ -186,7 +186,7 @@ test('a client that leaves, and an upstream that breaks, while the reading is be
   const broken = await call(EMBED)
   assert.equal(broken.ended, 'cut')
   assert.equal((await bench.record(broken.requestId))['estimated'], true)
-  await bench.assertBooksBalance()
+  await bench.assertBalanced()
 })
 
 function tokensOf(record: Record<string, unknown>): number[] {

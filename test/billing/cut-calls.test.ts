@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
-import { openBooks } from '../support/books.ts'
 import { connect, type RawConnection } from '../support/raw-client.ts'
+import { openDatabaseReader } from '../support/read-database.ts'
 import { after, afterEach, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { startBillingBench } from './bench-of-one.ts'
 
 const bench = await startBillingBench()
 after(() => bench.close())
-afterEach(() => bench.assertBooksBalance())
+afterEach(() => bench.assertBalanced())
 
 const messages = {
   model: 'claude-haiku-5-5',
@@ -44,7 +44,7 @@ async function begin(path: string, body: unknown, simulate: string): Promise<Str
 
 /** The id of the call of this user agent, as soon as there is one. */
 async function idOf(name: string): Promise<string> {
-  const books = openBooks(bench.gateway)
+  const books = openDatabaseReader(bench.gateway)
   try {
     let id: unknown
     await until('the call is in the books', async () => {

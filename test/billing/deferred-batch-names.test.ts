@@ -27,7 +27,7 @@ beforeEach(async () => {
 async function childOf(requestId: string): Promise<readonly unknown[]> {
   const { data } = await bench.gateway.manage('GET', `/v1/keys/${keyId}/requests?parent_id=${requestId}`)
   const [child = {}] = data as Record<string, unknown>[]
-  await bench.assertBooksBalance()
+  await bench.assertBalanced()
   return [child['model'], child['cost_usd'], child['priced_as_requested'], child['unpriced']]
 }
 

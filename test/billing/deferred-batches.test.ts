@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { changeBooks, readBooks } from '../support/books.ts'
+import { changeDatabase, readDatabase } from '../support/read-database.ts'
 import { after, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { type BilledReply, startBillingBench } from './bench-of-one.ts'
@@ -50,7 +50,7 @@ const makeChat = (fileId: string, key: string) =>
   )
 
 /** Makes every object due at the poller's next look. */
-const hurryPoller = () => changeBooks(bench.gateway, 'UPDATE deferred_object SET due_at_ms = 0')
+const hurryPoller = () => changeDatabase(bench.gateway, 'UPDATE deferred_object SET due_at_ms = 0')
 
 async function settledByPoller(requestId: string) {
   await hurryPoller()
@@ -64,7 +64,7 @@ async function everyObjectPolled() {
   // A new object wakes the poller, which looks seldom while no call waits for its object.
   const waking = await makeMessages([entry('wakes')], key)
   const due = 'SELECT object_id FROM deferred_object WHERE due_at_ms = 0'
-  await until('nothing is due any more', async () => (await readBooks(bench.gateway, due)).length === 0)
+  await until('nothing is due any more', async () => (await readDatabase(bench.gateway, due)).length === 0)
   workMs += DAY_MS
   await bench.call(`/v1/messages/batches/${objectIn(waking)['id']}`, undefined, { method: 'GET', key })
   assert.equal((await stateOf(waking.requestId))['state'], 'settled')
@@ -128,7 +128,7 @@ test('a Messages batch is held for, asked for, and billed at half the price with
     Math.abs(Number(haiku['list_cost_usd']) - listed / 2) < 1e-9,
     `${haiku['list_cost_usd']} of ${listed}`,
   )
-  await bench.assertBooksBalance()
+  await bench.assertBalanced()
 })
 
 async function requestsByModel(key: string): Promise<(readonly [model: string, requests: number])[]> {
@@ -169,7 +169,7 @@ test('a client that sees that its batch has ended finds it settled, and so does 
     assert.equal((await admin(`/v1/keys/${keyId}`))['month_spend_usd'], before['month_spend_usd'])
     assert.equal((await childrenOf(keyId, made.requestId)).length, 1)
   }
-  await bench.assertBooksBalance()
+  await bench.assertBalanced()
 })
 
 test('a cancelled batch costs what its finished requests cost', async () => {
@@ -185,7 +185,7 @@ test('a cancelled batch costs what its finished requests cost', async () => {
   await settledByPoller(made.requestId)
   const [[, requests = 0] = []] = await requestsByModel(key)
   assert.ok(requests > 0 && requests < 100, String(requests))
-  await bench.assertBooksBalance()
+  await bench.assertBalanced()
 })
 
 test('a Chat batch is held for by what was found at the upload, and billed by its lines', async () => {
@@ -206,7 +206,7 @@ test('a Chat batch is held for by what was found at the upload, and billed by it
   )
   const spent = Number((await admin(`/v1/keys/${keyId}`))['month_spend_usd'])
   assert.ok(spent > 0 && spent === sum(children, 'cost_usd') && spent <= held, `${spent} of ${held}`)
-  await bench.assertBooksBalance()
+  await bench.assertBalanced()
 })
 
 test('a file that this key has not uploaded here makes no batch where there is a limit', async () => {
@@ -277,7 +277,7 @@ test('a batch that has ended when it is answered is paid by its results too', as
     await quick.call('/v1/messages/batches', { requests: [entry('a')] })
     await quick.call(path, undefined, { method: 'GET' })
     assert.equal((await quick.balance())['balance_usd'], (-1000 * (HAIKU.input + HAIKU.output)) / 2e6)
-    await quick.assertBooksBalance()
+    await quick.assertBalanced()
   } finally {
     await quick.close()
     await upstream.close()
@@ -302,7 +302,7 @@ test('a batch that is said to be for a free endpoint is paid if upstream says th
     assert.equal((await named.record(made.requestId))['state'], 'settled')
     // A batch costs half of $2.50 and $10 for a million tokens.
     assert.equal((await named.balance())['balance_usd'], (-1000 * (2.5 + 10)) / 2e6)
-    await named.assertBooksBalance()
+    await named.assertBalanced()
   } finally {
     await named.close()
     await upstream.close()
@@ -323,7 +323,7 @@ test('results that can never be asked for cost nothing for now, and are given up
       return (await odd.gateway.manage('GET', `/gateway/v1/requests/${requestId}`))['state']
     }
     assert.equal(await looked(), 'deferred')
-    await changeBooks(odd.gateway, `UPDATE call SET started_at_ms = started_at_ms - ${31 * DAY_MS}`)
+    await changeDatabase(odd.gateway, `UPDATE call SET started_at_ms = started_at_ms - ${31 * DAY_MS}`)
     assert.equal(await looked(), 'interrupted')
   } finally {
     await odd.close()

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { changeBooks } from '../support/books.ts'
 import { readOpenMetrics } from '../support/open-metrics.ts'
+import { changeDatabase } from '../support/read-database.ts'
 import { after, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { type BilledReply, startBillingBench } from './bench-of-one.ts'
@@ -24,7 +24,7 @@ const codeOf = ({ status, body }: BilledReply) =>
 const isState = (state: string, requestId: string) =>
   until(`it is ${state}`, async () => (await stateOf(requestId)) === state)
 /** Makes every object due at the poller's next look. */
-const hurryPoller = () => changeBooks(bench.gateway, 'UPDATE deferred_object SET due_at_ms = 0')
+const hurryPoller = () => changeDatabase(bench.gateway, 'UPDATE deferred_object SET due_at_ms = 0')
 let made = 0
 
 /** A response that runs in the background. */
@@ -134,7 +134,7 @@ test('a response is not deleted while it streams', async () => {
     assert.equal(codeOf(await stream.remove()), '200 ')
     assert.ok(Number((await seen(stream.requestId))['cost_usd']) > 0)
   }
-  await bench.assertBooksBalance()
+  await bench.assertBalanced()
 })
 
 test('a stored response that still runs after its client left is deferred, and billed by its own usage', async () => {
@@ -152,7 +152,7 @@ test('a stored response that still runs after its client left is deferred, and b
   assert.deepEqual([Number(cost_usd) > 0, estimated], [true, false])
   assert.equal((billed as Record<string, number>)['output_tokens'], 10)
   await stream.end().catch(() => {})
-  await bench.assertBooksBalance()
+  await bench.assertBalanced()
 })
 
 test('a response that is settled before its stream has stated its cost is counted once', async () => {
@@ -172,7 +172,7 @@ test('a response that is settled before its stream has stated its cost is counte
   assert.ok(paid > before)
   await end()
   assert.equal(await cost(), paid)
-  await bench.assertBooksBalance()
+  await bench.assertBalanced()
 })
 
 test('a DELETE that succeeds although the object is open charges the hold', async () => {
@@ -188,7 +188,7 @@ test('a DELETE that succeeds although the object is open charges the hold', asyn
   const { state, cost_usd, estimated } = await seen(requestId)
   assert.deepEqual([state, estimated], ['settled', true])
   assert.ok(Number(cost_usd) > 0)
-  await bench.assertBooksBalance()
+  await bench.assertBalanced()
 })
 
 test('a response that was deleted on another node while it streamed charges the hold', async () => {
@@ -199,7 +199,7 @@ test('a response that was deleted on another node while it streamed charges the 
   const { held_usd } = await bench.gateway.manage('GET', '/gateway/v1/balance')
   await remove('/v1/responses/resp_other')
   // This node would have refused it.
-  await changeBooks(
+  await changeDatabase(
     bench.gateway,
     `UPDATE call SET path = '/v1/responses/resp%5Felsewhere' WHERE method = 'DELETE' AND path LIKE '%resp_other'`,
   )
@@ -207,7 +207,7 @@ test('a response that was deleted on another node while it streamed charges the 
   await isState('settled', stream.requestId)
   const { cost_usd, estimated } = await seen(stream.requestId)
   assert.deepEqual([cost_usd, estimated], [held_usd, true])
-  await bench.assertBooksBalance()
+  await bench.assertBalanced()
 })
 
 test('results that upstream does not have any more charge the hold', async () => {
@@ -217,7 +217,7 @@ test('results that upstream does not have any more charge the hold', async () =>
   await isState('settled', batch.requestId)
   const { cost_usd, estimated } = await seen(batch.requestId)
   assert.deepEqual([Number(cost_usd) > 0, estimated], [true, true])
-  await bench.assertBooksBalance()
+  await bench.assertBalanced()
 })
 
 test('an object that upstream does not know any more costs nothing, and its hold counts as lost', async () => {
@@ -226,12 +226,12 @@ test('an object that upstream does not know any more costs nothing, and its hold
   await hurryPoller()
   await until('it is polled', async () => wasAsked(`GET /v1/responses/${id}`))
   assert.equal(await stateOf(requestId), 'deferred')
-  await changeBooks(bench.gateway, 'UPDATE call SET started_at_ms = started_at_ms - 60000')
+  await changeDatabase(bench.gateway, 'UPDATE call SET started_at_ms = started_at_ms - 60000')
   await hurryPoller()
   await isState('interrupted', requestId)
   const { cost_usd, lost_list_cost_usd } = await seen(requestId)
   assert.deepEqual([cost_usd, Number(lost_list_cost_usd) > 0], [0, true])
-  await bench.assertBooksBalance()
+  await bench.assertBalanced()
 })
 
 test('while a Chat batch is open, only files that were uploaded here are deleted', async () => {
@@ -265,5 +265,5 @@ test('while a Chat batch is open, only files that were uploaded here are deleted
   await removed('file-out')
   await isState('settled', requestId)
   assert.equal(await removed('file-out'), '200 ')
-  await bench.assertBooksBalance()
+  await bench.assertBalanced()
 })

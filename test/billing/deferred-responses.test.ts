@@ -33,7 +33,7 @@ test('a background response stays open with its hold, and is settled when upstre
   assert.ok(Number(settled['cost_usd']) > 0)
   const record = await admin(`/v1/keys/${keyId}`)
   assert.deepEqual([record['month_held_usd'], record['month_spend_usd']], [0, settled['cost_usd']])
-  await bench.assertBooksBalance()
+  await bench.assertBalanced()
 })
 
 const lookAt = (id: string, more = '') =>
@@ -61,7 +61,7 @@ test("a client's own look at the finished response settles its call, and costs n
   await lookAt(id)
   await lookAt(id, '?stream=true&starting_after=0')
   assert.equal((await stateOf(requestId))['cost_usd'], cost_usd)
-  await bench.assertBooksBalance()
+  await bench.assertBalanced()
 })
 
 test('a background stream that is read to its end is settled there', async () => {
@@ -80,7 +80,7 @@ test('a response that is cancelled costs what it says that it has used by then',
   await bench.call(`/v1/responses/${id}/cancel`, '{}', { surface })
   const { state, stop_reason } = await stateOf(requestId)
   assert.deepEqual([state, stop_reason], ['settled', 'cancelled'])
-  await bench.assertBooksBalance()
+  await bench.assertBalanced()
 })
 
 test('a revoked key ends nothing that is under way: what it has made is still billed to it', async () => {
@@ -118,7 +118,7 @@ test('what upstream has made for an earlier call, and names again for a repetiti
     ['settled', false],
     ['settled', true],
   ])
-  await again.assertBooksBalance()
+  await again.assertBalanced()
 })
 
 test('what is done when upstream names it again is paid once as well', async () => {
@@ -142,7 +142,7 @@ test('what is done when upstream names it again is paid once as well', async () 
     for (const requestId of [first, second, third, await post(), await post()])
       paid.push(Number((await again.record(requestId))['cost_usd']) > 0)
     assert.deepEqual(paid, [true, false, false, true, false])
-    await again.assertBooksBalance()
+    await again.assertBalanced()
   } finally {
     await again.close()
     await upstream.close()

@@ -18,7 +18,7 @@ const bench = await startCutBench()
 after(() => bench.close())
 afterEach(async () => {
   bench.upstream.forget()
-  await bench.assertBooksBalance()
+  await bench.assertBalanced()
 })
 
 type Record_ = Record<string, unknown>

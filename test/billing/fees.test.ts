@@ -12,7 +12,7 @@ after(async () => {
   await bench.close()
   await upstream.close()
 })
-afterEach(() => bench.assertBooksBalance())
+afterEach(() => bench.assertBalanced())
 
 const JSON_LINE = 'Content-Type: application/json'
 const EVENTS_LINE = 'Content-Type: text/event-stream'

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
-import { openBooks } from '../support/books.ts'
+import { openDatabaseReader } from '../support/read-database.ts'
 import { after, afterEach, test } from '../support/suite.ts'
 import { startBillingBench } from './bench-of-one.ts'
 
 const bench = await startBillingBench({ env: { TOLLGATE_DISCOUNT: '0.2' } })
 after(() => bench.close())
-afterEach(() => bench.assertBooksBalance())
+afterEach(() => bench.assertBalanced())
 
 const hello = { model: 'claude-haiku-5-5', max_tokens: 100, messages: [{ role: 'user', content: 'Hello' }] }
 const usage = 'usage={"input_tokens":1000,"output_tokens":200}'
@@ -85,7 +85,7 @@ test('the record of a request says how many bytes of body went each way, held ba
 })
 
 test('the record of a request in flight is answered when it is settled', async () => {
-  const books = openBooks(bench.gateway)
+  const books = openDatabaseReader(bench.gateway)
   const inFlight = () => books.read("SELECT id FROM call WHERE state = 'in_flight'")
   assert.deepEqual(await inFlight(), [])
   const seen = Promise.withResolvers<string>()

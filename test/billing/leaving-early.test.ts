@@ -22,7 +22,7 @@ const bench = await startCutBench()
 after(() => bench.close())
 afterEach(async () => {
   bench.upstream.forget()
-  await bench.assertBooksBalance()
+  await bench.assertBalanced()
 })
 
 const imageDone = event({

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { readBooks } from '../support/books.ts'
+import { readDatabase } from '../support/read-database.ts'
 import { after, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { startBillingBench } from './bench-of-one.ts'
@@ -48,7 +48,7 @@ async function keptBytes(): Promise<Buffer[]> {
     const files = readdirSync(dataDir).filter((name) => name.startsWith('bodies.db'))
     return files.map((name) => readFileSync(join(dataDir, name)))
   }
-  const rows = await readBooks(bench.gateway, 'SELECT * FROM call_body')
+  const rows = await readDatabase(bench.gateway, 'SELECT * FROM call_body')
   return rows
     .flatMap((row) => Object.values(row))
     .map((value) => (value instanceof Uint8Array ? Buffer.from(value) : Buffer.from(String(value))))

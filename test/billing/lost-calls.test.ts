@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { readBooks } from '../support/books.ts'
 import { connect } from '../support/raw-client.ts'
+import { readDatabase } from '../support/read-database.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
 import { after, afterEach, test } from '../support/suite.ts'
 import type { Script } from '../support/upstream-script.ts'
@@ -13,7 +13,7 @@ after(async () => {
   await bench.close()
   await upstream.close()
 })
-afterEach(() => bench.assertBooksBalance())
+afterEach(() => bench.assertBalanced())
 
 const HAIKU = { model: 'claude-haiku-5-5', max_tokens: 1_000, messages: [{ role: 'user', content: 'Hi' }] }
 const LUNA = {
@@ -62,7 +62,7 @@ for (const [name, script] of Object.entries(endings)) {
       assert.equal(reply.status, 502)
       assert.equal(reply.header('x-svc-cost-usd'), '0')
       const record = await bench.record(reply.requestId)
-      const [row] = await readBooks(
+      const [row] = await readDatabase(
         bench.gateway,
         `SELECT hold_list_nanos FROM call WHERE id = '${reply.requestId}'`,
       )
@@ -121,7 +121,7 @@ test('a call that is left while upstream has only a part of its request is relea
   await client.send(Buffer.from(`${lines.join('\r\n')}\r\n\r\n${text}`))
   await arrival
   client.leave()
-  const [row] = await readBooks(bench.gateway, `SELECT id FROM call WHERE key_id = '${id}'`)
+  const [row] = await readDatabase(bench.gateway, `SELECT id FROM call WHERE key_id = '${id}'`)
   const { state, cost_usd, lost_list_cost_usd } = await bench.record(String(row?.['id']))
   assert.deepEqual([state, cost_usd, lost_list_cost_usd], ['released', 0, 0])
 })

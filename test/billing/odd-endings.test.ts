@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { MP3_FRAME_MS, mp3 } from '../support/audio-bytes.ts'
-import { readBooks } from '../support/books.ts'
 import { connect } from '../support/raw-client.ts'
+import { readDatabase } from '../support/read-database.ts'
 import { test } from '../support/suite.ts'
 import { type BillingBench, startBillingBench } from './bench-of-one.ts'
 
@@ -17,7 +17,7 @@ async function withUpstream(
   const bench = await startBillingBench({ messagesUrl: url, chatUrl: `${url}/v1` })
   try {
     await prove(bench)
-    await bench.assertBooksBalance()
+    await bench.assertBalanced()
   } finally {
     await bench.close()
     upstream.closeAllConnections()
@@ -74,7 +74,7 @@ test('an upload that is left before its answer is not billed as if its bytes wer
     await client.send(Buffer.concat([Buffer.from(`${head.join('\r\n')}\r\n\r\n`), body]))
     await arrived.promise
     client.leave()
-    const [call] = await readBooks(bench.gateway, "SELECT id FROM call WHERE user_agent = 'the-one'")
+    const [call] = await readDatabase(bench.gateway, "SELECT id FROM call WHERE user_agent = 'the-one'")
     const record = await bench.record(String(call?.['id']))
     assert.equal(record['estimated'], true)
     // Ten tokens a second: some 3,000 for five minutes, not a million.

@@ -63,7 +63,7 @@ test('on a full disk new calls get 503 and nothing is sent, streams finish, and 
     assert.equal(String(record['cost_usd']), '0.0002')
     await until('it is ready', async () => (await fetch(`${bench.gateway.url}/readyz`)).status === 200)
     assert.equal((await bench.call('/v1/messages', body, { simulate: usage })).status, 200)
-    await bench.assertBooksBalance()
+    await bench.assertBalanced()
   } finally {
     setFault(0)
     await bench.close()

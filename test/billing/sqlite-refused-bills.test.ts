@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
-import { changeBooks } from '../support/books.ts'
+import { changeDatabase } from '../support/read-database.ts'
 import { test } from '../support/suite.ts'
 import { startBillingBench } from './bench-of-one.ts'
 
 test('a call whose bill the store refuses is closed as interrupted, and stays so', async () => {
   await using bench = await startBillingBench()
   const { id, key } = await bench.gateway.createKey('refused')
-  await changeBooks(
+  await changeDatabase(
     bench.gateway,
     `CREATE TRIGGER refusing BEFORE UPDATE ON call WHEN NEW.state = 'settled'
        BEGIN SELECT RAISE(ABORT, 'no such bill'); END`,
@@ -14,11 +14,11 @@ test('a call whose bill the store refuses is closed as interrupted, and stays so
   const messages = [{ role: 'user', content: 'Hi' }]
   const body = { model: 'claude-haiku-5-5', max_tokens: 64, messages }
   const { requestId } = await bench.call('/v1/messages', body, { key })
-  await changeBooks(bench.gateway, 'DROP TRIGGER refusing')
+  await changeDatabase(bench.gateway, 'DROP TRIGGER refusing')
   const record = await bench.record(requestId)
   assert.deepEqual([record['state'], record['cost_usd']], ['interrupted', 0])
   assert.ok(Number(record['lost_list_cost_usd']) > 0)
   const { month_lost_usd, month_held_usd } = await bench.gateway.manage('GET', `/v1/keys/${id}`)
   assert.deepEqual([month_lost_usd, month_held_usd], [record['lost_list_cost_usd'], 0])
-  await bench.assertBooksBalance()
+  await bench.assertBalanced()
 })

@@ -33,7 +33,7 @@ for (const [name, bench] of [
       (record['usage'] as Record<string, number>)['output_tokens'],
       'its usage is kept, to be rated later',
     )
-    await bench.assertBooksBalance()
+    await bench.assertBalanced()
   })
 }
 

@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { changeBooks, readBooks } from '../support/books.ts'
 import { curlStandIn } from '../support/curl-stand-in.ts'
 import { readBlocks } from '../support/document-blocks.ts'
+import { changeDatabase, readDatabase } from '../support/read-database.ts'
 import { after, before, test } from '../support/suite.ts'
 import { runTollgate, type ServingProcess, serveTollgate } from '../support/tollgate-process.ts'
 
@@ -98,13 +98,13 @@ async function call(key: string, by: string, how: Call = {}): Promise<Made> {
 
 /** Books a settled call so many times more, as if it had been made as often: to make that many calls takes long. */
 async function multiply(requestId: string, times: number): Promise<void> {
-  const [own] = await readBooks(tollgate, `SELECT * FROM call WHERE id = '${requestId}'`)
+  const [own] = await readDatabase(tollgate, `SELECT * FROM call WHERE id = '${requestId}'`)
   const columns = Object.keys(own ?? {}).filter((name) => name !== 'id')
   const counts = ['input_tokens', 'output_tokens', 'cache_read_tokens', 'cache_write_tokens']
   const sums = [...counts, 'cost_nanos', 'list_nanos'].map(
     (name) => `${name} = rollup.${name} + ${times} * own.${name}`,
   )
-  await changeBooks(
+  await changeDatabase(
     tollgate,
     `CREATE TEMP TABLE own AS SELECT * FROM call WHERE id = '${requestId}';
      WITH RECURSIVE counter (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM counter WHERE n < ${times})

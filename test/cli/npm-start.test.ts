@@ -7,10 +7,10 @@ import { type AddressInfo, connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { readBooks } from '../support/books.ts'
 import { withDeadline } from '../support/deadline.ts'
+import { readDatabase } from '../support/read-database.ts'
 import { test } from '../support/suite.ts'
-import { booksVariable, makeBooksPlace } from '../support/test-store.ts'
+import { createTestDatabase, databaseVariable } from '../support/test-store.ts'
 import { cleanEnvironment } from '../support/tollgate-process.ts'
 
 const repository = fileURLToPath(new URL('../..', import.meta.url))
@@ -39,7 +39,7 @@ async function startOpenEnded() {
 async function startByNpm(upstreamUrl: string) {
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-npm-'))
   const dataDir = join(folder, 'data')
-  const place = await makeBooksPlace()
+  const place = await createTestDatabase()
   const child = spawn('npm', ['start'], {
     cwd: repository,
     detached: true,
@@ -48,7 +48,7 @@ async function startByNpm(upstreamUrl: string) {
       TOLLGATE_PORT: '0',
       TOLLGATE_DATA_DIR: dataDir,
       TOLLGATE_MESSAGES_URL: upstreamUrl,
-      ...booksVariable(place),
+      ...databaseVariable(place),
     }),
   })
   let output = ''
@@ -136,7 +136,7 @@ for (const [name, end] of Object.entries(endings)) {
       await started.ended()
       assert.match(started.output(), /Stopped\.\n/)
       assert.equal(await isPortFree(started.url), true)
-      const calls = await readBooks(started, "SELECT state FROM call WHERE path = '/v1/messages'")
+      const calls = await readDatabase(started, "SELECT state FROM call WHERE path = '/v1/messages'")
       assert.deepEqual(
         calls.map((call) => call['state']),
         ['settled'],

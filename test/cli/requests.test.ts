@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { changeBooks } from '../support/books.ts'
 import { fillLog } from '../support/fill-log.ts'
+import { changeDatabase } from '../support/read-database.ts'
 import { after, before, test } from '../support/suite.ts'
 import { type CommandGateway, startCommandGateway } from './command-gateway.ts'
 
@@ -85,7 +85,7 @@ test('a narrow terminal gets the columns that matter', async () => {
 test('a model name cannot draw on a terminal, in no format, and a file gets it as it is', async () => {
   const { gateway, start, done } = commands
   const evil = '\u001b[2J\u009b\u202emodel'
-  await changeBooks(gateway, `UPDATE call SET model_served = '${evil}' WHERE id = '${ids[0]}'`)
+  await changeDatabase(gateway, `UPDATE call SET model_served = '${evil}' WHERE id = '${ids[0]}'`)
   const terminal = { columns: 200 }
   for (const args of [
     ['--format', 'csv'],

@@ -4,8 +4,8 @@ import { createServer, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import type { Environment } from '../../src/config.ts'
-import { readBooks } from '../support/books.ts'
 import { connect } from '../support/raw-client.ts'
+import { readDatabase } from '../support/read-database.ts'
 import { test } from '../support/suite.ts'
 import { type ServingProcess, serveTollgate } from '../support/tollgate-process.ts'
 
@@ -93,7 +93,7 @@ test('a stream that outlasts the limit of the drain is cut, visibly, and the exi
     const end = await tollgate.finished
     assert.equal(end.code, 0)
     assert.match(end.stdout, /1 streams were cut/)
-    const calls = await readBooks(tollgate, "SELECT state FROM call WHERE path = '/v1/messages'")
+    const calls = await readDatabase(tollgate, "SELECT state FROM call WHERE path = '/v1/messages'")
     assert.deepEqual(
       calls.map((call) => call['state']),
       ['settled'],

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { startSimulator } from '../../simulator/start-simulator.ts'
-import { changeBooks } from '../support/books.ts'
 import { runInThread } from '../support/command-thread.ts'
+import { changeDatabase } from '../support/read-database.ts'
 import {
   type Finished,
   runTollgate,
@@ -48,7 +48,7 @@ export async function startSmallGateway(): Promise<SmallGateway> {
       known.add(command)
       return run(args, { ...tollgate.environment, ...environment })
     },
-    tamper: (sql) => changeBooks(tollgate, sql),
+    tamper: (sql) => changeDatabase(tollgate, sql),
     async close() {
       await tollgate.dispose()
       await simulator.close()

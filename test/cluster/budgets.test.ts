@@ -80,7 +80,7 @@ for (const { what, field, rotations } of CEILINGS)
       assert.equal(Math.round(Number(record['month_spend_usd']) * 1e9), Number(spent))
       assert.equal(record['budget_id'], first.id.replace('key_', 'bud_'))
     }
-    await cluster.assertBooksBalance()
+    await cluster.assertBalanced()
   })
 
 test('a rate of 60 admits exactly 60 calls in a minute to 500 callers on three nodes', async () => {
@@ -106,5 +106,5 @@ test('a rate of 60 admits exactly 60 calls in a minute to 500 callers on three n
     const seconds = Number(header('retry-after'))
     assert.ok(seconds >= 1 && seconds <= 60, `retry-after: ${seconds}`)
   }
-  await cluster.assertBooksBalance()
+  await cluster.assertBalanced()
 })

@@ -28,7 +28,7 @@ export async function checkBooks(facts: Facts): Promise<void> {
   await checkCaps(facts, late)
   await checkEvents(facts)
   await checkCommands(cluster, books)
-  await cluster.assertBooksBalance()
+  await cluster.assertBalanced()
   const audit = await runTollgate(['audit'], { TOLLGATE_DATABASE_URL: cluster.database.url })
   assert.equal(audit.code, 0, audit.stdout + audit.stderr)
 }

@@ -58,7 +58,7 @@ test('a call belongs to the day and the month of the database, whichever node ad
     assert.ok(days.includes(String(call['day'])))
     assert.equal(call['month'], String(call['day']).slice(0, 7))
   }
-  await cluster.assertBooksBalance()
+  await cluster.assertBalanced()
 })
 
 test('a key expires by the clock of the database on every node', async () => {

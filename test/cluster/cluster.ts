@@ -109,7 +109,7 @@ export class Cluster {
   }
 
   /** No hold is open, no call is in flight, and the books balance. */
-  async assertBooksBalance(): Promise<void> {
+  async assertBalanced(): Promise<void> {
     const open = await this.database.query("SELECT user_agent FROM call WHERE state = 'in_flight'")
     assert.deepEqual(open, [], 'calls are in flight')
     const held = await this.database.query(

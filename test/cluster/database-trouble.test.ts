@@ -88,7 +88,7 @@ function troubleTest(sentence: string, { begin, end }: Trouble, meanwhile = asyn
       return account?.['held_nanos'] === 0n
     })
     assertNothingSent()
-    await cluster.assertBooksBalance()
+    await cluster.assertBalanced()
   })
 }
 
@@ -206,9 +206,9 @@ test('what a killed node had finished while the database was away is booked, onc
     const cost = Number(BigInt(TOKENS) * NANOS_PER_TOKEN) / 1e9
     assert.equal(sumOf(counted, 'tollgate_cost_usd_total', { surface }), cost)
   }
-  await cluster.assertBooksBalance()
+  await cluster.assertBalanced()
   await node.kill()
   await node.start()
   assert.ok(await serves(node.url, key))
-  await cluster.assertBooksBalance()
+  await cluster.assertBalanced()
 })

@@ -141,7 +141,7 @@ export class DeferredRun {
       const figures = Object.fromEntries(Object.entries(booked).map(([name, value]) => [name, Number(value)]))
       assert.deepEqual(figures, await this.#usedBy(String(object_id)), String(object_id))
     }
-    await this.#cluster.assertBooksBalance()
+    await this.#cluster.assertBalanced()
     const { code, stdout } = await runTollgate(['audit'], {
       TOLLGATE_DATABASE_URL: this.#cluster.database.url,
     })

@@ -109,7 +109,7 @@ test('500 calls at once over three nodes pass a cap by at most one call, nobody 
     assert.equal(status, 402, text)
     assert.ok(Number(header('x-svc-budget-spent-usd')) >= 0.01, 'refused while there was room')
   }
-  await cluster.assertBooksBalance()
+  await cluster.assertBalanced()
   const crossings = budgetEvents(await cluster.database.rows('event'), id)
   assert.deepEqual(
     crossings.map(({ percent }) => percent).sort((a, b) => a - b),
@@ -181,7 +181,7 @@ test('once a key is revoked, has expired or has no budget, no node admits it, we
     assert.ok(status === refusal || (node !== 0 && status === 503), `node ${node}: ${status}`)
   }
   await until('no admission is in doubt', async () => (await openCalls()) === 0)
-  await cluster.assertBooksBalance()
+  await cluster.assertBalanced()
   for (const node of cluster.nodes) {
     const { key: fresh } = await cluster.createKey()
     assert.equal((await sendCall(node.url, { name: 'well again', key: fresh })).status, 200)

@@ -62,7 +62,7 @@ test('what nodes that died, were paused or were cut off hold is given back, and 
     async () => Object.values(await states()).every((state) => state === 'interrupted'),
     { withinMs: GIVEN_UP_WITHIN_MS, everyMs: 100 },
   )
-  await cluster.assertBooksBalance()
+  await cluster.assertBalanced()
   const [month] = await cluster.database.query('SELECT * FROM budget WHERE id = $1', [
     id.replace('key_', 'bud_'),
   ])
@@ -108,7 +108,7 @@ test('what nodes that died, were paused or were cut off hold is given back, and 
     const cost = call['state'] === 'settled' ? BigInt(TOKENS) * NANOS_PER_TOKEN : 0n
     assert.equal(call['cost_nanos'], cost, String(call['user_agent']))
   }
-  await cluster.assertBooksBalance()
+  await cluster.assertBalanced()
 })
 
 test('a node that is stopped by its operator leaves nothing for the others to find out', async () => {
@@ -120,7 +120,7 @@ test('a node that is stopped by its operator leaves nothing for the others to fi
   call.finish()
   assert.equal((await running).status, 200)
   await stopped
-  await cluster.assertBooksBalance()
+  await cluster.assertBalanced()
   const open = await cluster.database.query('SELECT id FROM node WHERE fenced_at_ms IS NULL')
   assert.equal(open.length, 3)
 })

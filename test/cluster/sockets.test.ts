@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import type { SocketEntry } from '../../simulator/answer-request.ts'
 import { type Simulator, startSimulator } from '../../simulator/start-simulator.ts'
-import { nanosOf } from '../limits/look-at-books.ts'
+import { nanosOf } from '../limits/read-ledger.ts'
 import { dig } from '../simulator/dig.ts'
 import { isTerminal, openSocket, type SocketClient } from '../simulator/socket-client.ts'
 import { priceOf, say } from '../sockets/metered-socket.ts'
-import { simulated, told } from '../sockets/turns-bench.ts'
+import { refusalOf, simulated } from '../sockets/turns-bench.ts'
 import { stopPostgres } from '../support/postgres.ts'
 import { after, before, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
@@ -63,7 +63,7 @@ test('fifty sockets over three nodes pass a cap by at most one turn', async () =
   const served = outcomes.filter((event) => dig(event, 'type') === 'response.completed')
   assert.equal(served.length, 11, 'ten turns are less than the cap')
   for (const event of outcomes) {
-    if (!served.includes(event)) assert.equal(told(event).code, 'budget_exceeded', JSON.stringify(event))
+    if (!served.includes(event)) assert.equal(refusalOf(event).code, 'budget_exceeded', JSON.stringify(event))
   }
   assert.equal(entries.filter(({ kind }) => kind === 'message').length, served.length)
   await until('all is settled', async () => {
@@ -72,7 +72,7 @@ test('fifty sockets over three nodes pass a cap by at most one turn', async () =
   })
   for (const { ws } of sockets) ws.close()
   await Promise.all(sockets.map((socket) => socket.closed()))
-  await cluster.assertBooksBalance()
+  await cluster.assertBalanced()
 })
 
 /** A response of Realtime on a socket of its own: its list price, or null where it was refused. */
@@ -90,7 +90,7 @@ async function realtimeTurn(node: number, key: string): Promise<number | null> {
   socket.ws.close()
   await socket.closed()
   if (dig(last, 'type') === 'response.done') return priceOf(last)
-  assert.equal(told(last).code, 'budget_exceeded', JSON.stringify(last))
+  assert.equal(refusalOf(last).code, 'budget_exceeded', JSON.stringify(last))
   return null
 }
 
@@ -107,7 +107,7 @@ test('Realtime sockets over three nodes pass a cap by at most one response', asy
     const shown = await cluster.manage(0, 'GET', `/v1/keys/${id}`)
     return nanosOf(shown['month_spend_usd']) === 3 * nanosOf(usd) && nanosOf(shown['month_held_usd']) === 0
   })
-  await cluster.assertBooksBalance()
+  await cluster.assertBalanced()
 })
 
 const ENDS = {

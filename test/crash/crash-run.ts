@@ -8,9 +8,9 @@ import { fileURLToPath } from 'node:url'
 import { Agent, request } from 'undici'
 import { parseUsd } from '../../src/kernel/money.ts'
 import { assertConserved } from '../store/conformance/conservation.ts'
-import { openBooks, type Rows } from '../support/books.ts'
 import { assertCrossings, budgetEvents } from '../support/budget-events.ts'
-import { booksVariable, makeBooksPlace, type OwnBooksPlace } from '../support/test-store.ts'
+import { openDatabaseReader, type Rows } from '../support/read-database.ts'
+import { createTestDatabase, databaseVariable, type OwnDatabase } from '../support/test-store.ts'
 import { CountingUpstream } from './counting-upstream.ts'
 
 const program = fileURLToPath(new URL('./doomed-gateway.ts', import.meta.url))
@@ -47,7 +47,7 @@ interface Used {
 export class CrashRun {
   readonly #folder = mkdtempSync(join(tmpdir(), 'tollgate-crash-'))
   readonly #upstream: CountingUpstream
-  readonly #place: OwnBooksPlace
+  readonly #place: OwnDatabase
   readonly #answered: string[] = []
   /** The sum of the costs in headers and trailers of the answers. */
   #toldNanos = 0n
@@ -56,13 +56,13 @@ export class CrashRun {
   #keyId = ''
   #calls = 0
 
-  private constructor(upstream: CountingUpstream, place: OwnBooksPlace) {
+  private constructor(upstream: CountingUpstream, place: OwnDatabase) {
     this.#upstream = upstream
     this.#place = place
   }
 
   static async start(): Promise<CrashRun> {
-    return new CrashRun(await CountingUpstream.start(), await makeBooksPlace())
+    return new CrashRun(await CountingUpstream.start(), await createTestDatabase())
   }
 
   /** A life that ends at the given point, with calls under way. */
@@ -90,7 +90,7 @@ export class CrashRun {
     const usage = await this.#readUsage(life.url)
     life.process.kill('SIGTERM')
     await life.ended
-    const books = openBooks({ dataDir: this.#folder, databaseUrl: this.#place.databaseUrl })
+    const books = openDatabaseReader({ dataDir: this.#folder, databaseUrl: this.#place.databaseUrl })
     try {
       const rows = (table: string) => books.read(`SELECT * FROM ${table}`)
       await assertConserved({ rows })
@@ -159,7 +159,7 @@ export class CrashRun {
         TOLLGATE_DATA_DIR: this.#folder,
         TOLLGATE_MESSAGES_URL: this.#upstream.url,
         TOLLGATE_LOG_LEVEL: 'silent',
-        ...booksVariable(this.#place),
+        ...databaseVariable(this.#place),
       },
     })
     const ended = once(child, 'exit')

@@ -7,12 +7,12 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { startSimulator } from '../../simulator/start-simulator.ts'
 import { after, test } from '../support/suite.ts'
-import { booksVariable, makeBooksPlace } from '../support/test-store.ts'
+import { createTestDatabase, databaseVariable } from '../support/test-store.ts'
 
 /** A gateway that is killed while a call makes an object whose cost comes later. */
 let workMs = 0
 const simulator = await startSimulator({ chatKey: 'pc', clock: () => workMs })
-const place = await makeBooksPlace()
+const place = await createTestDatabase()
 const folder = mkdtempSync(join(tmpdir(), 'tollgate-crash-'))
 after(async () => {
   await simulator.close()
@@ -29,7 +29,7 @@ async function live(point: string) {
       ...{ PATH: process.env['PATH'], NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] },
       ...{ TOLLGATE_PORT: '0', TOLLGATE_DATA_DIR: folder, TOLLGATE_LOG_LEVEL: 'silent' },
       ...{ TOLLGATE_CHAT_URL: simulator.chatUrl, TOLLGATE_CHAT_KEY: 'pc' },
-      ...booksVariable(place),
+      ...databaseVariable(place),
     },
   })
   const ended = once(child, 'exit')

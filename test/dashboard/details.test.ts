@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { changeBooks } from '../support/books.ts'
+import { changeDatabase } from '../support/read-database.ts'
 import { test } from '../support/suite.ts'
 import { signIn, untilShown, violationsOf } from './browser.ts'
 import { account, bench, gateway, keys, person, webhook } from './company.ts'
@@ -118,7 +118,7 @@ test('a batch costs what its parts cost', async () => {
     )
   for (const id of ids) await bench.record(id)
   const [batch = '', part = ''] = ids
-  await changeBooks(
+  await changeDatabase(
     gateway,
     `UPDATE call SET parent_id = '${batch}' WHERE id = '${part}';
      UPDATE call SET object_id = 'msgbatch_1', cost_nanos = 0, children = 1,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { Page } from 'playwright-core'
-import { changeBooks } from '../support/books.ts'
+import { changeDatabase } from '../support/read-database.ts'
 import { after, test } from '../support/suite.ts'
 import { WebhookReceiver } from '../support/webhook-receiver.ts'
 import { untilShown } from './browser.ts'
@@ -252,7 +252,10 @@ test('requests: a turn of a socket leads to all of them', async () => {
   for (let turn = 0; turn < 3; turn += 1)
     ids.push((await bench.call('/v1/messages', hello, { simulate })).requestId)
   const [socket = '', other = '', turn = ''] = ids
-  await changeBooks(gateway, `UPDATE call SET socket_id = '${socket}' WHERE id IN ('${socket}', '${turn}')`)
+  await changeDatabase(
+    gateway,
+    `UPDATE call SET socket_id = '${socket}' WHERE id IN ('${socket}', '${turn}')`,
+  )
   const page = await person.visit(`/dashboard/requests/${turn}`)
   await page.getByRole('link', { name: socket }).click()
   await page.waitForURL(`**/dashboard/requests?socket=${socket}`)

@@ -1,7 +1,7 @@
 import { createUlidSource } from '../../src/kernel/ids.ts'
 import { dayOf, monthOf } from '../../src/ledger/calendar.ts'
 import type { BillingBench } from '../billing/bench-of-one.ts'
-import { changeBooks, readBooks } from '../support/books.ts'
+import { changeDatabase, readDatabase } from '../support/read-database.ts'
 
 /**
  * A year of a small company, so that pages are looked at with realistic figures. Each kind of call is made once, through
@@ -150,7 +150,7 @@ export async function seedYear(bench: BillingBench): Promise<Year> {
   // A record is answered when its call is settled, so all calls are settled after this.
   for (const { id } of services) await bench.record(id)
   const copies = copiesOf(made, Date.now())
-  const columns = (await readBooks(gateway, `SELECT * FROM call WHERE id = '${made[0]?.id}'`))[0] ?? {}
+  const columns = (await readDatabase(gateway, `SELECT * FROM call WHERE id = '${made[0]?.id}'`))[0] ?? {}
   const changed: Record<string, string> = {
     id: 'v.new_id',
     key_id: 'v.key',
@@ -165,7 +165,7 @@ export async function seedYear(bench: BillingBench): Promise<Year> {
   }
   const names = Object.keys(columns)
   const firstMs = Date.now() - DAYS * DAY_MS
-  await changeBooks(
+  await changeDatabase(
     gateway,
     `
      WITH v (new_id, of, key, ms, day, month, upstream, address) AS (VALUES ${copies.rows.join(',')})

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { dayOf } from '../../src/ledger/calendar.ts'
-import { changeBooks } from '../support/books.ts'
 import { fillLog } from '../support/fill-log.ts'
 import { startGateway } from '../support/gateway.ts'
+import { changeDatabase } from '../support/read-database.ts'
 import { after, before, test } from '../support/suite.ts'
 import { openBrowser, type Person, untilShown, violationsOf } from './browser.ts'
 
@@ -82,7 +82,7 @@ test('a name of 120 emoji, markup and text from right to left leave the page as 
 test('with 100,000 keys and five million calls, pages show a hundred rows, the next ones, and what is searched for', async () => {
   const isSqlite = gateway.databaseUrl === null
   const { id } = await gateway.createKey('the last of all')
-  await changeBooks(
+  await changeDatabase(
     gateway,
     `INSERT INTO budget (id, account_id) VALUES ('bud_all', 'default');
      ${numbers(KEYS)}
@@ -93,7 +93,7 @@ test('with 100,000 keys and five million calls, pages show a hundred rows, the n
   )
   // Lists are read by cursor and reports from the sums of days, so the number of calls matters for neither.
   await fillLog(gateway, id, LOGGED_CALLS, Date.now())
-  await changeBooks(
+  await changeDatabase(
     gateway,
     `${numbers(KEYS)}
      INSERT INTO rollup (account_id, day, model, key_id, requests, input_tokens, cost_nanos, list_nanos)

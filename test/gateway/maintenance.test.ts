@@ -8,13 +8,13 @@ import { createLog } from '../../src/kernel/log.ts'
 import { startTollgate } from '../../src/main.ts'
 import { startShownUpstream } from '../billing/shown-upstream.ts'
 import { test } from '../support/suite.ts'
-import { booksVariable, makeBooksPlace } from '../support/test-store.ts'
+import { createTestDatabase, databaseVariable } from '../support/test-store.ts'
 import { until } from '../support/until.ts'
 import { WebhookReceiver } from '../support/webhook-receiver.ts'
 
 test('in maintenance own paths are served; upstream is neither called nor polled, and no webhook is delivered', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'tollgate-maintenance-'))
-  const place = await makeBooksPlace()
+  const place = await createTestDatabase()
   const receiver = await WebhookReceiver.start()
   const upstream = await startShownUpstream()
   const adminKey = 'an-admin-key-that-is-long-enough-for-it'
@@ -23,7 +23,7 @@ test('in maintenance own paths are served; upstream is neither called nor polled
     TOLLGATE_DATA_DIR: dataDir,
     TOLLGATE_ADMIN_KEY: adminKey,
     TOLLGATE_CHAT_URL: upstream.urls.chatUrl,
-    ...booksVariable(place),
+    ...databaseVariable(place),
   })
   let aheadMs = 0
   const clock = { ...systemClock, nowMs: () => systemClock.nowMs() + aheadMs }

@@ -3,9 +3,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { limits } from '../../src/kernel/limits.ts'
-import { assertBooksBalance } from '../billing/bench-of-one.ts'
-import { openBooks } from '../support/books.ts'
+import { assertBalanced } from '../billing/bench-of-one.ts'
 import { type MeasuredGateway, startMeasuredGateway } from '../support/measured-gateway.ts'
+import { openDatabaseReader } from '../support/read-database.ts'
 import { until } from '../support/until.ts'
 import { attacks, type Battlefield, DECODED_BYTES_MAX, DECODING_KEYS, type JamScale } from './jam-attacks.ts'
 import { WellBehaved } from './jam-caller.ts'
@@ -197,8 +197,8 @@ export class JamRun {
   }
 
   async #checkBooks(): Promise<void> {
-    await assertBooksBalance(this.#gateway)
-    const books = openBooks(this.#gateway)
+    await assertBalanced(this.#gateway)
+    const books = openDatabaseReader(this.#gateway)
     try {
       const ids = new Set(this.#well.requestIds)
       const calls = (await books.read('SELECT * FROM call')).filter((call) => ids.has(String(call['id'])))

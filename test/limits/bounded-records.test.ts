@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { limits } from '../../src/kernel/limits.ts'
-import { openBooks } from '../support/books.ts'
 import { startPair } from '../support/pair.ts'
+import { openDatabaseReader } from '../support/read-database.ts'
 import { after, test } from '../support/suite.ts'
 import { surfaces } from '../support/surfaces.ts'
 import { sized } from '../support/wire-bytes.ts'
@@ -67,7 +67,7 @@ for (const surface of surfaces) {
 }
 
 test('no text that was kept of those calls is longer than its limit', async () => {
-  const books = openBooks(pair.gateway)
+  const books = openDatabaseReader(pair.gateway)
   const rows = await books.read('SELECT * FROM call')
   await books.close()
   assert.ok(rows.length >= 6)

@@ -107,7 +107,7 @@ test('however a call ends, its place is free again', async () => {
   await isFree()
   await one.gateway.revokeKey(id)
   for (let i = 0; i < 2; i++) assert.equal((await (await one.send(`revoked ${i}`, key)).reply).status, 401)
-  await one.assertBooksBalance()
+  await one.assertBalanced()
   await one.close()
 })
 

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type BooksOwner, openBooks } from '../support/books.ts'
+import { type DatabaseOwner, openDatabaseReader } from '../support/read-database.ts'
 
 /** A secret, and its name in a failure: the value itself must not be printed there either. */
 export interface Canary {
@@ -63,8 +63,8 @@ export function filesOf(dataDir: string, but: readonly string[] = ['admin-key', 
 }
 
 /** The database column by column, so that a leak is named by its place. */
-export async function columnsOf(gateway: BooksOwner): Promise<Place[]> {
-  const books = openBooks(gateway)
+export async function columnsOf(gateway: DatabaseOwner): Promise<Place[]> {
+  const books = openDatabaseReader(gateway)
   try {
     const tables = await books.read(
       gateway.databaseUrl === null

@@ -2,13 +2,13 @@ import assert from 'node:assert/strict'
 import { startBillingBench } from '../billing/bench-of-one.ts'
 import { after, afterEach, test } from '../support/suite.ts'
 import { startGatedBench } from './gated-bench.ts'
-import { nanosOf, usdOf } from './look-at-books.ts'
 import { drawCall, drawChance, send, sortOut } from './random-calls.ts'
+import { nanosOf, usdOf } from './read-ledger.ts'
 
 const bench = await startGatedBench()
 const { gateway, upstream } = bench
 after(() => bench.close())
-afterEach(() => bench.assertBooksBalance())
+afterEach(() => bench.assertBalanced())
 
 /** A cap below the hold of any call; 200 output tokens cost as much. */
 const CAP_USD = 0.0001
@@ -105,7 +105,7 @@ test('edits of the cap under 300 calls at once: it is never passed by more than 
   for (const { spentNanos, capNanos } of outcomes.exceeded) {
     assert.ok(caps.includes(capNanos) && spentNanos >= capNanos)
   }
-  await busy.assertBooksBalance()
+  await busy.assertBalanced()
   const record = await busy.gateway.manage('GET', `/v1/keys/${id}`)
   assert.equal(nanosOf(record['month_spend_usd']), outcomes.spentNanos)
 })

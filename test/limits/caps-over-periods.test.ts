@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { startBillingBench } from '../billing/bench-of-one.ts'
 import { test } from '../support/suite.ts'
 import { clockAt } from './clock-at.ts'
-import { lookAtBooks, nanosOf, usdOf } from './look-at-books.ts'
 import { drawCall, drawChance, send, sortOut } from './random-calls.ts'
+import { nanosOf, readLedger, usdOf } from './read-ledger.ts'
 
 /** A ceiling of each period, under 500 calls at once while the period changes. */
 const PERIODS = [
@@ -38,9 +38,9 @@ for (const { period, field, spend, chars, last, names, spent, ends } of PERIODS)
       }),
     )
     const outcomes = sortOut(answers)
-    await bench.assertBooksBalance()
+    await bench.assertBalanced()
 
-    const calls = await lookAtBooks(bench.gateway).calls(id)
+    const calls = await readLedger(bench.gateway).calls(id)
     const sums = names.map((name) => {
       const own = calls.filter(({ startedAtMs }) => new Date(startedAtMs).toISOString().startsWith(name))
       assert.ok(own.every(({ day }) => day.slice(0, chars) === name))
@@ -80,7 +80,7 @@ for (const { period, field, spend, chars, last, names, spent, ends } of PERIODS)
     clock.advance(1)
     assert.equal((await call()).status, 200)
     assert.equal((await call()).status, 402)
-    await bench.assertBooksBalance()
+    await bench.assertBalanced()
   })
 }
 
@@ -92,7 +92,7 @@ test('a late settlement of last month and yesterday moves no figure of this mont
   const call = (simulate: string) => bench.call('/v1/messages', body, { simulate, key })
   const late = call('usage={"input_tokens":0,"output_tokens":200};delay=300')
   const isOpen = async () =>
-    (await lookAtBooks(bench.gateway).calls(id)).some(({ state }) => state === 'in_flight')
+    (await readLedger(bench.gateway).calls(id)).some(({ state }) => state === 'in_flight')
   while (!(await isOpen())) await new Promise(setImmediate)
   clock.advance(1_000)
   assert.equal((await call('usage={"input_tokens":0,"output_tokens":2}')).status, 200)
@@ -102,7 +102,7 @@ test('a late settlement of last month and yesterday moves no figure of this mont
     `/v1/keys/${id}`,
   )
   assert.deepEqual([month_spend_usd, month_held_usd, day_spend_usd], [0.000001, 0, 0.000001])
-  await bench.assertBooksBalance()
+  await bench.assertBalanced()
 })
 
 test('a rate of 60 admits exactly 60 of 500 calls at once in a minute, and free calls do not count', async () => {
@@ -126,5 +126,5 @@ test('a rate of 60 admits exactly 60 of 500 calls at once in a minute, and free 
   const chat = { model: 'gpt-6-luna', messages: [{ role: 'user', content: 'x' }] }
   const refused = await bench.call('/v1/chat/completions', chat, { surface: 'chat', key })
   assert.equal(JSON.parse(refused.body.toString()).error.type, 'requests')
-  await bench.assertBooksBalance()
+  await bench.assertBalanced()
 })

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { type BillingBench, startBillingBench } from '../billing/bench-of-one.ts'
 import { after, afterEach, test } from '../support/suite.ts'
 import { startGatedBench } from './gated-bench.ts'
-import { lookAtBooks, nanosOf, usdOf } from './look-at-books.ts'
 import { assertCapHeld, drawCall, drawChance, type RandomCall, send, sortOut } from './random-calls.ts'
+import { nanosOf, readLedger, usdOf } from './read-ledger.ts'
 
 const bench = await startBillingBench()
 const hasty = await startBillingBench({ settings: { budgetWaitMs: 25 } })
@@ -12,8 +12,8 @@ after(async () => {
   await hasty.close()
 })
 afterEach(async () => {
-  await bench.assertBooksBalance()
-  await hasty.assertBooksBalance()
+  await bench.assertBalanced()
+  await hasty.assertBalanced()
 })
 
 const CALLS = 500
@@ -106,8 +106,8 @@ test('calls that fail, break off or lose their client leave no hold, and the cap
       await send(bench, { ...call, simulate: call.simulate + fault }, key)
     }),
   )
-  await bench.assertBooksBalance()
-  const books = lookAtBooks(bench.gateway)
+  await bench.assertBalanced()
+  const books = readLedger(bench.gateway)
   const calls = await books.calls(id)
   const dearest = Math.max(...calls.map((call) => call.costNanos))
   const [month] = (await books.months(id)).values()
@@ -126,5 +126,5 @@ test('with budgets.mode "settled" nobody waits: calls go while the spend is belo
   for (const call of calls) call.finish(200)
   for (const { reply } of sent) assert.equal((await reply).status, 200)
   assert.equal((await (await settledMode.send('too late', key)).reply).status, 402)
-  await settledMode.assertBooksBalance()
+  await settledMode.assertBalanced()
 })

@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict'
 import { startBillingBench } from '../billing/bench-of-one.ts'
-import { changeBooks } from '../support/books.ts'
+import { changeDatabase } from '../support/read-database.ts'
 import { test } from '../support/suite.ts'
 import { type GatedBench, startGatedBench } from './gated-bench.ts'
-import { nanosOf, usdOf } from './look-at-books.ts'
 import { drawCall, drawChance, send } from './random-calls.ts'
+import { nanosOf, usdOf } from './read-ledger.ts'
 
 const topUp = ({ gateway }: GatedBench, amount_usd: number) => gateway.prepay(amount_usd)
 
 async function withBench(run: (bench: GatedBench) => Promise<void>): Promise<void> {
   await using bench = await startGatedBench()
   await run(bench)
-  await bench.assertBooksBalance()
+  await bench.assertBalanced()
 }
 
 test('credit is one limit over all keys: 300 calls at once of four keys pass it by at most one call', async (t) => {
@@ -30,7 +30,7 @@ test('credit is one limit over all keys: 300 calls at once of four keys pass it 
       return { call, reply: await send(bench, call, keys[i % keys.length]?.key ?? '') }
     }),
   )
-  await bench.assertBooksBalance()
+  await bench.assertBalanced()
   const served = answers.filter(({ reply }) => reply.status === 200).map(({ call }) => call.costNanos)
   const charged = served.reduce((sum, cost) => sum + cost, 0)
   const balance = await bench.balance()
@@ -106,7 +106,7 @@ test('credit that another process adds is found by whoever is first in line, and
     const running = await bench.upstream.next()
     const second = await bench.send('waits', b)
     await bench.storeAnswered()
-    await changeBooks(
+    await changeDatabase(
       bench.gateway,
       `INSERT INTO credit (id, account_id, kind, amount_nanos, reason, actor_kind, balance_after_nanos, at_ms)
          VALUES ('crd_beside', 'default', 'top_up', 1000000000, 'test', 'system', 0, 1);

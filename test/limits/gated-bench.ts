@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Socket } from 'node:net'
 import { mintKey } from '../../src/keys/key-format.ts'
-import { asBilled, assertBooksBalance, type BilledReply } from '../billing/bench-of-one.ts'
+import { asBilled, assertBalanced, type BilledReply } from '../billing/bench-of-one.ts'
 import { type GatewayOptions, startGateway, type TestGateway } from '../support/gateway.ts'
 import { connect, exchange } from '../support/raw-client.ts'
 import { type Arrivals, watchArrivals } from './arrivals.ts'
@@ -20,7 +20,7 @@ export interface GatedBench extends AsyncDisposable {
   storeAnswered(): Promise<void>
   /** The record of the key as an admin sees it. */
   record(id: string): Promise<Record<string, unknown>>
-  assertBooksBalance(): Promise<void>
+  assertBalanced(): Promise<void>
   close(): Promise<void>
 }
 
@@ -103,7 +103,7 @@ export async function startGatedBench(options: GatewayOptions = {}): Promise<Gat
     },
 
     record: (id) => gateway.manage('GET', `/v1/keys/${id}`),
-    assertBooksBalance: () => assertBooksBalance(gateway),
+    assertBalanced: () => assertBalanced(gateway),
 
     async close() {
       arrivals.stop()

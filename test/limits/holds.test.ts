@@ -3,11 +3,11 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { gzipSync } from 'node:zlib'
-import { assertBooksBalance } from '../billing/bench-of-one.ts'
+import { assertBalanced } from '../billing/bench-of-one.ts'
 import { startGateway } from '../support/gateway.ts'
 import { after, test } from '../support/suite.ts'
 import { watchArrivals } from './arrivals.ts'
-import { nanosOf } from './look-at-books.ts'
+import { nanosOf } from './read-ledger.ts'
 
 /** An upstream that answers every call with the same reply, and no call before it is told to. */
 let reply: object = {}
@@ -161,6 +161,6 @@ for (const { what, path, body, reply: itsReply } of shapes) {
     )
     const record = await gateway.manage('GET', `/v1/keys/${id}`)
     assert.equal(nanosOf(record['month_spend_usd']), delivered)
-    await assertBooksBalance(gateway)
+    await assertBalanced(gateway)
   })
 }

@@ -2,20 +2,20 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { startSimulator } from '../../simulator/start-simulator.ts'
-import { type BooksOwner, readBooks } from '../support/books.ts'
+import { type DatabaseOwner, readDatabase } from '../support/read-database.ts'
 import { test } from '../support/suite.ts'
 import { serveTollgate } from '../support/tollgate-process.ts'
 import { clockAt } from './clock-at.ts'
 import { type GatedBench, type SendOptions, startGatedBench } from './gated-bench.ts'
-import { nanosOf } from './look-at-books.ts'
+import { nanosOf } from './read-ledger.ts'
 
 /** Upstream uses far more tokens than the request allows: $0.004 a call. */
 const TOKENS = 8_000
 const COST = 4_000_000
 const SMALL = { maxTokens: 20 }
 
-async function holdOf(gateway: BooksOwner, requestId: string): Promise<number> {
-  const [row] = await readBooks(gateway, `SELECT hold_nanos FROM call WHERE id = '${requestId}'`)
+async function holdOf(gateway: DatabaseOwner, requestId: string): Promise<number> {
+  const [row] = await readDatabase(gateway, `SELECT hold_nanos FROM call WHERE id = '${requestId}'`)
   return Number(row?.['hold_nanos'])
 }
 
@@ -56,7 +56,7 @@ test('a bound that is too small costs one burst: afterwards calls hold what the 
   const statuses = (await Promise.all(second.map(({ reply }) => reply))).map(({ status }) => status)
   assert.deepEqual(statuses.toSorted(), [...Array(10).fill(200), ...Array(20).fill(402)])
   assert.equal(nanosOf((await bench.record(id))['month_spend_usd']), 52_000_000)
-  await bench.assertBooksBalance()
+  await bench.assertBalanced()
 })
 
 test('what was learned is for that key, endpoint and model, until the month is over', async () => {
@@ -87,7 +87,7 @@ test('what was learned is for that key, endpoint and model, until the month is o
   assert.equal(await nextHold(bench, key, SMALL), COST)
   clock.advance(1)
   assert.equal(await nextHold(bench, key, SMALL), before.own)
-  await bench.assertBooksBalance()
+  await bench.assertBalanced()
 })
 
 test('what was learned outlasts the process', async () => {

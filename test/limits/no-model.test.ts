@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Endpoint, UsageReader } from '../../src/providers/endpoint.ts'
 import { allEndpoints } from '../../src/providers/find-endpoint.ts'
-import { assertBooksBalance } from '../billing/bench-of-one.ts'
+import { assertBalanced } from '../billing/bench-of-one.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
 import { after, test } from '../support/suite.ts'
@@ -232,7 +232,7 @@ for (const [limits, gateway, fields] of kinds) {
       }
     }
     assert.ok(answered > 40, `${answered} were answered`)
-    await assertBooksBalance(gateway)
+    await assertBalanced(gateway)
   })
 }
 

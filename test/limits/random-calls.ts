@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { BilledReply, BillingBench } from '../billing/bench-of-one.ts'
-import { nanosOf } from './look-at-books.ts'
+import { nanosOf } from './read-ledger.ts'
 
 /** Numbers from a seed, so that a run that fails can be repeated. */
 export interface Chance {

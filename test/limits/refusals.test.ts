@@ -11,7 +11,7 @@ const bench = await startGatedBench({
 })
 const { gateway, upstream } = bench
 after(() => bench.close())
-afterEach(() => bench.assertBooksBalance())
+afterEach(() => bench.assertBalanced())
 
 type SurfaceName = 'messages' | 'chat'
 const surfaces: readonly SurfaceName[] = ['messages', 'chat']
@@ -254,6 +254,6 @@ test('credit that calls in flight hold is 429 and may be retried; an account wit
   running.finish(200)
   assert.equal((await reply).header('x-svc-balance-usd'), '0')
   await assertExhausted()
-  await poor.assertBooksBalance()
+  await poor.assertBalanced()
   assert.deepEqual(poor.upstream.names, ['spends'])
 })

@@ -7,10 +7,10 @@ import { createLog } from '../../src/kernel/log.ts'
 import { mintKey } from '../../src/keys/key-format.ts'
 import { startTollgate } from '../../src/main.ts'
 import { asBilled, type BilledReply } from '../billing/bench-of-one.ts'
-import { readBooks } from '../support/books.ts'
 import { exchange } from '../support/raw-client.ts'
+import { readDatabase } from '../support/read-database.ts'
 import { after, afterEach, test } from '../support/suite.ts'
-import { booksVariable, makeBooksPlace } from '../support/test-store.ts'
+import { createTestDatabase, databaseVariable } from '../support/test-store.ts'
 import { clockAt } from './clock-at.ts'
 import { bodyOf, startGatedBench } from './gated-bench.ts'
 
@@ -18,7 +18,7 @@ const clock = clockAt('2026-12-20T12:00:00.000Z')
 const bench = await startGatedBench({ clock, settings: { budgetWaitMs: 0 } })
 const { gateway, upstream } = bench
 after(() => bench.close())
-afterEach(() => bench.assertBooksBalance())
+afterEach(() => bench.assertBalanced())
 
 const CAP_USD = 0.0001
 
@@ -157,7 +157,7 @@ test('a call that waited in vain is refused, and is the same request from its ar
     data.map((call) => [call['id'], call['code'], call['started_at'], call['ended_at']]),
     [[refused.requestId, 'budget_exceeded', arrived, new Date(clock.nowMs()).toISOString()]],
   )
-  await patient.assertBooksBalance()
+  await patient.assertBalanced()
 })
 
 test('keys that are none of ours leave nothing', async () => {
@@ -207,12 +207,12 @@ test('a secret in the path, the model or the user agent of a refused call is not
 
 test('what was refused right before a stop is kept', async () => {
   const dataDir = await mkdtemp(join(tmpdir(), 'tollgate-test-'))
-  const place = await makeBooksPlace()
+  const place = await createTestDatabase()
   const adminKey = 'an admin key of thirty-two or more'.replaceAll(' ', '-')
   const config = readConfig(
     {
       ...{ TOLLGATE_PORT: '0', TOLLGATE_DATA_DIR: dataDir, TOLLGATE_LOG_LEVEL: 'silent' },
-      ...{ TOLLGATE_ADMIN_KEY: adminKey, TOLLGATE_MESSAGES_URL: upstream.url, ...booksVariable(place) },
+      ...{ TOLLGATE_ADMIN_KEY: adminKey, TOLLGATE_MESSAGES_URL: upstream.url, ...databaseVariable(place) },
     },
     dataDir,
   )
@@ -229,7 +229,7 @@ test('what was refused right before a stop is kept', async () => {
   })
   assert.equal(refused.status, 402)
   await running.stop()
-  const rows = await readBooks({ dataDir, ...place }, 'SELECT id, code FROM refused_call')
+  const rows = await readDatabase({ dataDir, ...place }, 'SELECT id, code FROM refused_call')
   assert.deepEqual(
     rows.map((row) => ({ ...row })),
     [{ id: refused.headers.get('x-svc-request-id'), code: 'budget_exceeded' }],

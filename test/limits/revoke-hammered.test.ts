@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { startBillingBench } from '../billing/bench-of-one.ts'
-import { readBooks } from '../support/books.ts'
 import { withDeadline } from '../support/deadline.ts'
+import { readDatabase } from '../support/read-database.ts'
 import { test } from '../support/suite.ts'
 import { bodyOf } from './gated-bench.ts'
 
@@ -81,7 +81,7 @@ test('while a key is hammered, nothing is admitted from the moment on at which i
     },
   )
   const admitted = async (id: string) => {
-    const rows = await readBooks(bench.gateway, `SELECT id FROM call WHERE key_id = '${id}' ORDER BY id`)
+    const rows = await readDatabase(bench.gateway, `SELECT id FROM call WHERE key_id = '${id}' ORDER BY id`)
     return rows.map((row) => row['id'])
   }
   let admittedInAll = 0
@@ -110,5 +110,5 @@ test('while a key is hammered, nothing is admitted from the moment on at which i
     )
     assert.equal(upstreamNumbers.length, admittedInAll, 'each call that was admitted was sent once')
   }
-  await bench.assertBooksBalance()
+  await bench.assertBalanced()
 })

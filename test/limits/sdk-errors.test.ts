@@ -174,7 +174,7 @@ test('every SDK retries 429 budget_held by itself, and is served when the calls 
     await served
     assert.equal(arrivals.countOf(call), 2)
   }
-  await bench.assertBooksBalance()
+  await bench.assertBalanced()
 })
 
 test('without retries the error of 429 budget_held is a RateLimitError with the code and the figures', async () => {

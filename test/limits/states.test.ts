@@ -7,7 +7,7 @@ const clock = clockAt('2026-12-20T12:00:00.000Z')
 const bench = await startGatedBench({ clock, settings: { budgetWaitMs: 0 } })
 const { gateway, upstream } = bench
 after(() => bench.close())
-afterEach(() => bench.assertBooksBalance())
+afterEach(() => bench.assertBalanced())
 
 let calls = 0
 /** The status of a call that costs $0.00001. */

@@ -11,8 +11,8 @@ after(async () => {
   await hasty.close()
 })
 afterEach(async () => {
-  await patient.assertBooksBalance()
-  await hasty.assertBooksBalance()
+  await patient.assertBalanced()
+  await hasty.assertBalanced()
 })
 
 const CAP = { monthly_budget_usd: 0.0001 }
@@ -44,7 +44,7 @@ test('a wait that is too long ends in 429 while the call it waited for runs on',
   running.finish(10)
   assert.equal((await first.reply).status, 200)
   assert.deepEqual(bench.upstream.names, ['runs'])
-  await bench.assertBooksBalance()
+  await bench.assertBalanced()
 })
 
 test('calls that wait get 401 when their key is revoked, and the one that runs is billed', async () => {

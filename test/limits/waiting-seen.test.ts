@@ -6,7 +6,7 @@ import { startGatedBench } from './gated-bench.ts'
 const bench = await startGatedBench()
 const { gateway, upstream } = bench
 after(() => bench.close())
-afterEach(() => bench.assertBooksBalance())
+afterEach(() => bench.assertBalanced())
 
 /** A cap below the hold of any call. */
 const CAP = { monthly_budget_usd: 0.0001 }

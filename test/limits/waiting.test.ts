@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict'
-import { changeBooks } from '../support/books.ts'
+import { changeDatabase } from '../support/read-database.ts'
 import { after, afterEach, test } from '../support/suite.ts'
 import { clockAt } from './clock-at.ts'
 import { startGatedBench } from './gated-bench.ts'
-import { lookAtBooks } from './look-at-books.ts'
+import { readLedger } from './read-ledger.ts'
 
 const clock = clockAt('2026-12-20T12:00:00.000Z')
 const bench = await startGatedBench({ clock })
 const { gateway, upstream } = bench
 after(() => bench.close())
-afterEach(() => bench.assertBooksBalance())
+afterEach(() => bench.assertBalanced())
 
 /** A cap below the hold of any call; 200 output tokens cost as much. */
 const CAP = { monthly_budget_usd: 0.0001 }
@@ -52,7 +52,7 @@ test('a cap that another process raises is found by whoever is first in line, an
   const running = await upstream.next()
   sent.push(await bench.send('is first in line', key))
   await bench.storeAnswered()
-  await changeBooks(
+  await changeDatabase(
     gateway,
     `UPDATE budget SET monthly_budget_nanos = 1000000000 WHERE id = '${id.replace('key_', 'bud_')}'`,
   )
@@ -80,9 +80,9 @@ test('the month ends while a call waits: it is admitted in the new one, beside w
   assert.equal((await first.reply).status, 200)
   young.finish(100)
   assert.equal((await second.reply).status, 200)
-  await bench.assertBooksBalance()
+  await bench.assertBalanced()
   assert.deepEqual(
-    [...(await lookAtBooks(gateway).months(id))],
+    [...(await readLedger(gateway).months(id))],
     [
       ['2026-12', { spentNanos: 100_000, heldNanos: 0 }],
       ['2027-01', { spentNanos: 50_000, heldNanos: 0 }],

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { changeBooks } from '../support/books.ts'
 import { withDeadline } from '../support/deadline.ts'
 import { fillLog } from '../support/fill-log.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
 import { connect, type RawConnection } from '../support/raw-client.ts'
+import { changeDatabase } from '../support/read-database.ts'
 import { test } from '../support/suite.ts'
 import { message } from '../support/wire-bytes.ts'
 import { startLogServer } from './log-server.ts'
@@ -36,7 +36,7 @@ async function assertCut(connection: RawConnection, reading: ReturnType<RawConne
 test('an export that fails half way is cut, and cannot be taken for whole', async () => {
   const gateway = await startGateway()
   const { connection, reading } = await beginExport(gateway, 'csv')
-  await changeBooks(gateway, 'ALTER TABLE call RENAME TO gone')
+  await changeDatabase(gateway, 'ALTER TABLE call RENAME TO gone')
   await assertCut(connection, reading)
   await gateway.close()
 })

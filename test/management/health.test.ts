@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createWriteProbe, READY_PROBE_MS } from '../../src/management/health.ts'
-import { changeBooks } from '../support/books.ts'
 import { startGateway } from '../support/gateway.ts'
+import { changeDatabase } from '../support/read-database.ts'
 import { after, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 
@@ -25,7 +25,7 @@ test('GET /readyz 503: where nothing can be written; /healthz does not ask for t
     return response.status
   }
   const onSqlite = gateway.databaseUrl === null
-  await changeBooks(
+  await changeDatabase(
     gateway,
     onSqlite
       ? `CREATE TRIGGER no_room BEFORE UPDATE ON setting BEGIN SELECT RAISE(ABORT, 'no room'); END;
@@ -35,7 +35,7 @@ test('GET /readyz 503: where nothing can be written; /healthz does not ask for t
   )
   await until('it is not ready', async () => (await status('/readyz')) === 503)
   assert.equal(await status('/healthz'), 200)
-  await changeBooks(
+  await changeDatabase(
     gateway,
     onSqlite ? 'DROP TRIGGER no_room; DROP TRIGGER no_room_either' : 'DROP TRIGGER no_room ON setting',
   )

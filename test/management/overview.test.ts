@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { startSimulator } from '../../simulator/start-simulator.ts'
 import { NAMED_KEYS_MAX } from '../../src/api/overview.ts'
 import { VERSION } from '../../src/kernel/runtime.ts'
-import { changeBooks } from '../support/books.ts'
 import { startGateway } from '../support/gateway.ts'
+import { changeDatabase } from '../support/read-database.ts'
 import { after, test } from '../support/suite.ts'
 import { askOf } from './own-client.ts'
 
@@ -155,15 +155,15 @@ test('deliveries of a day that were given up and endpoints that were disabled fo
   const delivery = (name: string, atMs: number) => `INSERT INTO webhook_delivery
     (id, webhook_id, event_id, status, created_at_ms)
     VALUES ('whd_${name}', '${body['id']}', 'evt_${name}', 'failed', ${atMs})`
-  await changeBooks(gateway, delivery('old', Date.now() - 86_400_001))
-  await changeBooks(gateway, "UPDATE webhook SET enabled = (1 = 0), disabled_reason = 'manual'")
+  await changeDatabase(gateway, delivery('old', Date.now() - 86_400_001))
+  await changeDatabase(gateway, "UPDATE webhook SET enabled = (1 = 0), disabled_reason = 'manual'")
   assert.deepEqual(await trouble(), [0, 0])
-  await changeBooks(gateway, delivery('new', Date.now()))
-  await changeBooks(gateway, "UPDATE webhook SET disabled_reason = 'failing'")
+  await changeDatabase(gateway, delivery('new', Date.now()))
+  await changeDatabase(gateway, "UPDATE webhook SET disabled_reason = 'failing'")
   assert.deepEqual(await trouble(), [1, 1])
   // The last of eight tries is more than 27 hours after the first.
-  await changeBooks(gateway, delivery('tried', Date.now() - 28 * 3_600_000))
-  await changeBooks(
+  await changeDatabase(gateway, delivery('tried', Date.now() - 28 * 3_600_000))
+  await changeDatabase(
     gateway,
     `UPDATE webhook_delivery SET last_attempt_at_ms = ${Date.now()} WHERE id = 'whd_tried'`,
   )

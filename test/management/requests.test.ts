@@ -3,10 +3,10 @@ import { startSimulator } from '../../simulator/start-simulator.ts'
 import { LOG_PAGE_LOOKS_MAX } from '../../src/management/requests.ts'
 import { LOG_LOOK_RECORDS_MAX } from '../../src/store/operations/request-log.ts'
 import { clockAt } from '../limits/clock-at.ts'
-import { changeBooks } from '../support/books.ts'
 import { closedPort } from '../support/closed-port.ts'
 import { fillLog } from '../support/fill-log.ts'
 import { startGateway } from '../support/gateway.ts'
+import { changeDatabase } from '../support/read-database.ts'
 import { after, test } from '../support/suite.ts'
 import { type Answer, askOf, assertRefused, assertUnstored, NO_SUCH_KEY } from './own-client.ts'
 import { readCsv } from './read-csv.ts'
@@ -125,7 +125,7 @@ test('GET /gateway/v1/requests 200: an API key sees its own calls only, in every
 test('GET /gateway/v1/requests 200: the turns of a socket and its handshake, in every format', async () => {
   const idOf = (name: string) => [...named].find(([, each]) => each === name)?.[0] ?? ''
   const [socket, turns] = [idOf('midnight'), ['midnight', 'unknown model', 'streamed'].map(idOf)]
-  await changeBooks(
+  await changeDatabase(
     gateway,
     `UPDATE call SET socket_id = '${socket}' WHERE id IN (${turns.map((id) => `'${id}'`).join()})`,
   )

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { startSimulator } from '../../simulator/start-simulator.ts'
 import { clockAt } from '../limits/clock-at.ts'
-import { changeBooks } from '../support/books.ts'
 import { startGateway } from '../support/gateway.ts'
+import { changeDatabase } from '../support/read-database.ts'
 import { after, test } from '../support/suite.ts'
 import { askOf, assertRefused } from './own-client.ts'
 import { readCsv } from './read-csv.ts'
@@ -115,7 +115,7 @@ test('a CSV of more buckets than a page of the store is complete', async () => {
   try {
     const { id } = await months.createKey('busy')
     const rows = Array.from({ length: 10_500 }, (_, i) => `('default', '${id}', 'm${i}', '2026-11-01', 1)`)
-    await changeBooks(
+    await changeDatabase(
       months,
       `INSERT INTO rollup (account_id, key_id, model, day, requests) VALUES ${rows.join()}`,
     )

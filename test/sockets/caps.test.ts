@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { nanosOf } from '../limits/look-at-books.ts'
+import { nanosOf } from '../limits/read-ledger.ts'
 import { dig } from '../simulator/dig.ts'
 import { after, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
-import { simulated, startTurnsBench, told } from './turns-bench.ts'
+import { refusalOf, simulated, startTurnsBench } from './turns-bench.ts'
 
 const bench = await startTurnsBench()
 after(() => bench.close())
@@ -22,7 +22,7 @@ test('fifty sockets of one key pass its cap by at most one turn, and nobody is r
   assert.equal(served.length, 11)
   for (const event of outcomes) {
     if (served.includes(event)) continue
-    assert.deepEqual(told(event), {
+    assert.deepEqual(refusalOf(event), {
       type: 'error',
       status: 402,
       code: 'budget_exceeded',
@@ -36,7 +36,7 @@ test('fifty sockets of one key pass its cap by at most one turn, and nobody is r
     return nanosOf(shown['month_spend_usd']) === 11 * TURN_NANOS && nanosOf(shown['month_held_usd']) === 0
   })
   for (const { ws } of sockets) ws.close()
-  await bench.assertBooksBalance()
+  await bench.assertBalanced()
 })
 
 test('lanes of one socket pass a cap by at most one turn', async () => {
@@ -51,5 +51,5 @@ test('lanes of one socket pass a cap by at most one turn', async () => {
   await socket.takeUntil(() => ended() + refused() === 20)
   assert.deepEqual([ended(), refused()], [4, 16])
   socket.ws.close()
-  await bench.assertBooksBalance()
+  await bench.assertBalanced()
 })

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { assertBooksBalance } from '../billing/bench-of-one.ts'
-import { nanosOf } from '../limits/look-at-books.ts'
+import { assertBalanced } from '../billing/bench-of-one.ts'
+import { nanosOf } from '../limits/read-ledger.ts'
 import { test } from '../support/suite.ts'
 import { opcodeOf, type RawSocket, splitFrames, startRawBench } from './raw-bench.ts'
 import { closeCodeOf, created, createFrame, delta, ended, hasMessages } from './turn-events.ts'
@@ -57,7 +57,7 @@ test('a turn that runs while its key is revoked goes to its end, then the socket
   const [turn = {}] = await bench.turns(busy.id, 1)
   assert.equal(nanosOf(turn['cost_usd']), 3_500_000)
   busy.client.socket.destroy()
-  await assertBooksBalance(bench.gateway)
+  await assertBalanced(bench.gateway)
 })
 
 test('once a revocation has returned no turn is admitted, and the client is told 401 and 1008', async () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { assertBooksBalance } from '../billing/bench-of-one.ts'
-import { nanosOf } from '../limits/look-at-books.ts'
+import { assertBalanced } from '../billing/bench-of-one.ts'
+import { nanosOf } from '../limits/read-ledger.ts'
 import { after, afterEach, before, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { noise, sized } from '../support/wire-bytes.ts'
@@ -22,7 +22,7 @@ before(async () => {
   bench = await startRawBench()
 })
 after(() => bench[Symbol.asyncDispose]())
-afterEach(() => assertBooksBalance(bench.gateway))
+afterEach(() => assertBalanced(bench.gateway))
 
 const words = ['Toll', 'gates ', 'are ', 'old.']
 let responses = 0

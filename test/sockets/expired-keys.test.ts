@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { assertBooksBalance } from '../billing/bench-of-one.ts'
+import { assertBalanced } from '../billing/bench-of-one.ts'
 import { clockAt } from '../limits/clock-at.ts'
-import { nanosOf } from '../limits/look-at-books.ts'
+import { nanosOf } from '../limits/read-ledger.ts'
 import { after, afterEach, test } from '../support/suite.ts'
 import { opcodeOf, payloadOf, type RawSocket, splitFrames, startRawBench } from './raw-bench.ts'
 import { closeCodeOf, created, createFrame, delta, ended, hasMessages } from './turn-events.ts'
@@ -10,7 +10,7 @@ const MINUTE_MS = 60_000
 const clock = clockAt('2026-11-12T12:00:00.000Z')
 const bench = await startRawBench({ clock })
 after(() => bench[Symbol.asyncDispose]())
-afterEach(() => assertBooksBalance(bench.gateway))
+afterEach(() => assertBalanced(bench.gateway))
 
 /** A key that expires in a minute. */
 const shortKey = () =>

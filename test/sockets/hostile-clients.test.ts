@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { assertBooksBalance } from '../billing/bench-of-one.ts'
-import { nanosOf } from '../limits/look-at-books.ts'
+import { assertBalanced } from '../billing/bench-of-one.ts'
+import { nanosOf } from '../limits/read-ledger.ts'
 import { after, afterEach, before, test } from '../support/suite.ts'
 import { message, sized } from '../support/wire-bytes.ts'
 import {
@@ -29,7 +29,7 @@ before(async () => {
   bench = await startRawBench()
 })
 after(() => bench[Symbol.asyncDispose]())
-afterEach(() => assertBooksBalance(bench.gateway))
+afterEach(() => assertBalanced(bench.gateway))
 
 const MiB = 1024 * 1024
 const auth = () => `Authorization: Bearer ${bench.gateway.apiKey}`
@@ -70,7 +70,7 @@ test('a client that leaves at once after it has asked leaves nothing held, where
     await upstream.ended
     client.socket.destroy()
   }
-  await assertBooksBalance(gateway)
+  await assertBalanced(gateway)
 })
 
 test('a handshake behind another request on the same connection is served, and nothing is mixed up', async () => {

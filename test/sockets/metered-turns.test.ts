@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { nanosOf } from '../limits/look-at-books.ts'
+import { nanosOf } from '../limits/read-ledger.ts'
 import { dig, digText } from '../simulator/dig.ts'
 import { isTerminal } from '../simulator/socket-client.ts'
 import { after, afterEach, before, test } from '../support/suite.ts'
@@ -7,7 +7,7 @@ import { create, simulated, startTurnsBench } from './turns-bench.ts'
 
 const bench = await startTurnsBench({ env: { TOLLGATE_DISCOUNT: '0.137' } })
 after(() => bench.close())
-afterEach(() => bench.assertBooksBalance())
+afterEach(() => bench.assertBalanced())
 
 type Json = Readonly<Record<string, unknown>>
 

@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict'
 import { clockAt } from '../limits/clock-at.ts'
-import { nanosOf } from '../limits/look-at-books.ts'
+import { nanosOf } from '../limits/read-ledger.ts'
 import { dig } from '../simulator/dig.ts'
 import { isTerminal } from '../simulator/socket-client.ts'
 import { after, afterEach, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
-import { create, simulated, startTurnsBench, told } from './turns-bench.ts'
+import { create, refusalOf, simulated, startTurnsBench } from './turns-bench.ts'
 
 const clock = clockAt('2026-11-12T12:00:00.000Z')
 const bench = await startTurnsBench({ clock })
 after(() => bench.close())
-afterEach(() => bench.assertBooksBalance())
+afterEach(() => bench.assertBalanced())
 const { gateway } = bench
 
 /** The number of messages that upstream got on sockets. */
@@ -27,7 +27,7 @@ async function refused(socket: Open, message: object | string) {
   assert.deepEqual(more, [], 'the error event is all there is')
   assert.match(String(dig(event, 'request_id')), /^req_/)
   assert.equal(typeof dig(event, 'error.message'), 'string')
-  return { event, ...told(event) }
+  return { event, ...refusalOf(event) }
 }
 
 async function assertServes(socket: Open): Promise<void> {
@@ -180,7 +180,7 @@ test('no credit is told as upstream tells it, and turns go when there is some ag
   await other.turns(socket.id, 1)
   const [event] = await socket.turn(create())
   const exhausted = { type: 'error', status: 429, code: 'credit_balance_exhausted', streamId: undefined }
-  assert.deepEqual(told(event), exhausted)
+  assert.deepEqual(refusalOf(event), exhausted)
   assert.equal(dig(event, 'error.type'), 'insufficient_quota')
   await other.credit(100)
   await assertServes(socket)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { assertBooksBalance } from '../billing/bench-of-one.ts'
-import { nanosOf } from '../limits/look-at-books.ts'
+import { assertBalanced } from '../billing/bench-of-one.ts'
+import { nanosOf } from '../limits/read-ledger.ts'
 import { after, afterEach, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { opcodeOf, payloadOf, type RawSocket, splitFrames, startRawBench } from './raw-bench.ts'
@@ -9,7 +9,7 @@ import { wireOf } from './wire-frames.ts'
 
 const bench = await startRawBench()
 after(() => bench[Symbol.asyncDispose]())
-afterEach(() => assertBooksBalance(bench.gateway))
+afterEach(() => assertBalanced(bench.gateway))
 
 /** The cost of the most that gpt-4o reads, and of its output in the turns of these tests, in billionths of a dollar. */
 const WINDOW_NANOS = 128_000 * 2_500

@@ -77,7 +77,7 @@ export const simulated = (behaviour: string, more: object = {}) =>
   create({ metadata: { 'x-simulator': behaviour }, ...more })
 
 /** A refusal as the client is told. */
-export const told = (event: unknown) => ({
+export const refusalOf = (event: unknown) => ({
   type: dig(event, 'type'),
   status: dig(event, 'status'),
   code: dig(event, 'error.code'),

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { parseUsd } from '../../src/kernel/money.ts'
-import type { Rows } from './books.ts'
+import type { Rows } from './read-database.ts'
 
 export interface BudgetEvent {
   readonly period: 'month' | 'day'

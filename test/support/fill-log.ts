@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import { dayOf, monthOf } from '../../src/ledger/calendar.ts'
-import { type BooksOwner, changeBooks } from './books.ts'
+import { changeDatabase, type DatabaseOwner } from './read-database.ts'
 
 /** SQLite writes in the thread of the test. The event loop turns between pieces, or idle connections would end unnoticed. */
 const PIECE_ROWS = 5_000
@@ -9,12 +9,17 @@ const PIECE_ROWS = 5_000
  * Writes so many settled calls of a key straight into the database, two in each millisecond before `atMs`. The log
  * has these calls; balances and sums of the books do not.
  */
-export async function fillLog(gateway: BooksOwner, keyId: string, rows: number, atMs: number): Promise<void> {
+export async function fillLog(
+  gateway: DatabaseOwner,
+  keyId: string,
+  rows: number,
+  atMs: number,
+): Promise<void> {
   const lastMs = atMs - 1
   const [node, itsId] = gateway.databaseUrl === null ? ['', ''] : ['node_id, ', "'filled', "]
   for (let first = 0; first < rows; first += PIECE_ROWS) {
     const end = Math.min(first + PIECE_ROWS, rows)
-    await changeBooks(
+    await changeDatabase(
       gateway,
       `
      WITH RECURSIVE n (i) AS (SELECT ${first} UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ${end}),

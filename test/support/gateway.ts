@@ -9,7 +9,7 @@ import { createLog, type Log } from '../../src/kernel/log.ts'
 import { startTollgate } from '../../src/main.ts'
 import type { ResolveHost } from '../../src/webhooks/endpoint-address.ts'
 import { localPair, writePair } from './certificates.ts'
-import { booksVariable, makeBooksPlace } from './test-store.ts'
+import { createTestDatabase, databaseVariable } from './test-store.ts'
 
 export interface GatewayOptions {
   readonly messagesUrl?: string
@@ -43,7 +43,7 @@ export interface TestGateway extends AsyncDisposable {
   readonly host: string
   readonly port: number
   readonly dataDir: string
-  /** Null: the books are in the data directory. */
+  /** Null: the database is in the data directory. */
   readonly databaseUrl: string | null
   readonly adminKey: string
   /** A usable API key. */
@@ -64,17 +64,17 @@ export interface TestGateway extends AsyncDisposable {
  */
 const PATIENCE_MS = 30_000
 
-/** A gateway in this process, on a free port, with books and a data directory that go when it closes. */
+/** A gateway in this process, on a free port, with a database and a data directory that go when it closes. */
 export async function startGateway(options: GatewayOptions = {}): Promise<TestGateway> {
   const dataDir = await mkdtemp(join(tmpdir(), 'tollgate-test-'))
-  const place = await makeBooksPlace()
+  const place = await createTestDatabase()
   const { secure = false } = options
   if (secure) setDefaultCACertificates([localPair.cert])
   const config = readConfig(
     {
       TOLLGATE_PORT: '0',
       TOLLGATE_DATA_DIR: dataDir,
-      ...booksVariable(place),
+      ...databaseVariable(place),
       TOLLGATE_LOG_LEVEL: 'silent',
       TOLLGATE_MESSAGES_URL: options.messagesUrl,
       TOLLGATE_MESSAGES_KEY: options.messagesKey,

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Environment } from '../../src/config.ts'
 import { mintKey } from '../../src/keys/key-format.ts'
-import { booksVariable, makeBooksPlace } from './test-store.ts'
+import { createTestDatabase, databaseVariable } from './test-store.ts'
 
 const measuredProgram = new URL('./measured-program.ts', import.meta.url)
 
@@ -40,7 +40,7 @@ export async function startMeasuredGateway(
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-measured-'))
   const dataDir = join(folder, 'data')
   const adminKey = mintKey('svc', 'admin').reveal()
-  const place = await makeBooksPlace()
+  const place = await createTestDatabase()
   const child = fork(fileURLToPath(program), {
     env: {
       PATH: process.env['PATH'],
@@ -49,7 +49,7 @@ export async function startMeasuredGateway(
       TOLLGATE_DATA_DIR: dataDir,
       TOLLGATE_ADMIN_KEY: adminKey,
       TOLLGATE_LOG_LEVEL: 'error',
-      ...booksVariable(place),
+      ...databaseVariable(place),
       ...environment,
     },
     cwd: folder,

@@ -3,13 +3,13 @@ import { openStore } from '../../src/installation.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { createLog } from '../../src/kernel/log.ts'
 import type { Store } from '../../src/store/store.ts'
-import type { BooksOwner } from './books.ts'
-import { booksVariable } from './test-store.ts'
+import type { DatabaseOwner } from './read-database.ts'
+import { databaseVariable } from './test-store.ts'
 
 /** The books of a running gateway as a command opens them. */
-export async function openStoreBeside(gateway: BooksOwner): Promise<Store> {
+export async function openStoreBeside(gateway: DatabaseOwner): Promise<Store> {
   const config = readConfig(
-    { TOLLGATE_DATA_DIR: gateway.dataDir, ...booksVariable(gateway) },
+    { TOLLGATE_DATA_DIR: gateway.dataDir, ...databaseVariable(gateway) },
     gateway.dataDir,
   )
   const { store } = await openStore(config, {

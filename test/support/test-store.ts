@@ -1,6 +1,6 @@
 import { createDatabase } from './postgres.ts'
 
-/** The store in which the gateways of this run keep their books. `test/run.ts` sets TEST_STORE. */
+/** The store in which the gateways of this run store their data. `test/run.ts` sets TEST_STORE. */
 export const testStore: 'sqlite' | 'postgres' = readTestStore(process.env['TEST_STORE'])
 
 function readTestStore(text = 'sqlite'): 'sqlite' | 'postgres' {
@@ -8,17 +8,17 @@ function readTestStore(text = 'sqlite'): 'sqlite' | 'postgres' {
   throw new Error(`TEST_STORE is "sqlite" or "postgres", not "${text}"`)
 }
 
-/** The place of one gateway's books: in PostgreSQL, or in its data directory. */
-export interface BooksPlace {
+/** The database of one gateway: in PostgreSQL, or in its data directory (null). */
+export interface DatabasePlace {
   readonly databaseUrl: string | null
 }
 
-export interface OwnBooksPlace extends BooksPlace {
+export interface OwnDatabase extends DatabasePlace {
   remove(): Promise<void>
 }
 
-/** A place for the books of a new gateway, in the store of this run. */
-export async function makeBooksPlace(): Promise<OwnBooksPlace> {
+/** A database for a new gateway, in the store of this run. */
+export async function createTestDatabase(): Promise<OwnDatabase> {
   if (testStore === 'sqlite') return { databaseUrl: null, remove: async () => {} }
   // A server of this process would keep the process alive: only test/run.ts knows when all tests are over.
   if (process.env['TEST_POSTGRES_URL'] === undefined) {
@@ -28,7 +28,7 @@ export async function makeBooksPlace(): Promise<OwnBooksPlace> {
   return { databaseUrl: database.url, remove: database.drop }
 }
 
-/** The variable that says where the books are, or none. */
-export function booksVariable({ databaseUrl }: BooksPlace): Readonly<Record<string, string>> {
+/** The variable that names the database, or none. */
+export function databaseVariable({ databaseUrl }: DatabasePlace): Readonly<Record<string, string>> {
   return databaseUrl === null ? {} : { TOLLGATE_DATABASE_URL: databaseUrl }
 }

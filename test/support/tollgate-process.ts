@@ -6,7 +6,7 @@ import type { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import type { Environment } from '../../src/config.ts'
 import { withDeadline } from './deadline.ts'
-import { booksVariable, makeBooksPlace } from './test-store.ts'
+import { createTestDatabase, databaseVariable } from './test-store.ts'
 
 /** Node alone cannot open a pseudo-terminal, and a bare machine has nothing else. */
 const pretendTerminal = new URL('pretend-terminal.ts', import.meta.url).href
@@ -80,7 +80,7 @@ export interface ServingProcess extends AsyncDisposable {
   readonly url: string
   readonly banner: string
   readonly dataDir: string
-  /** Null: the books are in the data directory. */
+  /** Null: the database is in the data directory. */
   readonly databaseUrl: string | null
   /** The variables with which a command finds this gateway and its database, and a restart its data. */
   readonly environment: Readonly<Record<string, string>>
@@ -109,8 +109,8 @@ export async function serveTollgate(environment: Environment = {}): Promise<Serv
   const dataDir = environment['TOLLGATE_DATA_DIR'] ?? join(cwd, 'data')
   const given = environment['TOLLGATE_DATABASE_URL']
   const place =
-    given === undefined ? await makeBooksPlace() : { databaseUrl: given || null, remove: async () => {} }
-  const books = { TOLLGATE_DATA_DIR: dataDir, ...booksVariable(place) }
+    given === undefined ? await createTestDatabase() : { databaseUrl: given || null, remove: async () => {} }
+  const books = { TOLLGATE_DATA_DIR: dataDir, ...databaseVariable(place) }
   const child = start(['serve'], { TOLLGATE_PORT: '0', ...environment, ...books }, cwd)
   const watched = watch(child)
   const serving = /serves (https?:\/\/\S+)[\s\S]*apiKey: process\.env\.KEY \}\)\n\n$/

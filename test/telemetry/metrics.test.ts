@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { CallPoint } from '../../src/gateway/gateway.ts'
 import { parseUsd } from '../../src/kernel/money.ts'
 import { METRICS } from '../../src/telemetry/metric-table.ts'
-import { assertBooksBalance, startBillingBench } from '../billing/bench-of-one.ts'
+import { assertBalanced, startBillingBench } from '../billing/bench-of-one.ts'
 import { type Family, readOpenMetrics, sumOf } from '../support/open-metrics.ts'
 import { after, test } from '../support/suite.ts'
 
@@ -73,7 +73,7 @@ async function callEverything(): Promise<void> {
   assert.equal((await bench.call('/v1/%2e%2e/messages', message())).status, 400)
   // A request to our own API is no call, and its refusal is none either.
   assert.equal((await fetch(`${gateway.url}/v1/keys`)).status, 401)
-  await assertBooksBalance(gateway)
+  await assertBalanced(gateway)
 }
 
 const nanos = (usd: unknown): bigint => parseUsd(String(usd)) ?? assert.fail(`not an amount: ${usd}`)
@@ -202,7 +202,7 @@ test('what is under way is shown: calls in flight, their holds, connections', as
   assert.ok(sumOf(families, 'tollgate_held_usd') > 0)
   const busy = { surface: 'messages', state: 'busy' }
   assert.equal(sumOf(families, 'tollgate_upstream_connections', busy), 1)
-  await assertBooksBalance(gateway)
+  await assertBalanced(gateway)
   const quiet = await scrape()
   assert.equal(sumOf(quiet, 'tollgate_calls_in_flight'), 0)
   assert.equal(sumOf(quiet, 'tollgate_held_usd'), 0)
@@ -221,7 +221,7 @@ for (const [point, stream] of [
     const reply = await bench.call('/v1/messages', message({ stream }))
     // A stream that has begun is broken off.
     assert.equal(reply.status, stream ? 200 : 500)
-    await assertBooksBalance(gateway)
+    await assertBalanced(gateway)
     const record = await bench.record(reply.requestId)
     const after = await scrape()
     const moved = (name: string, labels = {}) => sumOf(after, name, labels) - sumOf(before, name, labels)

@@ -6,21 +6,21 @@ import { readConfig } from '../../src/config.ts'
 import { createLog } from '../../src/kernel/log.ts'
 import { startTollgate } from '../../src/main.ts'
 import { test } from '../support/suite.ts'
-import { booksVariable, makeBooksPlace } from '../support/test-store.ts'
+import { createTestDatabase, databaseVariable } from '../support/test-store.ts'
 import { until } from '../support/until.ts'
 import { WebhookReceiver } from '../support/webhook-receiver.ts'
 import { idOf, WEBHOOKS } from './webhook-gateway.ts'
 
 test('a delivery under way when the gateway stops is sent again after the next start, as the same event', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'tollgate-stopped-'))
-  const place = await makeBooksPlace()
+  const place = await createTestDatabase()
   const receiver = await WebhookReceiver.start()
   const adminKey = 'an admin key that is long enough for it'
   const config = readConfig({
     TOLLGATE_PORT: '0',
     TOLLGATE_DATA_DIR: dataDir,
     TOLLGATE_ADMIN_KEY: adminKey.replaceAll(' ', '-'),
-    ...booksVariable(place),
+    ...databaseVariable(place),
   })
   const start = () =>
     startTollgate(

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pino } from 'pino'
-import { openBooks } from '../support/books.ts'
+import { openDatabaseReader } from '../support/read-database.ts'
 import { test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { WebhookGateway } from './webhook-gateway.ts'
@@ -27,7 +27,7 @@ test('the secret of a webhook is neither in the log, nor in the books, nor in an
       await hooked.gateway.manage('GET', `${path}/deliveries`),
       await hooked.gateway.manage('PATCH', path, { enabled: false }),
     ].map((answer) => JSON.stringify(answer))
-    const books = openBooks(hooked.gateway)
+    const books = openDatabaseReader(hooked.gateway)
     const rows = [
       ...(await books.read('SELECT * FROM webhook')),
       ...(await books.read('SELECT * FROM event')),

@@ -1,4 +1,4 @@
-import { type BooksOwner, readBooks } from '../support/books.ts'
+import { type DatabaseOwner, readDatabase } from '../support/read-database.ts'
 
 export interface CallRow {
   readonly id: string
@@ -11,15 +11,15 @@ export interface CallRow {
   readonly costNanos: number
 }
 
-export interface LookedAtBooks {
+export interface Ledger {
   calls(keyId: string): Promise<CallRow[]>
   /** The figures of a key by month, such as `2026-12`. */
   months(keyId: string): Promise<Map<string, { readonly spentNanos: number; readonly heldNanos: number }>>
 }
 
 /** Reads the database, past the API. Sums of tests are far below 2⁵³ nanodollars. */
-export function lookAtBooks(gateway: BooksOwner): LookedAtBooks {
-  const read = (sql: string) => readBooks(gateway, sql)
+export function readLedger(gateway: DatabaseOwner): Ledger {
+  const read = (sql: string) => readDatabase(gateway, sql)
   return {
     async calls(keyId) {
       const rows = await read(`SELECT * FROM call WHERE key_id = '${keyId}' ORDER BY started_at_ms, id`)

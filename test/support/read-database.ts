@@ -2,28 +2,28 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import type { Database } from '../../src/store/postgres/database.ts'
 import { openPatientPool, runOn } from './postgres.ts'
-import type { BooksPlace } from './test-store.ts'
+import type { DatabasePlace } from './test-store.ts'
 
-/** The books past the API, in either store. The tables have the same columns in both. */
+/** Reads and changes the database of a gateway past its API, in either store. The tables have the same columns in both. */
 
 export type Rows = readonly Record<string, unknown>[]
 
-/** A gateway as far as its books are concerned. */
-export interface BooksOwner extends BooksPlace {
+/** The parts of a gateway that lead to its database. */
+export interface DatabaseOwner extends DatabasePlace {
   readonly dataDir: string
 }
 
 /** Rows as SQLite has them: flags are 0 and 1, integers bigint, lists JSON text. */
 export type ReadRows = (sql: string) => Promise<Rows>
 
-export interface Books {
+export interface DatabaseReader {
   readonly read: ReadRows
   /** All rows that `work` reads are as of one instant. */
   atOneInstant(work: (read: ReadRows) => Promise<void>): Promise<void>
   close(): Promise<void>
 }
 
-export function openBooks({ dataDir, databaseUrl }: BooksOwner): Books {
+export function openDatabaseReader({ dataDir, databaseUrl }: DatabaseOwner): DatabaseReader {
   if (databaseUrl !== null) return openDatabase(databaseUrl)
   const file = join(dataDir, 'tollgate.db')
   const db = new DatabaseSync(file, { readOnly: true, readBigInts: true, timeout: 5_000 })
@@ -41,7 +41,7 @@ export function openBooks({ dataDir, databaseUrl }: BooksOwner): Books {
   }
 }
 
-function openDatabase(url: string): Books {
+function openDatabase(url: string): DatabaseReader {
   const reader = openPatientPool(url)
   const readOn =
     (db: Database): ReadRows =>
@@ -58,8 +58,8 @@ function openDatabase(url: string): Books {
   }
 }
 
-export async function readBooks(owner: BooksOwner, sql: string): Promise<Rows> {
-  const books = openBooks(owner)
+export async function readDatabase(owner: DatabaseOwner, sql: string): Promise<Rows> {
+  const books = openDatabaseReader(owner)
   try {
     return await books.read(sql)
   } finally {
@@ -68,7 +68,7 @@ export async function readBooks(owner: BooksOwner, sql: string): Promise<Rows> {
 }
 
 /** A change by another process, in one transaction, which tells the gateway nothing. */
-export async function changeBooks({ dataDir, databaseUrl }: BooksOwner, sql: string): Promise<void> {
+export async function changeDatabase({ dataDir, databaseUrl }: DatabaseOwner, sql: string): Promise<void> {
   // Statements that are sent together are one transaction.
   if (databaseUrl !== null) return await runOn(databaseUrl, sql)
   const file = join(dataDir, 'tollgate.db')
