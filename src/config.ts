@@ -67,7 +67,7 @@ export interface Config {
   readonly budgetMode: 'exact' | 'settled'
   /** How long a call waits for room under a cap or for credit. */
   readonly budgetWaitMs: number
-  /** How long logged bodies are kept. */
+  /** How long logged bodies are stored. */
   readonly retentionDays: number
   /** The most bytes that all logged bodies may take together. */
   readonly bodiesBytesMax: number

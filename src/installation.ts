@@ -76,7 +76,7 @@ export async function openInstallation(
       close: () => closeAll(opened.store, lock),
     }
   } catch (error) {
-    // An open store is a thread or a connection, and either would keep a process alive that does not serve.
+    // An open store is a thread or a connection, and either would hold a process open that does not serve.
     await store?.close()
     lock.release()
     throw error

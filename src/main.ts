@@ -108,7 +108,7 @@ function secretsIn({ messages, chat, adminKey }: Config): string[] {
 /** The management API, with the schemas of its requests, takes a fifth of a second to load, and no call needs it. */
 const MANAGEMENT_AFTER_MS = 1_000
 
-/** Price versions are kept before the first call is billed with them. */
+/** Price versions are stored before the first call is billed with them. */
 async function storePriceVersions(
   store: Pick<Installation['store'], 'storePriceVersion'>,
   { versions }: PriceBook,
@@ -119,7 +119,7 @@ async function storePriceVersions(
 async function openTraces({ traces }: Config, { log }: Surroundings, clock: Clock): Promise<Traces | null> {
   if (traces === null) return null
   const telemetry = await import('./telemetry/traces.ts')
-  const warn = (problem: string) => log.warn({ problem }, 'traces are not sent as they should be')
+  const warn = (problem: string) => log.warn({ problem }, 'traces cannot be sent')
   return telemetry.openTraces(traces, atMostEvery(WARN_INTERVAL_MS, clock, warn))
 }
 
@@ -149,7 +149,7 @@ export async function startTollgate(config: Config, surroundings: Surroundings):
   }
 }
 
-/** The spool keeps settlements that a remote database cannot take on the local disk. SQLite on this disk needs no spool. */
+/** The spool stores settlements on the local disk while a remote database is unavailable. SQLite on this disk needs no spool. */
 async function openSpool({ databaseUrl, dataDir }: Config, log: Log): Promise<SettlementSpool | null> {
   if (databaseUrl === null) return null
   const dir = join(dataDir, 'spool')

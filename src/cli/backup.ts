@@ -56,19 +56,19 @@ async function copyDatabase(from: string, to: string, name: string, copied: stri
 }
 
 function copyFiles(config: Config, dir: string, copied: string[]): void {
-  const keep = (from: string | null, name: string): void => {
+  const copy = (from: string | null, name: string): void => {
     if (from === null || !existsSync(from)) return
     copyFileSync(from, join(dir, name))
     chmodSync(join(dir, name), 0o600)
     copied.push(name)
   }
-  if (config.pepper === null) keep(join(config.dataDir, 'pepper'), 'pepper')
+  if (config.pepper === null) copy(join(config.dataDir, 'pepper'), 'pepper')
   else {
     writeFileSync(join(dir, 'pepper'), `${config.pepper.reveal()}\n`, { mode: 0o600 })
     copied.push('pepper')
   }
-  keep(configFile(process.env), 'tollgate.json')
-  keep(config.prices?.file ?? null, `prices-${basename(config.prices?.file ?? '')}`)
+  copy(configFile(process.env), 'tollgate.json')
+  copy(config.prices?.file ?? null, `prices-${basename(config.prices?.file ?? '')}`)
 }
 
 function nextStep({ databaseUrl }: Config, dir: string): string {

@@ -61,7 +61,7 @@ export async function openDatabaseSnapshot(config: Config): Promise<Snapshot> {
   return snapshot ?? refuseMissing(config)
 }
 
-/** Keeps gateways from starting on a SQLite database while a command needs it for itself. Null: PostgreSQL. */
+/** Locks a SQLite database against gateways while a command needs exclusive access. Null: PostgreSQL. */
 export function holdDataDir({ dataDir, databaseUrl }: Config): DataDirLock | null {
   if (databaseUrl !== null) return null
   const lock = lockDataDir(dataDir)

@@ -193,7 +193,7 @@ async function passOver(
 
 /** The changes that the prices would make, as lines of text. Amounts are USD. */
 function describeSummary(summary: RerateSummary, charge: boolean): string {
-  const { creditCalls, creditNanos, chargeCalls, chargeNanos, kept } = summary
+  const { creditCalls, creditNanos, chargeCalls, chargeNanos, unchanged } = summary
   let text = summary.total.calls === 0 ? 'No call costs anything else.\n' : table(summary)
   if (creditCalls > 0)
     text += `To credit: ${formatUsd(creditNanos)} USD for ${counted(creditCalls, 'call')}.\n`
@@ -201,14 +201,14 @@ function describeSummary(summary: RerateSummary, charge: boolean): string {
     const amount = `${formatUsd(chargeNanos)} USD for ${counted(chargeCalls, 'call')}`
     text += charge ? `To charge: ${amount}.\n` : `Not charged: ${amount} that cost more. --charge posts it.\n`
   }
-  for (const [why, label, more = ''] of KEPT) {
-    if (kept[why] > 0) text += `${label}: ${counted(kept[why], 'call')}.${more}\n`
+  for (const [why, label, more = ''] of UNCHANGED) {
+    if (unchanged[why] > 0) text += `${label}: ${counted(unchanged[why], 'call')}.${more}\n`
   }
   return text
 }
 
-/** The reasons why calls keep their cost, in the order in which they are printed. */
-const KEPT: readonly (readonly [keyof RerateSummary['kept'], string, string?])[] = [
+/** The reasons why the cost of calls is unchanged, in the order in which they are printed. */
+const UNCHANGED: readonly (readonly [keyof RerateSummary['unchanged'], string, string?])[] = [
   ['same_price', 'Unchanged'],
   ['no_usage', 'Left as they are, without usage'],
   ['no_price', 'Left as they are, still without a price'],

@@ -51,8 +51,8 @@ export function banner(facts: BannerFacts): string {
   if (config.databaseUrl === null) lines.push(`  Data       ${dataDir} (SQLite)`)
   else {
     lines.push(
-      `  Books      ${shownDatabase(config.databaseUrl)} (PostgreSQL)`,
-      `  Data       ${dataDir} (what is this node's own)`,
+      `  Database   ${shownDatabase(config.databaseUrl)} (PostgreSQL)`,
+      `  Data       ${dataDir} (node id and spool)`,
     )
   }
   if (firstAdminKey !== null && isTerminal) {

@@ -100,7 +100,7 @@ async function serve({ maintenance = false }: { readonly maintenance?: boolean }
   } catch (error) {
     await simulator?.close()
     process.stderr.write(`tollgate: ${explain(error, config)}\n`)
-    // process.exit, not exitCode: open handles must not keep a process alive that does not serve.
+    // process.exit, not exitCode: open handles would hold a process open that does not serve.
     process.exit(error instanceof ConfigError ? 2 : 1)
   }
 }

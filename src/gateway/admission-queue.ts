@@ -14,7 +14,7 @@ export type Held = Extract<Admission, { kind: 'held' }>
  * more than one. Where there turns out to be room, ever more of them ask together: a queue whose cause is gone must
  * dissolve faster than calls arrive. A call whose key has calls waiting joins them without asking first.
  *
- * No key state is kept here: a queue is the calls in it, and is gone with the last of them.
+ * No key state is stored here: a queue is the calls in it, and is gone with the last of them.
  */
 export class AdmissionQueues {
   readonly waitMs: number

@@ -140,7 +140,7 @@ export function planCall(
 
 /**
  * Whether this call may go upstream. If it may, its hold is on disk when this returns. The answer is for this call
- * only; nothing of it is kept.
+ * only; nothing of it is stored.
  */
 export async function admit(call: PlannedCall, gateway: Gateway): Promise<AdmitResult> {
   const { exchange, plan, digest } = call

@@ -111,7 +111,7 @@ export class Answer {
   }
 
   /**
-   * Keeps the last event of a stream, or more of it, until `finish`: clients stop reading at that event, and would drop the
+   * Buffers the last event of a stream, or more of it, until `finish`: clients stop reading at that event, and would drop the
    * connection and miss the figures behind it. False: the client has no room, wait for `onDrain`.
    */
   keepLast(bytes: Buffer): boolean {

@@ -28,7 +28,7 @@ const BODIES_BEING_LOGGED_MAX = 200
 interface BodyTap {
   readonly sent: (chunk: Buffer) => void
   readonly received: (chunk: Buffer) => void
-  /** Whether a JSON reply is kept back until this tap is done: the client may build on the tap's result. */
+  /** Whether a JSON reply is buffered until this tap is done: the client may build on the tap's result. */
   readonly beforeAnswer: boolean
   ended(call: SeenCall): Promise<void>
 }
@@ -93,7 +93,7 @@ export class BodyTaps {
       await tap.ended({ head, whole, sentBytes: this.#sentBytes })
     } catch (error) {
       const about = { request: this.#requestId, cause: (error as Error).message }
-      this.#gateway.log.error(about, 'what was seen of a call could not be kept')
+      this.#gateway.log.error(about, 'the facts read from a body could not be stored')
     }
   }
 }
@@ -125,7 +125,7 @@ const NOT_A_BATCH = { models: null, bound: null } as const
 
 /**
  * Records an uploaded file under the id that upstream gives it. If its lines are requests, the models that they name and
- * their bound are kept too, so that a key with limits can make a batch of it.
+ * their bound are stored too, so that a key with limits can make a batch of it.
  */
 function watchBatchFile(
   { exchange, admission, surface }: AdmittedCall,
@@ -229,7 +229,7 @@ class BodyPrefix {
     this.lengthBytes += chunk.length
     const room = this.#bytesMax - this.keptBytes
     if (room <= 0) return
-    // The chunk is copied in any case: a small piece of a large buffer would keep the whole buffer alive.
+    // The chunk is copied in any case: a small piece would retain the whole buffer.
     const copy = Buffer.from(chunk.subarray(0, room))
     this.keptBytes += copy.length
     this.#chunks.push(copy)

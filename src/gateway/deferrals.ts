@@ -30,7 +30,7 @@ const LOOK_MS = 1_000
 const CLAIM = { max: 100, perKeyMax: 20, perAccountMax: 50 } as const
 
 const FAILED_MS = 60_000
-/** An object that is not final after this time is given up. */
+/** An object that is not final after this time is abandoned. */
 const LIFETIME_MS = 30 * 24 * 60 * 60 * 1000
 const UNSHOWN_MS = 10_000
 const RESULTS_AGAIN_MS = 3_000
@@ -210,7 +210,7 @@ export function createDeferrals(parts: DeferralParts) {
       const recorded = await store.deferCall({ ...deferral, atMs: clock.nowMs() }).catch((error: unknown) => {
         if (isStated) return 'closed'
         const about = { request: passed.requestId, object: objectId, cause: (error as Error).message }
-        log.error(about, 'the object of a call could not be recorded; it is tried again')
+        log.error(about, 'the object of a call could not be recorded; retrying')
         const trying = recordAtLast(deferral).finally(() => running.delete(trying))
         running.add(trying)
         return 'deferred'

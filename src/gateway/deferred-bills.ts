@@ -7,7 +7,7 @@ import type { CallClosing, CallRecord, Settled } from '../ledger/call.ts'
 import type { DeferredObject, OpenChild } from '../ledger/deferred.ts'
 import type { Metered } from '../metering/meter.ts'
 import type { PriceVersion } from '../pricing/price-book.ts'
-import { type KeptRating, rateFigures, readRating, writeRating } from '../pricing/rate.ts'
+import { rateFigures, readRating, type StoredRating, writeRating } from '../pricing/rate.ts'
 import { BatchResults } from '../providers/batch-results.ts'
 import { statesUsage } from '../providers/deferred-kinds.ts'
 import { findEndpoint } from '../providers/find-endpoint.ts'
@@ -98,12 +98,12 @@ export function createDeferredBills(parts: DeferredBillParts) {
 
   async function settleAtHold(object: DeferredObject): Promise<boolean> {
     const about = { request: object.call.requestId, object: object.objectId }
-    log.warn(about, 'what states the cost of a call was deleted; its hold is charged')
+    log.warn(about, 'the object that states the cost of a call was deleted; its hold is charged')
     await store.countBatch(object.call)
     return await closeBy(object, billHold)
   }
 
-  /** The prices of the last call are kept: to compile a book takes milliseconds. */
+  /** The prices of the last call are cached: compiling a book takes milliseconds. */
   let last: { readonly id: string; readonly version: PriceVersion } | null = null
   async function versionOf({ requestId, priceVersion }: CallRecord): Promise<PriceVersion> {
     const id = priceVersion ?? ''
@@ -116,14 +116,19 @@ export function createDeferredBills(parts: DeferredBillParts) {
     return version
   }
 
-  function ratingOf({ requestId, rating }: CallRecord): KeptRating {
-    const kept = readRating(rating)
-    if (kept === null) throw new Error(`how ${requestId} is rated cannot be read`)
-    return kept
+  function ratingOf({ requestId, rating }: CallRecord): StoredRating {
+    const stored = readRating(rating)
+    if (stored === null) throw new Error(`how ${requestId} is rated cannot be read`)
+    return stored
   }
 
-  function billOf(call: CallRecord, usage: Metered['usage'], kept: KeptRating, version: PriceVersion): Bill {
-    const rated = rateFigures(usage, kept.context, version, kept.discount)
+  function billOf(
+    call: CallRecord,
+    usage: Metered['usage'],
+    stored: StoredRating,
+    version: PriceVersion,
+  ): Bill {
+    const rated = rateFigures(usage, stored.context, version, stored.discount)
     if (!isPlausible(usage, rated))
       throw new Error(`the usage that upstream states for ${call.requestId} cannot be`)
     return billUsage(usage, rated)
@@ -146,10 +151,10 @@ export function createDeferredBills(parts: DeferredBillParts) {
       const { call } = object
       const { BatchUsage } = await import('../pricing/batch-usage.ts')
       const version = await versionOf(call)
-      const kept = ratingOf(call)
-      const { discount } = kept
+      const stored = ratingOf(call)
+      const { discount } = stored
       // The endpoint of the lines is the one that upstream states: the client may have named a cheaper one.
-      const context = { ...kept.context, endpoint: requestsFor ?? kept.context.endpoint }
+      const context = { ...stored.context, endpoint: requestsFor ?? stored.context.endpoint }
       const endpoint = findEndpoint(call.surface, 'POST', context.endpoint)
       const done: Bill = { ...NOTHING_BILLED, state: 'settled', stopReason }
       if (read === null || endpoint?.billing === 'free') return await closeAll(object, done)

@@ -39,7 +39,7 @@ interface UpstreamHeaders {
 
 interface RequestLine {
   readonly lower: string
-  /** Whether the line is kept from upstream for its name alone; a credential is, and gives its place to the provider's. */
+  /** Whether the line is removed for its name alone. The first credential is replaced by the provider's. */
   readonly fate: 'goes' | 'stays' | 'credential' | 'protocols'
 }
 
@@ -99,7 +99,7 @@ interface ReplyFraming {
 
 interface ReplyLine {
   readonly lower: string
-  /** Whether the line is kept from the client for its name alone; a line that frames is, unless the reply goes in chunks. */
+  /** Whether the line is removed for its name alone. A framing line is, unless the reply is chunked. */
   readonly fate: 'goes' | 'stays' | 'frames'
 }
 
@@ -325,7 +325,7 @@ export class ResultsUrls {
 
   end(): Buffer {
     if (this.#bytes > BATCH_LIST_BYTES_MAX) return this.#take()
-    // Latin-1 keeps every byte as it is, whatever stands around the addresses.
+    // Latin-1 preserves every byte, whatever surrounds the URLs.
     const text = this.#take().toString('latin1')
     // A host may have a `$`, which is special in a replacement that is a string.
     const replace = (_all: string, before: string, path: string) => `${before}${this.#origin}${path}`

@@ -11,7 +11,7 @@ import { type Discount, flatDiscount } from '../pricing/amounts.ts'
 import { boundOf, inputTokensMax, outputTokensMax } from '../pricing/bound.ts'
 import type { RatingContext } from '../pricing/modifiers.ts'
 import { findModel, type PriceBook, type PriceVersion, versionAt } from '../pricing/price-book.ts'
-import { dearestNamed, resolve } from '../pricing/priced-parts.ts'
+import { mostExpensiveNamed, resolve } from '../pricing/priced-parts.ts'
 import { rateFigures, writeRating } from '../pricing/rate.ts'
 import type { BoundEntry } from '../providers/batch-requests.ts'
 import { DEFERRED_KINDS } from '../providers/deferred-kinds.ts'
@@ -83,7 +83,7 @@ export type Pricer = ReturnType<typeof createPricer>
 export function createPricer(firstBook: PriceBook, settings: PricerSettings) {
   let book = firstBook
   return {
-    /** Calls planned from now on are rated by this book; those under way keep the version they were planned with. */
+    /** Calls planned from now on are rated by this book; those under way use the version they were planned with. */
     use(next: PriceBook): void {
       book = next
     },
@@ -195,7 +195,7 @@ function batchPlan(parts: PlanParts, makes: ObjectKind): CallPlan {
   const lines = {
     ...parts.context,
     endpoint: inFile ? recorded(typeof stated === 'string' ? stated : template) : template,
-    modelAsked: dearestNamed(named, parts.context, parts.version),
+    modelAsked: mostExpensiveNamed(named, parts.context, parts.version),
     batch: true,
   }
   const isUnpriced = bound?.kind === 'unpriced'
@@ -394,7 +394,7 @@ export function tierFor(
   return left && SURFACES[surface].pricing.hasProjectTier ? settings.chatDefaultTier : serviceTier
 }
 
-/** Cuts a name for the rating that is kept with a call. No name that has a price is longer than the limit. */
+/** Cuts a name for the rating that is stored with a call. No name that has a price is longer than the limit. */
 export function recorded<T extends string | null>(name: T): T
 export function recorded(name: string | null): string | null {
   return name === null ? null : name.slice(0, kernelLimits.recordedCharsMax)

@@ -346,7 +346,7 @@ export async function readBody(
 }
 
 /**
- * A compressed body is read once it is whole: if it were decoded as it comes, a slow client would keep a decoding turn for as
+ * A compressed body is read once it is whole: if it were decoded as it comes, a slow client would occupy a decoding turn for as
  * long as it likes. Null if the client has left.
  */
 function readEncoded(

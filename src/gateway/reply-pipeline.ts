@@ -35,7 +35,7 @@ export interface PipelineParts {
   /** The origin of this gateway as the client sees it, if URLs in the reply are rewritten. */
   readonly origin: string | null
   readonly balanceNanos: Nanos | null
-  /** A JSON reply is kept back though its figures are known, until the body taps are done with it. */
+  /** A JSON reply is buffered although its figures are known, until the body taps are done with it. */
   readonly holdJson: boolean
   nowMs(): number
   onFirstByte(): void
@@ -138,7 +138,7 @@ export class ReplyPipeline implements ReplyReceiver {
 
   /**
    * The meter looks at a reply as it passes, and misses no byte: upstream waits instead. It reads a decoded copy of a reply that is
-   * encoded, and the bytes for the client are not touched. Of a plain stream it also cuts the usage that we asked for.
+   * encoded, and the bytes for the client are not touched. In a plain stream it also removes the usage that we asked for.
    */
   #observe({ status, headers }: ReplyHead, isEvents: boolean): void {
     const read = this.#parts.reader ?? this.#parts.shows
@@ -245,7 +245,7 @@ export class ReplyPipeline implements ReplyReceiver {
     this.#meter = null
   }
 
-  /** False: the client has no room. The last event of a stream is kept back for the figures; all else passes. */
+  /** False: the client has no room. The last event of a stream is buffered for the figures; all else passes. */
   #deliver(bytes: Buffer): boolean {
     const answer = this.#answer
     if (!this.#keepsLast || this.#stage !== 'over') return answer.data(bytes)

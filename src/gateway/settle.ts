@@ -32,7 +32,7 @@ const RETRY_MAX_MS = 2_000
 interface Late {
   /** Resolves when the spool has the settlement, or the settlement needs no spool; never rejects. */
   readonly kept: Promise<void>
-  /** Rejects only if the store refused the settlement, or is gone; a settlement that the spool kept is not lost then. */
+  /** Rejects only if the store refused the settlement, or is gone; a settlement in the spool is not lost then. */
   readonly atLast: Promise<Settled>
 }
 
@@ -86,7 +86,7 @@ export function createSettler(parts: SettlerParts) {
   }
 
   async function keep(closing: CallClosing, failure: unknown): Promise<void> {
-    if (!(failure instanceof StoreRefused)) await spool?.keep(closing)
+    if (!(failure instanceof StoreRefused)) await spool?.append(closing)
   }
 
   async function settleAtLast(
@@ -151,7 +151,7 @@ export function createSettler(parts: SettlerParts) {
       const toCome = closings.values()
       replaysToCome = closings.length
       if (replaysToCome > 0)
-        log.warn({ settlements: replaysToCome }, 'settlements of an earlier life are sent')
+        log.warn({ settlements: replaysToCome }, 'settlements of an earlier process are sent')
       let gone = false
       async function replayInTurn(): Promise<void> {
         for (const closing of toCome) {

@@ -227,7 +227,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
   }
 
   /**
-   * A reply whose head has left has promised to keep the connection. The client may well have the whole reply, by its
+   * A reply whose head has left has promised to keep the connection open. The client may well have the whole reply, by its
    * length, and go on while the call is still being settled: then the next request waits in the kernel instead.
    */
   #mayDropAhead(): boolean {

@@ -60,7 +60,7 @@ const HEADER_OVERFLOW = 'HPE_HEADER_OVERFLOW'
 
 /**
  * Up to this size the strings of a head are slices of one string, which takes a third of the time of making each
- * alone. A slice keeps the whole string in memory, so the whole must not be large.
+ * alone. A slice retains the whole string in memory, so the whole must not be large.
  */
 const SLICED_HEAD_BYTES_MAX = 4 * 1024
 

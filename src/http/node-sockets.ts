@@ -115,7 +115,7 @@ function unsupportedNode(problem: string): InstallationError {
   return new InstallationError(`Node ${process.versions.node} cannot be served on: ${problem}. ${advice}`)
 }
 
-/** Takes the bytes that arrive, which are its to keep. None of its methods may throw. */
+/** Takes ownership of the bytes that arrive. None of its methods may throw. */
 export interface RawReceiver {
   readonly data: (chunk: Buffer) => void
   drained(): void

@@ -4,7 +4,7 @@
  */
 export type RawHeaders = readonly string[]
 
-/** A copy of a string that may be kept for long: a slice of a head keeps all of the head in memory. */
+/** A copy of a string for long use: a slice of a head retains all of the head in memory. */
 export function ownText(part: string): string {
   return Buffer.from(part, 'latin1').toString('latin1')
 }

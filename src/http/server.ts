@@ -238,7 +238,7 @@ function writeRawReply(socket: Socket, reply: WholeReply, requestIdName: string,
   const lines = [...reply.headers, requestIdName, requestId, 'connection', 'close']
   const head = `${statusLine(reply.status, undefined)}${serialiseHeaders(lines)}\r\n`
   socket.end(Buffer.concat([Buffer.from(head, 'latin1'), reply.body]))
-  // A peer that never reads its answer nor closes must not keep the socket.
+  // A peer that never reads its answer nor closes must not hold the socket.
   const timer = setTimeout(() => socket.destroy(), 1_000)
   timer.unref()
   socket.once('close', () => clearTimeout(timer))

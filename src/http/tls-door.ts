@@ -19,7 +19,7 @@ export interface Arriving {
 
 export interface TlsDoor {
   receive(accepted: Socket, arriving: Arriving): void
-  /** Sets the certificate for connections from now on; open connections keep theirs. */
+  /** Sets the certificate for connections from now on; open connections continue with theirs. */
   use(pair: CertificatePair): void
 }
 

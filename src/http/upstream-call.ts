@@ -324,7 +324,7 @@ class PlacedCall implements UpstreamCall, Placed {
   }
 
   switched(head: MessageHead, connection: RawConnection): void {
-    // The call was given up while upstream answered.
+    // The call was cancelled while upstream answered.
     if (this.#isOver) connection.destroy()
     this.#end({ kind: 'switched', head, connection })
   }

@@ -16,7 +16,7 @@ export type Connect = (onChunk: (chunk: Buffer) => void) => Connecting
 /** A request with its reply, as a connection sees it. `end` or `broken` comes last, and once. */
 export interface CarriedCall extends MessageReceiver {
   readonly method: string
-  /** To be called once: no request is sent twice, and a request that was sent is not kept. */
+  /** To be called once: no request is sent twice, and a request that was sent is not retained. */
   takeSendable(): Sendable
   /** From here on upstream may have seen some of the request. */
   begun(): void
@@ -223,7 +223,7 @@ export class UpstreamConnection implements MessageReceiver {
   }
 }
 
-/** How long an idle connection is kept where upstream does not say. */
+/** How long an idle connection stays open if upstream does not say. */
 const IDLE_MS = 4_000
 const IDLE_MS_MAX = 600_000
 

@@ -56,7 +56,7 @@ export interface WorkLook {
   readonly stopping: AbortSignal
 }
 
-/** Looks for work beside the calls, again and again. Its pauses keep no process alive. */
+/** Polls for work beside the calls. Its timers do not hold the process open. */
 export function createWorkLoop({ look, onFailure, stopping }: WorkLook): WorkLoop {
   let isWoken = false
   let endPause = () => {}

@@ -3,7 +3,7 @@ const MiB = 1024 * KiB
 
 interface Size {
   readonly bytes: number
-  /** How many slabs that were given back are kept: 40 MiB of all sizes together. */
+  /** How many returned slabs are cached: 40 MiB of all sizes together. */
   readonly sparesMax: number
   readonly spares: Buffer[]
 }
@@ -44,7 +44,7 @@ const SLAB_GROWTH = 2
 /** Up to this size a slab is given away with the bytes in it, rather than copied from. */
 const GIVEN_AWAY_BYTES_MAX = 16 * 1024
 
-/** Bytes that are kept until a body is whole. The memory follows the number of bytes, however small the pieces come. */
+/** Bytes that are buffered until a body is complete. The memory follows the number of bytes, however small the pieces come. */
 export class ChunkList {
   #pieces: Buffer[] = []
   #whole: Buffer | null = null
@@ -69,7 +69,7 @@ export class ChunkList {
     return this.#pieces
   }
 
-  /** All bytes in one piece, which may be kept. They are joined once. */
+  /** All bytes in one buffer, joined once. */
   joined(): Buffer {
     if (this.#whole !== null) return this.#whole
     this.#seal()

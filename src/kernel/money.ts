@@ -19,7 +19,7 @@ export type Bound =
   | {
       readonly kind: 'unbounded'
       readonly reason: string
-      /** Of a batch: the cost of its lines but the one that nothing bounds. */
+      /** The cost of a batch's lines except the one that nothing bounds. */
       readonly othersNanos?: Nanos
     }
   | { readonly kind: 'unpriced'; readonly model: string }

@@ -28,7 +28,7 @@ export class Secret {
   }
 }
 
-/** Cuts secrets out of a text, which must neither be kept nor repeated. */
+/** Removes secrets from a text: they must be neither stored nor repeated. */
 export type Redact = (text: string) => string
 
 /** An underscore as it is, percent-encoded, and escaped in JSON. */
@@ -62,7 +62,7 @@ export function withoutKey(redact: Redact, key: Secret | null): Redact {
 
 const PERCENT_ENCODED = /%([2-7][0-9A-Fa-f])/g
 
-/** A secret that is percent-encoded, once or twice, is cut out too: a text with such a secret is kept as it reads decoded. */
+/** A secret that is percent-encoded, once or twice, is removed too: a text with such a secret is stored decoded. */
 export function redactEncoded(text: string, redact: Redact): string {
   if (!text.includes('%')) return redact(text)
   let decoded = text

@@ -1,4 +1,4 @@
-/** The closed sets of words that the API shows and the store keeps. A word never changes once it is recorded. */
+/** The closed sets of words that the API shows and the store records. A word never changes once it is recorded. */
 
 export const KEY_STATUSES = ['usable', 'revoked', 'expired'] as const
 export type KeyStatus = (typeof KEY_STATUSES)[number]
@@ -93,7 +93,7 @@ export const COMMAND_LINE: Actor = { kind: 'command_line', id: null, name: null 
 export const SYSTEM: Actor = { kind: 'system', id: null, name: null }
 
 /**
- * A command that its sender may repeat without knowing whether the first attempt arrived. The store keeps the name
+ * A command that its sender may repeat without knowing whether the first attempt arrived. The store records the name
  * in the transaction of the command itself, so that either both are there or neither is.
  */
 export interface Idempotency {

@@ -36,7 +36,7 @@ export function createKeyDigest(pepper: Secret): DigestKey {
   }
 }
 
-/** A buffer outside of Node's pool: a digest lives as long as its call, and would keep 64 KiB of the pool from being freed. */
+/** A buffer outside of Node's pool: a digest lives as long as its call, and would retain 64 KiB of the pool. */
 function ownBytes(digest: string): Buffer {
   const bytes = Buffer.alloc(DIGEST_BYTES)
   for (let i = 0; i < DIGEST_BYTES; i++) bytes[i] = digest.charCodeAt(i)

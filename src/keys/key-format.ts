@@ -44,7 +44,7 @@ function kindClaimed(text: string, servicePrefix: string): KeyKind | null {
   return text.startsWith('_admin_', servicePrefix.length) ? 'admin' : null
 }
 
-/** The parts of a key that may be kept and shown. The start of a key not minted here may be half of the secret, and is not. */
+/** The parts of a key that may be stored and shown. The start of a key not minted here may be half of the secret, and is not. */
 export function shownParts(key: Secret, servicePrefix: string): { prefix: string; last4: string } {
   const text = key.reveal()
   const prefix = keyKindOf(text, servicePrefix) === null ? '' : text.slice(0, SHOWN_PREFIX_CHARS)

@@ -3,7 +3,7 @@ import type { Nanos } from '../kernel/money.ts'
 import type { AdminRole, BudgetMode, IdempotentResult, KeyStatus } from '../kernel/vocabulary.ts'
 import type { Caller } from './credential.ts'
 
-/** The records that the service keeps about keys, and the port through which it keeps them. Instants are milliseconds (UTC). */
+/** The records of keys, and the port through which they are stored. Instants are milliseconds (UTC). */
 
 /** Pairs of texts that an operator attaches to a key. */
 export type Metadata = Readonly<Record<string, string>>

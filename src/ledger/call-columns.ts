@@ -62,7 +62,7 @@ export const CALL_COLUMNS = {
   upstreamMs: { column: 'upstream_ms', kind: 'count?', from: 'closing' },
   overheadMs: { column: 'overhead_ms', kind: 'count', from: 'closing', late: true },
   priceVersion: { column: 'price_version', kind: 'text', from: 'opening', late: true },
-  /** How the call will be rated, apart from its usage; kept so that any bill can be derived again. */
+  /** How the call will be rated, apart from its usage; stored so that any bill can be derived again. */
   rating: { column: 'rating', kind: 'text', from: 'opening' },
   upstreamRequestId: { column: 'upstream_request_id', kind: 'text?', from: 'closing' },
   clientIp: { column: 'client_ip', kind: 'text', from: 'opening' },

@@ -158,7 +158,7 @@ export interface Settled {
   readonly booked: boolean
 }
 
-/** A call as it is kept. Figures are null while it is in flight. */
+/** A call as it is stored. Figures are null while it is in flight. */
 export interface CallRecord extends RecordColumns {
   readonly tokens: TokenCounts
   /** The code of a refusal. */

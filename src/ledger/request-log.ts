@@ -2,7 +2,7 @@ import type { Nanos } from '../kernel/money.ts'
 import type { CallFlag, CallState, Surface } from '../kernel/vocabulary.ts'
 import type { CallRecord } from './call.ts'
 
-/** The log of calls: a metadata record of every call, kept as long as the ledger. */
+/** The log of calls: a metadata record of every call, stored as long as the ledger. */
 
 /** Which calls are meant. A member that is null filters nothing. */
 export interface CallFilter {
@@ -33,7 +33,7 @@ export interface CallCursor {
 
 /**
  * A page of the log. It may have fewer calls than were asked for, or none, and still not be the last page: one query reads
- * a bounded number of records, so that a rare filter over millions of calls does not keep other queries waiting.
+ * a bounded number of records, so that a rare filter over millions of calls does not delay other queries.
  */
 export interface CallPage {
   readonly calls: readonly CallRecord[]
@@ -41,7 +41,7 @@ export interface CallPage {
   readonly next: CallCursor | null
 }
 
-/** The bodies of a call, compressed. Kept only for keys that have logging switched on. */
+/** The bodies of a call, compressed. Stored only for keys that have logging switched on. */
 export interface CallBodies {
   readonly requestId: string
   readonly request: LoggedBody | null
@@ -55,11 +55,11 @@ export interface LoggedBody {
   readonly compressed: Uint8Array
   /** The length of the whole body, before it was cut and compressed. */
   readonly lengthBytes: number
-  /** Only the beginning was kept. */
+  /** Only the beginning was stored. */
   readonly truncated: boolean
 }
 
-/** A call that was refused. The store finds the key by its digest, and keeps no call of an unknown key. */
+/** A call that was refused. The store finds the key by its digest, and stores no call of an unknown key. */
 export interface RefusedCall {
   readonly requestId: string
   readonly digest: Uint8Array

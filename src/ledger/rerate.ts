@@ -51,8 +51,8 @@ export interface RerateCandidate {
   readonly rerates: readonly string[]
 }
 
-/** Why a call keeps the price it has. */
-export type KeptBecause =
+/** Why the price of a call is unchanged. */
+export type UnchangedBecause =
   | 'same_price'
   | 'no_usage'
   | 'no_price'
@@ -62,7 +62,7 @@ export type KeptBecause =
   | 'rerated_before'
 
 export type Rerated =
-  | { readonly kind: 'kept'; readonly because: KeptBecause }
+  | { readonly kind: 'unchanged'; readonly because: UnchangedBecause }
   | {
       readonly kind: 'changed'
       readonly call: RerateCandidate
@@ -81,20 +81,20 @@ export function creditOf(changed: ChangedCall): Nanos {
 }
 
 export function rerateCall(call: RerateCandidate, prices: CurrentPrices): Rerated {
-  if (call.usage === null) return { kind: 'kept', because: 'no_usage' }
+  if (call.usage === null) return { kind: 'unchanged', because: 'no_usage' }
   // A customer that got the whole call back is owed nothing more by a lower price, and owes nothing by a higher one.
-  if (call.creditedBack) return { kind: 'kept', because: 'credited_back' }
+  if (call.creditedBack) return { kind: 'unchanged', because: 'credited_back' }
   const version = prices.versionAt(call.startedAtMs)
   let rated: ReturnType<RateAgain>
   try {
     rated = prices.rateAgain({ usage: call.usage, rating: call.rating, priceVersionJson: version.json })
   } catch {
-    return { kind: 'kept', because: 'unreadable' }
+    return { kind: 'unchanged', because: 'unreadable' }
   }
-  if (rated === null) return { kind: 'kept', because: 'no_price' }
+  if (rated === null) return { kind: 'unchanged', because: 'no_price' }
   const oldCostNanos = call.costNanos - call.creditedNanos
-  if (oldCostNanos === rated.costNanos) return { kind: 'kept', because: 'same_price' }
-  if (call.rerates.includes(`${RERATE}${version.id}`)) return { kind: 'kept', because: 'rerated_before' }
+  if (oldCostNanos === rated.costNanos) return { kind: 'unchanged', because: 'same_price' }
+  if (call.rerates.includes(`${RERATE}${version.id}`)) return { kind: 'unchanged', because: 'rerated_before' }
   return {
     kind: 'changed',
     call,
@@ -121,7 +121,7 @@ const OTHER_MODELS = '(other models)'
 export class RerateSummary {
   readonly models = new Map<string, RerateLine>()
   readonly total = emptyLine()
-  readonly kept: Record<KeptBecause, number> = {
+  readonly unchanged: Record<UnchangedBecause, number> = {
     same_price: 0,
     no_usage: 0,
     no_price: 0,
@@ -135,8 +135,8 @@ export class RerateSummary {
   chargeNanos = 0n
 
   add(rerated: Rerated): void {
-    if (rerated.kind === 'kept') {
-      this.kept[rerated.because] += 1
+    if (rerated.kind === 'unchanged') {
+      this.unchanged[rerated.because] += 1
       return
     }
     for (const line of [this.lineOf(rerated.call.model), this.total]) {

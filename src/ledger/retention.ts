@@ -36,9 +36,10 @@ export function startRetention(
   async function deleteAll(): Promise<void> {
     const nowMs = clock.nowMs()
     const old = await deleteOldBodies(store, nowMs - retentionDays * DAY_MS, isStopped)
-    if (old > 0) log.info({ deleted: old }, 'deleted logged bodies that are older than they may be')
+    if (old > 0) log.info({ deleted: old }, 'deleted expired logged bodies')
     const beyond = await inSteps((limit) => store.trimBodies(bodiesBytesMax, limit), isStopped)
-    if (beyond > 0) log.info({ deleted: beyond }, 'deleted the oldest logged bodies, which took too much')
+    if (beyond > 0)
+      log.info({ deleted: beyond }, 'deleted the oldest logged bodies: their size limit was reached')
     const refusedBeforeMs = nowMs - limits.refusedCallsMs
     const { refusedCallsMax } = limits
     await inSteps((limit) => store.deleteRefused(refusedBeforeMs, refusedCallsMax, limit), isStopped)
@@ -49,7 +50,7 @@ export function startRetention(
       .catch((error: unknown) => {
         log.error(
           { cause: (error as Error).message },
-          'what is too old in the log could not be deleted; in an hour again',
+          'expired log records could not be deleted; retry in an hour',
         )
       })
       .finally(() => {

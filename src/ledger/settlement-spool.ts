@@ -22,10 +22,10 @@ export interface SettlementSpool {
    * Resolves when the settlement is on the disk. Never rejects: if the disk fails or takes too long, it resolves too, the
    * log says why, and `isSound` is false until every waiting settlement is on the disk or taken.
    */
-  keep(closing: CallClosing): Promise<void>
-  /** The store has the settlement. Does nothing if it was not kept. */
+  append(closing: CallClosing): Promise<void>
+  /** The store has the settlement. Does nothing if it is not in the spool. */
   done(requestId: string): void
-  /** The store will never take the settlement: it goes to a file of its own, for a person, whether it was kept or not. */
+  /** The store will never take the settlement: it goes to a separate file for the operator, whether it was spooled or not. */
   refuse(closing: CallClosing, reason: string): Promise<void>
   /** The waiting settlements, oldest first: after the start, those that an earlier process has left. */
   left(): readonly CallClosing[]
@@ -66,7 +66,7 @@ export async function openSettlementSpool(
     let damagedFile = `${path}.1.damaged`
     for (let i = 2; existsSync(damagedFile); i++) damagedFile = `${path}.${i}.damaged`
     await rename(path, damagedFile)
-    log.error({ damagedFile }, 'the settlement spool was damaged and is kept aside')
+    log.error({ damagedFile }, 'the settlement spool was damaged and has been renamed')
   }
   return new Spool({ dir, log, bytesMax, file: openFile(path) }, left, { bytes, isStale: state !== 'whole' })
 }
@@ -136,7 +136,7 @@ interface SpoolParts extends Omit<SpoolOptions, 'openFile'> {
   readonly file: SpoolFile
 }
 
-interface Kept {
+interface Spooled {
   readonly closing: CallClosing
   readonly line: string
   /** Resolved when the settlement is on the disk, or is not to be waited for. */
@@ -146,9 +146,9 @@ interface Kept {
 class Spool implements SettlementSpool {
   readonly #parts: SpoolParts
   /** All settlements that the store has not taken, on the disk or not, oldest first. */
-  readonly #waiting = new Map<string, Kept>()
+  readonly #waiting = new Map<string, Spooled>()
   #waitingBytes = 0
-  #come: Kept[] = []
+  #come: Spooled[] = []
   /** The length of the file. Stale: it may have anything but whole lines, or lacks some. */
   #fileBytes: number
   #isStale: boolean
@@ -187,7 +187,7 @@ class Spool implements SettlementSpool {
     return [...this.#waiting.values()].map(({ closing }) => closing)
   }
 
-  async keep(closing: CallClosing): Promise<void> {
+  async append(closing: CallClosing): Promise<void> {
     const before = this.#waiting.get(closing.requestId)
     // The first closing of a call counts, and any later one is ignored.
     if (before !== undefined) return await before.stored.promise
@@ -202,22 +202,22 @@ class Spool implements SettlementSpool {
       this.#unkept.add(closing.requestId)
       return
     }
-    const kept = this.#add(closing, line)
-    this.#come.push(kept)
-    if (this.#failed || this.#stuck) kept.stored.resolve()
+    const spooled = this.#add(closing, line)
+    this.#come.push(spooled)
+    if (this.#failed || this.#stuck) spooled.stored.resolve()
     // A disk that has failed is tried again in a while, with everything that waits by then.
     if (!this.#failed) this.#write()
-    await kept.stored.promise
+    await spooled.stored.promise
   }
 
   done(requestId: string): void {
     this.#unkept.delete(requestId)
-    const kept = this.#waiting.get(requestId)
-    if (kept === undefined) return
+    const spooled = this.#waiting.get(requestId)
+    if (spooled === undefined) return
     this.#waiting.delete(requestId)
-    this.#waitingBytes -= kept.line.length
+    this.#waitingBytes -= spooled.line.length
     if (this.#waitingBytes <= this.#parts.bytesMax / 2) this.#full = false
-    kept.stored.resolve()
+    spooled.stored.resolve()
     if (!this.#failed && !this.#closed) this.#write()
   }
 
@@ -233,16 +233,19 @@ class Spool implements SettlementSpool {
       await appendFile(file, line, { mode: 0o600, flush: true })
       this.done(requestId)
     } catch (error) {
-      // A refused settlement that was kept stays in the spool, and the next start tries again.
+      // A refused settlement that was spooled stays in the spool, and the next start tries again.
       const cause = (error as Error).message
-      this.#parts.log.error({ request: requestId, cause }, 'a refused settlement cannot be put aside')
+      this.#parts.log.error(
+        { request: requestId, cause },
+        'a refused settlement cannot be written to its file',
+      )
     }
   }
 
   async close(): Promise<void> {
     this.#closed = true
     clearTimeout(this.#retry)
-    // A disk that does not answer must not keep the process from ending.
+    // A disk that does not answer must not prevent the process from exiting.
     await Promise.race([this.#finish(), sleep(SPOOL_WRITE_MS, undefined, { ref: false })])
   }
 
@@ -257,11 +260,11 @@ class Spool implements SettlementSpool {
     await this.#writing
   }
 
-  #add(closing: CallClosing, line: string): Kept {
-    const kept: Kept = { closing, line, stored: Promise.withResolvers() }
-    this.#waiting.set(closing.requestId, kept)
+  #add(closing: CallClosing, line: string): Spooled {
+    const spooled: Spooled = { closing, line, stored: Promise.withResolvers() }
+    this.#waiting.set(closing.requestId, spooled)
     this.#waitingBytes += line.length
-    return kept
+    return spooled
   }
 
   /** One write at a time. Settlements that come meanwhile go together with the next write. */
@@ -316,7 +319,7 @@ class Spool implements SettlementSpool {
     // The first line needs a file whose name is on the disk, too.
     const isReplaced = this.#isWorthReplacing || this.#fileBytes === 0
     // A settlement that the store has taken meanwhile needs no line.
-    const come = this.#come.filter((kept) => this.#waiting.get(kept.closing.requestId) === kept)
+    const come = this.#come.filter((spooled) => this.#waiting.get(spooled.closing.requestId) === spooled)
     const written = isReplaced ? [...this.#waiting.values()] : come
     const lines = written.map(({ line }) => line).join('')
     this.#come = []

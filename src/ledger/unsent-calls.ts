@@ -6,7 +6,7 @@ import type { CallFilter, RefusedCall } from './request-log.ts'
 
 /**
  * Refused calls on their way into the log: how many may wait, how many go at once, how long the first waits for others.
- * Beyond the first they are not kept, and the log says so.
+ * Beyond the first they are dropped, and the log says so.
  */
 const REFUSED_CALLS_EVERY_MS = 250
 
@@ -77,7 +77,7 @@ export class RefusedCalls {
   readonly #log: Log
   readonly #callsMax: number
   readonly #queue: RefusedCall[] = []
-  /** The records that were queued, and those of them that were written or given up. */
+  /** The records that were queued, and those of them that were written or dropped. */
   #added = 0
   #done = 0
   #dropped = 0
@@ -108,7 +108,7 @@ export class RefusedCalls {
     }
   }
 
-  /** Writes the queue now. Resolves when every record added before is in the store, or given up. Never rejects. */
+  /** Writes the queue now. Resolves when every record added before is in the store, or dropped. Never rejects. */
   async written(): Promise<void> {
     if (this.#timer !== null) clearTimeout(this.#timer)
     this.#timer = null

@@ -3,7 +3,7 @@ import type { UsageDimension } from '../kernel/vocabulary.ts'
 import type { Metadata } from '../keys/key-store.ts'
 import type { Balance } from './ledger-store.ts'
 
-/** Usage is read from daily sums that settlement keeps, so its cost does not grow with the number of calls. */
+/** Usage is read from daily sums that settlement updates, so its cost does not grow with the number of calls. */
 
 export interface UsageQuery {
   /** Null: all accounts. */
@@ -103,7 +103,7 @@ export interface Overview {
   readonly expiring: AttentionKeys
   /** Models with unpriced calls in the last seven days. */
   readonly unpricedModels: readonly { readonly model: string; readonly requests: bigint }[]
-  /** Deliveries of the last 24 hours that were given up, and webhooks that were disabled for failing or being gone. */
+  /** Deliveries of the last 24 hours that failed for good, and webhooks that were disabled for failing or being gone. */
   readonly failedDeliveries: number
   readonly disabledWebhooks: number
   /** Refused calls of the last 24 hours, by code. */

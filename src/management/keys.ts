@@ -85,7 +85,7 @@ function refuseFields(
 
 // Endpoints
 
-/** A new secret, and the part of it that the store keeps. */
+/** A new secret, and the part of it that is stored. */
 function mint({ clock, nextUlid, digestKey, servicePrefix }: Management) {
   const secret = mintKey(servicePrefix, 'live')
   const record = {

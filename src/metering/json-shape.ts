@@ -13,7 +13,7 @@ interface Named<Entry> {
 /**
  * The names that are read, and the names that some servers take for one of them: Go's encoding/json and .NET's web
  * defaults ignore letter case (Go even takes U+017F for `s` and U+212A for `k`), parsers in C end a name at U+0000, and a
- * lone surrogate is kept, replaced or dropped depending on the parser.
+ * lone surrogate is preserved, replaced or dropped depending on the parser.
  */
 export class NameTable<Entry> {
   readonly #exact = new Map<string, Entry>()
@@ -85,7 +85,7 @@ export interface Shape {
   readonly kind: 'value' | 'glance' | 'size' | 'object' | 'array'
   readonly names: NameTable<NamedShape> | null
   readonly each: Shape | null
-  /** The elements of an array are kept, and not handed over one by one. */
+  /** The elements of an array are stored, not passed on one by one. */
   readonly listed: boolean
   /** Strings in the value mark nothing. Schemas of tools have properties called `url` or `id`. */
   readonly unmarked: boolean
@@ -176,7 +176,7 @@ export type Skimmed =
       /** The marks of all strings, at any depth and however they are spelled: bits of content-marks.ts. */
       readonly marks: number
       readonly bytes: number
-      /** A list had more elements than are kept, and ends early in `value`. */
+      /** A list had more elements than are stored, and ends early in `value`. */
       readonly overflow: boolean
       /** The offset of the closing brace, before which a member can be inserted. */
       readonly objectEnd: number
@@ -200,7 +200,7 @@ export const SKIM_LIMITS = {
   listedMax: 20_000,
 } as const
 
-/** A container of the shape that is open. `object` is null for an array, `list` for all but an array that is kept. */
+/** A container of the shape that is open. `object` is null for an array, `list` for all but an array that is stored. */
 export interface Frame {
   readonly outer: Frame | null
   readonly shape: Shape
@@ -239,6 +239,6 @@ export interface ReplyDocument {
   readonly repeatsNames: () => boolean
   /** `value` has all of the document, which is JSON without a fault. */
   readonly isWhole: boolean
-  /** An array was too long to be kept, and ends early in `value`. */
+  /** An array was too long to be stored, and ends early in `value`. */
   readonly overflow: boolean
 }

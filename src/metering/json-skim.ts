@@ -48,13 +48,13 @@ const [AFTER_ROOT, IN_NAME, IN_STRING, IN_SCALAR] = [6, 7, 8, 9]
  *   skim.write(chunk) …
  *   const skimmed = skim.end()     // { value: { model: 'm', input: UNREAD }, spans, duplicates, marks, … }
  *
- * - `VALUE`: the member is kept as it is written and goes through JSON.parse. All values of a text together may have
+ * - `VALUE`: the member is copied as written and goes through JSON.parse. All values of a text together may have
  *   `keptBytesMax` bytes; those beyond it are UNREAD.
  * - `GLANCE`: a short string, a number, a boolean or null; every other value is UNREAD, and costs nothing.
  * - `SIZE`: like GLANCE, but of every other value the size is known.
  * - `objectShape`: the members of an object. A value of another type is read like GLANCE.
- * - `eachShape`: an array whose elements are handed to `onElement` one by one and not kept. The array itself is UNREAD.
- * - `listShape`: an array whose elements are kept, `listedMax` of them in the text.
+ * - `eachShape`: an array whose elements are passed to `onElement` one by one and not stored. The array itself is UNREAD.
+ * - `listShape`: an array whose elements are stored, `listedMax` of them in the text.
  *
  * The skim accepts what RFC 8259 and JSON.parse accept, in UTF-8, if the outermost value is a container of the shape. It
  * refuses texts on which parsers disagree: see UnreadableJson. There is one exception: control characters in strings
@@ -423,7 +423,7 @@ export class JsonSkim {
     return bytes.length
   }
 
-  /** Keeps what has to outlive the chunk: the start of a name or a value, and of a string that may be a mark. */
+  /** Copies what has to outlive the chunk: the start of a name or a value, and of a string that may be a mark. */
   #endChunk(bytes: Buffer): void {
     if (this.#state === IN_STRING || this.#state === IN_NAME) this.#mark.endChunk(bytes)
     this.#kept.endChunk(bytes, this.#offset)

@@ -130,7 +130,7 @@ const ENDING = Buffer.from('_url')
 
 const LONGEST_BYTES = Math.max(...STRINGS.map(({ bytes }) => bytes.length))
 
-/** How many of a string's last bytes are kept: one more than a mark has, so that a longer string is seen as such. */
+/** How many of a string's last bytes are stored: one more than a mark has, so that a longer string is seen as such. */
 const TAIL_BYTES = LONGEST_BYTES + 1
 
 /** 1 for every byte that a mark ends with: all other strings need no more than one look. */

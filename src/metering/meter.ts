@@ -26,7 +26,7 @@ export interface Shown {
 
 export const NOTHING_SHOWN: Shown = { inputKnown: false, toolsRan: false, reasons: false }
 
-/** Reads the usage in a reply from views of its chunks. A meter never throws and keeps no chunk. */
+/** Reads the usage in a reply from views of its chunks. A meter never throws and retains no chunk. */
 export interface Meter {
   readonly stage: Stage
   readonly shown: Shown
@@ -158,7 +158,7 @@ export class SilentMeter implements Meter {
 }
 
 /**
- * Keeps a fault in our meters from breaking a reply: a meter that fails once is not asked again, and the fault is
+ * Isolates faults of our meters from the reply: a meter that fails once is not asked again, and the fault is
  * reported at the end. No reply of an upstream is known to make a meter fail.
  */
 export class GuardedMeter implements Meter {

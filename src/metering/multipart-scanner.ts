@@ -96,7 +96,7 @@ function readPartHead(bytes: Buffer): PartHead | null {
   }
 }
 
-/** `trim` would also take U+00A0, one byte here, which other parsers keep; a pattern for the end would be quadratic. */
+/** `trim` would also take U+00A0, one byte here, which other parsers preserve; a pattern for the end would be quadratic. */
 function withoutBlanks(value: string): string {
   let [start, end] = [0, value.length]
   while (start < end && ' \t'.includes(value.charAt(start))) start++
@@ -145,7 +145,7 @@ type State = 'content' | 'delimiter' | 'head' | 'closed'
 type Fault = UnreadableMultipart | null
 
 /**
- * Finds the text fields of a multipart/form-data body that arrives in pieces, without keeping it. It accepts only a
+ * Finds the text fields of a multipart/form-data body that arrives in pieces, without buffering it. It accepts only a
  * body that all parsers read alike: lines end in CRLF, and the boundary stands nowhere but in delimiter lines,
  * without padding, so a parser that finds delimiters in a more generous way finds the same delimiters. The answer
  * does not depend on how the body was cut, and no chunk is referred to after `write` returns.

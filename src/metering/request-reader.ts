@@ -43,7 +43,7 @@ export interface ItemFacts {
   readonly unknown: string | null
   /** Some items bring tools, of whatever kind. */
   readonly bringsTools: boolean
-  /** Some items name content that is kept upstream. */
+  /** Some items refer to content that is stored upstream. */
   readonly refersElsewhere: boolean
   /** Some items ask for the conversation before them to be summed up. */
   readonly compacts: boolean
@@ -69,7 +69,7 @@ export interface Ambiguity {
   readonly detail: string
   /**
    * `always`: parsers differ on what the body says, so a metered endpoint refuses it to every key. `limited`: the
-   * body could not be read here, and upstream answers it unless there is a limit to be kept.
+   * body could not be read here, and upstream answers it unless the key has a limit.
    */
   readonly refuse: 'always' | 'limited'
 }
@@ -89,7 +89,7 @@ export const NOT_READ: RequestFacts = {
   ambiguity: null,
 }
 
-/** No model's name is longer. A longer text names no model, and is not worth keeping in every record. */
+/** No model's name is longer. A longer text names no model, and is not worth storing in every record. */
 export const MODEL_NAME_CHARS_MAX = 256
 
 /** A body as its format has it. `doubt` says why upstream may find something else in it. */

@@ -13,9 +13,9 @@ export const EVENT_BYTES_MAX = 256 * 1024
 export type EventCut = 'pass' | 'remove' | readonly number[]
 
 export interface EventSink {
-  /** A complete event. `data` is a view, not to be kept. `isLast`: the stream ended before the event's blank line. */
+  /** A complete event. `data` is a view; do not retain it. `isLast`: the stream ended before the event's blank line. */
   event(name: string, data: Buffer, isLast: boolean): EventCut
-  /** The next bytes of the data of an event that is longer than EVENT_BYTES_MAX. A view, not to be kept. */
+  /** The next bytes of the data of an event that is longer than EVENT_BYTES_MAX. A view; do not retain it. */
   longData(bytes: Buffer): void
   /** The end of that event. */
   longEvent(name: string): void
@@ -268,7 +268,7 @@ function indexOrLength(chunk: Buffer, byte: number, from: number): number {
 
 const HELD_BYTES_MIN = 1024
 
-/** A growing copy: a slice of the chunk would keep the whole read buffer alive. */
+/** A growing copy: a slice of the chunk would retain the whole read buffer. */
 class HeldBytes {
   #bytes: Buffer
   #length: number

@@ -12,8 +12,8 @@ import {
   tierOf,
 } from './modifiers.ts'
 import {
-  dearestSearch,
   findModel,
+  highestSearchRate,
   type ModelPrice,
   type PriceVersion,
   ratesOf,
@@ -89,8 +89,8 @@ function tokensAmount(
   // The prompts of several passes may be reported, and so rated, as one prompt.
   const prompt = (context ?? Number.MAX_SAFE_INTEGER) * passes
   const nanos = models
-    .map((model) => dearestFor(model, request, settings, prompt))
-    .reduce((most, each) => dearestOfBoth(most, each))
+    .map((model) => highestRatesFor(model, request, settings, prompt))
+    .reduce((most, each) => highestOfBoth(most, each))
   let sum = 0n
   if (nanos.duration > 0n) {
     const milliseconds = BigInt(request.audioMsMax ?? request.bodyBytes * AUDIO_MS_PER_BYTE)
@@ -137,34 +137,34 @@ export function outputTokensMax(model: ModelPrice, stated: number | null): numbe
 /** The sides of tokens and of audio by its length. */
 type PricedSide = Exclude<Side, 'tool'>
 
-type Dearest = Readonly<Record<PricedSide, bigint>>
+type HighestRates = Readonly<Record<PricedSide, bigint>>
 
 /**
  * The highest rates of all sets the call may be rated with: the tier asked for, and prompts up to the limit. Only rates
  * that a set has are looked at: the rate that stands in for a missing one is among them.
  */
-function dearestFor(
+function highestRatesFor(
   model: ModelPrice,
   request: BoundRequest,
   settings: BoundSettings,
   promptTokensMax: number,
-): Dearest {
+): HighestRates {
   const table = tableFor(model, request.endpoint)
   const { standard, longContextAbove } = table
   const mayBeLong = longContextAbove !== null && promptTokensMax > longContextAbove
   const { tier, known } = tierFor(request, settings)
-  const usual = dearestOf(standard, mayBeLong)
+  const usual = highestOf(standard, mayBeLong)
   if (tier === 'standard' && known) return usual
   const rates = ratesOf(table, tier)
-  const own = dearestOf(rates, mayBeLong)
+  const own = highestOf(rates, mayBeLong)
   // A tier that we do not know may be another name of any tier that the model has.
   if (!known)
     return [...table.others.values()]
       .filter(({ listed }) => listed)
-      .reduce((most, each) => dearestOfBoth(most, dearestOf(each, mayBeLong)), dearestOfBoth(own, usual))
+      .reduce((most, each) => highestOfBoth(most, highestOf(each, mayBeLong)), highestOfBoth(own, usual))
   // A tier that is dearer for its speed may be served, and reported, as standard. Calls at a cheaper tier are refused
   // rather than raised to standard, by the models that have it.
-  return settings.batch === true || (tier === 'flex' && rates.listed) ? own : dearestOfBoth(own, usual)
+  return settings.batch === true || (tier === 'flex' && rates.listed) ? own : highestOfBoth(own, usual)
 }
 
 function tierFor(request: BoundRequest, settings: BoundSettings): ReportedTier {
@@ -179,26 +179,26 @@ function tierFor(request: BoundRequest, settings: BoundSettings): ReportedTier {
 }
 
 /** Rates never change; looking through them took a third of the time of a bound. */
-const dearestKnown = new WeakMap<TierRates, { readonly short: Dearest; readonly either: Dearest }>()
+const highestKnown = new WeakMap<TierRates, { readonly short: HighestRates; readonly either: HighestRates }>()
 
-function dearestOf(rates: TierRates, mayBeLong: boolean): Dearest {
-  let known = dearestKnown.get(rates)
+function highestOf(rates: TierRates, mayBeLong: boolean): HighestRates {
+  let known = highestKnown.get(rates)
   if (known === undefined) {
-    const short = dearestIn(rates.short)
-    const either = rates.long === null ? short : dearestOfBoth(short, dearestIn(rates.long))
+    const short = highestIn(rates.short)
+    const either = rates.long === null ? short : highestOfBoth(short, highestIn(rates.long))
     known = { short, either }
-    dearestKnown.set(rates, known)
+    highestKnown.set(rates, known)
   }
   return mayBeLong ? known.either : known.short
 }
 
-function dearestIn(tariff: Tariff): Dearest {
+function highestIn(tariff: Tariff): HighestRates {
   const most = (side: PricedSide): bigint =>
     UNITS_OF[side].reduce((sofar, unit) => maxRate(sofar, tariff.get(unit) ?? 0n), 0n)
   return { input: most('input'), output: most('output'), duration: most('duration') }
 }
 
-function dearestOfBoth(a: Dearest, b: Dearest): Dearest {
+function highestOfBoth(a: HighestRates, b: HighestRates): HighestRates {
   return {
     input: maxRate(a.input, b.input),
     output: maxRate(a.output, b.output),
@@ -208,7 +208,7 @@ function dearestOfBoth(a: Dearest, b: Dearest): Dearest {
 
 /** The fees of tools, which are paid by the call and not by the token. */
 function feesAmount(model: ModelPrice, { webSearches, fileSearches, containers }: RequestTools): bigint {
-  let sum = plainAmountOf('web_searches', BigInt(webSearches), dearestSearch(model.tools))
+  let sum = plainAmountOf('web_searches', BigInt(webSearches), highestSearchRate(model.tools))
   for (const [unit, most] of [
     ['file_searches', fileSearches],
     ['containers', containers],

@@ -144,7 +144,7 @@ function combine(
   return { kind: 'book', book: { versions: [first, ...later] } }
 }
 
-/** A digest of the content of the overlays, not of their layout: the same prices keep their id. */
+/** A digest of the content of the overlays, not of their layout: the same prices have the same id. */
 function mark(applied: readonly DatedOverlay[]): string {
   if (applied.length === 0) return ''
   const content = JSON.stringify(applied.map(({ entry }) => entry))
@@ -152,7 +152,7 @@ function mark(applied: readonly DatedOverlay[]): string {
 }
 
 /**
- * The prices with the overlay's changes and additions. A model that exists keeps members that the overlay does not mention
+ * The prices with the overlay's changes and additions. A model that exists retains members that the overlay does not mention
  * (aliases, limits, multipliers), but its `rates` are replaced as a whole: half old and half new rates would be
  * no price list at all.
  */
@@ -276,7 +276,7 @@ function checkModel(model: ModelEntry, path: JsonPath, problems: PriceProblems):
 
 /**
  * Where a tier, or long prompts, have no rate for one side at all, no other rate can stand in, and that side would be free.
- * Versions that were kept with calls are taken as they are.
+ * Versions that were stored with calls are used unchanged.
  */
 function checkSides(model: ModelEntry, path: JsonPath, problems: PriceProblems): void {
   if (!TEXT_MODES.includes(model.mode ?? 'chat')) return

@@ -76,7 +76,7 @@ function lookUp(words: Readonly<Record<string, Tier>>, word: string | null): Rep
   return tier === undefined ? NOT_KNOWN : { tier, known: true }
 }
 
-/** Factors and discounts are decimals with at most nine places, kept as whole billionths. */
+/** Factors and discounts are decimals with at most nine places, stored as whole billionths. */
 export const ONE = NANOS_PER_USD
 
 /** Factors on every token of a model, in billionths. Fees, which are priced by the call, are left alone. */

@@ -158,6 +158,6 @@ export function findRate({ tariff, table }: Tariffs, unit: Unit): FoundRate {
 const SEARCHES = ['web_searches', 'web_searches_low', 'web_searches_medium', 'web_searches_high'] as const
 
 /** The highest price of a web search, whatever the size of its context. */
-export function dearestSearch(tools: Tariff): bigint {
+export function highestSearchRate(tools: Tariff): bigint {
   return SEARCHES.map((unit) => tools.get(unit) ?? 0n).reduce(maxRate)
 }

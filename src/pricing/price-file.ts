@@ -83,7 +83,7 @@ const modelMembers = {
   /** Names that mean this model. They match exactly, never by prefix. */
   aliases: z.array(name).max(200).optional(),
   mode: z.enum(MODES, `must be one of ${MODES.join(', ')}`).optional(),
-  /** The model is no longer served upstream; it is kept so that past calls can be rated again. */
+  /** The model is no longer served upstream; it stays in the book so that past calls can be rated again. */
   retired: z.boolean({ error: 'must be true or false' }).optional(),
   context_window_tokens: tokens.nullish(),
   max_output_tokens: tokens.nullish(),

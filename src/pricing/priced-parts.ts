@@ -5,10 +5,10 @@ import { SURFACES } from '../providers/surfaces.ts'
 import { plainAmountOf } from './amounts.ts'
 import { multiplierOf, type RatingContext, tierOf } from './modifiers.ts'
 import {
-  dearestSearch,
   type FoundRate,
   findModel,
   findRate,
+  highestSearchRate,
   type ModelPrice,
   type PriceVersion,
   type Tariffs,
@@ -49,7 +49,7 @@ export function rateOf({ model, tariffs }: PartPrice, unit: Unit): FoundRate {
 function findTool({ tools }: ModelPrice, unit: Unit): FoundRate {
   const nanos = tools.get(unit)
   if (nanos !== undefined) return { nanos, how: 'listed' }
-  const most = unit === 'web_searches' ? dearestSearch(tools) : 0n
+  const most = unit === 'web_searches' ? highestSearchRate(tools) : 0n
   return { nanos: most, how: most > 0n ? 'sibling' : 'none' }
 }
 
@@ -223,7 +223,7 @@ function costliestModel(
  * The model by which a batch is rated where upstream serves it under a name without a price: the most expensive of those that it
  * names. Null where one of these has no price either: that name waits for a price of its own.
  */
-export function dearestNamed(
+export function mostExpensiveNamed(
   names: readonly string[],
   context: RatingContext,
   version: PriceVersion,

@@ -168,14 +168,14 @@ function describe({ model, tariffs }: PartPrice, usage: Usage, context: RatingCo
   return [...said, ...describeModifiers(model.factors, usage, context, formatUsd)]
 }
 
-/** How a call was rated, apart from its usage and its prices, as it is kept with the call. */
-export interface KeptRating {
+/** How a call was rated, apart from its usage and its prices, as it is stored with the call. */
+export interface StoredRating {
   readonly context: RatingContext
   readonly discount: Discount
 }
 
 /** The last text of each model, for WRITTEN_MAX models. Calls of one kind have one text, and writing it took 2 µs of each. */
-const written = new Map<string | null, KeptRating & { readonly text: string }>()
+const written = new Map<string | null, StoredRating & { readonly text: string }>()
 const WRITTEN_MAX = 256
 
 export function writeRating(context: RatingContext, discount: Discount): string {
@@ -206,10 +206,10 @@ const discountTexts = new WeakMap<Discount, string>()
 function discountText(discount: Discount): string {
   const known = discountTexts.get(discount)
   if (known !== undefined) return known
-  const { payable: keep, overrides } = discount
-  const fraction = (kept: bigint) => formatUsd(ONE - kept)
+  const { payable, overrides } = discount
+  const fraction = (payable: bigint) => formatUsd(ONE - payable)
   const members = {
-    discount: fraction(keep),
+    discount: fraction(payable),
     ...(overrides.length === 0
       ? {}
       : { discounts: Object.fromEntries(overrides.map((each) => [each.pattern, fraction(each.payable)])) }),
@@ -220,7 +220,7 @@ function discountText(discount: Discount): string {
 }
 
 /** Reads the text of `writeRating`. Null if the text is not one of ours. */
-export function readRating(text: string): KeptRating | null {
+export function readRating(text: string): StoredRating | null {
   try {
     const {
       discount: all,

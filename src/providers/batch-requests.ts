@@ -32,7 +32,7 @@ export const ENTRIES_MAX = 100_000
 /** The most that a request inside a batch can cost. */
 export type BoundEntry = (endpoint: Endpoint, facts: RequestFacts) => Bound
 
-/** Adds up the requests of a batch. Each is read like a request of its own; nothing is kept but the sum. */
+/** Adds up the requests of a batch. Each is read like a request of its own; only the sum is stored. */
 export class EntrySum {
   readonly #surface: Surface
   readonly #boundEntry: BoundEntry
@@ -110,7 +110,7 @@ const LINE = objectShape({ url: VALUE, body: BATCHED_BODY })
 /**
  * Watches the upload of a file of batch requests as it passes, and finds the models that the requests name and what they
  * may cost together. The scanner answers only what every reader of the file would find; for every other file it answers
- * null, and a batch of such a file is refused to keys with limits. The scanner never throws and keeps no chunk.
+ * null, and a batch of such a file is refused to keys with limits. The scanner never throws and retains no chunk.
  */
 export class BatchFileScanner {
   readonly #form: MultipartScanner | null

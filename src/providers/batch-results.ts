@@ -32,7 +32,7 @@ export interface LineReader {
 /**
  * Splits a text that arrives in pieces into lines, and accepts only a text that all parsers read alike: every line is one
  * JSON value or blank, and CR stands only before LF. A CR elsewhere is a blank to JSON and a line's end to many readers of
- * lines. Lines of any length are read without being kept.
+ * lines. Lines of any length are read without buffering them.
  */
 export class JsonLines {
   readonly #line: LineReader

@@ -71,7 +71,7 @@ export type Endpoint = Billing & {
   readonly template: Template
   readonly model: ModelLocation
   readonly reads: BodyReading
-  /** The endpoint shows or touches objects kept under the upstream account, which all gateway keys share. */
+  /** The endpoint shows or touches objects stored under the upstream account, which all gateway keys share. */
   readonly stateful: boolean
   /** The reply shows an object that a call has made before, with its usage, which this reader finds. */
   readonly shows?: UsageReader

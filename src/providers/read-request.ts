@@ -165,7 +165,7 @@ function fieldValue(name: string, text: string): unknown {
   return word === 'null' || word === '' ? null : text
 }
 
-/** Items whose content is kept upstream, however much of them is sent along. */
+/** Items whose content is stored upstream, however much of them is sent along. */
 const KEPT_UPSTREAM =
   /^(?:item_reference|image_generation_call|(?:file_search|web_search|code_interpreter)_call)$/
 /** Items whose content only upstream can read: such an item carries content only where it has `encrypted_content`. */

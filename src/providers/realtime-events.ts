@@ -197,7 +197,7 @@ export function turnRequest({ atMs }: SocketTurn) {
 /** The audio that a standing hold covers. Speech is hardly ever longer without a pause; the rest is an overrun. */
 const TRANSCRIBED_MS_MAX = 15 * 60_000
 
-/** A turn may read a whole context window, since upstream keeps the conversation, and write as much as its model can. */
+/** A turn may read a whole context window, since upstream stores the conversation, and write as much as its model can. */
 export const TURN_LIMITS: RequestLimits = {
   boundClass: 'elsewhere',
   maxOutputTokens: null,

@@ -137,7 +137,7 @@ function namesStored(body: JsonObject): boolean {
   return isGiven(body['previous_response_id']) || isGiven(body['conversation'])
 }
 
-/** A thread that begins is all in the request; one that goes on is kept upstream. */
+/** A thread that begins is all in the request; one that continues is stored upstream. */
 function goesOn(thread: unknown): boolean {
   if (!isGiven(thread)) return false
   return !isObject(thread) || thread['type'] !== 'create' || isGiven(thread['previous_message_id'])
@@ -210,7 +210,7 @@ export interface UnseenWork {
   readonly streams: boolean
   /** The model may reason without showing all of it. */
   readonly reasoning: boolean
-  /** Upstream keeps the response and can be asked for it. */
+  /** Upstream stores the response, which can be fetched. */
   readonly stored: boolean
   /** The body could not be read, so nothing of the request is known. */
   readonly request: boolean

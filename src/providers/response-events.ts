@@ -38,7 +38,7 @@ export function responseAsked(facts: RequestFacts): ResponseAsked {
   return { kind: 'steer', responseId: typeof id === 'string' ? id : null }
 }
 
-/** A request as it was, with what a steer adds to it: input of any kind, for a response that is kept upstream. */
+/** A request as it was, with what a steer adds to it: input of any kind, for a response that is stored upstream. */
 export function withSteer(request: RequestFacts, steer: RequestFacts): RequestFacts {
   if (request.kind !== 'json' || steer.kind !== 'json') return request
   const { previous_response_id: before } = steer.body

@@ -59,7 +59,7 @@ export interface CutResponse {
 }
 
 /**
- * A response that was cut: it has read what the one before it had read, which upstream keeps in its cache, what that one
+ * A response that was cut: it has read what the one before it had read, which upstream has in its cache, what that one
  * said, and of what came since no more than its window holds.
  */
 export function cutResponseUsage(

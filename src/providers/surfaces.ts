@@ -84,7 +84,7 @@ export function shapeError(audience: Audience, refusal: Refusal, requestId: stri
   const body = Buffer.from(JSON.stringify(audience === 'own' ? { ...json, request_id: requestId } : json))
   const headers = ['content-type', 'application/json', 'content-length', String(body.length)]
   headers.push(requestIdHeader, requestId)
-  // Caches may keep some errors, such as a 404, by themselves.
+  // Caches may store some errors, such as a 404, by default.
   if (audience === 'own') headers.push('cache-control', 'no-store')
   if (row.retryAfterSeconds !== undefined) headers.push('retry-after', String(row.retryAfterSeconds))
   // SDKs retry only some statuses by themselves, but coding agents retry them all: a revoked key for three minutes.

@@ -30,7 +30,7 @@ const WHOLE_TEXT = 0x80 | OPCODE.text
 const CONTROL_PAYLOAD_BYTES_MAX = 125
 const MASK_BYTES = 4
 
-/** The most bytes that are kept until they make a part: a control frame. The header of a data frame has 14 bytes at most. */
+/** The most bytes that are buffered until they make a part: a control frame. The header of a data frame has 14 bytes at most. */
 const KEPT_BYTES_MAX = 2 + MASK_BYTES + CONTROL_PAYLOAD_BYTES_MAX
 
 const NO_BYTES: Buffer = Buffer.alloc(0)
@@ -125,7 +125,7 @@ export class FrameReader {
       neededBytes = this.#judge(kept, 0, this.#keptBytes)
     }
     if (this.#violation !== null) return taken
-    // A copy, because receivers may keep the part.
+    // A copy, because receivers may retain the part.
     const wire = Buffer.from(kept.subarray(0, neededBytes))
     this.#keptBytes = 0
     if (isControl(wire, 0)) this.#passControl(wire, onPart)
@@ -281,7 +281,7 @@ function unmasked(wire: Buffer, from: number, to: number, key: number): Buffer {
   return payload
 }
 
-/** The content of a message, or why it cannot be read. The payload may be kept, whatever becomes of the chunks it came in. */
+/** The content of a message, or why it cannot be read. The payload is a copy: it does not depend on the chunks it came in. */
 export type Message =
   | { readonly kind: 'message'; readonly payload: Buffer }
   | { readonly kind: 'unreadable'; readonly why: 'too_large' | 'not_utf8' }
@@ -295,7 +295,7 @@ export class MessageReader {
     this.#messageBytesMax = messageBytesMax
   }
 
-  /** Takes data parts in order. Returns a message if the part ends one. A message that is too large is not kept. */
+  /** Takes data parts in order. Returns a message if the part ends one. A message that is too large is dropped. */
   push(part: FramePart): Message | null {
     if (part.kind === 'control') return null
     this.#bytes += part.payload.length

@@ -155,7 +155,7 @@ function cellOf({ kind }: Column, value: unknown): Cell {
   }
 }
 
-/** PostgreSQL keeps the members of an object in an order of its own. */
+/** PostgreSQL reorders the members of an object. */
 function sortedJson(value: unknown): string {
   return JSON.stringify(value, (_, each: unknown) =>
     each !== null && typeof each === 'object' && !Array.isArray(each)

@@ -26,7 +26,7 @@ export interface TableParts {
 export const TABLE_PARTS: Readonly<Record<string, TableParts>> = {
   setting: { columns: 'name text, value text', key: 'name' },
 
-  /** Balance and holds are sums over `call` and `credit`, kept in the transaction that changes those. */
+  /** Balance and holds are sums over `call` and `credit`, updated in the transaction that changes those. */
   account: {
     columns: `
       id text, name text = 'default',
@@ -109,7 +109,7 @@ export const TABLE_PARTS: Readonly<Record<string, TableParts>> = {
   price_version: { columns: 'id text, json text', key: 'id', isWide: true },
 
   /**
-   * A process that serves. A fenced node was given up: it admits and settles nothing. A cleared node is fenced and has no
+   * A process that serves. A fenced node admits and settles nothing. A cleared node is fenced and has no
    * open call. The epoch rises when the node no longer knows what became of an admission.
    */
   node: {

@@ -16,7 +16,7 @@ const SWEEP_MS = 5_000
 const PRUNE_MS = 60_000
 
 /**
- * A slot of an endpoint is free so long after an attempt that failed: thousands of deliveries to a dead receiver would keep
+ * A slot of an endpoint is free so long after an attempt that failed: thousands of deliveries to a dead receiver would occupy
  * a core busy.
  */
 const FAILING_PAUSE_MS = 1_000

@@ -19,7 +19,7 @@ export type TryOutcome =
 /**
  * One try. The host is resolved once and its addresses are judged; the connection gets those and no others, so that a
  * name that changes after the check leads nowhere else. Redirects are not followed, no proxy of the environment is used,
- * no connection is kept. The whole try has a timeout, and the answer a limit of size.
+ * no connection is reused. The whole attempt has a timeout, and the answer a limit of size.
  */
 export async function sendWebhook(
   request: WebhookRequest,
@@ -68,7 +68,7 @@ export async function sendWebhook(
   }
 }
 
-/** The HTTP client is loaded with the first webhook. An agent of its own has no proxy and keeps no connection. */
+/** The HTTP client is loaded with the first webhook. An agent of its own has no proxy and reuses no connection. */
 async function openRequest(url: URL, options: RequestOptions): Promise<ClientRequest> {
   const { request, Agent } = await (url.protocol === 'https:' ? import('node:https') : import('node:http'))
   return request({ ...options, agent: new Agent({ keepAlive: false }) })

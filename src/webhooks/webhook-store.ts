@@ -8,7 +8,7 @@ import type {
 } from '../kernel/vocabulary.ts'
 
 /**
- * The records that the store keeps for events and webhooks, and the port through which they are read. The transaction that
+ * The stored records of events and webhooks, and the port through which they are read. The transaction that
  * causes an event writes its row and one delivery for each subscribed webhook. Instants are milliseconds (UTC) by the clock
  * of the store; `atMs` is the caller's, which counts where the store has none.
  */

@@ -69,8 +69,8 @@ async function checkCaps({ cluster, keys }: Facts, late: ReadonlySet<string>): P
       .filter((row) => !late.has(String(row['id'])))
       .map((row) => BigInt(String(row['cost_nanos'])))
     const spent = costs.reduce((sum, cost) => sum + cost, 0n)
-    const dearest = costs.reduce((most, cost) => (cost > most ? cost : most), 0n)
-    assert.ok(spent < capNanos + dearest || spent === 0n, `${id} has spent ${spent} of ${capNanos}`)
+    const highest = costs.reduce((most, cost) => (cost > most ? cost : most), 0n)
+    assert.ok(spent < capNanos + highest || spent === 0n, `${id} has spent ${spent} of ${capNanos}`)
   }
 }
 

@@ -102,8 +102,8 @@ test('500 calls at once over three nodes pass a cap by at most one call, nobody 
     status === 200 ? [BigInt(tokensOf(i)) * NANOS_PER_TOKEN] : [],
   )
   const spent = costs.reduce((sum, cost) => sum + cost, 0n)
-  const dearest = costs.reduce((most, cost) => (cost > most ? cost : most), 0n)
-  assert.ok(spent >= capNanos && spent < capNanos + dearest, `${spent} spent of ${capNanos}`)
+  const highest = costs.reduce((most, cost) => (cost > most ? cost : most), 0n)
+  assert.ok(spent >= capNanos && spent < capNanos + highest, `${spent} spent of ${capNanos}`)
   for (const { status, text, header } of replies) {
     if (status === 200) continue
     assert.equal(status, 402, text)

@@ -44,7 +44,7 @@ function bench(
   const kept = new Set<string>()
   const spool = {
     isSound: true,
-    async keep({ requestId }: CallClosing) {
+    async append({ requestId }: CallClosing) {
       // The write takes longer than the shortest wait for an answer.
       await sleep(5)
       kept.add(requestId)

@@ -127,7 +127,7 @@ test('on a connection that is kept, the head has its time from its first byte on
   await closed.take()
 })
 
-test('a connection that is kept and idle closes without a word, and not a millisecond early', async () => {
+test('a connection that is kept and idle closes without an answer, and not a millisecond early', async () => {
   const { client, connection } = await open()
   client.write(GET)
   answer(await served.take())

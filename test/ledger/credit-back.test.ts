@@ -137,7 +137,7 @@ function proveCreditsBack(create: () => Promise<Books>): void {
       await creditBack(dir, 'req_01')
       for (const prices of [HALF, DOUBLE]) {
         assert.deepEqual(await rerated(writer, 'req_01', prices), [
-          { kind: 'kept', because: 'credited_back' },
+          { kind: 'unchanged', because: 'credited_back' },
         ])
       }
       assert.equal(await paidFor(dir, 'req_01'), 0n)

@@ -75,7 +75,7 @@ function provePricingAgain(create: () => Promise<Books>): void {
       assert.equal(summary.creditNanos, 400_920n)
       assert.equal(summary.chargeCalls, 2)
       assert.equal(summary.chargeNanos, 224n + 40n)
-      assert.deepEqual(summary.kept, {
+      assert.deepEqual(summary.unchanged, {
         same_price: 0,
         no_usage: 1,
         no_price: 0,
@@ -182,7 +182,7 @@ function provePricingAgain(create: () => Promise<Books>): void {
       await writer.book(await changes(writer, V3))
       const [first] = await writer.read(ALL, '')
       assert.ok(first)
-      assert.deepEqual(rerateCall(first, V2), { kind: 'kept', because: 'rerated_before' })
+      assert.deepEqual(rerateCall(first, V2), { kind: 'unchanged', because: 'rerated_before' })
       assert.equal((await entries(dir)).length, 11)
     })
   })
@@ -223,7 +223,7 @@ function provePricingAgain(create: () => Promise<Books>): void {
       assert.ok(call)
       const because = (change: object, prices = V2): unknown => {
         const rerated = rerateCall({ ...call, ...change }, prices)
-        return rerated.kind === 'kept' ? rerated.because : rerated
+        return rerated.kind === 'unchanged' ? rerated.because : rerated
       }
       assert.equal(because({ creditedBack: true }), 'credited_back')
       assert.equal(because({ usage: null }), 'no_usage')

@@ -15,12 +15,12 @@ const A = closingOf('req_a', { costNanos: 2n ** 63n - 1n })
 const B = closingOf('req_b')
 const C = closingOf('req_c')
 
-test('what was kept is left to the next life, in order and exactly', async () => {
+test('settlements in the spool are left to the next process, in order and exactly', async () => {
   const { open, onDisk, lines } = await bench()
   const first = await open()
   assert.deepEqual(first.left(), [])
   for (const closing of [A, B, C]) {
-    await first.keep(closing)
+    await first.append(closing)
     assert.deepEqual((await onDisk()).at(-1), closing)
   }
   await first.close()
@@ -28,7 +28,7 @@ test('what was kept is left to the next life, in order and exactly', async () =>
   assert.deepEqual(second.left(), [A, B, C])
   assert.equal(second.waiting, 3)
   // A is on the disk already.
-  await second.keep(A)
+  await second.append(A)
   await second.close()
   assert.deepEqual(lines, [])
 })
@@ -36,17 +36,17 @@ test('what was kept is left to the next life, in order and exactly', async () =>
 test('a settlement is on the disk when it is said to be', async () => {
   const { open, disk } = await bench()
   const spool = await open()
-  await spool.keep(A)
+  await spool.append(A)
   const { promise: gate, resolve: pass } = Promise.withResolvers<void>()
   disk.gate = gate
   let told = false
-  const kept = spool.keep(B).then(() => {
+  const appended = spool.append(B).then(() => {
     told = true
   })
   await until('it is being written', async () => disk.changes.length === 2)
   assert.equal(told, false)
   pass()
-  await kept
+  await appended
   await spool.close()
 })
 
@@ -56,9 +56,9 @@ test('settlements that come while others are written go together', async () => {
   const { promise: gate, resolve: pass } = Promise.withResolvers<void>()
   disk.gate = gate
   const many = Array.from({ length: 30 }, (_, i) => closingOf(`req_${i}`))
-  const kept = many.map((closing) => spool.keep(closing))
+  const appended = many.map((closing) => spool.append(closing))
   pass()
-  await Promise.all(kept)
+  await Promise.all(appended)
   assert.deepEqual(
     disk.changes.map((ids) => ids.length),
     [1, 29],
@@ -70,10 +70,10 @@ test('settlements that come while others are written go together', async () => {
 test('what the store has taken is not left', async () => {
   const { open, onDisk } = await bench()
   const spool = await open()
-  await Promise.all([A, B, C].map((closing) => spool.keep(closing)))
+  await Promise.all([A, B, C].map((closing) => spool.append(closing)))
   spool.done('req_b')
-  spool.done('never kept')
-  await spool.keep(closingOf('req_d'))
+  spool.done('never spooled')
+  await spool.append(closingOf('req_d'))
   await spool.close()
   assert.deepEqual(idsOf(await onDisk()), ['req_a', 'req_c', 'req_d'])
   const next = await open()
@@ -83,10 +83,10 @@ test('what the store has taken is not left', async () => {
   await next.close()
 })
 
-test('what the store refuses is put into a file for a person, kept or not, and is not left', async () => {
+test('a settlement that the store refuses goes to a file for the operator, spooled or not', async () => {
   const { open, onDisk, dir } = await bench()
   const spool = await open()
-  await Promise.all([spool.keep(A), spool.keep(B)])
+  await Promise.all([spool.append(A), spool.append(B)])
   await spool.refuse(A, 'there is no call req_a')
   await spool.refuse(C, 'there is no call req_c')
   await spool.close()
@@ -104,22 +104,22 @@ test('what the store refuses is put into a file for a person, kept or not, and i
 test('a refused settlement that cannot be put aside stays where it is', async () => {
   const { open, onDisk, dir, lines } = await bench()
   const spool = await open()
-  await spool.keep(A)
+  await spool.append(A)
   await mkdir(join(dir, 'refused.jsonl'))
   await spool.refuse(A, 'there is no such call')
   await spool.close()
-  assert.deepEqual(lines, ['error: a refused settlement cannot be put aside'])
+  assert.deepEqual(lines, ['error: a refused settlement cannot be written to its file'])
   assert.deepEqual(await onDisk(), [A])
 })
 
 test('a disk that fails is said to, holds nobody up, and is written again when it can be', async () => {
   const { open, onDisk, disk, lines } = await bench()
   const spool = await open()
-  await spool.keep(A)
+  await spool.append(A)
   disk.fault = 'no room'
-  await spool.keep(B)
+  await spool.append(B)
   assert.equal(spool.isSound, false)
-  await spool.keep(C)
+  await spool.append(C)
   assert.deepEqual(lines, [
     'error: the settlement spool cannot be written; no new call is admitted while settlements wait',
   ])
@@ -135,9 +135,9 @@ test('a disk that fails is said to, holds nobody up, and is written again when i
 test('after a sync that failed all that waits is written again', async () => {
   const { open, onDisk, disk } = await bench()
   const spool = await open()
-  await spool.keep(A)
+  await spool.append(A)
   disk.fault = 'failed fsync'
-  await spool.keep(B)
+  await spool.append(B)
   assert.equal(spool.isSound, false)
   disk.fault = null
   disk.changes.length = 0
@@ -153,12 +153,12 @@ test('a disk that does not answer holds nobody up for ever', async () => {
   disk.gate = gate
   mock.timers.enable({ apis: ['setTimeout'] })
   try {
-    const kept = spool.keep(A)
+    const appended = spool.append(A)
     assert.equal(spool.isSound, true)
     mock.timers.tick(SPOOL_WRITE_MS)
-    await kept
+    await appended
     assert.equal(spool.isSound, false)
-    await spool.keep(B)
+    await spool.append(B)
     assert.deepEqual(lines, ['error: the disk of the settlement spool does not answer'])
   } finally {
     mock.timers.reset()
@@ -173,9 +173,9 @@ test('beyond its size settlements wait in memory alone, and it is sound when the
   const { open, onDisk, lines } = await bench()
   const spool = await open()
   const large = (id: string) => closingOf(id, { usage: LARGE })
-  await Promise.all(['a', 'b', 'c'].map((id) => spool.keep(large(id))))
+  await Promise.all(['a', 'b', 'c'].map((id) => spool.append(large(id))))
   assert.equal(spool.isSound, true)
-  await spool.keep(large('d'))
+  await spool.append(large('d'))
   assert.equal(spool.isSound, false)
   assert.deepEqual(lines, ['error: the settlement spool is full'])
   spool.done('a')
@@ -183,8 +183,8 @@ test('beyond its size settlements wait in memory alone, and it is sound when the
   assert.equal(spool.isSound, false)
   spool.done('d')
   assert.equal(spool.isSound, true)
-  await Promise.all(['e', 'f'].map((id) => spool.keep(large(id))))
-  await spool.keep(large('g'))
+  await Promise.all(['e', 'f'].map((id) => spool.append(large(id))))
+  await spool.append(large('g'))
   spool.done('g')
   assert.equal(spool.isSound, false)
   spool.done('e')
@@ -197,9 +197,9 @@ test('beyond its size settlements wait in memory alone, and it is sound when the
 test('a spool that never is empty does not grow without end', async () => {
   const { open, onDisk, file } = await bench()
   const spool = await open()
-  await spool.keep(A)
+  await spool.append(A)
   for (let i = 0; i < 40; i++) {
-    await spool.keep(closingOf(`req_${i}`, { usage: LARGE }))
+    await spool.append(closingOf(`req_${i}`, { usage: LARGE }))
     spool.done(`req_${i}`)
   }
   await spool.close()
@@ -207,11 +207,11 @@ test('a spool that never is empty does not grow without end', async () => {
   assert.deepEqual(await onDisk(), [A])
 })
 
-test('what comes after the end is not kept, and the log says so', async () => {
+test('a settlement after the end is dropped, and the log says so', async () => {
   const { open, lines } = await bench()
   const spool = await open()
   await spool.close()
-  await spool.keep(A)
+  await spool.append(A)
   assert.deepEqual(lines, ['error: a settlement came after the spool was closed'])
 })
 
@@ -221,7 +221,7 @@ test('a directory that cannot be made fails the start', async () => {
   await assert.rejects(openSettlementSpool(dir, createLogLines().log), /EEXIST/)
 })
 
-test('whatever was kept and taken, and whenever the disk failed, what waits at the end is on it', async () => {
+test('whatever was appended and done, and whenever the disk failed, waiting settlements are on it at the end', async () => {
   const id = fc.integer({ min: 0, max: 5 }).map((n) => `req_${n}`)
   const step = fc.oneof(
     fc.record({ do: fc.constant('keep' as const), id, wait: fc.boolean() }),
@@ -239,9 +239,9 @@ test('whatever was kept and taken, and whenever the disk failed, what waits at t
         if (now.do === 'fault') disk.fault = now.is
         if (now.do === 'done') spool.done(now.id)
         if (now.do !== 'keep') continue
-        const kept = spool.keep(closingOf(now.id))
+        const appended = spool.append(closingOf(now.id))
         if (!now.wait) continue
-        await kept
+        await appended
         if (spool.isSound) assert.ok(idsOf(await onDisk()).includes(now.id))
       }
       disk.fault = null
@@ -258,7 +258,7 @@ test('whatever a closing has in its texts and amounts, it comes back as it was',
   await fc.assert(
     fc.asyncProperty(anyClosing, async (closing) => {
       const first = await open()
-      await first.keep(closing)
+      await first.append(closing)
       await first.close()
       const second = await open()
       assert.deepEqual(second.left(), [closing])
@@ -274,7 +274,7 @@ test('directory and files are for their owner alone', async () => {
   // The program sets this umask at its start.
   const umask = process.umask(0o077)
   const spool = await open().finally(() => process.umask(umask))
-  await Promise.all([spool.keep(A), spool.keep(B)])
+  await Promise.all([spool.append(A), spool.append(B)])
   await spool.refuse(A, 'there is no such call')
   await spool.close()
   const modeOf = async (path: string) => ((await stat(path)).mode & 0o777).toString(8)
@@ -284,10 +284,10 @@ test('directory and files are for their owner alone', async () => {
   for (const name of names) assert.equal(await modeOf(join(dir, name)), '600')
 })
 
-test('a line of which a figure was changed is not sent, and the file with it is kept aside', async () => {
+test('a line with a changed figure is not sent, and its file is renamed', async () => {
   const { open, dir, file, lines } = await bench()
   const first = await open()
-  for (const closing of [A, B, C]) await first.keep(closing)
+  for (const closing of [A, B, C]) await first.append(closing)
   await first.close()
   const bytes = await readFile(file)
   const at = bytes.indexOf('"costNanos":"', bytes.indexOf('req_b"')) + '"costNanos":"'.length
@@ -298,7 +298,7 @@ test('a line of which a figure was changed is not sent, and the file with it is 
   await second.close()
   const [aside] = (await readdir(dir)).filter((name) => name.endsWith('.damaged'))
   assert.deepEqual(await readFile(join(dir, String(aside))), bytes)
-  assert.deepEqual(lines, ['error: the settlement spool was damaged and is kept aside'])
+  assert.deepEqual(lines, ['error: the settlement spool was damaged and has been renamed'])
   const third = await open()
   assert.deepEqual(idsOf(third.left()), ['req_a', 'req_c'])
   await third.close()
@@ -307,14 +307,14 @@ test('a line of which a figure was changed is not sent, and the file with it is 
 test('a line that was cut by the end of the process is dropped, and the next settlement gets a line of its own', async () => {
   const { open, onDisk, file, lines } = await bench()
   const first = await open()
-  await first.keep(A)
-  await first.keep(B)
+  await first.append(A)
+  await first.append(B)
   await first.close()
   const text = await readFile(file, 'utf8')
   await writeFile(file, text.slice(0, -9))
   const second = await open()
   assert.deepEqual(second.left(), [A])
-  await second.keep(C)
+  await second.append(C)
   await second.close()
   assert.deepEqual(await onDisk(), [A, C])
   assert.deepEqual(lines, [])

@@ -109,10 +109,10 @@ test('calls that fail, break off or lose their client leave no hold, and the cap
   await bench.assertBalanced()
   const books = readLedger(bench.gateway)
   const calls = await books.calls(id)
-  const dearest = Math.max(...calls.map((call) => call.costNanos))
+  const highest = Math.max(...calls.map((call) => call.costNanos))
   const [month] = (await books.months(id)).values()
   assert.equal(month?.heldNanos, 0)
-  assert.ok((month?.spentNanos ?? 0) - dearest < cap)
+  assert.ok((month?.spentNanos ?? 0) - highest < cap)
 })
 
 test('with budgets.mode "settled" nobody waits: calls go while the spend is below the cap', async () => {

@@ -72,7 +72,7 @@ export async function send(bench: BillingBench, call: RandomCall, key: string): 
 export interface Outcomes {
   readonly served: number
   readonly spentNanos: number
-  readonly dearestNanos: number
+  readonly highestNanos: number
   readonly exceeded: readonly BudgetDetails[]
   readonly held: readonly BudgetDetails[]
 }
@@ -109,16 +109,16 @@ export function sortOut(answers: readonly { call: RandomCall; reply: BilledReply
   return {
     served: served.length,
     spentNanos: costs.reduce((sum, cost) => sum + cost, 0),
-    dearestNanos: Math.max(0, ...costs),
+    highestNanos: Math.max(0, ...costs),
     ...refused,
   }
 }
 
 /** The promise of a cap, as far as answers show it. */
 export function assertCapHeld(outcomes: Outcomes, capNanos: number): void {
-  const { spentNanos, dearestNanos, exceeded, held } = outcomes
+  const { spentNanos, highestNanos, exceeded, held } = outcomes
   if (spentNanos > 0)
-    assert.ok(spentNanos - dearestNanos < capNanos, `${spentNanos} is more than one call above ${capNanos}`)
+    assert.ok(spentNanos - highestNanos < capNanos, `${spentNanos} is more than one call above ${capNanos}`)
   for (const details of exceeded) {
     assert.ok(
       details.spentNanos >= details.capNanos,

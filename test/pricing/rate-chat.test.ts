@@ -11,7 +11,7 @@ gpt-4o-2024-05-13 is no alias, and dearer
   gpt-4o-2024-05-13 | 1,000 input | | 5,000,000 | 1,000 × $5/M
 gpt-4o-mini: in and out
   gpt-4o-mini | 1,000 input, 1,000 output | | 750,000 | 1,000 × $0.15/M + 1,000 × $0.60/M
-o1-pro, the dearest of all
+o1-pro, the most expensive of all
   o1-pro | 100 input, 10 output | | 21,000,000 | 100 × $150/M + 10 × $600/M = 15,000,000 + 6,000,000
 a fine-tuned model costs what its base costs when tuned
   ft:gpt-4o-2024-08-06:acme::Abc123 | 1,000 input, 100 output | | 5,250,000 | 1,000 × $3.75/M + 100 × $15/M = 3,750,000 + 1,500,000
@@ -41,13 +41,13 @@ a cached token costs a twentieth on gpt-6.1-sol
   gpt-6.1-sol | 10,000 cache_read | | 1,000,000 | 10,000 × $0.10/M
 a cached token costs a twentieth on gpt-6.1-terra
   gpt-6.1-terra | 10,000 cache_read | | 500,000 | 10,000 × $0.05/M
-o3-pro lists no cached rate: its dearest input rate, flagged
+o3-pro lists no cached rate: its highest input rate, flagged
   o3-pro | 10,000 cache_read | unpriced | 200,000,000 | 10,000 × $20/M
 a write for 30 minutes costs 1.25 times input from gpt-5.6 on
   gpt-5.6-sol | 1,000 cache_write_30m | | 5,000,000 | 1,000 × $5/M
 a write costs no more than input before gpt-5.6
   gpt-5.4 | 500 input, 1,000 cache_write_30m | | 3,750,000 | 500 × $2.50/M + 1,000 × $2.50/M
-a write for 12 hours has no list price: the dearest input rate, flagged
+a write for 12 hours has no list price: the highest input rate, flagged
   gpt-5.6-sol | 1,000 cache_write_30m, 1,000 cache_write_12h | unpriced | 10,000,000 | 1,000 × $5/M + 1,000 × $5/M
 uncached, cached, written and output together
   gpt-5.6-sol | 1,000 input, 2,000 cache_read, 3,000 cache_write_30m, 400 output | | 27,800,000 | 1,000 × $4 + 2,000 × $0.40 + 3,000 × $5 + 400 × $20 = 4,000,000 + 800,000 + 15,000,000 + 8,000,000

@@ -11,7 +11,7 @@ gpt-realtime-2.1: images in and cached
   gpt-realtime-2.1 | 1,000 image_input, 1,000 image_cache_read | | 5,500,000 | 1,000 × $5/M + 1,000 × $0.50/M
 gpt-4o-audio-preview: audio in and out
   gpt-4o-audio-preview | 1,000 audio_input, 1,000 audio_output | | 120,000,000 | 1,000 × $40/M + 1,000 × $80/M
-gpt-audio lists no rate for cached audio: the dearest input rate, flagged
+gpt-audio lists no rate for cached audio: the highest input rate, flagged
   gpt-audio | 1,000 audio_cache_read | unpriced | 32,000,000 | 1,000 × $32/M
 gpt-4o-transcribe: audio and text in, text out
   gpt-4o-transcribe | 1,000 audio_input, 50 input, 100 output | | 7,125,000 | 1,000 × $6/M + 50 × $2.50/M + 100 × $10/M = 6,000,000 + 125,000 + 1,000,000

@@ -126,7 +126,7 @@ test('the image tool draws at the standard tier, whatever the tier of the respon
   assert.equal(rated({ ...drawing, serviceTier: 'priority' }, CHAT).unpriced, false)
 })
 
-test('an image model without a price goes by the dearest of those that draw, flagged, not by the text model', () => {
+test('an image model without a price goes by the most expensive of those that draw, flagged, not by the text model', () => {
   const asked = { ...CHAT, modelAsked: 'gpt-5.6-sol', imageToolModel: 'gpt-image-2.6-flare' }
   // 1,000 × $4/M + 100 × $5/M + 1,000 × $40/M, which chatgpt-image-latest costs; at the text model 2,040,000 less
   const rating = rated(drawing, asked)
@@ -143,7 +143,7 @@ test('the model that writes an SVG is rated at its own standard rates, or as one
   // 500 × $4/M + 200 × $20/M for the author, and 1,000 × $8/M for the drawing
   const known = rated({ ...svg('gpt-5.6-sol'), serviceTier: null }, context)
   assert.deepEqual([known.listNanos, known.unpriced], [14_000_000n, false])
-  // 500 × $5/M + 200 × $40/M, the dearest rates of models that draw, for want of a rate for text
+  // 500 × $5/M + 200 × $40/M, the highest rates of models that draw, for want of a rate for text
   const unknown = rated({ ...svg('nobody-knows-it'), serviceTier: null }, context)
   assert.deepEqual([unknown.listNanos, unknown.unpriced], [18_500_000n, true])
   // At flex, a tier that images do not have, the drawing costs half, derived; the author costs the same.
@@ -187,7 +187,7 @@ test('where neither the served nor the requested model has a price, nothing is r
   )
 })
 
-test('where no request names a model, a part without a price goes by the dearest model, flagged', () => {
+test('where no request names a model, a part without a price goes by the most expensive model, flagged', () => {
   const usage = usageOf([partOf({ input_tokens: 1_000 }), partOf({ input_tokens: 9 }, 'nobody-knows-it')], {
     modelServed: 'claude-opus-5',
   })

@@ -58,7 +58,7 @@ const unnamed: readonly Unnamed[] = [
     unpriced: true,
   },
   {
-    says: 'a decision has no default: the dearest model of text, flagged',
+    says: 'a decision has no default: the most expensive model of text, flagged',
     endpoint: '/v1/decisions',
     units: TEXT,
     // o1-pro: 1,000 × $150/M + 500 × $600/M
@@ -66,7 +66,7 @@ const unnamed: readonly Unnamed[] = [
     unpriced: true,
   },
   {
-    says: 'a chat goes by the dearest model of Chat Completions, flagged',
+    says: 'a chat goes by the most expensive model of Chat Completions, flagged',
     endpoint: '/v1/chat/completions',
     units: TEXT,
     // gpt-4.5-preview: 1,000 × $75/M + 500 × $150/M
@@ -74,7 +74,7 @@ const unnamed: readonly Unnamed[] = [
     unpriced: true,
   },
   {
-    says: 'an old completion by the dearest of those',
+    says: 'an old completion by the most expensive of those',
     endpoint: '/v1/completions',
     units: TEXT,
     // ft:davinci-002: 1,500 × $12/M
@@ -82,7 +82,7 @@ const unnamed: readonly Unnamed[] = [
     unpriced: true,
   },
   {
-    says: 'a message by the dearest Claude that is still served',
+    says: 'a message by the most expensive Claude that is still served',
     endpoint: '/v1/messages',
     surface: 'messages',
     units: TEXT,
@@ -91,7 +91,7 @@ const unnamed: readonly Unnamed[] = [
     unpriced: true,
   },
   {
-    says: 'embeddings by the dearest of their kind',
+    says: 'embeddings by the most expensive of their kind',
     endpoint: '/v1/embeddings',
     units: { input_tokens: 1_000 },
     // text-embedding-3-large: 1,000 × $0.13/M
@@ -99,7 +99,7 @@ const unnamed: readonly Unnamed[] = [
     unpriced: true,
   },
   {
-    says: 'speech by the dearest that is sold by the token',
+    says: 'speech by the most expensive that is sold by the token',
     endpoint: '/v1/audio/speech',
     units: { input_tokens: 100, audio_output_tokens: 1_000 },
     // gpt-4o-mini-tts: 100 × $0.60/M + 1,000 × $12/M, since tts-1-hd has no rate for audio output
@@ -107,7 +107,7 @@ const unnamed: readonly Unnamed[] = [
     unpriced: true,
   },
   {
-    says: 'a recording that is paid by its tokens by the dearest that is sold so',
+    says: 'a recording that is paid by its tokens by the most expensive that is sold so',
     endpoint: '/v1/audio/transcriptions',
     units: { audio_input_tokens: 1_000, output_tokens: 100 },
     // gpt-4o-transcribe: 1,000 × $6/M + 100 × $10/M
@@ -115,7 +115,7 @@ const unnamed: readonly Unnamed[] = [
     unpriced: true,
   },
   {
-    says: 'a recording that is paid by its length by the dearest that is sold so',
+    says: 'a recording that is paid by its length by the most expensive that is sold so',
     endpoint: '/v1/audio/transcriptions',
     units: { audio_input_milliseconds: 3_600_000 },
     // gpt-live-transcribe: an hour at $1.02
@@ -160,7 +160,7 @@ test('an overlay changes the default of an endpoint, and takes one away', () => 
   // 100 × $2/M + 50 × $2.50/M + 1,000 × $8/M
   assert.equal(rated('/v1/images/edits', IMAGE).listNanos, 8_325_000n)
   assert.equal(rated('/v1/images/generations', IMAGE).listNanos, 30_900_000n)
-  // The endpoint has no default now and is rated at the dearest model: 1,000 × $150/M + 500 × $600/M
+  // The endpoint has no default now and is rated at the most expensive model: 1,000 × $150/M + 500 × $600/M
   const compacted = rated('/v1/responses/compact', TEXT)
   assert.deepEqual([compacted.listNanos, compacted.unpriced], [450_000_000n, true])
 })

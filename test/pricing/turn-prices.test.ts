@@ -79,7 +79,7 @@ test('a response whose usage has no details costs as much as audio', () => {
   assert.deepEqual(rateOf(turn('realtime', 'gpt-realtime'), usage), rated(6_400_000n))
 })
 
-test('a response without a model is rated at the dearest that Realtime has, flagged', () => {
+test('a response without a model is rated at the most expensive that Realtime has, flagged', () => {
   const usage = realtimeUsage({ input_tokens: 0, output_tokens: 10 }, null)
   // 10 × $80 a million, of gpt-4o-realtime-preview
   assert.deepEqual(rateOf(turn('realtime', null), usage), { ...rated(800_000n), unpriced: true })

@@ -24,7 +24,7 @@ import {
 } from './socket-protocol.ts'
 import type { PlannedTurn } from './turn-call.ts'
 
-/** Requests up to this size are kept while their turn lasts, for a count of tokens; larger ones are counted by their length. */
+/** Requests up to this size are buffered while their turn lasts, for a count of tokens; larger ones are counted by their length. */
 const TURN_KEPT_BYTES_MAX = 64 * 1024
 
 const TARGET = { path: '/v1/responses', query: '' }

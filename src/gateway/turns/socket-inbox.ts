@@ -26,7 +26,7 @@ interface Waiting {
 /** Memory is taken in steps of this size, and none for messages below it. */
 const MEMORY_STEP_BYTES = 64 * 1024
 
-/** Parts of a message that are kept as they came. More are joined: a fragment of one byte costs some hundred. */
+/** Parts of a message that are buffered as they came. More are joined: a fragment of one byte costs some hundred. */
 const PARTS_MAX = 256
 
 export class SocketInbox {
@@ -98,7 +98,7 @@ export class SocketInbox {
     return part.endsMessage
   }
 
-  /** Messages are kept twice, masked and unmasked. */
+  /** Messages are in memory twice, masked and unmasked. */
   get #neededBytes(): number {
     return 2 * (this.#waitingBytes + this.#arrivedBytes)
   }

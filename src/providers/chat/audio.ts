@@ -137,7 +137,7 @@ const SOLD_BY_CHARACTER = /^tts-1(?:-hd)?(?:-\d{4})?$/
 export interface SpeechRequest {
   /** Characters as people count them, not UTF-16 units. */
   readonly characters: number
-  /** False: the text was too long to be kept, and `characters` is the most. No upstream is known to take such a text. */
+  /** False: the text was too long to be stored, and `characters` is the most. No upstream is known to take such a text. */
   readonly exact: boolean
   /** `response_format`, where the request names one. */
   readonly format: string | null

@@ -131,7 +131,7 @@ async function checkRules(ask: Ask, { label, from, id, rules }: Rules): Promise<
 /** The most calls in memory at once. */
 const BATCH_CALLS = 5_000
 
-/** Rates each settled call again by its usage and the prices that were kept for it. */
+/** Rates each settled call again by its usage and the prices that were stored for it. */
 async function checkPrices(
   ask: Ask,
   rateAgain: RateAgain,

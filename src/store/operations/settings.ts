@@ -37,7 +37,7 @@ export function* storePriceVersion(id: string, priceJson: string): Operation<voi
   yield sql`INSERT INTO price_version (id, json) VALUES (${id}, ${priceJson}) ON CONFLICT DO NOTHING`
 }
 
-/** The price version as it was kept; null if there is none of this id. */
+/** The price version as it was stored; null if there is none of this id. */
 function* readPriceVersion(id: string): Operation<string | null> {
   const [row] = yield sql`SELECT json FROM price_version WHERE id = ${id}`
   return row === undefined ? null : text(row, 'json')

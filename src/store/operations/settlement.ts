@@ -54,7 +54,7 @@ const ADD_TO_DAY = prepare(
   ...DAY_SUMS.map(() => 'bigint' as const),
 )
 
-/** Books the closings in `rows.money`. Null for a closing whose call does not exist. */
+/** Applies the closings to `rows.money`. Null for a closing whose call does not exist. */
 export function settleCalls(
   closings: readonly CallClosing[],
   { calls, money, nowMs }: BatchRows,

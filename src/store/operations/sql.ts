@@ -104,7 +104,7 @@ export type BoundValue = string | bigint | boolean | Uint8Array | List | null
 export interface Statement {
   readonly text: string
   readonly values: readonly BoundValue[]
-  /** The name of a prepared statement, for connections that keep them. */
+  /** The name of a prepared statement, for connections that cache them. */
   readonly name?: string
 }
 

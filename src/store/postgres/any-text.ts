@@ -1,6 +1,6 @@
 /**
- * PostgreSQL keeps every character but U+0000, and clients may send U+0000 too: in a model's name, a path, the name of a
- * key. U+0000 is kept as two characters, and U+0001, the escape, as two others, so that texts stay different and in the
+ * PostgreSQL stores every character but U+0000, and clients may send U+0000 too: in a model's name, a path, the name of a
+ * key. U+0000 is stored as two characters, and U+0001, the escape, as two others, so that texts stay different and in the
  * same order. The database's client writes all texts this way and reads them back; JSON has to be made here, because
  * JSON spells the character out and the client cannot see it.
  */
@@ -8,7 +8,7 @@
 const UNKEPT = /[\0\u0001]/g
 const KEPT = /\u0001([\u0001\u0002])/g
 
-/** A text as it is kept. A lone surrogate is no character, and becomes the replacement character, as in UTF-8. */
+/** A text as it is stored. A lone surrogate is no character, and becomes the replacement character, as in UTF-8. */
 export function toKept(text: string): string {
   return text.replace(UNKEPT, (character) => (character === '\0' ? '\u0001\u0001' : '\u0001\u0002'))
 }

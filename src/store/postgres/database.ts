@@ -9,7 +9,7 @@ import { fromKept, fromKeptJson, toKept } from './any-text.ts'
  * PostgreSQL as the parts of the store use it. `int8` comes as bigint, `bytea` as Buffer, `jsonb` parsed, `int4` as number,
  * `bool` as boolean. Failures are StoreUnavailable where the same statement may succeed later, else StoreRefused.
  *
- * No state is kept on a connection between two statements outside a transaction: behind a pooler in transaction mode the
+ * No state stays on a connection between two statements outside a transaction: behind a pooler in transaction mode the
  * next statement may run on another connection.
  */
 export interface Database {
@@ -48,7 +48,7 @@ export type Flight = (statements: readonly Statement[]) => Promise<readonly pg.Q
 
 /**
  * The plans of a batch are made once and find rows by their index, however small the table was when they were made. The lock
- * timeout (1.5 s of 1.8) ends a statement before the node stops waiting. A node that is paused in a batch keeps its locks
+ * timeout (1.5 s of 1.8) ends a statement before the node stops waiting. A node that is paused in a batch holds its locks
  * for a shorter time (1 s), so that other nodes and commands that wait for these locks are done in time.
  */
 function batchSettings(statementMs: number): readonly (readonly [name: string, value: string])[] {
@@ -281,7 +281,7 @@ export interface SessionSettings {
 
 /**
  * A pooler in transaction mode lends the same connection to many clients, and refuses settings that would stay on it.
- * Behind a pooler only the node keeps deadlines, and the operator may set `statement_timeout` on the role.
+ * Behind a pooler only the node enforces deadlines, and the operator may set `statement_timeout` on the role.
  */
 export async function probeSettings(url: string): Promise<SessionSettings> {
   try {

@@ -37,11 +37,11 @@ const USABLE_WITHIN_MS = 500
 export interface NodeOptions {
   /** The name of this node in the log and the tables. */
   readonly name: string
-  /** No other process serves under this name: a node that did before is dead, and is given up at once. */
+  /** No other process serves under this name: a node that did before is dead, and is fenced at once. */
   readonly alone: boolean
   /** The interval of the heartbeat, with which this node also looks for silent nodes; null is never, for tests. */
   readonly beatEveryMs: number | null
-  /** A node without a heartbeat for this long, by the database's clock, is given up. */
+  /** A node without a heartbeat for this long, by the database's clock, is fenced. */
   readonly silentMs: number
 }
 
@@ -121,7 +121,7 @@ export function createNode(parts: NodeParts, options: NodeOptions): Node {
   function refused(id: string, epoch: bigint): void {
     if (current?.id !== id || current.epoch !== epoch) return
     current = null
-    log.warn({ node: id }, 'this node was given up by the others; it registers anew')
+    log.warn({ node: id }, 'other nodes fenced this node; it registers again')
   }
 
   function scheduleBeat(): void {
@@ -174,9 +174,9 @@ export function createNode(parts: NodeParts, options: NodeOptions): Node {
       `${fenceWhere('seen_at_ms < now_ms() - $1', 'SKIP LOCKED')} RETURNING node.id`,
       [options.silentMs],
     )
-    for (const row of fenced) log.warn({ node: text(row, 'id') }, 'a node was not heard of and is given up')
+    for (const row of fenced) log.warn({ node: text(row, 'id') }, 'a node without a heartbeat was fenced')
     const calls = await interruptFenced(null)
-    if (calls > 0) log.warn({ calls }, 'calls of nodes that were given up: interrupted, at no charge')
+    if (calls > 0) log.warn({ calls }, 'calls of fenced nodes are interrupted, at no charge')
   }
 
   async function interruptFenced(atMs: number | null): Promise<number> {
@@ -254,7 +254,7 @@ export function createNode(parts: NodeParts, options: NodeOptions): Node {
       } catch (error) {
         log.warn(
           { cause: (error as Error).message },
-          'the others will find out by themselves that this node is gone',
+          'this node could not sign off; other nodes will fence it',
         )
       }
     },

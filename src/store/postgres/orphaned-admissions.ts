@@ -39,7 +39,7 @@ export function createOrphanedAdmissions({ node, settle, log }: OrphanParts): Or
         if (closing.signal.aborted) return
         log.warn(
           { calls: open.size, cause: (error as Error).message },
-          'admissions in doubt wait for the store',
+          'admissions with an unknown outcome wait for the store',
         )
         await sleep(waitMs, undefined, { signal: closing.signal }).catch(() => {})
       }
@@ -63,7 +63,11 @@ export function createOrphanedAdmissions({ node, settle, log }: OrphanParts): Or
       if (closing.signal.aborted) return
       for (const opening of openings) {
         if (open.size < limits.storeQueueMax) open.set(opening.requestId, opening)
-        else log.error({ request: opening.requestId }, 'an admission in doubt holds until this node ends')
+        else
+          log.error(
+            { request: opening.requestId },
+            'an admission with an unknown outcome holds until this node ends',
+          )
       }
       working ??= releaseAll().finally(() => {
         working = null

@@ -83,7 +83,7 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
   )
   const dialect = dialectOf(clock)
 
-  /** Books the calls as this node, which registers anew if it has been given up. */
+  /** Records the calls as this node, which registers again if it was fenced. */
   async function book(calls: CallBatch): Promise<BookedCalls> {
     for (let tries = 1; tries <= TRIES_MAX; tries++) {
       const registration = await node.registered()
@@ -92,7 +92,7 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
       if (answer !== 'fenced') return answer
       node.refused(registration.id, registration.epoch)
     }
-    throw new StoreUnavailable('this node has been given up by the others')
+    throw new StoreUnavailable('this node was fenced by other nodes')
   }
 
   const commits = new CommitCounts()

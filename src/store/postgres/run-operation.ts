@@ -12,7 +12,7 @@ import type { Row } from '../rows.ts'
 import { toKeptJson } from './any-text.ts'
 import type { Database, Pool } from './database.ts'
 
-/** A node that is paused in a transaction must not keep its locks for long: admissions may wait for them. */
+/** A node that is paused in a transaction must not hold its locks for long: admissions may wait for them. */
 const IDLE_MS_MAX = 2_000
 
 /**

@@ -5,7 +5,7 @@ import { BODIES, READS } from '../store.ts'
 import { migrate, operationsOn, statementRunner } from './database.ts'
 import { failureOf, type Outcome, type SideParts } from './thread-messages.ts'
 
-/** The threads beside the one that admits and settles: the reader runs queries over many rows, the other keeps bodies. */
+/** The threads beside the one that admits and settles: the reader runs queries over many rows, the other stores bodies. */
 
 const port = parentPort
 if (port === null) throw new Error('side-worker.ts runs as a worker thread only')

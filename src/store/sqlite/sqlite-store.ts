@@ -20,7 +20,7 @@ import {
 
 /**
  * The main thread's side of the SQLite store: one thread writes and answers quick commands, one answers queries over many
- * rows, and one keeps bodies. The last two are started when they are first needed.
+ * rows, and one stores bodies. The last two are started when they are first needed.
  */
 export async function openSqliteStore(
   file: string,

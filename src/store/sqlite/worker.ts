@@ -17,9 +17,9 @@ import {
 } from './thread-messages.ts'
 
 /**
- * Kilobytes of the database that the store keeps in memory, beyond which pages are read again. With SQLite's 2,000 the pages
+ * Kilobytes of the database that the store caches in memory, beyond which pages are read again. With SQLite's 2,000 the pages
  * of a hundred keys among a million push each other out: a call takes 50 µs more than among a thousand keys, with 8,000 it
- * takes 22. With 24,000 everything is slower: a commit that has moved pages walks through all that is kept.
+ * takes 22. With 24,000 everything is slower: a commit that has moved pages walks through the whole cache.
  */
 const STORE_CACHE_KILOBYTES = 8_000
 
