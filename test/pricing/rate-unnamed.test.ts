@@ -5,144 +5,69 @@ import { loadListPrices } from '../../src/pricing/load-book.ts'
 import type { RatingContext } from '../../src/pricing/modifiers.ts'
 import { rate } from '../../src/pricing/rate.ts'
 import { test } from '../support/suite.ts'
-import { CHAT, MESSAGES, partOf, shipped, usageOf } from './worked-example.ts'
+import { CHAT, MESSAGES, partOf, shipped, testExamples, usageOf } from './worked-example.ts'
 
 /** Calls whose request names no model: the rates that they get, and the flags. */
-
-interface Unnamed {
-  readonly says: string
-  readonly endpoint: string
-  readonly surface?: 'messages'
-  readonly served?: string
-  readonly units: Quantities
-  readonly listNanos: bigint
-  readonly unpriced: boolean
-}
 
 const IMAGE: Quantities = { input_tokens: 100, image_input_tokens: 50, image_output_tokens: 1_000 }
 const TEXT: Quantities = { input_tokens: 1_000, output_tokens: 500 }
 
-const unnamed: readonly Unnamed[] = [
-  ...['/v1/images/generations', '/v1/images/edits'].map((endpoint) => ({
-    says: `${endpoint} is rated at gpt-image-2`,
-    endpoint,
-    units: IMAGE,
-    // 100 × $5/M + 50 × $8/M + 1,000 × $30/M
-    listNanos: 30_900_000n,
-    unpriced: false,
-  })),
-  {
-    says: 'a compaction, whose reply names no model, is rated at gpt-6-astra',
-    endpoint: '/v1/responses/compact',
-    units: TEXT,
-    // 1,000 × $10/M + 500 × $50/M
-    listNanos: 35_000_000n,
-    unpriced: false,
-  },
-  {
-    says: 'a response is rated at the model that it names',
-    endpoint: '/v1/responses',
-    served: 'gpt-5.6-sol',
-    units: TEXT,
-    // 1,000 × $4/M + 500 × $20/M
-    listNanos: 14_000_000n,
-    unpriced: false,
-  },
-  {
-    says: 'a response of a model without a price is rated at the default, flagged: a stored prompt may name any',
-    endpoint: '/v1/responses',
-    served: 'gpt-6-cyber',
-    units: TEXT,
-    // 1,000 × $10/M + 500 × $50/M
-    listNanos: 35_000_000n,
-    unpriced: true,
-  },
-  {
-    says: 'a decision has no default: the most expensive model of text, flagged',
-    endpoint: '/v1/decisions',
-    units: TEXT,
-    // o1-pro: 1,000 × $150/M + 500 × $600/M
-    listNanos: 450_000_000n,
-    unpriced: true,
-  },
-  {
-    says: 'a chat goes by the most expensive model of Chat Completions, flagged',
-    endpoint: '/v1/chat/completions',
-    units: TEXT,
-    // gpt-4.5-preview: 1,000 × $75/M + 500 × $150/M
-    listNanos: 150_000_000n,
-    unpriced: true,
-  },
-  {
-    says: 'an old completion by the most expensive of those',
-    endpoint: '/v1/completions',
-    units: TEXT,
-    // ft:davinci-002: 1,500 × $12/M
-    listNanos: 18_000_000n,
-    unpriced: true,
-  },
-  {
-    says: 'a message by the most expensive Claude that is still served',
-    endpoint: '/v1/messages',
-    surface: 'messages',
-    units: TEXT,
-    // claude-fable-5: 1,000 × $10/M + 500 × $50/M
-    listNanos: 35_000_000n,
-    unpriced: true,
-  },
-  {
-    says: 'embeddings by the most expensive of their kind',
-    endpoint: '/v1/embeddings',
-    units: { input_tokens: 1_000 },
-    // text-embedding-3-large: 1,000 × $0.13/M
-    listNanos: 130_000n,
-    unpriced: true,
-  },
-  {
-    says: 'speech by the most expensive that is sold by the token',
-    endpoint: '/v1/audio/speech',
-    units: { input_tokens: 100, audio_output_tokens: 1_000 },
-    // gpt-4o-mini-tts: 100 × $0.60/M + 1,000 × $12/M, since tts-1-hd has no rate for audio output
-    listNanos: 12_060_000n,
-    unpriced: true,
-  },
-  {
-    says: 'a recording that is paid by its tokens by the most expensive that is sold so',
-    endpoint: '/v1/audio/transcriptions',
-    units: { audio_input_tokens: 1_000, output_tokens: 100 },
-    // gpt-4o-transcribe: 1,000 × $6/M + 100 × $10/M
-    listNanos: 7_000_000n,
-    unpriced: true,
-  },
-  {
-    says: 'a recording that is paid by its length by the most expensive that is sold so',
-    endpoint: '/v1/audio/transcriptions',
-    units: { audio_input_milliseconds: 3_600_000 },
-    // gpt-live-transcribe: an hour at $1.02
-    listNanos: 1_020_000_000n,
-    unpriced: true,
-  },
-]
+testExamples(
+  CHAT,
+  `
+without a model in the request, /v1/images/generations is rated at gpt-image-2
+  - | 100 input, 50 image_input, 1,000 image_output | modelServed null, endpoint /v1/images/generations | 30,900,000
+    100 × $5/M + 50 × $8/M + 1,000 × $30/M
+without a model in the request, /v1/images/edits is rated at gpt-image-2
+  - | 100 input, 50 image_input, 1,000 image_output | modelServed null, endpoint /v1/images/edits | 30,900,000
+    the same
+without a model in the request, a compaction, whose reply names no model, is rated at gpt-6-astra
+  - | 1,000 input, 500 output | modelServed null, endpoint /v1/responses/compact | 35,000,000
+    1,000 × $10/M + 500 × $50/M
+without a model in the request, a response is rated at the model that it names
+  gpt-5.6-sol | 1,000 input, 500 output | modelServed gpt-5.6-sol, endpoint /v1/responses | 14,000,000
+    1,000 × $4/M + 500 × $20/M
+without a model in the request, a response of a model without a price is rated at the default, flagged: a stored prompt may name any
+  gpt-6-cyber | 1,000 input, 500 output | modelServed gpt-6-cyber, endpoint /v1/responses, unpriced | 35,000,000
+    1,000 × $10/M + 500 × $50/M
+without a model in the request, a decision has no default: the most expensive model of text, flagged
+  - | 1,000 input, 500 output | modelServed null, endpoint /v1/decisions, unpriced | 450,000,000
+    o1-pro: 1,000 × $150/M + 500 × $600/M
+without a model in the request, a chat goes by the most expensive model of Chat Completions, flagged
+  - | 1,000 input, 500 output | modelServed null, endpoint /v1/chat/completions, unpriced | 150,000,000
+    gpt-4.5-preview: 1,000 × $75/M + 500 × $150/M
+without a model in the request, an old completion by the most expensive of those
+  - | 1,000 input, 500 output | modelServed null, endpoint /v1/completions, unpriced | 18,000,000
+    ft:davinci-002: 1,500 × $12/M
+without a model in the request, embeddings by the most expensive of their kind
+  - | 1,000 input | modelServed null, endpoint /v1/embeddings, unpriced | 130,000
+    text-embedding-3-large: 1,000 × $0.13/M
+without a model in the request, speech by the most expensive that is sold by the token
+  - | 100 input, 1,000 audio_output | modelServed null, endpoint /v1/audio/speech, unpriced | 12,060,000
+    gpt-4o-mini-tts: 100 × $0.60/M + 1,000 × $12/M, since tts-1-hd has no rate for audio output
+without a model in the request, a recording that is paid by its tokens by the most expensive that is sold so
+  - | 1,000 audio_input, 100 output | modelServed null, endpoint /v1/audio/transcriptions, unpriced | 7,000,000
+    gpt-4o-transcribe: 1,000 × $6/M + 100 × $10/M
+without a model in the request, a recording that is paid by its length by the most expensive that is sold so
+  - | 3,600,000 audio_input_milliseconds | modelServed null, endpoint /v1/audio/transcriptions, unpriced | 1,020,000,000
+    gpt-live-transcribe: an hour at $1.02
+`,
+)
+testExamples(
+  MESSAGES,
+  `
+without a model in the request, a message goes by the most expensive Claude that is still served, flagged
+  - | 1,000 input, 500 output | modelServed null, endpoint /v1/messages, unpriced | 35,000,000
+    claude-fable-5: 1,000 × $10/M + 500 × $50/M
+`,
+)
 
-function contextOf(endpoint: string, surface?: 'messages'): RatingContext {
-  return { ...(surface === 'messages' ? MESSAGES : CHAT), endpoint }
-}
-
-for (const { says, endpoint, surface, served, units, listNanos, unpriced } of unnamed) {
-  test(`without a model in the request, ${says}`, () => {
-    const usage = usageOf([partOf(units)], { modelServed: served ?? null })
-    const rating = rate(usage, contextOf(endpoint, surface), shipped, NO_DISCOUNT)
-    assert.deepEqual(
-      [rating.kind, rating.listNanos, rating.unpriced, rating.pricedAsRequested],
-      ['rated', listNanos, unpriced, false],
-    )
-  })
-}
+const contextOf = (endpoint: string): RatingContext => ({ ...CHAT, endpoint })
 
 test('a model that the request names and that has no price is rated later, not at another', () => {
   const usage = usageOf([partOf(TEXT)], { modelServed: 'gpt-6-cyber' })
-  for (const { endpoint, surface } of unnamed) {
-    const context = { ...contextOf(endpoint, surface), modelAsked: 'gpt-6-cyber' }
+  for (const endpoint of ['/v1/images/edits', '/v1/responses/compact', '/v1/responses', '/v1/decisions']) {
+    const context = { ...contextOf(endpoint), modelAsked: 'gpt-6-cyber' }
     const rating = rate(usage, context, shipped, NO_DISCOUNT)
     assert.deepEqual([rating.kind, rating.listNanos, rating.unpriced], ['unpriced', 0n, true], endpoint)
   }

@@ -68,24 +68,14 @@ test('a row of a table that cannot be read is refused, and not guessed at', () =
 test('sixteen templates exist on both surfaces', () => {
   const messages = new Set(of('messages').map(({ template }) => anonymous(template)))
   const chat = new Set(of('chat').map(({ template }) => anonymous(template)))
-  assert.deepEqual([...messages].filter((template) => chat.has(template)).sort(), [
-    '/v1/agents',
-    '/v1/agents/{}',
-    '/v1/files',
-    '/v1/files/{}',
-    '/v1/files/{}/content',
-    '/v1/models',
-    '/v1/models/{}',
-    '/v1/skills',
-    '/v1/skills/{}',
-    '/v1/skills/{}/versions',
-    '/v1/skills/{}/versions/{}',
-    '/v1/skills/{}/versions/{}/content',
-    '/v1/vaults',
-    '/v1/vaults/{}',
-    '/v1/vaults/{}/credentials',
-    '/v1/vaults/{}/credentials/{}',
-  ])
+  assert.deepEqual(
+    [...messages].filter((template) => chat.has(template)).sort(),
+    listed(`
+    /v1/agents, /v1/agents/{}, /v1/files, /v1/files/{}, /v1/files/{}/content, /v1/models, /v1/models/{},
+    /v1/skills, /v1/skills/{}, /v1/skills/{}/versions, /v1/skills/{}/versions/{},
+    /v1/skills/{}/versions/{}/content, /v1/vaults, /v1/vaults/{}, /v1/vaults/{}/credentials,
+    /v1/vaults/{}/credentials/{}`),
+  )
 })
 
 test('exactly these endpoints are metered, each by its own reader', () => {
@@ -112,130 +102,86 @@ test('exactly these endpoints are metered, each by its own reader', () => {
 })
 
 test('exactly these endpoints cost money that no reply states', () => {
-  assert.deepEqual(billed('unmeterable'), [
-    'messages POST /v1/complete',
-    'chat POST /v1/images/variations',
-    'chat POST /v1/audio/translations',
-    'chat POST /v1/realtime/calls',
-    'chat POST /v1/realtime/calls/{call_id}/accept',
-    'chat WS /v1/realtime/translations',
-    'chat POST /v1/live/sessions',
-    'chat WS /v1/live/sessions',
-    'chat POST /v1/live/sessions/{session_id}/accept',
-    'chat WS /v1/live/sessions/{session_id}/attach',
-    'chat POST /v1/live/sessions/{session_id}/fork',
-    'chat WS /v1/live/sessions/{session_id}/fork',
-    'chat POST /v1/containers',
-    'chat POST /v1/vector_stores',
-    'chat POST /v1/vector_stores/{vector_store_id}/file_batches',
-    'chat POST /v1/vector_stores/{vector_store_id}/files',
-    'chat POST /v1/vector_stores/{vector_store_id}/search',
-    'chat POST /v1/videos',
-    'chat POST /v1/videos/characters',
-    'chat POST /v1/videos/edits',
-    'chat POST /v1/videos/extensions',
-    'chat POST /v1/videos/{video_id}/remix',
-    'chat POST /v1/assistants',
-    'chat POST /v1/assistants/{assistant_id}',
-    'chat POST /v1/threads',
-    'chat POST /v1/threads/runs',
-    'chat POST /v1/threads/{thread_id}',
-    'chat POST /v1/threads/{thread_id}/messages',
-    'chat POST /v1/threads/{thread_id}/messages/{message_id}',
-    'chat POST /v1/threads/{thread_id}/runs',
-    'chat POST /v1/threads/{thread_id}/runs/{run_id}',
-    'chat POST /v1/threads/{thread_id}/runs/{run_id}/cancel',
-    'chat POST /v1/threads/{thread_id}/runs/{run_id}/submit_tool_outputs',
-  ])
+  assert.deepEqual(
+    billed('unmeterable'),
+    listed(`
+    messages POST /v1/complete, chat POST /v1/images/variations, chat POST /v1/audio/translations,
+    chat POST /v1/realtime/calls, chat POST /v1/realtime/calls/{call_id}/accept,
+    chat WS /v1/realtime/translations, chat POST /v1/live/sessions, chat WS /v1/live/sessions,
+    chat POST /v1/live/sessions/{session_id}/accept, chat WS /v1/live/sessions/{session_id}/attach,
+    chat POST /v1/live/sessions/{session_id}/fork, chat WS /v1/live/sessions/{session_id}/fork,
+    chat POST /v1/containers, chat POST /v1/vector_stores,
+    chat POST /v1/vector_stores/{vector_store_id}/file_batches,
+    chat POST /v1/vector_stores/{vector_store_id}/files,
+    chat POST /v1/vector_stores/{vector_store_id}/search, chat POST /v1/videos,
+    chat POST /v1/videos/characters, chat POST /v1/videos/edits, chat POST /v1/videos/extensions,
+    chat POST /v1/videos/{video_id}/remix, chat POST /v1/assistants,
+    chat POST /v1/assistants/{assistant_id}, chat POST /v1/threads, chat POST /v1/threads/runs,
+    chat POST /v1/threads/{thread_id}, chat POST /v1/threads/{thread_id}/messages,
+    chat POST /v1/threads/{thread_id}/messages/{message_id}, chat POST /v1/threads/{thread_id}/runs,
+    chat POST /v1/threads/{thread_id}/runs/{run_id}, chat POST /v1/threads/{thread_id}/runs/{run_id}/cancel,
+    chat POST /v1/threads/{thread_id}/runs/{run_id}/submit_tool_outputs`),
+  )
 })
 
 test('exactly these endpoints start work that is paid later', () => {
-  assert.deepEqual(billed('deferred'), [
-    'messages POST /v1/messages/batches',
-    'messages POST /v1/sessions',
-    'messages POST /v1/sessions/{session_id}/events',
-    'messages POST /v1/deployments',
-    'messages POST /v1/deployments/{deployment_id}',
-    'messages POST /v1/deployments/{deployment_id}/run',
-    'messages POST /v1/deployments/{deployment_id}/unpause',
-    'messages POST /v1/dreams',
-    'chat POST /v1/batches',
-    'chat POST /v1/fine_tuning/alpha/graders/run',
-    'chat POST /v1/fine_tuning/jobs',
-    'chat POST /v1/fine_tuning/jobs/{job_id}/resume',
-    'chat POST /v1/evals/{eval_id}/runs',
-    'chat POST /v1/agents/automations',
-    'chat POST /v1/agents/automations/{automation_id}',
-    'chat POST /v1/agents/automations/{automation_id}/invocations',
-    'chat POST /v1/agents/automations/{automation_id}/resume',
-    'chat POST /v1/agents/environments',
-    'chat POST /v1/agents/sessions',
-    'chat POST /v1/agents/sessions/{session_id}/events',
-  ])
+  assert.deepEqual(
+    billed('deferred'),
+    listed(`
+    messages POST /v1/messages/batches, messages POST /v1/sessions,
+    messages POST /v1/sessions/{session_id}/events, messages POST /v1/deployments,
+    messages POST /v1/deployments/{deployment_id}, messages POST /v1/deployments/{deployment_id}/run,
+    messages POST /v1/deployments/{deployment_id}/unpause, messages POST /v1/dreams, chat POST /v1/batches,
+    chat POST /v1/fine_tuning/alpha/graders/run, chat POST /v1/fine_tuning/jobs,
+    chat POST /v1/fine_tuning/jobs/{job_id}/resume, chat POST /v1/evals/{eval_id}/runs,
+    chat POST /v1/agents/automations, chat POST /v1/agents/automations/{automation_id},
+    chat POST /v1/agents/automations/{automation_id}/invocations,
+    chat POST /v1/agents/automations/{automation_id}/resume, chat POST /v1/agents/environments,
+    chat POST /v1/agents/sessions, chat POST /v1/agents/sessions/{session_id}/events`),
+  )
 })
 
 test('exactly these endpoints open a way to upstream past the gateway', () => {
-  assert.deepEqual(billed('mints_credential'), [
-    'messages POST /v1/oauth/token',
-    'messages GET /v1/environments/{environment_id}/work/poll',
-    'messages POST /v1/tunnels/{tunnel_id}/reveal_token',
-    'messages POST /v1/tunnels/{tunnel_id}/rotate_token',
-    'messages POST /v1/organizations/federation_issuers',
-    'messages POST /v1/organizations/federation_issuers/{federation_issuer_id}',
-    'messages POST /v1/organizations/federation_rules',
-    'messages POST /v1/organizations/federation_rules/{federation_rule_id}',
-    'messages POST /v1/organizations/federation_rules/{federation_rule_id}/workspaces',
-    'messages POST /v1/organizations/invites',
-    'chat POST /v1/realtime/client_secrets',
-    'chat POST /v1/realtime/sessions',
-    'chat POST /v1/realtime/transcription_sessions',
-    'chat POST /v1/realtime/translations/client_secrets',
-    'chat POST /v1/chatkit/sessions',
-    'chat POST /v1/organization/admin_api_keys',
-    'chat POST /v1/organization/invites',
-    'chat POST /v1/organization/projects/{project_id}/service_accounts',
-    'chat POST /v1/organization/projects/{project_id}/service_accounts/{account_id}/api_keys',
-    'chat POST /v1/organization/workload_identity_providers',
-    'chat POST /v1/organization/workload_identity_providers/{id}',
-    'chat POST /v1/organization/workload_identity_providers/{id}/federation_rules',
-    'chat POST /v1/organization/workload_identity_providers/{id}/federation_rules/{rule_id}',
-  ])
+  assert.deepEqual(
+    billed('mints_credential'),
+    listed(`
+    messages POST /v1/oauth/token, messages GET /v1/environments/{environment_id}/work/poll,
+    messages POST /v1/tunnels/{tunnel_id}/reveal_token, messages POST /v1/tunnels/{tunnel_id}/rotate_token,
+    messages POST /v1/organizations/federation_issuers,
+    messages POST /v1/organizations/federation_issuers/{federation_issuer_id},
+    messages POST /v1/organizations/federation_rules,
+    messages POST /v1/organizations/federation_rules/{federation_rule_id},
+    messages POST /v1/organizations/federation_rules/{federation_rule_id}/workspaces,
+    messages POST /v1/organizations/invites, chat POST /v1/realtime/client_secrets,
+    chat POST /v1/realtime/sessions, chat POST /v1/realtime/transcription_sessions,
+    chat POST /v1/realtime/translations/client_secrets, chat POST /v1/chatkit/sessions,
+    chat POST /v1/organization/admin_api_keys, chat POST /v1/organization/invites,
+    chat POST /v1/organization/projects/{project_id}/service_accounts,
+    chat POST /v1/organization/projects/{project_id}/service_accounts/{account_id}/api_keys,
+    chat POST /v1/organization/workload_identity_providers,
+    chat POST /v1/organization/workload_identity_providers/{id},
+    chat POST /v1/organization/workload_identity_providers/{id}/federation_rules,
+    chat POST /v1/organization/workload_identity_providers/{id}/federation_rules/{rule_id}`),
+  )
 })
 
 test('exactly these endpoints neither show nor touch what is stored under the shared account', () => {
   const stateless = allEndpoints().filter((endpoint) => !endpoint.stateful)
-  assert.deepEqual(stateless.map(nameOf), [
-    'messages POST /v1/messages',
-    'messages POST /v1/messages/count_tokens',
-    'messages POST /v1/complete',
-    'messages GET /v1/models',
-    'messages GET /v1/models/{model}',
-    'chat POST /v1/chat/completions',
-    'chat POST /v1/completions',
-    'chat POST /v1/responses',
-    'chat WS /v1/responses',
-    'chat POST /v1/responses/compact',
-    'chat POST /v1/responses/input_tokens',
-    'chat POST /v1/embeddings',
-    'chat POST /v1/decisions',
-    'chat POST /v1/moderations',
-    'chat POST /v1/images/edits',
-    'chat POST /v1/images/generations',
-    'chat POST /v1/images/variations',
-    'chat POST /v1/audio/speech',
-    'chat POST /v1/audio/transcriptions',
-    'chat POST /v1/audio/translations',
-    'chat GET /v1/models',
-    'chat GET /v1/models/{model}',
-    'chat POST /v1/content_provenance_checks',
-    'chat WS /v1/realtime',
-    'chat POST /v1/realtime/calls',
-    'chat WS /v1/realtime/translations',
-    'chat POST /v1/live/sessions',
-    'chat WS /v1/live/sessions',
-    'chat POST /v1/fine_tuning/alpha/graders/validate',
-    'chat GET /v1/webhook_event_types',
-  ])
+  assert.deepEqual(
+    stateless.map(nameOf),
+    listed(`
+    messages POST /v1/messages, messages POST /v1/messages/count_tokens, messages POST /v1/complete,
+    messages GET /v1/models, messages GET /v1/models/{model}, chat POST /v1/chat/completions,
+    chat POST /v1/completions, chat POST /v1/responses, chat WS /v1/responses,
+    chat POST /v1/responses/compact, chat POST /v1/responses/input_tokens, chat POST /v1/embeddings,
+    chat POST /v1/decisions, chat POST /v1/moderations, chat POST /v1/images/edits,
+    chat POST /v1/images/generations, chat POST /v1/images/variations, chat POST /v1/audio/speech,
+    chat POST /v1/audio/transcriptions, chat POST /v1/audio/translations, chat GET /v1/models,
+    chat GET /v1/models/{model}, chat POST /v1/content_provenance_checks, chat WS /v1/realtime,
+    chat POST /v1/realtime/calls, chat WS /v1/realtime/translations, chat POST /v1/live/sessions,
+    chat WS /v1/live/sessions, chat POST /v1/fine_tuning/alpha/graders/validate,
+    chat GET /v1/webhook_event_types`),
+  )
 })
 
 test('a body is read exactly where it names the model, and uploads and configuration stream through', () => {
@@ -284,4 +230,9 @@ function nameOf({ surface, method, template }: Endpoint): string {
 
 function anonymous(template: string): string {
   return template.replaceAll(/\{\w+\}/g, '{}')
+}
+
+/** The entries of a text, which are separated by commas. */
+function listed(text: string): string[] {
+  return text.trim().split(/,\s+/)
 }
