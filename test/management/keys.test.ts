@@ -241,7 +241,7 @@ test('GET /v1/keys/me 404 and 405: admin keys have no record there, and "me" is 
   })
   for (const method of ['PATCH', 'DELETE', 'POST']) {
     const answer = await ask(method, '/v1/keys/me')
-    assertRefused(answer, 405, { code: 'method_not_allowed', message: /has GET, HEAD, not/ })
+    assertRefused(answer, 405, { code: 'method_not_allowed', message: /supports GET, HEAD, not/ })
     assert.equal(answer.headers.get('allow'), 'GET, HEAD')
   }
 })
