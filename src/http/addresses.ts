@@ -23,7 +23,6 @@ export class AddressRanges {
   }
 }
 
-/** Proxies in front of us, which are believed about where a request comes from. */
 export class TrustedProxies extends AddressRanges {
   /** Whether a proxy says that the client speaks TLS with it; the first of several values is about the client. */
   saysEncrypted(peer: string, headers: RawHeaders): boolean {
@@ -71,7 +70,6 @@ export class AddressCounts {
   }
 }
 
-/** The address itself, or the first 64 bits of an IPv6 address. */
 export function networkOf(address: string): string {
   const ip = plain(address)
   if (!ip.includes(':')) return ip

@@ -11,7 +11,6 @@ const REQUESTS_AHEAD_MAX = 16
 
 /** Callbacks from a connection to the server that accepted it. None of them may throw. */
 export interface ConnectionOwner {
-  /** Whether the server is draining: each connection ends with the reply that it carries. */
   readonly isDraining: boolean
   monotonicMs(): number
   nowMs(): number
@@ -30,7 +29,6 @@ interface Turn {
   readonly expects: Expects
 }
 
-/** For diagnostics: a request is whole, its reply has left. */
 const requestWhole = channel('tollgate.request.whole')
 const replyFinished = channel('tollgate.reply.finished')
 
@@ -48,10 +46,8 @@ export class ClientConnection implements MessageReceiver, RequestSource {
   readonly memory = new ConnectionMemory()
   readonly #owner: ConnectionOwner
   readonly #reader: MessageReader
-  /** The request that is being answered, then the requests sent ahead. */
   readonly #turns: Turn[] = []
   #arriving: IncomingRequest | null = null
-  /** No further request is read: the last request said so, or the bytes behind it are no request. */
   #isLast = false
   /** Takes the bytes behind the last request, if that asked for another protocol. */
   #raw: RawConnection | null = null
@@ -86,7 +82,6 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     return this.#turns.map(({ reply }) => reply)
   }
 
-  /** Ends a connection that has sent nothing, or no whole head, for too long, or that takes nothing of its reply. */
   checkTime(nowMs: number): void {
     const reply = this.#turns[0]?.reply
     const takenBytes = reply?.ended === true && !reply.writableFinished ? reply.bytesTaken : null
@@ -190,7 +185,6 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     else if (this.#turns[0]?.reply.ended !== true) this.socket.destroy()
   }
 
-  /** The reset is sent on the wire: an encrypted socket has none. */
   readonly #reset = (): void => {
     this.#wire.resetAndDestroy()
   }
@@ -216,7 +210,6 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     const request = this.#turns[0]?.request
     if (replyFinished.hasSubscribers) replyFinished.publish({ request })
     if (!reusable) this.#isLast = true
-    // The handler may have answered without taking the body in.
     if (request?.complete === false) request.discard(limits.earlyAnswerDrainMs)
     if (reusable) this.#goOn()
     // Frames that were sent ahead of the answer are still taken, or a reset would overtake the answer.
@@ -234,7 +227,6 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     return this.#turns.at(-2)?.reply.headersSent !== true
   }
 
-  /** Drops the arriving request: it has no receiver yet, and is larger than may wait. */
   #dropAhead(): void {
     this.#arriving = null
     this.#turns.pop()
@@ -267,7 +259,6 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     if (last === undefined) {
       this.#owner.onBroken(this.socket, error, chunk?.toString('latin1') ?? '')
     } else if (last.request.complete) {
-      // The request is whole; the bytes behind it are no request. It gets its answer, then the connection closes.
       this.#endWithLastTurn()
     } else if (this.#turns.length === 1 && !last.reply.headersSent) {
       last.reply.supersede()
@@ -307,15 +298,12 @@ function headTextOf({
   return lines.join('\r\n')
 }
 
-/** Why a connection is closed: it is idle, its request head is too slow, or the client does not read the reply. */
 type ConnectionTimeout = 'idle' | 'head_late' | 'not_taken'
 
-/** How long a client may be silent, and how long it may take nothing of a reply that is over. */
 export class ConnectionTimeouts {
   /** Since when a head is being waited for; null while a request is being answered. */
   #waitingSinceMs: number | null
   #headBegun = false
-  /** The first head must come in time; before a later head the connection may rest. */
   #isNew = true
   #taken: number | null = null
   #takenSinceMs = 0
@@ -339,7 +327,6 @@ export class ConnectionTimeouts {
     this.#waitingSinceMs = null
   }
 
-  /** All requests are answered. Some of the next head may have come meanwhile. */
   allAnswered(nowMs: number, headBegun: boolean): void {
     this.#waitingSinceMs = nowMs
     this.#headBegun = headBegun

@@ -13,16 +13,13 @@ export interface Exchange {
   readonly startedMs: number
   readonly method: string
   readonly headers: RawHeaders
-  /** The client waits for `100 Continue` before it sends its body. */
   readonly expectsContinue: boolean
   readonly memory: ConnectionMemory
-  /** The client's address: the other end of the connection, or the address that a trusted proxy names. */
   readonly clientIp: string
 }
 
 export interface WholeReply {
   readonly status: number
-  /** Flat name, value pairs. */
   readonly headers: readonly string[]
   readonly body: Buffer
 }
@@ -55,7 +52,6 @@ export function sendContinue({ expectsContinue, res }: Exchange): void {
 
 export interface StreamedReply {
   readonly status: number
-  /** Flat name, value pairs, without a length. */
   readonly headers: readonly string[]
   /** The next chunk is not asked for before the client has room, nor after the client has left. Empty chunks are not sent. */
   readonly chunks: AsyncIterable<Buffer>

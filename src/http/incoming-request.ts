@@ -6,7 +6,6 @@ import { ownText } from './raw-headers.ts'
 
 export type BodyReceiver = Pick<MessageReceiver, 'data' | 'end'>
 
-/** The connection that a request comes in on. */
 export interface RequestSource {
   readonly remoteAddress: string
   readonly isEncrypted: boolean
@@ -31,7 +30,6 @@ export class IncomingRequest {
   #ended = false
   #receiver: BodyReceiver | null = null
   #paused = false
-  /** Chunks that came while there was no receiver, and how many of them have been given since. */
   #waiting: ChunkList | null = null
   #given = 0
   #waitingBytes = 0
@@ -97,8 +95,6 @@ export class IncomingRequest {
     this.#discardTimer = setTimeout(() => this.#source.destroy(), timeoutMs)
     this.#discardTimer.unref()
   }
-
-  // The methods below are the connection's to call.
 
   arrived(chunk: Buffer): void {
     if (this.#receiver !== null && !this.#paused && this.#waiting === null) {
@@ -172,7 +168,6 @@ export class BodyPace {
   #bytes = 0
   #pausedMs: number | null = null
 
-  /** `onLate` gets a sentence for the client. */
   constructor(times: BodyTimes, onLate: (message: string) => void) {
     this.#times = times
     this.#onLate = onLate
@@ -225,7 +220,6 @@ export class ConnectionMemory {
   #key = ''
   #digest: Buffer | null = null
 
-  /** The digest that the key had last time, or the one that `compute` makes. A key without a digest is not remembered. */
   digestOf(key: string, compute: (key: string) => Buffer | null): Buffer | null {
     if (this.#digest !== null && this.#key === key) return this.#digest
     const digest = compute(key)

@@ -42,10 +42,8 @@ export function judgeHead(httpVersion: string, method: string, headers: RawHeade
   return null
 }
 
-/** A request target that was judged. Both parts are exactly what the client sent; nothing is ever decoded. */
 export interface Target {
   readonly path: string
-  /** With its leading `?`, or empty. */
   readonly query: string
 }
 
@@ -67,7 +65,6 @@ export function judgeTarget(rawTarget: string, host: string | undefined): Judged
   return { kind: 'target', target: { path, query: queryAt === -1 ? '' : origin.slice(queryAt) } }
 }
 
-/** The path with its encoded slashes decoded: our own paths can be reached in that spelling, too. */
 function decodeSlashes(path: string): string {
   return path.includes('%') ? path.replaceAll(/%2f/gi, '/') : path
 }
@@ -85,7 +82,6 @@ function toOriginForm(target: string, host: string | undefined): string | null {
   return rest.startsWith('/') ? rest : `/${rest}`
 }
 
-/** A plain path has none of the problems below, and nearly all paths are plain. */
 const PLAIN_PATH = /^(?:\/[\w-]+)+$/
 
 function problemOf(path: string): string | null {

@@ -1,12 +1,10 @@
 import wasm from 'undici/lib/llhttp/llhttp_simd-wasm.js'
 
-/** The compiler knows no WebAssembly without the types of browsers. */
 declare const WebAssembly: {
   Module: new (bytes: Uint8Array) => object
   Instance: new (module: object, imports: object) => { readonly exports: Exports }
 }
 
-/** The exports of llhttp, as far as they are used. A parser is an address in its memory. */
 interface Exports {
   readonly memory: { readonly buffer: ArrayBuffer }
   _initialize(): void
@@ -28,7 +26,6 @@ interface Exports {
 export const REQUEST = 1
 export const RESPONSE = 2
 
-/** The results of a run, and the values that a callback returns to end a run. */
 export const OK = 0
 export const PAUSED = 21
 export const PAUSED_UPGRADE = 22
@@ -102,7 +99,6 @@ export class Llhttp {
     return this.#input.toString('latin1', from, to)
   }
 
-  /** Parses the loaded input. `OK`: all of it; otherwise `position` is where it stopped. */
   run(parser: number, from: number, to: number): number {
     return this.exports.llhttp_execute(parser, this.#inputAt + from, to - from)
   }

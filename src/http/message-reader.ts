@@ -18,19 +18,14 @@ import {
 } from './llhttp.ts'
 import { firstValue, hasHeader, valuesOf } from './raw-headers.ts'
 
-/** The head of a message. `headers` has its lines as flat name, value pairs, as they came. */
 export interface MessageHead {
   readonly httpVersion: string
   readonly headers: string[]
-  /** Only for requests; empty for replies. */
   readonly method: string
   readonly target: string
-  /** Only for replies; 0 and empty for requests. */
   readonly status: number
   readonly reason: string
-  /** Whether the connection may carry another message after this one, as far as this message says. */
   readonly keepAlive: boolean
-  /** A CONNECT, or a wish to speak something else than HTTP from here on. */
   readonly isUpgrade: boolean
 }
 
@@ -41,7 +36,6 @@ export interface MessageReceiver {
   /** The chunk is valid until this returns. Answers whether more may come at once. */
   readonly data: (chunk: Buffer) => boolean
   end(trailers: string[]): void
-  /** Takes the bytes that are read after `stop`. */
   readonly beyond?: (chunk: Buffer) => void
 }
 
@@ -74,7 +68,6 @@ const TAB = 0x09
 let running: MessageReader
 const spans: number[] = []
 let spanCount = 0
-/** Whether the input of the parser is still what a reader has put there. */
 let loads = 0
 
 /**
@@ -90,7 +83,6 @@ export class MessageReader {
     onEnd: () => running.#onEnd(),
   })
 
-  /** Set for replies to HEAD: no body follows, whatever the head says. */
   hasNoBody = false
   readonly #receiver: MessageReceiver
   readonly #limits: HeadLimits
@@ -114,7 +106,6 @@ export class MessageReader {
   #bodies: number[] = []
   #hasEnded = false
   #error: WireError | null = null
-  /** Bytes still to come of a body that the parser does not see. */
   #sizedLeft = 0
   #runFrom = 0
   #runTo = 0
@@ -156,7 +147,6 @@ export class MessageReader {
     this.#isOver = true
   }
 
-  /** Gives the parser's memory back. May be called again. */
   close(): void {
     if (!this.#isClosed) MessageReader.#llhttp.exports.llhttp_free(this.#parser)
     this.#isClosed = true
@@ -193,7 +183,6 @@ export class MessageReader {
     return to
   }
 
-  /** Runs the parser, and answers how far it has read: to the end of a message at most. */
   #run(piece: Buffer, from: number): number | WireError {
     const llhttp = MessageReader.#llhttp
     running = this
@@ -235,8 +224,6 @@ export class MessageReader {
     this.#hasHead = false
     this.#receiver.end(trailers)
   }
-
-  // The methods below are called by the parser.
 
   #onBegin(): void {
     this.#hasBegun = true

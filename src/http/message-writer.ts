@@ -94,7 +94,6 @@ export function statusLine(status: number, reason: string | undefined): string {
   return `HTTP/1.1 ${status} ${reason ?? REASONS[status] ?? 'unknown'}\r\n`
 }
 
-/** Enough for most messages with their heads. */
 const SCRATCH_BYTES = 8 * 1024
 
 /** The buffer in which one write is put together. Nearly always the bytes have left when the write returns. */

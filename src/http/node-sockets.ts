@@ -22,7 +22,6 @@ type WriteDone = (error?: NodeJS.ErrnoException | null) => void
 /** All sockets without TLS read into this buffer. A chunk of it is valid until the function that was given it returns. */
 export const readBuffer = Buffer.allocUnsafeSlow(64 * 1024)
 
-/** The memory that `lend` has given, while it is valid. */
 let lent: ArrayBufferLike | null = null
 
 /** Gives bytes that are valid until `take` returns, like bytes that arrive. */
@@ -158,7 +157,6 @@ export class RawConnection {
     if (this.#isClosed) receiver.closed()
   }
 
-  /** False: there is no room for more before `drained`. */
   write(bytes: Buffer): boolean {
     return this.isClosed || this.#socket.writableEnded || this.#socket.write(bytes)
   }
@@ -193,8 +191,6 @@ export class RawConnection {
   destroy(): void {
     this.#socket.destroy()
   }
-
-  // The methods below are the HTTP connection's to call.
 
   arrived(chunk: Buffer): void {
     if (this.#isDiscarding) return

@@ -7,7 +7,6 @@ interface ReplySetting {
   readonly method: string
   readonly httpVersion: string
   readonly keepAlive: boolean
-  /** The client waits for `100 Continue` before it sends its body. */
   readonly expectsContinue: boolean
   readonly keepAliveSeconds: number
   nowMs(): number
@@ -25,12 +24,10 @@ const COPIED_BYTES_MAX = 16 * 1024
 
 const EMPTY = Buffer.alloc(0)
 
-/** The one reply to a request. Parts that belong together leave in one write. */
 export class OutgoingReply {
   readonly whenDrained = new Listeners()
   /** The reply is over, whether or not all of it was sent. Fires once. */
   readonly whenClosed = new Listeners()
-  /** To be set before the head is written. */
   shouldKeepAlive: boolean
   sendDate = true
   headersSent = false
@@ -39,7 +36,6 @@ export class OutgoingReply {
   writableFinished = false
   readonly #setting: ReplySetting
   readonly #socket: Socket
-  /** The head, while it waits for the beginning of the body. */
   #head = ''
   #framing: Framing = 'none'
   #trailers = ''
@@ -54,7 +50,6 @@ export class OutgoingReply {
     this.shouldKeepAlive = setting.keepAlive
   }
 
-  /** Bytes that the kernel has taken of everything sent on this connection. */
   get bytesTaken(): number {
     return this.#socket.bytesWritten - this.#socket.writableLength
   }
@@ -172,8 +167,6 @@ export class OutgoingReply {
     this.destroyed = true
     this.#socket.destroy()
   }
-
-  // The methods below are the connection's to call.
 
   drained(): void {
     this.whenDrained.fire()

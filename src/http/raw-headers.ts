@@ -9,7 +9,6 @@ export function ownText(part: string): string {
   return Buffer.from(part, 'latin1').toString('latin1')
 }
 
-/** The bit that makes an ASCII letter lower case. */
 const SMALL = 0x20
 
 /**
@@ -63,7 +62,6 @@ function addTokens(value: string, tokens: string[]): void {
   }
 }
 
-/** The members of a header such as `Accept`, in lower case, each with its weight `q`. */
 export function weightsOf(headers: RawHeaders, name: string): ReadonlyMap<string, number> {
   const members = tokensOf(headers, name).map((token): [string, number] => {
     const [value = '', ...parameters] = token.split(';').map((part) => part.trim())
@@ -135,7 +133,6 @@ export function nominatedIn(headers: RawHeaders): ReadonlySet<string> {
   return nominated.length === 0 ? NOTHING : new Set(nominated)
 }
 
-/** The number of slots for spellings. A power of two. */
 const PLACES = 2_048
 const NAME_CHARS_MAX = 64
 

@@ -9,9 +9,7 @@ export class Unsendable extends Error {
 }
 
 interface RequestHead {
-  /** Request line and header lines; framing and the empty line are still to come. */
   readonly text: string
-  /** The length of the body. Null: a stream that is sent in chunks. */
   readonly lengthBytes: number | null
   /** The sender stated the length: a length of 0 is written for every method. */
   readonly statesLength: boolean
@@ -96,7 +94,6 @@ function lengthOf(body: UpstreamBody, given: string | null): number | null | Uns
   return actual
 }
 
-/** Null for a stream, whose length is unknown until it ends. */
 function bytesIn(body: UpstreamBody): number | null {
   if (body === null) return 0
   if (Buffer.isBuffer(body)) return body.length
@@ -118,10 +115,8 @@ export interface Sendable {
   readonly body: UpstreamBody
 }
 
-/** Up to this size a body is copied behind its head, and both leave in one write. */
 const ONE_WRITE_BYTES = 16 * 1024
 
-/** How much of a body in pieces is handed to the socket at once. */
 const BATCH_BYTES = 256 * 1024
 
 /** Writes a request. Null if all of it was handed to the socket. */
@@ -262,7 +257,6 @@ class StreamUpload implements Upload {
     this.stop()
   }
 
-  /** The body's error, if it had one, has been emitted before. */
   readonly #onClose = (): void => {
     if (!this.#isOver) this.#onFailed(this.#body.errored ?? new Unsendable('the body broke off'))
   }

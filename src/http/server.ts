@@ -23,34 +23,25 @@ export interface ServerParts {
   readonly clock: Clock
   readonly nextUlid: IdSource
   readonly names: HeaderNames
-  /** Takes over an exchange. Must not throw; its result is not awaited. */
   onExchange(exchange: Exchange): void
   /** Gives a refusal its form when there is no parsed request: `head` is the text that came, as far as it came. */
   shapeBroken(refusal: Refusal, head: string, requestId: string): WholeReply
-  /** Refuses an exchange before anything else handles it. */
   refuseExchange(exchange: Exchange, refusal: Refusal): void
   readonly connectionsMax?: number
-  /** Connections at once from one address that is no proxy's; null without a limit. */
   readonly connectionsPerAddressMax?: number | null
-  /** A connection was closed because its address has as many as it may have. */
   onCrowded?(address: string): void
-  /** Null: plain HTTP is spoken. */
   readonly certificate?: CertificatePair | null
-  /** A client spoke TLS where plain HTTP is spoken. */
   onTlsToPlain?(address: string): void
-  /** Null: `X-Forwarded-For` is not believed. */
   readonly trustedProxies?: TrustedProxies | null
 }
 
 export interface HttpServer {
   listen(host: string, port: number): Promise<AddressInfo>
-  /** For a server that speaks TLS: new connections get this certificate. */
   useCertificate(certificate: CertificatePair): void
   /** Stops accepting, lets running exchanges finish for up to `drainMs`, then cuts them. Answers how many were cut. */
   drain(drainMs: number): Promise<number>
 }
 
-/** A connection from its acceptance on: with TLS it is a handshake first. */
 type Connection = Pick<ClientConnection, 'isIdle' | 'replies' | 'checkTime' | 'destroy'>
 
 const TIME_CHECK_MS = 1_000
@@ -215,7 +206,6 @@ const TLS_HANDSHAKE = '\x16\x03'
 
 const SPEAK_TLS = 'This port speaks TLS: begin the base URL with https://.'
 
-/** The refusal for a client whose bytes are not a request, or null if the client is gone. */
 function explainClientError(error: WireError): Refusal | null {
   switch (error.code) {
     case 'HPE_HEADER_OVERFLOW':

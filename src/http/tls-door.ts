@@ -11,15 +11,12 @@ export interface CertificatePair {
 export interface Arriving {
   /** The handshake is done: requests come on `secure`, which lies on the accepted socket. */
   onSecure(secure: TLSSocket): void
-  /** The client speaks plain HTTP. The connection is the caller's to answer and to end. */
   onPlain(head: Buffer): void
-  /** The connection has closed, and `onSecure` was never called. */
   onGone(): void
 }
 
 export interface TlsDoor {
   receive(accepted: Socket, arriving: Arriving): void
-  /** Sets the certificate for connections from now on; open connections continue with theirs. */
   use(pair: CertificatePair): void
 }
 
@@ -64,7 +61,6 @@ export function createTlsDoor(pair: CertificatePair): TlsDoor {
         if (handshakes.get(handshake.ends) === handshake) handshakes.delete(handshake.ends)
         if (!handshake.isDone) arriving.onGone()
       })
-      // An error also closes the socket, and 'close' deals with it.
       accepted.on('error', () => {})
       accepted.once('readable', () => {
         const first = accepted.read() as Buffer | null

@@ -17,7 +17,6 @@ import {
 
 export const UPSTREAM_IDLE_CONNECTIONS_MAX = 1_000
 
-/** A configured provider: its URL, the key that pays it, and the connections to it. */
 export interface Upstream {
   readonly url: URL
   readonly key: Secret | null
@@ -72,7 +71,6 @@ export class UpstreamPool implements ConnectionOwner {
     else if (this.#asked.push(call) === 1) setImmediate(this.#afterThisTurn)
   }
 
-  /** How many connections carry a call or are being made for one, and how many wait for the next call. */
   get connections(): { readonly busy: number; readonly idle: number } {
     const idle = this.#idle.length
     return { busy: this.#open.size - idle, idle }
@@ -159,7 +157,6 @@ function destroyed(): Error {
   return new UpstreamBroke('UPSTREAM_LET_GO', 'the connection was let go of')
 }
 
-/** After a minute of silence the kernel asks whether the other side is still there. */
 const KEEP_ALIVE = { keepAlive: true, keepAliveInitialDelay: 60_000, noDelay: true } as const
 
 function connectorOf(url: URL): Connect {
@@ -184,7 +181,6 @@ function secureConnector(host: string, url: URL): Connect {
     const socket = connectSecurely({
       host,
       port,
-      // The host name for the certificate; an address is no name.
       servername: isIP(host) === 0 ? host : '',
       secureContext,
       // HTTP/2 would lower-case header names and lose the reason phrase.
@@ -324,7 +320,6 @@ class PlacedCall implements UpstreamCall, Placed {
   }
 
   switched(head: MessageHead, connection: RawConnection): void {
-    // The call was cancelled while upstream answered.
     if (this.#isOver) connection.destroy()
     this.#end({ kind: 'switched', head, connection })
   }
@@ -344,7 +339,6 @@ class PlacedCall implements UpstreamCall, Placed {
     this.#end({ kind: 'abandoned', sent: this.#isSent, partly })
   }
 
-  /** The body or the receiver of the reply has failed, or the handshake is late: the call cannot go on. */
   #breakOff(cause: unknown): void {
     if (this.#isOver) return
     this.#connection?.abandon(this)

@@ -10,7 +10,6 @@ export interface Connecting {
   readonly readyEvent: 'connect' | 'secureConnect'
 }
 
-/** `onChunk` gets the bytes that arrive. They are good until it returns. */
 export type Connect = (onChunk: (chunk: Buffer) => void) => Connecting
 
 /** A request with its reply, as a connection sees it. `end` or `broken` comes last, and once. */
@@ -18,7 +17,6 @@ export interface CarriedCall extends MessageReceiver {
   readonly method: string
   /** To be called once: no request is sent twice, and a request that was sent is not retained. */
   takeSendable(): Sendable
-  /** From here on upstream may have seen some of the request. */
   begun(): void
   /** `whole`: nothing of the request was left to be handed to the socket. */
   broken(error: Error, whole: boolean): void
@@ -28,9 +26,7 @@ export interface CarriedCall extends MessageReceiver {
 }
 
 export interface ConnectionOwner {
-  /** The connection can carry another request within `forMs`. */
   idle(connection: UpstreamConnection, forMs: number): void
-  /** Bytes came that belong to no request. The connection is closed. */
   unasked(): void
   /** The connection can carry no more requests. May be called again. */
   gone(connection: UpstreamConnection): void
@@ -57,9 +53,7 @@ export class UpstreamConnection implements MessageReceiver {
   #isInterim = false
   #hasHead = false
   #wasReset = false
-  /** Behind the reply came the head of another reply. */
   #hasUnasked = false
-  /** How long the connection may be used again after the reply; 0 if it has to close. */
   #reusableMs = 0
   #raw: RawConnection | null = null
 
@@ -98,7 +92,6 @@ export class UpstreamConnection implements MessageReceiver {
     return !this.#socket.destroyed
   }
 
-  /** Sends a request. The connection is ready, and nothing else is on it. */
   carry(carried: CarriedCall): void {
     this.#carried = carried
     this.#hasHead = false
@@ -215,7 +208,6 @@ export class UpstreamConnection implements MessageReceiver {
   }
 
   #onEnd(): void {
-    // Bytes that were written to a raw connection still leave; its 'close' comes then.
     if (this.#raw !== null) return
     // A reset must not pass for the end of a body that only the end of the connection ends.
     if (this.#hasHead && !this.#wasReset) this.#reader.finish()
@@ -223,14 +215,12 @@ export class UpstreamConnection implements MessageReceiver {
   }
 }
 
-/** How long an idle connection stays open if upstream does not say. */
 const IDLE_MS = 4_000
 const IDLE_MS_MAX = 600_000
 
 /** How much earlier than upstream we close a connection, lest a request cross upstream's close. */
 const MARGIN_MS = 2_000
 
-/** How long the connection of this reply may wait for another request; 0 if it may not carry one. */
 function reusableMs(head: MessageHead, method: string): number {
   const { headers } = head
   // An upstream that sends a body to HEAD after all would send it into the next reply, which is another key's.

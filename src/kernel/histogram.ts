@@ -4,7 +4,6 @@
  * observation, and never go back.
  */
 export class Histogram {
-  /** The upper bounds of the buckets, in rising order. Observations above the last bound are counted too. */
   readonly bounds: readonly number[]
   /** A count for each bucket and one for observations above them, then the sum of all observations. */
   readonly #cells: Float64Array
@@ -17,7 +16,6 @@ export class Histogram {
     this.#cells = new Float64Array(memory)
   }
 
-  /** Memory for a histogram that is shared with a thread. */
   static sharedMemory(bounds: readonly number[]): SharedArrayBuffer {
     return new SharedArrayBuffer(bytesOf(bounds))
   }
@@ -31,7 +29,6 @@ export class Histogram {
     cells[bounds.length + 1] = (cells[bounds.length + 1] as number) + value
   }
 
-  /** How many observations were at most as large as each bound, and in all. */
   read(): { readonly atMost: readonly number[]; readonly count: number; readonly sum: number } {
     let count = 0
     const atMost = this.bounds.map((_, i) => {

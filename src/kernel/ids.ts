@@ -73,12 +73,10 @@ function encodeTime(ms: number): string {
   return text
 }
 
-/** The first ULID of this instant. */
 export function firstUlid(ms: number): string {
   return encodeTime(Math.max(0, ms)) + '0'.repeat(RANDOM_CHARS)
 }
 
-/** Ids end in a ULID, and a ULID begins with ten characters of milliseconds. */
 const ULID = /([0-7][0-9A-HJKMNP-TV-Z]{9})[0-9A-HJKMNP-TV-Z]{16}$/
 
 /** When the id was made, by the clock of the node that made it; null if the id is of another form. */
@@ -89,5 +87,4 @@ export function requestInstantMs(requestId: string): number | null {
   return ms <= LAST_MS ? ms : null
 }
 
-/** The last instant that an id may have: years have four digits. */
 const LAST_MS = Date.UTC(9999, 11, 1)

@@ -3,7 +3,6 @@ const MiB = 1024 * KiB
 
 interface Size {
   readonly bytes: number
-  /** How many returned slabs are cached: 40 MiB of all sizes together. */
   readonly sparesMax: number
   readonly spares: Buffer[]
 }
@@ -12,7 +11,6 @@ function sizeOf(bytes: number, spareBytesMax: number): Size {
   return { bytes, sparesMax: spareBytesMax / bytes, spares: [] }
 }
 
-/** The largest slab holds as much as one read of a socket brings. */
 const LARGEST = sizeOf(64 * KiB, 16 * MiB)
 
 /** Most bodies are small, and many wait at once: from a KiB on no body in one piece gets twice the memory it needs. */
@@ -41,7 +39,6 @@ function giveSlabBack(slab: Buffer): void {
 /** A body that comes in small pieces gets little memory at first: 20,000 connections could send two bytes each. */
 const SLAB_GROWTH = 2
 
-/** Up to this size a slab is given away with the bytes in it, rather than copied from. */
 const GIVEN_AWAY_BYTES_MAX = 16 * 1024
 
 /** Bytes that are buffered until a body is complete. The memory follows the number of bytes, however small the pieces come. */
@@ -63,7 +60,6 @@ export class ChunkList {
     }
   }
 
-  /** All bytes, in order. The pieces are good until `clear`. */
   all(): readonly Buffer[] {
     this.#seal()
     return this.#pieces

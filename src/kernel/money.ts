@@ -6,7 +6,6 @@ export type Nanos = bigint
 
 export const NANOS_PER_USD = 1_000_000_000n
 
-/** The most that something can cost. */
 export type Bound =
   | {
       readonly kind: 'bound'
@@ -19,7 +18,6 @@ export type Bound =
   | {
       readonly kind: 'unbounded'
       readonly reason: string
-      /** The cost of a batch's lines except the one that nothing bounds. */
       readonly othersNanos?: Nanos
     }
   | { readonly kind: 'unpriced'; readonly model: string }
@@ -36,7 +34,6 @@ export function addBounds(one: Bound, other: Bound): Bound {
   return one.kind === 'bound' || other.kind === 'unpriced' ? other : one
 }
 
-/** The bound of the lines of a batch so far and of one more line. */
 export function addLine(lines: Bound, line: Bound): Bound {
   const sum = addBounds(lines, line)
   if (sum.kind === 'bound' && lines.kind === 'bound' && line.kind === 'bound') {
@@ -67,7 +64,6 @@ export function parseUsd(text: string): Nanos | null {
 /** Plain decimal text: no exponent, at most nine places, no trailing zeros, `-` where it is negative. */
 export function formatUsd(nanos: Nanos): string {
   const size = nanos < 0n ? -nanos : nanos
-  // Dividing by a power of ten only places the point within the digits.
   const digits = size.toString().padStart(PLACES + 1, '0')
   const pointAt = digits.length - PLACES
   let end = digits.length
@@ -76,7 +72,6 @@ export function formatUsd(nanos: Nanos): string {
   return end === pointAt ? whole : `${whole}.${digits.slice(pointAt, end)}`
 }
 
-/** An exact fraction, for the one division that a price ends with. The denominator is positive. */
 export interface Fraction {
   readonly numerator: bigint
   readonly denominator: bigint

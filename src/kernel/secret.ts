@@ -28,7 +28,6 @@ export class Secret {
   }
 }
 
-/** Removes secrets from a text: they must be neither stored nor repeated. */
 export type Redact = (text: string) => string
 
 /** An underscore as it is, percent-encoded, and escaped in JSON. */
@@ -54,7 +53,6 @@ export function createRedact(servicePrefix: string, secrets: readonly string[] =
 /** A key of one or two characters is a placeholder for a local server, and would be found in every word. */
 export const isTelling = (secret: string): boolean => secret.length >= 8
 
-/** Redacts one more secret. */
 export function withoutKey(redact: Redact, key: Secret | null): Redact {
   const secret = key?.reveal() ?? ''
   return isTelling(secret) ? (text) => redact(text).replaceAll(secret, '[redacted]') : redact

@@ -5,7 +5,6 @@
  * reported it under. A detail of output (reasoning, thinking, predictions) is part of `output_tokens` and no unit.
  */
 export const UNITS = [
-  /** Text that was neither read from nor written to a cache. */
   'input_tokens',
   'cache_read_tokens',
   'cache_write_5m_tokens',
@@ -25,7 +24,6 @@ export const UNITS = [
   'web_searches_medium',
   'web_searches_high',
   'file_searches',
-  /** Machines that upstream set up to run code in, each by its id. */
   'containers',
   /** 1 where code ran that is paid by the time its machine was up, which upstream does not state. */
   'code_executions',
@@ -48,23 +46,18 @@ export type Quantities = { readonly [U in Unit]?: number }
 
 /** The usage of one model in a call. Most calls have one part; fallbacks, advisors and image tools add more. */
 export interface UsagePart {
-  /** The model that upstream names for this part, or null for the model of the whole response. */
   readonly model: string | null
   readonly quantities: Quantities
   /** All input of this part, cached or not: long-context thresholds compare against it. */
   readonly promptTokens: number
 }
 
-/** The usage that upstream states for a whole call. */
 export interface Usage {
   readonly parts: readonly UsagePart[]
-  /** The model named in the response. */
   readonly modelServed: string | null
   /** As upstream reports it: standard, priority, batch, default, flex, scale, ultrafast … */
   readonly serviceTier: string | null
-  /** `fast` or `standard`, as used. */
   readonly speed: string | null
-  /** Where inference ran, as reported (`us`). */
   readonly geography: string | null
   /** stop_reason, finish_reason, or the status of a response or batch. */
   readonly stopReason: string | null
@@ -74,7 +67,6 @@ export interface Usage {
   readonly suspect: boolean
 }
 
-/** The usage of a reply that says nothing about usage. */
 export const NO_USAGE: Usage = {
   parts: [{ model: null, quantities: {}, promptTokens: 0 }],
   modelServed: null,

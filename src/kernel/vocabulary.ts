@@ -3,11 +3,9 @@
 export const KEY_STATUSES = ['usable', 'revoked', 'expired'] as const
 export type KeyStatus = (typeof KEY_STATUSES)[number]
 
-/** The roles of admin keys. Operators act in all accounts, the others in one. */
 export const ADMIN_ROLES = ['operator', 'admin', 'viewer'] as const
 export type AdminRole = (typeof ADMIN_ROLES)[number]
 
-/** The kinds of entries in the ledger of credit. A correction may add or take. */
 export const CREDIT_KINDS = ['top_up', 'correction', 'credit_back'] as const
 export type CreditKind = (typeof CREDIT_KINDS)[number]
 
@@ -39,7 +37,6 @@ export const CALL_FLAGS = [
 ] as const
 export type CallFlag = (typeof CALL_FLAGS)[number]
 
-/** `account` is for operators. */
 export const USAGE_DIMENSIONS = ['day', 'model', 'key', 'account'] as const
 export type UsageDimension = (typeof USAGE_DIMENSIONS)[number]
 
@@ -71,7 +68,6 @@ export type Surface = (typeof SURFACE_NAMES)[number]
 /** An upstream of an account's own. The key is sealed for this account, surface and URL; null sends no credential. */
 export interface OwnUpstream {
   readonly url: string
-  /** In base 64. */
   readonly sealedKey: string | null
 }
 
@@ -81,7 +77,6 @@ export type ObjectKind = 'message_batch' | 'batch' | 'response'
 /** The cause of a change, as events and ledger entries name it. A session has the id and name of its key. */
 export interface Actor {
   readonly kind: ActorKind
-  /** The id of the key; null for the command line and the system. */
   readonly id: string | null
   readonly name: string | null
 }
@@ -98,14 +93,12 @@ export const SYSTEM: Actor = { kind: 'system', id: null, name: null }
  */
 export interface Idempotency {
   readonly accountId: string
-  /** The sender's name for this command. */
   readonly name: string
   /** The fingerprint of everything that the sender asked for: the same name for another command is a mistake. */
   readonly fingerprint: Uint8Array
   readonly atMs: number
 }
 
-/** `repeated`: the command was done before, and `value` is its result, as it is now. */
 export type IdempotentResult<T> =
   | { readonly kind: 'done'; readonly value: T }
   | { readonly kind: 'repeated'; readonly value: T }
@@ -115,7 +108,6 @@ export type IdempotentResult<T> =
 export const LOG_LEVELS = ['silent', 'fatal', 'error', 'warn', 'info', 'debug', 'trace'] as const
 export type LogLevel = (typeof LOG_LEVELS)[number]
 
-/** Whether a log of this level has lines of that importance. */
 export function isLogged(level: LogLevel, importance: LogLevel): boolean {
   return LOG_LEVELS.indexOf(level) >= LOG_LEVELS.indexOf(importance)
 }

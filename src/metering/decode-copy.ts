@@ -8,13 +8,11 @@ import {
   createZstdDecompress,
 } from 'node:zlib'
 
-/** One of node:zlib's streams. `bytesWritten` is how much of its input it has read. */
 export type DecodingStream = Transform & { readonly bytesWritten: number }
 
 /** RFC 9659 lets a content coding ask for 8 MiB of window; the library would give a frame 128 MiB. */
 const ZSTD_LIMITS = { params: { [constants.ZSTD_d_windowLogMax]: 23 } }
 
-/** The codings, by their names in `Content-Encoding`. `first` is the first byte of the body. */
 const CODINGS: Readonly<Record<string, (first: number) => DecodingStream>> = {
   gzip: () => createGunzip(),
   'x-gzip': () => createGunzip(),
@@ -24,7 +22,6 @@ const CODINGS: Readonly<Record<string, (first: number) => DecodingStream>> = {
   zstd: () => createZstdDecompress(ZSTD_LIMITS),
 }
 
-/** Whether a body with this `Content-Encoding` has to be decoded, can be, or cannot. */
 export function codingOf(
   contentEncoding: string | undefined,
 ): 'identity' | 'unknown' | { readonly coding: string } {
@@ -34,7 +31,6 @@ export function codingOf(
   return Object.hasOwn(CODINGS, coding) ? { coding } : 'unknown'
 }
 
-/** `first` is the first byte of the coded body, which distinguishes the two forms of deflate. */
 export function openDecoder(coding: string, first: number): DecodingStream {
   const open = Object.hasOwn(CODINGS, coding) ? CODINGS[coding] : undefined
   if (open === undefined) throw new Error(`no decoder for ${coding}`)
@@ -66,9 +62,7 @@ export interface CopyDecoder {
 export type DecodedState = 'whole' | 'corrupt' | 'too_large' | 'too_dense'
 
 export interface CopyLimits {
-  /** How far the copy may fall behind before `write` asks to wait. */
   readonly backlogBytesMax?: number
-  /** How many times as long as it came the body may become. */
   readonly ratioMax?: number
 }
 
@@ -97,7 +91,6 @@ class QueuedDecoder implements CopyDecoder {
   #stream: DecodingStream | null = null
   /** Bytes that the stream was given. It leaves those unread that are behind the end of the compressed text. */
   #fedBytes = 0
-  /** The stream has ended, failed or was destroyed. */
   #isOver = false
   #wake: () => void = () => {}
   #frames = 0
@@ -107,7 +100,6 @@ class QueuedDecoder implements CopyDecoder {
   #outputBytes = 0
   #work: Promise<void> = NOTHING_TO_DO
   #isWorking = false
-  /** One promise for all writes that are to wait. */
   #room: PromiseWithResolvers<void> | null = null
 
   constructor(coding: string, onBytes: (bytes: Buffer) => void, copyLimits: AllLimits) {
@@ -182,7 +174,6 @@ class QueuedDecoder implements CopyDecoder {
     if (stream !== null) await this.#untilOver(() => stream.end())
   }
 
-  /** Waits until the work is done or the stream is over. */
   #untilOver(start: (done: () => void) => void): Promise<void> {
     if (this.#isOver) return NOTHING_TO_DO
     const { promise, resolve } = Promise.withResolvers<void>()

@@ -2,7 +2,6 @@
 export const AMBIGUOUS: unique symbol = Symbol('ambiguous')
 
 const BACKSLASH = 0x5c
-/** The bit in which an ASCII letter differs from the same one in the other case. */
 const CASE_BIT = 0x20
 
 interface Named<Entry> {
@@ -62,7 +61,6 @@ function fold(name: string): string {
   return name.toUpperCase().toLowerCase()
 }
 
-/** 0 for the same bytes, CASE_BIT for bytes that differ in the case of letters only. */
 function compare(name: Buffer, bytes: Buffer, from: number): number {
   let differences = 0
   for (let i = 0; i < name.length; i++) {
@@ -107,7 +105,6 @@ export function objectShape(members: Readonly<Record<string, Shape>>): Shape {
   return { ...LEAF, kind: 'object', names: new NameTable(named) }
 }
 
-/** Members that are glanced at, by their names with blanks between them. */
 export function glances(names: string): Record<string, Shape> {
   return Object.fromEntries(names.split(' ').map((name) => [name, GLANCE]))
 }
@@ -140,7 +137,6 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Where the value of a member stands in the text, in bytes; `end` is exclusive. */
 export interface Span {
   readonly start: number
   readonly end: number
@@ -156,24 +152,19 @@ export type UnreadableJson =
   | 'truncated'
   | 'trailing_bytes'
   | 'too_deep'
-  /** A name of an object that is read, longer than `nameBytesMax`. */
   | 'name_too_long'
-  /** An object that is read has more members than `membersMax`. */
   | 'too_many_members'
-  /** A name that is not read, but that some parsers take for one that is. */
   | 'ambiguous_name'
 
 export type Skimmed =
   | {
       readonly kind: 'object'
       readonly value: JsonObject
-      /** The members of the outermost object that are read. */
       readonly spans: ReadonlyMap<string, Span>
       /** Names given more than once, where they are read. `value` has the first; parsers differ on which counts. */
       readonly duplicates: readonly string[]
-      /** Names given more than once inside a VALUE. */
       readonly twiceInside: readonly string[]
-      /** The marks of all strings, at any depth and however they are spelled: bits of content-marks.ts. */
+      /** The marks of all strings, at any depth and however they are spelled: bits of json-tokens.ts. */
       readonly marks: number
       readonly bytes: number
       /** A list had more elements than are stored, and ends early in `value`. */
@@ -196,7 +187,6 @@ export const SKIM_LIMITS = {
   glanceBytesMax: 256,
   nameBytesMax: 1024,
   membersMax: 4096,
-  /** The elements of all lists of a text together. */
   listedMax: 20_000,
 } as const
 
@@ -206,7 +196,6 @@ export interface Frame {
   readonly shape: Shape
   readonly object: Record<string, unknown> | null
   readonly list: unknown[] | null
-  /** Where the container begins, and what was found before the current element. */
   readonly start: number
   members: number
   member: NamedShape | null
@@ -222,23 +211,12 @@ export function openFrame(outer: Frame | null, shape: Shape, start: number): Fra
   return { outer, shape, object, list, start, members: 0, member: null, ...before }
 }
 
-export type MeterFault =
-  /** A value was longer than the limits of the reader, and was not read. */
-  | 'too_large'
-  /** A document or an event is no JSON. */
-  | 'not_json'
-  /** The reply came in a content coding that is not known here. */
-  | 'unreadable'
-  /** The meter itself failed, and read nothing from then on. */
-  | 'failed'
+export type MeterFault = 'too_large' | 'not_json' | 'unreadable' | 'failed'
 
 /** A body, or an event's data, that was read: `value` may have all of it, or no more than the layout says. */
 export interface ReplyDocument {
   readonly value: unknown
-  /** A member is given twice: parsers differ on which value counts. */
   readonly repeatsNames: () => boolean
-  /** `value` has all of the document, which is JSON without a fault. */
   readonly isWhole: boolean
-  /** An array was too long to be stored, and ends early in `value`. */
   readonly overflow: boolean
 }

@@ -66,17 +66,14 @@ export class JsonSkim {
   readonly #onElement: ((element: SkimmedElement) => void) | null
   readonly #utf8 = new Utf8Check()
   readonly #string = new JsonString()
-  /** 1 for each open object, 0 for each open array. */
   #stack = new Uint8Array(64)
   #depth = 0
   #state = BEFORE_VALUE
-  /** The offset in the text of the first byte of the current chunk. */
   #offset = 0
   #frame: Frame | null = null
   /** How many frames are open. The values of the innermost one are at this depth. */
   #level = 0
 
-  /** The current value of the innermost frame. */
   #shape: Shape | null = null
   #valueStart = 0
   #firstByte = 0
@@ -103,7 +100,6 @@ export class JsonSkim {
     this.#onElement = onElement
   }
 
-  /** True once the text was refused: no bytes that follow can change the result. */
   get failed(): boolean {
     return this.#failure !== null
   }
@@ -255,7 +251,6 @@ export class JsonSkim {
     return this.#depth === 0 ? this.#fail('not_an_object', i) : i + 1
   }
 
-  /** A value of the innermost frame begins. */
   #openValue(i: number, byte: number): void {
     const frame = this.#frame
     this.#firstByte = byte
@@ -297,7 +292,6 @@ export class JsonSkim {
     this.#stack = deeper
   }
 
-  /** The closing bracket is at `i`. */
   #close(bytes: Buffer, i: number): number {
     const closed = this.#depth === this.#level ? this.#frame : null
     this.#depth--
@@ -315,7 +309,6 @@ export class JsonSkim {
     return i + 1
   }
 
-  /** A value ends before `i`. */
   #endValue(bytes: Buffer, i: number): void {
     this.#state = AFTER_VALUE
     const frame = this.#frame
@@ -429,7 +422,6 @@ export class JsonSkim {
     this.#kept.endChunk(bytes, this.#offset)
   }
 
-  /** The first fault counts. Returns its offset. */
   #fail(reason: UnreadableJson, i: number): number {
     this.#failure ??= { kind: 'unreadable', reason, at: this.#offset + i }
     this.#frame = null
@@ -438,7 +430,6 @@ export class JsonSkim {
   }
 }
 
-/** Skims a text that is whole. */
 export function skimWhole(text: Buffer, shape: Shape): Skimmed {
   const skim = new JsonSkim(shape)
   skim.write(text)

@@ -54,7 +54,6 @@ const tee = (local: number): Code => [0x22, local]
 const loadByte = (offset: number): Code => [0x2d, 0, (offset & 0x7f) | 0x80, offset >> 7]
 const loadTwoBytes = (offset: number): Code => [0x2f, 0, offset]
 const loadVector = (offset: number): Code => [0xfd, 0, 0, offset]
-/** Three bytes hold 21 bits. */
 const constant = (value: number): Code => [
   0x41,
   (value & 0x7f) | 0x80,
@@ -162,7 +161,6 @@ const MODULE: Code = [
   [[...Buffer.from('\0asm')], 1, 0, 0, 0],
   [1, sized(1, FUNCTION, 3, I32, I32, I32, 1, I32)],
   [3, sized(1, 0)],
-  // One page of memory: 64 KiB.
   [5, sized(1, 0, 1)],
   [7, sized(2, named('memory'), 2, 0, named('run'), 0, 0)],
   [10, sized(1, sized(2, 1, I32, 9, V128, RUN))],
@@ -178,10 +176,8 @@ export function buildRunCode(escapes: Uint8Array): { readonly memory: Buffer; re
   return { memory: bytes, run }
 }
 
-/** The longest escape is a character by its digits. */
 const ESCAPE_BYTES_MAX = 6
 
-/** 1 for every byte that makes an escape of one character behind a backslash. */
 const ESCAPES = new Uint8Array(256)
 for (const byte of Buffer.from('"\\/bfnrt')) ESCAPES[byte] = 1
 
@@ -386,7 +382,6 @@ export function endOfShort(bytes: Buffer, words: DataView, start: number): numbe
 
 /** Verifies UTF-8 that arrives in pieces. Native code does the bulk (28 GB/s on ASCII). */
 export class Utf8Check {
-  /** Continuation bytes that the open sequence still needs, and the range the next of them must be in. */
   #due = 0
   #low = 0x80
   #high = 0xbf

@@ -67,7 +67,6 @@ export class KeptPart {
     this.#bytesMax = bytesMax
   }
 
-  /** The piece is used up. */
   endChunk(chunk: Buffer, offset: number): void {
     if (this.#start === NOWHERE) return
     if (offset + chunk.length - this.#start > this.#bytesMax) this.#copies = []
@@ -100,14 +99,12 @@ export const MARKS = {
    * documents, images and audio that it carries, whose pages, pixels and seconds count.
    */
   elsewhere: 1,
-  /** A tool that is defined inside of the conversation. */
   tool: 2,
   /** These two together may be audio of an earlier answer, named by its id. */
   audio: 4,
   id: 8,
 } as const
 
-/** The marks of a string that cannot be read: it may be any. */
 export const EVERY_MARK = MARKS.elsewhere | MARKS.tool | MARKS.audio | MARKS.id
 
 interface Mark {
@@ -157,30 +154,25 @@ function endsWith(chunk: Uint8Array, from: number, to: number, end: Uint8Array):
 
 /** Whether a string is a mark, for strings that do not end in the chunk they began in, or that have escapes. */
 export class MarkWatch {
-  /** The string's last bytes in earlier chunks. */
   #tail: Uint8Array = NOTHING
   #from = 0
 
-  /** The string's first byte is at `i` of the current chunk. */
   open(i: number): void {
     this.#tail = NOTHING
     this.#from = i
   }
 
-  /** The chunk ends, the string does not. */
   endChunk(chunk: Uint8Array): void {
     this.#tail = this.#lastBytes(chunk, chunk.length)
     this.#from = 0
   }
 
-  /** The string's closing quote is at `i`. */
   close(chunk: Uint8Array, i: number): number {
     if (this.#tail.length === 0) return markOf(chunk, this.#from, i)
     const last = this.#lastBytes(chunk, i)
     return markOf(last, 0, last.length)
   }
 
-  /** A copy of the string's last bytes, up to `to` of the current chunk. */
   #lastBytes(chunk: Uint8Array, to: number): Uint8Array {
     const start = Math.max(this.#from, to - TAIL_BYTES)
     return Buffer.concat([this.#tail, chunk.subarray(start, to)]).subarray(-TAIL_BYTES)

@@ -14,13 +14,10 @@ export type Stage = 'content' | 'closing' | 'over'
 
 /** Facts that a reply has shown so far. They decide what becomes of the call if the client leaves now. */
 export interface Shown {
-  /** Upstream has said how much input there was. */
   readonly inputKnown: boolean
   /** Tools have run upstream: the model reads their results, and some cost by the call. */
   readonly toolsRan: boolean
-  /** The model reasons, and not all of that is shown. */
   readonly reasons: boolean
-  /** The object that the call has made, where the reply is of a kind that makes one. */
   readonly objectId?: string | null
 }
 
@@ -30,13 +27,11 @@ export const NOTHING_SHOWN: Shown = { inputKnown: false, toolsRan: false, reason
 export interface Meter {
   readonly stage: Stage
   readonly shown: Shown
-  /** The first event of a stream has come. */
   readonly hasBegun: boolean
   /** Bytes of the model's answer, as far as a stream has shown it. Thinking is not among them. */
   readonly visibleBytes: number
   /** The reply's next bytes, without their content coding. Returns the bytes for the client, which only a stream cuts. */
   readonly write: (chunk: Buffer) => Buffer | null
-  /** The bytes for the client that a stream held back, after `end`. */
   rest?(): Buffer | null
   /** The reply ended: `whole`, or cut by upstream or the client. To be called once. */
   end(whole: boolean): Metered
@@ -55,9 +50,7 @@ export function nothingDelivered(): Delivered {
   return { text: 0, thinking: 0, tool: 0 }
 }
 
-/** The audio that a reply consists of, or that it transcribes. */
 export interface AudioSeen {
-  /** The stated length; null where none is. */
   readonly milliseconds: number | null
   /** The audio is at least so long: the last time stamp of subtitles. */
   readonly leastMilliseconds: number
@@ -66,7 +59,6 @@ export interface AudioSeen {
   readonly head?: Buffer
 }
 
-/** The result of a reader of one kind of reply. */
 export interface Reading {
   /**
    * The usage that upstream stated. The units of a side that is not known are absent from all parts; calls of tools are
@@ -79,17 +71,13 @@ export interface Reading {
   readonly outputKnown: boolean
   /** The output that upstream last spoke of, finally or not: there was at least so much. */
   readonly outputTokensSeen: number
-  /** The type or code of the error that upstream reported inside a reply that began well. */
   readonly error: string | null
   /** The id of the message, completion or response, which a later GET of the same object names too. */
   readonly objectId: string | null
   /** Images that a tool has begun to draw. Their tokens stand in the final usage alone. */
   readonly imagesBegun: number
-  /** How much of the output was reasoning; null where upstream does not say. */
   readonly reasoningTokens: number | null
-  /** The machines in which upstream ran code, by their ids. */
   readonly containerIds: readonly string[]
-  /** Only for replies about audio. */
   readonly audio?: AudioSeen
   /** Only for a batch: the file that has its results, where they are in a file. */
   readonly resultsFile?: string | null
@@ -104,7 +92,6 @@ export interface Metered extends Reading {
   readonly faults: readonly MeterFault[]
 }
 
-/** The layout of a reply's bytes, known before the first of them. */
 export interface ReplyLayout {
   /** The parts of a body, and of an event's data, that are read where it is too long to be parsed whole. */
   readonly body: Shape
@@ -118,11 +105,9 @@ export interface ReplyReader {
   readonly layout: ReplyLayout
   readonly stage: Stage
   readonly shown: Shown
-  /** An event of a stream. */
   readEvent(document: ReplyDocument, name: string): void
   /** The mark `[DONE]`, which is no JSON. */
   readDone(): void
-  /** Reads a reply that is one document. */
   readBody(document: ReplyDocument): void
   reading(): Reading
 }
@@ -252,7 +237,6 @@ export class BodyMeter implements Meter {
   }
 }
 
-/** Meters a reply that is one JSON document. */
 export function meterDocument(reader: ReplyReader, output: Delivered, document: ReplyDocument): Metered {
   reader.readBody(document)
   const { stage, shown } = reader
@@ -274,7 +258,6 @@ export class StreamMeter implements Meter, EventSink {
   readonly #cut: CutEvent | null
   readonly #events = new SseEvents(this)
   readonly #faults = new Set<MeterFault>()
-  /** The data of an event that is too long to be held. */
   #long: ReplyJson | null = null
   #isCutOff = false
   #rest: Buffer | null = null

@@ -22,7 +22,6 @@ export type UnreadableMultipart =
 export type MultipartScan =
   | {
       readonly kind: 'form'
-      /** The watched fields. Null stands for a value that is longer than `valueBytesMax`. */
       readonly fields: ReadonlyMap<string, string | null>
       /** Watched names given more than once; `fields` has the first of each, parsers differ on which counts. */
       readonly duplicates: readonly string[]
@@ -32,7 +31,6 @@ export type MultipartScan =
 
 /** Looks at the parts that are no watched field as they pass. The bytes it is given are overwritten afterwards. */
 export interface PartSink {
-  /** A part begins. Its bytes are given if the answer is true. */
   open(head: PartHead): boolean
   write(bytes: Buffer): void
 }
@@ -45,7 +43,6 @@ export interface PartHead {
   readonly plain: boolean
   /** Text that is not ASCII would be read in another charset than UTF-8. */
   readonly asciiOnly: boolean
-  /** A file name is given. */
   readonly isFile: boolean
   /** The head states no encoding of the bytes, and no other charset than UTF-8. */
   readonly verbatim: boolean
@@ -155,7 +152,6 @@ export class MultipartScanner {
   readonly #needle: Buffer
   readonly #fields = new Map<string, string | null>()
   readonly #duplicates = new Set<string>()
-  /** The head of a part, or the value of a watched field. */
   readonly #kept = new KeptPart()
   #failure: Extract<MultipartScan, { kind: 'unreadable' }> | null = null
   /** The offset in the body of the current chunk, and the offset in the chunk of the byte to be looked at next. */
@@ -170,10 +166,8 @@ export class MultipartScanner {
   /** How many bytes are there of the line break, or the empty line, that the state waits for. */
   #matched = 0
   #closing = false
-  /** The watched field whose value is being read. */
   #field: { readonly name: string; readonly asciiOnly: boolean } | null = null
   readonly #sink: PartSink | null
-  /** Whether the sink is to see the current content. */
   #sunk = false
 
   constructor(boundary: string, names: readonly string[], sink: PartSink | null = null) {
@@ -338,7 +332,6 @@ export class MultipartScanner {
     return null
   }
 
-  /** The first fault counts. */
   #fail(reason: UnreadableMultipart): void {
     this.#failure ??= { kind: 'unreadable', reason }
     this.#kept.drop()

@@ -25,7 +25,6 @@ export function parseSlice(text: string): ParsedSlice {
   return { value, twice, work: text.length + work.searched }
 }
 
-/** Counts the characters that were searched. */
 interface Work {
   searched: number
 }
@@ -82,7 +81,6 @@ const [QUOTE, BACKSLASH, COLON] = [0x22, 0x5c, 0x3a]
 /** Steps through the names of all objects, in the order of the text. Each character is read once. */
 class NamesIn {
   readonly #text: string
-  /** The offsets of the current name's quotes. */
   start = 0
   end = -1
   isEscaped = false

@@ -13,43 +13,33 @@ export interface RequestFacts {
   readonly body: JsonObject
   /** All tools of the body, those inside of namespaces among them; null where they cannot be read. */
   readonly tools: readonly JsonObject[] | null
-  /** The models that the body names besides `model`. */
   readonly others: OtherModels
   /** Where the members of a JSON body stand, and its closing brace, for the one change that a body may need. */
   readonly spans: ReadonlyMap<string, Span>
   readonly objectEnd: number
-  /** The marks of all strings of the body: bits of content-marks.ts. */
   readonly marks: number
-  /** The length of the decoded body. */
   readonly bytes: number
   readonly items: ItemFacts
   readonly ambiguity: Ambiguity | null
 }
 
-/** Names of models, and why there may be more than these, as sentences. */
 export interface OtherModels {
   readonly names: readonly string[]
-  /** A name is there that cannot be read. */
   readonly unreadable: string | null
-  /** Upstream chooses a model. */
   readonly open: string | null
 }
 
 /** The facts in the items of a body: the items of a conversation, the requests of a batch. There may be many of them. */
 export interface ItemFacts {
-  /** Every model that the items name, once. */
   readonly models: readonly string[]
   /** Why the items may lead to other models too, as a sentence, or null. */
   readonly unknown: string | null
-  /** Some items bring tools, of whatever kind. */
   readonly bringsTools: boolean
-  /** Some items refer to content that is stored upstream. */
   readonly refersElsewhere: boolean
   /** Some items ask for the conversation before them to be summed up. */
   readonly compacts: boolean
   /** The most that the requests of a batch may cost together; null where the items are no batch. */
   readonly bound: Bound | null
-  /** The ambiguity of a request of a batch. */
   readonly ambiguity: Ambiguity | null
 }
 
@@ -63,9 +53,7 @@ export const NO_ITEMS: ItemFacts = {
   ambiguity: null,
 }
 
-/** Why a body can be read in two ways, or in none. */
 export interface Ambiguity {
-  /** The reason as a sentence. */
   readonly detail: string
   /**
    * `always`: parsers differ on what the body says, so a metered endpoint refuses it to every key. `limited`: the
@@ -115,7 +103,6 @@ export type Doubt = 'may_be_form' | 'deflate' | 'foreign_charset'
 
 /** Reads a body from its chunks as they pass. A reader can neither change nor stop a body. */
 export interface BytesReader {
-  /** A promise means: wait for it before the next chunk. */
   readonly write: (chunk: Buffer) => Promise<void> | null
   end(): ReadBytes | Promise<ReadBytes>
 }
@@ -123,11 +110,9 @@ export interface BytesReader {
 export interface Reads {
   readonly shape: Shape
   readonly onElement: ((element: SkimmedElement) => void) | null
-  /** The fields of a form. */
   readonly fields: readonly string[]
 }
 
-/** A reader that never asks to wait. */
 interface SyncReader {
   write(chunk: Buffer): null
   end(): ReadBytes
@@ -147,7 +132,6 @@ export function readerFor(
   return coding === 'identity' ? reader : decoded(reader, coding.coding)
 }
 
-/** The reader of a body whose format is not even clear. */
 export function unreadable(reason: string): SyncReader {
   return { write: () => null, end: () => ({ kind: 'unreadable', reason }) }
 }

@@ -17,7 +17,6 @@ export interface EventSink {
   event(name: string, data: Buffer, isLast: boolean): EventCut
   /** The next bytes of the data of an event that is longer than EVENT_BYTES_MAX. A view; do not retain it. */
   longData(bytes: Buffer): void
-  /** The end of that event. */
   longEvent(name: string): void
 }
 

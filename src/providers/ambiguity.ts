@@ -58,7 +58,6 @@ const ALWAYS: ReadonlySet<string> = new Set<Reason>(['ambiguous_name', 'name_too
 
 const INNER = new NameTable(Array.from(INNER_NAMES, (name) => [name, name] as const))
 
-/** The ambiguity of a body as its format has it; null for a body that is clear. */
 export function ambiguityOfBytes(read: ReadBytes): Ambiguity | null {
   switch (read.kind) {
     case 'unreadable':
@@ -104,7 +103,6 @@ function always(detail: string): Ambiguity {
   return { detail, refuse: 'always' }
 }
 
-/** A request that cannot be read. */
 export function unreadableFacts(reason: string): RequestFacts {
   return { ...NOT_READ, kind: 'unreadable', ambiguity: unreadable(reason) }
 }

@@ -26,10 +26,8 @@ import { isFileId, ModelNames, readModels } from './named-models.ts'
 import { BATCHED_BODY, ConversationItems, factsOfEntry, type ItemWatch } from './read-request.ts'
 import { SURFACES } from './surfaces.ts'
 
-/** The most requests that a batch may have. */
 export const ENTRIES_MAX = 100_000
 
-/** The most that a request inside a batch can cost. */
 export type BoundEntry = (endpoint: Endpoint, facts: RequestFacts) => Bound
 
 /** Adds up the requests of a batch. Each is read like a request of its own; only the sum is stored. */
@@ -37,10 +35,8 @@ export class EntrySum {
   readonly #surface: Surface
   readonly #boundEntry: BoundEntry
   readonly names = new ModelNames()
-  /** A batch has requests for one endpoint; the first entry names it. */
   #template: string | null = null
   bound: Bound = NO_COST
-  /** The ambiguity of the first request that has one. */
   ambiguity: Ambiguity | null = null
 
   constructor(surface: Surface, boundEntry: BoundEntry) {
@@ -71,7 +67,6 @@ const UNREAD_ENTRY: Ambiguity = {
 const MORE = `The batch has more than ${ENTRIES_MAX} requests.`
 const TOO_MANY = { unknown: MORE, ambiguity: { detail: MORE, refuse: 'limited' }, bound: null } as const
 
-/** The entries of a Messages batch, as they pass. */
 export class BatchEntries implements ItemWatch {
   readonly #sum: EntrySum
   readonly #template: string
@@ -188,7 +183,6 @@ export class BatchFileScanner {
   }
 }
 
-/** The reply to an upload is a few hundred bytes; a reply longer than this is not read. */
 export const UPLOAD_REPLY_BYTES_MAX = 64 * 1024
 
 /** The id of the file in the whole, decoded reply to its upload, or null if the reply is no file object. */

@@ -20,12 +20,9 @@ const BLANKS = new Set([0x20, 0x09, CR])
 const FULL_LINES_MAX = 100_000
 const LINES_MAX = 1_000_000
 
-/** Reads one line after the other, each in any number of pieces. */
 export interface LineReader {
   write(bytes: Buffer): void
-  /** No bytes that follow can change that the line cannot be read. */
   readonly failed: boolean
-  /** The line is whole. False if it cannot be read, or no more lines are to be read. */
   end(): boolean
 }
 
@@ -61,7 +58,6 @@ export class JsonLines {
     }
   }
 
-  /** Whether every line could be read, and at least one line was not blank. */
   end(): boolean {
     this.#endLine()
     return !this.#failed && this.#fullLines > 0
@@ -95,7 +91,6 @@ export class BatchResults {
   readonly #createReader: ((output: Delivered) => ReplyReader) | null
   readonly #onSucceeded: (metered: Metered) => void
 
-  /** `reader` is the reader of replies of the endpoint that the requests are for. */
   constructor(reader: UsageReader, onSucceeded: (metered: Metered) => void) {
     this.#createReader = READERS[reader]?.create ?? null
     this.#onSucceeded = onSucceeded
@@ -116,7 +111,6 @@ export class BatchResults {
     this.#lines.write(chunk)
   }
 
-  /** Whether all lines could be read. */
   end(): boolean {
     return this.#lines.end()
   }
@@ -139,7 +133,6 @@ export class BatchResults {
   }
 }
 
-/** A line of the results of a batch, of Messages and of Chat. */
 function lineShape(body: Shape): Shape {
   return objectShape({
     result: objectShape({ type: GLANCE, message: body }),

@@ -5,7 +5,6 @@ import type { RequestFacts } from '../metering/request-reader.ts'
 import type { EventCut } from '../metering/sse-events.ts'
 import { isGiven } from './request-members.ts'
 
-/** One change of a text of bytes: at `at`, `deleteBytes` are taken out and `insert` is put in. */
 export interface Splice {
   readonly at: number
   readonly deleteBytes: number
@@ -47,7 +46,6 @@ function edit(at: number, deleteBytes: number, insert: string): UsageAsk {
   return { kind: 'edit', splice: { at, deleteBytes, insert: Buffer.from(insert) } }
 }
 
-/** The pieces of a text with the change made. Bytes that stay are not copied. */
 export function applySplice(pieces: readonly Buffer[], { at, deleteBytes, insert }: Splice): Buffer[] {
   const out: Buffer[] = []
   let offset = 0

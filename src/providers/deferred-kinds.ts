@@ -3,13 +3,10 @@ import type { Metered } from '../metering/meter.ts'
 import type { UsageReader } from './endpoint.ts'
 import { plainPath } from './find-endpoint.ts'
 
-/** Objects whose cost comes later: one row per kind. */
 interface DeferredKind {
   readonly surface: Surface
-  /** The path of the collection. Upstream shows an object at this path and its id. */
   readonly collection: `/v1/${string}`
   readonly reader: UsageReader
-  /** The shortest and the longest pause between two polls. */
   readonly pausesMs: readonly [number, number]
   /** The path of the results that state the usage, or null if there are none; left out if the object states it itself. */
   results?(id: string, metered: Metered): string | null
@@ -56,12 +53,10 @@ export function isFinal({ usage }: Metered): boolean {
 /** Final states in which work was done. In the others an object may have used nothing, and then states nothing. */
 const HAS_USED: ReadonlySet<string | null> = new Set(['completed', 'incomplete'])
 
-/** Whether a final object that states its usage itself has stated it. */
 export function statesUsage({ usage, inputKnown, outputKnown }: Metered): boolean {
   return (inputKnown && outputKnown) || !HAS_USED.has(usage.stopReason)
 }
 
-/** Whether an id can be part of a path unescaped. */
 export function isObjectId(id: string): boolean {
   return /^[A-Za-z0-9_-]{1,256}$/.test(id)
 }
@@ -87,7 +82,6 @@ export function objectIdIn(surface: Surface, path: string): string | null {
   return null
 }
 
-/** The id in the path of a file, which may hold the results of a Chat batch. */
 export function fileIdIn(surface: Surface, path: string): string | null {
   return surface === 'chat' ? (/^\/v1\/files\/([^/]+)$/.exec(plainPath(path))?.[1] ?? null) : null
 }

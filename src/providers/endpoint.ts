@@ -10,13 +10,9 @@ const MODEL_PLACES = {
    * object with an `id` instead of a string.
    */
   json: 'json',
-  /** Form field `model`. */
   multipart: 'multipart',
-  /** Parameter `model` of the request target. */
   query: 'nothing',
-  /** The segment that the template calls `{model}`. */
   path: 'nothing',
-  /** `requests[].params.model`, one per entry. */
   batch_entries: 'json',
   /** In a file of requests that was uploaded before; member `input_file_id` of a JSON body says which. */
   batch_file: 'json',
@@ -24,7 +20,6 @@ const MODEL_PLACES = {
   nested: 'json',
   /** In an object, a file or a socket event that this request leads to and does not contain. */
   elsewhere: 'nothing',
-  /** No model takes part. */
   none: 'nothing',
 } as const
 
@@ -36,7 +31,6 @@ type ModelLocation = keyof typeof MODEL_PLACES
  */
 type BodyReading = 'json' | 'multipart' | 'nothing'
 
-/** Which reader finds the usage in the reply (or, over a WebSocket, in the server's events). */
 export type UsageReader =
   | 'messages'
   | 'chat'
@@ -71,21 +65,16 @@ export type Endpoint = Billing & {
   readonly template: Template
   readonly model: ModelLocation
   readonly reads: BodyReading
-  /** The endpoint shows or touches objects stored under the upstream account, which all gateway keys share. */
   readonly stateful: boolean
-  /** The reply shows an object that a call has made before, with its usage, which this reader finds. */
   readonly shows?: UsageReader
   /** The reply names an object whose cost is known later. The cost of other deferred endpoints is never known. */
   readonly makes?: ObjectKind
 }
 
-/** The words for billing in an endpoint table. */
 const BILLING_WORDS: Readonly<Record<string, readonly [Endpoint['billing'], stateful: boolean]>> = {
-  /** Costs nothing and touches nothing stored. */
   free: ['free', false],
   /** Costs nothing per call, but shows or changes what is stored under the shared account. */
   stored: ['free', true],
-  /** The next word is the usage reader. */
   metered: ['metered', false],
   /** The job, run or session that pays later is itself a stored object. */
   deferred: ['deferred', true],

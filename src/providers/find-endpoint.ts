@@ -6,7 +6,6 @@ import { SURFACES } from './surfaces.ts'
 type Methods = Map<string, Endpoint>
 
 interface Template {
-  /** The segments of the path; null for a parameter. */
   readonly segments: readonly (string | null)[]
   readonly methods: Methods
 }
@@ -25,7 +24,6 @@ const directories = Object.fromEntries(
   ]),
 ) as Readonly<Record<Surface, Directory>>
 
-/** The surfaces of all paths without parameters. */
 const surfacesOfFixed = new Map<string, readonly Surface[]>()
 for (const { fixed } of Object.values(directories)) {
   for (const path of fixed.keys()) surfacesOfFixed.set(path, walkForSurfaces(path))
@@ -43,7 +41,6 @@ export function chooseSurface(path: string, hasHeader: (name: string) => boolean
   return known ?? DEFAULT_SURFACE
 }
 
-/** The surface whose clients send no header of their own. */
 const DEFAULT_SURFACE: Surface = 'chat'
 
 /**
@@ -56,12 +53,10 @@ export function findEndpoint(surface: Surface, method: string, path: string): En
   return methods?.get(method) ?? null
 }
 
-/** The surfaces that have this path, with any method. */
 export function surfacesOf(path: string): readonly Surface[] {
   return surfacesOfFixed.get(path) ?? walkForSurfaces(path)
 }
 
-/** Every row of every table, in their order. */
 export function allEndpoints(): readonly Endpoint[] {
   return SURFACE_NAMES.flatMap((surface) => directories[surface].endpoints)
 }
@@ -108,7 +103,6 @@ function buildDirectory(endpoints: readonly Endpoint[]): Directory {
 
 interface PaidEndpoint {
   readonly endpoint: Endpoint
-  /** The segments behind `/v1`; null for a parameter. */
   readonly segments: readonly (string | null)[]
 }
 
@@ -116,7 +110,6 @@ const paidEndpoints: readonly PaidEndpoint[] = allEndpoints()
   .filter(({ billing }) => billing !== 'free')
   .map((endpoint) => ({ endpoint, segments: segmentsOf(endpoint) }))
 
-/** Paths of collections, behind `/v1`, as a lenient server compares them. */
 const collections: ReadonlySet<string> = new Set(
   allEndpoints()
     .filter(({ method, template, stateful }) => method === 'GET' && stateful && !template.includes('{'))
@@ -150,7 +143,6 @@ function segmentsOf({ template }: Endpoint): (string | null)[] {
  * that has another base URL. To be asked only for paths that no table has; the answer may only ever be used against a call.
  */
 export function findMeant(method: string, path: string): Endpoint | null {
-  // HEAD does what GET does.
   const asked = method === 'HEAD' ? 'GET' : method
   // Servers differ on whether an encoded slash separates segments.
   const found = findFolded(asked, path)

@@ -8,12 +8,9 @@ import { findEndpoint } from './find-endpoint.ts'
 import { isGiven, toolModel, typeOf } from './request-members.ts'
 import { SURFACES } from './surfaces.ts'
 
-/** The models that a request can lead to, as far as they can be known before it runs. */
 export interface NamedModels {
   readonly names: readonly string[]
-  /** Why there may be more than the names say, as a sentence, or null. */
   readonly unknown: string | null
-  /** A file of requests that was uploaded before, whose models are the request's. */
   readonly batchFile: string | null
 }
 
@@ -36,7 +33,6 @@ export function namedModels(
   query = '',
   byDefault: string | null = null,
 ): NamedModels {
-  // HEAD does what GET does.
   const found = endpoint ?? (method === 'HEAD' ? findEndpoint(surface, 'GET', path) : null)
   if (found === null) return unknown('This endpoint is not one that the gateway knows.')
   if (found.billing === 'mints_credential')
@@ -73,7 +69,6 @@ function named(name: string | null, otherwise: string): NamedModels {
   return { ...NOTHING, names: [name] }
 }
 
-/** `path` is one that found the endpoint. */
 function modelInPath({ template }: Endpoint, path: string): string | null {
   return path.split('/')[template.split('/').indexOf('{model}')] ?? null
 }
@@ -123,14 +118,12 @@ export function namedInFile({ ambiguity, body }: RequestFacts): NamedModels {
   return { ...NOTHING, batchFile: file }
 }
 
-/** The longest id that a file can have. */
 const FILE_ID_CHARS_MAX = 256
 
 export function isFileId(value: unknown): value is string {
   return typeof value === 'string' && value !== '' && value.length <= FILE_ID_CHARS_MAX
 }
 
-/** Collects the models that requests name. */
 export class ModelNames implements OtherModels {
   readonly #names = new Set<string>()
   #unreadable: string | null = null
@@ -190,7 +183,6 @@ export function readModels(
     names.leaveOpen('The stored prompt may bring a model and tools of its own.')
 }
 
-/** The models that a body names besides the one that the request is for. */
 export function otherModels(body: JsonObject, tools: readonly JsonObject[] | null): OtherModels {
   const names = new ModelNames()
   readFallbacks(body['fallbacks'], names)

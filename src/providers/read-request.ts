@@ -46,7 +46,6 @@ const MEMBERS: Readonly<Record<string, Shape>> = {
 /** Messages of a socket state their `type`, and by `stream_id` the lane in which the answer is to come. */
 const SOCKET_MEMBERS = { type: VALUE, stream_id: VALUE }
 
-/** The shape of a request to any endpoint that a batch file can be for. */
 export const BATCHED_BODY: Shape = objectShape({ ...MEMBERS, input: eachShape(ITEM) })
 const ENTRY: Shape = objectShape({ params: objectShape(MEMBERS) })
 
@@ -81,13 +80,11 @@ const FIELDS = [
   ),
 ]
 
-/** Reads a request's body from its chunks as they pass. */
 export interface RequestReader {
   readonly write: (chunk: Buffer) => Promise<void> | null
   end(): RequestFacts | Promise<RequestFacts>
 }
 
-/** Takes the items of a body one by one. */
 export interface ItemWatch {
   take(element: SkimmedElement): void
   found(): ItemFacts
@@ -171,7 +168,6 @@ const KEPT_UPSTREAM =
 /** Items whose content only upstream can read: such an item carries content only where it has `encrypted_content`. */
 const HIDDEN = /^(?:reasoning|compaction)$/
 
-/** The items of a conversation. */
 export class ConversationItems implements ItemWatch {
   readonly #names = new ModelNames()
   #bringsTools = false
@@ -212,7 +208,6 @@ function isReference(item: JsonObject): boolean {
   return HIDDEN.test(type) || !ITEM_CONTENT.some((name) => isGiven(item[name]))
 }
 
-/** The facts in a request that is a part of a batch. */
 export function factsOfEntry(
   body: JsonObject,
   { bytes, marks }: Pick<SkimmedElement, 'bytes' | 'marks'>,

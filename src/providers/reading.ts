@@ -31,7 +31,6 @@ export function indexAt(value: unknown): string {
   return typeof value === 'object' || typeof value === 'symbol' ? '' : String(value)
 }
 
-/** UTF-8 bytes of the text that a model wrote into a member. */
 export function bytesWritten(value: unknown): number {
   if (typeof value === 'string') return Buffer.byteLength(value)
   return value instanceof Sized && value.isText ? value.bytes : 0
@@ -64,7 +63,6 @@ export class Counts {
     this.#suspect = true
   }
 
-  /** The count; null when upstream stated none, or one that cannot be true. */
   read(value: unknown): number | null {
     if (value === null || value === undefined) return null
     // The addition makes a 0 of -0.
@@ -74,7 +72,6 @@ export class Counts {
     return null
   }
 
-  /** An amount of time that is stated in seconds, which may have a fraction, in milliseconds. */
   readSeconds(value: unknown): number | null {
     if (value === null || value === undefined) return null
     if (typeof value === 'number' && value >= 0 && value <= COUNT_MAX / 1000) return Math.round(value * 1000)
@@ -97,7 +94,6 @@ export class Counts {
   }
 }
 
-/** Quantities without those that are 0. */
 export function quantitiesOf(counts: { readonly [U in Unit]?: number | null }): Quantities {
   const quantities: { [U in Unit]?: number } = {}
   for (const unit in counts) {
@@ -116,7 +112,6 @@ interface Found extends Omit<Partial<Reading>, 'audio'> {
   readonly inputKnown: boolean
   readonly outputKnown: boolean
   readonly outputTokensSeen: number
-  /** Calls of tools, which are known whenever they were seen. */
   readonly calls?: Quantities
   /** Parts of other models whose figures are known or not on their own. */
   readonly otherParts?: readonly UsagePart[]

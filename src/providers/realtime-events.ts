@@ -22,19 +22,16 @@ export interface SessionSettings {
   readonly model: string | undefined
   /** Null: input audio is not transcribed. The model is null where upstream chooses it. */
   readonly transcription: { readonly model: string | null } | null | undefined
-  /** The formats of input audio and of output audio. */
   readonly bytesPerMs: number | undefined
   readonly spokenBytesPerMs: number | undefined
 }
 
-/** A message of the client. */
 export type SessionMessage =
   | {
       readonly kind: 'event'
       readonly type: string
       readonly eventId: string | null
       readonly session: SessionSettings | null
-      /** The model that a `response.create` names. */
       readonly responseModel: string | null
       /** The length of its audio in base64. An image counts as well: it costs about as much as audio of as many bytes. */
       readonly audioBytes: number
@@ -133,23 +130,18 @@ function bytesPerMs({ type, rate }: JsonObject): number {
   return typeof rate === 'number' && rate >= 1_000 ? (rate * 2) / 1_000 : PCM_BYTES_PER_MS
 }
 
-/** The duration of audio of so many bytes in base64. */
 export function audioMs(base64Bytes: number, bytesPerMs: number): number {
   return (base64Bytes * 3) / 4 / bytesPerMs
 }
 
-/** An upstream event. */
 export interface SessionEvent {
   readonly type: string
   readonly responseId: string | null
-  /** The status of a response. */
   readonly status: string | null
   readonly itemId: string | null
   readonly usage: unknown
   readonly session: SessionSettings | null
-  /** The id of the client's event that an error is about. */
   readonly aboutEventId: string | null
-  /** The length of its `delta`. */
   readonly deltaBytes: number
 }
 
@@ -162,7 +154,6 @@ const EVENT = objectShape({
   delta: SIZE,
 })
 
-/** Null for a message that is no event. */
 export function sessionEvent(text: Buffer): SessionEvent | null {
   const document = readJson(EVENT, text)
   if (typeof document === 'string' || !isObject(document.value)) return null

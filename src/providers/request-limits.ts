@@ -27,7 +27,6 @@ import { READERS, SURFACES } from './surfaces.ts'
  */
 export type BoundClass = 'plain' | 'elsewhere' | 'exotic' | 'unknown'
 
-/** The members of a request that limit what it can cost. */
 export interface RequestLimits {
   readonly boundClass: BoundClass
   /** The output limit that the request states, the largest where it states several; null is the limit of the model. */
@@ -39,7 +38,6 @@ export interface RequestLimits {
   readonly n: number
   readonly serviceTier: string | null
   readonly speed: string | null
-  /** The request or one of its fallbacks asks for speed. */
   readonly mayBeFast: boolean
   readonly geography: string | null
   readonly refersElsewhere: boolean
@@ -50,7 +48,6 @@ export interface RequestLimits {
   readonly tools: RequestTools
   /** The passes that upstream may run besides the first: uses of tools and fallbacks. */
   readonly passes: number
-  /** The models that may take part besides the one asked for. */
   readonly otherModels: readonly string[]
 }
 
@@ -176,7 +173,6 @@ function outputLimit(
 /** The most answers that upstream gives; a number that cannot be read is taken for this. */
 const ANSWERS_MAX = 128
 
-/** The number of answers to one prompt. */
 function answersOf(body: JsonObject): number {
   const asked = [body['n'], body['best_of']].map((value) => (isGiven(value) ? count(value) : 1))
   return Math.min(Math.max(1, ...asked), ANSWERS_MAX)
@@ -200,23 +196,17 @@ function asksToCompact(value: unknown): boolean {
  * its client has left, and what is charged if the call cannot be read to its end.
  */
 export interface UnseenWork {
-  /** Images or audio are being made, and only the end of the reply says how much they used. */
   readonly media: boolean
   /** The context is stored upstream or referred to, so that its tokens cannot be counted in the request. */
   readonly context: boolean
-  /** The stored response that the request continues. */
   readonly continues: string | null
-  /** The request asks for a stream. */
   readonly streams: boolean
-  /** The model may reason without showing all of it. */
   readonly reasoning: boolean
-  /** Upstream stores the response, which can be fetched. */
   readonly stored: boolean
   /** The body could not be read, so nothing of the request is known. */
   readonly request: boolean
   /** Output tokens of one image, by the size and quality that the request asks for. */
   imageTokens(): number
-  /** How many images an images endpoint was asked for. */
   readonly images: number
 }
 

@@ -96,18 +96,14 @@ export function isUnread(value: unknown): boolean {
   return value === UNREAD
 }
 
-/** A use of tools that nothing limits counts as so many uses. */
 export const USES_WITHOUT_LIMIT = 8
 
-/** The work and the models that the `tools` of a request lead to. */
 export interface RequestTools {
   /** How often tools may be used that upstream runs, whose results the model reads. */
   readonly uses: number
   readonly webSearches: number
   readonly fileSearches: number
-  /** Containers to run code in, each of which is paid for. */
   readonly containers: number
-  /** The model of the image tool, if there is one. */
   readonly imageModel: string | null
 }
 
@@ -122,7 +118,6 @@ export const NO_REQUEST_TOOLS: RequestTools = {
 /** Tools that the client runs and describes. */
 const OWN_TOOLS = /^(?:function|custom|namespace)$/
 
-/** The work that tools lead to. `callsMax` is the limit that the request sets for all tools together. */
 export function readTools(
   rules: ToolRules,
   tools: readonly JsonObject[] | null,

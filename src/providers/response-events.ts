@@ -7,13 +7,11 @@ import { createRequestReader, PLAIN_JSON } from './read-request.ts'
 import { nameAt, objectAt } from './reading.ts'
 import { isGiven } from './request-members.ts'
 
-/** The meaning of a client message on a socket of `/v1/responses`. */
 export type ResponseAsked =
   | { readonly kind: 'create'; readonly lane: string }
   /** More input for a response that runs; upstream then begins a successor of that response. */
   | { readonly kind: 'steer'; readonly responseId: string | null }
   | { readonly kind: 'unreadable' }
-  /** `detail` is a sentence about the member `param`. */
   | { readonly kind: 'odd'; readonly detail: string; readonly param: string }
   /** It begins no turn. */
   | { readonly kind: 'other' }
@@ -62,7 +60,6 @@ function inBoth(one: ItemFacts, other: ItemFacts): ItemFacts {
   }
 }
 
-/** A message, read as a request to the endpoint. */
 export async function readRequest(payload: Buffer, endpoint: Endpoint | null): Promise<RequestFacts> {
   if (endpoint === null) return NOT_READ
   const reader = createRequestReader(endpoint, PLAIN_JSON)
@@ -74,9 +71,7 @@ export async function readRequest(payload: Buffer, endpoint: Endpoint | null): P
 export interface ResponseEvent {
   readonly kind: 'began' | 'part' | 'ended' | 'failed' | 'steer_failed'
   readonly lane: string
-  /** The id of the response in it. */
   readonly responseId: string | null
-  /** The status of an error. */
   readonly status: number
 }
 
@@ -97,7 +92,6 @@ const KINDS: ReadonlyMap<string, ResponseEvent['kind']> = new Map([
   ['response.steer.pending', 'steer_failed'],
 ])
 
-/** Null for a message that is no event. */
 export function responseEvent(text: Buffer): ResponseEvent | null {
   const document = readJson(EVENT, text)
   if (typeof document === 'string') return null

@@ -40,14 +40,12 @@ export function realtimeUsage(usage: unknown, model: string | null): Usage {
   return { ...NO_USAGE, parts: [partOf(null, tokens)], modelServed: model, suspect: counts.suspect }
 }
 
-/** Whether a usage states both totals, input and output. */
 export function statesTotals(usage: unknown): boolean {
   const { input_tokens: read, output_tokens: written } = objectAt(usage)
   const counts = new Counts()
   return counts.read(read) !== null && counts.read(written) !== null
 }
 
-/** A response that was cut, by what passed. */
 export interface CutResponse {
   /** The usage of the response before it; null for the first of a session. */
   readonly before: Usage | null
@@ -103,7 +101,6 @@ function readModalities(details: JsonObject, counts: Counts): Modalities {
   }
 }
 
-/** One total from the sum of both, where it is not stated itself. */
 function leftOf(all: number | null, other: number | null): number | null {
   return all === null ? null : Math.max(0, all - (other ?? 0))
 }

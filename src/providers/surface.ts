@@ -11,13 +11,11 @@ export type { Surface }
 /** All that is particular to one of the APIs that the gateway serves. Each has a folder beside this file. */
 export interface SurfaceSpec {
   readonly name: Surface
-  /** The rows of its endpoint table, as `readEndpoints` takes them. */
   readonly endpoints: readonly string[]
   /** Headers that the clients of no other surface send. These headers decide where a path does not. */
   readonly clientHeaders: readonly string[]
   readonly upstream: UpstreamSpec
   readonly errors: ErrorSpec
-  /** The kinds of replies that its metered endpoints give. */
   readonly readers: Readonly<Partial<Record<UsageReader, ReaderSpec>>>
   readonly tools: ToolRules
   /** Messages of a conversation can define tools, and such tools can name models. */
@@ -26,7 +24,6 @@ export interface SurfaceSpec {
   readonly itemMembers: Readonly<Record<string, string>>
   /** The endpoint that takes the file of a batch, where batches are made of files. */
   readonly batchUpload: string | null
-  /** The endpoints whose requests a batch can have. */
   readonly batchEndpoints: readonly string[]
   /** The fees that a request leads to and its reply does not state. */
   fees(facts: RequestFacts): RequestFees
@@ -38,7 +35,6 @@ interface UpstreamSpec {
   readonly variables: { readonly url: string; readonly key: string; readonly providerKey: string }
   /** Headers in which clients choose an organisation, a project or a workspace to be billed. */
   readonly accountHeaders: readonly string[]
-  /** The header line that pays upstream. */
   credential(key: string): readonly [name: string, value: string]
   /** The path to ask upstream for. `basePath` is that of the configured URL, without a slash at its end. */
   path(basePath: string, path: string): string
@@ -50,7 +46,6 @@ interface UpstreamSpec {
   readonly modelListQuery: string
 }
 
-/** How SDKs of the surface expect an error of our own. */
 interface ErrorSpec {
   readonly requestIdHeader: string
   /** The status of errors for which the provider has another status than ours. */
@@ -75,7 +70,6 @@ export interface ReaderSpec {
   readonly mayBeSilent?: true
   /** Images or audio are made, and only the end of the reply says how much they used. */
   makesMedia?(body: JsonObject): boolean
-  /** The model may reason without showing all of it. */
   mayReason?(body: JsonObject, model: string | null): boolean
   /** Upstream stores the reply unless the request opts out, and returns it on request. */
   readonly stored?: true
@@ -83,28 +77,23 @@ export interface ReaderSpec {
 
 /** The tools of a request by their types. Every other type runs upstream, types that are not known here included. */
 export interface ToolRules {
-  /** Tools that the client runs and upstream describes. */
   readonly runByClient: RegExp
   /** Either each of the `limited` tools has a `max_uses`, or `max_tool_calls` of the request counts them all together. */
   readonly limit: 'each' | 'together'
   readonly limited: RegExp
-  /** Tools that run in containers which are paid for. */
   readonly container: RegExp | null
 }
 
 export interface RequestFees {
   /** The request asks for a web search, which Chat Completions makes once. */
   readonly asksForSearch: boolean
-  /** The `search_context_size` of that search, where the request states one. */
   readonly searchSize: string | null
   /** Code that a message has run costs nothing beside web tools of February 2026 or later. */
   readonly codeRunsFree: boolean
 }
 
 interface SurfacePricing {
-  /** The provider of its models in the price book. */
   readonly provider: string
-  /** Upstream's names of tiers, and the rates that each name means. */
   readonly tiers: Readonly<Record<string, Tier>>
   /** Upstream's names of speeds, on surfaces that have them: there every tier but `batch` costs the standard rates. */
   readonly speeds: Readonly<Record<string, Tier>> | null

@@ -46,7 +46,6 @@ export const CLIENT_ACCOUNT_HEADERS: ReadonlySet<string> = new Set([
   ...specs.flatMap((surface) => surface.upstream.accountHeaders),
 ])
 
-/** The header line that pays upstream. */
 export function providerCredential(surface: Surface, key: Secret): readonly [name: string, value: string] {
   return SURFACES[surface].upstream.credential(key.reveal())
 }
@@ -71,7 +70,6 @@ export type Audience = Surface | 'own'
 
 interface ShapedError {
   readonly status: number
-  /** Flat name, value pairs. */
   readonly headers: readonly string[]
   readonly body: Buffer
 }
@@ -97,7 +95,6 @@ export function statusOf(audience: Audience, code: ErrorCode): number {
   return SURFACES[formOf(audience)].errors.statuses[code] ?? ERRORS[code].status
 }
 
-/** The surface's name for an error of this kind. */
 export function errorType(audience: Audience, code: ErrorCode): string {
   return SURFACES[formOf(audience)].errors.type(code, statusOf(audience, code))
 }
@@ -142,7 +139,6 @@ export function isJsonType(contentType: string): boolean {
 /** The header in which a browser puts its credential: a browser's sockets can send no header of their own. */
 const PROTOCOLS = 'sec-websocket-protocol'
 const KEY = /^openai-insecure-api-key\.(.*)$/i
-/** Protocols that would bill another account than the one that pays. */
 const ACCOUNT = /^openai-(?:organization|project)\./i
 
 function protocolsIn(value: string): string[] {

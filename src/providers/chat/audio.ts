@@ -38,17 +38,14 @@ const SPOKEN_BYTES_PER_MS: ReadonlyMap<string, number> = new Map([
   ['pcm', PCM_BYTES_PER_MS],
 ])
 
-/** Tokens of audio that a user sends. */
 export function heardTokens(milliseconds: number): number {
   return Math.ceil(milliseconds / HEARD_MS_PER_TOKEN)
 }
 
-/** Tokens of audio that a model speaks. */
 export function spokenTokens(milliseconds: number): number {
   return Math.ceil(milliseconds / SPOKEN_MS_PER_TOKEN)
 }
 
-/** The tokens of the audio that a speech request got. */
 export async function countSpoken(audio: AudioSeen | undefined, format: string | null): Promise<Quantities> {
   if (audio === undefined) return { audio_output_tokens: 0 }
   return { audio_output_tokens: spokenTokens(audio.milliseconds ?? (await spokenMs(audio, format))) }
@@ -133,13 +130,11 @@ export function isSoldByDuration(model: string | null): boolean {
 /** The speech models that are sold by the character of their input. Nothing of that is on the wire. */
 const SOLD_BY_CHARACTER = /^tts-1(?:-hd)?(?:-\d{4})?$/
 
-/** The text of a speech request, as a count of characters, and the format of the audio. */
 export interface SpeechRequest {
   /** Characters as people count them, not UTF-16 units. */
   readonly characters: number
   /** False: the text was too long to be stored, and `characters` is the most. No upstream is known to take such a text. */
   readonly exact: boolean
-  /** `response_format`, where the request names one. */
   readonly format: string | null
 }
 
@@ -153,7 +148,6 @@ export function speechRequest({ body, spans }: RequestFacts): SpeechRequest | nu
   return { characters: span.end - span.start, exact: false, format }
 }
 
-/** The request, if its model is one that is sold by its characters. */
 export function soldByCharacter(model: string | null, speech: SpeechRequest | null): SpeechRequest | null {
   return model !== null && SOLD_BY_CHARACTER.test(model) ? speech : null
 }
@@ -170,7 +164,6 @@ function codePoints(text: string): number {
 /** The first bytes of audio that are stored to read its bit rate. */
 const HEAD_BYTES = 16 * 1024
 
-/** The meter of speech as bytes of audio. */
 export class SpeechMeter extends SilentMeter {
   readonly #head: Buffer[] = []
   #bytes = 0

@@ -22,7 +22,6 @@ import { bytesWritten, Counts, nameAt, objectAt, quantitiesOf, readingOf } from 
 import { readImageTokens, svgParts } from './images.ts'
 import { errorNameOf, partOf, type ReportedTokens, readTokens } from './tokens.ts'
 
-/** The content of one usage object, ready to be priced. */
 interface ClosingUsage {
   readonly parts: readonly UsagePart[]
   readonly inputKnown: boolean
@@ -33,17 +32,14 @@ interface ClosingUsage {
 /** A kind of reply that says its usage once, at its end: as a member of the body, or in the event that closes it. */
 interface ClosingKind {
   readonly layout: ReplyLayout
-  /** The types of the events that have usage. */
   readonly closingEvents: readonly string[]
   /** The type of the events that have a piece of text in `delta`, and the member that a body has the text in. */
   readonly textEvent?: string
   readonly textMember?: string
   readonly namesModel?: true
-  /** The member in which a body states how long the audio is, in seconds. */
   readonly durationMember?: string
   /** Several closing events are several results, each with its own usage. Otherwise they are one result stated twice. */
   readonly closesEachResult?: true
-  /** `object` is the body or the closing event, `usage` the object in it. */
   readUsage(usage: JsonObject, object: JsonObject, counts: Counts): ClosingUsage
 }
 
@@ -111,12 +107,10 @@ const CLOSING_KINDS = {
   },
 } as const satisfies Record<string, ClosingKind>
 
-/** The usage of a transcription, over HTTP or on a socket. */
 export function readTranscription(usage: JsonObject, counts: Counts): ClosingUsage {
   return usage['type'] === 'duration' ? readDuration(usage, counts) : readAudioTokens(usage, counts)
 }
 
-/** The usage of models that are paid by the length of the recording. */
 function readDuration(usage: JsonObject, counts: Counts): ClosingUsage {
   const milliseconds = counts.readSeconds(usage['seconds'])
   const quantities = quantitiesOf({ audio_input_milliseconds: milliseconds })
@@ -136,13 +130,10 @@ function readAudioTokens(usage: JsonObject, counts: Counts): ClosingUsage {
   return usageOf({ input: { total, quantities: quantitiesOf({ audio_input_tokens: total }) }, output })
 }
 
-/** A year: no recording is longer. */
 const SECONDS_MAX = 365 * 24 * 60 * 60
 
-/** A call makes ten images at most. */
 const RESULTS_MAX = 16
 
-/** Reads replies of a closing kind. */
 export class ClosingUsageReader implements ReplyReader {
   readonly layout: ReplyLayout
   readonly shown = NOTHING_SHOWN

@@ -36,7 +36,6 @@ const LAYOUT: ReplyLayout = {
   dullEvents: [],
 }
 
-/** More choices than a call can ask for; those beyond share one slot. */
 const CHOICES_MAX = 128
 
 /** POST /v1/chat/completions and /v1/completions: an object, or chunks of it up to `[DONE]`. */

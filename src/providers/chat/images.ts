@@ -10,7 +10,6 @@ import { partOf, type ReportedTokens, readTokens } from './tokens.ts'
  */
 export const IMAGE_TOOL_MODEL = 'image_generation'
 
-/** The model that upstream uses for an image tool that names none. */
 export const DEFAULT_IMAGE_MODEL = 'gpt-image-2'
 
 /**
@@ -23,7 +22,6 @@ const IMAGE_TOKENS: Readonly<Record<string, readonly [square: number, oblong: nu
   high: [4_160, 6_240],
 }
 
-/** The pixels that the table is for; larger images take more tokens in proportion. */
 const SQUARE_PIXELS = 1_024 * 1_024
 const OBLONG_PIXELS = 1_024 * 1_536
 
@@ -45,7 +43,6 @@ function tokensOfImage(quality: string, size: string): number {
     : Math.ceil(oblong * Math.max(1, pixels / OBLONG_PIXELS))
 }
 
-/** The word under a member of the body, or of the image tool that the body declares. */
 function wordOf({ body, tools }: RequestFacts, name: 'size' | 'quality'): string {
   const drawing = tools?.find(({ type }) => String(type).startsWith('image_generation'))
   const word = body[name] ?? drawing?.[name]

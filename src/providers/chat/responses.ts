@@ -74,7 +74,6 @@ const DELTAS: ReadonlyMap<string, OutputKind> = new Map([
 /** Items of tools that the client runs. Every other call is one that upstream runs. */
 const CLIENT_CALL = /^(?:function|custom_tool|computer|local_shell|apply_patch)_call$/
 
-/** The most open items that are tracked separately: items of tools can be open concurrently. */
 const OPEN_ITEMS_MAX = 256
 
 /** Reads replies to POST /v1/responses, and to /v1/responses/compact and /v1/decisions, which answer in its form. */
@@ -156,7 +155,6 @@ export class ResponsesReader implements ReplyReader {
     })
   }
 
-  /** An item that begins in a stream. */
   #noteItem(type: string): void {
     // A compaction is a pass of its own, like the passes that tools lead to.
     this.#toolsRan ||= /_call$|^mcp_|^compaction/.test(type) && !CLIENT_CALL.test(type)
@@ -164,7 +162,6 @@ export class ResponsesReader implements ReplyReader {
     if (type === 'image_generation_call') this.#imagesBegun++
   }
 
-  /** A response that is final. */
   #readResponse(response: JsonObject, document: ReplyDocument): void {
     const { counts } = this.#facts
     const { output } = response
@@ -184,7 +181,6 @@ export class ResponsesReader implements ReplyReader {
     this.#imageParts = imageToolParts(response, counts)
   }
 
-  /** The text that the model wrote in an item of a whole response. */
   #countItemText(item: JsonObject): void {
     const output = this.#output
     const kind = item['type'] === 'reasoning' ? 'thinking' : 'text'
@@ -195,7 +191,6 @@ export class ResponsesReader implements ReplyReader {
   }
 }
 
-/** No response makes more calls than this; calls beyond it are not counted. */
 const CALLS_MAX = 10_000
 
 /** Calls of tools that are seen as output items; the fees of most of them stand nowhere in the usage. */
@@ -206,7 +201,6 @@ class SeenTools {
   #fileSearches = 0
   readonly #svgParts: UsagePart[] = []
 
-  /** Counts an item that is done. An item that is shown twice counts once. */
   read(item: JsonObject, counts: Counts): void {
     this.noteContainer(item, counts)
     const type = nameAt(item['type'])

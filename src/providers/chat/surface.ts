@@ -60,7 +60,6 @@ const READERS: SurfaceSpec['readers'] = {
   batch: { create: () => new BatchReader() },
 } satisfies Record<string, ReaderSpec>
 
-/** OpenAI's API: Chat Completions, Responses, embeddings, images, audio. */
 export const chat: SurfaceSpec = {
   name: 'chat',
   endpoints,
@@ -144,7 +143,6 @@ export const chat: SurfaceSpec = {
 function upstreamPath(basePath: string, path: string): string {
   if (path === '/v1') return basePath
   if (path.startsWith('/v1/')) return basePath + path.slice('/v1'.length)
-  // A path beside /v1: ask for it beside the base URL's own /v1.
   return (basePath.endsWith('/v1') ? basePath.slice(0, -'/v1'.length) : basePath) + path
 }
 
@@ -157,7 +155,6 @@ function mentionsAudio({ modalities }: JsonObject): boolean {
 const NEVER_REASONS =
   /^(?:ft:)?(?:gpt-(?:3|4)|chatgpt-4o|(?:gpt-)?chat-latest|gpt-5(?:\.\d+)?-chat|gpt-audio|babbage|davinci)/
 
-/** The model decides whether it reasons; a request can turn reasoning off. */
 function neverReasons(model: string | null): boolean {
   return model !== null && NEVER_REASONS.test(model)
 }

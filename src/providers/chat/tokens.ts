@@ -3,7 +3,6 @@ import { isObject, type JsonObject, type ReplyDocument } from '../../metering/js
 import type { Reading } from '../../metering/meter.ts'
 import { Counts, nameAt, objectAt, quantitiesOf, readingOf } from '../reading.ts'
 
-/** One side of a call: its input or its output. */
 interface TokenSide {
   readonly total: number
   readonly quantities: Quantities
@@ -13,7 +12,6 @@ interface TokenSide {
 export interface ReportedTokens {
   readonly input: TokenSide | null
   readonly output: TokenSide | null
-  /** How much of the output was reasoning, where that is stated. */
   readonly reasoning?: number | null
 }
 
@@ -58,7 +56,6 @@ function laterSide(before: TokenSide | null, now: TokenSide | null, counts: Coun
   return before
 }
 
-/** The calls, parts and images of tools that upstream runs. */
 interface ToolsSeen {
   readonly calls: Quantities
   readonly otherParts: readonly UsagePart[]
@@ -68,7 +65,6 @@ interface ToolsSeen {
 
 const NO_TOOLS: ToolsSeen = { calls: {}, otherParts: [], imagesBegun: 0, containerIds: [] }
 
-/** The facts that a reply of Chat or Responses has stated so far: its id, model and tier, its usage, its error. */
 export class ReplyFacts {
   readonly counts = new Counts()
   tokens: ReportedTokens = NO_TOKENS
@@ -91,7 +87,6 @@ export class ReplyFacts {
     if (isObject(error)) this.error = errorNameOf(error)
   }
 
-  /** True if the object has usage. */
   readUsage({ usage }: JsonObject, document: ReplyDocument): boolean {
     if (usage === null || usage === undefined) return false
     if (!isObject(usage) || document.repeatsNames()) this.counts.doubt()
@@ -120,7 +115,6 @@ export class ReplyFacts {
   }
 }
 
-/** The part that these tokens make up. */
 export function partOf(model: string | null, tokens: ReportedTokens): UsagePart {
   return {
     model,
@@ -186,7 +180,6 @@ function splitOutput(total: number, details: JsonObject, counts: Counts): Quanti
   })
 }
 
-/** The name that an error object of upstream has for itself. */
 export function errorNameOf(error: JsonObject): string {
   return nameAt(error['code']) ?? nameAt(error['type']) ?? 'error'
 }

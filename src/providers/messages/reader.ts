@@ -60,13 +60,11 @@ const DELTAS: ReadonlyMap<unknown, readonly [kind: OutputKind, member: string]> 
   ['compaction_delta', ['text', 'content']],
 ])
 
-/** Blocks of tools that upstream runs, and of their results. */
 const SERVER_TOOL = /^(?:server_tool_use|mcp_tool_use|.+_tool_result)$/
 
 /** The names of the tools with which upstream runs code, and the types of the blocks with their results. */
 const CODE = /^(?:bash_|text_editor_)?code_execution(?:_tool_result)?$/
 
-/** The most open blocks that are tracked separately: blocks come in sequence, and a few may be open at once. */
 const OPEN_BLOCKS_MAX = 64
 
 /** Reads replies to POST /v1/messages: a message, or the stream of events that build one. */
@@ -186,7 +184,6 @@ export class MessagesReader implements ReplyReader {
     this.stage = 'closing'
   }
 
-  /** A block as it opens in a stream, or as it stands in a message. */
   #noteBlock(block: JsonObject): void {
     const type = nameAt(block['type']) ?? ''
     if (type !== 'fallback') {

@@ -18,7 +18,6 @@ const ERROR_TYPES: Readonly<Record<number, string>> = {
   431: 'request_too_large',
 }
 
-/** Anthropic's API. */
 export const messages: SurfaceSpec = {
   name: 'messages',
   endpoints,
@@ -33,7 +32,6 @@ export const messages: SurfaceSpec = {
     },
     accountHeaders: ['anthropic-workspace-id'],
     credential: (key) => ['x-api-key', key],
-    // The URL ends where the host's own paths begin.
     path: (basePath, path) => basePath + path,
     regionalHost: null,
     ownHeaders: { 'anthropic-version': '2023-06-01' },

@@ -2,9 +2,7 @@ import { NO_USAGE, type Quantities, type Usage, type UsagePart } from '../../ker
 import { isObject, type JsonObject, type ReplyDocument } from '../../metering/json-shape.ts'
 import { Counts, nameAt, objectAt, quantitiesOf } from '../reading.ts'
 
-/** A message that took more steps than this is beyond belief; the steps beyond it are not read. */
 const ITERATIONS_MAX = 1000
-/** Beyond this many parts later parts are added to earlier ones of the same model. */
 const PARTS_MAX = 64
 
 /** Cache writes by how long they live: minutes or an hour. */
@@ -13,7 +11,6 @@ interface WriteSplit {
   readonly oneHour: number
 }
 
-/** The tokens of a message or of one step towards it, each null where upstream stated none. */
 interface MessageTokens {
   readonly input: number | null
   readonly written: number | null
@@ -84,7 +81,6 @@ function messagePart(model: string | null, tokens: MessageTokens, writes: WriteS
   }
 }
 
-/** One entry of `usage.iterations`: a sampling, or work of another kind beside it. */
 interface Iteration {
   readonly type: string
   readonly model: string | null
@@ -118,7 +114,6 @@ function exceedTotals(iterations: readonly Iteration[], modelServed: string | nu
 
 interface IterationContext {
   readonly modelServed: string | null
-  /** The model that was asked for, where a fallback shows that another one served. */
   readonly modelAsked: string | null
   readonly isRefusal: boolean
 }
@@ -193,7 +188,6 @@ export class MessageUsage {
   #isFinal = false
   /** A fallback, or a credit for one, changed the figures: later totals may be lower than those of the start. */
   #hasFallback = false
-  /** How the message was served. */
   stated: Usage = NO_USAGE
 
   get suspect(): boolean {
@@ -217,7 +211,6 @@ export class MessageUsage {
     this.#isFinal = true
   }
 
-  /** The model of the attempt that served the message, where the entries name it. */
   fallbackModel(): string | null {
     return this.#iterations.findLast((entry) => entry.type === 'fallback_message')?.model ?? null
   }
