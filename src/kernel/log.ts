@@ -18,6 +18,7 @@ export function createLog(level: LogLevel, stream: LogStream = droppingStream(2)
 
 export type LogStream = ReturnType<typeof droppingStream>
 
+/** Writes to a file descriptor without blocking: lines that its reader is too slow for are dropped. */
 export function droppingStream(fd: 1 | 2) {
   const stream = destination({ dest: fd, sync: false, minLength: 0, maxLength: LOG_BUFFER_BYTES_MAX })
   // A reader that went away (EPIPE) or a full disk must not become an uncaught exception.
@@ -29,5 +30,7 @@ export function droppingStream(fd: 1 | 2) {
 export function writeLast(fd: 1 | 2, text: string): void {
   try {
     for (let rest = Buffer.from(text); rest.length > 0; ) rest = rest.subarray(writeSync(fd, rest))
-  } catch {}
+  } catch {
+    // The reader is gone or does not read, and the process must end.
+  }
 }

@@ -2,12 +2,15 @@ import { readFileSync } from 'node:fs'
 import { setFlagsFromString } from 'node:v8'
 import { Worker } from 'node:worker_threads'
 
+/** package.json stands two folders above the source and three above the published build. */
 export const VERSION: string = ((): string => {
   for (const path of ['../../package.json', '../../../package.json']) {
     try {
       const file = readFileSync(new URL(path, import.meta.url), 'utf8')
       return String((JSON.parse(file) as { version: unknown }).version)
-    } catch {}
+    } catch {
+      // package.json is at the other path.
+    }
   }
   return 'unknown'
 })()
@@ -15,6 +18,7 @@ export const VERSION: string = ((): string => {
 /** Megabytes for young objects of a thread beside the main one. V8 would take 48 in time, and nothing is faster for it. */
 export const THREAD_YOUNG_MEGABYTES = 12
 
+/** Source runs as .ts, the published package as .js: a thread's file has the ending of this one. */
 const ENDING = import.meta.url.endsWith('.ts') ? '.ts' : '.js'
 
 /** Starts a thread with the file `name` beside the caller's file. Its heap is as large as the main thread's if none is given. */
