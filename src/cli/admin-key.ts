@@ -6,7 +6,7 @@ import { ADMIN_ROLES, COMMAND_LINE } from '../kernel/vocabulary.ts'
 import { mintKey, shownParts } from '../keys/key-format.ts'
 import { examples, Failure, UsageError } from './command.ts'
 import { openDatabase } from './open-database.ts'
-import { type Cell, left, outputStyle, print, renderTable, shownInstant, shownText } from './terminal.ts'
+import { left, outputStyle, print, renderTable, shownInstant, shownText, type TableCell } from './terminal.ts'
 
 /** Manages admin keys on the host: a user that can write to the data directory or the database is the operator. */
 export function register(group: Command): void {
@@ -92,7 +92,7 @@ const ALL = { accountId: null, operators: true } as const
 async function listAdminKeys(options: { readonly color: boolean }): Promise<void> {
   await withStore(async ({ store }) => {
     const rows = (await store.listAdminKeys({ scope: ALL, after: null, limit: 10_000 })).rows.map(
-      (key): Cell[] => [
+      (key): TableCell[] => [
         key.id,
         key.revokedAtMs === null ? { text: 'usable', style: 'green' } : { text: 'revoked', style: 'red' },
         key.role,

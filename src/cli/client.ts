@@ -56,7 +56,7 @@ export interface ApiList<T> extends ListOf<T> {
   readonly object: 'list'
 }
 
-export interface Answer<T> {
+export interface ApiAnswer<T> {
   readonly value: T
   readonly headers: Headers
   /** The body as it came. */
@@ -85,7 +85,7 @@ export class Client {
     method: 'GET' | 'POST' | 'PATCH',
     path: string,
     ask: Ask = {},
-  ): Promise<Answer<T>> {
+  ): Promise<ApiAnswer<T>> {
     const { idempotencyKey } = ask
     const signal = AbortSignal.timeout(TIMEOUT_MS)
     try {
@@ -100,7 +100,11 @@ export class Client {
     }
   }
 
-  async get<T extends ApiObject>(object: T['object'], path: string, query: Query = {}): Promise<Answer<T>> {
+  async get<T extends ApiObject>(
+    object: T['object'],
+    path: string,
+    query: Query = {},
+  ): Promise<ApiAnswer<T>> {
     return await this.ask<T>(object, 'GET', path, { query })
   }
 

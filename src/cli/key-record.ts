@@ -2,7 +2,7 @@ import type { Key } from '../api/key.ts'
 import { KEY_OPTIONS } from '../keys/key-store.ts'
 import type { ApiList, Client, Exact } from './client.ts'
 import { Failure } from './command.ts'
-import { type Cell, shownInstant, shownText, type TerminalStyle } from './terminal.ts'
+import { shownInstant, shownText, type TableCell, type TerminalStyle } from './terminal.ts'
 
 /** The secret is in the answer that creates the key. */
 export type KeyRecord = Exact<Key> & { readonly key?: string }
@@ -11,7 +11,7 @@ export function shownKey({ prefix, last4 }: KeyRecord): string {
   return shownText(`${prefix}…${last4}`)
 }
 
-export function statusCell({ status }: KeyRecord): Exclude<Cell, string> {
+export function statusCell({ status }: KeyRecord): Exclude<TableCell, string> {
   return { text: shownText(status), style: status === 'usable' ? 'green' : 'red' }
 }
 

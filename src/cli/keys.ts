@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander'
 import { KEY_OPTIONS } from '../keys/key-store.ts'
 import {
-  type Answer,
+  type ApiAnswer,
   type ApiList,
   amountField,
   type ConnectionOptions,
@@ -202,7 +202,7 @@ async function rotateKey(named: string, options: NewKey & { oldExpiresIn?: strin
 
 /** The secret alone goes to standard output, so that `KEY=$(…)` gets it and nothing else. */
 async function printSecret(
-  { value, text }: Answer<KeyRecord>,
+  { value, text }: ApiAnswer<KeyRecord>,
   { json }: NewKey,
   describe: (key: KeyRecord) => string,
 ): Promise<void> {
@@ -287,7 +287,7 @@ function noteOf(key: KeyRecord, keys: readonly KeyRecord[]): string {
   return notes.join(', ')
 }
 
-async function printKey({ value, text }: Answer<KeyRecord>, options: Shown): Promise<void> {
+async function printKey({ value, text }: ApiAnswer<KeyRecord>, options: Shown): Promise<void> {
   if (options.json) await printData([`${text}\n`])
   else await print(renderKey(value, outputStyle(options)))
 }

@@ -5,7 +5,6 @@ import { examples } from './command.ts'
 import { findKey } from './key-record.ts'
 import {
   alignAmounts,
-  type Cell,
   left,
   outputStyle,
   print,
@@ -15,6 +14,7 @@ import {
   shownCount,
   shownInstant,
   shownText,
+  type TableCell,
   type TerminalStyle,
 } from './terminal.ts'
 
@@ -123,7 +123,7 @@ const DISPENSABLE = ['path', 'cached', 'flags', 'key']
 
 function requestTable(calls: readonly Request[], style: TerminalStyle): string {
   const costs = alignAmounts(calls.map(({ cost_usd }) => cost_usd ?? '0'))
-  const rows = calls.map((call, at): Cell[] => [
+  const rows = calls.map((call, at): TableCell[] => [
     shownInstant(call.started_at),
     shownText(call.id),
     shownText(call.key_name ?? call.key_id, 30),
@@ -140,7 +140,7 @@ function requestTable(calls: readonly Request[], style: TerminalStyle): string {
 }
 
 /** The status of upstream's answer or of our refusal, or the state of a call without one. */
-function statusCell({ status, state }: Request): Cell {
+function statusCell({ status, state }: Request): TableCell {
   if (state === 'waiting' || state === 'in_flight' || state === 'deferred')
     return { text: state.replace('_', ' '), style: 'yellow' }
   if (status === null || state === 'interrupted') return { text: shownText(state, 11), style: 'red' }

@@ -86,25 +86,25 @@ export function counted(count: number, noun: string): string {
   return `${shownCount(count)} ${noun}${count === 1 ? '' : 's'}`
 }
 
-export interface Column {
+export interface TableColumn {
   readonly title: string
   readonly align: 'left' | 'right'
 }
 
-export const left = (title: string): Column => ({ title, align: 'left' })
-export const right = (title: string): Column => ({ title, align: 'right' })
+export const left = (title: string): TableColumn => ({ title, align: 'left' })
+export const right = (title: string): TableColumn => ({ title, align: 'right' })
 
 /** A text, or a text with a style. */
-export type Cell = string | { readonly text: string; readonly style: Style }
+export type TableCell = string | { readonly text: string; readonly style: Style }
 
-export type Rows = readonly (readonly Cell[])[]
+export type Rows = readonly (readonly TableCell[])[]
 
 /**
  * Rows under their titles, each column as wide as it needs to be. Where a terminal is too narrow, the `dispensable`
  * columns go one after the other.
  */
 export function renderTable(
-  columns: readonly Column[],
+  columns: readonly TableColumn[],
   rows: Rows,
   style: TerminalStyle,
   dispensable: readonly string[] = [],
@@ -118,14 +118,14 @@ export function renderTable(
     const others = <T>(cells: readonly T[]) => cells.filter((_, at) => at !== dropped)
     return renderTable(others(columns), rows.map(others), style, dispensable.slice(1))
   }
-  const titles = columns.map(({ title }): Cell => ({ text: title, style: 'bold' }))
+  const titles = columns.map(({ title }): TableCell => ({ text: title, style: 'bold' }))
   return [titles, ...rows].map((cells) => `${tableLine(columns, widths, cells, style)}\n`).join('')
 }
 
 function tableLine(
-  columns: readonly Column[],
+  columns: readonly TableColumn[],
   widths: readonly number[],
-  cells: readonly Cell[],
+  cells: readonly TableCell[],
   style: TerminalStyle,
 ): string {
   const texts = columns.map(({ align }, at) => {
@@ -138,7 +138,7 @@ function tableLine(
   return texts.join('  ').trimEnd()
 }
 
-function textOf(cell: Cell): string {
+function textOf(cell: TableCell): string {
   return typeof cell === 'string' ? cell : cell.text
 }
 

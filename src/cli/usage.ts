@@ -5,7 +5,6 @@ import { type ConnectionOptions, connect, type Exact, withConnection } from './c
 import { examples, UsageError } from './command.ts'
 import {
   alignAmounts,
-  type Cell,
   left,
   outputStyle,
   print,
@@ -14,6 +13,7 @@ import {
   right,
   shownCount,
   shownText,
+  type TableCell,
   type TerminalStyle,
 } from './terminal.ts'
 
@@ -106,7 +106,7 @@ function renderUsage({ data, total, start, end }: UsageReport, style: TerminalSt
     dimensions.map((_, at) => (at === 0 ? 'total' : '')),
   ]
   const rows = names.map((row, at) => [...row, ...figureColumns.map((column) => column[at] ?? '')])
-  const totals = rows.at(-1)?.map((text): Cell => ({ text, style: 'bold' })) ?? []
+  const totals = rows.at(-1)?.map((text): TableCell => ({ text, style: 'bold' })) ?? []
   // Without dimensions there is one bucket, which is the total.
   const shown = dimensions.length === 0 ? [totals] : [...rows.slice(0, -1), totals]
   const columns = [...dimensions.map(([title]) => left(title)), ...figures.map(([title]) => right(title))]

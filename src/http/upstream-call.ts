@@ -10,7 +10,7 @@ import { composeHead, type Sendable, Unsendable, type UpstreamRequest } from './
 import {
   type CarriedCall,
   type Connect,
-  type ConnectionOwner,
+  type ConnectionPool,
   UpstreamBroke,
   UpstreamConnection,
 } from './upstream-connection.ts'
@@ -45,7 +45,7 @@ interface Idle {
 }
 
 /** The connections to one upstream: as many as there are calls, and idle connections that wait for the next call. */
-export class UpstreamPool implements ConnectionOwner {
+export class UpstreamPool implements ConnectionPool {
   readonly #connect: Connect
   readonly #onUnasked: () => void
   readonly #open = new Set<UpstreamConnection>()

@@ -25,7 +25,7 @@ export interface CarriedCall extends MessageReceiver {
   switched(head: MessageHead, connection: RawConnection): void
 }
 
-export interface ConnectionOwner {
+export interface ConnectionPool {
   idle(connection: UpstreamConnection, forMs: number): void
   unasked(): void
   /** The connection can carry no more requests. May be called again. */
@@ -46,7 +46,7 @@ const HEAD_LIMITS = { headBytesMax: limits.upstreamHeadBytesMax, headLinesMax: l
 
 export class UpstreamConnection implements MessageReceiver {
   readonly #socket: Socket
-  readonly #owner: ConnectionOwner
+  readonly #owner: ConnectionPool
   readonly #reader = new MessageReader('response', this, HEAD_LIMITS)
   #carried: CarriedCall | null
   #upload: Upload | null = null
@@ -57,7 +57,7 @@ export class UpstreamConnection implements MessageReceiver {
   #reusableMs = 0
   #raw: RawConnection | null = null
 
-  constructor(connect: Connect, first: CarriedCall, owner: ConnectionOwner) {
+  constructor(connect: Connect, first: CarriedCall, owner: ConnectionPool) {
     const { socket, readyEvent } = connect((chunk) => this.#onData(chunk))
     this.#socket = socket
     this.#owner = owner

@@ -147,3 +147,12 @@ function changesBetween(a: string, b: string): number {
   }
   return row[b.length] ?? 0
 }
+
+/** The models that a request can lead to, as far as they can be known before it runs. */
+export interface NamedModels {
+  readonly names: readonly string[]
+  /** Why there may be more models than the names say, or null. A call of a key with an allowlist is refused for that. */
+  readonly unknown: string | null
+  /** A file of requests, whose models the store knows if this key uploaded the file here. */
+  readonly batchFile: string | null
+}

@@ -1,4 +1,5 @@
 import type { Nanos } from '../kernel/money.ts'
+import type { NamedModels } from '../kernel/vocabulary.ts'
 import type { Budget, KeyRefusal } from '../keys/credential.ts'
 import type { LimitRefusal } from '../keys/key-store.ts'
 import type { AccountTerms } from './account.ts'
@@ -78,15 +79,6 @@ export type Hold =
 export interface HoldFloor {
   readonly nanos: Nanos
   readonly listNanos: Nanos
-}
-
-/** The models that a request can lead to, as far as they can be known before it runs. */
-export interface NamedModels {
-  readonly names: readonly string[]
-  /** Why there may be more models than the names say, or null. A call of a key with an allowlist is refused for that. */
-  readonly unknown: string | null
-  /** A file of requests, whose models the store knows if this key uploaded the file here. */
-  readonly batchFile: string | null
 }
 
 export interface Unratable {

@@ -1,8 +1,8 @@
 import { formatUsd, NANOS_PER_USD, type Nanos, roundHalfEven } from '../kernel/money.ts'
-import type { BudgetMode } from '../kernel/vocabulary.ts'
+import type { BudgetMode, NamedModels } from '../kernel/vocabulary.ts'
 import type { KeyMeans } from '../keys/credential.ts'
 import { type KeyLimits, keyStatus, type OverLimit } from '../keys/key-store.ts'
-import type { Budget, CallOpening, CallRefusal, HeldBy, HoldFloor, NamedModels } from './call.ts'
+import type { Budget, CallOpening, CallRefusal, HeldBy, HoldFloor } from './call.ts'
 
 /** How a key and its account stand at the instant of the question, read in the transaction that decides. */
 export interface KeyState extends KeyMeans, Pick<KeyLimits, 'allowedModels' | 'expiresAtMs'> {

@@ -1,5 +1,5 @@
 import { limits } from '../kernel/limits.ts'
-import type { Surface } from '../kernel/vocabulary.ts'
+import type { NamedModels, Surface } from '../kernel/vocabulary.ts'
 import { isObject, type JsonObject } from '../metering/json-shape.ts'
 import { MARKS } from '../metering/json-tokens.ts'
 import { MODEL_NAME_CHARS_MAX, type OtherModels, type RequestFacts } from '../metering/request-reader.ts'
@@ -8,16 +8,7 @@ import { findEndpoint } from './find-endpoint.ts'
 import { isGiven, toolModel, typeOf } from './request-members.ts'
 import { SURFACES } from './surfaces.ts'
 
-export interface NamedModels {
-  readonly names: readonly string[]
-  readonly unknown: string | null
-  readonly batchFile: string | null
-}
-
 const NOTHING: NamedModels = { names: [], unknown: null, batchFile: null }
-
-/** Agents and dreams may give their model as an object with settings, of which `id` is the name. */
-const MODEL_MAY_BE_OBJECT = /^\/v1\/(?:agents|dreams)(?:\/|$)/
 
 /**
  * Finds every model that a request can lead to. Models that cannot be known before the call has run are reported as `unknown`;
@@ -89,7 +80,7 @@ function namedInBody(endpoint: Endpoint, facts: RequestFacts, byDefault: string 
   if (facts.kind === 'form' && endpoint.model === 'json')
     return unknown('The body is a form, and this endpoint reads JSON.')
   const names = new ModelNames()
-  readModels(facts, names, MODEL_MAY_BE_OBJECT.test(endpoint.template), byDefault)
+  readModels(facts, names, byDefault)
   const reason = endpoint.billing === 'free' ? names.unreadable : names.unknown
   return {
     names: items.models.length === 0 ? names.names : [...new Set([...names.names, ...items.models])],
@@ -165,19 +156,15 @@ export class ModelNames implements OtherModels {
   }
 }
 
-/**
- * Finds every model that a request can lead to. `mayBeObject` is for requests that may give the model as an object with an
- * `id`, `byDefault` is the model that upstream takes if the request names none.
- */
+/** Finds every model that a request can lead to. `byDefault` is the model that upstream takes if the request names none. */
 export function readModels(
   { body, others }: RequestFacts,
   names: ModelNames,
-  mayBeObject = false,
   byDefault: string | null = null,
 ): void {
   const model = body['model'] ?? byDefault
   if (model === null) names.leaveOpen('The request names no model.')
-  else names.name(mayBeObject && isObject(model) ? model['id'] : model, '"model"')
+  else names.name(model, '"model"')
   names.add(others)
   if (isGiven(body['prompt']) && typeof body['prompt'] !== 'string' && !Array.isArray(body['prompt']))
     names.leaveOpen('The stored prompt may bring a model and tools of its own.')

@@ -18,7 +18,7 @@ import type { RequestLimits } from './request-limits.ts'
 import { NO_REQUEST_TOOLS } from './request-members.ts'
 
 /** The settings of a session that its cost depends on. Undefined: the message or event does not contain them. */
-export interface SessionSettings {
+export interface RealtimeSettings {
   readonly model: string | undefined
   /** Null: input audio is not transcribed. The model is null where upstream chooses it. */
   readonly transcription: { readonly model: string | null } | null | undefined
@@ -31,7 +31,7 @@ export type SessionMessage =
       readonly kind: 'event'
       readonly type: string
       readonly eventId: string | null
-      readonly session: SessionSettings | null
+      readonly session: RealtimeSettings | null
       readonly responseModel: string | null
       /** The length of its audio in base64. An image counts as well: it costs about as much as audio of as many bytes. */
       readonly audioBytes: number
@@ -110,7 +110,7 @@ function oddName(event: JsonObject): string | null {
   return isTwice ? 'session.input_audio_transcription.model' : null
 }
 
-function readSettings(session: JsonObject): SessionSettings {
+function readSettings(session: JsonObject): RealtimeSettings {
   const audio = objectAt(session['audio'])
   const input = objectAt(audio['input'])
   const { format: spoken } = objectAt(audio['output'])
@@ -140,7 +140,7 @@ export interface SessionEvent {
   readonly status: string | null
   readonly itemId: string | null
   readonly usage: unknown
-  readonly session: SessionSettings | null
+  readonly session: RealtimeSettings | null
   readonly aboutEventId: string | null
   readonly deltaBytes: number
 }

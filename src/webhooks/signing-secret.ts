@@ -11,7 +11,7 @@ export function mintSigningSecret(): Secret {
   return new Secret(`whsec_${randomBytes(SECRET_BYTES).toString('base64')}`)
 }
 
-export interface Message {
+export interface WebhookMessage {
   /** The id of the event: the same at every try, so that a receiver recognises a message that it had already. */
   readonly id: string
   readonly body: string
@@ -19,7 +19,7 @@ export interface Message {
 
 /** The headers of a message. For a day after a rotation the former secret signs too, so a receiver may have either secret. */
 export async function signMessage(
-  { id, body }: Message,
+  { id, body }: WebhookMessage,
   target: Pick<DeliveryTarget, 'id' | 'secret' | 'formerSecrets'>,
   sealer: SecretSealer,
   nowMs: number,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
+import type { NamedModels } from '../../src/kernel/vocabulary.ts'
 import type { Endpoint } from '../../src/providers/endpoint.ts'
 import { allEndpoints, findEndpoint } from '../../src/providers/find-endpoint.ts'
-import type { NamedModels } from '../../src/providers/named-models.ts'
 import { test } from '../support/suite.ts'
 import { type Body, form, modelsOf } from './request-facts-of.ts'
 

@@ -33,13 +33,10 @@ chat POST /v1/moderations
 messages POST /v1/messages/count_tokens
   counting tokens | {"model":"a"} | = a
 messages POST /v1/agents
-  an agent with its model as an object | {"model":{"id":"a","speed":"fast"}} | = a
-  an agent with an object that has no id | {"model":{"name":"a"}} | ~ "model" cannot
-  an agent with two ids | {"model":{"id":"a","id":"b"}} | ~ "id" is given twice
+  an agent with its model as an object | {"model":{"id":"a"}} | ~ "model" cannot
 messages POST /v1/agents/ag_1
   an agent with its model as a string | {"model":"a"} | = a
 messages POST /v1/dreams
-  a dream | {"model":{"id":"a"},"inputs":[]} | = a
   a dream without a model | {"inputs":[]} | ~ names no model
 chat POST /v1/completions
   a prompt of text | {"model":"a","prompt":"x"} | = a

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { NO_COST } from '../../src/kernel/money.ts'
-import type { Surface } from '../../src/kernel/vocabulary.ts'
+import type { NamedModels, Surface } from '../../src/kernel/vocabulary.ts'
 import { NOT_READ, type RequestFacts } from '../../src/metering/request-reader.ts'
 import { BatchEntries } from '../../src/providers/batch-requests.ts'
 import type { Endpoint } from '../../src/providers/endpoint.ts'
 import { findEndpoint } from '../../src/providers/find-endpoint.ts'
-import { type NamedModels, namedModels } from '../../src/providers/named-models.ts'
+import { namedModels } from '../../src/providers/named-models.ts'
 import { createRequestReader } from '../../src/providers/read-request.ts'
 
 export type Body = string | Record<string, unknown> | FormData | null

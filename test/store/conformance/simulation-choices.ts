@@ -1,5 +1,6 @@
+import type { NamedModels } from '../../../src/kernel/vocabulary.ts'
 import { type KeyLimits, NO_LIMITS } from '../../../src/keys/key-store.ts'
-import type { CallOpening, Hold, NamedModels, Unratable } from '../../../src/ledger/call.ts'
+import type { CallOpening, Hold, Unratable } from '../../../src/ledger/call.ts'
 import type { Random } from './simulation-random.ts'
 import {
   accountOf,
