@@ -102,13 +102,7 @@ function problemOf(path: string): string | null {
  * never forwarded; all other paths are.
  */
 const OWNED_EXACT: ReadonlySet<string> = new Set([
-  '/v1/keys',
-  '/v1/usage',
-  '/gateway',
-  '/dashboard',
-  '/healthz',
-  '/readyz',
-  '/metrics',
+  ...'/v1/keys /v1/usage /gateway /dashboard /healthz /readyz /metrics'.split(' '),
 ])
 const OWNED_BELOW = ['/v1/keys/', '/gateway/', '/dashboard/']
 

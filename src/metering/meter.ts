@@ -85,6 +85,19 @@ export interface Reading {
   readonly requestsFor?: string | null
 }
 
+/** The reading of a reply that states nothing about usage. */
+export const NOTHING_STATED: Reading = {
+  usage: NO_USAGE,
+  inputKnown: false,
+  outputKnown: false,
+  outputTokensSeen: 0,
+  error: null,
+  objectId: null,
+  imagesBegun: 0,
+  reasoningTokens: null,
+  containerIds: [],
+}
+
 export interface Metered extends Reading {
   readonly stage: Stage
   readonly shown: Shown
@@ -125,15 +138,7 @@ export class SilentMeter implements Meter {
 
   end(whole: boolean): Metered {
     return {
-      usage: NO_USAGE,
-      inputKnown: false,
-      outputKnown: false,
-      outputTokensSeen: 0,
-      error: null,
-      objectId: null,
-      imagesBegun: 0,
-      reasoningTokens: null,
-      containerIds: [],
+      ...NOTHING_STATED,
       stage: whole ? 'over' : 'content',
       shown: NOTHING_SHOWN,
       output: nothingDelivered(),

@@ -7,7 +7,13 @@ import {
   type ReplyDocument,
   Sized,
 } from '../metering/json-shape.ts'
-import { NOTHING_SHOWN, type Reading, type ReplyLayout, type ReplyReader } from '../metering/meter.ts'
+import {
+  NOTHING_SHOWN,
+  NOTHING_STATED,
+  type Reading,
+  type ReplyLayout,
+  type ReplyReader,
+} from '../metering/meter.ts'
 
 const EMPTY: JsonObject = {}
 const NAME_LENGTH_MAX = 256
@@ -194,15 +200,9 @@ export class BatchReader implements ReplyReader {
   reading(): Reading {
     const stopReason = nameAt(this.#batch['processing_status']) ?? nameAt(this.#batch['status'])
     return {
+      ...NOTHING_STATED,
       usage: { ...NO_USAGE, stopReason },
-      inputKnown: false,
-      outputKnown: false,
-      outputTokensSeen: 0,
-      error: null,
       objectId: nameAt(this.#batch['id']),
-      imagesBegun: 0,
-      reasoningTokens: null,
-      containerIds: [],
       resultsFile: nameAt(this.#batch['output_file_id']),
       requestsFor: nameAt(this.#batch['endpoint']),
     }
