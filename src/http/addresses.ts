@@ -29,10 +29,7 @@ export class TrustedProxies extends AddressRanges {
     return this.has(plain(peer)) && tokensOf(headers, 'x-forwarded-proto')[0] === 'https'
   }
 
-  /**
-   * The sender of the request: the last address of `X-Forwarded-For` that is no trusted proxy's own. Addresses before
-   * that one are the client's own claims. Where a proxy wrote no address, the proxy is the client.
-   */
+  /** The last address of `X-Forwarded-For` that is no trusted proxy's. Those before it are the client's claims. */
   clientOf(peer: string, headers: RawHeaders): string {
     let client = plain(peer)
     if (!this.has(client)) return client

@@ -36,10 +36,7 @@ export const HEAD_TIMEOUT = 'TOLLGATE_HEAD_TIMEOUT'
 
 const CONTINUE = /(?:^|\W)100-continue(?:$|\W)/i
 
-/**
- * A client's connection: requests are read as they come and answered one after the other. Nothing is asked of
- * upstream for a request before the reply to the request before it has left.
- */
+/** A client's connection. A request is handled when the reply to the one before it has left. */
 export class ClientConnection implements MessageReceiver, RequestSource {
   readonly socket: Socket
   readonly #wire: Socket
@@ -219,10 +216,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     else this.socket.end()
   }
 
-  /**
-   * A reply whose head has left has promised to keep the connection open. The client may well have the whole reply, by its
-   * length, and go on while the call is still being settled: then the next request waits in the kernel instead.
-   */
+  /** A head that has left has promised to keep the connection: then the next request waits in the kernel instead. */
   #mayDropAhead(): boolean {
     return this.#turns.at(-2)?.reply.headersSent !== true
   }

@@ -156,10 +156,7 @@ export interface BodyTimes {
   monotonicMs(): number
 }
 
-/**
- * Ends a body that stops arriving or comes too slowly. The rate is judged when a byte arrives, once a stretch is as
- * long as a silence may be, so that a short stall of a mobile uplink does no harm.
- */
+/** Ends a body that stops arriving or comes too slowly, by the rate over a stretch as long as a silence may be. */
 export class BodyPace {
   readonly #times: BodyTimes
   readonly #onLate: (message: string) => void

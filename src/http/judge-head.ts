@@ -4,10 +4,7 @@ import { type RawHeaders, valuesOf } from './raw-headers.ts'
 /** Host names, IP literals and ports. A slash, `#`, `?`, `@` or blank in Host has moved the route elsewhere before. */
 const HOST = /^[A-Za-z0-9._~%!$&'()*+,;=:[\]-]+$/
 
-/**
- * Refuses heads that Node's parser lets through though they could be read in two ways: other HTTP versions, doubled or
- * odd Host lines, transfer codings we do not decode, transfer coding on HTTP/1.0. Each refusal closes the connection.
- */
+/** Refuses heads that llhttp accepts though they can be read in two ways. Each refusal closes the connection. */
 export function judgeHead(httpVersion: string, method: string, headers: RawHeaders): Refusal | null {
   if (httpVersion !== '1.1' && httpVersion !== '1.0') {
     return refuse('bad_request', 'Only HTTP/1.1 and HTTP/1.0 are supported.', { close: true })
@@ -51,10 +48,7 @@ type JudgedTarget =
   | { readonly kind: 'target'; readonly target: Target }
   | { readonly kind: 'refused'; readonly refusal: Refusal }
 
-/**
- * Judges the target as it stands, on the part before `?`. Where two parsers disagree about a path, one endpoint's
- * check can be used to reach another, so a path that could be read in two ways is refused, not repaired.
- */
+/** Judges the target as it stands, before `?`. A path that could be read in two ways is refused, not repaired. */
 export function judgeTarget(rawTarget: string, host: string | undefined): JudgedTarget {
   const origin = toOriginForm(rawTarget, host)
   if (origin === null) return refused('the request target must be a path, or a URL of this host')
@@ -97,10 +91,7 @@ function problemOf(path: string): string | null {
   return null
 }
 
-/**
- * The gateway's own paths. Under `/v1` there are exactly two, the rest are where no upstream path can be. They are
- * never forwarded; all other paths are.
- */
+/** The gateway's own paths, which are never forwarded. Under `/v1` there are exactly two. */
 const OWNED_EXACT: ReadonlySet<string> = new Set([
   ...'/v1/keys /v1/usage /gateway /dashboard /healthz /readyz /metrics'.split(' '),
 ])

@@ -54,10 +54,7 @@ interface ParserCallbacks {
 /** The most bytes of one run: as many as one read of a socket brings. */
 export const RUN_BYTES_MAX = 64 * 1024
 
-/**
- * The parser that Node itself has inside, in the build that undici publishes: a version of our choice, which reports errors and
- * pauses as return values. One instance serves all connections, since it runs for one at a time.
- */
+/** Node's own parser, in the build that undici publishes: it reports errors and pauses as return values. */
 export class Llhttp {
   readonly exports: Exports
   readonly #inputAt: number

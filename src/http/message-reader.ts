@@ -52,10 +52,7 @@ export interface WireError extends Error {
 export const TOO_MANY_LINES = 'TOLLGATE_TOO_MANY_LINES'
 const HEADER_OVERFLOW = 'HPE_HEADER_OVERFLOW'
 
-/**
- * Up to this size the strings of a head are slices of one string, which takes a third of the time of making each
- * alone. A slice retains the whole string in memory, so the whole must not be large.
- */
+/** Slices of one string take a third of the time of a string each, but keep the whole in memory. */
 const SLICED_HEAD_BYTES_MAX = 4 * 1024
 
 /** Protocols whose request lines llhttp takes for request lines of HTTP. */
@@ -343,10 +340,7 @@ export class MessageReader {
   }
 }
 
-/**
- * The size of the body behind a head without a transfer coding, where it is certain that there is one; in every other
- * case the parser decides. The parser has refused lengths that are no number or that differ.
- */
+/** The size of a body that is certain; in every other case llhttp decides. It has refused lengths that differ. */
 function sizeOf({ method, status, headers }: MessageHead): number {
   const mayLack = status === 0 ? method === 'CONNECT' : status < 200 || status === 204 || status === 304
   const length = mayLack ? undefined : firstValue(headers, 'content-length')

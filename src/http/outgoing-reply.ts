@@ -119,10 +119,7 @@ export class OutgoingReply {
     if (this.#head !== '' && !this.destroyed) this.#send('', EMPTY, '')
   }
 
-  /**
-   * False: there is no room for more before `drain`. Bytes that have just arrived are not needed any more when
-   * this returns; a buffer of the caller's own is, until the reply is closed.
-   */
+  /** False: no room before `drain`. Bytes that have just arrived may be reused when this returns; others may not. */
   write(chunk: Buffer): boolean {
     if (this.destroyed || this.#ended || this.#framing === 'none' || chunk.length === 0) return true
     if (this.#framing !== 'chunked') return this.#send('', chunk, '')
@@ -217,10 +214,7 @@ export class OutgoingReply {
   }
 }
 
-/**
- * Functions that are called when something happens. Every call has a few, and Node's emitter takes four times as long to
- * make, to fill and to call.
- */
+/** Node's emitter takes four times as long to make, to fill and to call, and every call has a few. */
 export class Listeners {
   #all: readonly (() => void)[] = NONE
 

@@ -1,7 +1,4 @@
-/**
- * Header lines as they came: a flat array of name, value, name, value, in order, with case and duplicates.
- * A gateway that must not change what it passes cannot use a map of lower-cased names.
- */
+/** Header lines as they came: name, value, name, value …, in order, with case and duplicates. */
 export type RawHeaders = readonly string[]
 
 /** A copy of a string for long use: a slice of a head retains all of the head in memory. */
@@ -11,10 +8,7 @@ export function ownText(part: string): string {
 
 const SMALL = 0x20
 
-/**
- * Whether a line has this name, which is lower case and begins with a letter. Nearly every other line has another
- * length or another first letter, and are distinguished without lower-casing.
- */
+/** Whether a line has this name, which is lower case. Nearly every other line differs in length or first letter. */
 export function isNamed(line: string, name: string): boolean {
   return (
     line.length === name.length &&
@@ -72,10 +66,7 @@ export function weightsOf(headers: RawHeaders, name: string): ReadonlyMap<string
   return new Map(members.reverse())
 }
 
-/**
- * Whether `Accept` prefers one media type to another: it has the larger weight, or the same weight by a more exact range. A
- * client that accepts neither prefers neither.
- */
+/** Whether `Accept` prefers one media type to another: by its weight, then by the more exact range. */
 export function prefers(headers: RawHeaders, type: string, other: string): boolean {
   const weights = weightsOf(headers, 'accept')
   const [one, two] = [bestMatch(weights, type), bestMatch(weights, other)]
@@ -100,10 +91,7 @@ const HOP_BY_HOP: ReadonlySet<string> = new Set([
   ...'http2-settings'.split(' '),
 ])
 
-/**
- * Headers that a `Connection` line cannot nominate away. A client that names `content-length` or its credential there
- * would otherwise have us drop lines on which the request's meaning, or our own check, rests.
- */
+/** Headers that a `Connection` line cannot nominate away: the request's meaning or our own check rests on them. */
 const END_TO_END =
   /^(?:host|date|age|vary|etag|range|cookie|set-cookie|origin|expect|user-agent|authorization|x-api-key|api-key|x-request-id|request-id|retry-after|cache-control|content-.*|accept.*|anthropic-.*|openai-.*|x-stainless-.*|x-ratelimit-.*|idempotency-key)$/
 

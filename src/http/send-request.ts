@@ -43,8 +43,8 @@ const roles = new NameMemo<Role>((name) => {
 })
 
 /**
- * The head as it is written: host and connection first, then the lines as they are given, framing last. The parser
- * lets no line through that could not be sent; these checks are for the day it does.
+ * The head: host and connection first, the lines as given, framing last. llhttp lets no line through that these checks
+ * refuse.
  */
 export function composeHead(request: UpstreamRequest): RequestHead | Unsendable {
   const { method, target, headers, body, upgrades = false } = request

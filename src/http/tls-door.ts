@@ -20,16 +20,10 @@ export interface TlsDoor {
   use(pair: CertificatePair): void
 }
 
-/**
- * A second handshake on a connection costs us more than the client. OpenSSL refuses it under this option and goes on; Node's
- * `disableRenegotiation` does the handshake first, then reports an error and leaves the connection open.
- */
+/** OpenSSL refuses a second handshake under this option; Node's `disableRenegotiation` does it first, then reports it. */
 const PROTOCOL = { minVersion: 'TLSv1.2', secureOptions: constants.SSL_OP_NO_RENEGOTIATION } as const
 
-/**
- * Turns connections that were accepted into encrypted ones. Node's own server does the handshakes but accepts nothing itself: a
- * connection is counted and timed from its acceptance on, and a connection that says nothing costs no more than a socket.
- */
+/** Node's server does the handshakes but accepts nothing: a connection is counted and timed from its acceptance on. */
 export function createTlsDoor(pair: CertificatePair): TlsDoor {
   const handshakes = new Map<string, Handshake>()
   const server = createServer({

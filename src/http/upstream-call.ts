@@ -49,10 +49,7 @@ export class UpstreamPool implements ConnectionPool {
   readonly #connect: Connect
   readonly #onUnasked: () => void
   readonly #open = new Set<UpstreamConnection>()
-  /**
-   * The idle connection that has rested longest is used next: if upstream closes connections behind a reply without
-   * saying so, that close has been seen by then.
-   */
+  /** The connection that has rested longest is next: if upstream closes it without saying so, that has been seen. */
   #idle: Idle[] = []
   #asked: Placed[] = []
   #sweep: NodeJS.Timeout | null = null
@@ -221,10 +218,7 @@ export interface UpstreamCall {
   abandon(): void
 }
 
-/**
- * One call upstream: bytes out with back-pressure, the reply handed on chunk by chunk as it arrives. No request is
- * ever sent twice, since that would be a second bill.
- */
+/** One call upstream, with back-pressure both ways. No request is sent twice: that would be a second bill. */
 export function callUpstream(
   pool: UpstreamPool,
   request: UpstreamRequest,

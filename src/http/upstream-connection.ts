@@ -106,10 +106,7 @@ export class UpstreamConnection implements MessageReceiver {
     if (this.#carried === carried) this.#socket.resume()
   }
 
-  /**
-   * The reply is not wanted any more. Upstream sees the connection close, never the end of a body that is not whole. Answers
-   * whether nothing of the request was left to be handed to the socket.
-   */
+  /** Closes the connection. Answers whether nothing of the request was left to be handed to the socket. */
   abandon(carried: CarriedCall): boolean {
     const whole = this.#upload?.isDone ?? true
     if (this.#carried === carried) this.close()

@@ -106,10 +106,7 @@ export interface Later<T> {
   leave(): void
 }
 
-/**
- * Loads a part when it is first asked for, or by itself after `afterMs`: if the program's files are replaced under a
- * running gateway, half of another version must not be loaded hours later. Null: never by itself.
- */
+/** Loads a part on demand, or after `afterMs`: files replaced under a running gateway must not be loaded hours later. */
 export function loadLater<T>(load: () => Promise<T>, afterMs: number | null): Later<T> {
   let loading: Promise<T> | null = null
   const get = (): Promise<T> => {

@@ -1,7 +1,4 @@
-/**
- * Money is whole nanodollars (1e-9 USD) in a bigint, everywhere. A signed 64-bit column holds 9.2 billion dollars
- * of them. Nothing here, and nothing that uses it, goes through a floating-point number.
- */
+/** Money is whole nanodollars (1e-9 USD) in a bigint, everywhere. No floating-point number takes part. */
 export type Nanos = bigint
 
 export const NANOS_PER_USD = 1_000_000_000n
@@ -106,10 +103,7 @@ export function rawInteger(value: bigint): RawNumber {
   return rawNumber(String(value))
 }
 
-/**
- * A whole number with a comma at each thousand. Not `toLocaleString`, whose first use loads the languages of the
- * world: 20 to 40 ms of a start-up.
- */
+/** A whole number with a comma at each thousand. The first `toLocaleString` takes 20 to 40 ms of a start-up. */
 export function withCommas(count: number | bigint): string {
   return String(count).replace(/\B(?=(?:\d{3})+$)/g, ',')
 }

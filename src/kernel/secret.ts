@@ -1,9 +1,6 @@
 import { inspect } from 'node:util'
 
-/**
- * A value that must not reach a log, an error or a page. It prints as a placeholder wherever it is printed;
- * only `reveal()` gives it up, and every call of that is worth a look in review.
- */
+/** A value that must not reach a log, an error or a page. It prints as a placeholder; only `reveal()` gives it up. */
 export class Secret {
   readonly #value: string
 
@@ -33,10 +30,7 @@ export type Redact = (text: string) => string
 /** An underscore as it is, percent-encoded, and escaped in JSON. */
 const UNDERSCORE = '(?:_|%5[Ff]|\\\\u005[Ff])'
 
-/**
- * Our own keys, which people put into paths, user agents and model names by mistake, are recognised by their form,
- * and stay recognisable by their beginning. Secrets of any other form are given in `secrets`.
- */
+/** Our own keys are recognised by their form, and stay recognisable by their beginning. `secrets` are all others. */
 export function createRedact(servicePrefix: string, secrets: readonly string[] = []): Redact {
   // The longer of two secrets that begin alike is looked for first, or its rest would stay.
   const longestFirst = secrets.toSorted((a, b) => b.length - a.length)
@@ -72,10 +66,7 @@ export function redactEncoded(text: string, redact: Redact): string {
   return clean === decoded ? redact(text) : clean
 }
 
-/**
- * Members of a body that carry credentials for others than us, and keys of the usual forms in any text. The patterns
- * cut more than is certain: a redacted body is for reading, not for running.
- */
+/** Credentials for others than us, by member or form. The patterns cut more than is certain. */
 const FOREIGN_MEMBER =
   /("(?:authorization_token|authorization|access_token|refresh_token|client_secret|api[_-]?key|x-api-key|password)"\s*:\s*")(?!")[^"\\]*(?:\\.[^"\\]*)*/gi
 const FOREIGN_KEY =

@@ -87,10 +87,7 @@ export type ActorKind = (typeof ACTOR_KINDS)[number]
 export const COMMAND_LINE: Actor = { kind: 'command_line', id: null, name: null }
 export const SYSTEM: Actor = { kind: 'system', id: null, name: null }
 
-/**
- * A command that its sender may repeat without knowing whether the first attempt arrived. The store records the name
- * in the transaction of the command itself, so that either both are there or neither is.
- */
+/** A command that its sender may repeat. The store keeps the name in the transaction of the command itself. */
 export interface Idempotency {
   readonly accountId: string
   readonly name: string

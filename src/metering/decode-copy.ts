@@ -37,16 +37,10 @@ export function openDecoder(coding: string, first: number): DecodingStream {
   return open(first)
 }
 
-/**
- * Frames of zstd in one body that follow another in the same chunk; each takes 50 to 150 µs. Beyond it the body counts
- * as corrupt.
- */
+/** Frames of zstd in one chunk; each takes 50 to 150 µs. Beyond it the body counts as corrupt. */
 export const CODED_FRAMES_MAX = 20_000
 
-/**
- * How far, in compressed bytes, the decoded copy may fall behind a reply that is held back, behind one that streams,
- * and behind a request. Beyond it the sender waits until half of that is decoded.
- */
+/** How far, in compressed bytes, the copy may fall behind. Beyond it the sender waits until half of that is decoded. */
 const REQUEST_BACKLOG_BYTES_MAX = 64 * 1024
 
 const DECODED_BYTES_OF_ANY_RATIO = 1024 ** 2
@@ -66,10 +60,7 @@ export interface CopyLimits {
   readonly ratioMax?: number
 }
 
-/**
- * Decodes a copy of a body for reading, while the body itself passes as it is. Output beyond the limit ends the copy,
- * and so does bad input; from then on no chunk is taken and `write` never asks to wait.
- */
+/** Decodes a copy of a body for reading, while the body passes as it is. Bad input or too much output ends the copy. */
 export function decodeCopy(
   coding: string,
   outputBytesMax: number,
@@ -146,10 +137,7 @@ class QueuedDecoder implements CopyDecoder {
     this.#isWorking = false
   }
 
-  /**
-   * Decodes a chunk. A body may be several compressed texts in a row. node:zlib reads on by itself for gzip, but for zstd it
-   * drops, without a word, whatever comes behind the first frame in the same chunk.
-   */
+  /** node:zlib reads several gzip texts in a row by itself, but drops what follows the first zstd frame of a chunk. */
   async #feed(chunk: Buffer): Promise<void> {
     let rest = chunk
     for (;;) {

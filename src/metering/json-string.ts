@@ -76,10 +76,7 @@ for (const byte of Buffer.from('"/bfnrt')) {
   GROUPS[16 + (byte >> 4)] = group
 }
 
-/**
- * Whether one of the next sixteen bytes needs a closer look: an odd escape, an unescaped quote or a control character.
- * The bytes before them are loaded too.
- */
+/** Whether one of the next sixteen bytes is an odd escape, an unescaped quote or a control character. */
 const NEEDS_CLOSER_LOOK: Code = [
   [get(FROM), constant(-1), ADD, tee(BEFORE), loadVector(0), get(BACKSLASHES), EQUAL, tee(STOPS)],
   [get(LOW_HALVES), get(BEFORE), loadVector(1), tee(BYTES), get(LOW_BITS), BOTH, LOOK_UP],
@@ -225,10 +222,7 @@ export class StringRuns {
     return to
   }
 
-  /**
-   * Copies a part of the chunk into the memory and answers its offset. Native code skips a stretch without stops, as in
-   * an image, in half the time.
-   */
+  /** Copies a part of the chunk into the memory. Native code skips a stretch without stops in half the time. */
   #load(chunk: Buffer, from: number, strict: boolean): number {
     let i = from
     if (!strict) {
@@ -292,10 +286,7 @@ export class JsonString {
     this.#runs.enterChunk()
   }
 
-  /**
-   * The offset of the closing quote, or the chunk's length if the string goes on, or `-1 - offset` of a byte that no
-   * JSON string can have there.
-   */
+  /** The offset of the closing quote, the chunk's length if the string goes on, or `-1 - offset` of a wrong byte. */
   cross(chunk: Buffer, from: number): number {
     const length = chunk.length
     let i = from
@@ -350,10 +341,7 @@ function stops(word: number): number {
   return (control | quote | backslash) & ~word
 }
 
-/**
- * The offset of the next quote, backslash or control character, or the length. Four bytes at once are 1.2 GB/s where one by
- * one is 0.5.
- */
+/** The offset of the next stop, or the length. Four bytes at once are 1.2 GB/s where one by one is 0.5. */
 function nextStop(chunk: Buffer, words: DataView, from: number, length: number): number {
   let i = from
   let marks = 0
@@ -386,10 +374,7 @@ export class Utf8Check {
   #low = 0x80
   #high = 0xbf
 
-  /**
-   * The offset of the first byte with which the text can no longer be UTF-8, or the chunk's length. The offset is
-   * the same however the text is cut. A sequence left open at the end is no fault yet: the next chunk may end it.
-   */
+  /** The offset of the first byte that is not UTF-8, or the length. The next chunk may end an open sequence. */
   validPrefix(chunk: Uint8Array): number {
     let i = 0
     for (; this.#due > 0 && i < chunk.length; i++) {

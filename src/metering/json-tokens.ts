@@ -49,10 +49,7 @@ export function endOfScalar(chunk: Buffer, from: number): number {
 
 const NOWHERE = -1
 
-/**
- * A part of a text that arrives in pieces: a name or a value. Only a part that lies in two pieces is copied. `offset` is
- * where in the text the current piece begins, `end` is the offset in the piece behind the part.
- */
+/** A name or value that may lie in two pieces. `offset` is where the current piece begins in the text. */
 export class KeptPart {
   #start = NOWHERE
   #bytesMax = 0
@@ -94,10 +91,7 @@ export class KeptPart {
 
 /** The marks that a string of a body can be. They are bits, so that one number gathers the marks of a whole body. */
 export const MARKS = {
-  /**
-   * Content that costs tokens beyond the bytes of the body: content that the body names and does not carry, and
-   * documents, images and audio that it carries, whose pages, pixels and seconds count.
-   */
+  /** Content that costs tokens beyond the bytes of the body: referred to, or pages, pixels and seconds. */
   elsewhere: 1,
   tool: 2,
   /** These two together may be audio of an earlier answer, named by its id. */

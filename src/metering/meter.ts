@@ -61,8 +61,8 @@ export interface AudioSeen {
 
 export interface Reading {
   /**
-   * The usage that upstream stated. The units of a side that is not known are absent from all parts; calls of tools are
-   * there in any case. Where a side is not known, the first part is that of the response's own model, maybe empty.
+   * As upstream stated it, without the units of a side that is not known; the first part is then the response's own
+   * model.
    */
   readonly usage: Usage
   /** Upstream said how much input there was, and that can be true. Else the input has to be counted. */
@@ -147,10 +147,7 @@ export class SilentMeter implements Meter {
   }
 }
 
-/**
- * Isolates faults of our meters from the reply: a meter that fails once is not asked again, and the fault is
- * reported at the end. No reply of an upstream is known to make a meter fail.
- */
+/** A meter that fails once is not asked again, and the fault is reported at the end: no reply breaks for it. */
 export class GuardedMeter implements Meter {
   #inner: Meter
   #failed = false

@@ -283,9 +283,7 @@ export class MultipartScanner {
     return this.#parts > MULTIPART_LIMITS.partsMax ? 'too_many_parts' : null
   }
 
-  /**
-   * A line break at the very end, two, or none: clients differ (OpenAI's SDK 4 writes two), and parsers do not mind.
-   */
+  /** A line break at the end, two (OpenAI's SDK 4), or none: parsers do not mind. */
   #endBody(byte: number): Fault {
     if (this.#matched === 4 || byte !== (this.#matched % 2 === 0 ? CR : LF)) return 'trailing_bytes'
     this.#matched++

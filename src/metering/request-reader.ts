@@ -55,10 +55,7 @@ export const NO_ITEMS: ItemFacts = {
 
 export interface Ambiguity {
   readonly detail: string
-  /**
-   * `always`: parsers differ on what the body says, so a metered endpoint refuses it to every key. `limited`: the
-   * body could not be read here, and upstream answers it unless the key has a limit.
-   */
+  /** `always`: parsers differ on what a metered body says. `limited`: it could not be read here. */
   readonly refuse: 'always' | 'limited'
 }
 

@@ -78,10 +78,7 @@ export function cutUsage(document: ReplyDocument | null, data: Buffer, isLast: b
   return span === null ? 'pass' : memberCut(data, span)
 }
 
-/**
- * The value of nearly every chunk: `usage` is null, and the word stands nowhere else, so that the member need not be
- * searched for among the others. Null where it has to be.
- */
+/** The value of nearly every chunk: `usage` is null and the word stands nowhere else. Null for other chunks. */
 function loneNull(data: Buffer): Span | null {
   const word = data.indexOf('usage')
   if (word < 0 || data.includes('usage', word + 5) || data.includes('\\u00')) return null
@@ -100,10 +97,7 @@ function usageIn(data: Buffer): Span | null {
 
 const [COMMA, QUOTE, COLON] = [0x2c, 0x22, 0x3a]
 
-/**
- * The member whose value is in the span, with the comma and the blanks that join it to the member before it or, for the first
- * member, to the one behind it: the chunk is as the same writer would have written it without usage.
- */
+/** The member with the comma and blanks that join it: the chunk as its writer would have written it without usage. */
 function memberCut(data: Buffer, { start, end }: Span): EventCut {
   const colon = data.lastIndexOf(COLON, start)
   const nameStart = data.lastIndexOf(QUOTE, data.lastIndexOf(QUOTE, colon) - 1)
@@ -131,10 +125,7 @@ const ORDINARY = /"choices"\s*:\s*\[\s*[^\s\]]|"error"\s*:/
 /** The beginning of a member `usage`, with or without escapes in its name, or of a name that is not whole. */
 const USAGE_BEGINS = /(?:\s*,|(?<=\{))\s*"(?:usage"|[^"]*\\u00)|\s*(?:,\s*(?:"[^"]*"?\s*)?)?$/
 
-/**
- * The stream ended within a chunk. The client gets the beginning of what it would have got: nothing as long as the
- * chunk may be the one that reports usage, then all of it up to its usage.
- */
+/** The stream broke within a chunk: the client gets nothing of what may be the usage, else all up to its usage. */
 function cutUnfinished(data: Buffer): EventCut {
   const text = data.toString('latin1')
   if (!/^\s*(?:\{|$)/.test(text)) return 'pass'

@@ -5,10 +5,7 @@ export type Method = 'GET' | 'POST' | 'DELETE' | 'WS'
 
 /** Which body has to be read for each place where a request can name its model. */
 const MODEL_PLACES = {
-  /**
-   * Top-level member `model` of a JSON body. Optional on some endpoints, and on agent and dream definitions it may be an
-   * object with an `id` instead of a string.
-   */
+  /** Top-level member `model` of a JSON body. Optional on some endpoints. */
   json: 'json',
   multipart: 'multipart',
   query: 'nothing',
@@ -25,10 +22,7 @@ const MODEL_PLACES = {
 
 type ModelLocation = keyof typeof MODEL_PLACES
 
-/**
- * Which body has to be read before the call can be admitted. This is the form that SDKs send; some form
- * endpoints take JSON as well (image edits by URL, for one), so the request's content type has the last word.
- */
+/** The body that SDKs send and that has to be read before admission; the request's content type has the last word. */
 type BodyReading = 'json' | 'multipart' | 'nothing'
 
 export type UsageReader =

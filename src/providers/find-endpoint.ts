@@ -29,10 +29,7 @@ for (const { fixed } of Object.values(directories)) {
   for (const path of fixed.keys()) surfacesOfFixed.set(path, walkForSurfaces(path))
 }
 
-/**
- * A path that only one surface has decides. Where several surfaces or none have the path, the headers decide by which
- * the clients of a surface are known; `hasHeader` says whether the request has one.
- */
+/** A path that only one surface has decides, else the headers by which the clients of a surface are known. */
 export function chooseSurface(path: string, hasHeader: (name: string) => boolean): Surface {
   const surfaces = surfacesOf(path)
   const [only] = surfaces
@@ -43,10 +40,7 @@ export function chooseSurface(path: string, hasHeader: (name: string) => boolean
 
 const DEFAULT_SURFACE: Surface = 'chat'
 
-/**
- * The endpoint that the path names byte for byte, or null. `method` is the HTTP method, or `WS` for an
- * upgrade. A null is never permission: it says that nothing is known about what the call does or costs.
- */
+/** The endpoint that the path names byte for byte. Null is no permission: nothing is known about the call. */
 export function findEndpoint(surface: Surface, method: string, path: string): Endpoint | null {
   const directory = directories[surface]
   const methods = directory.fixed.get(path) ?? walk(directory, path)
@@ -116,10 +110,7 @@ const collections: ReadonlySet<string> = new Set(
     .map((endpoint) => segmentsOf(endpoint).join('/')),
 )
 
-/**
- * Whether the request lists or searches objects that are stored upstream: a collection without the id of an object, in any
- * spelling. Ids have digits; a path of no table that has none counts as a collection.
- */
+/** Whether the request lists stored objects: a collection in any spelling. Ids have digits. */
 export function listsStored(endpoint: Endpoint | null, method: string, path: string): boolean {
   if ((method !== 'GET' && method !== 'HEAD') || (endpoint !== null && !endpoint.stateful)) return false
   const spellings = path.includes('%') ? [path, decode(path)] : [path]
@@ -197,10 +188,7 @@ function foldSegment(segment: string): string {
   return /^[a-z0-9_-]*/.exec(text)?.[0] ?? ''
 }
 
-/**
- * Resolves every escape in one pass, also escapes that appear only when others are resolved: a path can hold 20,000 levels.
- * The bytes are changed in place: with a list of characters a path of 60,000 blocked the event loop for 10 to 40 ms.
- */
+/** Resolves every escape in one pass and in place: a path can hold 20,000 levels of them. */
 function decode(text: string): string {
   if (!text.includes('%')) return text
   const bytes = Buffer.from(text, 'latin1')

@@ -85,10 +85,7 @@ export class Counts {
     return null
   }
 
-  /**
-   * The next value of a count that can only rise. A count that falls cannot be true, at either end; the larger value is
-   * taken, since tokens that were reported once were consumed.
-   */
+  /** The next value of a count that can only rise. Where it falls, the larger value is taken. */
   readRising(value: unknown, before: number | null): number | null {
     const count = this.read(value)
     if (count === null) return before
@@ -147,10 +144,7 @@ const OUTPUT_UNITS: ReadonlySet<string> = new Set<Unit>([
   'image_output_tokens',
 ])
 
-/**
- * The parts without the units of a side that is not known, so that tokens counted in their place are not added to
- * half of it. Then the first part is that of the response's own model, for the counted tokens to be added to.
- */
+/** The parts without the units of an unknown side; the first part is then that of the response's own model. */
 function partsOfKnownSides(
   parts: readonly UsagePart[],
   inputKnown: boolean,

@@ -191,10 +191,7 @@ function asksToCompact(value: unknown): boolean {
   return edits.some((edit) => !isObject(edit) || !String(edit['type']).startsWith('clear_'))
 }
 
-/**
- * The work of a call that its reply does not show as it goes. Unseen work decides whether a call is read to its end after
- * its client has left, and what is charged if the call cannot be read to its end.
- */
+/** Work that the reply does not show as it goes: it decides whether a call is read to its end after its client left. */
 export interface UnseenWork {
   readonly media: boolean
   /** The context is stored upstream or referred to, so that its tokens cannot be counted in the request. */

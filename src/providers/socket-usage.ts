@@ -56,10 +56,7 @@ export interface CutResponse {
   readonly outputTextBytes: number
 }
 
-/**
- * A response that was cut: it has read what the one before it had read, which upstream has in its cache, what that one
- * said, and of what came since no more than its window holds.
- */
+/** A response that was cut: it has read what the one before had read (cached) and said, and what came since. */
 export function cutResponseUsage(
   cut: CutResponse,
   model: string | null,
@@ -116,10 +113,7 @@ function byModality(total: number | null, details: JsonObject, counts: Counts): 
   return { text: whole - audio - image, audio, image }
 }
 
-/**
- * How many input tokens of each kind came from the cache. Where the details do not add up, cached tokens are those
- * that the cache makes least cheaper: of text before images, of images before audio.
- */
+/** Where the details do not add up, text counts as cached before images, and images before audio. */
 function cachedByModality(input: Modalities, details: JsonObject, counts: Counts): Modalities {
   const stated = readModalities(objectAt(details['cached_tokens_details']), counts)
   const explained = totalOf(stated)

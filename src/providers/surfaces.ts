@@ -35,10 +35,7 @@ export function carriesCredential(headers: RawHeaders): boolean {
   return false
 }
 
-/**
- * The client's headers about an account that is not the one upstream will see: credentials of any kind, and the
- * selectors that would bill another organisation, project or workspace.
- */
+/** The client's credentials, and the selectors that would bill another organisation, project or workspace. */
 export const CLIENT_ACCOUNT_HEADERS: ReadonlySet<string> = new Set([
   ...CREDENTIAL_HEADERS,
   'proxy-authorization',
@@ -108,10 +105,7 @@ interface ReplyHead {
   readonly contentType: string | undefined
 }
 
-/**
- * The meter for a reply of a metered endpoint. The content type decides, not the form that was asked for: a stream may
- * be answered with a document and the reverse. `cut`: cuts the events of a stream on their way to the client.
- */
+/** The meter for a reply, by its content type: a stream may be answered with a document and the reverse. */
 export function createMeter(usage: UsageReader, reply: ReplyHead, cut: CutEvent | null = null): Meter {
   const spec = READERS[usage]
   const { status, contentType = '' } = reply

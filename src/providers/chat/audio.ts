@@ -95,10 +95,7 @@ export function fileIn(contentType: string | undefined, pieces: readonly Buffer[
   return files.map((file) => Buffer.concat(file)).sort((a, b) => b.length - a.length)[0] ?? null
 }
 
-/**
- * The audio that a transcription heard: as long as the reply says, else as long as the file is, and then at least up to the
- * last time stamp.
- */
+/** As long as the reply says, else as long as the file is, and at least up to the last time stamp. */
 export async function countHeard(
   audio: AudioSeen | undefined,
   model: string | null,

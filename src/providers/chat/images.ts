@@ -4,18 +4,12 @@ import type { RequestFacts } from '../../metering/request-reader.ts'
 import { type Counts, listAt, nameAt, objectAt, quantitiesOf } from '../reading.ts'
 import { partOf, type ReportedTokens, readTokens } from './tokens.ts'
 
-/**
- * The model of a part whose tokens an image tool used, where the reply does not name it. It is no model: the part is
- * priced at the model of the image tool in the request, else at the tool's default.
- */
+/** Stands for the model of an image tool that the reply does not name: the one in the request, else the default. */
 export const IMAGE_TOOL_MODEL = 'image_generation'
 
 export const DEFAULT_IMAGE_MODEL = 'gpt-image-2'
 
-/**
- * Output tokens of one image of OpenAI's image models, by quality and shape. The list counts an image this way; the
- * usage of a whole reply says the same figure.
- */
+/** Output tokens of one image by quality and shape, as the price list counts it. */
 const IMAGE_TOKENS: Readonly<Record<string, readonly [square: number, oblong: number]>> = {
   low: [272, 408],
   medium: [1_056, 1_584],
@@ -25,10 +19,7 @@ const IMAGE_TOKENS: Readonly<Record<string, readonly [square: number, oblong: nu
 const SQUARE_PIXELS = 1_024 * 1_024
 const OBLONG_PIXELS = 1_024 * 1_536
 
-/**
- * Output tokens of one image, by the size and quality in the request. A size or quality that is left to upstream, or that
- * cannot be read, is taken for the most expensive of the usual ones.
- */
+/** Output tokens of one image. An unknown size or quality counts as the most expensive of the usual ones. */
 export function imageTokens(facts: RequestFacts): number {
   return tokensOfImage(wordOf(facts, 'quality'), wordOf(facts, 'size'))
 }

@@ -17,10 +17,7 @@ export interface ReportedTokens {
 
 const NO_TOKENS: ReportedTokens = { input: null, output: null }
 
-/**
- * The tokens of a Chat or Responses usage object. The names of the two differ, and so do those of transcription and
- * Realtime (`input_token_details`, in the singular); one object never has two of them.
- */
+/** The tokens of a usage object of Chat, Responses, transcription or Realtime; no object mixes their names. */
 export function readTokens(usage: JsonObject, counts: Counts): ReportedTokens {
   const input = counts.read(usage['prompt_tokens'] ?? usage['input_tokens'])
   const output = counts.read(usage['completion_tokens'] ?? usage['output_tokens'])

@@ -30,10 +30,7 @@ function readSplit(value: unknown, counts: Counts): WriteSplit | null {
 
 const NO_TOKENS: MessageTokens = { input: null, written: null, split: null, read: null, output: null }
 
-/**
- * The tokens of a usage object: that of a whole message, of one entry of `iterations`, or totals so far that go on from
- * those `before`, and can only rise.
- */
+/** The tokens of a message or of an entry of `iterations`. Totals go on from those `before` and can only rise. */
 function readMessageTokens(usage: JsonObject, counts: Counts, before = NO_TOKENS): MessageTokens {
   return {
     input: counts.readRising(usage['input_tokens'], before.input),
@@ -118,10 +115,7 @@ interface IterationContext {
   readonly isRefusal: boolean
 }
 
-/**
- * An attempt that was declined before any output is listed, but free: the first attempt, or a fallback that was declined in
- * its turn. If the whole message is a refusal, the last attempt was declined too.
- */
+/** An attempt that was declined before any output is listed, but free; in a refusal the last one too. */
 function withoutDeclined(iterations: readonly Iteration[], isRefusal: boolean): readonly Iteration[] {
   const lastFallback = iterations.findLastIndex((entry) => entry.type === 'fallback_message')
   const isDeclined = (entry: Iteration, at: number): boolean =>
@@ -129,10 +123,7 @@ function withoutDeclined(iterations: readonly Iteration[], isRefusal: boolean): 
   return iterations.filter((entry, at) => !isDeclined(entry, at))
 }
 
-/**
- * One part for each model that sampled, and one for each compaction and each advisor, which are inferences with a
- * prompt of their own.
- */
+/** One part for each model that sampled, and one for each compaction and each advisor. */
 function iterationParts(
   iterations: readonly Iteration[],
   { modelServed, modelAsked }: IterationContext,
