@@ -1,7 +1,7 @@
 import { StoreRefused, StoreUnavailable } from '../../kernel/errors.ts'
+import type { NamedModels } from '../../kernel/vocabulary.ts'
 import type { AccountTerms } from '../../ledger/account.ts'
 import type { Admission, CallClosing, CallOpening, Hold, Settled } from '../../ledger/call.ts'
-import { type NamedModels } from '../../kernel/vocabulary.ts'
 import { CLOSING_AMOUNTS, CLOSING_NAMES, OPENING_NAMES } from '../../ledger/call-columns.ts'
 import type { BRIEF, CommitMemory, REFUSED } from '../store.ts'
 
