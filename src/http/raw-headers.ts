@@ -85,10 +85,8 @@ function bestMatch(weights: ReadonlyMap<string, number>, type: string) {
 
 /** Headers that belong to one connection and not to the message. `te` and `trailer` count: trailers end at a hop. */
 const HOP_BY_HOP: ReadonlySet<string> = new Set([
-  ...'connection keep-alive proxy-connection proxy-authenticate te trailer transfer-encoding upgrade'.split(
-    ' ',
-  ),
-  ...'http2-settings'.split(' '),
+  ...'connection keep-alive proxy-connection proxy-authenticate te trailer'.split(' '),
+  ...'transfer-encoding upgrade http2-settings'.split(' '),
 ])
 
 /** Headers that a `Connection` line cannot nominate away: the request's meaning or our own check rests on them. */
