@@ -5,25 +5,18 @@ import type { ToolRules } from './surface.ts'
 
 /** The members of a request that decide what it may do and what it can cost. Nothing else of a body is looked at. */
 export const REQUEST_MEMBERS: readonly string[] = [
-  ...'model stream max_tokens max_completion_tokens max_output_tokens n best_of service_tier speed'.split(
-    ' ',
-  ),
-  ...'inference_geo stream_options background previous_response_id conversation prompt fallbacks tools'.split(
-    ' ',
-  ),
-  ...'moderation svg output_format input_file_id store thinking reasoning reasoning_effort modalities size'.split(
-    ' ',
-  ),
-  ...'quality thread context_management compaction mcp_servers multi_agent max_tool_calls'.split(' '),
-  ...'web_search_options partial_images chunking_strategy'.split(' '),
+  ...'model stream max_tokens max_completion_tokens max_output_tokens n best_of service_tier'.split(' '),
+  ...'speed inference_geo stream_options background previous_response_id conversation prompt'.split(' '),
+  ...'fallbacks tools moderation svg output_format input_file_id store thinking reasoning'.split(' '),
+  ...'reasoning_effort modalities size quality thread context_management compaction'.split(' '),
+  ...'mcp_servers multi_agent max_tool_calls web_search_options partial_images'.split(' '),
+  ...'chunking_strategy'.split(' '),
 ]
 
 /** Names that are read inside of these members. One that is given twice there makes the body ambiguous. */
 export const INNER_NAMES: ReadonlySet<string> = new Set([
-  ...'id type model tools max_uses max_tokens speed svg output_format size quality execution environment'.split(
-    ' ',
-  ),
-  ...'include_usage edits previous_message_id search_context_size'.split(' '),
+  ...'id type model tools max_uses max_tokens speed svg output_format size quality execution'.split(' '),
+  ...'environment include_usage edits previous_message_id search_context_size'.split(' '),
 ])
 
 /** Whether a member is there. Null is how many clients leave a member out. */
