@@ -97,6 +97,9 @@ export function ceilingConformance(storeName: string, openStore: OpenStoreUnderT
     // A call counts on the day of its admission, however late it ends.
     await store.settle(closing('req_3', { ...costing(1_000n), atMs: NOON + 2 * day }))
     assert.equal(await over('req_4', NOON + 2 * day), 'admitted')
+    // The day that has begun goes on where the clock steps back.
+    await store.settle(closing('req_4', { ...costing(1_000n), atMs: NOON + 2 * day }))
+    assert.partialDeepStrictEqual(await over('req_5', NOON + day), { period: 'day', spentNanos: 1_000n })
   })
 
   promise(
