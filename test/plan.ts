@@ -4,6 +4,7 @@
  */
 export const POSTGRES_FILES: readonly string[] = [
   'test/billing/deferred-batches.test.ts',
+  'test/limits/accounts.test.ts',
   'test/limits/caps.test.ts',
   'test/limits/credit.test.ts',
   'test/limits/revoke-hammered.test.ts',

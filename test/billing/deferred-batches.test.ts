@@ -330,3 +330,12 @@ test('results that can never be asked for cost nothing for now, and are given up
     await upstream.close()
   }
 })
+
+test('requests that cannot be read are refused to a key with a cap', async () => {
+  const { key } = await capped()
+  for (const requests of [[[entry('a')]], [{ ...entry('a'), params: [] }], ['a'], [{ custom_id: 'a' }]]) {
+    const reply = await makeMessages(requests as object[], key)
+    assert.equal(reply.status, 400, JSON.stringify(requests))
+    assert.match(reply.body.toString(), /bad_request/)
+  }
+})

@@ -5,6 +5,7 @@ import {
   completed,
   created,
   delta,
+  event,
   hi,
   json,
   type LeftCall,
@@ -135,4 +136,30 @@ test('a container is charged once, however many turns use it', async () => {
   }
   // 1,000 × $1.25/M, and $0.03 for the container.
   assert.deepEqual(costs, ['0.03125', '0.00125'])
+})
+
+test('a cancelled call is charged its input with the share that this key’s calls had cached', async () => {
+  const chunk = (more: Record_) => event({ id: 'c', model: 'gpt-4.1-mini', ...more })
+  const body = {
+    model: 'gpt-4.1-mini',
+    messages: [{ role: 'user', content: 'x'.repeat(4_000) }],
+    stream: true,
+  }
+  const hello = chunk({ choices: [{ index: 0, delta: { content: 'Hello' } }] })
+  for (const cached_tokens of [900, 800, 950]) {
+    const usage = { prompt_tokens: 1_000, completion_tokens: 2, prompt_tokens_details: { cached_tokens } }
+    const call = await bench.begin('/v1/chat/completions', body, [
+      { send: streamHead },
+      hello,
+      chunk({ choices: [], usage }),
+      { send: lastChunk() },
+    ])
+    await call.client.received('Hello')
+    await call.record()
+  }
+  const left = await bench.leaveAt('Hello', '/v1/chat/completions', body, [hello], [{ pause: never }])
+  const usage = usageOf(await left.record())
+  const [input = 0, cached = 0] = [usage['input_tokens'], usage['cache_read_tokens']]
+  assert.ok(cached > 700 && cached <= 800, `${cached} of 80 % cached`)
+  assert.ok(input >= 150 && input <= 250, `${input} of 20 % not cached`)
 })

@@ -153,3 +153,14 @@ test('reading a stored response again repeats its usage and is not billed again'
   assert.match(again.body.toString(), /"usage":\s*\{/)
   assert.equal(again.header('x-svc-cost-usd'), '0')
 })
+
+test('an API key reads its own requests and no others', async () => {
+  const reply = await bench.call('/v1/messages', hello, { simulate: usage })
+  assert.equal((await bench.record(reply.requestId, bench.gateway.apiKey))['id'], reply.requestId)
+  const other = await bench.gateway.createKey('other')
+  const response = await fetch(`${bench.gateway.url}/gateway/v1/requests/${reply.requestId}`, {
+    headers: { authorization: `Bearer ${other.key}` },
+  })
+  assert.equal(response.status, 404)
+  await response.body?.cancel()
+})

@@ -130,3 +130,25 @@ test('a coding that is not known is not decoded, and a body without one is not a
   assert.equal((await exchange(pair.gateway, Buffer.concat([twice, Buffer.from('{}')]))).status, 401)
   assert.equal(work.opened, 0)
 })
+
+test('of one key few bodies are decoded at once, and of all keys not many', async () => {
+  const [surface] = surfaces
+  assert.ok(surface)
+  const content = noise(MiB).toString('base64')
+  const body = zlib.gzipSync(surface.jsonBody.replace('h\\u00e9', content), { level: 1 })
+  const call = async (key: string) => {
+    const lines = ['Host: h', ...surface.lines(key), 'Content-Encoding: gzip', 'x-own-answer: one']
+    const reply = await exchange(pair.gateway, sized(`POST ${surface.readEndpoint} HTTP/1.1`, lines, body))
+    assert.equal(reply.status, 200, reply.body.toString())
+  }
+  begin()
+  await Promise.all(Array.from({ length: 12 }, () => call(pair.gateway.apiKey)))
+  assert.equal(work.opened, 12)
+  assert.ok(work.openMost <= limits.bodiesDecodingPerKeyMax, `${work.openMost} at once`)
+
+  const keys = await Promise.all(Array.from({ length: 12 }, (_, i) => pair.gateway.createKey(`k${i}`)))
+  begin()
+  await Promise.all(keys.map(({ key }) => call(key)))
+  assert.equal(work.opened, 12)
+  assert.ok(work.openMost <= limits.bodiesDecodingMax, `${work.openMost} at once`)
+})

@@ -237,3 +237,11 @@ test('what was refused right before a stop is kept', async () => {
   await place.remove()
   await rm(dataDir, { recursive: true, force: true })
 })
+
+test('an API key looks up its own refusals and no others', async () => {
+  const mine = await gateway.createKey('mine', { allowed_models: ['claude-haiku-5-5'] })
+  const yours = await gateway.createKey('yours')
+  const reply = await post(mine.key, CHAT, LUNA)
+  assert.equal((await lookUp(reply.requestId, mine.key)).body['code'], 'model_not_allowed')
+  assert.equal((await lookUp(reply.requestId, yours.key)).status, 404)
+})

@@ -117,3 +117,17 @@ test('calls that wait are listed newest first, in pages, filtered and exported l
   for (let left = 4; left > 0; left -= 1) (await upstream.next()).finish(1)
   for (const { reply } of sent) assert.equal((await reply).status, 200)
 })
+
+test('a client that leaves waits no longer', async () => {
+  const { id, key } = await gateway.createKey('leaves', CAP)
+  const first = await bench.send('stays', key)
+  const running = await upstream.next()
+  const second = await bench.send('leaves', key)
+  const [call] = await waiting(id, 1)
+  second.leave()
+  await waiting(id, 0)
+  assert.equal((await bench.record(id))['month_waiting'], 0)
+  assert.equal((await ask(`/gateway/v1/requests/${call?.['id']}`)).status, 404)
+  running.finish(1)
+  assert.equal((await first.reply).status, 200)
+})

@@ -94,3 +94,13 @@ test('a turn that is refused has nothing kept', async () => {
   await bodiesOf(turn['id'])
   assert.equal((await ask(dig(event, 'request_id'))).status, 404)
 })
+
+test('keys that stand in a message are not kept', async () => {
+  const socket = await bench.open({ key: loggedKey })
+  await socket.turn(create({ input: `my key is ${loggedKey}` }))
+  socket.ws.close()
+  const [{ id } = {}] = await bench.turns(socket.id, 1)
+  const { request, response } = await bodiesOf(id)
+  assert.match(request.content, /my key is svc_live_\[redacted\]/)
+  assert.ok(!response.content.includes(loggedKey))
+})

@@ -164,3 +164,16 @@ test('what a handshake holds is given back where upstream does not agree to it',
   await nothingHeld(pair, id)
   assert.equal(await spendUsd(id), 0)
 })
+
+test('speech past the cap is not forwarded either', async () => {
+  const { id, socket } = await open({ monthly_budget_usd: 0.000_001 })
+  socket.send(append(600))
+  socket.send(append(250, 0))
+  await socket.takeType('response.done')
+  const told = socket.takeType('error')
+  socket.send(append(600))
+  assert.equal(dig(await told, 'error.code'), 'budget_exceeded')
+  assert.equal((await socket.closed()).code, 1008)
+  assert.deepEqual(pair.reached, ['input_audio_buffer.append', 'input_audio_buffer.append'])
+  await nothingHeld(pair, id)
+})
