@@ -57,7 +57,7 @@ export function inAccount(path: string): string {
 export async function fetchJson<T>(
   method: string,
   path: string,
-  { body, name, signal }: { body?: unknown; name?: string; signal?: AbortSignal } = {},
+  { body, name, signal }: { body?: unknown; name?: string | undefined; signal?: AbortSignal } = {},
 ): Promise<T> {
   let response: Response
   try {
@@ -101,10 +101,7 @@ function errorOf(response: Response, text: string): ApiError {
 
 /** A command with a name, its idempotency key, is carried out once however often it is sent. */
 export async function send<T>(method: string, path: string, body?: unknown, name?: string): Promise<T> {
-  return await fetchJson<T>(method, path, {
-    ...(body === undefined ? {} : { body }),
-    ...(name === undefined ? {} : { name }),
-  })
+  return await fetchJson<T>(method, path, { body, name })
 }
 
 export type NewKey = Key & { readonly key: string }

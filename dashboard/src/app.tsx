@@ -30,6 +30,7 @@ import { UsagePage } from './pages/usage.tsx'
 import { WebhooksPage } from './pages/webhooks.tsx'
 import { BASE, Link, type Place, usePlace } from './router.tsx'
 import { useTheme } from './theme.ts'
+import { Button } from './ui/button.tsx'
 import { Empty, Failure } from './ui/states.tsx'
 
 /** The pages of the rail, the most visited first. A phone has room for the first five; the others are below "More". */
@@ -116,47 +117,41 @@ export function App() {
   )
 }
 
-function Page({ place }: { readonly place: Place }) {
+function Page({ place }: { readonly place: Place }): ComponentChildren {
   const { isDeveloper } = usePermissions()
   const [, section = '', id = ''] = place.path.split('/')
   if (isDeveloper && !DEVELOPER_PAGES.some(({ path }) => path === `/${section}`))
     return (
       <>
         <h1>Not for API keys</h1>
-        <Empty title="This page needs an admin key." action={<Link to="/">My key</Link>}>
-          <p>You are signed in with an API key: it sees its own spend, limits and calls.</p>
-        </Empty>
+        <Empty
+          title="This page needs an admin key."
+          action={<Link to="/">My key</Link>}
+          words="You are signed in with an API key: it sees its own spend, limits and calls."
+        />
       </>
     )
-  switch (section) {
-    case '':
-      return isDeveloper ? <DeveloperPage /> : <OverviewPage />
-    case 'keys':
-      return id === '' ? <KeysPage query={place.query} /> : <KeyPage key={id} id={id} />
-    case 'usage':
-      return <UsagePage query={place.query} />
-    case 'requests':
-      return id === '' ? <RequestsPage query={place.query} /> : <RequestPage key={id} id={id} />
-    case 'credits':
-      return <CreditsPage query={place.query} />
-    case 'accounts':
-      return <AccountsPage id={id} query={place.query} />
-    case 'settings':
-      return <SettingsPage query={place.query} />
-    case 'activity':
-      return <ActivityPage query={place.query} />
-    case 'webhooks':
-      return <WebhooksPage query={place.query} />
-    case 'prices':
-      return <PricesPage query={place.query} />
-    default:
-      return (
-        <>
-          <h1>Not found</h1>
-          <Empty title="There is no such page." action={<Link to="/">Overview</Link>} />
-        </>
-      )
+  const query = place.query
+  const pages: Readonly<Record<string, () => ComponentChildren>> = {
+    '': () => (isDeveloper ? <DeveloperPage /> : <OverviewPage />),
+    keys: () => (id === '' ? <KeysPage query={query} /> : <KeyPage key={id} id={id} />),
+    usage: () => <UsagePage query={query} />,
+    requests: () => (id === '' ? <RequestsPage query={query} /> : <RequestPage key={id} id={id} />),
+    credits: () => <CreditsPage query={query} />,
+    accounts: () => <AccountsPage id={id} query={query} />,
+    settings: () => <SettingsPage query={query} />,
+    activity: () => <ActivityPage query={query} />,
+    webhooks: () => <WebhooksPage query={query} />,
+    prices: () => <PricesPage query={query} />,
   }
+  return (
+    pages[section]?.() ?? (
+      <>
+        <h1>Not found</h1>
+        <Empty title="There is no such page." action={<Link to="/">Overview</Link>} />
+      </>
+    )
+  )
 }
 
 /** The node that answers: its version, its store, and the calls in flight. */
@@ -230,9 +225,7 @@ function Frame({ place, onSignOut, children }: FrameProps) {
             <button type="button" class="link" onClick={nextTheme} title="System, light or dark">
               Theme: {theme}
             </button>
-            <button type="button" class="link" onClick={onSignOut}>
-              Sign out
-            </button>
+            <Button title="Sign out" kind="link" onClick={onSignOut} />
           </div>
         </div>
       </nav>

@@ -2,6 +2,7 @@ import { useEffect, useState } from 'preact/hooks'
 import { go } from './router.tsx'
 import { Button } from './ui/button.tsx'
 import { Dialog } from './ui/dialog.tsx'
+import { Fact, Facts } from './ui/facts.tsx'
 
 /** The pages after `g`. */
 const PAGES: Readonly<Record<string, string>> = { o: '/', k: '/keys', u: '/usage', r: '/requests' }
@@ -33,24 +34,12 @@ export function Habits() {
   if (!isShown) return null
   return (
     <Dialog title="Keyboard shortcuts" onClose={() => show(false)}>
-      <dl class="shortcuts">
-        <dt>
-          <kbd>/</kbd>
-        </dt>
-        <dd>search</dd>
-        <dt>
-          <kbd>Esc</kbd>
-        </dt>
-        <dd>closes a dialog</dd>
-        <dt>
-          <kbd>g</kbd> <kbd>o k u r</kbd>
-        </dt>
-        <dd>goes to overview, keys, usage, requests</dd>
-        <dt>
-          <kbd>?</kbd>
-        </dt>
-        <dd>this list</dd>
-      </dl>
+      <Facts>
+        <Fact title="/" value="search" />
+        <Fact title="Esc" value="closes a dialog" />
+        <Fact title="g, then o k u r" value="goes to overview, keys, usage, requests" />
+        <Fact title="?" value="this list" />
+      </Facts>
       <div class="actions">
         <Button title="Close" kind="primary" onClick={() => show(false)} />
       </div>

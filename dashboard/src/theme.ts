@@ -14,8 +14,7 @@ function kept(): Theme {
 export function useTheme(): [Theme, () => void] {
   const [theme, setTheme] = useState<Theme>(kept)
   useEffect(() => {
-    if (theme === 'system') document.documentElement.removeAttribute('data-theme')
-    else document.documentElement.dataset['theme'] = theme
+    document.documentElement.style.colorScheme = theme === 'system' ? '' : theme
     localStorage.setItem(NAME, theme)
   }, [theme])
   return [theme, () => setTheme(NEXT[theme])]

@@ -12,7 +12,9 @@ export const bench = await startBillingBench({
   env: { TOLLGATE_DISCOUNT: '0.2' },
   settings: { webhooksAllowPrivate: true },
 })
+atEnd(() => bench.close())
 export const { gateway } = bench
+export const person = await openBrowser(gateway)
 export const { keys, callId } = await seedYear(bench)
 const { manage } = gateway
 
@@ -35,10 +37,6 @@ export const account = await idOf('/gateway/v1/accounts', {
 })
 await manage('POST', '/gateway/v1/admin-keys', { name: 'auditor', role: 'viewer' })
 await manage('POST', '/gateway/v1/credits', { amount_usd: -12.5, reason: 'booked twice' })
-
-export const person = await openBrowser(gateway)
-
-atEnd(() => bench.close())
 
 /** Every page, with data: its path, and a text that only its data has. */
 export const PAGES: Readonly<Record<string, readonly [path: string, text: string]>> = {

@@ -5,8 +5,8 @@ import { useCommand, usePermissions, useResource } from '../data.ts'
 import { amountOf, count, plural } from '../format.ts'
 import { go, Link, setQuery, withQuery } from '../router.tsx'
 import { Button } from '../ui/button.tsx'
-import { Choices } from '../ui/choices.tsx'
-import { ConfirmByName, FormDialog } from '../ui/dialog.tsx'
+import { Choices, Search } from '../ui/choices.tsx'
+import { ConfirmByName, type Ends, FormDialog } from '../ui/dialog.tsx'
 import { Fact, Facts } from '../ui/facts.tsx'
 import { AmountField, CheckField, MetadataField, metadataOf, pairsOf, TextField } from '../ui/fields.tsx'
 import { BudgetBar, Id, Money, When } from '../ui/figures.tsx'
@@ -31,9 +31,7 @@ export function AccountsPage({ id, query }: { readonly id: string; readonly quer
   return (
     <>
       <Heading title="Accounts" />
-      <Empty title="Only operators manage accounts.">
-        <p>Your key acts in one account.</p>
-      </Empty>
+      <Empty title="Only operators manage accounts." words="Your key acts in one account." />
     </>
   )
 }
@@ -51,18 +49,10 @@ function List({ query }: { readonly query: URLSearchParams }) {
   return (
     <>
       <Heading title="Accounts">
-        <span class="buttons">
-          <Button title="New account" kind="primary" onClick={() => setCreating(true)} />
-        </span>
+        <Button title="New account" kind="primary" onClick={() => setCreating(true)} />
       </Heading>
       <div class="filters">
-        <input
-          type="search"
-          aria-label="Search accounts"
-          placeholder="Name or id  /"
-          value={search}
-          onInput={(event) => setQuery({ search: event.currentTarget.value, after: null }, 'replace')}
-        />
+        <Search title="Search accounts" placeholder="Name or id  /" value={search} />
         <Choices
           title="Status"
           options={STATUSES}
@@ -80,7 +70,6 @@ function List({ query }: { readonly query: URLSearchParams }) {
               rows={data}
               after={after}
               next={next}
-              keyOf={({ id }) => id}
               rowClass={({ status }) => (status === 'active' ? undefined : 'dead')}
               columns={[
                 {
@@ -154,34 +143,22 @@ function One({ id }: { readonly id: string }) {
   const [dialog, setDialog] = useState<'edit' | 'suspend' | null>(null)
   const account = useResource<Account>(`${BASE}/${id}`, 5_000)
   const command = useCommand()
+  const resume = async () => {
+    await send('POST', `${BASE}/${id}/resume`)
+    account.refresh()
+  }
   return (
     <Show resource={account} lines={6}>
       {(value) => (
         <>
-          <Crumbs to="/accounts" title="Accounts">
-            {value.name}
-          </Crumbs>
-          <Heading title={value.name}>
-            {value.status === 'suspended' && <Tag kind="bad">suspended</Tag>}
-            <span class="buttons">
-              <Button title="Change account" onClick={() => setDialog('edit')} />
-              {value.status === 'active' ? (
-                <Button title="Suspend" kind="danger" onClick={() => setDialog('suspend')} />
-              ) : (
-                <button
-                  type="button"
-                  disabled={command.isBusy}
-                  onClick={() =>
-                    void command.run(async () => {
-                      await send('POST', `${BASE}/${id}/resume`)
-                      account.refresh()
-                    })
-                  }
-                >
-                  Resume
-                </button>
-              )}
-            </span>
+          <Crumbs to="/accounts" title="Accounts" name={value.name} />
+          <Heading title={value.name} state={value.status === 'suspended' && <Tag kind="bad">suspended</Tag>}>
+            <Button title="Change account" onClick={() => setDialog('edit')} />
+            {value.status === 'active' ? (
+              <Button title="Suspend" kind="danger" onClick={() => setDialog('suspend')} />
+            ) : (
+              <Button title="Resume" isDisabled={command.isBusy} onClick={() => void command.run(resume)} />
+            )}
           </Heading>
           {command.error !== null && <Failure error={command.error} />}
           <Facts>
@@ -266,13 +243,7 @@ interface UpstreamText {
   readonly key: string
 }
 
-interface AccountFormProps {
-  readonly edited: Account | null
-  onClose(): void
-  onDone(account: Account): void
-}
-
-function AccountForm({ edited, onClose, onDone }: AccountFormProps) {
+function AccountForm({ edited, onClose, onDone }: Ends<Account> & { readonly edited: Account | null }) {
   const [name, setName] = useState(edited?.name ?? '')
   const [budget, setBudget] = useState(edited?.monthly_budget_usd?.toString() ?? '')
   const [discount, setDiscount] = useState(edited?.discount == null ? '' : percentOf(edited.discount))

@@ -1,9 +1,9 @@
 import type { ComponentChildren } from 'preact'
-import { type ActivityEvent, inAccount, type Key, type ListOf, WEBHOOK_EVENTS } from '../api.ts'
+import { type ActivityEvent, type Key, type ListOf, WEBHOOK_EVENTS } from '../api.ts'
 import { useResource } from '../data.ts'
 import { exactTime, money, monthInWords } from '../format.ts'
 import { Link, withQuery } from '../router.tsx'
-import { DateRange, Select } from '../ui/choices.tsx'
+import { DateRange, Download, Select } from '../ui/choices.tsx'
 import { At, KeyLink, When } from '../ui/figures.tsx'
 import { Empty, Heading, Show } from '../ui/states.tsx'
 import { type Column, Table } from '../ui/table.tsx'
@@ -29,17 +29,9 @@ export function ActivityPage({ query }: { readonly query: URLSearchParams }) {
   return (
     <>
       <Heading title="Activity">
-        <span class="buttons">
-          <a
-            class="button"
-            href={inAccount(withQuery(path, { ...filters, format: 'csv' }))}
-            download="events.csv"
-          >
-            CSV
-          </a>
-        </span>
+        <Download path={withQuery(path, { ...filters, format: 'csv' })} name="events.csv" />
       </Heading>
-      <div class="filters labelled">
+      <div class="filters">
         <Select name="type" title="Type" options={TYPES} query={query} />
         <DateRange start={filters.start} end={filters.end} />
         {isFiltered && (
@@ -54,22 +46,13 @@ export function ActivityPage({ query }: { readonly query: URLSearchParams }) {
             isFiltered ? (
               <Empty title="No event matches." action={<Link to="/activity">Show all events</Link>} />
             ) : (
-              <Empty title="Nothing has changed yet.">
-                <p>
-                  Every change of a key, budget, credit, account or webhook leaves a line here, with who made
-                  it. Budgets that cross a threshold do too.
-                </p>
-              </Empty>
+              <Empty
+                title="Nothing has changed yet."
+                words="Every change of a key, budget, credit, account or webhook leaves a line here, with who made it. Budgets that cross a threshold do too."
+              />
             )
           ) : (
-            <Table
-              caption="Activity"
-              columns={COLUMNS}
-              rows={data}
-              keyOf={({ id }) => id}
-              after={after}
-              next={next}
-            />
+            <Table caption="Activity" columns={COLUMNS} rows={data} after={after} next={next} />
           )
         }
       </Show>
@@ -190,27 +173,22 @@ function Sentence({ of: event }: { readonly of: ActivityEvent }) {
 
 /** The record that an event is about. */
 function Subject({ of: { key, account, admin_key, webhook } }: { readonly of: Data }) {
-  if (key !== undefined)
-    return (
-      <>
-        Key <KeyLink id={key.id} name={key.name} />
-      </>
-    )
-  if (admin_key !== undefined)
-    return (
-      <>
-        Admin key <b class="name">{admin_key.name}</b> ({admin_key.role})
-      </>
-    )
-  if (webhook !== undefined)
-    return (
-      <>
-        Webhook <Link to={`/webhooks?id=${webhook.id}`}>{webhook.url}</Link>
-      </>
-    )
+  const [kind, name] =
+    key !== undefined
+      ? ['Key', <KeyLink key="key" id={key.id} name={key.name} />]
+      : admin_key !== undefined
+        ? ['Admin key', `${admin_key.name} (${admin_key.role})`]
+        : webhook !== undefined
+          ? [
+              'Webhook',
+              <Link key="webhook" to={`/webhooks?id=${webhook.id}`}>
+                {webhook.url}
+              </Link>,
+            ]
+          : ['Account', account?.name ?? 'default']
   return (
     <>
-      Account <b class="name">{account?.name ?? 'default'}</b>
+      {kind} <b class="name">{name}</b>
     </>
   )
 }

@@ -2,11 +2,12 @@ import { useMemo, useState } from 'preact/hooks'
 import { type Balance, type Credit, type ListOf, send } from '../api.ts'
 import { usePermissions, useResource } from '../data.ts'
 import { amountOf, exactMoney, money } from '../format.ts'
-import { Link, withQuery } from '../router.tsx'
+import { withQuery } from '../router.tsx'
 import { Button } from '../ui/button.tsx'
-import { FormDialog } from '../ui/dialog.tsx'
+import { type Ends, FormDialog } from '../ui/dialog.tsx'
+import { Sum } from '../ui/facts.tsx'
 import { AmountField, TextField } from '../ui/fields.tsx'
-import { At, Figure, Money } from '../ui/figures.tsx'
+import { At, Figure, Money, MoneyLink } from '../ui/figures.tsx'
 import { Empty, Heading, Show } from '../ui/states.tsx'
 import { type Column, Table } from '../ui/table.tsx'
 import { Who } from './activity.tsx'
@@ -26,12 +27,8 @@ export function CreditsPage({ query }: { readonly query: URLSearchParams }) {
   return (
     <>
       <Heading title="Credits">
-        {isOperator && balance.value !== null && (
-          <span class="buttons">
-            <Button title="Correct" onClick={() => setDialog('correction')} />
-            <Button title="Top up" kind="primary" onClick={() => setDialog('top_up')} />
-          </span>
-        )}
+        {isOperator && <Button title="Correct" onClick={() => setDialog('correction')} />}
+        {isOperator && <Button title="Top up" kind="primary" onClick={() => setDialog('top_up')} />}
       </Heading>
       <Show resource={balance} lines={3}>
         {(value) => <Sums of={value} />}
@@ -40,22 +37,12 @@ export function CreditsPage({ query }: { readonly query: URLSearchParams }) {
       <Show resource={credits} lines={5}>
         {({ data, next }) =>
           data.length === 0 && after === null ? (
-            <Empty title="No credit yet.">
-              <p>
-                Credit that is added, corrected or credited back for a call leaves a line here, with the
-                balance after it.
-                {!isOperator && ' An operator adds it.'}
-              </p>
-            </Empty>
-          ) : (
-            <Table
-              caption="Ledger"
-              columns={COLUMNS}
-              rows={data}
-              keyOf={({ id }) => id}
-              after={after}
-              next={next}
+            <Empty
+              title="No credit yet."
+              words={`Credit that is added, corrected or credited back leaves a line here, with the balance after it.${isOperator ? '' : ' An operator adds it.'}`}
             />
+          ) : (
+            <Table caption="Ledger" columns={COLUMNS} rows={data} after={after} next={next} />
           )
         }
       </Show>
@@ -76,38 +63,21 @@ export function CreditsPage({ query }: { readonly query: URLSearchParams }) {
 }
 
 function Sums({ of: balance }: { readonly of: Balance }) {
+  const { balance_usd: usd, enforced } = balance
   return (
     <ul class="sums">
-      <li>
-        <span>Balance</span>
-        <b class={balance.balance_usd <= 0 && balance.enforced ? 'bad' : undefined}>
-          <Money usd={balance.balance_usd} />
-        </b>
-        <span>{balance.enforced ? 'calls are refused at $0' : 'not enforced: calls go on at $0'}</span>
-      </li>
-      <li>
-        <span>Reserved</span>
-        <b>
-          <Money usd={balance.held_usd} />
-        </b>
-        <span>by calls in flight</span>
-      </li>
-      <li>
-        <span>Added</span>
-        <b>
-          <Money usd={balance.credited_usd} />
-        </b>
-        <span>in all</span>
-      </li>
-      <li>
-        <span>Charged</span>
-        <b>
-          <Link to="/usage">
-            <Money usd={balance.charged_usd} />
-          </Link>
-        </b>
-        <span>for all calls</span>
-      </li>
+      <Sum
+        title="Balance"
+        value={
+          <span class={usd <= 0 && enforced ? 'bad' : undefined}>
+            <Money usd={usd} />
+          </span>
+        }
+        note={enforced ? 'calls are refused at $0' : 'not enforced: calls go on at $0'}
+      />
+      <Sum title="Reserved" value={<Money usd={balance.held_usd} />} note="by calls in flight" />
+      <Sum title="Added" value={<Money usd={balance.credited_usd} />} note="in all" />
+      <Sum title="Charged" value={<MoneyLink to="/usage" usd={balance.charged_usd} />} note="for all calls" />
     </ul>
   )
 }
@@ -140,14 +110,12 @@ const COLUMNS: readonly Column<Credit>[] = [
   },
 ]
 
-interface CreditFormProps {
-  readonly kind: 'top_up' | 'correction'
-  readonly balance: number
-  onClose(): void
-  onDone(): void
-}
-
-function CreditForm({ kind, balance, onClose, onDone }: CreditFormProps) {
+function CreditForm({
+  kind,
+  balance,
+  onClose,
+  onDone,
+}: Ends<void> & { readonly kind: 'top_up' | 'correction'; readonly balance: number }) {
   const [amount, setAmount] = useState('')
   const [reason, setReason] = useState('')
   // An attempt that is repeated after a failure is booked once.

@@ -3,7 +3,7 @@ import { useResource } from '../data.ts'
 import { Link } from '../router.tsx'
 import { ClientSetup } from '../ui/clients.tsx'
 import { When } from '../ui/figures.tsx'
-import { Empty, Heading, Show, Tag } from '../ui/states.tsx'
+import { Heading, Show, Tag } from '../ui/states.tsx'
 import { KeyLimits, KeySpend } from './key.tsx'
 import { CallTable } from './requests.tsx'
 
@@ -15,9 +15,10 @@ export function DeveloperPage() {
     <Show resource={key} lines={6}>
       {(value) => (
         <>
-          <Heading title={value.name}>
-            {value.status !== 'usable' && <Tag kind="bad">{value.status}</Tag>}
-          </Heading>
+          <Heading
+            title={value.name}
+            state={value.status !== 'usable' && <Tag kind="bad">{value.status}</Tag>}
+          />
           <p class="lead">
             Your API key <code>{`${value.prefix}…${value.last4}`}</code>, last used{' '}
             <When at={value.last_used_at} />.
@@ -27,17 +28,7 @@ export function DeveloperPage() {
           <h2>
             Latest calls <Link to="/requests">All</Link>
           </h2>
-          <Show resource={calls}>
-            {({ data }) =>
-              data.length === 0 ? (
-                <Empty title="No call yet.">
-                  <p>Set up your client as below: its first call appears here.</p>
-                </Empty>
-              ) : (
-                <CallTable calls={data} without="key" />
-              )
-            }
-          </Show>
+          <Show resource={calls}>{({ data }) => <CallTable calls={data} without="key" />}</Show>
           <h2>Set up your client</h2>
           <p class="quiet">
             Put your key where the lines say <code>{`${value.prefix}…`}</code>

@@ -3,7 +3,7 @@ import { type Key, type NewKey, send } from '../api.ts'
 import { amountOf } from '../format.ts'
 import { Button } from '../ui/button.tsx'
 import { ClientSetup } from '../ui/clients.tsx'
-import { Dialog, FormDialog } from '../ui/dialog.tsx'
+import { Dialog, type Ends, FormDialog } from '../ui/dialog.tsx'
 import {
   AmountField,
   CheckField,
@@ -15,7 +15,7 @@ import {
   SelectField,
   TextField,
 } from '../ui/fields.tsx'
-import { Copy } from '../ui/figures.tsx'
+import { Snippet } from '../ui/figures.tsx'
 
 interface Fields {
   readonly name: string
@@ -58,14 +58,8 @@ const bodyOf = ({ name, budget, daily, rate, mode, metadata, models, expires, is
   log_requests: isLogged,
 })
 
-interface KeyFormProps {
-  readonly edited: Key | null
-  onClose(): void
-  onDone(key: Key | NewKey): void
-}
-
 /** A new key, or other limits for one that exists. */
-export function KeyForm({ edited, onClose, onDone }: KeyFormProps) {
+export function KeyForm({ edited, onClose, onDone }: Ends<Key | NewKey> & { readonly edited: Key | null }) {
   const [fields, setFields] = useState(() => fieldsOf(edited))
   const set = (changes: Partial<Fields>) => setFields((before) => ({ ...before, ...changes }))
   const isNumeric = [fields.budget, fields.daily, fields.rate].every((text) => !Number.isNaN(amountOf(text)))
@@ -140,14 +134,8 @@ export function KeyForm({ edited, onClose, onDone }: KeyFormProps) {
   )
 }
 
-interface BulkFormProps {
-  readonly keys: readonly Key[]
-  onClose(): void
-  onDone(): void
-}
-
 /** Other limits for many keys. A field that is empty changes nothing. */
-export function BulkForm({ keys, onClose, onDone }: BulkFormProps) {
+export function BulkForm({ keys, onClose, onDone }: Ends<void> & { readonly keys: readonly Key[] }) {
   const [how, setHow] = useState('raise')
   const [budget, setBudget] = useState('')
   const [expires, setExpires] = useState('')
@@ -210,14 +198,8 @@ const OLD_KEY = {
   604800: 'expires in a week',
 } as const
 
-interface RotateFormProps {
-  readonly of: Key
-  onClose(): void
-  onDone(key: NewKey): void
-}
-
 /** Rotation creates a second key; the form says what happens to the first one. */
-export function RotateForm({ of: key, onClose, onDone }: RotateFormProps) {
+export function RotateForm({ of: key, onClose, onDone }: Ends<NewKey> & { readonly of: Key }) {
   const [end, setEnd] = useState('')
   return (
     <FormDialog
@@ -255,10 +237,9 @@ export function SecretDialog({ title, secret, hint, isApiKey = false, onClose }:
   return (
     <Dialog title={title} isWide={isApiKey} onClose={onClose} mayClose={mayClose}>
       <p>{hint} It is shown now and never again.</p>
-      <p class="secret">
-        <code>{secret}</code>
-        <Copy text={secret} what="the secret" onCopied={() => setCopied(true)} />
-      </p>
+      <div class="secret">
+        <Snippet text={secret} what="the secret" onCopied={() => setCopied(true)} />
+      </div>
       {isApiKey && (
         <>
           <p>

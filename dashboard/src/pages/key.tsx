@@ -8,7 +8,7 @@ import { Bars, daySlots } from '../ui/chart.tsx'
 import { ConfirmByName } from '../ui/dialog.tsx'
 import { Fact, Facts } from '../ui/facts.tsx'
 import { BudgetBar, Id, Money, When } from '../ui/figures.tsx'
-import { Crumbs, Empty, Heading, Show, Tag } from '../ui/states.tsx'
+import { Crumbs, Heading, Show, Tag } from '../ui/states.tsx'
 import { KeyForm, RotateForm, SecretDialog } from './key-form.tsx'
 import { CallTable } from './requests.tsx'
 
@@ -28,21 +28,15 @@ export function KeyPage({ id }: { readonly id: string }) {
     <Show resource={key} lines={6}>
       {(value) => {
         const isUsable = value.status === 'usable'
+        const mayChange = isUsable && mayManage
         const last = calls.value?.data[0]
         return (
           <>
-            <Crumbs to="/keys" title="Keys">
-              {value.name}
-            </Crumbs>
-            <Heading title={value.name}>
-              {!isUsable && <Tag kind="bad">{value.status}</Tag>}
-              {isUsable && mayManage && (
-                <span class="buttons">
-                  <Button title="Change limits" onClick={() => setDialog('edit')} />
-                  <Button title="Rotate" onClick={() => setDialog('rotate')} />
-                  <Button title="Revoke" kind="danger" onClick={() => setDialog('revoke')} />
-                </span>
-              )}
+            <Crumbs to="/keys" title="Keys" name={value.name} />
+            <Heading title={value.name} state={!isUsable && <Tag kind="bad">{value.status}</Tag>}>
+              {mayChange && <Button title="Change limits" onClick={() => setDialog('edit')} />}
+              {mayChange && <Button title="Rotate" onClick={() => setDialog('rotate')} />}
+              {mayChange && <Button title="Revoke" kind="danger" onClick={() => setDialog('revoke')} />}
             </Heading>
             <p class="lead">
               {value.last_used_at === null ? (
@@ -71,17 +65,7 @@ export function KeyPage({ id }: { readonly id: string }) {
             <h2>
               Latest calls <Link to={withQuery('/requests', { key: id })}>All</Link>
             </h2>
-            <Show resource={calls}>
-              {({ data }) =>
-                data.length === 0 ? (
-                  <Empty title="No call yet.">
-                    <p>A call with this key appears here within seconds.</p>
-                  </Empty>
-                ) : (
-                  <CallTable calls={data} without="key" />
-                )
-              }
-            </Show>
+            <Show resource={calls}>{({ data }) => <CallTable calls={data} without="key" />}</Show>
             {dialog === 'edit' && <KeyForm edited={value} onClose={() => setDialog(null)} onDone={done} />}
             {dialog === 'rotate' && (
               <RotateForm
@@ -199,19 +183,13 @@ export function KeyLimits({ of: value }: { readonly of: Key }) {
 }
 
 /** The client of the last call. */
-function LastUse({ of: { user_agent, client_ip, id } }: { readonly of: Call }) {
-  return (
-    <>
-      {user_agent !== null && (
-        <>
-          {' '}
-          by <b class="name">{user_agent}</b>
-        </>
-      )}{' '}
-      from <code>{client_ip}</code>. <Link to={`/requests/${id}`}>View request</Link>
-    </>
-  )
-}
+const LastUse = ({ of: { user_agent, client_ip, id } }: { readonly of: Call }) => (
+  <>
+    {' '}
+    by <b class="name">{user_agent ?? 'a client without a name'}</b> from <code>{client_ip}</code>.{' '}
+    <Link to={`/requests/${id}`}>View request</Link>
+  </>
+)
 
 const QUIET_CHOICES_MS = [60_000, 3_600_000, 86_400_000, 7 * 86_400_000]
 
@@ -228,81 +206,56 @@ function Rotation({ of: key, onRevoke }: { readonly of: Key; readonly onRevoke: 
   const quietMs = Number(query.get('quiet') ?? 3_600_000)
   const usedMs = key.last_used_at === null ? null : now - Date.parse(key.last_used_at)
   const isQuiet = usedMs === null || usedMs >= quietMs
-  const steps: readonly {
-    readonly title: string
-    readonly isDone: boolean
-    readonly text: preact.ComponentChildren
-  }[] = [
-    {
-      title: 'The new key is created',
-      isDone: true,
-      text: <Link to={`/keys/${successorId}`}>{successor.value?.name ?? 'the new key'}</Link>,
-    },
-    {
-      title: 'It is deployed',
-      isDone: successor.value?.last_used_at != null,
-      text:
-        successor.value?.last_used_at == null ? (
-          'It has not been used yet.'
-        ) : (
-          <>
-            First seen, last used <When at={successor.value.last_used_at} />
-          </>
-        ),
-    },
-    {
-      title: 'The old key is quiet',
-      isDone: isQuiet,
-      text: (
-        <>
-          <span>
-            {key.last_used_at === null
-              ? 'Never used'
-              : `Last used ${inWords(Date.parse(key.last_used_at), now)}`}
-          </span>
-          <label>
-            Quiet is{' '}
-            <select
-              value={quietMs}
-              onChange={(event) => setQuery({ quiet: event.currentTarget.value }, 'replace')}
-            >
-              {QUIET_CHOICES_MS.map((ms) => (
-                <option key={ms} value={ms}>
-                  {ms === 3_600_000 ? '1 hour' : duration(ms).replace(' 0 s', '')}
-                </option>
-              ))}
-            </select>
-          </label>
-        </>
-      ),
-    },
-    {
-      title: 'The old key is revoked',
-      isDone: key.status !== 'usable',
-      text:
-        key.status !== 'usable' ? (
-          'Done.'
-        ) : (
-          <>
-            {onRevoke !== null && (
-              <button type="button" class={isQuiet ? 'primary' : undefined} onClick={onRevoke}>
-                Revoke the old key
-              </button>
-            )}
-            {!isQuiet && <span class="high">Something still uses it.</span>}
-          </>
-        ),
-    },
-  ]
+  const used = successor.value?.last_used_at ?? null
   return (
     <ol class="steps" aria-label="Rotating this key">
-      {steps.map(({ title, isDone, text }) => (
-        <li key={title} class={isDone ? 'done' : undefined}>
-          <b>{title}</b>
-          <span>{text}</span>
-        </li>
-      ))}
+      <Step title="The new key is created" isDone>
+        <Link to={`/keys/${successorId}`}>{successor.value?.name ?? 'the new key'}</Link>
+      </Step>
+      <Step title="It is deployed" isDone={used !== null}>
+        {used === null
+          ? 'It has not been used yet.'
+          : `First seen, last used ${inWords(Date.parse(used), now)}`}
+      </Step>
+      <Step title="The old key is quiet" isDone={isQuiet}>
+        <span>{usedMs === null ? 'Never used' : `Last used ${inWords(now - usedMs, now)}`}</span>
+        <label>
+          Quiet is{' '}
+          <select
+            value={quietMs}
+            onChange={(event) => setQuery({ quiet: event.currentTarget.value }, 'replace')}
+          >
+            {QUIET_CHOICES_MS.map((ms) => (
+              <option key={ms} value={ms}>
+                {ms === 3_600_000 ? '1 hour' : duration(ms).replace(' 0 s', '')}
+              </option>
+            ))}
+          </select>
+        </label>
+      </Step>
+      <Step title="The old key is revoked" isDone={key.status !== 'usable'}>
+        {key.status !== 'usable' && 'Done.'}
+        {key.status === 'usable' && onRevoke !== null && (
+          <Button title="Revoke the old key" onClick={onRevoke} />
+        )}
+        {key.status === 'usable' && !isQuiet && <span class="high">Something still uses it.</span>}
+      </Step>
     </ol>
+  )
+}
+
+interface StepProps {
+  readonly title: string
+  readonly isDone: boolean
+  readonly children: preact.ComponentChildren
+}
+
+function Step({ title, isDone, children }: StepProps) {
+  return (
+    <li class={isDone ? 'done' : undefined}>
+      <b>{title}</b>
+      <span>{children}</span>
+    </li>
   )
 }
 

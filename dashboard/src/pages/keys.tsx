@@ -4,10 +4,10 @@ import { usePermissions, useResource } from '../data.ts'
 import { money, plural } from '../format.ts'
 import { go, Link, setQuery, withQuery } from '../router.tsx'
 import { Button } from '../ui/button.tsx'
-import { Choices } from '../ui/choices.tsx'
+import { Choices, Search } from '../ui/choices.tsx'
 import { BudgetBar, tightestOf, When } from '../ui/figures.tsx'
 import { Empty, Heading, Show, Tag } from '../ui/states.tsx'
-import { type Column, Table } from '../ui/table.tsx'
+import { type Column, inShort, Table } from '../ui/table.tsx'
 import { BulkForm, KeyForm, SecretDialog } from './key-form.tsx'
 
 /** As many keys are read at once, and as many rows shown. Only if all keys are read can the page sort them. */
@@ -40,19 +40,13 @@ export function KeysPage({ query }: { readonly query: URLSearchParams }) {
   return (
     <>
       <Heading title="Keys">
-        {mayManage && (
-          <span class="buttons">
-            <Button title="New key" kind="primary" onClick={() => setDialog('create')} />
-          </span>
-        )}
+        {mayManage && <Button title="New key" kind="primary" onClick={() => setDialog('create')} />}
       </Heading>
       <div class="filters">
-        <input
-          type="search"
-          aria-label="Search keys"
+        <Search
+          title="Search keys"
           placeholder="Name, id, prefix, last four, metadata.team:web  /"
           value={search}
-          onInput={(event) => setQuery({ search: event.currentTarget.value, ...FIRST_PAGE }, 'replace')}
         />
         <Choices
           title="Status"
@@ -64,10 +58,17 @@ export function KeysPage({ query }: { readonly query: URLSearchParams }) {
       <Show resource={keys} lines={8}>
         {({ data, next }) => {
           if (data.length === 0 && after === null)
-            return (
-              <NoKeys
-                isFiltered={search !== '' || status !== 'usable'}
-                onCreate={mayManage ? () => setDialog('create') : null}
+            return search !== '' || status !== 'usable' ? (
+              <Empty title="No key matches." action={<Link to="/keys?status=all">Show all keys</Link>} />
+            ) : (
+              <Empty
+                title="No key yet."
+                words="A client sends a key instead of the provider's. Each has its own budget, models and expiry."
+                action={
+                  mayManage && (
+                    <Button title="Create the first key" kind="primary" onClick={() => setDialog('create')} />
+                  )
+                }
               />
             )
           const isAll = after === null && next === null
@@ -82,9 +83,7 @@ export function KeysPage({ query }: { readonly query: URLSearchParams }) {
                   <span class="buttons">
                     <b>{plural(selected.length, 'key')} selected</b>
                     <Button title="Change budget or expiry" onClick={() => setDialog('bulk')} />
-                    <button type="button" class="link" onClick={() => setChosen(new Set())}>
-                      Clear selection
-                    </button>
+                    <Button title="Clear selection" kind="link" onClick={() => setChosen(new Set())} />
                   </span>
                 )}
               </p>
@@ -96,7 +95,6 @@ export function KeysPage({ query }: { readonly query: URLSearchParams }) {
                 ]}
                 rows={shown}
                 sorted={sorted}
-                keyOf={({ id }) => id}
                 rowClass={({ status }) => (status === 'usable' ? undefined : 'dead')}
               />
               <KeyPages page={page} after={after} next={next} read={data.length} />
@@ -270,14 +268,7 @@ const COLUMNS: readonly Column<Key>[] = [
     title: 'Models',
     sort: 'models',
     isMinor: true,
-    cell: ({ allowed_models: models }) =>
-      models === null ? (
-        <span class="quiet">all</span>
-      ) : models.length === 1 ? (
-        models[0]
-      ) : (
-        <span title={models.join('\n')}>{models.length} models</span>
-      ),
+    cell: ({ allowed_models }) => inShort(allowed_models, 'models'),
   },
   { title: 'Expires', sort: 'expires', isMinor: true, cell: (key) => <Expiry of={key} /> },
   {
@@ -293,24 +284,5 @@ function Expiry({ of: { expires_at, status } }: { readonly of: Key }) {
     <span class={isSoon ? 'high' : undefined}>
       <When at={expires_at} />
     </span>
-  )
-}
-
-function NoKeys({
-  isFiltered,
-  onCreate,
-}: {
-  readonly isFiltered: boolean
-  readonly onCreate: (() => void) | null
-}) {
-  if (isFiltered)
-    return <Empty title="No key matches." action={<Link to="/keys?status=all">Show all keys</Link>} />
-  return (
-    <Empty
-      title="No key yet."
-      action={onCreate !== null && <Button title="Create the first key" kind="primary" onClick={onCreate} />}
-    >
-      <p>A client sends a key instead of the provider's. Each has its own budget, models and expiry.</p>
-    </Empty>
   )
 }

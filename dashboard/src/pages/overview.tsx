@@ -13,9 +13,11 @@ import {
   weekday,
 } from '../format.ts'
 import { go, Link, withQuery } from '../router.tsx'
+import { Button } from '../ui/button.tsx'
 import { Bars, daySlots } from '../ui/chart.tsx'
 import { ClientSetup } from '../ui/clients.tsx'
-import { Money, When } from '../ui/figures.tsx'
+import { Sum } from '../ui/facts.tsx'
+import { Money, MoneyLink, When } from '../ui/figures.tsx'
 import { Failure, Heading, Show } from '../ui/states.tsx'
 import { CallTable } from './requests.tsx'
 
@@ -75,55 +77,37 @@ function Sums({ of: value, days, today, month }: SumsProps) {
   const { balance } = value
   return (
     <ul class="sums">
-      <li>
-        <span>{monthInWords(month)}</span>
-        <b>
-          <Link to={withQuery('/requests', { start: month, end: today })}>
-            <Money usd={value.cost_usd} />
-          </Link>
-        </b>
-        <Compared days={days} cost={value.cost_usd} today={today} month={month} />
-      </li>
-      <li>
-        <span>Forecast for the month</span>
-        <b>{days === null ? '–' : <Money usd={value.cost_usd + restOfMonth(days, today)} />}</b>
-        <span>by the weekdays of 4 weeks</span>
-      </li>
-      <li>
-        <span>Saved against list price</span>
-        <b>
-          <Link to={withQuery('/usage', { start: month, end: today })}>
-            <Money usd={value.savings_usd} />
-          </Link>
-        </b>
-        <span>{percent(value.savings_usd, value.list_cost_usd)} of the list price</span>
-      </li>
-      <li>
-        <span>Credit left</span>
-        <b>
-          {balance.enforced ? (
-            <Link to="/credits">
-              <Money usd={balance.balance_usd} />
-            </Link>
-          ) : (
-            '–'
-          )}
-        </b>
-        <span>{balance.enforced ? `${money(balance.held_usd)} reserved` : 'not prepaid'}</span>
-      </li>
-      <li>
-        <span>In flight</span>
-        <b>
-          <Link to="/requests?state=in_flight">{count(value.calls_in_flight)}</Link>
-        </b>
-        <span>
-          {value.calls_waiting > 0 ? (
+      <Sum
+        title={monthInWords(month)}
+        value={<MoneyLink to={withQuery('/requests', { start: month, end: today })} usd={value.cost_usd} />}
+        note={<Compared days={days} cost={value.cost_usd} today={today} month={month} />}
+      />
+      <Sum
+        title="Forecast for the month"
+        value={days === null ? '–' : <Money usd={value.cost_usd + restOfMonth(days, today)} />}
+        note="by the weekdays of 4 weeks"
+      />
+      <Sum
+        title="Saved against list price"
+        value={<MoneyLink to={withQuery('/usage', { start: month, end: today })} usd={value.savings_usd} />}
+        note={`${percent(value.savings_usd, value.list_cost_usd)} of the list price`}
+      />
+      <Sum
+        title="Credit left"
+        value={balance.enforced ? <MoneyLink to="/credits" usd={balance.balance_usd} /> : '–'}
+        note={balance.enforced ? `${money(balance.held_usd)} reserved` : 'not prepaid'}
+      />
+      <Sum
+        title="In flight"
+        value={<Link to="/requests?state=in_flight">{count(value.calls_in_flight)}</Link>}
+        note={
+          value.calls_waiting > 0 ? (
             <Link to="/requests?state=waiting">{plural(value.calls_waiting, 'call')} waiting</Link>
           ) : (
             `${plural(value.requests, 'call')} this month`
-          )}
-        </span>
-      </li>
+          )
+        }
+      />
     </ul>
   )
 }
@@ -145,21 +129,18 @@ interface ComparedProps {
 
 /** The month to date beside the same days of the month before. */
 function Compared({ days, cost, today, month }: ComparedProps) {
-  if (days === null) return <span>&nbsp;</span>
+  if (days === null) return <>&nbsp;</>
   const lastOfBefore = addDays(month, -1)
   const from = `${lastOfBefore.slice(0, 8)}01`
   const same = `${lastOfBefore.slice(0, 8)}${today.slice(8)}`
   const to = same < lastOfBefore ? same : lastOfBefore
   const before = sumOf(days, from, to)
-  if (before === 0) return <span>nothing on these days last month</span>
+  if (before === 0) return <>nothing on these days last month</>
   const change = cost >= before ? `+${percent(cost - before, before)}` : `−${percent(before - cost, before)}`
   return (
-    <span>
-      {change} on the same days,{' '}
-      <Link to={withQuery('/usage', { start: from, end: to })}>
-        <Money usd={before} />
-      </Link>
-    </span>
+    <>
+      {change} on the same days, <MoneyLink to={withQuery('/usage', { start: from, end: to })} usd={before} />
+    </>
   )
 }
 
@@ -208,8 +189,8 @@ function Top({ by, start, end }: TopProps) {
               to={by === 'key' ? `/keys/${key}` : withQuery('/requests', { start, end, model: model ?? '' })}
             >
               <span class="name">{by === 'key' ? (key_name ?? key) : model || 'no model'}</span>
-              <span class="share">
-                <span style={{ width: `${most === 0 ? 0 : (cost_usd / most) * 100}%` }} />
+              <span class="bar">
+                <span class="spent" style={{ width: `${most === 0 ? 0 : (cost_usd / most) * 100}%` }} />
               </span>
               <Money usd={cost_usd} />
             </Link>
@@ -346,14 +327,12 @@ function FirstRun() {
       <p class="lead">A client changes two things: the base URL and the key.</p>
       {key === null && mayManage && (
         <p>
-          <button
-            type="button"
-            class="primary"
-            disabled={command.isBusy}
+          <Button
+            title="Create a key with a cap of $10"
+            kind="primary"
+            isDisabled={command.isBusy}
             onClick={() => void command.run(create)}
-          >
-            Create a key with a cap of $10
-          </button>
+          />
         </p>
       )}
       {key !== null && <p class="quiet">The key is in the text below. It is shown now and never again.</p>}

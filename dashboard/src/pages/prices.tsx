@@ -2,7 +2,7 @@ import type { PriceBook, PricedModel } from '../api.ts'
 import { useResource } from '../data.ts'
 import { count, exactTime, shortCount } from '../format.ts'
 import { setQuery } from '../router.tsx'
-import { Choices } from '../ui/choices.tsx'
+import { Choices, Search } from '../ui/choices.tsx'
 import { Empty, Heading, Show, Tag } from '../ui/states.tsx'
 import { type Column, Table } from '../ui/table.tsx'
 
@@ -15,13 +15,7 @@ export function PricesPage({ query }: { readonly query: URLSearchParams }) {
     <>
       <Heading title="Prices" />
       <div class="filters">
-        <input
-          type="search"
-          aria-label="Search models"
-          placeholder="Model  /"
-          value={search}
-          onInput={(event) => setQuery({ search: event.currentTarget.value }, 'replace')}
-        />
+        <Search title="Search models" placeholder="Model  /" value={search} />
         <Choices
           title="Provider"
           options={['all', ...new Set(book.value?.models.map(({ provider }) => provider) ?? [])]}
@@ -56,19 +50,22 @@ export function PricesPage({ query }: { readonly query: URLSearchParams }) {
                 ))}
               </p>
               {found.length === 0 ? (
-                <Empty title="No model has that name.">
-                  <p>
-                    A call for it is billed at 0 and marked <Tag kind="look">unpriced</Tag>, or refused where
-                    <code> pricing.unpriced</code> says so. Prices of your own go into the file of{' '}
-                    <code>TOLLGATE_PRICES</code>.
-                  </p>
-                </Empty>
+                <Empty
+                  title="No model has that name."
+                  words={
+                    <>
+                      A call for it is billed at 0 and marked <Tag kind="look">unpriced</Tag>, or refused
+                      where
+                      <code> pricing.unpriced</code> says so. Prices of your own go into the file of{' '}
+                      <code>TOLLGATE_PRICES</code>.
+                    </>
+                  }
+                />
               ) : (
                 <Table
                   caption="Prices"
                   columns={columnsOf(found)}
                   rows={found}
-                  keyOf={({ id, provider }) => `${provider} ${id}`}
                   rowClass={({ retired }) => (retired ? 'dead' : undefined)}
                 />
               )}

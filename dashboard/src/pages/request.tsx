@@ -4,9 +4,10 @@ import { usePermissions, useResource } from '../data.ts'
 import { bytes, count, duration, exactMoney, exactTime, money, plural } from '../format.ts'
 import { Link } from '../router.tsx'
 import { Button } from '../ui/button.tsx'
-import { Field, FormDialog } from '../ui/dialog.tsx'
+import { FormDialog } from '../ui/dialog.tsx'
 import { Fact, Facts as FactList } from '../ui/facts.tsx'
-import { Copy, Id, KeyLink, Money, TimeBar, When } from '../ui/figures.tsx'
+import { TextField } from '../ui/fields.tsx'
+import { Id, KeyLink, Money, Snippet, TimeBar, When } from '../ui/figures.tsx'
 import { Crumbs, Heading, Show } from '../ui/states.tsx'
 import { Scroller } from '../ui/table.tsx'
 import { costOf, Outcome } from './requests.tsx'
@@ -27,15 +28,10 @@ export function RequestPage({ id }: { readonly id: string }) {
     <Show resource={call} lines={8}>
       {(value) => (
         <>
-          <Crumbs to="/requests" title="Requests">
-            <code>{value.id}</code>
-          </Crumbs>
-          <Heading title={value.model_served ?? value.model ?? value.path}>
-            <Outcome of={value} />
+          <Crumbs to="/requests" title="Requests" name={value.id} />
+          <Heading title={value.model_served ?? value.model ?? value.path} state={<Outcome of={value} />}>
             {isOperator && value.state === 'settled' && (value.cost_usd ?? 0) > 0 && !value.credited && (
-              <span class="buttons">
-                <Button title="Credit back" onClick={() => setCrediting(true)} />
-              </span>
+              <Button title="Credit back" onClick={() => setCrediting(true)} />
             )}
           </Heading>
           <p class="lead">
@@ -60,47 +56,32 @@ export function RequestPage({ id }: { readonly id: string }) {
   )
 }
 
+/** How the call ended, in a sentence. */
 function Summary({ of: call }: { readonly of: Call }) {
-  const { state, lost_list_cost_usd, code, children, key_id, key_name, started_at } = call
-  const by = (
+  const { state, code, children } = call
+  const outcome = {
+    settled: (
+      <>
+        Cost <b>{exactMoney(costOf(call))}</b>
+        {children !== undefined && `, as the sum of ${plural(children, 'part')}`}.
+      </>
+    ),
+    refused: (
+      <>
+        Refused with <code>{code}</code>: nothing was sent upstream, and nothing is billed.
+      </>
+    ),
+    released: 'Nothing was billed: the endpoint is free, or upstream answered with an error.',
+    interrupted: `The gateway ended while it ran: nothing was billed, up to ${exactMoney(call.lost_list_cost_usd)} was lost.`,
+    deferred: 'Its cost comes later, when upstream reports the usage.',
+    waiting: 'It waits for room under a budget.',
+    in_flight: 'It is in flight.',
+  }[state]
+  return (
     <>
-      {' '}
-      by <KeyLink id={key_id} name={key_name} />, <When at={started_at} />
+      {outcome} Requested by <KeyLink id={call.key_id} name={call.key_name} />, <When at={call.started_at} />.
     </>
   )
-  switch (state) {
-    case 'settled':
-      return (
-        <>
-          Cost <b>{exactMoney(costOf(call))}</b>
-          {children !== undefined && `, as the sum of ${plural(children, 'part')}`}
-          {by}.
-        </>
-      )
-    case 'refused':
-      return (
-        <>
-          Refused with <code>{code}</code>: nothing was sent upstream, and nothing is billed. Requested{by}.
-        </>
-      )
-    case 'released':
-      return <>Nothing was billed: the endpoint is free, or upstream answered with an error. Requested{by}.</>
-    case 'interrupted':
-      return (
-        <>
-          The gateway ended while it ran: nothing was billed, up to {exactMoney(lost_list_cost_usd)} was lost.
-          Requested{by}.
-        </>
-      )
-    case 'deferred':
-      return <>Its cost comes later, when upstream reports the usage. Requested{by}.</>
-    default:
-      return (
-        <>
-          It is {state.replace('_', ' ')}. Requested{by}.
-        </>
-      )
-  }
 }
 
 /** The price as arithmetic, which a customer can check with a pencil. */
@@ -307,17 +288,12 @@ function Body({ title, of: body }: { readonly title: string; readonly of: KeptBo
       <h2>
         {title} {body?.truncated && <span class="quiet">the beginning of {bytes(body.length_bytes)}</span>}
       </h2>
-      {body === null ? <p class="quiet">There was none.</p> : <Snippet text={readable(body)} what={title} />}
+      {body === null ? (
+        <p class="quiet">There was none.</p>
+      ) : (
+        <Snippet text={readable(body)} what={title.toLowerCase()} />
+      )}
     </>
-  )
-}
-
-function Snippet({ text, what }: { readonly text: string; readonly what: string }) {
-  return (
-    <div class="snippet">
-      <pre>{text}</pre>
-      <Copy text={text} what={what.toLowerCase()} />
-    </div>
   )
 }
 
@@ -357,11 +333,7 @@ function CreditBack({ call, onClose, onDone }: { readonly call: Call; onClose():
       }}
     >
       <p>The call stays as it was billed; what it cost is added to the credit, once.</p>
-      <Field label="Reason">
-        {(id) => (
-          <input id={id} required value={reason} onInput={(event) => setReason(event.currentTarget.value)} />
-        )}
-      </Field>
+      <TextField label="Reason" isRequired value={reason} onInput={setReason} />
     </FormDialog>
   )
 }

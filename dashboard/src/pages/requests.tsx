@@ -1,9 +1,10 @@
 import { useState } from 'preact/hooks'
-import { type Call, inAccount, type Key, type ListOf, type Usage } from '../api.ts'
+import type { Call, Key, ListOf, Usage } from '../api.ts'
 import { usePermissions, useResource } from '../data.ts'
 import { CALL_DECIMALS, count, duration, plural, shortCount } from '../format.ts'
 import { go, Link, setQuery, withQuery } from '../router.tsx'
-import { DateRange, Select, TextFilter } from '../ui/choices.tsx'
+import { Button } from '../ui/button.tsx'
+import { DateRange, Download, Select, TextFilter } from '../ui/choices.tsx'
 import { At, Figure, KeyLink, Money, TimeBar } from '../ui/figures.tsx'
 import { Empty, Heading, Show, Tag } from '../ui/states.tsx'
 import { type Column, Table } from '../ui/table.tsx'
@@ -29,33 +30,18 @@ export function RequestsPage({ query }: { readonly query: URLSearchParams }) {
   return (
     <>
       <Heading title="Requests">
-        <span class="buttons">
-          <button
-            type="button"
-            class={isLive ? 'live' : undefined}
-            aria-pressed={isLive}
-            onClick={() => setQuery({ live: isLive ? null : 1, after: null })}
-          >
-            {isLive ? 'Live' : 'Follow live'}
-          </button>
-          <a
-            class="button"
-            href={inAccount(withQuery(base, { ...filters, format: 'csv' }))}
-            download="requests.csv"
-          >
-            CSV
-          </a>
-          <a
-            class="button"
-            href={inAccount(withQuery(base, { ...filters, format: 'ndjson' }))}
-            download="requests.ndjson"
-          >
-            NDJSON
-          </a>
-        </span>
+        <button
+          type="button"
+          aria-pressed={isLive}
+          onClick={() => setQuery({ live: isLive ? null : 1, after: null })}
+        >
+          {isLive ? 'Live' : 'Follow live'}
+        </button>
+        <Download path={withQuery(base, { ...filters, format: 'csv' })} name="requests.csv" />
+        <Download path={withQuery(base, { ...filters, format: 'ndjson' })} name="requests.ndjson" />
       </Heading>
       <FindById />
-      <div class="filters labelled">
+      <div class="filters">
         {!isDeveloper && <KeyFilter query={query} />}
         <Select name="state" title="State" options={STATES} query={query} />
         <Select name="flag" title="Flag" options={FLAGS} query={query} />
@@ -72,14 +58,8 @@ export function RequestsPage({ query }: { readonly query: URLSearchParams }) {
       <SumOf filters={filters} keyId={key} keyName={calls.value?.data[0]?.key_name ?? key ?? ''} />
       <Show resource={calls} lines={8}>
         {({ data, next }) =>
-          data.length === 0 ? (
-            isFiltered ? (
-              <Empty title="No call matches." action={<Link to="/requests">Show all calls</Link>} />
-            ) : (
-              <Empty title="No call yet.">
-                <p>Every call leaves a line here: its model, tokens, cost and time.</p>
-              </Empty>
-            )
+          data.length === 0 && isFiltered ? (
+            <Empty title="No call matches." action={<Link to="/requests">Show all calls</Link>} />
           ) : (
             <CallTable
               calls={data}
@@ -136,9 +116,7 @@ function KeyFilter({ query }: { readonly query: URLSearchParams }) {
         query={query}
       />
       {chosen !== null && (
-        <button type="button" aria-label="Clear the key" onClick={() => setQuery({ key: null, after: null })}>
-          ×
-        </button>
+        <Button title="×" label="Clear the key" onClick={() => setQuery({ key: null, after: null })} />
       )}
     </span>
   )
@@ -160,20 +138,13 @@ function SumOf({ filters, keyId, keyName }: SumOfProps) {
   const isKnown =
     isDays &&
     (start !== null || end === null) &&
-    flag === null &&
-    status === null &&
-    least === null &&
-    socket === null &&
+    [flag, status, least, socket].every((value) => value === null) &&
     (state === null || state === 'settled')
   const usage = useResource<Usage>(isKnown ? withQuery('/v1/usage', { start, end, model, key: keyId }) : null)
   const total = isKnown ? usage.value?.total : undefined
   return (
     <p class="sum-line" aria-live="polite">
-      {keyId !== null && (
-        <>
-          <KeyLink id={keyId} name={keyName} />{' '}
-        </>
-      )}
+      {keyId !== null && <KeyLink id={keyId} name={keyName} />}{' '}
       {socket != null && (
         <>
           Turns of <Link to={`/requests/${socket}`}>a socket</Link>
@@ -203,6 +174,10 @@ interface CallTableProps {
 }
 
 export function CallTable({ calls, without, caption = 'Calls', after = null, next = null }: CallTableProps) {
+  if (calls.length === 0)
+    return (
+      <Empty title="No call yet." words="Every call leaves a line here: its model, tokens, cost and time." />
+    )
   const columns: Column<Call>[] = [
     {
       title: 'Time, UTC',
@@ -262,7 +237,6 @@ export function CallTable({ calls, without, caption = 'Calls', after = null, nex
       next={next}
       columns={columns}
       rows={calls}
-      keyOf={({ id }) => id}
       rowClass={({ state }) => (state === 'refused' ? 'dead' : undefined)}
     />
   )

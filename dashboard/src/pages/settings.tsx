@@ -1,9 +1,9 @@
 import { useContext, useState } from 'preact/hooks'
-import { type AdminKey, type ListOf, type Overview, type Session, send } from '../api.ts'
+import { type AdminKey, type ListOf, type Overview, send } from '../api.ts'
 import { SignedIn, usePermissions, useResource } from '../data.ts'
 import { Link, withQuery } from '../router.tsx'
 import { Button } from '../ui/button.tsx'
-import { ConfirmByName, FormDialog } from '../ui/dialog.tsx'
+import { ConfirmByName, type Ends, FormDialog } from '../ui/dialog.tsx'
 import { SelectField, TextField } from '../ui/fields.tsx'
 import { When } from '../ui/figures.tsx'
 import { Heading, Show, Tag } from '../ui/states.tsx'
@@ -37,13 +37,9 @@ export function SettingsPage({ query }: { readonly query: URLSearchParams }) {
   return (
     <>
       <Heading title="Settings">
-        {mayManage && (
-          <span class="buttons">
-            <Button title="New admin key" kind="primary" onClick={() => setCreating(true)} />
-          </span>
-        )}
+        {mayManage && <Button title="New admin key" kind="primary" onClick={() => setCreating(true)} />}
       </Heading>
-      <p class="quiet">You are signed in as {nameOf(role)}.</p>
+      <p class="quiet">Your role is {role}.</p>
       <h2>Admin keys</h2>
       <Show resource={keys} lines={3}>
         {({ data, next }) => (
@@ -53,7 +49,6 @@ export function SettingsPage({ query }: { readonly query: URLSearchParams }) {
               rows={data}
               after={after}
               next={next}
-              keyOf={({ id }) => id}
               rowClass={({ status }) => (status === 'usable' ? undefined : 'dead')}
               columns={[
                 {
@@ -83,14 +78,12 @@ export function SettingsPage({ query }: { readonly query: URLSearchParams }) {
                   lead: 'right',
                   cell: (key) =>
                     mayRevoke(key) && (
-                      <button
-                        type="button"
-                        class="link"
-                        aria-label={`Revoke ${key.name}`}
+                      <Button
+                        title="Revoke"
+                        label={`Revoke ${key.name}`}
+                        kind="link"
                         onClick={() => setRevoked(key)}
-                      >
-                        Revoke
-                      </button>
+                      />
                     ),
                 },
               ]}
@@ -147,19 +140,7 @@ export function SettingsPage({ query }: { readonly query: URLSearchParams }) {
   )
 }
 
-function nameOf(role: Session['role'] | undefined): string {
-  return role === 'api_key' || role === undefined
-    ? 'an API key'
-    : `${/^[ao]/.test(role) ? 'an' : 'a'} ${role}`
-}
-
-interface AdminKeyFormProps {
-  readonly isOperator: boolean
-  onClose(): void
-  onDone(key: NewAdminKey): void
-}
-
-function AdminKeyForm({ isOperator, onClose, onDone }: AdminKeyFormProps) {
+function AdminKeyForm({ isOperator, onClose, onDone }: Ends<NewAdminKey> & { readonly isOperator: boolean }) {
   const [name, setName] = useState('')
   const [role, setRole] = useState<Role>('viewer')
   const offered = (Object.keys(ROLES) as Role[]).filter((each) => isOperator || each !== 'operator')

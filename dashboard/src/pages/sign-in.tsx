@@ -21,7 +21,7 @@ export function SignIn({
     <main class="alone">
       <img src={mark} alt="" width={40} height={40} />
       <h1>Tollgate</h1>
-      <p class="lead">
+      <p class="lead quiet">
         {hasEnded
           ? 'Your session has ended. Sign in to go on where you were.'
           : 'Spend, limits and calls of your model APIs.'}

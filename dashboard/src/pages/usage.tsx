@@ -1,11 +1,12 @@
 import { useEffect, useState } from 'preact/hooks'
-import { type Bucket, type Call, fetchJson, inAccount, type ListOf, type Usage } from '../api.ts'
+import { type Bucket, type Call, inAccount, type Usage } from '../api.ts'
 import { usePermissions, useResource } from '../data.ts'
 import { addDays, count, dayOf, daysBetween, percent, shortCount } from '../format.ts'
 import { Link, setQuery, withQuery } from '../router.tsx'
 import { Bars, stack } from '../ui/chart.tsx'
-import { Choices, DateRange, Labelled } from '../ui/choices.tsx'
-import { Figure, KeyLink, Money } from '../ui/figures.tsx'
+import { Choices, DateRange, Download, Labelled } from '../ui/choices.tsx'
+import { Sum } from '../ui/facts.tsx'
+import { Figure, KeyLink, Money, MoneyLink } from '../ui/figures.tsx'
 import { Empty, Heading, Show, Tag } from '../ui/states.tsx'
 import { type Column, Table } from '../ui/table.tsx'
 
@@ -55,17 +56,12 @@ export function UsagePage({ query }: { readonly query: URLSearchParams }) {
   return (
     <>
       <Heading title="Usage">
-        <span class="buttons">
-          <a
-            class="button"
-            href={inAccount(withQuery('/v1/usage', { ...asked, format: 'csv' }))}
-            download={`usage-${start}-${end}.csv`}
-          >
-            CSV
-          </a>
-        </span>
+        <Download
+          path={withQuery('/v1/usage', { ...asked, format: 'csv' })}
+          name={`usage-${start}-${end}.csv`}
+        />
       </Heading>
-      <div class="filters labelled">
+      <div class="filters">
         <Labelled title="Time">
           <Choices
             title="Time"
@@ -93,18 +89,20 @@ export function UsagePage({ query }: { readonly query: URLSearchParams }) {
         {({ data, total }) => (
           <>
             <ul class="sums">
-              <Sum title="Cost" usd={total.cost_usd} to={withQuery('/requests', { start, end })} />
-              <Sum title="At list price" usd={total.list_cost_usd} />
+              <Sum
+                title="Cost"
+                value={<MoneyLink to={withQuery('/requests', { start, end })} usd={total.cost_usd} />}
+              />
+              <Sum title="At list price" value={<Money usd={total.list_cost_usd} />} />
               <Sum
                 title="Saved"
-                usd={total.savings_usd}
+                value={<Money usd={total.savings_usd} />}
                 note={percent(total.savings_usd, total.list_cost_usd)}
               />
-              {total.credited_usd > 0 && <Sum title="Credited back" usd={total.credited_usd} />}
-              <li>
-                <span>Calls</span>
-                <b>{count(total.requests)}</b>
-              </li>
+              {total.credited_usd > 0 && (
+                <Sum title="Credited back" value={<Money usd={total.credited_usd} />} />
+              )}
+              <Sum title="Calls" value={count(total.requests)} />
             </ul>
             {total.requests > 0 &&
               (start === end ? (
@@ -118,15 +116,16 @@ export function UsagePage({ query }: { readonly query: URLSearchParams }) {
       <Show resource={usage} lines={6}>
         {({ data, next, total }) =>
           data.length === 0 ? (
-            <Empty title="No call was settled in this time." action={<Link to="/usage">This month</Link>}>
-              <p>Choose other days, or make a call: it is counted when it ends.</p>
-            </Empty>
+            <Empty
+              title="No call was settled in this time."
+              action={<Link to="/usage">This month</Link>}
+              words="Choose other days, or make a call: it is counted when it ends."
+            />
           ) : (
             <Table
               caption="Usage"
               columns={columnsOf(by, start, end)}
-              rows={after === null && next === null ? inOrder(by, data) : data}
-              keyOf={({ day, model, key }) => `${day} ${model} ${key}`}
+              rows={identified(after === null && next === null ? inOrder(by, data) : data)}
               footer={footerOf(by, total)}
               after={after}
               next={next}
@@ -163,12 +162,8 @@ function Days({
     ({ day = '' }) => day,
     ({ model, key = '', key_name }) => {
       if (!isStacked) return { name: 'Cost' }
-      const callsOf = withQuery('/requests', {
-        start,
-        end,
-        ...(by === 'key' ? { key } : { model: model ?? '' }),
-      })
-      return { name: by === 'key' ? (key_name ?? key) : model || 'no model', to: callsOf }
+      const name = by === 'key' ? (key_name ?? key) : model || 'no model'
+      return { name, to: withQuery('/requests', { start, end, ...(by === 'key' ? { key } : { model }) }) }
     },
   )
   return (
@@ -183,7 +178,6 @@ function Days({
 }
 
 const HOURS = Array.from({ length: 24 }, (_, hour) => `${String(hour).padStart(2, '0')}:00`)
-const PAGE = 1_000
 const CALLS_MAX = 5_000
 
 /** The hours of a single day, from its calls. Usage has no hours, so a day of very many calls has no chart. */
@@ -193,21 +187,15 @@ function Hours({ day, by, calls: expected }: StackProps & { readonly day: string
     if (expected > CALLS_MAX) return
     const abort = new AbortController()
     async function read(): Promise<void> {
-      const all: Call[] = []
-      for (let after: string | null = null; all.length < CALLS_MAX; ) {
-        const path = withQuery('/gateway/v1/requests', {
-          start: day,
-          end: day,
-          state: 'settled',
-          limit: PAGE,
-          after,
-        })
-        const { data, next }: ListOf<Call> = await fetchJson('GET', path, { signal: abort.signal })
-        all.push(...data)
-        if (next === null) break
-        after = next
-      }
-      setCalls(all)
+      const query = { start: day, end: day, state: 'settled', format: 'ndjson' }
+      const reply = await fetch(inAccount(withQuery('/gateway/v1/requests', query)), { signal: abort.signal })
+      if (reply.ok)
+        setCalls(
+          (await reply.text())
+            .trim()
+            .split('\n')
+            .map((line) => JSON.parse(line)),
+        )
     }
     // The sums above and the table below show a failure of the gateway; the chart just stays away.
     read().catch(() => {})
@@ -232,31 +220,6 @@ function Hours({ day, by, calls: expected }: StackProps & { readonly day: string
   return <Bars title={`Cost per hour of ${day}, UTC`} slots={slots} series={series} />
 }
 
-interface SumProps {
-  readonly title: string
-  readonly usd: number
-  readonly note?: string
-  readonly to?: string
-}
-
-function Sum({ title, usd, note, to }: SumProps) {
-  return (
-    <li>
-      <span>{title}</span>
-      <b>
-        {to === undefined ? (
-          <Money usd={usd} />
-        ) : (
-          <Link to={to}>
-            <Money usd={usd} />
-          </Link>
-        )}
-      </b>
-      {note !== undefined && <span class="quiet">{note}</span>}
-    </li>
-  )
-}
-
 const TOKENS = [
   ['Input', 'input_tokens'],
   ['Output', 'output_tokens'],
@@ -266,10 +229,10 @@ const TOKENS = [
 
 const TITLES: Record<Dimension, string> = { day: 'Day', model: 'Model', key: 'Key' }
 
-function columnsOf(by: readonly Dimension[], start: string, end: string): Column<Bucket>[] {
+function columnsOf(by: readonly Dimension[], start: string, end: string): Column<Line>[] {
   const callsOf = ({ day, model, key }: Bucket) =>
     withQuery('/requests', { start: day ?? start, end: day ?? end, model, key })
-  const dimension = (name: Dimension): Column<Bucket> => ({
+  const dimension = (name: Dimension): Column<Line> => ({
     title: TITLES[name],
     isWide: name === 'key',
     lead: 'left',
@@ -318,6 +281,11 @@ function columnsOf(by: readonly Dimension[], start: string, end: string): Column
     })),
   ]
 }
+
+type Line = Bucket & { readonly id: string }
+
+const identified = (buckets: readonly Bucket[]): readonly Line[] =>
+  buckets.map((bucket) => ({ ...bucket, id: `${bucket.day} ${bucket.model} ${bucket.key}` }))
 
 /** Calls of a sum that were not priced, or whose usage is an estimate and not upstream's report. */
 function Doubts({

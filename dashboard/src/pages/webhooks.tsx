@@ -1,15 +1,15 @@
 import { useState } from 'preact/hooks'
 import { type ActivityEvent, type Delivery, type ListOf, send, WEBHOOK_EVENTS, type Webhook } from '../api.ts'
 import { useCommand, usePermissions, useResource } from '../data.ts'
-import { count } from '../format.ts'
+import { addDays, count } from '../format.ts'
 import { Link, setQuery, withQuery } from '../router.tsx'
 import { Button } from '../ui/button.tsx'
-import { ConfirmByName, Dialog, FormDialog } from '../ui/dialog.tsx'
+import { ConfirmByName, Dialog, type Ends, FormDialog } from '../ui/dialog.tsx'
 import { Fact, Facts } from '../ui/facts.tsx'
 import { CheckField, SelectField, TextField } from '../ui/fields.tsx'
-import { At, Copy, Id, When } from '../ui/figures.tsx'
+import { At, Id, Snippet, When } from '../ui/figures.tsx'
 import { Empty, Failure, Heading, Show, Tag } from '../ui/states.tsx'
-import { Table } from '../ui/table.tsx'
+import { inShort, Table } from '../ui/table.tsx'
 import { SecretDialog } from './key-form.tsx'
 
 const DISABLED: Readonly<Record<string, string>> = {
@@ -29,26 +29,19 @@ export function WebhooksPage({ query }: { readonly query: URLSearchParams }) {
   return (
     <>
       <Heading title="Webhooks">
-        {mayManage && (
-          <span class="buttons">
-            <Button title="New endpoint" kind="primary" onClick={() => setCreating(true)} />
-          </span>
-        )}
+        {mayManage && <Button title="New endpoint" kind="primary" onClick={() => setCreating(true)} />}
       </Heading>
       <Show resource={webhooks} lines={3}>
         {({ data }) =>
           data.length === 0 ? (
-            <Empty title="No endpoint yet.">
-              <p>
-                Get notified when a budget is nearly spent, a key expires or a model has no price: in Slack,
-                or by a signed POST to a system of yours.
-              </p>
-            </Empty>
+            <Empty
+              title="No endpoint yet."
+              words="Get notified when a budget is nearly spent, a key expires or a model has no price: in Slack, or by a signed POST to a system of yours."
+            />
           ) : (
             <Table
               caption="Endpoints"
               rows={data}
-              keyOf={({ id }) => id}
               columns={[
                 {
                   title: 'URL',
@@ -63,14 +56,7 @@ export function WebhooksPage({ query }: { readonly query: URLSearchParams }) {
                 {
                   title: 'Events',
                   isMinor: true,
-                  cell: ({ events }) =>
-                    events.includes('*') ? (
-                      'all'
-                    ) : events.length === 1 ? (
-                      events[0]
-                    ) : (
-                      <span title={events.join('\n')}>{events.length} kinds</span>
-                    ),
+                  cell: ({ events }) => inShort(events.includes('*') ? null : events, 'kinds'),
                 },
                 { title: 'Format', isMinor: true, cell: ({ format }) => format },
                 { title: 'State', cell: (webhook) => <State of={webhook} /> },
@@ -112,7 +98,7 @@ function State({ of: webhook }: { readonly of: Webhook }) {
   if (last_delivery_at === null) return <span class="quiet">on, nothing sent yet</span>
   if (last_status === null) return <Tag kind="bad">failing: no answer</Tag>
   return last_status < 300 ? (
-    <Tag kind="good">on, {last_status}</Tag>
+    <span>on, {last_status}</span>
   ) : (
     <Tag kind="bad">failing: it answered {last_status}</Tag>
   )
@@ -149,13 +135,11 @@ function OneWebhook({ of: webhook, onChanged, onSecret }: OneWebhookProps) {
           onClick={() => run(() => send('POST', `${base}/test`))}
         />
         <Button title="Edit" onClick={() => setDialog('edit')} />
-        <button
-          type="button"
-          disabled={command.isBusy}
+        <Button
+          title={webhook.enabled ? 'Turn off' : 'Turn on'}
+          isDisabled={command.isBusy}
           onClick={() => run(() => send('PATCH', base, { enabled: !webhook.enabled }))}
-        >
-          {webhook.enabled ? 'Turn off' : 'Turn on'}
-        </button>
+        />
         <Button
           title="New secret"
           isDisabled={command.isBusy}
@@ -171,7 +155,7 @@ function OneWebhook({ of: webhook, onChanged, onSecret }: OneWebhookProps) {
       <Facts>
         <Fact title="Id" value={<Id id={webhook.id} />} />
         <Fact title="Events" value={webhook.events.includes('*') ? 'all' : webhook.events.join(', ')} />
-        {webhook.description !== '' && <Fact title="Description" value={webhook.description} />}
+        <Fact title="Description" value={webhook.description} />
       </Facts>
       <h2>Deliveries</h2>
       <Show resource={deliveries}>
@@ -182,21 +166,18 @@ function OneWebhook({ of: webhook, onChanged, onSecret }: OneWebhookProps) {
             <Table
               caption="Deliveries"
               rows={data}
-              keyOf={({ id }) => id}
               columns={[
                 { title: 'Time, UTC', cell: ({ created_at }) => <At at={created_at} /> },
                 {
                   title: 'Event',
                   lead: 'left',
                   cell: ({ id, event_type }) => (
-                    <button
-                      type="button"
-                      class="link"
-                      aria-label={`View ${event_type}`}
+                    <Button
+                      title={event_type}
+                      label={`View ${event_type}`}
+                      kind="link"
                       onClick={() => setOpened(id)}
-                    >
-                      {event_type}
-                    </button>
+                    />
                   ),
                 },
                 { title: 'Outcome', cell: (delivery) => <DeliveryState of={delivery} /> },
@@ -212,14 +193,12 @@ function OneWebhook({ of: webhook, onChanged, onSecret }: OneWebhookProps) {
                   lead: 'right',
                   cell: ({ id, event_type }) =>
                     mayManage && (
-                      <button
-                        type="button"
-                        class="link"
-                        aria-label={`Retry ${event_type}`}
+                      <Button
+                        title="Retry"
+                        label={`Retry ${event_type}`}
+                        kind="link"
                         onClick={() => retry(id)}
-                      >
-                        Retry
-                      </button>
+                      />
                     ),
                 },
               ]}
@@ -283,9 +262,14 @@ interface DeliveryDialogProps {
 
 /** The payload of a delivery is its event, which the list of events has for as long. */
 function DeliveryDialog({ of: delivery, onClose, onRetry }: DeliveryDialogProps) {
-  const day = timeOfUlid(delivery.event_id).slice(0, 10)
+  const day = delivery.created_at.slice(0, 10)
   const events = useResource<ListOf<ActivityEvent>>(
-    withQuery('/gateway/v1/events', { type: delivery.event_type, start: day, end: day, limit: 1000 }),
+    withQuery('/gateway/v1/events', {
+      type: delivery.event_type,
+      start: addDays(day, -1),
+      end: day,
+      limit: 1000,
+    }),
   )
   return (
     <Dialog title={delivery.event_type} isWide onClose={onClose}>
@@ -303,12 +287,7 @@ function DeliveryDialog({ of: delivery, onClose, onRetry }: DeliveryDialogProps)
           if (event === undefined) return <p class="quiet">The event is no longer stored.</p>
           const { type, created_at: timestamp, account_id, actor, data: content } = event
           const text = JSON.stringify({ type, timestamp, account_id, actor, data: content }, null, 2)
-          return (
-            <div class="snippet">
-              <pre>{text}</pre>
-              <Copy text={text} what="the payload" />
-            </div>
-          )
+          return <Snippet text={text} what="the payload" />
         }}
       </Show>
       <div class="actions">
@@ -319,22 +298,11 @@ function DeliveryDialog({ of: delivery, onClose, onRetry }: DeliveryDialogProps)
   )
 }
 
-const CROCKFORD = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
-
-/** The first ten digits of a ULID are the milliseconds at which it was made. */
-function timeOfUlid(id: string): string {
-  const digits = id.slice(id.indexOf('_') + 1, id.indexOf('_') + 11)
-  const ms = [...digits].reduce((sum, digit) => sum * 32 + CROCKFORD.indexOf(digit), 0)
-  return new Date(ms).toISOString()
-}
-
-interface WebhookFormProps {
-  readonly edited: Webhook | null
-  onClose(): void
-  onDone(webhook: Webhook & { secret?: string }): void
-}
-
-function WebhookForm({ edited, onClose, onDone }: WebhookFormProps) {
+function WebhookForm({
+  edited,
+  onClose,
+  onDone,
+}: Ends<Webhook & { secret?: string }> & { readonly edited: Webhook | null }) {
   const [url, setUrl] = useState(edited?.url ?? '')
   const [description, setDescription] = useState(edited?.description ?? '')
   const [format, setFormat] = useState<string>(edited?.format ?? 'standard')

@@ -1,14 +1,16 @@
 interface ButtonProps {
   readonly title: string
-  readonly kind?: 'primary' | 'danger'
+  /** What a screen reader says, where the title alone is not clear. */
+  readonly label?: string
+  readonly kind?: 'primary' | 'danger' | 'link'
   readonly isDisabled?: boolean
   onClick(): void
 }
 
 /** A button with a word on it. */
-export function Button({ title, kind, isDisabled = false, onClick }: ButtonProps) {
+export function Button({ title, label, kind, isDisabled = false, onClick }: ButtonProps) {
   return (
-    <button type="button" class={kind} disabled={isDisabled} onClick={onClick}>
+    <button type="button" class={kind} aria-label={label} disabled={isDisabled} onClick={onClick}>
       {title}
     </button>
   )

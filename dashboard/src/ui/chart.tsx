@@ -1,6 +1,7 @@
 import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { count, dayAndMonth, daysBetween, figure, money, monthShort, plural, weekday } from '../format.ts'
 import { Link } from '../router.tsx'
+import { Button } from './button.tsx'
 import { Figure } from './figures.tsx'
 import { Table } from './table.tsx'
 
@@ -75,12 +76,14 @@ export function Bars({ title, slots, series, onPick, onBrush }: BarsProps) {
     <figure class="chart">
       <figcaption>
         <span>{title}</span>
-        <Reading of={read} series={series} slots={slots} />
+        <span class={read === undefined ? 'quiet' : 'reading'} aria-hidden="true">
+          {read === undefined ? mostOf(slots) : readingOf(read, series)}
+        </span>
       </figcaption>
       <div class={series.length > 1 ? 'plotted' : undefined}>
         <div
           ref={holder}
-          class={`plot${onPick === undefined ? '' : ' pickable'}`}
+          class="plot"
           style={{ height: `${HEIGHT}px` }}
           onPointerMove={(event) => setAt(indexAt(event))}
           onPointerLeave={() => {
@@ -145,18 +148,11 @@ export function Bars({ title, slots, series, onPick, onBrush }: BarsProps) {
         <Table
           caption={title}
           rows={slots.filter(({ requests }) => requests > 0).toReversed()}
-          keyOf={({ id }) => id}
           columns={[
             {
               title: slots[0]?.id.includes(':') ? 'Hour, UTC' : 'Day',
               cell: ({ id }) =>
-                onPick === undefined ? (
-                  id
-                ) : (
-                  <button type="button" class="link" onClick={() => onPick(id)}>
-                    {id}
-                  </button>
-                ),
+                onPick === undefined ? id : <Button title={id} kind="link" onClick={() => onPick(id)} />,
             },
             ...(series.length < 2 ? [] : series).map(({ name }, i) => ({
               title: name,
@@ -207,39 +203,24 @@ function Bar({ of: slot, x, thick, y }: BarProps) {
   )
 }
 
-interface ReadingProps {
-  readonly of: Slot | undefined
-  readonly series: readonly Series[]
-  readonly slots: readonly Slot[]
+/** The values of a bar in words. */
+function readingOf(slot: Slot, series: readonly Series[]): string {
+  const parts = series.map(({ name }, i) => [name, slot.costs[i] ?? 0] as const)
+  return [
+    `${slotInWords(slot.id)} ${money(costOf(slot))}`,
+    ...(slot.list > costOf(slot) ? [`list ${money(slot.list)}`] : []),
+    plural(slot.requests, 'call'),
+    ...(series.length < 2
+      ? []
+      : parts.filter(([, usd]) => usd > 0).map(([name, usd]) => `${name} ${money(usd)}`)),
+  ].join(' · ')
 }
 
-/** The values of the bar under the pointer; without one the sum, and the bar that cost most. */
-function Reading({ of: slot, series, slots }: ReadingProps) {
-  if (slot === undefined) {
-    const most = slots.reduce<Slot | null>(
-      (best, each) => (costOf(each) > (best === null ? 0 : costOf(best)) ? each : best),
-      null,
-    )
-    return (
-      <span class="reading quiet" aria-hidden="true">
-        {most !== null && slots.length > 1 && `most ${inSlot(most.id)}: ${money(costOf(most))}`}
-      </span>
-    )
-  }
-  const parts = series.length < 2 ? [] : series.map(({ name }, i) => [name, slot.costs[i] ?? 0] as const)
-  return (
-    <span class="reading" aria-hidden="true">
-      {slotInWords(slot.id)} <b>{money(costOf(slot))}</b>{' '}
-      <span class="quiet">
-        {slot.list > costOf(slot) && `list ${money(slot.list)} · `}
-        {plural(slot.requests, 'call')}
-        {parts
-          .filter(([, usd]) => usd > 0)
-          .map(([name, usd]) => ` · ${name} ${money(usd)}`)
-          .join('')}
-      </span>
-    </span>
-  )
+/** The bar that cost most. */
+function mostOf(slots: readonly Slot[]): string {
+  const most = slots.toSorted((a, b) => costOf(b) - costOf(a))[0]
+  if (most === undefined || costOf(most) === 0 || slots.length === 1) return ''
+  return `most ${most.id.includes(':') ? 'at' : 'on'} ${most.id}: ${money(costOf(most))}`
 }
 
 /** The names of the series beside the chart, in the order of the stack, with their sums. */
@@ -281,13 +262,13 @@ interface Sums {
 }
 
 /** Days of one series, from usage by day, which leaves out the days without calls. */
-export function daySlots(start: string, end: string, buckets: readonly Sums[]): readonly Slot[] {
-  const known = new Map(buckets.map((bucket) => [bucket.day, bucket]))
-  return daysBetween(start, end).map((id) => {
-    const { cost_usd = 0, list_cost_usd: list = 0, requests = 0 } = known.get(id) ?? {}
-    return { id, costs: [cost_usd], list, requests }
-  })
-}
+export const daySlots = (start: string, end: string, buckets: readonly Sums[]): readonly Slot[] =>
+  stack(
+    daysBetween(start, end),
+    buckets,
+    ({ day = '' }) => day,
+    () => ({ name: 'Cost' }),
+  ).slots
 
 /** The largest series have their own part of the bars; the others are one. */
 const PARTS_MAX = 6
@@ -340,7 +321,6 @@ function tickLabel(usd: number, ticks: readonly number[]): string {
 }
 
 const slotInWords = (id: string) => (id.includes(':') ? `${id} UTC` : `${weekday(id)} ${id}`)
-const inSlot = (id: string) => (id.includes(':') ? `at ${id}` : `on ${id}`)
 
 /** At least this far apart. */
 const LABEL_PX = 64

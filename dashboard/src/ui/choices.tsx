@@ -1,4 +1,5 @@
 import type { ComponentChildren } from 'preact'
+import { inAccount } from '../api.ts'
 import { setQuery } from '../router.tsx'
 
 interface ChoicesProps<Option extends string> {
@@ -44,7 +45,6 @@ export function DateRange({ start, end }: { readonly start: string | null; reado
   const day = (name: string, title: string, value: string | null) => (
     <input
       type="date"
-      class={value === null ? 'unset' : undefined}
       aria-label={title}
       value={value?.slice(0, 10) ?? ''}
       onChange={(event) => setQuery({ [name]: event.currentTarget.value, after: null })}
@@ -106,5 +106,33 @@ export function TextFilter({ name, title, query }: FilterProps) {
         onChange={(event) => setQuery({ [name]: event.currentTarget.value.trim(), after: null })}
       />
     </label>
+  )
+}
+
+interface SearchProps {
+  readonly title: string
+  readonly placeholder: string
+  readonly value: string
+}
+
+/** The search of a list, in the URL; a new search begins on the first page. */
+export function Search({ title, placeholder, value }: SearchProps) {
+  return (
+    <input
+      type="search"
+      aria-label={title}
+      placeholder={placeholder}
+      value={value}
+      onInput={(event) => setQuery({ search: event.currentTarget.value, after: null, page: null }, 'replace')}
+    />
+  )
+}
+
+/** A link that saves a list of the API as a file. */
+export function Download({ path, name }: { readonly path: string; readonly name: string }) {
+  return (
+    <a class="button" href={inAccount(path)} download={name}>
+      {name.slice(name.lastIndexOf('.') + 1).toUpperCase()}
+    </a>
   )
 }

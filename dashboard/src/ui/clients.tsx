@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import { Choices } from './choices.tsx'
-import { Copy } from './figures.tsx'
+import { Snippet } from './figures.tsx'
 
 const CLIENTS = {
   curl: (
@@ -45,7 +45,7 @@ openai.responses.create(model="gpt-6-luna", input="Hello")`,
 type Client = keyof typeof CLIENTS
 
 /** The lines that set up each client, with the base URL of this gateway and the key. */
-export function ClientSetup({ secret, onCopied }: { readonly secret: string; onCopied?(): void }) {
+export function ClientSetup({ secret, onCopied }: { readonly secret: string; onCopied?: () => void }) {
   const [client, setClient] = useState<Client>('curl')
   const text = CLIENTS[client](location.origin, secret)
   return (
@@ -56,10 +56,7 @@ export function ClientSetup({ secret, onCopied }: { readonly secret: string; onC
         isChosen={(name) => name === client}
         onChoose={(name) => setClient(name as Client)}
       />
-      <div class="snippet">
-        <pre>{text}</pre>
-        <Copy text={text} what="the example" {...(onCopied === undefined ? {} : { onCopied })} />
-      </div>
+      <Snippet text={text} what="the example" onCopied={onCopied} />
     </div>
   )
 }

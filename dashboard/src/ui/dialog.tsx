@@ -148,3 +148,9 @@ export function Field({ label, hint, children }: FieldProps) {
     </div>
   )
 }
+
+/** A form that ends with a record, or is closed. */
+export interface Ends<Made> {
+  onClose(): void
+  onDone(made: Made): void
+}

@@ -24,3 +24,20 @@ export function Fact({ title, value, children }: FactProps) {
     </div>
   )
 }
+
+interface SumProps {
+  readonly title: string
+  readonly value: ComponentChildren
+  readonly note?: ComponentChildren
+}
+
+/** A large figure of a page, in a list of class `sums`. */
+export function Sum({ title, value, note }: SumProps) {
+  return (
+    <li>
+      <span>{title}</span>
+      <b>{value}</b>
+      {note !== undefined && <span>{note}</span>}
+    </li>
+  )
+}

@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import type { PriceBook } from '../api.ts'
 import { useResource } from '../data.ts'
@@ -6,34 +7,28 @@ import { Field } from './dialog.tsx'
 
 interface TextProps {
   readonly label: string
-  readonly hint?: string | undefined
+  readonly hint?: ComponentChildren
   readonly value: string
   onInput(text: string): void
 }
 
-/** A line of text. */
-export function TextField({
-  label,
-  hint,
-  value,
-  onInput,
-  type = 'text',
-  isRequired = false,
-  placeholder,
-  maxLength,
-}: TextProps & {
+interface LineProps extends TextProps {
   readonly type?: 'text' | 'url' | 'datetime-local'
   readonly isRequired?: boolean
+  readonly isWrong?: boolean
   readonly placeholder?: string
   readonly maxLength?: number
-}) {
+}
+
+/** A line of text. */
+export function TextField({ label, hint, value, onInput, type, isRequired, isWrong, ...rest }: LineProps) {
   const common = {
-    required: isRequired,
+    ...rest,
+    required: isRequired ?? false,
+    'aria-invalid': isWrong ?? false,
     value,
     autoComplete: 'off',
     spellcheck: false,
-    ...(placeholder === undefined ? {} : { placeholder }),
-    ...(maxLength === undefined ? {} : { maxLength }),
     onInput: (event: { readonly currentTarget: HTMLInputElement }) => onInput(event.currentTarget.value),
   }
   return (
@@ -52,44 +47,22 @@ export function TextField({
 }
 
 /** An amount in dollars as people write it. What is none is named below the field. */
-export function AmountField({ label, hint, value, onInput }: TextProps) {
-  const isWrong = Number.isNaN(amountOf(value))
-  return (
-    <Field
-      label={label}
-      hint={
-        isWrong ? (
-          <span class="bad" role="alert">
-            Write an amount such as 50, $50 or 1,000.50, with at most nine decimals.
-          </span>
-        ) : (
-          hint
-        )
-      }
-    >
-      {(id) => (
-        <input
-          id={id}
-          inputMode="decimal"
-          autoComplete="off"
-          placeholder="$"
-          aria-invalid={isWrong}
-          value={value}
-          onInput={(event) => onInput(event.currentTarget.value)}
-        />
-      )}
-    </Field>
+export function AmountField({ hint, ...rest }: TextProps) {
+  const isWrong = Number.isNaN(amountOf(rest.value))
+  const reason = (
+    <span class="bad" role="alert">
+      Write an amount such as 50, $50 or 1,000.50, with at most nine decimals.
+    </span>
   )
+  return <TextField {...rest} hint={isWrong ? reason : hint} isWrong={isWrong} placeholder="$" />
+}
+
+interface SelectProps extends TextProps {
+  readonly options: Readonly<Record<string, string>>
 }
 
 /** One of a few options, each with its words. */
-export function SelectField({
-  label,
-  hint,
-  value,
-  options,
-  onInput,
-}: TextProps & { readonly options: Readonly<Record<string, string>> }) {
+export function SelectField({ label, hint, value, options, onInput }: SelectProps) {
   return (
     <Field label={label} hint={hint}>
       {(id) => (
@@ -148,14 +121,12 @@ export function MetadataField({ pairs, onInput }: { readonly pairs: Pairs; onInp
           <input
             aria-label={`Metadata field ${i + 1}`}
             placeholder="team"
-            maxLength={64}
             value={name}
             onInput={(event) => set(i, [event.currentTarget.value, value])}
           />
           <input
             aria-label={`Metadata value ${i + 1}`}
             placeholder="web"
-            maxLength={512}
             value={value}
             onInput={(event) => set(i, [name, event.currentTarget.value])}
           />

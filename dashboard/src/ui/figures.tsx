@@ -66,7 +66,7 @@ export function Id({ id, shown = id }: { readonly id: string; readonly shown?: s
 interface CopyProps {
   readonly text: string
   readonly what: string
-  onCopied?(): void
+  onCopied?: (() => void) | undefined
 }
 
 export function Copy({ text, what, onCopied }: CopyProps) {
@@ -81,6 +81,27 @@ export function Copy({ text, what, onCopied }: CopyProps) {
     <button type="button" class="link copy" aria-label={`Copy ${what}`} onClick={() => void copy()}>
       <span aria-live="polite">{isCopied ? 'Copied' : 'Copy'}</span>
     </button>
+  )
+}
+
+/** Text to copy: lines of a client, a payload, a secret. */
+export function Snippet({ text, what, onCopied }: CopyProps) {
+  return (
+    <div class="snippet">
+      <pre>
+        <code>{text}</code>
+      </pre>
+      <Copy text={text} what={what} onCopied={onCopied} />
+    </div>
+  )
+}
+
+/** The sum of some calls, with a link to them. */
+export function MoneyLink({ to, usd }: { readonly to: string; readonly usd: number }) {
+  return (
+    <Link to={to}>
+      <Money usd={usd} />
+    </Link>
   )
 }
 
@@ -172,7 +193,7 @@ export function TimeBar({
   const all = Math.max(1, upstreamMs + overheadMs)
   return (
     <span
-      class="time-bar"
+      class="bar time"
       role="img"
       aria-label={`${upstreamMs} ms upstream, ${overheadMs} ms in the gateway`}
     >

@@ -2,6 +2,7 @@ import type { ComponentChildren } from 'preact'
 import type { ApiError } from '../api.ts'
 import type { Resource } from '../data.ts'
 import { Link } from '../router.tsx'
+import { Button } from './button.tsx'
 
 /** An error of the API: its message, code and request id, and a button to retry. */
 export function Failure({
@@ -25,9 +26,7 @@ export function Failure({
         {onRetry !== undefined && (
           <>
             {' · '}
-            <button type="button" class="link" onClick={onRetry}>
-              Retry
-            </button>
+            <Button title="Retry" kind="link" onClick={onRetry} />
           </>
         )}
       </p>
@@ -75,29 +74,36 @@ interface EmptyProps {
   readonly children?: ComponentChildren
 }
 
+interface EmptyProps {
+  readonly title: string
+  readonly words?: ComponentChildren
+  readonly action?: ComponentChildren
+}
+
 /** An empty page: what would be here, and one action that gets it there. */
-export function Empty({ title, action, children }: EmptyProps) {
+export function Empty({ title, words, action }: EmptyProps) {
   return (
     <div class="empty">
       <h2>{title}</h2>
-      {children}
+      {words !== undefined && <p>{words}</p>}
       {action !== undefined && <p class="action">{action}</p>}
     </div>
   )
 }
 
-/** The title of a page, its state beside it, and its actions at the far right, in `.buttons`. */
-export function Heading({
-  title,
-  children,
-}: {
+interface HeadingProps {
   readonly title: string
+  readonly state?: ComponentChildren
   readonly children?: ComponentChildren
-}) {
+}
+
+/** The title of a page, its state beside it, and its actions at the far right. */
+export function Heading({ title, state, children }: HeadingProps) {
   return (
     <header class="page">
       <h1 class="name">{title}</h1>
-      {children}
+      {state}
+      <span class="buttons">{children}</span>
     </header>
   )
 }
@@ -105,24 +111,23 @@ export function Heading({
 interface CrumbsProps {
   readonly to: string
   readonly title: string
-  readonly children: ComponentChildren
+  readonly name: string
 }
 
 /** Where a page belongs: the list that leads to it. */
-export function Crumbs({ to, title, children }: CrumbsProps) {
+export function Crumbs({ to, title, name }: CrumbsProps) {
   return (
     <nav class="crumbs" aria-label="Breadcrumb">
-      <Link to={to}>{title}</Link> <span aria-hidden="true">/</span> <span class="name">{children}</span>
+      <Link to={to}>{title}</Link> / <span class="name">{name}</span>
     </nav>
   )
 }
 
-export function Tag({
-  kind,
-  children,
-}: {
-  readonly kind: 'bad' | 'look' | 'good' | 'plain'
+interface TagProps {
+  readonly kind: 'bad' | 'look' | 'plain'
   readonly children: ComponentChildren
-}) {
+}
+
+export function Tag({ kind, children }: TagProps) {
   return <span class={`tag ${kind}`}>{children}</span>
 }

@@ -23,7 +23,6 @@ interface TableProps<Row> {
   readonly caption: string
   readonly columns: readonly Column<Row>[]
   readonly rows: readonly Row[]
-  keyOf(row: Row): string
   /** One cell per column. */
   readonly footer?: readonly ComponentChildren[]
   rowClass?(row: Row): string | undefined
@@ -34,11 +33,10 @@ interface TableProps<Row> {
   readonly next?: string | null
 }
 
-export function Table<Row>({
+export function Table<Row extends { readonly id: string }>({
   caption,
   columns,
   rows,
-  keyOf,
   footer,
   rowClass,
   sorted,
@@ -75,7 +73,7 @@ export function Table<Row>({
         </thead>
         <tbody>
           {rows.map((row) => (
-            <tr key={keyOf(row)} class={rowClass?.(row)}>
+            <tr key={row.id} class={rowClass?.(row)}>
               {columns.map((column, i) => (
                 <td key={i} class={classOf(column)} data-title={titleOf(column)}>
                   {column.cell(row)}
@@ -151,4 +149,10 @@ function Pages({ after, next }: { readonly after: string | null; readonly next: 
       {next !== null && <Button title="Next page" onClick={() => setQuery({ after: next })} />}
     </nav>
   )
+}
+
+/** A list in a cell: all, the only one, or how many, which are named on hover. */
+export function inShort(items: readonly string[] | null, noun: string): ComponentChildren {
+  if (items === null) return <span class="quiet">all</span>
+  return items.length === 1 ? items[0] : <span title={items.join('\n')}>{`${items.length} ${noun}`}</span>
 }
