@@ -168,7 +168,7 @@ export function BudgetBar({ budget }: { readonly budget: Budget }) {
             + {money(held)} reserved
           </span>
         )}
-        {level !== 'fine' && <b class={level}>{spent >= cap ? 'spent' : percent(spent, cap)}</b>}
+        {level !== 'fine' && <b class={level}> {spent >= cap ? 'spent' : percent(spent, cap)}</b>}
       </span>
     </span>
   )
