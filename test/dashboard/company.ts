@@ -14,7 +14,7 @@ export const bench = await startBillingBench({
 })
 atEnd(() => bench.close())
 export const { gateway } = bench
-export const person = await openBrowser(gateway)
+export const person = await openBrowser(gateway, /400/)
 export const { keys, callId } = await seedYear(bench)
 const { manage } = gateway
 

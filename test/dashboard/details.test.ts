@@ -61,7 +61,7 @@ test('a new key comes with the lines of six clients, and its copy button works w
   assert.ok(((await copy.boundingBox())?.height ?? 99) < 24, 'the button wraps')
   for (const client of ['curl', 'Claude Code', 'Codex', 'Anthropic SDK', 'OpenAI SDK', 'Python']) {
     await page.getByRole('button', { name: client }).click()
-    const text = (await page.locator('dialog pre').textContent()) ?? ''
+    const text = (await page.locator('.clients pre').textContent()) ?? ''
     assert.ok(text.includes(secret) && text.includes(gateway.url), client)
   }
   assert.deepEqual(await violationsOf(page), [])
@@ -207,7 +207,7 @@ test('the CSV of usage is complete: it has no limit', async () => {
 
 test('requests: the filter of a key has its name and is cleared alone', async () => {
   const page = await person.visit('/dashboard/requests?flag=streamed')
-  await page.getByLabel('Key', { exact: true }).selectOption('support-agent')
+  await page.getByRole('combobox', { name: 'Key' }).selectOption('checkout')
   await page.waitForURL(/key=key_/)
   await page.getByRole('button', { name: 'Clear the key' }).click()
   await page.waitForURL(/requests\?flag=streamed$/)
