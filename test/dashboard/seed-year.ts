@@ -185,7 +185,8 @@ export async function seedYear(bench: BillingBench): Promise<Year> {
          WHERE budget_id = budget.id AND call.month = budget.month),
        day_spent_nanos = (SELECT coalesce(sum(cost_nanos), 0) FROM call JOIN api_key ON api_key.id = key_id
          WHERE budget_id = budget.id AND call.day = budget.day);
-     UPDATE account SET charged_nanos = (SELECT sum(cost_nanos) FROM call);
+     UPDATE account SET charged_nanos = (SELECT sum(cost_nanos) FROM call), month = '${monthOf(Date.now())}',
+       spent_nanos = (SELECT coalesce(sum(cost_nanos), 0) FROM call WHERE month = '${monthOf(Date.now())}');
      UPDATE api_key SET created_at_ms = ${firstMs},
        last_used_at_ms = (SELECT max(started_at_ms) FROM call WHERE key_id = api_key.id)`,
   )
