@@ -8,14 +8,7 @@ export type Turn = 'ask' | 'timed_out' | 'full' | 'left'
 
 export type Held = Extract<Admission, { kind: 'held' }>
 
-/**
- * The queues in which calls wait for admission: one for each budget, one for each account. They are in the order of arrival.
- * Calls at the front ask the store, and only when something may have changed, so that a thousand waiting calls cost no
- * more than one. Where there turns out to be room, ever more of them ask together: a queue whose cause is gone must
- * dissolve faster than calls arrive. A call whose key has calls waiting joins them without asking first.
- *
- * No key state is stored here: a queue is the calls in it, and is gone with the last of them.
- */
+/** The queues in which calls wait, one per budget and account, in order of arrival. Only calls at the front ask the store. */
 export class AdmissionQueues {
   readonly waitMs: number
   readonly queues = new Map<string, Queue>()

@@ -33,11 +33,7 @@ export type AdmitResult =
   | ({ readonly kind: 'refused' } & Denial)
   | { readonly kind: 'client_left' }
 
-/**
- * Asks the store about the key before anything else is said or taken in: before a large body is received or invited
- * by `100 Continue`, for one. `paid`: a key that has nothing left to pay with is refused as well, since a body that
- * cannot be paid for need not be held. This admits nothing: `admit` asks again, in the transaction that counts.
- */
+/** Asks the store about the key before a body is taken in. `paid`: a key with nothing left to pay with is refused as well. */
 export async function checkKey(
   digest: Uint8Array,
   paid: boolean,
@@ -70,10 +66,7 @@ interface FoundUpstream {
   readonly isShared: boolean
 }
 
-/**
- * The upstream of a call before it is admitted. The account is looked up only where the answer depends on it: where the
- * installation has no upstream, and for endpoints that list what others may have stored.
- */
+/** The upstream of a call before it is admitted. The account is looked up only where the answer depends on it. */
 export async function findUpstream(
   credential: Credential,
   surface: Surface,
@@ -138,10 +131,7 @@ export function planCall(
   })
 }
 
-/**
- * Whether this call may go upstream. If it may, its hold is on disk when this returns. The answer is for this call
- * only; nothing of it is stored.
- */
+/** Whether this call may go upstream. If it may, its hold is on disk when this returns. */
 export async function admit(call: PlannedCall, gateway: Gateway): Promise<AdmitResult> {
   const { exchange, plan, digest } = call
   // The close event of a client that left while its body was being read has passed already.
@@ -233,10 +223,7 @@ type TurnAnswer =
   | { readonly kind: 'client_left' }
   | { readonly kind: 'overloaded'; readonly refusal: Refusal }
 
-/**
- * Waits in the order of arrival while calls in flight hold what is left of a limit, and asks the store again. A call that
- * is still held back when its wait is over gets that answer.
- */
+/** Waits in the order of arrival while calls in flight hold what is left of a limit, and asks the store again. */
 async function askInTurn(
   call: PlannedCall,
   entry: QueueEntry,

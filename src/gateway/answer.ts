@@ -18,11 +18,7 @@ export interface ReplyHead {
   readonly headers: string[]
 }
 
-/**
- * When the figures of a call reach the client.
- * `now`: they are known with the head, and are headers. `whole`: the reply is held back until it is whole, then
- * they are headers. `after`: the reply streams and they follow as trailers, where its framing has a place for them.
- */
+/** When the figures reach the client: `now` with the head, `whole` in the head of a held reply, `after` as trailers. */
 export type FiguresCome =
   | { readonly when: 'now'; readonly figures: Figures }
   | { readonly when: 'whole' }
@@ -35,10 +31,7 @@ export interface AnswerParts {
   onDrain(): void
 }
 
-/**
- * Hands upstream's reply to the client. A streamed reply is written chunk by chunk as it comes, and when the client
- * reads slowly, upstream is paused.
- */
+/** Writes upstream's reply to the client chunk by chunk. When the client reads slowly, upstream is paused. */
 export class Answer {
   readonly #exchange: Exchange
   readonly #parts: AnswerParts
@@ -110,10 +103,7 @@ export class Answer {
     return this.#write(chunk)
   }
 
-  /**
-   * Buffers the last event of a stream, or more of it, until `finish`: clients stop reading at that event, and would drop the
-   * connection and miss the figures behind it. False: the client has no room, wait for `onDrain`.
-   */
+  /** Holds the last event until `finish`: clients stop reading there, and would miss the figures. False: wait for `onDrain`. */
   keepLast(bytes: Buffer): boolean {
     if (this.#exchange.res.destroyed) return true
     this.#lastEvent.push(Buffer.from(bytes))

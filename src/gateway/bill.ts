@@ -238,10 +238,7 @@ function factsOf(
   return { keyId, plan, request, unseen, bytesOut, times, isDocument, elapsedMs }
 }
 
-/**
- * The bill of a call whose usage is not stated. The customer of a broken call pays what the evidence shows; the rest of the hold
- * counts as lost.
- */
+/** The bill of a call whose usage is not stated. Of a broken call, the rest of the hold counts as lost. */
 async function estimateAndBill(
   call: BilledCall,
   outcome: CallOutcome,

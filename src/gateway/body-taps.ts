@@ -21,10 +21,7 @@ import { hasConflictingValues, type RequestBody } from './read.ts'
 
 const BODIES_BEING_LOGGED_MAX = 200
 
-/**
- * A body tap sees the bytes of a call as they pass, in both directions, and how the call ended. Like the meter a tap sees a
- * view of each chunk and can neither change, delay nor fail the bodies. Most calls have no tap.
- */
+/** Sees a view of the bytes of a call in both directions, and its end. Can neither change, delay nor fail them. */
 interface BodyTap {
   readonly sent: (chunk: Buffer) => void
   readonly received: (chunk: Buffer) => void
@@ -123,10 +120,7 @@ function mayUploadBatch(endpoint: Endpoint | null): boolean {
 
 const NOT_A_BATCH = { models: null, bound: null } as const
 
-/**
- * Records an uploaded file under the id that upstream gives it. If its lines are requests, the models that they name and
- * their bound are stored too, so that a key with limits can make a batch of it.
- */
+/** Records an uploaded file under upstream's id. If its lines are requests, their models and bound are stored too. */
 function watchBatchFile(
   { exchange, admission, surface }: AdmittedCall,
   atMs: number,

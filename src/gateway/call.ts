@@ -9,10 +9,7 @@ import type { KeyShare } from './key-shares.ts'
 import type { CallPlan } from './pricer.ts'
 import type { ReadBody } from './read.ts'
 
-/**
- * A request that came with a key. It is one object from its head to its bill: each phase gets what the phases before it
- * have found, and adds what it finds.
- */
+/** A request that came with a key, from its head to its bill. Each phase adds what it finds. */
 export interface Call {
   readonly exchange: Exchange
   readonly target: Target

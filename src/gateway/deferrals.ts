@@ -194,10 +194,7 @@ export function createDeferrals(parts: DeferralParts) {
   return {
     /** Ids of responses that are streaming here, or were left and are not billed yet: they cannot be deleted. */
     streaming,
-    /**
-     * Leaves the call open with its hold until its object states its cost. `no` if the reply has stated it, or has named
-     * nothing that could be polled: then the call is billed as it is. Never fails.
-     */
+    /** Leaves the call open until its object states its cost. `no`: the call is billed as it is. Never fails. */
     async defer(call: AdmittedCall, { head, metered }: CallOutcome, passed: Passed): Promise<Deferred> {
       const kind = call.plan.makes
       if (kind === null || metered === null || head === null || head.status >= 300) return 'no'
@@ -305,11 +302,7 @@ interface AnswerHead {
   readonly retryAfterMs: number | null
 }
 
-/**
- * A GET of the gateway's own, for a bill: an object that a call has created, or its results. It goes to the configured
- * upstream with the configured key, whatever a body says, and carries nothing of a client. It is not a call: no key pays
- * for it. Null if no answer came to its end.
- */
+/** A GET of our own for a bill, at the configured upstream. No key pays for it. Null if no answer came to its end. */
 async function ask({ surface, upstream, path, idleMs, totalMs, take }: Question): Promise<AnswerHead | null> {
   const { url, key, pool } = upstream
   let head: AnswerHead | null = null
@@ -375,10 +368,7 @@ export async function askUpstream(
 /** Pauses before each question: upstream may take a moment to close a response whose stream was cut. */
 const PAUSES_MS = [0, 250, 750, 1_500, 2_500] as const
 
-/**
- * The usage that upstream states of a stored response. `running`: it states it later. `missing`: upstream does not show it.
- * `silent`: it has ended and states none.
- */
+/** The usage of a stored response. `running`: stated later. `missing`: not shown. `silent`: it has ended and states none. */
 export async function askForStored(
   id: string,
   upstream: Upstream,

@@ -50,10 +50,7 @@ export interface Figures {
   readonly cachedShare: number
 }
 
-/**
- * Statistics of the latest complete calls on this node, in bounded memory: tokens per byte and per millisecond for each key,
- * model and tier, and for each model; the share of cached input for each key and model.
- */
+/** Statistics of the latest complete calls on this node, in bounded memory, per key, model and tier, and per model. */
 export class Estimates {
   readonly #learned = new Recent<Learned>()
   readonly #cachedShares = new Recent<readonly number[]>()
@@ -175,11 +172,7 @@ const PAUSE_MS_MAX = 1_000
 /** A reply that ends so soon after a pause may have ended during the pause. */
 const AFTER_PAUSE_MS = 5_000
 
-/**
- * Adds up the time in which a reply showed nothing of the answer, from upstream's first event on: before its first visible
- * output, and in gaps of more than a second. Time in which upstream was not read, because the client did not read, is no
- * silence of the model.
- */
+/** Adds up the time without visible output since the first event: before the first output, and gaps of over a second. */
 export class Silence {
   #visibleBytes = 0
   #firstMs: number | null = null

@@ -80,11 +80,7 @@ function leaveWithClient(
   })
 }
 
-/**
- * How long a call is read on after its client has left, in milliseconds; 0 cancels it. Cancelling saves nothing of
- * the work that upstream has already done: a reply that is nearly done is read on for its final figures, and a reply whose
- * usage cannot be derived from the delivered part is read to its end.
- */
+/** How long a reply is read on after its client left; 0 cancels it. Cancelling saves nothing of the work that is done. */
 export function readOnMs(reply: LeftReply, plan: CallPlan, onLeave: OnLeave): number {
   // A free call costs nothing, and neither does an error: the bill needs nothing from the rest of the reply.
   if (!plan.metered || reply.isError) return 0
@@ -155,10 +151,7 @@ function sendUpstream(
 
 const FREE = { costNanos: 0n, listNanos: 0n, balanceNanos: null }
 
-/**
- * Passes on a preflight, a browser's question before the real request. A preflight has no credential to check or to pay
- * with, and no body; the browser sees upstream's own answer. It is no call: nothing is admitted, held or recorded.
- */
+/** Passes on a browser's preflight. It has no credential and no body, and is no call: nothing is held or recorded. */
 export async function passPreflight(
   preflight: Sendable,
   upstream: Upstream,

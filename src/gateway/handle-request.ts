@@ -26,10 +26,7 @@ import { findHandshake, serveSocket, turnsOf } from './turns/serve-socket.ts'
 /** Answers requests for our own paths. Given by the composition root; the data plane does not know what they do. */
 export type HandleOwned = (exchange: Exchange, target: Target, credential: Credential) => Promise<void>
 
-/**
- * The entrance of every request: the head and the target are judged as they stand, then the request is ours or
- * upstream's. An error behind this door becomes an answer here, and never an unhandled rejection.
- */
+/** Every request enters here, for our own paths or upstream. An error becomes an answer, never an unhandled rejection. */
 export function openFrontDoor(gateway: Gateway, handleOwned: HandleOwned): (exchange: Exchange) => void {
   const { counts } = gateway
   return (exchange) => {
@@ -226,10 +223,7 @@ export function audienceOf(exchange: Exchange, rawTarget: string): Audience {
   return isOwnedPath(path) ? 'own' : surfaceOf(path, exchange.method, exchange.headers)
 }
 
-/**
- * The error for bytes that never became a request, in the shape of the surface they seem to be meant for. The
- * text may be any part of a head, or garbage; it is only searched, never used.
- */
+/** The error for bytes that never became a request, in the shape of the surface they seem to be meant for. */
 export function shapeBroken(refusal: Refusal, head: string, requestId: string): WholeReply {
   const target = /^[A-Za-z]+ ([^ ?]+)/.exec(head)?.[1] ?? ''
   if (isOwnedPath(target)) return shapeError('own', refusal, requestId)

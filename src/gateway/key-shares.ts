@@ -7,13 +7,10 @@ const BODIES_PART_PER_KEY_MAX = 0.5
 /** The small bodies of one key always fit into this, whatever other bodies take. */
 const SMALL_BODIES_BYTES_MIN = 32 * 1024 ** 2
 
-export class KeyShare {
+/** The calls of one key on this node. It exists while the key has a call here. */
+export interface KeyShare {
   readonly name: string
-  calls = 0
-
-  constructor(name: string) {
-    this.name = name
-  }
+  calls: number
 }
 
 /** The keys with calls under way. An unknown or revoked key counts like any other until the store rejects it. */
@@ -38,7 +35,7 @@ export class KeyShares {
     const name = digest.toString('latin1')
     let share = this.#shares.get(name)
     if (share === undefined) {
-      share = new KeyShare(name)
+      share = { name, calls: 0 }
       this.#shares.set(name, share)
     }
     share.calls += 1
@@ -51,10 +48,7 @@ export class KeyShares {
   }
 }
 
-/**
- * Memory that bodies of one kind may take together. One key gets at most half of what the others leave free, so that
- * there is room for the next key however many keys fill their part.
- */
+/** Memory for bodies of one kind. One key gets at most half of what the others leave free. */
 export class ByteBudget {
   readonly #bytesMax: number
   readonly #byKey = new Map<string, number>()
@@ -91,16 +85,13 @@ interface KeyTurns {
   readonly waiting: Set<() => void>
 }
 
-/**
- * Turns at decoding bodies. A few bodies are decoded at once, and fewer of one key; the others wait. Bodies of one key follow
- * each other in their order, and keys take turns: however many bodies one key sends, another key waits for a few of them only.
- */
+/** Turns at decoding bodies: a few at once, fewer of one key. Keys take turns, so no key delays another for long. */
 export class DecodingTurns {
   readonly #max: number
   readonly #perKeyMax: number
   #running = 0
+  /** In the order of their turns. */
   readonly #keys = new Map<KeyShare, KeyTurns>()
-  readonly #ready = new Set<KeyShare>()
 
   constructor(max: number, perKeyMax: number) {
     this.#max = max
@@ -137,53 +128,46 @@ export class DecodingTurns {
     }
     const onLeft = () => {
       turns.waiting.delete(begin)
-      this.#forgetIdle(share, turns)
+      this.#goOn()
       resolve(false)
     }
     res.whenClosed.add(onLeft)
     turns.waiting.add(begin)
-    this.#ready.add(share)
     this.#goOn()
     return promise
   }
 
   #leave(share: KeyShare): void {
     const turns = this.#keys.get(share)
-    if (turns === undefined) return
-    turns.running -= 1
     this.#running -= 1
-    if (turns.waiting.size > 0) this.#ready.add(share)
-    this.#forgetIdle(share, turns)
+    if (turns !== undefined) {
+      turns.running -= 1
+      this.#putLast(share, turns)
+    }
     this.#goOn()
   }
 
-  #forgetIdle(share: KeyShare, { running, waiting }: KeyTurns): void {
-    if (running > 0 || waiting.size > 0) return
-    this.#keys.delete(share)
-    this.#ready.delete(share)
-  }
-
   #goOn(): void {
-    for (const share of this.#ready) {
-      if (this.#running >= this.#max) return
-      this.#ready.delete(share)
-      const turns = this.#keys.get(share)
-      if (turns === undefined || turns.running >= this.#perKeyMax) continue
+    for (const [share, turns] of this.#keys) {
       const [next] = turns.waiting
-      if (next === undefined) continue
+      if (next === undefined && turns.running === 0) this.#keys.delete(share)
+      if (next === undefined || turns.running >= this.#perKeyMax || this.#running >= this.#max) continue
       turns.waiting.delete(next)
       turns.running += 1
       this.#running += 1
-      if (turns.waiting.size > 0) this.#ready.add(share)
+      // The loop meets it again there.
+      this.#putLast(share, turns)
       next()
     }
   }
+
+  #putLast(share: KeyShare, turns: KeyTurns): void {
+    this.#keys.delete(share)
+    this.#keys.set(share, turns)
+  }
 }
 
-/**
- * Work that goes on after its call was answered: one piece after the other, with a turn of the event loop between
- * them, so that streams which run meanwhile hardly notice. A stop waits for this work.
- */
+/** Work after the answer, piece by piece, with a turn of the event loop between. A stop waits for it. */
 export class BackgroundQueue {
   #reserved = 0
   #last: Promise<void> = Promise.resolve()

@@ -10,10 +10,7 @@ import type { Store } from '../store/store.ts'
 const POOLS_MAX = 1_000
 const OPENED_MAX = 10_000
 
-/**
- * The upstreams that accounts have of their own, each as the admission of a call names it: a key that was rotated is used
- * from the next admission on. The installation's keys are never sent to these URLs.
- */
+/** The accounts' own upstreams, as admission names them. The installation's keys are never sent there. */
 export class OwnUpstreams {
   readonly #sealer: SecretSealer
   readonly #log: Log

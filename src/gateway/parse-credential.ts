@@ -68,10 +68,7 @@ export function parseCredential(
   )
 }
 
-/**
- * Null for a text that is no key of ours: a wrong checksum is answered like an unknown key, without a lookup. The digest is two
- * thirds of identifying, so a connection remembers the digest of its last key. The status of a key is never cached.
- */
+/** Null for a text that is no key of ours: a wrong checksum is answered like an unknown key, without a lookup. */
 function digestOf(key: string, parts: CredentialParts): Buffer | null {
   const wellFormed = keyKindOf(key, parts.servicePrefix) !== null
   const digest = parts.digestKey(key)

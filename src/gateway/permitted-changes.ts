@@ -56,10 +56,7 @@ function requestFate(lower: string): RequestLine['fate'] {
   return CLIENT_ACCOUNT_HEADERS.has(lower) || isHopByHop(lower) ? 'stays' : 'goes'
 }
 
-/**
- * The client's header lines with the permitted changes and no other: case, order and duplicates stay. The
- * provider's credential takes the place of the first credential the client sent.
- */
+/** The client's header lines with the permitted changes: case, order, duplicates and the credential's position stay. */
 export function toUpstreamHeaders(headers: RawHeaders, upstream: UpstreamHeaders): string[] {
   const { ownPrefix, bodyEdited } = upstream
   let plainReply = upstream.plainReply
@@ -110,11 +107,7 @@ function replyFate(lower: string): ReplyLine['fate'] {
   return isHopByHop(lower) ? 'stays' : 'goes'
 }
 
-/**
- * Upstream's header lines as the client gets them: case, order and duplicates stay, lines that belong to
- * upstream's connection go. `Transfer-Encoding` keeps its place where the client can read it; it would
- * otherwise be appended at the end. Lines with our own prefix are dropped: only we say those.
- */
+/** Upstream's header lines for the client: case, order and duplicates stay; hop-by-hop lines and our prefix go. */
 export function toReplyHeaders(headers: RawHeaders, framing: ReplyFraming): string[] {
   const { chunkable, ownPrefix } = framing
   const nominated = nominatedIn(headers)
@@ -140,10 +133,7 @@ function codingSent(value: string): string | null {
   return /^\s*identity\s*$/i.test(value) ? null : `${value}, chunked`
 }
 
-/**
- * Headers that state something about the bytes of a body, and are wrong once a byte of it was changed, with the reason.
- * They go from the request when it was edited and from the reply when usage is cut out of it, trailers included.
- */
+/** Headers that are wrong once a byte of the body was changed, with the reason. Trailers too. */
 const OUTDATED_HEADERS: Readonly<Record<string, string>> = {
   'content-length': 'the length is another, and of a stream not known before its end',
   'content-md5': 'a digest of the bytes as they were (RFC 1864)',
@@ -176,10 +166,7 @@ export interface PreparedBody {
   readonly usageAdded: boolean
 }
 
-/**
- * The one permitted change of a body: a chat stream that would not report its usage is asked to. Every other body, and
- * every other byte of this one, goes as it came. A compressed body is never changed.
- */
+/** Asks a chat stream that would not report its usage to do so. No other body is changed, and no compressed one. */
 export function prepareBody(
   exchange: Exchange,
   body: RequestBody,
@@ -290,10 +277,7 @@ export function showsBatches(template: string): boolean {
   return SHOWS_BATCHES.test(template)
 }
 
-/**
- * Points the `results_url` of Message batches at this gateway, where there is an `origin`. Upstream gives an absolute address,
- * and SDKs fetch that address as it is: past the gateway, with a key that is ours. Null for every other reply.
- */
+/** Points the `results_url` of Message batches at this gateway: SDKs fetch it as it is. Null for every other reply. */
 export function createUrlRewriter(
   { template, origin }: { readonly template: string; readonly origin: string | null },
   status: number,

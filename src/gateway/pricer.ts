@@ -31,10 +31,7 @@ import { isGiven, modelAsked } from '../providers/request-members.ts'
 import type { RequestFees } from '../providers/surface.ts'
 import { SURFACES } from '../providers/surfaces.ts'
 
-/**
- * All that is decided about a call before the store is asked to admit it: what it may cost, which models it names, and how it
- * will be rated. The plan stays with the call, so that a price that changes meanwhile changes nothing.
- */
+/** All that is decided about a call before admission: its bound, its models, its rating. Later price changes do not apply. */
 export interface CallPlan {
   readonly modelAsked: string | null
   /** The model that the call goes by because the request names none, and nothing stored may bring another. */

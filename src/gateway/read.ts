@@ -16,11 +16,7 @@ import { modelAsked } from '../providers/request-members.ts'
 import type { CountableInput } from './estimates.ts'
 import type { ByteBudget, DecodingTurns, KeyShare } from './key-shares.ts'
 
-/**
- * Bodies up to this size are received before the store is asked about the key; larger and compressed ones after.
- * The store is also asked when a body is not whole after this long: most clients send head and body as two packets,
- * and need not be asked about twice.
- */
+/** The store is asked about the key when a body is not whole after this time. */
 export const BODY_MS_BEFORE_KEY_CHECK = 100
 
 /** Bodies up to this size always fit, unless their own key has many of them. */
@@ -114,10 +110,7 @@ export type Received =
   | ({ readonly kind: 'refused' } & Denial)
   | { readonly kind: 'client_left' }
 
-/**
- * Takes the request's body in, whole, with a limit on its size, on its silence and on its slowness. If the body does not come
- * at once, the store is asked about the key meanwhile: otherwise a slow client with a revoked key would occupy its connection.
- */
+/** Takes the whole body in, within limits of size, silence and slowness. The key of a slow client is checked meanwhile. */
 export function receiveBody(
   exchange: Exchange,
   options: ReceiveOptions,
@@ -274,10 +267,7 @@ function announcedBody(exchange: Exchange): Announced {
   return { present: length > 0, lengthBytes: length }
 }
 
-/**
- * A body that is large, or may become so here or when it is decoded, is worth asking the store about the key before it is
- * taken in.
- */
+/** Whether a body is, or may become, so large that the store is asked about the key first. */
 export function checkKeyBeforeBody(exchange: Exchange): boolean {
   if (exchange.expectsContinue) return true
   const { present, lengthBytes } = announcedBody(exchange)
@@ -295,10 +285,7 @@ export function hasConflictingValues(headers: RawHeaders, name: string): boolean
   return values.length > 1 && new Set(values).size > 1
 }
 
-/**
- * Finds the facts in the body that admission needs. Only bodies of endpoints that name a model or a limit in them are
- * held back for that; every other body flows through as it comes.
- */
+/** Finds the facts that admission needs. Only bodies of endpoints that name a model or a limit are held for that. */
 export async function readBody(
   exchange: Exchange,
   endpoint: Endpoint | null,
@@ -345,10 +332,7 @@ export async function readBody(
   return { kind: 'read', body: { kind: 'held', held, lengthBytes }, facts, unreadable: detail }
 }
 
-/**
- * A compressed body is read once it is whole: if it were decoded as it comes, a slow client would occupy a decoding turn for as
- * long as it likes. Null if the client has left.
- */
+/** Reads a compressed body once it is whole: a slow client must not occupy a decoding turn. Null if the client left. */
 function readEncoded(
   exchange: Exchange,
   held: HeldBody,

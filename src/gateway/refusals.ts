@@ -13,10 +13,7 @@ import { findMeant } from '../providers/find-endpoint.ts'
 import { SURFACES } from '../providers/surfaces.ts'
 import { BodyIdle } from './permitted-changes.ts'
 
-/**
- * A path that is in no table, in characters: the endpoint that it may be another spelling of is looked for, which
- * took 60 ms for a path of 30,000 segments and needs no valid key. Beyond it: `endpoint_not_metered`.
- */
+/** Longer unknown paths are not searched for the endpoint meant: that takes long and needs no valid key. */
 export const UNKNOWN_PATH_CHARS_MAX = 8_192
 
 export interface AskedFor {
@@ -253,10 +250,7 @@ function refuseMinting({ billing }: Endpoint, minting: 'pass' | 'refuse'): Refus
   return refuse('minting_refused', message)
 }
 
-/**
- * Objects stored upstream belong to the account, and all keys share it. An operator who does not want keys to see
- * each other's objects refuses these endpoints, and with them every path of which we do not know what it shows.
- */
+/** Refuses endpoints that show stored objects, which keys on one credential share, and every unknown path. */
 function refuseStored(endpoint: Endpoint | null, stateful: 'pass' | 'refuse'): Refusal | null {
   if (stateful === 'pass' || (endpoint !== null && !endpoint.stateful)) return null
   const message =
@@ -304,10 +298,7 @@ export function explainFailure(end: CallEnd & { kind: 'failed' }): Refusal {
   )
 }
 
-/**
- * The refusal that a client may see of a call that was not refused but failed here. `isOwn`: it is a request for a path of
- * ours, whose command the store may have done before its answer was lost.
- */
+/** The refusal of a request that failed here. `isOwn`: the store may have done the command before its answer was lost. */
 export function explainThrown(error: unknown, request: string, log: Log, isOwn = false): Refusal {
   if (error instanceof StoreUnavailable) {
     log.error({ request, cause: error.message }, 'the store cannot answer')

@@ -17,10 +17,7 @@ import type { Answer, Figures, FiguresCome, ReplyHead } from './answer.ts'
 import { type ReplyTimes, Silence } from './estimates.ts'
 import { createUrlRewriter, type ResultsUrls, withoutOutdated } from './permitted-changes.ts'
 
-/**
- * The size that the decoded copy of a compressed reply may grow to. Beyond it the reply passes on, but is not read
- * any more: the usage read until then counts, and the rest of the usage is estimated.
- */
+/** Beyond this the decoded copy of a reply is not read any more; the rest of the usage is estimated. */
 const DECODED_REPLY_BYTES_MAX = 1024 * 1024 ** 2
 
 export const OBSERVER_BACKLOG_BYTES_MAX = 16 * 1024 ** 2
@@ -136,10 +133,7 @@ export class ReplyPipeline implements ReplyReceiver {
       firstValue(headers, 'content-encoding') === undefined
   }
 
-  /**
-   * The meter looks at a reply as it passes, and misses no byte: upstream waits instead. It reads a decoded copy of a reply that is
-   * encoded, and the bytes for the client are not touched. In a plain stream it also removes the usage that we asked for.
-   */
+  /** The meter reads the reply, or a decoded copy, and misses no byte: upstream waits instead. It cuts the usage we asked for. */
   #observe({ status, headers }: ReplyHead, isEvents: boolean): void {
     const read = this.#parts.reader ?? this.#parts.shows
     if (read === null) return

@@ -39,10 +39,7 @@ interface SettledBill {
   readonly balanceNanos: Nanos | null
 }
 
-/**
- * An admitted call from its sending to its answer. Its hold closes once: settled by a bill, or left open for the object that
- * states the cost later.
- */
+/** An admitted call from its sending to its answer. Its hold closes once: by a bill, or by the object that states the cost. */
 export class SentCall {
   readonly reply: ReplyPipeline
   readonly taps: BodyTaps
@@ -50,10 +47,7 @@ export class SentCall {
   readonly #gateway: Gateway
   readonly #sentMs: number
   #end: { readonly atMs: number; readonly isWhole: boolean } | null = null
-  /**
-   * `recorded`: the object of a stream is in the store, and the poller closes the hold if this process does not.
-   * `deferred`: the poller closes it. `closed`: the settler has the bill.
-   */
+  /** `recorded`: the poller closes the hold if this process does not. `deferred`: the poller closes it. */
   #hold: 'open' | 'recorded' | 'deferred' | 'closed' = 'open'
   #streamingId: string | null = null
 
@@ -224,10 +218,7 @@ export function deny(
   )
 }
 
-/**
- * Denies a request, and counts the refusal where the request was meant for upstream. Leaves no record. A defect after the
- * reply has begun is counted too, for alerts, though the client never sees its code.
- */
+/** Denies a request without a record, and counts the refusal where the request was meant for upstream. */
 export function refuseRequest(
   exchange: Exchange,
   audience: Audience,
@@ -301,10 +292,7 @@ export function endedCall(call: AdmittedCall, bill: Bill, end: CallEnd, { clock 
   }
 }
 
-/**
- * Answers a call with a refusal, and then leaves a record of the refusal: people quote its id when they ask why. A call
- * with a key that is none of ours leaves no record.
- */
+/** Answers a call with a refusal and records it: people quote its id. An unknown key leaves no record. */
 export function refuseCall(
   call: Call,
   refusal: Refusal,

@@ -36,10 +36,7 @@ interface Late {
   readonly atLast: Promise<Settled>
 }
 
-/**
- * The settler takes every settlement to the store, and retries while the store cannot write (a full disk, a database that is
- * away). A call is settled once, however often its settlement is tried, because the store closes a hold once.
- */
+/** Takes every settlement to the store and retries until it can write. The store closes a hold once. */
 export function createSettler(parts: SettlerParts) {
   const { store, watch, spool, log, waitMs: patienceMs = SETTLE_WAIT_MS } = parts
   const underWay = new Map<string, Promise<Settled | Late>>()

@@ -35,10 +35,7 @@ const KEPT_BYTES_MAX = 2 + MASK_BYTES + CONTROL_PAYLOAD_BYTES_MAX
 
 const NO_BYTES: Buffer = Buffer.alloc(0)
 
-/**
- * Reads the frames of RFC 6455 in one direction, as they stand, for a gateway that passes them on: where frames and messages end
- * and what is in them does not depend on how the bytes were chunked. It is as strict as `ws`, which many of the peers run.
- */
+/** Reads the frames of RFC 6455 in one direction, however the bytes are chunked. As strict as `ws`. */
 export class FrameReader {
   readonly #isMasked: boolean
   #violation: Violation | null = null
@@ -58,10 +55,7 @@ export class FrameReader {
     this.#isMasked = from === 'client'
   }
 
-  /**
-   * No frame whose parts were given out is incomplete, so a frame of our own may follow. True also when a header has come
-   * in part, since a header is given out only when it is whole, and after a violation, of which nothing is given out.
-   */
+  /** No frame that was given out in part is incomplete: a frame of our own may follow. */
   get isBetweenFrames(): boolean {
     return this.#leftBytes === 0
   }
@@ -70,10 +64,7 @@ export class FrameReader {
     return this.#leftBytes === 0 && this.#opcode === 0
   }
 
-  /**
-   * Where the payload begins if the chunk is one message, in one text frame, and nothing else:
-   * most chunks of a server are. Else -1: the chunk has to be read.
-   */
+  /** Where the payload begins if the chunk is exactly one text message, as most of a server are. Else -1. */
   wholeText(chunk: Buffer): number {
     if (chunk[0] !== WHOLE_TEXT || this.#isMasked || this.#isClosed) return -1
     if (this.#opcode !== 0 || this.#keptBytes > 0 || this.#violation !== null) return -1
@@ -82,11 +73,7 @@ export class FrameReader {
     return length === 126 && chunk.length >= 4 && chunk.length === 4 + chunk.readUInt16BE(2) ? 4 : -1
   }
 
-  /**
-   * Calls `onPart` for each part. Control frames come whole; data frames come as far as they have arrived. Returns
-   * the violation if there is one: no byte is read after it, ever again. Nor is any byte read behind a close frame,
-   * where a peer must not send more.
-   */
+  /** Calls `onPart` for each part; control frames come whole. Nothing is read after a violation or a close frame. */
   read(chunk: Buffer, onPart: (part: FramePart) => void): Violation | null {
     let at = 0
     while (at < chunk.length && this.#violation === null && !this.#isClosed) {
@@ -136,10 +123,7 @@ export class FrameReader {
     return taken
   }
 
-  /**
-   * How many bytes have to be there: the header of a data frame, the whole of a control frame, or a frame's first two
-   * bytes, which say more. A violation is found with the byte that shows it, wherever the chunk ends.
-   */
+  /** How many bytes have to be there before the frame can go on. A violation is found with the byte that shows it. */
   #judge(bytes: Buffer, from: number, to: number): number {
     const available = to - from
     if (available < 2) return 2

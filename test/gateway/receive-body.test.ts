@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { ByteBudget, KeyShare } from '../../src/gateway/key-shares.ts'
+import { ByteBudget } from '../../src/gateway/key-shares.ts'
 import { BODY_MS_BEFORE_KEY_CHECK, type Received, receiveBody } from '../../src/gateway/read.ts'
 import type { Exchange } from '../../src/http/exchange.ts'
 import type { BodyReceiver } from '../../src/http/incoming-request.ts'
@@ -47,7 +47,7 @@ function begin(
   const received = receiveBody(
     { req, res } as unknown as Exchange,
     { memory, times: { idleTimeoutMs, bytesPerSecondMin: 1_000, monotonicMs } },
-    { share: new KeyShare('k'), checkKey: checkKey ?? null },
+    { share: { name: 'k', calls: 0 }, checkKey: checkKey ?? null },
     looker,
   )
   return {

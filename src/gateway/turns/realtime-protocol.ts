@@ -41,10 +41,7 @@ type ClientEvent = SessionMessage & { readonly kind: 'event' }
 const TRANSCRIBED = 'conversation.item.input_audio_transcription.completed'
 const MODEL_UNKNOWN = 'The session does not say which model transcribes its audio.'
 
-/**
- * The messages of a socket of `/v1/realtime`. A response begins because the client asks for one, or because upstream has
- * heard the client speak. The model of the query prices the whole session; only the transcription model can change.
- */
+/** A socket of `/v1/realtime`: either side begins a response. Only the transcription model can change. */
 export class RealtimeProtocol implements SocketProtocol {
   readonly reader = null
   readonly #gateway: Gateway

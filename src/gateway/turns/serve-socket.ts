@@ -16,10 +16,7 @@ import { NO_LANE, type RefusedTurn } from './socket-protocol.ts'
 import { SocketSession } from './socket-session.ts'
 import { SocketTurns } from './socket-turns.ts'
 
-/**
- * The endpoint of a handshake; null where there are no sockets. A metered socket opens with a free call, and its turns are
- * paid. Any other socket is one call that cannot be metered.
- */
+/** The endpoint of a handshake: free where turns are metered, else one unmeterable call. Null where there are no sockets. */
 export function findHandshake(surface: Surface, { path, query }: Target): Endpoint | null {
   const endpoint = findEndpoint(surface, 'WS', path)
   if (endpoint === null) return null

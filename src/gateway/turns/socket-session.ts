@@ -46,10 +46,7 @@ type Metering = Pick<
   'running' | 'upstreamBegins' | 'start' | 'judge' | 'observe' | 'paused' | 'readOnMs' | 'checkTime' | 'end'
 >
 
-/**
- * Passes the bytes of a WebSocket between its two ends unchanged: upstream's at once, the client's message by message, since
- * one that begins a turn waits for admission. Control frames pass at once.
- */
+/** Passes bytes unchanged: upstream's at once, the client's by message, since one that begins a turn waits for admission. */
 export class SocketSession {
   /** Resolves when both connections are closed and every turn is settled. */
   readonly ended: Promise<void>

@@ -27,7 +27,6 @@ import {
   type PlannedTurn,
   refuseTurn,
   type TurnCall,
-  TurnSettlements,
   type UnadmittedTurn,
 } from './turn-call.ts'
 
@@ -38,16 +37,14 @@ const DROPPED: Verdict = { kind: 'dropped' }
 /** The status of a turn that upstream has never begun, where it says none. */
 const UNANSWERED = 400
 
-/**
- * The turns of a metered socket. The protocol says what messages mean; here each turn is admitted, followed and settled. In a
- * lane upstream answers in order, so the response that begins belongs to the oldest turn that waits.
- */
+/** The turns of a metered socket. In a lane upstream answers in order: a response belongs to the oldest turn that waits. */
 export class SocketTurns {
   readonly #handshake: PlannedCall
   readonly #gateway: Gateway
   readonly #protocol: SocketProtocol
   readonly #standing: StandingHold | null
-  readonly #settlements: TurnSettlements
+  /** Settlements under way. */
+  readonly #settling = new Set<Promise<void>>()
   #open: OpenTurn[] = []
   /** Responses and transcripts that are billed. Upstream may name them again. */
   readonly #billedIds = new Set<string>()
@@ -68,8 +65,6 @@ export class SocketTurns {
     const { standing } = protocol
     const onRefused = (refused: RefusedHold) => this.#closeRefused(refused)
     this.#standing = standing && new StandingHold(handshake, gateway, standing, onRefused)
-    const { requestId } = handshake.exchange
-    this.#settlements = new TurnSettlements(requestId, gateway, () => this.#socket?.turnEnded())
   }
 
   /** Turns under way. One that upstream does not begin is waited for only for a while. */
@@ -149,12 +144,12 @@ export class SocketTurns {
       const isNext = !begunIn.has(lane) && failed === null
       const usage = hasBegun || abandoned ? this.#protocol.usageOf(open, null) : null
       if (hasBegun || isNext) begunIn.add(lane)
-      if (!hasBegun && !isNext) this.#settlements.add(turn.reject(failed?.status ?? UNANSWERED))
-      else if (usage !== null) this.#settlements.add(turn.endWith(usage, cut))
-      else this.#settlements.add(turn.end(hasBegun ? cut : neverBegun))
+      if (!hasBegun && !isNext) this.#watch(turn.reject(failed?.status ?? UNANSWERED))
+      else if (usage !== null) this.#watch(turn.endWith(usage, cut))
+      else this.#watch(turn.end(hasBegun ? cut : neverBegun))
     }
-    if (this.#standing !== null) this.#settlements.add(this.#standing.end())
-    await this.#settlements.done()
+    if (this.#standing !== null) this.#watch(this.#standing.end())
+    await this.#settled()
   }
 
   async #decideLater(says: ClientSays | Promise<ClientSays>, payload: Buffer): Promise<Verdict> {
@@ -199,12 +194,12 @@ export class SocketTurns {
       kind: 'pass',
       sent: () => {
         turn.sent(payload, this.#protocol.reader)
-        if (this.#isOver) this.#settlements.add(turn.release())
+        if (this.#isOver) this.#watch(turn.release())
         else this.#open.push(this.#openTurn(turn, lane, tag))
         this.#admitted()
       },
       unsent: () => {
-        if (this.#standing?.putBack(turn) !== true) this.#settlements.add(turn.release())
+        if (this.#standing?.putBack(turn) !== true) this.#watch(turn.release())
         this.#admitted()
       },
     }
@@ -226,7 +221,7 @@ export class SocketTurns {
     if (turn === null) return await admitTurn(this.#handshake, planned, this.#gateway)
     const refused = await checkTurn(this.#handshake, planned, this.#gateway, true)
     if (refused === null) return { kind: 'admitted', turn }
-    if (this.#standing?.putBack(turn) !== true) this.#settlements.add(turn.release())
+    if (this.#standing?.putBack(turn) !== true) this.#watch(turn.release())
     return refused
   }
 
@@ -280,7 +275,11 @@ export class SocketTurns {
     // In a lane one response runs at a time: of the one before nothing more should come.
     if (before !== null) before.failed ??= { atMs: this.#gateway.clock.monotonicMs(), status: UNANSWERED }
     this.#begin(next, responseId)
-    if (next.tag === STEER) this.#dropMerged(waiting.filter((open) => open !== next && open.tag === STEER))
+    if (next.tag !== STEER) return next
+    for (const open of waiting.filter((open) => open !== next && open.tag === STEER)) {
+      this.#remove(open)
+      this.#settle(open.turn.reject(UNANSWERED))
+    }
     return next
   }
 
@@ -295,13 +294,6 @@ export class SocketTurns {
     this.#protocol.began?.(open)
   }
 
-  #dropMerged(steers: readonly OpenTurn[]): void {
-    for (const open of steers) {
-      this.#remove(open)
-      this.#settle(open.turn.reject(UNANSWERED))
-    }
-  }
-
   #takeStanding(lane: string): OpenTurn | null {
     const turn = this.#standing?.take() ?? null
     return turn === null ? null : this.#openUnasked(turn, lane)
@@ -314,10 +306,7 @@ export class SocketTurns {
     return open
   }
 
-  /**
-   * Upstream has begun a response for which nothing is held. It costs money, so it is billed past any limit. Where upstream
-   * never begins by itself it has read a message otherwise than the gateway, and the socket closes.
-   */
+  /** Upstream has begun a response without a hold. It is billed past any limit; where that cannot be, the socket closes. */
   #adopt({ lane, responseId }: ServerSays, payload: Buffer): void {
     this.#backlog.push(payload)
     const adopt = async () => {
@@ -370,7 +359,7 @@ export class SocketTurns {
     if (found === undefined || (itemId !== null && this.#billedIds.has(itemId))) return
     this.#markBilled(itemId)
     const billed = admitBegunTurn(this.#handshake, found.planned, this.#gateway)
-    this.#settlements.add(billed.then((turn) => turn?.endWith(found.usage)))
+    this.#watch(billed.then((turn) => turn?.endWith(found.usage)))
   }
 
   #find(responseId: string | null): OpenTurn | null {
@@ -404,13 +393,30 @@ export class SocketTurns {
   }
 
   #settle(settled: Promise<void>): void {
-    this.#settlements.add(settled)
+    this.#watch(settled)
     this.#renew()
+  }
+
+  #watch(settled: Promise<void>): void {
+    const watched = settled
+      .catch((error: unknown) => {
+        const about = { request: this.#handshake.exchange.requestId, cause: (error as Error).message }
+        this.#gateway.log.error(about, 'a turn of a socket could not be settled')
+      })
+      .finally(() => {
+        this.#settling.delete(watched)
+        this.#socket?.turnEnded()
+      })
+    this.#settling.add(watched)
+  }
+
+  async #settled(): Promise<void> {
+    while (this.#settling.size > 0) await Promise.allSettled(this.#settling)
   }
 
   /** While a turn is open or being admitted, the next hold could wait for it, and the client for both. */
   #renew(): void {
-    if (this.#open.length === 0 && this.#admitting === 0) this.#standing?.renew(this.#settlements.done())
+    if (this.#open.length === 0 && this.#admitting === 0) this.#standing?.renew(this.#settled())
   }
 
   /** The socket closes before more input is forwarded; with a revoked key when its last turn has ended. */

@@ -5,10 +5,7 @@ import { admitHold, type PlannedTurn, type TurnCall, type UnadmittedTurn } from 
 
 export type RefusedHold = UnadmittedTurn & { readonly kind: 'refused' }
 
-/**
- * The hold of a socket on which upstream may begin a turn by itself. It is taken at the handshake, taken over by the turn
- * that begins, and renewed when that turn has settled and no other is open, so that a socket never waits for itself.
- */
+/** The hold of a socket on which upstream may begin a turn: taken over by the turn that begins, renewed when it has settled. */
 export class StandingHold {
   readonly #handshake: PlannedCall
   readonly #gateway: Gateway

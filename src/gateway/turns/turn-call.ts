@@ -78,10 +78,7 @@ export async function admitTurn(
   return notAdmitted(call, admission, gateway, isRecorded)
 }
 
-/**
- * Admits a turn that upstream has begun already. It costs money in any case, so no limit refuses it: no revoked key, cap, credit
- * or list of models, no queue and no client that leaves. Its cost is an overrun. Null: it cannot be billed.
- */
+/** Admits a turn that upstream has begun. It costs money, so no limit refuses it. Null: it cannot be billed. */
 export async function admitBegunTurn(
   handshake: PlannedCall,
   planned: PlannedTurn,
@@ -111,10 +108,7 @@ function explained(call: PlannedCall, asked: Promise<AdmitResult>, gateway: Gate
   })
 }
 
-/**
- * Judges a turn that takes over the standing hold, or the models that a message names, as admission would; a turn counts as a
- * request. Null: it may go upstream. `isRecorded`: a refusal leaves a record.
- */
+/** Judges a turn that takes over a hold, or the models of a message, as admission would. Null: it may go upstream. */
 export async function checkTurn(
   handshake: PlannedCall,
   planned: PlannedTurn,
@@ -237,10 +231,7 @@ export class TurnCall implements LeftReply {
     })
   }
 
-  /**
-   * The turn is over and has used this, as upstream states or as was estimated. A usage that cannot be true is billed as a
-   * turn that was cut.
-   */
+  /** The turn has used this. A usage that cannot be true is billed as a turn that was cut. */
   endWith(usage: Usage, end: CallEnd = COMPLETE): Promise<void> {
     const { plan, admission } = this.call
     const rated = plan.rate(usage, admission.terms)
@@ -300,38 +291,6 @@ export class TurnCall implements LeftReply {
 
   async #store(bill: Bill, upstreamMs: number): Promise<void> {
     await settleCall(this.call, bill, this.#passed(upstreamMs), upstreamMs, this.#gateway)
-  }
-}
-
-export class TurnSettlements {
-  readonly #socketId: string
-  readonly #gateway: Gateway
-  readonly #onEach: () => void
-  readonly #all = new Set<Promise<void>>()
-
-  constructor(socketId: string, gateway: Gateway, onEach: () => void) {
-    this.#socketId = socketId
-    this.#gateway = gateway
-    this.#onEach = onEach
-  }
-
-  /** Returns a promise that resolves when the turn is settled, or cannot be. */
-  add(settled: Promise<void>): Promise<void> {
-    const watched = settled
-      .catch((error: unknown) => {
-        const about = { request: this.#socketId, cause: (error as Error).message }
-        this.#gateway.log.error(about, 'a turn of a socket could not be settled')
-      })
-      .finally(() => {
-        this.#all.delete(watched)
-        this.#onEach()
-      })
-    this.#all.add(watched)
-    return watched
-  }
-
-  async done(): Promise<void> {
-    while (this.#all.size > 0) await Promise.allSettled(this.#all)
   }
 }
 
