@@ -7,6 +7,7 @@ import type { ListOf } from '../api/fields.ts'
 import { rawNumber } from '../kernel/money.ts'
 import { Secret } from '../kernel/secret.ts'
 import { Failure, UsageError } from './command.ts'
+import { type Field, outputStyle, print, printData, renderRows } from './terminal.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
@@ -25,6 +26,49 @@ export function withConnection(command: Command): Command {
       'file with an admin key (TOLLGATE_ADMIN_KEY, else <data dir>/admin-key)',
     )
     .option('--account <id>', 'the account to act in (default); lists and usage take "*" for all')
+}
+
+/** The options of commands that show an object of the API. */
+export interface ShownOptions extends ConnectionOptions {
+  readonly json?: true
+  readonly color: boolean
+}
+
+export interface PageOptions extends ShownOptions {
+  readonly limit?: string
+  readonly after?: string
+}
+
+export function withJson(command: Command): Command {
+  return withConnection(command)
+    .option('--json', "print the API's answer")
+    .option('--no-color', 'no colour on a terminal')
+}
+
+export function withPages(command: Command): Command {
+  return withJson(command)
+    .option('--limit <n>', 'at most this many, 1 to 1000 (100)')
+    .option('--after <cursor>', 'the next page')
+}
+
+/** Prints a page of a list, as a table or as the API's answer. */
+export async function printList<Row>(
+  options: PageOptions,
+  path: string,
+  query: Query,
+  fields: readonly Field<Row>[] | ((rows: readonly Row[]) => readonly Field<Row>[]),
+  { noun, empty, dispensable }: { noun: string; empty?: string; dispensable?: readonly string[] },
+): Promise<void> {
+  const { limit, after, json } = options
+  const client = connect(options, process.env)
+  const { value, text } = await client.get<ApiList<Row>>('list', path, { ...query, limit, after })
+  if (json) return await printData([`${text}\n`])
+  const rows = value.data
+  const shown = typeof fields === 'function' ? fields(rows) : fields
+  if (rows.length === 0) process.stderr.write(`${empty ?? `There are no such ${noun}.`}\n`)
+  else await print(renderRows(shown, rows, outputStyle(options), dispensable))
+  if (value.has_more)
+    process.stderr.write(`There are more ${noun}: add --after ${value.next} or a larger --limit.\n`)
 }
 
 /** Query parameters; those that are undefined are not sent. */
@@ -108,17 +152,12 @@ export class Client {
     return await this.ask<T>(object, 'GET', path, { query })
   }
 
-  /** An export of any size, piece by piece. Where it has several pages, they follow each other under one title line. */
+  /** An export of any size, piece by piece. */
   async *export(path: string, query: Query): AsyncGenerator<Uint8Array> {
-    let after: string | undefined
     try {
-      do {
-        const response = await this.#send('GET', path, { query: { ...query, after } })
-        if (!response.ok) throw this.#refusal(response.status, parseExact(await readText(response)))
-        const chunks = response.body ?? []
-        yield* after === undefined ? chunks : withoutFirstLine(chunks)
-        after = [...response.headers].find(([name]) => /^x-.*-next$/.test(name))?.[1]
-      } while (after !== undefined)
+      const response = await this.#send('GET', path, { query })
+      if (!response.ok) throw this.#refusal(response.status, parseExact(await readText(response)))
+      yield* response.body ?? []
     } catch (error) {
       throw this.#explain(error)
     }
@@ -211,20 +250,6 @@ async function readText(response: Response): Promise<string> {
     chunks.push(chunk)
   }
   return Buffer.concat(chunks).toString()
-}
-
-const LINE_END = 0x0a
-
-async function* withoutFirstLine(
-  chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
-): AsyncGenerator<Uint8Array> {
-  let isFirst = true
-  for await (const chunk of chunks) {
-    const from = isFirst ? chunk.indexOf(LINE_END) + 1 : 0
-    if (isFirst && from === 0) continue
-    isFirst = false
-    yield chunk.subarray(from)
-  }
 }
 
 type Reviver = (key: string, value: unknown, context: { source?: string }) => unknown

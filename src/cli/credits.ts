@@ -1,33 +1,36 @@
 import type { Command } from 'commander'
-import type { AddedCredit, Credit } from '../api/credit.ts'
+import type { AddedCredit, BalanceObject, Credit } from '../api/credit.ts'
 import { limits } from '../kernel/limits.ts'
 import { formatUsd, parseUsd } from '../kernel/money.ts'
 import {
-  type ApiList,
   amountField,
   type ConnectionOptions,
   connect,
   type Exact,
   onceKey,
+  type PageOptions,
+  printList,
+  type ShownOptions,
   withConnection,
+  withJson,
+  withPages,
 } from './client.ts'
 import { examples, Failure, UsageError } from './command.ts'
-import { createProgress } from './progress.ts'
 import {
-  alignAmounts,
   counted,
-  left,
-  outputStyle,
+  createProgress,
+  type Field,
   print,
   printData,
   printUnread,
-  renderTable,
-  right,
+  renderLines,
   shownCount,
   shownInstant,
   shownText,
-  type TerminalStyle,
+  shownUsd,
 } from './terminal.ts'
+
+const PATH = '/gateway/v1/credits'
 
 type CreditBack = Exact<AddedCredit>
 
@@ -37,15 +40,22 @@ interface Options extends ConnectionOptions {
   readonly json?: true
 }
 
+/** `tollgate balance`: the prepaid credit of the account over HTTP. */
+export function registerBalance(command: Command): void {
+  withJson(command).action(printBalance)
+}
+
 /** Moves prepaid credit over HTTP. */
 export function register(group: Command): void {
-  withConnection(group.command('list').description('list the ledger of credit, newest first'))
-    .option('--limit <n>', 'at most this many, 1 to 1000 (100)')
-    .option('--after <cursor>', 'the next page')
-    .option('--json', "print the API's answer")
-    .option('--no-color', 'no colour on a terminal')
+  withPages(group.command('list').description('list the ledger of credit, newest first'))
     .addHelpText('after', examples('tollgate credits list --limit 20'))
-    .action(listCredits)
+    .action((options: PageOptions) =>
+      printList(options, PATH, {}, FIELDS, {
+        noun: 'entries',
+        empty: 'The ledger has no entries.',
+        dispensable: ['entry', 'by'],
+      }),
+    )
 
   withConnection(
     group.command('add <amount>').description('add prepaid credit, in USD; a negative amount corrects it'),
@@ -84,48 +94,40 @@ async function addCredit(amount: string, options: Options): Promise<void> {
   const { value, text, headers } = await connect(options, process.env).ask<Exact<Credit>>(
     'credit',
     'POST',
-    '/gateway/v1/credits',
+    PATH,
     { body, idempotencyKey: onceKey(options) },
   )
   if (options.json) return await printData([`${text}\n`])
-  const done = headers.get('idempotent-replayed') === 'true' ? 'Added before, and not again:' : 'Added'
-  const [sum, balance] = [shownText(value.amount_usd), shownText(value.balance_after_usd)]
-  await print(`${done} ${sum} USD as ${shownText(value.id)}. The balance is ${balance} USD.\n`)
+  const done = value.amount_usd.startsWith('-') ? 'Removed' : 'Added'
+  const before = headers.get('idempotent-replayed') === 'true' ? ' before, and not again:' : ''
+  const sum = shownUsd(value.amount_usd.replace('-', ''))
+  const balance = shownUsd(value.balance_after_usd)
+  await print(`${done}${before} ${sum} as ${shownText(value.id)}. The balance is ${balance}.\n`)
 }
 
-async function listCredits(
-  options: ConnectionOptions & { limit?: string; after?: string; json?: true; color: boolean },
-): Promise<void> {
-  const { limit, after, json } = options
+const FIELDS: readonly Field<Exact<Credit>>[] = [
+  { title: 'at (UTC)', of: ({ created_at }) => shownInstant(created_at) },
+  { title: 'entry', of: ({ id }) => shownText(id) },
+  { title: 'kind', of: ({ kind }) => shownText(kind) },
+  { title: 'amount (USD)', of: ({ amount_usd }) => amount_usd, kind: 'amount' },
+  { title: 'balance after', of: ({ balance_after_usd }) => balance_after_usd, kind: 'amount' },
+  { title: 'by', of: ({ actor }) => shownText(actor.name ?? actor.kind, 30) },
+  { title: 'reason', of: ({ reason }) => shownText(reason, 60) },
+]
+
+async function printBalance(options: ShownOptions): Promise<void> {
   const client = connect(options, process.env)
-  const { value, text } = await client.get<ApiList<Exact<Credit>>>('list', '/gateway/v1/credits', {
-    limit,
-    after,
-  })
-  if (json) return await printData([`${text}\n`])
-  if (value.data.length === 0) process.stderr.write('The ledger has no entries.\n')
-  else await print(creditTable(value.data, outputStyle(options)))
-  if (value.has_more)
-    process.stderr.write(`There are more entries: add --after ${value.next} or a larger --limit.\n`)
-}
-
-function creditTable(entries: readonly Exact<Credit>[], style: TerminalStyle): string {
-  const amounts = alignAmounts(entries.map(({ amount_usd }) => amount_usd))
-  const balances = alignAmounts(entries.map(({ balance_after_usd }) => balance_after_usd))
-  const rows = entries.map((entry, at) => [
-    shownInstant(entry.created_at),
-    shownText(entry.id),
-    shownText(entry.kind),
-    amounts[at] ?? '',
-    balances[at] ?? '',
-    shownText(entry.actor.name ?? entry.actor.kind, 30),
-    shownText(entry.reason, 60),
-  ])
-  const columns = [
-    ...[left('at (UTC)'), left('entry'), left('kind'), right('amount (USD)'), right('balance after')],
-    ...[left('by'), left('reason')],
-  ]
-  return renderTable(columns, rows, style, ['entry', 'by'])
+  const { value, text } = await client.get<Exact<BalanceObject>>('balance', '/gateway/v1/balance')
+  if (options.json) return await printData([`${text}\n`])
+  await print(
+    renderLines([
+      ['balance', `${value.balance_usd} USD`],
+      ['reserved', `${value.held_usd} USD by calls in flight`],
+      ['credited', `${value.credited_usd} USD in all`],
+      ['charged', `${value.charged_usd} USD in all`],
+      ['enforced', value.enforced ? 'yes: calls are refused when the credit is used up' : 'no'],
+    ]),
+  )
 }
 
 type Outcomes = {
@@ -143,7 +145,7 @@ async function creditBack(args: readonly string[], options: Options): Promise<vo
       progress.show(at, ids.length)
       const body = { request_ids: ids.slice(at, at + limits.creditBackCallsMax), reason: options.reason }
       try {
-        const answer = await client.ask<CreditBack>('credit', 'POST', '/gateway/v1/credits', { body })
+        const answer = await client.ask<CreditBack>('credit', 'POST', PATH, { body })
         entries.push(answer.value)
         outcomes.push(answer.value as Outcomes)
         if (options.json) await printUnread(`${answer.text}\n`)
@@ -170,7 +172,7 @@ async function creditBack(args: readonly string[], options: Options): Promise<vo
 type NotCredited = Outcomes['not_credited'][number]
 
 const REASONS = [
-  ['nothing_to_credit', 'Without a cost'],
+  ['nothing_to_credit', 'Never charged, so there is nothing to credit back'],
   ['in_flight', 'Still in flight'],
   ['not_found', 'Not found'],
 ] as const
@@ -184,13 +186,13 @@ function summaryOf(
   const sumOf = (name: 'credited' | 'already_credited') =>
     outcomes.reduce((sum, { [name]: calls }) => sum + calls.length, 0)
   const last = entries.at(-1)
-  const balance = last === undefined ? '' : ` The balance is ${shownText(last.balance_after_usd)} USD.`
+  const balance = last === undefined ? '' : ` The balance is ${shownUsd(last.balance_after_usd)}.`
   const counts = [
     ['Credited before', sumOf('already_credited')] as const,
     ...REASONS.map(([why, label]) => [label, others.filter(({ reason }) => reason === why).length] as const),
   ]
   return [
-    `Credited ${formatUsd(nanos)} USD for ${counted(sumOf('credited'), 'call')}.${balance}\n`,
+    `Credited ${shownUsd(formatUsd(nanos))} for ${counted(sumOf('credited'), 'call')}.${balance}\n`,
     ...counts
       .filter(([, count]) => count > 0)
       .map(([label, count]) => `${label}: ${counted(count, 'call')}.\n`),

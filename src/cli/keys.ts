@@ -2,33 +2,21 @@ import { type Command, Option } from 'commander'
 import { KEY_OPTIONS } from '../keys/key-store.ts'
 import {
   type ApiAnswer,
-  type ApiList,
   amountField,
   type ConnectionOptions,
   connect,
   onceKey,
+  type PageOptions,
+  printList,
+  type ShownOptions,
   withConnection,
+  withJson,
+  withPages,
 } from './client.ts'
 import { collect, examples, Failure, UsageError } from './command.ts'
 import { findKey, type KeyRecord, renderKey, shownKey, statusCell } from './key-record.ts'
 import { addRequestOptions, printRequests, type RequestOptions } from './requests.ts'
-import {
-  alignAmounts,
-  left,
-  outputStyle,
-  print,
-  printData,
-  renderTable,
-  right,
-  shownInstant,
-  shownText,
-  type TerminalStyle,
-} from './terminal.ts'
-
-interface Shown extends ConnectionOptions {
-  readonly json?: true
-  readonly color: boolean
-}
+import { type Field, outputStyle, print, printData, shownInstant, shownText } from './terminal.ts'
 
 /** The options of `KEY_OPTIONS` are texts, too. */
 interface Limits {
@@ -61,14 +49,12 @@ export function register(group: Command): void {
     )
     .action(createKey)
 
-  withJson(group.command('list').description('list the keys, newest first'))
+  withPages(group.command('list').description('list the keys, newest first'))
     .option('--status <status>', 'only keys in this state: usable, revoked or expired')
     .option(
       '--search <text>',
       'part of a name, an id, a prefix or the last four characters, or metadata.team:web',
     )
-    .option('--limit <n>', 'at most this many, 1 to 1000 (100)')
-    .option('--after <cursor>', 'the next page')
     .addHelpText(
       'after',
       examples('tollgate keys list --status usable', 'tollgate keys list --search svc_live_Ab3d'),
@@ -77,7 +63,7 @@ export function register(group: Command): void {
 
   withJson(group.command('show <key>').description('show a key, its limits and its spend'))
     .addHelpText('after', WHICH + examples('tollgate keys show checkout'))
-    .action(async (named: string, options: Shown) => {
+    .action(async (named: string, options: ShownOptions) => {
       const client = connect(options, process.env)
       await printKey(await client.get<KeyRecord>('key', `/v1/keys/${await findKey(client, named)}`), options)
     })
@@ -114,12 +100,6 @@ export function register(group: Command): void {
   addRequestOptions(group.command('requests <key>').description('list or export the calls of a key'))
     .addHelpText('after', WHICH + examples('tollgate keys requests checkout --format csv > calls.csv'))
     .action((key: string, options: RequestOptions) => printRequests({ ...options, key }))
-}
-
-function withJson(command: Command): Command {
-  return withConnection(command)
-    .option('--json', "print the API's answer")
-    .option('--no-color', 'no colour on a terminal')
 }
 
 function withNewKey(command: Command): Command {
@@ -217,57 +197,33 @@ async function printSecret(
   await print(`${key}\n`)
 }
 
-async function listKeys(
-  options: Shown & { status?: string; search?: string; limit?: string; after?: string },
-): Promise<void> {
-  const { status, search, limit, after, json } = options
-  const query = { status, search, limit, after }
-  const { value, text } = await connect(options, process.env).get<ApiList<KeyRecord>>(
-    'list',
-    '/v1/keys',
-    query,
-  )
-  if (json) return await printData([`${text}\n`])
-  if (value.data.length > 0) await print(keyTable(value.data, outputStyle(options)))
-  else process.stderr.write('There is no such key. `tollgate keys create --name <name>` creates one.\n')
-  if (value.has_more)
-    process.stderr.write(`There are more keys: add --after ${value.next} or a larger --limit.\n`)
+async function listKeys(options: PageOptions & { status?: string; search?: string }): Promise<void> {
+  const { status, search } = options
+  const empty = 'There is no such key. `tollgate keys create --name <name>` creates one.'
+  await printList(options, '/v1/keys', { status, search }, keyFields, { noun: 'keys', empty })
 }
 
-type Figure = readonly [title: string, of: (key: KeyRecord) => string | null]
-
-const FIGURES: readonly Figure[] = [
-  ['spent', (key) => key.month_spend_usd],
-  ['budget', (key) => key.monthly_budget_usd],
-]
-
-/** Columns that are shown if a key has the limit. */
-const DAY_FIGURES: readonly Figure[] = [
-  ['today', (key) => key.day_spend_usd],
-  ['a day', (key) => key.daily_budget_usd],
-]
-
-function keyTable(keys: readonly KeyRecord[], style: TerminalStyle): string {
+/** Limits that no key has take no column. */
+function keyFields(keys: readonly KeyRecord[]): readonly Field<KeyRecord>[] {
+  const limit = (
+    title: string,
+    of: (key: KeyRecord) => string | null,
+    kind: 'amount' | 'right' = 'amount',
+  ) => (keys.some((key) => of(key) !== null) ? [{ title, of, kind }] : [])
   const hasDays = keys.some((key) => key.daily_budget_usd !== null)
-  const figures = hasDays ? [...FIGURES, ...DAY_FIGURES] : FIGURES
-  const shown = figures.map(([, of]) => {
-    const aligned = alignAmounts(keys.map((key) => of(key) ?? '0'))
-    return keys.map((key, at) => (of(key) === null ? '-' : (aligned[at] ?? '')))
-  })
-  const columns = [
-    ...[left('id'), left('status'), left('key'), ...figures.map(([title]) => right(title))],
-    ...[left('last used (UTC)'), left('name'), left('note')],
+  return [
+    { title: 'id', of: ({ id }) => shownText(id) },
+    { title: 'status', of: statusCell },
+    { title: 'key', of: shownKey },
+    { title: 'spent', of: (key) => key.month_spend_usd, kind: 'amount' },
+    { title: 'monthly cap', of: (key) => key.monthly_budget_usd, kind: 'amount' },
+    ...(hasDays ? limit('spent today', (key) => key.day_spend_usd) : []),
+    ...limit('daily cap', (key) => key.daily_budget_usd),
+    ...limit('rpm', (key) => key.requests_per_minute, 'right'),
+    { title: 'last used (UTC)', of: (key) => shownInstant(key.last_used_at) },
+    { title: 'name', of: (key) => shownText(key.name, 40) },
+    { title: 'note', of: (key) => noteOf(key, keys) },
   ]
-  const rows = keys.map((key, at) => [
-    shownText(key.id),
-    statusCell(key),
-    shownKey(key),
-    ...shown.map((column) => column[at] ?? ''),
-    shownInstant(key.last_used_at),
-    shownText(key.name, 40),
-    noteOf(key, keys),
-  ])
-  return renderTable(columns, rows, style)
 }
 
 /** Says which of two keys of one name is the newer one, and when the older one ends. */
@@ -287,12 +243,12 @@ function noteOf(key: KeyRecord, keys: readonly KeyRecord[]): string {
   return notes.join(', ')
 }
 
-async function printKey({ value, text }: ApiAnswer<KeyRecord>, options: Shown): Promise<void> {
+async function printKey({ value, text }: ApiAnswer<KeyRecord>, options: ShownOptions): Promise<void> {
   if (options.json) await printData([`${text}\n`])
   else await print(renderKey(value, outputStyle(options)))
 }
 
-async function updateKey(named: string, options: Limits & Shown): Promise<void> {
+async function updateKey(named: string, options: Limits & ShownOptions): Promise<void> {
   const body = limitFields(options)
   if (Object.keys(body).length === 0) throw new UsageError('Name a change, such as --monthly-budget 200.')
   const client = connect(options, process.env)

@@ -9,6 +9,18 @@ interface CommandModule {
   register(command: Command): void
 }
 
+/** The part of a module with several commands that registers one of them. */
+function from<Name extends string>(
+  load: () => Promise<Readonly<Record<Name, CommandModule['register']>>>,
+  name: Name,
+): () => Promise<CommandModule> {
+  return async () => ({ register: (await load())[name] })
+}
+
+const database = (
+  name: 'registerAudit' | 'registerBackup' | 'registerExport' | 'registerImport',
+): (() => Promise<CommandModule>) => from(() => import('./database-commands.ts'), name)
+
 /** The commands in the order of the help. A module is loaded only when its command is called. */
 const COMMANDS: readonly (readonly [name: string, summary: string, load: () => Promise<CommandModule>])[] = [
   ['serve', 'run the gateway', () => import('./serve.ts')],
@@ -21,18 +33,18 @@ const COMMANDS: readonly (readonly [name: string, summary: string, load: () => P
     () => import('./credits.ts'),
   ],
   ['accounts', 'customers or teams: budgets, credit, discounts, suspension', () => import('./accounts.ts')],
-  ['balance', 'the prepaid credit of the account', () => import('./balance.ts')],
+  ['balance', 'the prepaid credit of the account', from(() => import('./credits.ts'), 'registerBalance')],
   ['admin-key', 'the keys that manage the gateway (local)', () => import('./admin-key.ts')],
   ['prices', 'show the price book, check a price overlay (local)', () => import('./prices.ts')],
-  ['audit', 'recompute every balance and bill, and compare (local)', () => import('./audit.ts')],
+  ['audit', 'recompute every balance and bill, and compare (local)', database('registerAudit')],
   ['rerate', 'price calls again after a price was corrected (local)', () => import('./rerate.ts')],
   [
     'backup',
     'copy database, pepper and configuration, also while the gateway runs (local)',
-    () => import('./backup.ts'),
+    database('registerBackup'),
   ],
-  ['export', 'write all tables to a file; the gateway must be stopped (local)', () => import('./export.ts')],
-  ['import', 'fill an empty store from an export (local)', () => import('./import.ts')],
+  ['export', 'write all tables to a file; the gateway must be stopped (local)', database('registerExport')],
+  ['import', 'fill an empty store from an export (local)', database('registerImport')],
   ['doctor', 'check the installation and say what to do (local)', () => import('./doctor.ts')],
 ]
 

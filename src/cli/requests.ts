@@ -1,21 +1,26 @@
 import { type Command, Option } from 'commander'
 import type { RequestRecord } from '../api/request.ts'
-import { type ApiList, type ConnectionOptions, connect, type Exact, withConnection } from './client.ts'
+import {
+  type ApiList,
+  type ConnectionOptions,
+  connect,
+  type Exact,
+  type ShownOptions,
+  withConnection,
+  withJson,
+} from './client.ts'
 import { examples } from './command.ts'
 import { findKey } from './key-record.ts'
 import {
-  alignAmounts,
-  left,
+  type TableCell,
+  type Field,
   outputStyle,
   print,
   printData,
-  renderTable,
-  right,
+  renderRows,
   shownCount,
   shownInstant,
   shownText,
-  type TableCell,
-  type TerminalStyle,
 } from './terminal.ts'
 
 type Request = Exact<RequestRecord>
@@ -52,9 +57,7 @@ export function register(group: Command): void {
     )
     .action(printRequests)
 
-  withConnection(group.command('show <id>').description('show everything that is recorded of a call'))
-    .option('--json', "print the API's answer")
-    .option('--no-color', 'no colour on a terminal')
+  withJson(group.command('show <id>').description('show everything that is recorded of a call'))
     .addHelpText('after', examples('tollgate requests show req_01JCN1ZV5M3T9Q8W7E6R5T4Y3X'))
     .action(showRequest)
 }
@@ -84,60 +87,41 @@ export async function printRequests(options: RequestOptions): Promise<void> {
   const { key, model, status, state, minCost, parent, socket, flag, start, end, limit, format } = options
   const client = connect(options, process.env)
   const path = key === undefined ? '/gateway/v1/requests' : `/v1/keys/${await findKey(client, key)}/requests`
-  const filter = {
-    model,
-    status,
-    state,
-    min_cost_usd: minCost,
-    parent_id: parent,
-    socket,
-    flag,
-    start,
-    end,
-    limit,
-  }
+  const named = { model, status, min_cost_usd: minCost, parent_id: parent, socket, start, end, limit }
+  const filter = { ...named, state, flag }
   if (format !== undefined) return await printData(client.export(path, { ...filter, format }))
-  const { value } = await client.get<ApiList<Request>>('list', path, filter)
-  if (value.data.length === 0) process.stderr.write('There is no such call.\n')
-  else await print(requestTable(value.data, outputStyle(options)))
-  if (value.has_more)
+  // The API lists refused calls only by their state. A status of ours finds them here as well.
+  const isError = status !== undefined && /^[45]/.test(status) && state === undefined && flag === undefined
+  const lists = isError ? [filter, { ...filter, state: 'refused' }] : [filter]
+  const pages = await Promise.all(
+    lists.map(async (query) => (await client.get<ApiList<Request>>('list', path, query)).value),
+  )
+  const all = pages.flatMap(({ data }) => data).sort((a, b) => (a.started_at < b.started_at ? 1 : -1))
+  const calls = all.slice(0, Number(limit ?? CALLS_SHOWN))
+  if (calls.length === 0) process.stderr.write('There is no such call.\n')
+  else await print(renderRows(FIELDS, calls, outputStyle(options), DISPENSABLE))
+  if (calls.length < all.length || pages.some(({ has_more }) => has_more))
     process.stderr.write('There are more calls: raise --limit, or export all of them with --format csv.\n')
 }
 
-const COLUMNS = [
-  left('began (UTC)'),
-  left('request'),
-  left('key'),
-  left('model'),
-  left('path'),
-  left('status'),
-  right('input'),
-  right('cached'),
-  right('output'),
-  right('cost (USD)'),
-  left('flags'),
+const CALLS_SHOWN = 100
+
+const FIELDS: readonly Field<Request>[] = [
+  { title: 'began (UTC)', of: ({ started_at }) => shownInstant(started_at) },
+  { title: 'request', of: ({ id }) => shownText(id) },
+  { title: 'key', of: ({ key_name, key_id }) => shownText(key_name ?? key_id, 30) },
+  { title: 'model', of: ({ model_served, model }) => shownText(model_served ?? model ?? '-', 30) },
+  { title: 'path', of: ({ path }) => shownText(path, 28) },
+  { title: 'status', of: statusCell },
+  { title: 'input', of: (call) => count(call, 'input_tokens'), kind: 'right' },
+  { title: 'cached', of: (call) => count(call, 'cache_read_tokens'), kind: 'right' },
+  { title: 'output', of: (call) => count(call, 'output_tokens'), kind: 'right' },
+  { title: 'cost (USD)', of: ({ cost_usd }) => cost_usd, kind: 'amount' },
+  { title: 'flags', of: (call) => ({ text: flagsOf(call), style: 'yellow' }) },
 ]
 
 /** The columns that a narrow terminal can do without, in this order. */
 const DISPENSABLE = ['path', 'cached', 'flags', 'key']
-
-function requestTable(calls: readonly Request[], style: TerminalStyle): string {
-  const costs = alignAmounts(calls.map(({ cost_usd }) => cost_usd ?? '0'))
-  const rows = calls.map((call, at): TableCell[] => [
-    shownInstant(call.started_at),
-    shownText(call.id),
-    shownText(call.key_name ?? call.key_id, 30),
-    shownText(call.model_served ?? call.model ?? '-', 30),
-    shownText(call.path, 28),
-    statusCell(call),
-    count(call, 'input_tokens'),
-    count(call, 'cache_read_tokens'),
-    count(call, 'output_tokens'),
-    call.cost_usd === null ? '-' : (costs[at] ?? ''),
-    { text: flagsOf(call), style: 'yellow' },
-  ])
-  return renderTable(COLUMNS, rows, style, DISPENSABLE)
-}
 
 /** The status of upstream's answer or of our refusal, or the state of a call without one. */
 function statusCell({ status, state }: Request): TableCell {
@@ -159,10 +143,7 @@ function flagsOf(call: Request): string {
   return [...code, ...FLAGS.filter((flag) => call[flag])].join(' ')
 }
 
-async function showRequest(
-  id: string,
-  options: ConnectionOptions & { json?: true; color: boolean },
-): Promise<void> {
+async function showRequest(id: string, options: ShownOptions): Promise<void> {
   const path = `/gateway/v1/requests/${encodeURIComponent(id)}`
   const { value, text } = await connect(options, process.env).get<Request>('request', path)
   if (options.json) return await printData([`${text}\n`])

@@ -21,10 +21,10 @@ import { readPricing } from '../read-pricing.ts'
 import { openRerateWriter as openWriterInFile } from '../store/sqlite/database.ts'
 import { examples, UsageError } from './command.ts'
 import { openLedger } from './open-database.ts'
-import { createProgress } from './progress.ts'
 import {
   confirm,
   counted,
+  createProgress,
   left,
   PLAIN,
   print,

@@ -1,5 +1,6 @@
 import { styleText } from 'node:util'
 import type { Environment } from '../config.ts'
+import { type Clock, systemClock } from '../kernel/clock.ts'
 import { withCommas } from '../kernel/money.ts'
 
 export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow'
@@ -142,6 +143,41 @@ function textOf(cell: TableCell): string {
   return typeof cell === 'string' ? cell : cell.text
 }
 
+/** A column of a table of records. Amounts are aligned at their points; null is a dash. */
+export interface Field<Row> {
+  readonly title: string
+  of(row: Row): Cell | null
+  readonly kind?: 'right' | 'amount'
+}
+
+export function renderRows<Row>(
+  fields: readonly Field<Row>[],
+  rows: readonly Row[],
+  style: TerminalStyle,
+  dispensable: readonly string[] = [],
+): string {
+  const columns = fields.map(({ of, kind }) => {
+    const cells = rows.map((row) => of(row))
+    if (kind !== 'amount') return cells.map((cell) => cell ?? '-')
+    const aligned = alignAmounts(cells.map((cell) => (cell === null ? '0' : textOf(cell))))
+    return cells.map((cell, at) => (cell === null ? '-' : shownText(aligned[at] ?? '')))
+  })
+  const titles = fields.map(({ title, kind }) => (kind === undefined ? left(title) : right(title)))
+  const cells = rows.map((_, at) => columns.map((column) => column[at] ?? ''))
+  return renderTable(titles, cells, style, dispensable)
+}
+
+/** The fields of one record, each on a line. */
+export function renderLines(lines: readonly (readonly [name: string, value: string])[]): string {
+  const width = Math.max(...lines.map(([name]) => name.length))
+  return lines.map(([name, value]) => `${name.padEnd(width)} ${shownText(value)}\n`).join('')
+}
+
+/** An amount for people, in dollars and cents at least. */
+export function shownUsd(amount: string): string {
+  return `${amount.startsWith('-') ? '-' : ''}$${shownText(alignAmounts([amount.replace('-', '')])[0] ?? '')}`
+}
+
 /** Amounts of a column with the same number of decimals, so that their points stand below each other. */
 export function alignAmounts(amounts: readonly string[]): string[] {
   const parts = amounts.map((amount) => amount.split('.'))
@@ -202,4 +238,49 @@ export async function confirm(question: string): Promise<boolean> {
   } finally {
     terminal.close()
   }
+}
+
+// Progress
+
+type BarStream = Pick<NodeJS.WriteStream, 'isTTY' | 'write'> & { readonly columns?: number }
+
+export interface Progress {
+  /** Without a total, only the count is shown. */
+  show(done: number, total: number | null): void
+  /** Removes the bar, so that the next output stands on a clean line. */
+  end(): void
+}
+
+const REDRAW_MS = 100
+const CLEAR_LINE = '\r\x1b[K'
+
+/** A bar on a terminal, nothing where the output is read by a program. */
+export function createProgress(
+  label: string,
+  stream: BarStream = process.stderr,
+  clock: Clock = systemClock,
+): Progress {
+  if (!stream.isTTY) return { show() {}, end() {} }
+  let drawnAtMs = -Infinity
+  return {
+    show(done, total) {
+      const nowMs = clock.monotonicMs()
+      if (nowMs - drawnAtMs < REDRAW_MS) return
+      drawnAtMs = nowMs
+      if (total === null) {
+        stream.write(`\r${label} ${shownCount(done)}`)
+        return
+      }
+      const part = total <= 0 ? 1 : Math.min(1, done / total)
+      const bar = barOf(Math.round(part * 30), 30)
+      stream.write(`\r${label} [${bar}] ${String(Math.floor(part * 100)).padStart(3)} %`)
+    },
+    end() {
+      if (drawnAtMs !== -Infinity) stream.write(CLEAR_LINE)
+    },
+  }
+}
+
+function barOf(filled: number, width: number): string {
+  return '#'.repeat(filled).padEnd(width, '.')
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { createProgress } from '../../src/cli/progress.ts'
+import { createProgress } from '../../src/cli/terminal.ts'
 import type { Clock } from '../../src/kernel/clock.ts'
 import { test } from '../support/suite.ts'
 import type { ServingProcess } from '../support/tollgate-process.ts'

@@ -17,9 +17,9 @@ test('credit is added to the nanodollar, once under one idempotency key', async 
   const args = ['credits', 'add', '5.000000001', '--reason', 'invoice 1', '--idempotency-key', 'invoice-1']
   assert.match(
     await done(...args),
-    /^Added 5\.000000001 USD as crd_\w{26}\. The balance is 5\.000000001 USD\.\n$/,
+    /^Added \$5\.000000001 as crd_\w{26}\. The balance is \$5\.000000001\.\n$/,
   )
-  assert.match(await done(...args), /^Added before, and not again: 5\.000000001 USD/)
+  assert.match(await done(...args), /^Added before, and not again: \$5\.000000001 as/)
   assert.match(await done('balance'), /^balance +5\.000000001 USD\n/)
   const json = JSON.parse(await done('balance', '--json'))
   assert.deepEqual(json, await commands.gateway.manage('GET', '/gateway/v1/balance'))
@@ -30,7 +30,7 @@ test('credit is added to the nanodollar, once under one idempotency key', async 
   }
   assert.match(
     await done('credits', 'add', '--reason', 'typo', '--', '-2'),
-    /^Added -2 USD as crd_\w{26}\. The balance is 3\.000000001 USD\.\n$/,
+    /^Removed \$2\.00 as crd_\w{26}\. The balance is \$3\.000000001\.\n$/,
   )
   const listed = await done('credits', 'list')
   assert.match(
@@ -49,17 +49,21 @@ test('calls are credited back once, from arguments or from standard input', asyn
   const before = Number(await balanceOf())
   const first = await run('credits', 'back', ids[0] ?? '', '--reason', 'refund')
   const [, credited] =
-    /^Credited ([\d.]+) USD for 1 call\. The balance is [\d.]+ USD\.\n$/.exec(first.stdout) ?? []
+    /^Credited \$([\d.]+) for 1 call\. The balance is \$[\d.]+\.\n$/.exec(first.stdout) ?? []
   assert.ok(Number(credited) > 0, first.stdout + first.stderr)
   const input = `${ids.join('\n')}\n`
   const rest = await start(['credits', 'back', '-', '--reason', 'refund'], { input }).finished
-  assert.match(rest.stdout, /^Credited [\d.]+ USD for 1 call\..*\nCredited before: 1 call\.\n$/)
+  assert.match(rest.stdout, /^Credited \$[\d.]+ for 1 call\..*\nCredited before: 1 call\.\n$/)
   const again = await start(['credits', 'back', '-', '--reason', 'refund', '--json'], { input }).finished
   assert.deepEqual([again.code, again.stdout], [0, ''], 'nothing is left to credit')
   assert.ok(Number(await balanceOf()) > before)
   const unknown = await run('credits', 'back', UNKNOWN, '--reason', 'x')
   assert.equal(unknown.code, 1)
   assert.equal(unknown.stderr, `There is no such call:\n  ${UNKNOWN}\n`)
+  const { key } = await gateway.createKey('capped', { monthly_budget_usd: 0 })
+  const refused = await run('credits', 'back', await call(key, 1), '--reason', 'x')
+  assert.equal(refused.code, 0)
+  assert.match(refused.stdout, /Never charged, so there is nothing to credit back: 1 call\.\n$/)
 })
 
 test('a wrong list moves no money', async () => {

@@ -68,7 +68,7 @@ test('every limit has an option, on creation and on an update', async () => {
     assert.match(shown, line)
   assert.match(
     await done('keys', 'list', '--search', 'metadata.team:web'),
-    /today +a day[\s\S]* 0\.00 +5\.00 .*limited/,
+    /spent today +daily cap +rpm[\s\S]* 0\.00 +5\.00 +60 .*limited/,
   )
   const removed = ['--daily-budget', 'none', '--rpm', 'none', '--budget-mode', 'none', '--metadata', 'none']
   assert.match(await done('keys', 'update', 'limited', ...removed), / {2}limits +none\n/)
@@ -126,7 +126,10 @@ test('lists are paged, filtered, and told as the API answers them', async () => 
   const { run, done, gateway } = commands
   const page = await run('keys', 'list', '--limit', '1')
   const [, next] = /add --after (\S+) or a larger --limit\.\n$/.exec(page.stderr) ?? []
-  assert.match(page.stdout, /^id +status {2}key +spent {2}budget {2}last used \(UTC\) +name +note\nkey_.*\n$/)
+  assert.match(
+    page.stdout,
+    /^id +status {2}key +spent {2}monthly cap {2}last used \(UTC\) +name +note\nkey_.*\n$/,
+  )
   const second = await done('keys', 'list', '--limit', '1', '--after', String(next))
   assert.notEqual(second, page.stdout)
   const json = JSON.parse(await done('keys', 'list', '--status', 'usable', '--json'))

@@ -192,7 +192,7 @@ test('the runbook for a leaked key works word for word', async () => {
 
   assert.deepEqual(linesOf('fraud.ids').toSorted(), stolen.map((each) => String(each['id'])).sort())
   const lostNanos = sumOf(stolen)
-  const credited = /^Credited ([\d.]+) USD for ([\d,]+) calls\./m.exec(stdout)
+  const credited = /^Credited \$([\d.]+) for ([\d,]+) calls\./m.exec(stdout)
   assert.deepEqual(
     [nanosOf(credited?.[1]), Number(credited?.[2]?.replace(',', ''))],
     [lostNanos, stolen.length],
