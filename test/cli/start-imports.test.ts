@@ -23,7 +23,7 @@ test('the walk over what a file loads follows imports, but not those of types al
   const loaded = loadedWith('src/cli/serve.ts')
   assert.ok(loaded.has('src/gateway/handle-request.ts'))
   assert.ok(loaded.has('pino'))
-  assert.ok(!loaded.has('src/store/store.ts'))
+  assert.ok(!loaded.has('src/ledger/ledger-store.ts'))
 })
 
 // Each of these takes 40 to 100 ms to load, of the half second in which the gateway is to serve.
@@ -44,7 +44,7 @@ for (const heavy of [
 // Over HTTP a command needs none of these modules, and with them it takes three times as long to start.
 for (const heavy of ['zod', 'pg', 'pino', 'node:sqlite', 'src/installation.ts', 'src/management/']) {
   test(`commands on the management API do not wait for ${heavy}`, () => {
-    for (const name of ['program', 'keys', 'usage', 'requests', 'credits', 'balance'])
+    for (const name of ['program', 'keys', 'usage', 'requests', 'credits', 'accounts'])
       assert.ok(![...loadedWith(`src/cli/${name}.ts`)].some((loaded) => loaded.startsWith(heavy)), name)
   })
 }
