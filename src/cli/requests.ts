@@ -12,7 +12,6 @@ import {
 import { examples } from './command.ts'
 import { findKey } from './key-record.ts'
 import {
-  type TableCell,
   type Field,
   outputStyle,
   print,
@@ -21,6 +20,7 @@ import {
   shownCount,
   shownInstant,
   shownText,
+  type TableCell,
 } from './terminal.ts'
 
 type Request = Exact<RequestRecord>

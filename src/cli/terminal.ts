@@ -146,7 +146,7 @@ function textOf(cell: TableCell): string {
 /** A column of a table of records. Amounts are aligned at their points; null is a dash. */
 export interface Field<Row> {
   readonly title: string
-  of(row: Row): Cell | null
+  of(row: Row): TableCell | null
   readonly kind?: 'right' | 'amount'
 }
 
