@@ -4,7 +4,7 @@ import type { Clock } from './clock.ts'
 /**
  * ULIDs: 48 bits of milliseconds and 80 random bits in 26 characters of Crockford's base 32, so that text order
  * is time order. Within one millisecond, and when the clock steps back, the random part is counted up instead,
- * which keeps the ids of one process strictly increasing.
+ * so the ids of one process strictly increase.
  */
 
 const ALPHABET = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'

@@ -86,7 +86,7 @@ export const METRICS: readonly Metric[] = [
     name: 'tollgate_calls_total',
     type: 'counter',
     labels: ['surface', 'model', 'status_class'],
-    help: 'Calls of this node that were admitted and closed, by the status that upstream answered with (none: it did not answer).',
+    help: 'Calls that this node admitted and closed, by upstream's status (none: no answer).',
     read: (from) =>
       ofModels(from, ({ calls }) =>
         STATUS_CLASSES.flatMap((status_class, i) => {
@@ -112,7 +112,7 @@ export const METRICS: readonly Metric[] = [
     name: 'tollgate_cost_usd_total',
     type: 'counter',
     labels: ['surface', 'model'],
-    help: 'What those calls were billed.',
+    help: 'Cost of those calls.',
     read: (from) => ofModels(from, ({ costNanos }) => only(usd(costNanos))),
   },
   {
@@ -126,7 +126,7 @@ export const METRICS: readonly Metric[] = [
     name: 'tollgate_unpriced_calls_total',
     type: 'counter',
     labels: ['model'],
-    help: 'Those of the calls that could not be rated, or not in full.',
+    help: 'Calls that could not be priced, or only in part.',
     read({ counts }) {
       const byModel = new Map<string, number>()
       for (const surface of SURFACE_NAMES) {
@@ -140,14 +140,14 @@ export const METRICS: readonly Metric[] = [
     name: 'tollgate_refusals_total',
     type: 'counter',
     labels: ['code'],
-    help: 'Requests for upstream that the gateway answered itself, or broke off, with this code of its error table. None is a call but a defect in the middle of one.',
+    help: 'Proxied requests that the gateway refused or broke off with this error code.',
     read: ({ counts }) => [...counts.refusals].map(([code, value]) => ({ labels: { code }, value })),
   },
   {
     name: 'tollgate_overhead_seconds',
     type: 'histogram',
     labels: ['surface'],
-    help: 'What a call took besides its time upstream: reading it, waiting for room under a cap, admitting and billing it.',
+    help: 'Time of a call besides its time upstream: reading, waiting for a budget, admission and settlement.',
     read: ({ counts }) => ofSurfaces((surface) => counts.surfaces[surface].overheadSeconds),
   },
   {
@@ -168,7 +168,7 @@ export const METRICS: readonly Metric[] = [
     name: 'tollgate_calls_waiting',
     type: 'gauge',
     labels: [],
-    help: 'Calls of this node that wait for room under a cap or for credit.',
+    help: 'Calls of this node that wait for a budget or for credit.',
     read: ({ waitingCalls }) => only(waitingCalls.count),
   },
   {
@@ -233,14 +233,14 @@ export const METRICS: readonly Metric[] = [
     name: 'tollgate_store_commit_seconds',
     type: 'histogram',
     labels: [],
-    help: 'How long such a transaction took: with SQLite its fsync, with PostgreSQL the round trip and its locks.',
+    help: 'Duration of such a transaction: with SQLite its fsync, with PostgreSQL the round trip and its locks.',
     read: ({ load }) => [{ labels: {}, histogram: load.commitSeconds }],
   },
   {
     name: 'tollgate_event_loop_delay_seconds',
     type: 'gauge',
     labels: [],
-    help: 'The delay of the event loop (99th percentile) since the scrape before. Measured from the first scrape on.',
+    help: 'Delay of the event loop (99th percentile) since the previous scrape.',
     read: ({ eventLoopDelay }) => only(eventLoopDelay()),
   },
   {
