@@ -86,7 +86,7 @@ export const METRICS: readonly Metric[] = [
     name: 'tollgate_calls_total',
     type: 'counter',
     labels: ['surface', 'model', 'status_class'],
-    help: 'Calls that this node admitted and closed, by upstream's status (none: no answer).',
+    help: "Calls that this node admitted and closed, by upstream's status (none: no answer).",
     read: (from) =>
       ofModels(from, ({ calls }) =>
         STATUS_CLASSES.flatMap((status_class, i) => {
