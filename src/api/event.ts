@@ -1,6 +1,14 @@
 import { z } from 'zod'
-import { ACTOR_KINDS, EVENT_TYPES } from '../kernel/vocabulary.ts'
-import { afterParameter, idOf, instant, optionalLimit, timeParameter, wordParameter } from './fields.ts'
+import { EVENT_TYPES } from '../kernel/vocabulary.ts'
+import {
+  actorSchema,
+  afterParameter,
+  idOf,
+  instant,
+  optionalLimit,
+  timeParameter,
+  wordParameter,
+} from './fields.ts'
 
 export const eventListQuery = z
   .strictObject({
@@ -26,14 +34,6 @@ export const eventListQuery = z
     },
   )
 export type EventListQuery = z.infer<typeof eventListQuery>
-
-export const actorSchema = z
-  .object({
-    kind: z.enum(ACTOR_KINDS),
-    id: z.string().nullable().describe('The id of the key; null for `command_line` and `system`.'),
-    name: z.string().nullable(),
-  })
-  .meta({ id: 'actor', description: 'Who caused a change. A session has the id and name of its key.' })
 
 export const eventSchema = z
   .object({
