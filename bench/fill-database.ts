@@ -22,7 +22,7 @@ const plan = JSON.parse(process.argv[2] ?? '{}') as FillPlan
 type Modules = {
   readonly migrate: typeof import('../src/store/sqlite/database.ts')
   readonly keyFormat: typeof import('../src/keys/key-format.ts')
-  readonly keyDigest: typeof import('../src/keys/key-digest.ts')
+  readonly keyDigest: typeof import('../src/keys/secrets.ts')
   readonly secret: typeof import('../src/kernel/secret.ts')
 }
 
@@ -32,7 +32,7 @@ async function load<T>(path: string): Promise<T> {
 
 const { migrate } = await load<Modules['migrate']>('src/store/sqlite/database.ts')
 const { mintKey, shownParts } = await load<Modules['keyFormat']>('src/keys/key-format.ts')
-const { createKeyDigest } = await load<Modules['keyDigest']>('src/keys/key-digest.ts')
+const { createKeyDigest } = await load<Modules['keyDigest']>('src/keys/secrets.ts')
 const { Secret } = await load<Modules['secret']>('src/kernel/secret.ts')
 
 const db = new DatabaseSync(join(plan.dataDir, 'tollgate.db'))

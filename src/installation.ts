@@ -9,9 +9,14 @@ import { createUlidSource } from './kernel/ids.ts'
 import type { Log } from './kernel/log.ts'
 import { Secret, shownDatabase } from './kernel/secret.ts'
 import { SYSTEM } from './kernel/vocabulary.ts'
-import { createKeyDigest, type DigestKey, pepperFingerprint } from './keys/key-digest.ts'
 import { mintKey, shownParts } from './keys/key-format.ts'
-import { createSecretSealer, type SecretSealer } from './keys/sealed-secret.ts'
+import {
+  createKeyDigest,
+  createSecretSealer,
+  type DigestKey,
+  pepperFingerprint,
+  type SecretSealer,
+} from './keys/secrets.ts'
 import { type DataDirLock, lockDataDir, makePrivateDir, tightenFiles } from './store/data-dir.ts'
 import { SCHEMA_VERSION } from './store/schema.ts'
 import { openSqliteStore } from './store/sqlite/sqlite-store.ts'

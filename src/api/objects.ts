@@ -7,9 +7,8 @@ import {
   keyStatus,
   type LimitKinds,
 } from '../keys/key-store.ts'
-import type { AccountRecord } from '../ledger/account.ts'
+import type { AccountRecord, Balance, CreditEntry } from '../ledger/account.ts'
 import { nextMonthMs } from '../ledger/calendar.ts'
-import type { Balance, CreditEntry } from '../ledger/ledger-store.ts'
 import type { WebhookRecord } from '../webhooks/webhook-store.ts'
 import type { Account } from './account.ts'
 import type { AdminKey } from './admin-key.ts'

@@ -15,8 +15,8 @@ import {
   type RerateWriter,
   rerateCall,
 } from '../ledger/rerate.ts'
+import { createRateAgain } from '../pricing/load-book.ts'
 import { versionAt } from '../pricing/price-book.ts'
-import { createRateAgain } from '../pricing/rate-again.ts'
 import { readPricing } from '../read-pricing.ts'
 import { openRerateWriter as openWriterInFile } from '../store/sqlite/database.ts'
 import { examples, UsageError } from './command.ts'

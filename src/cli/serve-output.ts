@@ -4,7 +4,7 @@ import { formatUsd } from '../kernel/money.ts'
 import { VERSION } from '../kernel/runtime.ts'
 import { shownDatabase } from '../kernel/secret.ts'
 import { type Certificate, dayOf } from '../read-certificate.ts'
-import type { EndedCall, ObserveCall } from '../telemetry/ended-call.ts'
+import type { EndedCall, ObserveCall } from '../telemetry/call-log.ts'
 import { shownText, type TerminalStyle } from './terminal.ts'
 
 export interface BannerFacts {

@@ -1,7 +1,7 @@
 import type { UpstreamConfig } from '../config.ts'
 import { VERSION } from '../kernel/runtime.ts'
 import { SURFACE_NAMES, type Surface } from '../kernel/vocabulary.ts'
-import { createSecretSealer, upstreamKeyRecord } from '../keys/sealed-secret.ts'
+import { createSecretSealer, upstreamKeyRecord } from '../keys/secrets.ts'
 import { findModel, versionAt } from '../pricing/price-book.ts'
 import { providerCredential, SURFACES, upstreamTarget } from '../providers/surfaces.ts'
 import { readPricing } from '../read-pricing.ts'

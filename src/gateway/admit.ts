@@ -9,6 +9,7 @@ import type { Nanos } from '../kernel/money.ts'
 import { redactEncoded, redactForeign, withoutKey } from '../kernel/secret.ts'
 import type { Surface } from '../kernel/vocabulary.ts'
 import { type Credential, type KeyLookup, refuseKey } from '../keys/credential.ts'
+import type { BoundedFile } from '../ledger/account.ts'
 import {
   type Admission,
   type CallOpening,
@@ -17,7 +18,6 @@ import {
   unsentCall,
 } from '../ledger/call.ts'
 import { refuseSpent } from '../ledger/decide-admission.ts'
-import type { BoundedFile } from '../ledger/ledger-store.ts'
 import { namedInFile } from '../providers/named-models.ts'
 import { modelAsked } from '../providers/request-members.ts'
 import type { Held, QueueEntry } from './admission-queue.ts'

@@ -108,7 +108,7 @@ export function createDeferredBills(parts: DeferredBillParts) {
   async function versionOf({ requestId, priceVersion }: CallRecord): Promise<PriceVersion> {
     const id = priceVersion ?? ''
     if (last?.id === id) return last.version
-    const { readVersion } = await import('../pricing/rate-again.ts')
+    const { readVersion } = await import('../pricing/load-book.ts')
     const json = await store.readPriceVersion(id)
     const version = json === null ? null : readVersion(json)
     if (version === null) throw new Error(`the price version of ${requestId} cannot be read`)

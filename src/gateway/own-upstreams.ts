@@ -3,7 +3,7 @@ import { openUpstream, type Upstream, type UpstreamPool } from '../http/upstream
 import type { Log } from '../kernel/log.ts'
 import { Secret } from '../kernel/secret.ts'
 import type { OwnUpstream, Surface } from '../kernel/vocabulary.ts'
-import { type SecretSealer, upstreamKeyRecord } from '../keys/sealed-secret.ts'
+import { type SecretSealer, upstreamKeyRecord } from '../keys/secrets.ts'
 import type { Store } from '../store/store.ts'
 
 /** Connection pools of accounts' own URLs. Beyond this number one without a call is closed, if there is one. */

@@ -6,7 +6,7 @@ import type { Settled } from '../ledger/call.ts'
 import type { Metered, Shown } from '../metering/meter.ts'
 import { type Audience, shapeError, statusOf } from '../providers/surfaces.ts'
 import type { CallCounts } from '../telemetry/call-counts.ts'
-import type { EndedCall } from '../telemetry/ended-call.ts'
+import type { EndedCall } from '../telemetry/call-log.ts'
 import { describeUnsent, recordable } from './admit.ts'
 import { Answer, figureLines } from './answer.ts'
 import {

@@ -2,13 +2,12 @@ import type { Nanos } from '../kernel/money.ts'
 import type { CallState, Surface } from '../kernel/vocabulary.ts'
 
 /**
- * The columns of a call, each written once. The types of an opening, a closing and a record are made from this list, as
- * are the way between the threads, the check of a spooled closing, the statements and functions of both stores, the
- * reading of a row and the move from one store to the other. CONTRIBUTING.md shows what one more column takes.
+ * The columns of a call, each written once. The types of an opening, a closing and a record follow from this list, and so do
+ * thread messages, the check of a spooled closing, and the statements. CONTRIBUTING.md shows what one more column takes.
  */
 
 /** The kind of value in a column; with a question mark it may be null. A `count` is a number, `nanos` are bigint. */
-export type ColumnKind = 'text' | 'text?' | 'count' | 'count?' | 'flag' | 'nanos' | 'nanos?'
+type ColumnKind = 'text' | 'text?' | 'count' | 'count?' | 'flag' | 'nanos' | 'nanos?'
 
 interface CallColumn {
   /** The column's name in the tables of both stores. */
@@ -119,12 +118,9 @@ export type RecordColumns = {
 }
 
 /** A column, and how its value is read from the command that brings it. */
-export interface Brought<Command> {
+interface Brought<Command> {
   readonly column: string
-  readonly kind: ColumnKind
-  /** The name in the JSON for PostgreSQL: the member of the command, but for the tokens, which have a column each. */
-  readonly name: string
-  of(command: Command): unknown
+  of(command: Command): string | number | bigint | boolean | null
 }
 
 const entries = Object.entries(CALL_COLUMNS) as [Name, CallColumn][]
@@ -142,18 +138,16 @@ export const CLOSING_AMOUNTS = CLOSING_NAMES.filter((name) => CALL_COLUMNS[name]
 type Opening = OpeningColumns & { readonly endpoint: string }
 
 export const OPENING_COLUMNS: readonly Brought<Opening>[] = [
-  ...OPENING_NAMES.map((name) => ({ name, ...CALL_COLUMNS[name], of: (opening: Opening) => opening[name] })),
-  { name: 'endpoint', column: 'endpoint', kind: 'text', of: ({ endpoint }) => endpoint },
+  ...OPENING_NAMES.map((name) => ({ ...CALL_COLUMNS[name], of: (opening: Opening) => opening[name] })),
+  { column: 'endpoint', of: ({ endpoint }) => endpoint },
 ]
 
 type Closing = ClosingColumns & { readonly tokens: TokenCounts }
 
 export const CLOSING_COLUMNS: readonly Brought<Closing>[] = [
-  ...CLOSING_NAMES.map((name) => ({ name, ...CALL_COLUMNS[name], of: (closing: Closing) => closing[name] })),
+  ...CLOSING_NAMES.map((name) => ({ ...CALL_COLUMNS[name], of: (closing: Closing) => closing[name] })),
   ...(Object.keys(TOKEN_COLUMNS) as (keyof TokenCounts)[]).map((name) => ({
-    name: `${name}Tokens`,
     column: TOKEN_COLUMNS[name],
-    kind: 'count' as const,
     of: ({ tokens }: Closing) => tokens[name],
   })),
 ]

@@ -1,7 +1,7 @@
 import type { Nanos } from '../kernel/money.ts'
 import type { UsageDimension } from '../kernel/vocabulary.ts'
 import type { Metadata } from '../keys/key-store.ts'
-import type { Balance } from './ledger-store.ts'
+import type { Balance } from './account.ts'
 
 /** Usage is read from daily sums that settlement updates, so its cost does not grow with the number of calls. */
 

@@ -3,9 +3,9 @@ import type { Bill, BillLine } from '../api/request.ts'
 import { type Fraction, formatUsd, type Nanos, rawNumber, roundHalfEven } from '../kernel/money.ts'
 import type { CallRecord } from '../ledger/call.ts'
 import { NO_DISCOUNT, payableFor } from '../pricing/amounts.ts'
+import { createRateAgain } from '../pricing/load-book.ts'
 import { ONE } from '../pricing/modifiers.ts'
 import { type Rating, readRating } from '../pricing/rate.ts'
-import { createRateAgain } from '../pricing/rate-again.ts'
 import { type Management, usd } from './route.ts'
 
 /**

@@ -10,8 +10,7 @@ import { balanceObject, creditObject } from '../api/objects.ts'
 import { refuse } from '../kernel/errors.ts'
 import { formatUsd } from '../kernel/money.ts'
 import type { Idempotency } from '../kernel/vocabulary.ts'
-import { CREDITED_MAX } from '../ledger/account.ts'
-import type { CreditBack, CreditBackOutcomes, NewCredit } from '../ledger/ledger-store.ts'
+import { CREDITED_MAX, type CreditBack, type CreditBackOutcomes, type NewCredit } from '../ledger/account.ts'
 import {
   defineRoute,
   type Management,

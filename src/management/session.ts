@@ -6,8 +6,8 @@ import { type RawHeaders, valuesOf } from '../http/raw-headers.ts'
 import { type Refusal, refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Caller } from '../keys/credential.ts'
-import type { DigestKey } from '../keys/key-digest.ts'
 import { keyKindOf } from '../keys/key-format.ts'
+import type { DigestKey } from '../keys/secrets.ts'
 import { roleOf } from './permissions.ts'
 import {
   defineRoute,

@@ -12,8 +12,8 @@ import {
   webhookWithSecretSchema,
 } from '../api/webhook.ts'
 import { limits } from '../kernel/limits.ts'
+import { mintSigningSecret } from '../webhooks/deliver.ts'
 import { judgeEndpointUrl } from '../webhooks/endpoint-address.ts'
-import { mintSigningSecret } from '../webhooks/signing-secret.ts'
 import type { DeliveryRecord, Queued, WebhookChanges } from '../webhooks/webhook-store.ts'
 import {
   defineRoute,

@@ -31,7 +31,7 @@ import { formatUsd } from '../kernel/money.ts'
 import { VERSION } from '../kernel/runtime.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
 import { SURFACES } from '../providers/surfaces.ts'
-import type { EndedCall, ObserveCall } from './ended-call.ts'
+import type { EndedCall, ObserveCall } from './call-log.ts'
 
 export interface Traces {
   readonly observe: ObserveCall

@@ -1,11 +1,12 @@
+import { randomBytes } from 'node:crypto'
 import type { Clock } from '../kernel/clock.ts'
 import type { Log } from '../kernel/log.ts'
-import type { SecretSealer } from '../keys/sealed-secret.ts'
+import { Secret } from '../kernel/secret.ts'
+import type { SecretSealer } from '../keys/secrets.ts'
 import type { EndpointRules } from './endpoint-address.ts'
 import { sendWebhook, type TryOutcome } from './send-webhook.ts'
-import { signMessage } from './signing-secret.ts'
 import { slackBody } from './slack-text.ts'
-import type { ClaimedDelivery, DeliveryAttempt, EventRecord } from './webhook-store.ts'
+import type { ClaimedDelivery, DeliveryAttempt, DeliveryTarget, EventRecord } from './webhook-store.ts'
 
 /** The reason of a failed attempt, in the `error` of its delivery. */
 const ERROR_CHARS_MAX = 200
@@ -116,4 +117,37 @@ const JITTER = 0.1
 export function pauseAfterMs(tries: number, chance: number): number | null {
   const pause = PAUSES_MS[tries - 1]
   return pause === undefined ? null : Math.round(pause * (1 + JITTER * chance))
+}
+
+/** Standard Webhooks asks for 24 to 64 bytes. */
+const SECRET_BYTES = 32
+
+/** The secret that signs an endpoint's messages, in the form that the libraries of Standard Webhooks take. */
+export function mintSigningSecret(): Secret {
+  return new Secret(`whsec_${randomBytes(SECRET_BYTES).toString('base64')}`)
+}
+
+export interface WebhookMessage {
+  /** The id of the event: the same at every try, so that a receiver recognises a message that it had already. */
+  readonly id: string
+  readonly body: string
+}
+
+/** The headers of a message. For a day after a rotation the former secret signs too, so a receiver may have either secret. */
+export async function signMessage(
+  { id, body }: WebhookMessage,
+  target: Pick<DeliveryTarget, 'id' | 'secret' | 'formerSecrets'>,
+  sealer: SecretSealer,
+  nowMs: number,
+): Promise<Record<string, string>> {
+  const { Webhook } = await import('standardwebhooks')
+  const signatures = [target.secret, ...target.formerSecrets].map((each) => {
+    const secret = sealer.open(each, target.id)
+    return new Webhook(secret.reveal()).sign(id, new Date(nowMs), body)
+  })
+  return {
+    'webhook-id': id,
+    'webhook-timestamp': String(Math.floor(nowMs / 1_000)),
+    'webhook-signature': signatures.join(' '),
+  }
 }

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { parseCredential, surfaceOf } from '../../src/gateway/parse-credential.ts'
 import { ConnectionMemory } from '../../src/http/incoming-request.ts'
 import { Secret } from '../../src/kernel/secret.ts'
-import { createKeyDigest } from '../../src/keys/key-digest.ts'
 import { mintKey } from '../../src/keys/key-format.ts'
+import { createKeyDigest } from '../../src/keys/secrets.ts'
 import { test } from '../support/suite.ts'
 
 const digestKey = createKeyDigest(new Secret('a pepper for tests'))

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import fc from 'fast-check'
 import { Secret } from '../../src/kernel/secret.ts'
-import { createKeyDigest } from '../../src/keys/key-digest.ts'
+import { createKeyDigest } from '../../src/keys/secrets.ts'
 import { anyCharacter } from '../support/any-character.ts'
 import { test } from '../support/suite.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { Secret } from '../../src/kernel/secret.ts'
-import { createSecretSealer } from '../../src/keys/sealed-secret.ts'
+import { createSecretSealer } from '../../src/keys/secrets.ts'
 import { test } from '../support/suite.ts'
 
 const sealer = createSecretSealer(new Secret('a pepper of some length'), 'test')

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { SYSTEM } from '../../src/kernel/vocabulary.ts'
 import { type KeyRecord, NO_LIMITS } from '../../src/keys/key-store.ts'
-import type { CreditEntry } from '../../src/ledger/ledger-store.ts'
+import type { CreditEntry } from '../../src/ledger/account.ts'
 import { WaitingCalls } from '../../src/ledger/unsent-calls.ts'
 import { addCredit } from '../../src/management/credits.ts'
 import { createKey, deleteKey, revokeKey, rotateKey, updateKey } from '../../src/management/keys.ts'

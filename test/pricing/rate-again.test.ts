@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { createRateAgain } from '../../src/pricing/rate-again.ts'
+import { createRateAgain } from '../../src/pricing/load-book.ts'
 import { shipped } from '../pricing/worked-example.ts'
 import { test } from '../support/suite.ts'
 

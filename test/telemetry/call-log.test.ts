@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
-import { createCallLog, logLine } from '../../src/telemetry/call-log.ts'
-import type { EndedCall } from '../../src/telemetry/ended-call.ts'
+import { createCallLog, type EndedCall, logLine } from '../../src/telemetry/call-log.ts'
 import { test } from '../support/suite.ts'
 
 const CALL: EndedCall = {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { Secret } from '../../src/kernel/secret.ts'
-import { createSecretSealer } from '../../src/keys/sealed-secret.ts'
+import { createSecretSealer } from '../../src/keys/secrets.ts'
 import type { Store } from '../../src/store/store.ts'
 import { createWebhookDispatcher, type DispatcherParts } from '../../src/webhooks/dispatcher.ts'
 import type { ClaimedDelivery } from '../../src/webhooks/webhook-store.ts'

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { Webhook } from 'standardwebhooks'
 import { Secret } from '../../src/kernel/secret.ts'
-import { createSecretSealer } from '../../src/keys/sealed-secret.ts'
-import { mintSigningSecret, signMessage } from '../../src/webhooks/signing-secret.ts'
+import { createSecretSealer } from '../../src/keys/secrets.ts'
+import { mintSigningSecret, signMessage } from '../../src/webhooks/deliver.ts'
 import { test } from '../support/suite.ts'
 
 const sealer = createSecretSealer(new Secret('a pepper of some length'), 'test')

@@ -13,7 +13,6 @@ import { monthOf } from '../../ledger/calendar.ts'
 import { pageOf, present, type Row, readWideSum, text, wideSum } from '../rows.ts'
 import { recordCapEdit } from './budget-events.ts'
 import { recordEvent } from './events.ts'
-import { claimKey } from './idempotency.ts'
 import { POSITION } from './keys.ts'
 import {
   ACCOUNT_COLUMNS,
@@ -23,6 +22,7 @@ import {
   accountState,
 } from './money-rows.ts'
 import { atomic, currentTime, type Operation } from './operation.ts'
+import { claimKey } from './settings.ts'
 import { and, FOR_UPDATE, join, json, now, onPostgres, raw, type Sql, sql } from './sql.ts'
 
 /** Accounts are never deleted. */

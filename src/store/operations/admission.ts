@@ -8,7 +8,7 @@ import { bool, namesOf, nanosOrNull, numberOrNull, present, type Row, text } fro
 import { type BatchRows, digestName } from './batch-rows.ts'
 import { type AccountState, accountCeilings, type BudgetState, keyCeilings, overLimit } from './money-rows.ts'
 import { type Batch, step } from './operation.ts'
-import { type Filled, type ParameterType, prepare, raw } from './sql.ts'
+import { type Filled, prepare, prepareInsert } from './sql.ts'
 
 /**
  * Admission of the calls of a batch. Decisions are made one after the other, because each depends on the holds of those
@@ -20,41 +20,10 @@ const READ_FLOOR = prepare`
   WHERE budget_id = ${'text'} AND month = ${'text'}
     AND ((endpoint = ${'text'} AND model = ${'text'}) OR (endpoint = '' AND model = ''))`
 
-const TYPES: Readonly<Record<string, ParameterType>> = {
-  text: 'text',
-  count: 'bigint',
-  flag: 'boolean',
-  nanos: 'bigint',
-}
-const OPENING_TYPES = OPENING_COLUMNS.map(({ kind }) => TYPES[kind.replace('?', '')] ?? 'text')
-const OPENING_LIST = raw(OPENING_COLUMNS.map(({ column }) => column).join(', '))
-
-const INSERT_CALL = insertCall()
-
-function insertCall(): (...values: Parameters<ReturnType<typeof prepare>>) => Filled {
-  const fixed = [
-    'text',
-    'text',
-    'text',
-    'bigint',
-    'text',
-    'text',
-    'bigint',
-    'bigint',
-    'bigint',
-    'bigint',
-  ] as const
-  const types: ParameterType[] = [...fixed, ...OPENING_TYPES]
-  const texts = [
-    'INSERT INTO call (account_id, key_id, node_id, started_at_ms, month, day, hold_nanos, hold_list_nanos,\n    account_hold_nanos, requests, state, ',
-    ') VALUES (',
-    ...Array<string>(fixed.length - 1).fill(', '),
-    ", 'in_flight', ",
-    ...Array<string>(OPENING_TYPES.length - 1).fill(', '),
-    ')',
-  ]
-  return prepare(texts as unknown as TemplateStringsArray, OPENING_LIST, ...types)
-}
+const INSERT_CALL = prepareInsert('call', [
+  ...['account_id', 'key_id', 'node_id', 'started_at_ms', 'month', 'day', 'hold_nanos', 'hold_list_nanos'],
+  ...['account_hold_nanos', 'requests', 'state', ...OPENING_COLUMNS.map(({ column }) => column)],
+])
 
 const MARK_USED = prepare`
   UPDATE api_key SET last_used_at_ms = ${'bigint'} WHERE id = ${'text'} AND coalesce(last_used_at_ms, 0) < ${'bigint'}`

@@ -1,9 +1,9 @@
 import { balanceObject, formatInstant, usd } from '../../api/objects.ts'
 import type { Nanos } from '../../kernel/money.ts'
 import type { Actor } from '../../kernel/vocabulary.ts'
+import type { Balance } from '../../ledger/account.ts'
 import { dayOf, monthOf } from '../../ledger/calendar.ts'
 import type { Budget } from '../../ledger/call.ts'
-import type { Balance } from '../../ledger/ledger-store.ts'
 import { readBalanceLow, recordEvent } from './events.ts'
 import type { Operation } from './operation.ts'
 

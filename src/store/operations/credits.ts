@@ -2,23 +2,23 @@ import { balanceObject, creditObject } from '../../api/objects.ts'
 import type { Nanos } from '../../kernel/money.ts'
 import type { CreditKind, Idempotency, IdempotentResult } from '../../kernel/vocabulary.ts'
 import type { Page } from '../../keys/key-store.ts'
-import { CREDITED_MAX } from '../../ledger/account.ts'
-import type {
-  Balance,
-  CreditBack,
-  CreditBackOutcomes,
-  CreditEntry,
-  CreditedBack,
-  CreditQuery,
-  NewCredit,
-  NotCredited,
-} from '../../ledger/ledger-store.ts'
+import {
+  type Balance,
+  CREDITED_MAX,
+  type CreditBack,
+  type CreditBackOutcomes,
+  type CreditEntry,
+  type CreditedBack,
+  type CreditQuery,
+  type NewCredit,
+  type NotCredited,
+} from '../../ledger/account.ts'
 import { CREDIT_BACK } from '../../ledger/rerate.ts'
 import { bool, nanos, pageOf, present, type Row, readWideSum, recordOf, text, wideSum } from '../rows.ts'
 import { recordBalanceMove } from './budget-events.ts'
 import { actorOf, recordEvent } from './events.ts'
-import { claimKey, giveUpKey } from './idempotency.ts'
 import { atomic, type Operation } from './operation.ts'
+import { claimKey, giveUpKey } from './settings.ts'
 import { and, FOR_UPDATE, join, onPostgres, raw, type Sql, sql } from './sql.ts'
 
 /**

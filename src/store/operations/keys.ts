@@ -19,10 +19,9 @@ import { dayOf, monthOf } from '../../ledger/calendar.ts'
 import { number, pageOf, present, type Row, recordOf, text } from '../rows.ts'
 import { recordCapEdit } from './budget-events.ts'
 import { recordEvent } from './events.ts'
-import { claimKey, findReplay } from './idempotency.ts'
 import { BUDGET_COLUMNS, budgetState, keyCeilings } from './money-rows.ts'
 import { atomic, currentTime, type Operation } from './operation.ts'
-import { readSetting, writeSetting } from './settings.ts'
+import { claimKey, findReplay, readSetting, writeSetting } from './settings.ts'
 import {
   and,
   byStore,

@@ -7,51 +7,33 @@ import type { BatchRows } from './batch-rows.ts'
 import type { MoneyRows } from './money-rows.ts'
 import { type Batch, step } from './operation.ts'
 import { type Booking, ceilingsOf } from './settlement-events.ts'
-import { type Filled, type ParameterType, prepare } from './sql.ts'
+import { type Filled, prepare, prepareInsert, prepareUpdate } from './sql.ts'
 
 /**
  * Settlement of the calls of a batch: each is closed once, and its cost is booked on the budget, the account and the day. A
  * call that is closed already is not closed again.
  */
 
-const TYPES: Readonly<Record<string, ParameterType>> = {
-  text: 'text',
-  count: 'bigint',
-  flag: 'boolean',
-  nanos: 'bigint',
-}
-
-const CLOSE_CALL = prepare(
+const CLOSE_CALL = prepareUpdate(
+  'call',
   [
-    'UPDATE call SET state = ',
-    ', ended_at_ms = ',
-    ', overrun = ',
-    ', lost_list_nanos = ',
-    ', balance_nanos = ',
-    ...CLOSING_COLUMNS.map(({ column }) => `, ${column} = `),
-    ' WHERE id = ',
-    ' AND state = ',
-    '',
-  ] as unknown as TemplateStringsArray,
-  ...(['text', 'bigint', 'boolean', 'bigint', 'bigint'] as const),
-  ...CLOSING_COLUMNS.map(({ kind }) => TYPES[kind.replace('?', '')] ?? 'text'),
-  ...(['text', 'text'] as const),
+    ...['state', 'ended_at_ms', 'overrun', 'lost_list_nanos', 'balance_nanos'],
+    ...CLOSING_COLUMNS.map(({ column }) => column),
+  ],
+  ['id', 'state'],
 )
 
+const DAY = ['account_id', 'day', 'model', 'key_id']
 const DAY_SUMS = [
   ...['requests', ...Object.values(TOKEN_COLUMNS)],
   ...['cost_nanos', 'list_nanos', 'unpriced_requests', 'estimated_requests'],
 ]
 
-const ADD_TO_DAY = prepare(
-  [
-    `INSERT INTO rollup (account_id, day, model, key_id, ${DAY_SUMS.join(', ')}) VALUES (`,
-    ...Array<string>(3 + DAY_SUMS.length).fill(', '),
-    `) ON CONFLICT (account_id, day, model, key_id)
-     DO UPDATE SET ${DAY_SUMS.map((sum) => `${sum} = rollup.${sum} + excluded.${sum}`).join(', ')}`,
-  ] as unknown as TemplateStringsArray,
-  ...(['text', 'text', 'text', 'text'] as const),
-  ...DAY_SUMS.map(() => 'bigint' as const),
+const ADD_TO_DAY = prepareInsert(
+  'rollup',
+  [...DAY, ...DAY_SUMS],
+  `ON CONFLICT (${DAY.join(', ')})
+   DO UPDATE SET ${DAY_SUMS.map((sum) => `${sum} = rollup.${sum} + excluded.${sum}`).join(', ')}`,
 )
 
 /** Applies the closings to `rows.money`. Null for a closing whose call does not exist. */
@@ -132,7 +114,7 @@ function closeCall(booking: Booking, endedAtMs: number): Filled {
   const { closing, call } = booking
   return CLOSE_CALL(
     ...[closing.state, endedAtMs, isOverrun(closing, call), lostOf(closing, call), balanceOf(booking)],
-    ...CLOSING_COLUMNS.map(({ of }) => of(closing) as string | number | bigint | boolean | null),
+    ...CLOSING_COLUMNS.map(({ of }) => of(closing)),
     ...[closing.requestId, text(call, 'state')],
   )
 }
@@ -150,15 +132,7 @@ function addToDays(bookings: readonly Booking[]): readonly Filled[] {
     const { tokens, costNanos, listNanos, unpriced, estimated } = closing
     const { input, output, cacheRead, cacheWrite } = tokens
     const added = [
-      ...[
-        requests,
-        BigInt(input),
-        BigInt(output),
-        BigInt(cacheRead),
-        BigInt(cacheWrite),
-        costNanos,
-        listNanos,
-      ],
+      ...[requests, ...[input, output, cacheRead, cacheWrite].map(BigInt), costNanos, listNanos],
       ...[unpriced ? requests : 0n, estimated ? requests : 0n],
     ]
     const name = of.join('\0')

@@ -1,3 +1,5 @@
+import { TABLES } from '../schema.ts'
+
 /**
  * Statements that both stores understand. A value that stands in a template becomes a parameter, and a statement within
  * a statement becomes part of its text; where the two stores must differ, `byStore` holds both texts. The text for a store
@@ -157,13 +159,35 @@ export class Prepared {
   }
 }
 
+type Fill = (...values: PreparedValue[]) => Filled
+
 /** A prepared statement; the parts of the template are types of parameters, or SQL without values. */
-export function prepare(
-  texts: TemplateStringsArray,
-  ...parts: (ParameterType | Sql)[]
-): (...values: PreparedValue[]) => Filled {
+export function prepare(texts: readonly string[], ...parts: (ParameterType | Sql)[]): Fill {
   const prepared = new Prepared(texts, parts)
   return (...values) => new Filled(prepared, values)
+}
+
+const TYPES = { text: 'text', integer: 'bigint', flag: 'boolean', json: 'jsonb', bytes: 'bytea' } as const
+
+/** The types of parameters for columns of a table. */
+function typesOf(table: string, columns: readonly string[]): ParameterType[] {
+  const known = TABLES.find(({ name }) => name === table)?.columns ?? []
+  return columns.map((column) => TYPES[known.find(({ name }) => name === column)?.kind ?? 'text'])
+}
+
+/** A prepared INSERT of these columns; `rest` follows the values. */
+export function prepareInsert(table: string, columns: readonly string[], rest = ''): Fill {
+  const head = `INSERT INTO ${table} (${columns.join(', ')}) VALUES (`
+  const between = Array<string>(columns.length - 1).fill(', ')
+  return prepare([head, ...between, `) ${rest}`], ...typesOf(table, columns))
+}
+
+/** A prepared UPDATE of the columns `set`, of the row with these values of the columns `where`. */
+export function prepareUpdate(table: string, set: readonly string[], where: readonly string[]): Fill {
+  const texts = [...set.map((column, i) => `${i === 0 ? '' : ', '}${column} = `)]
+  const conditions = where.map((column, i) => `${i === 0 ? ' WHERE ' : ' AND '}${column} = `)
+  const [first = '', ...others] = [...texts, ...conditions]
+  return prepare([`UPDATE ${table} SET ${first}`, ...others, ''], ...typesOf(table, [...set, ...where]))
 }
 
 /** A condition in the template of `prepareLists`: the column has one of the values of a list. */
@@ -247,7 +271,7 @@ function padToPower(list: List): List {
 }
 
 /** The lists are those of the conditions, in the order of the template. */
-export function prepareLists(texts: TemplateStringsArray, ...parts: (OneOf | Sql)[]) {
+export function prepareLists(texts: readonly string[], ...parts: (OneOf | Sql)[]) {
   const prepared = new PreparedLists(texts, parts)
   return (...lists: List[]) => new FilledLists(prepared, lists)
 }

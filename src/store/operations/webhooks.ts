@@ -24,8 +24,8 @@ import type {
 } from '../../webhooks/webhook-store.ts'
 import { number, numberOrNull, pageOf, present, recordOf, text } from '../rows.ts'
 import { EVENT, eventRecord, failPending, recordEvent } from './events.ts'
-import { claimKey, findReplay } from './idempotency.ts'
 import { atomic, currentTime, type Operation } from './operation.ts'
+import { claimKey, findReplay } from './settings.ts'
 import { and, FOR_UPDATE, join, json, onPostgres, raw, type Sql, sql } from './sql.ts'
 
 /** Webhook endpoints: every statement that changes one, but for the outcomes of deliveries, is in this file. */

@@ -9,8 +9,7 @@ import {
 } from '../operations/operation.ts'
 import { type Dialect, type Runnable, render, type Statement, type StoreClock } from '../operations/sql.ts'
 import type { Row } from '../rows.ts'
-import { toKeptJson } from './any-text.ts'
-import type { Database, Pool } from './database.ts'
+import { type Database, type Pool, toKeptJson } from './database.ts'
 
 /** A node that is paused in a transaction must not hold its locks for long: admissions may wait for them. */
 const IDLE_MS_MAX = 2_000

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import { type IdempotentResult, SYSTEM } from '../../../src/kernel/vocabulary.ts'
 import { type NewKey, NO_LIMITS } from '../../../src/keys/key-store.ts'
+import type { CreditBack } from '../../../src/ledger/account.ts'
 import type { CallClosing, CallOpening } from '../../../src/ledger/call.ts'
-import type { CreditBack } from '../../../src/ledger/ledger-store.ts'
 import type { Store } from '../../../src/store/store.ts'
 
 /** A store under test, opened anew for each test and closed by that test. */

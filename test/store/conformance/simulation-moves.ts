@@ -1,7 +1,7 @@
 import { SYSTEM } from '../../../src/kernel/vocabulary.ts'
 import type { KeyChanges, KeyLimits, KeySuccessor } from '../../../src/keys/key-store.ts'
+import type { BatchFile, NewCredit } from '../../../src/ledger/account.ts'
 import type { CallClosing, CallOpening } from '../../../src/ledger/call.ts'
-import type { BatchFile, NewCredit } from '../../../src/ledger/ledger-store.ts'
 import type { Store } from '../../../src/store/store.ts'
 import { digestOf, newKey } from './fixtures.ts'
 import { admit } from './simulation-admission.ts'

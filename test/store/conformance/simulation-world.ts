@@ -1,6 +1,6 @@
 import type { CallState } from '../../../src/kernel/vocabulary.ts'
 import type { KeyRecord } from '../../../src/keys/key-store.ts'
-import type { Balance } from '../../../src/ledger/ledger-store.ts'
+import type { Balance } from '../../../src/ledger/account.ts'
 
 /**
  * The content that the store should have, kept beside it. Only types are shared with the service: every rule is written
