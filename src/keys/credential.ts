@@ -9,7 +9,6 @@ export type Credential =
   | { readonly kind: 'preflight' }
   | { readonly kind: 'refused'; readonly refusal: Refusal }
 
-/** Why the store does not accept a key. */
 export type KeyRefusal = 'unknown_key' | 'revoked_key' | 'expired_key'
 
 const MESSAGES: Readonly<Record<KeyRefusal | 'admin_key', string>> = {
@@ -41,7 +40,6 @@ export interface KeyMeans {
   readonly keyCeilings: readonly Budget[]
   readonly accountCeilings: readonly Budget[]
   readonly creditEnforced: boolean
-  /** The balance of the account. */
   readonly balanceNanos: Nanos
 }
 
@@ -56,7 +54,6 @@ export type Caller =
       readonly isSuspended: boolean
       /** Whether there is another account: then a credential of the installation is shared. */
       readonly hasOthers: boolean
-      /** The upstreams of the account's own. */
       readonly upstreams: Readonly<Record<Surface, OwnUpstream | null>>
     }
   | AdminCaller

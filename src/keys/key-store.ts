@@ -5,7 +5,6 @@ import type { Caller } from './credential.ts'
 
 /** The records of keys, and the port through which they are stored. Instants are milliseconds (UTC). */
 
-/** Pairs of texts that an operator attaches to a key. */
 export type Metadata = Readonly<Record<string, string>>
 
 /** The kinds of value in the column of a limit; with a question mark it may be null. `names` and `pairs` are stored as JSON. */
@@ -19,59 +18,33 @@ export interface LimitKinds {
   readonly pairs: Metadata
 }
 
-interface KeyLimitColumn {
-  readonly name: string
-  /** The member of the API's objects. */
-  readonly field: string
-  readonly column: string
-  readonly kind: keyof LimitKinds
-  /** The table of the column. A limit of the budget is shared with the keys that this one was rotated into. */
-  readonly table: 'api_key' | 'budget'
-}
-
 /**
  * The settings of a key, each a column of its row or of its budget. Both stores write, read and change them by this list,
  * and the API shows and changes them by it. CONTRIBUTING.md shows what one more limit takes.
  */
 export const KEY_LIMITS = [
   /** Null is no cap; 0 is a cap that is spent from the start. */
-  {
-    name: 'monthlyBudgetNanos',
-    field: 'monthly_budget_usd',
-    column: 'monthly_budget_nanos',
-    kind: 'nanos?',
-    table: 'budget',
-  },
-  {
-    name: 'dailyBudgetNanos',
-    field: 'daily_budget_usd',
-    column: 'daily_budget_nanos',
-    kind: 'nanos?',
-    table: 'budget',
-  },
-  {
-    name: 'requestsPerMinute',
-    field: 'requests_per_minute',
-    column: 'requests_per_minute',
-    kind: 'count?',
-    table: 'budget',
-  },
+  limit('monthlyBudgetNanos', 'monthly_budget_usd', 'monthly_budget_nanos', 'nanos?', 'budget'),
+  limit('dailyBudgetNanos', 'daily_budget_usd', 'daily_budget_nanos', 'nanos?', 'budget'),
+  limit('requestsPerMinute', 'requests_per_minute', 'requests_per_minute', 'count?', 'budget'),
   /** Null: `budgets.mode` applies. */
-  { name: 'budgetMode', field: 'budget_mode', column: 'budget_mode', kind: 'mode?', table: 'budget' },
+  limit('budgetMode', 'budget_mode', 'budget_mode', 'mode?', 'budget'),
   /** Exact names, or patterns that end in `*`; null is every model. Never empty. */
-  {
-    name: 'allowedModels',
-    field: 'allowed_models',
-    column: 'allowed_models',
-    kind: 'names?',
-    table: 'api_key',
-  },
-  { name: 'logRequests', field: 'log_requests', column: 'log_requests', kind: 'flag', table: 'api_key' },
-  { name: 'expiresAtMs', field: 'expires_at', column: 'expires_at_ms', kind: 'instant?', table: 'api_key' },
-  { name: 'metadata', field: 'metadata', column: 'metadata', kind: 'pairs', table: 'api_key' },
-] as const satisfies readonly KeyLimitColumn[]
+  limit('allowedModels', 'allowed_models', 'allowed_models', 'names?', 'api_key'),
+  limit('logRequests', 'log_requests', 'log_requests', 'flag', 'api_key'),
+  limit('expiresAtMs', 'expires_at', 'expires_at_ms', 'instant?', 'api_key'),
+  limit('metadata', 'metadata', 'metadata', 'pairs', 'api_key'),
+] as const
 
-export type KeyLimitName = (typeof KEY_LIMITS)[number]['name']
+/** `field`: the member of the API's objects. A limit of the budget is shared with the keys that this one was rotated into. */
+function limit<
+  Name extends string,
+  Field extends string,
+  Kind extends keyof LimitKinds,
+  Table extends 'api_key' | 'budget',
+>(name: Name, field: Field, column: string, kind: Kind, table: Table) {
+  return { name, field, column, kind, table }
+}
 
 /** The limits of a key. Every limit is looked up anew for each call, in the transaction that admits the call. */
 export type KeyLimits = {
@@ -80,7 +53,6 @@ export type KeyLimits = {
 
 const NO_LIMIT: { readonly [Kind in keyof LimitKinds]?: LimitKinds[Kind] } = { flag: false, pairs: {} }
 
-/** The limits of a key for which none were sent. */
 export const NO_LIMITS = Object.fromEntries(
   KEY_LIMITS.map(({ name, kind }) => [name, NO_LIMIT[kind] ?? null]),
 ) as unknown as KeyLimits
@@ -119,9 +91,7 @@ export interface KeyRecord extends KeyLimits {
   readonly revokedAtMs: number | null
   /** The last request that came with this key while it was usable, whether or not a limit then refused it. */
   readonly lastUsedAtMs: number | null
-  /** The key in whose place this one was made. */
   readonly rotatedFrom: string | null
-  /** The sums of the month in which the record was asked for. */
   readonly month: KeyMonth
 }
 
@@ -262,35 +232,19 @@ interface KeyOption {
 /** The options of `tollgate keys create` and `update` for limits of one value. `none` removes a limit. */
 export const KEY_OPTIONS: readonly KeyOption[] = [
   {
-    field: 'monthly_budget_usd',
-    option: '--monthly-budget <usd>',
-    kind: 'amount',
-    help: 'the most it may spend in a calendar month (UTC)',
-    label: 'budget',
-    unit: 'USD a month',
+    ...{ field: 'monthly_budget_usd', option: '--monthly-budget <usd>', kind: 'amount' },
+    ...{ label: 'budget', unit: 'USD a month', help: 'the most it may spend in a calendar month (UTC)' },
   },
   {
-    field: 'daily_budget_usd',
-    option: '--daily-budget <usd>',
-    kind: 'amount',
-    help: 'the most it may spend in a day (UTC)',
-    label: 'daily budget',
-    unit: 'USD a day',
+    ...{ field: 'daily_budget_usd', option: '--daily-budget <usd>', kind: 'amount' },
+    ...{ label: 'daily budget', unit: 'USD a day', help: 'the most it may spend in a day (UTC)' },
   },
   {
-    field: 'requests_per_minute',
-    option: '--rpm <n>',
-    kind: 'number',
-    help: 'the most calls in a minute',
-    label: 'rate',
-    unit: 'requests a minute',
+    ...{ field: 'requests_per_minute', option: '--rpm <n>', kind: 'number' },
+    ...{ label: 'rate', unit: 'requests a minute', help: 'the most calls in a minute' },
   },
   {
-    field: 'budget_mode',
-    option: '--budget-mode <mode>',
-    kind: 'text',
+    ...{ field: 'budget_mode', option: '--budget-mode <mode>', kind: 'text', label: 'mode', unit: '' },
     help: 'exact or settled, whatever budgets.mode of the gateway is',
-    label: 'mode',
-    unit: '',
   },
 ]

@@ -12,7 +12,6 @@ import type {
 export interface AccountTerms {
   /** In billionths of the list cost; null: the installation's discount. */
   readonly discountBillionths: number | null
-  /** The account's own upstream for the surface of the call. */
   readonly upstream: OwnUpstream | null
 }
 
@@ -21,7 +20,6 @@ export interface AccountRecord {
   readonly name: string
   readonly status: AccountStatus
   readonly monthlyBudgetNanos: Nanos | null
-  /** The cost of the calls of this month. */
   readonly spentNanos: Nanos
   readonly heldNanos: Nanos
   readonly creditEnforced: boolean
@@ -83,7 +81,6 @@ export interface Balance {
   readonly creditedNanos: Nanos
   readonly chargedNanos: Nanos
   readonly heldNanos: Nanos
-  /** Calls are admitted only while credit is left. */
   readonly enforced: boolean
 }
 
@@ -97,7 +94,6 @@ export interface NewCredit {
   readonly atMs: number
 }
 
-/** An entry of the ledger. */
 export interface CreditEntry extends NewCredit {
   readonly kind: CreditKind
   readonly balanceAfterNanos: Nanos
@@ -115,7 +111,6 @@ export interface CreditQuery {
 export interface BatchFile {
   readonly accountId: string
   readonly keyId: string
-  /** Upstream's id of the file. */
   readonly fileId: string
   /** Null: not the file of a batch, or one that cannot be read. */
   readonly models: readonly string[] | null
@@ -135,7 +130,6 @@ export interface CreditBack extends Omit<NewCredit, 'amountNanos'> {
   readonly requestIds: readonly string[]
 }
 
-/** Why a call was not credited, now or before. */
 export type NotCredited =
   | 'not_found'
   /** The call has not ended yet. */

@@ -25,7 +25,6 @@ export function nextMonthMs(atMs: number): number {
   return Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + 1)
 }
 
-/** The end of the day that this instant is in. */
 export function nextDayMs(atMs: number): number {
   return (Math.floor(atMs / DAY_MS) + 1) * DAY_MS
 }

@@ -10,7 +10,6 @@ import type { CallState, Surface } from '../kernel/vocabulary.ts'
 type ColumnKind = 'text' | 'text?' | 'count' | 'count?' | 'flag' | 'nanos' | 'nanos?'
 
 interface CallColumn {
-  /** The column's name in the tables of both stores. */
   readonly column: string
   readonly kind: ColumnKind
   /** The command that brings the value; `store`: the store works it out. */
@@ -25,7 +24,6 @@ export const CALL_COLUMNS = {
   accountId: { column: 'account_id', kind: 'text', from: 'store' },
   keyId: { column: 'key_id', kind: 'text', from: 'store' },
   state: { column: 'state', kind: 'text', from: 'store' },
-  /** The object that a deferred call has made upstream. */
   objectId: { column: 'object_id', kind: 'text?', from: 'store' },
   /** The call that created the batch; this call is the part of one model. */
   parentId: { column: 'parent_id', kind: 'text?', from: 'store' },
@@ -53,10 +51,8 @@ export const CALL_COLUMNS = {
   costNanos: { column: 'cost_nanos', kind: 'nanos', from: 'closing', late: true },
   listNanos: { column: 'list_nanos', kind: 'nanos', from: 'closing', late: true },
   lostListNanos: { column: 'lost_list_nanos', kind: 'nanos', from: 'store' },
-  /** The hold of the call, at our prices and at list prices. */
   holdNanos: { column: 'hold_nanos', kind: 'nanos', from: 'store' },
   holdListNanos: { column: 'hold_list_nanos', kind: 'nanos', from: 'store' },
-  /** The balance of the account after the call. */
   balanceNanos: { column: 'balance_nanos', kind: 'nanos?', from: 'store' },
   upstreamMs: { column: 'upstream_ms', kind: 'count?', from: 'closing' },
   overheadMs: { column: 'overhead_ms', kind: 'count', from: 'closing', late: true },
@@ -85,7 +81,6 @@ export type TokenCounts = Readonly<Record<keyof typeof TOKEN_COLUMNS, number>>
 type Columns = typeof CALL_COLUMNS
 type Name = keyof Columns
 
-/** Text columns with a closed set of values. */
 interface Words {
   readonly surface: Surface
   /** In the tables a deferred call is in flight and has an object. */
@@ -159,13 +154,11 @@ function emptyOf({ kind, late }: CallColumn): unknown {
   return late || kind.endsWith('?') ? null : EMPTY[kind as keyof typeof EMPTY]
 }
 
-/** The closing of a call that used nothing. */
 export const NOTHING_USED = {
   ...Object.fromEntries(CLOSING_NAMES.map((name) => [name, emptyOf({ ...CALL_COLUMNS[name], late: false })])),
   tokens: NO_TOKENS,
 } as Closing
 
-/** An empty record of a call. */
 export const NOTHING_RECORDED = {
   ...Object.fromEntries(entries.map(([name, column]) => [name, emptyOf(column)])),
   rating: '{}',

@@ -18,7 +18,6 @@ import {
  * settled; a **credit** adds to the balance, a **charge** takes from it.
  */
 
-/** The facts of a call before it goes upstream. */
 export interface CallOpening extends OpeningColumns {
   readonly digest: Uint8Array
   /** The instant that fixes the call's month and day. */
@@ -107,7 +106,6 @@ export type Admission =
       readonly budgetId: string
       readonly accountId: string
       readonly logRequests: boolean
-      /** The balance before this call. */
       readonly balanceNanos: Nanos
       /** Whether there is another account: then a credential of the installation is shared. */
       readonly hasOthers: boolean
@@ -132,7 +130,6 @@ export type Admission =
 
 export type HeldBy = { readonly limit: 'budget'; readonly budget: Budget } | { readonly limit: 'credit' }
 
-/** The facts of a call when it has ended. */
 export interface CallClosing extends ClosingColumns {
   readonly requestId: string
   /** An interrupted call was sent, and no word of it came back. It costs nothing. */
@@ -144,7 +141,6 @@ export interface CallClosing extends ClosingColumns {
 }
 
 export interface Settled {
-  /** The balance after this call. */
   readonly balanceNanos: Nanos
   /** False if the call had been closed before; then nothing was booked again. */
   readonly booked: boolean
@@ -153,7 +149,6 @@ export interface Settled {
 /** A call as it is stored. Figures are null while it is in flight. */
 export interface CallRecord extends RecordColumns {
   readonly tokens: TokenCounts
-  /** The code of a refusal. */
   readonly code: string | null
 }
 

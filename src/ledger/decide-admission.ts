@@ -7,7 +7,6 @@ import type { Budget, CallOpening, CallRefusal, HeldBy, HoldFloor } from './call
 /** How a key and its account stand at the instant of the question, read in the transaction that decides. */
 export interface KeyState extends KeyMeans, Pick<KeyLimits, 'allowedModels' | 'expiresAtMs'> {
   readonly revokedAtMs: number | null
-  /** Whether the account is suspended. */
   readonly isSuspended: boolean
   /** Overrides `heldCounts` of the opening for the ceilings of the key. */
   readonly mode: BudgetMode | null
@@ -26,7 +25,6 @@ export type Decision =
       readonly kind: 'admit'
       readonly holdNanos: Nanos
       readonly holdListNanos: Nanos
-      /** The hold as it counts against the account. */
       readonly accountHoldNanos: Nanos
     }
   | { readonly kind: 'refuse'; readonly refusal: CallRefusal }

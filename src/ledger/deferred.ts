@@ -19,7 +19,6 @@ export interface ObjectName {
 export interface Deferral extends ObjectName {
   readonly requestId: string
   readonly kind: ObjectKind
-  /** How soon upstream is polled first. */
   readonly dueInMs: number
   readonly atMs: number
   readonly status: number
@@ -47,7 +46,6 @@ export interface ChildCall {
   readonly model: string | null
   /** How the record is rated: as a request for its model, or for one that the batch names. */
   readonly rating: string
-  /** Lines that succeeded. */
   readonly requests: number
   /** The cost at which the record will be settled; the same amount of the batch's hold becomes the record's own. */
   readonly costNanos: Nanos

@@ -12,7 +12,6 @@ export interface CallFilter {
   /** The instant of admission: from `fromMs` on, and before `toMs`. */
   readonly fromMs: number | null
   readonly toMs: number | null
-  /** The model asked for or served. */
   readonly model: string | null
   /** HTTP status. */
   readonly status: number | null

@@ -117,7 +117,6 @@ export interface RerateLine {
 const MODELS_MAX = 500
 const OTHER_MODELS = '(other models)'
 
-/** The changes that a rerate would make. */
 export class RerateSummary {
   readonly models = new Map<string, RerateLine>()
   readonly total = emptyLine()

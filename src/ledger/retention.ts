@@ -68,7 +68,6 @@ export function startRetention(
   }
 }
 
-/** Returns the number of bodies that were deleted. */
 export async function deleteOldBodies(
   store: Pick<Store, 'deleteBodies'>,
   beforeMs: number,

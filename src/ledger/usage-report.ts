@@ -70,11 +70,9 @@ export interface OverviewQuery {
   readonly namedMax: number
 }
 
-/** A key that needs attention. */
 export interface AttentionKey {
   readonly id: string
   readonly name: string
-  /** The period of the cap and of the spend. */
   readonly period: 'month' | 'day'
   readonly capNanos: Nanos | null
   readonly spentNanos: Nanos
@@ -94,14 +92,11 @@ export interface Overview {
   readonly listNanos: Nanos
   readonly creditedNanos: Nanos
   readonly balance: Balance
-  /** Calls in flight, on all nodes. */
   readonly inFlight: number
   /** Keys that have spent at least four fifths of a cap, of the month or of the day, but not all. A cap of 0 is meant to let nothing through. */
   readonly nearCap: AttentionKeys
   readonly exhausted: AttentionKeys
-  /** Keys that expire within a week. */
   readonly expiring: AttentionKeys
-  /** Models with unpriced calls in the last seven days. */
   readonly unpricedModels: readonly { readonly model: string; readonly requests: bigint }[]
   /** Deliveries of the last 24 hours that failed for good, and webhooks that were disabled for failing or being gone. */
   readonly failedDeliveries: number

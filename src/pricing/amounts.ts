@@ -22,7 +22,6 @@ const FACTORS = Object.fromEntries(
   UNITS.map((unit) => [unit, PER_UNITS / UNIT_PRICES[unit].units]),
 ) as Readonly<Record<Unit, bigint>>
 
-/** A plain amount with its multiplier, exactly. */
 export function multipliedBy(amount: bigint, multiplier: bigint): Fraction {
   return { numerator: amount * multiplier, denominator: AMOUNT_DENOMINATOR }
 }

@@ -7,7 +7,6 @@ import { resolve, toolsOf } from './priced-parts.ts'
 /** The usage of those requests of a batch that one model served. */
 export interface ModelUsage {
   readonly model: string | null
-  /** The number of requests that succeeded. */
   readonly requests: number
   readonly usage: Usage
   /** A name that no other part of the batch has, and that is the same each time the results are read. */
@@ -21,7 +20,6 @@ interface Sum {
   requests: number
   readonly first: Usage
   suspect: boolean
-  /** The parts by model, and by the length of their prompts. */
   readonly parts: Map<string, UsagePart>
 }
 
@@ -85,7 +83,6 @@ export class BatchUsage {
     return model?.searchesEachCall === true ? addToolCalls(parts, { web_searches: 1 }) : parts
   }
 
-  /** The number of thresholds that the prompt is above. */
   #lengthOf({ promptTokens }: UsagePart): number {
     let length = 0
     for (const above of this.#thresholds) if (promptTokens > above) length++

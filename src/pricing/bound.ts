@@ -134,7 +134,6 @@ export function outputTokensMax(model: ModelPrice, stated: number | null): numbe
   return room === 0 ? limit : Math.min(limit, room)
 }
 
-/** The sides of tokens and of audio by its length. */
 type PricedSide = Exclude<Side, 'tool'>
 
 type HighestRates = Readonly<Record<PricedSide, bigint>>

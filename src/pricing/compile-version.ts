@@ -118,7 +118,6 @@ function nanos(text: string): bigint {
   return value
 }
 
-/** The rate of a tier as a fraction of the standard rate. */
 type Ratio = readonly [over: bigint, under: bigint]
 
 const HALF: Ratio = [1n, 2n]

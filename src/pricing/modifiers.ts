@@ -12,7 +12,6 @@ export interface RatingContext {
   readonly endpoint: string
   /** The upstream host processes in one region only. */
   readonly regional: boolean
-  /** The usage is that of an entry of a batch. */
   readonly batch: boolean
   /** The model that the image tool of the request names. Upstream does not repeat that name. */
   readonly imageToolModel?: string | null
@@ -31,7 +30,6 @@ export interface BoundRequest
   readonly endpoint: string
   /** Null where the request names no model: it may come from a stored prompt or conversation. */
   readonly model: string | null
-  /** The length of the decoded body. */
   readonly bodyBytes: number
 }
 
@@ -41,7 +39,6 @@ export interface BoundSettings {
   readonly regional: boolean
   /** A default of the upstream workspace may choose where inference runs. */
   readonly geographyPossible: boolean
-  /** The request is one of a batch. */
   readonly batch?: boolean
 }
 

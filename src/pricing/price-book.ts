@@ -21,7 +21,6 @@ export interface RateTable {
   /** Prompts of strictly more tokens are long. Null: all prompts are short. */
   readonly longContextAbove: number | null
   readonly standard: TierRates
-  /** All other tiers, listed or derived. */
   readonly others: ReadonlyMap<Tier, TierRates>
 }
 
@@ -34,7 +33,6 @@ export interface ModelPrice {
   readonly rates: RateTable
   /** Tables that replace `rates` on an endpoint, by its path template. */
   readonly endpoints: ReadonlyMap<string, RateTable>
-  /** Prices per call, the model's own or else its provider's. */
   readonly tools: Tariff
   readonly factors: ModelFactors
   /** Each answer of Chat Completions includes a paid search of the web. */
@@ -45,14 +43,12 @@ export interface ModelPrice {
 
 /** All prices of one period. A version never changes; a new price makes a new version. */
 export interface PriceVersion {
-  /** Two versions with one id have the same prices. */
   readonly id: string
   /** Null for the first version, which applies from the beginning. */
   readonly effectiveFromMs: number | null
   readonly models: readonly ModelPrice[]
   /** The model of requests that name none, by the path template of the endpoint. */
   readonly defaultModels: ReadonlyMap<string, string>
-  /** The models by id and by alias. */
   readonly names: ReadonlyMap<string, ModelPrice>
   /** The version as it would stand in a file: a book of this one version gives the same prices again. */
   readonly entry: BookVersionEntry
@@ -96,14 +92,12 @@ export function tariffsOf(table: RateTableEntry): readonly (readonly [tier: Tier
   })
 }
 
-/** The rates of a model that a call is rated with. */
 export interface Tariffs {
   readonly tier: Tier
   /** False where the list has no rates for the tier: they are derived from those of `standard`. */
   readonly listed: boolean
   readonly long: boolean
   readonly tariff: Tariff
-  /** The table that the tariff was taken from. */
   readonly table: RateTable
 }
 
@@ -137,7 +131,6 @@ export interface FoundRate {
 const NONE: FoundRate = { nanos: 0n, how: 'none' }
 const FREE: FoundRate = { nanos: 0n, how: 'free' }
 
-/** Whether writing to a cache has a price of its own at all. */
 function writesCost({ standard }: RateTable): boolean {
   return CHAT_CACHE_WRITES.some((unit) => standard.short.has(unit))
 }

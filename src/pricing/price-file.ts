@@ -87,11 +87,9 @@ const modelMembers = {
   retired: z.boolean({ error: 'must be true or false' }).optional(),
   context_window_tokens: tokens.nullish(),
   max_output_tokens: tokens.nullish(),
-  /** Rates of their own on some endpoints, by path template. */
   endpoints: z.record(endpoint, rateTable).optional(),
   /** The model searches the web for every answer, asked to or not, and no reply says so. */
   searches_each_call: z.boolean({ error: 'must be true or false' }).optional(),
-  /** Prices per call that differ from the provider's. */
   tools: tools.optional(),
   /** Factors on every token: by the geography that upstream reports, and on hosts of one region. */
   geography: z.record(name, multiplier).optional(),
@@ -123,7 +121,6 @@ export const bookFile = z.strictObject({
       z.strictObject({
         id: name,
         effective_from: instant,
-        /** The model of a request that names none, by path template. */
         default_models: z.record(endpoint, name).optional(),
         tools: toolsByProvider,
         models: z.array(bookModel).max(20_000),
@@ -151,7 +148,6 @@ export type OverlayEntry = z.output<typeof overlay>
 export type OverlayModelEntry = z.output<typeof overlayModel>
 export type RateTableEntry = z.output<typeof rateTable>
 export type TariffEntry = z.output<typeof tariff>
-export type ToolsEntry = z.output<typeof tools>
 export type Mode = (typeof MODES)[number]
 
 /** Date.parse turns the 31st of a short month into a day of the next month, which is not what the file meant. */

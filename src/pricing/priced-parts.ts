@@ -18,10 +18,8 @@ import {
 import type { Mode } from './price-file.ts'
 import { UNITS_OF } from './rate-keys.ts'
 
-/** The price that a part of the usage is rated with. */
 export interface PartPrice {
   readonly model: ModelPrice
-  /** Upstream named a tier that is known. */
   readonly tierKnown: boolean
   readonly tariffs: Tariffs
   /** The product of all modifiers, over `MULTIPLIER_ONE`. */
@@ -41,7 +39,6 @@ export function isTool(unit: Unit): boolean {
   return TOOLS.has(unit)
 }
 
-/** The rate that a unit of the part is rated with. */
 export function rateOf({ model, tariffs }: PartPrice, unit: Unit): FoundRate {
   return isTool(unit) ? findTool(model, unit) : findRate(tariffs, unit)
 }
@@ -53,7 +50,6 @@ function findTool({ tools }: ModelPrice, unit: Unit): FoundRate {
   return { nanos: most, how: most > 0n ? 'sibling' : 'none' }
 }
 
-/** The quantities that are priced by the call. */
 export function toolsOf(quantities: Quantities): Quantities {
   const units = Object.entries(quantities).filter(([unit]) => isTool(unit as Unit))
   return Object.fromEntries(units)

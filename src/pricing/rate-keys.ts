@@ -49,7 +49,6 @@ export type Side = 'input' | 'output' | 'duration' | 'tool'
 interface UnitPrice {
   /** Null: the cost does not follow from the number of units. */
   readonly key: RateKey | ToolKey | null
-  /** How many units the listed price buys. */
   readonly units: bigint
   readonly side: Side
 }

@@ -14,7 +14,6 @@ import {
 } from './priced-parts.ts'
 import { UNIT_PRICES } from './rate-keys.ts'
 
-/** The cost of a call. */
 interface RatedFigures {
   /** `unpriced`: none of the models that did something has a price. The figures are 0 and mean nothing. */
   readonly kind: 'rated' | 'unpriced'
@@ -79,7 +78,6 @@ export function rateFigures(
   }
 }
 
-/** False where some unit of the part has no price of its own. */
 function addPart(totals: Totals, quantities: Quantities, price: PartPrice, discount: Discount): boolean {
   let allListed = price.tierKnown
   let plain = 0n
@@ -105,9 +103,7 @@ function isUnit(name: string): name is Unit {
   return KNOWN.has(name)
 }
 
-/** A line of a rating, for people. */
 interface RatedLine {
-  /** The model's id in the price book. */
   readonly model: string
   readonly unit: Unit
   readonly quantity: number
@@ -116,7 +112,6 @@ interface RatedLine {
   readonly per: number
   /** The reasons why the amount differs from the plain standard rate, in words. */
   readonly modifiers: readonly string[]
-  /** In nanodollars, exactly. */
   readonly amount: Fraction
 }
 
@@ -202,7 +197,6 @@ function isSame(a: RatingContext, b: RatingContext): boolean {
 
 const discountTexts = new WeakMap<Discount, string>()
 
-/** The members of the discount and the brace behind them. */
 function discountText(discount: Discount): string {
   const known = discountTexts.get(discount)
   if (known !== undefined) return known

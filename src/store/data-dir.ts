@@ -73,7 +73,6 @@ export function lockDataDir(dataDir: string): DataDirLock | null {
   return { release: () => db.close() }
 }
 
-/** Where a database is. */
 export interface StoreLocation {
   readonly dataDir: string
   /** Null: SQLite in the data directory. */

@@ -58,7 +58,6 @@ export const SCHEMA_VERSION = 1
 /** Statements for each store that bring a database from the version before to this one, by the version they lead to. */
 const UPGRADES: Readonly<Record<number, Readonly<Record<'sqlite' | 'postgres', string>>>> = {}
 
-/** The database was written by a later version of Tollgate. */
 export class NewerSchema extends Error {
   constructor(version: number) {
     super(

@@ -69,13 +69,10 @@ export interface Store extends Methods<typeof BRIEF & typeof REFUSED & typeof RE
 
 /** The load of the store, for the metrics. Counted since the start, by this process alone. */
 export interface StoreLoad {
-  /** Admissions and settlements per transaction. */
   readonly batchCalls: Histogram
   /** How long such a transaction took: with SQLite its fsync, with PostgreSQL the round trip and all locks. */
   readonly commitSeconds: Histogram
-  /** Commands that wait for their turn now. */
   readonly waiting: number
-  /** Events recorded, by type. */
   readonly events: ReadonlyMap<string, number>
 }
 

@@ -51,7 +51,6 @@ class SurfaceCounts {
   }
 }
 
-/** The times of a call, unrounded. */
 export interface CallTimes {
   readonly overheadMs: number
   readonly upstreamMs: number
@@ -65,7 +64,6 @@ export class CallCounts {
   readonly surfaces = Object.fromEntries(
     SURFACE_NAMES.map((surface) => [surface, new SurfaceCounts()]),
   ) as Readonly<Record<Surface, SurfaceCounts>>
-  /** Numbers of refusals by code of the error table. */
   readonly refusals = new Map((Object.keys(ERRORS) as ErrorCode[]).map((code) => [code, 0]))
   #book: PriceBook
 

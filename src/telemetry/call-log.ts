@@ -22,12 +22,10 @@ export interface EndedCall {
   readonly status: number | null
   /** A code of the error table: why the call was refused, or why upstream could not be asked. */
   readonly code: string | null
-  /** The reply broke off. */
   readonly cut: boolean
   readonly tokens: TokenCounts | null
   readonly costNanos: Nanos
   readonly endedAtMs: number
-  /** The duration of the call, from its head to its end. */
   readonly ms: number
   /** The headers of the request, for the trace that it belongs to. */
   readonly headers: RawHeaders

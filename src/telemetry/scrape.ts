@@ -2,13 +2,11 @@ import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import { METRICS, type Metric, type MetricSources, type Sample } from './metric-table.ts'
 
-/** The answer to a scrape. */
 export interface Scraped {
   readonly contentType: string
   readonly text: string
 }
 
-/** How often the delay of the event loop is sampled. */
 const DELAY_RESOLUTION_MS = 10
 
 /**
@@ -53,7 +51,6 @@ function collectProcessMetrics(registry: Registry<typeof Registry.OPENMETRICS_CO
     if (/^nodejs_(?:active|eventloop)_/.test(name)) registry.removeSingleMetric(name)
 }
 
-/** A metric with its samples, as text. */
 async function familyOf(metric: Metric, from: MetricSources): Promise<string> {
   const { name, type, help } = metric
   // The name of a counter has no `_total`, that of its samples has.

@@ -35,7 +35,6 @@ import type { EndedCall, ObserveCall } from './call-log.ts'
 
 export interface Traces {
   readonly observe: ObserveCall
-  /** Sends the spans that wait. */
   close(): Promise<void>
 }
 

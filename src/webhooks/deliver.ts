@@ -17,7 +17,6 @@ export interface Deliverer {
   readonly sealer: SecretSealer
   readonly rules: EndpointRules
   readonly dashboardUrl: URL | null
-  /** How long an attempt may take. */
   readonly tryMs: number
   /** A random number from 0 to 1, for the jitter of retries. */
   chance(): number

@@ -11,7 +11,6 @@ const STOP_MS = 2_000
 /** How often a node looks for due deliveries: those of settlements, of other nodes, and retries. Its own API wakes it. */
 const LOOK_MS = 1_000
 
-/** How often keys that expire are looked for. */
 const SWEEP_MS = 5_000
 const PRUNE_MS = 60_000
 
@@ -33,11 +32,8 @@ export interface DispatcherParts
 
 export interface WebhookDispatcher {
   start(): void
-  /** Looks for due work now: some may have just become due. */
   wake(): void
-  /** Attempts that failed since the start. */
   readonly failures: number
-  /** Deliveries that wait, on all nodes. */
   waiting(): Promise<number>
   stop(): Promise<void>
 }
@@ -53,7 +49,6 @@ export function createWebhookDispatcher(parts: DispatcherParts): WebhookDispatch
   const stopping = new AbortController()
   const stopped = new AbortController()
   const underWay = new Set<Promise<void>>()
-  /** Deliveries under way, by endpoint. */
   const slots = new Map<string, number>()
   let failures = 0
   let sweptMs = -Infinity
@@ -103,7 +98,6 @@ export function createWebhookDispatcher(parts: DispatcherParts): WebhookDispatch
     underWay.add(work)
   }
 
-  /** Does the work that is due, and returns how long to pause. */
   async function look(): Promise<number> {
     // A sweep that fails does not hold up the deliveries that are due.
     await sweep().catch(logTrouble)

@@ -13,7 +13,6 @@ export interface HostAddress {
 export type ResolveHost = (host: string, signal: AbortSignal) => Promise<readonly HostAddress[]>
 
 export interface EndpointRules {
-  /** Whether private addresses, and http, are permitted. */
   readonly allowPrivate: boolean
   readonly resolveHost: ResolveHost
 }
@@ -58,7 +57,6 @@ export function hostOf(url: URL): string {
   return url.hostname.replace(/^\[|\]$/g, '')
 }
 
-/** Names that every machine has for itself. */
 const LOCALHOST = /(?:^|\.)localhost\.?$/i
 
 /** The addresses that a webhook may be sent to, resolved once. Rejects if there is none. */

@@ -28,7 +28,6 @@ export interface EventQuery {
   readonly accountId: string | null
   readonly type: EventType | null
   readonly actorId: string | null
-  /** The first instant, and the one after the last. */
   readonly startMs: number | null
   readonly endMs: number | null
   readonly after: string | null
@@ -132,7 +131,6 @@ export interface DeliveryTarget extends Pick<WebhookRecord, 'id' | 'url' | 'form
   readonly formerSecrets: readonly Uint8Array[]
 }
 
-/** The outcome of an attempt at a claimed delivery. */
 export interface DeliveryAttempt {
   readonly id: string
   readonly webhookId: string
@@ -146,7 +144,6 @@ export interface DeliveryAttempt {
   readonly error: string | null
   readonly outcome:
     | { readonly kind: 'succeeded' }
-    /** The pause until the retry, from now on. */
     | { readonly kind: 'retry'; readonly inMs: number }
     /** There is no further attempt. */
     | { readonly kind: 'failed' }

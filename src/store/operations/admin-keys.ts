@@ -43,7 +43,6 @@ const createAdminKey = atomic(function* (key: NewAdminKey, actor: Actor): Operat
   return record
 })
 
-/** The configuration names no admin key any more. */
 const dropBootstrapKeys = atomic(function* (actor: Actor, atMs: number): Operation<void> {
   yield LOCK
   yield* revokeBootstrapKeys(sql`true`, actor, atMs)

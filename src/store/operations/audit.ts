@@ -128,7 +128,6 @@ async function checkRules(ask: Ask, { label, from, id, rules }: Rules): Promise<
   return { what, where: `${label} ${text(row, 'id')}`, stored: 'no', derived: 'yes' }
 }
 
-/** The most calls in memory at once. */
 const BATCH_CALLS = 5_000
 
 /** Rates each settled call again by its usage and the prices that were stored for it. */

@@ -11,7 +11,6 @@ export interface CallBatch {
   readonly openings: readonly CallOpening[]
 }
 
-/** The parts of a batch that depend on the store. */
 export interface BatchParts {
   /** The node whose batch this is; it must not have been given up. Null: the batch is no node's. */
   readonly node: { readonly id: string; readonly epoch: bigint } | null
@@ -20,16 +19,13 @@ export interface BatchParts {
   readonly nodeNowMs: number
 }
 
-/** The rows that the decisions of a batch depend on. */
 export interface BatchRows {
   /** The keys of the openings, by `digestName`. */
   readonly keys: ReadonlyMap<string, Row>
-  /** The calls that end, by id. */
   readonly calls: ReadonlyMap<string, Row>
   readonly money: MoneyRows
   /** The batch files that openings name, if their keys have uploaded them. */
   readonly files: ReadonlyMap<CallOpening, Row | undefined>
-  /** The settings that decide which events a settlement has. */
   readonly settings: readonly Row[]
   /** The instant of all calls by the database's clock; null where each call brings its own. */
   readonly nowMs: number | null

@@ -9,7 +9,6 @@ import type { Operation } from './operation.ts'
 
 /** Events of budgets and balances that cross a threshold. */
 
-/** The threshold of the cap itself. */
 const CAP_PERCENT = 100
 
 /** The thresholds of a budget with the cap itself, ascending. */
@@ -35,7 +34,6 @@ export interface Crossing {
   /** With the spend that crossed the threshold. */
   readonly ceiling: Budget
   readonly percent: number
-  /** The id of the budget, or of the account. */
   readonly budgetId: string
   /** The API object of the key or the account, by its name in `data`. */
   readonly subject: Readonly<Record<string, unknown>>
@@ -82,7 +80,6 @@ export interface BalanceMove {
   readonly actor: Actor
 }
 
-/** The events of a balance that has moved by this amount. */
 export function balanceEvents(
   { creditedNanos, chargedNanos }: Balance,
   movedNanos: Nanos,

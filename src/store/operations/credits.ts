@@ -55,7 +55,6 @@ const addCredit = atomic(function* (
   return { kind: 'done', value: entry }
 })
 
-/** Moves the account and writes the entry, with its events. */
 export function* bookEntry(credit: NewCredit & { readonly kind: CreditKind }): Operation<CreditEntry> {
   const { id, accountId, kind, amountNanos, reason, actor, atMs } = credit
   const [account] = yield sql`

@@ -140,7 +140,6 @@ function* listDeletes({ requestId, surface, scope }: CallOfObject): Operation<re
   return rows.map((row) => text(row, 'path'))
 }
 
-/** The scope of the objects that this key's calls make now. */
 function scopeOf(surface: Surface, digest: Uint8Array): Sql {
   return sql`(
     SELECT CASE WHEN ${raw(`${surface}_url`)} IS NULL THEN '' ELSE a.id END

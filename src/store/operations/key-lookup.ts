@@ -94,7 +94,6 @@ function* lookUpAdminKey(which: Sql): Operation<KeyLookup> {
   }
 }
 
-/** Records uses of keys by their last instants. */
 export function* markUses(uses: ReadonlyMap<string, number>): Operation<void> {
   for (const [keyId, atMs] of uses) {
     const table = raw(keyId.startsWith('adm_') ? 'admin_key' : 'api_key')

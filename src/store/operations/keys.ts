@@ -297,7 +297,6 @@ const DAY_MS = 24 * 60 * 60 * 1000
 /** Days before a key's expiry at which `key.expiring` is emitted. */
 const EXPIRING_DAYS = [7, 1]
 
-/** The setting with the instant up to which keys were swept. */
 const SWEPT_TO = 'events_swept_to_ms'
 
 /** A key that was changed in a transaction which ended after the last sweep may have expired before that sweep. */

@@ -54,7 +54,6 @@ export interface AccountState extends MonthSums {
   heldNanos: bigint
 }
 
-/** A change of the sums by one call. */
 export interface Move {
   readonly month: string
   readonly day: string
@@ -74,7 +73,6 @@ export class MoneyRows {
   readonly accounts: ReadonlyMap<string, AccountState>
   readonly #budgetMoves = new Map<string, BudgetMove>()
   readonly #accountMoves = new Map<string, AccountMove>()
-  /** Budgets whose requests were counted. */
   readonly #counted = new Set<BudgetState>()
 
   constructor(budgets: readonly Row[], accounts: readonly Row[]) {

@@ -8,10 +8,8 @@ import { now, type Runnable, type Sql, sql } from './sql.ts'
  */
 export type Operation<T> = Generator<Sql, T, readonly Row[]>
 
-/** Runs one statement, for callers that can wait for each. */
 export type Ask = (statement: Sql) => Promise<readonly Row[]>
 
-/** The database as it was at one instant, for reading. */
 export interface Snapshot {
   readonly ask: Ask
   close(): Promise<void>
@@ -94,7 +92,6 @@ export function* inBatch<T>(operation: Operation<T>): Batch<T> {
   return result.value
 }
 
-/** The present instant, by the clock of the store. */
 export function* currentTime(atMs: number): Operation<number> {
   const [row] = yield sql`SELECT ${now(atMs)} AS now_ms`
   return number(present(row), 'now_ms')

@@ -157,7 +157,6 @@ function sourceById(table: string, { fromMs, toMs }: CallFilter, before: CallCur
   return sql`${raw(table)} WHERE ${and(where)}`
 }
 
-/** The conditions of a filter; without any, all calls match. */
 function matchesSql(filter: CallFilter): Sql[] {
   const { model, status, state, minCostNanos, flag, parentId = null, socketId = null } = filter
   const parts: Sql[] = []

@@ -22,7 +22,6 @@ const RERATE_BATCH_CALLS = 2_000
 
 export interface LedgerConnection {
   readonly ask: Ask
-  /** Does the operation in one transaction. */
   doAtomically<T>(operate: () => Operation<T>): Promise<T>
   close(): Promise<void>
 }

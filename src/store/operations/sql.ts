@@ -116,7 +116,6 @@ export type ParameterType = 'text' | 'bigint' | 'boolean' | 'bytea' | 'jsonb' | 
 /** A value of a prepared statement. A number is truncated to an integer. */
 export type PreparedValue = Json | string | number | bigint | boolean | Uint8Array | List | null
 
-/** A prepared statement with its values. */
 export class Filled {
   readonly prepared: Prepared
   readonly values: readonly PreparedValue[]
@@ -169,7 +168,6 @@ export function prepare(texts: readonly string[], ...parts: (ParameterType | Sql
 
 const TYPES = { text: 'text', integer: 'bigint', flag: 'boolean', json: 'jsonb', bytes: 'bytea' } as const
 
-/** The types of parameters for columns of a table. */
 function typesOf(table: string, columns: readonly string[]): ParameterType[] {
   const known = TABLES.find(({ name }) => name === table)?.columns ?? []
   return columns.map((column) => TYPES[known.find(({ name }) => name === column)?.kind ?? 'text'])
@@ -207,7 +205,6 @@ export function oneOf(column: string, type: 'text' | 'bytea'): OneOf {
 
 type List = readonly (string | Uint8Array)[]
 
-/** A prepared statement with its lists of values. */
 export class FilledLists {
   readonly prepared: PreparedLists
   readonly lists: readonly List[]
@@ -276,7 +273,6 @@ export function prepareLists(texts: readonly string[], ...parts: (OneOf | Sql)[]
   return (...lists: List[]) => new FilledLists(prepared, lists)
 }
 
-/** A statement that a store can run. */
 export type Runnable = Sql | Filled | FilledLists
 
 export function render(statement: Runnable, dialect: Dialect): Statement {

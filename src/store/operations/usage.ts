@@ -120,7 +120,6 @@ function laterOf(day: string, other: string | null): string {
   return other !== null && other > day ? other : day
 }
 
-/** The bucket that a page comes after. */
 function cursorOf(after: UsageGroup, dimensions: readonly UsageDimension[]): (string | null)[] {
   const values = { day: after.day, model: after.model, key: after.keyId, account: after.ofAccountId }
   return dimensions.map((dimension) => values[dimension])

@@ -2,7 +2,6 @@ import { StoreGone, StoreRefused, StoreUnavailable } from '../../kernel/errors.t
 import { limits } from '../../kernel/limits.ts'
 import { StoreInDoubt } from './database.ts'
 
-/** The outcome of one command of a batch. */
 export type Outcome<Answer> =
   | { readonly ok: true; readonly value: Answer }
   | { readonly ok: false; readonly error: Error }
@@ -18,7 +17,6 @@ export interface BatcherParts<Command, Answer> {
   onCommit?(commands: number, ms: number): void
   /** The command was done, but its caller already got an error. */
   onLate?(command: Command, answer: Answer): void
-  /** Called with commands whose outcome is unknown. */
   onDoubt?(commands: readonly Command[]): void
 }
 
@@ -33,7 +31,6 @@ interface Waiting<Command, Answer> {
 
 export interface Batcher<Command, Answer> {
   ask(command: Command): Promise<Answer>
-  /** Commands that wait for the batch before them. */
   readonly waiting: number
   /** Commands that were asked before are still answered. */
   close(): Promise<void>

@@ -99,7 +99,6 @@ export interface Pool extends Database {
    * the database did that in favour of another, the whole work is done again, once.
    */
   session<T>(work: (fly: Flight) => Promise<T>): Promise<T>
-  /** The statement that begins a batch on this pool. */
   readonly begin: Statement
   close(): Promise<void>
 }
@@ -186,10 +185,8 @@ export function openPool(options: PoolOptions): Pool {
   }
 }
 
-/** A connection while it is used. */
 interface Lease {
   readonly client: pg.PoolClient
-  /** The deadline of all work on this lease. */
   readonly dueMs: number
   /** A broken connection is not used again: its next answer may belong to an earlier statement. */
   broken: boolean
@@ -225,7 +222,6 @@ async function rolledBack(lease: Lease, error: unknown): Promise<Error> {
   return new StoreRefused(error instanceof Error ? error.message : String(error), { cause: error })
 }
 
-/** The error of statements after the one that failed. */
 const IN_FAILED_TRANSACTION = '25P02'
 
 async function inSession<T>(
@@ -303,7 +299,6 @@ function parseJson(json: string): unknown {
   return json.includes('\\u0001') ? fromKeptJson(json) : JSON.parse(json)
 }
 
-/** The settings that connections may ask for when they begin. */
 export interface SessionSettings {
   /** Whether the database itself ends statements and transactions that take too long. */
   readonly deadlines: boolean

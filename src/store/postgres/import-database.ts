@@ -6,7 +6,6 @@ import { type Database, failureOf, toKeptJson, unconnected } from './database.ts
 import { migrate } from './ledger.ts'
 import { dialectOf, runStatement } from './run-operation.ts'
 
-/** The rows go into a new database, in one transaction. */
 export async function openImportDatabase(url: string): Promise<ImportTarget> {
   await migrate(url)
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5_000 })

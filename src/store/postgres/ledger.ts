@@ -98,7 +98,6 @@ export function askOn(db: Database): Ask {
   return (statement) => runStatement(db, statement, DIALECT)
 }
 
-/** A statement over many calls, without a timeout. */
 export function askAtLength(db: Database, statement: Sql): ReturnType<Ask> {
   return db.transaction(async (tx) => {
     await liftDeadlines(tx)

@@ -35,7 +35,6 @@ export function createDatabaseClock(own: Clock): DatabaseClock {
 const USABLE_WITHIN_MS = 500
 
 export interface NodeOptions {
-  /** The name of this node in the log and the tables. */
   readonly name: string
   /** No other process serves under this name: a node that did before is dead, and is fenced at once. */
   readonly alone: boolean
@@ -59,7 +58,6 @@ export interface Node {
   raiseEpoch(): Promise<void>
   /** Gives back every open hold of this node and of nodes that were given up. Returns how many there were. */
   interruptOpenCalls(atMs: number | null): Promise<number>
-  /** Marks this node as gone for the others. */
   stop(): Promise<void>
 }
 

@@ -26,7 +26,6 @@ export interface PostgresStoreOptions {
   readonly answerMs?: number | undefined
 }
 
-/** A call to admit, or a call to settle. */
 type CallCommand =
   | { readonly opening: CallOpening; readonly closing?: undefined }
   | { readonly closing: CallClosing; readonly opening?: undefined }
@@ -40,7 +39,6 @@ export interface PostgresStore extends Store {
 const ANSWER_MS = 1_700
 const STATEMENT_MS = 1_800
 
-/** The timeout of operations that may read many rows. */
 const READ_MS = 10_000
 
 /** A node that is fenced again and again while it asks has a trouble that one more try would not cure. */

@@ -33,7 +33,6 @@ export async function runStatement(
   return text === '' ? [] : await db.query(text, values)
 }
 
-/** Awaits each statement of an operation. */
 export async function runToEnd<T>(db: Database, operation: Operation<T>, dialect: Dialect): Promise<T> {
   let step = operation.next()
   while (!step.done) step = operation.next(await runStatement(db, step.value, dialect))

@@ -42,7 +42,6 @@ export function runBatch<T>(batch: Batch<T>, run: RunStatement): T {
   return result.value
 }
 
-/** Runs an operation in the current transaction. */
 export function runToEnd<T>(operation: Operation<T>, run: RunStatement): T {
   let step = operation.next()
   while (!step.done) step = operation.next(run(step.value))

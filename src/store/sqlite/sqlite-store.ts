@@ -71,7 +71,6 @@ export async function openSqliteStore(
   }
 }
 
-/** The thread that answers queries over many rows, by itself. */
 export function createSqliteReader(
   file: string,
   waitingMax: number = limits.readQueueMax,
@@ -98,7 +97,6 @@ function ready(worker: Worker): Promise<void> {
 
 interface ThreadClient {
   ask(name: string, args: readonly unknown[]): Promise<unknown>
-  /** Commands that wait for the batch before them. */
   readonly waiting: number
   /** Commands that were asked before are still answered. */
   close(): Promise<void>

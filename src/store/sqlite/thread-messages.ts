@@ -28,7 +28,6 @@ export interface WorkerParts {
   /** One 32-bit integer: while it is not 0, commits fail with it as SQLite's error code. For tests. */
   readonly diskFault: SharedArrayBuffer | null
   readonly commits: CommitMemory
-  /** The counts of events. */
   readonly events: SharedArrayBuffer
 }
 
@@ -62,7 +61,6 @@ const NO_ROOM_FOR_INDEX = 4874
 /** SQLITE_BUSY, LOCKED, NOMEM, INTERRUPT, FULL. */
 const PASSING: ReadonlySet<number> = new Set([5, 6, 7, 9, FULL])
 
-/** An error as a failure, on the thread's side. */
 export function failureOf(error: unknown): Failure {
   const detailed = error instanceof Error && 'errcode' in error ? Number(error.errcode) : 0
   const code = detailed === NO_ROOM_FOR_INDEX ? FULL : detailed & 0xff

@@ -39,10 +39,8 @@ const STORE_LOG_PAGES = 8_000
 /** How long the use of a key waits to be written with something else. */
 const USE_WAITS_MS = 100
 
-/** The most keys whose uses wait. */
 const NOTED_USES_MAX = 1_000
 
-/** The calls that are interrupted together. */
 const INTERRUPTED_AT_ONCE = 500
 
 /** After this many batches and waits the thread's event loop has its turn, for work that V8 has put off until then. */
