@@ -70,8 +70,8 @@ export function admitCalls(
       inserts.push(
         INSERT_CALL(
           ...[accountId, keyId, nodeId, opening.atMs, month, day],
-          ...[holdNanos, holdListNanos, accountHoldNanos, requestsOf(opening)],
-          ...OPENING_COLUMNS.map(({ of }) => of(opening) as string | number | bigint | boolean | null),
+          ...[holdNanos, holdListNanos, accountHoldNanos, requestsOf(opening), 'in_flight'],
+          ...OPENING_COLUMNS.map(({ of }) => of(opening)),
         ),
       )
       const moved = { heldNanos: holdNanos, accountHeldNanos: accountHoldNanos, costNanos: 0n, lostNanos: 0n }
