@@ -4,11 +4,11 @@ import { allEndpoints } from '../../src/providers/find-endpoint.ts'
 import { test } from '../support/suite.ts'
 import { endpointTables, PAGE_FILE, pageWithEndpoints } from './endpoint-tables.ts'
 
-test('the endpoints of docs/TRANSPARENCY.md are those of the tables', () => {
+test('the endpoints of docs/COMPATIBILITY.md are those of the tables', () => {
   assert.equal(
     readFileSync(PAGE_FILE, 'utf8'),
     pageWithEndpoints(),
-    'run `node test/docs/endpoint-tables.ts` and commit docs/TRANSPARENCY.md',
+    'run `node test/docs/endpoint-tables.ts` and commit docs/COMPATIBILITY.md',
   )
 })
 

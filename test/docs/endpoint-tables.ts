@@ -5,11 +5,11 @@ import type { Endpoint } from '../../src/providers/endpoint.ts'
 import { allEndpoints } from '../../src/providers/find-endpoint.ts'
 
 /**
- * The end of docs/TRANSPARENCY.md: every endpoint of the tables. `node test/docs/endpoint-tables.ts` writes it; a test
+ * The end of docs/COMPATIBILITY.md: every endpoint of the tables. `node test/docs/endpoint-tables.ts` writes it; a test
  * compares the committed page with it.
  */
 
-export const PAGE_FILE = fileURLToPath(new URL('../../docs/TRANSPARENCY.md', import.meta.url))
+export const PAGE_FILE = fileURLToPath(new URL('../../docs/COMPATIBILITY.md', import.meta.url))
 
 /** The line after which everything is generated. */
 const MARKER = '<!-- endpoints: '
@@ -48,7 +48,7 @@ const KINDS: readonly (readonly [title: string, about: string, has: (endpoint: E
   ],
   [
     'Sockets',
-    'See [WebSockets](#websockets). `/v1/realtime` is metered with `?model=` and without `call_id` and `intent`.',
+    'See [WebSockets](TRANSPARENCY.md#websockets). `/v1/realtime` is metered with `?model=` and without `call_id` and `intent`.',
     ({ method }) => method === 'WS',
   ],
   [
