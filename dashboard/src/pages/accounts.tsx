@@ -317,6 +317,7 @@ function AccountForm({ edited, onClose, onDone }: Ends<Account> & { readonly edi
             />
             <TextField
               label={`Upstream key of ${surface}`}
+              type="password"
               placeholder={edited?.upstreams[surface]?.has_key ? 'unchanged' : 'of the provider'}
               value={upstreams[surface].key}
               onInput={(key) => setUpstream(surface, { key: key.trim() })}

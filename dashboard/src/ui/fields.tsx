@@ -13,7 +13,7 @@ interface TextProps {
 }
 
 interface LineProps extends TextProps {
-  readonly type?: 'text' | 'url' | 'datetime-local'
+  readonly type?: 'text' | 'url' | 'password' | 'datetime-local'
   readonly isRequired?: boolean
   readonly isWrong?: boolean
   readonly placeholder?: string
@@ -38,6 +38,8 @@ export function TextField({ label, hint, value, onInput, type, isRequired, isWro
           <input {...common} id={id} type="datetime-local" />
         ) : type === 'url' ? (
           <input {...common} id={id} type="url" />
+        ) : type === 'password' ? (
+          <input {...common} id={id} type="password" />
         ) : (
           <input {...common} id={id} />
         )
