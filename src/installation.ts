@@ -25,7 +25,7 @@ import type { Store } from './store/store.ts'
 /** The content of the data directory or the shared database: the store, the pepper, the first admin key. */
 export interface Installation {
   readonly store: Store
-  /** The time that counts: the database's where there is one, else this machine's. */
+  /** The clock of the database server if there is one, otherwise this machine's. */
   readonly clock: Clock
   readonly digestKey: DigestKey
   /** For the secrets that webhooks are signed with. */
@@ -44,7 +44,7 @@ export interface StoreSurroundings {
   readonly clock: Clock
   /** For tests of failing disks; see the SQLite worker. */
   readonly diskFault: SharedArrayBuffer | null
-  /** For tests on machines that have other things to do: how long PostgreSQL may take to answer. */
+  /** How long PostgreSQL may take to answer. Tests on busy machines raise it. */
   readonly storeAnswerMs?: number
   onFatal(error: Error): void
 }
@@ -268,7 +268,7 @@ async function ensureAdminKey(
     await create('TOLLGATE_ADMIN_KEY', config.adminKey, true)
     return null
   }
-  // An admin key of the configuration is revoked when the configuration drops it: its form may be recognised nowhere else.
+  // An admin key from the configuration is revoked when it is removed from the configuration.
   await store.dropBootstrapKeys(SYSTEM, clock.nowMs())
   if (await store.hasOperatorKey()) return null
   const key = mintKey(config.prefix, 'admin')

@@ -38,8 +38,8 @@ const FIELDS: readonly Field<Exact<Account>>[] = [
 export function register(group: Command): void {
   const withFields = (command: Command) =>
     withJson(command)
-      .option('--monthly-budget <usd>', 'the ceiling of each month; none removes it')
-      .option('--discount <fraction>', 'off the list price, such as 0.1; none: that of the installation')
+      .option('--monthly-budget <usd>', 'budget of each month, or `none`')
+      .option('--discount <fraction>', 'off the list price, such as 0.1; `none`: that of the installation')
       .option('--enforce-credit <yes|no>', 'refuse calls once the credit is used up')
       .option('--force', 'enforce credit though the balance is 0 or less')
   withPages(group.command('list').description('list accounts, newest first'))
@@ -98,7 +98,10 @@ async function show(
   const { value: account, text } = await client
     .ask<Exact<Account>>('account', method, path, ask)
     .catch((error: Error) => {
-      if (!(error instanceof Failure) || error.code !== 'balance_not_positive') throw error
+      if (!(error instanceof Failure)) throw error
+      if (error.code === 'not_found')
+        throw new Failure(`${error.message} List accounts with \`tollgate accounts list\`.`, error.code)
+      if (error.code !== 'balance_not_positive') throw error
       throw new Failure(error.message.replace(/,? or send "force": true\./, ', or add --force.'))
     })
   if (options.json) return await printData([`${text}\n`])

@@ -41,7 +41,7 @@ export function registerAudit(command: Command): void {
       const report = await audit(snapshot.ask, createRateAgain(), progress.show)
       progress.end()
       if (report.difference !== null) process.exitCode = 1
-      await print(`${describeAudit(report)}The database is ${databaseLocation(config)}.\n`)
+      await print(`${describeAudit(report)}Database: ${databaseLocation(config)}\n`)
     } finally {
       progress.end()
       await snapshot.close()

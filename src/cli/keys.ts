@@ -38,7 +38,7 @@ const WHICH =
 
 /** Manages API keys over HTTP. */
 export function register(group: Command): void {
-  const create = withLimits(group.command('create').description('create a key and print it, once'))
+  const create = withLimits(group.command('create').description('create a key and print it, once'), false)
   withNewKey(create)
     .addHelpText(
       'after',
@@ -68,7 +68,9 @@ export function register(group: Command): void {
       await printKey(await client.get<KeyRecord>('key', `/v1/keys/${await findKey(client, named)}`), options)
     })
 
-  withJson(withLimits(group.command('update <key>').description('change the name or the limits of a key')))
+  withJson(
+    withLimits(group.command('update <key>').description('change the name or the limits of a key'), true),
+  )
     .addHelpText(
       'after',
       WHICH +
@@ -108,18 +110,23 @@ function withNewKey(command: Command): Command {
     .option('--json', "print the API's answer, with the key in it")
 }
 
-function withLimits(command: Command): Command {
+function withLimits(command: Command, isUpdate: boolean): Command {
+  const removal = (text: string) => (isUpdate ? text : '')
   command.option('--name <name>', 'its name')
-  for (const { option, help } of KEY_OPTIONS) command.option(option, `${help}; \`none\` removes it`)
+  for (const { option, help } of KEY_OPTIONS) command.option(option, help + removal('; `none` removes it'))
   return command
-    .option('--metadata <name=value>', 'a pair of its metadata; repeat for more, `none` removes all', collect)
+    .option(
+      '--metadata <name=value>',
+      `a pair of its metadata; repeat for more${removal('; `none` removes all')}`,
+      collect,
+    )
     .option('--allow-model <model>', 'a model it may call; repeat for more', collect)
     .option('--all-models', 'it may call every model')
     .option('--log-requests', 'log the bodies of its calls')
     .option('--no-log-requests', 'log no bodies')
     .option(
       '--expires-at <instant>',
-      'when it stops working, such as 2030-01-31T00:00:00Z; `never` removes it',
+      `when it stops working, such as 2030-01-31T00:00:00Z${removal('; `never` removes the expiry')}`,
     )
 }
 

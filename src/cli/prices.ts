@@ -140,6 +140,7 @@ function showModel(model: ModelPrice, version: PriceVersion): string {
   const { entry } = model
   const lines = [
     `${entry.id} (${entry.provider}), ${titleOf(version, 'prices')}`,
+    '  Rates are USD per million tokens, unless their name says otherwise (`_per_…`).',
     `  mode             ${model.mode}${entry.retired ? ', retired' : ''}`,
     `  aliases          ${entry.aliases?.join(', ') || '-'}`,
     `  context window   ${entry.context_window_tokens ?? 'unknown'}`,

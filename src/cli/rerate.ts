@@ -194,7 +194,7 @@ async function passOver(
 /** The changes that the prices would make, as lines of text. Amounts are USD. */
 function describeSummary(summary: RerateSummary, charge: boolean): string {
   const { creditCalls, creditNanos, chargeCalls, chargeNanos, unchanged } = summary
-  let text = summary.total.calls === 0 ? 'No call costs anything else.\n' : table(summary)
+  let text = summary.total.calls === 0 ? 'No cost changes.\n' : table(summary)
   if (creditCalls > 0)
     text += `To credit: ${formatUsd(creditNanos)} USD for ${counted(creditCalls, 'call')}.\n`
   if (chargeCalls > 0) {

@@ -24,7 +24,7 @@ import type { Held, QueueEntry } from './admission-queue.ts'
 import type { Call, IdentifiedCall, PlannedCall, ReadCall } from './call.ts'
 import type { Gateway } from './gateway.ts'
 import type { CallPlan } from './pricer.ts'
-import { type AskedFor, explainHeld, explainRefusal, refuseSuspended } from './refusals.ts'
+import { explainHeld, explainRefusal, type RefusedRequest, refuseSuspended } from './refusals.ts'
 
 const SETTLEMENTS_WAITING_MAX = 20_000
 
@@ -103,7 +103,7 @@ export function upstreamUnder(
 }
 
 /** Stands for a call whose body was not read: a refusal for money names no endpoint, model or member. */
-const NOTHING_READ: AskedFor = {
+const NOTHING_READ: RefusedRequest = {
   ...{ endpoint: '', model: null, closestModel: null, unmeteredMember: null, allowedModels: [] },
 }
 

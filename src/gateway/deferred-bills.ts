@@ -71,7 +71,7 @@ export function createDeferredBills(parts: DeferredBillParts) {
     try {
       return (await settler.settle(closing, onSettled)) !== null
     } catch (error) {
-      // The settler has put the bill aside. Polled again, the object would be refused again, for 30 days.
+      // The settler has stored the rejected bill. If the object stayed open, every poll would be rejected again, for 30 days.
       if (error instanceof StoreRefused && bill !== LOST) return await close(call, requestId, LOST)
       throw error
     }
@@ -118,7 +118,7 @@ export function createDeferredBills(parts: DeferredBillParts) {
 
   function ratingOf({ requestId, rating }: CallRecord): StoredRating {
     const stored = readRating(rating)
-    if (stored === null) throw new Error(`how ${requestId} is rated cannot be read`)
+    if (stored === null) throw new Error(`the stored rating of ${requestId} cannot be read`)
     return stored
   }
 

@@ -16,7 +16,7 @@ import { BodyIdle } from './permitted-changes.ts'
 /** Longer unknown paths are not searched for the endpoint meant: that takes long and needs no valid key. */
 export const UNKNOWN_PATH_CHARS_MAX = 8_192
 
-export interface AskedFor {
+export interface RefusedRequest {
   readonly endpoint: string
   readonly model: string | null
   /** The priced model that was probably meant, where `model` has no price. */
@@ -26,7 +26,7 @@ export interface AskedFor {
   readonly allowedModels: readonly string[]
 }
 
-export function explainRefusal(refusal: CallRefusal, asked: AskedFor, names: HeaderNames): Refusal {
+export function explainRefusal(refusal: CallRefusal, request: RefusedRequest, names: HeaderNames): Refusal {
   switch (refusal.reason) {
     case 'unknown_key':
     case 'revoked_key':
@@ -37,33 +37,34 @@ export function explainRefusal(refusal: CallRefusal, asked: AskedFor, names: Hea
     case 'ambiguous_body':
       return refuse('bad_request', refusal.detail)
     case 'model_not_allowed': {
-      const message = `This key may not use the model ${quoted(refusal.model)}. ${mayUse(asked.allowedModels)}`
+      const message = `This key may not use the model ${quoted(refusal.model)}. ${mayUse(request.allowedModels)}`
       return refuse('model_not_allowed', message, { param: 'model' })
     }
     case 'models_unknown':
       return refuse(
         'model_not_allowed',
         `${refusal.detail} This key has a list of allowed models, so its requests must name their models. ` +
-          mayUse(asked.allowedModels),
+          mayUse(request.allowedModels),
       )
     case 'over_limit':
       return refuse(refusal.code, refusal.message, {
         headers: ['retry-after', String(refusal.retryAfterSeconds)],
       })
     case 'model_not_priced': {
-      const model = asked.model === null ? 'The model of this request' : `The model ${quoted(asked.model)}`
-      const meant = asked.closestModel === null ? '' : ` Did you mean ${quoted(asked.closestModel)}?`
+      const model =
+        request.model === null ? 'The model of this request' : `The model ${quoted(request.model)}`
+      const meant = request.closestModel === null ? '' : ` Did you mean ${quoted(request.closestModel)}?`
       const message = `${model} has no price in this gateway yet.${meant} Ask its operator.`
       return refuse('model_not_priced', message, { param: 'model' })
     }
     case 'endpoint_not_metered':
-      if (asked.unmeteredMember !== null) {
-        const message = `This gateway cannot meter requests with "${asked.unmeteredMember}" yet. Remove it, or ask the operator.`
-        return refuse('endpoint_not_metered', message, { param: asked.unmeteredMember })
+      if (request.unmeteredMember !== null) {
+        const message = `This gateway cannot meter requests with "${request.unmeteredMember}" yet. Remove it, or ask the operator.`
+        return refuse('endpoint_not_metered', message, { param: request.unmeteredMember })
       }
       return refuse(
         'endpoint_not_metered',
-        `This gateway cannot meter ${asked.endpoint} yet. Ask the operator to allow it.`,
+        `This gateway cannot meter ${request.endpoint} yet. Ask the operator to allow it.`,
       )
     case 'batch_file_unknown':
       return refuse(
@@ -75,7 +76,7 @@ export function explainRefusal(refusal: CallRefusal, asked: AskedFor, names: Hea
     case 'budget_exceeded':
       return refuse(
         'budget_exceeded',
-        `The ${nameOf(refusal.budget)} is spent: ${shown(refusal.budget)}. It ${resetsOn(refusal.budget)}.`,
+        `The ${nameOf(refusal.budget)} is spent: ${describeSpend(refusal.budget)}. It ${resetsOn(refusal.budget)}.`,
         figuresOf(refusal.budget, names),
       )
     case 'batch_exceeds_budget':
@@ -98,7 +99,7 @@ export function explainHeld(by: HeldBy, names: HeaderNames): Refusal {
     )
   return refuse(
     'budget_held',
-    `Calls in flight hold the rest of the ${nameOf(by.budget)}: ${shown(by.budget)}. Retry when they have ended, ` +
+    `Calls in flight hold the rest of the ${nameOf(by.budget)}: ${describeSpend(by.budget)}. Retry when they have ended, ` +
       'send a smaller max_tokens, or ask the operator for a larger cap or for budgets.mode "settled". ' +
       `The budget ${resetsOn(by.budget)}.`,
     figuresOf(by.budget, names),
@@ -109,11 +110,11 @@ function explainBatch(
   { budget, neededNanos }: Extract<CallRefusal, { reason: 'batch_exceeds_budget' }>,
   names: HeaderNames,
 ): Refusal {
-  const limit = budget === null ? "the account's credit" : `the ${nameOf(budget)}: ${shown(budget)}`
+  const limit = budget === null ? "the account's credit" : `the ${nameOf(budget)}: ${describeSpend(budget)}`
   const figures = budget === null ? { headers: [] } : figuresOf(budget, names)
   return refuse(
     'batch_exceeds_budget',
-    `This batch may cost ${formatUsd(neededNanos)} USD without its most expensive line, which does not fit into ${limit}. ` +
+    `Even without its most expensive line, this batch may cost ${formatUsd(neededNanos)} USD, more than is left of ${limit}. ` +
       'Split it into smaller batches, or state a smaller max_tokens in its lines.',
     { ...figures, details: { needed_usd: rawNumber(formatUsd(neededNanos)), ...figures.details } },
   )
@@ -146,7 +147,7 @@ function quoted(model: string): string {
   return JSON.stringify(model.slice(0, limits.recordedCharsMax))
 }
 
-function shown({ spentNanos, heldNanos, capNanos }: Budget): string {
+function describeSpend({ spentNanos, heldNanos, capNanos }: Budget): string {
   const held = heldNanos === 0n ? '' : ` and ${formatUsd(heldNanos)} held`
   return `${formatUsd(spentNanos)} spent${held} of ${formatUsd(capNanos)} USD`
 }
@@ -190,7 +191,7 @@ function figuresOf(budget: Budget, names: HeaderNames): Pick<Refusal, 'details' 
 }
 
 export function refuseWebSocket(path: string): Refusal {
-  const message = `There are no WebSockets on ${path.slice(0, SHOWN_PATH_CHARS_MAX)}. Use the HTTP form of this endpoint, with SSE for streams.`
+  const message = `${path.slice(0, SHOWN_PATH_CHARS_MAX)} does not support WebSockets. Use the HTTP form of this endpoint, with SSE for streams.`
   // A 426 names the protocol to use instead.
   return refuse('websocket_not_supported', message, { headers: ['upgrade', 'HTTP/1.1'] })
 }
@@ -266,7 +267,7 @@ export function refuseShared(): Refusal {
   )
 }
 
-/** Upstream cannot be asked for the cost of an object that is deleted. */
+/** Upstream does not report the cost of a deleted object. */
 export function refuseDelete(what: 'object' | 'file'): Refusal {
   const message =
     what === 'object'
@@ -275,7 +276,7 @@ export function refuseDelete(what: 'object' | 'file'): Refusal {
   return refuse('not_settled', message)
 }
 
-/** The refusal that a client may see of a call that brought no head. The cause stays in our log: it names our upstream. */
+/** The refusal for a call to which upstream sent no response head. The cause is only logged, because it names our upstream. */
 export function explainFailure(end: CallEnd & { kind: 'failed' }): Refusal {
   const code = 'code' in end.error ? String(end.error.code) : ''
   if (end.error instanceof BodyIdle) {
@@ -310,6 +311,6 @@ export function explainThrown(error: unknown, request: string, log: Log, isOwn =
         : 'The gateway cannot check the key right now. Nothing was sent upstream, so you can retry.',
     )
   }
-  log.error({ request, err: error }, 'a defect')
+  log.error({ request, err: error }, 'unexpected error')
   return refuse('internal_error', 'The gateway failed. Report this with the request id.')
 }

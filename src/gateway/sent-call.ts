@@ -312,11 +312,11 @@ export function recordRefusal(
   const { surface, digest } = call
   const { clock, counts, refusedCalls, observeCall } = gateway
   counts.refused(refusal.code)
-  if (refusal.stranger === true && observeCall === null) return
+  if (refusal.unknownKey === true && observeCall === null) return
   const unsent = describeUnsent(call, modelAsked, gateway)
   const status = statusOf(surface, refusal.code)
   const endedAtMs = Math.trunc(clock.nowMs())
-  if (refusal.stranger !== true) {
+  if (refusal.unknownKey !== true) {
     refusedCalls.add({ ...unsent, digest, endedAtMs, status, code: refusal.code })
   }
   observeCall?.(refusedCall(call, unsent, { status, code: refusal.code, endedAtMs }))

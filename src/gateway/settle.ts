@@ -7,7 +7,7 @@ import type { SettlementWatch } from '../ledger/request-log.ts'
 import type { SettlementSpool } from '../ledger/settlement-spool.ts'
 import type { Store } from '../store/store.ts'
 
-/** Settlements of an earlier life that are sent to the store at once. The others wait for their turn. */
+/** Settlements of an earlier process that are sent to the store at the same time. The others wait. */
 export const SETTLEMENTS_REPLAYED_AT_ONCE = 200
 
 /** How long an answer waits for a settlement that the store cannot take. Then it leaves without the figures. */
@@ -31,7 +31,7 @@ const RETRY_MAX_MS = 2_000
 
 interface Late {
   /** Resolves when the spool has the settlement, or the settlement needs no spool; never rejects. */
-  readonly kept: Promise<void>
+  readonly spooled: Promise<void>
   /** Rejects only if the store refused the settlement, or is gone; a settlement in the spool is not lost then. */
   readonly atLast: Promise<Settled>
 }
@@ -39,15 +39,15 @@ interface Late {
 /** Takes every settlement to the store and retries until it can write. The store closes a hold once. */
 export function createSettler(parts: SettlerParts) {
   const { store, watch, spool, log, waitMs: patienceMs = SETTLE_WAIT_MS } = parts
-  const underWay = new Map<string, Promise<Settled | Late>>()
+  const pending = new Map<string, Promise<Settled | Late>>()
   let replaysToCome = 0
 
   function begin(closing: CallClosing, onSettled: OnSettled): Promise<Settled | Late> {
-    const before = underWay.get(closing.requestId)
+    const before = pending.get(closing.requestId)
     // The first of several closings of a call counts: a bill that waits must not be overtaken by a release.
     if (before !== undefined) return before
     const first = settleFirst(closing, onSettled)
-    underWay.set(closing.requestId, first)
+    pending.set(closing.requestId, first)
     return first
   }
 
@@ -62,27 +62,27 @@ export function createSettler(parts: SettlerParts) {
   function notify({ requestId: request }: CallClosing, onSettled: OnSettled, settled: Settled): Settled {
     spool?.done(request)
     watch.settled(request)
-    underWay.delete(request)
+    pending.delete(request)
     try {
       onSettled(settled)
     } catch (err) {
       // The settlement is stored. If this error escaped, it would be retried for ever as a failure of the store.
-      log.error({ request, err }, 'a defect')
+      log.error({ request, err }, 'unexpected error')
     }
     return settled
   }
 
   function settleLate(closing: CallClosing, onSettled: OnSettled, failure: unknown): Late {
-    const kept = keep(closing, failure)
-    const atLast = kept
+    const spooled = spoolClosing(closing, failure)
+    const atLast = spooled
       .then(() => settleAtLast(closing, onSettled, failure))
-      .finally(() => underWay.delete(closing.requestId))
+      .finally(() => pending.delete(closing.requestId))
     // Callers that await `atLast` still see it; without a caller this would be an unhandled rejection.
     atLast.catch(() => {})
-    return { kept, atLast }
+    return { spooled, atLast }
   }
 
-  async function keep(closing: CallClosing, failure: unknown): Promise<void> {
+  async function spoolClosing(closing: CallClosing, failure: unknown): Promise<void> {
     if (!(failure instanceof StoreRefused)) await spool?.append(closing)
   }
 
@@ -122,21 +122,21 @@ export function createSettler(parts: SettlerParts) {
     }
   }
 
-  function waitFor({ kept, atLast }: Late): Promise<Settled | null> {
+  function waitFor({ spooled, atLast }: Late): Promise<Settled | null> {
     const patience = sleep(patienceMs, null, { ref: false })
-    return Promise.race([atLast.catch(unlessRefused), Promise.all([kept, patience]).then(() => null)])
+    return Promise.race([atLast.catch(unlessRefused), Promise.all([spooled, patience]).then(() => null)])
   }
 
   return {
     get waiting(): number {
-      return underWay.size + replaysToCome
+      return pending.size + replaysToCome
     },
     /** False while unsaved settlements would be lost with this process: no new call may be admitted. */
     get isSound(): boolean {
       return spool?.isSound ?? true
     },
     /**
-     * Null if the store could not take the settlement within the time an answer may wait; it is still under way then.
+     * Null if the store could not take the settlement within the time an answer may wait; it is still pending then.
      * `onSettled` is called when the store has the settlement, sooner or later.
      */
     async settle(closing: CallClosing, onSettled: OnSettled): Promise<Settled | null> {
@@ -171,7 +171,7 @@ export function createSettler(parts: SettlerParts) {
   }
 }
 
-/** A settlement that the store refuses for good is a defect, and the caller has to deal with it. */
+/** A settlement that the store refuses for good is a bug, and the caller must handle it. */
 function unlessRefused(error: unknown): null {
   if (error instanceof StoreRefused) throw error
   return null

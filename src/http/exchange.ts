@@ -50,7 +50,7 @@ export function sendContinue({ expectsContinue, res }: Exchange): void {
 export interface StreamedReply {
   readonly status: number
   readonly headers: readonly string[]
-  /** The next chunk is not asked for before the client has room, nor after the client has left. Empty chunks are not sent. */
+  /** Read only while the client accepts data, and never after it has left. Empty chunks are not sent. */
   readonly chunks: AsyncIterable<Buffer>
 }
 

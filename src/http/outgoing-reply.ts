@@ -126,7 +126,7 @@ export class OutgoingReply {
     return this.#send(`${chunk.length.toString(16)}\r\n`, chunk, '\r\n')
   }
 
-  /** Lines behind the body; only a chunked body has a place for them. */
+  /** Trailers; only a chunked body can have them. */
   addTrailers(lines: readonly string[]): void {
     this.#trailers += serialiseHeaders(lines)
   }
@@ -226,7 +226,7 @@ export class Listeners {
     this.#all = this.#all.filter((each) => each !== listener)
   }
 
-  /** Calls the present listeners in the order in which they came; a listener that comes or goes meanwhile changes nothing. */
+  /** Calls the listeners in the order they were added. Listeners added or removed during the call have no effect on it. */
   fire(): void {
     for (const listener of this.#all) listener()
   }

@@ -108,8 +108,8 @@ export interface Refusal {
   readonly headers?: readonly string[]
   /** The byte stream behind this request cannot be trusted to be in step: close the connection. */
   readonly close?: true
-  /** The request came with a key that is none of ours: no key could look the refusal up. */
-  readonly stranger?: boolean
+  /** The request's key is not one of ours, so no key can look up this refusal. */
+  readonly unknownKey?: boolean
 }
 
 /** A refusal, and the balance of the account where the client may know it. */
@@ -121,7 +121,7 @@ export interface Denial {
 export function refuse(
   code: ErrorCode,
   message: string,
-  more?: Pick<Refusal, 'param' | 'close' | 'details' | 'headers' | 'stranger'>,
+  more?: Pick<Refusal, 'param' | 'close' | 'details' | 'headers' | 'unknownKey'>,
 ): Refusal {
   return { code, message, ...more }
 }

@@ -18,7 +18,7 @@ export function createLog(level: LogLevel, stream: LogStream = droppingStream(2)
 
 export type LogStream = ReturnType<typeof droppingStream>
 
-/** Writes to a file descriptor without blocking: lines that its reader is too slow for are dropped. */
+/** Writes to a file descriptor without blocking: if the reader is too slow, lines are dropped. */
 export function droppingStream(fd: 1 | 2) {
   const stream = destination({ dest: fd, sync: false, minLength: 0, maxLength: LOG_BUFFER_BYTES_MAX })
   // A reader that went away (EPIPE) or a full disk must not become an uncaught exception.

@@ -21,8 +21,8 @@ const MESSAGES: Readonly<Record<KeyRefusal | 'admin_key', string>> = {
 
 /** The holder of a key may learn that it was revoked or has expired. Nothing is revealed about other keys. */
 export function refuseKey(reason: KeyRefusal | 'admin_key'): Refusal {
-  const stranger = reason === 'unknown_key' || reason === 'admin_key'
-  return refuse('invalid_api_key', MESSAGES[reason], { stranger })
+  const unknownKey = reason === 'unknown_key' || reason === 'admin_key'
+  return refuse('invalid_api_key', MESSAGES[reason], { unknownKey })
 }
 
 /** A ceiling on what a key, or its account, may spend in a period, and how much of it is used. */

@@ -44,14 +44,14 @@ function kindClaimed(text: string, servicePrefix: string): KeyKind | null {
   return text.startsWith('_admin_', servicePrefix.length) ? 'admin' : null
 }
 
-/** The parts of a key that may be stored and shown. The start of a key not minted here may be half of the secret, and is not. */
+/** The parts of a key that may be stored and shown. The prefix of a key that was not minted here may be half of the secret, so it is left out. */
 export function shownParts(key: Secret, servicePrefix: string): { prefix: string; last4: string } {
   const text = key.reveal()
   const prefix = keyKindOf(text, servicePrefix) === null ? '' : text.slice(0, SHOWN_PREFIX_CHARS)
   return { prefix, last4: text.slice(-SHOWN_LAST_CHARS) }
 }
 
-/** The checksum is compared digit by digit from the last: to write it down as text took longer than to compute it. */
+/** Compares the checksum digit by digit, from the last one: formatting it as text took longer than computing it. */
 function endsInChecksum(text: string): boolean {
   const split = text.length - CHECKSUM_CHARS
   let rest = crc32(text.slice(0, split))

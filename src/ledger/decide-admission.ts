@@ -81,8 +81,8 @@ export const FOREIGN_FILE = 'The batch is not made of a file that this key uploa
 function refuseByModel(models: NamedModels, { allowedModels, batchModels }: KeyState): CallRefusal | null {
   if (allowedModels === null) return null
   const names = models.batchFile === null ? models.names : [...models.names, ...(batchModels ?? [])]
-  const stranger = names.find((name) => !allowedModels.some((entry) => covers(entry, name)))
-  if (stranger !== undefined) return { reason: 'model_not_allowed', model: stranger }
+  const notAllowed = names.find((name) => !allowedModels.some((entry) => covers(entry, name)))
+  if (notAllowed !== undefined) return { reason: 'model_not_allowed', model: notAllowed }
   if (models.unknown !== null) return { reason: 'models_unknown', detail: models.unknown }
   if (models.batchFile !== null && batchModels === null) {
     return { reason: 'models_unknown', detail: FOREIGN_FILE }

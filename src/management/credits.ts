@@ -50,7 +50,7 @@ export const addCredit = defineRoute({
   description:
     '`amount_usd` adds prepaid credit; a negative amount is a correction. `request_ids` credits back what was paid for these ' +
     'calls, once each, as one entry of the ledger; it does not change the spend of the key. If none of the calls is left to ' +
-    'credit: 409 `conflict`. Nothing of this turns enforcement on.',
+    'credit: 409 `conflict`. None of this turns enforcement on.',
   body: creditFields,
   repeatable: true,
   status: 201,

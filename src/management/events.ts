@@ -67,7 +67,7 @@ function queryOf(query: EventListQuery, accountId: string | null): Omit<EventQue
 const listEvents = defineRoute({
   endpoint: 'GET /gateway/v1/events',
   operationId: 'list_events',
-  summary: 'List or export changes and crossings, newest first',
+  summary: 'List or export changes and crossed thresholds, newest first',
   description: 'Events are stored for 400 days.',
   query: eventListQuery,
   answer: listOf(eventSchema),

@@ -45,7 +45,7 @@ export function refusedMissingKey(): Refused {
 
 function refusedFinalKey(key: KeyRecord): Refused {
   const how = key.revokedAtMs === null ? 'has expired' : 'is revoked'
-  return refused('conflict', `This key ${how} and cannot be changed any more.`)
+  return refused('conflict', `This key ${how} and can no longer be changed.`)
 }
 
 function refusedPastExpiry(): Refused {
@@ -212,7 +212,7 @@ export const deleteKey = defineRoute({
   endpoint: 'DELETE /v1/keys/{id}',
   operationId: 'delete_key',
   summary: 'Revoke an API key, like POST /v1/keys/{id}/revoke',
-  description: 'The record stays, with its spend. A repetition answers the same record.',
+  description: 'The record and its spend are retained. Repeating the request returns the same record.',
   answer: keySchema,
   handle: revoke,
 })
@@ -221,7 +221,7 @@ export const revokeKey = defineRoute({
   endpoint: 'POST /v1/keys/{id}/revoke',
   operationId: 'revoke_key',
   summary: 'Revoke an API key, immediately and for good',
-  description: 'Running calls finish. A repetition answers the same record. The body is ignored.',
+  description: 'Running calls finish. Repeating the request returns the same record. The body is ignored.',
   answer: keySchema,
   handle: revoke,
 })

@@ -114,7 +114,7 @@ const getOverview = defineRoute({
   endpoint: 'GET /gateway/v1/overview',
   operationId: 'get_overview',
   summary: 'Show the month, the credit and what needs attention',
-  description: 'Cheap enough to be polled every few seconds: it is read at most once a second.',
+  description: 'You can poll this every few seconds. The figures are cached for a second.',
   answer: overviewSchema,
   async handle({ accountId, role }, management) {
     const { node, refusedCalls, waitingCalls } = management

@@ -260,7 +260,7 @@ const listKeyRequests = defineRoute({
   endpoint: 'GET /v1/keys/{id}/requests',
   operationId: 'list_key_requests',
   summary: 'List or export the calls of an API key, newest first',
-  description: `Also of a revoked key, and whatever its \`log_requests\` is. ${PAGE_DESCRIPTION}`,
+  description: `Works for revoked keys too, and does not depend on \`log_requests\`. ${PAGE_DESCRIPTION}`,
   ...LISTED,
   async handle(request, management) {
     const { accountId, params } = request

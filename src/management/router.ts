@@ -195,7 +195,13 @@ async function answerRoute(
     : await route.handle(own, management)
   if (route.method !== 'GET') management.webhooks.wake()
   if (answer === null)
-    deny(exchange, refuse('too_many_calls', 'Too many requests with this key wait here. Send fewer at once.'))
+    deny(
+      exchange,
+      refuse(
+        'too_many_calls',
+        'Too many requests with this key are waiting on this node. Send fewer at once.',
+      ),
+    )
   else if (answer.kind === 'refused') deny(exchange, answer.refusal)
   // HEAD of a stream is refused: the whole stream would have to be made for its length to be known.
   else if (answer.kind === 'stream' && exchange.method === 'HEAD')

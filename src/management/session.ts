@@ -132,8 +132,8 @@ const openSession = defineRoute({
   operationId: 'open_session',
   summary: 'Sign in to the dashboard',
   description:
-    `Exchanges an admin key, or an API key, for a cookie that stands for it for ${limits.sessionMs / 3_600_000} hours, on own paths only. ` +
-    'A request with a key of its own uses that. Requests from other sites are refused.',
+    `Exchanges an admin key, or an API key, for a session cookie that is valid for ${limits.sessionMs / 3_600_000} hours, on the gateway's own paths only. ` +
+    'If a request also sends a key, the key is used. Requests from other sites are refused.',
   body: signInFields,
   status: 201,
   answer: sessionSchema,

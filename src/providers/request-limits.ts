@@ -31,9 +31,9 @@ export interface RequestLimits {
   readonly boundClass: BoundClass
   /** The output limit that the request states, the largest where it states several; null is the limit of the model. */
   readonly maxOutputTokens: number | null
-  /** The longest that audio can be which is paid by its length, where the body's bytes do not bound it. */
+  /** Maximum length of audio that is priced by length, if the body size does not bound it. */
   readonly audioMsMax?: number
-  /** How many prompts there are, and how many answers to all of them together. */
+  /** Number of prompts, and of answers to all prompts together. */
   readonly prompts: number
   readonly n: number
   readonly serviceTier: string | null
@@ -108,7 +108,7 @@ export function withSearch(limits: RequestLimits): RequestLimits {
   }
 }
 
-/** Loops that upstream runs besides those of the declared tools: remote servers, agents, tools that items bring. */
+/** Loops that upstream runs in addition to those of declared tools: MCP servers, agents, and tools in input items. */
 function loopsWithoutLimit({ body, items }: RequestFacts): number {
   const servers = body['mcp_servers']
   const hasServers = isGiven(servers) && !(Array.isArray(servers) && servers.length === 0)
@@ -140,7 +140,7 @@ function goesOn(thread: unknown): boolean {
   return !isObject(thread) || thread['type'] !== 'create' || isGiven(thread['previous_message_id'])
 }
 
-/** An SVG is written by a second model; films and images half done are more images; audio in pieces has no length. */
+/** A second model writes SVGs; animations and partial images are extra images; chunked audio has no known length. */
 function drawsMore(body: JsonObject): boolean {
   if (asksForSvg(body) || body['output_format'] === 'gif' || isGiven(body['partial_images'])) return true
   // A form has an object as a field for each of its members.
@@ -184,7 +184,7 @@ function promptsOf(usage: UsageReader | null, prompt: unknown): number {
   return prompt.every((each) => typeof each === 'number') ? 1 : prompt.length
 }
 
-/** Whether a `context_management` may have upstream sum up the context. Edits of other types only leave parts of it out. */
+/** Whether `context_management` lets upstream summarise the context. Other edits only remove parts of it. */
 function asksToCompact(value: unknown): boolean {
   const edits = listOf(isObject(value) ? value['edits'] : value)
   if (edits === null) return true

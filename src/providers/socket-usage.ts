@@ -6,9 +6,9 @@ import { partOf, readTokens } from './chat/tokens.ts'
 import { Counts, objectAt, quantitiesOf, tokensInBytes } from './reading.ts'
 
 /**
- * `response.usage` of a `response.done`, whatever the response came to. The totals decide how many tokens there were, the
- * details only of what kind they were: those that no detail explains are taken for audio, which costs most. No event with
- * usage names a model, so here as below it is the one that the session goes by.
+ * `response.usage` of a `response.done`, whatever its status. The totals give the number of tokens, the details only their
+ * kind: tokens without a detail count as audio, the most expensive kind. Usage events do not name a model, so the
+ * session's model is used.
  */
 export function realtimeUsage(usage: unknown, model: string | null): Usage {
   const counts = new Counts()
@@ -50,13 +50,13 @@ export interface CutResponse {
   /** The usage of the response before it; null for the first of a session. */
   readonly before: Usage | null
   readonly inputAudioMs: number
-  /** The length of the messages of the client since, but for their audio. */
+  /** Length of the client's messages since then, without audio. */
   readonly inputTextBytes: number
   readonly outputAudioMs: number
   readonly outputTextBytes: number
 }
 
-/** A response that was cut: it has read what the one before had read (cached) and said, and what came since. */
+/** Usage of a response that was cut. Its input is the previous response's input (cached) and output, plus all later messages. */
 export function cutResponseUsage(
   cut: CutResponse,
   model: string | null,

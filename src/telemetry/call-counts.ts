@@ -4,7 +4,7 @@ import { SURFACE_NAMES, type Surface } from '../kernel/vocabulary.ts'
 import type { CallClosing } from '../ledger/call.ts'
 import { findModel, type PriceBook, type PriceVersion, versionAt } from '../pricing/price-book.ts'
 
-/** The label of calls whose model is not in the price book, or that have none: a label must not take any name clients send. */
+/** Label of calls without a model in the price book. Names that clients send are never labels: there is no bound on them. */
 const OTHER_MODEL = 'other'
 
 /** Upstream's status by its first digit; `none` where upstream gave no answer. */
@@ -28,7 +28,7 @@ class ModelCounts {
   }
 }
 
-/** The buckets of overhead: from 50 µs, which no call is under, to a second, in which something waited. */
+/** Buckets of overhead: from 50 µs, less than any call takes, to one second, which means that the call waited. */
 const OVERHEAD_SECONDS = [
   ...[0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05],
   ...[0.1, 0.25, 0.5, 1],

@@ -58,7 +58,11 @@ test('mistakes are explained in the words of the command line', async () => {
     [['create'], 2, /missing required argument/],
     [['update', 'default', '--enforce-credit', 'yes'], 1, /Add credit first, or add --force\.\n$/],
     [['show', UNKNOWN], 1, /There is no account with this id/],
-    [['suspend', UNKNOWN], 1, /There is no account with this id/],
+    [
+      ['suspend', UNKNOWN],
+      1,
+      /There is no account with this id\. List accounts with `tollgate accounts list`\./,
+    ],
     [['list', '--status', 'gone'], 2, /status must be one of active, suspended/],
   ]
   for (const [args, code, message] of table) {

@@ -21,7 +21,7 @@ test('audit passes beside a running gateway, names the first difference, and pas
   await gateway.call(90_000)
   const counted = '3 calls and 0 credits'
   const clean = await gateway.run(['audit'])
-  const where = `The database is ${placeOf(gateway.tollgate)}.\n`
+  const where = `Database: ${placeOf(gateway.tollgate)}\n`
   const inOrder = `No difference in ${counted}.\n${where}`
   assert.deepEqual(clean, { code: 0, signal: null, stdout: inOrder, stderr: '' })
 

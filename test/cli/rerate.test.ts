@@ -58,7 +58,7 @@ test('calls are priced again beside the running gateway, shown, credited and cha
   assert.match(await auditLine(), /^No difference in .* 1 credit/)
 
   const again = await gateway.run([...FROM, '--apply', '--yes'], CHEAPER)
-  assert.equal(again.stdout, 'No call costs anything else.\nUnchanged: 2 calls.\n')
+  assert.equal(again.stdout, 'No cost changes.\nUnchanged: 2 calls.\n')
   assert.equal(again.code, 0)
 
   // Calls that cost more are only reported; --charge posts them.
@@ -95,10 +95,7 @@ test('what was asked for is booked though the reader of the summary has gone', a
   const unread = startCommand([...FROM, '--apply', '--yes'], { ...gateway.tollgate.environment, ...prices })
   unread.stopReading()
   assert.equal((await unread.finished).code, 0)
-  assert.equal(
-    (await gateway.run(FROM, prices)).stdout,
-    'No call costs anything else.\nUnchanged: 2 calls.\n',
-  )
+  assert.equal((await gateway.run(FROM, prices)).stdout, 'No cost changes.\nUnchanged: 2 calls.\n')
 })
 
 test('a wrong call books nothing and shows how', async () => {

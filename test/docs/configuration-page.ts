@@ -35,7 +35,7 @@ function typeOf(schema: Json): string {
   const { type, minimum, maximum, items, minLength } = schema
   if (type === 'array') return `list of ${(items as Json)['type'] === 'string' ? 'strings' : 'integers'}`
   if (typeof minLength === 'number' && minLength > 1) return `string, ${minLength} characters or more`
-  if (typeof minimum !== 'number') return String(type)
+  if (typeof minimum !== 'number') return [type].flat().join(' or ')
   return maximum === Number.MAX_SAFE_INTEGER
     ? `${String(type)}, from ${minimum}`
     : `${String(type)}, ${minimum} to ${Number(maximum).toLocaleString('en-US')}`

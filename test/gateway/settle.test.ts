@@ -150,7 +150,7 @@ test('a settlement whose listener fails is settled all the same, once', async ()
   assert.deepEqual(await settler.settle(closingOf('at once'), fail), SETTLED)
   assert.equal(settler.waiting, 0)
   assert.deepEqual(story.slice(-3), ['late settled', 'late done', 'at once settled'])
-  assert.deepEqual(lines.slice(-2), ['error: a defect', 'error: a defect'])
+  assert.deepEqual(lines.slice(-2), ['error: unexpected error', 'error: unexpected error'])
 })
 
 test('a settlement that the store refuses after it was kept is put aside', async () => {

@@ -75,7 +75,7 @@ const createAccount = atomic(function* (
     INSERT INTO account (id, name, name_upper, created_at_ms, has_others)
     VALUES (${id}, ${name}, ${name.toUpperCase()}, ${now(createdAtMs)}, true)`
   yield* change(id, changes)
-  // The first account has company from now on. Admissions that have read it alone end before this.
+  // From now on the first account is not the only one. The lock waits for admissions that read it as the only one.
   yield onPostgres(sql`SELECT id FROM account WHERE NOT has_others ${FOR_UPDATE}`)
   yield sql`UPDATE account SET has_others = true WHERE NOT has_others`
   const value = yield* recordChange('account.created', id, actor, createdAtMs)
