@@ -109,8 +109,15 @@ export function createDeferrals(parts: DeferralParts) {
     if (isEnded && (await settle(object, upstream, metered).catch((error) => logFailure(object, error))))
       return
     const isGone = (status === 404 && ageMs >= UNSHOWN_MS) || ageMs >= LIFETIME_MS
-    if (isGone && (await bills.giveUp(object))) return
+    if (isGone && (await closeGone(object, status === 404))) return
     await store.postponeDeferred(object, Math.max(retryAfterMs ?? 0, pauseMs(kind, ageMs)), clock.nowMs())
+  }
+
+  /** An object that a client may have deleted, on whichever node, costs its hold. */
+  async function closeGone(object: DeferredObject, isMissing: boolean): Promise<boolean> {
+    const { surface, scope, objectId, call } = object
+    const isDeleted = isMissing && (await wasDeleted({ requestId: call.requestId, surface, scope }, objectId))
+    return await (isDeleted ? bills.settleAtHold(object) : bills.giveUp(object))
   }
 
   function startPoll(object: DeferredObject): Promise<void> {
@@ -183,9 +190,12 @@ export function createDeferrals(parts: DeferralParts) {
   async function findDeleted(call: AdmittedCall, id: string) {
     const { surface, exchange } = call
     const { requestId } = exchange
-    if (!polls) return null
-    const paths = await store.listDeletes({ requestId, surface, scope: scopeOf(call) })
-    return paths.some((path) => objectIdIn(surface, path) === id) ? await store.getCall(requestId) : null
+    const isDeleted = polls && (await wasDeleted({ requestId, surface, scope: scopeOf(call) }, id))
+    return isDeleted ? await store.getCall(requestId) : null
+  }
+
+  async function wasDeleted(since: Parameters<typeof store.listDeletes>[0], id: string): Promise<boolean> {
+    return (await store.listDeletes(since)).some((path) => objectIdIn(since.surface, path) === id)
   }
 
   const neverFails = (what: string) => (error: unknown) =>

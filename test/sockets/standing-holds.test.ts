@@ -111,6 +111,48 @@ test('a transcript is billed once, and without usage not at all', async () => {
   assert.deepEqual(await upstream.costs(id), [['whisper-1', 0.006]])
 })
 
+test('transcripts that upstream makes by itself pass a cap by at most one, and then the socket closes', async () => {
+  const { id, socket } = await open({ monthly_budget_usd: 1.6 })
+  let transcripts = 0
+  upstream.answer = (_message, speak) => {
+    transcripts += 1
+    speak({ type: TRANSCRIBED, item_id: `item_${transcripts}`, usage: { type: 'duration', seconds: 6_000 } })
+  }
+  for (let i = 0; i < 20; i++) {
+    socket.send({ type: 'input_audio_buffer.commit' })
+    await Promise.race([socket.takeType(TRANSCRIBED), socket.closed()])
+  }
+  await socket.closed()
+  await until(
+    'all is settled',
+    async () => Math.abs((await upstream.spentUsd(id)) - transcripts * 0.6) < 1e-9,
+  )
+  assert.equal(transcripts, 3)
+})
+
+test('responses that upstream begins beside one that runs pass a cap by at most one', async () => {
+  const { id, socket } = await open({ monthly_budget_usd: 1.6 })
+  let responses = 0
+  upstream.answer = (message, speak) => {
+    if (dig(message, 'type') === 'response.create') return speak(created('resp_long'))
+    responses += 1
+    speak(created(`resp_${responses}`))
+    speak({
+      ...done(`resp_${responses}`),
+      response: { ...done(`resp_${responses}`).response, usage: usageOf(2_000, 8_000) },
+    })
+  }
+  socket.send({ type: 'response.create', response: { conversation: 'none' } })
+  await socket.takeType('response.created')
+  for (let i = 0; i < 20; i++) {
+    socket.send({ type: 'input_audio_buffer.commit' })
+    await Promise.race([socket.takeType('response.done'), socket.closed()])
+  }
+  await socket.closed()
+  assert.equal(responses, 3)
+  await until('nothing is held', async () => (await upstream.heldUsd(id)) === 0)
+})
+
 test('a response that is refused leaves its hold to the next one', async () => {
   const { id, socket } = await open({ monthly_budget_usd: 2 })
   upstream.answer = (_message, answer) => {

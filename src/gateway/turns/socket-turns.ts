@@ -23,6 +23,7 @@ import {
   type AdmittedTurn,
   admitBegunTurn,
   admitTurn,
+  checkHold,
   checkTurn,
   type PlannedTurn,
   refuseTurn,
@@ -57,6 +58,8 @@ export class SocketTurns {
   #socket: MeteredSocket | null = null
   #isOver = false
   #ended: Promise<void> | null = null
+  /** The last check of the limits after a settlement. Never rejects. */
+  #checking: Promise<void> | null = null
 
   constructor(handshake: PlannedCall, gateway: Gateway, protocol: SocketProtocol) {
     this.#handshake = handshake
@@ -91,7 +94,7 @@ export class SocketTurns {
     if (message.kind !== 'message') return this.#decide(this.#protocol.unreadable(message.why), NO_BYTES)
     const { payload } = message
     const says = this.#protocol.client(payload)
-    if (says instanceof Promise || this.#standing?.pending) return this.#decideLater(says, payload)
+    if (says instanceof Promise || this.#judging !== null) return this.#decideLater(says, payload)
     return this.#decide(says, payload)
   }
 
@@ -152,9 +155,14 @@ export class SocketTurns {
     await this.#settled()
   }
 
+  /** Judges the limits, or bills a turn that upstream began: client messages wait for it. */
+  get #judging(): Promise<void> | null {
+    return this.#standing?.pending ?? this.#adopting ?? this.#checking
+  }
+
   async #decideLater(says: ClientSays | Promise<ClientSays>, payload: Buffer): Promise<Verdict> {
     const said = await says
-    while (this.#standing?.pending) await this.#standing.pending
+    while (this.#judging !== null) await this.#judging
     return this.#isOver ? DROPPED : await this.#decide(said, payload)
   }
 
@@ -359,7 +367,7 @@ export class SocketTurns {
     if (found === undefined || (itemId !== null && this.#billedIds.has(itemId))) return
     this.#markBilled(itemId)
     const billed = admitBegunTurn(this.#handshake, found.planned, this.#gateway)
-    this.#watch(billed.then((turn) => turn?.endWith(found.usage)))
+    this.#checkAfter(billed.then((turn) => turn?.endWith(found.usage)))
   }
 
   #find(responseId: string | null): OpenTurn | null {
@@ -393,11 +401,32 @@ export class SocketTurns {
   }
 
   #settle(settled: Promise<void>): void {
-    this.#watch(settled)
+    // A turn that ends beside another may have had no hold. Where none runs, the renewal judges the limits.
+    if (this.#open.length === 0) this.#watch(settled)
+    else this.#checkAfter(settled)
     this.#renew()
   }
 
-  #watch(settled: Promise<void>): void {
+  /**
+   * Closes the socket if the limits permit no more after this settlement: upstream may begin turns and transcripts by
+   * itself. Client messages wait for the answer.
+   */
+  #checkAfter(settled: Promise<void>): void {
+    const check = async () => {
+      await settled
+      if (this.#standing === null || this.#isOver) return
+      const refused = await checkHold(this.#handshake, this.#protocol.planUnasked(), this.#gateway)
+      if (refused?.kind === 'refused' && !this.#isOver) this.#closeRefused(refused)
+    }
+    const checking = this.#watch(check())
+    this.#checking = checking
+    void checking.then(() => {
+      if (this.#checking === checking) this.#checking = null
+    })
+  }
+
+  /** The promise that is returned never rejects. */
+  #watch(settled: Promise<void>): Promise<void> {
     const watched = settled
       .catch((error: unknown) => {
         const about = { request: this.#handshake.exchange.requestId, cause: (error as Error).message }
@@ -408,6 +437,7 @@ export class SocketTurns {
         this.#socket?.turnEnded()
       })
     this.#settling.add(watched)
+    return watched
   }
 
   async #settled(): Promise<void> {

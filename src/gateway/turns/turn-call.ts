@@ -114,10 +114,20 @@ export async function checkTurn(
   planned: PlannedTurn,
   gateway: Gateway,
   isRecorded: boolean,
+  method = 'WS',
 ): Promise<UnadmittedTurn | null> {
-  const call = turnOf(handshake, planned, gateway)
+  const call = turnOf(handshake, planned, gateway, method)
   const admission = await explained(call, checkCall(call, gateway), gateway)
   return admission.kind === 'admitted' ? null : notAdmitted(call, admission, gateway, isRecorded)
+}
+
+/** Whether the limits still permit the hold that a socket has. Neither a request nor a record. */
+export function checkHold(
+  handshake: PlannedCall,
+  planned: PlannedTurn,
+  gateway: Gateway,
+): Promise<UnadmittedTurn | null> {
+  return checkTurn(handshake, planned, gateway, false, HOLD_METHOD)
 }
 
 function notAdmitted(
