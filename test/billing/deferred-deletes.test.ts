@@ -234,6 +234,23 @@ test('an object that upstream does not know any more costs nothing, and its hold
   await bench.assertBalanced()
 })
 
+test('an object that upstream does not know any more since a DELETE on another node charges the hold', async () => {
+  const { id, requestId } = await makeResponse()
+  shows(`GET /v1/responses/${id}`, {}, 404)
+  shows('DELETE /v1/responses/resp_another', { deleted: true })
+  await remove('/v1/responses/resp_another')
+  await changeDatabase(
+    bench.gateway,
+    `UPDATE call SET path = '/v1/responses/${id}', status = NULL WHERE method = 'DELETE' AND path LIKE '%resp_another'`,
+  )
+  await changeDatabase(bench.gateway, 'UPDATE call SET started_at_ms = started_at_ms - 60000')
+  await hurryPoller()
+  await isState('settled', requestId)
+  const { cost_usd, estimated } = await seen(requestId)
+  assert.deepEqual([Number(cost_usd) > 0, estimated], [true, true])
+  await bench.assertBalanced()
+})
+
 test('while a Chat batch is open, only files that were uploaded here are deleted', async () => {
   const upload = async (id: string) => {
     shows('POST /v1/files', { id, object: 'file', purpose: 'user_data' })

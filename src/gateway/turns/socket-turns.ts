@@ -416,7 +416,9 @@ export class SocketTurns {
       await settled
       if (this.#standing === null || this.#isOver) return
       const refused = await checkHold(this.#handshake, this.#protocol.planUnasked(), this.#gateway)
-      if (refused?.kind === 'refused' && !this.#isOver) this.#closeRefused(refused)
+      if (refused?.kind !== 'refused' || this.#isOver) return
+      // With a revoked key the socket passes what is under way, and no more input.
+      if (refused.refusal.code !== 'invalid_api_key') this.#closeRefused(refused)
     }
     const checking = this.#watch(check())
     this.#checking = checking
