@@ -23,7 +23,6 @@ import {
   type AdmittedTurn,
   admitBegunTurn,
   admitTurn,
-  checkHold,
   checkTurn,
   type PlannedTurn,
   refuseTurn,
@@ -58,8 +57,6 @@ export class SocketTurns {
   #socket: MeteredSocket | null = null
   #isOver = false
   #ended: Promise<void> | null = null
-  /** The last check of the limits after a settlement. Never rejects. */
-  #checking: Promise<void> | null = null
 
   constructor(handshake: PlannedCall, gateway: Gateway, protocol: SocketProtocol) {
     this.#handshake = handshake
@@ -73,8 +70,8 @@ export class SocketTurns {
   /** Turns under way. One that upstream does not begin is waited for only for a while. */
   get running(): number {
     const sinceMs = this.#gateway.clock.monotonicMs() - SILENT_TURN_MS
-    return this.#open.filter(({ failed, hasBegun, sentMs }) => !failed && (hasBegun || sentMs > sinceMs))
-      .length
+    const isRunning = ({ failed, hasBegun, sentMs }: OpenTurn) => !failed && (hasBegun || sentMs > sinceMs)
+    return this.#open.filter(isRunning).length
   }
 
   get upstreamBegins(): boolean {
@@ -157,7 +154,7 @@ export class SocketTurns {
 
   /** Judges the limits, or bills a turn that upstream began: client messages wait for it. */
   get #judging(): Promise<void> | null {
-    return this.#standing?.pending ?? this.#adopting ?? this.#checking
+    return this.#standing?.pending ?? this.#adopting
   }
 
   async #decideLater(says: ClientSays | Promise<ClientSays>, payload: Buffer): Promise<Verdict> {
@@ -367,7 +364,9 @@ export class SocketTurns {
     if (found === undefined || (itemId !== null && this.#billedIds.has(itemId))) return
     this.#markBilled(itemId)
     const billed = admitBegunTurn(this.#handshake, found.planned, this.#gateway)
-    this.#checkAfter(billed.then((turn) => turn?.endWith(found.usage)))
+    const settled = billed.then((turn) => turn?.endWith(found.usage))
+    this.#watch(settled)
+    this.#standing?.check(settled)
   }
 
   #find(responseId: string | null): OpenTurn | null {
@@ -402,33 +401,12 @@ export class SocketTurns {
 
   #settle(settled: Promise<void>): void {
     // A turn that ends beside another may have had no hold. Where none runs, the renewal judges the limits.
-    if (this.#open.length === 0) this.#watch(settled)
-    else this.#checkAfter(settled)
+    this.#watch(settled)
+    if (this.#open.length > 0) this.#standing?.check(settled)
     this.#renew()
   }
 
-  /**
-   * Closes the socket if the limits permit no more after this settlement: upstream may begin turns and transcripts by
-   * itself. Client messages wait for the answer.
-   */
-  #checkAfter(settled: Promise<void>): void {
-    const check = async () => {
-      await settled
-      if (this.#standing === null || this.#isOver) return
-      const refused = await checkHold(this.#handshake, this.#protocol.planUnasked(), this.#gateway)
-      if (refused?.kind !== 'refused' || this.#isOver) return
-      // With a revoked key the socket passes what is under way, and no more input.
-      if (refused.refusal.code !== 'invalid_api_key') this.#closeRefused(refused)
-    }
-    const checking = this.#watch(check())
-    this.#checking = checking
-    void checking.then(() => {
-      if (this.#checking === checking) this.#checking = null
-    })
-  }
-
-  /** The promise that is returned never rejects. */
-  #watch(settled: Promise<void>): Promise<void> {
+  #watch(settled: Promise<void>): void {
     const watched = settled
       .catch((error: unknown) => {
         const about = { request: this.#handshake.exchange.requestId, cause: (error as Error).message }
@@ -439,7 +417,6 @@ export class SocketTurns {
         this.#socket?.turnEnded()
       })
     this.#settling.add(watched)
-    return watched
   }
 
   async #settled(): Promise<void> {

@@ -1,7 +1,7 @@
 import type { PlannedCall } from '../call.ts'
 import type { Gateway } from '../gateway.ts'
 import { explainThrown } from '../refusals.ts'
-import { admitHold, type PlannedTurn, type TurnCall, type UnadmittedTurn } from './turn-call.ts'
+import { admitHold, checkHold, type PlannedTurn, type TurnCall, type UnadmittedTurn } from './turn-call.ts'
 
 export type RefusedHold = UnadmittedTurn & { readonly kind: 'refused' }
 
@@ -13,6 +13,7 @@ export class StandingHold {
   readonly #onRefused: (refused: RefusedHold) => void
   #turn: TurnCall | null = null
   #pending: Promise<void> | null = null
+  #checking: Promise<void> | null = null
   #isOver = false
 
   constructor(
@@ -27,9 +28,9 @@ export class StandingHold {
     this.#onRefused = onRefused
   }
 
-  /** The renewal under way; client messages wait for it. Never rejects. */
+  /** The renewal or check under way; client messages wait for it. Never rejects. */
   get pending(): Promise<void> | null {
-    return this.#pending
+    return this.#pending ?? this.#checking
   }
 
   async open(): Promise<UnadmittedTurn | null> {
@@ -59,11 +60,28 @@ export class StandingHold {
     this.#pending = this.#renew(settled)
   }
 
+  /** Judges the limits again after a settlement that no hold covered: upstream may begin turns and transcripts by itself. */
+  check(settled: Promise<unknown>): void {
+    const checking = this.#check(settled).finally(() => {
+      if (this.#checking === checking) this.#checking = null
+    })
+    this.#checking = checking
+  }
+
   async end(): Promise<void> {
     this.#isOver = true
     await this.#turn?.release()
     this.#turn = null
     await this.#pending
+  }
+
+  async #check(settled: Promise<unknown>): Promise<void> {
+    await settled.catch(() => {})
+    if (this.#isOver) return
+    const refused = await checkHold(this.#handshake, this.#plan(), this.#gateway)
+    if (refused?.kind !== 'refused' || this.#isOver) return
+    // With a revoked key the socket passes what is under way, and no more input.
+    if (refused.refusal.code !== 'invalid_api_key') this.#onRefused(refused)
   }
 
   async #renew(settled: Promise<unknown>): Promise<void> {
