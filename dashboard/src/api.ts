@@ -48,9 +48,9 @@ export function actIn(accountId: string | null): void {
   account = accountId
 }
 
-/** A path of the API in that account. Accounts, prices and sessions belong to the installation. */
+/** A path of the API in that account. Other accounts, prices and sessions belong to the installation. */
 export function inAccount(path: string): string {
-  if (account === null || /^\/gateway\/v1\/(accounts|prices|session)/.test(path)) return path
+  if (account === null || /^\/gateway\/v1\/(accounts(?!\/self)|prices|session)/.test(path)) return path
   return `${path}${path.includes('?') ? '&' : '?'}account=${encodeURIComponent(account)}`
 }
 

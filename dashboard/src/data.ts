@@ -1,6 +1,6 @@
 import { createContext } from 'preact'
 import { useCallback, useContext, useEffect, useState } from 'preact/hooks'
-import { ApiError, fetchJson, type Session } from './api.ts'
+import { type Account, ApiError, fetchJson, type Session } from './api.ts'
 
 export const SignedIn = createContext<Session | null>(null)
 
@@ -28,7 +28,8 @@ export interface Resource<T> {
 }
 
 /**
- * Reads a path, again when the path changes, and every `everyMs` while the tab is visible. An answer that was overtaken by
+ * Reads a path, again when the path changes, and every `everyMs` while the tab is visible. A path that
+ * is 404 is not read again. An answer that was overtaken by
  * a newer request is dropped: each request aborts the one before it. A path of null reads nothing.
  */
 export function useResource<T>(path: string | null, everyMs: number | null = null): Resource<T> {
@@ -45,6 +46,7 @@ export function useResource<T>(path: string | null, everyMs: number | null = nul
     if (path === null) return
     const abort = new AbortController()
     let timer: ReturnType<typeof setTimeout> | undefined
+    let isGone = false
     async function read(path: string): Promise<void> {
       try {
         const value = await fetchJson<T>('GET', path, { signal: abort.signal })
@@ -53,9 +55,10 @@ export function useResource<T>(path: string | null, everyMs: number | null = nul
       } catch (error) {
         if (abort.signal.aborted) return
         if (!(error instanceof ApiError)) throw error
+        isGone = error.status === 404
         setState((before) => ({ path, value: before.path === path ? before.value : null, error }))
       }
-      if (everyMs !== null) timer = setTimeout(whenSeen, everyMs)
+      if (everyMs !== null && !isGone) timer = setTimeout(whenSeen, everyMs)
     }
     function whenSeen(): void {
       if (document.hidden) document.addEventListener('visibilitychange', whenSeen, { once: true })
@@ -71,6 +74,12 @@ export function useResource<T>(path: string | null, everyMs: number | null = nul
 
   return { value: state.value, error: state.error, isLoading: path !== null && state.path !== path, refresh }
 }
+
+export type OwnAccount = Omit<Account, 'upstreams' | 'metadata'>
+
+/** The account that the pages are about: that of the key, or the one in which an operator acts. */
+export const useAccount = (everyMs: number | null = null) =>
+  useResource<OwnAccount>('/gateway/v1/accounts/self', everyMs)
 
 /** The present time, updated every few seconds, for times in words. */
 export function useNow(everyMs = 5_000): number {
@@ -88,19 +97,19 @@ export function useCommand(): {
   readonly error: ApiError | null
   run(command: () => Promise<void>): Promise<void>
 } {
-  const [state, setState] = useState<{ isBusy: boolean; error: ApiError | null }>({
-    isBusy: false,
-    error: null,
-  })
+  const [isBusy, setBusy] = useState(false)
+  const [error, setError] = useState<ApiError | null>(null)
   async function run(command: () => Promise<void>): Promise<void> {
-    setState({ isBusy: true, error: null })
+    setBusy(true)
+    setError(null)
     try {
       await command()
-      setState({ isBusy: false, error: null })
     } catch (error) {
       if (!(error instanceof ApiError)) throw error
-      setState({ isBusy: false, error })
+      setError(error)
+    } finally {
+      setBusy(false)
     }
   }
-  return { ...state, run }
+  return { isBusy, error, run }
 }

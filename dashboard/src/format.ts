@@ -1,16 +1,18 @@
 /** How figures, times and sizes are written. Money arrives as decimal numbers with at most nine decimals. */
 
-/** An amount in cents, which is how sums are written. An amount that would round to zero is `<` and the least amount. */
+/** An amount in cents, which is how sums are written. Less than a cent has two significant digits. */
 export function money(usd: number, decimals = 2): string {
-  return figure(usd, decimals).replace(/^([<−]?)/, '$1$')
+  return figure(usd, decimals).replace(/^−?/, '$&$$')
 }
 
 /** The same below a header that names the unit. */
 export function figure(usd: number, decimals = 2): string {
-  const least = 10 ** -decimals
-  if (usd !== 0 && Math.abs(usd) < least / 2) return `<${least.toFixed(decimals)}`
-  const digits = { minimumFractionDigits: decimals, maximumFractionDigits: decimals }
-  return `${usd < 0 ? '−' : ''}${Math.abs(usd).toLocaleString('en-US', digits)}`
+  const size = Number(Math.abs(usd).toFixed(9))
+  const isSmall = size > 0 && size < 10 ** -decimals
+  const digits = isSmall
+    ? { maximumSignificantDigits: 2 }
+    : { minimumFractionDigits: decimals, maximumFractionDigits: decimals }
+  return `${usd < 0 && size > 0 ? '−' : ''}${size.toLocaleString('en-US', digits)}`
 }
 
 /** The amount of one call has six digits after the point. */

@@ -222,6 +222,30 @@ test('prices: current models come first, of one provider if asked, with the rate
   await page.locator('tbody tr', { hasText: 'gpt-6.1-sol' }).getByText('4.00 / 15.00').waitFor()
 })
 
+test('an account that is out of credit or over its ceiling needs attention, and small amounts keep sign and digits', async () => {
+  const small = await manage('POST', '/gateway/v1/accounts', { name: 'small', monthly_budget_usd: 0.000001 })
+  const named = `?account=${small['id']}`
+  await manage('POST', `/gateway/v1/credits${named}`, { amount_usd: 0.000001, reason: 'a try' })
+  const { key } = await manage('POST', `/v1/keys${named}`, { name: 'of small' })
+  await bench.call('/v1/messages', hello, { key: String(key) })
+  const page = await person.visit(`/dashboard${named}`)
+  await page.getByText('Account: small').waitFor()
+  await page.locator('.sums li', { hasText: 'Credit left' }).getByText('not enforced').waitFor()
+  const attention = page.getByRole('region', { name: 'Needs attention' })
+  await attention.getByText('small has spent its budget').waitFor()
+  await manage('PATCH', `/gateway/v1/accounts/${small['id']}`, { credit_enforced: true, force: true })
+  await attention.getByText('small has no credit left').waitFor()
+  const overflow = `[...document.querySelectorAll('.plot text:not(.slot)')]
+    .some((label) => label.getBoundingClientRect().right > label.ownerSVGElement.getBoundingClientRect().right)`
+  await page.locator('.plot text').first().waitFor()
+  assert.equal(await page.evaluate(overflow), false)
+  await page.goto(`${gateway.url}/dashboard/accounts/${small['id']}`)
+  await page
+    .locator('.facts')
+    .getByText(/^−\$0\.0*[1-9]\d?$/)
+    .waitFor()
+})
+
 test('the bar of a phone has five pages and the others below More', async () => {
   const page = await person.visit('/dashboard', PHONE)
   const rail = page.getByRole('navigation', { name: 'Pages' })

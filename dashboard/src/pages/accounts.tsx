@@ -7,7 +7,7 @@ import { go, Link, setQuery, withQuery } from '../router.tsx'
 import { Button } from '../ui/button.tsx'
 import { Choices, Search } from '../ui/choices.tsx'
 import { ConfirmByName, type Ends, FormDialog } from '../ui/dialog.tsx'
-import { Fact, Facts } from '../ui/facts.tsx'
+import { Fact, Facts, Metadata } from '../ui/facts.tsx'
 import { AmountField, CheckField, MetadataField, metadataOf, pairsOf, TextField } from '../ui/fields.tsx'
 import { BudgetBar, Id, Money, When } from '../ui/figures.tsx'
 import { Crumbs, Empty, Failure, Heading, Show, Tag } from '../ui/states.tsx'
@@ -184,9 +184,7 @@ function One({ id }: { readonly id: string }) {
             })}
             <Fact title="Created" value={<When at={createdAt(value)} never="with the installation" />} />
             <Fact title="Id" value={<Id id={value.id} />} />
-            {Object.entries(value.metadata).map(([name, text]) => (
-              <Fact key={name} title={name} value={text} />
-            ))}
+            <Metadata of={value.metadata} />
           </Facts>
           <h2>In this account</h2>
           <p class="buttons">

@@ -4,7 +4,7 @@ import { useResource } from '../data.ts'
 import { exactTime, money, monthInWords } from '../format.ts'
 import { Link, withQuery } from '../router.tsx'
 import { DateRange, Download, Select } from '../ui/choices.tsx'
-import { At, KeyLink, When } from '../ui/figures.tsx'
+import { AccountLine, At, KeyLink, When } from '../ui/figures.tsx'
 import { Empty, Heading, Show } from '../ui/states.tsx'
 import { type Column, Table } from '../ui/table.tsx'
 
@@ -31,8 +31,9 @@ export function ActivityPage({ query }: { readonly query: URLSearchParams }) {
       <Heading title="Activity">
         <Download path={withQuery(path, { ...filters, format: 'csv' })} name="events.csv" />
       </Heading>
+      <AccountLine />
       <div class="filters">
-        <Select name="type" title="Type" options={TYPES} query={query} />
+        <Select name="type" title="Type" options={TYPES.map((type) => [type, type] as const)} query={query} />
         <DateRange start={filters.start} end={filters.end} />
         {isFiltered && (
           <Link to="/activity" class="button">

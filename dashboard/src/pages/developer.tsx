@@ -2,9 +2,9 @@ import type { Call, Key, ListOf } from '../api.ts'
 import { useResource } from '../data.ts'
 import { Link } from '../router.tsx'
 import { ClientSetup } from '../ui/clients.tsx'
-import { When } from '../ui/figures.tsx'
+import { tightestOf, When } from '../ui/figures.tsx'
 import { Heading, Show, Tag } from '../ui/states.tsx'
-import { KeyLimits, KeySpend } from './key.tsx'
+import { KeyLimits, KeySpend, RefusedCalls } from './key.tsx'
 import { CallTable } from './requests.tsx'
 
 /** The page of somebody who signed in with an API key: what did it spend, what is left, how is a client set up? */
@@ -19,12 +19,14 @@ export function DeveloperPage() {
             title={value.name}
             state={value.status !== 'usable' && <Tag kind="bad">{value.status}</Tag>}
           />
+          <Stopped of={value} last={calls.value?.data[0]} />
           <p class="lead">
             Your API key <code>{`${value.prefix}…${value.last4}`}</code>, last used{' '}
             <When at={value.last_used_at} />.
           </p>
           <KeyLimits of={value} />
           <KeySpend id={value.id} />
+          <RefusedCalls path="/gateway/v1/requests" keyId={null} />
           <h2>
             Latest calls <Link to="/requests">All</Link>
           </h2>
@@ -38,4 +40,15 @@ export function DeveloperPage() {
       )}
     </Show>
   )
+}
+
+/** Why calls with the key are refused now, as far as its record and its last call say. */
+function Stopped({ of: key, last }: { readonly of: Key; readonly last: Call | undefined }) {
+  const { cap, share, period } = tightestOf(key)
+  if (cap !== null && (cap === 0 || share >= 1))
+    return <p class="bad">It has spent its budget of the {period}: calls that cost are refused.</p>
+  if (last?.state !== 'refused') return null
+  if (last.code === 'credit_balance_exhausted')
+    return <p class="bad">The account is out of credit: calls that cost are refused.</p>
+  return <p class="bad">The last call was refused: {last.code}.</p>
 }

@@ -6,9 +6,9 @@ import { go, Link, setQuery, usePlace, withQuery } from '../router.tsx'
 import { Button } from '../ui/button.tsx'
 import { Bars, daySlots } from '../ui/chart.tsx'
 import { ConfirmByName } from '../ui/dialog.tsx'
-import { Fact, Facts } from '../ui/facts.tsx'
+import { Fact, Facts, Metadata } from '../ui/facts.tsx'
 import { BudgetBar, Id, Money, When } from '../ui/figures.tsx'
-import { Crumbs, Heading, Show, Tag } from '../ui/states.tsx'
+import { Crumbs, Failure, Heading, Show, Tag } from '../ui/states.tsx'
 import { KeyForm, RotateForm, SecretDialog } from './key-form.tsx'
 import { CallTable } from './requests.tsx'
 
@@ -18,12 +18,18 @@ export function KeyPage({ id }: { readonly id: string }) {
   const [made, setMade] = useState<NewKey | null>(null)
   const key = useResource<Key>(`/v1/keys/${id}`, 3_000)
   const calls = useResource<ListOf<Call>>(`/v1/keys/${id}/requests?limit=10`, 3_000)
-  const refused = useResource<ListOf<Call>>(`/v1/keys/${id}/requests?state=refused&limit=5`, 10_000)
   const { mayManage } = usePermissions()
   const done = () => {
     setDialog(null)
     key.refresh()
   }
+  if (key.error?.status === 404)
+    return (
+      <>
+        <Heading title="No such key" />
+        <Failure error={key.error} />
+      </>
+    )
   return (
     <Show resource={key} lines={6}>
       {(value) => {
@@ -54,14 +60,7 @@ export function KeyPage({ id }: { readonly id: string }) {
             <Rotation of={value} onRevoke={mayManage ? () => setDialog('revoke') : null} />
             <KeyLimits of={value} />
             <KeySpend id={id} />
-            {(refused.value?.data.length ?? 0) > 0 && (
-              <>
-                <h2>
-                  Refused calls <Link to={withQuery('/requests', { key: id, state: 'refused' })}>All</Link>
-                </h2>
-                <CallTable calls={refused.value?.data ?? []} without="key" caption="Refused calls" />
-              </>
-            )}
+            <RefusedCalls path={`/v1/keys/${id}/requests`} keyId={id} />
             <h2>
               Latest calls <Link to={withQuery('/requests', { key: id })}>All</Link>
             </h2>
@@ -92,15 +91,6 @@ export function KeyPage({ id }: { readonly id: string }) {
                   From then on every call with it gets 401, on all nodes. Streams that run finish. It cannot
                   be undone.
                 </p>
-                {value.last_used_at !== null && (
-                  <p>
-                    It was last used{' '}
-                    <b>
-                      <When at={value.last_used_at} />
-                    </b>
-                    .
-                  </p>
-                )}
               </ConfirmByName>
             )}
             {made !== null && (
@@ -119,6 +109,20 @@ export function KeyPage({ id }: { readonly id: string }) {
         )
       }}
     </Show>
+  )
+}
+
+/** The last calls that were refused, if there are any. */
+export function RefusedCalls({ path, keyId }: { readonly path: string; readonly keyId: string | null }) {
+  const { value } = useResource<ListOf<Call>>(`${path}?state=refused&limit=5`, 10_000)
+  if (value === null || value.data.length === 0) return null
+  return (
+    <>
+      <h2>
+        Refused calls <Link to={withQuery('/requests', { key: keyId, state: 'refused' })}>All</Link>
+      </h2>
+      <CallTable calls={value.data} without="key" caption="Refused calls" />
+    </>
   )
 }
 
@@ -154,9 +158,7 @@ export function KeyLimits({ of: value }: { readonly of: Key }) {
         <Fact title="Rate">{count(value.requests_per_minute)} requests per minute</Fact>
       )}
       {value.budget_mode !== null && <Fact title="Budget mode" value={value.budget_mode} />}
-      {Object.entries(value.metadata).map(([name, text]) => (
-        <Fact key={name} title={name} value={text} />
-      ))}
+      <Metadata of={value.metadata} />
       <Fact
         title="Models"
         value={value.allowed_models === null ? 'all' : <code>{value.allowed_models.join(', ')}</code>}
@@ -288,7 +290,7 @@ export function KeySpend({ id }: { readonly id: string }) {
             .map(({ model = '', cost_usd, requests }) => (
               <li key={model}>
                 <Link to={callsOf({ model })}>
-                  <span>{model}</span>
+                  <span>{model || 'no model'}</span>
                   <span class="quiet">{plural(requests, 'call')}</span>
                   <Money usd={cost_usd} />
                 </Link>

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import { type Bucket, type Call, type ListOf, type NewKey, type Overview, send, type Usage } from '../api.ts'
-import { useCommand, usePermissions, useResource } from '../data.ts'
+import { type OwnAccount, useAccount, useCommand, usePermissions, useResource } from '../data.ts'
 import {
   addDays,
   count,
@@ -17,7 +17,7 @@ import { Button } from '../ui/button.tsx'
 import { Bars, daySlots } from '../ui/chart.tsx'
 import { ClientSetup } from '../ui/clients.tsx'
 import { Sum } from '../ui/facts.tsx'
-import { Money, MoneyLink, When } from '../ui/figures.tsx'
+import { AccountLine, Money, MoneyLink, tightestOf, When } from '../ui/figures.tsx'
 import { Failure, Heading, Show } from '../ui/states.tsx'
 import { CallTable } from './requests.tsx'
 
@@ -35,6 +35,7 @@ export function OverviewPage() {
   return (
     <>
       <Heading title="Overview" />
+      <AccountLine hasBudget />
       <Show resource={overview} lines={3}>
         {(value) => (
           <>
@@ -75,12 +76,13 @@ interface SumsProps {
 
 function Sums({ of: value, days, today, month }: SumsProps) {
   const { balance } = value
+  const isPrepaid = balance.enforced || balance.credited_usd !== 0
   return (
     <ul class="sums">
       <Sum
         title={monthInWords(month)}
         value={<MoneyLink to={withQuery('/requests', { start: month, end: today })} usd={value.cost_usd} />}
-        note={<Compared days={days} cost={value.cost_usd} today={today} month={month} />}
+        note={<Compared days={days} of={value} today={today} month={month} />}
       />
       <Sum
         title="Forecast for the month"
@@ -94,8 +96,14 @@ function Sums({ of: value, days, today, month }: SumsProps) {
       />
       <Sum
         title="Credit left"
-        value={balance.enforced ? <MoneyLink to="/credits" usd={balance.balance_usd} /> : '–'}
-        note={balance.enforced ? `${money(balance.held_usd)} reserved` : 'not prepaid'}
+        value={isPrepaid ? <MoneyLink to="/credits" usd={balance.balance_usd} /> : '–'}
+        note={
+          balance.enforced
+            ? `${money(balance.held_usd)} reserved`
+            : isPrepaid
+              ? 'not enforced'
+              : 'not prepaid'
+        }
       />
       <Sum
         title="In flight"
@@ -120,15 +128,8 @@ const sumOf = (days: readonly Bucket[], from: string, to: string) =>
       .toFixed(9),
   )
 
-interface ComparedProps {
-  readonly days: readonly Bucket[] | null
-  readonly cost: number
-  readonly today: string
-  readonly month: string
-}
-
 /** The month to date beside the same days of the month before. */
-function Compared({ days, cost, today, month }: ComparedProps) {
+function Compared({ days, of: { cost_usd: cost }, today, month }: SumsProps) {
   if (days === null) return <>&nbsp;</>
   const lastOfBefore = addDays(month, -1)
   const from = `${lastOfBefore.slice(0, 8)}01`
@@ -208,7 +209,7 @@ interface Notice {
 }
 
 /** The findings that a person should act on, the gravest first. Empty on a good day. */
-function noticesOf({ attention }: Overview): readonly Notice[] {
+function noticesOf({ attention }: Overview, account: OwnAccount | null): readonly Notice[] {
   const { keys_exhausted, keys_near_cap, keys_expiring, unpriced_models, refusals } = attention
   const { webhooks_disabled: disabled, webhooks_failed_deliveries: failed } = attention
   const ofKey = (
@@ -216,15 +217,11 @@ function noticesOf({ attention }: Overview): readonly Notice[] {
     { id, name }: { readonly id: string; readonly name: string },
     words: preact.ComponentChildren,
   ): Notice => ({ kind, to: `/keys/${id}`, title: <Of name={name}>{words}</Of> })
-  const more = (
-    { count: all, data }: { count: number; data: readonly unknown[] },
-    words: string,
-  ): Notice[] =>
-    all > data.length
-      ? [{ kind: 'high', to: '/keys', title: `${count(all - data.length)} more keys ${words}` }]
-      : []
+  const more = ({ count: all, data }: { count: number; data: readonly unknown[] }, words: string) =>
+    when(all > data.length, 'high', '/keys', `${count(all - data.length)} more keys ${words}`)
   const budgetOf = (period: 'month' | 'day') => (period === 'day' ? 'budget of the day' : 'budget')
   return [
+    ...(account === null ? [] : accountNoticesOf(account)),
     ...keys_exhausted.data.map((key) => ofKey('bad', key, `has spent its ${budgetOf(key.period)}`)),
     ...more(keys_exhausted, 'have spent their budget'),
     ...unpriced_models.map(
@@ -234,18 +231,8 @@ function noticesOf({ attention }: Overview): readonly Notice[] {
         title: <Of name={model}>has no price: {plural(requests, 'call')} in 7 days</Of>,
       }),
     ),
-    ...(disabled > 0
-      ? [{ kind: 'bad', to: '/webhooks', title: `${plural(disabled, 'webhook')} turned off` } as const]
-      : []),
-    ...(failed > 0
-      ? [
-          {
-            kind: 'bad',
-            to: '/webhooks',
-            title: `${plural(failed, 'delivery', 'deliveries')} failed`,
-          } as const,
-        ]
-      : []),
+    ...when(disabled > 0, 'bad', '/webhooks', `${plural(disabled, 'webhook')} turned off`),
+    ...when(failed > 0, 'bad', '/webhooks', `${plural(failed, 'delivery', 'deliveries')} failed`),
     ...keys_near_cap.data.map((key) =>
       ofKey('high', key, `is at ${key.percent} % of its ${budgetOf(key.period)}`),
     ),
@@ -274,6 +261,23 @@ function noticesOf({ attention }: Overview): readonly Notice[] {
   ]
 }
 
+/** The account's own ceiling and credit: they stop all of its keys. */
+function accountNoticesOf(account: OwnAccount): readonly Notice[] {
+  const { cap, share } = tightestOf(account)
+  const isSpent = cap !== null && (share >= 1 || cap === 0)
+  const isNear = !isSpent && share >= 0.8
+  const isOut = account.credit_enforced && account.balance_usd <= 0
+  const of = (words: string) => <Of name={account.name}>{words}</Of>
+  return [
+    ...when(isSpent, 'bad', '/settings', of('has spent its budget')),
+    ...when(isOut, 'bad', '/credits', of('has no credit left')),
+    ...when(isNear, 'high', '/settings', of(`is at ${percent(share, 1)} of its budget`)),
+  ]
+}
+
+const when = (is: boolean, kind: Notice['kind'], to: string, title: Notice['title']): readonly Notice[] =>
+  is ? [{ kind, to, title }] : []
+
 function Of({ name, children }: { readonly name: string; readonly children: preact.ComponentChildren }) {
   return (
     <>
@@ -286,7 +290,7 @@ const NOTICES_SHOWN = 5
 
 function NeedsAttention({ of }: { readonly of: Overview }) {
   const [isWhole, showWhole] = useState(false)
-  const notices = noticesOf(of)
+  const notices = noticesOf(of, useAccount(10_000).value)
   const shown = isWhole ? notices : notices.slice(0, NOTICES_SHOWN)
   return (
     <section aria-label="Needs attention">

@@ -88,7 +88,7 @@ function FindById() {
       <input
         type="search"
         aria-label="Request id"
-        placeholder="req_… the id of any call, refused ones too  /"
+        placeholder="req_… id of any call  /"
         value={id}
         spellcheck={false}
         onInput={(event) => setId(event.currentTarget.value)}
@@ -200,7 +200,7 @@ export function CallTable({ calls, without, caption = 'Calls', after = null, nex
     {
       title: 'Model',
       ...(without === 'key' ? { lead: 'left' as const } : {}),
-      cell: ({ model, model_served, path }) => model_served ?? model ?? <code class="quiet">{path}</code>,
+      cell: ({ model, model_served, path }) => model_served || model || <code class="quiet">{path}</code>,
     },
     { title: 'Outcome', cell: (call) => <Outcome of={call} /> },
     { title: 'Tokens', isFigure: true, isMinor: true, cell: ({ usage }) => <TokensOf usage={usage} /> },

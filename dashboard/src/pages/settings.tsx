@@ -5,7 +5,7 @@ import { Link, withQuery } from '../router.tsx'
 import { Button } from '../ui/button.tsx'
 import { ConfirmByName, type Ends, FormDialog } from '../ui/dialog.tsx'
 import { SelectField, TextField } from '../ui/fields.tsx'
-import { When } from '../ui/figures.tsx'
+import { AccountLine, When } from '../ui/figures.tsx'
 import { Heading, Show, Tag } from '../ui/states.tsx'
 import { Table } from '../ui/table.tsx'
 import { SecretDialog } from './key-form.tsx'
@@ -39,56 +39,55 @@ export function SettingsPage({ query }: { readonly query: URLSearchParams }) {
       <Heading title="Settings">
         {mayManage && <Button title="New admin key" kind="primary" onClick={() => setCreating(true)} />}
       </Heading>
+      <AccountLine hasBudget />
       <p class="quiet">Your role is {role}.</p>
       <h2>Admin keys</h2>
       <Show resource={keys} lines={3}>
         {({ data, next }) => (
-          <>
-            <Table
-              caption="Admin keys"
-              rows={data}
-              after={after}
-              next={next}
-              rowClass={({ status }) => (status === 'usable' ? undefined : 'dead')}
-              columns={[
-                {
-                  title: 'Name',
-                  isWide: true,
-                  lead: 'left',
-                  cell: ({ name, status }) => (
-                    <>
-                      <span class="name">{name}</span>
-                      {status !== 'usable' && <Tag kind="plain">{status}</Tag>}
-                    </>
+          <Table
+            caption="Admin keys"
+            rows={data}
+            after={after}
+            next={next}
+            rowClass={({ status }) => (status === 'usable' ? undefined : 'dead')}
+            columns={[
+              {
+                title: 'Name',
+                isWide: true,
+                lead: 'left',
+                cell: ({ name, status }) => (
+                  <>
+                    <span class="name">{name}</span>
+                    {status !== 'usable' && <Tag kind="plain">{status}</Tag>}
+                  </>
+                ),
+              },
+              { title: 'Role', cell: ({ role }) => <span title={ROLES[role]}>{role}</span> },
+              { title: 'Last used', cell: ({ last_used_at }) => <When at={last_used_at} /> },
+              { title: 'Created', isMinor: true, cell: ({ created_at }) => <When at={created_at} /> },
+              {
+                title: 'Key',
+                isMinor: true,
+                cell: ({ prefix, last4 }) => (
+                  <code class="quiet">{prefix === '' ? 'from the environment' : `${prefix}…${last4}`}</code>
+                ),
+              },
+              {
+                title: <span class="unseen">Action</span>,
+                isFigure: true,
+                lead: 'right',
+                cell: (key) =>
+                  mayRevoke(key) && (
+                    <Button
+                      title="Revoke"
+                      label={`Revoke ${key.name}`}
+                      kind="link"
+                      onClick={() => setRevoked(key)}
+                    />
                   ),
-                },
-                { title: 'Role', cell: ({ role }) => <span title={ROLES[role]}>{role}</span> },
-                { title: 'Last used', cell: ({ last_used_at }) => <When at={last_used_at} /> },
-                { title: 'Created', isMinor: true, cell: ({ created_at }) => <When at={created_at} /> },
-                {
-                  title: 'Key',
-                  isMinor: true,
-                  cell: ({ prefix, last4 }) => (
-                    <code class="quiet">{prefix === '' ? 'from the environment' : `${prefix}…${last4}`}</code>
-                  ),
-                },
-                {
-                  title: <span class="unseen">Action</span>,
-                  isFigure: true,
-                  lead: 'right',
-                  cell: (key) =>
-                    mayRevoke(key) && (
-                      <Button
-                        title="Revoke"
-                        label={`Revoke ${key.name}`}
-                        kind="link"
-                        onClick={() => setRevoked(key)}
-                      />
-                    ),
-                },
-              ]}
-            />
-          </>
+              },
+            ]}
+          />
         )}
       </Show>
       <h2>Alerts</h2>

@@ -36,8 +36,8 @@ export function SignIn({
           label="Admin key or API key"
           hint={
             <>
-              The first start printed an admin key and wrote it to <code>data/admin-key</code>. An API key
-              shows its own spend and calls.
+              The first start wrote an admin key to <code>data/admin-key</code>. An API key shows its own
+              spend and calls.
             </>
           }
         >

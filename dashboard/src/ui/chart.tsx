@@ -58,11 +58,12 @@ export function Bars({ title, slots, series, onPick, onBrush }: BarsProps) {
     return () => resized.disconnect()
   }, [])
 
-  const room = Math.max(1, width - RIGHT)
-  const step = room / Math.max(1, slots.length)
-  const thick = Math.max(1, Math.min(step * (step > 6 ? 0.78 : 0.9), 40))
   const top = Math.max(0, ...slots.map((slot) => Math.max(slot.list, costOf(slot))))
   const ticks = ticksUpTo(top)
+  const longest = Math.max(...ticks.map((usd) => tickLabel(usd, ticks).length))
+  const room = Math.max(1, width - Math.max(RIGHT, (longest + 1) * 8))
+  const step = room / Math.max(1, slots.length)
+  const thick = Math.max(1, Math.min(step * (step > 6 ? 0.78 : 0.9), 40))
   const most = Math.max(top * 1.04, ticks.at(-1) ?? 1)
   const height = HEIGHT - TOP - BOTTOM
   const y = (usd: number) => TOP + height * (1 - usd / most)
@@ -317,7 +318,8 @@ function ticksUpTo(most: number): readonly number[] {
 function tickLabel(usd: number, ticks: readonly number[]): string {
   const step = ticks[1] ?? 1
   if (usd === 0) return '$0'
-  return `$${figure(usd, step % 1 === 0 ? 0 : Math.max(2, Math.ceil(-Math.log10(step)) + 1))}`
+  const decimals = /\.(\d*[1-9])/.exec(step.toFixed(12))?.[1]?.length ?? 0
+  return `$${figure(usd, decimals === 0 ? 0 : Math.max(2, decimals))}`
 }
 
 const slotInWords = (id: string) => (id.includes(':') ? `${id} UTC` : `${weekday(id)} ${id}`)

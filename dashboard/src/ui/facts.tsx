@@ -25,6 +25,12 @@ export function Fact({ title, value, children }: FactProps) {
   )
 }
 
+/** The pairs that somebody stored with a key or an account. */
+export function Metadata({ of: metadata }: { readonly of: Readonly<Record<string, string>> }) {
+  const pairs = Object.entries(metadata)
+  return <Fact title="Metadata" value={pairs.map(([name, text]) => `${name}: ${text}`).join(', ')} />
+}
+
 interface SumProps {
   readonly title: string
   readonly value: ComponentChildren

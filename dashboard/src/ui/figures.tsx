@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import type { Account, Key } from '../api.ts'
-import { useNow, usePermissions } from '../data.ts'
+import { useAccount, useNow, usePermissions } from '../data.ts'
 import { exactMoney, exactTime, figure, inWords, isoTime, money, percent } from '../format.ts'
 import { Link } from '../router.tsx'
 
@@ -179,6 +179,18 @@ function Spent({ usd }: { readonly usd: number }) {
     <span class="spent-figure">
       <Money usd={usd} />
     </span>
+  )
+}
+
+/** The account that a page is about, and its ceiling if it has one. */
+export function AccountLine({ hasBudget = false }: { readonly hasBudget?: boolean }) {
+  const { value } = useAccount(hasBudget ? 10_000 : null)
+  if (value === null) return null
+  return (
+    <p class="quiet">
+      Account: <b class="name">{value.name}</b>{' '}
+      {hasBudget && value.monthly_budget_usd !== null && <BudgetBar budget={value} />}
+    </p>
   )
 }
 

@@ -70,12 +70,6 @@ function Waiting({ lines }: { readonly lines: number }) {
 
 interface EmptyProps {
   readonly title: string
-  readonly action?: ComponentChildren
-  readonly children?: ComponentChildren
-}
-
-interface EmptyProps {
-  readonly title: string
   readonly words?: ComponentChildren
   readonly action?: ComponentChildren
 }
