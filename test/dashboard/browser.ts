@@ -53,6 +53,9 @@ async function launch(): Promise<Driven> {
   })
 }
 
+/** The most windows that one test has open. */
+const WINDOWS_MAX = 4
+
 /** One browser for all test files: they run in one process. */
 let launched: Promise<Driven> | undefined
 atEnd(async () => await (await launched)?.close())
@@ -66,6 +69,9 @@ export async function openBrowser({ url, adminKey }: TestGateway, failures: RegE
   let session: Awaited<ReturnType<BrowserContext['storageState']>> | undefined
 
   async function newPage({ width, scheme }: Screen, isSignedIn: boolean): Promise<Page> {
+    // Every open page polls: windows of earlier tests would slow down the later ones.
+    const [oldest] = contexts
+    if (contexts.size >= WINDOWS_MAX) await oldest?.close()
     const context = await browser.newContext({
       viewport: { width, height: width < 700 ? 844 : 900 },
       colorScheme: scheme,
