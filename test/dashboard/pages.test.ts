@@ -72,7 +72,7 @@ test('overview: figures change while calls run', async () => {
   await page.locator('.sums a[href*=in_flight]', { hasText: '1' }).waitFor()
   const { requestId } = await bench.call('/v1/messages', hello, { simulate, key: hostile.key })
   await page.locator(`a[href="/dashboard/requests/${requestId}"]`).waitFor()
-  await page.locator(`.sums li:first-child data:not([value="${before}"])`).waitFor()
+  await page.locator(`.sums li:first-child b data:not([value="${before}"])`).waitFor()
   await running
   await page.locator('.sums a[href*=in_flight]', { hasText: '0' }).waitFor()
 })
