@@ -128,13 +128,3 @@ test('a command that may have been done says how to repeat it so that it is done
   const reading = await against((req) => req.socket.destroy(), 'balance')
   assert.match(reading.stderr, / broke: .*\. Try again\.\n$/)
 })
-
-test('an export of several pages has one title line', async () => {
-  const pages: RequestListener = (req, res) => {
-    const isFirst = !req.url?.includes('after=')
-    if (isFirst) res.setHeader('x-svc-next', 'cursor')
-    res.end(`day,cost\r\n${isFirst ? 'one' : 'two'},1\r\n`)
-  }
-  const { stdout } = await against(pages, 'usage', '--format', 'csv')
-  assert.equal(stdout, 'day,cost\r\none,1\r\ntwo,1\r\n')
-})
