@@ -66,8 +66,10 @@ test('the package has every file that it reads beside its code, and the code of 
   })
   assert.ok(named.filter((file) => /worker|thread/.test(file)).length >= 3, 'no thread was found')
   assert.ok(named.some((file) => file.endsWith('list-prices.json')))
+  // The source of the dashboard is only in a checkout, where the build may be older.
+  const read = named.filter((file) => !file.endsWith('/dashboard/src/'))
   assert.deepEqual(
-    named.filter((file) => !existsSync(file)),
+    read.filter((file) => !existsSync(file)),
     [],
   )
   assert.deepEqual(globSync('**/*.ts', { cwd: join(packaged(), 'dist') }), [])
