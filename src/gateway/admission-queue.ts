@@ -1,14 +1,17 @@
 import { limits } from '../kernel/limits.ts'
 import type { Admission } from '../ledger/call.ts'
 
-/** The first in line polls this often: another node or the command line may free budget without notifying this node. */
+/**
+ * The first call in a queue polls at this interval: another node or the command line may free budget without notifying
+ * this node.
+ */
 const LINE_LOOK_AGAIN_MS = 1_000
 
 export type Turn = 'ask' | 'timed_out' | 'full' | 'left'
 
 export type Held = Extract<Admission, { kind: 'held' }>
 
-/** The queues in which calls wait, one per budget and account, in order of arrival. Only calls at the front ask the store. */
+/** One FIFO queue per budget and per account. Only the calls at the front ask the store again. */
 export class AdmissionQueues {
   readonly waitMs: number
   readonly queues = new Map<string, Queue>()
@@ -42,7 +45,7 @@ export class AdmissionQueues {
     this.queues.get(accountQueue(accountId))?.signal()
   }
 
-  /** Limits or credit were changed: the first call of every queue asks again. */
+  /** Call this when limits or credit change: the first call of every queue asks again. */
   signalAll(): void {
     for (const queue of [...this.queues.values()]) queue.signal()
   }
@@ -67,10 +70,10 @@ function queueOf({ by, budgetId, accountId }: Held): string {
   return by.limit === 'budget' && by.budget.scope === 'key' ? budgetQueue(budgetId) : accountQueue(accountId)
 }
 
-/** A call's position in the order of arrival. Most calls never wait, and have nothing here but their number. */
+/** A call's position in the order of arrival. Most calls never wait: they only take a number. */
 export class QueueEntry {
   readonly ticket: number
-  /** It was woken to retry admission and has not queued again. */
+  /** Woken to retry admission, and not queued again yet. */
   asking = false
   readonly #all: AdmissionQueues
   readonly #digest: Buffer
@@ -94,7 +97,7 @@ export class QueueEntry {
     return this.#digest.toString('latin1')
   }
 
-  /** Waits in the queue of the limit that holds the call back until it is worth asking again. */
+  /** Waits in the queue of the limit that blocks this call, until the store should be asked again. */
   async turn(held: Held): Promise<Turn> {
     const all = this.#all
     if (all.closed) this.#over ??= 'timed_out'
@@ -136,7 +139,7 @@ export class QueueEntry {
     this.#wake = null
   }
 
-  /** Gives the position up. If there was room for this call, there may be more. */
+  /** Leaves the queue. If this call was admitted, there may be room for the next one. */
   done(admitted: boolean): void {
     if (this.#deadline !== null) clearTimeout(this.#deadline)
     const { entries, heldKeys } = this.#all
@@ -180,13 +183,13 @@ export class QueueEntry {
   }
 }
 
-/** How many may ask together; a batch of the store decides them in their order. */
+/** How many calls may ask at once. The store decides them in order, in one batch. */
 const FRONT_MAX = 256
 
 class Queue {
   held: Held | null = null
   readonly #entries: QueueEntry[] = []
-  /** How many were admitted since one was held back: as many may ask together. */
+  /** Calls admitted since one was last held back. That many may ask at once. */
   #admitted = 0
   #signalled = false
   readonly #poll: NodeJS.Timeout
@@ -205,7 +208,7 @@ class Queue {
   }
 
   add(entry: QueueEntry): void {
-    // Signals between the store's answer and the creation of the queue reached no queue.
+    // Signals sent between the store's answer and the creation of this queue were missed.
     if (this.#entries.length === 0) this.#signalled = true
     const at = this.#entries.findLastIndex((other) => other.ticket < entry.ticket)
     this.#entries.splice(at + 1, 0, entry)
@@ -224,10 +227,10 @@ class Queue {
     this.signal()
   }
 
-  /** To be called when a call has begun to wait, too: its answer may be out of date already. */
+  /** Also call this when a call has just begun to wait: its answer may already be stale. */
   wakeFront(): void {
     if (!this.#signalled) return
-    // The answers of calls that ask now are news. Calls that asked together are answered together.
+    // Calls at the front are being decided. Their answers will signal again.
     if (this.#entries.some((entry, i) => i < FRONT_MAX && entry.asking)) return
     this.#signalled = false
     for (const entry of this.#entries.slice(0, Math.min(Math.max(this.#admitted, 1), FRONT_MAX)))

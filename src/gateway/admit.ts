@@ -33,7 +33,7 @@ export type AdmitResult =
   | ({ readonly kind: 'refused' } & Denial)
   | { readonly kind: 'client_left' }
 
-/** Asks the store about the key before a body is taken in. `paid`: a key with nothing left to pay with is refused as well. */
+/** Looks up the key before the body is read. `paid`: a key whose budget or credit is exhausted is refused too. */
 export async function checkKey(
   digest: Uint8Array,
   paid: boolean,
@@ -48,7 +48,7 @@ export async function checkKey(
   return { refusal: explainRefusal(refusal, NOTHING_READ, names), balanceNanos: caller.means.balanceNanos }
 }
 
-/** The refusal of a call whose body no key may send. A key that is not usable learns that instead. */
+/** Refuses a body that no key may send. If the key itself is unusable, that is the refusal. */
 export async function refuseBody({ digest }: Call, detail: string, gateway: Gateway): Promise<Denial> {
   const caller = await gateway.store.lookUpKey(digest, gateway.clock.nowMs())
   if (caller.kind !== 'api_key') return refuseCaller(caller)
@@ -66,7 +66,7 @@ interface FoundUpstream {
   readonly isShared: boolean
 }
 
-/** The upstream of a call before it is admitted. The account is looked up only where the answer depends on it. */
+/** The upstream of a call before admission. The account is looked up only if the answer depends on it. */
 export async function findUpstream(
   credential: Credential,
   surface: Surface,
@@ -84,8 +84,8 @@ export async function findUpstream(
 }
 
 /**
- * The upstream of an admitted call: its account's own, as it was when the call was admitted, or the installation's. The key
- * of the account's own upstream is redacted in all that is recorded of the call.
+ * The upstream of an admitted call: the account's own, as of admission, or the installation's. The account's upstream
+ * key is redacted from everything that is recorded.
  */
 export function upstreamUnder(
   { surface, upstream, exchange }: IdentifiedCall,
@@ -102,7 +102,7 @@ export function upstreamUnder(
   }
 }
 
-/** Stands for a call whose body was not read: a refusal for money names no endpoint, model or member. */
+/** Placeholder for a call whose body was not read: a refusal over budget or credit names no endpoint, model or member. */
 const NOTHING_READ: RefusedRequest = {
   ...{ endpoint: '', model: null, closestModel: null, unmeteredMember: null, allowedModels: [] },
 }
@@ -131,15 +131,15 @@ export function planCall(
   })
 }
 
-/** Whether this call may go upstream. If it may, its hold is on disk when this returns. */
+/** Decides whether the call may go upstream. If so, its hold is on disk when this returns. */
 export async function admit(call: PlannedCall, gateway: Gateway): Promise<AdmitResult> {
   const { exchange, plan, digest } = call
-  // The close event of a client that left while its body was being read has passed already.
+  // If the client left while its body was being read, its close event has already fired.
   if (clientLeft(exchange)) return CLIENT_LEFT
   const entry = gateway.queues.enter(digest)
   const overload = refuseOverload(gateway)
   if (overload !== null) return refused(overload)
-  // Where calls of this key wait already, this one waits behind them.
+  // If calls of this key are already waiting, this one queues behind them.
   const before = plan.hold.kind === 'none' ? null : await heldBefore(call, entry, gateway)
   const first = before ?? (await ask(call, FIRST, gateway))
   return await explain(
@@ -149,7 +149,7 @@ export async function admit(call: PlannedCall, gateway: Gateway): Promise<AdmitR
   )
 }
 
-/** Judges a call that takes over a hold, or holds nothing, as `admit` would. It waits for nothing, and no row is written. */
+/** Like `admit`, for a call that takes over a hold or needs none. Never waits, and writes no row. */
 export async function checkCall(call: PlannedCall, gateway: Gateway): Promise<AdmitResult> {
   return await explain(call, await ask(call, { ...FIRST, hasHold: true }, gateway), gateway)
 }
@@ -185,7 +185,10 @@ async function explain(call: PlannedCall, answer: TurnAnswer, gateway: Gateway):
   }
 }
 
-/** The answer to a call that waits for the same limit and came before: of the same key, or of another key of the account. */
+/**
+ * The answer that an earlier call got which now waits for the same limit: a call of this key, or of another key of the
+ * account.
+ */
 async function heldBefore({ digest }: Call, entry: QueueEntry, gateway: Gateway): Promise<Held | null> {
   const { queues, store, clock } = gateway
   if (entry.heldBefore !== null || !queues.hasAccountQueue) return entry.heldBefore
@@ -204,7 +207,7 @@ function isForModels({ reason }: CallRefusal): boolean {
   return reason === 'model_not_allowed' || reason === 'models_unknown'
 }
 
-/** The list is read only where a call was refused for its models, so that no admission has to carry it. */
+/** Read only after a model was refused, so that admissions need not carry the list. */
 async function allowedModelsOf(digest: Uint8Array, { store, clock }: Gateway): Promise<readonly string[]> {
   const atMs = clock.nowMs()
   try {
@@ -223,7 +226,7 @@ type TurnAnswer =
   | { readonly kind: 'client_left' }
   | { readonly kind: 'overloaded'; readonly refusal: Refusal }
 
-/** Waits in the order of arrival while calls in flight hold what is left of a limit, and asks the store again. */
+/** Queues in order of arrival while calls in flight hold the rest of a limit, then asks the store again. */
 async function askInTurn(
   call: PlannedCall,
   entry: QueueEntry,
@@ -231,7 +234,7 @@ async function askInTurn(
   gateway: Gateway,
 ): Promise<TurnAnswer> {
   const { exchange, plan } = call
-  // The close event of a client that left while the store was asked has passed as well.
+  // If the client left during the store's transaction, its close event has already fired.
   if (clientLeft(exchange)) return CLIENT_LEFT
   const leave = () => entry.leave()
   exchange.res.whenClosed.add(leave)
@@ -245,7 +248,7 @@ async function askInTurn(
     for (;;) {
       const turn = await entry.turn(held)
       if (turn === 'left') return CLIENT_LEFT
-      // The store is not asked again: there might be room by now, which is for the calls that wait.
+      // Do not ask again: room that has become free since belongs to the calls that wait.
       if (turn === 'full') return held
       const refusal = refuseOverload(gateway)
       if (refusal !== null) return { kind: 'overloaded', refusal }
@@ -283,7 +286,7 @@ function refuseOverload({ inFlight, settler }: Gateway): Refusal | null {
   return null
 }
 
-/** Admits a call that upstream has begun already: it waits in no queue, and no other call goes before it. */
+/** Admits a call that upstream has already begun. It never queues. */
 export function admitBegun(call: PlannedCall, gateway: Gateway): Promise<Admission> {
   return ask(call, { ...FIRST, hasBegun: true }, gateway)
 }
@@ -292,7 +295,7 @@ type Asking = Pick<CallOpening, 'askedBefore' | 'hasBegun' | 'hasHold'>
 
 const FIRST: Asking = { askedBefore: false, hasBegun: false, hasHold: false }
 
-/** The instant of this question is that of the call, if the call is admitted now: a wait may reach into the next month. */
+/** The admission time is the time of this attempt, not of arrival: a wait may cross into the next month. */
 function ask(call: PlannedCall, asking: Asking, gateway: Gateway): Promise<Admission> {
   const { exchange, plan, surface } = call
   const path = recordable(call.target.path, exchange.names)

@@ -7,7 +7,7 @@ import { formatUsd, type Nanos } from '../kernel/money.ts'
 import type { ByteBudget } from './key-shares.ts'
 import { toReplyHeaders } from './permitted-changes.ts'
 
-/** The last event of a stream waits this long for the figures, to leave with them; a longer event does not wait. */
+/** The last event of a stream waits for the figures, for up to a second. A larger event does not wait. */
 export const LAST_EVENT_BYTES_MAX = 64 * 1024
 
 const LAST_EVENT_WAIT_MS = 1_000
@@ -18,7 +18,7 @@ export interface ReplyHead {
   readonly headers: string[]
 }
 
-/** When the figures reach the client: `now` with the head, `whole` in the head of a held reply, `after` as trailers. */
+/** When the client gets the figures: `now` in the head, `whole` in the head of a buffered reply, `after` as trailers. */
 export type FiguresCome =
   | { readonly when: 'now'; readonly figures: Figures }
   | { readonly when: 'whole' }
@@ -31,13 +31,13 @@ export interface AnswerParts {
   onDrain(): void
 }
 
-/** Writes upstream's reply to the client chunk by chunk. When the client reads slowly, upstream is paused. */
+/** Writes upstream's reply to the client chunk by chunk. A slow client pauses upstream. */
 export class Answer {
   readonly #exchange: Exchange
   readonly #parts: AnswerParts
   readonly #speaks11: boolean
   #heldHead: ReplyHead | null = null
-  /** The milliseconds that upstream took to the held head, should the reply have to stream after all. */
+  /** Time to upstream's head, needed if a buffered reply has to be streamed after all. */
   #heldHeadMs: number | null = null
   readonly #held = new ChunkList()
   #heldBytes = 0
@@ -82,13 +82,13 @@ export class Answer {
       return
     }
     this.#writeHead(head, come.when === 'now' ? come.figures : null, come.when === 'after')
-    // The head leaves with the first bytes of the body if they came in the same packet, alone otherwise: a client
-    // may wait for it long before there is a body.
+    // Send the head with the first body bytes if they came in the same packet, else alone: a client may need the head
+    // long before there is a body.
     queueMicrotask(() => this.#exchange.res.flushHead())
   }
 
   data(chunk: Buffer): boolean {
-    // The client has left, so there is no back-pressure: the rest of the reply is only observed.
+    // The client has left: no back-pressure, the rest of the reply is only observed.
     if (this.#exchange.res.destroyed) return true
     if (this.#heldHead === null) return this.#write(chunk)
     const fits =
@@ -103,7 +103,10 @@ export class Answer {
     return this.#write(chunk)
   }
 
-  /** Holds the last event until `finish`: clients stop reading there, and would miss the figures. False: wait for `onDrain`. */
+  /**
+   * Buffers the last event until `finish`: clients stop reading there and would miss the trailers. False: wait for
+   * `onDrain`.
+   */
   keepLast(bytes: Buffer): boolean {
     if (this.#exchange.res.destroyed) return true
     this.#lastEvent.push(Buffer.from(bytes))
@@ -127,11 +130,11 @@ export class Answer {
     if (isMany) res.uncork()
   }
 
-  /** Upstream ended before its body did. The client must not take the part that it got for the whole reply. */
+  /** Upstream ended mid-body. The client must not mistake the part it got for the whole reply. */
   cut(): void {
     this.#release(null, false)
     this.#releaseLast()
-    // Never res.end(): a chunked body would get its final chunk, and a cut stream would pass for a whole one.
+    // Not res.end(): it would send the final chunk, and the cut stream would look complete.
     this.#exchange.res.cut()
   }
 
@@ -155,7 +158,7 @@ export class Answer {
     return [Buffer.concat(last)]
   }
 
-  /** Writes the held head, if there is one, and returns the body held with it, which is still to be written. */
+  /** Writes the buffered head, if any, and returns the buffered body, which the caller must write. */
   #beginHeld(figures: Figures | null, figuresFollow: boolean): readonly Buffer[] {
     const head = this.#heldHead
     if (head === null) return []
@@ -184,7 +187,7 @@ export class Answer {
     return false
   }
 
-  /** Cuts off a client that takes nothing at all for a long time; a client that reads slowly is not cut off. */
+  /** Disconnects a client that reads nothing at all for a long time. A slow reader is not disconnected. */
   #watchStall(): void {
     const { res } = this.#exchange
     const taken = res.bytesTaken
@@ -208,7 +211,7 @@ export class Answer {
   #onClose(): void {
     this.#stopStall()
     this.#takeLast()
-    // The memory is given back at the close and not before: until then the bytes wait in the socket.
+    // Freed only when the socket closes: until then the bytes are in its buffer.
     if (this.#heldBytes > 0) this.#parts.memory.giveBack(this.#heldBytes, this.#parts.keyName)
     this.#heldBytes = 0
     this.#heldHead = null

@@ -18,7 +18,7 @@ import type { CallPlan, RatedCall } from './pricer.ts'
 export interface CallOutcome {
   readonly end: CallEnd
   readonly head: ReplyHead | null
-  /** The meter's reading of a success, or of no answer at all; null for an error, and where the reply states no cost. */
+  /** What the meter found, for a success or no answer at all; null for an error or a reply without a cost. */
   readonly metered: Metered | null
   readonly bytesOut: number
   readonly times: ReplyTimes
@@ -27,8 +27,8 @@ export interface CallOutcome {
 }
 
 /**
- * A stored response whose stream was cut. `stated`: upstream has stated its usage. `deferred`: it still runs, and is billed later.
- * `deleted`: a client may have deleted it. `missing`: upstream does not show it. `silent`: it has ended without usage.
+ * A stored response whose stream was cut. `stated`: upstream stated its usage. `deferred`: still running, billed later.
+ * `deleted`: perhaps deleted by a client. `missing`: not found upstream. `silent`: ended without usage.
  */
 export type Stored =
   | { readonly kind: 'stated'; readonly metered: Metered }
@@ -48,7 +48,7 @@ export interface Billing {
   readonly clock: { nowMs(): number }
 }
 
-/** The closing without its id, its times, its bytes and `streamed`, which the caller knows. */
+/** The closing without the fields that only the caller knows: id, times, bytes and `streamed`. */
 export type Bill = Omit<
   CallClosing,
   'requestId' | 'atMs' | 'streamed' | 'upstreamMs' | 'overheadMs' | 'bytesIn' | 'bytesOut'
@@ -64,10 +64,10 @@ export function billWithoutCost(head: ReplyHead | null): Bill {
 export const LOST: Bill = { ...NOTHING_BILLED, state: 'interrupted' }
 
 /**
- * The bill of a call, however it ended. A call that upstream never received, or not as a whole, is released. A call that
- * upstream received and broke off before its head came costs the customer nothing and is counted as lost. A call that
- * upstream answered with an error costs nothing. Every other call of a metered endpoint costs the usage that upstream
- * states; usage that upstream did not get to state is counted, and the bill says `estimated`.
+ * The bill of a call, however it ended. If upstream did not receive the whole request, the call is released. If
+ * upstream received it and closed the connection without an answer, it is free for the customer and counted as lost. An
+ * error reply is free. Any other call of a metered endpoint costs the usage that upstream states; usage that is not
+ * stated is estimated, and the bill is flagged `estimated`.
  */
 export function billCall(call: BilledCall, seen: CallOutcome, billing: Billing): Bill | Promise<Bill> {
   const { plan } = call
@@ -92,7 +92,7 @@ export function billCall(call: BilledCall, seen: CallOutcome, billing: Billing):
     return billOf(plan, head, said)
   }
   if (plan.counts) return estimateAndBill(call, outcome, charged, billing.estimates)
-  // An object that works on upstream under a name that is not known cannot be asked for: its cost is lost.
+  // Upstream works on an object whose id we do not know, so we cannot poll for it: its cost is lost.
   return plan.makes === null ? freeBill(plan, head) : LOST
 }
 
@@ -151,7 +151,7 @@ export function billUsage(usage: Usage, rated: RatedCall): Bill {
 
 export const RECORDED_CHARS_MAX = 256
 
-/** Some upstreams echo the name of the model that was asked for, and with it a secret that a client put there. */
+/** Some upstreams echo the requested model name, including a secret that a client put there. */
 export function withoutSecrets(bill: Bill, redact: Redact): Bill {
   const clean = (text: string | null) => (text === null ? null : redact(text))
   const short = (text: string | null) => clean(text?.slice(0, RECORDED_CHARS_MAX) ?? null)
@@ -164,10 +164,10 @@ export function withoutSecrets(bill: Bill, redact: Redact): Bill {
   }
 }
 
-/** No error is so long: a stream of events that is longer has brought audio, or an image. */
+/** No error is this long: a longer event stream has delivered audio or an image. */
 const ERROR_BYTES_MAX = 16 * 1024
 
-/** A stream that began with 200 and brought nothing but an error costs nothing, like every error. */
+/** A stream with status 200 that contains only an error is free, like every error. */
 function failedAtOnce(metered: Metered, mediaBytes: number): boolean {
   const { error, inputKnown, outputTokensSeen, output, shown } = metered
   if (error === null || inputKnown || outputTokensSeen > 0) return false
@@ -180,7 +180,7 @@ function isBrokenOff({ error, stage }: Metered): boolean {
   return error !== null && stage !== 'over'
 }
 
-/** The id of a stored response that was cut or broke off before it stated its usage: upstream can be asked for it. */
+/** The id of a stored response that was cut before it stated its usage: upstream can be asked for it. */
 export function storedId({ plan }: AdmittedCall, observed: Metered | null, end: CallEnd): string | null {
   if (observed === null || observed.objectId === null || observed.outputKnown) return null
   if (end.kind === 'complete' && !isBrokenOff(observed)) return null
@@ -188,7 +188,7 @@ export function storedId({ plan }: AdmittedCall, observed: Metered | null, end: 
   return isObjectId(observed.objectId) ? observed.objectId : null
 }
 
-/** No call costs a million dollars or has a trillion tokens. A usage that says so is wrong, and would not fit the columns. */
+/** Larger figures are errors of upstream, and would not fit the columns. */
 const PLAUSIBLE_NANOS_MAX = 1_000_000n * NANOS_PER_USD
 const PLAUSIBLE_TOKENS_MAX = 1_000_000_000_000
 
@@ -198,7 +198,10 @@ interface RatedUsage {
   readonly estimated: boolean
 }
 
-/** The cost by the stated usage, or by the characters of a speech request. Null where the usage is incomplete or implausible. */
+/**
+ * The cost from the stated usage, or from the characters of a speech request. Null if the usage is incomplete or
+ * implausible.
+ */
 function rateSaid({ plan, request, admission }: BilledCall, metered: Metered): RatedUsage | null {
   const { terms } = admission
   if (!metered.inputKnown) {
@@ -211,7 +214,7 @@ function rateSaid({ plan, request, admission }: BilledCall, metered: Metered): R
   if (!metered.outputKnown) return null
   const { usage } = metered
   const rated = plan.rate(usage, terms)
-  // Some transcripts state the length of what a model heard that is sold by the token.
+  // Some transcripts state seconds although the model is priced per token.
   const isOtherUnit = rated.unpriced && rated.listNanos === 0n && plan.unpricedModel === null
   if (plan.reader === 'transcription' && isOtherUnit) return null
   return isPlausible(usage, rated) ? { usage, rated, estimated: usage.suspect } : null
@@ -219,7 +222,7 @@ function rateSaid({ plan, request, admission }: BilledCall, metered: Metered): R
 
 const STALLED_MS = 5_000
 
-/** How the call ended. A reply that breaks while its client does not read may have been cut for that. */
+/** How the call ended. If the client was not reading when the reply broke, upstream may have cut it for that reason. */
 function endedAs({ end, head, metered, times, stored }: CallOutcome): EndedAs {
   const isBroken = stored?.kind === 'missing' || (metered !== null && isBrokenOff(metered))
   if (end.kind === 'complete') return isBroken ? 'broken' : 'whole'
@@ -238,7 +241,7 @@ function factsOf(
   return { keyId, plan, request, unseen, bytesOut, times, isDocument, elapsedMs }
 }
 
-/** The bill of a call whose usage is not stated. Of a broken call, the rest of the hold counts as lost. */
+/** The bill of a call without stated usage. If upstream broke, the rest of the hold counts as lost. */
 async function estimateAndBill(
   call: BilledCall,
   outcome: CallOutcome,
@@ -269,7 +272,7 @@ export function isPlausible(usage: Usage, { listNanos }: RatedCall): boolean {
   return listNanos <= PLAUSIBLE_NANOS_MAX && input + output + cacheRead + cacheWrite <= PLAUSIBLE_TOKENS_MAX
 }
 
-/** No head at all counts as a success here: the client left before upstream could answer. */
+/** No head counts as success: the client left before upstream answered. */
 function isSuccess(head: ReplyHead | null): boolean {
   return head === null || (head.status >= 200 && head.status < 300)
 }

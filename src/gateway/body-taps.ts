@@ -21,11 +21,11 @@ import { hasConflictingValues, type RequestBody } from './read.ts'
 
 const BODIES_BEING_LOGGED_MAX = 200
 
-/** Sees a view of the bytes of a call in both directions, and its end. Can neither change, delay nor fail them. */
+/** Observes the bytes of a call in both directions, and its end. Cannot change, delay or fail them. */
 interface BodyTap {
   readonly sent: (chunk: Buffer) => void
   readonly received: (chunk: Buffer) => void
-  /** Whether a JSON reply is buffered until this tap is done: the client may build on the tap's result. */
+  /** Whether a JSON reply is buffered until this tap is done, because the client's next request may depend on it. */
   readonly beforeAnswer: boolean
   ended(call: SeenCall): Promise<void>
 }
@@ -48,7 +48,7 @@ export class BodyTaps {
     this.#gateway = gateway
   }
 
-  /** Bytes of the request's body that have gone upstream; a held body counts whole from `seeHeld` on. */
+  /** Bytes of the request body sent upstream. A buffered body counts in full once `seeHeld` was called. */
   get sentBytes(): number {
     return this.#sentBytes
   }
@@ -57,7 +57,7 @@ export class BodyTaps {
     return this.#all.some((tap) => tap.beforeAnswer)
   }
 
-  /** Shows the taps the beginning of a held body in one piece; a body that flows through is seen as it passes. */
+  /** Shows the taps the start of a buffered body in one piece. They see a streamed body as it passes. */
   async seeHeld(body: RequestBody): Promise<void> {
     if (body.kind !== 'held') return
     if (this.#all.length > 0) this.sent(await body.held.beginning(limits.loggedBodyBytesMax))
@@ -73,12 +73,12 @@ export class BodyTaps {
     for (const tap of this.#all) tap.received(chunk)
   }
 
-  /** The call is settled and not answered yet: taps whose work the client may build on do it now. */
+  /** The call is settled but not answered yet. Taps on which the client's next request may depend run now. */
   async callSettled(head: ReplyHead | null, whole: boolean): Promise<void> {
     for (const tap of this.#all) if (tap.beforeAnswer) await this.#notify(tap, head, whole)
   }
 
-  /** The call is over, however it ended. The other taps do their work in the background. */
+  /** The call is over, however it ended. The other taps run in the background. */
   callOver(head: ReplyHead | null, whole: boolean): void {
     for (const tap of this.#all) {
       if (!tap.beforeAnswer) this.#gateway.background.add(() => this.#notify(tap, head, whole))
@@ -165,7 +165,7 @@ function logBodies({ exchange }: AdmittedCall, atMs: number, { store, bodiesByte
     lengthBytes: number,
   ): Promise<LoggedBody | null> {
     const coding = codingOf(firstValue(headers, 'content-encoding'))
-    // A body in an unknown coding cannot be rid of secrets, and is not logged.
+    // Secrets cannot be removed from a body in an unknown coding, so it is not logged.
     if (lengthBytes === 0 || coding === 'unknown') return null
     const { bytes, whole } = await decodePrefix(body.bytes(), coding, limits.loggedBodyBytesMax)
     const truncated = lengthBytes > body.keptBytes || !whole
@@ -188,21 +188,22 @@ function logBodies({ exchange }: AdmittedCall, atMs: number, { store, bodiesByte
       ])
       if (sent !== null || received !== null) {
         await store.storeBodies({ requestId, request: sent, response: received, atMs })
-        // One step: where many small bodies must go for a large one, the next call or the hourly retention deletes the rest.
+        // One step only. If many small bodies must make room for a large one, the next call or the hourly retention
+        // deletes the rest.
         await store.trimBodies(bodiesBytesMax, BODIES_DELETED_AT_ONCE)
       }
     },
   }
 }
 
-/** Bytes dropped at the end of a truncated body: a secret that the limit cut in two would not be found. */
+/** Bytes dropped at the end of a truncated body, where a secret could be cut in half and escape redaction. */
 const EDGE_BYTES = 512
 
 function withoutEdge(bytes: Buffer): Buffer {
   return bytes.subarray(0, Math.max(0, bytes.length - EDGE_BYTES))
 }
 
-/** A secret is ASCII, so it is found and cut in Latin-1, whatever the bytes around it are. */
+/** Secrets are ASCII, so Latin-1 finds and removes them whatever the bytes around them are. */
 function withoutSecrets(bytes: Buffer, redact: Redact): Buffer {
   const text = bytes.toString('latin1')
   const clean = redactBody(text, redact)
@@ -223,7 +224,7 @@ class BodyPrefix {
     this.lengthBytes += chunk.length
     const room = this.#bytesMax - this.keptBytes
     if (room <= 0) return
-    // The chunk is copied in any case: a small piece would retain the whole buffer.
+    // Always copy: even a small slice would retain the whole buffer.
     const copy = Buffer.from(chunk.subarray(0, room))
     this.keptBytes += copy.length
     this.#chunks.push(copy)

@@ -9,14 +9,14 @@ import type { KeyShare } from './key-shares.ts'
 import type { CallPlan } from './pricer.ts'
 import type { ReadBody } from './read.ts'
 
-/** A request that came with a key, from its head to its bill. Each phase adds what it finds. */
+/** A request with a key, from its head to its bill. Each phase adds what it finds. */
 export interface Call {
   readonly exchange: Exchange
   readonly target: Target
   readonly surface: Surface
   readonly endpoint: Endpoint | null
   readonly digest: Buffer
-  /** The request id of the WebSocket's handshake, for its turns and for the handshake itself; null for other calls. */
+  /** Request id of the WebSocket handshake, on the handshake itself and on its turns; null for other calls. */
   readonly socketId: string | null
 }
 
@@ -34,7 +34,7 @@ export interface PlannedCall extends ReadCall {
   readonly plan: CallPlan
 }
 
-/** After `admit`: there is a hold, and every way out closes it. */
+/** After `admit`: there is a hold, and every path closes it. */
 export interface AdmittedCall extends PlannedCall {
   readonly admission: Admission & { readonly kind: 'admitted' }
 }

@@ -25,7 +25,7 @@ import { createDeferredBills, type DeferredBillParts } from './deferred-bills.ts
 import type { OwnUpstreams } from './own-upstreams.ts'
 import { refuseDelete } from './refusals.ts'
 
-/** How often due objects are claimed, and how many polls run at a time: of this node, and of one key or account on all nodes. */
+/** How often due objects are claimed, and how many polls run at once: per node, and per key or account over all nodes. */
 const LOOK_MS = 1_000
 const CLAIM = { max: 100, perKeyMax: 20, perAccountMax: 50 } as const
 
@@ -50,7 +50,7 @@ type Passed = Omit<
   'surface' | 'scope' | 'objectId' | 'kind' | 'dueInMs' | 'atMs' | 'status' | 'upstreamRequestId'
 >
 
-/** `deferred`: the call stays open because its cost comes later. `known`: the cost is that of an earlier call. */
+/** `deferred`: the call stays open because its cost comes later. `known`: an earlier call already pays for this object. */
 export type Deferred = 'deferred' | 'known' | 'no'
 
 export type Deferrals = ReturnType<typeof createDeferrals>
@@ -113,7 +113,7 @@ export function createDeferrals(parts: DeferralParts) {
     await store.postponeDeferred(object, Math.max(retryAfterMs ?? 0, pauseMs(kind, ageMs)), clock.nowMs())
   }
 
-  /** An object that a client may have deleted, on whichever node, costs its hold. */
+  /** An object that a client may have deleted, on any node, costs its hold. */
   async function closeGone(object: DeferredObject, isMissing: boolean): Promise<boolean> {
     const { surface, scope, objectId, call } = object
     const isDeleted = isMissing && (await wasDeleted({ requestId: call.requestId, surface, scope }, objectId))
@@ -150,7 +150,7 @@ export function createDeferrals(parts: DeferralParts) {
     stopping: stopping.signal,
   })
 
-  /** Tries until the object is recorded, or the gateway stops: the next start finds the call open, and interrupts it. */
+  /** Retries until the object is recorded or the gateway stops. In that case the next start closes the call as interrupted. */
   async function recordAtLast(deferral: Omit<Deferral, 'atMs'>): Promise<void> {
     while (!stopping.signal.aborted) {
       await pause(LOOK_MS)
@@ -186,7 +186,7 @@ export function createDeferrals(parts: DeferralParts) {
     )
   }
 
-  /** The hold of a call whose response a client may have deleted, on whichever node; null if no client has. */
+  /** The hold of a call whose response a client may have deleted, on any node; null if none did. */
   async function findDeleted(call: AdmittedCall, id: string) {
     const { surface, exchange } = call
     const { requestId } = exchange
@@ -202,16 +202,16 @@ export function createDeferrals(parts: DeferralParts) {
     log.error({ cause: (error as Error).message }, what)
 
   return {
-    /** Ids of responses that are streaming here, or were left and are not billed yet: they cannot be deleted. */
+    /** Ids of responses that are streaming here, or whose client left before they were billed. They cannot be deleted. */
     streaming,
-    /** Leaves the call open until its object states its cost. `no`: the call is billed as it is. Never fails. */
+    /** Leaves the call open until its object states its cost. `no`: bill the call now. Never rejects. */
     async defer(call: AdmittedCall, { head, metered }: CallOutcome, passed: Passed): Promise<Deferred> {
       const kind = call.plan.makes
       if (kind === null || metered === null || head === null || head.status >= 300) return 'no'
       const { objectId } = metered
       if (objectId === null || !isObjectId(objectId)) return 'no'
       const { results, pausesMs } = DEFERRED_KINDS[kind]
-      // It is recorded even if its cost is known: upstream may name it again, to a client that repeats its request.
+      // Record it even if its cost is known: upstream may return the same object to a repeated request.
       const isStated = results === undefined && isFinal(metered) && statesUsage(metered)
       const deferral = deferralOf(call, { kind, objectId, head }, passed, pausesMs[0])
       const recorded = await store.deferCall({ ...deferral, atMs: clock.nowMs() }).catch((error: unknown) => {
@@ -225,7 +225,7 @@ export function createDeferrals(parts: DeferralParts) {
       if (recorded === 'known') return 'known'
       return isStated ? 'no' : 'deferred'
     },
-    /** Asks upstream for a stored response whose stream was cut. One that still runs is deferred. Never fails. */
+    /** Fetches a stored response whose stream was cut. If it still runs, it is deferred. Never rejects. */
     async findStored(call: AdmittedCall, id: string, head: ReplyHead, passed: Passed): Promise<Stored> {
       const stored = await askForStored(id, call.upstream)
       if (stored === 'missing') {
@@ -236,16 +236,22 @@ export function createDeferrals(parts: DeferralParts) {
       if (stored !== 'running') return { kind: 'stated', metered: stored }
       const object = { kind: 'response', objectId: id, head } as const
       const dueInMs = DEFERRED_KINDS.response.pausesMs[0]
-      // It is settled now where nobody would poll for it later.
+      // If nothing will poll for it later, settle it now.
       return { kind: polls && (await record(call, object, passed, dueInMs)) ? 'deferred' : 'silent' }
     },
-    /** Records an object as soon as a stream names it: the poller takes over if this process ends. False: it failed. Never rejects. */
+    /**
+     * Records an object as soon as its stream names it, so that the poller takes over if this process ends. False: not
+     * recorded. Never rejects.
+     */
     record: (call: AdmittedCall, object: MadeObject, passed: Passed) =>
       record(call, object, passed, STREAM_MS),
-    /** A client was shown an object or its results. If the object is open and final, its call is settled. Never fails. */
+    /**
+     * A client has fetched an object or its results. If the object is final and its call open, the call is settled.
+     * Never rejects.
+     */
     shown: (call: AdmittedCall, metered: Metered) =>
       settleShown(call, metered).catch(neverFails('an object that a client was shown could not be settled')),
-    /** The refusal of a DELETE whose object is not settled. Upstream is not asked. */
+    /** Refuses a DELETE of an unsettled object, without asking upstream. */
     async refuseDelete(surface: Surface, path: string, digest: Uint8Array): Promise<Refusal | null> {
       if (!polls) return null
       const objectId = objectIdIn(surface, path)
@@ -257,7 +263,7 @@ export function createDeferrals(parts: DeferralParts) {
       if (fileId === null) return null
       return (await store.mayBeResults(surface, fileId, digest)) ? refuseDelete('file') : null
     },
-    /** Upstream has answered a DELETE with success. An object that is open all the same is closed. Never fails. */
+    /** A DELETE succeeded upstream. If the object is still open, it is closed. Never rejects. */
     async deleted(call: AdmittedCall): Promise<void> {
       const { surface } = call
       const objectId = objectIdIn(surface, call.target.path)
@@ -274,7 +280,7 @@ export function createDeferrals(parts: DeferralParts) {
   }
 }
 
-/** An object is reached with the credential that made it. */
+/** An object can be fetched only with the credential that created it. */
 function scopeOf({ admission }: AdmittedCall): string {
   return (admission.terms?.upstream ?? null) === null ? '' : admission.accountId
 }
@@ -302,7 +308,7 @@ interface Question {
   readonly upstream: Upstream
   readonly path: string
   readonly idleMs: number
-  /** How long the whole answer may take. An upstream that sends a byte now and then must not occupy a poll for ever. */
+  /** Limit for the whole answer: an upstream that trickles bytes must not occupy a poll forever. */
   readonly totalMs?: number
   take(contentType: string | undefined): (chunk: Buffer) => void
 }
@@ -312,7 +318,7 @@ interface AnswerHead {
   readonly retryAfterMs: number | null
 }
 
-/** A GET of our own for a bill, at the configured upstream. No key pays for it. Null if no answer came to its end. */
+/** The gateway's own GET for billing, to the configured upstream. No key pays for it. Null if no complete answer came. */
 async function ask({ surface, upstream, path, idleMs, totalMs, take }: Question): Promise<AnswerHead | null> {
   const { url, key, pool } = upstream
   let head: AnswerHead | null = null
@@ -351,7 +357,7 @@ async function ask({ surface, upstream, path, idleMs, totalMs, take }: Question)
   return end.kind === 'complete' ? (head as AnswerHead | null) : null
 }
 
-/** `metered`: of a success. Status 0: no answer came to its end. */
+/** `metered` only on success. Status 0: no complete answer. */
 export type UpstreamAnswer = AnswerHead & { readonly metered: Metered | null }
 
 const NO_ANSWER: UpstreamAnswer = { status: 0, retryAfterMs: null, metered: null }
@@ -375,10 +381,10 @@ export async function askUpstream(
   return { ...head, metered: (meter as Meter | null)?.end(true) ?? null }
 }
 
-/** Pauses before each question: upstream may take a moment to close a response whose stream was cut. */
+/** Pauses before each attempt: upstream may take a moment to finish a response whose stream was cut. */
 const PAUSES_MS = [0, 250, 750, 1_500, 2_500] as const
 
-/** The usage of a stored response. `running`: stated later. `missing`: not shown. `silent`: it has ended and states none. */
+/** The usage of a stored response. `running`: not stated yet. `missing`: not found. `silent`: ended without usage. */
 export async function askForStored(
   id: string,
   upstream: Upstream,

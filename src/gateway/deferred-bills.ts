@@ -47,13 +47,13 @@ function passed({ upstreamMs, overheadMs, bytesIn, bytesOut }: CallRecord) {
 }
 
 /**
- * Bills of calls whose object has ended, at the prices and the discount of the day on which the call was made. Each record is
- * closed once: by the client, the poller or another node. False: the bill waits for the store, or for results.
+ * Bills calls whose object has ended, at the prices and discount of the day of the call. Each record is closed once: by
+ * a client's read, the poller or another node. False: the bill waits for the store or for results.
  */
 export function createDeferredBills(parts: DeferredBillParts) {
   const { store, settler, counts, queues, clock, log, names } = parts
 
-  /** False: the settlement waits for the store, perhaps in memory, where the end of this process would lose it. */
+  /** False: the settlement waits for the store, perhaps only in memory. */
   async function close(call: CallRecord, requestId: string, bill: Bill): Promise<boolean> {
     const isParent = requestId === call.requestId
     const closing: CallClosing = {
@@ -71,7 +71,8 @@ export function createDeferredBills(parts: DeferredBillParts) {
     try {
       return (await settler.settle(closing, onSettled)) !== null
     } catch (error) {
-      // The settler has stored the rejected bill. If the object stayed open, every poll would be rejected again, for 30 days.
+      // The settler has saved the rejected bill. If the object stayed open, every poll would be rejected again for 30
+      // days.
       if (error instanceof StoreRefused && bill !== LOST) return await close(call, requestId, LOST)
       throw error
     }
@@ -103,7 +104,7 @@ export function createDeferredBills(parts: DeferredBillParts) {
     return await closeBy(object, billHold)
   }
 
-  /** The prices of the last call are cached: compiling a book takes milliseconds. */
+  /** Caches the last price version: compiling one takes milliseconds. */
   let last: { readonly id: string; readonly version: PriceVersion } | null = null
   async function versionOf({ requestId, priceVersion }: CallRecord): Promise<PriceVersion> {
     const id = priceVersion ?? ''
@@ -142,7 +143,7 @@ export function createDeferredBills(parts: DeferredBillParts) {
       const usage = withContainers(metered.usage, metered, parts)
       return await closeAll(object, billOf(call, usage, ratingOf(call), version))
     },
-    /** Bills each line of the results, in one record for each model. */
+    /** Bills the lines of the results, with one record per model. */
     async settleBatch(
       object: DeferredObject,
       { usage: { stopReason }, requestsFor = null }: Metered,
@@ -153,7 +154,7 @@ export function createDeferredBills(parts: DeferredBillParts) {
       const version = await versionOf(call)
       const stored = ratingOf(call)
       const { discount } = stored
-      // The endpoint of the lines is the one that upstream states: the client may have named a cheaper one.
+      // Use the endpoint that upstream states for the lines: the client may have named a cheaper one.
       const context = { ...stored.context, endpoint: requestsFor ?? stored.context.endpoint }
       const endpoint = findEndpoint(call.surface, 'POST', context.endpoint)
       const done: Bill = { ...NOTHING_BILLED, state: 'settled', stopReason }
@@ -175,7 +176,7 @@ export function createDeferredBills(parts: DeferredBillParts) {
         const requestId = childIdOf(call.requestId, name)
         return { bill, record: { requestId, parentId: call.requestId, model, ...figures } }
       })
-      // The children exist and are paid before the parent gives back its hold.
+      // The children are charged before the parent releases its hold.
       await store.openChildren(children.map(({ record }) => record))
       return await closeAll(
         object,

@@ -13,14 +13,14 @@ import { IMAGE_TOOL_MODEL } from '../providers/chat/images.ts'
 import type { UnseenWork } from '../providers/request-limits.ts'
 import type { CallPlan } from './pricer.ts'
 
-/** The latest complete calls count most: before a call is added, what was learned before it counts this much. */
+/** Weight of everything learned so far when a call is added, so that recent calls count most. */
 const DECAY = 0.8
 
-/** Bounds of what can be learned, so that a payer cannot train an estimate far. */
+/** Bounds for learned values, so that a customer cannot train estimates far down. */
 const TOKENS_PER_BYTE = { least: 1 / 8, most: 1, unknown: 1 / 4 }
 const TOKENS_PER_MS = { least: 0.01, most: 0.5, unknown: 0.05 }
 
-/** With fewer tokens the time to the first token is most of the time. */
+/** With fewer tokens, the time to the first token dominates. */
 const SPEED_TOKENS_MIN = 16
 
 const CACHED_CALLS = 3
@@ -36,7 +36,7 @@ export interface CompleteCall {
   readonly outputTokens: number
   readonly visibleTokens: number | null
   readonly visibleBytes: number
-  /** From upstream's first event to the end, without the time in which the client did not read; null: not comparable. */
+  /** From upstream's first event to the end, minus the time in which the client did not read; null: not comparable. */
   readonly generatedMs: number | null
   readonly inputTokens: number
   readonly cachedTokens: number
@@ -138,7 +138,7 @@ class Ratio {
   }
 }
 
-/** A map that forgets the entry that was not used for longest. */
+/** An LRU map. */
 class Recent<Value> {
   readonly #entries = new Map<string, Value>()
 
@@ -160,19 +160,22 @@ class Recent<Value> {
 
 export interface ReplyTimes {
   readonly silentMs: number
-  /** From upstream's first event to the end, without pauses of the client; null for a reply without events. */
+  /** From upstream's first event to the end, minus the client's pauses; null for a reply without events. */
   readonly generatedMs: number | null
-  /** How long the client had not read when the reply ended, or a moment before: it may have ended unseen meanwhile. */
+  /**
+   * How long the client had not been reading when the reply ended, or shortly before: the reply may have ended during
+   * that pause.
+   */
   readonly stalledMs: number
 }
 
-/** The longest pause between pieces of output that counts as the network's and not the model's. */
+/** Shorter gaps between pieces of output count as network delay, not as reasoning. */
 const PAUSE_MS_MAX = 1_000
 
-/** A reply that ends so soon after a pause may have ended during the pause. */
+/** A reply that ends this soon after a pause may have ended during the pause. */
 const AFTER_PAUSE_MS = 5_000
 
-/** Adds up the time without visible output since the first event: before the first output, and gaps of over a second. */
+/** Sums the time without visible output since the first event: until the first output, and every gap of more than a second. */
 export class Silence {
   #visibleBytes = 0
   #firstMs: number | null = null
@@ -235,7 +238,7 @@ export class Silence {
 
 export interface CountableInput {
   readonly lengthBytes: number
-  /** The body is a form: most of it is a file, and none of the file is text. */
+  /** A multipart form: most of it is a file, not text. */
   readonly isForm: boolean
   /** The plain bytes of the body; null where they are encoded or were not held. */
   readonly pieces: Buffer | readonly Buffer[] | null
@@ -243,7 +246,7 @@ export interface CountableInput {
   readonly speech: SpeechRequest | null
 }
 
-/** How the call ended. `left`: its client did not wait for the end. `broken`: upstream did not come to an end. */
+/** How the call ended. `left`: the client left early. `broken`: upstream broke off. */
 export type EndedAs = 'whole' | 'left' | 'broken'
 
 export interface EstimatedCall {
@@ -254,7 +257,7 @@ export interface EstimatedCall {
   readonly unseen: UnseenWork
   readonly bytesOut: number
   readonly times: ReplyTimes
-  /** The reply came, or was to come, as one document: nothing of it was visible before its end. */
+  /** The reply is one JSON document: nothing of it is visible before its end. */
   readonly isDocument: boolean
   readonly elapsedMs: number
 }
@@ -262,7 +265,7 @@ export interface EstimatedCall {
 /** Chats stream audio as base64, 4 bytes for 3. */
 const CHAT_AUDIO_BYTES_PER_MS = (PCM_BYTES_PER_MS * 4) / 3
 
-/** Replies of events that are longer have brought a part of an image. */
+/** Longer event streams have delivered part of an image. */
 const IMAGE_BYTES_MIN = 1024
 
 export async function estimateUsage(
@@ -274,7 +277,7 @@ export async function estimateUsage(
   const [own, ...others] = usage.parts
   const part: UsagePart = own ?? { model: null, quantities: {}, promptTokens: 0 }
   const { asked } = call.plan
-  // Before the end of a reply upstream only repeats the tier that it was asked for.
+  // Before the end of a reply, upstream only echoes the requested tier.
   const serviceTier =
     usage.serviceTier === 'auto' ? asked.serviceTier : (usage.serviceTier ?? asked.serviceTier)
   const figures = estimates.figuresFor(call.keyId, call.plan.modelAsked, tierNamed(serviceTier))
@@ -304,7 +307,7 @@ async function estimateInput(
   const { request, plan } = call
   const { contextWindow } = plan.tokensHeld(usage.modelServed)
   if (call.plan.reader === 'transcription') {
-    // A file that is heard in pieces may be longer than the window, and nothing limits what is held for it.
+    // A file transcribed in chunks may exceed the context window, and its hold is unbounded.
     const tokensMax = plan.hold.kind === 'unbounded' ? null : contextWindow
     const upload = { file: fileIn(request.formType, piecesOf(request)), bodyBytes: request.lengthBytes }
     return await countHeard(audio, call.plan.modelAsked, upload, tokensMax)
@@ -322,7 +325,7 @@ async function estimateInput(
 const MEDIA_RUN = /[A-Za-z0-9+/_-]{1024,}/g
 const SEARCHED_BYTES_MAX = 16 * 1024 * 1024
 
-/** The bytes of a request without the media that it carries: their size says nothing about their tokens. */
+/** The bytes of a request without embedded media, whose size says nothing about tokens. */
 function textBytes(request: CountableInput): number {
   let [searched, media] = [0, 0]
   for (const piece of piecesOf(request)) {
@@ -344,13 +347,13 @@ async function estimateOutput(metered: Metered, call: EstimatedCall, figures: Fi
   if (reader === 'transcription' && isSoldByDuration(call.plan.modelAsked)) return {}
   if (reader === 'images') return { image_output_tokens: unseen.imageTokens() * imagesMade(call) }
   const held = plan.tokensHeld(metered.usage.modelServed)
-  // An unreadable request may have turned things off, its usage for one, and an unreadable reply proves nothing.
+  // An unreadable request may have turned usage reporting off, and an unreadable reply proves nothing.
   const isUnreadable = unseen.request || metered.faults.includes('unreadable')
   if (isUnreadable && endedAs === 'whole' && held.output !== null) return { output_tokens: held.output }
   const { text, tool, thinking } = metered.output
   const { outputTokensPerByte, outputTokensPerMs } = figures
   const seen = Math.max(metered.outputTokensSeen, (text + tool + thinking) * outputTokensPerByte)
-  // The thinking that a reply shows is a summary of the model's, written in the time that counts as silence.
+  // Visible thinking is a summary of the real thinking, whose time counts as silence.
   const worked =
     (text + tool) * outputTokensPerByte + workingMs(metered, call) * outputTokensPerMs * plan.answers
   const tokens = Math.ceil(Math.max(seen, worked))
@@ -361,7 +364,7 @@ async function estimateOutput(metered: Metered, call: EstimatedCall, figures: Fi
   }
 }
 
-/** How long the model has worked out of sight. A broken call is charged for nothing but what it delivered. */
+/** How long the model worked invisibly. A broken call is charged only for what was delivered. */
 function workingMs({ shown }: Metered, call: EstimatedCall): number {
   if (call.endedAs === 'broken') return 0
   if (call.isDocument) return call.endedAs === 'left' ? call.elapsedMs : 0
@@ -373,7 +376,7 @@ function imagesMade({ endedAs, isDocument, unseen, bytesOut }: EstimatedCall): n
   return bytesOut > IMAGE_BYTES_MIN ? 1 : 0
 }
 
-/** Images that a tool has begun: they are drawn to the end, and paid for at the model of the tool. */
+/** Images that a tool has begun. Upstream completes them and charges the tool's model. */
 function drawnImages({ imagesBegun }: Metered, { unseen }: EstimatedCall): readonly UsagePart[] {
   if (imagesBegun === 0) return []
   const quantities = { image_output_tokens: imagesBegun * unseen.imageTokens() }

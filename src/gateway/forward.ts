@@ -56,7 +56,7 @@ export async function forward(
   reply.attach(upstreamCall, prepared.usageAdded)
   leaveWithClient(call, upstreamCall, reply, gateway.onLeave)
   const end = await upstreamCall.ended
-  // A body that upstream did not take to its end is let go of, or the client would wait to send the rest of it.
+  // Destroy a body that upstream did not read to its end, or the client would wait forever to send the rest.
   if (prepared.content instanceof Readable) prepared.content.destroy()
   return end
 }
@@ -80,22 +80,22 @@ function leaveWithClient(
   })
 }
 
-/** How long a reply is read on after its client left; 0 cancels it. Cancelling saves nothing of the work that is done. */
+/** How long to keep reading a reply after its client left; 0 cancels it. Cancelling does not undo work that was done. */
 export function readOnMs(reply: LeftReply, plan: CallPlan, onLeave: OnLeave): number {
-  // A free call costs nothing, and neither does an error: the bill needs nothing from the rest of the reply.
+  // Free calls and errors cost nothing, so the rest of the reply does not matter.
   if (!plan.metered || reply.isError) return 0
-  // The reply names the object that the call makes; from then on upstream can be asked for the object.
+  // The reply names the created object, for which upstream can then be polled.
   if (plan.makes !== null) return reply.isStreamed ? limits.readOnMs : limits.finishMs
   if (onLeave === 'finish' || isUsageUnknown(reply, plan.unseen())) return limits.finishMs
   return reply.isNearlyDone ? limits.readOnMs : 0
 }
 
-/** Only what the reply has shown counts: tools that were declared may never run. */
+/** Only tools that the reply shows count: declared tools may never run. */
 function isUsageUnknown({ shown }: LeftReply, unseen: UnseenWork): boolean {
   return unseen.media || shown.toolsRan || (unseen.context && !shown.inputKnown)
 }
 
-/** No answer to a handshake may show the key that pays. */
+/** A handshake's answer must not reveal the provider's key. */
 function withOwnProtocols({ exchange }: AdmittedCall, reply: ReplyPipeline): ReplyReceiver {
   return {
     head: (head) => reply.head({ ...head, headers: protocolsForClient(head.headers, exchange.headers) }),
@@ -111,7 +111,7 @@ interface Sendable {
 
 type Sent = PreparedBody & { readonly plainReply: boolean; readonly idempotencyPrefix: string }
 
-/** Accounts that share a credential must not meet in an `Idempotency-Key`. */
+/** Accounts on one credential must not collide in an `Idempotency-Key`. */
 function idempotencyPrefix({ admission: { accountId, hasOthers, terms } }: AdmittedCall): string {
   return hasOthers && (terms?.upstream ?? null) === null ? `${accountId}-` : ''
 }
@@ -124,7 +124,7 @@ function sendUpstream(
 ): UpstreamCall {
   const { method, headers, names, res } = exchange
   const upgrades = res.maySwitch
-  // A credential among the client's subprotocols is replaced by the provider's there, and not in a header.
+  // If the client sent its key as a subprotocol, the provider's key replaces it there, not in a header.
   const inProtocols = upgrades && keysInProtocols(headers).length > 0
   return callUpstream(
     pool,
@@ -151,7 +151,7 @@ function sendUpstream(
 
 const FREE = { costNanos: 0n, listNanos: 0n, balanceNanos: null }
 
-/** Passes on a browser's preflight. It has no credential and no body, and is no call: nothing is held or recorded. */
+/** Forwards a CORS preflight. It has no credential and no body and is not a call: nothing is held or recorded. */
 export async function passPreflight(
   preflight: Sendable,
   upstream: Upstream,

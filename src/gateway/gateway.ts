@@ -19,12 +19,12 @@ import type { ReadOptions } from './read.ts'
 import type { Settler } from './settle.ts'
 import type { OpenSockets } from './turns/open-sockets.ts'
 
-/** The parts that the data plane works with. Made once by the composition root, the same for every request. */
+/** The parts of the data plane. The composition root creates them once for all requests. */
 export interface Gateway {
   readonly clock: Clock
   readonly log: Log
   readonly store: Store
-  /** Makes the ids for the turns of sockets; every other call has the id of its exchange. */
+  /** Generates ids for socket turns. Every other call has the id of its exchange. */
   nextRequestId(): string
   readonly credentials: CredentialParts
   readonly reading: ReadOptions
@@ -32,7 +32,7 @@ export interface Gateway {
   readonly ownUpstreams: OwnUpstreams
   readonly stateful: 'pass' | 'refuse'
   readonly isMaintenance: boolean
-  /** Whether endpoints that hand out upstream credentials are served. */
+  /** Whether endpoints that issue upstream credentials are served. */
   readonly minting: 'pass' | 'refuse'
   readonly inFlight: InFlight
   readonly sockets: OpenSockets
@@ -42,22 +42,22 @@ export interface Gateway {
   readonly waitingCalls: WaitingCalls
   readonly refusedCalls: RefusedCalls
   readonly counts: CallCounts
-  /** Observes every call that ended or was refused, for the terminal, the log and traces; null without these. */
+  /** Receives every call that ended or was refused, for the terminal, the log and traces; null if all are off. */
   readonly observeCall: ObserveCall | null
   readonly bodiesBytesMax: number
-  /** `settled` lets calls in flight pass a cap; `exact` never lets more than one call pass. */
+  /** `exact`: at most one call exceeds a cap. `settled`: calls in flight may exceed it together. */
   readonly budgetMode: 'exact' | 'settled'
   readonly unboundedNanos: Nanos
   readonly pricer: Pricer
   readonly settler: Settler
   readonly deferrals: Deferrals
   readonly heldReplies: ByteBudget
-  /** Whether a client uses TLS, for URLs in replies that are rewritten to this gateway; null if none are. */
+  /** Whether the client uses TLS, for URLs that are rewritten to this gateway; null if none are. */
   readonly isSecure: ((exchange: Exchange) => boolean) | null
   readonly injectUsage: boolean
   readonly onLeave: OnLeave
   readonly estimates: Estimates
-  /** Reports the progress of a call to tests that kill the process. Does nothing otherwise. */
+  /** For tests that kill the process at a given point of a call. Does nothing otherwise. */
   reached(point: CallPoint): void
 }
 
@@ -66,7 +66,7 @@ export type OnLeave = 'cancel' | 'finish'
 
 export type CallPoint = 'admitted' | 'before_send' | 'first_byte' | 'before_settle' | 'settled'
 
-/** How many calls and preflights are upstream now. Bounds the connections that a flood can make us open. */
+/** Calls and preflights that are upstream now. Bounds the connections that a flood can open. */
 export interface InFlight {
   count: number
   preflights: number

@@ -23,10 +23,10 @@ import {
 import { refuseCall, refuseRequest, SentCall, type Switched } from './sent-call.ts'
 import { findHandshake, serveSocket, turnsOf } from './turns/serve-socket.ts'
 
-/** Answers requests for our own paths. Given by the composition root; the data plane does not know what they do. */
+/** Answers requests to own paths. Injected by the composition root: the data plane does not know what they do. */
 export type HandleOwned = (exchange: Exchange, target: Target, credential: Credential) => Promise<void>
 
-/** Every request enters here, for our own paths or upstream. An error becomes an answer, never an unhandled rejection. */
+/** Every request enters here, own or proxied. An exception becomes an answer, never an unhandled rejection. */
 export function openFrontDoor(gateway: Gateway, handleOwned: HandleOwned): (exchange: Exchange) => void {
   const { counts } = gateway
   return (exchange) => {
@@ -63,20 +63,20 @@ export function openFrontDoor(gateway: Gateway, handleOwned: HandleOwned): (exch
  *
  *   identify   which key, on which surface, with how many others   → 400 401 402 403 404 426 429 503
  *   read       find models, limits and stream flag in the body     → 400 401 402 408 413 503
- *   plan       what the call may cost, which models it names, how it is priced; a batch that is made of a file is
- *              planned by that file
+ *   plan       what the call may cost, which models it names, how it is priced; a batch
+ *              that is created from a file is planned by that file
  *   admit      one store transaction: key active? models allowed? room under cap and credit?
  *              place the hold, or wait in the admission queue. A DELETE of an object that
  *              is not settled is refused                           → 400 401 402 403 404 409 429 503
  *   forward    provider credential in, bytes out                   → 502
- *   observe    the meter looks at a view of each chunk of the reply. The object of a call whose cost comes later is
- *              recorded as soon as its stream names it
- *   settle     usage → price → one store transaction; closes the hold once, on every way out. A call whose cost comes
- *              later (a batch, a response in the background) is deferred instead: deferrals.ts settles it
+ *   observe    the meter reads a view of each chunk of the reply. If the cost comes later, the created object is
+ *              recorded as soon as the stream names it
+ *   settle     usage → price → one store transaction; closes the hold once, on every path. A call whose cost comes
+ *              later (a batch, a background response) is deferred instead: deferrals.ts settles it
  *   answer     upstream's reply, with the figures as headers or trailers
  *
  * The handshake of a metered WebSocket is a free call. After upstream's 101 each of its turns is a call (turns/). The standing
- * hold of a Realtime socket is placed before the handshake goes. Any other WebSocket is one call that cannot be metered.
+ * hold of a Realtime socket is placed before the handshake is sent. Any other WebSocket is one call that cannot be metered.
  */
 async function handleRequest(exchange: Exchange, target: Target, gateway: Gateway): Promise<void> {
   const { method, headers } = exchange
@@ -87,7 +87,7 @@ async function handleRequest(exchange: Exchange, target: Target, gateway: Gatewa
   const credential = parseCredential(exchange, gateway.credentials, isHandshake)
   if (credential.kind === 'refused')
     return refuseRequest(exchange, surface, credential.refusal, gateway.counts)
-  // A HEAD goes by the endpoint of the GET.
+  // HEAD uses the endpoint of GET.
   const endpoint = isHandshake
     ? findHandshake(surface, target)
     : findEndpoint(surface, method === 'HEAD' ? 'GET' : method, target.path)
@@ -127,7 +127,7 @@ async function handleRequest(exchange: Exchange, target: Target, gateway: Gatewa
   }
 }
 
-/** Serves a call from its body to its answer. All of this counts as one of the calls that its key may have under way. */
+/** Serves a call from its body to its answer. For all of this time it counts against the key's calls in flight. */
 async function serveCall(
   identified: IdentifiedCall,
   checkKey: Sender['checkKey'],
@@ -152,7 +152,7 @@ async function serveCall(
 
     // admit
     if (exchange.method === 'DELETE') {
-      // Only usable keys learn whether an object is not settled.
+      // Only a usable key may learn that an object is not settled.
       const denial = (await checkKey?.()) ?? null
       const { surface, target, digest } = call
       const refusal = denial?.refusal ?? (await gateway.deferrals.refuseDelete(surface, target.path, digest))
@@ -168,7 +168,7 @@ async function serveCall(
       }
       gateway.reached('admitted')
 
-      // forward, observe, settle, answer; for a handshake that upstream accepts, all of this again for each turn
+      // forward, observe, settle, answer; after an accepted handshake the same for each turn
       const admitted = { ...call, admission, ...upstreamUnder(call, admission, gateway) }
       const switched = await runAdmittedCall(admitted, gateway)
       if (switched !== null) await serveSocket(admitted, switched, turns, gateway)
@@ -180,7 +180,7 @@ async function serveCall(
   }
 }
 
-/** From here on there is a hold, and every way out closes it. */
+/** From here on there is a hold, and every path closes it. */
 async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<Switched | null> {
   const sent = new SentCall(call, gateway)
   try {
@@ -210,7 +210,7 @@ async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<Sw
   }
 }
 
-/** Whether a browser opens the gateway's address. `/` is upstream's, but no SDK asks for a page there without a key. */
+/** Whether a browser opened the gateway's URL. `/` belongs to upstream, but no SDK requests HTML there without a key. */
 function isBrowserAtRoot(path: string, { method, headers }: Exchange): boolean {
   if (path !== '/' || method !== 'GET' || carriesCredential(headers)) return false
   const weights = weightsOf(headers, 'accept')
@@ -223,7 +223,7 @@ export function audienceOf(exchange: Exchange, rawTarget: string): Audience {
   return isOwnedPath(path) ? 'own' : surfaceOf(path, exchange.method, exchange.headers)
 }
 
-/** The error for bytes that never became a request, in the shape of the surface they seem to be meant for. */
+/** The error for bytes that are not a valid request, in the error shape of the surface they seem meant for. */
 export function shapeBroken(refusal: Refusal, head: string, requestId: string): WholeReply {
   const target = /^[A-Za-z]+ ([^ ?]+)/.exec(head)?.[1] ?? ''
   if (isOwnedPath(target)) return shapeError('own', refusal, requestId)

@@ -1,10 +1,10 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { clientLeft, type Exchange } from '../http/exchange.ts'
 
-/** The part of the memory that other keys leave free which the bodies of one key may take. */
+/** The bodies of one key may take this part of the memory that other keys leave free. */
 const BODIES_PART_PER_KEY_MAX = 0.5
 
-/** The small bodies of one key always fit into this, whatever other bodies take. */
+/** Reserved for the small bodies of one key, whatever other bodies take. */
 const SMALL_BODIES_BYTES_MIN = 32 * 1024 ** 2
 
 /** The calls of one key on this node. It exists while the key has a call here. */
@@ -13,7 +13,7 @@ export interface KeyShare {
   calls: number
 }
 
-/** The keys with calls under way. An unknown or revoked key counts like any other until the store rejects it. */
+/** The keys with calls in flight. An unknown or revoked key counts like any other until the store rejects it. */
 export class KeyShares {
   readonly callsMax: number
   readonly #shares = new Map<string, KeyShare>()
@@ -85,12 +85,12 @@ interface KeyTurns {
   readonly waiting: Set<() => void>
 }
 
-/** Turns at decoding bodies: a few at once, fewer of one key. Keys take turns, so no key delays another for long. */
+/** Limits how many bodies are decoded at once, in all and per key. Keys take turns, so no key delays another for long. */
 export class DecodingTurns {
   readonly #max: number
   readonly #perKeyMax: number
   #running = 0
-  /** In the order of their turns. */
+  /** In round-robin order. */
   readonly #keys = new Map<KeyShare, KeyTurns>()
 
   constructor(max: number, perKeyMax: number) {
@@ -108,7 +108,7 @@ export class DecodingTurns {
     return waiting
   }
 
-  /** Does the work when its turn has come. Null, and the work not begun, if the client has left by then. */
+  /** Runs the work when its turn comes. Null if the client has left by then; the work is not started. */
   async take<T>(share: KeyShare, exchange: Exchange, work: () => Promise<T>): Promise<T | null> {
     if (!(await this.#enter(share, exchange))) return null
     try {
@@ -155,7 +155,7 @@ export class DecodingTurns {
       turns.waiting.delete(next)
       turns.running += 1
       this.#running += 1
-      // The loop meets it again there.
+      // The loop visits it again there.
       this.#putLast(share, turns)
       next()
     }
@@ -167,7 +167,7 @@ export class DecodingTurns {
   }
 }
 
-/** Work after the answer, piece by piece, with a turn of the event loop between. A stop waits for it. */
+/** Runs work after the answer, one job at a time, yielding to the event loop in between. Shutdown waits for it. */
 export class BackgroundQueue {
   #reserved = 0
   #last: Promise<void> = Promise.resolve()
@@ -176,14 +176,14 @@ export class BackgroundQueue {
     return this.#reserved
   }
 
-  /** True: the call may bring a piece of work when it is over, and must then call `add`. */
+  /** True: the call may add a job when it is over, and must then call `add`. */
   reserve(most: number): boolean {
     if (this.#reserved >= most) return false
     this.#reserved += 1
     return true
   }
 
-  /** `work` must not fail: the pieces of work behind it would never run. */
+  /** `work` must not reject: the jobs behind it would never run. */
   add(work: () => Promise<void>): void {
     this.#last = this.#last.then(async () => {
       await nextTurn()

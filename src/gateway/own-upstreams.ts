@@ -6,7 +6,7 @@ import type { OwnUpstream, Surface } from '../kernel/vocabulary.ts'
 import { type SecretSealer, upstreamKeyRecord } from '../keys/secrets.ts'
 import type { Store } from '../store/store.ts'
 
-/** Connection pools of accounts' own URLs. Beyond this number one without a call is closed, if there is one. */
+/** Connection pools for accounts' own URLs. Above this number, an idle pool is closed if there is one. */
 const POOLS_MAX = 1_000
 const OPENED_MAX = 10_000
 
@@ -25,12 +25,12 @@ export class OwnUpstreams {
     this.#poolsMax = poolsMax
   }
 
-  /** Whether an account is known to have an upstream of its own: then the simulator serves no more. */
+  /** Whether any account is known to have its own upstream: the simulator then stops serving. */
   get isUsed(): boolean {
     return this.#isUsed
   }
 
-  /** Whether an account has one, as the store says. */
+  /** Sets `isUsed` from the store. */
   use(isUsed: boolean): void {
     this.#isUsed = isUsed
   }
@@ -79,7 +79,7 @@ function first(names: Iterator<string>): string {
   return names.next().value ?? ''
 }
 
-/** The installation's upstreams. Where they are the simulator, they serve only while no account has its own. */
+/** The installation's upstreams. The simulator serves only while no account has its own. */
 export function unlessSimulated(
   configured: Readonly<Record<Surface, Upstream | null>>,
   isSimulator: boolean,
@@ -96,7 +96,7 @@ export function unlessSimulated(
   }
 }
 
-/** How the management API writes keys of upstreams. */
+/** Encrypts upstream keys for the management API. */
 export function upstreamKeys(
   config: Pick<Config, Surface>,
   sealer: SecretSealer,

@@ -13,11 +13,11 @@ import { CREDENTIAL_HEADERS, keyInHeader, keysInProtocols } from '../providers/s
 export interface CredentialParts {
   readonly servicePrefix: string
   readonly digestKey: DigestKey
-  /** An admin key given by the configuration may have any form, so it is known by its digest. */
+  /** A configured admin key may have any form, so it is recognised by its digest. */
   readonly bootstrapDigest: Buffer | null
 }
 
-/** The surface of a request. Nearly every path decides it alone, and then no header is looked for. */
+/** The surface of a request. Nearly every path decides it alone; headers are read only for the others. */
 export function surfaceOf(path: string, method: string, headers: RawHeaders): Surface {
   return chooseSurface(path, (name) => {
     if (hasHeader(headers, name)) return true
@@ -68,7 +68,7 @@ export function parseCredential(
   )
 }
 
-/** Null for a text that is no key of ours: a wrong checksum is answered like an unknown key, without a lookup. */
+/** Null if this is not one of our keys. A wrong checksum is answered like an unknown key, without a lookup. */
 function digestOf(key: string, parts: CredentialParts): Buffer | null {
   const wellFormed = keyKindOf(key, parts.servicePrefix) !== null
   const digest = parts.digestKey(key)

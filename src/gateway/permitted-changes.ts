@@ -20,7 +20,7 @@ import type { RequestBody } from './read.ts'
 /** Headers that describe the path of a request. They are removed: upstream sees the gateway as its client. */
 const PATH_TRACES = /^(?:x-forwarded-.*|forwarded|via|x-real-ip|cf-connecting-ip)$/
 
-/** Headers that make some servers take a request for one of another method than the one that was judged here. */
+/** Headers that make some servers apply another method than the one checked here. */
 const METHOD_OVERRIDES = /^x-(?:http-method(?:-override)?|method-override)$/
 
 interface UpstreamHeaders {
@@ -28,12 +28,12 @@ interface UpstreamHeaders {
   readonly host: string
   readonly contentLength: number | null
   readonly ownPrefix: string
-  /** The body is not the client's to the byte: header lines that vouch for its bytes would be wrong. */
+  /** The body was changed, so headers that depend on its exact bytes would be wrong. */
   readonly bodyEdited: boolean
   readonly plainReply: boolean
-  /** Rewrites the subprotocols of a handshake, which may have a credential among them; null for other requests. */
+  /** Rewrites the subprotocols of a handshake, which may contain a credential; null for other requests. */
   readonly protocols: ((value: string) => string | null) | null
-  /** Is put before an `Idempotency-Key`: accounts on one credential must not meet in it. Empty: it passes unchanged. */
+  /** Prefix for `Idempotency-Key`, so that accounts on one credential do not collide. Empty: the header passes unchanged. */
   readonly idempotencyPrefix: string
 }
 
@@ -48,9 +48,9 @@ const requestLines = new NameMemo((lower): RequestLine => ({ lower, fate: reques
 function requestFate(lower: string): RequestLine['fate'] {
   if (CREDENTIAL_HEADERS.has(lower)) return 'credential'
   if (lower === 'sec-websocket-protocol') return 'protocols'
-  // Framing is written anew for the hop; an expectation was answered by us.
+  // Framing is rewritten for the hop, and the gateway itself answered `expect`.
   if (lower === 'host' || lower === 'content-length' || lower === 'expect') return 'stays'
-  // Frames are read as they pass, so that none may be compressed.
+  // Frames are read as they pass, so they must not be compressed.
   if (lower === 'sec-websocket-extensions') return 'stays'
   if (PATH_TRACES.test(lower) || METHOD_OVERRIDES.test(lower)) return 'stays'
   return CLIENT_ACCOUNT_HEADERS.has(lower) || isHopByHop(lower) ? 'stays' : 'goes'
@@ -89,7 +89,7 @@ export function toUpstreamHeaders(headers: RawHeaders, upstream: UpstreamHeaders
 }
 
 interface ReplyFraming {
-  /** The client speaks HTTP/1.1 and this reply has a body: only then is there chunked coding, and a trailer. */
+  /** HTTP/1.1 client and a reply with a body: the only case with chunked coding and trailers. */
   readonly chunkable: boolean
   readonly ownPrefix: string
 }
@@ -107,7 +107,10 @@ function replyFate(lower: string): ReplyLine['fate'] {
   return isHopByHop(lower) ? 'stays' : 'goes'
 }
 
-/** Upstream's header lines for the client: case, order and duplicates stay; hop-by-hop lines and our prefix go. */
+/**
+ * Upstream's header lines for the client. Case, order and duplicates stay; hop-by-hop lines and lines with our prefix
+ * are removed.
+ */
 export function toReplyHeaders(headers: RawHeaders, framing: ReplyFraming): string[] {
   const { chunkable, ownPrefix } = framing
   const nominated = nominatedIn(headers)
@@ -127,13 +130,13 @@ export function toReplyHeaders(headers: RawHeaders, framing: ReplyFraming): stri
   return out
 }
 
-/** A body that upstream ended with its connection is sent in chunks, and its last coding says so. */
+/** A body that upstream delimits by closing the connection is re-sent chunked, so `chunked` becomes its last coding. */
 function codingSent(value: string): string | null {
   if (/\bchunked\s*$/i.test(value)) return value
   return /^\s*identity\s*$/i.test(value) ? null : `${value}, chunked`
 }
 
-/** Headers that are wrong once a byte of the body was changed, with the reason. Trailers too. */
+/** Headers and trailers that are wrong once a byte of the body has changed, with the reason. */
 const OUTDATED_HEADERS: Readonly<Record<string, string>> = {
   'content-length': 'the length is another, and of a stream not known before its end',
   'content-md5': 'a digest of the bytes as they were (RFC 1864)',
@@ -166,7 +169,7 @@ export interface PreparedBody {
   readonly usageAdded: boolean
 }
 
-/** Asks a chat stream that would not report its usage to do so. No other body is changed, and no compressed one. */
+/** Adds `include_usage` to a chat stream that lacks it. No other body is changed, and never a compressed one. */
 export function prepareBody(
   exchange: Exchange,
   body: RequestBody,
@@ -219,12 +222,12 @@ function bodyForUpstream(
   }
 }
 
-/** The client stopped sending a body that flows through, or sends it too slowly; the message is for the client. */
+/** The client stalled or was too slow while its body was streamed upstream. The message is for the client. */
 export class BodyIdle extends Error {
   readonly code = 'TOLLGATE_BODY_IDLE'
 }
 
-/** The request as a stream of its own, which may be destroyed: the request must survive to be answered. */
+/** A separate stream for the request body, which can be destroyed while the request survives to be answered. */
 function bridge({ req, res }: Exchange, times: BodyTimes, look: (chunk: Buffer) => void): Readable {
   const pace = new BodyPace(times, (message) => out.destroy(new BodyIdle(message)))
   pace.watchSilence()
@@ -241,7 +244,7 @@ function bridge({ req, res }: Exchange, times: BodyTimes, look: (chunk: Buffer) 
       done(error)
     },
   })
-  // Without a listener an error would end the process; where upstream cannot be reached, there is no other listener.
+  // Without a listener an error would crash the process, and if upstream is unreachable there is no other listener.
   out.on('error', () => {})
   function onData(chunk: Buffer): boolean {
     if (!pace.arrived(chunk.length)) return true
@@ -277,7 +280,7 @@ export function showsBatches(template: string): boolean {
   return SHOWS_BATCHES.test(template)
 }
 
-/** Points the `results_url` of Message batches at this gateway: SDKs fetch it as it is. Null for every other reply. */
+/** Points `results_url` of Message batches at this gateway, because SDKs fetch it unchanged. Null for every other reply. */
 export function createUrlRewriter(
   { template, origin }: { readonly template: string; readonly origin: string | null },
   status: number,
@@ -311,7 +314,7 @@ export class ResultsUrls {
     if (this.#bytes > BATCH_LIST_BYTES_MAX) return this.#take()
     // Latin-1 preserves every byte, whatever surrounds the URLs.
     const text = this.#take().toString('latin1')
-    // A host may have a `$`, which is special in a replacement that is a string.
+    // A host may contain `$`, which is special in a replacement string.
     const replace = (_all: string, before: string, path: string) => `${before}${this.#origin}${path}`
     return Buffer.from(text.replace(RESULTS_URL, replace), 'latin1')
   }

@@ -30,40 +30,40 @@ import { isGiven, modelAsked } from '../providers/request-members.ts'
 import type { RequestFees } from '../providers/surface.ts'
 import { SURFACES } from '../providers/surfaces.ts'
 
-/** All that is decided about a call before admission: its bound, its models, its rating. Later price changes do not apply. */
+/** Everything decided about a call before admission: bound, models, pricing. Later price changes do not apply to it. */
 export interface CallPlan {
   readonly modelAsked: string | null
-  /** The model that the call goes by because the request names none, and nothing stored may bring another. */
+  /** The endpoint's default model, if the request names none and refers to nothing stored that could. */
   readonly modelDefault: string | null
   readonly models: NamedModels
   readonly hold: Hold
   readonly priceVersion: string
-  /** All that rating needs besides the usage, as JSON. */
+  /** The inputs of rating other than usage, as JSON. */
   readonly rating: string
   readonly unratable: Unratable | null
   readonly unpricedModel: string | null
-  /** The member of the request for which the call cannot be metered, where one is the reason. */
+  /** The request member that makes the call unmeterable, if one does. */
   readonly unmeteredMember: string | null
-  /** Whether upstream's answer costs anything; free endpoints need no meter. */
+  /** Whether the reply can cost anything; free endpoints need no meter. */
   readonly metered: boolean
-  /** The reader of the usage in the reply; null where the reply costs nothing, or its events are read otherwise. */
+  /** Reads the usage in the reply; null if the reply is free or its events are read elsewhere. */
   readonly reader: UsageReader | null
-  /** The reader of an earlier call's cost, where the reply shows the object of that call. */
+  /** Reads the cost of an earlier call, if the reply shows the object that this call created. */
   readonly shows: UsageReader | null
-  /** The kind of object that the call makes upstream, which states the cost later; null where this reply states it. */
+  /** The kind of upstream object that states the cost later; null if this reply states it. */
   readonly makes: ObjectKind | null
-  /** Whether usage that upstream does not state is estimated. Else a reply that states no usage has no cost. */
+  /** Whether missing usage is estimated. If not, a reply without usage is free. */
   readonly counts: boolean
   readonly answers: number
-  /** The tier and speed that the request asks for: upstream may not have stated them when the call is cut. */
+  /** The requested tier and speed, for a call that is cut before upstream states them. */
   readonly asked: { readonly serviceTier: string | null; readonly speed: string | null }
-  /** Work that the reply will not show as it goes. Computed on demand: few calls are cut. */
+  /** Work that is not visible in the delivered bytes. Computed on demand, because few calls are cut. */
   unseen(): UnseenWork
-  /** The two sides of the hold in tokens, by the limits of the model that served, or else was asked for. */
+  /** Input and output tokens of the hold, by the limits of the served model, else of the requested one. */
   tokensHeld(modelServed: string | null): TokensHeld
-  /** The usage of an answered call with the fees that its reply does not state. */
+  /** Adds the fees that the reply does not state. */
   withFees(usage: Usage): Usage
-  /** `terms`: of the account, where it has its own. */
+  /** `terms`: the account's own discount, if it has one. */
   rate(usage: Usage, terms?: AccountTerms | null): RatedCall
 }
 
@@ -79,7 +79,7 @@ export type Pricer = ReturnType<typeof createPricer>
 export function createPricer(firstBook: PriceBook, settings: PricerSettings) {
   let book = firstBook
   return {
-    /** Calls planned from now on are rated by this book; those under way use the version they were planned with. */
+    /** Calls planned from now on use this book; calls in flight use the one they were planned with. */
     use(next: PriceBook): void {
       book = next
     },
@@ -98,7 +98,7 @@ export function createPricer(firstBook: PriceBook, settings: PricerSettings) {
       const context = { ...contextOf(call, settings), batch: true }
       return boundFor(call, limitsOf(endpoint, call, version), context, version, settings)
     },
-    /** The same as `plan` for a turn of a socket, which no request describes. */
+    /** `plan` for a socket turn, which has no HTTP request. */
     planTurn(turn: SocketTurn): CallPlan {
       const version = versionAt(book, turn.atMs)
       const call = { ...turnRequest(turn), modelAsked: recorded(turn.model) }
@@ -170,7 +170,7 @@ function unmeteredPlan(parts: PlanParts, unratable: Unratable | null): CallPlan 
   return {
     ...requestPlan(parts, parts.context, null),
     ...NOT_RATED,
-    // A call that cannot be rated is no free call: where it is let pass, a spent cap still stops it.
+    // An unpriced call is not a free call: even if it may pass, an exhausted budget refuses it.
     hold: unratable === null ? { kind: 'none' } : NO_HOLD,
     unratable,
     unpricedModel: null,
@@ -215,10 +215,10 @@ function meteredPlan(parts: PlanParts, limits: RequestLimits, bound: Bound): Cal
   const modelDefault = defaultModel(call, limits, version)
   const model = call.modelAsked ?? modelDefault
   const fees = SURFACES[call.surface].fees(call.facts)
-  // Other endpoints do nothing in the background, whatever a request says.
+  // Other endpoints ignore `background`.
   const isBackground = limits.background && usage === 'responses'
   const later = call.endpoint?.makes ?? (isBackground ? 'response' : null)
-  // The cost of work in the background is known only where upstream is polled for it.
+  // Without polling, the cost of background work would never be known.
   const isLost = later !== null && !settings.polls
   const makes = isLost ? null : later
   const isUnpriced = bound.kind === 'unpriced'
@@ -247,7 +247,7 @@ function discountUnder(terms: AccountTerms | null, { discount }: PricerSettings)
   return own === null ? discount : flatDiscount(own)
 }
 
-/** An endpoint that is not byte for byte in our table cannot be known to be free, unless its method only reads. */
+/** A path that is not byte for byte in our table is free only if the method reads. */
 function isFree({ endpoint, method }: PricedRequest): boolean {
   if (endpoint !== null) return endpoint.billing === 'free'
   return method === 'GET' || method === 'HEAD' || method === 'OPTIONS'
@@ -260,7 +260,7 @@ function refusal(reason: Unratable['reason'], { unpriced }: PricerSettings): Unr
 
 const NO_HOLD: Hold = { kind: 'bound', nanos: 0n, listNanos: 0n }
 
-/** The cost of a batch is known later, so that a batch of unknown cost is refused only to keys with limits. */
+/** The cost of a batch is stated later, so only limited keys need its bound in advance. */
 const UNKNOWN_BATCH: Unratable = { reason: 'batch_file_unknown', refuse: 'limited' }
 
 function holdOf(bound: Exclude<Bound, { kind: 'unpriced' }>): Hold {
@@ -297,7 +297,7 @@ export interface PricerSettings {
   readonly unpriced: 'auto' | 'refuse' | 'pass'
   readonly chatDefaultTier: string | null
   readonly chatRegional: boolean
-  /** Whether upstream is polled for the objects that calls have made there. Else the cost of these calls is never known. */
+  /** Whether upstream is polled for objects whose cost comes later. Without polling it stays unknown. */
   readonly polls: boolean
 }
 
@@ -307,7 +307,7 @@ export interface TokensHeld {
   readonly contextWindow: number | null
 }
 
-/** Some models search the web for every answer they give to a chat. */
+/** Some chat models search the web for every answer. */
 export function limitsOf(
   endpoint: Endpoint,
   { facts, modelAsked }: PricedRequest,
@@ -335,7 +335,7 @@ export function boundFor(
   )
 }
 
-/** The most that a transcription of a session's input may cost: the session may turn to any model for it. */
+/** Upper bound for transcribing a session's input, with the most expensive model: the session may choose any. */
 export function boundTranscript(
   call: PricedRequest,
   context: RatingContext,
@@ -369,7 +369,7 @@ export function tokensHeld(
   }
 }
 
-/** The model that upstream takes where a request leaves its model out. A name that cannot be read was not left out. */
+/** The model that upstream uses if the request names none. An unreadable name is not a missing one. */
 export function defaultModel(
   call: PricedRequest,
   limits: RequestLimits,
@@ -390,7 +390,7 @@ export function tierFor(
   return left && SURFACES[surface].pricing.hasProjectTier ? settings.chatDefaultTier : serviceTier
 }
 
-/** Cuts a name for the rating that is stored with a call. No name that has a price is longer than the limit. */
+/** Truncates a model name for the stored rating. No priced name is longer than the limit. */
 export function recorded<T extends string | null>(name: T): T
 export function recorded(name: string | null): string | null {
   return name === null ? null : name.slice(0, kernelLimits.recordedCharsMax)
@@ -407,7 +407,7 @@ export function contextOf(call: PricedRequest, settings: PricerSettings): Rating
   }
 }
 
-/** The usage of an answered call with the fees that follow from its request or its model, and without fees for free work. */
+/** Adds the fees that follow from the request or the model, and removes fees for free work. */
 export function settleFees(
   usage: Usage,
   fees: RequestFees,

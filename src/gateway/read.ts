@@ -16,10 +16,10 @@ import { modelAsked } from '../providers/request-members.ts'
 import type { CountableInput } from './estimates.ts'
 import type { ByteBudget, DecodingTurns, KeyShare } from './key-shares.ts'
 
-/** The store is asked about the key when a body is not whole after this time. */
+/** If a body has not arrived in full by then, the key is checked first. */
 export const BODY_MS_BEFORE_KEY_CHECK = 100
 
-/** Bodies up to this size always fit, unless their own key has many of them. */
+/** Bodies up to this size always fit, unless the same key already has many of them. */
 const SMALL_BODY_BYTES = 1024 * 1024
 
 export class HeldBody {
@@ -35,7 +35,7 @@ export class HeldBody {
     this.#keyName = keyName
   }
 
-  /** Small bodies of a key are counted apart: they fit whatever its large ones take. */
+  /** Small bodies of a key are counted separately, so that its large ones cannot crowd them out. */
   get #smallName(): string {
     return `${this.#keyName} small`
   }
@@ -54,7 +54,7 @@ export class HeldBody {
     return this.#chunks.joined()
   }
 
-  /** The whole body as it is sent: a single piece as it is, several pieces as a list, which spares joining them. */
+  /** The whole body: one buffer, or a list of buffers that need not be concatenated. */
   pieces(): Buffer | readonly Buffer[] {
     const pieces = this.#chunks.all()
     const [only] = pieces
@@ -80,7 +80,7 @@ export class HeldBody {
     return Readable.from(this.parts(), { objectMode: false })
   }
 
-  /** Gives the memory back. May be called again. */
+  /** Frees the memory. Idempotent. */
   dispose(): void {
     if (this.#disposed) return
     this.#disposed = true
@@ -100,7 +100,7 @@ export interface Sender {
   readonly checkKey: (() => Promise<Denial | null>) | null
 }
 
-/** Sees each chunk as it arrives. A promise means: wait for it before the next chunk. */
+/** Sees each chunk as it arrives. If it returns a promise, the next chunk waits for it. */
 interface Looker {
   readonly write: (chunk: Buffer) => Promise<void> | null
 }
@@ -110,7 +110,7 @@ export type Received =
   | ({ readonly kind: 'refused' } & Denial)
   | { readonly kind: 'client_left' }
 
-/** Takes the whole body in, within limits of size, silence and slowness. The key of a slow client is checked meanwhile. */
+/** Reads the whole body, within limits of size, idle time and rate. A slow client's key is checked meanwhile. */
 export function receiveBody(
   exchange: Exchange,
   options: ReceiveOptions,
@@ -137,7 +137,7 @@ export function receiveBody(
     }
 
     let pace: BodyPace | null = null
-    /** The timer for the question about the key: arriving bytes do not put the question off. */
+    /** Timer for the key check. Arriving bytes do not postpone it. */
     let keyTimer: NodeJS.Timeout | undefined
     function waitForMore(): void {
       if (finished) return
@@ -176,7 +176,7 @@ export function receiveBody(
         finish(refused(noMemory()))
         return true
       }
-      // A body is read a piece in each turn of the event loop, so that other calls come in between.
+      // Read one piece per turn of the event loop, so that other calls get their turn.
       bytesInTurn += chunk.length
       const wait = looked ?? (looker !== null && bytesInTurn >= PIECE_BYTES ? nextTurn() : null)
       if (wait === null) return true
@@ -229,7 +229,7 @@ function tooLarge(): Refusal {
 
 const BODY_BYTES_BEFORE_KEY_CHECK = 64 * 1024
 
-/** The request's body for upstream. `lengthBytes` is null where the client sent the body chunked. */
+/** The request body for upstream. `lengthBytes` is null if the client sent it chunked. */
 export type RequestBody =
   | { readonly kind: 'none' }
   | { readonly kind: 'held'; readonly held: HeldBody; readonly lengthBytes: number | null }
@@ -239,14 +239,14 @@ export interface ReadBody {
   readonly kind: 'read'
   readonly body: RequestBody
   readonly facts: RequestFacts
-  /** Why the body cannot be read: it is refused to keys with limits. */
+  /** Why the body cannot be read. Limited keys are refused. */
   readonly unreadable: string | null
 }
 
 export type ReadResult =
   | ReadBody
   | ({ readonly kind: 'refused' } & Denial)
-  /** The body can be read in two ways: it is refused to every key. */
+  /** The body can be read in two ways. Every key is refused. */
   | { readonly kind: 'ambiguous'; readonly detail: string; readonly modelAsked: string | null }
   | { readonly kind: 'client_left' }
 
@@ -267,7 +267,7 @@ function announcedBody(exchange: Exchange): Announced {
   return { present: length > 0, lengthBytes: length }
 }
 
-/** Whether a body is, or may become, so large that the store is asked about the key first. */
+/** Whether the body is or may become so large that the key is checked first. */
 export function checkKeyBeforeBody(exchange: Exchange): boolean {
   if (exchange.expectsContinue) return true
   const { present, lengthBytes } = announcedBody(exchange)
@@ -279,13 +279,13 @@ function isEncoded({ headers }: Exchange): boolean {
   return codingOf(firstValue(headers, 'content-encoding')) !== 'identity'
 }
 
-/** Header lines that disagree are a danger: we would believe the first, and upstream may believe the last. */
+/** Whether a repeated header has different values: we would use the first, and upstream may use the last. */
 export function hasConflictingValues(headers: RawHeaders, name: string): boolean {
   const values = valuesOf(headers, name)
   return values.length > 1 && new Set(values).size > 1
 }
 
-/** Finds the facts that admission needs. Only bodies of endpoints that name a model or a limit are held for that. */
+/** Finds the facts that admission needs. Only bodies that name a model or a limit are buffered for it. */
 export async function readBody(
   exchange: Exchange,
   endpoint: Endpoint | null,
@@ -332,7 +332,10 @@ export async function readBody(
   return { kind: 'read', body: { kind: 'held', held, lengthBytes }, facts, unreadable: detail }
 }
 
-/** Reads a compressed body once it is whole: a slow client must not occupy a decoding turn. Null if the client left. */
+/**
+ * Decodes and reads a compressed body once it is complete: a slow client must not occupy a decoding slot. Null if the
+ * client left.
+ */
 function readEncoded(
   exchange: Exchange,
   held: HeldBody,

@@ -13,15 +13,15 @@ import { findMeant } from '../providers/find-endpoint.ts'
 import { SURFACES } from '../providers/surfaces.ts'
 import { BodyIdle } from './permitted-changes.ts'
 
-/** Longer unknown paths are not searched for the endpoint meant: that takes long and needs no valid key. */
+/** Longer paths get no suggestion: the search is slow, and a caller needs no valid key to trigger it. */
 export const UNKNOWN_PATH_CHARS_MAX = 8_192
 
 export interface RefusedRequest {
   readonly endpoint: string
   readonly model: string | null
-  /** The priced model that was probably meant, where `model` has no price. */
+  /** The closest priced model, if `model` has no price. */
   readonly closestModel: string | null
-  /** The member of the request for which the call cannot be metered though its endpoint can. */
+  /** The request member that makes this call unmeterable on a metered endpoint. */
   readonly unmeteredMember: string | null
   readonly allowedModels: readonly string[]
 }
@@ -125,7 +125,7 @@ function nameOf({ scope, period }: Budget): string {
   return `${period === 'month' ? 'monthly' : 'daily'} budget of ${whose}`
 }
 
-/** Clients of Anthropic recognise an empty account by these words. */
+/** Anthropic's clients recognise an empty account by this text. */
 function creditExhausted(): Refusal {
   return refuse(
     'credit_balance_exhausted',
@@ -232,7 +232,7 @@ export function refuseEndpoint(
 
 const SHOWN_PATH_CHARS_MAX = 200
 
-/** Upstream may obey a spelling that our tables do not have, and nothing would be metered. */
+/** Upstream may accept a spelling that our tables do not have, and the call would go unmetered. */
 function refuseMisspelled(method: string, path: string): Refusal | null {
   const shown = path.length > SHOWN_PATH_CHARS_MAX ? `${path.slice(0, SHOWN_PATH_CHARS_MAX)}…` : path
   if (path.length > UNKNOWN_PATH_CHARS_MAX) {
@@ -259,7 +259,7 @@ function refuseStored(endpoint: Endpoint | null, stateful: 'pass' | 'refuse'): R
   return refuse('endpoint_not_allowed', message)
 }
 
-/** Accounts on one upstream credential must not see what others have stored. */
+/** Accounts on one upstream credential must not see each other's stored objects. */
 export function refuseShared(): Refusal {
   return refuse(
     'shared_upstream',
@@ -276,7 +276,7 @@ export function refuseDelete(what: 'object' | 'file'): Refusal {
   return refuse('not_settled', message)
 }
 
-/** The refusal for a call to which upstream sent no response head. The cause is only logged, because it names our upstream. */
+/** The refusal if upstream sent no response head. The cause is only logged, because it names our upstream. */
 export function explainFailure(end: CallEnd & { kind: 'failed' }): Refusal {
   const code = 'code' in end.error ? String(end.error.code) : ''
   if (end.error instanceof BodyIdle) {
@@ -299,7 +299,7 @@ export function explainFailure(end: CallEnd & { kind: 'failed' }): Refusal {
   )
 }
 
-/** The refusal of a request that failed here. `isOwn`: the store may have done the command before its answer was lost. */
+/** Turns an exception into a refusal. `isOwn`: the store may have executed the command before its answer was lost. */
 export function explainThrown(error: unknown, request: string, log: Log, isOwn = false): Refusal {
   if (error instanceof StoreUnavailable) {
     log.error({ request, cause: error.message }, 'the store cannot answer')

@@ -17,7 +17,7 @@ import type { Answer, Figures, FiguresCome, ReplyHead } from './answer.ts'
 import { type ReplyTimes, Silence } from './estimates.ts'
 import { createUrlRewriter, type ResultsUrls, withoutOutdated } from './permitted-changes.ts'
 
-/** Beyond this the decoded copy of a reply is not read any more; the rest of the usage is estimated. */
+/** Beyond this size the decoded copy is no longer read, and the rest of the usage is estimated. */
 const DECODED_REPLY_BYTES_MAX = 1024 * 1024 ** 2
 
 export const OBSERVER_BACKLOG_BYTES_MAX = 16 * 1024 ** 2
@@ -32,7 +32,7 @@ export interface PipelineParts {
   /** The origin of this gateway as the client sees it, if URLs in the reply are rewritten. */
   readonly origin: string | null
   readonly balanceNanos: Nanos | null
-  /** A JSON reply is buffered although its figures are known, until the body taps are done with it. */
+  /** Buffer a JSON reply until the body taps are done, even if its figures are known. */
   readonly holdJson: boolean
   nowMs(): number
   onFirstByte(): void
@@ -40,7 +40,7 @@ export interface PipelineParts {
   readonly onObject: ((named: Shown) => void) | null
 }
 
-/** The way of a reply from upstream to the client: observed, rid of the usage that we asked for, and handed to the answer. */
+/** Carries a reply from upstream to the client: observes it, removes injected usage and hands it to the answer. */
 export class ReplyPipeline implements ReplyReceiver {
   readonly #parts: PipelineParts
   readonly #answer: Answer
@@ -57,7 +57,7 @@ export class ReplyPipeline implements ReplyReceiver {
   #keepsLast = false
   #isLast = false
   #hasObject = false
-  // The two waits during which upstream is not read: for the client, and for the decoded copy.
+  // While either is true, upstream is not read: the client is full, or the decoded copy is behind.
   #isClientFull = false
   #behind: Promise<void> | null = null
   readonly #silence = new Silence()
@@ -125,7 +125,7 @@ export class ReplyPipeline implements ReplyReceiver {
     this.#urls = createUrlRewriter(this.#parts, status, headers)
     this.#isEdited ||= this.#urls !== null
     this.#answer.begin({ status, reason, headers: this.#isEdited ? withoutOutdated(headers) : headers }, come)
-    // The last event of an encoded stream is not known in time, and a stream of images ends more than once.
+    // In an encoded stream the last event is not recognised in time, and an image stream has several final events.
     this.#keepsLast =
       this.#answer.hasTrailers &&
       isEvents &&
@@ -133,7 +133,10 @@ export class ReplyPipeline implements ReplyReceiver {
       firstValue(headers, 'content-encoding') === undefined
   }
 
-  /** The meter reads the reply, or a decoded copy, and misses no byte: upstream waits instead. It cuts the usage we asked for. */
+  /**
+   * Connects the meter to the reply or to a decoded copy. The meter misses no byte: upstream waits if it is behind. It
+   * also removes injected usage.
+   */
   #observe({ status, headers }: ReplyHead, isEvents: boolean): void {
     const read = this.#parts.reader ?? this.#parts.shows
     if (read === null) return
@@ -144,7 +147,7 @@ export class ReplyPipeline implements ReplyReceiver {
     this.#meter = meter
     if (coding === 'unknown') this.#decoder = 'unreadable'
     if (typeof coding === 'string') return
-    // A reply that is held back may as well wait for its copy; a reply that streams is delayed only where memory would grow.
+    // A buffered reply may wait for its decoded copy; a streamed one is delayed only to bound memory.
     const backlogBytesMax = this.#isHeld ? HELD_OBSERVER_BACKLOG_BYTES_MAX : OBSERVER_BACKLOG_BYTES_MAX
     const look = (bytes: Buffer) => {
       meter.write(bytes)
@@ -196,7 +199,7 @@ export class ReplyPipeline implements ReplyReceiver {
     this.#call?.resume()
   }
 
-  /** The copy catches up whatever becomes of the client and of upstream, so this always ends. */
+  /** The copy catches up even if client or upstream are gone, so this always ends. */
   #waitForCopy(behind: Promise<void>): void {
     this.#behind = behind
     behind.then(() => {
@@ -213,7 +216,7 @@ export class ReplyPipeline implements ReplyReceiver {
 
   async observed(whole: boolean): Promise<Metered | null> {
     const meter = this.#meter
-    // The client left before upstream answered: there is a bill, and no reply that the bill could be made from.
+    // The client left before upstream answered: there is a bill, but no reply to read.
     if (meter === null)
       return this.#replyHead === null && this.#parts.reader !== null ? new SilentMeter().end(false) : null
     if (this.#decoder === null) return meter.end(whole)
@@ -239,7 +242,7 @@ export class ReplyPipeline implements ReplyReceiver {
     this.#meter = null
   }
 
-  /** False: the client has no room. The last event of a stream is buffered for the figures; all else passes. */
+  /** False: the client applies back-pressure. The last event of a stream is buffered for the figures; everything else passes. */
   #deliver(bytes: Buffer): boolean {
     const answer = this.#answer
     if (!this.#keepsLast || this.#stage !== 'over') return answer.data(bytes)
@@ -261,7 +264,7 @@ export class ReplyPipeline implements ReplyReceiver {
   }
 }
 
-/** The offset at which the last event that ends in these bytes begins, or 0 if the event began before them. */
+/** Offset of the last event that ends in these bytes; 0 if it began in an earlier chunk. */
 function lastEventAt(bytes: Buffer): number {
   let end = bytes.length
   while (end > 0 && (bytes[end - 1] === NEWLINE || bytes[end - 1] === RETURN)) end--

@@ -39,7 +39,7 @@ interface SettledBill {
   readonly balanceNanos: Nanos | null
 }
 
-/** An admitted call from its sending to its answer. Its hold closes once: by a bill, or by the object that states the cost. */
+/** An admitted call, from sending to answer. Its hold closes once: by a bill, or by the object that states the cost. */
 export class SentCall {
   readonly reply: ReplyPipeline
   readonly taps: BodyTaps
@@ -80,7 +80,7 @@ export class SentCall {
     this.#end = { atMs: this.#gateway.clock.monotonicMs(), isWhole: kind === 'complete' }
   }
 
-  /** Closes the hold of a handshake. The turns of a metered socket are counted, and not its handshake. */
+  /** Closes the hold of a handshake. On a metered socket the turns are counted, not the handshake. */
   async settleHandshake({ head, connection }: Switched): Promise<void> {
     const unpriced = this.#call.socketId === null
     try {
@@ -131,7 +131,10 @@ export class SentCall {
     this.#gateway.observeCall?.(endedCall(this.#call, bill, end, this.#gateway))
   }
 
-  /** Closes the hold after a defect. A call whose bill the store refused is lost by now: a release would hide that. */
+  /**
+   * Closes the hold after a defect. If the store refused the bill, the call is already recorded as lost, and a release
+   * would hide that.
+   */
   async fail(defect: unknown): Promise<void> {
     if (this.#hold === 'open') await this.#settle(defect instanceof StoreRefused ? LOST : NOTHING_BILLED)
   }
@@ -155,7 +158,7 @@ export class SentCall {
   }
 
   async #settle(bill: Bill, isCounted = true) {
-    // A recorded object may have been settled, and counted, before its stream was over.
+    // A recorded object may have been settled and counted before its stream ended.
     const isRecorded = this.#hold === 'recorded'
     const counts = (booked: boolean) => isCounted && (booked || !isRecorded)
     const settled = await settleCall(this.#call, bill, this.#passed, this.#upstreamMs, this.#gateway, counts)
@@ -171,7 +174,7 @@ export class SentCall {
     return deferred
   }
 
-  /** The response that streams has an id: it cannot be deleted, and in the background it is recorded at once. */
+  /** The stream has named its response. It cannot be deleted from now on; a background response is recorded at once. */
   async #nameObject({ objectId = null }: Shown): Promise<void> {
     const head = this.reply.replyHead
     const kind = this.#call.plan.makes
@@ -189,7 +192,7 @@ export class SentCall {
     const id = storedId(this.#call, observed, end)
     const head = this.reply.replyHead
     if (id === null || head === null) return null
-    // The client does not wait for an answer that is for the bill alone. A reply that is whole has been sent by now.
+    // The client must not wait while the gateway reads on for the bill. A complete reply has been sent by now.
     if (end.kind !== 'complete') this.reply.cut()
     const stored = await this.#gateway.deferrals.findStored(this.#call, id, head, this.#passed)
     if (stored.kind === 'deferred') this.#hold = 'deferred'
@@ -203,7 +206,7 @@ export function deny(
   refusal: Refusal,
   known: { readonly balanceNanos?: Nanos | null; readonly upstreamMs?: number } = {},
 ): void {
-  // A response that has begun cannot become an error; the client only sees that it breaks off.
+  // A response that has begun cannot become an error: the connection breaks instead.
   if (exchange.res.headersSent) {
     exchange.res.destroy()
     return
@@ -218,7 +221,7 @@ export function deny(
   )
 }
 
-/** Denies a request without a record, and counts the refusal where the request was meant for upstream. */
+/** Refuses a request without a record, and counts the refusal if the path is proxied. */
 export function refuseRequest(
   exchange: Exchange,
   audience: Audience,
@@ -292,7 +295,7 @@ export function endedCall(call: AdmittedCall, bill: Bill, end: CallEnd, { clock 
   }
 }
 
-/** Answers a call with a refusal and records it: people quote its id. An unknown key leaves no record. */
+/** Refuses a call and records it, so that its id can be looked up. An unknown key leaves no record. */
 export function refuseCall(
   call: Call,
   refusal: Refusal,

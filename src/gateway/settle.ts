@@ -7,10 +7,10 @@ import type { SettlementWatch } from '../ledger/request-log.ts'
 import type { SettlementSpool } from '../ledger/settlement-spool.ts'
 import type { Store } from '../store/store.ts'
 
-/** Settlements of an earlier process that are sent to the store at the same time. The others wait. */
+/** How many spooled settlements of an earlier process are sent to the store at once. */
 export const SETTLEMENTS_REPLAYED_AT_ONCE = 200
 
-/** How long an answer waits for a settlement that the store cannot take. Then it leaves without the figures. */
+/** How long an answer waits for a settlement that the store cannot accept. It is then sent without figures. */
 export const SETTLE_WAIT_MS = 2_000
 
 export type Settler = ReturnType<typeof createSettler>
@@ -20,7 +20,7 @@ type OnSettled = (settled: Settled) => void
 export interface SettlerParts {
   readonly store: Pick<Store, 'settle'>
   readonly watch: SettlementWatch
-  /** Null where the store is on the same disk: a disk that takes no settlement takes no spool either. */
+  /** Null if the store is on the same disk: if that disk is full, a spool does not help. */
   readonly spool: SettlementSpool | null
   readonly log: Log
   readonly waitMs?: number
@@ -30,13 +30,13 @@ const RETRY_FIRST_MS = 50
 const RETRY_MAX_MS = 2_000
 
 interface Late {
-  /** Resolves when the spool has the settlement, or the settlement needs no spool; never rejects. */
+  /** Resolves when the spool has the settlement, or needs none. Never rejects. */
   readonly spooled: Promise<void>
-  /** Rejects only if the store refused the settlement, or is gone; a settlement in the spool is not lost then. */
+  /** Rejects only if the store refused the settlement or is closed. A spooled settlement is not lost then. */
   readonly atLast: Promise<Settled>
 }
 
-/** Takes every settlement to the store and retries until it can write. The store closes a hold once. */
+/** Sends every settlement to the store and retries until it is written. The store closes a hold only once. */
 export function createSettler(parts: SettlerParts) {
   const { store, watch, spool, log, waitMs: patienceMs = SETTLE_WAIT_MS } = parts
   const pending = new Map<string, Promise<Settled | Late>>()
@@ -44,7 +44,7 @@ export function createSettler(parts: SettlerParts) {
 
   function begin(closing: CallClosing, onSettled: OnSettled): Promise<Settled | Late> {
     const before = pending.get(closing.requestId)
-    // The first of several closings of a call counts: a bill that waits must not be overtaken by a release.
+    // The first closing of a call counts: a release must not overtake a bill that is being retried.
     if (before !== undefined) return before
     const first = settleFirst(closing, onSettled)
     pending.set(closing.requestId, first)
@@ -66,7 +66,7 @@ export function createSettler(parts: SettlerParts) {
     try {
       onSettled(settled)
     } catch (err) {
-      // The settlement is stored. If this error escaped, it would be retried for ever as a failure of the store.
+      // The settlement is stored. If this error escaped, it would be retried forever as a store failure.
       log.error({ request, err }, 'unexpected error')
     }
     return settled
@@ -77,7 +77,7 @@ export function createSettler(parts: SettlerParts) {
     const atLast = spooled
       .then(() => settleAtLast(closing, onSettled, failure))
       .finally(() => pending.delete(closing.requestId))
-    // Callers that await `atLast` still see it; without a caller this would be an unhandled rejection.
+    // Callers that await `atLast` still see the error; without one it would be an unhandled rejection.
     atLast.catch(() => {})
     return { spooled, atLast }
   }
@@ -95,11 +95,12 @@ export function createSettler(parts: SettlerParts) {
     let cause = failure
     for (let waitMs = RETRY_FIRST_MS; ; waitMs = Math.min(waitMs * 2, RETRY_MAX_MS)) {
       if (cause instanceof StoreRefused) {
-        // Without a spool this line is all that is left of the bill.
+        // Without a spool this log line is the only trace of the bill.
         const details = { request, costNanos: String(closing.costNanos), cause: cause.message }
         log.error(details, 'the store refused a settlement')
         await spool?.refuse(closing, cause.message)
-        // The caller may be gone, and the hold would stay until the next start. A call that is not there has no hold.
+        // Close the hold here: the caller may be gone, and the hold would stay until the next start. A missing call has
+        // no hold.
         const lost = {
           ...NOTHING_USED,
           requestId: request,
@@ -109,7 +110,7 @@ export function createSettler(parts: SettlerParts) {
         await store.settle(lost).catch(() => {})
       }
       if (cause instanceof StoreGone || cause instanceof StoreRefused) throw cause
-      // A settlement is logged once: thousands may wait, and each is retried again and again.
+      // Log each settlement once: thousands may be waiting, each retried many times.
       if (waitMs === RETRY_FIRST_MS) {
         log.error({ request, cause: (cause as Error).message }, 'a settlement waits for the store')
       }
@@ -131,19 +132,22 @@ export function createSettler(parts: SettlerParts) {
     get waiting(): number {
       return pending.size + replaysToCome
     },
-    /** False while unsaved settlements would be lost with this process: no new call may be admitted. */
+    /** False while a crash would lose settlements: no new call may be admitted. */
     get isSound(): boolean {
       return spool?.isSound ?? true
     },
     /**
-     * Null if the store could not take the settlement within the time an answer may wait; it is still pending then.
-     * `onSettled` is called when the store has the settlement, sooner or later.
+     * Null if the store did not accept the settlement in the time that an answer may wait; it is then still pending.
+     * `onSettled` is called once the store has it.
      */
     async settle(closing: CallClosing, onSettled: OnSettled): Promise<Settled | null> {
       const first = await begin(closing, onSettled)
       return 'atLast' in first ? await waitFor(first) : first
     },
-    /** Takes the settlements that an earlier process left in the spool to the store. `onBooked`: of those that were new. Never fails. */
+    /**
+     * Replays the settlements that an earlier process left in the spool. `onBooked` is called for those that were new.
+     * Never rejects.
+     */
     async replay(closings: readonly CallClosing[], onBooked: (closing: CallClosing) => void): Promise<void> {
       const toCome = closings.values()
       replaysToCome = closings.length
@@ -165,7 +169,7 @@ export function createSettler(parts: SettlerParts) {
         }
       }
       await Promise.all(Array.from({ length: SETTLEMENTS_REPLAYED_AT_ONCE }, replayInTurn))
-      // Settlements that a store which is gone has not taken are left to the next process.
+      // The store is closed: the next process replays the rest.
       replaysToCome = 0
     },
   }

@@ -1,12 +1,12 @@
 import type { Clock } from '../../kernel/clock.ts'
 import type { Store } from '../../store/store.ts'
 
-/** How often the keys of open sockets are polled, and how many at once. */
+/** How many keys of open sockets are checked at once, and how often. */
 const SOCKET_KEYS_AT_ONCE = 16
 
 export const SOCKET_KEY_LOOK_MS = 2_000
 
-/** How long before the end of the drain time sockets are closed, so that the close frame has left when connections are cut. */
+/** Sockets are closed this long before the drain time ends, so that the close frame is sent before connections are cut. */
 const CLOSE_BEFORE_MS = 250
 
 interface OpenSocket {
@@ -22,7 +22,7 @@ interface Owner {
   readonly keyId: string
 }
 
-/** The WebSockets that are open on this node. Their keys are looked up now and then: no socket may outlive its key. */
+/** The open WebSockets of this node. Their keys are checked regularly: no socket may outlive its key. */
 export class OpenSockets {
   readonly #store: Pick<Store, 'mayCall'>
   readonly #clock: Clock
@@ -51,7 +51,7 @@ export class OpenSockets {
     return this.#turnsCut
   }
 
-  /** From here on sockets close with their last turn, and a moment before this time is over in any case. */
+  /** From now on a socket closes after its last turn, or shortly before the drain time ends. */
   drain(drainMs: number): void {
     this.#isDraining = true
     for (const session of this.#sessions.keys()) session.drain()
@@ -89,7 +89,7 @@ export class OpenSockets {
     this.#sweep = setTimeout(() => this.#look(), SOCKET_KEY_LOOK_MS).unref()
   }
 
-  /** While the store cannot be asked, sockets stay open: no turn is admitted without it either. */
+  /** While the store is unavailable, sockets stay open: no turn is admitted without it anyway. */
   async #mayCall({ keyId }: Owner): Promise<boolean> {
     try {
       return await this.#store.mayCall(keyId, this.#clock.nowMs())

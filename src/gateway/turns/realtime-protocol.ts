@@ -52,7 +52,7 @@ export class RealtimeProtocol implements SocketProtocol {
   #inputAudioMs = 0
   #inputTextBytes = 0
   readonly #passed = new Map<string, Passed>()
-  /** The usage of the response that has read most. */
+  /** The usage of the response with the longest prompt so far. */
   #before: Usage | null = null
 
   constructor(gateway: Gateway, model: string) {
@@ -114,7 +114,8 @@ export class RealtimeProtocol implements SocketProtocol {
     const hasOutput = cut.outputAudioMs + cut.outputTextBytes > 0
     if (usage === null && stopReason === 'failed' && !hasOutput) return stated
     if (!statesTotals(usage) || !isPlausible(stated, plan.rate(stated))) return { ...estimate, stopReason }
-    // An out-of-band response has not read the conversation, so a smaller figure does not mean that this became shorter.
+    // An out-of-band response does not read the conversation, so a smaller prompt does not mean that the conversation
+    // shrank.
     if (promptTokens(stated) >= promptTokens(this.#before)) this.#before = stated
     return stated
   }
@@ -134,7 +135,7 @@ export class RealtimeProtocol implements SocketProtocol {
     return { kind: 'begins', lane: NO_LANE, tag, planned: this.standing(), check }
   }
 
-  /** The models in a message that the key must be allowed to use; null where they are those of the session. */
+  /** The models in a message that must be on the key's allowlist; null if they are the session's. */
   #check({ session, responseModel, eventId: tag }: ClientEvent): ModelCheck | null {
     const others = [session?.model, responseModel].filter((name) => (name ?? this.#model) !== this.#model)
     const transcription = session?.transcription ?? null

@@ -24,7 +24,10 @@ import {
 } from './socket-protocol.ts'
 import type { PlannedTurn } from './turn-call.ts'
 
-/** Requests up to this size are buffered while their turn lasts, for a count of tokens; larger ones are counted by their length. */
+/**
+ * Requests up to this size are buffered for the duration of their turn, to estimate tokens; larger ones are estimated
+ * by length.
+ */
 const TURN_KEPT_BYTES_MAX = 64 * 1024
 
 const TARGET = { path: '/v1/responses', query: '' }
@@ -42,7 +45,7 @@ export class ResponsesProtocol implements SocketProtocol {
   readonly standing = null
   readonly #handshake: PlannedCall
   readonly #gateway: Gateway
-  /** The turns that began last, by the id of their response. */
+  /** The most recent turns, by response id. */
   readonly #begun = new Map<string, OpenTurn>()
 
   constructor(handshake: PlannedCall, gateway: Gateway) {
@@ -103,7 +106,10 @@ export class ResponsesProtocol implements SocketProtocol {
     return this.#planned({ read, request, endpoint: ENDPOINT })
   }
 
-  /** A steer makes upstream begin a successor that reads all that its response has read and written, and the steer. */
+  /**
+   * A steer starts a successor response, whose prompt is everything that the current response has read and written,
+   * plus the steer.
+   */
   #planSteer({ turn }: OpenTurn, facts: RequestFacts, payload: Buffer): PlannedTurn {
     const { call } = turn
     const lengthBytes = call.request.lengthBytes + turn.bytesOut + payload.length
@@ -125,7 +131,7 @@ function refuseAsked(asked: ResponseAsked, facts: RequestFacts, { plan }: Planne
   if (asked.kind === 'odd') return refuse('bad_request', asked.detail, { param: asked.param })
   if (asked.kind === 'unreadable') return refuse('bad_request', facts.ambiguity?.detail ?? '')
   const ambiguity = ambiguityFor(ENDPOINT, facts)
-  // Upstream may take an ambiguous steer for a request of its own.
+  // Upstream may read an ambiguous steer as a new request.
   if (ambiguity !== null && (ambiguity.refuse === 'always' || asked.kind === 'steer'))
     return refuse('bad_request', ambiguity.detail)
   if (plan.makes === null) return null

@@ -16,7 +16,7 @@ import { NO_LANE, type RefusedTurn } from './socket-protocol.ts'
 import { SocketSession } from './socket-session.ts'
 import { SocketTurns } from './socket-turns.ts'
 
-/** The endpoint of a handshake: free where turns are metered, else one unmeterable call. Null where there are no sockets. */
+/** The endpoint of a handshake: free if its turns are metered, else one unmetered call. Null if the path has no sockets. */
 export function findHandshake(surface: Surface, { path, query }: Target): Endpoint | null {
   const endpoint = findEndpoint(surface, 'WS', path)
   if (endpoint === null) return null
@@ -27,7 +27,10 @@ export function findHandshake(surface: Surface, { path, query }: Target): Endpoi
     : { ...endpoint, billing: 'unmeterable', model: 'none' }
 }
 
-/** The model in the query, if nothing else there chooses the session: of two values or spellings upstream may take the other one. */
+/**
+ * The model in the query, if nothing else there can choose the session. With two values or spellings, upstream may use
+ * the other one.
+ */
 function modelNamed(query: string): string | null {
   const parameters = new URLSearchParams(query)
   const selectors = [...parameters.keys()].filter((name) => /model|call_?id|intent/i.test(name))
@@ -58,7 +61,7 @@ export async function serveSocket(
     const message = 'Upstream chose a WebSocket extension that it was not offered.'
     return deny(exchange, surface, refuse('upstream_invalid_response', message))
   }
-  // All header lines of upstream, also those of the connection: they are what a 101 is about.
+  // Pass all of upstream's headers, hop-by-hop ones included: a 101 consists of them.
   const client = res.switchProtocols(head.reason, [
     ...withoutOurs(protocolsForClient(head.headers, exchange.headers), names.prefix),
     names.requestId,

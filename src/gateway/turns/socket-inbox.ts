@@ -23,16 +23,16 @@ interface Waiting {
   readonly bytes: number
 }
 
-/** Memory is taken in steps of this size, and none for messages below it. */
+/** Memory is accounted in steps of this size; smaller messages are not counted. */
 const MEMORY_STEP_BYTES = 64 * 1024
 
-/** Parts of a message that are buffered as they came. More are joined: a fragment of one byte costs some hundred. */
+/** Buffered fragments of one message. Beyond this they are concatenated, because a one-byte fragment costs hundreds of bytes. */
 const PARTS_MAX = 256
 
 export class SocketInbox {
   readonly #parts: InboxParts
   readonly #messages = new MessageReader(limits.socketMessageBytesMax)
-  /** Parts of the message that is arriving: those that were joined, and those since. */
+  /** Parts of the arriving message: already concatenated ones, and those since. */
   #packed: FramePart[] = []
   #loose: FramePart[] = []
   #arrivedBytes = 0
@@ -51,7 +51,7 @@ export class SocketInbox {
     return this.#isBusy
   }
 
-  /** Messages behind the one that is being judged can wait in the kernel's buffers. */
+  /** Messages behind the one being judged can wait in the kernel's buffers. */
   get isFull(): boolean {
     if (!this.#isBusy && !this.#isHeld) return false
     return (
@@ -121,11 +121,11 @@ export class SocketInbox {
     }
   }
 
-  /** Judges the waiting messages one after the other, synchronously where verdicts are. */
+  /** Judges the waiting messages in order; synchronously if the verdict is synchronous. */
   #work(): void {
     for (let next = this.#waiting[0]; next !== undefined && !this.#isHeld; next = this.#waiting[0]) {
       let message: Message | null = null
-      // A message is joined when its turn has come, and not while it waits.
+      // Concatenate a message only when it is next.
       for (const part of next.parts) message = this.#messages.push(part)
       const verdict = this.#parts.judge(message ?? { kind: 'unreadable', why: 'too_large' })
       if (verdict instanceof Promise) {

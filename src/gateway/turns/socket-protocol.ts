@@ -22,10 +22,10 @@ interface Named {
   readonly tag: string | null
 }
 
-/** Models that a message names and that the key must be allowed to use before the message passes. */
+/** Models in a message that must be on the key's allowlist before it passes. */
 export interface ModelCheck {
   readonly planned: PlannedTurn
-  /** The refusal for a key with limits; null: only the allowlist counts. */
+  /** The refusal for limited keys; null: only the allowlist applies. */
   readonly limited: Refusal | null
   readonly tag: string | null
 }
@@ -34,7 +34,7 @@ export interface ServerSays {
   readonly kind: 'began' | 'part' | 'ended' | 'failed' | 'transcribed' | 'other'
   readonly lane: string
   readonly responseId: string | null
-  /** The client message that an error is about; null where the event does not say. */
+  /** The client message that an error refers to; null if the event does not say. */
   readonly tag: string | null
   readonly status: number
   readonly usage: unknown
@@ -42,7 +42,7 @@ export interface ServerSays {
   readonly itemId: string | null
 }
 
-/** The tag of a turn that adds input to a running response. All of them waiting in a lane become one successor. */
+/** The tag of a turn that adds input to a running response. All waiting steers of a lane become one successor. */
 export const STEER = 'response.steer'
 
 export const NO_LANE = ''
@@ -73,16 +73,16 @@ export interface OpenTurn {
 export interface SocketProtocol {
   /** Reads the usage in the events of a turn; null: `usageOf` does. */
   readonly reader: UsageReader | null
-  /** The hold of a socket on which upstream may begin a turn by itself; null for other sockets. */
+  /** The standing hold, for sockets on which upstream may begin turns; null for others. */
   readonly standing: (() => PlannedTurn) | null
   client(payload: Buffer): ClientSays | Promise<ClientSays>
   unreadable(why: string): ClientSays & { readonly kind: 'refused' }
-  /** `isAlone`: one turn runs, so parts need no id. */
+  /** `isAlone`: only one turn runs, so events need no id. */
   server(payload: Buffer, isAlone: boolean): ServerSays
-  /** The plan of a response that began although no turn was waiting for one. */
+  /** The plan of a response that upstream began without a waiting turn. */
   planUnasked(): PlannedTurn
   began?(open: OpenTurn): void
-  /** The usage of a turn that ended, or was cut (`says` is null); null: as its events state. */
+  /** The usage of a turn that ended or was cut (`says` is null). Null: use the usage in its events. */
   usageOf(open: OpenTurn, says: ServerSays | null): Usage | null
   /** A transcription that is billed as a call of its own. */
   transcriptionOf?(says: ServerSays): { readonly planned: PlannedTurn; readonly usage: Usage }
@@ -92,7 +92,7 @@ export type Verdict =
   | {
       readonly kind: 'pass'
       readonly sent?: () => void
-      /** Called when it will not be: the client or upstream is gone. */
+      /** Called if the message will never be sent, because the client or upstream is gone. */
       readonly unsent?: () => void
     }
   | { readonly kind: 'refused'; readonly refusal: Refusal; readonly about: RefusedTurn }
@@ -109,6 +109,6 @@ export interface MeteredSocket {
   close(code: number, reason: string): void
   refuse(refusal: Refusal, about: RefusedTurn): void
   revoked(): void
-  /** A turn is over, or no longer expected to begin. */
+  /** A turn has ended, or will not begin. */
   turnEnded(): void
 }

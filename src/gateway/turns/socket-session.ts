@@ -21,7 +21,7 @@ const SOCKET_CLOSE_MS = 2_000
 /** Why we close a socket ourselves, by the codes of RFC 6455 and those registered since. */
 const CLOSE = { policy: 1008, failed: 1011, restart: 1012 } as const
 
-/** Codes with which upstream closes a socket because of what the client sent. */
+/** Close codes with which upstream blames the client's messages. */
 const BLAMES_CLIENT: ReadonlySet<number> = new Set([1002, 1003, 1007, 1008, 1009])
 
 const RESTARTING = 'The gateway is restarting.'
@@ -34,7 +34,7 @@ interface SessionParts {
   readonly upstream: RawConnection
   readonly turns: Metering | null
   nowMs(): number
-  /** Takes and gives back memory for messages that wait; false where there is none. */
+  /** Reserves and frees memory for waiting messages. False: none is left. */
   takeMemory(bytes: number): boolean
   giveMemoryBack(bytes: number): void
   failed(error: unknown): void
@@ -46,7 +46,10 @@ type Metering = Pick<
   'running' | 'upstreamBegins' | 'start' | 'judge' | 'observe' | 'paused' | 'readOnMs' | 'checkTime' | 'end'
 >
 
-/** Passes bytes unchanged: upstream's at once, the client's by message, since one that begins a turn waits for admission. */
+/**
+ * Passes bytes unchanged: upstream's at once, the client's message by message, because one that begins a turn waits for
+ * admission.
+ */
 export class SocketSession {
   /** Resolves when both connections are closed and every turn is settled. */
   readonly ended: Promise<void>
@@ -60,7 +63,7 @@ export class SocketSession {
   readonly #upstreamMessages = new MessageReader(limits.socketMessageBytesMax)
   #resolveEnded = () => {}
   #clientBytes: Buffer = Buffer.alloc(0)
-  /** Messages of the gateway for the client, which wait for the end of an upstream message. */
+  /** The gateway's own messages to the client, which wait until the current upstream message ends. */
   #notices: Buffer[] = []
   /** The close frame for the client, after which nothing is written. */
   #closing: Buffer | null = null
@@ -76,7 +79,7 @@ export class SocketSession {
   /** The client does not read the gateway's own messages. */
   #areNoticesBlocked = false
   #isUpstreamFull = false
-  /** The client left without having read, so that turns may have begun that are not seen yet. */
+  /** The client left with unread data, so turns may have begun that were not observed yet. */
   #isBehind = false
   #observing = 0
   #isPaused = false
@@ -165,17 +168,17 @@ export class SocketSession {
   }
 
   checkTime(nowMs: number): void {
-    // A client that takes a byte now and then does not read: upstream is not seen while the rest waits.
+    // A client that trickles reads counts as not reading: upstream cannot be observed while data waits.
     if (this.#client.bytesWaiting === 0 || this.#hasDrained) this.#takenMs = nowMs
     this.#hasDrained = false
     if (nowMs - this.#takenMs >= limits.replyStallTimeoutMs) this.#client.destroy()
     this.#turns?.checkTime(nowMs)
     this.#closeIfIdle()
-    // The end of the last turn would not be seen behind a client that does not read.
+    // While the client does not read, the end of the last turn would go unnoticed.
     if (this.#isRevoked && this.#isClientFull) this.close(CLOSE.policy, REVOKED)
   }
 
-  /** Closes the socket with a code and a reason. Turns under way are billed as if the client had left. */
+  /** Closes the socket with a code and a reason. Running turns are billed as if the client had left. */
   close(code: number, reason: string): void {
     if (this.#closing !== null || this.#isClientGone) return
     this.#closing = closeFrame(code, reason, false)
@@ -192,7 +195,7 @@ export class SocketSession {
     this.#flow()
   }
 
-  /** Splits client bytes into frames as far as there is room. Between frames a piece may be thousands of messages. */
+  /** Splits client bytes into frames while there is room. One chunk may contain thousands of messages. */
   #readClient(): void {
     const inbox = this.#inbox
     while (this.#clientBytes.length > 0 && inbox?.isFull !== true && this.#closing === null) {
@@ -214,15 +217,15 @@ export class SocketSession {
     this.#flow()
   }
 
-  /** The client's close frame passes at once; messages that wait are dropped. Upstream may still state usage. */
+  /** The client's close frame passes at once; waiting messages are dropped. Upstream may still state usage. */
   #clientCloses({ wire, payload }: FramePart): void {
     this.#inbox?.stop()
     this.#sendUpstream([wire])
     this.#isCloseSent = true
-    // A client that closes without having read will not read.
+    // A client that closes with unread data will not read it.
     if (this.#isClientFull) this.#client.destroy()
     else if (!this.#isUpstreamClosing) this.#leave()
-    // Upstream may read on, or not answer; the client does not wait for that.
+    // Upstream may not answer the close in time. Do not let the client wait.
     const code = payload.length < 2 ? 1000 : payload.readUInt16BE(0)
     setTimeout(() => this.close(code, ''), SOCKET_CLOSE_MS).unref()
   }
@@ -232,7 +235,7 @@ export class SocketSession {
     if (this.#passWhole(bytes)) return
     const parts: FramePart[] = []
     const violation = this.#fromUpstream.read(bytes, (part) => parts.push(part))
-    // Mostly there is one part, and corked writes take a longer way through Node.
+    // Usually there is one part, and corked writes are slower in Node.
     const isCorked = parts.length > 1
     if (isCorked) this.#client.cork()
     for (const part of parts) this.#passOn(part)
@@ -245,7 +248,7 @@ export class SocketSession {
     this.#flow()
   }
 
-  /** The short way for a chunk that is one whole message. Between messages no notice waits to be written. */
+  /** Fast path for a chunk that is one whole message. Between messages no notice is pending. */
   #passWhole(bytes: Buffer): boolean {
     if (this.#isClientGone) return false
     const payloadAt = this.#fromUpstream.wholeText(bytes)
@@ -269,7 +272,7 @@ export class SocketSession {
 
   #writeClient(wire: Buffer): void {
     if (this.#client.write(wire)) return
-    // Nobody waits for a client that has closed the socket and does not read.
+    // Do not wait for a client that has closed the socket and does not read.
     if (this.#hasLeft) this.#client.destroy()
     else this.#isClientFull = true
   }
@@ -303,7 +306,7 @@ export class SocketSession {
     this.#flow()
   }
 
-  /** `isBetween`: between messages by what was written; the reader may be further. */
+  /** `isBetween`: whether the written bytes end between messages. The reader may be ahead of them. */
   #writeNotices(isBetween = this.#fromUpstream.isBetweenMessages): void {
     if (this.#isClientGone) return
     if (isBetween) {
@@ -324,11 +327,11 @@ export class SocketSession {
   }
 
   #flow(): void {
-    // Each refusal is answered, so a client that does not read the answers is not read either.
+    // Every refusal is answered, so stop reading a client that does not read its answers.
     const isBlocked = this.#areNoticesBlocked || this.#notices.length > 0
     const isAhead = this.#clientBytes.length > 0 || this.#inbox?.isFull === true || this.#isUpstreamFull
     const isSlow = this.#isClientFull && !this.#isClientGone
-    // Nor is a client that lets upstream wait: turns that its messages begin would not be seen.
+    // Also stop reading a client that blocks upstream: turns begun by its messages would go unobserved.
     const isUnseen = isSlow && this.#turns?.upstreamBegins === true
     if (!this.#isClientGone && (isAhead || isBlocked || isUnseen)) this.#client.pause()
     else this.#client.resume()
@@ -361,7 +364,7 @@ export class SocketSession {
     this.#endIfOver()
   }
 
-  /** The client has left. Upstream is read on as long as the bill needs it. */
+  /** The client has left. Upstream is read for as long as the bill needs it. */
   #leave(): void {
     this.#hasLeft = true
     this.#isBehind ||= this.#isClientFull

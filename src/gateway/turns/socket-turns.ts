@@ -34,10 +34,10 @@ const ENDED_IDS_MAX = 256
 export const SILENT_TURN_MS = 10_000
 const PASS: Verdict = { kind: 'pass' }
 const DROPPED: Verdict = { kind: 'dropped' }
-/** The status of a turn that upstream has never begun, where it says none. */
+/** Status of a turn that upstream never began, if upstream states none. */
 const UNANSWERED = 400
 
-/** The turns of a metered socket. In a lane upstream answers in order: a response belongs to the oldest turn that waits. */
+/** The turns of a metered socket. Upstream answers in order within a lane, so a response belongs to the oldest waiting turn. */
 export class SocketTurns {
   readonly #handshake: PlannedCall
   readonly #gateway: Gateway
@@ -46,13 +46,13 @@ export class SocketTurns {
   /** Settlements under way. */
   readonly #settling = new Set<Promise<void>>()
   #open: OpenTurn[] = []
-  /** Responses and transcripts that are billed. Upstream may name them again. */
+  /** Billed responses and transcripts, since upstream may name them again. */
   readonly #billedIds = new Set<string>()
   /** A response that began without a hold is being admitted; events wait in the backlog. */
   #adopting: Promise<void> | null = null
   #backlog: Buffer[] = []
   #admitting = 0
-  /** Messages that begin no turn were forwarded, and an error may be about one of them. */
+  /** Messages that begin no turn were forwarded. An error may refer to one of them. */
   #hasStrays = false
   #socket: MeteredSocket | null = null
   #isOver = false
@@ -67,7 +67,7 @@ export class SocketTurns {
     this.#standing = standing && new StandingHold(handshake, gateway, standing, onRefused)
   }
 
-  /** Turns under way. One that upstream does not begin is waited for only for a while. */
+  /** Open turns. One that upstream does not begin stops counting after a while. */
   get running(): number {
     const sinceMs = this.#gateway.clock.monotonicMs() - SILENT_TURN_MS
     const isRunning = ({ failed, hasBegun, sentMs }: OpenTurn) => !failed && (hasBegun || sentMs > sinceMs)
@@ -86,7 +86,7 @@ export class SocketTurns {
     this.#socket = socket
   }
 
-  /** Whether a client message may go upstream. Messages are judged one after the other. */
+  /** Decides whether a client message may go upstream. Call it for one message at a time. */
   judge(message: Message): Verdict | Promise<Verdict> {
     if (message.kind !== 'message') return this.#decide(this.#protocol.unreadable(message.why), NO_BYTES)
     const { payload } = message
@@ -95,7 +95,7 @@ export class SocketTurns {
     return this.#decide(says, payload)
   }
 
-  /** Sees an upstream message that was passed on. A promise: upstream should not be read before it resolves. */
+  /** Observes an upstream message that was forwarded. If it returns a promise, do not read upstream before it resolves. */
   observe(payload: Buffer): Promise<void> | null {
     if (this.#isOver) return null
     if (this.#adopting === null) this.#follow(payload)
@@ -116,7 +116,7 @@ export class SocketTurns {
     return Math.max(0, ...all)
   }
 
-  /** Ends turns that an error seems to have ended, when nothing more was heard of them. */
+  /** Ends turns that an error probably ended, once no event has arrived for them for a while. */
   checkTime(nowMs: number): void {
     for (const open of [...this.#open]) {
       const { failed, hasBegun, lane } = open
@@ -125,7 +125,7 @@ export class SocketTurns {
     }
   }
 
-  /** Nothing more is observed. `abandoned`: the client left, and upstream did not break. Resolves when all turns are settled. */
+  /** The socket has ended. `abandoned`: the client left, upstream did not break. Resolves when all turns are settled. */
   end(abandoned: boolean): Promise<void> {
     this.#ended ??= this.#end(abandoned)
     return this.#ended
@@ -152,7 +152,7 @@ export class SocketTurns {
     await this.#settled()
   }
 
-  /** Judges the limits, or bills a turn that upstream began: client messages wait for it. */
+  /** A check of limits or the admission of a turn that upstream began. Client messages wait for it. */
   get #judging(): Promise<void> | null {
     return this.#standing?.pending ?? this.#adopting
   }
@@ -220,7 +220,7 @@ export class SocketTurns {
     return { turn, lane, tag, sentMs, responseId: null, hasBegun: false, failed: null }
   }
 
-  /** Takes over the standing hold if all limits still permit the turn; without one the turn is admitted like any other call. */
+  /** Takes over the standing hold if the limits still permit the turn. Without one, the turn is admitted like any call. */
   async #admit(planned: PlannedTurn): Promise<AdmittedTurn> {
     const turn = this.#standing?.take() ?? null
     if (turn === null) return await admitTurn(this.#handshake, planned, this.#gateway)
@@ -264,7 +264,7 @@ export class SocketTurns {
     open.turn.observe(payload)
   }
 
-  /** The turn of a response that begins, or runs already. Null: it is billed already, or is being admitted. */
+  /** The turn of a response that begins or already runs. Null: already billed, or being admitted. */
   #began(says: ServerSays, payload: Buffer): OpenTurn | null {
     const { responseId, lane } = says
     const known = this.#find(responseId)
@@ -277,7 +277,7 @@ export class SocketTurns {
       return null
     }
     const before = this.#standing === null ? this.#runningIn(lane) : null
-    // In a lane one response runs at a time: of the one before nothing more should come.
+    // One response runs at a time in a lane: no more events should come for the previous one.
     if (before !== null) before.failed ??= { atMs: this.#gateway.clock.monotonicMs(), status: UNANSWERED }
     this.#begin(next, responseId)
     if (next.tag !== STEER) return next
@@ -289,7 +289,7 @@ export class SocketTurns {
   }
 
   #begin(open: OpenTurn, responseId: string | null): void {
-    // The error was about another message, perhaps that of another turn.
+    // The error referred to another message, perhaps of another turn.
     const other = this.#open.find((each) => each !== open && !each.hasBegun && each.failed === null)
     if (open.failed !== null && other !== undefined) other.failed = open.failed
     open.failed = null
@@ -311,7 +311,7 @@ export class SocketTurns {
     return open
   }
 
-  /** Upstream has begun a response without a hold. It is billed past any limit; where that cannot be, the socket closes. */
+  /** Upstream has begun a response without a hold. It is billed regardless of limits; if that fails, the socket closes. */
   #adopt({ lane, responseId }: ServerSays, payload: Buffer): void {
     this.#backlog.push(payload)
     const adopt = async () => {
@@ -329,7 +329,7 @@ export class SocketTurns {
     this.#adopting = adopt()
   }
 
-  /** An error answers a message that waits, the oldest where it does not say which; else it ends the turn that runs. */
+  /** An error answers a waiting message: the one it names, else the oldest. If none waits, it ends the running turn. */
   #failed({ lane, tag, status }: ServerSays, payload: Buffer): void {
     const isIn = (open: OpenTurn) => lane === NO_LANE || open.lane === lane
     const waiting = this.#open.filter((open) => !open.hasBegun && open.failed === null && isIn(open))
@@ -345,7 +345,7 @@ export class SocketTurns {
     this.#socket?.turnEnded()
   }
 
-  /** Ends a turn if the error can be about nothing else; if not, its hold stays until nothing was heard of it for a while. */
+  /** Ends a turn if the error can refer to nothing else. If in doubt, its hold stays until no event has arrived for a while. */
   #fail(open: OpenTurn, status: number, isNamed: boolean): void {
     const isCertain = isNamed || (this.#open.length === 1 && !this.#hasStrays)
     open.failed = { atMs: this.#gateway.clock.monotonicMs(), status }
@@ -400,7 +400,7 @@ export class SocketTurns {
   }
 
   #settle(settled: Promise<void>): void {
-    // A turn that ends beside another may have had no hold. Where none runs, the renewal judges the limits.
+    // A turn that ran beside another may have had no hold, so check the limits. If no turn runs, the renewal does that.
     this.#watch(settled)
     if (this.#open.length > 0) this.#standing?.check(settled)
     this.#renew()
@@ -423,12 +423,12 @@ export class SocketTurns {
     while (this.#settling.size > 0) await Promise.allSettled(this.#settling)
   }
 
-  /** While a turn is open or being admitted, the next hold could wait for it, and the client for both. */
+  /** Not while a turn is open or being admitted: the new hold could wait for that turn, and the client for both. */
   #renew(): void {
     if (this.#open.length === 0 && this.#admitting === 0) this.#standing?.renew(this.#settled())
   }
 
-  /** The socket closes before more input is forwarded; with a revoked key when its last turn has ended. */
+  /** Closes the socket before more input is forwarded; for a revoked key, after its last turn. */
   #closeRefused({ refusal }: RefusedHold): void {
     const { requestId } = refuseTurn(this.#handshake, this.#protocol.planUnasked(), refusal, this.#gateway)
     this.#socket?.refuse(refusal, { requestId, lane: NO_LANE, tag: null })

@@ -5,7 +5,7 @@ import { admitHold, checkHold, type PlannedTurn, type TurnCall, type UnadmittedT
 
 export type RefusedHold = UnadmittedTurn & { readonly kind: 'refused' }
 
-/** The hold of a socket on which upstream may begin a turn: taken over by the turn that begins, renewed when it has settled. */
+/** The hold of a socket on which upstream may begin turns. A turn that begins takes it over; it is renewed after settlement. */
 export class StandingHold {
   readonly #handshake: PlannedCall
   readonly #gateway: Gateway
@@ -28,7 +28,7 @@ export class StandingHold {
     this.#onRefused = onRefused
   }
 
-  /** The renewal or check under way; client messages wait for it. Never rejects. */
+  /** The current renewal or check, for which client messages wait. Never rejects. */
   get pending(): Promise<void> | null {
     return this.#pending ?? this.#checking
   }
@@ -60,7 +60,7 @@ export class StandingHold {
     this.#pending = this.#renew(settled)
   }
 
-  /** Judges the limits again after a settlement that no hold covered: upstream may begin turns and transcripts by itself. */
+  /** Checks the limits after a settlement without a hold, such as a turn or transcript that upstream began. */
   check(settled: Promise<unknown>): void {
     const checking = this.#check(settled).finally(() => {
       if (this.#checking === checking) this.#checking = null
@@ -80,7 +80,7 @@ export class StandingHold {
     if (this.#isOver) return
     const refused = await checkHold(this.#handshake, this.#plan(), this.#gateway)
     if (refused?.kind !== 'refused' || this.#isOver) return
-    // With a revoked key the socket passes what is under way, and no more input.
+    // With a revoked key, running turns finish and no more input passes.
     if (refused.refusal.code !== 'invalid_api_key') this.#onRefused(refused)
   }
 

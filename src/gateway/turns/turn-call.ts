@@ -48,7 +48,7 @@ function turnOf(handshake: PlannedCall, turn: PlannedTurn, gateway: Gateway, met
   }
 }
 
-/** Admits a hold for a turn that has not begun. Neither the hold nor a refusal of it is a record. */
+/** Admits a hold for a turn that has not begun. Neither the hold nor its refusal appears in the request log. */
 export function admitHold(
   handshake: PlannedCall,
   planned: PlannedTurn,
@@ -100,7 +100,7 @@ export async function admitBegunTurn(
   return null
 }
 
-/** A socket outlives a store that cannot answer. */
+/** A socket survives a store outage. */
 function explained(call: PlannedCall, asked: Promise<AdmitResult>, gateway: Gateway): Promise<AdmitResult> {
   return asked.catch((error: unknown) => {
     const refusal = explainThrown(error, call.exchange.requestId, gateway.log)
@@ -108,7 +108,7 @@ function explained(call: PlannedCall, asked: Promise<AdmitResult>, gateway: Gate
   })
 }
 
-/** Judges a turn that takes over a hold, or the models of a message, as admission would. Null: it may go upstream. */
+/** Checks a turn that takes over a hold, or the models of a message, as admission would. Null: it may go upstream. */
 export async function checkTurn(
   handshake: PlannedCall,
   planned: PlannedTurn,
@@ -121,7 +121,7 @@ export async function checkTurn(
   return admission.kind === 'admitted' ? null : notAdmitted(call, admission, gateway, isRecorded)
 }
 
-/** Whether the limits still permit the hold that a socket has. Neither a request nor a record. */
+/** Whether the limits still permit the socket's hold. Counts as no request and leaves no record. */
 export function checkHold(
   handshake: PlannedCall,
   planned: PlannedTurn,
@@ -197,7 +197,7 @@ export class TurnCall implements LeftReply {
     if (responseId !== null) this.#gateway.deferrals.streaming.add(responseId)
   }
 
-  /** A turn that was admitted in advance begins. Its time counts from here. */
+  /** Begins a turn that was admitted in advance. Its time counts from now. */
   startNow(): void {
     this.#startedMs = this.#gateway.clock.monotonicMs()
     this.call = {
@@ -206,7 +206,7 @@ export class TurnCall implements LeftReply {
     }
   }
 
-  /** The message that begins the turn goes upstream; null: upstream began by itself. `reader` reads the usage in its events. */
+  /** The message that begins the turn was sent; null: upstream began the turn. `reader` reads the usage in its events. */
   sent(payload: Buffer | null, reader: UsageReader | null): void {
     this.#gateway.reached('before_send')
     if (payload !== null) this.#taps.sent(payload)
@@ -226,7 +226,7 @@ export class TurnCall implements LeftReply {
   }
 
   end(end: CallEnd = COMPLETE): Promise<void> {
-    // Upstream answers a turn by beginning it.
+    // Upstream has answered once the response begins.
     const head = end.kind === 'complete' || this.#responseId !== null ? OK_HEAD : null
     return this.#close(end, head, async () => {
       const { metered: observed, times } = this.#events.end(end.kind === 'complete')
@@ -241,14 +241,14 @@ export class TurnCall implements LeftReply {
     })
   }
 
-  /** The turn has used this. A usage that cannot be true is billed as a turn that was cut. */
+  /** Ends the turn with this usage. Implausible usage is billed like a cut turn. */
   endWith(usage: Usage, end: CallEnd = COMPLETE): Promise<void> {
     const { plan, admission } = this.call
     const rated = plan.rate(usage, admission.terms)
     if (!isPlausible(usage, rated))
       return this.end({ kind: 'cut', error: new Error('the usage cannot be true') })
     return this.#close(end, OK_HEAD, async () => {
-      // The body taps see the last events, too.
+      // The body taps must see the last events.
       this.#events.end(end.kind === 'complete')
       return { ...billUsage(usage, rated), status: plan.metered ? 200 : null }
     })
@@ -263,7 +263,7 @@ export class TurnCall implements LeftReply {
     return this.#close({ kind: 'abandoned', sent: false }, null, async () => NOTHING_BILLED)
   }
 
-  /** The first way to end it counts. A bill of null comes later. */
+  /** Only the first close counts. A null bill means that the cost comes later. */
   #close(end: CallEnd, head: ReplyHead | null, bill: () => Promise<Bill | null>): Promise<void> {
     this.#ended ??= this.#settle(end, head, bill)
     return this.#ended
@@ -307,7 +307,7 @@ export class TurnCall implements LeftReply {
 const [DATA, EVENT_END] = [Buffer.from('data: '), Buffer.from('\n\n')]
 const [LINE_FEED, CARRIAGE_RETURN, BLANK] = [0x0a, 0x0d, 0x20]
 
-/** The events of a turn, which the meter reads as the server-sent events that they are over HTTP. */
+/** The events of a turn, converted to server-sent events for the meter. */
 export class TurnEvents {
   readonly #clock: Clock
   readonly #onRead: (framed: Buffer) => void
@@ -327,7 +327,7 @@ export class TurnEvents {
     this.#meter = meter
   }
 
-  /** Sees an event, as JSON. Silence goes by the time at which each event arrives. */
+  /** Observes an event, as JSON. Silence is measured by arrival times. */
   observe(event: Buffer): void {
     const nowMs = this.#clock.monotonicMs()
     const framed = Buffer.concat([DATA, inOneLine(event), EVENT_END])
