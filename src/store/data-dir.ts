@@ -5,7 +5,7 @@ import { isMainThread } from 'node:worker_threads'
 import type { Secret } from '../kernel/secret.ts'
 import type { Snapshot } from './operations/operation.ts'
 
-/** The files of a gateway in its data directory. Files of the operator's own beside them are left as they are. */
+/** The gateway's own files in the data directory. Other files there are not touched. */
 const DATABASES = ['tollgate.db', 'bodies.db']
 const FILES = [
   ...DATABASES.flatMap((name) => [name, `${name}-wal`, `${name}-shm`]),
@@ -15,12 +15,12 @@ const FOLDERS = ['spool']
 
 /** The data directory is private: its files reveal which key made which call. */
 export function makePrivateDir(dataDir: string): void {
-  // SQLite makes its files by the umask of the process. A thread cannot change the umask.
+  // SQLite creates its files with the umask of the process, which a worker thread cannot change.
   if (isMainThread) process.umask(0o077)
   mkdirSync(dataDir, { recursive: true, mode: 0o700 })
 }
 
-/** Closes files that an earlier version, or another umask, has left open to other users. Returns files that stay open. */
+/** Removes permissions of other users from existing files. Returns the files that are still readable by others. */
 export function tightenFiles(dataDir: string): readonly string[] {
   const stillOpen: string[] = []
   for (const [names, mode] of [
@@ -34,7 +34,7 @@ export function tightenFiles(dataDir: string): readonly string[] {
       try {
         chmodSync(path, mode)
       } catch {
-        // The file belongs to another user.
+        // The file belongs to another user, so we cannot change its mode.
         stillOpen.push(path)
       }
     }
@@ -48,7 +48,7 @@ export function modeOf(path: string): number | null {
   return stat === undefined ? null : stat.mode & 0o777
 }
 
-/** Windows has no such bits; the mode that it reports there means nothing. */
+/** Windows has no such bits; the mode that Node reports there means nothing. */
 export function isOpenToOthers(mode: number): boolean {
   return process.platform !== 'win32' && (mode & 0o077) !== 0
 }
@@ -58,9 +58,9 @@ export interface DataDirLock {
 }
 
 /**
- * One gateway per data directory. The lock is an open exclusive transaction on a small database of its own: the
- * operating system drops it when the process ends, however it ends, so a crash leaves no stale lock behind, and
- * command-line tools can still read and write the real database beside a running gateway.
+ * One gateway per data directory. The lock is an open exclusive transaction on a separate small database. The operating
+ * system drops it when the process ends, so a crash leaves no stale lock, and command-line tools can still use the real
+ * database.
  */
 export function lockDataDir(dataDir: string): DataDirLock | null {
   const db = new DatabaseSync(join(dataDir, 'serving.lock'), { timeout: 0 })
@@ -79,9 +79,9 @@ export interface StoreLocation {
   readonly databaseUrl: Secret | null
 }
 
-/** Opens a database for reading, beside running gateways or without one. Null: there is none yet. */
+/** Opens the database for reading, with or without running gateways. Null: there is none yet. */
 export async function openSnapshot({ dataDir, databaseUrl }: StoreLocation): Promise<Snapshot | null> {
-  // Each driver is loaded only where it is used.
+  // Load only the driver that is needed.
   if (databaseUrl === null)
     return await (await import('./sqlite/database.ts')).openSnapshot(join(dataDir, 'tollgate.db'))
   return await (await import('./postgres/ledger.ts')).openSnapshot(databaseUrl.reveal())

@@ -4,14 +4,14 @@ import { bool, number, present, type Row, text } from './rows.ts'
 import { type Column, SCHEMA_VERSION, TABLES, type Table } from './schema.ts'
 
 /**
- * The export file is NDJSON: a head, then for each table a line with its name and columns followed by its rows as arrays,
- * and a last line with the number of rows, without which the file is not whole. Integers beyond 2^53 are strings, bytes
- * are base64, JSON columns are their JSON text with sorted members. Both stores write the same bytes for the same rows.
+ * The export file is NDJSON: a head; for each table a line with its name and columns, followed by its rows as arrays;
+ * and a last line with the number of rows, without which the file is incomplete. Integers beyond 2^53 are strings,
+ * bytes are base64, JSON columns are JSON text with sorted members. Both stores write the same bytes for the same rows.
  */
 export interface ExportHead {
   readonly tollgate_export: 1
   readonly schema_version: number
-  /** The fingerprint of the pepper that digests and stored secrets were made with. */
+  /** Fingerprint of the pepper that digests and stored secrets depend on. */
   readonly pepper: string
 }
 
@@ -26,15 +26,15 @@ export interface ExportEnd {
 
 export type Cell = string | number | boolean | null
 
-/** Tables that an export carries, in an order in which each comes after those that it refers to. */
+/** The exported tables. Each comes after the tables that it references. */
 export const EXPORTED_TABLES: readonly Table[] = TABLES.filter(({ isExported }) => isExported)
 
-/** The node of a call means nothing in another installation. */
+/** The node of a call has no meaning in another installation. */
 export function exportedColumns({ columns }: Table): readonly Column[] {
   return columns.filter(({ name }) => name !== 'node_id')
 }
 
-/** Why an export must wait: nodes that serve, calls that a crashed process has left open. Null: it need not. */
+/** Why an export is not possible now: running nodes, or calls that a crashed process left open. Null: it is possible. */
 export async function whyNotExported({ ask }: Snapshot): Promise<string | null> {
   const nodes = await ask(
     onPostgres(`SELECT name FROM node WHERE fenced_at_ms IS NULL AND cleared_at_ms IS NULL
@@ -50,11 +50,11 @@ export async function whyNotExported({ ask }: Snapshot): Promise<string | null> 
     : 'A gateway ended without closing its calls. Start it once and stop it, so that they are closed, then export.'
 }
 
-/** The name of a table that has rows; null if the store is empty, as a new one is. */
+/** The name of a table that has rows; null if the store is as empty as a new one. */
 export async function findRows({ ask }: Pick<Snapshot, 'ask'>): Promise<string | null> {
   for (const { name, location } of EXPORTED_TABLES) {
     if (location === 'bodies' && !(await hasBodies({ ask }))) continue
-    // A new store has an account and the total of no bodies.
+    // A new store has one account and one row in `body_total`.
     const new_rows = name === 'account' || name === 'body_total' ? 1 : 0
     const [row] = await ask(
       sql`SELECT count(*) > ${new_rows} AS used FROM (SELECT 1 FROM ${raw(name)} LIMIT 2) AS first`,
@@ -64,7 +64,7 @@ export async function findRows({ ask }: Pick<Snapshot, 'ask'>): Promise<string |
   return null
 }
 
-/** SQLite has a file for bodies once one was logged. */
+/** SQLite creates the bodies file with the first logged body. */
 async function hasBodies({ ask }: Pick<Snapshot, 'ask'>): Promise<boolean> {
   const found = await ask(
     byStore({
@@ -78,11 +78,11 @@ async function hasBodies({ ask }: Pick<Snapshot, 'ask'>): Promise<boolean> {
 /** The row of body_total in a store that has logged no bodies. */
 const NO_BODIES: readonly Cell[] = [1, 0]
 
-/** Rows in memory at once. A row of bodies may have megabytes. */
+/** Rows in memory at once. A row with bodies may take megabytes. */
 const BATCH_ROWS = 2_000
 const BATCH_BODIES = 20
 
-/** Yields the lines of an export, some at a time, without their line ends. */
+/** Yields the lines of an export in groups, without newlines. */
 export async function* exportLines(
   snapshot: Snapshot,
   onRows: (rows: number) => void,

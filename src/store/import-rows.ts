@@ -9,11 +9,11 @@ import {
 } from './export-rows.ts'
 import { type Column, SCHEMA_VERSION } from './schema.ts'
 
-/** A new store that rows are written into. Nothing of it is seen before `commit`. */
+/** A new store to import into. Nothing is visible before `commit`. */
 export interface ImportTarget {
   insert(table: string, columns: readonly Column[], rows: readonly (readonly Cell[])[]): Promise<void>
   commit(): Promise<void>
-  /** Leaves the store as empty as it was. */
+  /** Leaves the store empty. */
   abort(): Promise<void>
 }
 

@@ -39,14 +39,14 @@ export function nanosOrNull(row: Row, column: string): bigint | null {
   return isNothing(row[column]) ? null : nanos(row, column)
 }
 
-/** An integer without limit, which is read as text: PostgreSQL's sums are numeric. */
+/** An integer of any size, read as text: PostgreSQL's sums are numeric. */
 export function sum(row: Row, column: string): bigint {
   return BigInt(text(row, column))
 }
 
 const BILLION = 1_000_000_000n
 
-/** The columns of a sum of amounts that may leave 64 bits, in which SQLite's sum() fails: whole dollars, and the rest. */
+/** The columns of a sum that may exceed 64 bits, where SQLite's sum() fails: whole dollars, and the rest. */
 export function wideSum(amount: string, name: string): string {
   const part = (of: string, suffix: string) => `CAST(coalesce(sum(${of}), 0) AS text) AS ${name}_${suffix}`
   return `${part(`(${amount}) / ${BILLION}`, 'dollars')}, ${part(`(${amount}) % ${BILLION}`, 'rest')}`
@@ -62,7 +62,7 @@ export function bool(row: Row, column: string): boolean {
   return value === true || value === 1n
 }
 
-/** A list of texts in a column of JSON, which SQLite gives as text. */
+/** A JSON list of strings, which SQLite returns as text. */
 export function namesOf(column: unknown): readonly string[] | null {
   return typeof column === 'string' ? (JSON.parse(column) as string[]) : (column as readonly string[] | null)
 }
@@ -110,7 +110,7 @@ function sorted(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
 }
 
-/** A page of records; one row more than the limit was asked for, and shows whether there are more. */
+/** A page of records. The query asked for one row more than the limit, which shows whether there are more. */
 export function pageOf<Record>(
   rows: readonly Row[],
   limit: number,

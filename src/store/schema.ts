@@ -1,6 +1,6 @@
 import { TABLE_PARTS, type TableParts } from './tables.ts'
 
-/** The tables of `tables.ts`, parsed, and the statements that create them. Export and import read and write by these. */
+/** The parsed tables of `tables.ts`, and the statements that create them. Export and import use them too. */
 
 const KINDS = ['text', 'integer', 'flag', 'json', 'bytes'] as const
 type ColumnKind = (typeof KINDS)[number]
@@ -55,7 +55,7 @@ function parseIndex(name: string, text: string): Index {
 /** The version of the schema. A database of a later version is refused; an earlier one runs UPGRADES. */
 export const SCHEMA_VERSION = 1
 
-/** Statements for each store that bring a database from the version before to this one, by the version they lead to. */
+/** Migration statements for each store, by the version they lead to. */
 const UPGRADES: Readonly<Record<number, Readonly<Record<'sqlite' | 'postgres', string>>>> = {}
 
 export class NewerSchema extends Error {
@@ -67,7 +67,7 @@ export class NewerSchema extends Error {
   }
 }
 
-/** The statements that bring a database of this version to the present one, in order. */
+/** The statements that migrate a database of this version to the current one, in order. */
 export function upgradesFrom(version: number, store: 'sqlite' | 'postgres'): readonly string[] {
   if (version > SCHEMA_VERSION) throw new NewerSchema(version)
   const steps = Array.from({ length: SCHEMA_VERSION - version }, (_, i) => version + i + 1)
@@ -99,7 +99,7 @@ export function sqliteSchema(location: 'main' | 'bodies'): string {
   return text.replace('NOW_MS', "CAST(unixepoch('subsec') * 1000 AS INTEGER)")
 }
 
-/** The database's clock: read where it stands in a statement, and not at its begin. */
+/** The database's clock, read when the expression is evaluated, not when the statement begins. */
 const CLOCK = `CREATE FUNCTION now_ms() RETURNS bigint LANGUAGE sql VOLATILE AS
   $$ SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint $$;`
 

@@ -14,8 +14,8 @@ import { USAGE } from './operations/usage.ts'
 import { WEBHOOKS } from './operations/webhooks.ts'
 
 /**
- * All operations but admission and settlement, by where they run. Brief operations read a few rows: SQLite's writing thread
- * runs them between batches of calls.
+ * All operations except admission and settlement, by where they run. Brief operations read a few rows; SQLite's writer
+ * thread runs them between batches of calls.
  */
 export const BRIEF = {
   ...ACCOUNTS.brief,
@@ -49,14 +49,13 @@ export const REFUSED = REQUEST_LOG.refused
 export const BODIES = REQUEST_LOG.bodies
 
 /**
- * The store: a method for each operation, each one transaction. Types of the methods are those of the operations. Ids are
- * looked up within the account: ids of other accounts are not found. Rooms below take
- * the type from here; the table itself is for the two stores.
+ * The store: one method per operation, each one transaction, with the types of the operations. Ids are looked up within
+ * the account: ids of other accounts are not found.
  */
 export interface Store extends Methods<typeof BRIEF & typeof REFUSED & typeof READS & typeof BODIES> {
   /**
-   * Is the key active, are the models allowed, can the call be rated, is there room under the cap and the credit?
-   * Then the hold is placed, durably, before a byte goes upstream.
+   * Checks the key, the models, the price, the caps and the credit, and places the hold durably, before a byte goes
+   * upstream.
    */
   admit(opening: CallOpening): Promise<Admission>
   /** Closes the call's hold and adds its cost to the key's month, the balance and the day's rollup. Once. */
@@ -70,7 +69,7 @@ export interface Store extends Methods<typeof BRIEF & typeof REFUSED & typeof RE
 /** The load of the store, for the metrics. Counted since the start, by this process alone. */
 export interface StoreLoad {
   readonly batchCalls: Histogram
-  /** How long such a transaction took: with SQLite its fsync, with PostgreSQL the round trip and all locks. */
+  /** Duration of such a transaction: with SQLite its fsync, with PostgreSQL the round trip and all locks. */
   readonly commitSeconds: Histogram
   readonly waiting: number
   readonly events: ReadonlyMap<string, number>
@@ -82,7 +81,7 @@ const COMMIT_SECONDS_BOUNDS = [
   ...[0.1, 0.25, 0.5, 1, 2.5],
 ]
 
-/** The counts of transactions; a thread that commits them is given the memory. */
+/** Counters of transactions, in memory shared with the thread that commits them. */
 export class CommitCounts {
   readonly batchCalls: Histogram
   readonly commitSeconds: Histogram

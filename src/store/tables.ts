@@ -1,27 +1,27 @@
-/** A table as it is written down here. */
+/** The declaration of a table. */
 export interface TableParts {
   /**
-   * Columns as `name kind`, where the kind is text, integer, flag, json or bytes; a question mark: the column may be null;
-   * `= …`: its default in SQL that both stores understand; `-> …`: the table whose id it holds. `--` begins a comment.
+   * Columns as `name kind`. The kind is text, integer, flag, json or bytes; `?`: may be null; `= …`: default, in SQL
+   * that both stores understand; `-> …`: the table whose id it holds. `--` begins a comment.
    */
   readonly columns: string
   readonly key: string
-  /** Columns by the name of the index; `unique` and `where` are written as in SQL. */
+  /** Columns by index name; `unique` and `where` as in SQL. */
   readonly indexes?: Readonly<Record<string, string>>
   readonly checks?: readonly string[]
-  /** Rows are updated often: PostgreSQL leaves room in their pages, so that an update changes no index. */
+  /** Rows are updated often: PostgreSQL leaves free space in their pages, so that updates need not touch indexes. */
   readonly isHot?: boolean
-  /** Rows may be large: SQLite stores them apart from the index of the primary key. */
+  /** Rows may be large: SQLite stores them outside the primary key's index. */
   readonly isWide?: boolean
   /** `main`: the database. `bodies`: a file of its own in SQLite. `postgres`: a table that SQLite does not have. */
   readonly location?: 'main' | 'bodies' | 'postgres'
-  /** False for rows that mean nothing outside of the running installation: export leaves them out. */
+  /** False for rows that have no meaning in another installation. They are not exported. */
   readonly isExported?: boolean
 }
 
 /**
- * The schema of both stores, as data, in an order in which each table stands after those that it refers to. Amounts are
- * nanodollars, instants are milliseconds (UTC).
+ * The schema of both stores, as data. Each table comes after the tables that it references. Amounts are nanodollars,
+ * times are milliseconds (UTC).
  */
 export const TABLE_PARTS: Readonly<Record<string, TableParts>> = {
   setting: { columns: 'name text, value text', key: 'name' },
@@ -146,7 +146,7 @@ export const TABLE_PARTS: Readonly<Record<string, TableParts>> = {
       call_by_socket: 'socket_id, started_at_ms, id where socket_id IS NOT NULL',
       call_by_object: 'object_id where object_id IS NOT NULL',
     },
-    // Written out: for an IN of four values SQLite builds a table of them in every statement that writes a call.
+    // Written as ORs: for an IN of four values SQLite builds a temporary table in every statement that writes a call.
     checks: [
       "state = 'in_flight' OR state = 'settled' OR state = 'released' OR state = 'interrupted'",
       ...['hold_nanos', 'hold_list_nanos', 'account_hold_nanos', 'cost_nanos', 'list_nanos', 'requests'].map(
@@ -155,7 +155,7 @@ export const TABLE_PARTS: Readonly<Record<string, TableParts>> = {
     ],
   },
 
-  /** The largest costs above their holds. Endpoint and model are both empty for all that have no row of their own. */
+  /** The largest costs that exceeded their hold. Empty endpoint and model stand for all that have no row of their own. */
   hold_floor: {
     columns: 'budget_id text, month text, endpoint text, model text, nanos integer, list_nanos integer',
     key: 'budget_id, month, endpoint, model',
@@ -181,7 +181,7 @@ export const TABLE_PARTS: Readonly<Record<string, TableParts>> = {
     indexes: { credit_by_account: 'account_id, id' },
   },
 
-  /** The calls of a ledger entry. `once`: a call is credited back once, and rerated once per price version. */
+  /** The calls of a ledger entry. `once`: a call is credited once, and rerated once per price version. */
   credit_call: {
     columns: 'call_id text, once text, credit_id text, amount_nanos integer',
     key: 'call_id, once',
@@ -215,7 +215,7 @@ export const TABLE_PARTS: Readonly<Record<string, TableParts>> = {
     indexes: { deferred_object_due: 'due_at_ms' },
   },
 
-  /** Calls that were refused: in no sum, and apart from the calls that every admission writes. */
+  /** Refused calls: in no sum, and not in the table that every admission writes. */
   refused_call: {
     columns: `
       id text, account_id text, key_id text, started_at_ms integer, ended_at_ms integer, method text,

@@ -75,7 +75,7 @@ const createAccount = atomic(function* (
     INSERT INTO account (id, name, name_upper, created_at_ms, has_others)
     VALUES (${id}, ${name}, ${name.toUpperCase()}, ${now(createdAtMs)}, true)`
   yield* change(id, changes)
-  // From now on the first account is not the only one. The lock waits for admissions that read it as the only one.
+  // There is now more than one account. The lock waits for admissions that still read the first as the only one.
   yield onPostgres(sql`SELECT id FROM account WHERE NOT has_others ${FOR_UPDATE}`)
   yield sql`UPDATE account SET has_others = true WHERE NOT has_others`
   const value = yield* recordChange('account.created', id, actor, createdAtMs)
@@ -101,7 +101,7 @@ const updateAccount = atomic(function* (
   return { kind: 'done', account }
 })
 
-/** An edit that sets the cap at or below the spend exceeds the budget. */
+/** Setting the cap at or below the spend exceeds the budget. */
 function* recordCap(id: string, account: AccountRecord, actor: Actor, atMs: number): Operation<void> {
   const nowMs = yield* currentTime(atMs)
   const [row] = yield sql`SELECT ${ACCOUNT_COLUMNS} FROM account a WHERE a.id = ${id}`
@@ -134,7 +134,7 @@ const setAccountStatus = atomic(function* (
   actor: Actor,
   atMs: number,
 ): Operation<AccountRecord | null> {
-  // Admissions under way end before this, and later ones see it.
+  // Waits for running admissions; later ones see the change.
   yield onPostgres(sql`SELECT id FROM account WHERE id = ${id} ${FOR_UPDATE}`)
   const changed =
     yield sql`UPDATE account SET status = ${status} WHERE id = ${id} AND status <> ${status} RETURNING id`
@@ -142,7 +142,7 @@ const setAccountStatus = atomic(function* (
   return yield* recordChange(status === 'active' ? 'account.resumed' : 'account.suspended', id, actor, atMs)
 })
 
-/** Records the event of a change, if there was one. Keys of upstreams are named without their values. */
+/** Records an event if something changed. Upstream keys appear by name, without values. */
 function* recordChange(
   type: 'account.created' | 'account.updated' | 'account.suspended' | 'account.resumed',
   id: string,
@@ -168,7 +168,7 @@ function* recordChange(
   return account
 }
 
-/** Newest first; the first account, whose id is no ULID, comes last. */
+/** Newest first. The first account, whose id is not a ULID, comes last. */
 function* listAccounts({ status, search, after, limit, atMs }: AccountQuery): Operation<AccountList> {
   const nowMs = yield* currentTime(atMs)
   const matching = and([

@@ -20,7 +20,7 @@ const COLUMNS = raw(
 
 const adminRecord = recordOf<AdminKeyRecord>
 
-/** Operator keys are created and revoked one after the other, also by nodes that start at once. */
+/** Serialises creating and revoking operator keys, also between nodes that start at the same time. */
 const LOCK = onPostgres(`SELECT pg_advisory_xact_lock(hashtextextended('tollgate operator keys', 0))`)
 
 const createAdminKey = atomic(function* (key: NewAdminKey, actor: Actor): Operation<AdminKeyRecord> {

@@ -10,10 +10,7 @@ import { type AccountState, accountCeilings, type BudgetState, keyCeilings, over
 import { type Batch, step } from './operation.ts'
 import { type Filled, prepare, prepareInsert } from './sql.ts'
 
-/**
- * Admission of the calls of a batch. Decisions are made one after the other, because each depends on the holds of those
- * before it.
- */
+/** Admits the calls of a batch in order, because each decision depends on the holds of the calls before it. */
 
 const READ_FLOOR = prepare`
   SELECT max(nanos) AS nanos, max(list_nanos) AS list_nanos FROM hold_floor
@@ -55,9 +52,9 @@ export function admitCalls(
       batchModels: namesOf(files.get(asked)?.['models'] ?? null),
       holdFloor: floors[n] ?? null,
     })
-    // The holder of a revoked or expired key learns nothing about the account and consumes nothing.
+    // The holder of a revoked or expired key must learn nothing about the account.
     if (decision.kind === 'refuse' && isKeyRefusal(decision.refusal)) return refused(decision.refusal, null)
-    // The record of an admitted call has the instant of its use.
+    // An admitted call records the time of use itself.
     if (!opening.askedBefore && decision.kind !== 'admit')
       uses.set(keyId, Math.max(opening.atMs, uses.get(keyId) ?? 0))
     if (decision.kind === 'refuse') return refused(decision.refusal, balanceNanos)
@@ -92,7 +89,7 @@ function termsOf({ discountBillionths, upstreams }: AccountState, surface: Surfa
   return discountBillionths === null && upstream === null ? null : { discountBillionths, upstream }
 }
 
-/** Nearly all budgets have no hold floor to look up, and then there is no step. */
+/** Nearly all budgets have no hold floors. Then there is no step. */
 export function* readFloors(
   openings: readonly CallOpening[],
   { keys, money, nowMs }: BatchRows,
@@ -139,7 +136,7 @@ function stateOf(
   }
 }
 
-/** The instant that fixes the month and day of a call. Where the clock has stepped back, the period of a ceiling goes on. */
+/** The time that decides the month and day of a call. If the clock has stepped back, the current period continues. */
 function countedAt(atMs: number, { month, day, dailyNanos }: BudgetState): number {
   const begun = dailyNanos === null ? `${month}-01` : day
   return dayOf(atMs) < begun ? Date.parse(begun) : atMs

@@ -5,7 +5,7 @@ import { bool, nanosOrNull, number, present, type Row, sum, text, textOrNull } f
 import type { Ask } from './operation.ts'
 import { byStore, raw, type Sql, sql } from './sql.ts'
 
-/** A stored figure that differs from the one derived from the records. Both sides are text for people. */
+/** A stored figure that differs from the one derived from the records. Both are text for display. */
 export interface Difference {
   readonly what: string
   readonly where: string
@@ -20,8 +20,8 @@ export interface AuditReport {
 }
 
 /**
- * Derives every sum and price again from the records and reports the first difference. Calls and credits are checked
- * before the sums over them, so that the report names the cause and not a consequence. `ask` must read one snapshot.
+ * Recomputes every sum and price from the records and reports the first difference. Calls and credits are checked
+ * before their sums, so that the report names the cause and not a consequence. `ask` must read one snapshot.
  */
 export async function audit(
   ask: Ask,
@@ -49,7 +49,7 @@ async function count(ask: Ask, table: string): Promise<number> {
   return number(present(row), 'count')
 }
 
-/** Rules that each row of a table must obey by itself: the rule, and the condition that breaks it. */
+/** Invariants of single rows: the rule, and the condition that breaks it. */
 interface Rules {
   readonly label: string
   readonly from: string
@@ -130,7 +130,7 @@ async function checkRules(ask: Ask, { label, from, id, rules }: Rules): Promise<
 
 const BATCH_CALLS = 5_000
 
-/** Rates each settled call again by its usage and the prices that were stored for it. */
+/** Recomputes the price of each settled call from its usage and stored price version. */
 async function checkPrices(
   ask: Ask,
   rateAgain: RateAgain,
@@ -148,7 +148,7 @@ async function checkPrices(
       const rated = row['usage'] === null ? null : rateRow(row, json, rateAgain)
       if (typeof rated === 'string')
         return differ('price of a call', `call ${text(row, 'id')}`, row['cost_nanos'], rated)
-      // Without usage a call costs nothing, or its hold if a client deleted what stated the usage.
+      // A call without usage costs nothing, or its hold if a client deleted the object that stated the usage.
       const isHold = row['usage'] === null && bool(row, 'estimated')
       const unrated = (column: string) => (isHold ? nanosOrNull(row, column) : 0n)
       for (const [what, column, derived] of [
@@ -165,7 +165,7 @@ async function checkPrices(
   }
 }
 
-/** After a rerate, the sum paid for the call is the cost at the new prices. */
+/** After a rerate, the total paid for a call equals its cost at the new prices. */
 async function checkRerates(ask: Ask, rateAgain: RateAgain): Promise<Difference | null> {
   const priceVersionJson = priceVersions(ask)
   let [after, afterOnce] = ['', '']
@@ -192,7 +192,7 @@ async function checkRerates(ask: Ask, rateAgain: RateAgain): Promise<Difference 
   }
 }
 
-/** The prices of a call; null if its version has none. A text says why they cannot be derived. */
+/** The cost of a call; null if its version has no price. A string says why it cannot be derived. */
 function rateRow(row: Row, json: string | null, rateAgain: RateAgain): ReturnType<RateAgain> | string {
   if (json === null) return 'no such price version'
   try {
@@ -214,7 +214,7 @@ function priceVersions(ask: Ask): (id: string) => Promise<string | null> {
   }
 }
 
-/** A table of sums, with the query that derives its rows. Rows of zeros are the same as no rows. */
+/** A table of sums, with the query that derives its rows. A row of zeros equals no row. */
 interface Sums {
   readonly table: string
   readonly key: readonly string[]

@@ -5,17 +5,17 @@ import { type Batch, step } from './operation.ts'
 import { READ_EVENT_SETTINGS } from './settlement-events.ts'
 import { FOR_UPDATE, oneOf, onPostgres, prepare, prepareLists } from './sql.ts'
 
-/** Calls that end and calls that begin, to be booked in one transaction. */
+/** Calls to settle and calls to admit in one transaction. */
 export interface CallBatch {
   readonly closings: readonly CallClosing[]
   readonly openings: readonly CallOpening[]
 }
 
 export interface BatchParts {
-  /** The node whose batch this is; it must not have been given up. Null: the batch is no node's. */
+  /** The node that sends the batch, which must not be fenced. Null: no node. */
   readonly node: { readonly id: string; readonly epoch: bigint } | null
   readonly clock: 'database' | 'caller'
-  /** The instant of the node's clock; it says how long ago a call ended, where the database's clock says when. */
+  /** The node's clock, used only to tell how long ago a call ended; the database's clock tells when. */
   readonly nodeNowMs: number
 }
 
@@ -24,18 +24,21 @@ export interface BatchRows {
   readonly keys: ReadonlyMap<string, Row>
   readonly calls: ReadonlyMap<string, Row>
   readonly money: MoneyRows
-  /** The batch files that openings name, if their keys have uploaded them. */
+  /** The batch files that openings name, if the same key uploaded them. */
   readonly files: ReadonlyMap<CallOpening, Row | undefined>
   readonly settings: readonly Row[]
-  /** The instant of all calls by the database's clock; null where each call brings its own. */
+  /** The database's clock, for all calls; null if each call brings its own time. */
   readonly nowMs: number | null
 }
 
-/** Waits for nothing but for the end of the node: a heartbeat passes the lock, and fencing the node waits for it. */
+/** Conflicts only with fencing, which waits for this lock. A heartbeat does not. */
 const LOCK_NODE = prepare`
   SELECT id FROM node WHERE id = ${'text'} AND epoch = ${'bigint'} AND fenced_at_ms IS NULL FOR KEY SHARE`
 
-/** Revocation waits for the admissions that hold this lock, and those that come later see it. Admissions do not wait for each other here. */
+/**
+ * A revocation waits for admissions that hold this lock, and later admissions see it. Admissions do not block each
+ * other here.
+ */
 const READ_KEYS = prepareLists`
   SELECT id, account_id, budget_id, digest, revoked_at_ms, expires_at_ms, allowed_models, log_requests FROM api_key
   WHERE ${oneOf('digest', 'bytea')} ${onPostgres('FOR KEY SHARE')}`
@@ -64,7 +67,7 @@ const READ_FILE = prepare`
 
 const READ_CLOCK = prepare`SELECT now_ms() AS now_ms`
 
-/** Locks and reads all that the decisions of a batch depend on, in one step. Null: the node was given up. */
+/** Locks and reads everything that the decisions of a batch depend on, in one step. Null: the node was fenced. */
 export function* readBatch(
   { closings, openings }: CallBatch,
   { node, clock }: BatchParts,

@@ -15,12 +15,12 @@ export interface BookedCalls {
   readonly admitted: readonly Admission[]
 }
 
-/** The node of all calls that SQLite admits. Calls that are deferred belong to no node. */
+/** The node of all calls that SQLite admits. Deferred calls belong to no node. */
 export const LOCAL_NODE = 'local'
 
 /**
- * Settles and admits calls in one transaction: the first step locks and reads, the last one writes. Settlements go first,
- * since they make room under the limits. `fenced`: the node was given up, and nothing was done.
+ * Settles and admits calls in one transaction: the first step locks and reads, the last one writes. Settlements go
+ * first, since they make room under the limits. `fenced`: nothing was done, because the node was fenced.
  */
 export function* bookCalls(batch: CallBatch, parts: BatchParts): Batch<BookedCalls | 'fenced'> {
   const rows = yield* readBatch(batch, parts)

@@ -11,12 +11,12 @@ import type { Operation } from './operation.ts'
 
 const CAP_PERCENT = 100
 
-/** The thresholds of a budget with the cap itself, ascending. */
+/** The thresholds of a budget and the cap itself, ascending. */
 export function thresholdsOf(percents: readonly number[]): readonly number[] {
   return [...new Set([...percents, CAP_PERCENT])].sort((a, b) => a - b)
 }
 
-/** The thresholds that a cost crosses. Spend only grows, so that within a period each threshold of a cap is crossed once. */
+/** The thresholds that a cost crosses. Spend only grows, so each threshold is crossed once per period and cap. */
 export function crossedPercents(
   { spentNanos, capNanos }: Budget,
   costNanos: Nanos,
@@ -31,14 +31,14 @@ export function crossedPercents(
 
 export interface Crossing {
   readonly accountId: string
-  /** With the spend that crossed the threshold. */
+  /** With the spend after the crossing. */
   readonly ceiling: Budget
   readonly percent: number
   readonly budgetId: string
   /** The API object of the key or the account, by its name in `data`. */
   readonly subject: Readonly<Record<string, unknown>>
   readonly actor: Actor
-  /** Null: an edit of the cap crossed it. */
+  /** Null: a change of the cap crossed it. */
   readonly requestId: string | null
 }
 
@@ -61,7 +61,7 @@ export function* recordCrossing(crossing: Crossing, atMs: number): Operation<voi
   yield* recordEvent({ accountId, type, actor, data, once }, atMs)
 }
 
-/** An edit that sets a cap at or below the spend exceeds the budget. `ceilings`: those whose cap was set. */
+/** Setting a cap at or below the spend exceeds the budget. `ceilings`: those whose cap was set. */
 export function* recordCapEdit(
   edit: Omit<Crossing, 'ceiling' | 'percent' | 'requestId'>,
   ceilings: readonly Budget[],

@@ -22,8 +22,9 @@ import { claimKey, giveUpKey } from './settings.ts'
 import { and, FOR_UPDATE, join, onPostgres, raw, type Sql, sql } from './sql.ts'
 
 /**
- * The account's balance and the ledger of credit. Every operation that moves an account locks calls first, then the
- * account, then the days, as settlement does; and the account as late as can be, since all admissions wait for it.
+ * The account's balance and the credit ledger. Every operation that changes a balance locks calls first, then the
+ * account, then the days, as settlement does. It locks the account as late as possible, because all admissions wait for
+ * it.
  */
 
 const BALANCE = raw('credited_nanos, charged_nanos, held_nanos, credit_enforced')
@@ -94,8 +95,8 @@ function entryOf(row: Row): CreditEntry {
 }
 
 /**
- * Gives back the cost of calls. A call stays as it was billed, and its key's month with it: a credit-back makes no room
- * under a cap. The entry, the account's credit, the mark on the call and the credited sum of its day move together.
+ * Refunds calls. The call and its key's month stay as billed: a refund makes no room under a cap. The ledger entry, the
+ * account's credit, the flag on the call and the credited sum of its day change together.
  */
 const creditBack = atomic(function* (
   command: CreditBack,
@@ -112,8 +113,8 @@ const creditBack = atomic(function* (
     return { kind: 'nothing', ...outcomes }
   }
 
-  // After this point the calls are credited back. A second row of a call would break the primary key, and with it the
-  // whole command.
+  // From here on the calls count as credited. A second row for a call would violate the primary key and fail the whole
+  // command.
   const parts = credited.map((requestId) => {
     const call = present(found.get(requestId))
     const [day, model, keyId] = [text(call, 'day'), text(call, 'model'), text(call, 'key_id')]
@@ -133,9 +134,9 @@ const creditBack = atomic(function* (
   return { kind: 'done', value: { entry, ...outcomes } }
 })
 
-/** The calls by id, with their cost less the credits since. Once the calls are locked that sum cannot change any more. */
+/** The calls by id, with their cost minus earlier credits. Once the calls are locked, that amount cannot change. */
 function* lockCalls({ accountId, requestIds }: CreditBack): Operation<ReadonlyMap<string, Row>> {
-  // The account is compared in a way for which no index serves: the index by account would read all of its calls.
+  // The comparison is written so that no index applies: the index by account would read all of its calls.
   const these = sql`FROM call WHERE id IN (${join(['', ...requestIds])}) AND account_id IS NOT DISTINCT FROM ${accountId}`
   yield onPostgres(sql`SELECT id ${these} ORDER BY id ${FOR_UPDATE}`)
   const rows = yield sql`
@@ -149,11 +150,11 @@ function* lockCalls({ accountId, requestIds }: CreditBack): Operation<ReadonlyMa
   return new Map([...rows, ...refused].map((row) => [text(row, 'id'), row]))
 }
 
-/** The sum that entries about a call have given back so far. */
+/** The amount credited for a call so far. */
 export const CREDITED_NANOS: Sql = sql`CAST(
   (SELECT coalesce(sum(amount_nanos), 0) FROM credit_call WHERE credit_call.call_id = call.id) AS bigint)`
 
-/** `isBefore`: whether the call, which is credited, was credited by another command. */
+/** `isBefore`: whether an earlier command credited the call. */
 function outcomesOf(
   { requestIds }: CreditBack,
   found: ReadonlyMap<string, Row>,
@@ -179,7 +180,7 @@ function whyNot(call: Row): NotCredited | null {
   return state !== 'settled' || nanos(call, 'paid_nanos') <= 0n ? 'nothing_to_credit' : null
 }
 
-/** The result of the command that wrote the entry, as the calls are now. */
+/** The result of the command that wrote the entry, with the current state of the calls. */
 function* readCreditedBack(id: string, command: CreditBack): Operation<CreditedBack | null> {
   const entry = yield* readEntry(command.accountId, id)
   if (entry === null || entry.kind !== CREDIT_BACK) return null
@@ -187,7 +188,7 @@ function* readCreditedBack(id: string, command: CreditBack): Operation<CreditedB
   return { entry, ...outcomesOf(command, found, (call) => call['credit_id'] !== id) }
 }
 
-/** The amount by which the credited sum of a call's day moves. */
+/** The change of the credited sum of a call's day. */
 interface DayPart {
   readonly accountId: string
   readonly day: string
@@ -196,7 +197,7 @@ interface DayPart {
   readonly amountNanos: Nanos
 }
 
-/** The lock of the account protects its days: settlement locks the account before them. */
+/** The account's lock also protects its days: settlement locks the account first. */
 export function* creditDays(parts: readonly DayPart[]): Operation<void> {
   const days = new Map<string, DayPart>()
   for (const part of parts) {

@@ -15,22 +15,22 @@ import { callRecord } from './request-log.ts'
 import { byStore, FOR_UPDATE, join, now, raw, type Sql, sql } from './sql.ts'
 
 /**
- * A deferred call is in flight and has an object: its hold counts as before, and settlement closes it like any other. It
- * belongs to no node, so the end of a node does not interrupt it. Its row in `deferred_object` says when upstream is polled
- * next (`due_at_ms`), and until when a node has claimed that poll (`claimed_until_ms`). There is no other state.
+ * A deferred call is in flight and has an object. Its hold counts, and settlement closes it like any other call. It
+ * belongs to no node, so the death of a node does not interrupt it. Its row in `deferred_object` has the time of the
+ * next poll (`due_at_ms`) and the end of a node's claim on it (`claimed_until_ms`). There is no other state.
  */
 
 /**
- * A node that fell silent while upstream answered finds its call interrupted by the others. The cost is booked all the same
- * when it is known, as a settlement from the spool is; only the hold is gone.
+ * If a node was fenced while upstream answered, its call is `interrupted`. The cost is still booked when it becomes
+ * known, like a settlement from the spool; only the hold is gone.
  */
 const OPEN = raw("state IN ('in_flight', 'interrupted')")
 const CALL_IS_OPEN = sql`EXISTS (SELECT 1 FROM call WHERE call.id = deferred_object.call_id AND ${OPEN})`
 
-/** A claim outlasts a poll: an answer comes within seconds, the results of a batch may take minutes. */
+/** A claim lasts longer than a poll: an answer takes seconds, the results of a batch may take minutes. */
 const CLAIM_MS = raw("CASE kind WHEN 'response' THEN 60000 ELSE 600000 END")
 
-/** A batch itself counts as no request: its lines are counted with its children. */
+/** A batch itself does not count as a request; its children count its lines. */
 const AS_BATCH = sql`, requests = 0, children = coalesce(children, 0), children_nanos = coalesce(children_nanos, 0)`
 
 const deferCall = atomic(function* (deferral: Deferral): Operation<'deferred' | 'closed' | 'known'> {
@@ -38,7 +38,7 @@ const deferCall = atomic(function* (deferral: Deferral): Operation<'deferred' | 
   const ofAnotherCall = sql`
     SELECT 1 FROM call AS other WHERE other.object_id = ${objectId} AND other.surface = ${surface} AND other.id <> ${requestId}
       ${scope === '' ? sql`` : sql`AND other.account_id = ${scope}`}`
-  // The object is inserted first: if upstream names it to two calls at a time, the later one waits here.
+  // Insert the object first: if two calls get the same object at once, the second waits here.
   yield sql`
     INSERT INTO deferred_object (surface, scope, object_id, call_id, key_id, kind, due_at_ms, claimed_until_ms)
     SELECT ${surface}, ${scope}, ${objectId}, id, key_id, ${kind}, ${now(atMs)} + ${dueInMs}, 0
@@ -78,7 +78,7 @@ const claimDeferred = atomic(function* (
   if (surfaces.length === 0) return []
   const isDue = sql`due_at_ms <= ${now(atMs)}`
   const isFree = sql`claimed_until_ms <= ${now(atMs)}`
-  // Sorts first: the polls that run count against the limits.
+  // Sorts first, because running polls count against the limits.
   const isClaimed = sql`CASE WHEN ${isFree} THEN 1 ELSE 0 END`
   // Closed by the call itself, or by a process that ended before it deleted the row.
   yield sql`DELETE FROM deferred_object WHERE ${isDue} AND NOT ${CALL_IS_OPEN}`
@@ -128,8 +128,8 @@ function* hurryDeferred(surface: Surface, objectId: string, digest: Uint8Array):
 }
 
 /**
- * The paths of DELETEs with this credential that began after the call and may have succeeded: one scan, by the index on account
- * and beginning.
+ * The paths of DELETEs with this credential that started after the call and may have succeeded. One scan of the index
+ * on account and start.
  */
 function* listDeletes({ requestId, surface, scope }: CallOfObject): Operation<readonly string[]> {
   const rows = yield sql`
@@ -163,8 +163,8 @@ const mayBeResults = atomic(function* (
 })
 
 /**
- * Each child takes its cost out of the batch's hold, as far as that goes: the sum of all holds stays as it is. A batch that
- * was given up meanwhile has no hold any more.
+ * Each child takes its cost out of the batch's hold, as far as it suffices, so the sum of holds does not change. A
+ * batch that was interrupted meanwhile has no hold left.
  */
 const openChildren = atomic(function* (children: readonly ChildCall[]): Operation<void> {
   for (const { requestId, parentId, model, rating, requests, costNanos, listNanos } of children) {
@@ -187,7 +187,7 @@ const openChildren = atomic(function* (children: readonly ChildCall[]): Operatio
   }
 })
 
-/** Children begin at the instant of their parent, so that the index on key and beginning finds them. */
+/** Children have their parent's start time, so the index on key and start finds them. */
 function* listOpenChildren({
   requestId,
   keyId,
@@ -207,7 +207,7 @@ function lesser(column: Sql, limit: bigint): Sql {
   return byStore({ sqlite: sql`min(${column}, ${limit})`, postgres: sql`least(${column}, ${limit}::bigint)` })
 }
 
-/** A batch counts no request of its own, and is in no rollup. One that is charged itself counts as a request. */
+/** A batch does not count as a request and is in no rollup, unless it is charged itself. */
 function* countBatch({ requestId }: Pick<CallRecord, 'requestId'>): Operation<void> {
   yield sql`UPDATE call SET requests = 1 WHERE id = ${requestId} AND ${OPEN}`
 }

@@ -9,7 +9,7 @@ import { atomic, currentTime, type Operation } from './operation.ts'
 import { readSetting, writeSetting } from './settings.ts'
 import { and, FOR_DELETE, join, onPostgres, raw, type Sql, sql } from './sql.ts'
 
-/** Events: one row for each change and crossing. They are the activity log, and webhooks deliver them. */
+/** Events: one row per change or crossing. They form the activity log, and webhooks deliver them. */
 
 interface NewEvent {
   readonly accountId: string
@@ -17,14 +17,14 @@ interface NewEvent {
   readonly actor: Actor
   /** API objects, as `api/objects.ts` writes them; never a secret. */
   readonly data: Readonly<Record<string, unknown>>
-  /** For crossings: an event with the same text is recorded once in an account. */
+  /** For crossings: an event with this text is recorded only once per account. */
   readonly once?: string
   /** Only this webhook receives the event, whatever it subscribes to. */
   readonly onlyWebhookId?: string
 }
 
 /**
- * Records an event, and a delivery for each enabled webhook of the account that subscribes to it. To be called in the
+ * Records an event, and a delivery for each enabled webhook of the account that subscribes to it. Call it in the
  * transaction that causes the event. Returns the id; null if an event with the same `once` exists.
  */
 export function* recordEvent(event: NewEvent, atMs: number): Operation<string | null> {
@@ -65,7 +65,7 @@ function newUlids(): IdSource {
 
 const CLOCK_STEP_MS = 10_000
 
-/** Ids ascend within a transaction, so that its events are listed in their order. A clock that was set back is followed. */
+/** Ids ascend within a transaction, so its events are listed in order. If the clock was set back, ids follow it. */
 function nextUlid(nowMs: number): string {
   if (nowMs < ulidMs - CLOCK_STEP_MS) ulids = newUlids()
   ulidMs = nowMs
@@ -147,8 +147,8 @@ export function* readBalanceLow(): Operation<Nanos | null> {
 const PRUNED_AT_ONCE = 1_000
 
 /**
- * Deletes some rows that are too old, and fails some deliveries that will not be sent. Returns how many: 0 is the end. Ids
- * begin with the instant of their row, so that no index by age is needed.
+ * Deletes some expired rows and fails some deliveries that will not be sent. Returns how many; 0 means done. Ids begin
+ * with their timestamp, so no index by age is needed.
  */
 const pruneEvents = atomic(function* (atMs: number): Operation<number> {
   const nowMs = yield* currentTime(atMs)
@@ -174,7 +174,7 @@ const pruneEvents = atomic(function* (atMs: number): Operation<number> {
   return pruned.reduce((sum, rows) => sum + rows.length, 0)
 })
 
-/** Fails some pending deliveries; `keptMax` of them stay, those whose next attempts are soonest. */
+/** Fails some pending deliveries, except the `keptMax` whose next attempt is soonest. */
 export function failPending(which: Sql, why: string, keptMax = 0): Sql {
   return sql`
     UPDATE webhook_delivery SET status = 'failed', next_attempt_at_ms = NULL, error = coalesce(error, ${why}) WHERE id IN (

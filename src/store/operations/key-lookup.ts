@@ -17,8 +17,8 @@ import { now, onPostgres, raw, type Sql, sql } from './sql.ts'
 const KEY = raw('id, account_id, budget_id, name, expires_at_ms, revoked_at_ms')
 
 /**
- * Looks up a key before a large body is taken in, or for an own path. SQLite's thread records the use later, together with
- * another write, so that the look-up does not wait for the disk.
+ * Looks up a key before a large body is read, or for an own path. SQLite's thread records the use later, with another
+ * write, so the lookup does not wait for the disk.
  */
 function* lookUpKey(digest: Uint8Array, atMs: number): Operation<KeyLookup> {
   const [key] = yield sql`SELECT ${KEY}, ${now(atMs)} AS now_ms FROM api_key WHERE digest = ${digest}`
@@ -32,7 +32,7 @@ function* lookUpKey(digest: Uint8Array, atMs: number): Operation<KeyLookup> {
   return caller
 }
 
-/** Whether the key is usable and its account is active. This is no use of the key. */
+/** Whether the key is usable and its account active. Does not count as a use of the key. */
 function* mayCall(keyId: string, atMs: number): Operation<boolean> {
   const rows = yield sql`
     SELECT k.id FROM api_key k JOIN account a ON a.id = k.account_id
@@ -41,7 +41,7 @@ function* mayCall(keyId: string, atMs: number): Operation<boolean> {
   return rows.length > 0
 }
 
-/** The key that a session stands for. This is no use of the key. */
+/** The key of a session. Does not count as a use of the key. */
 function* lookUpKeyById(id: string, atMs: number): Operation<KeyLookup> {
   const [key] = yield sql`SELECT ${KEY}, ${now(atMs)} AS now_ms FROM api_key WHERE id = ${id}`
   return key === undefined ? yield* lookUpAdminKey(sql`id = ${id}`) : yield* apiCaller(key)
@@ -107,7 +107,7 @@ const openSession = atomic(function* (session: NewSession): Operation<SessionRec
   if ((yield* lookUpKeyById(keyId, atMs)).kind === 'refused') return null
   yield sql`
     INSERT INTO session (digest, key_id, expires_at_ms) VALUES (${digest}, ${keyId}, ${now(atMs)} + ${lifeMs})`
-  // Expired sessions are deleted when another is opened: there are never more than were opened in one lifetime.
+  // Expired sessions are deleted when a new one is opened, which bounds their number.
   yield sql`DELETE FROM session WHERE expires_at_ms <= (SELECT ${now(atMs)})`
   yield sql`
     DELETE FROM session WHERE key_id = ${keyId} AND digest NOT IN (
@@ -128,7 +128,7 @@ function* endSession(digest: Uint8Array): Operation<void> {
   yield sql`DELETE FROM session WHERE digest = ${digest}`
 }
 
-/** A bootstrap key that becomes usable again must not bring back the sessions from before its revocation. */
+/** If a bootstrap key becomes usable again, sessions from before its revocation must not. */
 export function* endSessionsOfRevokedKeys(): Operation<void> {
   yield sql`DELETE FROM session WHERE key_id IN (SELECT id FROM admin_key WHERE revoked_at_ms IS NOT NULL)`
 }

@@ -36,7 +36,7 @@ import {
   sql,
 } from './sql.ts'
 
-/** API keys: every statement that changes a key, but for the mark of its use, is in this file. */
+/** API keys. Every statement that changes a key is in this file, except the one that records its use. */
 
 const createKey = atomic(function* (
   key: NewKey,
@@ -45,7 +45,7 @@ const createKey = atomic(function* (
 ): Operation<KeyCreation> {
   const readNow = (id: string) => getKey(key.accountId, id, idempotency?.atMs ?? key.createdAtMs)
   const bornExpired = key.expiresAtMs !== null && key.expiresAtMs <= (yield* currentTime(key.createdAtMs))
-  // A repeated command must find its key even if the key has expired since.
+  // A replay must find its key even if it has expired since.
   const replay = bornExpired
     ? yield* findReplay(idempotency, readNow)
     : yield* claimKey(idempotency, key.id, readNow)
@@ -109,7 +109,7 @@ function* recordKey(
   yield* recordEvent({ accountId: key.accountId, type, actor, data }, atMs)
 }
 
-/** The budget is locked, as settlement locks it before it reads the cap: one of the two sees the work of the other. */
+/** Lock the budget, as settlement does before it reads the cap: one of the two sees the other's change. */
 function* recordCaps(key: KeyRecord, changes: KeyChanges, actor: Actor, atMs: number): Operation<void> {
   const [row] = yield sql`
     SELECT ${BUDGET_COLUMNS} FROM budget b WHERE id = (SELECT budget_id FROM api_key WHERE id = ${key.id})`
@@ -127,8 +127,8 @@ function* recordCaps(key: KeyRecord, changes: KeyChanges, actor: Actor, atMs: nu
 }
 
 /**
- * Changes the key if it is usable, in one statement, which waits for admissions under way, as later ones wait for it. The
- * key's status is read under the lock, and the time after it.
+ * Changes the key if it is usable, in one statement. It waits for running admissions, and later ones wait for it. The
+ * status is read under the lock, the time after it.
  */
 function* changeUsable(accountId: string, id: string, atMs: number, set: Sql | null): Operation<boolean> {
   const changed = yield sql`
@@ -155,7 +155,7 @@ const rotateKey = atomic(function* (
   const nowMs = yield* currentTime(createdAtMs)
   const old = yield* getKey(accountId, id, createdAtMs)
   const isUsable = old !== null && keyStatus(old, nowMs) === 'usable'
-  // A repeated rotation must find its new key even if the old one has ended since, by the rotation itself even.
+  // A replayed rotation must find its new key even if the old one has ended since, perhaps by this rotation.
   const replay = isUsable
     ? yield* claimKey(idempotency, made.id, readNow)
     : yield* findReplay(idempotency, readNow)
@@ -163,10 +163,10 @@ const rotateKey = atomic(function* (
   if (old === null) return { kind: 'none' }
   if (!isUsable) return { kind: 'final', key: old }
 
-  // After this point the key is rotated. The new key gets the expiry that the old key had before the rotation.
+  // From here on the key is rotated. The new key gets the expiry that the old key had before.
   const key = yield* insertKey({ ...old, ...made }, id, old.budgetId)
   if (oldExpiresAtMs !== null) {
-    // The old key's time runs from the store's instant, not from that of the node that asks.
+    // The old key's remaining time counts from the store's clock, not from the node's.
     const endMs = nowMs + oldExpiresAtMs - createdAtMs
     if (endMs < (old.expiresAtMs ?? Number.POSITIVE_INFINITY))
       yield sql`UPDATE api_key SET expires_at_ms = ${endMs} WHERE id = ${id}`
@@ -183,7 +183,7 @@ function* listKeys(query: KeyQuery): Operation<Page<KeyRecord>> {
   if (status !== null) where.push(sql`${statusSql(sql`(SELECT ${now(atMs)})`)} = ${status}`)
   if (search !== null) where.push(found(search))
   if (after !== null) where.push(sql`id < ${after}`)
-  // The page is cut before the months are looked up.
+  // Limit the page before joining the months.
   const page = sql`(SELECT * FROM api_key WHERE ${and(where)} ORDER BY id DESC LIMIT ${limit + 1})`
   const rows = yield sql`SELECT ${COLUMNS} FROM ${withMonth(page, atMs)} ORDER BY id DESC`
   return pageOf(rows, limit, keyRecord)
@@ -196,7 +196,7 @@ function* readKeyNames(ids: readonly string[]): Operation<readonly KeyName[]> {
   return (yield sql`SELECT id, name FROM api_key WHERE id IN (${join(ids)})`).map(recordOf<KeyName>)
 }
 
-/** `instr` and `strpos` give no character a special meaning, as LIKE would. */
+/** Unlike LIKE, `instr` and `strpos` have no special characters. */
 export const POSITION = byStore({ sqlite: 'instr', postgres: 'strpos' })
 
 function found(search: string): Sql {
@@ -218,7 +218,7 @@ function statusSql(at: Sql): Sql {
     ELSE 'usable' END`
 }
 
-/** The last use of a key: of its last call, or of what no call came of, which the column has. */
+/** The last use of a key: its last call, or a use that left no call, which the column has. */
 const LAST_USED = raw(`(SELECT max(at_ms) FROM (SELECT k.last_used_at_ms AS at_ms UNION ALL SELECT * FROM (
   SELECT started_at_ms FROM call WHERE key_id = k.id ORDER BY started_at_ms DESC LIMIT 1) AS last) AS used)`)
 
@@ -276,7 +276,7 @@ function limitValue(value: KeyLimits[keyof KeyLimits]): SqlValue {
   return typeof value === 'object' ? json(value) : value
 }
 
-/** The assignments of an edit in one table; absent members stay. Null: there are none. */
+/** The assignments of a change in one table; absent members stay. Null: there are none. */
 function changesSql({ name, ...limits }: KeyChanges, table: 'api_key' | 'budget'): Sql | null {
   const set = KEY_LIMITS.filter((limit) => limit.table === table).flatMap((limit) => {
     const value = limits[limit.name]
@@ -299,7 +299,7 @@ const EXPIRING_DAYS = [7, 1]
 
 const SWEPT_TO = 'events_swept_to_ms'
 
-/** A key that was changed in a transaction which ended after the last sweep may have expired before that sweep. */
+/** A transaction that commits after the last sweep may have set an expiry before it. */
 const LOOK_BACK_MS = 60_000
 
 export const SWEPT_MAX = 500
@@ -310,15 +310,15 @@ const sweepEvents = atomic(function* (atMs: number): Operation<boolean> {
   const fromMs = sweptToMs - LOOK_BACK_MS
   let isMore = yield* sweepExpiry(null, fromMs, nowMs)
   for (const days of EXPIRING_DAYS) isMore = (yield* sweepExpiry(days, fromMs, nowMs)) || isMore
-  // Events that were recorded are not recorded again, so the setting need not be exact: a write each time would cost an fsync.
+  // Events are not recorded twice, so this setting need not be exact; writing it each time would cost an fsync.
   if (!isMore && (sweptToMs === nowMs || nowMs - sweptToMs >= LOOK_BACK_MS))
     yield* writeSetting(SWEPT_TO, String(nowMs))
   return isMore
 })
 
 /**
- * Records the keys whose expiry, or a number of days before it, is in this interval. A key that was only created after that
- * instant is left out, and so is a key that has ended by now. Returns whether there are more.
+ * Records events for keys whose expiry, or some days before it, falls into this interval. Skips keys that were created
+ * after that moment or have ended since. Returns whether there are more.
  */
 function* sweepExpiry(days: number | null, fromMs: number, nowMs: number): Operation<boolean> {
   const leadMs = (days ?? 0) * DAY_MS

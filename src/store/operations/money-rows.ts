@@ -7,8 +7,8 @@ import { bool, nanos, nanosOrNull, number, numberOrNull, type Row, text, textOrN
 import { type Filled, prepare, raw } from './sql.ts'
 
 /**
- * The rows that the calls of a batch share, budgets and accounts: locked and read once, changed in memory call by call, and
- * written once. They are locked in this order, here and in every other transaction: budgets, then accounts, each by id.
+ * The budgets and accounts that the calls of a batch share: locked and read once, changed in memory call by call,
+ * written once. Every transaction locks them in this order: budgets, then accounts, each by id.
  */
 
 export const BUDGET_COLUMNS =
@@ -92,7 +92,7 @@ export class MoneyRows {
     return state
   }
 
-  /** Moves the sums, as the statements of `writes` will. */
+  /** Changes the sums in memory, as the statements of `writes` will in the database. */
   move(budgetId: string, accountId: string, move: Move): void {
     if (!isMove(move)) return
     const budget = this.budget(budgetId)
@@ -124,7 +124,7 @@ export class MoneyRows {
     }
   }
 
-  /** Counts a request that was admitted, where its budget limits requests. */
+  /** Counts an admitted request, if its budget limits requests. */
   countRequest(budgetId: string, atMs: number): void {
     const budget = this.budget(budgetId)
     if (budget.requestsPerMinute === null) return
@@ -160,7 +160,7 @@ function sorted<T>(moves: ReadonlyMap<string, T>): T[] {
   return [...moves].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, move]) => move)
 }
 
-/** A later month, or a later day, sets the sums to 0; an earlier one is over, and changes nothing. */
+/** A later month or day resets the sums to 0. A move in an earlier period, which is over, changes nothing. */
 const MOVE_BUDGET = prepare`
   UPDATE budget SET
     spent_nanos = CASE WHEN month < ${'text'} THEN 0 ELSE spent_nanos END + ${'bigint'},
@@ -205,7 +205,7 @@ function moveBudget(budget: BudgetState, { month, day, heldNanos, costNanos }: M
   if (budget.day === day) budget.daySpentNanos += costNanos
 }
 
-/** The ceilings of a key, as they stand at an instant of this month and day. */
+/** The ceilings of a key in this month and day. */
 export function keyCeilings(budget: BudgetState, month: string, day: string, atMs: number): Budget[] {
   const { monthlyNanos, dailyNanos } = budget
   const isNow = budget.month === month
@@ -229,7 +229,7 @@ export function keyCeilings(budget: BudgetState, month: string, day: string, atM
   return ceilings
 }
 
-/** Why one more request is too many at this instant; null if it is not. */
+/** Why another request would exceed the rate limit now; null if it would not. */
 export function overLimit(budget: BudgetState, atMs: number): OverLimit | null {
   const { requestsPerMinute: most, minute, minuteRequests } = budget
   if (most === null || minute !== minuteOf(budget, atMs) || minuteRequests < most) return null
@@ -240,7 +240,7 @@ export function overLimit(budget: BudgetState, atMs: number): OverLimit | null {
 
 const MINUTE_MS = 60_000
 
-/** The minute of an instant. Where the clock has stepped back a little, the minute that has begun goes on. */
+/** The minute of a time. If the clock has stepped back a little, the current minute continues. */
 function minuteOf({ minute }: BudgetState, atMs: number): number {
   const now = Math.floor(atMs / MINUTE_MS)
   return now === minute - 1 ? minute : now
@@ -295,7 +295,7 @@ function upstreamOf(row: Row, surface: Surface): OwnUpstream | null {
   return url === null ? null : { url, sealedKey: textOrNull(row, `${surface}_key`) }
 }
 
-/** The columns of `account a` that make a record; `now_ms` is to be added. */
+/** The columns of `account a` for a record; the caller adds `now_ms`. */
 export const ACCOUNT_RECORD = raw(`a.id, a.name, a.created_at_ms, a.metadata, a.status, a.discount_billionths,
   a.messages_url, a.messages_key, a.chat_url, a.chat_key, a.credited_nanos, a.charged_nanos, a.held_nanos,
   a.credit_enforced, a.monthly_budget_nanos, a.month, a.spent_nanos`)

@@ -2,9 +2,9 @@ import { number, present, type Row } from '../rows.ts'
 import { now, type Runnable, type Sql, sql } from './sql.ts'
 
 /**
- * An operation, written once for both stores: it yields statements and is given their rows. SQLite's threads run it to
- * its end in the transaction of their batch. On PostgreSQL each statement is waited for and stands alone, unless the
- * operation is `atomic`: then all of its statements are one transaction, at READ COMMITTED.
+ * An operation, written once for both stores: it yields statements and receives their rows. SQLite runs it to its end
+ * in the transaction of its batch. On PostgreSQL each statement is its own transaction, unless the operation is
+ * `atomic`: then all of its statements are one transaction, at READ COMMITTED.
  */
 export type Operation<T> = Generator<Sql, T, readonly Row[]>
 
@@ -15,18 +15,18 @@ export interface Snapshot {
   close(): Promise<void>
 }
 
-/** A function that makes an operation of the arguments of a command. */
+/** A function from the arguments of a command to an operation. */
 export type Operate = (...args: never[]) => Operation<unknown>
 export type Operations = Readonly<Record<string, Operate>>
 
 export type AnswerOf<O extends Operate> = O extends (...args: never[]) => Operation<infer T> ? T : never
 
-/** Operations by name, as they are called on the thread that runs them. */
+/** Operations by name, as called synchronously on the thread that runs them. */
 export type Answers<O extends Operations> = {
   [Name in keyof O]: (...args: Parameters<O[Name]>) => AnswerOf<O[Name]>
 }
 
-/** Operations by name, as they are called where the answer is a promise. */
+/** Operations by name, as called from elsewhere: the answer is a promise. */
 export type Methods<O extends Operations> = {
   [Name in keyof O]: (...args: Parameters<O[Name]>) => Promise<AnswerOf<O[Name]>>
 }
@@ -41,7 +41,7 @@ export function methodsOf<O extends Operations>(
   ) as unknown as Methods<O>
 }
 
-/** Marks an operation as atomic. `isAtomic` decides by the command where a command of one statement need not be atomic. */
+/** Marks an operation as atomic. `isAtomic` decides per command: one with a single statement need not be. */
 export function atomic<O extends Operate>(
   operate: O,
   isAtomic: (...args: Parameters<O>) => boolean = () => true,
@@ -57,8 +57,8 @@ export function isAtomic(
 }
 
 /**
- * A step of a batch: statements that go to the database together, in this order. SQLite runs the statements one by one;
- * PostgreSQL gets them in one flight, so that a batch takes as many round trips as it has steps.
+ * A step of a batch: statements that are sent together, in this order. SQLite runs them one by one. PostgreSQL gets
+ * them pipelined, so a batch takes one round trip per step.
  */
 export interface Step {
   readonly statements: readonly Runnable[]
@@ -68,7 +68,7 @@ export interface Step {
 
 export type StepRows = readonly (readonly Row[])[]
 
-/** Commands of the hot path, all in one transaction: it yields steps and is given the rows of their statements. */
+/** Hot-path commands in one transaction: yields steps and receives the rows of their statements. */
 export type Batch<T> = Generator<Step, T, StepRows>
 
 export function step(statements: readonly Runnable[]): Step {
@@ -79,10 +79,10 @@ export function lastStep(statements: readonly Runnable[]): Step {
   return { statements, end: 'commit' }
 }
 
-/** Ends the batch as if it had not begun. */
+/** Rolls the batch back. */
 export const ABANDON: Step = { statements: [], end: 'rollback' }
 
-/** Runs an operation within a batch, for what is rarely done there: each of its statements is a step. */
+/** Runs an operation within a batch, each statement as a step. For rare cases. */
 export function* inBatch<T>(operation: Operation<T>): Batch<T> {
   let result = operation.next()
   while (!result.done) {

@@ -13,7 +13,7 @@ import { bool, number, present, type Row, readValue, recordOf, text, textOrNull 
 import { atomic, type Operation } from './operation.ts'
 import { and, byStore, FOR_DELETE, join, onPostgres, raw, type Sql, type SqlValue, sql } from './sql.ts'
 
-/** Records that one look at the request log goes through. Then the next look goes on, and others come in between. */
+/** Records that one query of the request log scans. The next query continues there, so that others can run in between. */
 export const LOG_LOOK_RECORDS_MAX = 10_000
 
 const RECORDED = Object.entries(CALL_COLUMNS)
@@ -43,7 +43,7 @@ function* getCall(requestId: string): Operation<CallRecord | null> {
   return refused === undefined ? null : refusedRecord(refused)
 }
 
-/** All accounts together are listed by id, which begins with the instant at which the call came: no index has all their starts. */
+/** All accounts together are listed by id, which begins with the arrival time: no index has their start times. */
 function newestFirst(filter: CallFilter): Sql {
   return raw(isById(filter) ? 'ORDER BY id DESC' : 'ORDER BY started_at_ms DESC, id DESC')
 }
@@ -52,24 +52,24 @@ function isById({ accountId, keyId, socketId = null, state }: CallFilter): boole
   return accountId === null && keyId === null && (socketId === null || state === 'refused')
 }
 
-/** A call may start long after it came: its body is slow, it waits for room. Clocks may differ. */
+/** A call may start long after it arrived: a slow body, a wait for budget. Clocks may differ. */
 const START_AFTER_ID_MS = 24 * 60 * 60 * 1000
 
 /**
- * PostgreSQL's planner, left alone, may sort rows that it believes to be few. It guesses that from its statistics, which a
- * new month does not have yet, which lag behind and are lost in upgrades of PostgreSQL; a wrong guess reads and sorts all
- * of a month for each page. An export of 200,000 calls took more than six minutes so.
+ * PostgreSQL's planner may choose to sort if it expects few rows. Its statistics lag behind, miss a new month and are
+ * lost in upgrades; a wrong guess reads and sorts a whole month for each page. An export of 200,000 calls once took
+ * more than six minutes.
  */
 export const IN_ORDER_OF_AN_INDEX = onPostgres(`SELECT set_config('enable_sort', 'off', true),
   set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true)`)
 
-/** The cursors before and after every call. Nothing sorts before an empty id, so an instant alone is a cursor too. */
+/** The cursors before and after all calls. An empty id sorts first, so a time alone is a cursor too. */
 const BEGINNING: CallCursor = { startedAtMs: Number.MIN_SAFE_INTEGER, requestId: '' }
 const END: CallCursor = { startedAtMs: Number.MAX_SAFE_INTEGER, requestId: '' }
 
 /**
- * A query reads in strides, each of four times as many records as the one before; the first stride has four times as many
- * as calls are wanted. Most queries find enough there, and need not know where ten thousand records end.
+ * A query reads in strides, each four times as long as the last; the first has four times the wanted number of calls.
+ * Most queries find enough there.
  */
 const FIRST_STRIDE = 4
 const STRIDE_GROWTH = 4
@@ -94,7 +94,7 @@ const listCalls = atomic(function* (
   }
 })
 
-/** At most `limit` of the calls that match among the next `records` records, and where to go on. */
+/** At most `limit` matching calls among the next `records` records, and the cursor to continue from. */
 function* readPage(
   filter: CallFilter,
   before: CallCursor,
@@ -111,22 +111,22 @@ function* readPage(
   return { calls, next: { startedAtMs: lastShown.startedAtMs, requestId: lastShown.requestId } }
 }
 
-/** The end of a stride of `records` records: the last of them, and one more if there is one. */
+/** The end of a stride: its last record, and one more if there is one. */
 export function edgeSql(filter: CallFilter, before: CallCursor, from: CallCursor, records: number): Sql {
   return sql`SELECT started_at_ms, id FROM ${source(filter, before, from)} ${newestFirst(filter)}
     LIMIT 2 OFFSET ${records - 1}`
 }
 
-/** One extra row shows whether there are more before the edge. */
+/** One extra row shows whether there are more. */
 export function matchingSql(filter: CallFilter, before: CallCursor, from: CallCursor, limit: number): Sql {
   return sql`SELECT * FROM ${source(filter, before, from)}
     AND ${and([sql`true`, ...matchesSql(filter)])} ${newestFirst(filter)} LIMIT ${limit + 1}`
 }
 
 /**
- * All indexes end in the id, so a cursor is valid in each of them. SQLite's planner has no statistics
- * and would have to guess; a wrong guess reads the whole table. PostgreSQL might use the account's index for a key that has
- * most of the calls; IS NOT DISTINCT FROM compares the account in a way for which that index does not serve.
+ * All indexes end in the id, so a cursor is valid in each of them. SQLite's planner has no statistics, and a wrong
+ * guess reads the whole table. PostgreSQL might use the account's index for a key that has most of the calls; IS NOT
+ * DISTINCT FROM prevents that.
  */
 function source(filter: CallFilter, before: CallCursor, from: CallCursor): Sql {
   const { accountId, keyId, state, socketId = null } = filter
@@ -175,7 +175,7 @@ function matchesSql(filter: CallFilter): Sql[] {
   else if (state !== null) parts.push(sql`state = ${state}`)
   if (parentId !== null) parts.push(sql`parent_id = ${parentId}`)
   if (minCostNanos !== null) parts.push(sql`cost_nanos >= ${minCostNanos}`)
-  // A flag has the name of its column.
+  // A flag is named like its column.
   if (flag !== null) parts.push(raw(flag))
   return parts
 }
@@ -191,7 +191,7 @@ function earlierOf(cursor: CallCursor, end: CallCursor): CallCursor {
 
 const storeRefused = atomic(function* (calls: readonly RefusedCall[]): Operation<void> {
   if (calls.length === 0) return
-  // If a batch has two records of a call, the first wins, as it does across batches.
+  // If a batch has two records of one call, the first wins, as across batches.
   const first = new Map(calls.toReversed().map((call) => [call.requestId, call]))
   const rows = [...first.values()].map(
     (call) => sql`(${call.requestId}, ${call.digest}, ${call.startedAtMs}, ${call.endedAtMs}, ${call.method},
@@ -243,7 +243,7 @@ function* deleteOldest(account: string, those: Sql, limit: number): Operation<nu
   return deleted.length
 }
 
-/** The bytes of a row besides its bodies, which count too: a megabyte of zeros is compressed to a hundred bytes. */
+/** Overhead of a row, which counts too: a megabyte of zeros compresses to a hundred bytes. */
 const ROW_BYTES = 256
 
 const BYTES = raw(`coalesce(octet_length(request), 0) + coalesce(octet_length(response), 0) + ${ROW_BYTES}`)
@@ -258,7 +258,7 @@ const storeBodies = atomic(function* (bodies: CallBodies): Operation<void> {
   yield* moveTotal(kept, 1)
 })
 
-/** The sum of all bodies moves with the rows that were written or deleted. */
+/** Updates the total size after rows were written or deleted. */
 function* moveTotal(rows: readonly Row[], sign: 1 | -1): Operation<void> {
   if (rows.length === 0) return
   const bytes = rows.reduce((sum, row) => sum + number(row, 'bytes'), 0)
@@ -289,7 +289,7 @@ const deleteBodies = atomic(function* (beforeMs: number, limit: number): Operati
 const trimBodies = atomic(function* (bytesMax: number, limit: number): Operation<number> {
   const [total] = yield sql`SELECT bytes FROM body_total`
   if (number(present(total), 'bytes') <= bytesMax) return 0
-  // Nodes that trim at once wait for each other at the row of the total, or each would delete all that is beyond.
+  // Nodes that trim at the same time serialise on the row of the total, or each would delete the whole excess.
   const deleted = yield sql`
     WITH total AS MATERIALIZED (
       SELECT bytes - ${bytesMax} AS beyond FROM body_total ${onPostgres('FOR UPDATE')}

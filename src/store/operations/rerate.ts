@@ -17,7 +17,7 @@ import type { Ask, Operation } from './operation.ts'
 import { storePriceVersion } from './settings.ts'
 import { FOR_UPDATE, join, onPostgres, type Sql, sql } from './sql.ts'
 
-/** Calls per batch: settlements of the account wait some tens of milliseconds for it. */
+/** Calls per batch. Settlements of the account wait tens of milliseconds for one. */
 const RERATE_BATCH_CALLS = 2_000
 
 export interface LedgerConnection {
@@ -63,12 +63,12 @@ function candidate(row: Row): RerateCandidate {
 }
 
 /**
- * A rerate never edits the call itself: its record stays as it was billed then. The entry, the account's credit and the
- * credited sum of the day move together.
+ * A rerate never changes the call: its record stays as billed. The ledger entry, the account's credit and the credited
+ * sum of the day change together.
  */
 function* book(changed: readonly ChangedCall[], nextUlid: () => string, atMs: number): Operation<Booked> {
   if (changed.length === 0) return { calls: 0, nanos: 0n }
-  // A price version is some 100 KB of text, so it is sent once per batch, not once per call.
+  // A price version is about 100 KB, so it is sent once per batch, not per call.
   for (const [id, json] of new Map(changed.map(({ version }) => [version.id, version.json])))
     yield* storePriceVersion(id, json)
 
@@ -78,7 +78,7 @@ function* book(changed: readonly ChangedCall[], nextUlid: () => string, atMs: nu
     SELECT 1 FROM call JOIN changed ON call.id = changed.id AND call.month = changed.month
     ORDER BY call.id ${FOR_UPDATE} OF call`)
 
-  // The changes of an account are one entry of its ledger.
+  // One ledger entry per account.
   const accountIds = [...new Set(changed.map(({ call }) => call.accountId))].sort()
   const creditIds = new Map(accountIds.map((accountId) => [accountId, `crd_${nextUlid()}`]))
   const inserted = yield insertCalls(changed, creditIds)
@@ -98,7 +98,7 @@ function* book(changed: readonly ChangedCall[], nextUlid: () => string, atMs: nu
   return { calls: parts.length, nanos: parts.reduce((sum, { amountNanos }) => sum + amountNanos, 0n) }
 }
 
-/** The condition leaves out calls that were credited since they were read; the primary key prevents a second run. */
+/** The condition skips calls that were credited since they were read; the primary key prevents a second run. */
 function insertCalls(changed: readonly ChangedCall[], creditIds: ReadonlyMap<string, string>): Sql {
   const rows = changed.map((one) => {
     const { call, version } = one

@@ -21,7 +21,7 @@ export function* writeSetting(name: string, value: string): Operation<void> {
 
 /** The value that was there first stays. */
 function* getOrCreateSetting(name: string, value: string): Operation<string> {
-  // An existing row is written as it was, because only written rows are returned.
+  // Rewrite an existing row unchanged, because only written rows are returned.
   const [row] = yield sql`
     INSERT INTO setting (name, value) VALUES (${name}, ${value})
     ON CONFLICT (name) DO UPDATE SET value = setting.value RETURNING value`
@@ -29,7 +29,7 @@ function* getOrCreateSetting(name: string, value: string): Operation<string> {
 }
 
 function* probeWrite(): Operation<void> {
-  // SQLite would not write a value that stays the same.
+  // SQLite skips the write if the value does not change, so toggle it.
   yield sql`
     INSERT INTO setting (name, value) VALUES ('write_probe', '0')
     ON CONFLICT (name) DO UPDATE SET value = CASE setting.value WHEN '0' THEN '1' ELSE '0' END`
@@ -39,7 +39,7 @@ export function* storePriceVersion(id: string, priceJson: string): Operation<voi
   yield sql`INSERT INTO price_version (id, json) VALUES (${id}, ${priceJson}) ON CONFLICT DO NOTHING`
 }
 
-/** The price version as it was stored; null if there is none of this id. */
+/** The stored price version; null if there is none with this id. */
 function* readPriceVersion(id: string): Operation<string | null> {
   const [row] = yield sql`SELECT json FROM price_version WHERE id = ${id}`
   return row === undefined ? null : text(row, 'json')
@@ -86,14 +86,14 @@ export const SETTINGS = {
   reads: {},
 }
 
-/** How a command is done at most once per idempotency key, and its answer found again when it is repeated. */
+/** Runs a command at most once per idempotency key, and finds its answer for replays. */
 
 type Read<T> = (subject: string) => Operation<T | null>
 
 /**
- * Claims the key, in the transaction that does the command. Null: the key is claimed, and the command is to be done now.
- * Otherwise the command was done before, and nothing may be done. Where another command is about to claim the key, this
- * one waits to see whether it does, and locks nothing itself: twenty repetitions of a command read its answer side by side.
+ * Claims the key in the transaction of the command. Null: claimed, run the command now. Otherwise the command was run
+ * before: return this answer and do nothing. If another transaction is claiming the key, this one waits for it without
+ * locks of its own, so that many replays can read the answer at once.
  */
 export function* claimKey<T>(
   idempotency: Idempotency | null,
@@ -115,14 +115,14 @@ export function* claimKey<T>(
     }
     const replay = yield* findReplay(idempotency, read)
     if (replay !== null) return replay
-    // A key that is too old to be recognised is deleted, and the claim tried again.
+    // Delete a key that has expired, and try the claim again.
     yield sql`DELETE FROM idempotency WHERE account_id = ${accountId} AND name = ${name} AND ${outdated}`
   }
 }
 
 const AGE = raw(`${limits.onceMs}`)
 
-/** Keys that a new key deletes: more than one, so that a backlog shrinks, and few, so that no command takes long. */
+/** Expired keys deleted with each new key: more than one, so that a backlog shrinks, and few, so that no command takes long. */
 const FORGOTTEN_AT_ONCE_MAX = 100
 
 function forgetSome(outdated: Sql): Sql {
@@ -134,7 +134,7 @@ function forgetSome(outdated: Sql): Sql {
     DELETE FROM idempotency WHERE (account_id, name) IN (SELECT account_id, name FROM old)`
 }
 
-/** The replay of a command that cannot be done, perhaps because it was done before. Null: it was not. */
+/** The replay of a command that cannot run, perhaps because it ran before. Null: it did not. */
 export function* findReplay<T>(
   idempotency: Idempotency | null,
   read: Read<T>,
@@ -146,7 +146,7 @@ export function* findReplay<T>(
   return row === undefined ? null : yield* replay(row, idempotency, read)
 }
 
-/** The command did nothing after all: its key may be used again. */
+/** The command did nothing, so its key may be used again. */
 export function* giveUpKey(idempotency: Idempotency | null): Operation<void> {
   if (idempotency === null) return
   yield sql`
@@ -156,7 +156,7 @@ export function* giveUpKey(idempotency: Idempotency | null): Operation<void> {
 function* replay<T>(row: Row, idempotency: Idempotency, read: Read<T>): Operation<IdempotentResult<T>> {
   if (Buffer.compare(row['fingerprint'] as Uint8Array, idempotency.fingerprint) !== 0)
     return { kind: 'conflict' }
-  // A subject that cannot be read as this kind of record was made by another kind of command.
+  // If the subject is not a record of this kind, another kind of command used the key.
   const value = yield* read(text(row, 'subject'))
   return value === null ? { kind: 'conflict' } : { kind: 'repeated', value }
 }

@@ -13,18 +13,18 @@ import type { Operation } from './operation.ts'
 import { prepare, raw, sql } from './sql.ts'
 
 /**
- * The events of a settlement, recorded in its transaction. A row with a cap, and an account with enforced credit, is locked,
- * so that the sums before and after each call are exact.
+ * The events of a settlement, recorded in its transaction. Rows with a cap and accounts with enforced credit are
+ * locked, so the sums before and after each call are exact.
  */
 
-/** A closing that is booked, with the call that it closes and the sums after it. */
+/** A booked closing, with its call and the sums after it. */
 export interface Booking {
   readonly closing: CallClosing
   readonly call: Row
   readonly budgetId: string
   readonly accountId: string
   readonly model: string
-  /** Where the clock is the database's, its instant; else the closing's own. */
+  /** By the database's clock if that decides, else the closing's own time. */
   readonly atMs: number
   readonly ceilings: readonly Budget[]
   readonly balance: Balance
@@ -33,7 +33,7 @@ export interface Booking {
 export const READ_EVENT_SETTINGS = prepare`
   SELECT name, value FROM setting WHERE name IN (${raw(`'${BUDGET_THRESHOLDS}', '${BALANCE_LOW}'`)})`
 
-/** The ceilings of the periods that the call was admitted in, after its cost was added. A period that is over has none. */
+/** The ceilings of the call's admission periods, including its cost. A period that is over has none. */
 export function ceilingsOf(
   call: Row,
   budgetId: string,
@@ -97,7 +97,7 @@ function balanceCrossings(booking: Booking, lowNanos: bigint | null): readonly (
     (type) =>
       function* () {
         const { actor } = yield* callerOf(booking)
-        // An account without enforcement is not locked: two batches may both see the crossing.
+        // Without enforcement the account is not locked, so two batches may both see the crossing.
         const once = balance.enforced ? {} : { once: `${type}/${balance.creditedNanos}/${lowNanos}` }
         yield* recordEvent(
           { accountId, type, actor, data: { balance: balanceObject(balance) }, ...once },
@@ -113,7 +113,7 @@ function* accountOf(id: string, atMs: number) {
   return accountObject(account, atMs)
 }
 
-/** The key of the call, as it is now, and as the actor of the call's events. */
+/** The current record of the call's key, and the key as actor of the events. */
 function* callerOf({ accountId, call, atMs }: Booking) {
   const key = yield* getKey(accountId, text(call, 'key_id'), atMs)
   if (key === null) throw new Error(`there is no key ${text(call, 'key_id')}`)
@@ -121,12 +121,12 @@ function* callerOf({ accountId, call, atMs }: Booking) {
   return { actor, key: eventKey(key, atMs) }
 }
 
-/** The digest stands for the model: an entry of PostgreSQL's index has at most 2,704 bytes. */
+/** A digest of the model, because an entry of a PostgreSQL index has at most 2,704 bytes. */
 const unpricedOnce = ({ call, model }: Booking) =>
   `${unpricedPrefix(call)}${createHash('sha256').update(model).digest('base64url')}`
 const unpricedPrefix = (call: Row) => `unpriced/${text(call, 'day')}/`
 
-/** The first unpriced call of each account, day and model. All batches record them in the same order, so none deadlock. */
+/** The first unpriced call of each account, day and model, always in the same order, so that batches do not deadlock. */
 function firstUnpriced(bookings: readonly Booking[]): readonly Booking[] {
   const firsts = new Map<string, Booking>()
   for (const booking of bookings) {

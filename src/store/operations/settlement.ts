@@ -9,10 +9,7 @@ import { type Batch, step } from './operation.ts'
 import { type Booking, ceilingsOf } from './settlement-events.ts'
 import { type Filled, prepare, prepareInsert, prepareUpdate } from './sql.ts'
 
-/**
- * Settlement of the calls of a batch: each is closed once, and its cost is booked on the budget, the account and the day. A
- * call that is closed already is not closed again.
- */
+/** Settles the calls of a batch: each is closed once, and its cost is booked to the budget, the account and the day. */
 
 const CLOSE_CALL = prepareUpdate(
   'call',
@@ -60,12 +57,12 @@ export function settleCalls(
   return { settled, bookings, writes: [...addToDays(bookings), ...closes] }
 }
 
-/** The first closing of a call wins. A closing as lost counts only if there is no other. */
+/** The first closing of a call wins. `interrupted` counts only if there is no other. */
 function choose(closings: readonly CallClosing[], calls: ReadonlyMap<string, Row>): readonly CallClosing[] {
   const chosen = new Map<string, CallClosing>()
   for (const closing of closings) {
     const state = calls.get(closing.requestId)?.['state']
-    // An interrupted call whose cost becomes known is booked; interrupting it a second time would change nothing.
+    // An interrupted call whose cost becomes known is booked. Interrupting it again changes nothing.
     if (state !== 'in_flight' && (state !== 'interrupted' || closing.state === 'interrupted')) continue
     const before = chosen.get(closing.requestId)
     if (before === undefined || (before.state === 'interrupted' && closing.state !== 'interrupted'))
@@ -77,7 +74,7 @@ function choose(closings: readonly CallClosing[], calls: ReadonlyMap<string, Row
 function book(closing: CallClosing, call: Row, money: MoneyRows, nowMs: number | null): Booking {
   const [budgetId, accountId] = [text(call, 'budget_id'), text(call, 'account_id')]
   const account = money.account(accountId)
-  // An interrupted call has given its hold back already.
+  // The hold of an interrupted call is already released.
   const isOpen = call['state'] === 'in_flight'
   money.move(budgetId, accountId, {
     ...{ month: text(call, 'month'), day: text(call, 'day'), costNanos: closing.costNanos },
@@ -96,14 +93,14 @@ function book(closing: CallClosing, call: Row, money: MoneyRows, nowMs: number |
 
 const balanceOf = ({ balance }: Booking) => balance.creditedNanos - balance.chargedNanos
 
-/** The operator's loss at list price: the whole hold of an interrupted call, the rest of it if upstream broke off. */
+/** The operator's loss at list price: the whole hold of an interrupted call, or the rest of it if upstream broke off. */
 function lostOf({ state, listNanos, losesRest }: CallClosing, call: Row): bigint {
   const holdNanos = nanos(call, 'hold_list_nanos')
   if (state === 'interrupted') return holdNanos
   return state === 'settled' && losesRest === true && listNanos < holdNanos ? holdNanos - listNanos : 0n
 }
 
-/** The call ended as long ago by the database's clock as by this node's. */
+/** Converts the end from this node's clock to the database's. */
 function endOf({ closing, call }: Booking, nowMs: number | null, nodeNowMs: number): number {
   if (nowMs === null)
     return Math.max(closing.atMs, closing.state === 'interrupted' ? number(call, 'started_at_ms') : 0)
@@ -159,8 +156,8 @@ const RAISE_FLOOR = prepare`
 const MARK_FLOORS = prepare`UPDATE budget SET has_floors = true WHERE id = ${'text'} AND month = ${'text'}`
 
 /**
- * Raises the hold floors of calls that cost more than they held. Endpoints and models beyond the most that are stored for a
- * month share one floor. Returns the statements that mark the budgets, to be run after their sums were moved.
+ * Raises the hold floors of calls that cost more than their hold. Beyond the maximum number per month, endpoints and
+ * models share one floor. Returns the statements that mark the budgets, to run after their sums changed.
  */
 export function* raiseFloors(bookings: readonly Booking[], money: MoneyRows): Batch<readonly Filled[]> {
   const over = bookings.filter(({ closing, call }) => isOverrun(closing, call) && call['endpoint'] !== null)

@@ -1,9 +1,9 @@
 import { TABLES } from '../schema.ts'
 
 /**
- * Statements that both stores understand. A value that stands in a template becomes a parameter, and a statement within
- * a statement becomes part of its text; where the two stores must differ, `byStore` holds both texts. The text for a store
- * is chosen when the statement is rendered, so that the code that puts it together need not know the store.
+ * Statements for both stores. A value in a template becomes a parameter, a nested statement becomes part of the text,
+ * and `byStore` holds both texts where the stores differ. The text is chosen when the statement is rendered, so the
+ * code that builds it need not know the store.
  */
 export class Sql {
   readonly texts: readonly string[]
@@ -15,14 +15,14 @@ export class Sql {
   }
 }
 
-/** A number is truncated to an integer: a JS number would be bound as REAL by SQLite, and sums leave the integers. */
+/** A number is truncated to an integer: SQLite would bind a JS number as REAL, and sums would become floats. */
 export type SqlValue = Sql | ByStore | Now | Json | Uint8Array | string | number | bigint | boolean | null
 
 export function sql(texts: TemplateStringsArray, ...values: SqlValue[]): Sql {
   return new Sql(texts, values)
 }
 
-/** Text of our own, such as the name of a column. Never text from outside. */
+/** Trusted text, such as a column name. Never user input. */
 export function raw(text: string): Sql {
   return new Sql([text], [])
 }
@@ -53,15 +53,15 @@ export function byStore(texts: { readonly sqlite: Sql | string; readonly postgre
   return sql`${new ByStore(sqlite, postgres)}`
 }
 
-/** Text that is empty in SQLite. A whole statement of this kind is not run there, and gives no rows. */
+/** Text that is empty in SQLite. If it is the whole statement, it is not run there and returns no rows. */
 export function onPostgres(text: Sql | string): Sql {
   return byStore({ sqlite: '', postgres: text })
 }
 
-/** The lock of rows to be updated. SQLite has one writer at a time, and nothing is locked there. */
+/** Locks rows for an update. SQLite has a single writer and needs no lock. */
 export const FOR_UPDATE = onPostgres('FOR NO KEY UPDATE')
 
-/** The lock of rows to be deleted: several nodes may delete at once, and each skips the rows of the others. */
+/** Locks rows for deletion. Several nodes may delete at once, each skipping the rows of the others. */
 export const FOR_DELETE = onPostgres('FOR UPDATE SKIP LOCKED')
 
 class Json {
@@ -85,12 +85,12 @@ class Now {
 }
 
 /**
- * The clock for the expiry of keys. In production it is the database's, of which there is one: nodes
- * whose clocks differ agree on which keys are active. Tests move the caller's clock, and SQLite has no other.
+ * The clock that decides the expiry of keys. In production it is the database's, so that nodes with different clocks
+ * agree. Tests move the caller's clock, and SQLite has no other.
  */
 export type StoreClock = 'database' | 'caller'
 
-/** The present instant. The database's clock is read where the expression stands: after a lock, say. */
+/** The current time. The database's clock is read when the expression is evaluated, for example after a lock. */
 export function now(atMs: number): Sql {
   return sql`${new Now(atMs)}`
 }
@@ -110,7 +110,7 @@ export interface Statement {
   readonly name?: string
 }
 
-/** The type of a parameter of a prepared statement, by its name in PostgreSQL. */
+/** PostgreSQL type of a parameter. */
 export type ParameterType = 'text' | 'bigint' | 'boolean' | 'bytea' | 'jsonb' | 'text[]' | 'bytea[]'
 
 /** A value of a prepared statement. A number is truncated to an integer. */
@@ -128,7 +128,7 @@ export class Filled {
 
 let preparedStatements = 0
 
-/** A statement whose text is made once for each store, for the hot path: rendering a template takes longer than running it. */
+/** A statement whose text is rendered once per store, for the hot path: rendering a template takes longer than running it. */
 export class Prepared {
   readonly name: string
   readonly types: readonly ParameterType[]
@@ -160,7 +160,7 @@ export class Prepared {
 
 type Fill = (...values: PreparedValue[]) => Filled
 
-/** A prepared statement; the parts of the template are types of parameters, or SQL without values. */
+/** A prepared statement. The template's parts are parameter types, or SQL without values. */
 export function prepare(texts: readonly string[], ...parts: (ParameterType | Sql)[]): Fill {
   const prepared = new Prepared(texts, parts)
   return (...values) => new Filled(prepared, values)
@@ -180,7 +180,7 @@ export function prepareInsert(table: string, columns: readonly string[], rest = 
   return prepare([head, ...between, `) ${rest}`], ...typesOf(table, columns))
 }
 
-/** A prepared UPDATE of the columns `set`, of the row with these values of the columns `where`. */
+/** A prepared UPDATE that sets the columns `set` of the row selected by the columns `where`. */
 export function prepareUpdate(table: string, set: readonly string[], where: readonly string[]): Fill {
   const texts = [...set.map((column, i) => `${i === 0 ? '' : ', '}${column} = `)]
   const conditions = where.map((column, i) => `${i === 0 ? ' WHERE ' : ' AND '}${column} = `)
@@ -216,8 +216,8 @@ export class FilledLists {
 }
 
 /**
- * A prepared statement over lists of values. A list is one array in PostgreSQL. SQLite has a parameter for each value, and
- * pads lists with their last value to a power of two, so that there are few texts.
+ * A prepared statement over lists of values. A list is one array in PostgreSQL. In SQLite each value is a parameter,
+ * and lists are padded with their last value to a power of two, so that there are few texts.
  */
 class PreparedLists {
   readonly #texts: readonly string[]
@@ -298,7 +298,7 @@ export function render(statement: Runnable, dialect: Dialect): Statement {
     return parameter('bigint', typeof part === 'bigint' ? part : BigInt(Math.trunc(part)))
   }
 
-  /** A parameter with its type: without a cast PostgreSQL takes it for text. */
+  /** Without a cast, PostgreSQL would treat the parameter as text. */
   function parameter(type: string, value: BoundValue): string {
     const place = values.push(value)
     return dialect.store === 'sqlite' ? '?' : `$${place}::${type}`

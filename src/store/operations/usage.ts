@@ -46,8 +46,8 @@ const SUM_COLUMNS = {
 } as const satisfies Record<keyof UsageSums, string>
 
 /**
- * SQLite's sum() of integers fails where it leaves 64 bits; it never wraps around or turns into a double. PostgreSQL's
- * is numeric and has no limit.
+ * SQLite's sum() of integers fails on 64-bit overflow; it never wraps or becomes a double. PostgreSQL's is numeric and
+ * unlimited.
  */
 const SUMS = raw(
   Object.values(SUM_COLUMNS)
@@ -55,7 +55,7 @@ const SUMS = raw(
     .join(', '),
 )
 
-/** Reports on usage: read from the daily sums alone, so that they cost the same after a thousand calls and a billion. */
+/** Usage reports read only the daily sums, so they cost the same after a thousand calls and after a billion. */
 function* readUsage(query: UsageQuery): Operation<UsageReport> {
   const { after, limit } = query
   const dimensions = USAGE_DIMENSIONS.filter((dimension) => query.groupBy.includes(dimension))
@@ -75,7 +75,7 @@ function* readUsage(query: UsageQuery): Operation<UsageReport> {
   const rows = yield pageSql(query, dimensions)
   const buckets = rows.slice(0, limit).map(bucketOf)
   const more = rows.length > limit
-  // Where all buckets are on this page, the total is their sum, which is of the same instant.
+  // If all buckets are on this page, the total is their sum, from the same snapshot.
   const total = after === null && !more ? totalOf(buckets) : yield* readTotal(query)
   return { buckets, more, total }
 }
@@ -85,7 +85,7 @@ function* readTotal(query: UsageQuery): Operation<UsageSums> {
   return sumsOf(present(row))
 }
 
-/** Without the hint SQLite would go through the days of the whole account and leave out those of other keys. */
+/** Without the hint SQLite would scan the days of the whole account and filter by key. */
 const OF_KEY = byStore({ sqlite: 'INDEXED BY rollup_by_key', postgres: '' })
 
 function source({ accountId, keyId, model, endDay }: UsageQuery, startDay: string): Sql {
@@ -161,8 +161,8 @@ function* countInFlight(accountId: string): Operation<number> {
 }
 
 /**
- * The overview is made of scans of indexes over rows that are few beside the calls: the rollups of the month, keys with a
- * cap, keys that will expire, refusals of a day. With 100,000 keys it takes a fraction of a second; no admission waits for it.
+ * The overview scans indexes with few rows compared to the calls: the month's rollups, keys with a cap, expiring keys,
+ * a day's refusals. With 100,000 keys it takes a fraction of a second, and no admission waits for it.
  */
 function* readOverview({ accountId, atMs, namedMax }: OverviewQuery): Operation<Overview> {
   const nowMs = yield* currentTime(atMs)
@@ -204,7 +204,7 @@ function* readOverview({ accountId, atMs, namedMax }: OverviewQuery): Operation<
   }
 }
 
-/** More than the tries of a delivery take: it is given up more than a day after it was made. */
+/** Longer than all attempts of a delivery take together, which is more than a day. */
 const TRIES_MS = 3 * DAY_MS
 
 function* webhookTrouble(
@@ -222,13 +222,13 @@ function* webhookTrouble(
   }
 }
 
-/** Keys that have spent four fifths of their cap, without a product that 64 bits do not hold. */
+/** Keys that have spent 80 % of their cap, written so that 64 bits cannot overflow. */
 const NEAR_CAP = sql`spent_nanos < cap_nanos AND spent_nanos >= cap_nanos - cap_nanos / 5`
 const EXHAUSTED = sql`spent_nanos >= cap_nanos`
 
 /**
- * The caps of the month and of the day, each with its spend. The conditions are those of partial indexes, word for word.
- * Without the hint SQLite would take another index.
+ * The monthly and daily caps with their spend. The conditions must match the partial indexes word for word. Without the
+ * hint SQLite would use another index.
  */
 function cappedKeys(accountId: string, nowMs: number): Sql {
   const usable = sql`revoked_at_ms IS NULL AND (expires_at_ms IS NULL OR expires_at_ms > ${nowMs})`

@@ -28,7 +28,7 @@ import { atomic, currentTime, type Operation } from './operation.ts'
 import { claimKey, findReplay } from './settings.ts'
 import { and, FOR_UPDATE, join, json, onPostgres, raw, type Sql, sql } from './sql.ts'
 
-/** Webhook endpoints: every statement that changes one, but for the outcomes of deliveries, is in this file. */
+/** Webhook endpoints. Every statement that changes one is in this file, except for delivery outcomes. */
 
 const WEBHOOK = raw(
   `id, account_id, url, events, description, format, enabled, disabled_reason, created_at_ms, last_delivery_at_ms,
@@ -43,7 +43,7 @@ const createWebhook = atomic(function* (
   actor: Actor,
 ): Operation<WebhookCreation> {
   const { id, accountId, url, events, description, format, secret, createdAtMs } = webhook
-  // Commands that create endpoints at the same time follow each other, or the account would get more than it may have.
+  // Serialise concurrent creations, or the account could exceed its limit.
   yield onPostgres(sql`SELECT pg_advisory_xact_lock(${WEBHOOKS_LOCK})`)
   const [row] = yield sql`SELECT count(*) AS count FROM webhook WHERE account_id = ${accountId}`
   const isFull = number(present(row), 'count') >= limits.webhooksMax
@@ -116,7 +116,7 @@ const updateWebhook = atomic(function* (
   if (enabled === true) set.push(sql`enabled = true, disabled_reason = NULL`)
   if (enabled === false)
     set.push(sql`enabled = false, disabled_reason = CASE WHEN enabled THEN 'manual' ELSE disabled_reason END`)
-  // Failures from before say nothing about another URL, nor about an endpoint that an operator has repaired.
+  // Earlier failures say nothing about a new URL or a re-enabled endpoint.
   if (url !== undefined || enabled === true) set.push(sql`failing_since_ms = NULL`)
   const [row] = yield sql`UPDATE webhook SET ${join(set)} WHERE id = ${id} RETURNING ${WEBHOOK}`
   const after = webhookRecord(present(row))
@@ -127,14 +127,14 @@ const updateWebhook = atomic(function* (
 })
 
 /**
- * Deliveries that end with their endpoint stay in its list, and can be redelivered once it is enabled. Those beyond the first
- * thousand follow with `pruneEvents`.
+ * Deliveries of a disabled endpoint stay in its list and can be redelivered once it is enabled. `pruneEvents` fails
+ * those beyond the first thousand.
  */
 function* giveUpDeliveries(webhookId: string): Operation<void> {
   yield failPending(sql`webhook_id = ${webhookId}`, 'the webhook was disabled before it was sent')
 }
 
-/** The deliveries of a deleted endpoint are deleted when they are old: they may be many, and nothing shows them any more. */
+/** Deliveries of a deleted endpoint are deleted by age: they may be many, and nothing shows them any more. */
 const deleteWebhook = atomic(function* (
   accountId: string,
   id: string,
@@ -172,7 +172,7 @@ const rotateWebhookSecret = atomic(function* (
   return { kind: 'done', value }
 })
 
-/** Deliveries: claims of those that are due, and the outcomes of attempts. */
+/** Deliveries: claiming due ones, and recording outcomes. */
 
 const DELIVERY = raw(
   `d.id, d.webhook_id, d.event_id, e.type AS event_type, d.status, d.attempts, d.response_status, d.error,
@@ -231,14 +231,14 @@ function* queued(where: ReturnType<typeof sql>): Operation<Queued> {
   return row === undefined ? { kind: 'none' } : { kind: 'done', value: recordOf(row) }
 }
 
-/** Deliveries that a node has under way at once for one endpoint, and the most that it claims together. */
+/** Concurrent deliveries per endpoint and node, and the most that a node claims at once. */
 const OF_ENDPOINT_MAX = 4
 const CLAIMED_MAX = 64
 
 /**
- * Claims deliveries that are due, for `limits.webhookClaimMs`, in which other nodes leave them alone: a few of each endpoint,
- * whichever has waited longest first. The number of pending deliveries does not matter: each endpoint takes two seeks.
- * `underWay`: how many deliveries of an endpoint this node has under way.
+ * Claims due deliveries for `limits.webhookClaimMs`, during which other nodes skip them: a few per endpoint, longest
+ * waiting first. Takes two index seeks per endpoint, however many deliveries are pending. `underWay`: this node's
+ * running deliveries per endpoint.
  */
 const claimDeliveries = atomic(function* (
   underWay: readonly (readonly [webhookId: string, deliveries: number])[],
@@ -295,7 +295,7 @@ const recordAttempt = atomic(function* (attempt: DeliveryAttempt, atMs: number):
   const [endpoint] = yield sql`SELECT url FROM webhook WHERE id = ${webhookId} ${FOR_UPDATE}`
   if (endpoint === undefined) return
   const isSuccess = outcome.kind === 'succeeded'
-  // A failure at a former URL does not count: the delivery goes to the new one.
+  // A failure at a previous URL does not count: the delivery is sent to the new one.
   if (!isSuccess && text(endpoint, 'url') !== url) return yield* releaseDeliveries([id], atMs)
   const nowMs = yield* currentTime(atMs)
   const status = outcome.kind === 'retry' ? 'pending' : isSuccess ? 'succeeded' : 'failed'

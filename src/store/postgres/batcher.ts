@@ -7,15 +7,18 @@ export type Outcome<Answer> =
   | { readonly ok: false; readonly error: Error }
 
 export interface BatcherParts<Command, Answer> {
-  /** One transaction, answers in the order of the commands. If it throws, no command was done, but for StoreInDoubt. */
+  /**
+   * Runs one transaction. Answers are in the order of the commands. If it throws, no command took effect, except with
+   * StoreInDoubt.
+   */
   send(batch: readonly Command[]): Promise<readonly Outcome<Answer>[]>
-  /** The most commands of a batch: a statement must not take long, since others wait for the rows that it has locked. */
+  /** Maximum commands per batch: statements must be short, because others wait for the rows they lock. */
   readonly batchMax: number
-  /** The longest that a command waits for its answer, its turn included. Then: StoreUnavailable. */
+  /** How long a command may take, including its time in the queue. Then: StoreUnavailable. */
   readonly answerMs: number
-  /** Called for every transaction: how many commands it did, and how long it took. */
+  /** Called after every transaction with its number of commands and its duration. */
   onCommit?(commands: number, ms: number): void
-  /** The command was done, but its caller already got an error. */
+  /** The command took effect, but its caller already got an error. */
   onLate?(command: Command, answer: Answer): void
   onDoubt?(commands: readonly Command[]): void
 }
@@ -32,13 +35,13 @@ interface Waiting<Command, Answer> {
 export interface Batcher<Command, Answer> {
   ask(command: Command): Promise<Answer>
   readonly waiting: number
-  /** Commands that were asked before are still answered. */
+  /** Earlier commands are still answered. */
   close(): Promise<void>
 }
 
 /**
- * The queue of commands to the database, one batch at a time. Commands that come while a batch is under way go together
- * as the next batch: under load the batches grow by themselves, and a lone command never waits.
+ * Sends commands to the database one batch at a time. Commands that arrive while a batch runs form the next one, so
+ * batches grow under load and a lone command never waits.
  */
 export function createBatcher<Command, Answer>(
   parts: BatcherParts<Command, Answer>,
@@ -50,7 +53,7 @@ export function createBatcher<Command, Answer>(
 
   function sendNext(): void {
     if (underWay !== null) return
-    // A command whose caller has been answered already is not sent any more.
+    // Do not send commands whose caller has already been answered.
     queue = queue.filter((item) => !item.answered)
     if (queue.length === 0) return
     const batch = queue.splice(0, parts.batchMax)
@@ -60,7 +63,7 @@ export function createBatcher<Command, Answer>(
     })
   }
 
-  /** Halves a batch that the database refuses, until the command that is refused stands alone and fails alone. */
+  /** Splits a rejected batch in half until the offending command is alone and fails alone. */
   async function run(batch: readonly Item[]): Promise<void> {
     const begunMs = performance.now()
     try {
@@ -80,7 +83,7 @@ export function createBatcher<Command, Answer>(
   }
 
   function answer(item: Item, outcome: Outcome<Answer> | undefined): void {
-    // A process that was suspended for a while reads answers that are no longer true.
+    // After a suspension of the process, an answer may be out of date.
     if (item.answered || performance.now() > item.dueMs) {
       if (outcome?.ok) parts.onLate?.(item.command, outcome.value)
       finish(item, () => item.reject(tooLate()))
@@ -119,7 +122,7 @@ export function createBatcher<Command, Answer>(
           reject,
         }
         queue.push(item)
-        // Commands that come in the same turn of the event loop join the batch.
+        // Commands of the same turn of the event loop join the batch.
         if (queue.length === 1 && underWay === null) setImmediate(sendNext)
       })
     },

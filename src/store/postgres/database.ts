@@ -5,16 +5,16 @@ import type { Statement } from '../operations/sql.ts'
 import type { Row } from '../rows.ts'
 
 /**
- * PostgreSQL stores every character but U+0000, and clients may send U+0000 too: in a model's name, a path, the name of a
- * key. U+0000 is stored as two characters, and U+0001, the escape, as two others, so that texts stay different and in the
- * same order. The database's client writes all texts this way and reads them back; JSON has to be made here, because
- * JSON spells the character out and the client cannot see it.
+ * PostgreSQL cannot store U+0000, but clients may send it in a model, a path or a key's name. U+0000 is stored as two
+ * characters, and the escape character U+0001 as two others, so texts stay distinct and in the same order. The database
+ * client converts all texts; JSON is converted here, because there the character is an escape sequence that the client
+ * does not see.
  */
 
 const UNKEPT = /[\0\u0001]/g
 const KEPT = /\u0001([\u0001\u0002])/g
 
-/** A text as it is stored. A lone surrogate is no character, and becomes the replacement character, as in UTF-8. */
+/** A text as it is stored. A lone surrogate becomes the replacement character, as in UTF-8. */
 export function toKept(text: string): string {
   return text.replace(UNKEPT, (character) => (character === '\0' ? '\u0001\u0001' : '\u0001\u0002'))
 }
@@ -36,50 +36,49 @@ export function fromKeptJson(json: string): unknown {
 }
 
 /**
- * PostgreSQL as the parts of the store use it. `int8` comes as bigint, `bytea` as Buffer, `jsonb` parsed, `int4` as number,
- * `bool` as boolean. Failures are StoreUnavailable where the same statement may succeed later, else StoreRefused.
+ * PostgreSQL for the parts of the store. `int8` is a bigint, `bytea` a Buffer, `jsonb` parsed, `int4` a number, `bool`
+ * a boolean. A failure is StoreUnavailable if the same statement may succeed later, else StoreRefused.
  *
- * No state stays on a connection between two statements outside a transaction: behind a pooler in transaction mode the
- * next statement may run on another connection.
+ * A connection has no state outside a transaction: behind a pooler in transaction mode, the next statement may run on
+ * another connection.
  */
 export interface Database {
-  /** One statement, or, in the work of a transaction, one of its statements. */
+  /** One statement; inside `transaction`, part of that transaction. */
   query(text: string, values?: readonly unknown[]): Promise<readonly Row[]>
   /**
-   * Does the work between BEGIN and COMMIT, at READ COMMITTED: each statement sees the commits from before it began, so
-   * rows that a decision depends on are locked in one statement and read in it or a later one. If the database rolled the
-   * transaction back in favour of another (a deadlock, a serialization failure) the whole work is done again, once. A
-   * transaction inside the work of another is part of that other one.
+   * Runs `work` between BEGIN and COMMIT, at READ COMMITTED. Each statement sees what was committed before it began, so
+   * rows that a decision depends on must be locked first, and read in that statement or a later one. After a deadlock
+   * or serialization failure, `work` is retried once. A nested transaction is part of the outer one.
    */
   transaction<T>(work: (tx: Database) => Promise<T>, limits?: TransactionLimits): Promise<T>
 }
 
 export interface TransactionLimits {
-  /** The database ends a transaction that is silent for so long between two statements. */
+  /** The database ends a transaction that is idle for this long between two statements. */
   readonly idleMs: number
-  /** How long the transaction may take, where that is longer than `statementMs` of the pool. */
+  /** How long the transaction may take, if longer than the pool's `statementMs`. */
   readonly totalMs: number
 }
 
 export interface PoolOptions {
   readonly url: string
   readonly connectionsMax: number
-  /** How long a statement or a transaction may take, the wait for a connection included. Then: StoreInDoubt. */
+  /** How long a statement or transaction may take, including the wait for a connection. Then: StoreInDoubt. */
   readonly statementMs: number
-  /** The timeout of waiting for a connection, where it is longer than CONNECT_MS. */
+  /** Timeout for getting a connection, if longer than CONNECT_MS. */
   readonly connectMs?: number
   readonly settings: SessionSettings
-  /** For batches of calls: statements are pipelined, prepared by name, and planned as `batchSettings` says. */
+  /** For batches of calls: statements are pipelined and prepared by name, with the planner settings of `batchSettings`. */
   readonly isHot?: boolean
 }
 
-/** Sends statements without waiting in between. Rejects with the first failure. */
+/** Pipelines statements. Rejects with the first failure. */
 export type Flight = (statements: readonly Statement[]) => Promise<readonly pg.QueryResult<Row>[]>
 
 /**
- * The plans of a batch are made once and find rows by their index, however small the table was when they were made. The lock
- * timeout (1.5 s of 1.8) ends a statement before the node stops waiting. A node that is paused in a batch holds its locks
- * for a shorter time (1 s), so that other nodes and commands that wait for these locks are done in time.
+ * Batch statements are planned once and always use an index, however small the table was at that time. The lock timeout
+ * (1.5 s of 1.8 s) ends a statement before the node stops waiting. A node that is paused in a batch loses its locks
+ * after 1 s, so that others who wait for them finish in time.
  */
 function batchSettings(statementMs: number): readonly (readonly [name: string, value: string])[] {
   return [
@@ -94,19 +93,19 @@ function batchSettings(statementMs: number): readonly (readonly [name: string, v
 
 export interface Pool extends Database {
   /**
-   * Does the work on one connection, on which it sends statements in flights: all of a flight go at once, and their answers
-   * come together. The work begins and ends its transaction itself; if it throws, the transaction is rolled back, and where
-   * the database did that in favour of another, the whole work is done again, once.
+   * Runs `work` on one connection, on which it sends pipelined groups of statements. `work` begins and ends its own
+   * transaction. If it throws, the transaction is rolled back; after a deadlock or serialization failure, `work` is
+   * retried once.
    */
   session<T>(work: (fly: Flight) => Promise<T>): Promise<T>
   readonly begin: Statement
   close(): Promise<void>
 }
 
-/** How long a statement waits for a connection, free or new. Then: StoreUnavailable, and nothing was sent. */
+/** How long a statement waits for an idle or new connection. Then: StoreUnavailable, and nothing was sent. */
 const CONNECT_MS = 1_800
 
-/** Connections to the database, opened as they are needed. A connection that fails or hangs is thrown away. */
+/** A pool of connections, opened on demand. A connection that fails or hangs is discarded. */
 export function openPool(options: PoolOptions): Pool {
   const { url, connectionsMax, connectMs, statementMs, settings, isHot = false } = options
   const hotSettings = batchSettings(statementMs)
@@ -119,7 +118,8 @@ export function openPool(options: PoolOptions): Pool {
     idleTimeoutMillis: 30_000,
     keepAlive: true,
     types: { getTypeParser },
-    // The database's timeout is a little before ours: a statement that the database has ended leaves no doubt.
+    // The database's timeout is slightly shorter than ours, because a statement that the database has ended leaves no
+    // doubt.
     ...(settings.deadlines
       ? { statement_timeout: 0.9 * statementMs, idle_in_transaction_session_timeout: 2 * statementMs }
       : {}),
@@ -128,7 +128,7 @@ export function openPool(options: PoolOptions): Pool {
       ? { options: hotSettings.map(([name, value]) => `-c ${name}=${value}`).join(' ') }
       : {}),
   })
-  // A connection that is lost while nothing runs on it is not missed: the next statement opens another.
+  // Ignore the loss of an idle connection: the next statement opens another.
   pool.on('error', () => {})
   pool.on('connect', (client) => client.on('error', () => {}))
 
@@ -149,7 +149,7 @@ export function openPool(options: PoolOptions): Pool {
     }
   }
 
-  /** Does the work, and once more if the database rolled it back in favour of another transaction. */
+  /** Runs `work`, and once more after a deadlock or serialization failure. */
   async function twice<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work()
@@ -201,7 +201,7 @@ async function inTransaction<T>(
     query: async (text, values) => (await run(lease, { text, values })).rows,
     transaction: (inner) => inner(tx),
   }
-  // BEGIN and SET go together, which spares a round trip; SET LOCAL, since the connection may be a pooler's.
+  // BEGIN and SET together save a round trip. SET LOCAL, because the connection may be a pooler's.
   await run(lease, { text: `BEGIN${deadlines}` })
   let result: T
   try {
@@ -209,13 +209,13 @@ async function inTransaction<T>(
   } catch (error) {
     throw await rolledBack(lease, error)
   }
-  // If the work has swallowed the failure of a statement, COMMIT rolls back and answers ROLLBACK.
+  // If `work` swallowed the failure of a statement, COMMIT rolls back and answers ROLLBACK.
   const { command } = await run(lease, { text: 'COMMIT' })
   if (command !== 'COMMIT') throw new StoreRefused('a statement of the transaction failed')
   return result
 }
 
-/** An error that the work itself throws is a defect of ours, or a command that cannot be done. */
+/** Other errors thrown by `work` are defects, or commands that cannot be run. */
 async function rolledBack(lease: Lease, error: unknown): Promise<Error> {
   if (!lease.broken) await run(lease, { text: 'ROLLBACK' })
   if (error instanceof StoreUnavailable || error instanceof StoreRefused) return error
@@ -253,7 +253,7 @@ interface Sent {
 }
 
 async function run(lease: Lease, { text, values = [], name }: Sent): Promise<pg.QueryResult<Row>> {
-  // Zero would be no deadline at all.
+  // 0 would mean no deadline.
   const query_timeout = Math.max(1, lease.dueMs - performance.now())
   const statement: TimedStatement = {
     ...{ text, values: values.map(asKept), query_timeout },
@@ -279,7 +279,7 @@ function asKept(value: unknown): unknown {
 
 const { builtins } = pg.types
 
-/** Parsers are set per pool and not for the whole process: pg's own table is shared by all users of the package. */
+/** Set parsers per pool: pg's own table is global to the process. */
 function getTypeParser(oid: number, format?: 'text' | 'binary'): (value: string) => unknown {
   switch (oid) {
     case builtins.INT8:
@@ -305,8 +305,8 @@ export interface SessionSettings {
 }
 
 /**
- * A pooler in transaction mode lends the same connection to many clients, and refuses settings that would stay on it.
- * Behind a pooler only the node enforces deadlines, and the operator may set `statement_timeout` on the role.
+ * A pooler in transaction mode shares a connection among clients and refuses session settings. Behind one, only the
+ * node enforces deadlines; the operator may set `statement_timeout` on the role.
  */
 export async function probeSettings(url: string): Promise<SessionSettings> {
   try {
@@ -335,14 +335,14 @@ function isRefusedSetting(error: unknown): boolean {
   return error instanceof pg.DatabaseError && /unsupported startup parameter/i.test(error.message)
 }
 
-/** The connection broke or the time ran out during a statement: the statement may have been done, or be done yet. */
+/** The connection broke or the time ran out during a statement. The statement may have taken effect, or still may. */
 export class StoreInDoubt extends StoreUnavailable {
   override readonly name = 'StoreInDoubt'
 }
 
 /**
- * Classes of errors where the command itself is wrong: bad data, a constraint, a statement that does not fit the schema.
- * All other errors (starting, stopping, full, out of connections, read-only after a failover) may pass.
+ * Error classes for which the command itself is wrong: bad data, a constraint, a statement that does not fit the
+ * schema. All other errors (starting, stopping, full, out of connections, read-only after a failover) may be temporary.
  */
 const REFUSED_CLASSES: ReadonlySet<string> = new Set([
   '0A',
@@ -357,10 +357,10 @@ const REFUSED_CLASSES: ReadonlySet<string> = new Set([
   'P0',
 ])
 
-/** A missing privilege may pass: the owner of the database may grant it again. */
+/** A missing privilege may be temporary: the owner may grant it again. */
 const INSUFFICIENT_PRIVILEGE = '42501'
 
-/** A serialization failure or a deadlock: the database has rolled the transaction back in favour of another. */
+/** A serialization failure or a deadlock: the transaction was rolled back and can be retried. */
 const GAVE_WAY: ReadonlySet<string> = new Set(['40001', '40P01'])
 
 export function sqlState(error: unknown): string | null {
@@ -372,12 +372,12 @@ function gaveWay(error: unknown): boolean {
   return GAVE_WAY.has(sqlState(error) ?? '')
 }
 
-/** Whether the connection can be used again. An error of a statement leaves it sound; any other error does not. */
+/** Whether the connection can be reused: after an error of a statement yes, after any other error no. */
 function leavesSound(error: unknown): boolean {
   return error instanceof pg.DatabaseError && error.severity === 'ERROR'
 }
 
-/** The failure of a statement that was sent, as an error of the port. */
+/** Maps the failure of a sent statement to an error of the store interface. */
 export function failureOf(error: unknown): Error {
   if (error instanceof StoreRefused || error instanceof StoreUnavailable) return error
   const { message } = error instanceof Error ? error : new Error(String(error))
@@ -393,7 +393,7 @@ export function failureOf(error: unknown): Error {
 
 /** No connection: nothing was sent. */
 export function unconnected(error: unknown): StoreUnavailable {
-  // A host name with several addresses fails with an error for each address, and no message of its own.
+  // For a host with several addresses, the error has one error per address and no message of its own.
   const [first] = error instanceof AggregateError ? error.errors : [error]
   const message = first instanceof Error ? first.message : String(first)
   return new StoreUnavailable(`no connection to the database: ${message}`, { cause: error })

@@ -28,7 +28,7 @@ export async function openImportDatabase(url: string): Promise<ImportTarget> {
     if (used !== null) throw notEmpty(used)
     for (const name of Object.keys(FIRST_ROWS)) await query(`DELETE FROM ${name}`)
   } catch (error) {
-    // The end of the connection rolls the transaction back.
+    // Closing the connection rolls the transaction back.
     await end()
     throw error
   }
@@ -58,7 +58,7 @@ function recordsOf(columns: readonly Column[], rows: readonly (readonly Cell[])[
     return record
   })
   const json = JSON.stringify(records)
-  // U+0000, U+0001 and lone surrogates are spelled out in JSON; PostgreSQL takes none of them as they are.
+  // PostgreSQL accepts none of the JSON escapes for U+0000, U+0001 and lone surrogates.
   return /\\u(?:000[01]|d[89a-f])/.test(json) ? toKeptJson(records) : json
 }
 

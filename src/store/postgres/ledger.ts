@@ -9,10 +9,10 @@ import { NewerSchema, postgresSchema, SCHEMA_VERSION, upgradesFrom } from '../sc
 import { type Database, failureOf, openPool, type Pool, unconnected } from './database.ts'
 import { dialectOf, runAtomically, runStatement } from './run-operation.ts'
 
-/** The only deadline of a command, longer than any command should take. */
+/** The only deadline of a command, longer than any should take. */
 const COMMAND_MS = 7 * 24 * 60 * 60 * 1000
 
-/** Connects a command that runs beside the nodes. Null: this database has no tables of Tollgate. */
+/** Connects a command-line tool, also while nodes run. Null: this database has no Tollgate tables. */
 export async function openLedger(url: string): Promise<Pool | null> {
   const pool = openPool({
     url,
@@ -44,8 +44,8 @@ export async function hasLedger(url: string): Promise<boolean> {
 }
 
 /**
- * Reads the database as it was at one instant, while nodes go on writing. While it lasts, PostgreSQL cannot vacuum what
- * changes meanwhile: on a large installation run an audit on a restored copy. Null: this database has no tables of ours.
+ * Reads a snapshot of the database while nodes continue to write. While it is open, PostgreSQL cannot vacuum newer
+ * changes: audit a large installation on a restored copy. Null: this database has no Tollgate tables.
  */
 export async function openSnapshot(url: string): Promise<Snapshot | null> {
   const pool = await openLedger(url)
@@ -61,7 +61,7 @@ export async function openSnapshot(url: string): Promise<Snapshot | null> {
   running.catch(opened.reject)
   const close = async (): Promise<void> => {
     ended.resolve()
-    // A failure has been thrown already where the statement was asked.
+    // The caller of the statement already got the failure.
     await running.catch(() => {})
     await pool.close()
   }
@@ -105,7 +105,7 @@ export function askAtLength(db: Database, statement: Sql): ReturnType<Ask> {
   })
 }
 
-/** Lifts the timeouts for this transaction. Timeouts of the role or the database are meant for nodes. */
+/** Lifts the timeouts for this transaction. Timeouts set on the role or database are meant for nodes. */
 async function liftDeadlines(tx: Database): Promise<void> {
   await tx.query(
     `SELECT set_config('statement_timeout', '0', true), set_config('idle_in_transaction_session_timeout', '0', true)`,
@@ -121,8 +121,8 @@ interface SchemaRow {
 
 /**
  * Creates the tables of a new database, or upgrades an earlier version, in one transaction; a newer version is refused.
- * If several nodes start at once, the first migrates and the others wait. The lock belongs to the transaction, not to the
- * session, so that a pooler may stand between.
+ * If several nodes start at once, one migrates and the others wait. The lock belongs to the transaction, not to the
+ * session, so it works behind a pooler.
  */
 export async function migrate(url: string): Promise<void> {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5_000 })
@@ -146,7 +146,7 @@ export async function migrate(url: string): Promise<void> {
   } catch (error) {
     throw error instanceof NewerSchema ? error : failureOf(error)
   } finally {
-    // The end of the connection rolls back a transaction that was not committed.
+    // Closing the connection rolls back an uncommitted transaction.
     await client.end().catch(() => {})
   }
 }

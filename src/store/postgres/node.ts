@@ -8,12 +8,11 @@ import type { Pool } from './database.ts'
 import { dialectOf, runBatch } from './run-operation.ts'
 
 /**
- * The database's time, as a node knows it: read now and then, and counted on from there by the node's monotonic clock, which
- * never steps. A node then agrees with the database on keys, months and days, though the node's own wall
- * clock may be off by a day.
+ * The database's time, estimated on the node: read regularly, and advanced by the node's monotonic clock. The node then
+ * agrees with the database on keys, months and days, even if its own wall clock is off by a day.
  */
 export interface DatabaseClock extends Clock {
-  /** The database has said what time it is. `askedAtMs`, by the monotonic clock, is when it was asked. */
+  /** Call this with the database's time. `askedAtMs` is the monotonic time of the query. */
   heard(databaseMs: number, askedAtMs: number): void
 }
 
@@ -24,7 +23,8 @@ export function createDatabaseClock(own: Clock): DatabaseClock {
     monotonicMs: () => own.monotonicMs(),
     nowMs: () => (aheadMs === null ? own.nowMs() : Math.floor(own.monotonicMs() + aheadMs)),
     heard(databaseMs, askedAtMs) {
-      // The database read its clock between question and answer; a slow answer is less exact than the last one.
+      // The database read its clock between query and answer. A slow answer may be less exact than the previous
+      // estimate.
       const answeredAtMs = own.monotonicMs()
       if (aheadMs !== null && answeredAtMs - askedAtMs > USABLE_WITHIN_MS) return
       aheadMs = databaseMs - (askedAtMs + answeredAtMs) / 2
@@ -36,9 +36,9 @@ const USABLE_WITHIN_MS = 500
 
 export interface NodeOptions {
   readonly name: string
-  /** No other process serves under this name: a node that did before is dead, and is fenced at once. */
+  /** No other process uses this name: a previous node with it is dead, and is fenced at once. */
   readonly alone: boolean
-  /** The interval of the heartbeat, with which this node also looks for silent nodes; null is never, for tests. */
+  /** Interval of the heartbeat, at which this node also checks for silent nodes. Null: never, for tests. */
   readonly beatEveryMs: number | null
   /** A node without a heartbeat for this long, by the database's clock, is fenced. */
   readonly silentMs: number
@@ -49,20 +49,20 @@ export interface Registration {
   readonly epoch: bigint
 }
 
-/** This process among the nodes of the database. It registers with its first admission; a managing command never does. */
+/** This process as a node of the database. It registers with its first admission; management commands never do. */
 export interface Node {
   registered(): Promise<Registration>
-  /** An admission under this registration was answered with null. */
+  /** Call this when the database reported that this registration is fenced. */
   refused(id: string, epoch: bigint): void
-  /** No admission that was asked for before the new epoch is made after it. */
+  /** Once this resolves, no earlier admission of this node can still take effect. */
   raiseEpoch(): Promise<void>
-  /** Gives back every open hold of this node and of nodes that were given up. Returns how many there were. */
+  /** Closes the open calls of this node and of fenced nodes as interrupted. Returns their number. */
   interruptOpenCalls(atMs: number | null): Promise<number>
   stop(): Promise<void>
 }
 
 export interface NodeParts {
-  /** A connection of the node's own: a heartbeat must not wait for anything else. */
+  /** A separate connection: a heartbeat must not wait for anything else. */
   readonly db: Pool
   readonly nextUlid: IdSource
   readonly clock: Pick<DatabaseClock, 'monotonicMs' | 'heard'>
@@ -73,7 +73,7 @@ const INTERRUPTED_AT_ONCE = 200
 const CHORES_EVERY_MS = 60 * 60 * 1000
 const FORGOTTEN_AFTER_MS = 30 * 24 * 60 * 60 * 1000
 
-/** Gives up nodes. The lock waits for the batches of the node that are under way: all that it has admitted is there to be closed. */
+/** Fences nodes. The lock waits for the node's running batches, so everything it has admitted can be closed. */
 function fenceWhere(condition: string, others = ''): string {
   return `WITH given_up AS (SELECT id FROM node WHERE cleared_at_ms IS NULL AND fenced_at_ms IS NULL AND ${condition}
       ORDER BY id FOR UPDATE ${others})
@@ -87,7 +87,7 @@ export function createNode(parts: NodeParts, options: NodeOptions): Node {
   let timer: NodeJS.Timeout | null = null
   let beating: Promise<void> | null = null
   let stopped = false
-  /** Since when, by the monotonic clock, the heartbeats of this node have had no gap. */
+  /** Monotonic time since which this node's heartbeats have had no gap. */
   let soundSinceMs: number | null = null
   let lastBeatMs = 0
   let choresDueMs = clock.monotonicMs() + CHORES_EVERY_MS
@@ -95,7 +95,7 @@ export function createNode(parts: NodeParts, options: NodeOptions): Node {
   async function register(): Promise<Registration> {
     const id = `node_${parts.nextUlid()}`
     await db.transaction(async (tx) => {
-      // A node that was here under the same name is gone.
+      // The previous node of this name is dead.
       if (options.alone) await tx.query(fenceWhere('name = $1'), [options.name])
       await tx.query(
         'INSERT INTO node (id, name, started_at_ms, seen_at_ms) VALUES ($1, $2, now_ms(), now_ms())',
@@ -154,14 +154,14 @@ export function createNode(parts: NodeParts, options: NodeOptions): Node {
 
   function noteBeat(): void {
     const nowMs = clock.monotonicMs()
-    // A process that was suspended has heard of no other node meanwhile.
+    // While this process was suspended, it learned nothing about other nodes.
     if (soundSinceMs === null || nowMs - lastBeatMs > options.silentMs) soundSinceMs = nowMs
     lastBeatMs = nowMs
   }
 
   /**
-   * After the database was away all nodes have been silent. A node that judges the others must have had heartbeats for as
-   * long as their silence must last.
+   * After a database outage all nodes have been silent. A node may fence others only if its own heartbeats have had no
+   * gap for that long.
    */
   function isSound(): boolean {
     return soundSinceMs !== null && clock.monotonicMs() - soundSinceMs >= options.silentMs
@@ -189,7 +189,7 @@ export function createNode(parts: NodeParts, options: NodeOptions): Node {
     return total
   }
 
-  /** A dead node without open holds is not checked again. */
+  /** A fenced node without open calls need not be checked again. */
   async function clear(id: string): Promise<void> {
     await db.query(
       `UPDATE node SET cleared_at_ms = now_ms() WHERE id = $1 AND fenced_at_ms IS NOT NULL
@@ -198,7 +198,7 @@ export function createNode(parts: NodeParts, options: NodeOptions): Node {
     )
   }
 
-  /** Calls are interrupted in portions: other nodes wait for the rows that a portion locks. */
+  /** Interrupts calls in portions, because other nodes wait for the rows that a portion locks. */
   async function interruptCallsOf(id: string, atMs: number | null): Promise<number> {
     const clockOf: StoreClock = atMs === null ? 'database' : 'caller'
     const batchParts = { node: null, clock: clockOf, nodeNowMs: atMs ?? 0 }

@@ -7,12 +7,12 @@ import { NOTHING_USED } from '../../ledger/call-columns.ts'
 import type { Node } from './node.ts'
 
 /**
- * Admissions whose answer was lost or came too late. The caller got an error that says that nothing was sent upstream, and nothing was;
- * but the hold may stand, and no call would ever settle it. The holds are released as soon as the database answers again.
+ * Admissions whose answer was lost or came too late. The caller got an error and sent nothing upstream, but the hold
+ * may exist, and no call would ever settle it. These holds are released once the database answers again.
  */
 export interface OrphanedAdmissions {
   add(openings: readonly CallOpening[]): void
-  /** Orphans that are left are closed as interrupted when another node gives this one up. */
+  /** Remaining orphans are closed as interrupted when another node fences this one. */
   close(): Promise<void>
 }
 
@@ -48,11 +48,11 @@ export function createOrphanedAdmissions({ node, settle, log }: OrphanParts): Or
 
   async function releaseOnce(): Promise<void> {
     const openings = [...open.values()]
-    // The epoch is raised first, so that none of these admissions is made after its release was tried.
+    // Raise the epoch first, so that no such admission can take effect after its release was tried.
     await node.raiseEpoch()
     const outcomes = await Promise.allSettled(openings.map((opening) => settle(releaseOf(opening))))
     for (const [i, outcome] of outcomes.entries()) {
-      // The store refuses the release of an admission that was never made: there is no such call.
+      // The store refuses to release an admission that never took effect: there is no such call.
       if (outcome.status === 'rejected' && !(outcome.reason instanceof StoreRefused)) throw outcome.reason
       open.delete(openings[i]?.requestId ?? '')
     }

@@ -22,7 +22,7 @@ export interface PostgresStoreOptions {
   readonly node: Pick<NodeOptions, 'name' | 'alone'> & Partial<NodeOptions>
   readonly log: Log
   readonly nodeClock?: Clock
-  /** How long an admission or a settlement waits for its answer; statements get as long. */
+  /** How long an admission or settlement waits for its answer; also the timeout of statements. */
   readonly answerMs?: number | undefined
 }
 
@@ -30,29 +30,28 @@ type CallCommand =
   | { readonly opening: CallOpening; readonly closing?: undefined }
   | { readonly closing: CallClosing; readonly opening?: undefined }
 
-/** A store with a clock: by the database's clock, or by the caller's if that one decides. */
+/** A store with a clock: the database's, or the caller's if that one decides. */
 export interface PostgresStore extends Store {
   readonly clock: Clock
 }
 
-/** The timeout of an answer. A call that waits 2 s is refused: 0.3 s are left for the way to the store and back. */
+/** Timeout of an answer. A call is refused after 2 s, so 0.3 s remain for the way to the store and back. */
 const ANSWER_MS = 1_700
 const STATEMENT_MS = 1_800
 
 const READ_MS = 10_000
 
-/** A node that is fenced again and again while it asks has a trouble that one more try would not cure. */
+/** If a node is fenced this often in a row, another attempt will not help. */
 const TRIES_MAX = 3
 
-/** A batch of 200 calls takes some 20 ms, for which other nodes wait that use the same keys. */
+/** A batch of 200 calls takes about 20 ms, during which other nodes with the same keys wait. */
 const BATCH_MAX = 200
 
 const NODE: Pick<NodeOptions, 'beatEveryMs' | 'silentMs'> = { beatEveryMs: 5_000, silentMs: 15_000 }
 
 /**
- * The store on PostgreSQL, for one node or many. Admissions and settlements go in batches on a connection of their own, so
- * that they wait for nothing else; at most eight connections in all.
- * The store recovers by itself from any failure of the database.
+ * The store on PostgreSQL, for one node or many. Admissions and settlements are sent in batches on separate
+ * connections, so they wait for nothing else. The store recovers by itself from any failure of the database.
  */
 export async function openPostgresStore(url: string, options: PostgresStoreOptions): Promise<PostgresStore> {
   const { clock, log, answerMs = ANSWER_MS } = options
@@ -81,7 +80,7 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
   )
   const dialect = dialectOf(clock)
 
-  /** Records the calls as this node, which registers again if it was fenced. */
+  /** Books the calls as this node. If the node was fenced, it registers again. */
   async function book(calls: CallBatch): Promise<BookedCalls> {
     for (let tries = 1; tries <= TRIES_MAX; tries++) {
       const registration = await node.registered()
@@ -119,7 +118,7 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
   let closing: Promise<void> | null = null
 
   async function close(): Promise<void> {
-    // Closed in the order of their dependencies: orphans settle, and all parts use the pools.
+    // Close in the order of dependencies: orphans settle, and all parts use the pools.
     await orphans.close()
     await calls.close()
     await node.stop()

@@ -11,12 +11,12 @@ import { type Dialect, type Runnable, render, type Statement, type StoreClock } 
 import type { Row } from '../rows.ts'
 import { type Database, type Pool, toKeptJson } from './database.ts'
 
-/** A node that is paused in a transaction must not hold its locks for long: admissions may wait for them. */
+/** A node that is paused in a transaction must lose its locks soon, because admissions may wait for them. */
 const IDLE_MS_MAX = 2_000
 
 /**
- * A command that changes a key waits for the locks of batches. Where nodes are paused or cut off, the database ends their
- * batches one after the other, each after a second of silence: two on each node.
+ * A command that changes a key waits for batches to release their locks. The batches of a paused or disconnected node,
+ * at most two, are ended by the database after a second each.
  */
 const ATOMIC_MS_MAX = 8_000
 
@@ -39,7 +39,7 @@ export async function runToEnd<T>(db: Database, operation: Operation<T>, dialect
   return step.value
 }
 
-/** The whole operation is retried where the database has rolled it back in favour of another transaction. */
+/** Retries the whole operation after a deadlock or serialization failure. */
 export function runAtomically<T>(
   db: Database,
   operate: () => Operation<T>,

@@ -11,7 +11,7 @@ import { NewerSchema, SCHEMA_VERSION, sqliteSchema, upgradesFrom } from '../sche
 
 const SQLITE: Dialect = { store: 'sqlite', clock: 'caller', toJson: JSON.stringify }
 
-/** Preparing a statement costs six times as much as running it. Most operations have few texts; lists of values make many. */
+/** Preparing a statement costs six times as much as running it. Most operations have few texts; lists of values cause many. */
 const PREPARED_MAX = 200
 const PREPARED_CHARACTERS_MAX = 4_000
 
@@ -73,7 +73,7 @@ function versionOf(db: DatabaseSync): number {
 
 /** Creates the tables of a new database, or upgrades an earlier version, in one transaction. A newer version is refused. */
 export function migrate(db: DatabaseSync, location: 'main' | 'bodies' = 'main'): void {
-  // The version is read under the write lock: a command and a gateway may start on a new directory at once.
+  // Read the version under the write lock: a command and a gateway may start on a new directory at the same time.
   db.exec('BEGIN IMMEDIATE')
   try {
     const version = versionOf(db)
@@ -87,7 +87,7 @@ export function migrate(db: DatabaseSync, location: 'main' | 'bodies' = 'main'):
   }
 }
 
-/** The database of a data directory, for commands that run beside a gateway. */
+/** The database of a data directory, for commands that run while a gateway serves. */
 
 /** Opens an existing database with a ledger in it. Null: there is none. */
 function openLedgerFile(file: string, options: { readonly readOnly: boolean }): DatabaseSync | null {
@@ -106,8 +106,8 @@ function openLedgerFile(file: string, options: { readonly readOnly: boolean }): 
 }
 
 /**
- * One read transaction on a connection that cannot write: a consistent view of the database beside a running gateway, which
- * can still write. While the transaction lasts the write-ahead log cannot be checkpointed, so it grows.
+ * One read transaction on a read-only connection: a consistent snapshot while the gateway continues to write. While it
+ * is open, the write-ahead log cannot be checkpointed and grows.
  */
 export async function openSnapshot(file: string): Promise<Snapshot | null> {
   const db = openLedgerFile(file, { readOnly: true })
@@ -124,7 +124,7 @@ export async function openRerateWriter(file: string, clock: Clock): Promise<Rera
   if (db === null) return null
   const run = statementRunner(db)
   migrate(db)
-  // A booking that was reported must outlast a power cut, as a booking of the gateway does.
+  // Like the gateway's own writes, a confirmed booking must survive a power cut.
   db.exec('PRAGMA synchronous = FULL')
 
   const doAtomically = async <T>(operate: () => Operation<T>): Promise<T> => {

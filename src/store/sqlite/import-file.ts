@@ -7,7 +7,7 @@ import { type Column, FIRST_ROWS, SCHEMA_VERSION, sqliteSchema, TABLES } from '.
 
 type Location = 'main' | 'bodies'
 
-/** The rows go into new files beside the database, which take its place when all of them are on the disk. */
+/** Rows are written to new files, which are renamed into place once they are on disk. */
 export function openImportFile(dataDir: string): ImportTarget {
   const files: Readonly<Record<Location, string>> = {
     main: join(dataDir, 'tollgate.db'),

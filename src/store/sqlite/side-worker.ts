@@ -5,7 +5,7 @@ import { BODIES, READS } from '../store.ts'
 import { migrate, operationsOn, statementRunner } from './database.ts'
 import { failureOf, type Outcome, type SideParts } from './thread-messages.ts'
 
-/** The threads beside the one that admits and settles: the reader runs queries over many rows, the other stores bodies. */
+/** The threads besides the writer: the reader runs queries over many rows, the other stores bodies. */
 
 const port = parentPort
 if (port === null) throw new Error('side-worker.ts runs as a worker thread only')
@@ -39,15 +39,15 @@ function answer(command: SideCommand): Outcome {
 }
 
 /**
- * The reader has a connection that cannot write. Readers and the writer of a write-ahead log do not wait for each other;
- * but while a read lasts the log cannot be folded back, so it grows.
+ * The reader's connection is read-only. With a write-ahead log, readers and the writer do not wait for each other, but
+ * during a read the log cannot be checkpointed and grows.
  */
 function openReader(): Side {
   const db = new DatabaseSync(file, { readOnly: true, readBigInts: true, timeout: 5_000 })
   const operations = operationsOn(statementRunner(db), READS)
   return {
     db,
-    // One transaction per read: it sees all that was committed before it, and nothing that is committed during it.
+    // One transaction per read: a snapshot of everything committed before it.
     run([name, ...args]) {
       db.exec('BEGIN')
       const value = call(operations, name, args)
@@ -58,13 +58,13 @@ function openReader(): Side {
 }
 
 /**
- * Bodies have a file of their own: a megabyte per call would burden the write-ahead log that every admission waits for,
+ * Bodies have their own file: a megabyte per call would slow down the write-ahead log, for which every admission waits,
  * and every backup.
  */
 function openBodies(): Side {
   const db = new DatabaseSync(file, { readBigInts: true, timeout: 5_000 })
   chmodSync(file, 0o600)
-  // Space of deleted bodies is given back to the file system bit by bit; this must be set before the first table.
+  // Returns the space of deleted bodies to the file system step by step. Must be set before the first table is created.
   db.exec('PRAGMA auto_vacuum = INCREMENTAL')
   db.exec('PRAGMA journal_mode = WAL')
   // Deleted bodies must not stay readable in the file.
@@ -84,7 +84,7 @@ function openBodies(): Side {
     },
   }
 
-  /** Space is given back to the file system, and out of the write-ahead log once there is nothing left to delete. */
+  /** Returns free space to the file system, and truncates the write-ahead log once there is nothing left to delete. */
   function giveSpaceBack(atEnd: boolean): void {
     db.exec('PRAGMA incremental_vacuum')
     if (atEnd) db.exec('PRAGMA wal_checkpoint(TRUNCATE)')

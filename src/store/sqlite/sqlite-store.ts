@@ -19,8 +19,8 @@ import {
 } from './thread-messages.ts'
 
 /**
- * The main thread's side of the SQLite store: one thread writes and answers quick commands, one answers queries over many
- * rows, and one stores bodies. The last two are started when they are first needed.
+ * The main thread's side of the SQLite store: one worker writes and answers quick commands, one answers queries over
+ * many rows, one stores bodies. The last two start on demand.
  */
 export async function openSqliteStore(
   file: string,
@@ -56,7 +56,7 @@ export async function openSqliteStore(
     ...methodsOf({ ...BRIEF, ...REFUSED }, writer.ask),
     ...methodsOf(READS, reader.ask),
     ...methodsOf(BODIES, async (name, args) => {
-      // Where no body was ever logged, no thread is started to look for bodies.
+      // If no body was ever logged, do not start a thread to look for one.
       if (name === 'storeBodies' || existsSync(bodiesFile)) return await bodies.ask(name, args)
       return name === 'getBodies' ? null : 0
     }),
@@ -64,7 +64,7 @@ export async function openSqliteStore(
     settle: (closing) => writer.ask('settle', [closing]) as Promise<Settled>,
     interruptOpenCalls: (atMs) => writer.ask('interruptOpenCalls', [atMs]) as Promise<number>,
     async close() {
-      // The reader closes before the writer: the last connection to close folds the write-ahead log back, and a reader cannot.
+      // Close the reader first: the last connection to close checkpoints the write-ahead log, and a reader cannot.
       await Promise.all([reader.close(), bodies.close()])
       await writer.close()
     },
@@ -79,7 +79,7 @@ export function createSqliteReader(
   return { ...methodsOf(READS, ask), close }
 }
 
-/** Commands of a side thread are answered one by one. If it dies, waiting commands fail: no booking depends on it. */
+/** A side thread answers commands one by one. If it dies, waiting commands fail; no booking depends on it. */
 function createSideThread(parts: SideParts, waitingMax: number = limits.storeQueueMax): ThreadClient {
   const thread = () => startThread(import.meta.url, 'side-worker', parts)
   return createThreadClient({ name: parts.kind, thread, batchMax: 1, waitingMax })
@@ -98,21 +98,21 @@ function ready(worker: Worker): Promise<void> {
 interface ThreadClient {
   ask(name: string, args: readonly unknown[]): Promise<unknown>
   readonly waiting: number
-  /** Commands that were asked before are still answered. */
+  /** Earlier commands are still answered. */
   close(): Promise<void>
 }
 
 interface ThreadParts {
   /** For error messages. */
   readonly name: string
-  /** A thread that runs already, or how to start one when it is first needed. */
+  /** A running thread, or a function that starts one on demand. */
   readonly thread: Worker | (() => Worker)
-  /** The most commands that go together and are answered together. */
+  /** Maximum commands per batch. */
   readonly batchMax: number
   readonly waitingMax?: number
-  /** The bell is counted up when there is a message for a thread that waits at it and not in its event loop. */
+  /** Incremented when a message is sent to a thread that waits on it instead of in its event loop. */
   readonly bell?: Int32Array
-  /** The store is gone with this thread. Without this callback the next command starts another thread. */
+  /** Called if the thread ends, which closes the store. Without this callback, the next command starts another thread. */
   onGone?(error: Error): void
 }
 
@@ -123,15 +123,15 @@ interface Waiting {
 }
 
 /**
- * The main thread's side of a thread of the store. Commands queue up while the thread is at the batch before them, and
- * then go as the next batch. Under load the batches grow by themselves, a lone command never waits.
+ * The main thread's side of a store thread. Commands queue while the thread runs a batch and form the next one, so
+ * batches grow under load and a lone command never waits.
  */
 function createThreadClient(parts: ThreadParts): ThreadClient {
   const { thread, name: threadName, batchMax, waitingMax = limits.storeQueueMax, bell } = parts
   let worker: Worker | null = typeof thread === 'function' ? null : listen(thread)
   let queue: Waiting[] = []
   let running: Waiting[] = []
-  /** The last batch was a lone command. */
+  /** The last batch was a single command. */
   let isQuiet = true
   let gone: Error | null = null
   let closing: Promise<void> | null = null
@@ -149,8 +149,8 @@ function createThreadClient(parts: ThreadParts): ThreadClient {
     const failed = outcomes.filter((outcome) => !outcome.ok)
     const fatal = failed.find((failure) => failure.fatal)
     if (fatal !== undefined && parts.onGone !== undefined) {
-      // After a failed fsync the kernel may have dropped the pages: trying again would report a success that is
-      // none. Nothing more is admitted, and a restart reads what really is on the disk.
+      // After a failed fsync the kernel may have dropped the pages, and a retry would falsely succeed. Admit nothing
+      // more: a restart reads what is really on disk.
       lose(worker, `the disk failed: ${fatal.error}`)
       return
     }
@@ -210,7 +210,7 @@ function createThreadClient(parts: ThreadParts): ThreadClient {
     return new Promise((resolve, reject) => {
       queue.push({ command: [name, ...args], resolve, reject })
       if (queue.length > 1 || running.length > 0) return
-      // Commands that come in the same turn of the event loop join the batch, unless the last command came alone.
+      // Commands of the same turn of the event loop join the batch, unless the last command came alone.
       if (isQuiet) sendNext()
       else setImmediate(sendNext)
     })

@@ -6,10 +6,9 @@ import { CLOSING_AMOUNTS, CLOSING_NAMES, OPENING_NAMES } from '../../ledger/call
 import type { BRIEF, CommitMemory, REFUSED } from '../store.ts'
 
 /**
- * How commands and their outcomes cross between the threads. The commands of every call cross as one JSON text of arrays
- * for a whole batch, with amounts and bytes as text: objects with their names took twice as long on both sides, and
- * cloning them three times as long as that. A batch with any other command in it is rare, and crosses as the objects it
- * is made of.
+ * How commands and outcomes are sent between threads. A batch of admissions and settlements is one JSON text of arrays,
+ * with amounts and bytes as text: JSON objects took twice as long on both sides, and structured cloning six times.
+ * Batches with any other command are rare and are cloned.
  */
 export type Command =
   | readonly ['admit', opening: CallOpening]
@@ -20,10 +19,10 @@ export type Command =
 export type BatchMessage = string | readonly Command[]
 export type OutcomesMessage = string | readonly Outcome[]
 
-/** The parameters that the writing thread is started with. All memory is shared. */
+/** Parameters of the writer thread. All memory is shared. */
 export interface WorkerParts {
   readonly file: string
-  /** One 32-bit integer: it is counted up, and the thread that waits at it woken, when there is a message at the port. */
+  /** One 32-bit integer, incremented and notified when a message is in the port. */
   readonly bell: SharedArrayBuffer
   /** One 32-bit integer: while it is not 0, commits fail with it as SQLite's error code. For tests. */
   readonly diskFault: SharedArrayBuffer | null
@@ -31,26 +30,26 @@ export interface WorkerParts {
   readonly events: SharedArrayBuffer
 }
 
-/** The parameters that a thread beside the writing one is started with. */
+/** Parameters of a side thread. */
 export interface SideParts {
   readonly kind: 'reader' | 'bodies'
   readonly file: string
 }
 
-/** The answer of a thread to a command. A failure is text and facts: errors do not cross threads well. */
+/** A thread's answer to a command. A failure is plain data, because Error objects do not survive the transfer well. */
 export type Outcome = { readonly ok: true; readonly value: unknown } | Failure
 
 export interface Failure {
   readonly ok: false
   readonly error: string
-  /** The disk is not to be trusted any more: writes that it reported as done may not be there. */
+  /** The disk can no longer be trusted: completed writes may be missing. */
   readonly fatal: boolean
-  /** The same command may succeed later: the disk was full, or another connection was writing. */
+  /** Temporary: the disk was full, or another connection was writing. */
   readonly passing: boolean
   readonly full: boolean
 }
 
-/** SQLITE_IOERR with any of its details: a read, write or fsync that the disk refused. */
+/** SQLITE_IOERR and its extended codes: a failed read, write or fsync. */
 const IO_ERROR = 10
 
 const FULL = 13
@@ -73,7 +72,7 @@ export function failureOf(error: unknown): Failure {
   }
 }
 
-/** A failure as an error, on the caller's side. A command that got no answer may get one later. */
+/** Converts a failure to an error. Undefined: the command got no answer and may still get one. */
 export function errorOf(failure: Failure | undefined): Error {
   if (failure === undefined) return new StoreUnavailable('the store gave no answer')
   return failure.passing || failure.fatal
@@ -95,14 +94,14 @@ export function readBatch(message: BatchMessage): readonly Command[] {
   return typeof message === 'string' ? (JSON.parse(message) as CommandList[]).map(commandOf) : message
 }
 
-/** Only the functions of this file write such texts, so a list that is parsed has the form in which it was written. */
+/** Only this file writes these texts, so the parsed lists need no validation. */
 type CommandList = OpeningList | ClosingList
 
 function commandOf(list: CommandList): Command {
   return list[0] === 'a' ? ['admit', openingOf(list)] : ['settle', closingOf(list)]
 }
 
-/** The members that JSON takes as they are. The rest of an opening is written out: its digest, its hold, objects within it. */
+/** The members that JSON can represent directly. Digest, hold and nested objects are converted. */
 const OPENING_PLAIN = [
   ...OPENING_NAMES,
   ...([
@@ -119,7 +118,7 @@ const OPENING_PLAIN = [
 ]
 const BLANK_OPENING = blank(OPENING_PLAIN) as Pick<CallOpening, (typeof OPENING_PLAIN)[number]>
 
-/** The list is flat: a list within the list takes a sixth longer. */
+/** The list is flat: nesting takes a sixth longer. */
 type OpeningList = readonly [
   'a',
   digest: string,
@@ -198,7 +197,7 @@ function closingOf(list: ClosingList): CallClosing {
   return setValues(closing, CLOSING_AMOUNTS, amounts.map(BigInt), 0)
 }
 
-/** An object with all these members, to be copied: members that are added one by one take three times as long. */
+/** A template object with all members, to be copied: adding members one by one takes three times as long. */
 function blank(names: readonly string[]): unknown {
   return Object.fromEntries(names.map((name) => [name, null]))
 }
@@ -253,7 +252,7 @@ type OutcomeList =
     ]
   | readonly ['s', balanceNanos: string, booked: boolean]
 
-/** Null: the answer is not one of the usual ones, and crosses as an object. */
+/** Null: not a common answer, sent as an object. */
 function outcomeList(name: Command[0] | undefined, value: unknown): OutcomeList | null {
   if (name === 'settle') {
     const { balanceNanos, booked } = value as Settled

@@ -17,36 +17,36 @@ import {
 } from './thread-messages.ts'
 
 /**
- * Kilobytes of the database that the store caches in memory, beyond which pages are read again. With SQLite's 2,000 the pages
- * of a hundred keys among a million push each other out: a call takes 50 µs more than among a thousand keys, with 8,000 it
- * takes 22. With 24,000 everything is slower: a commit that has moved pages walks through the whole cache.
+ * SQLite's page cache. With the default of 2,000, the pages of a hundred keys among a million evict each other: a call
+ * takes 50 µs longer than among a thousand keys, with 8,000 only 22 µs. With 24,000 everything is slower, because a
+ * commit that moved pages walks the whole cache.
  */
 const STORE_CACHE_KILOBYTES = 8_000
 
 /**
- * Pages of 4 kB in SQLite's log, beyond which the store pauses and folds them back. A page is folded back once, however often
- * it was changed: with 8,000 instead of 2,000 a call takes 2 to 4 % less where each comes with another key, and the same where
- * all come with one. The pause is 8 ms instead of 5, a quarter as often; at worst, with a thousand keys in use that are spread
- * over a million, 43 instead of 17.
+ * Pages of 4 kB in the write-ahead log at which the store pauses for a checkpoint. A checkpoint writes each page once,
+ * however often it changed: with 8,000 instead of 2,000 a call takes 2 to 4 % less if keys vary, and the same with a
+ * single key. The pause is 8 ms instead of 5, a quarter as often; at worst (a thousand active keys among a million) 43
+ * ms instead of 17.
  */
 const STORE_LOG_PAGES = 8_000
 
 /**
- * The thread that owns the database, so that an fsync never stalls a stream. It receives batches of commands and
- * commits each batch once: commands that arrived together share one durable write.
+ * The thread that owns the database, so that an fsync never stalls a stream. Each batch of commands is one commit:
+ * commands that arrive together share one durable write.
  */
 
-/** How long the use of a key waits to be written with something else. */
+/** How long the use of a key may wait for another write. */
 const USE_WAITS_MS = 100
 
 const NOTED_USES_MAX = 1_000
 
 const INTERRUPTED_AT_ONCE = 500
 
-/** After this many batches and waits the thread's event loop has its turn, for work that V8 has put off until then. */
+/** After this many batches and waits, the thread returns to its event loop, for work that V8 has deferred. */
 const STEPS_PER_TURN = 1_000
 
-/** SQLite has one writer and one node, and calls bring their own time. */
+/** One writer, no nodes, and calls bring their own time. */
 const PARTS = { node: null, clock: 'caller', nodeNowMs: 0 } as const
 
 const port = parentPort
@@ -69,15 +69,15 @@ const begin = db.prepare('BEGIN IMMEDIATE')
 const commit = db.prepare('COMMIT')
 port.postMessage('ready')
 
-/** The last uses of keys that were looked up, not written yet. */
+/** Last uses of keys that are not written yet. */
 const uses = new Map<string, number>()
 
 let heard = 0
 serve(port)
 
 /**
- * The thread waits for the bell and not in its event loop: to be woken and given a message by the event loop takes a third
- * longer. The message is at the port before the bell rings.
+ * The thread waits on the bell, not in its event loop, which would take a third longer to wake up and deliver a
+ * message. The message is in the port before the bell rings.
  */
 function serve(asked: NonNullable<typeof parentPort>): void {
   for (let steps = 0; steps < STEPS_PER_TURN; steps += 1) {
@@ -103,7 +103,7 @@ function waitForBell(): void {
   if (woken === 'timed-out') writeUses()
 }
 
-/** Writes noted uses of keys. No command waits for that: a write that fails in passing is tried again with the next batch. */
+/** Writes pending uses of keys. No command waits for it: after a temporary failure the next batch tries again. */
 function writeUses(): void {
   if (uses.size === 0) return
   try {
@@ -119,8 +119,7 @@ function answerBatch(commands: readonly Command[]): Outcome[] {
   try {
     return inTransaction(commands, () => runCommands(commands))
   } catch (error) {
-    // The whole batch was rolled back. Run its commands one by one, so that one that cannot succeed (a
-    // constraint, say) fails alone and not its neighbours with it.
+    // The whole batch was rolled back. Run its commands one by one, so that only the failing one fails.
     const failed = failureOf(error)
     if (commands.length === 1 || failed.fatal) return commands.map(() => failed)
     return commands.map((command) => {
@@ -134,8 +133,8 @@ function answerBatch(commands: readonly Command[]): Outcome[] {
 }
 
 /**
- * Commands of a batch are concurrent, so their order is ours to choose: between two other commands, all settlements go
- * together, since they make room, and then all admissions.
+ * Commands of a batch are concurrent, so we may reorder them: between two other commands, all settlements run first,
+ * since they make room, then all admissions.
  */
 function runCommands(commands: readonly Command[]): Outcome[] {
   const outcomes = new Map<Command, Outcome>()
@@ -159,7 +158,7 @@ function runCalls(commands: readonly Command[], outcomes: Map<Command, Outcome>)
     closings: settles.map(([, closing]) => closing),
     openings: admits.map(([, opening]) => opening),
   }
-  // One writer and no node: a batch is never abandoned.
+  // Without nodes a batch is never rolled back as fenced.
   const { settled, admitted } = runBatch(bookCalls(calls, PARTS), run) as BookedCalls
   for (const [n, command] of settles.entries()) {
     const value = settled[n] ?? null
@@ -187,7 +186,7 @@ function interruptAll(atMs: number): number {
   }
 }
 
-/** A use of a key that waits to be written together with something else. A crash may lose it. */
+/** Notes a use of a key, to be written with something else. A crash may lose it. */
 function noteUse(lookup: KeyLookup, atMs: number): void {
   if (lookup.kind !== 'refused') uses.set(lookup.keyId, Math.max(atMs, uses.get(lookup.keyId) ?? 0))
 }
@@ -204,7 +203,7 @@ function inTransaction<T>(commands: readonly Command[], work: () => T): T {
   const begunMs = performance.now()
   begin.run()
   try {
-    // Before and after the work: its commands see the uses noted before them, and may note others.
+    // Before and after the work, because its commands see earlier uses and may note more.
     runToEnd(markUses(uses), run)
     const result = work()
     runToEnd(markUses(uses), run)
@@ -214,7 +213,7 @@ function inTransaction<T>(commands: readonly Command[], work: () => T): T {
     counts.committed(commands.filter(isOfCall).length, performance.now() - begunMs)
     return result
   } catch (error) {
-    // A full disk or a failed fsync has rolled back already, and ROLLBACK without a transaction throws.
+    // After a full disk or failed fsync SQLite has already rolled back, and ROLLBACK without a transaction throws.
     if (db.isTransaction) db.exec('ROLLBACK')
     throw error
   }
