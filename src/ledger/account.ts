@@ -8,7 +8,7 @@ import type {
   Surface,
 } from '../kernel/vocabulary.ts'
 
-/** The terms of a call that its account sets; read with the row that admission locks. */
+/** The account's terms for a call, read from the row that admission locks. */
 export interface AccountTerms {
   /** In billionths of the list cost; null: the installation's discount. */
   readonly discountBillionths: number | null
@@ -35,7 +35,7 @@ export interface AccountChanges {
   readonly name?: string
   readonly monthlyBudgetNanos?: Nanos | null
   readonly creditEnforced?: boolean
-  /** Enforces credit though the balance is 0 or less. */
+  /** Enforces credit even if the balance is 0 or less. */
   readonly force?: boolean
   readonly discountBillionths?: number | null
   readonly upstreams?: Readonly<Partial<Record<Surface, OwnUpstream | null>>>
@@ -59,7 +59,7 @@ export type AccountCreation =
 
 export interface AccountQuery {
   readonly status: AccountStatus | null
-  /** Part of a name in any case, or of an id. */
+  /** Part of a name (case-insensitive) or of an id. */
   readonly search: string | null
   readonly after: string | null
   readonly limit: number
@@ -73,7 +73,7 @@ export interface AccountList {
   readonly total: { readonly spentNanos: Nanos; readonly heldNanos: Nanos; readonly balanceNanos: Nanos }
 }
 
-/** The most that the credit of an account may sum up to: beyond it the columns of 64 bits would overflow. */
+/** Maximum total credit of an account: beyond it 64-bit columns would overflow. */
 export const CREDITED_MAX: Nanos = 9_000_000_000n * NANOS_PER_USD
 
 /** The account's money. `balance = credited - charged`, always. */
@@ -112,20 +112,20 @@ export interface BatchFile {
   readonly accountId: string
   readonly keyId: string
   readonly fileId: string
-  /** Null: not the file of a batch, or one that cannot be read. */
+  /** Null: not a batch file, or an unreadable one. */
   readonly models: readonly string[] | null
-  /** The most that its requests may cost in a batch; null where the file could not be read for that. */
+  /** Upper bound of its requests at batch prices; null if the file was unreadable. */
   readonly bound: Bound | null
   readonly atMs: number
 }
 
-/** A file whose requests were all bounded, with the models that they name. */
+/** A file whose requests all have a bound, with the models that they name. */
 export interface BoundedFile {
   readonly models: readonly string[]
   readonly bound: Bound
 }
 
-/** The command that gives back the cost of calls, as one entry of the ledger. */
+/** The command that credits calls back, as one ledger entry. */
 export interface CreditBack extends Omit<NewCredit, 'amountNanos'> {
   readonly requestIds: readonly string[]
 }
@@ -134,7 +134,7 @@ export type NotCredited =
   | 'not_found'
   /** The call has not ended yet. */
   | 'in_flight'
-  /** The call cost nothing, or a new price has given its cost back. */
+  /** The call cost nothing, or a rerate has already credited its cost. */
   | 'nothing_to_credit'
 
 /** The outcome for each call, in the order asked. */

@@ -1,8 +1,8 @@
-/** Months and days are UTC, and a call belongs to those of the instant at which it was admitted. */
+/** Months and days are UTC. A call belongs to the month and day of its admission. */
 
 const DAY_MS = 86_400_000
 
-/** The day that was asked for last: nearly every call is of the same day as the one before it. */
+/** Cache: nearly every call has the same day as the one before it. */
 let lastDay = Number.NaN
 let lastDayText = ''
 
@@ -19,7 +19,7 @@ export function dayOf(atMs: number): string {
   return lastDayText
 }
 
-/** The end of the month that this instant is in: every cap is whole again from then on. */
+/** The start of the next month, when every cap resets. */
 export function nextMonthMs(atMs: number): number {
   const at = new Date(atMs)
   return Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + 1)

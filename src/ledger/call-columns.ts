@@ -2,35 +2,35 @@ import type { Nanos } from '../kernel/money.ts'
 import type { CallState, Surface } from '../kernel/vocabulary.ts'
 
 /**
- * The columns of a call, each written once. The types of an opening, a closing and a record follow from this list, and so do
- * thread messages, the check of a spooled closing, and the statements. CONTRIBUTING.md shows what one more column takes.
+ * The columns of a call. The types of openings, closings and records, the thread messages, the validation of spooled
+ * closings and the statements are all derived from this list. CONTRIBUTING.md shows how to add a column.
  */
 
-/** The kind of value in a column; with a question mark it may be null. A `count` is a number, `nanos` are bigint. */
+/** The kind of value; `?`: may be null. A `count` is a number, `nanos` a bigint. */
 type ColumnKind = 'text' | 'text?' | 'count' | 'count?' | 'flag' | 'nanos' | 'nanos?'
 
 interface CallColumn {
   readonly column: string
   readonly kind: ColumnKind
-  /** The command that brings the value; `store`: the store works it out. */
+  /** The command that sets the value; `store`: the store computes it. */
   readonly from: 'opening' | 'closing' | 'store'
-  /** A late column is null in the record of a call that is in flight or was never sent. */
+  /** A late column is null while a call is in flight, and if it was never sent. */
   readonly late?: boolean
 }
 
-/** The columns by their names in a record, and in the command that brings them. */
+/** The columns by their names in records and commands. */
 export const CALL_COLUMNS = {
   requestId: { column: 'id', kind: 'text', from: 'opening' },
   accountId: { column: 'account_id', kind: 'text', from: 'store' },
   keyId: { column: 'key_id', kind: 'text', from: 'store' },
   state: { column: 'state', kind: 'text', from: 'store' },
   objectId: { column: 'object_id', kind: 'text?', from: 'store' },
-  /** The call that created the batch; this call is the part of one model. */
+  /** The call that created the batch, of which this record is one model's part. */
   parentId: { column: 'parent_id', kind: 'text?', from: 'store' },
   /** For a call that created a batch: the number of its parts and their total cost. */
   children: { column: 'children', kind: 'count?', from: 'store' },
   childrenNanos: { column: 'children_nanos', kind: 'nanos?', from: 'store' },
-  /** The request id of the handshake, in the record of a WebSocket's turn; the handshake's record has its own id here. */
+  /** Request id of the WebSocket handshake, on the handshake's own record and on its turns. */
   socketId: { column: 'socket_id', kind: 'text?', from: 'opening' },
   startedAtMs: { column: 'started_at_ms', kind: 'count', from: 'store' },
   endedAtMs: { column: 'ended_at_ms', kind: 'count?', from: 'store' },
@@ -46,7 +46,7 @@ export const CALL_COLUMNS = {
   unpriced: { column: 'unpriced', kind: 'flag', from: 'closing' },
   overrun: { column: 'overrun', kind: 'flag', from: 'store' },
   pricedAsRequested: { column: 'priced_as_requested', kind: 'flag', from: 'closing' },
-  /** The usage that was rated, as JSON, or null where there was none. */
+  /** The rated usage, as JSON; null if there was none. */
   usage: { column: 'usage', kind: 'text?', from: 'closing' },
   costNanos: { column: 'cost_nanos', kind: 'nanos', from: 'closing', late: true },
   listNanos: { column: 'list_nanos', kind: 'nanos', from: 'closing', late: true },
@@ -57,7 +57,7 @@ export const CALL_COLUMNS = {
   upstreamMs: { column: 'upstream_ms', kind: 'count?', from: 'closing' },
   overheadMs: { column: 'overhead_ms', kind: 'count', from: 'closing', late: true },
   priceVersion: { column: 'price_version', kind: 'text', from: 'opening', late: true },
-  /** How the call will be rated, apart from its usage; stored so that any bill can be derived again. */
+  /** The inputs of rating other than usage, stored so that any bill can be recomputed. */
   rating: { column: 'rating', kind: 'text', from: 'opening' },
   upstreamRequestId: { column: 'upstream_request_id', kind: 'text?', from: 'closing' },
   clientIp: { column: 'client_ip', kind: 'text', from: 'opening' },
@@ -67,7 +67,7 @@ export const CALL_COLUMNS = {
   credited: { column: 'credited', kind: 'flag', from: 'store' },
 } as const satisfies Readonly<Record<string, CallColumn>>
 
-/** The tokens of a closing and a record are one member, and a column each. */
+/** Tokens are one member of a closing or record, and one column each. */
 export const TOKEN_COLUMNS = {
   input: 'input_tokens',
   output: 'output_tokens',
@@ -75,7 +75,7 @@ export const TOKEN_COLUMNS = {
   cacheWrite: 'cache_write_tokens',
 } as const
 
-/** The four counts that usage reports show, over all units of their kind. */
+/** The four token counts of usage reports, each summed over all units of its kind. */
 export type TokenCounts = Readonly<Record<keyof typeof TOKEN_COLUMNS, number>>
 
 type Columns = typeof CALL_COLUMNS
@@ -83,7 +83,7 @@ type Name = keyof Columns
 
 interface Words {
   readonly surface: Surface
-  /** In the tables a deferred call is in flight and has an object. */
+  /** In the database a deferred call is `in_flight` and has an object. */
   readonly state: CallState
 }
 
@@ -112,7 +112,7 @@ export type RecordColumns = {
   readonly [Of in Name]: Value<Of> | (Columns[Of] extends { late: true } ? null : never)
 }
 
-/** A column, and how its value is read from the command that brings it. */
+/** A column, and how to read its value from the command that sets it. */
 interface Brought<Command> {
   readonly column: string
   of(command: Command): string | number | bigint | boolean | null
@@ -127,7 +127,7 @@ function namesFrom<From extends CallColumn['from']>(from: From): readonly NameFr
 export const OPENING_NAMES = namesFrom('opening')
 export const CLOSING_NAMES = namesFrom('closing')
 
-/** Amounts are text in JSON: as numbers they would pass through doubles. */
+/** Amounts are text in JSON: numbers would become doubles. */
 export const CLOSING_AMOUNTS = CLOSING_NAMES.filter((name) => CALL_COLUMNS[name].kind.startsWith('nanos'))
 
 type Opening = OpeningColumns & { readonly endpoint: string }

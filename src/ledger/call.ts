@@ -12,55 +12,58 @@ import {
 } from './call-columns.ts'
 
 /**
- * Words, used once: a **hold** is an upper bound of what a call may cost, placed when the call is admitted; a hold is
- * **settled** (the actual cost is charged), **released** (nothing was consumed) or **interrupted** (the consumption will
- * never be known; no account is charged, and the hold counts as lost), exactly once. **Held** is in flight, **spent** is
- * settled; a **credit** adds to the balance, a **charge** takes from it.
+ * Terms: a **hold** is an upper bound of a call's cost, placed at admission. It is closed exactly once: **settled**
+ * (the actual cost is charged), **released** (nothing was consumed) or **interrupted** (the consumption will never be
+ * known; nobody is charged, and the hold counts as lost). **Held** is in flight, **spent** is settled. A **credit**
+ * adds to the balance, a **charge** subtracts from it.
  */
 
 export interface CallOpening extends OpeningColumns {
   readonly digest: Uint8Array
-  /** The instant that fixes the call's month and day. */
+  /** Decides the call's month and day. */
   readonly atMs: number
-  /** The template of the path where the endpoint table has one, else the path. */
+  /** The path template if the endpoint table has one, else the path. */
   readonly endpoint: string
   readonly hold: Hold
   readonly models: NamedModels
-  /** Why the body can be read in two ways, or in none; a call of a key with limits is refused for that. */
+  /** Why the body is ambiguous or unreadable. Limited keys are refused for it. */
   readonly ambiguity: string | null
-  /** Why the call cannot be rated, and for which keys that is a reason to refuse it; null where it can be rated. */
+  /** Why the call cannot be rated, and which keys are refused for it; null if it can be rated. */
   readonly unratable: Unratable | null
-  /** False trades exactness for never waiting: only settled costs count against a limit, and holds do not. A budget's own mode overrides it. */
+  /**
+   * False: only settled costs count against limits, so calls never wait and caps are not exact. A budget's own mode
+   * overrides it.
+   */
   readonly heldCounts: boolean
-  /** The most that a call which nothing bounds holds of its account. */
+  /** The most that an unbounded call holds of its account. */
   readonly unboundedNanos: Nanos
-  /** The same call was held back before: asking again is not another use of the key. */
+  /** This call has asked before and was held back, so it is not another use of the key. */
   readonly askedBefore: boolean
-  /** Whether the call counts as a request: not a free one, a handshake, a standing hold or a turn that upstream begins. */
+  /**
+   * Whether the call counts towards the request rate: not if it is free, a handshake, a standing hold or a turn begun
+   * by upstream.
+   */
   readonly isRequest: boolean
-  /** Upstream works on the call already, so the call is charged to its key even if the key was revoked since. */
+  /** Upstream already works on the call, so it is charged even if the key was revoked since. */
   readonly hasBegun: boolean
-  /** The call takes over a hold, or needs none: it is judged and counted, and nothing else is written. */
+  /** The call takes over a hold or needs none: it is checked and counted, and nothing else is written. */
   readonly hasHold: boolean
 }
 
-/**
- * The method of a hold that a socket has before a turn begins. It is no record of the log until a turn has taken it over and
- * is settled; then it is shown as `WS`.
- */
+/** Method of a socket's standing hold. It appears in the log, as `WS`, only after a turn has taken it over and settled. */
 export const HOLD_METHOD = 'HOLD'
 
-/** The number of requests that a call counts as in usage: the handshake of a WebSocket is a record, and in no sum. */
+/** How many requests a call counts as in usage. A WebSocket handshake is a record but in no sum. */
 export function requestsOf({ requestId, socketId }: Pick<CallOpening, 'requestId' | 'socketId'>): 0 | 1 {
   return socketId === requestId ? 0 : 1
 }
 
 /**
- * An upper bound of what a call may cost, at our prices and at list prices. `neededNanos`, of a batch: its lines but the most
+ * Upper bound of a call's cost, at our prices and at list prices. `neededNanos`, for a batch: all lines except the most
  * expensive one, which must fit under every limit.
  */
 export type Hold =
-  /** A call that costs nothing holds nothing, and no cap or credit stands in its way. */
+  /** A free call holds nothing, and no cap or credit applies to it. */
   | { readonly kind: 'none' }
   | {
       readonly kind: 'bound'
@@ -68,12 +71,12 @@ export type Hold =
       readonly listNanos: Nanos
       readonly neededNanos?: Nanos
     }
-  /** A call that nothing bounds takes all that is left of its key's ceilings. */
+  /** An unbounded call holds the rest of its key's ceilings. */
   | { readonly kind: 'unbounded'; readonly neededNanos?: Nanos }
 
 /**
- * The largest cost above its hold that a key has had with an endpoint and a model this month. Until the month is over
- * no hold of that key, endpoint and model is smaller: a shape of request whose bound is wrong overruns in one burst only.
+ * The largest cost above its hold that a budget has seen this month for an endpoint and model. Until the month ends,
+ * holds for them are at least that large, so a wrong bound causes only one burst of overruns.
  */
 export interface HoldFloor {
   readonly nanos: Nanos
@@ -82,18 +85,18 @@ export interface HoldFloor {
 
 export interface Unratable {
   readonly reason: 'model_not_priced' | 'endpoint_not_metered' | 'batch_file_unknown'
-  /** `limited`: under a cap or enforced credit; an endpoint that is not metered also with a list of allowed models. */
+  /** `limited`: keys under a cap or enforced credit; for an unmetered endpoint also keys with an allowlist. */
   readonly refuse: 'always' | 'limited' | 'never'
 }
 
-/** Why a call is not admitted, now or later, even if other calls cost less than they hold. */
+/** Why a call is refused for good, whatever the calls in flight will cost. */
 export type CallRefusal =
   | { readonly reason: KeyRefusal | Unratable['reason'] | 'account_suspended' }
   | { readonly reason: 'ambiguous_body'; readonly detail: string }
   | LimitRefusal
   /** The cap is spent. */
   | { readonly reason: 'budget_exceeded'; readonly budget: Budget }
-  /** The lines of a batch, without the most expensive, need this much, and that could never fit. A null budget: the credit. */
+  /** All lines of a batch except the most expensive need this much, which can never fit. Null budget: the credit. */
   | { readonly reason: 'batch_exceeds_budget'; readonly neededNanos: Nanos; readonly budget: Budget | null }
   | { readonly reason: 'credit_exhausted' }
 
@@ -107,18 +110,18 @@ export type Admission =
       readonly accountId: string
       readonly logRequests: boolean
       readonly balanceNanos: Nanos
-      /** Whether there is another account: then a credential of the installation is shared. */
+      /** Whether there is another account, so that the installation's credential is shared. */
       readonly hasOthers: boolean
-      /** Null: those of the installation. */
+      /** Null: the installation's. */
       readonly terms: AccountTerms | null
     }
   | {
       readonly kind: 'refused'
       readonly refusal: CallRefusal
-      /** The balance of the key's account; null for a revoked or expired key, whose holder must learn nothing. */
+      /** The account's balance; null for a revoked or expired key, whose holder must not learn it. */
       readonly balanceNanos: Nanos | null
     }
-  /** Calls in flight hold what is left. Once they are settled there may be room. */
+  /** Calls in flight hold the rest. There may be room once they settle. */
   | {
       readonly kind: 'held'
       readonly by: HeldBy
@@ -132,7 +135,7 @@ export type HeldBy = { readonly limit: 'budget'; readonly budget: Budget } | { r
 
 export interface CallClosing extends ClosingColumns {
   readonly requestId: string
-  /** An interrupted call was sent, and no word of it came back. It costs nothing. */
+  /** `interrupted`: sent, with unknown outcome. Costs nothing. */
   readonly state: 'settled' | 'released' | 'interrupted'
   readonly atMs: number
   readonly tokens: TokenCounts
@@ -142,7 +145,7 @@ export interface CallClosing extends ClosingColumns {
 
 export interface Settled {
   readonly balanceNanos: Nanos
-  /** False if the call had been closed before; then nothing was booked again. */
+  /** False: the call was already closed, and nothing was booked. */
   readonly booked: boolean
 }
 
@@ -152,7 +155,7 @@ export interface CallRecord extends RecordColumns {
   readonly code: string | null
 }
 
-/** The record of a call that never went upstream: one that waits, or one that was refused. */
+/** The record of a call that was not sent upstream: a waiting or a refused one. */
 export function unsentCall(
   parts: Pick<CallRecord, 'requestId' | 'accountId' | 'keyId' | 'state' | 'startedAtMs'> &
     Partial<CallRecord>,

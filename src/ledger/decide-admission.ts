@@ -4,19 +4,19 @@ import type { KeyMeans } from '../keys/credential.ts'
 import { type KeyLimits, keyStatus, type OverLimit } from '../keys/key-store.ts'
 import type { Budget, CallOpening, CallRefusal, HeldBy, HoldFloor } from './call.ts'
 
-/** How a key and its account stand at the instant of the question, read in the transaction that decides. */
+/** The state of a key and its account, read in the transaction that decides. */
 export interface KeyState extends KeyMeans, Pick<KeyLimits, 'allowedModels' | 'expiresAtMs'> {
   readonly revokedAtMs: number | null
   readonly isSuspended: boolean
   /** Overrides `heldCounts` of the opening for the ceilings of the key. */
   readonly mode: BudgetMode | null
-  /** Why one more request is too many now, whatever it costs; null if it is not. */
+  /** Why another request would exceed the rate limit; null if it would not. */
   readonly overLimit: OverLimit | null
-  /** The holds of the whole account, as they count against it. */
+  /** The account's holds, as they count against the account. */
   readonly accountHeldNanos: Nanos
   /** The models of the batch file that the call names; null if this key did not upload the file. */
   readonly batchModels: readonly string[] | null
-  /** The floor of the call's endpoint and model; null where no call has cost more than it held. */
+  /** The hold floor of the call's endpoint and model; null if no call has exceeded its hold. */
   readonly holdFloor: HoldFloor | null
 }
 
@@ -34,7 +34,7 @@ const HOLDS_NOTHING: Decision = {
   ...{ kind: 'admit', holdNanos: 0n, holdListNanos: 0n, accountHoldNanos: 0n },
 }
 
-/** The checks of an admission, in the order in which they count: the first that fails is the answer. */
+/** The checks of an admission, in order. The first that fails is the answer. */
 export function decideAdmission(opening: CallOpening, keyState: KeyState): Decision {
   const unratable = refuseUnratable(opening, keyState)
   const refusal =
@@ -54,7 +54,7 @@ export function decideAdmission(opening: CallOpening, keyState: KeyState): Decis
   return by !== null ? { kind: 'wait', by } : { kind: 'admit', ...holds }
 }
 
-/** Odd requests of a key without limits are left to upstream to judge. */
+/** Keys without limits may send anything: upstream decides. */
 function isLimited(keyState: KeyState): boolean {
   return keyState.allowedModels !== null || isCapped(keyState)
 }
@@ -70,7 +70,7 @@ function refuseByKey({ atMs, hasBegun }: CallOpening, keyState: KeyState): CallR
   return { reason: status === 'revoked' ? 'revoked_key' : 'expired_key' }
 }
 
-/** Parsers disagree on ambiguous bodies: the reading that we judge may not be the reading that upstream obeys. */
+/** Parsers disagree on ambiguous bodies: upstream may read them differently than we do. */
 function refuseByBody({ ambiguity }: CallOpening, keyState: KeyState): CallRefusal | null {
   if (ambiguity === null || !isLimited(keyState)) return null
   return { reason: 'ambiguous_body', detail: ambiguity }
@@ -101,7 +101,7 @@ function refuseUnratable({ unratable }: CallOpening, keyState: KeyState): CallRe
   return unratable.refuse === 'always' || limited ? { reason: unratable.reason } : null
 }
 
-/** Refuses a key that has nothing left to pay with, whatever a call may cost. */
+/** Refuses a key whose budget or credit is exhausted, whatever the call may cost. */
 export function refuseSpent(means: KeyMeans): CallRefusal | null {
   const { keyCeilings, accountCeilings, creditEnforced, balanceNanos } = means
   const budget = [...keyCeilings, ...accountCeilings].find(
@@ -117,12 +117,12 @@ interface Holds {
   readonly accountHoldNanos: Nanos
 }
 
-/** The sum that must fit below a ceiling: nothing for a single call, all lines but the most expensive for a batch. */
+/** The amount that must fit under a ceiling: 0 for a single call; for a batch, all lines except the most expensive. */
 function neededOf({ hold }: CallOpening): Nanos {
   return (hold.kind === 'none' ? null : hold.neededNanos) ?? 0n
 }
 
-/** Refuses a batch that would not fit even if nothing else was in flight. */
+/** Refuses a batch that would not fit even with nothing else in flight. */
 function refuseBatch(opening: CallOpening, keyState: KeyState): CallRefusal | null {
   const { keyCeilings, accountCeilings, creditEnforced, balanceNanos } = keyState
   const reason = 'batch_exceeds_budget'
@@ -133,7 +133,7 @@ function refuseBatch(opening: CallOpening, keyState: KeyState): CallRefusal | nu
   return creditEnforced && neededNanos >= balanceNanos ? { reason, neededNanos, budget: null } : null
 }
 
-/** The limit that has no room for the call now and may have room later; null if there is room. */
+/** The limit that has no room for the call now but may have later; null if there is room. */
 function heldBy(opening: CallOpening, keyState: KeyState): HeldBy | null {
   const { keyCeilings, accountCeilings, creditEnforced, balanceNanos } = keyState
   const neededNanos = neededOf(opening)
@@ -156,7 +156,7 @@ function leftOf({ capNanos, spentNanos, heldNanos }: Budget): Nanos {
   return capNanos - spentNanos - heldNanos
 }
 
-/** The least that is left of these ceilings; null if there are none. */
+/** The smallest remainder of these ceilings; null if there are none. */
 function leastLeft(ceilings: readonly Budget[]): Nanos | null {
   return ceilings.reduce<Nanos | null>((least, ceiling) => {
     const left = leftOf(ceiling)
@@ -168,9 +168,9 @@ function leastLeft(ceilings: readonly Budget[]): Nanos | null {
 export const HOLD_NANOS_MAX = 100_000n * NANOS_PER_USD
 
 /**
- * The hold of a call, and how much of it counts against the account: never more than what is left under the key's own
- * ceilings, so that no key can block the account beyond its own budget. A call that nothing bounds holds all that is left
- * of its key's ceilings, and its key's other calls wait until it is settled.
+ * The hold of a call, and how much of it counts against the account: at most the rest of the key's own ceilings, so
+ * that no key can block the account beyond its own budget. An unbounded call holds the rest of its key's ceilings, and
+ * the key's other calls wait until it settles.
  */
 function holdsOf(opening: CallOpening, keyState: KeyState): Holds {
   const { hold, unboundedNanos } = opening
@@ -208,7 +208,7 @@ function within(nanos: Nanos, least: Nanos, most: Nanos): Nanos {
   return nanos > most ? most : nanos
 }
 
-/** The opening of a call at its account's own discount: its hold, and how it will be rated. */
+/** Applies the account's discount to the hold and the rating of an opening. */
 export function underDiscount(opening: CallOpening, discountBillionths: number | null): CallOpening {
   if (discountBillionths === null) return opening
   const { hold } = opening

@@ -7,15 +7,15 @@ import type { CallRecord } from './call.ts'
  * the object states its cost, the call is `deferred`: open, with its hold.
  */
 
-/** An object by upstream's id. An object belongs to one call: a second call that is given the id defers nothing. */
+/** An object by upstream's id. It belongs to one call: a second call that gets the same id defers nothing. */
 export interface ObjectName {
   readonly surface: Surface
-  /** The credential that reaches the object: the account's id for its own, empty for the installation's. */
+  /** Whose credential created the object: the account's id, or empty for the installation's. */
   readonly scope: string
   readonly objectId: string
 }
 
-/** The facts from the answer to the call that created the object. */
+/** The facts from the reply that created the object. */
 export interface Deferral extends ObjectName {
   readonly requestId: string
   readonly kind: ObjectKind
@@ -30,7 +30,7 @@ export interface Deferral extends ObjectName {
   readonly bytesOut: number
 }
 
-/** A call that created an object, and the credential that reaches the object. */
+/** A call that created an object, and the object's credential. */
 export type CallOfObject = Pick<Deferral, 'requestId' | 'surface' | 'scope'>
 
 /** An object that is not settled, with the call that created it. */
@@ -39,20 +39,20 @@ export interface DeferredObject extends ObjectName {
   readonly call: CallRecord
 }
 
-/** One record for each model of a batch. Its id follows from the parent's, so that a repetition finds the record. */
+/** One record per model of a batch. Its id is derived from the parent's, so a retry finds it. */
 export interface ChildCall {
   readonly requestId: string
   readonly parentId: string
   readonly model: string | null
-  /** How the record is rated: as a request for its model, or for one that the batch names. */
+  /** How the record is rated: by its own model, or by one that the batch names. */
   readonly rating: string
   readonly requests: number
-  /** The cost at which the record will be settled; the same amount of the batch's hold becomes the record's own. */
+  /** The cost at which the record will be settled. That part of the batch's hold becomes the record's hold. */
   readonly costNanos: Nanos
   readonly listNanos: Nanos
 }
 
-/** A record of a batch that is not settled: a process may have ended after it opened the record. */
+/** An unsettled record of a batch, left by a process that ended after opening it. */
 export type OpenChild = Pick<CallRecord, 'requestId' | 'holdNanos' | 'holdListNanos'>
 
 export interface ClaimLimits {

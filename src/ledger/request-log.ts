@@ -4,12 +4,12 @@ import type { CallRecord } from './call.ts'
 
 /** The log of calls: a metadata record of every call, stored as long as the ledger. */
 
-/** Which calls are meant. A member that is null filters nothing. */
+/** Selects calls. A null member filters nothing. */
 export interface CallFilter {
   /** Null: all accounts. */
   readonly accountId: string | null
   readonly keyId: string | null
-  /** The instant of admission: from `fromMs` on, and before `toMs`. */
+  /** Time of admission: from `fromMs`, before `toMs`. */
   readonly fromMs: number | null
   readonly toMs: number | null
   readonly model: string | null
@@ -24,15 +24,15 @@ export interface CallFilter {
   readonly socketId?: string | null
 }
 
-/** A position in the log, which is ordered by the instant of admission and then by id, newest first. */
+/** A position in the log, which is ordered by admission time and id, newest first. */
 export interface CallCursor {
   readonly startedAtMs: number
   readonly requestId: string
 }
 
 /**
- * A page of the log. It may have fewer calls than were asked for, or none, and still not be the last page: one query reads
- * a bounded number of records, so that a rare filter over millions of calls does not delay other queries.
+ * A page of the log. It may have fewer calls than requested, or none, without being the last: one query reads a bounded
+ * number of records, so that a rare filter over millions of calls does not delay other queries.
  */
 export interface CallPage {
   readonly calls: readonly CallRecord[]
@@ -40,7 +40,7 @@ export interface CallPage {
   readonly next: CallCursor | null
 }
 
-/** The bodies of a call, compressed. Stored only for keys that have logging switched on. */
+/** The compressed bodies of a call. Stored only for keys with `log_requests`. */
 export interface CallBodies {
   readonly requestId: string
   readonly request: LoggedBody | null
@@ -58,7 +58,7 @@ export interface LoggedBody {
   readonly truncated: boolean
 }
 
-/** A call that was refused. The store finds the key by its digest, and stores no call of an unknown key. */
+/** A refused call. The store finds the key by its digest, and stores nothing for an unknown key. */
 export interface RefusedCall {
   readonly requestId: string
   readonly digest: Uint8Array
@@ -79,6 +79,6 @@ export interface RefusedCall {
 /** Wakes requests that wait for a call to be settled on this node. */
 export interface SettlementWatch {
   settled(requestId: string): void
-  /** Resolves when the call is settled here, or after the time, whichever comes first. */
+  /** Resolves when the call is settled here or the time is over. */
   wait(requestId: string, forMs: number): { readonly done: Promise<void>; stop(): void }
 }

@@ -1,8 +1,8 @@
 import type { Nanos } from '../kernel/money.ts'
 
 /**
- * Prices a call from its record alone. Null: the version has no price for the call, which then costs nothing. Throws if
- * the record cannot be read. The same version comes as the same string, so a parsed version can be cached by that string.
+ * Prices a call from its record alone. Null: the version has no price for it. Throws if the record is unreadable. The
+ * same version is always the same string, so the parsed version can be cached by it.
  */
 export type RateAgain = (call: {
   readonly usage: string
@@ -10,15 +10,15 @@ export type RateAgain = (call: {
   readonly priceVersionJson: string
 }) => { readonly costNanos: Nanos; readonly listNanos: Nanos } | null
 
-/** The prefix of `credit_call.once` where a call is priced again; the id of the price version follows. */
+/** Prefix of `credit_call.once` for a rerate, followed by the price version's id. */
 export const RERATE = 'rerate:'
 
-/** The `credit_call.once` where a call's cost is given back: a call has at most one, and no row after it. */
+/** `credit_call.once` of a credit-back. A call has at most one, and no later rows. */
 export const CREDIT_BACK = 'credit_back' as const
 
 /** The current price book, to price past calls as if it had applied then. */
 export interface CurrentPrices {
-  /** The version for calls of that instant. `json` is the same string every time for the same version. */
+  /** The version for calls of that time. `json` is the same string for the same version. */
   versionAt(atMs: number): { readonly id: string; readonly json: string }
   readonly rateAgain: RateAgain
 }
@@ -28,7 +28,7 @@ export interface RerateSelection {
   readonly fromMs: number
   /** The end of the range, not included. */
   readonly toMs: number
-  /** The exact name of the model asked for or served. Null: all models. */
+  /** Exact name of the requested or served model. Null: all models. */
   readonly model: string | null
   readonly unpricedOnly: boolean
 }
@@ -44,7 +44,7 @@ export interface RerateCandidate {
   readonly rating: string
   readonly costNanos: Nanos
   readonly listNanos: Nanos
-  /** The sum that entries about the call have given back so far. */
+  /** The amount credited for the call so far. */
   readonly creditedNanos: Nanos
   readonly creditedBack: boolean
   /** The `once` of each rerate of the call. */
@@ -58,7 +58,7 @@ export type UnchangedBecause =
   | 'no_price'
   | 'credited_back'
   | 'unreadable'
-  /** A rerate with this very version came before a later one changed the price. A version can be booked only once. */
+  /** The call was rerated with this version before, and again with another since. A version can be booked only once. */
   | 'rerated_before'
 
 export type Rerated =
@@ -67,7 +67,7 @@ export type Rerated =
       readonly kind: 'changed'
       readonly call: RerateCandidate
       readonly version: { readonly id: string; readonly json: string }
-      /** The sum paid for the call until now: its cost less the credits given back since. */
+      /** The amount paid for the call so far: its cost minus credits. */
       readonly oldCostNanos: Nanos
       readonly newCostNanos: Nanos
       readonly newListNanos: Nanos
@@ -82,7 +82,7 @@ export function creditOf(changed: ChangedCall): Nanos {
 
 export function rerateCall(call: RerateCandidate, prices: CurrentPrices): Rerated {
   if (call.usage === null) return { kind: 'unchanged', because: 'no_usage' }
-  // A customer that got the whole call back is owed nothing more by a lower price, and owes nothing by a higher one.
+  // A call that was credited in full stays free at any price.
   if (call.creditedBack) return { kind: 'unchanged', because: 'credited_back' }
   const version = prices.versionAt(call.startedAtMs)
   let rated: ReturnType<RateAgain>
@@ -113,7 +113,7 @@ export interface RerateLine {
   newCostNanos: Nanos
 }
 
-/** Models beyond this number share a line: the names of fine-tuned models are the customers' own, and without limit. */
+/** Further models share a line: customers can create any number of fine-tuned models. */
 const MODELS_MAX = 500
 const OTHER_MODELS = '(other models)'
 
@@ -167,12 +167,12 @@ function emptyLine(): RerateLine {
   return { calls: 0, oldListNanos: 0n, newListNanos: 0n, oldCostNanos: 0n, newCostNanos: 0n }
 }
 
-/** The ledger as `tollgate rerate` uses it, beside running nodes. */
+/** The ledger for `tollgate rerate`, which may run while nodes serve. */
 export interface RerateWriter {
   count(selection: RerateSelection): Promise<number>
-  /** The selected calls after an id, in the order of their ids. The empty id comes before all. */
+  /** The selected calls after an id, ordered by id. An empty id starts at the beginning. */
   read(selection: RerateSelection, afterId: string): Promise<readonly RerateCandidate[]>
-  /** One transaction. Calls that were booked before, or have changed since they were read, are left out. */
+  /** One transaction. Skips calls that were booked before or have changed since they were read. */
   book(changed: readonly ChangedCall[]): Promise<Booked>
   close(): Promise<void>
 }

@@ -18,9 +18,8 @@ export interface RetentionLimits {
 }
 
 /**
- * Retention deletes logged bodies when their time is over or they take too much, and records of refused calls alike: soon
- * after the start, and then every hour. It deletes in small steps, so that calls in flight do not wait behind it. The
- * records of other calls stay for as long as the ledger.
+ * Deletes logged bodies and records of refused calls that are too old or too many: soon after the start, then hourly.
+ * It deletes in small steps, so that calls do not wait for it. Records of other calls are never deleted.
  */
 export function startRetention(
   store: Kept,

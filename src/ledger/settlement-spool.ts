@@ -7,30 +7,30 @@ import type { Log } from '../kernel/log.ts'
 import type { CallClosing } from './call.ts'
 import { CALL_COLUMNS, CLOSING_AMOUNTS, CLOSING_NAMES } from './call-columns.ts'
 
-/** Settlements in the spool, in bytes. Beyond it they wait in memory alone, and no new call is admitted. */
+/** Maximum size of the spool. Beyond it settlements wait only in memory, and no new call is admitted. */
 const SPOOL_BYTES_MAX = 64 * 1024 ** 2
 
-/** How long an answer waits for the disk of the spool. Then it leaves, and no new call is admitted meanwhile. */
+/** How long an answer waits for the spool's disk. It is then sent, and no new call is admitted until the disk responds. */
 export const SPOOL_WRITE_MS = 5_000
 
 /**
- * Settlements that the store cannot take now, on the local disk, so that they outlive the process. A replay of a settlement
- * that the store had taken does no harm: the store closes a hold once. Only one process may use a spool.
+ * Settlements that the store cannot accept now, on the local disk, so that they survive the process. Replaying one that
+ * the store already has is harmless: the store closes a hold once. Only one process may use a spool.
  */
 export interface SettlementSpool {
   /**
-   * Resolves when the settlement is on the disk. Never rejects: if the disk fails or takes too long, it resolves too, the
-   * log says why, and `isSound` is false until every waiting settlement is on the disk or taken.
+   * Resolves when the settlement is on disk. Never rejects: if the disk fails or takes too long, it resolves too, the
+   * log says why, and `isSound` is false until every waiting settlement is on disk or in the store.
    */
   append(closing: CallClosing): Promise<void>
   /** The store has the settlement. Does nothing if it is not in the spool. */
   done(requestId: string): void
-  /** The store will never take the settlement: it goes to a separate file for the operator, whether it was spooled or not. */
+  /** The store refused the settlement for good. Writes it to a separate file for the operator, whether it was spooled or not. */
   refuse(closing: CallClosing, reason: string): Promise<void>
-  /** The waiting settlements, oldest first: after the start, those that an earlier process has left. */
+  /** The waiting settlements, oldest first. After a start, those that an earlier process left. */
   left(): readonly CallClosing[]
   readonly waiting: number
-  /** False while settlements wait in memory alone, or for a disk that does not answer. */
+  /** False while settlements wait only in memory, or for a disk that does not respond. */
   readonly isSound: boolean
   close(): Promise<void>
 }
@@ -45,20 +45,20 @@ export interface SpoolOptions {
   readonly bytesMax: number
 }
 
-/** The file of a spool: a line for each settlement. A change that has resolved is on the disk; there is one at a time. */
+/** The spool's file, with one line per settlement. A change is on disk once it resolves. One change at a time. */
 export interface SpoolFile {
   append(lines: string): Promise<void>
-  /** The file has these lines and no others. */
+  /** Replaces the whole content of the file. */
   replace(lines: string): Promise<void>
 }
 
-/** Opens the spool in `dir` and reads the settlements left there. Throws if the directory cannot be made or read. */
+/** Opens the spool in `dir` and reads the settlements in it. Throws if the directory cannot be created or read. */
 export async function openSettlementSpool(
   dir: string,
   log: Log,
   { openFile = openSpoolFile, bytesMax = SPOOL_BYTES_MAX }: Partial<SpoolOptions> = {},
 ): Promise<SettlementSpool> {
-  // Without this sync of the parent, a crash might lose the name of the new directory.
+  // Without syncing the parent, a crash might lose the new directory entry.
   if ((await mkdir(dir, { recursive: true, mode: 0o700 })) !== undefined) await syncDirectory(dirname(dir))
   const path = join(dir, FILE)
   const { left, state, bytes } = await readSpool(path)
@@ -91,13 +91,13 @@ function amountsAsText(closing: CallClosing): Readonly<Record<string, unknown>> 
   return { ...closing, ...Object.fromEntries(CLOSING_AMOUNTS.map((name) => [name, String(closing[name])])) }
 }
 
-/** The checksum finds bytes that a disk has changed: a changed figure would still be a figure. */
+/** The checksum detects corruption that would still parse as valid figures. */
 function toLine(closing: CallClosing): string {
   const json = JSON.stringify(amountsAsText(closing))
   return `${crc32(json)} ${json}\n`
 }
 
-/** Null if the line is damaged, or lacks a member. A version that had no such column may have left out a nullable member. */
+/** Null if the line is damaged or lacks a required member. An older version may have omitted a nullable one. */
 function readLine(line: string): CallClosing | null {
   const json = line.slice(line.indexOf(' ') + 1)
   if (`${crc32(json)}` !== line.slice(0, line.indexOf(' '))) return null
@@ -111,7 +111,7 @@ function readLine(line: string): CallClosing | null {
 const MEMBERS: readonly (keyof CallClosing)[] = ['requestId', 'state', 'atMs', 'tokens', ...CLOSING_NAMES]
 const NULLABLE = CLOSING_NAMES.filter((name) => CALL_COLUMNS[name].kind.endsWith('?'))
 
-/** `torn`: the process ended within a write, and nobody relied on its lines yet. */
+/** `torn`: the process ended during a write on which nothing relied yet. */
 export async function readSpool(path: string) {
   const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return ''
@@ -139,26 +139,26 @@ interface SpoolParts extends Omit<SpoolOptions, 'openFile'> {
 interface Spooled {
   readonly closing: CallClosing
   readonly line: string
-  /** Resolved when the settlement is on the disk, or is not to be waited for. */
+  /** Resolved when the settlement is on disk, or need not be waited for. */
   readonly stored: PromiseWithResolvers<void>
 }
 
 class Spool implements SettlementSpool {
   readonly #parts: SpoolParts
-  /** All settlements that the store has not taken, on the disk or not, oldest first. */
+  /** All settlements that the store does not have, on disk or not, oldest first. */
   readonly #waiting = new Map<string, Spooled>()
   #waitingBytes = 0
   #come: Spooled[] = []
-  /** The length of the file. Stale: it may have anything but whole lines, or lacks some. */
+  /** The length of the file. Stale: it may have partial or missing lines. */
   #fileBytes: number
   #isStale: boolean
   #writing: Promise<void> | null = null
   #failed = false
-  /** A write takes so long that no answer waits for it any more. */
+  /** A write takes so long that answers no longer wait for it. */
   #stuck = false
   /** There was no room for a settlement, and the spool is still more than half full. */
   #full = false
-  /** Settlements that there was no room for: the settler has them in memory alone. */
+  /** Settlements that did not fit: only the settler's memory has them. */
   readonly #unkept = new Set<string>()
   #retry: NodeJS.Timeout | undefined
   #closed = false
@@ -189,7 +189,7 @@ class Spool implements SettlementSpool {
 
   async append(closing: CallClosing): Promise<void> {
     const before = this.#waiting.get(closing.requestId)
-    // The first closing of a call counts, and any later one is ignored.
+    // The first closing of a call counts; later ones are ignored.
     if (before !== undefined) return await before.stored.promise
     if (this.#closed) {
       this.#parts.log.error({ request: closing.requestId }, 'a settlement came after the spool was closed')
@@ -205,7 +205,7 @@ class Spool implements SettlementSpool {
     const spooled = this.#add(closing, line)
     this.#come.push(spooled)
     if (this.#failed || this.#stuck) spooled.stored.resolve()
-    // A disk that has failed is tried again in a while, with everything that waits by then.
+    // A failed disk is retried later, with everything that waits by then.
     if (!this.#failed) this.#write()
     await spooled.stored.promise
   }
@@ -251,11 +251,11 @@ class Spool implements SettlementSpool {
 
   async #finish(): Promise<void> {
     await this.#writing
-    // The next process is not to replay what the store has taken.
+    // The next process need not replay what the store already has.
     if (this.#fileBytes !== this.#waitingBytes) this.#isStale = true
     this.#write()
     await this.#writing
-    // The write that was under way may have failed just now, and no timer would retry it after the close.
+    // The last write may have failed just now, and no timer retries it after the close.
     if (this.#failed) this.#write()
     await this.#writing
   }
@@ -267,7 +267,7 @@ class Spool implements SettlementSpool {
     return spooled
   }
 
-  /** One write at a time. Settlements that come meanwhile go together with the next write. */
+  /** One write at a time. Settlements that arrive meanwhile share the next write. */
   #write(): void {
     if (this.#writing === null && this.#isBehind()) this.#writing = this.#writeAll()
   }
@@ -276,7 +276,7 @@ class Spool implements SettlementSpool {
     return this.#come.length > 0 || this.#isWorthReplacing
   }
 
-  /** Settlements that the store has taken stay in the file until none waits, or the file is mostly theirs. */
+  /** Settlements that the store already has stay in the file until none waits or most of the file is theirs. */
   get #isWorthReplacing(): boolean {
     if (this.#isStale || this.#waiting.size === 0) return this.#isStale || this.#fileBytes > 0
     return this.#fileBytes > Math.max(this.#parts.bytesMax / 4, this.#waitingBytes * 2)
@@ -293,7 +293,8 @@ class Spool implements SettlementSpool {
     } catch (error) {
       this.#fail(error as Error)
     } finally {
-      // Cleared in the same turn as the last `#isBehind`, or a settlement that comes in between would not be written.
+      // Clear it in the same turn as the last check of `#isBehind`, or a settlement that arrives in between would not
+      // be written.
       this.#writing = null
     }
   }
@@ -316,9 +317,9 @@ class Spool implements SettlementSpool {
 
   async #writeOnce(): Promise<void> {
     const { file } = this.#parts
-    // The first line needs a file whose name is on the disk, too.
+    // The first line also needs a durable directory entry.
     const isReplaced = this.#isWorthReplacing || this.#fileBytes === 0
-    // A settlement that the store has taken meanwhile needs no line.
+    // Settlements that the store has meanwhile need no line.
     const come = this.#come.filter((spooled) => this.#waiting.get(spooled.closing.requestId) === spooled)
     const written = isReplaced ? [...this.#waiting.values()] : come
     const lines = written.map(({ line }) => line).join('')
@@ -330,7 +331,7 @@ class Spool implements SettlementSpool {
     for (const { stored } of written) stored.resolve()
   }
 
-  /** After a failed fsync the content of the disk is unknown: every waiting settlement is written again. */
+  /** After a failed fsync the file's content is unknown: write every waiting settlement again. */
   #fail(error: Error): void {
     if (!this.#failed) {
       this.#parts.log.error(

@@ -5,8 +5,8 @@ import type { CallRecord } from './call.ts'
 import type { CallFilter, RefusedCall } from './request-log.ts'
 
 /**
- * Refused calls on their way into the log: how many may wait, how many go at once, how long the first waits for others.
- * Beyond the first they are dropped, and the log says so.
+ * Queue of refused calls: how long the first waits for others, how many are written at once, how many may wait. Further
+ * ones are dropped with a log message.
  */
 const REFUSED_CALLS_EVERY_MS = 250
 
@@ -14,7 +14,7 @@ export const REFUSED_CALLS_AT_ONCE = 200
 
 export const REFUSED_CALLS_WAITING_MAX = 10_000
 
-/** The calls that wait for room under a cap or for credit, on this node. They are in no store. */
+/** The calls of this node that wait for a cap or for credit. They exist only in memory. */
 export class WaitingCalls {
   readonly #calls = new Map<string, CallRecord>()
   readonly #ofKey = new Map<string, number>()
@@ -49,7 +49,7 @@ export class WaitingCalls {
     return this.#ofKey.get(keyId) ?? 0
   }
 
-  /** Newest first. A filter by a figure that only ended calls have matches no waiting call. */
+  /** Newest first. A filter on a figure that only ended calls have matches no waiting call. */
   list(filter: CallFilter): readonly CallRecord[] {
     const { accountId, keyId, fromMs, toMs, model, status, minCostNanos, flag } = filter
     const { parentId = null, socketId = null } = filter
@@ -69,15 +69,15 @@ export class WaitingCalls {
 }
 
 /**
- * The queue that takes records of refused calls to the store, in batches, after their answers have left. No call waits for
- * it or fails with it: records that do not fit into the queue, or that the store cannot take, are dropped, and the log says so.
+ * Writes records of refused calls to the store in batches, after the answers were sent. No call waits for it or fails
+ * with it: records that do not fit into the queue or cannot be stored are dropped with a log message.
  */
 export class RefusedCalls {
   readonly #store: Pick<Store, 'storeRefused' | 'deleteRefused'>
   readonly #log: Log
   readonly #callsMax: number
   readonly #queue: RefusedCall[] = []
-  /** The records that were queued, and those of them that were written or dropped. */
+  /** Records queued so far, and how many of them were written or dropped. */
   #added = 0
   #done = 0
   #dropped = 0
@@ -108,7 +108,7 @@ export class RefusedCalls {
     }
   }
 
-  /** Writes the queue now. Resolves when every record added before is in the store, or dropped. Never rejects. */
+  /** Writes the queue now. Resolves when every earlier record is stored or dropped. Never rejects. */
   async written(): Promise<void> {
     if (this.#timer !== null) clearTimeout(this.#timer)
     this.#timer = null
@@ -125,7 +125,7 @@ export class RefusedCalls {
     const batch = this.#queue.splice(0, REFUSED_CALLS_AT_ONCE)
     try {
       await this.#store.storeRefused(batch)
-      // Twice as many records are deleted as were added, so that a limit that was lowered is reached too.
+      // Delete twice as many records as were added, so that a lowered limit is reached too.
       await this.#store.deleteRefused(0, this.#callsMax, 2 * batch.length)
     } catch (error) {
       const about = { calls: batch.length, cause: (error as Error).message }

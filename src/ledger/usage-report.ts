@@ -8,9 +8,9 @@ import type { Balance } from './account.ts'
 export interface UsageQuery {
   /** Null: all accounts. */
   readonly accountId: string | null
-  /** One key's usage only, or null for the whole account's. */
+  /** Only this key; null: the whole account. */
   readonly keyId: string | null
-  /** One model alone, under the name that buckets have. */
+  /** Only this model, by its name in buckets. */
   readonly model?: string | undefined
   /** UTC dates, both inclusive. */
   readonly startDay: string
@@ -25,14 +25,14 @@ export interface UsageQuery {
 /** The group of a bucket. A dimension that the query does not group by is null. */
 export interface UsageGroup {
   readonly day: string | null
-  /** The model served, else the model asked for; empty where there was neither. */
+  /** The served model, else the requested one; empty if there is neither. */
   readonly model: string | null
   readonly keyId: string | null
   /** Null where the query does not group by account. */
   readonly ofAccountId: string | null
 }
 
-/** Sums can pass what a double holds, so all of them are bigint. */
+/** Bigint, because sums can exceed the exact range of doubles. */
 export interface UsageSums {
   readonly requests: bigint
   readonly inputTokens: bigint
@@ -66,7 +66,7 @@ export interface UsageReport {
 export interface OverviewQuery {
   readonly accountId: string
   readonly atMs: number
-  /** The most keys and models that are named of each kind; all are counted. */
+  /** How many keys and models are named per kind. All are counted. */
   readonly namedMax: number
 }
 
@@ -93,12 +93,15 @@ export interface Overview {
   readonly creditedNanos: Nanos
   readonly balance: Balance
   readonly inFlight: number
-  /** Keys that have spent at least four fifths of a cap, of the month or of the day, but not all. A cap of 0 is meant to let nothing through. */
+  /**
+   * Keys that have spent at least 80 % of a monthly or daily cap, but not all of it. A cap of 0 does not count: it is
+   * meant to refuse everything.
+   */
   readonly nearCap: AttentionKeys
   readonly exhausted: AttentionKeys
   readonly expiring: AttentionKeys
   readonly unpricedModels: readonly { readonly model: string; readonly requests: bigint }[]
-  /** Deliveries of the last 24 hours that failed for good, and webhooks that were disabled for failing or being gone. */
+  /** Deliveries of the last 24 hours that failed for good, and webhooks that were disabled by failures or a 410. */
   readonly failedDeliveries: number
   readonly disabledWebhooks: number
   /** Refused calls of the last 24 hours, by code. */
