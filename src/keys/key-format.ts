@@ -3,9 +3,9 @@ import { crc32 } from 'node:zlib'
 import { Secret } from '../kernel/secret.ts'
 
 /**
- * A key is `<prefix>_live_` or `<prefix>_admin_`, 43 base62 characters of 256 random bits, and 6 base62 characters
- * of the CRC-32 over everything before them. The checksum refuses typing errors and garbage before any lookup and
- * lets secret scanners recognise our keys offline.
+ * A key is `<prefix>_live_` or `<prefix>_admin_`, 43 base62 characters of 256 random bits, and 6 base62 characters of
+ * the CRC-32 of everything before them. The checksum rejects typos and garbage before any lookup and lets secret
+ * scanners recognise our keys offline.
  */
 
 export type KeyKind = 'live' | 'admin'
@@ -15,7 +15,7 @@ const RANDOM_CHARS = 43
 const CHECKSUM_CHARS = 6
 const OPAQUE = new RegExp(`^[0-9A-Za-z]{${RANDOM_CHARS + CHECKSUM_CHARS}}$`)
 
-/** The start of a key that may be shown: the marker and a few characters, far too few to guess the rest. */
+/** How much of a key may be shown: the marker and a few characters, too few to guess the rest. */
 const SHOWN_PREFIX_CHARS = 16
 const SHOWN_LAST_CHARS = 4
 
@@ -24,7 +24,7 @@ export function mintKey(servicePrefix: string, kind: KeyKind): Secret {
   return new Secret(body + checksum(body))
 }
 
-/** The kind of key that this text is by its form alone, or null if it cannot be a key of ours. */
+/** The kind of key by its form; null if it cannot be one of our keys. */
 export function keyKindOf(text: string, servicePrefix: string): KeyKind | null {
   const kind = kindClaimed(text, servicePrefix)
   if (kind === null) return null
@@ -33,7 +33,7 @@ export function keyKindOf(text: string, servicePrefix: string): KeyKind | null {
   return endsInChecksum(text) ? kind : null
 }
 
-/** Whether the text claims to be a key of ours, well-formed or not. Claims count when a request carries several credentials. */
+/** Whether the text has our prefix, well-formed or not. Matters when a request has several credentials. */
 export function claimsToBeOurs(text: string, servicePrefix: string): boolean {
   return kindClaimed(text, servicePrefix) !== null
 }
@@ -44,14 +44,17 @@ function kindClaimed(text: string, servicePrefix: string): KeyKind | null {
   return text.startsWith('_admin_', servicePrefix.length) ? 'admin' : null
 }
 
-/** The parts of a key that may be stored and shown. The prefix of a key that was not minted here may be half of the secret, so it is left out. */
+/**
+ * The parts of a key that may be stored and shown. A configured key has no prefix here: its first characters may be
+ * half of the secret.
+ */
 export function shownParts(key: Secret, servicePrefix: string): { prefix: string; last4: string } {
   const text = key.reveal()
   const prefix = keyKindOf(text, servicePrefix) === null ? '' : text.slice(0, SHOWN_PREFIX_CHARS)
   return { prefix, last4: text.slice(-SHOWN_LAST_CHARS) }
 }
 
-/** Compares the checksum digit by digit, from the last one: formatting it as text took longer than computing it. */
+/** Compares the checksum digit by digit, from the last: formatting it as text took longer than computing it. */
 function endsInChecksum(text: string): boolean {
   const split = text.length - CHECKSUM_CHARS
   let rest = crc32(text.slice(0, split))

@@ -7,7 +7,7 @@ import type { Caller } from './credential.ts'
 
 export type Metadata = Readonly<Record<string, string>>
 
-/** The kinds of value in the column of a limit; with a question mark it may be null. `names` and `pairs` are stored as JSON. */
+/** The kinds of value of a limit; `?`: may be null. `names` and `pairs` are stored as JSON. */
 export interface LimitKinds {
   readonly 'nanos?': Nanos | null
   readonly 'count?': number | null
@@ -19,24 +19,24 @@ export interface LimitKinds {
 }
 
 /**
- * The settings of a key, each a column of its row or of its budget. Both stores write, read and change them by this list,
- * and the API shows and changes them by it. CONTRIBUTING.md shows what one more limit takes.
+ * The limits of a key, each a column of its row or of its budget. The stores and the API read and write them through
+ * this list. CONTRIBUTING.md shows how to add one.
  */
 export const KEY_LIMITS = [
-  /** Null is no cap; 0 is a cap that is spent from the start. */
+  /** Null: no cap. 0: every call is refused. */
   limit('monthlyBudgetNanos', 'monthly_budget_usd', 'monthly_budget_nanos', 'nanos?', 'budget'),
   limit('dailyBudgetNanos', 'daily_budget_usd', 'daily_budget_nanos', 'nanos?', 'budget'),
   limit('requestsPerMinute', 'requests_per_minute', 'requests_per_minute', 'count?', 'budget'),
   /** Null: `budgets.mode` applies. */
   limit('budgetMode', 'budget_mode', 'budget_mode', 'mode?', 'budget'),
-  /** Exact names, or patterns that end in `*`; null is every model. Never empty. */
+  /** Exact names, or patterns that end in `*`. Null: every model. Never empty. */
   limit('allowedModels', 'allowed_models', 'allowed_models', 'names?', 'api_key'),
   limit('logRequests', 'log_requests', 'log_requests', 'flag', 'api_key'),
   limit('expiresAtMs', 'expires_at', 'expires_at_ms', 'instant?', 'api_key'),
   limit('metadata', 'metadata', 'metadata', 'pairs', 'api_key'),
 ] as const
 
-/** `field`: the member of the API's objects. A limit of the budget is shared with the keys that this one was rotated into. */
+/** `field`: its name in the API. A limit of the budget is shared with the key's rotations. */
 function limit<
   Name extends string,
   Field extends string,
@@ -46,7 +46,7 @@ function limit<
   return { name, field, column, kind, table }
 }
 
-/** The limits of a key. Every limit is looked up anew for each call, in the transaction that admits the call. */
+/** The limits of a key, read for each call in the transaction that admits it. */
 export type KeyLimits = {
   readonly [Limit in (typeof KEY_LIMITS)[number] as Limit['name']]: LimitKinds[Limit['kind']]
 }
@@ -57,13 +57,13 @@ export const NO_LIMITS = Object.fromEntries(
   KEY_LIMITS.map(({ name, kind }) => [name, NO_LIMIT[kind] ?? null]),
 ) as unknown as KeyLimits
 
-/** The reasons to refuse a call by the limits of its key, but for money. */
+/** Why a key's limits refuse a call, other than money. */
 export type LimitRefusal =
   | { readonly reason: 'model_not_allowed'; readonly model: string }
   | { readonly reason: 'models_unknown'; readonly detail: string }
   | OverLimit
 
-/** The call is one too many. The refusal says all that the client needs, so that no other file has to know the limit. */
+/** A call above the rate limit. It contains everything the refusal needs, so that no other file has to know the limit. */
 export interface OverLimit {
   readonly reason: 'over_limit'
   readonly code: ErrorCode
@@ -89,7 +89,7 @@ export interface KeyRecord extends KeyLimits {
   readonly last4: string
   readonly createdAtMs: number
   readonly revokedAtMs: number | null
-  /** The last request that came with this key while it was usable, whether or not a limit then refused it. */
+  /** The last request with this key while it was usable, even if a limit refused it. */
   readonly lastUsedAtMs: number | null
   readonly rotatedFrom: string | null
   readonly month: KeyMonth
@@ -105,26 +105,26 @@ export interface NewKey extends KeyLimits {
   readonly createdAtMs: number
 }
 
-/** `born_expired`: the key's expiry is past and the request is no repetition, so nothing was made. */
+/** `born_expired`: the expiry is in the past and this is no replay, so nothing was created. */
 export type KeyCreation = IdempotentResult<KeyRecord> | { readonly kind: 'born_expired' }
 
-/** The members that an edit may change; absent members stay. */
+/** The members that a PATCH may change; absent members stay. */
 export type KeyChanges = Partial<Pick<KeyRecord, 'name' | keyof KeyLimits>>
 
-/** `final`: the key is revoked or expired, and nothing about it changes any more. */
+/** `final`: the key is revoked or expired and can no longer change. */
 export type KeyEdit =
   | { readonly kind: 'changed'; readonly key: KeyRecord }
   | { readonly kind: 'final'; readonly key: KeyRecord }
   | { readonly kind: 'none' }
 
-/** The new key of a rotation. The successor takes its name and its limits from the key that it follows. */
+/** The new key of a rotation, with the name and limits of the old one. */
 export interface KeySuccessor {
   readonly id: string
   readonly digest: Uint8Array
   readonly prefix: string
   readonly last4: string
   readonly createdAtMs: number
-  /** When the old key ends; null leaves its expiry as it is. A rotation never makes the old key end later. */
+  /** When the old key expires; null: unchanged. A rotation never extends the old key. */
   readonly oldExpiresAtMs: number | null
 }
 
@@ -137,7 +137,7 @@ export interface KeyQuery {
   /** Null: all accounts. */
   readonly accountId: string | null
   readonly status: KeyStatus | null
-  /** Part of a name (in any case), of an id, of a prefix or of the last four characters, or `metadata.team:web`. */
+  /** Part of a name (case-insensitive), id, prefix or last four characters; or a pair such as `metadata.team:web`. */
   readonly search: string | null
   /** Only keys that come after this id in the list. */
   readonly after: string | null
@@ -162,7 +162,7 @@ export interface AdminKeyRecord {
   readonly createdAtMs: number
   readonly revokedAtMs: number | null
   readonly lastUsedAtMs: number | null
-  /** True of the admin key that came from the configuration; a changed value there replaces the key. */
+  /** True for the admin key of the configuration, which a new value there replaces. */
   readonly bootstrap: boolean
 }
 
@@ -182,7 +182,7 @@ export interface NewAdminKey {
 /** The admin keys of an account; null: of all accounts. */
 export interface AdminScope {
   readonly accountId: string | null
-  /** Whether operator keys, which belong to no account, are among them. */
+  /** Whether to include operator keys, which belong to no account. */
   readonly operators: boolean
 }
 
@@ -210,7 +210,7 @@ export interface NewSession {
   readonly keyId: string
   readonly atMs: number
   readonly lifeMs: number
-  /** The most sessions of one key. Beyond this number the oldest end. */
+  /** Maximum sessions per key. Beyond it the oldest end. */
   readonly sessionsMax: number
 }
 
@@ -224,12 +224,12 @@ interface KeyOption {
   readonly option: `--${string} <${string}>`
   readonly kind: 'amount' | 'number' | 'text'
   readonly help: string
-  /** The text that `tollgate keys show` prints before and after the value. */
+  /** The label and unit that `tollgate keys show` prints. */
   readonly label: string
   readonly unit: string
 }
 
-/** The options of `tollgate keys create` and `update` for limits of one value. `none` removes a limit. */
+/** The options of `tollgate keys create` and `update` for single-value limits. `none` removes a limit. */
 export const KEY_OPTIONS: readonly KeyOption[] = [
   {
     ...{ field: 'monthly_budget_usd', option: '--monthly-budget <usd>', kind: 'amount' },

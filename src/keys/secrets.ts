@@ -3,27 +3,27 @@ import { Secret } from '../kernel/secret.ts'
 import type { Surface } from '../kernel/vocabulary.ts'
 
 /**
- * Keys are stored as HMAC-SHA-256 under a pepper that lives outside the database: a copy of the database alone
- * neither reveals a key nor lets anyone test a guess. Keys have 256 random bits, so no slow hash is needed, and
- * the digest can be looked up by index.
+ * Keys are stored as HMAC-SHA-256 under a pepper outside the database: a copy of the database alone neither reveals a
+ * key nor allows guesses to be tested. Keys have 256 random bits, so no slow hash is needed, and the digest can be
+ * indexed.
  */
 export type DigestKey = (key: string) => Buffer
 
 /** The block size of SHA-256. */
 const BLOCK_BYTES = 64
 const DIGEST_BYTES = 32
-/** Our keys have about 60 characters; a key of more than this is digested in a buffer of its own. */
+/** Our keys have about 60 characters. A longer text than this gets its own buffer. */
 const KEY_CHARS_MAX = 256
 const UTF8_BYTES_PER_CHAR_MAX = 3
 
 /**
- * HMAC as RFC 2104 defines it, from two plain hashes in buffers that are used again and again. An object of
- * `createHmac` takes 5.7 µs and work for the garbage collector at every request, the two hashes take 2 µs.
+ * HMAC (RFC 2104) from two plain hashes in reused buffers. `createHmac` takes 5.7 µs per request and creates garbage,
+ * the two hashes take 2 µs.
  */
 export function createKeyDigest(pepper: Secret): DigestKey {
   const inner = padded(pepper, 0x36, KEY_CHARS_MAX * UTF8_BYTES_PER_CHAR_MAX)
   const outer = padded(pepper, 0x5c, DIGEST_BYTES)
-  // Our keys are all of one length, so the view of the buffer that one key takes fits the next key as well.
+  // Our keys have one length, so the buffer view of one key fits the next.
   let begun = inner
   const put = (key: string): Buffer => {
     const end = BLOCK_BYTES + inner.write(key, BLOCK_BYTES)
@@ -37,7 +37,7 @@ export function createKeyDigest(pepper: Secret): DigestKey {
   }
 }
 
-/** A buffer outside of Node's pool: a digest lives as long as its call, and would retain 64 KiB of the pool. */
+/** A buffer outside Node's pool: a digest lives as long as its call and would retain 64 KiB of the pool. */
 function ownBytes(digest: string): Buffer {
   const bytes = Buffer.alloc(DIGEST_BYTES)
   for (let i = 0; i < DIGEST_BYTES; i++) bytes[i] = digest.charCodeAt(i)
@@ -50,7 +50,7 @@ function paddedBefore(pepper: Secret, key: string): Buffer {
   return bytes
 }
 
-/** The secret, filled up with zeros to a block or hashed if it is longer, and room behind it for the text to hash. */
+/** The secret, zero-padded to a block or hashed if longer, followed by space for the text to hash. */
 function padded(pepper: Secret, pad: number, roomBytes: number): Buffer {
   const secret = Buffer.from(pepper.reveal(), 'utf8')
   const bytes = Buffer.alloc(BLOCK_BYTES + roomBytes)
@@ -59,14 +59,14 @@ function padded(pepper: Secret, pad: number, roomBytes: number): Buffer {
   return bytes
 }
 
-/** A digest of a fixed text. Stored with the keys, it detects a wrong pepper at start, before every key seems unknown. */
+/** A digest of a fixed text, stored with the keys. It detects a wrong pepper at start, before every key seems unknown. */
 export function pepperFingerprint(digest: DigestKey): string {
   return digest('tollgate: which pepper is this?').toString('hex').slice(0, 16)
 }
 
 /**
- * Secrets that have to be used again, unlike keys, which are only recognised: AES-256-GCM under a key that is derived from
- * the pepper, so that the database alone reveals no secret. Each secret is bound to its record, and opens nowhere else.
+ * Encrypts secrets that must be read back, unlike keys, which are only compared. AES-256-GCM under a key derived from
+ * the pepper, so that the database alone reveals nothing. Each secret is bound to its record.
  */
 export interface SecretSealer {
   seal(secret: Secret, recordId: string): Buffer
@@ -77,10 +77,10 @@ export interface SecretSealer {
 const KEY_BYTES = 32
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
-/** The first byte of a sealed secret, its version, so that another form can follow this one. */
+/** The first byte of an encrypted secret: its format version. */
 const FORM = 1
 
-/** Each purpose has a key of its own: a key that leaks opens no secret of another purpose. */
+/** Each purpose has its own key, so a leaked one reveals no secrets of another purpose. */
 export function createSecretSealer(pepper: Secret, purpose: string): SecretSealer {
   const key = Buffer.from(hkdfSync('sha256', pepper.reveal(), '', `tollgate ${purpose}`, KEY_BYTES))
   return {
@@ -103,7 +103,7 @@ export function createSecretSealer(pepper: Secret, purpose: string): SecretSeale
   }
 }
 
-/** The record that the key of an account's own upstream is bound to. */
+/** The record id that an account's upstream key is bound to. */
 export function upstreamKeyRecord(accountId: string, surface: Surface, url: string): string {
   return `${accountId} ${surface} ${url}`
 }

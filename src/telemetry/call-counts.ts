@@ -4,10 +4,10 @@ import { SURFACE_NAMES, type Surface } from '../kernel/vocabulary.ts'
 import type { CallClosing } from '../ledger/call.ts'
 import { findModel, type PriceBook, type PriceVersion, versionAt } from '../pricing/price-book.ts'
 
-/** Label of calls without a model in the price book. Names that clients send are never labels: there is no bound on them. */
+/** Label for models outside the price book. Names that clients send are never labels, because their number is unbounded. */
 const OTHER_MODEL = 'other'
 
-/** Upstream's status by its first digit; `none` where upstream gave no answer. */
+/** Upstream's status by its first digit; `none`: no answer. */
 export const STATUS_CLASSES = ['none', '1xx', '2xx', '3xx', '4xx', '5xx'] as const
 
 /** The sums of the calls of one model on one surface. Whole numbers, so that no sum drifts. */
@@ -39,7 +39,7 @@ const UPSTREAM_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 
 
 class SurfaceCounts {
   readonly models = new Map<string, ModelCounts>()
-  /** The same counts by every name that the price book has for a model, so that a call has one lookup. */
+  /** The same counts under every name of a model, so that a call needs one lookup. */
   readonly named = new Map<string, ModelCounts>()
   readonly overheadSeconds = new Histogram(OVERHEAD_SECONDS)
   readonly upstreamSeconds = new Histogram(UPSTREAM_SECONDS)
@@ -57,8 +57,8 @@ export interface CallTimes {
 }
 
 /**
- * The sums of this process's calls since its start, for the metrics. A call is counted when the store has its settlement,
- * and a refusal when it is answered: some additions each, and no further work until a scrape reads the sums.
+ * Sums over this process's calls, for the metrics. A call is counted when its settlement is stored, a refusal when it
+ * is answered. Each costs a few additions until a scrape reads the sums.
  */
 export class CallCounts {
   readonly surfaces = Object.fromEntries(
@@ -71,7 +71,7 @@ export class CallCounts {
     this.#book = book
   }
 
-  /** Calls from now on are counted under the models of this book. Earlier counts stay. */
+  /** Counts further calls under the models of this book. Earlier counts stay. */
   use(book: PriceBook): void {
     this.#book = book
     for (const surface of SURFACE_NAMES) this.surfaces[surface].named.clear()
@@ -82,8 +82,8 @@ export class CallCounts {
   }
 
   /**
-   * Counts a closed call. Its model is the model served, else the model asked for, as in usage reports. A record of a batch
-   * has no times: it is no call, and only its cost and tokens count.
+   * Counts a closed call under its served model, else the requested one, as usage reports do. A batch's child record
+   * has no times: only its cost and tokens count.
    */
   settled(
     surface: Surface,
@@ -113,13 +113,13 @@ export class CallCounts {
     this.refusals.set(code, (this.refusals.get(code) ?? 0) + 1)
   }
 
-  /** A model of any version of the book counts under its id, also when a call used an alias or a fine-tuned name. */
+  /** A model of any version of the book counts under its id, also if the call used an alias or a fine-tuned name. */
   #findCounts(surface: SurfaceCounts, name: string): ModelCounts {
     for (const version of this.#book.versions) {
       const model = findModel(version, name)
       if (model === null) continue
       const counts = surface.ofModel(model.id)
-      // Names of fine-tuned models are not cached: there may be any number of them.
+      // Fine-tuned names are not cached, because their number is unbounded.
       if (version.names.has(name)) surface.named.set(name, counts)
       return counts
     }

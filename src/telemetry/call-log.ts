@@ -11,32 +11,32 @@ export interface EndedCall {
   readonly keyId: string | null
   readonly surface: Surface
   readonly method: string
-  /** The path as it was sent: it may have secrets in it, and goes to the terminal of the operator alone. */
+  /** The path as sent. It may contain secrets, so it is shown only on the operator's terminal. */
   readonly path: string
   /** Null for a path that is in no table. */
   readonly endpoint: Endpoint | null
-  /** The model's name without secrets, as all texts below are. */
+  /** Redacted, like all texts below. */
   readonly modelAsked: string | null
   readonly modelServed: string | null
-  /** The status of upstream, or of the refusal; null where upstream gave no answer. */
+  /** Upstream's status, or that of the refusal; null: no answer. */
   readonly status: number | null
-  /** A code of the error table: why the call was refused, or why upstream could not be asked. */
+  /** Error code, if the call was refused or upstream could not be reached. */
   readonly code: string | null
   readonly cut: boolean
   readonly tokens: TokenCounts | null
   readonly costNanos: Nanos
   readonly endedAtMs: number
   readonly ms: number
-  /** The headers of the request, for the trace that it belongs to. */
+  /** The request's headers, for its trace context. */
   readonly headers: RawHeaders
   /** The upstream that the call went to; null if it was not sent. */
   readonly upstream: URL | null
 }
 
-/** Called with every call after it has ended. It must not fail, and must not wait. */
+/** Called after every call. Must not throw or block. */
 export type ObserveCall = (call: EndedCall) => void
 
-/** One observer that calls all; null without any, so that no `EndedCall` is built. */
+/** Combines observers; null if there are none, so that no `EndedCall` is built. */
 export function observeAll(observers: readonly (ObserveCall | undefined)[]): ObserveCall | null {
   const all = observers.filter((observe) => observe !== undefined)
   if (all.length <= 1) return all[0] ?? null
@@ -45,14 +45,14 @@ export function observeAll(observers: readonly (ObserveCall | undefined)[]): Obs
   }
 }
 
-/** The stream that lines are written to: it neither blocks nor fails. */
+/** Where lines are written. Never blocks or fails. */
 export interface LineStream {
   write(text: string): unknown
 }
 
 export interface CallLog {
   readonly observe: ObserveCall
-  /** Takes the lines that wait to be written: from now on the caller has to write them. */
+  /** Removes and returns the waiting lines; the caller must write them. */
   take(): string
 }
 
@@ -61,11 +61,11 @@ const WRITE_AFTER_MS = 100
 const WRITE_BYTES = 65_536
 
 /**
- * A line for each call, as JSON between the lines of the log and in their form. A line is put together by hand and written
- * with others, which takes 2 to 3 µs in all: with pino a line took 5, and a write for each line 6 more.
+ * Writes one JSON line per call, in the format of the log. Lines are built by hand and written in groups, which takes 2
+ * to 3 µs each; pino took 5 µs, plus 6 µs for a write per line.
  */
 export function createCallLog(stream: LineStream): CallLog {
-  // Lines wait as bytes: concatenated strings are put together only when they are written, and hundreds took 0.7 ms then.
+  // Lines wait as bytes: concatenated strings are flattened only when written, which took 0.7 ms for hundreds.
   const waiting = Buffer.allocUnsafeSlow(WRITE_BYTES)
   let end = 0
   let timer: NodeJS.Timeout | null = null
@@ -88,13 +88,13 @@ export function createCallLog(stream: LineStream): CallLog {
   }
 }
 
-/** The most UTF-8 bytes of a UTF-16 code unit. A line has some 400 of those; with the longest name of a model, 7,000. */
+/** Maximum UTF-8 bytes per UTF-16 code unit. A line has about 400 units; with the longest model name, 7,000. */
 const UTF8_BYTES_MAX = 3
 
 /** The level of pino's `info`. */
 const LEVEL = 30
 
-/** A line has names, figures and ids alone: no path, header or body, in which there may be secrets. */
+/** A line has only names, figures and ids: paths, headers and bodies may contain secrets. */
 export function logLine(call: EndedCall): string {
   const { requestId, keyId, surface, method, endpoint, status, code, tokens, costNanos, endedAtMs, ms } = call
   const model = call.modelServed ?? call.modelAsked
@@ -113,7 +113,7 @@ export function logLine(call: EndedCall): string {
 
 const PLAIN = /^[\w.:/-]*$/
 
-/** Nearly no text has something to escape, and the test for that takes less time than JSON.stringify. */
+/** Few texts need escaping, and the test for it is faster than JSON.stringify. */
 function quoted(text: string): string {
   return PLAIN.test(text) ? `"${text}"` : JSON.stringify(text)
 }

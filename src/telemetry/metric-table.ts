@@ -6,8 +6,8 @@ import type { StoreLoad } from '../store/store.ts'
 import { type CallCounts, STATUS_CLASSES } from './call-counts.ts'
 
 /**
- * Every metric of the gateway: its name, type, labels, help text and where its samples come from at a scrape. Operators
- * build on the names, so a name never changes. docs/OPERATIONS.md shows the same table, held to this one by a test.
+ * Every metric of the gateway: name, type, labels, help text and the source of its samples. Operators depend on the
+ * names, so they never change. A test compares this table with docs/OPERATIONS.md.
  */
 
 type Labels = Readonly<Record<string, string>>
@@ -17,7 +17,7 @@ export interface Sample {
   readonly value: number
 }
 
-/** A histogram with the labels that its samples have. */
+/** A histogram with its labels. */
 export interface HistogramSample {
   readonly labels: Labels
   readonly histogram: Histogram
@@ -33,10 +33,10 @@ export type Metric =
   | (Described & { readonly type: 'counter' | 'gauge'; read(from: MetricSources): Samples })
   | (Described & { readonly type: 'histogram'; read(from: MetricSources): readonly HistogramSample[] })
 
-/** Null: the metric's source did not answer in time. Then the metric has no sample in this scrape, and all others have. */
+/** Null: the source did not answer in time, so this scrape has no sample of the metric. */
 type Samples = readonly Sample[] | Promise<readonly Sample[] | null>
 
-/** The sources of the metrics. All of them are in memory but for those that return a promise. */
+/** The sources of the metrics: in memory, except those that return a promise. */
 export interface MetricSources {
   readonly counts: CallCounts
   readonly load: StoreLoad
@@ -51,13 +51,13 @@ export interface MetricSources {
   /** The number of objects of deferred calls; null if the store did not answer in time. */
   deferredObjects(): Promise<number | null>
   nowMs(): number
-  /** The 99th percentile in seconds, since the scrape before this one. */
+  /** The 99th percentile in seconds since the previous scrape. */
   eventLoopDelay(): number
 }
 
 const only = (value: number): Sample[] => [{ labels: {}, value }]
 
-/** The decimal text of an amount is exact, and parses to the nearest double: nothing is rounded twice. */
+/** The decimal text is exact and parses to the nearest double, so nothing is rounded twice. */
 const usd = (nanos: Nanos): number => Number(formatUsd(nanos))
 
 /** A sample for each model that had a call, on each surface. */

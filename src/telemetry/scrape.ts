@@ -10,9 +10,9 @@ export interface Scraped {
 const DELAY_RESOLUTION_MS = 10
 
 /**
- * The scraper answers in the OpenMetrics format. Our metrics are written from the table; those of the process are
- * prom-client's. This file is loaded with the first scrape, which also starts the monitors of the event loop and garbage
- * collection. Concurrent scrapes share one answer: with `metrics.public` every client may ask.
+ * Answers in the OpenMetrics format: our metrics from the table, process metrics from prom-client. This file is loaded
+ * with the first scrape, which also starts the monitors of the event loop and garbage collection. Concurrent scrapes
+ * share one answer, because with `metrics.public` anyone may scrape.
  */
 export function createScraper(sources: Omit<MetricSources, 'eventLoopDelay'>): () => Promise<Scraped> {
   const registry = new Registry<typeof Registry.OPENMETRICS_CONTENT_TYPE>()
@@ -29,7 +29,7 @@ export function createScraper(sources: Omit<MetricSources, 'eventLoopDelay'>): (
   const from = { ...sources, eventLoopDelay }
   async function scrape(): Promise<Scraped> {
     const own = await Promise.all(METRICS.map((metric) => familyOf(metric, from)))
-    // The text of the registry ends with the mark of the end.
+    // The registry's text ends with the end-of-file marker.
     return { contentType: registry.contentType, text: own.join('') + (await registry.metrics()) }
   }
   let scraping: Promise<Scraped> | null = null
@@ -42,8 +42,8 @@ export function createScraper(sources: Omit<MetricSources, 'eventLoopDelay'>): (
 }
 
 /**
- * The metrics of the process, without those that list every handle, which with thousands of connections takes milliseconds,
- * and without a second monitor of the event loop: prom-client's monitor is set to sample once a day.
+ * Process metrics, without those that list every handle (milliseconds with thousands of connections) and without a
+ * second event loop monitor: prom-client's is set to sample once a day.
  */
 function collectProcessMetrics(registry: Registry<typeof Registry.OPENMETRICS_CONTENT_TYPE>): void {
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 86_400_000 })
@@ -53,7 +53,7 @@ function collectProcessMetrics(registry: Registry<typeof Registry.OPENMETRICS_CO
 
 async function familyOf(metric: Metric, from: MetricSources): Promise<string> {
   const { name, type, help } = metric
-  // The name of a counter has no `_total`, that of its samples has.
+  // A counter's family name has no `_total`; its samples do.
   const family = type === 'counter' ? name.replace(/_total$/, '') : name
   const lines =
     type === 'histogram'
@@ -96,7 +96,7 @@ function escaped(text: string): string {
   return text.replaceAll('\\', '\\\\').replaceAll('\n', '\\n')
 }
 
-/** OpenMetrics asks for bounds that look like floating-point numbers: scrapers that compare them as text agree then. */
+/** OpenMetrics requires bounds in floating-point form, so that scrapers can compare them as text. */
 function floatText(bound: number): string {
   return Number.isInteger(bound) ? bound.toFixed(1) : String(bound)
 }

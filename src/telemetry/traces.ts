@@ -39,10 +39,9 @@ export interface Traces {
 }
 
 /**
- * A span for each call by the GenAI semantic conventions of OpenTelemetry, made when the call is over and sent in batches.
- * The exporter itself reads the receiver's URL, headers, service name and timeout from the `OTEL_…` variables. Spans that the
- * receiver is too slow for are dropped, and `warn` gets the problem. This file is loaded only where an endpoint is
- * set: with its packages it takes a tenth of a second.
+ * One span per call, by OpenTelemetry's GenAI semantic conventions, created when the call is over and sent in batches.
+ * The exporter reads URL, headers, service name and timeout from the `OTEL_…` variables. If the receiver is too slow,
+ * spans are dropped with a warning. Loaded only if an endpoint is set, because its packages take 0.1 s to load.
  */
 export function openTraces(
   { sampler, ratio, batches }: TraceConfig,
@@ -56,7 +55,7 @@ export function openTraces(
   const provider = new TracerProvider({
     resource: defaultResource().merge(own).merge(detectResources({ detectors })),
     sampler: samplerOf(sampler, ratio),
-    // Unless OTEL_BSP_MAX_QUEUE_SIZE says otherwise, the queue holds 2,048 spans. Spans beyond that are dropped.
+    // The queue holds 2,048 spans (OTEL_BSP_MAX_QUEUE_SIZE). Further spans are dropped.
     spanProcessors: [new BatchSpanProcessor({ exporter: new OTLPTraceExporter(), ...batches })],
   })
   const tracer = provider.getTracer('tollgate', VERSION)
@@ -93,7 +92,7 @@ function samplerOf(name: TraceConfig['sampler'], ratio: number): Sampler {
   return name.startsWith('parentbased_') ? new ParentBasedSampler({ root }) : root
 }
 
-/** Times go to the SDK as pairs: it could take a number for one of `performance.now()`. */
+/** Pass times as pairs: the SDK could mistake a number for `performance.now()`. */
 function hrTime(ms: number): HrTime {
   const seconds = Math.floor(ms / 1_000)
   return [seconds, Math.floor((ms - seconds * 1_000) * 1e6)]
@@ -101,7 +100,7 @@ function hrTime(ms: number): HrTime {
 
 const TRACE_PARENT = /^(?!ff)[\da-f]{2}-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})(?:-.*)?$/
 
-/** The span of the caller, as its `traceparent` names it; without a valid header the trace begins here. */
+/** The caller's span, from `traceparent`. Without a valid header the trace begins here. */
 function parentOf(headers: RawHeaders): Context {
   const values = valuesOf(headers, 'traceparent')
   const [, traceId, spanId, flags] = TRACE_PARENT.exec(values.length === 1 ? (values[0] ?? '') : '') ?? []
@@ -110,7 +109,7 @@ function parentOf(headers: RawHeaders): Context {
   return trace.setSpanContext(ROOT_CONTEXT, { traceId, spanId, traceFlags, isRemote: true })
 }
 
-/** The operation by the reader of the reply's usage. Operations without a word in the conventions are `generate_content`. */
+/** The operation name, by usage reader. Operations that the conventions do not name are `generate_content`. */
 const OPERATIONS: Readonly<Record<UsageReader, string>> = {
   messages: 'chat',
   chat: 'chat',
@@ -136,7 +135,7 @@ function spanName(call: EndedCall): string {
   return call.endpoint === null ? call.method : `${call.method} ${call.endpoint.template}`
 }
 
-/** The attributes are names, figures and ids; nothing of a request's or a reply's content. */
+/** Attributes are names, figures and ids, never content. */
 function attributesOf(call: EndedCall) {
   const { modelAsked, modelServed, status, tokens, upstream, keyId } = call
   const operation = operationOf(call)
@@ -149,7 +148,7 @@ function attributesOf(call: EndedCall) {
     ...(tokens === null || operation === null
       ? {}
       : {
-          // By the conventions tokens read from or written to a cache are input too.
+          // By the conventions, cached tokens count as input too.
           'gen_ai.usage.input_tokens': tokens.input + tokens.cacheRead + tokens.cacheWrite,
           'gen_ai.usage.output_tokens': tokens.output,
           'gen_ai.usage.cache_read.input_tokens': tokens.cacheRead,

@@ -8,7 +8,7 @@ import { sendWebhook, type TryOutcome } from './send-webhook.ts'
 import { slackBody } from './slack-text.ts'
 import type { ClaimedDelivery, DeliveryAttempt, DeliveryTarget, EventRecord } from './webhook-store.ts'
 
-/** The reason of a failed attempt, in the `error` of its delivery. */
+/** Length limit of a delivery's `error`. */
 const ERROR_CHARS_MAX = 200
 
 export interface Deliverer {
@@ -22,7 +22,7 @@ export interface Deliverer {
   chance(): number
 }
 
-/** Attempts a delivery. Null: it was cut off by `stop`, and nothing is known of it. */
+/** Attempts a delivery. Null: `stop` cut it off, with unknown outcome. */
 export async function attemptDelivery(
   delivery: ClaimedDelivery,
   deliverer: Deliverer,
@@ -47,14 +47,14 @@ async function send(
   }
 }
 
-/** The text that is sent and signed, the same at every attempt. */
+/** The signed payload, the same at every attempt. */
 export function payloadOf({ type, createdAtMs, accountId, actor, dataJson }: EventRecord): string {
   const timestamp = new Date(createdAtMs).toISOString()
   const head = JSON.stringify({ type, timestamp, account_id: accountId, actor })
   return `${head.slice(0, -1)},"data":${dataJson}}`
 }
 
-/** The attempt as the store records it. The log names ids: the URL of an endpoint is often a secret by itself. */
+/** The attempt as the store records it. Logs only ids, because an endpoint's URL is often a secret. */
 function attemptOf(
   { id, attempts, event, webhook }: ClaimedDelivery,
   outcome: TryOutcome,
@@ -81,7 +81,7 @@ function attemptOf(
 
 const GONE = 410
 
-/** The reason of a failed attempt, on one line. The line names a host at most: the rest of a URL is a secret. */
+/** Why an attempt failed, on one line. It names at most the host: the rest of the URL may be secret. */
 function errorOf(outcome: TryOutcome): string {
   if (outcome.kind === 'answered') {
     const isRedirect = outcome.status >= 300 && outcome.status < 400
@@ -98,7 +98,7 @@ const SECOND_MS = 1_000
 const MINUTE_MS = 60 * SECOND_MS
 const HOUR_MS = 60 * MINUTE_MS
 
-/** The pauses between a failed attempt and its retry. An attempt that fails after the last pause has failed the delivery. */
+/** Pauses before each retry. If the attempt after the last pause fails, the delivery has failed. */
 const PAUSES_MS = [
   5 * SECOND_MS,
   5 * MINUTE_MS,
@@ -109,7 +109,7 @@ const PAUSES_MS = [
   10 * HOUR_MS,
 ]
 
-/** Jitter of up to a tenth more, so that deliveries that failed together are not retried at one instant. */
+/** Up to a tenth more, so that deliveries that failed together are not retried together. */
 const JITTER = 0.1
 
 /** The pause after this number of attempts, or null after the last. `chance` is from 0 to 1. */
@@ -121,18 +121,18 @@ export function pauseAfterMs(tries: number, chance: number): number | null {
 /** Standard Webhooks asks for 24 to 64 bytes. */
 const SECRET_BYTES = 32
 
-/** The secret that signs an endpoint's messages, in the form that the libraries of Standard Webhooks take. */
+/** A signing secret in the format of Standard Webhooks. */
 export function mintSigningSecret(): Secret {
   return new Secret(`whsec_${randomBytes(SECRET_BYTES).toString('base64')}`)
 }
 
 export interface WebhookMessage {
-  /** The id of the event: the same at every try, so that a receiver recognises a message that it had already. */
+  /** The event's id, the same at every attempt, so that receivers recognise duplicates. */
   readonly id: string
   readonly body: string
 }
 
-/** The headers of a message. For a day after a rotation the former secret signs too, so a receiver may have either secret. */
+/** The headers of a message. For a day after a rotation the previous secret signs too, so a receiver may have either. */
 export async function signMessage(
   { id, body }: WebhookMessage,
   target: Pick<DeliveryTarget, 'id' | 'secret' | 'formerSecrets'>,

@@ -5,19 +5,16 @@ import type { Store } from '../store/store.ts'
 import type { Deliverer } from './deliver.ts'
 import type { ClaimedDelivery } from './webhook-store.ts'
 
-/** How long a stop waits for deliveries that are under way. Then they are released for another node, or the next start. */
+/** How long shutdown waits for running deliveries. They are then released to another node or the next start. */
 const STOP_MS = 2_000
 
-/** How often a node looks for due deliveries: those of settlements, of other nodes, and retries. Its own API wakes it. */
+/** How often a node polls for due deliveries: of settlements, of other nodes, and retries. Its own API wakes it. */
 const LOOK_MS = 1_000
 
 const SWEEP_MS = 5_000
 const PRUNE_MS = 60_000
 
-/**
- * A slot of an endpoint is free so long after an attempt that failed: thousands of deliveries to a dead receiver would occupy
- * a core busy.
- */
+/** Pause of an endpoint's slot after a failed attempt: thousands of deliveries to a dead receiver would keep a core busy. */
 const FAILING_PAUSE_MS = 1_000
 
 export interface DispatcherParts
@@ -39,9 +36,8 @@ export interface WebhookDispatcher {
 }
 
 /**
- * Delivers events to webhooks, on every node of one store: a node claims deliveries that are due, attempts them and records
- * the outcomes. A receiver that is slow or dead takes a few slots and delays nothing but its own messages. No call waits
- * for it.
+ * Delivers events to webhooks. Each node claims due deliveries, attempts them and records the outcomes. A slow or dead
+ * receiver occupies a few slots and delays only its own messages. No call waits for it.
  */
 export function createWebhookDispatcher(parts: DispatcherParts): WebhookDispatcher {
   const { store, clock, log, failingPauseMs = FAILING_PAUSE_MS } = parts
@@ -99,7 +95,7 @@ export function createWebhookDispatcher(parts: DispatcherParts): WebhookDispatch
   }
 
   async function look(): Promise<number> {
-    // A sweep that fails does not hold up the deliveries that are due.
+    // A failed sweep must not delay due deliveries.
     await sweep().catch(logTrouble)
     const claimed = await store.claimDeliveries([...slots], clock.nowMs())
     for (const delivery of claimed) begin(delivery)
@@ -118,7 +114,7 @@ export function createWebhookDispatcher(parts: DispatcherParts): WebhookDispatch
   return {
     start: loop.start,
     wake() {
-      // An expiry may have been moved.
+      // A key's expiry may have changed.
       sweptMs = -Infinity
       loop.wake()
     },

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net'
 import { AddressRanges } from '../http/addresses.ts'
 
-/** The look-up of a webhook's host name when it is created. A name that is not found by then is accepted. */
+/** Timeout for resolving a webhook's host when it is created. A name that is not resolved by then is accepted. */
 const WEBHOOK_LOOKUP_MS = 3_000
 
 export interface HostAddress {
@@ -18,9 +18,9 @@ export interface EndpointRules {
 }
 
 /**
- * Names of the internet are asked of the name servers directly: `dns.lookup` takes one of four threads of the process
- * for as long as it lasts, and the look-ups of upstream would wait behind those of a dead name server. `dns.lookup` is used
- * where private addresses are permitted, because it knows `/etc/hosts` and the names of the local network.
+ * Queries name servers directly: `dns.lookup` occupies one of the process's four threads, and lookups for upstream
+ * would wait behind a dead name server. `dns.lookup` is used if private addresses are permitted, because it knows
+ * `/etc/hosts` and local names.
  */
 export function createResolveHost(allowPrivate: boolean): ResolveHost {
   return allowPrivate ? lookUpLocally : askNameServers
@@ -39,7 +39,7 @@ async function askNameServers(host: string, signal: AbortSignal): Promise<readon
   try {
     const [v4, v6] = await Promise.allSettled([resolver.resolve4(host), resolver.resolve6(host)])
     if (v4.status === 'rejected' && v6.status === 'rejected') {
-      // A name that the servers do not know may be one of this machine, such as those of `/etc/hosts`.
+      // A name that the servers do not know may be local, for example in `/etc/hosts`.
       if (v4.reason?.code === 'ENOTFOUND') return await lookUpLocally(host)
       throw v4.reason
     }
@@ -52,7 +52,7 @@ async function askNameServers(host: string, signal: AbortSignal): Promise<readon
   }
 }
 
-/** The host of a URL as the connection takes it: IPv6 without brackets. */
+/** The host of a URL for a connection: IPv6 without brackets. */
 export function hostOf(url: URL): string {
   return url.hostname.replace(/^\[|\]$/g, '')
 }
@@ -77,7 +77,7 @@ export async function permittedAddresses(
 }
 
 export class ForbiddenAddress extends Error {
-  /** The address itself is not named: it would reveal the network to whoever may add a webhook. */
+  /** Does not name the address, which would reveal the network to anyone who may add a webhook. */
   constructor(host: string) {
     super(
       isIP(host) === 0
@@ -87,7 +87,7 @@ export class ForbiddenAddress extends Error {
   }
 }
 
-/** The fault of an endpoint's URL; null if it has none. A name that does not resolve is accepted: it may do so later. */
+/** What is wrong with an endpoint's URL; null: nothing. A name that does not resolve is accepted: it may do so later. */
 export async function judgeEndpointUrl(text: string, rules: EndpointRules): Promise<string | null> {
   const url = URL.parse(text)
   if (url === null || !/^https?:$/.test(url.protocol)) return 'url must be an absolute https:// URL.'
@@ -106,18 +106,18 @@ export async function judgeEndpointUrl(text: string, rules: EndpointRules): Prom
 }
 
 /**
- * Addresses that webhooks do not go to: an endpoint is named by an admin key, and with a private address it could make
- * the gateway post into the network that it stands in. From the IANA special-purpose registries.
+ * Addresses that webhooks must not reach: anyone with an admin key sets the URL, and a private address would make the
+ * gateway post into its own network. From the IANA special-purpose registries.
  */
 const FORBIDDEN_IPV4 = [
   '0.0.0.0/8', // this network
   '10.0.0.0/8', // private
-  '100.64.0.0/10', // carrier-grade NAT; metadata of Alibaba Cloud
+  '100.64.0.0/10', // carrier-grade NAT; metadata service of Alibaba Cloud
   '127.0.0.0/8', // loopback
-  '168.63.129.16/32', // a public address that is the platform's own inside Azure
-  '169.254.0.0/16', // link-local; metadata of nearly all clouds
+  '168.63.129.16/32', // public address, but Azure's platform service inside Azure
+  '169.254.0.0/16', // link-local; metadata service of most clouds
   '172.16.0.0/12', // private
-  '192.0.0.0/24', // protocol assignments; metadata of Oracle Cloud
+  '192.0.0.0/24', // protocol assignments; metadata service of Oracle Cloud
   '192.0.2.0/24', // documentation
   '192.88.99.0/24', // 6to4 relays
   '192.168.0.0/16', // private
@@ -131,7 +131,7 @@ const FORBIDDEN_IPV4 = [
 /** Global unicast and NAT64. Addresses in neither (loopback, unique-local, link-local, multicast …) are forbidden. */
 const PERMITTED_IPV6 = ['2000::/3', '64:ff9b::/96']
 
-/** Forbidden ranges of global unicast. 6to4 and Teredo have another address in them and carry nothing any more. */
+/** Forbidden ranges of global unicast. 6to4 and Teredo embed another address and are obsolete. */
 const FORBIDDEN_IPV6 = [
   '2001::/23', // protocol assignments: Teredo, benchmarks, ORCHID
   '2001:db8::/32', // documentation
@@ -139,7 +139,7 @@ const FORBIDDEN_IPV6 = [
   '3fff::/20', // documentation
 ]
 
-/** NAT64 leads to the IPv4 address in its last four bytes. */
+/** A NAT64 address maps to the IPv4 address in its last four bytes. */
 function behindNat64(range: string): string {
   const [address, bits] = range.split('/')
   return `64:ff9b::${address}/${96 + Number(bits)}`
@@ -150,7 +150,7 @@ const permittedIpv6 = new AddressRanges(PERMITTED_IPV6)
 const forbiddenIpv6 = new AddressRanges([...FORBIDDEN_IPV6, ...FORBIDDEN_IPV4.map(behindNat64)])
 const mappedIpv4 = new AddressRanges(['::ffff:0:0/96'])
 
-/** Whether a webhook may not be sent to an address. Text that is no address is forbidden too. */
+/** Whether a webhook must not be sent to this address. Text that is not an address is forbidden too. */
 export function isForbiddenAddress(address: string): boolean {
   // An address with a zone is link-local.
   if (address.includes('%')) return true

@@ -11,15 +11,15 @@ export interface WebhookRequest {
   readonly body: string
 }
 
-/** The outcome of a try: the status of the answer, or why there was none. */
+/** The outcome of an attempt: the status of the answer, or why there was none. */
 export type TryOutcome =
   | { readonly kind: 'answered'; readonly status: number }
   | { readonly kind: 'failed'; readonly reason: string }
 
 /**
- * One try. The host is resolved once and its addresses are judged; the connection gets those and no others, so that a
- * name that changes after the check leads nowhere else. Redirects are not followed, no proxy of the environment is used,
- * no connection is reused. The whole attempt has a timeout, and the answer a limit of size.
+ * One attempt. The host is resolved once, its addresses are checked, and the connection uses only those, so that DNS
+ * rebinding leads nowhere else. No redirects, no proxies of the environment, no reused connections. The attempt has a
+ * timeout, the answer a size limit.
  */
 export async function sendWebhook(
   request: WebhookRequest,
@@ -35,7 +35,7 @@ export async function sendWebhook(
   try {
     if (stop.aborted) onStop()
     const url = new URL(request.url)
-    // The endpoint may have been made before the configuration forbade http.
+    // The endpoint may have been created before the configuration forbade http.
     if (url.protocol !== 'https:' && !rules.allowPrivate) throw new Error('http is not permitted any more')
     const addresses = await whileNotAborted(permittedAddresses(url, rules, signal), signal)
     const options = {
@@ -50,13 +50,13 @@ export async function sendWebhook(
         ...request.headers,
       },
       signal,
-      // A host that is an address is connected to without a look-up.
+      // If the host is an address, there is no lookup.
       lookup: (_host, { all }, found) => {
         const [first] = addresses
         if (all === true) found(null, [...addresses])
         else found(null, first?.address ?? '', first?.family)
       },
-      // Certificates are checked even where NODE_TLS_REJECT_UNAUTHORIZED turns that off.
+      // Verify certificates even if NODE_TLS_REJECT_UNAUTHORIZED turns that off.
       rejectUnauthorized: true,
     } satisfies RequestOptions & { rejectUnauthorized: boolean }
     return { kind: 'answered', status: await statusOf(await openRequest(url, options), request.body) }
@@ -68,7 +68,7 @@ export async function sendWebhook(
   }
 }
 
-/** The HTTP client is loaded with the first webhook. An agent of its own has no proxy and reuses no connection. */
+/** Loads the HTTP client with the first webhook. A separate agent has no proxy and reuses no connection. */
 async function openRequest(url: URL, options: RequestOptions): Promise<ClientRequest> {
   const { request, Agent } = await (url.protocol === 'https:' ? import('node:https') : import('node:http'))
   return request({ ...options, agent: new Agent({ keepAlive: false }) })
@@ -109,6 +109,6 @@ function whileNotAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
 
 function reasonOf(error: unknown, signal: AbortSignal): string {
   const cause = signal.aborted ? signal.reason : error
-  // An error of happy eyeballs has a message for each address tried, and none of its own.
+  // With several addresses, the error has one error per address and no message of its own.
   return (cause instanceof AggregateError ? cause.errors[0] : cause).message
 }

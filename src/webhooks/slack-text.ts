@@ -1,7 +1,6 @@
 /**
- * An event as a message for people: Slack's incoming webhooks take `{"text"}`, and so do Mattermost, Rocket.Chat and others.
- * The figures are those of the payload, cut to the digits that people read, with a link to the dashboard where its address is
- * known.
+ * An event as a chat message. Slack, Mattermost, Rocket.Chat and others accept `{"text"}`. Amounts are shortened for
+ * reading, with a link to the dashboard if its URL is configured.
  */
 export function slackBody(payload: string, dashboardUrl: URL | null): string {
   const event = JSON.parse(payload, keepAmounts as (key: string, value: unknown) => unknown) as Payload
@@ -10,7 +9,7 @@ export function slackBody(payload: string, dashboardUrl: URL | null): string {
 
 type Reviver = (key: string, value: unknown, context: { source?: string }) => unknown
 
-/** Amounts stay text, with all their digits: `dollars` cuts them. */
+/** Amounts stay text with all digits; `dollars` truncates them. */
 const keepAmounts: Reviver = (key, value, { source }) =>
   typeof value === 'number' && key.endsWith('_usd') ? (source ?? String(value)) : value
 
@@ -20,7 +19,7 @@ interface ShownKey {
   readonly expires_at: string | null
 }
 
-/** The members of a payload that the sentences need. Which of them there are depends on the type. */
+/** The payload members used in the sentences. Which are present depends on the type. */
 interface Payload {
   readonly type: string
   readonly timestamp: string
@@ -120,8 +119,8 @@ function escaped(text: string): string {
 const QUOTED_MAX = 100
 
 /**
- * The name that a client gave a key or a model, as code: no URL in code is linked and nothing is bold. A name without line
- * ends, marks that turn the direction of writing, and backticks cannot break out of the code.
+ * A name chosen by a client, as code, in which Slack links and formats nothing. Line breaks, bidirectional marks and
+ * backticks are removed, so that it cannot break out of the code.
  */
 function quoted(text: string | null | undefined): string {
   const characters = [
@@ -135,8 +134,8 @@ function quoted(text: string | null | undefined): string {
 }
 
 /**
- * An amount for people: cents from a dollar on, three significant digits below a dollar. Further digits are cut off and not
- * rounded, so that the sum spent is never shown as the whole of a cap before it is.
+ * An amount for display: cents from a dollar on, three significant digits below. Truncated, not rounded, so that spend
+ * never looks like the whole cap too early.
  */
 function dollars(amount: string | undefined): string {
   const [, sign = '', whole = '', fraction = ''] = /^(-?)(\d+)(?:\.(\d+))?$/.exec(amount ?? '') ?? []

@@ -8,9 +8,8 @@ import type {
 } from '../kernel/vocabulary.ts'
 
 /**
- * The stored records of events and webhooks, and the port through which they are read. The transaction that
- * causes an event writes its row and one delivery for each subscribed webhook. Instants are milliseconds (UTC) by the clock
- * of the store; `atMs` is the caller's, which counts where the store has none.
+ * Records of events and webhooks. The transaction that causes an event writes its row and one delivery per subscribed
+ * webhook. Times are milliseconds (UTC) by the store's clock; `atMs` is the caller's, used by stores without a clock.
  */
 
 export interface EventRecord {
@@ -46,7 +45,7 @@ export interface WebhookRecord {
   readonly enabled: boolean
   readonly disabledReason: DisabledReason | null
   readonly createdAtMs: number
-  /** The instant of the last attempt at a delivery, and the status of its answer; null where no answer came. */
+  /** Time of the last delivery attempt, and the status of its answer; null: no answer. */
   readonly lastDeliveryAtMs: number | null
   readonly lastStatus: number | null
 }
@@ -58,20 +57,20 @@ export interface NewWebhook {
   readonly events: readonly string[]
   readonly description: string
   readonly format: WebhookFormat
-  /** The sealed secret: the store cannot read it. */
+  /** Encrypted: the store cannot read it. */
   readonly secret: Uint8Array
   readonly createdAtMs: number
 }
 
-/** `too_many`: the account has `limits.webhooksMax` endpoints, and nothing was made. */
+/** `too_many`: the account already has `limits.webhooksMax` endpoints. */
 export type WebhookCreation = IdempotentResult<WebhookRecord> | { readonly kind: 'too_many' }
 
-/** The members that an edit may change; absent members stay. Enabling forgets the reason and the failures from before. */
+/** The members that a PATCH may change; absent members stay. Enabling clears the reason and earlier failures. */
 export type WebhookChanges = Partial<
   Pick<WebhookRecord, 'url' | 'events' | 'description' | 'format' | 'enabled'>
 >
 
-/** `too_soon`: so many former secrets still sign that none may be added before `untilMs`. */
+/** `too_soon`: too many previous secrets still sign. Try again after `untilMs`. */
 export type SecretRotation =
   | { readonly kind: 'done'; readonly value: WebhookRecord }
   | { readonly kind: 'too_soon'; readonly untilMs: number }
@@ -115,7 +114,7 @@ export type Queued =
   | { readonly kind: 'disabled' }
   | { readonly kind: 'none' }
 
-/** A delivery that this node may attempt until its claim ends, with all that is needed to send it. */
+/** A delivery that this node may attempt until its claim ends, with everything needed to send it. */
 export interface ClaimedDelivery {
   readonly id: string
   /** Attempts before this one, since the delivery was queued or redelivered. */
@@ -127,20 +126,20 @@ export interface ClaimedDelivery {
 /** An endpoint with the secrets that sign its deliveries. */
 export interface DeliveryTarget extends Pick<WebhookRecord, 'id' | 'url' | 'format'> {
   readonly secret: Uint8Array
-  /** Former secrets that still sign, the latest first. */
+  /** Previous secrets that still sign, latest first. */
   readonly formerSecrets: readonly Uint8Array[]
 }
 
 export interface DeliveryAttempt {
   readonly id: string
   readonly webhookId: string
-  /** The URL that was tried. A failure is not held against an endpoint that has moved since. */
+  /** The URL of the attempt. A failure does not count if the endpoint's URL has changed since. */
   readonly url: string
-  /** Attempts before this one: a claim that has ended, and was taken by another node, records nothing. */
+  /** Attempts before this one. If another node has taken over the claim, nothing is recorded. */
   readonly attempts: number
   /** Null if no answer came. */
   readonly responseStatus: number | null
-  /** Why the attempt failed, cut to a line; null if it did not. */
+  /** Why the attempt failed, on one line; null if it succeeded. */
   readonly error: string | null
   readonly outcome:
     | { readonly kind: 'succeeded' }
