@@ -1,17 +1,17 @@
 import { BlockList, isIP } from 'node:net'
 import { type RawHeaders, tokensOf, valuesOf } from './raw-headers.ts'
 
-/** The most addresses read, from the last on, in the `X-Forwarded-For` of a trusted proxy. */
+/** How many addresses of `X-Forwarded-For` are read, from the last backwards. */
 export const FORWARDED_ADDRESSES_MAX = 32
 
-/** Addresses and ranges of them. An IPv4 address that is mapped into IPv6 is compared with the ranges of IPv4. */
+/** A set of addresses and ranges. An IPv4-mapped IPv6 address is compared with the IPv4 ranges. */
 export class AddressRanges {
   readonly #list = new BlockList()
 
   constructor(ranges: readonly string[]) {
     for (const range of ranges) {
       const [address = '', bits] = range.split('/')
-      // Not `isIP`, whose expression for IPv6 takes 8 ms to compile: the list itself refuses text that is no address.
+      // Not `isIP`, whose IPv6 expression takes 8 ms to compile: the list itself rejects text that is not an address.
       const family = address.includes(':') ? 'ipv6' : 'ipv4'
       if (bits === undefined) this.#list.addAddress(address, family)
       else this.#list.addSubnet(address, Number(bits), family)
@@ -24,12 +24,12 @@ export class AddressRanges {
 }
 
 export class TrustedProxies extends AddressRanges {
-  /** Whether a proxy says that the client speaks TLS with it; the first of several values is about the client. */
+  /** Whether a trusted proxy says that the client uses TLS. Of several values, the first describes the client. */
   saysEncrypted(peer: string, headers: RawHeaders): boolean {
     return this.has(plain(peer)) && tokensOf(headers, 'x-forwarded-proto')[0] === 'https'
   }
 
-  /** The last address of `X-Forwarded-For` that is no trusted proxy's. Those before it are the client's claims. */
+  /** The last address of `X-Forwarded-For` that is not a trusted proxy. Earlier ones are only the client's claims. */
   clientOf(peer: string, headers: RawHeaders): string {
     let client = plain(peer)
     if (!this.has(client)) return client
@@ -44,7 +44,7 @@ export class TrustedProxies extends AddressRanges {
   }
 }
 
-/** Connections by address. Addresses of one /64 count as one: a customer of IPv6 has a whole /64 to choose from. */
+/** Connections by address. A /64 counts as one address, because an IPv6 customer has a whole /64. */
 export class AddressCounts {
   readonly #max: number
   readonly #counts = new Map<string, number>()
@@ -80,13 +80,13 @@ export function networkOf(address: string): string {
   return groups.slice(0, 4).join(':')
 }
 
-/** A server that listens on `::` sees addresses of IPv4 as `::ffff:1.2.3.4`. */
+/** A server that listens on `::` sees IPv4 addresses as `::ffff:1.2.3.4`. */
 function plain(address: string): string {
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)
   return mapped?.[1] ?? address
 }
 
-/** Some proxies add the port. An address with a zone is not taken: a zone may have any length, and only its writer knows it. */
+/** Some proxies add the port. An address with a zone is rejected: zones have any length and mean nothing here. */
 function addressIn(text: string): string | null {
   const [, bracketed, v4, bare = ''] =
     /^\s*(?:\[([^\]%]+)\](?::\d+)?|([\d.]+):\d+|([^\s%]+))\s*$/.exec(text) ?? []

@@ -15,7 +15,7 @@ export interface ConnectionOwner {
   monotonicMs(): number
   nowMs(): number
   onRequest(request: IncomingRequest, reply: OutgoingReply, expects: Expects): void
-  /** The bytes are no request, and no reply has begun for them. The connection is the owner's to end. */
+  /** The bytes are not a request, and no reply has begun for them. The owner must end the connection. */
   onBroken(socket: Socket, error: WireError, head: string): void
   onConnect(socket: Socket, head: string): void
   onClosed(connection: ClientConnection): void
@@ -36,7 +36,7 @@ export const HEAD_TIMEOUT = 'TOLLGATE_HEAD_TIMEOUT'
 
 const CONTINUE = /(?:^|\W)100-continue(?:$|\W)/i
 
-/** A client's connection. A request is handled when the reply to the one before it has left. */
+/** A client's connection. A request is handled once the reply to the previous one was sent. */
 export class ClientConnection implements MessageReceiver, RequestSource {
   readonly socket: Socket
   readonly #wire: Socket
@@ -46,18 +46,18 @@ export class ClientConnection implements MessageReceiver, RequestSource {
   readonly #turns: Turn[] = []
   #arriving: IncomingRequest | null = null
   #isLast = false
-  /** Takes the bytes behind the last request, if that asked for another protocol. */
+  /** Receives the bytes after the last request, if it asked for an upgrade. */
   #raw: RawConnection | null = null
   readonly #timeouts: ConnectionTimeouts
   readonly remoteAddress: string
   readonly isEncrypted: boolean
 
-  /** `wire` is the socket under an encrypted one. Without it the accepted socket is plain, and taken over. */
+  /** `wire` is the socket under a TLS socket. Null: the accepted socket is plain, and is taken over. */
   constructor(accepted: Socket, owner: ConnectionOwner, wire: Socket | null = null) {
     this.remoteAddress = accepted.remoteAddress ?? ''
     this.isEncrypted = wire !== null
     const onData = (chunk: Buffer) => this.#onData(chunk)
-    // Decrypted chunks have memory of their own.
+    // Decrypted chunks have their own memory.
     const socket = wire === null ? adoptSocket(accepted, onData) : accepted.on('data', onData)
     this.socket = socket
     this.#wire = wire ?? socket
@@ -66,7 +66,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     this.#reader = new MessageReader('request', this, limits)
     socket.on('end', this.#onEnd)
     socket.on('drain', this.#onDrain)
-    // An error is dealt with at 'close'. An encrypted socket does not close by itself after bytes that it cannot decrypt.
+    // Errors are handled at 'close'. A TLS socket does not close by itself after bytes that it cannot decrypt.
     socket.on('error', () => socket.destroy())
     socket.on('close', this.#onClose)
   }
@@ -106,8 +106,8 @@ export class ClientConnection implements MessageReceiver, RequestSource {
   head(head: MessageHead): void {
     if (this.#isLast) return
     this.#timeouts.headCame()
-    // Requests sent ahead beyond the limit are dropped, and `Connection: close` says so: if they were left
-    // unread, we would not see either that the client has left. An answer to a CONNECT would overtake those before it.
+    // Pipelined requests beyond the limit are dropped, with `Connection: close`: if they were left unread, we would not
+    // notice that the client has left. An answer to a CONNECT would overtake earlier ones.
     if (this.#turns.length > (head.method === 'CONNECT' ? 0 : REQUESTS_AHEAD_MAX)) {
       this.#endWithLastTurn()
       return
@@ -124,7 +124,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
       socket: this.socket,
       method: head.method,
       httpVersion: head.httpVersion,
-      // HTTP/1.0 has no reliable way to keep a connection: its Keep-Alive was a proposal that proxies pass on unread.
+      // HTTP/1.0 has no reliable keep-alive: proxies forward its header without understanding it.
       keepAlive:
         head.keepAlive && head.httpVersion !== '1.0' && !this.#owner.isDraining && this.#raw === null,
       expectsContinue: expects === 'continue',
@@ -169,7 +169,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     }
     if (this.#isLast && this.#arriving === null) return
     const error = this.#reader.read(chunk)
-    // An empty line before a head is none of it yet: some clients send one behind a body.
+    // An empty line does not begin a head: some clients send one after a body.
     if (this.isIdle && this.#reader.hasPartialMessage) this.#timeouts.headBegins(this.#owner.monotonicMs())
     if (error !== null) this.#onBroken(error, chunk)
     this.flowChanged()
@@ -178,7 +178,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
   readonly #onEnd = (): void => {
     const error = this.#isLast ? null : this.#reader.finish()
     if (error !== null && (this.#arriving !== null || this.#timeouts.headBegun)) this.#onBroken(error, null)
-    // A half-closed client is treated as gone: otherwise a client that left would look like one that waits.
+    // A half-closed client counts as gone: otherwise a client that left would look like one that waits.
     else if (this.#turns[0]?.reply.ended !== true) this.socket.destroy()
   }
 
@@ -209,14 +209,14 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     if (!reusable) this.#isLast = true
     if (request?.complete === false) request.discard(limits.earlyAnswerDrainMs)
     if (reusable) this.#goOn()
-    // Frames that were sent ahead of the answer are still taken, or a reset would overtake the answer.
+    // Read frames that were sent before the answer, or a reset would overtake the answer.
     else if (this.#raw !== null) this.#raw.end(limits.earlyAnswerDrainMs)
     else if (request?.complete === true) this.socket.destroySoon()
-    // The rest of a request that was answered early is still taken, or a reset would overtake the answer.
+    // Read the rest of a request that was answered early, or a reset would overtake the answer.
     else this.socket.end()
   }
 
-  /** A head that has left has promised to keep the connection: then the next request waits in the kernel instead. */
+  /** If the head already promised keep-alive, the next request waits in the kernel instead. */
   #mayDropAhead(): boolean {
     return this.#turns.at(-2)?.reply.headersSent !== true
   }
@@ -233,7 +233,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     if (last !== undefined) last.reply.shouldKeepAlive = false
   }
 
-  /** The next request's turn comes when the reply before it has left and the request before it is whole. */
+  /** Starts the next request once the previous one was received and answered in full. */
   #goOn(): void {
     const turn = this.#turns[0]
     if (turn === undefined || !turn.reply.writableFinished || !turn.request.complete) return
@@ -261,7 +261,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
   }
 }
 
-/** A request with a body is no upgrade here: servers that take the upgrade would take the body for frames. */
+/** A request with a body is not an upgrade: a server that accepts it would read the body as frames. */
 function asksForWebSocket({ isUpgrade, method, httpVersion, headers }: MessageHead): boolean {
   if (!isUpgrade || method !== 'GET' || httpVersion !== '1.1') return false
   const hasBody =
@@ -273,14 +273,14 @@ function headTimeout(): WireError {
   return Object.assign(new Error('the head did not arrive in time'), { code: HEAD_TIMEOUT })
 }
 
-/** Any `Expect` line with `100-continue` in it is taken for that expectation; the head is judged as a whole later. */
+/** Any `Expect` line that contains `100-continue` counts. The head is validated as a whole later. */
 function expectationOf({ headers, httpVersion }: MessageHead): Expects {
   const expect = httpVersion === '1.1' ? firstValue(headers, 'expect') : undefined
   if (expect === undefined) return 'nothing'
   return CONTINUE.test(expect) ? 'continue' : 'something_else'
 }
 
-/** Enough of a parsed head to choose the surface that an error should speak. */
+/** Enough of a parsed head to choose the surface whose error shape to use. */
 function headTextOf({
   method,
   target,
@@ -295,7 +295,7 @@ function headTextOf({
 type ConnectionTimeout = 'idle' | 'head_late' | 'not_taken'
 
 export class ConnectionTimeouts {
-  /** Since when a head is being waited for; null while a request is being answered. */
+  /** Since when the connection waits for a head; null while a request is being answered. */
   #waitingSinceMs: number | null
   #headBegun = false
   #isNew = true
@@ -326,15 +326,15 @@ export class ConnectionTimeouts {
     this.#headBegun = headBegun
   }
 
-  /** `takenBytes` is how much was taken of a reply that is over and has not left yet; null if there is no such reply. */
+  /** `takenBytes`: bytes sent so far of a reply that is complete but not flushed; null if there is none. */
   check(nowMs: number, takenBytes: number | null): ConnectionTimeout | null {
     if (takenBytes === null || takenBytes !== this.#taken) this.#takenSinceMs = nowMs
     this.#taken = takenBytes
     if (nowMs - this.#takenSinceMs >= limits.replyStallTimeoutMs) return 'not_taken'
     if (this.#waitingSinceMs === null) return null
     const waitedMs = nowMs - this.#waitingSinceMs
-    // A connection that never sent a byte was opened ahead of need, by a browser or a pool: a 408 on it would be taken for
-    // the answer to the request that it is used for next.
+    // A connection that never sent a byte was opened in advance by a browser or a pool, which would read a 408 as the
+    // answer to its next request.
     if (!this.#headBegun) {
       return waitedMs >= (this.#isNew ? limits.headTimeoutMs : limits.keepAliveTimeoutMs) ? 'idle' : null
     }

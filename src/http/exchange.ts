@@ -4,7 +4,7 @@ import type { ConnectionMemory, IncomingRequest } from './incoming-request.ts'
 import type { OutgoingReply } from './outgoing-reply.ts'
 import type { RawHeaders } from './raw-headers.ts'
 
-/** One request and the response to it, with the facts about both that the whole service needs. */
+/** One request and its response. */
 export interface Exchange {
   readonly req: IncomingRequest
   readonly res: OutgoingReply
@@ -24,7 +24,7 @@ export interface WholeReply {
   readonly body: Buffer
 }
 
-/** Answers with a response of our own. Does nothing if a response has begun or the client has left. */
+/** Sends a complete response of our own. Does nothing if a response has begun or the client has left. */
 export function sendWhole(exchange: Exchange, reply: WholeReply, options?: { close?: boolean }): void {
   const { req, res } = exchange
   if (res.headersSent || res.destroyed) return
@@ -34,7 +34,10 @@ export function sendWhole(exchange: Exchange, reply: WholeReply, options?: { clo
   discardRest(req)
 }
 
-/** Reads and drops the rest of an upload. Closing would reset the connection, and a reset overtakes the answer. */
+/**
+ * Reads and drops the rest of an upload. Closing instead would reset the connection, and the reset could overtake the
+ * answer.
+ */
 export function discardRest(req: IncomingRequest): void {
   req.discard(limits.earlyAnswerDrainMs)
 }
@@ -50,11 +53,14 @@ export function sendContinue({ expectsContinue, res }: Exchange): void {
 export interface StreamedReply {
   readonly status: number
   readonly headers: readonly string[]
-  /** Read only while the client accepts data, and never after it has left. Empty chunks are not sent. */
+  /** Consumed only while the client reads. Empty chunks are not sent. */
   readonly chunks: AsyncIterable<Buffer>
 }
 
-/** Sends the reply chunk by chunk. The head leaves with the first chunk: a failure before it can become an error. */
+/**
+ * Sends the reply chunk by chunk. The head goes with the first chunk, so an earlier failure can still become an error
+ * response.
+ */
 export async function sendStream(exchange: Exchange, reply: StreamedReply): Promise<void> {
   const { req, res } = exchange
   const begin = () => {
@@ -74,13 +80,13 @@ export async function sendStream(exchange: Exchange, reply: StreamedReply): Prom
     res.end()
   } catch (error) {
     if (clientLeft(exchange)) return
-    // A reset, because in HTTP/1.0 the end of the connection is the end of the body.
+    // Reset, because in HTTP/1.0 a normal close means the end of the body.
     if (res.headersSent) res.reset()
     throw error
   }
 }
 
-/** Resolves when the client has room or has left. A client that takes nothing at all for a long time is cut off. */
+/** Resolves when the client can receive more or has left. A client that reads nothing at all for a long time is disconnected. */
 function untilRoom({ res }: Exchange): Promise<void> {
   return new Promise((resolve) => {
     let taken = res.bytesTaken

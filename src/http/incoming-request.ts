@@ -10,14 +10,14 @@ export interface RequestSource {
   readonly remoteAddress: string
   readonly isEncrypted: boolean
   readonly memory: ConnectionMemory
-  /** To be called when more or less may be read; the connection asks `isFull` then. */
+  /** Call this when `isFull` may have changed. */
   flowChanged(): void
   destroy(): void
 }
 
 const NOWHERE: BodyReceiver = { data: () => true, end() {} }
 
-/** A request as it comes in: its head at once, its body when there is a receiver for it. */
+/** An incoming request: the head at once, the body once there is a receiver. */
 export class IncomingRequest {
   readonly method: string
   readonly target: string
@@ -65,7 +65,7 @@ export class IncomingRequest {
     return this.#paused || this.#waitingBytes >= limits.bodyBytesAheadMax
   }
 
-  /** From here on the body goes to the receiver, beginning with the bytes that have come already, before this returns. */
+  /** From now on the body goes to the receiver. Bytes that have already arrived are passed before this returns. */
   receive(receiver: BodyReceiver): void {
     this.#receiver = receiver
     this.#paused = false
@@ -87,7 +87,7 @@ export class IncomingRequest {
     this.#flow()
   }
 
-  /** Reads the rest of the body and throws it away. After `timeoutMs` the connection is destroyed; without it never. */
+  /** Reads and discards the rest of the body. After `timeoutMs`, if given, the connection is destroyed. */
   discard(timeoutMs?: number): void {
     this.receive(NOWHERE)
     if (timeoutMs === undefined || this.#complete || this.#closed) return
@@ -151,12 +151,12 @@ export class IncomingRequest {
 
 export interface BodyTimes {
   readonly idleTimeoutMs: number
-  /** The least rate over any stretch of `idleTimeoutMs`; 0 without a limit. */
+  /** Minimum rate over any period of `idleTimeoutMs`; 0: no limit. */
   readonly bytesPerSecondMin: number
   monotonicMs(): number
 }
 
-/** Ends a body that stops arriving or comes too slowly, by the rate over a stretch as long as a silence may be. */
+/** Ends a body that stalls or is too slow, by its rate over the idle timeout. */
 export class BodyPace {
   readonly #times: BodyTimes
   readonly #onLate: (message: string) => void
@@ -193,7 +193,7 @@ export class BodyPace {
     return isEnough
   }
 
-  /** While we take nothing in, the client cannot send, and its silence says nothing. */
+  /** While we do not read, the client cannot send, so the clock stops. */
   paused(): void {
     this.#pausedMs ??= this.#times.monotonicMs()
     if (this.#silence !== null) clearTimeout(this.#silence)
@@ -212,7 +212,7 @@ export class BodyPace {
   }
 }
 
-/** The key and digest that are remembered from one request of a connection to the next, until the connection ends. */
+/** Remembers a key and its digest between requests of one connection. */
 export class ConnectionMemory {
   #key = ''
   #digest: Buffer | null = null

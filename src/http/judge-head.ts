@@ -1,10 +1,10 @@
 import { type Refusal, refuse } from '../kernel/errors.ts'
 import { type RawHeaders, valuesOf } from './raw-headers.ts'
 
-/** Host names, IP literals and ports. A slash, `#`, `?`, `@` or blank in Host has moved the route elsewhere before. */
+/** Host names, IP literals and ports. A slash, `#`, `?`, `@` or space in Host has led to routing attacks before. */
 const HOST = /^[A-Za-z0-9._~%!$&'()*+,;=:[\]-]+$/
 
-/** Refuses heads that llhttp accepts though they can be read in two ways. Each refusal closes the connection. */
+/** Refuses ambiguous heads that llhttp accepts. Each refusal closes the connection. */
 export function judgeHead(httpVersion: string, method: string, headers: RawHeaders): Refusal | null {
   if (httpVersion !== '1.1' && httpVersion !== '1.0') {
     return refuse('bad_request', 'Only HTTP/1.1 and HTTP/1.0 are supported.', { close: true })
@@ -22,7 +22,7 @@ export function judgeHead(httpVersion: string, method: string, headers: RawHeade
   if (host !== undefined && !HOST.test(host)) {
     return refuse('bad_request', 'The Host header is not a host name with an optional port.', { close: true })
   }
-  // The connection, like Node, takes any value with `100-continue` in it for that expectation.
+  // Like Node, the connection accepts any value that contains `100-continue`.
   if (valuesOf(headers, 'expect').some((value) => value.trim().toLowerCase() !== '100-continue')) {
     return refuse('expectation_failed', 'Only "Expect: 100-continue" is supported.', { close: true })
   }
@@ -48,7 +48,7 @@ type JudgedTarget =
   | { readonly kind: 'target'; readonly target: Target }
   | { readonly kind: 'refused'; readonly refusal: Refusal }
 
-/** Judges the target as it stands, before `?`. A path that could be read in two ways is refused, not repaired. */
+/** Validates the target before `?` without normalising it. An ambiguous path is refused, not repaired. */
 export function judgeTarget(rawTarget: string, host: string | undefined): JudgedTarget {
   const origin = toOriginForm(rawTarget, host)
   if (origin === null) return refused('the request target must be a path, or a URL of this host')
@@ -101,7 +101,7 @@ export function isOwnedPath(path: string): boolean {
   return OWNED_EXACT.has(path) || OWNED_BELOW.some((start) => path.startsWith(start))
 }
 
-/** An owned path behind encoded slashes: a proxy in front or upstream may decode it, we must not forward it. */
+/** Whether encoded slashes hide an own path, which a proxy or upstream might decode. Such a path must not be forwarded. */
 export function hidesOwnedPath(path: string): boolean {
   const decoded = decodeSlashes(path)
   return decoded !== path && !isOwnedPath(path) && isOwnedPath(decoded)

@@ -1,4 +1,4 @@
-/** llhttp as WebAssembly, the way undici itself loads it. */
+/** llhttp as WebAssembly, as undici loads it. */
 declare module 'undici/lib/llhttp/llhttp_simd-wasm.js' {
   const bytes: Buffer
   export = bytes

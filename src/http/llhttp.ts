@@ -31,7 +31,7 @@ export const PAUSED = 21
 export const PAUSED_UPGRADE = 22
 export const STOPPED = 24
 
-/** The values that `onHead` returns besides `OK`: no body follows; or the body is not the parser's to read. */
+/** Return values of `onHead` besides `OK`: no body follows, or the parser does not read the body. */
 export const NO_BODY = 1
 export const BODY_ELSEWHERE = 2
 
@@ -42,16 +42,16 @@ export const VALUE = 3
 export const BODY = 4
 export type SpanKind = typeof TARGET | typeof REASON | typeof FIELD | typeof VALUE | typeof BODY
 
-/** No callback may throw, nor run a parser: WebAssembly is below it on the stack. */
+/** Callbacks must not throw or run a parser: WebAssembly is below them on the stack. */
 interface ParserCallbacks {
   onBegin(): void
-  /** The input from `from` to `to` is of that kind; a further span of the same kind continues it. */
+  /** The input from `from` to `to` is of this kind. Another span of the same kind continues it. */
   onSpan(kind: SpanKind, from: number, to: number): number
   onHead(status: number, isUpgrade: boolean, keepAlive: boolean): number
   onEnd(): number
 }
 
-/** The most bytes of one run: as many as one read of a socket brings. */
+/** Maximum bytes per run: one socket read. */
 export const RUN_BYTES_MAX = 64 * 1024
 
 /** Node's own parser, in the build that undici publishes: it reports errors and pauses as return values. */
@@ -125,7 +125,7 @@ export class Llhttp {
     return this.#cString(this.exports.llhttp_errno_name(code))
   }
 
-  /** When the memory grows for another parser, which may be between two runs, the view of it has no bytes any more. */
+  /** If the memory grows for another parser between two runs, the old view is detached. */
   get #input(): Buffer {
     if (this.#view.length === 0) this.#view = this.#makeView()
     return this.#view

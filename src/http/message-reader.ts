@@ -29,11 +29,11 @@ export interface MessageHead {
   readonly isUpgrade: boolean
 }
 
-/** Takes a message in. None of its methods may throw. */
+/** Receives a message. Its methods must not throw. */
 export interface MessageReceiver {
-  /** Replies with a status below 200 are messages of their own. */
+  /** Interim responses (1xx) are separate messages. */
   head(head: MessageHead): void
-  /** The chunk is valid until this returns. Answers whether more may come at once. */
+  /** The chunk is valid until this returns. Returns whether more may follow at once. */
   readonly data: (chunk: Buffer) => boolean
   end(trailers: string[]): void
   readonly beyond?: (chunk: Buffer) => void
@@ -44,7 +44,7 @@ interface HeadLimits {
   readonly headLinesMax: number
 }
 
-/** The bytes are not HTTP, or their heads are larger than allowed. The code is the parser's, or one of this file. */
+/** The bytes are not HTTP, or a head is too large. The code is llhttp's, or one of this file. */
 export interface WireError extends Error {
   readonly code: string
 }
@@ -52,25 +52,25 @@ export interface WireError extends Error {
 export const TOO_MANY_LINES = 'TOLLGATE_TOO_MANY_LINES'
 const HEADER_OVERFLOW = 'HPE_HEADER_OVERFLOW'
 
-/** Slices of one string take a third of the time of a string each, but keep the whole in memory. */
+/** Slicing one string takes a third of the time of separate strings, but retains the whole string. */
 const SLICED_HEAD_BYTES_MAX = 4 * 1024
 
-/** Protocols whose request lines llhttp takes for request lines of HTTP. */
+/** Protocols whose request lines llhttp accepts as HTTP. */
 const OTHER_PROTOCOL = /^(?:RTSP|ICE\/)$/
 const PROTOCOL_CHARS = 4
 const BLANK = 0x20
 const TAB = 0x09
 
-/** The reader whose parser runs, and the spans of that run: kind, from, to. */
+/** The reader whose parser runs now, and the spans of this run: kind, from, to. */
 let running: MessageReader
 const spans: number[] = []
 let spanCount = 0
 let loads = 0
 
 /**
- * Reads HTTP/1 messages off a connection. Grammar and framing are llhttp's alone; the bytes of a body with a length
- * are counted here, and pass as views of the chunks they came in. The findings of a run are reported when the run is
- * over, so that no receiver is called from within the parser.
+ * Reads HTTP/1 messages from a connection. llhttp decides grammar and framing; a body with a length is counted here and
+ * passed as views of the arriving chunks. The results of a run are reported when it is over, so that no receiver is
+ * called from within the parser.
  */
 export class MessageReader {
   static readonly #llhttp = new Llhttp({
@@ -85,7 +85,7 @@ export class MessageReader {
   readonly #limits: HeadLimits
   readonly #isRequest: boolean
   readonly #parser: number
-  /** No more is read: the bytes behind a CONNECT or a change of the protocol are not HTTP. */
+  /** Nothing more is parsed: the bytes after a CONNECT or an upgrade are not HTTP. */
   #isOver = false
   #isClosed = false
   #hasBegun = false
@@ -94,7 +94,7 @@ export class MessageReader {
   #lineCount = 0
   #target = ''
   #reason = ''
-  /** The first characters of the protocol's name, which follows the target. */
+  /** The first characters of the protocol name after the target. */
   #protocol = ''
   #lastKind: SpanKind = BODY
   #spanBytes = 0
@@ -118,7 +118,7 @@ export class MessageReader {
     return this.#hasBegun
   }
 
-  /** Reads a chunk that has arrived. An error is the end: no chunk may be read after it. */
+  /** Reads an arriving chunk. After an error, no further chunk may be read. */
   read(chunk: Buffer): WireError | null {
     for (let from = 0; from < chunk.length; from += RUN_BYTES_MAX) {
       const fits = chunk.length <= RUN_BYTES_MAX
@@ -128,7 +128,7 @@ export class MessageReader {
     return null
   }
 
-  /** The connection has ended. An error if that was in the middle of a message. */
+  /** Call this when the connection has ended. Returns an error if it ended mid-message. */
   finish(): WireError | null {
     if (!this.#hasBegun || this.#isOver) return null
     if (this.#sizedLeft > 0) return wireError('HPE_INVALID_EOF_STATE')
@@ -139,7 +139,7 @@ export class MessageReader {
     return null
   }
 
-  /** The bytes behind the current message are not HTTP: they go to the receiver's `beyond`. */
+  /** The bytes after the current message are not HTTP: they go to the receiver's `beyond`. */
   stop(): void {
     this.#isOver = true
   }
@@ -207,7 +207,7 @@ export class MessageReader {
       this.#bytesSinceBody = 0
       for (let i = 0; i < bodies.length; i += 2) this.#receiver.data(piece.subarray(bodies[i], bodies[i + 1]))
     } else if (this.#hasHead) {
-      // The bytes that a peer writes between two chunks of a body are limited like a head.
+      // Bytes between two chunks of a body are limited like a head.
       this.#bytesSinceBody += bytes
       if (this.#bytesSinceBody > this.#limits.headBytesMax) this.#error ??= wireError(HEADER_OVERFLOW)
     }
@@ -262,7 +262,7 @@ export class MessageReader {
     }
     const isCoded = hasHeader(head.headers, 'transfer-encoding')
     if (OTHER_PROTOCOL.test(this.#protocol)) this.#error = wireError('HPE_INVALID_CONSTANT')
-    // An empty `Transfer-Encoding` frames nothing for llhttp, and may for other parsers.
+    // llhttp ignores an empty `Transfer-Encoding`; other parsers may not.
     else if (isCoded && valuesOf(head.headers, 'transfer-encoding').includes('')) {
       this.#error = wireError('HPE_INVALID_TRANSFER_ENCODING')
     }
@@ -295,7 +295,7 @@ export class MessageReader {
         const kind = spans[i]
         const from = spans[i + 1] ?? 0
         const to = spans[i + 2] ?? 0
-        // Targets outlive the head, in records of calls.
+        // Records of calls retain the target longer than the head.
         const text =
           whole === null || kind === TARGET
             ? MessageReader.#llhttp.text(from, to)
@@ -313,7 +313,7 @@ export class MessageReader {
     if (this.#target !== '' && !this.#hasHead) this.#readProtocol(protocolAt)
   }
 
-  /** Names have even indexes. A text at the wrong index continues the text before it. */
+  /** Names have even indexes. A text at the wrong index continues the previous one. */
   #addLine(kind: typeof FIELD | typeof VALUE, text: string): void {
     const lines = this.#lines
     const isNext = lines.length % 2 === (kind === FIELD ? 0 : 1)
@@ -340,7 +340,7 @@ export class MessageReader {
   }
 }
 
-/** The size of a body that is certain; in every other case llhttp decides. It has refused lengths that differ. */
+/** The body size if it is certain; otherwise llhttp decides. It has already refused conflicting lengths. */
 function sizeOf({ method, status, headers }: MessageHead): number {
   const mayLack = status === 0 ? method === 'CONNECT' : status < 200 || status === 204 || status === 304
   const length = mayLack ? undefined : firstValue(headers, 'content-length')
@@ -348,7 +348,7 @@ function sizeOf({ method, status, headers }: MessageHead): number {
   return Number.isSafeInteger(bytes) ? bytes : 0
 }
 
-/** A regular expression would take time with the square of the blanks within a value. */
+/** A regular expression would be quadratic in the number of spaces. */
 function withoutBlanksBehind(value: string): string {
   let end = value.length
   while (end > 0 && isBlank(value.charCodeAt(end - 1))) end -= 1

@@ -27,7 +27,7 @@ export function framingHeaders(lines: readonly string[]): FramingHeaders {
   return { hasLength, hasCoding, hasDate }
 }
 
-/** Header lines as they are sent. A value with a line end in it would become two lines, and is a defect of the caller. */
+/** Serialises header lines. A value with a line break would become two lines, and is a defect of the caller. */
 export function serialiseHeaders(lines: readonly string[]): string {
   let text = ''
   for (let i = 0; i < lines.length; i += 2) {
@@ -40,13 +40,13 @@ export function serialiseHeaders(lines: readonly string[]): string {
   return text
 }
 
-/** One byte per character is sent, so characters above 0xff would lose their upper half, and some become line ends. */
+/** Headers are sent as Latin-1: characters above 0xff would lose their upper byte, and some would become line breaks. */
 export const UNSENDABLE = /[^\t\x20-\x7e\x80-\xff]/
 
 let dateText = ''
 let dateUntilMs = 0
 
-/** The `Date` line, which has whole seconds, and is made once in each; anew where the clock was set back. */
+/** The `Date` line, cached for a second, and renewed if the clock was set back. */
 export function dateLine(nowMs: number): string {
   if (nowMs >= dateUntilMs || nowMs < dateUntilMs - 1_000) {
     dateUntilMs = nowMs - (nowMs % 1_000) + 1_000
@@ -55,7 +55,7 @@ export function dateLine(nowMs: number): string {
   return dateText
 }
 
-/** Not STATUS_CODES of node:http: no other part of the start loads that module. */
+/** Not STATUS_CODES of node:http, a module that nothing else loads at startup. */
 const REASONS = new Map(
   [
     '200 OK|201 Created|202 Accepted|204 No Content|303 See Other|304 Not Modified',
@@ -75,13 +75,13 @@ export function statusLine(status: number, reason: string | undefined): string {
 
 const SCRATCH_BYTES = 8 * 1024
 
-/** The buffer in which one write is put together. Nearly always the bytes have left when the write returns. */
+/** The buffer in which one write is assembled. Usually the bytes are sent when the write returns. */
 let scratch = Buffer.allocUnsafeSlow(SCRATCH_BYTES)
 
 /**
- * Writes a head, a chunk and the text behind it as one. None of them is needed any more when this returns. False:
- * there is no room for more before `drain`. The socket has to be one of the kernel, which has a copy of the bytes it
- * has taken: a stream in between would hand on the scratch buffer itself.
+ * Writes a head, a chunk and the following text as one. All of them may be reused when this returns. False: wait for
+ * `drain`. The socket must be a plain kernel socket, which copies the bytes: a stream in between would pass on the
+ * scratch buffer itself.
  */
 export function writeCoalesced(
   socket: Socket,
@@ -97,12 +97,12 @@ export function writeCoalesced(
   bytes.set(chunk, head.length)
   if (after !== '') bytes.write(after, head.length + chunk.length, 'latin1')
   const hasRoom = socket.write(bytes, onWritten)
-  // The socket still has to send the bytes that the kernel did not take at once: the memory is the socket's from now on.
+  // The kernel did not accept all bytes, so the socket now owns this memory.
   if (isScratch && socket.writableLength > 0) scratch = Buffer.allocUnsafeSlow(SCRATCH_BYTES)
   return hasRoom
 }
 
-/** Nothing has left an encrypted socket when a write returns. */
+/** A TLS socket still uses the memory after a write returns. */
 function isEncrypted(socket: Socket & { readonly encrypted?: boolean }): boolean {
   return socket.encrypted === true
 }

@@ -19,12 +19,12 @@ interface Internals {
 
 type WriteDone = (error?: NodeJS.ErrnoException | null) => void
 
-/** All sockets without TLS read into this buffer. A chunk of it is valid until the function that was given it returns. */
+/** All plain sockets read into this buffer. A chunk is valid until the function that receives it returns. */
 export const readBuffer = Buffer.allocUnsafeSlow(64 * 1024)
 
 let lent: ArrayBufferLike | null = null
 
-/** Gives bytes that are valid until `take` returns, like bytes that arrive. */
+/** Passes bytes that are valid until `take` returns, like arriving bytes. */
 export function lend(chunk: Buffer, take: (chunk: Buffer) => void): void {
   const before = lent
   lent = chunk.buffer
@@ -35,16 +35,16 @@ export function lend(chunk: Buffer, take: (chunk: Buffer) => void): void {
   }
 }
 
-/** The same bytes for a socket that may send them later: a copy only where the memory is about to be used again. */
+/** The same bytes for a socket that may send them later. Copies only if the memory will be reused. */
 export function lasting(chunk: Buffer): Buffer {
   const { buffer } = chunk
   return buffer !== readBuffer.buffer && buffer !== lent ? chunk : Buffer.from(chunk)
 }
 
 /**
- * A socket that was accepted, reading into the shared buffer. Node lets only sockets that connect themselves choose
- * their buffer, so the connection is handed over to a new socket. The accepted socket is done with: Node's server
- * does not count this connection any more.
+ * Makes an accepted connection read into the shared buffer. Node lets only connecting sockets choose their buffer, so
+ * the handle moves to a new socket. The accepted socket must not be used any more, and Node's server no longer counts
+ * the connection.
  */
 export function adoptSocket(accepted: Socket, onChunk: (chunk: Buffer) => void): Socket {
   const handed = accepted as unknown as Internals
@@ -55,7 +55,7 @@ export function adoptSocket(accepted: Socket, onChunk: (chunk: Buffer) => void):
   return new Socket(options as SocketConstructorOpts)
 }
 
-/** The documented option `onread`: bytes that arrive are read into the shared buffer. */
+/** Node's documented option `onread`: arriving bytes are read into the shared buffer. */
 export function readInto(onChunk: (chunk: Buffer) => void) {
   return {
     buffer: readBuffer,
@@ -66,15 +66,14 @@ export function readInto(onChunk: (chunk: Buffer) => void) {
   }
 }
 
-/** How long a failed write waits for the answer that may already be on its way. */
+/** How long a failed write waits for an answer that may already be on its way. */
 const FAILED_WRITE_GRACE_MS = 250
 
 /**
- * Upstream may answer (413, say) and close while we still send the body. The failed write would destroy the socket
- * before the answer that it has already received is read, so a failed write's callback waits until the read side has closed.
+ * Upstream may answer (for example 413) and close while we still send the body. The failed write would destroy the
+ * socket before the received answer is read, so its callback waits until the read side has closed.
  *
- * `onReset`: such a write has met a reset. The kernel reports a reset once, so the read side will then see an ordinary end
- * where there was none.
+ * `onReset`: the write met a reset. The kernel reports a reset only once, so the read side will see a normal end.
  */
 export function holdFailedWrites(socket: Socket, onReset: () => void): void {
   const internals = socket as unknown as Internals
@@ -101,7 +100,7 @@ function holdUntilClosed(socket: Socket, release: () => void): void {
   socket.once('close', finish)
 }
 
-/** Throws where sockets lack the internals above: bytes would be lost. */
+/** Throws if sockets lack the internals used above: bytes would be lost. */
 export function checkNodeSockets(): void {
   const socket: Partial<Internals> = new Socket() as unknown as Internals
   if (socket._handle === undefined) throw unsupportedNode('a socket has no `_handle`')
@@ -114,7 +113,7 @@ function unsupportedNode(problem: string): InstallationError {
   return new InstallationError(`Node ${process.versions.node} cannot be served on: ${problem}. ${advice}`)
 }
 
-/** Takes ownership of the bytes that arrive. None of its methods may throw. */
+/** Receives the arriving bytes. Its methods must not throw. */
 export interface RawReceiver {
   readonly data: (chunk: Buffer) => void
   drained(): void
@@ -123,7 +122,7 @@ export interface RawReceiver {
 
 const KEEP_ALIVE_MS = 60_000
 
-/** A connection that has stopped speaking HTTP: bytes both ways, with back-pressure. */
+/** A connection after an upgrade: bytes in both directions, with back-pressure. */
 export class RawConnection {
   readonly #socket: Socket
   #receiver: RawReceiver | null = null
@@ -144,10 +143,10 @@ export class RawConnection {
     return this.#socket.writableLength
   }
 
-  /** From here on chunks go to the receiver, beginning with those that have come already, before this returns. */
+  /** From now on chunks go to the receiver. Those that have already arrived are passed before this returns. */
   receive(receiver: RawReceiver): void {
     this.#receiver = receiver
-    // The kernel finds a peer that has vanished without a word: no silence of a peer is too long by itself.
+    // TCP keep-alive detects a vanished peer. There is no idle timeout: a peer may be silent for any time.
     this.#socket.setKeepAlive(true, KEEP_ALIVE_MS)
     const ahead = this.#ahead
     this.#ahead = null
@@ -177,7 +176,7 @@ export class RawConnection {
     if (this.#socket.isPaused()) this.#socket.resume()
   }
 
-  /** Closes the connection when all that was written has left, or after `timeoutMs`. Bytes that still arrive are thrown away. */
+  /** Closes the connection once everything was sent, or after `timeoutMs`. Bytes that still arrive are discarded. */
   end(timeoutMs: number): void {
     if (this.isClosed || this.#isDiscarding) return
     this.#isDiscarding = true

@@ -11,15 +11,15 @@ interface ReplySetting {
   readonly keepAliveSeconds: number
   nowMs(): number
   reset(): void
-  /** The reply has left. If not `reusable`, the connection ends with it. */
+  /** The reply was sent. If not `reusable`, the connection ends. */
   onFinished(reusable: boolean): void
-  /** The connection, for a request that asked for another protocol; null for every other request. */
+  /** The raw connection, for upgrade requests; null for others. */
   readonly raw: RawConnection | null
 }
 
 type Framing = 'none' | 'length' | 'chunked' | 'close'
 
-/** Up to this size copying a chunk to its frame is cheaper than sending the two as a list. */
+/** Up to this size, copying a chunk next to its frame is cheaper than a vectored write. */
 const COPIED_BYTES_MAX = 16 * 1024
 
 const EMPTY = Buffer.alloc(0)
@@ -54,7 +54,7 @@ export class OutgoingReply {
     return this.#socket.bytesWritten - this.#socket.writableLength
   }
 
-  /** The whole reply was handed over, though it may not have been sent yet. */
+  /** The whole reply was written, though perhaps not sent yet. */
   get ended(): boolean {
     return this.#ended || this.#isCut
   }
@@ -70,13 +70,13 @@ export class OutgoingReply {
     this.#socket.write(`${statusLine(status, reason)}${serialiseHeaders(lines)}\r\n`, 'latin1')
   }
 
-  /** The head is made now and leaves with the first bytes of the body, or when it is flushed. */
+  /** Composes the head. It is sent with the first body bytes, or when flushed. */
   writeHead(status: number, reason: string | undefined, lines: readonly string[]): void {
     const { method, httpVersion, expectsContinue, keepAliveSeconds } = this.#setting
     const { hasLength, hasCoding, hasDate } = framingHeaders(lines)
     const speaks11 = httpVersion === '1.1'
     const hasBody = method !== 'HEAD' && status !== 204 && status !== 304
-    // Without the 100 a client may send its body or not, so it is not known where the next request begins.
+    // Without the 100 the client may or may not send its body, so the next request's start is unknown.
     if (expectsContinue && !this.#hasContinued) this.shouldKeepAlive = false
     if (!hasBody) this.#framing = 'none'
     else if (hasCoding) this.#framing = 'chunked'
@@ -98,7 +98,7 @@ export class OutgoingReply {
     return this.#setting.raw !== null
   }
 
-  /** Answers 101 with these lines and no others. The bytes that follow on the connection are not HTTP. */
+  /** Answers 101 with exactly these lines. What follows on the connection is not HTTP. */
   switchProtocols(reason: string | undefined, lines: readonly string[]): RawConnection | null {
     const { raw } = this.#setting
     if (this.destroyed || this.headersSent || raw === null) return null
@@ -119,7 +119,7 @@ export class OutgoingReply {
     if (this.#head !== '' && !this.destroyed) this.#send('', EMPTY, '')
   }
 
-  /** False: no room before `drain`. Bytes that have just arrived may be reused when this returns; others may not. */
+  /** False: wait for `drain`. Chunks in the shared read buffer may be reused when this returns; others may not. */
   write(chunk: Buffer): boolean {
     if (this.destroyed || this.#ended || this.#framing === 'none' || chunk.length === 0) return true
     if (this.#framing !== 'chunked') return this.#send('', chunk, '')
@@ -143,8 +143,8 @@ export class OutgoingReply {
   }
 
   /**
-   * Ends the connection where the framing says that more is to come: the part that was sent must not pass for the
-   * whole, and still arrives. Where the end of the connection is the end of the body, only a reset shows that it was cut.
+   * Closes the connection mid-body, so that the client gets the sent part but cannot mistake it for the whole. If the
+   * end of the connection marks the end of the body, only a reset shows that it was cut.
    */
   cut(): void {
     const socket = this.#socket
@@ -169,7 +169,7 @@ export class OutgoingReply {
     this.whenDrained.fire()
   }
 
-  /** Another reply is written instead of this one. */
+  /** Another reply replaces this one. */
   supersede(): void {
     this.destroyed = true
   }
@@ -214,7 +214,7 @@ export class OutgoingReply {
   }
 }
 
-/** Node's emitter takes four times as long to make, to fill and to call, and every call has a few. */
+/** Node's EventEmitter takes four times as long to create, fill and call, and every call has a few. */
 export class Listeners {
   #all: readonly (() => void)[] = NONE
 
@@ -226,7 +226,7 @@ export class Listeners {
     this.#all = this.#all.filter((each) => each !== listener)
   }
 
-  /** Calls the listeners in the order they were added. Listeners added or removed during the call have no effect on it. */
+  /** Calls the listeners in order. Listeners added or removed meanwhile do not affect this call. */
   fire(): void {
     for (const listener of this.#all) listener()
   }

@@ -1,14 +1,14 @@
-/** Header lines as they came: name, value, name, value …, in order, with case and duplicates. */
+/** Header lines as received: name, value, name, value …, with order, case and duplicates. */
 export type RawHeaders = readonly string[]
 
-/** A copy of a string for long use: a slice of a head retains all of the head in memory. */
+/** Copies a string that is retained for long: a slice would retain the whole head. */
 export function ownText(part: string): string {
   return Buffer.from(part, 'latin1').toString('latin1')
 }
 
 const SMALL = 0x20
 
-/** Whether a line has this name, which is lower case. Nearly every other line differs in length or first letter. */
+/** Whether a line has this lower-case name. Nearly all others differ in length or first letter. */
 export function isNamed(line: string, name: string): boolean {
   return (
     line.length === name.length &&
@@ -62,7 +62,7 @@ export function weightsOf(headers: RawHeaders, name: string): ReadonlyMap<string
     const weight = parameters.find((parameter) => parameter.startsWith('q='))
     return [value, weight === undefined ? 1 : Number(weight.slice(2)) || 0]
   })
-  // The first weight of a member that is there twice counts.
+  // If a member appears twice, its first weight counts.
   return new Map(members.reverse())
 }
 
@@ -83,13 +83,13 @@ function bestMatch(weights: ReadonlyMap<string, number>, type: string) {
   return { weight: 0, vagueness: ranges.length }
 }
 
-/** Headers that belong to one connection and not to the message. `te` and `trailer` count: trailers end at a hop. */
+/** Headers of the connection, not of the message. `te` and `trailer` are among them: trailers are negotiated per hop. */
 const HOP_BY_HOP: ReadonlySet<string> = new Set([
   ...'connection keep-alive proxy-connection proxy-authenticate te trailer'.split(' '),
   ...'transfer-encoding upgrade http2-settings'.split(' '),
 ])
 
-/** Headers that a `Connection` line cannot nominate away: the request's meaning or our own check rests on them. */
+/** Headers that a `Connection` line cannot remove, because the request's meaning or our checks depend on them. */
 const END_TO_END =
   /^(?:host|date|age|vary|etag|range|cookie|set-cookie|origin|expect|user-agent|authorization|x-api-key|api-key|x-request-id|request-id|retry-after|cache-control|content-.*|accept.*|anthropic-.*|openai-.*|x-stainless-.*|x-ratelimit-.*|idempotency-key)$/
 
@@ -99,7 +99,7 @@ export function isHopByHop(lowerName: string): boolean {
 
 const NOTHING: ReadonlySet<string> = new Set()
 
-/** Further names that a message's own `Connection` lines keep on this hop; mostly they say `keep-alive`, which adds none. */
+/** Further hop-by-hop names in a message's `Connection` lines. Usually there is only `keep-alive`, which adds none. */
 export function nominatedIn(headers: RawHeaders): ReadonlySet<string> {
   let names: string[] | null = null
   for (let i = 0; i < headers.length; i += 2) {
@@ -123,9 +123,8 @@ interface Remembered<Known> {
 }
 
 /**
- * A cache of what is known of the names of header lines, by their spelling: the same few names come with every
- * request. A name has one slot, and the last name that came there has it; a new name costs what it would cost
- * without the cache. A Map would hash each string anew, which takes twice as long as this cache.
+ * A direct-mapped cache of facts about header names, since the same few names come with every request. Each name has
+ * one slot, which the last name with that slot occupies. A Map would hash each fresh string, which takes twice as long.
  */
 export class NameMemo<Known> {
   readonly #remembered: (Remembered<Known> | null)[] = new Array<null>(PLACES).fill(null)
@@ -148,7 +147,7 @@ export class NameMemo<Known> {
   }
 }
 
-/** The letters and factors are such that no two of the 160 names that SDKs and providers send, as they spell them, collide. */
+/** Letters and factors are chosen so that the 160 names that SDKs and providers send do not collide. */
 function slotOf(name: string): number {
   const { length } = name
   if (length < 3) return 0

@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream'
 import { UNSENDABLE, writeCoalesced } from './message-writer.ts'
 import { NameMemo } from './raw-headers.ts'
 
-/** A request that must not be sent: upstream would read it as a different one. */
+/** A request that must not be sent, because upstream could read it as a different one. */
 export class Unsendable extends Error {
   readonly code = 'TOLLGATE_UNSENDABLE'
 }
@@ -11,7 +11,7 @@ export class Unsendable extends Error {
 interface RequestHead {
   readonly text: string
   readonly lengthBytes: number | null
-  /** The sender stated the length: a length of 0 is written for every method. */
+  /** The sender stated the length, so even 0 is written for every method. */
   readonly statesLength: boolean
 }
 
@@ -23,7 +23,7 @@ export interface UpstreamRequest {
   readonly upgrades?: boolean
 }
 
-/** Bytes, in one piece or several, go with their length; a stream goes chunked unless a length is given. */
+/** Buffers are sent with their length; a stream is chunked unless a length is given. */
 export type UpstreamBody = Buffer | readonly Buffer[] | Readable | null
 
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
@@ -33,7 +33,7 @@ const EXPECTS_BODY = /^(?:POST|PUT|PATCH|QUERY|PROPFIND|PROPPATCH)$/
 
 type Role = 'line' | 'host' | 'length' | 'refused'
 
-/** Lines of this hop alone, which are written here or not at all. */
+/** Hop-by-hop lines, which only this file writes. */
 const REFUSED = /^(?:transfer-encoding|connection|keep-alive|upgrade|expect)$/
 
 const roles = new NameMemo<Role>((name) => {
@@ -42,10 +42,7 @@ const roles = new NameMemo<Role>((name) => {
   return REFUSED.test(name) || !TOKEN.test(name) ? 'refused' : 'line'
 })
 
-/**
- * The head: host and connection first, the lines as given, framing last. llhttp lets no line through that these checks
- * refuse.
- */
+/** The head: host and connection first, the given lines, framing last. llhttp never passes a line that these checks refuse. */
 export function composeHead(request: UpstreamRequest): RequestHead | Unsendable {
   const { method, target, headers, body, upgrades = false } = request
   if (!TOKEN.test(method) || !TARGET.test(target)) return new Unsendable('a request line that cannot be sent')
@@ -73,7 +70,10 @@ export function composeHead(request: UpstreamRequest): RequestHead | Unsendable 
   }
 }
 
-/** The framing line (a length, none, or chunked) and the empty line. Without a stated length, 0 is written only where a body is expected. */
+/**
+ * The framing line (length, chunked or none) and the empty line. An unstated length of 0 is written only for methods
+ * with a body.
+ */
 function framingOf(
   method: string,
   { statesLength }: Pick<RequestHead, 'statesLength'>,
@@ -119,7 +119,7 @@ const ONE_WRITE_BYTES = 16 * 1024
 
 const BATCH_BYTES = 256 * 1024
 
-/** Writes a request. Null if all of it was handed to the socket. */
+/** Writes a request. Null: all of it was handed to the socket. */
 export function sendRequest(
   socket: Socket,
   { method, head, body }: Sendable,
@@ -185,7 +185,7 @@ class PieceUpload implements Upload {
   }
 }
 
-/** The head leaves with the first bytes of the body: only then is it certain that there is a body. */
+/** Sends the head with the first body bytes, since only then is it certain that there is a body. */
 class StreamUpload implements Upload {
   readonly #socket: Socket
   readonly #method: string
@@ -209,7 +209,7 @@ class StreamUpload implements Upload {
     this.#body = body
     this.#onFailed = onFailed
     body.on('data', this.#onData).on('end', this.#onEnd).on('close', this.#onClose)
-    // A body that has closed already emits no 'close' any more.
+    // A body that is already closed emits no 'close'.
     if (body.closed) process.nextTick(this.#onClose)
   }
 

@@ -14,8 +14,8 @@ import type { OutgoingReply } from './outgoing-reply.ts'
 import { type CertificatePair, createTlsDoor } from './tls-door.ts'
 
 /**
- * Connections that wait to be accepted. Beyond it the kernel resets them: with Node's 511, 100 of 2,000 streams that were
- * opened within five seconds on a busy core. The kernel's own limit (`net.core.somaxconn`) may be lower.
+ * Listen backlog. Beyond it the kernel resets connections: with Node's 511, 100 of 2,000 streams opened within five
+ * seconds on a busy core. The kernel's own limit (`net.core.somaxconn`) may be lower.
  */
 const CONNECTIONS_WAITING_MAX = 4_096
 
@@ -24,7 +24,7 @@ export interface ServerParts {
   readonly nextUlid: IdSource
   readonly names: HeaderNames
   onExchange(exchange: Exchange): void
-  /** Gives a refusal its form when there is no parsed request: `head` is the text that came, as far as it came. */
+  /** Shapes a refusal without a parsed request. `head` is the text received so far. */
   shapeBroken(refusal: Refusal, head: string, requestId: string): WholeReply
   refuseExchange(exchange: Exchange, refusal: Refusal): void
   readonly connectionsMax?: number
@@ -38,7 +38,7 @@ export interface ServerParts {
 export interface HttpServer {
   listen(host: string, port: number): Promise<AddressInfo>
   useCertificate(certificate: CertificatePair): void
-  /** Stops accepting, lets running exchanges finish for up to `drainMs`, then cuts them. Answers how many were cut. */
+  /** Stops accepting, lets running exchanges finish for up to `drainMs`, then cuts them. Returns how many were cut. */
   drain(drainMs: number): Promise<number>
 }
 
@@ -87,7 +87,7 @@ export function createHttpServer(parts: ServerParts): HttpServer {
     if (connections.size === 0) onNoneLeft()
   }
 
-  /** The connection is counted from now on, whether or not its handshake is ever done. */
+  /** The connection counts from now on, even if its handshake never completes. */
   function shakeHands(accepted: Socket, network: string | null): void {
     const acceptedMs = parts.clock.monotonicMs()
     const handshake: Connection = {
@@ -105,7 +105,7 @@ export function createHttpServer(parts: ServerParts): HttpServer {
         connections.set(new ClientConnection(secure, owner, accepted), network)
       },
       onPlain(head) {
-        // Bytes that are unread when a connection closes reset it, and the answer is lost with it.
+        // Read pending bytes: closing with unread bytes would reset the connection and lose the answer.
         accepted.resume()
         answerBroken(accepted, refuse('bad_request', SPEAK_TLS), head.toString('latin1'))
       },
@@ -187,7 +187,7 @@ export function createHttpServer(parts: ServerParts): HttpServer {
       let cut = 0
       const deadline = setTimeout(() => {
         for (const connection of connections.keys()) {
-          // A WebSocket loses the turns on it, not its handshake, which is therefore not counted here.
+          // An interrupted WebSocket loses turns, not its handshake, so it is not counted here.
           cut += connection.replies.filter((reply) => !reply.maySwitch).length
           connection.destroy()
         }
@@ -219,7 +219,7 @@ function explainClientError(error: WireError): Refusal | null {
   }
 }
 
-/** A response on the bare socket, for when there is no request to reply to. The connection closes. */
+/** Writes a response without a parsed request to the bare socket and closes the connection. */
 function writeRawReply(socket: Socket, reply: WholeReply, requestIdName: string, requestId: string): void {
   if (!socket.writable) {
     socket.destroy()
@@ -228,7 +228,7 @@ function writeRawReply(socket: Socket, reply: WholeReply, requestIdName: string,
   const lines = [...reply.headers, requestIdName, requestId, 'connection', 'close']
   const head = `${statusLine(reply.status, undefined)}${serialiseHeaders(lines)}\r\n`
   socket.end(Buffer.concat([Buffer.from(head, 'latin1'), reply.body]))
-  // A peer that never reads its answer nor closes must not hold the socket.
+  // A peer that neither reads nor closes must not hold the socket forever.
   const timer = setTimeout(() => socket.destroy(), 1_000)
   timer.unref()
   socket.once('close', () => clearTimeout(timer))

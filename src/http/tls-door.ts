@@ -9,7 +9,7 @@ export interface CertificatePair {
 }
 
 export interface Arriving {
-  /** The handshake is done: requests come on `secure`, which lies on the accepted socket. */
+  /** The handshake is done: requests arrive on `secure`, which wraps the accepted socket. */
   onSecure(secure: TLSSocket): void
   onPlain(head: Buffer): void
   onGone(): void
@@ -20,10 +20,13 @@ export interface TlsDoor {
   use(pair: CertificatePair): void
 }
 
-/** OpenSSL refuses a second handshake under this option; Node's `disableRenegotiation` does it first, then reports it. */
+/** With this option OpenSSL refuses renegotiation itself; Node's `disableRenegotiation` only reports it afterwards. */
 const PROTOCOL = { minVersion: 'TLSv1.2', secureOptions: constants.SSL_OP_NO_RENEGOTIATION } as const
 
-/** Node's server does the handshakes but accepts nothing: a connection is counted and timed from its acceptance on. */
+/**
+ * Node's TLS server only does handshakes. Connections are accepted elsewhere, where they are counted and timed from the
+ * start.
+ */
 export function createTlsDoor(pair: CertificatePair): TlsDoor {
   const handshakes = new Map<string, Handshake>()
   const server = createServer({
@@ -78,7 +81,7 @@ interface Handshake {
   isDone: boolean
 }
 
-/** A text that is the same for a connection and for the encrypted one on it, and for no other open connection. */
+/** Identifies a connection: the same for the accepted socket and the TLS socket on it. */
 function endsOf({ remoteAddress, remotePort, localAddress }: Socket): string {
   return `${remoteAddress} ${remotePort} ${localAddress}`
 }

@@ -44,12 +44,12 @@ interface Idle {
   readonly untilMs: number
 }
 
-/** The connections to one upstream: as many as there are calls, and idle connections that wait for the next call. */
+/** The connections to one upstream: one per call, and idle ones for the next calls. */
 export class UpstreamPool implements ConnectionPool {
   readonly #connect: Connect
   readonly #onUnasked: () => void
   readonly #open = new Set<UpstreamConnection>()
-  /** The connection that has rested longest is next: if upstream closes it without saying so, that has been seen. */
+  /** The connection that has been idle longest is used next: if upstream has closed it, we have probably noticed. */
   #idle: Idle[] = []
   #asked: Placed[] = []
   #sweep: NodeJS.Timeout | null = null
@@ -61,9 +61,9 @@ export class UpstreamPool implements ConnectionPool {
   }
 
   place(call: Placed): void {
-    // Bytes, an end or a reset may have arrived on an idle connection while we were busy. They have to be seen first:
-    // a reply that was not asked for would be taken for this call's, and this call's for the next call's. Sockets are
-    // looked at once in each turn of the event loop, mostly before us, so that a whole turn must lie in between.
+    // Bytes, an end or a reset may have arrived on an idle connection while we were busy, and must be read first: an
+    // unsolicited reply would be taken for this call's reply. Sockets are polled once per turn of the event loop,
+    // usually before this code, so wait for one whole turn.
     if (this.#idle.length === 0) this.#placeOnNew(call)
     else if (this.#asked.push(call) === 1) setImmediate(this.#afterThisTurn)
   }
@@ -88,7 +88,7 @@ export class UpstreamPool implements ConnectionPool {
     this.#sweep ??= setTimeout(this.#sweepIdle, SWEEP_MS).unref()
   }
 
-  /** An upstream that is out of step on one connection may be on others: idle connections are not used again. */
+  /** An upstream that sent an unsolicited reply on one connection may do so on others, so idle ones are discarded. */
   unasked(): void {
     const idle = this.#idle
     this.#idle = []
@@ -171,7 +171,7 @@ function plainConnector(host: string, url: URL): Connect {
 
 function secureConnector(host: string, url: URL): Connect {
   const port = url.port === '' ? 443 : Number(url.port)
-  // One context for all connections: building it anew costs about 0.3 ms of the main thread each time.
+  // One context for all connections: creating one takes about 0.3 ms.
   const secureContext = createSecureContext()
   let session: Buffer | undefined
   return (onChunk) => {
@@ -194,14 +194,14 @@ function secureConnector(host: string, url: URL): Connect {
   }
 }
 
-/** Takes upstream's reply. Where `data` wants no more at once, `resume()` the call later. */
+/** Receives upstream's reply. If `data` returns false, call `resume()` later. */
 export type ReplyReceiver = Pick<MessageReceiver, 'head' | 'data'>
 
-/** How a call ended. Exactly one of these, once, whatever happened. */
+/** How a call ended. Reported exactly once. */
 export type CallEnd =
   | { readonly kind: 'complete'; readonly trailers: string[] }
   | { readonly kind: 'cut'; readonly error: Error }
-  /** There was no head. `sent`: upstream may have seen something of the request; `whole`: all of it. */
+  /** No response head came. `sent`: upstream may have received part of the request; `whole`: all of it. */
   | {
       readonly kind: 'failed'
       readonly error: Error
@@ -209,7 +209,7 @@ export type CallEnd =
       readonly whole: boolean
     }
   | { readonly kind: 'switched'; readonly head: MessageHead; readonly connection: RawConnection }
-  /** We gave the call up because the client left. `partly`: upstream cannot have seen all of the request. */
+  /** We cancelled the call because the client left. `partly`: upstream cannot have received the whole request. */
   | { readonly kind: 'abandoned'; readonly sent: boolean; readonly partly?: boolean }
 
 export interface UpstreamCall {
@@ -218,7 +218,7 @@ export interface UpstreamCall {
   abandon(): void
 }
 
-/** One call upstream, with back-pressure both ways. No request is sent twice: that would be a second bill. */
+/** One upstream call, with back-pressure in both directions. No request is sent twice: that would be a second bill. */
 export function callUpstream(
   pool: UpstreamPool,
   request: UpstreamRequest,
@@ -258,12 +258,12 @@ class PlacedCall implements UpstreamCall, Placed {
     this.upgrades = upgrades
     this.#sendable = sendable
     this.#receiver = receiver
-    // Handshake and body are watched from the beginning, since they may fail while there is no connection yet.
+    // Watch handshake and body from the start: they may fail before there is a connection.
     if (upgrades) this.#limitHandshake()
     if (sendable.body instanceof Readable) sendable.body.once('error', (error) => this.#breakOff(error))
   }
 
-  /** The handshake of a WebSocket has a timeout: its client cannot distinguish a slow answer from a lost one. */
+  /** A WebSocket handshake has a timeout: its client cannot tell a slow answer from a lost one. */
   #limitHandshake(): void {
     this.#handshakeTimer = setTimeout(() => {
       this.#breakOff(new UpstreamBroke(HANDSHAKE_TIMEOUT, 'upstream did not answer the handshake'))

@@ -12,15 +12,15 @@ export interface Connecting {
 
 export type Connect = (onChunk: (chunk: Buffer) => void) => Connecting
 
-/** A request with its reply, as a connection sees it. `end` or `broken` comes last, and once. */
+/** A request and its reply, as seen by a connection. `end` or `broken` comes last, once. */
 export interface CarriedCall extends MessageReceiver {
   readonly method: string
-  /** To be called once: no request is sent twice, and a request that was sent is not retained. */
+  /** Call once: no request is sent twice, and a sent request is not retained. */
   takeSendable(): Sendable
   begun(): void
-  /** `whole`: nothing of the request was left to be handed to the socket. */
+  /** `whole`: the whole request was handed to the socket. */
   broken(error: Error, whole: boolean): void
-  /** Whether the request asks for another protocol; if upstream agrees, `switched` comes last. */
+  /** Whether the request asks for an upgrade. If upstream agrees, `switched` comes last. */
   readonly upgrades: boolean
   switched(head: MessageHead, connection: RawConnection): void
 }
@@ -28,11 +28,11 @@ export interface CarriedCall extends MessageReceiver {
 export interface ConnectionPool {
   idle(connection: UpstreamConnection, forMs: number): void
   unasked(): void
-  /** The connection can carry no more requests. May be called again. */
+  /** The connection can carry no more requests. Idempotent. */
   gone(connection: UpstreamConnection): void
 }
 
-/** A failure between upstream and us. The code distinguishes it from replies that are not HTTP. */
+/** The connection to upstream failed. The code distinguishes this from replies that are not HTTP. */
 export class UpstreamBroke extends Error {
   readonly code: string
 
@@ -106,7 +106,7 @@ export class UpstreamConnection implements MessageReceiver {
     if (this.#carried === carried) this.#socket.resume()
   }
 
-  /** Closes the connection. Answers whether nothing of the request was left to be handed to the socket. */
+  /** Closes the connection. Returns whether the whole request had been handed to the socket. */
   abandon(carried: CarriedCall): boolean {
     const whole = this.#upload?.isDone ?? true
     if (this.#carried === carried) this.close()
@@ -162,7 +162,7 @@ export class UpstreamConnection implements MessageReceiver {
       return
     }
     this.#carried = null
-    // The bytes of the request that upstream has not taken would stand before the next request.
+    // Unsent bytes of this request would precede the next one.
     const isSent = (this.#upload?.isDone ?? true) && this.#socket.writableLength === 0
     if (!isSent) this.#reusableMs = 0
     this.#upload?.stop()
@@ -206,7 +206,7 @@ export class UpstreamConnection implements MessageReceiver {
 
   #onEnd(): void {
     if (this.#raw !== null) return
-    // A reset must not pass for the end of a body that only the end of the connection ends.
+    // A reset must not look like the normal end of a close-delimited body.
     if (this.#hasHead && !this.#wasReset) this.#reader.finish()
     this.fail(new UpstreamBroke('UPSTREAM_CLOSED', 'upstream closed the connection'))
   }
@@ -215,21 +215,21 @@ export class UpstreamConnection implements MessageReceiver {
 const IDLE_MS = 4_000
 const IDLE_MS_MAX = 600_000
 
-/** How much earlier than upstream we close a connection, lest a request cross upstream's close. */
+/** We close idle connections this long before upstream would, so that no request crosses upstream's close. */
 const MARGIN_MS = 2_000
 
 function reusableMs(head: MessageHead, method: string): number {
   const { headers } = head
-  // An upstream that sends a body to HEAD after all would send it into the next reply, which is another key's.
+  // If upstream wrongly sends a body for HEAD, it would become part of the next reply, perhaps another key's.
   if (method === 'HEAD' || !head.keepAlive || mayHaveUnannouncedBody(head)) return 0
-  // A 408 may have been sent before our request came.
+  // A 408 may have been sent before our request arrived.
   if (head.status === 408) return 0
   const timeout = /timeout=(\d+)/.exec(firstValue(headers, 'keep-alive') ?? '')?.[1]
   if (timeout === undefined) return IDLE_MS
   return Math.max(0, Math.min(Number(timeout) * 1_000 - MARGIN_MS, IDLE_MS_MAX))
 }
 
-/** 204 and 304 have no body. Where they announce a body, upstream may send it, and it would be read as the next reply. */
+/** 204 and 304 have no body. If their headers announce one, upstream may send it, and it would be read as the next reply. */
 function mayHaveUnannouncedBody({ status, headers }: MessageHead): boolean {
   if (status !== 204 && status !== 304) return false
   return Number(firstValue(headers, 'content-length') ?? 0) > 0 || hasHeader(headers, 'transfer-encoding')

@@ -2,21 +2,21 @@ import { isUtf8 } from 'node:buffer'
 import { randomBytes } from 'node:crypto'
 import { ChunkList } from '../kernel/memory.ts'
 
-/** A piece of the wire that belongs to one frame, in order; all `wire`s concatenated are exactly the bytes that were given. */
+/** A piece of one frame. All `wire`s in order are exactly the bytes received. */
 export interface FramePart {
   readonly kind: 'data' | 'control'
-  /** For data 1 or 2, the opcode of the message also on continuation frames; for control frames 8, 9 or 10. */
+  /** Data: 1 or 2, the message's opcode, also on continuation frames. Control: 8, 9 or 10. */
   readonly opcode: number
-  /** The bytes as received, never changed. The first part of a frame has its header. A view of the chunk, where it can be. */
+  /** The bytes as received. A frame's first part includes its header. A view of the chunk if possible. */
   readonly wire: Buffer
-  /** The payload bytes in this part: a view where the frame is not masked, a copy where it is. */
+  /** The payload bytes of this part: a view if the frame is unmasked, else a copy. */
   readonly payload: Buffer
   readonly endsFrame: boolean
-  /** The message of this part ends. A control frame, which may come between the frames of a message, ends no message. */
+  /** This part ends its message. A control frame ends no message, even between frames of one. */
   readonly endsMessage: boolean
 }
 
-/** The peer broke the protocol. `closeCode` is the code that RFC 6455 has for the fault. */
+/** The peer violated the protocol. `closeCode` is RFC 6455's code for it. */
 export interface Violation {
   readonly kind: 'violation'
   readonly closeCode: number
@@ -30,7 +30,7 @@ const WHOLE_TEXT = 0x80 | OPCODE.text
 const CONTROL_PAYLOAD_BYTES_MAX = 125
 const MASK_BYTES = 4
 
-/** The most bytes that are buffered until they make a part: a control frame. The header of a data frame has 14 bytes at most. */
+/** Most bytes buffered for one part: a whole control frame. A data frame's header has at most 14 bytes. */
 const KEPT_BYTES_MAX = 2 + MASK_BYTES + CONTROL_PAYLOAD_BYTES_MAX
 
 const NO_BYTES: Buffer = Buffer.alloc(0)
@@ -44,7 +44,7 @@ export class FrameReader {
   #kept: Buffer | null = null
   #keptBytes = 0
 
-  /** The data frame that is being read: the payload bytes still to come, and the key as it applies to them. */
+  /** The current data frame: remaining payload bytes, and the mask rotated for them. */
   #leftBytes = 0
   #key = 0
   #isFinal = false
@@ -55,7 +55,7 @@ export class FrameReader {
     this.#isMasked = from === 'client'
   }
 
-  /** No frame that was given out in part is incomplete: a frame of our own may follow. */
+  /** No frame is incomplete, so a frame of our own may be inserted. */
   get isBetweenFrames(): boolean {
     return this.#leftBytes === 0
   }
@@ -64,7 +64,7 @@ export class FrameReader {
     return this.#leftBytes === 0 && this.#opcode === 0
   }
 
-  /** Where the payload begins if the chunk is exactly one text message, as most of a server are. Else -1. */
+  /** Payload offset if the chunk is exactly one unfragmented text message, as usual from servers; else -1. */
   wholeText(chunk: Buffer): number {
     if (chunk[0] !== WHOLE_TEXT || this.#isMasked || this.#isClosed) return -1
     if (this.#opcode !== 0 || this.#keptBytes > 0 || this.#violation !== null) return -1
@@ -123,7 +123,7 @@ export class FrameReader {
     return taken
   }
 
-  /** How many bytes have to be there before the frame can go on. A violation is found with the byte that shows it. */
+  /** How many bytes are needed before the frame can be read further. A violation is detected at its first byte. */
   #judge(bytes: Buffer, from: number, to: number): number {
     const available = to - from
     if (available < 2) return 2
@@ -181,7 +181,7 @@ export class FrameReader {
     if (this.#opcode === 0) this.#opcode = first & 0x0f
   }
 
-  /** Gives out the part from `at` on, whose payload begins at `payloadAt`. Returns where it ends. */
+  /** Emits the part that starts at `at`, with its payload at `payloadAt`. Returns its end. */
   #passPayload(chunk: Buffer, at: number, payloadAt: number, onPart: (part: FramePart) => void): number {
     const end = Math.min(chunk.length, payloadAt + this.#leftBytes)
     const wire = chunk.subarray(at, end)
@@ -234,20 +234,20 @@ function isCloseCode(code: number): boolean {
   return code >= 3000 && code <= 4999
 }
 
-/** Unmasking words is five times as fast as bytes. Memory of our own is aligned, memory of a pool need not be. */
+/** Unmasking words is five times as fast as bytes, but needs aligned memory, which pooled buffers may not be. */
 const scratch = Buffer.allocUnsafeSlow(64 * 1024)
 const words = new Int32Array(scratch.buffer)
 
-/** From this size on the two copies through the scratch memory cost less than going byte by byte. */
+/** From this size on, two copies through the scratch buffer are cheaper than going byte by byte. */
 const WORDS_FROM_BYTES = 64
 
-/** The key as it applies from this position of a frame's payload on: a payload comes in parts that end anywhere. */
+/** The mask rotated for this payload offset, since payloads arrive in arbitrary parts. */
 function keyAt(key: number, payloadAt: number): number {
   const bits = (payloadAt & 3) * 8
   return bits === 0 ? key : (key >>> bits) | (key << (32 - bits))
 }
 
-/** A copy of `from` to `to` without the mask; `key` has the byte that is applied first lowest. */
+/** An unmasked copy of `from` to `to`. The lowest byte of `key` applies first. */
 function unmasked(wire: Buffer, from: number, to: number, key: number): Buffer {
   const bytes = to - from
   const payload = Buffer.allocUnsafe(bytes)
@@ -265,7 +265,7 @@ function unmasked(wire: Buffer, from: number, to: number, key: number): Buffer {
   return payload
 }
 
-/** The content of a message, or why it cannot be read. The payload is a copy: it does not depend on the chunks it came in. */
+/** The content of a message, or why it cannot be read. The payload is a copy, independent of the chunks. */
 export type Message =
   | { readonly kind: 'message'; readonly payload: Buffer }
   | { readonly kind: 'unreadable'; readonly why: 'too_large' | 'not_utf8' }
@@ -318,7 +318,7 @@ export function textFrame(payload: string): Buffer {
   return Buffer.concat([headerOf(OPCODE.text, bytes.length), bytes])
 }
 
-/** `masked` towards upstream, whose client we are. A reason that is too long is cut where a character ends. */
+/** `masked` for upstream, whose client we are. A long reason is truncated at a character boundary. */
 export function closeFrame(code: number, reason: string, masked: boolean): Buffer {
   const bytes = Buffer.from(reason)
   let end = Math.min(bytes.length, REASON_BYTES_MAX)
@@ -331,7 +331,7 @@ export function closeFrame(code: number, reason: string, masked: boolean): Buffe
     : Buffer.concat([headerOf(OPCODE.close, payload.length), payload])
 }
 
-/** Answers a ping of upstream's in the place of a client that is gone. */
+/** Answers upstream's ping for a client that is gone. */
 export function pongFrame(ping: Buffer): Buffer {
   return maskedFrame(OPCODE.pong, ping)
 }
