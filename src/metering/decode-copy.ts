@@ -10,13 +10,13 @@ import {
 
 export type DecodingStream = Transform & { readonly bytesWritten: number }
 
-/** RFC 9659 lets a content coding ask for 8 MiB of window; the library would give a frame 128 MiB. */
+/** RFC 9659 allows a window of 8 MiB; the library would allow 128 MiB. */
 const ZSTD_LIMITS = { params: { [constants.ZSTD_d_windowLogMax]: 23 } }
 
 const CODINGS: Readonly<Record<string, (first: number) => DecodingStream>> = {
   gzip: () => createGunzip(),
   'x-gzip': () => createGunzip(),
-  // "deflate" means the zlib format, but some senders leave out zlib's header; the low half of its first byte is 8.
+  // "deflate" means the zlib format, but some senders omit its header, whose first byte has 8 in the low half.
   deflate: (first) => ((first & 0x0f) === 8 ? createInflate() : createInflateRaw()),
   br: () => createBrotliDecompress(),
   zstd: () => createZstdDecompress(ZSTD_LIMITS),
@@ -27,7 +27,7 @@ export function codingOf(
 ): 'identity' | 'unknown' | { readonly coding: string } {
   const coding = (contentEncoding ?? '').trim().toLowerCase()
   if (coding === '' || coding === 'identity') return 'identity'
-  // A chain of codings ("gzip, gzip, …") is a way to multiply work; one is enough for any client.
+  // A chain of codings ("gzip, gzip, …") multiplies work, and no client needs more than one.
   return Object.hasOwn(CODINGS, coding) ? { coding } : 'unknown'
 }
 
@@ -37,22 +37,22 @@ export function openDecoder(coding: string, first: number): DecodingStream {
   return open(first)
 }
 
-/** Frames of zstd in one chunk; each takes 50 to 150 µs. Beyond it the body counts as corrupt. */
+/** Maximum zstd frames per chunk, each of which takes 50 to 150 µs. Beyond it the body counts as corrupt. */
 export const CODED_FRAMES_MAX = 20_000
 
-/** How far, in compressed bytes, the copy may fall behind. Beyond it the sender waits until half of that is decoded. */
+/** How many compressed bytes the copy may be behind. Beyond it the sender waits until half of them are decoded. */
 const REQUEST_BACKLOG_BYTES_MAX = 64 * 1024
 
 const DECODED_BYTES_OF_ANY_RATIO = 1024 ** 2
 
 export interface CopyDecoder {
-  /** A promise means: the copy is behind, wait for it before the next chunk, or compressed bytes would pile up. */
+  /** If it returns a promise, the copy is behind: wait for it before the next chunk. */
   write(chunk: Buffer): Promise<void> | null
-  /** Resolves when all output was seen: the whole body, or its beginning where bad input or a limit ended the copy. */
+  /** Resolves when all output was delivered: the whole body, or its start if bad input or a limit ended the copy. */
   end(): Promise<DecodedState>
 }
 
-/** `too_dense`: the body becomes far longer than it came, which no text does; such a body is made to cost work. */
+/** `too_dense`: the body decodes to far more than it should, as a decompression bomb does. */
 export type DecodedState = 'whole' | 'corrupt' | 'too_large' | 'too_dense'
 
 export interface CopyLimits {
@@ -60,7 +60,7 @@ export interface CopyLimits {
   readonly ratioMax?: number
 }
 
-/** Decodes a copy of a body for reading, while the body passes as it is. Bad input or too much output ends the copy. */
+/** Decodes a copy of a body while the body itself passes unchanged. Bad input or too much output ends the copy. */
 export function decodeCopy(
   coding: string,
   outputBytesMax: number,
@@ -80,7 +80,7 @@ class QueuedDecoder implements CopyDecoder {
   readonly #limits: AllLimits
   #queue: Buffer[] = []
   #stream: DecodingStream | null = null
-  /** Bytes that the stream was given. It leaves those unread that are behind the end of the compressed text. */
+  /** Bytes written to the decoder. It does not consume bytes after the end of the compressed data. */
   #fedBytes = 0
   #isOver = false
   #wake: () => void = () => {}
@@ -111,7 +111,7 @@ class QueuedDecoder implements CopyDecoder {
   async end(): Promise<DecodedState> {
     await this.#work
     await this.#finish()
-    // Bytes behind the end: some decoders skip padding there and read on, so another reader may find another body than we did.
+    // Bytes after the end: some decoders skip padding and continue, so another reader may see a different body.
     if (this.#state === 'whole' && this.#unreadBytes > 0) this.#state = 'corrupt'
     this.#stream?.destroy()
     return this.#state
@@ -137,7 +137,7 @@ class QueuedDecoder implements CopyDecoder {
     this.#isWorking = false
   }
 
-  /** node:zlib reads several gzip texts in a row by itself, but drops what follows the first zstd frame of a chunk. */
+  /** node:zlib reads consecutive gzip members itself, but drops what follows the first zstd frame of a chunk. */
   async #feed(chunk: Buffer): Promise<void> {
     let rest = chunk
     for (;;) {

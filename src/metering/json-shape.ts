@@ -1,4 +1,4 @@
-/** The answer for a name that is not read, but that a server may take for one that is. */
+/** A name that is not read, but that some server may treat as one that is. */
 export const AMBIGUOUS: unique symbol = Symbol('ambiguous')
 
 const BACKSLASH = 0x5c
@@ -10,9 +10,9 @@ interface Named<Entry> {
 }
 
 /**
- * The names that are read, and the names that some servers take for one of them: Go's encoding/json and .NET's web
- * defaults ignore letter case (Go even takes U+017F for `s` and U+212A for `k`), parsers in C end a name at U+0000, and a
- * lone surrogate is preserved, replaced or dropped depending on the parser.
+ * The names that are read, and names that some servers treat as one of them: Go's encoding/json and .NET's web defaults
+ * ignore case (Go even equates U+017F with `s` and U+212A with `k`), C parsers end a name at U+0000, and parsers differ
+ * on lone surrogates.
  */
 export class NameTable<Entry> {
   readonly #exact = new Map<string, Entry>()
@@ -30,9 +30,9 @@ export class NameTable<Entry> {
   }
 
   /**
-   * The entry of the name between two quotes, as it is written. Nearly every name is recognised by its
-   * bytes, without making a string of it: a name that some parser could take for another one has as many bytes and the
-   * same letters, or it has other than ASCII characters, or escapes.
+   * The entry for the raw name between two quotes. Nearly every name is recognised by its bytes, without creating a
+   * string: a name that some parser could confuse with another has the same length and letters, or non-ASCII
+   * characters, or escapes.
    */
   find(bytes: Buffer, from: number, to: number): Entry | null | typeof AMBIGUOUS {
     const candidates = this.#byLength[to - from]
@@ -56,7 +56,7 @@ export class NameTable<Entry> {
   }
 }
 
-/** Upper case comes first, because it folds the letters that are their own lower case, such as U+017F. */
+/** Upper case first, because it also folds letters that are their own lower case, such as U+017F. */
 function fold(name: string): string {
   return name.toUpperCase().toLowerCase()
 }
@@ -78,14 +78,14 @@ function isPlain(bytes: Buffer, from: number, to: number): boolean {
   return true
 }
 
-/** The part of a JSON text that a skim reads: see json-skim.ts. */
+/** Which parts of a JSON text a skim reads: see json-skim.ts. */
 export interface Shape {
   readonly kind: 'value' | 'glance' | 'size' | 'object' | 'array'
   readonly names: NameTable<NamedShape> | null
   readonly each: Shape | null
-  /** The elements of an array are stored, not passed on one by one. */
+  /** Array elements are stored instead of passed on one by one. */
   readonly listed: boolean
-  /** Strings in the value mark nothing. Schemas of tools have properties called `url` or `id`. */
+  /** Strings in this value set no marks, because tool schemas have properties called `url` or `id`. */
   readonly unmarked: boolean
 }
 
@@ -117,7 +117,7 @@ export function listShape(each: Shape): Shape {
   return { ...LEAF, kind: 'array', each, listed: true }
 }
 
-/** A string that is too long to be glanced at, or an object or array, of which only the size as written is known. */
+/** A long string, an object or an array, of which only the raw size is known. */
 export class Sized {
   readonly bytes: number
   readonly isText: boolean
@@ -128,7 +128,7 @@ export class Sized {
   }
 }
 
-/** A value is there and was not read: it is too long, of another type, or an array whose elements were handed over. */
+/** A value that was present but not read: too long, of another type, or an array whose elements were passed on. */
 export const UNREAD: unique symbol = Symbol('unread')
 
 export type JsonObject = Readonly<Record<string, unknown>>
@@ -144,7 +144,7 @@ export interface Span {
 
 export type UnreadableJson =
   | 'empty'
-  /** The first byte is 0xEF, which opens a UTF-8 byte order mark: some parsers skip one, some refuse it. */
+  /** The text may begin with a byte order mark, which some parsers skip and some refuse. */
   | 'byte_order_mark'
   | 'not_utf8'
   | 'not_json'
@@ -161,13 +161,13 @@ export type Skimmed =
       readonly kind: 'object'
       readonly value: JsonObject
       readonly spans: ReadonlyMap<string, Span>
-      /** Names given more than once, where they are read. `value` has the first; parsers differ on which counts. */
+      /** Names that are read and given more than once. `value` has the first; parsers differ on which counts. */
       readonly duplicates: readonly string[]
       readonly twiceInside: readonly string[]
-      /** The marks of all strings, at any depth and however they are spelled: bits of json-tokens.ts. */
+      /** The marks of all strings at any depth, escaped or not: bits of json-tokens.ts. */
       readonly marks: number
       readonly bytes: number
-      /** A list had more elements than are stored, and ends early in `value`. */
+      /** A list had too many elements and is truncated in `value`. */
       readonly overflow: boolean
       /** The offset of the closing brace, before which a member can be inserted. */
       readonly objectEnd: number
@@ -181,7 +181,7 @@ export interface SkimmedElement {
 }
 
 export const SKIM_LIMITS = {
-  /** Parsers in use stop between 64 (.NET) and 10,000 (Go). */
+  /** Common parsers stop between 64 (.NET) and 10,000 (Go). */
   depthMax: 512,
   keptBytesMax: 256 * 1024,
   glanceBytesMax: 256,
@@ -190,7 +190,7 @@ export const SKIM_LIMITS = {
   listedMax: 20_000,
 } as const
 
-/** A container of the shape that is open. `object` is null for an array, `list` for all but an array that is stored. */
+/** An open container of the shape. `object` is null for an array; `list` is set only for a stored array. */
 export interface Frame {
   readonly outer: Frame | null
   readonly shape: Shape
@@ -213,7 +213,7 @@ export function openFrame(outer: Frame | null, shape: Shape, start: number): Fra
 
 export type MeterFault = 'too_large' | 'not_json' | 'unreadable' | 'failed'
 
-/** A body, or an event's data, that was read: `value` may have all of it, or no more than the layout says. */
+/** A parsed body or event. `value` has all of it, or only what the layout reads. */
 export interface ReplyDocument {
   readonly value: unknown
   readonly repeatsNames: () => boolean

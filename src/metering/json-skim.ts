@@ -41,25 +41,25 @@ const [BEFORE_VALUE, BEFORE_ELEMENT, BEFORE_FIRST_NAME, BEFORE_NAME, BEFORE_COLO
 const [AFTER_ROOT, IN_NAME, IN_STRING, IN_SCALAR] = [6, 7, 8, 9]
 
 /**
- * The skim reads a JSON text that arrives in pieces in one pass and constant memory. A `Shape` says which members are
- * read; everything else is checked for its grammar and passed over.
+ * Reads a JSON text that arrives in pieces, in one pass and constant memory. A `Shape` says which members to read; the
+ * grammar of everything else is checked, and its content skipped.
  *
  *   const skim = new JsonSkim(objectShape({ model: VALUE, input: eachShape(objectShape({ type: GLANCE })) }), onItem)
  *   skim.write(chunk) …
  *   const skimmed = skim.end()     // { value: { model: 'm', input: UNREAD }, spans, duplicates, marks, … }
  *
- * - `VALUE`: the member is copied as written and goes through JSON.parse. All values of a text together may have
- *   `keptBytesMax` bytes; those beyond it are UNREAD.
+ * - `VALUE`: copied and parsed with JSON.parse. All values of a text together may have `keptBytesMax` bytes; further
+ *   ones are UNREAD.
  * - `GLANCE`: a short string, a number, a boolean or null; every other value is UNREAD, and costs nothing.
- * - `SIZE`: like GLANCE, but of every other value the size is known.
+ * - `SIZE`: like GLANCE, but every other value is a `Sized` with its length.
  * - `objectShape`: the members of an object. A value of another type is read like GLANCE.
  * - `eachShape`: an array whose elements are passed to `onElement` one by one and not stored. The array itself is UNREAD.
- * - `listShape`: an array whose elements are stored, `listedMax` of them in the text.
+ * - `listShape`: an array whose elements are stored, at most `listedMax` per text.
  *
- * The skim accepts what RFC 8259 and JSON.parse accept, in UTF-8, if the outermost value is a container of the shape. It
- * refuses texts on which parsers disagree: see UnreadableJson. There is one exception: control characters in strings
- * that are not read are not looked for (json-string.ts says why that is safe). The result does not depend on how the
- * text was cut into pieces. Work per byte is bounded by a constant (`work` counts it).
+ * Accepts what RFC 8259 and JSON.parse accept, in UTF-8, if the outermost value is a container of the shape. Texts on
+ * which parsers disagree are refused: see UnreadableJson. One exception: control characters in skipped strings are not
+ * detected (json-string.ts says why that is safe). The result does not depend on how the text was split. Work per byte
+ * is bounded by a constant (`work` counts it).
  */
 export class JsonSkim {
   readonly #root: Shape
@@ -71,14 +71,14 @@ export class JsonSkim {
   #state = BEFORE_VALUE
   #offset = 0
   #frame: Frame | null = null
-  /** How many frames are open. The values of the innermost one are at this depth. */
+  /** Number of open frames, and the depth of the innermost one's values. */
   #level = 0
 
   #shape: Shape | null = null
   #valueStart = 0
   #firstByte = 0
   #marksBefore = 0
-  /** The current name or value, where it is read, and the bytes of all values that were read. */
+  /** The current name or value if it is read, and the total size of read values. */
   readonly #kept = new KeptPart()
   #keptBytes = 0
 
@@ -104,7 +104,7 @@ export class JsonSkim {
     return this.#failure !== null
   }
 
-  /** Steps that were taken and bytes that were copied or searched, for tests: at most a constant times the bytes. */
+  /** Steps taken and bytes copied or searched, for tests: at most a constant times the input. */
   get work(): number {
     return this.#turns + this.#string.work
   }
@@ -151,7 +151,7 @@ export class JsonSkim {
     }
   }
 
-  /** Passes over the inside of a value that is not looked into, up to a token that `#token` has to see. */
+  /** Skips the inside of a value that is not read, up to a token that `#token` must handle. */
   #pass(bytes: Buffer, words: DataView, from: number): number {
     const stack = this.#stack
     const level = this.#level
@@ -201,7 +201,7 @@ export class JsonSkim {
     return i
   }
 
-  /** Returns the offset of the next byte to look at, as the others do. */
+  /** Like the others, returns the offset of the next byte to read. */
   #token(bytes: Buffer, words: DataView, i: number): number {
     const byte = bytes[i] as number
     switch (this.#state) {
@@ -371,7 +371,7 @@ export class JsonSkim {
     const at = this.#string.cross(bytes, i)
     if (at < 0) return this.#fail('not_json', -1 - at)
     if (at === bytes.length) return at
-    // A string with a letter escaped may spell any mark. No encoder writes such strings, so nobody needs to find out which.
+    // A string with an escaped letter may be any mark. No encoder writes such strings, so all marks are set.
     const mark = this.#string.hasNeedlessEscape ? EVERY_MARK : this.#mark.close(bytes, at)
     const isSeen = this.#depth === this.#level
     if (this.#state === IN_STRING) {
@@ -416,7 +416,7 @@ export class JsonSkim {
     return bytes.length
   }
 
-  /** Copies what has to outlive the chunk: the start of a name or a value, and of a string that may be a mark. */
+  /** Copies what must survive the chunk: the start of a name or value, and of a string that may be a mark. */
   #endChunk(bytes: Buffer): void {
     if (this.#state === IN_STRING || this.#state === IN_NAME) this.#mark.endChunk(bytes)
     this.#kept.endChunk(bytes, this.#offset)

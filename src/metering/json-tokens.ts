@@ -4,9 +4,9 @@ export const BLANKS = new Uint8Array(256)
 for (const byte of Buffer.from(' \t\r\n')) BLANKS[byte] = 1
 
 /**
- * Numbers and literals: `SCALARS[state * 256 + byte]` is the next state, 0 for a byte that cannot come there, or
- * SCALAR_ENDS for a byte behind the end. State 0 is the start. The states of numbers are 1 minus, 2 a zero, 3 digits,
- * 4 dot, 5 fraction, 6 e, 7 sign of the exponent, 8 exponent; those of literals follow.
+ * Numbers and literals: `SCALARS[state * 256 + byte]` is the next state, 0 for an invalid byte, or SCALAR_ENDS for the
+ * first byte after the end. State 0 is the start. The states of numbers are 1 minus, 2 a zero, 3 digits, 4 dot, 5
+ * fraction, 6 e, 7 sign of the exponent, 8 exponent; those of literals follow.
  */
 export const SCALARS = new Uint8Array(22 * 256)
 export const SCALAR_ENDS = 255
@@ -36,7 +36,7 @@ for (const literal of ['true', 'false', 'null']) {
 for (const state of ENDS)
   for (let at = state * 256; at < (state + 1) * 256; at++) if (SCALARS[at] === 0) SCALARS[at] = SCALAR_ENDS
 
-/** The offset behind the number or literal at `from`; -1 if it is none, or does not end in the chunk. */
+/** Offset after the number or literal at `from`; -1 if it is invalid or does not end in the chunk. */
 export function endOfScalar(chunk: Buffer, from: number): number {
   let state = 0
   for (let i = from; i < chunk.length; i++) {
@@ -49,7 +49,7 @@ export function endOfScalar(chunk: Buffer, from: number): number {
 
 const NOWHERE = -1
 
-/** A name or value that may lie in two pieces. `offset` is where the current piece begins in the text. */
+/** A name or value that may span pieces. `offset`: where the current piece begins in the text. */
 export class KeptPart {
   #start = NOWHERE
   #bytesMax = 0
@@ -70,7 +70,7 @@ export class KeptPart {
     else this.#copies.push(Buffer.from(chunk.subarray(Math.max(0, this.#start - offset))))
   }
 
-  /** The bytes of the part, to be used at once; null if none is open, or if it is longer than it may be. */
+  /** The bytes of the part, to be used at once; null if none is open or it is too long. */
   take(chunk: Buffer, offset: number, end: number): Buffer | null {
     if (this.#start === NOWHERE) return null
     const from = this.#start - offset
@@ -89,12 +89,12 @@ export class KeptPart {
   }
 }
 
-/** The marks that a string of a body can be. They are bits, so that one number gathers the marks of a whole body. */
+/** Strings whose presence in a body matters. They are bits, so one number collects the marks of a whole body. */
 export const MARKS = {
-  /** Content that costs tokens beyond the bytes of the body: referred to, or pages, pixels and seconds. */
+  /** Content whose tokens do not follow from the body's bytes: references, pages, pixels, seconds. */
   elsewhere: 1,
   tool: 2,
-  /** These two together may be audio of an earlier answer, named by its id. */
+  /** Together these may be audio of an earlier answer, referenced by id. */
   audio: 4,
   id: 8,
 } as const
@@ -106,7 +106,7 @@ interface Mark {
   readonly bit: number
 }
 
-/** Names of members, or values that say what kind of thing a member is. */
+/** Member names, or values of `type`. */
 const STRINGS: readonly Mark[] = [
   ...['file_id', 'url', 'container', 'mcp_servers', 'base64', 'file_data', 'input_audio'].map((text) => ({
     bytes: Buffer.from(text),
@@ -116,15 +116,15 @@ const STRINGS: readonly Mark[] = [
   { bytes: Buffer.from('audio'), bit: MARKS.audio },
   { bytes: Buffer.from('id'), bit: MARKS.id },
 ]
-/** A name that ends like this marks content elsewhere as well: `image_url`. */
+/** A name that ends like this also marks content elsewhere, for example `image_url`. */
 const ENDING = Buffer.from('_url')
 
 const LONGEST_BYTES = Math.max(...STRINGS.map(({ bytes }) => bytes.length))
 
-/** How many of a string's last bytes are stored: one more than a mark has, so that a longer string is seen as such. */
+/** How many of a string's last bytes are stored: one more than the longest mark, so that longer strings are recognised. */
 const TAIL_BYTES = LONGEST_BYTES + 1
 
-/** 1 for every byte that a mark ends with: all other strings need no more than one look. */
+/** 1 for every byte that a mark can end with, so that most strings need a single check. */
 export const MARK_ENDS = new Uint8Array(256)
 for (const { bytes } of [...STRINGS, { bytes: ENDING }]) MARK_ENDS[bytes[bytes.length - 1] ?? 0] = 1
 
@@ -132,7 +132,7 @@ const BY_LENGTH: readonly (readonly Mark[])[] = Array.from({ length: LONGEST_BYT
   STRINGS.filter(({ bytes }) => bytes.length === length),
 )
 
-/** The mark that the string between `from` and `to` is; 0 for nearly every string. */
+/** The mark of the string between `from` and `to`; 0 for nearly every string. */
 export function markOf(chunk: Uint8Array, from: number, to: number): number {
   if (to - from <= LONGEST_BYTES)
     for (const { bytes, bit } of BY_LENGTH[to - from] ?? []) if (endsWith(chunk, from, to, bytes)) return bit
@@ -146,7 +146,7 @@ function endsWith(chunk: Uint8Array, from: number, to: number, end: Uint8Array):
   return true
 }
 
-/** Whether a string is a mark, for strings that do not end in the chunk they began in, or that have escapes. */
+/** Recognises marks in strings that span chunks or have escapes. */
 export class MarkWatch {
   #tail: Uint8Array = NOTHING
   #from = 0

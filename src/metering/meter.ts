@@ -4,18 +4,18 @@ import { ReplyJson, readJson } from './reply-json.ts'
 import { EVENT_BYTES_MAX, type EventCut, type EventSink, SseEvents } from './sse-events.ts'
 
 /**
- * How far a reply has come.
- * - `content`: more of the content that the client asked for is to come, as far as can be seen.
- * - `closing`: the content may be complete, the final figures are still to come. A further block or item makes it
+ * The progress of a reply.
+ * - `content`: more content is expected.
+ * - `closing`: the content may be complete, but the final figures have not come. Another block or item makes it
  *   `content` again.
- * - `over`: nothing that matters is to come. A client that leaves now makes a normal end.
+ * - `over`: nothing relevant follows. A client that leaves now ends the call normally.
  */
 export type Stage = 'content' | 'closing' | 'over'
 
-/** Facts that a reply has shown so far. They decide what becomes of the call if the client leaves now. */
+/** What a reply has shown so far. Decides how the call is handled if the client leaves now. */
 export interface Shown {
   readonly inputKnown: boolean
-  /** Tools have run upstream: the model reads their results, and some cost by the call. */
+  /** Tools have run upstream. The model reads their results, and some charge per use. */
   readonly toolsRan: boolean
   readonly reasons: boolean
   readonly objectId?: string | null
@@ -23,21 +23,24 @@ export interface Shown {
 
 export const NOTHING_SHOWN: Shown = { inputKnown: false, toolsRan: false, reasons: false }
 
-/** Reads the usage in a reply from views of its chunks. A meter never throws and retains no chunk. */
+/** Reads the usage in a reply from views of its chunks. Never throws, retains no chunk. */
 export interface Meter {
   readonly stage: Stage
   readonly shown: Shown
   readonly hasBegun: boolean
-  /** Bytes of the model's answer, as far as a stream has shown it. Thinking is not among them. */
+  /** Bytes of the answer that a stream has shown, without thinking. */
   readonly visibleBytes: number
-  /** The reply's next bytes, without their content coding. Returns the bytes for the client, which only a stream cuts. */
+  /**
+   * The next decoded bytes of the reply. Returns the bytes for the client, which differ only if a stream removes
+   * injected usage.
+   */
   readonly write: (chunk: Buffer) => Buffer | null
   rest?(): Buffer | null
-  /** The reply ended: `whole`, or cut by upstream or the client. To be called once. */
+  /** The reply ended: `whole`, or cut by upstream or the client. Call once. */
   end(whole: boolean): Metered
 }
 
-/** UTF-8 bytes that the model wrote: prose and refusals, thinking as far as it is shown, and the input of tools. */
+/** UTF-8 bytes that the model wrote: text and refusals, visible thinking, and tool input. */
 export interface Delivered {
   text: number
   thinking: number
@@ -52,36 +55,33 @@ export function nothingDelivered(): Delivered {
 
 export interface AudioSeen {
   readonly milliseconds: number | null
-  /** The audio is at least so long: the last time stamp of subtitles. */
+  /** The audio is at least this long, by the last timestamp of subtitles. */
   readonly leastMilliseconds: number
-  /** Bytes of the audio that came with the reply, and the first of them, which may state their bit rate. */
+  /** Size of the audio in the reply, and its first bytes, which may state the bit rate. */
   readonly bytes: number
   readonly head?: Buffer
 }
 
 export interface Reading {
-  /**
-   * As upstream stated it, without the units of a side that is not known; the first part is then the response's own
-   * model.
-   */
+  /** As stated by upstream, without the units of an unknown side. The first part is then the response's own model. */
   readonly usage: Usage
-  /** Upstream said how much input there was, and that can be true. Else the input has to be counted. */
+  /** Upstream stated a plausible amount of input. If not, it is estimated. */
   readonly inputKnown: boolean
-  /** Upstream said finally how much output there was, and that can be true. Else the output has to be counted. */
+  /** Upstream stated a plausible final amount of output. If not, it is estimated. */
   readonly outputKnown: boolean
-  /** The output that upstream last spoke of, finally or not: there was at least so much. */
+  /** The last amount of output that upstream stated, final or not: a lower bound. */
   readonly outputTokensSeen: number
   readonly error: string | null
-  /** The id of the message, completion or response, which a later GET of the same object names too. */
+  /** Id of the message, completion or response, which a later GET of the object shows too. */
   readonly objectId: string | null
-  /** Images that a tool has begun to draw. Their tokens stand in the final usage alone. */
+  /** Images that a tool has begun. Their tokens appear only in the final usage. */
   readonly imagesBegun: number
   readonly reasoningTokens: number | null
   readonly containerIds: readonly string[]
   readonly audio?: AudioSeen
-  /** Only for a batch: the file that has its results, where they are in a file. */
+  /** Only for a batch: its results file, if it has one. */
   readonly resultsFile?: string | null
-  /** Only for a batch: the endpoint that its requests are for, where it says so. */
+  /** Only for a batch: the endpoint of its requests, if stated. */
   readonly requestsFor?: string | null
 }
 
@@ -106,26 +106,26 @@ export interface Metered extends Reading {
 }
 
 export interface ReplyLayout {
-  /** The parts of a body, and of an event's data, that are read where it is too long to be parsed whole. */
+  /** The parts to read of a body or event that is too long to be parsed whole. */
   readonly body: Shape
   readonly event: Shape
-  /** An event whose data begins with these bytes says nothing, and may be large. */
+  /** Events whose data begins like this carry no usage and may be large. */
   readonly dullEvents: readonly Buffer[]
 }
 
-/** Knows what one kind of reply means. Each call gets a reader of its own. */
+/** Interprets one kind of reply. Each call has its own reader. */
 export interface ReplyReader {
   readonly layout: ReplyLayout
   readonly stage: Stage
   readonly shown: Shown
   readEvent(document: ReplyDocument, name: string): void
-  /** The mark `[DONE]`, which is no JSON. */
+  /** The marker `[DONE]`, which is not JSON. */
   readDone(): void
   readBody(document: ReplyDocument): void
   reading(): Reading
 }
 
-/** The meter of a reply that says nothing about usage: audio, text, an error. */
+/** The meter of a reply without usage: audio, text, an error. */
 export class SilentMeter implements Meter {
   readonly stage: Stage = 'content'
   readonly shown: Shown = NOTHING_SHOWN
@@ -147,7 +147,10 @@ export class SilentMeter implements Meter {
   }
 }
 
-/** A meter that fails once is not asked again, and the fault is reported at the end: no reply breaks for it. */
+/**
+ * Isolates a meter: after its first failure it is not called again, and the fault is reported at the end. The reply is
+ * not affected.
+ */
 export class GuardedMeter implements Meter {
   #inner: Meter
   #failed = false
@@ -201,7 +204,7 @@ export class GuardedMeter implements Meter {
   }
 }
 
-/** The meter of a reply that is one JSON document. Its usage is known when the document is whole. */
+/** The meter of a JSON reply. Its usage is known at the end. */
 export class BodyMeter implements Meter {
   readonly #reader: ReplyReader
   readonly #output: Delivered
@@ -221,7 +224,7 @@ export class BodyMeter implements Meter {
     return this.#reader.shown
   }
 
-  /** A document shows nothing before it is whole. */
+  /** A document shows nothing before its end. */
   readonly hasBegun = false
   readonly visibleBytes = 0
 
@@ -245,15 +248,15 @@ export function meterDocument(reader: ReplyReader, output: Delivered, document: 
   return { ...reader.reading(), stage, shown, output, faults: document.overflow ? ['too_large'] : [] }
 }
 
-/** Decides what the client gets of an event. `document` is null where the data is not JSON. */
+/** Decides which part of an event the client gets. `document` is null if the data is not JSON. */
 export type CutEvent = (document: ReplyDocument | null, data: Buffer, isLast: boolean) => EventCut
 
 const DONE = Buffer.from('[DONE]')
 
-/** Events that are shorter are parsed, dull or not. */
+/** Shorter events are always parsed. */
 const DULL_BYTES_MIN = 4 * 1024
 
-/** The meter of a reply of server-sent events: one split and one parse, which the cutter of injected usage shares. */
+/** The meter of an event stream. It splits and parses once; removing injected usage shares the result. */
 export class StreamMeter implements Meter, EventSink {
   readonly #reader: ReplyReader
   readonly #output: Delivered

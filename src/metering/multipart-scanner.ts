@@ -6,7 +6,7 @@ export type UnreadableMultipart =
   | 'empty'
   /** Bytes before the first boundary: some parsers skip them, some refuse. */
   | 'preamble'
-  /** The boundary stands where it is not, beyond doubt, a delimiter line of its own. */
+  /** The boundary occurs where it is not clearly a delimiter line. */
   | 'stray_boundary'
   | 'no_closing_boundary'
   | 'trailing_bytes'
@@ -15,7 +15,7 @@ export type UnreadableMultipart =
   | 'too_many_parts'
   /** A field name that is not watched, but that some parsers read as a watched name. */
   | 'ambiguous_name'
-  /** A watched field that some parsers would take for a file, or decode in another way than we do. */
+  /** A watched field that some parsers would treat as a file or decode differently. */
   | 'ambiguous_part'
   | 'not_utf8'
 
@@ -23,13 +23,13 @@ export type MultipartScan =
   | {
       readonly kind: 'form'
       readonly fields: ReadonlyMap<string, string | null>
-      /** Watched names given more than once; `fields` has the first of each, parsers differ on which counts. */
+      /** Watched names given more than once. `fields` has the first; parsers differ on which counts. */
       readonly duplicates: readonly string[]
       readonly lengthBytes: number
     }
   | { readonly kind: 'unreadable'; readonly reason: UnreadableMultipart }
 
-/** Looks at the parts that are no watched field as they pass. The bytes it is given are overwritten afterwards. */
+/** Receives the other parts as they pass. The bytes are valid only during the call. */
 export interface PartSink {
   open(head: PartHead): boolean
   write(bytes: Buffer): void
@@ -37,21 +37,21 @@ export interface PartSink {
 
 export const MULTIPART_LIMITS = { partHeadBytesMax: 16 * 1024, partsMax: 1000, valueBytesMax: 1024 } as const
 
-/** The facts in the head of a part. `plain` means that every parser takes the part for a text field of that name. */
+/** The facts in the head of a part. `plain`: every parser reads the part as a text field of that name. */
 export interface PartHead {
   readonly name: string
   readonly plain: boolean
-  /** Text that is not ASCII would be read in another charset than UTF-8. */
+  /** Non-ASCII text would be read in another charset than UTF-8. */
   readonly asciiOnly: boolean
   readonly isFile: boolean
-  /** The head states no encoding of the bytes, and no other charset than UTF-8. */
+  /** The head states no transfer encoding and no charset other than UTF-8. */
   readonly verbatim: boolean
 }
 
 const HEADER_LINE = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):([\t\x20-\x7e\x80-\xff]*)$/
-/** The form every client in use writes: the name first, quoted, or bare if it is a word. */
+/** The form that all clients write: the name first, quoted, or bare if it is a word. */
 const DISPOSITION = /^form-data[ \t]*;[ \t]*name=(?:"([^"\\]*)"|([0-9A-Za-z_.-]+))(?![^ \t;])/i
-/** Parameters that may stand behind the name: `filename=` and `filename*=`, once each, are no second name. */
+/** Parameters that may follow the name: `filename=` and `filename*=`, once each. */
 const FILENAME = /;[ \t]*filename=/i
 const FILENAME_EXTENDED = /;[ \t]*filename\*=/i
 const ANOTHER_NAME = /name[ \t*0-9]*=/i
@@ -60,9 +60,9 @@ const PLAIN_ENCODING = /^(?:7bit|8bit|binary)$/i
 export const FOREIGN_CHARSET = /charset(?![ \t]*=[ \t]*"?(?:utf-?8|us-ascii)"?[ \t]*(?:;|$))/i
 
 /**
- * Reads the head of a part (without its empty line), or answers null where parsers could differ: folded lines, bare
- * CR or LF, no or two `Content-Disposition`, anything but `form-data`, a name that is absent, escaped by backslash,
- * given as `name*=` or given again, be it inside a quoted filename, where parsers that split at `;` find it.
+ * Reads the head of a part (without its empty line). Null if parsers could differ: folded lines, bare CR or LF, no or
+ * two `Content-Disposition`, anything but `form-data`, a name that is missing, backslash-escaped, given as `name*=` or
+ * repeated, even inside a quoted filename, where parsers that split at `;` find it.
  */
 function readPartHead(bytes: Buffer): PartHead | null {
   const headers = new Map<string, string>()
@@ -93,7 +93,7 @@ function readPartHead(bytes: Buffer): PartHead | null {
   }
 }
 
-/** `trim` would also take U+00A0, one byte here, which other parsers preserve; a pattern for the end would be quadratic. */
+/** `trim` would also remove U+00A0, which other parsers preserve, and a pattern for the end would be quadratic. */
 function withoutBlanks(value: string): string {
   let [start, end] = [0, value.length]
   while (start < end && ' \t'.includes(value.charAt(start))) start++
@@ -101,7 +101,7 @@ function withoutBlanks(value: string): string {
   return value.slice(start, end)
 }
 
-/** The name as seen by parsers that undo percent escapes, which browsers write, trim, and take `a[]` for a list `a`. */
+/** The name as read by parsers that decode percent escapes, trim, and treat `a[]` as a list `a`. */
 export function looseName(name: string): string {
   return name
     .replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
@@ -119,9 +119,8 @@ const PARAMETER =
 const BOUNDARY = /^[0-9A-Za-z'()+_,./:=?-]{1,70}$/
 
 /**
- * The boundary in a `Content-Type` of `multipart/form-data`, or null where there is none that every parser reads the
- * same way: RFC 2046 allows 70 characters; we leave out the space, which some parsers trim, and characters that must
- * be quoted but are not.
+ * The boundary of a `multipart/form-data` content type; null if not every parser reads it the same way. RFC 2046 allows
+ * 70 characters; we exclude the space, which some parsers trim, and unquoted characters that need quotes.
  */
 export function boundaryOf(contentType: string): string | null {
   const type = /^[ \t]*multipart\/form-data(?=[ \t;])/i.exec(contentType)
@@ -142,10 +141,10 @@ type State = 'content' | 'delimiter' | 'head' | 'closed'
 type Fault = UnreadableMultipart | null
 
 /**
- * Finds the text fields of a multipart/form-data body that arrives in pieces, without buffering it. It accepts only a
- * body that all parsers read alike: lines end in CRLF, and the boundary stands nowhere but in delimiter lines,
- * without padding, so a parser that finds delimiters in a more generous way finds the same delimiters. The answer
- * does not depend on how the body was cut, and no chunk is referred to after `write` returns.
+ * Finds the text fields of a multipart/form-data body that arrives in pieces, without buffering it. Accepts only bodies
+ * that all parsers read alike: lines end in CRLF, and the boundary occurs only in delimiter lines, without padding, so
+ * a lenient parser finds the same delimiters. The result does not depend on how the body was split, and no chunk is
+ * retained after `write` returns.
  */
 export class MultipartScanner {
   readonly #names: NameTable<string>
@@ -154,16 +153,16 @@ export class MultipartScanner {
   readonly #duplicates = new Set<string>()
   readonly #kept = new KeptPart()
   #failure: Extract<MultipartScan, { kind: 'unreadable' }> | null = null
-  /** The offset in the body of the current chunk, and the offset in the chunk of the byte to be looked at next. */
+  /** Offset of the current chunk in the body, and of the next byte in the chunk. */
   #offset = 0
   #i = 0
-  /** The bytes before the first boundary are searched as content too; there must be none. */
+  /** Bytes before the first boundary are searched as content; there must be none. */
   #state: State = 'content'
   #parts = 0
-  /** The last bytes of the content so far, in which a boundary may have begun; at first the line break that a boundary needs. */
+  /** The last bytes of content, in which a boundary may have begun. Initially the line break that a boundary needs. */
   #tail = Buffer.from('\r\n')
   #headStart = 0
-  /** How many bytes are there of the line break, or the empty line, that the state waits for. */
+  /** How many bytes of the expected line break or empty line have come. */
   #matched = 0
   #closing = false
   #field: { readonly name: string; readonly asciiOnly: boolean } | null = null
@@ -215,7 +214,7 @@ export class MultipartScanner {
     if (hit === null) {
       const kept = this.#needle.length + 1
       const last = chunk.subarray(Math.max(from, chunk.length - kept))
-      // The last bytes may be the line break and the boundary behind the content: the sink sees them once they are not.
+      // The last bytes may be the line break and the boundary: the sink gets them once that is ruled out.
       if (this.#sunk) this.#show(chunk, from, chunk.length - kept)
       this.#tail = Buffer.concat([this.#tail, last]).subarray(-kept)
       return null
@@ -232,13 +231,13 @@ export class MultipartScanner {
     return fault
   }
 
-  /** Shows the content up to `end`, which is before `from` if it is in the tail. */
+  /** Passes the content up to `end` to the sink. `end` is before `from` if it is in the tail. */
   #show(chunk: Buffer, from: number, end: number): void {
     this.#sink?.write(this.#tail.subarray(0, Math.max(0, this.#tail.length + Math.min(0, end - from))))
     if (end > from) this.#sink?.write(chunk.subarray(from, end))
   }
 
-  /** The offset in the chunk of the next boundary: negative if it began in the chunk before. */
+  /** Offset of the next boundary in the chunk; negative if it began in the previous chunk. */
   #findBoundary(chunk: Buffer, from: number): number | null {
     const { length } = this.#tail
     if (length > 0) {
@@ -262,7 +261,7 @@ export class MultipartScanner {
     return null
   }
 
-  /** Behind a boundary there is a line break, and a part, or there are two dashes. */
+  /** After a boundary comes a line break and a part, or two dashes. */
   #endDelimiter(byte: number): Fault {
     if (this.#matched === 0) this.#closing = byte === DASH
     const expected = this.#closing ? DASH : this.#matched === 0 ? CR : LF
@@ -283,7 +282,7 @@ export class MultipartScanner {
     return this.#parts > MULTIPART_LIMITS.partsMax ? 'too_many_parts' : null
   }
 
-  /** A line break at the end, two (OpenAI's SDK 4), or none: parsers do not mind. */
+  /** The body may end with one line break, two (OpenAI's SDK 4) or none: parsers accept all. */
   #endBody(byte: number): Fault {
     if (this.#matched === 4 || byte !== (this.#matched % 2 === 0 ? CR : LF)) return 'trailing_bytes'
     this.#matched++
@@ -324,7 +323,7 @@ export class MultipartScanner {
     if (this.#fields.has(name)) this.#duplicates.add(name)
     else {
       this.#field = { name, asciiOnly: head.asciiOnly }
-      // The boundary behind the value may be taken for a part of it until it is whole.
+      // Until the boundary is complete, its first bytes may look like part of the value.
       this.#kept.open(this.#offset + this.#i, MULTIPART_LIMITS.valueBytesMax + this.#needle.length + 2)
     }
     return null

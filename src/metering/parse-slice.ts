@@ -1,22 +1,21 @@
-/** A value, and the names that some object in its text has twice or spells with needless escapes. */
+/** A value, and the names that an object in it has twice or writes with needless escapes. */
 export interface ParsedSlice {
   readonly value: unknown
   readonly twice: readonly string[]
-  /** Characters that were searched, for tests: at most a constant times the length of the text. */
+  /** Characters searched, for tests: at most a constant times the length. */
   readonly work: number
 }
 
 const NONE: readonly string[] = []
 const BLANKS = ' \t\r\n'
-/** A name of letters and digits, which no encoder writes with escapes. */
+/** A name of letters and digits, which no encoder escapes. */
 const WORD = /^\w+$/
 
 /**
- * Parses a small JSON text and lists the names given twice, since JSON.parse silently takes the last one. The text must
- * be valid.
+ * Parses a small valid JSON text and lists names given twice, since JSON.parse silently uses the last one.
  *
- * Words with escapes count as given twice: V8 (13.6) takes the second name of `{"\"":0,"\"":0}` for another one, once it
- * has seen `{"\"":0,"\\":0}`, so that `"\u006dodel"` can hide from JSON.parse.
+ * Escaped words count as given twice: after parsing `{"\"":0,"\\":0}`, V8 (13.6) misreads the second name of
+ * `{"\"":0,"\"":0}`, so `"\u006dodel"` can hide from JSON.parse.
  */
 export function parseSlice(text: string): ParsedSlice {
   const value: unknown = JSON.parse(text)
@@ -29,13 +28,13 @@ interface Work {
   searched: number
 }
 
-/** The names given twice in one object, and words with escapes. `value` is the text as JSON.parse gives it. */
+/** The names given twice in one object, and escaped words. `value` is the result of JSON.parse. */
 export function oddNames(text: string, value: unknown, work: Work = { searched: 0 }): readonly string[] {
   if (typeof value !== 'object' || value === null) return NONE
   const names = new NamesIn(text, work)
   let count = 0
   for (; names.next(); count++) if (names.isEscaped) return namesTwice(text, true, work)
-  // Each name that is not given twice is one key of the value.
+  // If no name is given twice, each name is one key of the value.
   return count === countKeys(value) ? NONE : namesTwice(text, true, work)
 }
 
@@ -59,7 +58,7 @@ export function namesTwice(
   return [...twice]
 }
 
-/** Hardly any string has an escape. Null for a string with a control character. */
+/** Few strings have escapes. Null for a string with a control character. */
 export function parseString(text: string): string | null {
   if (!text.includes('\\')) return text.slice(1, -1)
   try {
@@ -78,7 +77,7 @@ function countKeys(value: object): number {
 
 const [QUOTE, BACKSLASH, COLON] = [0x22, 0x5c, 0x3a]
 
-/** Steps through the names of all objects, in the order of the text. Each character is read once. */
+/** Iterates over the names of all objects in text order. Reads each character once. */
 class NamesIn {
   readonly #text: string
   start = 0
@@ -91,7 +90,7 @@ class NamesIn {
     this.#work = work
   }
 
-  /** Loops over characters: a native search for each quote takes three times as long. */
+  /** Loops over characters: a native search per quote takes three times as long. */
   next(): boolean {
     const text = this.#text
     const before = this.end

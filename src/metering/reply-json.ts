@@ -2,15 +2,18 @@ import type { MeterFault, ReplyDocument, Shape, Skimmed, UnreadableJson } from '
 import { JsonSkim, skimWhole } from './json-skim.ts'
 import { oddNames } from './parse-slice.ts'
 
-/** Documents up to this size are parsed whole. Larger ones are skimmed for the members that a reader names. */
+/** Documents up to this size are parsed whole; larger ones are skimmed for the members that a reader names. */
 const PARSED_BYTES_MAX = 256 * 1024
-/** A text that arrives in pieces is held up to this size, and skimmed beyond it: copies of more cost 500 µs per MB in garbage. */
+/**
+ * A text that arrives in pieces is buffered up to this size, then skimmed: larger copies cost 500 µs of garbage
+ * collection per MB.
+ */
 const HELD_BYTES_MAX = 32 * 1024
 
 const BYTE_ORDER_MARK = '\ufeff'
 const TOO_LARGE: ReadonlySet<UnreadableJson> = new Set(['too_deep', 'too_many_members', 'name_too_long'])
 
-/** Reads a JSON text that is whole. */
+/** Reads a complete JSON text. */
 export function readJson(shape: Shape, text: Buffer): ReplyDocument | MeterFault {
   const parsed = text.length > PARSED_BYTES_MAX ? null : parse(text.toString())
   // Some servers write control characters into strings unescaped. The skim accepts them in strings that it does not read.
@@ -22,7 +25,7 @@ export class ReplyJson {
   readonly #shape: Shape
   #pieces: Buffer[] = []
   #bytes = 0
-  /** Takes over when the text becomes too long to be held. */
+  /** Takes over when the text becomes too long to buffer. */
   #skim: JsonSkim | null = null
 
   constructor(shape: Shape) {
@@ -53,7 +56,7 @@ export class ReplyJson {
   }
 }
 
-/** Only documents with usage are checked for names that are given twice. */
+/** Only documents with usage are checked for duplicate names. */
 function parse(written: string): ReplyDocument | null {
   const text = written.startsWith(BYTE_ORDER_MARK) ? written.slice(1) : written
   try {

@@ -5,16 +5,16 @@ import type { JsonObject, Shape, Skimmed, SkimmedElement, Span } from './json-sh
 import { JsonSkim } from './json-skim.ts'
 import { boundaryOf, FOREIGN_CHARSET, type MultipartScan, MultipartScanner } from './multipart-scanner.ts'
 
-/** A request as far as it was read: a plain object, the same for JSON, forms, messages of sockets and lines of batches. */
+/** What was read of a request, the same for JSON bodies, forms, socket messages and batch lines. */
 export interface RequestFacts {
-  /** `not_read`: there was no body, or this endpoint does not need it. `unreadable`: `ambiguity` says why. */
+  /** `not_read`: no body, or the endpoint does not need it. `unreadable`: `ambiguity` says why. */
   readonly kind: 'not_read' | 'json' | 'form' | 'unreadable'
-  /** The members that somebody reads, parsed. UNREAD stands for a value that is there and was not read. */
+  /** The parsed members. UNREAD: present but not read. */
   readonly body: JsonObject
-  /** All tools of the body, those inside of namespaces among them; null where they cannot be read. */
+  /** All tools of the body, including those in namespaces; null if they cannot be read. */
   readonly tools: readonly JsonObject[] | null
   readonly others: OtherModels
-  /** Where the members of a JSON body stand, and its closing brace, for the one change that a body may need. */
+  /** Positions of the members and of the closing brace, for injecting `include_usage`. */
   readonly spans: ReadonlyMap<string, Span>
   readonly objectEnd: number
   readonly marks: number
@@ -29,16 +29,16 @@ export interface OtherModels {
   readonly open: string | null
 }
 
-/** The facts in the items of a body: the items of a conversation, the requests of a batch. There may be many of them. */
+/** Facts about the items of a body: a conversation's items, a batch's requests. There may be many. */
 export interface ItemFacts {
   readonly models: readonly string[]
-  /** Why the items may lead to other models too, as a sentence, or null. */
+  /** Why the items may use further models, as a sentence; null if not. */
   readonly unknown: string | null
   readonly bringsTools: boolean
   readonly refersElsewhere: boolean
-  /** Some items ask for the conversation before them to be summed up. */
+  /** Some items request compaction of the conversation before them. */
   readonly compacts: boolean
-  /** The most that the requests of a batch may cost together; null where the items are no batch. */
+  /** Upper bound of all requests of a batch; null if the items are not a batch. */
   readonly bound: Bound | null
   readonly ambiguity: Ambiguity | null
 }
@@ -55,7 +55,7 @@ export const NO_ITEMS: ItemFacts = {
 
 export interface Ambiguity {
   readonly detail: string
-  /** `always`: parsers differ on what a metered body says. `limited`: it could not be read here. */
+  /** `always`: parsers differ on the meaning of a metered body. `limited`: it could not be read here. */
   readonly refuse: 'always' | 'limited'
 }
 
@@ -74,10 +74,10 @@ export const NOT_READ: RequestFacts = {
   ambiguity: null,
 }
 
-/** No model's name is longer. A longer text names no model, and is not worth storing in every record. */
+/** No model name is longer, so longer texts are not stored. */
 export const MODEL_NAME_CHARS_MAX = 256
 
-/** A body as its format has it. `doubt` says why upstream may find something else in it. */
+/** A body, read by its format. `doubt`: why upstream may read something else. */
 export type ReadBytes =
   | {
       readonly kind: 'json'
@@ -98,7 +98,7 @@ export type ReadBytes =
  */
 export type Doubt = 'may_be_form' | 'deflate' | 'foreign_charset'
 
-/** Reads a body from its chunks as they pass. A reader can neither change nor stop a body. */
+/** Reads a body as it passes. Cannot change or stop it. */
 export interface BytesReader {
   readonly write: (chunk: Buffer) => Promise<void> | null
   end(): ReadBytes | Promise<ReadBytes>
@@ -115,7 +115,7 @@ interface SyncReader {
   end(): ReadBytes
 }
 
-/** Chooses the reader by the request's content type and coding: a form is read as a form, all else as JSON. */
+/** Chooses the reader by content type and coding: forms as forms, everything else as JSON. */
 export function readerFor(
   contentType: string | undefined,
   contentEncoding: string | undefined,
@@ -139,10 +139,10 @@ function plainReader(contentType: string, reads: Reads, doubt: Doubt | null): Sy
   return jsonReader(reads, doubt, /urlencoded/i.test(contentType))
 }
 
-/** The separators of the fields of a form; some parsers still know the semicolon. */
+/** Field separators of a form. Some parsers still accept the semicolon. */
 const [AMPERSAND, SEMICOLON] = [0x26, 0x3b]
 
-/** curl says `urlencoded` of every body that is given with -d. JSON without a separator of fields is one field of no name. */
+/** curl sends `urlencoded` with every -d. JSON without a field separator would be a single field, so it is unambiguous. */
 function jsonReader({ shape, onElement }: Reads, doubt: Doubt | null, isUrlencoded: boolean): SyncReader {
   const skim = new JsonSkim(shape, onElement)
   let mayBeForm = false
@@ -177,7 +177,7 @@ function formReader(contentType: string, { fields }: Reads, doubt: Doubt | null)
   }
 }
 
-/** Reads in turns of the event loop, a piece at a time, however much one piece of compressed bytes decodes to. */
+/** Reads one piece per turn of the event loop, however much a compressed chunk decodes to. */
 function decoded(reader: SyncReader, coding: string): BytesReader {
   const { decodedBodyBytesMax, decodedRatioMax: ratioMax } = limits
   const decoder = decodeCopy(coding, decodedBodyBytesMax, (bytes) => reader.write(bytes), { ratioMax })
@@ -191,7 +191,7 @@ function decoded(reader: SyncReader, coding: string): BytesReader {
   }
 }
 
-/** How much of a text is read at a time: other work of the event loop comes in between. */
+/** How much text is read at a time before other work gets its turn. */
 export const PIECE_BYTES = 64 * 1024
 
 export async function writeInPieces(text: Buffer, write: (piece: Buffer) => unknown): Promise<void> {

@@ -6,10 +6,10 @@ const LINE_FEED = Buffer.from('\n')
 const DATA = Buffer.from('data')
 const NAME = Buffer.from('event')
 
-/** Events up to this size are parsed whole. Longer ones are skimmed as they arrive, and always pass unchanged. */
+/** Events up to this size are parsed whole. Longer ones are skimmed as they arrive and always pass unchanged. */
 export const EVENT_BYTES_MAX = 256 * 1024
 
-/** The part of an event that the client gets: all, nothing, or its data without these ranges (start, end, start, end …). */
+/** What the client gets of an event: all, nothing, or its data without these ranges (start, end, start, end …). */
 export type EventCut = 'pass' | 'remove' | readonly number[]
 
 export interface EventSink {
@@ -20,22 +20,22 @@ export interface EventSink {
   longEvent(name: string): void
 }
 
-/** The beginning of an event that ended before its data, perhaps within the name of a field. Any other text is no event. */
+/** The start of an event that ended before its data, perhaps within a field name. Any other text is not an event. */
 const LEADS_TO_DATA =
   /^(?:(?:event|id|retry)?:[^\r\n]*[\r\n]+)*(?:(?:event|id|retry)?:[^\r\n]*|d(?:a(?:ta?)?)?|e(?:v(?:e(?:nt?)?)?)?|id?|r(?:e(?:t(?:ry?)?)?)?)?$/
 const NOTHING = Buffer.alloc(0)
 
 const NONE = -1
-/** The current line began in bytes that were passed on already. */
+/** The current line began in bytes that were already passed on. */
 const BEGUN = -1
 
 /**
- * Splits a stream of server-sent events that arrives in chunks, by the rules of the HTML standard: LF, CRLF and CR end a
- * line. It differs in two points: an event that the end of the stream leaves without its blank line counts, as it does for
- * the SDKs, and a byte order mark, which no server sends, makes the first line one that is not read.
+ * Splits a stream of server-sent events by the rules of the HTML standard: LF, CRLF and CR end a line. There are two
+ * differences: an event without its final blank line counts, as it does for the SDKs, and a byte order mark, which no
+ * server sends, hides the first line.
  *
- * `write` returns the bytes to pass on where the sink cuts events: comments and blank lines at once, the lines of an event when
- * it is complete. At most one event is held, and none that is longer than EVENT_BYTES_MAX.
+ * If the sink edits events, `write` returns the bytes to pass on: comments and blank lines at once, the lines of an
+ * event when it is complete. At most one event is buffered, and none longer than EVENT_BYTES_MAX.
  */
 export class SseEvents {
   readonly #sink: EventSink
@@ -51,9 +51,9 @@ export class SseEvents {
   #nameTo = NONE
   /** Copies of all `data` lines, where an event has several. */
   #joined: Buffer[] | null = null
-  /** The current event is too long to be held: its lines pass. `isData`: the current line is its data. */
+  /** The current event is too long to buffer, so its lines pass. `isData`: the current line is its data. */
   #long: { readonly name: string; isData: boolean } | null = null
-  /** The last event was removed; if it ended in CR, a LF that follows goes with it. */
+  /** The last event was removed. If it ended in CR, a following LF is removed too. */
   #hasRemovedLast = false
   /** The ranges to leave out of the current bytes: start, end, start, end … */
   #cuts: number[] = []
@@ -165,7 +165,7 @@ export class SseEvents {
     this.#joined = null
   }
 
-  /** The chunk is used up: the unfinished event is held, and everything before it is given on. */
+  /** The end of a chunk: buffers the unfinished event and returns everything before it. */
   #leave(bytes: Buffer): Buffer | null {
     const { length } = bytes
     const line = this.#lineStart
@@ -189,7 +189,7 @@ export class SseEvents {
     return this.#kept(bytes, from)
   }
 
-  /** Only the first `data` line of a long event is read: no server is known to break a long one. */
+  /** Only the first `data` line of a long event is read: no known server splits one. */
   #beginLong(bytes: Buffer): void {
     const name = this.#nameIn(bytes)
     if (this.#dataFrom !== NONE) {
@@ -220,7 +220,7 @@ export class SseEvents {
   }
 }
 
-/** Where the value of a line with this field begins, or -1 for another line. A field without a colon has no value. */
+/** Offset of the value if the line has this field, else -1. A field without a colon has no value. */
 function valueStart(bytes: Buffer, start: number, end: number, field: Buffer): number {
   const colon = start + field.length
   if (end < colon) return -1
@@ -230,7 +230,7 @@ function valueStart(bytes: Buffer, start: number, end: number, field: Buffer): n
   return colon + 1 < end && bytes[colon + 1] === SPACE ? colon + 2 : colon + 1
 }
 
-/** Finds the ends of lines. Both line breaks are searched natively, and no byte twice. */
+/** Finds line ends. CR and LF are searched natively, no byte twice. */
 class Lines {
   #endedInCr = false
   #lf = -1
@@ -252,7 +252,7 @@ class Lines {
     return Math.min(this.#lf, this.#cr)
   }
 
-  /** A line break ends before `next`. Returns where the next line begins: behind a LF that follows a CR. */
+  /** A line break ends before `next`. Returns the start of the next line, after the LF of a CRLF. */
   behind(chunk: Buffer, next: number): number {
     if (chunk[next - 1] !== CR) return next
     this.#endedInCr = next === chunk.length
