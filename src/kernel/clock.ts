@@ -2,9 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 /** Time is injected: tests move it, the store compares against it, and nothing else calls Date.now(). */
 export interface Clock {
-  /** Wall-clock time, for instants that people and records see. */
+  /** Wall-clock time, for records and display. */
   nowMs(): number
-  /** Monotonic time, for durations; a stepped wall clock must not give a negative latency. */
+  /** Monotonic time, for durations: a wall clock that steps must not cause a negative latency. */
   monotonicMs(): number
 }
 
@@ -13,13 +13,13 @@ export const systemClock: Clock = {
   monotonicMs: () => performance.now(),
 }
 
-/** A look for work of webhooks or deferred calls that was woken while it ran is followed by another look so soon. */
+/** If a poll was woken while it ran, the next one follows after this time. */
 const WOKEN_LOOK_MS = 50
 
-/** How often the log says the same trouble again. */
+/** Minimum interval between log lines about the same problem. */
 export const WARN_INTERVAL_MS = 60_000
 
-/** Calls `notify` no more often than every `ms`; calls in between are dropped. */
+/** Throttles `notify` to one call per `ms`; calls in between are dropped. */
 export function atMostEvery<T>(ms: number, clock: Clock, notify: (what: T) => void): (what: T) => void {
   let toldMs = -Infinity
   return (what) => {
@@ -42,21 +42,21 @@ export async function untilQuiet(isQuiet: () => boolean, withinMs: number): Prom
 
 export interface WorkLoop {
   start(): void
-  /** There may be work that was not there a moment ago: the pause ends. */
+  /** There may be new work: ends the pause. */
   wake(): void
-  /** Resolves when the look that is under way has ended, after `stopping`. */
+  /** Resolves when the running poll has ended, after `stopping`. */
   ended(): Promise<void>
 }
 
 export interface WorkLook {
-  /** Does the work that there is, and says how long to pause then; 0 for no pause. */
+  /** Does the available work and returns how long to pause; 0: no pause. */
   look(): Promise<number>
-  /** A look has failed. How long to pause. */
+  /** A poll has failed. Returns how long to pause. */
   onFailure(error: unknown): number
   readonly stopping: AbortSignal
 }
 
-/** Polls for work beside the calls. Its timers do not hold the process open. */
+/** Polls for background work. Its timers do not keep the process alive. */
 export function createWorkLoop({ look, onFailure, stopping }: WorkLook): WorkLoop {
   let isWoken = false
   let endPause = () => {}
@@ -67,7 +67,7 @@ export function createWorkLoop({ look, onFailure, stopping }: WorkLook): WorkLoo
       isWoken = false
       const pauseMs = await look().catch(onFailure)
       if (pauseMs === 0 || stopping.aborted) continue
-      // The look may have come too early for the work it was woken for; and of many wakes in a row not each gets a look.
+      // The poll may have run too early for the work it was woken for. Many wakes in a row share one poll.
       if (isWoken) await sleep(WOKEN_LOOK_MS)
       else await pause(pauseMs)
     }
@@ -99,18 +99,18 @@ export function createWorkLoop({ look, onFailure, stopping }: WorkLook): WorkLoo
   }
 }
 
-/** A part of the program that the start does not wait for. */
+/** A part of the program that is not needed at startup. */
 export interface Later<T> {
   get(): Promise<T>
-  /** The part is no longer loaded by itself. */
+  /** Cancels the timed load. */
   leave(): void
 }
 
-/** Loads a part on demand, or after `afterMs`: files replaced under a running gateway must not be loaded hours later. */
+/** Loads a part on demand, or after `afterMs`, because files may be replaced by an upgrade while the gateway runs. */
 export function loadLater<T>(load: () => Promise<T>, afterMs: number | null): Later<T> {
   let loading: Promise<T> | null = null
   const get = (): Promise<T> => {
-    // A part that could not be loaded now, for want of descriptors perhaps, may be loaded the next time.
+    // A load may fail temporarily, for example without free file descriptors: the next call tries again.
     loading ??= load().catch((error: unknown) => {
       loading = null
       throw error

@@ -3,9 +3,8 @@ import { type Nanos, withCommas } from './money.ts'
 import type { Redact } from './secret.ts'
 
 /**
- * The one table of failures the service itself can answer with. For each: the status, whose fault it is, whether the
- * same request may be sent again, and what it means. The `type` of a failure is a word of the surface (`errors` of
- * its SurfaceSpec). `docs/ERRORS.md` shows the same table; a test holds the two together in both directions.
+ * Every error that the gateway itself can return: status, fault, whether to retry, and meaning. The `type` of an error
+ * depends on the surface (`errors` of its SurfaceSpec). A test compares this table with `docs/ERRORS.md`.
  *
  * fault   client: the request must change · operator: the configuration must change
  *         gateway: our own trouble · upstream: the provider's trouble
@@ -20,7 +19,7 @@ export interface ErrorRow {
   readonly meaning: string
 }
 
-/** A row is the status, fault, retry and, where there is one, the `retry-after` in seconds, then the meaning. */
+/** A row: status, fault, retry with an optional `retry-after` in seconds, meaning. */
 const ROWS = {
   bad_request: '400 client never: The request line, a header or a field is invalid. The message names it.',
   unknown_model:
@@ -96,23 +95,23 @@ export const ERRORS = Object.fromEntries(
   }),
 ) as Readonly<Record<ErrorCode, ErrorRow>>
 
-/** A named reason not to go on. It is a value that phases return, not an exception that some handler might catch. */
+/** Why a request is refused. A value that phases return, not an exception. */
 export interface Refusal {
   readonly code: ErrorCode
-  /** The text for the client. It names the field and the fix and holds no secret. */
+  /** For the client. Names the field and the fix, and contains no secret. */
   readonly message: string
-  /** The field at fault, where there is one. */
+  /** The field at fault, if any. */
   readonly param?: string
-  /** Figures that a program may read: members of `error.details`, and the header lines that repeat them. */
+  /** Figures for programs: members of `error.details`, and the headers that repeat them. */
   readonly details?: Readonly<Record<string, unknown>>
   readonly headers?: readonly string[]
-  /** The byte stream behind this request cannot be trusted to be in step: close the connection. */
+  /** What follows this request on the connection cannot be trusted: close it. */
   readonly close?: true
-  /** The request's key is not one of ours, so no key can look up this refusal. */
+  /** The key is unknown, so no key can look up this refusal. */
   readonly unknownKey?: boolean
 }
 
-/** A refusal, and the balance of the account where the client may know it. */
+/** A refusal, and the account's balance if the client may know it. */
 export interface Denial {
   readonly refusal: Refusal
   readonly balanceNanos: Nanos | null
@@ -126,7 +125,7 @@ export function refuse(
   return { code, message, ...more }
 }
 
-/** Parts of a refusal repeat the request; they must not repeat a secret that stood in it. */
+/** Removes secrets from the parts of a refusal that quote the request. */
 export function redactRefusal(refusal: Refusal, redact: Redact): Refusal {
   const message = redact(refusal.message)
   return refusal.param === undefined
@@ -134,7 +133,7 @@ export function redactRefusal(refusal: Refusal, redact: Redact): Refusal {
     : { ...refusal, message, param: redact(refusal.param) }
 }
 
-/** Thrown by stores when they cannot answer at all; every other failure of a store is a named result. */
+/** The store cannot answer. All other failures of a store are named results. */
 export class StoreUnavailable extends Error {
   override readonly name: string = 'StoreUnavailable'
 }
@@ -144,7 +143,7 @@ export class StoreRefused extends Error {
   override readonly name = 'StoreRefused'
 }
 
-/** The store will not answer again in the life of this process. */
+/** The store will not answer again in this process. */
 export class StoreGone extends StoreUnavailable {
   override readonly name = 'StoreGone'
 }

@@ -1,6 +1,6 @@
 import { createRedact, type Redact } from './secret.ts'
 
-/** The service's names on the wire: the headers it adds, and the redaction of texts that must not be shown there. */
+/** The headers that the gateway adds, and the redaction of their values. */
 export interface HeaderNames {
   readonly requestId: string
   readonly upstreamMs: string
@@ -12,12 +12,12 @@ export interface HeaderNames {
   readonly budgetHeldUsd: string
   readonly budgetCapUsd: string
   readonly budgetResetsAt: string
-  /** The beginning of all these names; lines with it from either side are dropped, so that no header can be forged. */
+  /** The common prefix. Incoming headers with it are dropped on both sides, so that none can be forged. */
   readonly prefix: string
   readonly redact: Redact
 }
 
-/** `secrets` are the secrets that `redact` cannot know by their form. */
+/** `secrets`: those that `redact` cannot recognise by their form. */
 export function headerNames(
   servicePrefix: string,
   secrets: readonly string[] = [],

@@ -1,11 +1,11 @@
 /**
- * Observations counted by bucket, in plain doubles: an observation takes a few nanoseconds and no memory. The memory
- * may be shared with a thread that observes while this one reads; figures that are read then may lack the last
- * observation, and never go back.
+ * Observations counted by bucket, in plain doubles: each takes a few nanoseconds and no memory. The memory may be
+ * shared with a thread that observes while this one reads; a read may miss the last observation, but figures never
+ * decrease.
  */
 export class Histogram {
   readonly bounds: readonly number[]
-  /** A count for each bucket and one for observations above them, then the sum of all observations. */
+  /** One count per bucket, one for larger observations, then the sum of all. */
   readonly #cells: Float64Array
 
   constructor(

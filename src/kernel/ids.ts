@@ -2,9 +2,9 @@ import { createHash, randomFillSync } from 'node:crypto'
 import type { Clock } from './clock.ts'
 
 /**
- * ULIDs: 48 bits of milliseconds and 80 random bits in 26 characters of Crockford's base 32, so that text order
- * is time order. Within one millisecond, and when the clock steps back, the random part is counted up instead,
- * so the ids of one process strictly increase.
+ * ULIDs: 48 bits of milliseconds and 80 random bits in 26 characters of Crockford's base 32, so that text order is time
+ * order. Within a millisecond, and if the clock steps back, the random part is incremented, so the ids of one process
+ * strictly increase.
  */
 
 const ALPHABET = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
@@ -13,7 +13,7 @@ const RANDOM_CHARS = 16
 
 export type IdSource = () => string
 
-/** Random bytes are drawn for so many ids at once: the call into native code costs more than the bytes. */
+/** Random bytes are drawn for this many ids at once: the native call costs more than the bytes. */
 const DRAWN_IDS = 256
 
 export function createUlidSource(clock: Clock): IdSource {
@@ -33,7 +33,7 @@ export function createUlidSource(clock: Clock): IdSource {
         used = 0
       }
       for (let i = 0; i < RANDOM_CHARS; i++) random[i] = (drawn[used++] ?? 0) & 31
-      // The top bit starts at zero, so 2^79 increments fit into one millisecond before the count could wrap.
+      // The top bit starts at zero, so 2^79 increments fit before the count could wrap.
       random[0] = (random[0] ?? 0) & 15
     } else {
       countUp(random)
@@ -44,7 +44,7 @@ export function createUlidSource(clock: Clock): IdSource {
   }
 }
 
-/** The id of a part of the object with this id: of the same time, and the same whenever it is asked for. */
+/** A deterministic id for a part of the object with this id, with the same timestamp. */
 export function childIdOf(id: string, name: string): string {
   const digest = createHash('sha256').update(`${id} ${name}`).digest()
   let text = id.slice(0, -RANDOM_CHARS)
@@ -79,7 +79,7 @@ export function firstUlid(ms: number): string {
 
 const ULID = /([0-7][0-9A-HJKMNP-TV-Z]{9})[0-9A-HJKMNP-TV-Z]{16}$/
 
-/** When the id was made, by the clock of the node that made it; null if the id is of another form. */
+/** When the id was created, by its node's clock; null if the id has another form. */
 export function requestInstantMs(requestId: string): number | null {
   const time = ULID.exec(requestId)?.[1]
   if (time === undefined) return null

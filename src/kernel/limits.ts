@@ -1,6 +1,6 @@
 /**
- * The limits that a client or an operator can meet. docs/OPERATIONS.md says what happens at each; other constants are
- * where they are used. Some are defaults of a setting.
+ * The limits that a client or operator can meet. docs/CONFIGURATION.md says what happens at each. Some are defaults of
+ * a setting. Other constants are where they are used.
  */
 
 const KiB = 1024
@@ -68,7 +68,7 @@ export const limits = {
   drainMs: 30_000,
 } as const
 
-/** The percentages of a cap at which an event is emitted where `webhooks.thresholds_percent` sets no others. */
+/** Default of `webhooks.thresholds_percent`. */
 export const DEFAULT_THRESHOLDS: readonly number[] = [50, 80, 90]
 
 export type Limits = { readonly [K in keyof typeof limits]: number }

@@ -2,15 +2,15 @@ import { writeSync } from 'node:fs'
 import { destination, type Logger, pino } from 'pino'
 import type { LogLevel } from './vocabulary.ts'
 
-/** Log lines that wait for a slow log reader, in bytes. Beyond it lines are dropped, never requests. */
+/** Buffer for a slow log reader. Beyond it lines are dropped. */
 const LOG_BUFFER_BYTES_MAX = 8 * 1024 ** 2
 
 export type Log = Pick<Logger, 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace'>
 
 /**
- * JSON lines on standard error. Writes are buffered and asynchronous; when the reader is slow, lines beyond the
- * buffer are dropped. The ledger is the record of what happened, a log line is not, so no request waits for one.
- * Callers log names and ids, never headers or bodies: there is no redaction list to forget something on.
+ * JSON lines on standard error, buffered and asynchronous. If the reader is slow, lines beyond the buffer are dropped:
+ * the ledger is the record, so no request waits for the log. Callers log names and ids, never headers or bodies, so no
+ * redaction list is needed.
  */
 export function createLog(level: LogLevel, stream: LogStream = droppingStream(2)): Log {
   return pino({ level, base: null, timestamp: () => `,"time":"${new Date().toISOString()}"` }, stream)
@@ -26,11 +26,11 @@ export function droppingStream(fd: 1 | 2) {
   return stream
 }
 
-/** For the end of the process, when no event loop runs any more. Text that the reader is too slow for is lost. */
+/** Writes synchronously at process exit. Text is lost if the reader is too slow. */
 export function writeLast(fd: 1 | 2, text: string): void {
   try {
     for (let rest = Buffer.from(text); rest.length > 0; ) rest = rest.subarray(writeSync(fd, rest))
   } catch {
-    // The reader is gone or does not read, and the process must end.
+    // The reader is gone or does not read. Exit anyway.
   }
 }

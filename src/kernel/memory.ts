@@ -13,18 +13,18 @@ function sizeOf(bytes: number, spareBytesMax: number): Size {
 
 const LARGEST = sizeOf(64 * KiB, 16 * MiB)
 
-/** Most bodies are small, and many wait at once: from a KiB on no body in one piece gets twice the memory it needs. */
+/** Most bodies are small and many wait at once: above 1 KiB, a body in one piece gets less than twice the memory it needs. */
 const SIZES: readonly Size[] = [
   ...[KiB, 2 * KiB, 4 * KiB, 8 * KiB, 16 * KiB, 32 * KiB].map((bytes) => sizeOf(bytes, 4 * MiB)),
   LARGEST,
 ]
 
 /**
- * Memory for bodies that wait until they are whole, used again and again. As buffers of their own, the pieces of
- * large bodies outlive the young generation, and V8 walks its whole heap to find out that they can go: that was a
- * third of what a body of 1 MB cost. Small buffers cost 2 µs each to get and to give back.
+ * Reused memory for bodies that are buffered until complete. Fresh buffers of large bodies outlive the young
+ * generation, and V8 walks its whole heap to free them: a third of the cost of a 1 MB body. Small buffers cost 2 µs
+ * each to allocate and free.
  *
- * A slab may be given back only when no socket has it to send any more.
+ * A slab may be returned only when no socket still has to send it.
  */
 function borrowSlab(bytes: number): Buffer {
   const size = SIZES.find((candidate) => bytes <= candidate.bytes) ?? LARGEST
@@ -36,17 +36,17 @@ function giveSlabBack(slab: Buffer): void {
   if (size !== undefined && size.spares.length < size.sparesMax) size.spares.push(slab)
 }
 
-/** A body that comes in small pieces gets little memory at first: 20,000 connections could send two bytes each. */
+/** A body that arrives in small pieces gets little memory at first: 20,000 connections could send two bytes each. */
 const SLAB_GROWTH = 2
 
 const GIVEN_AWAY_BYTES_MAX = 16 * 1024
 
-/** Bytes that are buffered until a body is complete. The memory follows the number of bytes, however small the pieces come. */
+/** Buffers a body until it is complete. Memory is proportional to the bytes, however small the pieces. */
 export class ChunkList {
   #pieces: Buffer[] = []
   #whole: Buffer | null = null
   #slabs: Buffer[] = []
-  /** The offset of the next bytes in the last slab, and the offset from which on its bytes are not among the pieces yet. */
+  /** Write offset in the last slab, and the offset up to which its bytes are already in `#pieces`. */
   #at = 0
   #from = 0
 
@@ -76,13 +76,13 @@ export class ChunkList {
       this.#whole = only
       this.#slabs = []
     }
-    // The slabs themselves stay: a socket may still have them to send.
+    // Keep the slabs: a socket may still have to send them.
     else this.#whole = Buffer.concat(this.#pieces)
     this.#pieces = [this.#whole]
     return this.#whole
   }
 
-  /** Gives the memory back. No socket may have any of it to send any more. */
+  /** Frees the memory. No socket may still have to send any of it. */
   clear(): void {
     for (const slab of this.#slabs) giveSlabBack(slab)
     this.#slabs = []

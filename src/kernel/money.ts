@@ -11,7 +11,7 @@ export type Bound =
       /** For a batch, the cost of its most expensive line. */
       readonly largestNanos?: Nanos
     }
-  /** No limit is known: the hold is all that is left. */
+  /** No known limit: the hold is the rest of the budget. */
   | {
       readonly kind: 'unbounded'
       readonly reason: string
@@ -21,7 +21,7 @@ export type Bound =
 
 export const NO_COST: Bound = { kind: 'bound', listNanos: 0n, costNanos: 0n }
 
-/** The bound of two parts of one call. A bound without a price comes first: it decides whether the call may go at all. */
+/** The sum of two bounds of one call. An unpriced bound wins, because it decides whether the call may be sent at all. */
 export function addBounds(one: Bound, other: Bound): Bound {
   if (one.kind === 'bound' && other.kind === 'bound') {
     const listNanos = one.listNanos + other.listNanos
@@ -43,7 +43,7 @@ export function addLine(lines: Bound, line: Bound): Bound {
   return { ...sum, othersNanos: before + (line.kind === 'bound' ? line.costNanos : UNFITTING_NANOS) }
 }
 
-/** A second line that nothing bounds fits under no cap. */
+/** A second unbounded line fits under no cap. */
 const UNFITTING_NANOS = 1_000_000_000n * NANOS_PER_USD
 
 const PLACES = 9
@@ -58,7 +58,7 @@ export function parseUsd(text: string): Nanos | null {
   return sign === '-' ? -nanos : nanos
 }
 
-/** Plain decimal text: no exponent, at most nine places, no trailing zeros, `-` where it is negative. */
+/** Plain decimal text: no exponent, at most nine places, no trailing zeros, `-` if negative. */
 export function formatUsd(nanos: Nanos): string {
   const size = nanos < 0n ? -nanos : nanos
   const digits = size.toString().padStart(PLACES + 1, '0')
@@ -74,7 +74,7 @@ export interface Fraction {
   readonly denominator: bigint
 }
 
-/** To the nearest whole number; a half goes to the even number, so that rounding favours neither side. */
+/** Rounds to the nearest integer, halves to even, so that rounding favours neither side. */
 export function roundHalfEven({ numerator, denominator }: Fraction): bigint {
   const floor = floorDivide(numerator, denominator)
   const twiceRest = (numerator - floor * denominator) * 2n
@@ -88,7 +88,7 @@ export function floorDivide(numerator: bigint, denominator: bigint): bigint {
   return numerator % denominator !== 0n && numerator < 0n !== denominator < 0n ? quotient - 1n : quotient
 }
 
-/** A number as its digits: JSON prints the text as it is, so that no double comes near it. */
+/** A number as text, which JSON prints unchanged, without a double in between. */
 export interface RawNumber {
   readonly rawJSON: string
 }
@@ -98,12 +98,12 @@ export function rawNumber(text: string): RawNumber {
   return (JSON as unknown as { rawJSON(text: string): RawNumber }).rawJSON(text)
 }
 
-/** An integer as its digits: sums can be larger than a double holds. */
+/** An integer as text: sums can exceed the exact range of doubles. */
 export function rawInteger(value: bigint): RawNumber {
   return rawNumber(String(value))
 }
 
-/** A whole number with a comma at each thousand. The first `toLocaleString` takes 20 to 40 ms of a start-up. */
+/** An integer with thousands separators. The first `toLocaleString` would add 20 to 40 ms to the startup. */
 export function withCommas(count: number | bigint): string {
   return String(count).replace(/\B(?=(?:\d{3})+$)/g, ',')
 }

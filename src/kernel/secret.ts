@@ -1,6 +1,6 @@
 import { inspect } from 'node:util'
 
-/** A value that must not reach a log, an error or a page. It prints as a placeholder; only `reveal()` gives it up. */
+/** A value that must not reach a log, an error or a page. It prints as a placeholder; only `reveal()` returns it. */
 export class Secret {
   readonly #value: string
 
@@ -27,24 +27,24 @@ export class Secret {
 
 export type Redact = (text: string) => string
 
-/** An underscore as it is, percent-encoded, and escaped in JSON. */
+/** An underscore: plain, percent-encoded, or JSON-escaped. */
 const UNDERSCORE = '(?:_|%5[Ff]|\\\\u005[Ff])'
 
-/** Our own keys are recognised by their form, and stay recognisable by their beginning. `secrets` are all others. */
+/** Our own keys are recognised by their form, and their first characters stay visible. `secrets` are all others. */
 export function createRedact(servicePrefix: string, secrets: readonly string[] = []): Redact {
-  // The longer of two secrets that begin alike is looked for first, or its rest would stay.
+  // Longest first: if one secret is a prefix of another, the rest of the longer one would remain.
   const longestFirst = secrets.toSorted((a, b) => b.length - a.length)
   const literals = longestFirst.map((secret) => secret.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
   const ownKey = `(${servicePrefix}${UNDERSCORE}(?:live|admin)${UNDERSCORE})[0-9A-Za-z]+`
   const pattern = [...literals, ownKey].join('|')
-  // Nearly no text has a secret in it. To look for all secrets at once takes a third of looking for one after the other.
+  // Few texts contain a secret. Searching for all at once takes a third of the time of searching one by one.
   const first = new RegExp(pattern)
   const all = new RegExp(pattern, 'g')
-  // A replacing function takes three times as long: 49 ms instead of 16 for a MiB of nothing but keys.
+  // A replacer function takes three times as long: 49 instead of 16 ms for a MiB of keys.
   return (text) => (first.test(text) ? text.replace(all, '$1[redacted]') : text)
 }
 
-/** A key of one or two characters is a placeholder for a local server, and would be found in every word. */
+/** A very short key is a placeholder for a local server, and would match inside ordinary words. */
 export const isTelling = (secret: string): boolean => secret.length >= 8
 
 export function withoutKey(redact: Redact, key: Secret | null): Redact {
@@ -54,7 +54,7 @@ export function withoutKey(redact: Redact, key: Secret | null): Redact {
 
 const PERCENT_ENCODED = /%([2-7][0-9A-Fa-f])/g
 
-/** A secret that is percent-encoded, once or twice, is removed too: a text with such a secret is stored decoded. */
+/** Also removes secrets that are percent-encoded once or twice. A text with such a secret is stored decoded. */
 export function redactEncoded(text: string, redact: Redact): string {
   if (!text.includes('%')) return redact(text)
   let decoded = text
@@ -66,7 +66,7 @@ export function redactEncoded(text: string, redact: Redact): string {
   return clean === decoded ? redact(text) : clean
 }
 
-/** Credentials for others than us, by member or form. The patterns cut more than is certain. */
+/** Credentials of other services, by member name or form. The patterns err on the side of removing too much. */
 const FOREIGN_MEMBER =
   /("(?:authorization_token|authorization|access_token|refresh_token|client_secret|api[_-]?key|x-api-key|password)"\s*:\s*")(?!")[^"\\]*(?:\\.[^"\\]*)*/gi
 const FOREIGN_KEY =
@@ -76,12 +76,12 @@ export function redactBody(text: string, redact: Redact): string {
   return redactForeign(redact(text).replace(FOREIGN_MEMBER, '$1[redacted]'))
 }
 
-/** Keys of providers by their usual forms, of which some are those of accounts. */
+/** Removes provider keys, by their usual forms. */
 export function redactForeign(text: string): string {
   return text.replace(FOREIGN_KEY, '$1$2$3[redacted]')
 }
 
-/** Where the database is, without the password or anything else that came with the URL. */
+/** The database's location without password and parameters. */
 export function shownDatabase(databaseUrl: Secret): string {
   const { hostname: host, port, pathname } = new URL(databaseUrl.reveal())
   return `postgres://${host}:${port || '5432'}${pathname}`

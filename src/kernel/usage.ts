@@ -1,8 +1,8 @@
 /**
- * The vocabulary between the readers of usage on the wire and pricing.
+ * The units of usage, shared by usage readers and pricing.
  *
- * The units are disjoint: a token is counted in exactly one of them, however many totals and details upstream
- * reported it under. A detail of output (reasoning, thinking, predictions) is part of `output_tokens` and no unit.
+ * They are disjoint: a token is counted in exactly one, however many totals and details upstream reports. Details of
+ * output (reasoning, thinking, predictions) are part of `output_tokens` and not units.
  */
 export const UNITS = [
   'input_tokens',
@@ -25,7 +25,7 @@ export const UNITS = [
   'web_searches_high',
   'file_searches',
   'containers',
-  /** 1 where code ran that is paid by the time its machine was up, which upstream does not state. */
+  /** 1 if code ran whose container is billed by time, which upstream does not state. */
   'code_executions',
   'input_characters',
   'audio_input_milliseconds',
@@ -34,8 +34,8 @@ export const UNITS = [
 export type Unit = (typeof UNITS)[number]
 
 /**
- * Every model has `standard`. `batch` is half price for work without a deadline, `flex` the same for work that may be
- * refused, `priority` and `ultrafast` are paid for speed on the Chat surface, `fast` on Messages.
+ * Every model has `standard`. `batch` is half price without a deadline, `flex` half price if the request may be
+ * refused. `priority` and `ultrafast` (Chat) and `fast` (Messages) cost more for speed.
  */
 export const TIERS = ['standard', 'batch', 'flex', 'priority', 'fast', 'ultrafast'] as const
 
@@ -44,11 +44,11 @@ export type Tier = (typeof TIERS)[number]
 /** Whole numbers from 0 to 2^53 - 1. A unit that is absent is 0. */
 export type Quantities = { readonly [U in Unit]?: number }
 
-/** The usage of one model in a call. Most calls have one part; fallbacks, advisors and image tools add more. */
+/** The usage of one model in a call. Most calls have one part; fallbacks, advisors and image tools add others. */
 export interface UsagePart {
   readonly model: string | null
   readonly quantities: Quantities
-  /** All input of this part, cached or not: long-context thresholds compare against it. */
+  /** All input of this part, cached or not, which long-context thresholds apply to. */
   readonly promptTokens: number
 }
 
@@ -63,7 +63,7 @@ export interface Usage {
   readonly stopReason: string | null
   /** Upstream generated nothing and charges nothing, though it reports tokens. */
   readonly freeRefusal: boolean
-  /** Something reported could not be true (negative, fractional, too large, falling) and was left out or bounded. */
+  /** A reported figure was impossible (negative, fractional, too large, decreasing) and was dropped or clamped. */
   readonly suspect: boolean
 }
 

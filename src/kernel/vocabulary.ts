@@ -1,4 +1,4 @@
-/** The closed sets of words that the API shows and the store records. A word never changes once it is recorded. */
+/** The enumerations of the API and the store. A value never changes once it is recorded. */
 
 export const KEY_STATUSES = ['usable', 'revoked', 'expired'] as const
 export type KeyStatus = (typeof KEY_STATUSES)[number]
@@ -15,7 +15,7 @@ export type BudgetMode = (typeof BUDGET_MODES)[number]
 export const ACCOUNT_STATUSES = ['active', 'suspended'] as const
 export type AccountStatus = (typeof ACCOUNT_STATUSES)[number]
 
-/** A waiting call is only in the memory of its node; a refused one is recorded apart from those that were admitted. */
+/** A waiting call exists only in its node's memory. Refused calls have their own table. */
 export const CALL_STATES = [
   'waiting',
   'in_flight',
@@ -53,7 +53,7 @@ export type EventType = (typeof EVENT_TYPES)[number]
 export const WEBHOOK_FORMATS = ['standard', 'slack'] as const
 export type WebhookFormat = (typeof WEBHOOK_FORMATS)[number]
 
-/** `gone`: the endpoint answered 410. `failing`: only failures for five days. `manual`: disabled by an edit. */
+/** `gone`: the endpoint answered 410. `failing`: only failures for five days. `manual`: disabled by a PATCH. */
 export const DISABLED_REASONS = ['gone', 'failing', 'manual'] as const
 export type DisabledReason = (typeof DISABLED_REASONS)[number]
 
@@ -65,7 +65,7 @@ export const SURFACE_NAMES = ['messages', 'chat'] as const
 
 export type Surface = (typeof SURFACE_NAMES)[number]
 
-/** An upstream of an account's own. The key is sealed for this account, surface and URL; null sends no credential. */
+/** An account's own upstream. The key is encrypted and bound to this account, surface and URL; null: no credential is sent. */
 export interface OwnUpstream {
   readonly url: string
   readonly sealedKey: string | null
@@ -74,7 +74,7 @@ export interface OwnUpstream {
 /** Upstream objects whose cost is known later. The names are stored with calls and never change. */
 export type ObjectKind = 'message_batch' | 'batch' | 'response'
 
-/** The cause of a change, as events and ledger entries name it. A session has the id and name of its key. */
+/** Who caused a change, in events and ledger entries. A session has the id and name of its key. */
 export interface Actor {
   readonly kind: ActorKind
   readonly id: string | null
@@ -87,11 +87,11 @@ export type ActorKind = (typeof ACTOR_KINDS)[number]
 export const COMMAND_LINE: Actor = { kind: 'command_line', id: null, name: null }
 export const SYSTEM: Actor = { kind: 'system', id: null, name: null }
 
-/** A command that its sender may repeat. The store keeps the name in the transaction of the command itself. */
+/** An idempotency key. The store records it in the transaction of the command. */
 export interface Idempotency {
   readonly accountId: string
   readonly name: string
-  /** The fingerprint of everything that the sender asked for: the same name for another command is a mistake. */
+  /** Fingerprint of the whole request: reuse of the key with a different request is an error. */
   readonly fingerprint: Uint8Array
   readonly atMs: number
 }
@@ -99,7 +99,7 @@ export interface Idempotency {
 export type IdempotentResult<T> =
   | { readonly kind: 'done'; readonly value: T }
   | { readonly kind: 'repeated'; readonly value: T }
-  /** The name was used for another command. Nothing was done. */
+  /** The key was used for a different request. Nothing was done. */
   | { readonly kind: 'conflict' }
 
 export const LOG_LEVELS = ['silent', 'fatal', 'error', 'warn', 'info', 'debug', 'trace'] as const
@@ -109,7 +109,7 @@ export function isLogged(level: LogLevel, importance: LogLevel): boolean {
   return LOG_LEVELS.indexOf(level) >= LOG_LEVELS.indexOf(importance)
 }
 
-/** Which of the known names was probably meant; null if none is near. For command lines and settings, which are short. */
+/** The closest known name; null if none is close. For short names, such as options and settings. */
 export function nearestName(name: string, known: readonly string[], changesMax: number): string | null {
   if (name.length > NAME_CHARS_MAX) return null
   let nearest: string | null = null
@@ -124,10 +124,10 @@ export function nearestName(name: string, known: readonly string[], changesMax: 
   return nearest
 }
 
-/** The comparison takes time in proportion to the length, and no name that is meant is longer. */
+/** Bounds the time of the comparison. No real name is longer. */
 const NAME_CHARS_MAX = 200
 
-/** Levenshtein's distance, with two characters that changed places as one change. */
+/** Edit distance, in which a transposition counts as one change. */
 function changesBetween(a: string, b: string): number {
   let before: number[] = []
   let row = Array.from({ length: b.length + 1 }, (_, i) => i)
@@ -145,11 +145,11 @@ function changesBetween(a: string, b: string): number {
   return row[b.length] ?? 0
 }
 
-/** The models that a request can lead to, as far as they can be known before it runs. */
+/** The models that a request can use, as far as known before it runs. */
 export interface NamedModels {
   readonly names: readonly string[]
-  /** Why there may be more models than the names say, or null. A call of a key with an allowlist is refused for that. */
+  /** Why there may be further models; null if not. Keys with an allowlist are refused for it. */
   readonly unknown: string | null
-  /** A file of requests, whose models the store knows if this key uploaded the file here. */
+  /** A batch file, whose models the store knows if this key uploaded it here. */
   readonly batchFile: string | null
 }
