@@ -53,7 +53,7 @@ const REASONS: Readonly<Record<Reason, string>> = {
   too_dense: 'it decodes to far more than was sent',
 }
 
-/** Reasons on which parsers differ. The other reasons are of bodies that no parser can read, or that are beyond our limits. */
+/** Reasons on which parsers differ. The others are for bodies that no parser can read, or that exceed our limits. */
 const ALWAYS: ReadonlySet<string> = new Set<Reason>(['ambiguous_name', 'name_too_long', 'ambiguous_part'])
 
 const INNER = new NameTable(Array.from(INNER_NAMES, (name) => [name, name] as const))
@@ -107,7 +107,7 @@ export function unreadableFacts(reason: string): RequestFacts {
   return { ...NOT_READ, kind: 'unreadable', ambiguity: unreadable(reason) }
 }
 
-/** Why the body of a call is to be refused, and to which keys; only metered calls are refused to every key for it. */
+/** Why the body must be refused, and to which keys. Only on metered endpoints is it refused to every key. */
 export function ambiguityFor(endpoint: Endpoint | null, facts: RequestFacts): Ambiguity | null {
   const { ambiguity } = facts
   if (endpoint?.billing !== 'metered') {
@@ -118,13 +118,13 @@ export function ambiguityFor(endpoint: Endpoint | null, facts: RequestFacts): Am
   return odd === null ? ambiguity : always(odd)
 }
 
-/** Some servers convert 1, "true" or [] to the type of the member, others refuse it, so it is not known what is metered. */
+/** Some servers convert 1, "true" or [] to the member's type and others refuse it, so we cannot know what is metered. */
 function oddMember({ kind, body }: RequestFacts, hasBackground: boolean): string | null {
   const { model, stream, background, stream_options: options } = body
   if (kind === 'json' && isGiven(model) && typeof model !== 'string' && !isUnread(model))
     return '"model" must be a string.'
   if (!isFlag(stream)) return '"stream" must be a boolean.'
-  // The images endpoints have a word under `background`.
+  // On the images endpoints, `background` is a string.
   if (hasBackground && !isFlag(background)) return '"background" must be a boolean.'
   if (!isGiven(options)) return null
   if (kind === 'form') return 'The field "stream_options" must be an object in a JSON body.'

@@ -30,7 +30,7 @@ export const ENTRIES_MAX = 100_000
 
 export type BoundEntry = (endpoint: Endpoint, facts: RequestFacts) => Bound
 
-/** Adds up the requests of a batch. Each is read like a request of its own; only the sum is stored. */
+/** Sums the requests of a batch. Each is read like a single request; only the sum is stored. */
 export class EntrySum {
   readonly #surface: Surface
   readonly #boundEntry: BoundEntry
@@ -44,7 +44,7 @@ export class EntrySum {
     this.#boundEntry = boundEntry
   }
 
-  /** False if the request is for an endpoint that batches do not have, or for another one than those before. */
+  /** False if batches do not support the endpoint, or if it differs from earlier requests. */
   add(template: string, facts: RequestFacts): boolean {
     readModels(facts, this.names)
     if (facts.items.unknown !== null) this.names.leaveOpen(facts.items.unknown)
@@ -103,9 +103,8 @@ const FILE = objectShape({ id: VALUE, object: VALUE })
 const LINE = objectShape({ url: VALUE, body: BATCHED_BODY })
 
 /**
- * Watches the upload of a file of batch requests as it passes, and finds the models that the requests name and what they
- * may cost together. The scanner answers only what every reader of the file would find; for every other file it answers
- * null, and a batch of such a file is refused to keys with limits. The scanner never throws and retains no chunk.
+ * Reads a batch file as it is uploaded: the models that its requests name, and their upper bound. Returns null if
+ * readers of the file could differ; limited keys are then refused a batch with it. Never throws, retains no chunk.
  */
 export class BatchFileScanner {
   readonly #form: MultipartScanner | null
@@ -150,7 +149,7 @@ export class BatchFileScanner {
     }
   }
 
-  /** To be called once the whole body has passed. The bound is null where a request cannot be read beyond doubt. */
+  /** Call it once the whole body has passed. The bound is null if a request is ambiguous. */
   end(): { readonly models: readonly string[]; readonly bound: Bound | null } | null {
     if (this.#failed || this.#form === null) return null
     const form = this.#form.end()
@@ -185,7 +184,7 @@ export class BatchFileScanner {
 
 export const UPLOAD_REPLY_BYTES_MAX = 64 * 1024
 
-/** The id of the file in the whole, decoded reply to its upload, or null if the reply is no file object. */
+/** The file id in the complete, decoded reply to an upload; null if the reply is not a file object. */
 export function uploadedFileId(reply: Buffer): string | null {
   if (reply.length > UPLOAD_REPLY_BYTES_MAX) return null
   const skimmed = skimWhole(reply, FILE)

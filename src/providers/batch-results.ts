@@ -16,7 +16,7 @@ const CR = 0x0d
 const LF = 0x0a
 const BLANKS = new Set([0x20, 0x09, CR])
 
-/** The most lines that are not blank, and the most lines of all kinds. Providers take fewer lines. */
+/** Maximum non-blank lines, and maximum lines. Providers accept fewer. */
 const FULL_LINES_MAX = 100_000
 const LINES_MAX = 1_000_000
 
@@ -27,9 +27,9 @@ export interface LineReader {
 }
 
 /**
- * Splits a text that arrives in pieces into lines, and accepts only a text that all parsers read alike: every line is one
- * JSON value or blank, and CR stands only before LF. A CR elsewhere is a blank to JSON and a line's end to many readers of
- * lines. Lines of any length are read without buffering them.
+ * Splits a text that arrives in pieces into lines. Accepts only texts that all parsers read alike: every line is one
+ * JSON value or blank, and CR appears only before LF (elsewhere it is whitespace for JSON and a line end for many line
+ * readers). Lines of any length are read without buffering.
  */
 export class JsonLines {
   readonly #line: LineReader
@@ -85,7 +85,7 @@ export class JsonLines {
   }
 }
 
-/** Reads the results of a batch as they pass, for the usage of each request that succeeded. Other requests cost nothing. */
+/** Reads batch results as they pass, for the usage of each succeeded request. Other requests are free. */
 export class BatchResults {
   readonly #lines: JsonLines
   readonly #createReader: ((output: Delivered) => ReplyReader) | null

@@ -12,18 +12,18 @@ export interface Splice {
 }
 
 export type UsageAsk =
-  /** `stream` is not true: the reply is JSON and has its usage in any case, or the request is refused. */
+  /** `stream` is not true: the JSON reply always has usage, or the request is refused. */
   | { readonly kind: 'not_streaming' }
-  /** The client asked for usage itself, so its stream stays as it is. */
+  /** The client itself asked for usage, so the stream stays unchanged. */
   | { readonly kind: 'asked' }
   | { readonly kind: 'edit'; readonly splice: Splice }
 
 const ASKING = '"include_usage":true'
 
 /**
- * How a request to /chat/completions or /completions is to be changed so that its stream reports usage. One splice at
- * most; offsets are those of the decoded body. A request whose `stream_options` cannot take `include_usage` is refused as
- * ambiguous before it gets here.
+ * How to change a request to /chat/completions or /completions so that its stream reports usage: at most one splice, by
+ * offsets in the decoded body. A request whose `stream_options` cannot take `include_usage` was refused as ambiguous
+ * before.
  */
 export function askForUsage({
   body,
@@ -33,7 +33,7 @@ export function askForUsage({
   const { stream, stream_options: options } = body
   if (stream !== true) return { kind: 'not_streaming' }
   const span = spans.get('stream_options')
-  // A comma is always due, because the object has `stream`.
+  // A comma is always needed, because the object has `stream`.
   if (span === undefined) return edit(objectEnd, 0, `,"stream_options":{${ASKING}}`)
   if (!isObject(options)) return edit(span.start, span.end - span.start, `{${ASKING}}`)
   if (options['include_usage'] === true) return { kind: 'asked' }
@@ -64,9 +64,8 @@ export function applySplice(pieces: readonly Buffer[], { at, deleteBytes, insert
 }
 
 /**
- * Takes out of a chat stream the usage that upstream added because the gateway asked for it: the chunk that reports usage and
- * nothing else is removed, any other chunk loses the member `usage`. All other bytes stay, and so does data that is no
- * JSON object.
+ * Removes injected usage from a chat stream: the chunk that reports only usage is removed, any other chunk loses its
+ * `usage` member. All other bytes stay, and so does data that is not a JSON object.
  */
 export function cutUsage(document: ReplyDocument | null, data: Buffer, isLast: boolean): EventCut {
   if (document === null || !document.isWhole) return isLast ? cutUnfinished(data) : 'pass'
@@ -78,7 +77,7 @@ export function cutUsage(document: ReplyDocument | null, data: Buffer, isLast: b
   return span === null ? 'pass' : memberCut(data, span)
 }
 
-/** The value of nearly every chunk: `usage` is null and the word stands nowhere else. Null for other chunks. */
+/** Fast path for nearly every chunk: `usage` is null and the word occurs only once. Null for other chunks. */
 function loneNull(data: Buffer): Span | null {
   const word = data.indexOf('usage')
   if (word < 0 || data.includes('usage', word + 5) || data.includes('\\u00')) return null
@@ -88,7 +87,7 @@ function loneNull(data: Buffer): Span | null {
 
 const CHUNK = objectShape({ usage: GLANCE })
 
-/** A chunk that gives its usage twice, which no server does, stays as it is. */
+/** A chunk with two `usage` members, which no server sends, stays unchanged. */
 function usageIn(data: Buffer): Span | null {
   const skimmed = skimWhole(data, CHUNK)
   if (skimmed.kind === 'unreadable' || skimmed.duplicates.length > 0) return null
@@ -97,7 +96,7 @@ function usageIn(data: Buffer): Span | null {
 
 const [COMMA, QUOTE, COLON] = [0x2c, 0x22, 0x3a]
 
-/** The member with the comma and blanks that join it: the chunk as its writer would have written it without usage. */
+/** The member with its comma and whitespace, so that the chunk looks as if written without usage. */
 function memberCut(data: Buffer, { start, end }: Span): EventCut {
   const colon = data.lastIndexOf(COLON, start)
   const nameStart = data.lastIndexOf(QUOTE, data.lastIndexOf(QUOTE, colon) - 1)
@@ -119,13 +118,13 @@ function skipBack(data: Buffer, to: number): number {
   return i
 }
 
-/** A chunk with a choice in it is not the one that reports usage. */
+/** A chunk with a choice or an error is not the one that reports usage. */
 const ORDINARY = /"choices"\s*:\s*\[\s*[^\s\]]|"error"\s*:/
 
-/** The beginning of a member `usage`, with or without escapes in its name, or of a name that is not whole. */
+/** The start of a `usage` member, escaped or not, or of an incomplete name. */
 const USAGE_BEGINS = /(?:\s*,|(?<=\{))\s*"(?:usage"|[^"]*\\u00)|\s*(?:,\s*(?:"[^"]*"?\s*)?)?$/
 
-/** The stream broke within a chunk: the client gets nothing of what may be the usage, else all up to its usage. */
+/** The stream broke within a chunk: the client gets everything before what may be usage. */
 function cutUnfinished(data: Buffer): EventCut {
   const text = data.toString('latin1')
   if (!/^\s*(?:\{|$)/.test(text)) return 'pass'

@@ -8,7 +8,7 @@ interface DeferredKind {
   readonly collection: `/v1/${string}`
   readonly reader: UsageReader
   readonly pausesMs: readonly [number, number]
-  /** The path of the results that state the usage, or null if there are none; left out if the object states it itself. */
+  /** Path of the results that state the usage; null: there are none. Absent if the object itself states it. */
   results?(id: string, metered: Metered): string | null
 }
 
@@ -41,7 +41,7 @@ export const DEFERRED_KINDS: Readonly<Record<ObjectKind, DeferredKind>> = {
   },
 }
 
-/** Final states. An object in a state that is not listed may still be running. */
+/** Final states. In any other state an object may still be running. */
 const FINAL: ReadonlySet<string | null> = new Set([
   ...['completed', 'incomplete', 'cancelled', 'failed', 'expired', 'ended'],
 ])
@@ -50,7 +50,7 @@ export function isFinal({ usage }: Metered): boolean {
   return FINAL.has(usage.stopReason)
 }
 
-/** Final states in which work was done. In the others an object may have used nothing, and then states nothing. */
+/** Final states in which work was done. In others an object may have used nothing and state nothing. */
 const HAS_USED: ReadonlySet<string | null> = new Set(['completed', 'incomplete'])
 
 export function statesUsage({ usage, inputKnown, outputKnown }: Metered): boolean {
@@ -65,13 +65,13 @@ export function pathOf(kind: ObjectKind, id: string): string {
   return `${DEFERRED_KINDS[kind].collection}/${id}`
 }
 
-/** The pause before the next poll of an object of this age. It grows with the age, so it doubles each time. */
+/** The pause before the next poll. It is proportional to the object's age, so it doubles each time. */
 export function pauseMs(kind: ObjectKind, ageMs: number): number {
   const [shortest, longest] = DEFERRED_KINDS[kind].pausesMs
   return Math.min(longest, Math.max(shortest, ageMs))
 }
 
-/** The id in the path of an object that may be deferred, or of its results, however the path is spelled. */
+/** The id of a possibly deferred object in a path to it or to its results, in any spelling. */
 export function objectIdIn(surface: Surface, path: string): string | null {
   const plain = plainPath(path)
   for (const { surface: own, collection } of Object.values(DEFERRED_KINDS)) {

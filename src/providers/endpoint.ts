@@ -1,9 +1,9 @@
 import type { ObjectKind, Surface } from '../kernel/vocabulary.ts'
 
-/** `WS` is a GET that asks to become a WebSocket; the two never mean the same on one path. */
+/** `WS` is a GET with an upgrade to WebSocket, which is a different endpoint than a plain GET. */
 export type Method = 'GET' | 'POST' | 'DELETE' | 'WS'
 
-/** Which body has to be read for each place where a request can name its model. */
+/** For each location of the model: which body must be read. */
 const MODEL_PLACES = {
   /** Top-level member `model` of a JSON body. Optional on some endpoints. */
   json: 'json',
@@ -11,18 +11,18 @@ const MODEL_PLACES = {
   query: 'nothing',
   path: 'nothing',
   batch_entries: 'json',
-  /** In a file of requests that was uploaded before; member `input_file_id` of a JSON body says which. */
+  /** In a batch file that was uploaded before, named by `input_file_id` of a JSON body. */
   batch_file: 'json',
-  /** Deeper in the body, at a place that only this endpoint has (`session.model`, `grader.model` …). */
+  /** Nested in the body, specific to this endpoint (`session.model`, `grader.model` …). */
   nested: 'json',
-  /** In an object, a file or a socket event that this request leads to and does not contain. */
+  /** In an object, file or socket event outside of this request. */
   elsewhere: 'nothing',
   none: 'nothing',
 } as const
 
 type ModelLocation = keyof typeof MODEL_PLACES
 
-/** The body that SDKs send and that has to be read before admission; the request's content type has the last word. */
+/** The body that SDKs send and that must be read before admission. The actual content type decides. */
 type BodyReading = 'json' | 'multipart' | 'nothing'
 
 export type UsageReader =
@@ -40,12 +40,12 @@ export type UsageReader =
   | 'batch'
 
 /**
- * - `free`: upstream charges nothing for the call.
- * - `metered`: the reply carries the usage that is to be paid.
- * - `deferred`: the call starts work whose cost is known only later, and not from this reply.
- * - `unmeterable`: the call costs money and no reply ever says how much.
- * - `mints_credential`: the reply or its effect gives access to upstream past the gateway, also after our key was
- *   revoked.
+ * - `free`: upstream does not charge for the call.
+ * - `metered`: the reply states the usage.
+ * - `deferred`: the call starts work whose cost is stated later, not in this reply.
+ * - `unmeterable`: the call costs money, and no reply states how much.
+ * - `mints_credential`: the call gives access to upstream that bypasses the gateway and survives the revocation of
+ *   our key.
  */
 type Billing =
   | { readonly billing: 'metered'; readonly usage: UsageReader }
@@ -61,19 +61,19 @@ export type Endpoint = Billing & {
   readonly reads: BodyReading
   readonly stateful: boolean
   readonly shows?: UsageReader
-  /** The reply names an object whose cost is known later. The cost of other deferred endpoints is never known. */
+  /** The reply names an object whose cost is stated later. For other deferred endpoints it is never known. */
   readonly makes?: ObjectKind
 }
 
 const BILLING_WORDS: Readonly<Record<string, readonly [Endpoint['billing'], stateful: boolean]>> = {
   free: ['free', false],
-  /** Costs nothing per call, but shows or changes what is stored under the shared account. */
+  /** Free, but shows or changes objects of the shared upstream account. */
   stored: ['free', true],
   metered: ['metered', false],
-  /** The job, run or session that pays later is itself a stored object. */
+  /** The job, run or session that is charged later is itself a stored object. */
   deferred: ['deferred', true],
   unmeterable: ['unmeterable', false],
-  /** A credential of the shared account reaches that account's objects, so this is always stateful. */
+  /** A credential of the shared account can reach its objects, so this is always stateful. */
   minting: ['mints_credential', true],
 }
 

@@ -2,7 +2,7 @@ import { SURFACE_NAMES, type Surface } from '../kernel/vocabulary.ts'
 import { type Endpoint, readEndpoints } from './endpoint.ts'
 import { SURFACES } from './surfaces.ts'
 
-/** The endpoints of one template by method. The client chooses the method, so this is no plain object. */
+/** The endpoints of one template by method. A Map, because clients choose the method name. */
 type Methods = Map<string, Endpoint>
 
 interface Template {
@@ -11,7 +11,7 @@ interface Template {
 }
 
 interface Directory {
-  /** Templates without parameters: all inference is here, and found without splitting the path. */
+  /** Templates without parameters, which include all inference, found without splitting the path. */
   readonly fixed: ReadonlyMap<string, Methods>
   readonly templates: readonly Template[]
   readonly endpoints: readonly Endpoint[]
@@ -29,7 +29,7 @@ for (const { fixed } of Object.values(directories)) {
   for (const path of fixed.keys()) surfacesOfFixed.set(path, walkForSurfaces(path))
 }
 
-/** A path that only one surface has decides, else the headers by which the clients of a surface are known. */
+/** Decided by the path if only one surface has it, else by the headers that identify a surface's clients. */
 export function chooseSurface(path: string, hasHeader: (name: string) => boolean): Surface {
   const surfaces = surfacesOf(path)
   const [only] = surfaces
@@ -40,7 +40,7 @@ export function chooseSurface(path: string, hasHeader: (name: string) => boolean
 
 const DEFAULT_SURFACE: Surface = 'chat'
 
-/** The endpoint that the path names byte for byte. Null is no permission: nothing is known about the call. */
+/** The endpoint that matches byte for byte. Null means unknown, not permitted. */
 export function findEndpoint(surface: Surface, method: string, path: string): Endpoint | null {
   const directory = directories[surface]
   const methods = directory.fixed.get(path) ?? walk(directory, path)
@@ -60,9 +60,9 @@ function walkForSurfaces(path: string): readonly Surface[] {
 }
 
 /**
- * A literal wins over a parameter for good, so that `/v1/threads/runs` can never pass for a thread. For the same reason no
- * parameter takes a `%` or `;`, nor a segment that some servers take for a literal: an upstream that decodes
- * `/v1/threads/%72uns`, drops the end of `/v1/threads/runs.json` or the case of `/v1/threads/RUNS` starts a paid run.
+ * A literal always wins over a parameter, so `/v1/threads/runs` is never a thread id. For the same reason a parameter
+ * matches no `%` or `;`, and no segment that some server could read as a literal: an upstream that decodes
+ * `/v1/threads/%72uns`, strips `/v1/threads/runs.json` or lower-cases `/v1/threads/RUNS` would start a paid run.
  */
 function walk({ templates }: Directory, path: string): Methods | null {
   if (!path.startsWith('/') || /[%;]|\/\/|\/$/.test(path)) return null
@@ -110,7 +110,7 @@ const collections: ReadonlySet<string> = new Set(
     .map((endpoint) => segmentsOf(endpoint).join('/')),
 )
 
-/** Whether the request lists stored objects: a collection in any spelling. Ids have digits. */
+/** Whether the request lists stored objects: a collection path in any spelling. Ids contain digits. */
 export function listsStored(endpoint: Endpoint | null, method: string, path: string): boolean {
   if ((method !== 'GET' && method !== 'HEAD') || (endpoint !== null && !endpoint.stateful)) return false
   const spellings = path.includes('%') ? [path, decode(path)] : [path]
@@ -129,9 +129,9 @@ function segmentsOf({ template }: Endpoint): (string | null)[] {
 }
 
 /**
- * The paid or credential-minting endpoint of either surface that some server takes the path for: a server that decodes the
- * path, however often it was encoded, that ignores case, trailing slashes and what follows a `;` or `.` in a segment, or
- * that has another base URL. To be asked only for paths that no table has; the answer may only ever be used against a call.
+ * The paid or credential-minting endpoint of either surface that a lenient server could read this path as: one that
+ * decodes it (any number of times), ignores case, trailing slashes and whatever follows `;` or `.` in a segment, or has
+ * another base URL. Only for paths outside the tables, and only to refuse calls.
  */
 export function findMeant(method: string, path: string): Endpoint | null {
   const asked = method === 'HEAD' ? 'GET' : method
@@ -140,7 +140,7 @@ export function findMeant(method: string, path: string): Endpoint | null {
   return found ?? (path.includes('%') ? findFolded(asked, decode(path)) : null)
 }
 
-/** The path of an object as read by a server that decodes paths and drops trailing slashes and what follows a `;`. */
+/** The path as read by a server that decodes it and drops trailing slashes and parameters after `;`. */
 export function plainPath(path: string): string {
   if (!/[%;]|\/$/.test(path)) return path
   return decode(path)
@@ -150,7 +150,7 @@ export function plainPath(path: string): string {
 
 function findFolded(method: string, path: string): Endpoint | null {
   const segments = foldPath(path)
-  // A segment that is empty once it is folded is an odd id, or no segment at all: /v1/messages/;a=b
+  // A segment that becomes empty is an odd id, or none at all: /v1/messages/;a=b
   return findBehindV1(method, segments) ?? findBehindV1(method, segments.filter(Boolean))
 }
 
@@ -158,7 +158,7 @@ function findBehindV1(method: string, segments: readonly string[]): Endpoint | n
   let start = 0
   while (segments[start] === 'v1') start++
   const found = findPaid(method, segments.slice(start))
-  // A base URL that was the whole path of an endpoint: /v1/messages/v1/messages.
+  // The base URL was a whole endpoint: /v1/messages/v1/messages.
   return found ?? (start === 0 ? null : findPaid(method, segments.slice(segments.lastIndexOf('v1') + 1)))
 }
 
@@ -170,7 +170,7 @@ function findPaid(method: string, path: readonly string[]): Endpoint | null {
   return paidEndpoints.find(fits)?.endpoint ?? null
 }
 
-/** The segments as a lenient server compares them. Escaped dot segments are resolved, doubled slashes are passed over. */
+/** The segments as a lenient server compares them: escaped dot segments resolved, double slashes merged. */
 function foldPath(path: string): string[] {
   const folded: string[] = []
   for (const segment of path.split(/[/\\]/)) {
@@ -181,14 +181,14 @@ function foldPath(path: string): string[] {
   return folded
 }
 
-/** Literals of the tables consist of [a-z0-9_-] alone, so any other character begins an ending. */
+/** Literals in the tables have only [a-z0-9_-], so any other character begins a suffix. */
 function foldSegment(segment: string): string {
-  // Escapes stand for bytes of UTF-8.
+  // Escapes are bytes of UTF-8.
   const text = Buffer.from(segment, 'latin1').toString('utf8').normalize('NFKC').trim().toLowerCase()
   return /^[a-z0-9_-]*/.exec(text)?.[0] ?? ''
 }
 
-/** Resolves every escape in one pass and in place: a path can hold 20,000 levels of them. */
+/** Resolves all escapes in one pass, in place: a path can nest 20,000 levels of them. */
 function decode(text: string): string {
   if (!text.includes('%')) return text
   const bytes = Buffer.from(text, 'latin1')

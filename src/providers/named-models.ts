@@ -11,9 +11,9 @@ import { SURFACES } from './surfaces.ts'
 const NOTHING: NamedModels = { names: [], unknown: null, batchFile: null }
 
 /**
- * Finds every model that a request can lead to. Models that cannot be known before the call has run are reported as `unknown`;
- * the answer is empty only where no model takes part or the call is free. `query` is the target's, with its `?`; `byDefault`
- * is the model that upstream takes for a request that names none, where that is known.
+ * Finds every model that a request can use. If there may be models that are known only after the call has run,
+ * `unknown` says so. Empty only if no model is involved or the call is free. `query` is the target's, with its `?`;
+ * `byDefault` is upstream's model for requests that name none, if known.
  */
 export function namedModels(
   endpoint: Endpoint | null,
@@ -64,7 +64,7 @@ function modelInPath({ template }: Endpoint, path: string): string | null {
   return path.split('/')[template.split('/').indexOf('{model}')] ?? null
 }
 
-/** With `call_id` or `intent` in its query a socket joins a call, or takes its model from an event. */
+/** With `call_id` or `intent` in the query, a socket joins a call or gets its model from an event. */
 function modelInQuery(query: string): string | null {
   const models: string[] = []
   for (const [name, value] of new URLSearchParams(query)) {
@@ -89,7 +89,7 @@ function namedInBody(endpoint: Endpoint, facts: RequestFacts, byDefault: string 
   }
 }
 
-/** A tool that is defined inside of a conversation can be an advisor, and names its model there. */
+/** A tool defined inside a conversation can be an advisor with its own model. */
 function unseenTools({ surface, billing }: Endpoint, { marks }: RequestFacts): string | null {
   if (!SURFACES[surface].toolsInConversation || billing === 'free' || (marks & MARKS.tool) === 0) return null
   return 'The conversation defines tools, which may name models of their own.'
@@ -124,17 +124,17 @@ export class ModelNames implements OtherModels {
     return [...this.#names]
   }
 
-  /** Why a name that is there cannot be checked, or null. */
+  /** Why a name cannot be checked; null if all can. */
   get unreadable(): string | null {
     return this.#unreadable
   }
 
-  /** Why there may be more models than the names: one is unreadable, or is chosen elsewhere. */
+  /** Why there may be further models: one is unreadable, or chosen elsewhere. */
   get unknown(): string | null {
     return this.#unreadable ?? this.open
   }
 
-  /** `what` says where the name stands, for the reason if it cannot be read. */
+  /** `what`: where the name is, for the reason if it is unreadable. */
   name(name: unknown, what: string): void {
     if (typeof name !== 'string' || name.length > MODEL_NAME_CHARS_MAX) this.cannotRead(what)
     else if (this.#names.size < limits.batchModelsMax || this.#names.has(name)) this.#names.add(name)
@@ -156,7 +156,7 @@ export class ModelNames implements OtherModels {
   }
 }
 
-/** Finds every model that a request can lead to. `byDefault` is the model that upstream takes if the request names none. */
+/** Finds every model that a request can use. `byDefault` is upstream's model if the request names none. */
 export function readModels(
   { body, others }: RequestFacts,
   names: ModelNames,
@@ -179,7 +179,7 @@ export function otherModels(body: JsonObject, tools: readonly JsonObject[] | nul
   return { names: names.names, unreadable: names.unreadable, open: names.open }
 }
 
-/** Tools bring models: the model that a tool names, or the one that upstream takes if the tool names none. */
+/** Tools add models: the one that a tool names, or upstream's default for it. */
 export function readToolModels(tools: readonly JsonObject[] | null, names: ModelNames): void {
   if (tools === null) names.cannotRead('"tools"')
   for (const tool of tools ?? []) {
@@ -190,7 +190,7 @@ export function readToolModels(tools: readonly JsonObject[] | null, names: Model
   }
 }
 
-/** Fallbacks that are a string ask for a chain of models that only upstream knows. */
+/** A string requests a chain of models that only upstream knows. */
 function readFallbacks(fallbacks: unknown, names: ModelNames): void {
   if (!isGiven(fallbacks)) return
   if (typeof fallbacks === 'string') {
@@ -201,13 +201,13 @@ function readFallbacks(fallbacks: unknown, names: ModelNames): void {
     names.name(isObject(entry) ? entry['model'] : entry, '"fallbacks"')
 }
 
-/** An object under `moderation` asks for a moderation model; the images endpoints have a word there. */
+/** An object under `moderation` requests a moderation model; on the images endpoints it is a string. */
 function readModeration(moderation: unknown, names: ModelNames): void {
   if (!isGiven(moderation) || typeof moderation === 'string') return
   names.name(isObject(moderation) ? moderation['model'] : moderation, '"moderation"')
 }
 
-/** An image as SVG is written by a second model. */
+/** A second model writes SVG images. */
 function readSvg(owner: JsonObject, names: ModelNames): void {
   if (!asksForSvg(owner)) return
   const { svg } = owner

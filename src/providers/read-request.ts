@@ -27,7 +27,7 @@ import { ModelNames, otherModels, readToolModels } from './named-models.ts'
 import { isGiven, REQUEST_MEMBERS, toolList } from './request-members.ts'
 import { SURFACES } from './surfaces.ts'
 
-/** The members in which an item of a conversation has its content, besides its tools. */
+/** The content members of a conversation item, besides its tools. */
 const ITEM_CONTENT = ['content', 'arguments', 'output', 'input', 'action', 'operation'] as const
 
 const ITEM: Shape = objectShape({
@@ -43,7 +43,7 @@ const MEMBERS: Readonly<Record<string, Shape>> = {
   tools: UNMARKED_VALUE,
 }
 
-/** Messages of a socket state their `type`, and by `stream_id` the lane in which the answer is to come. */
+/** Socket messages have a `type`, and in `stream_id` the lane of the answer. */
 const SOCKET_MEMBERS = { type: VALUE, stream_id: VALUE }
 
 export const BATCHED_BODY: Shape = objectShape({ ...MEMBERS, input: eachShape(ITEM) })
@@ -51,7 +51,7 @@ const ENTRY: Shape = objectShape({ params: objectShape(MEMBERS) })
 
 const shapes = new Map<string, Shape>()
 
-/** Making a shape takes as long as reading 10 kB, so that each is made once. */
+/** Creating a shape takes as long as reading 10 kB, so each is cached. */
 function shapeOf(endpoint: Endpoint): Shape {
   const { surface, method, template } = endpoint
   const key = `${surface} ${method} ${template}`
@@ -72,7 +72,7 @@ function ownMembers(endpoint: Endpoint): Readonly<Record<string, Shape>> {
   return items === undefined ? messages : { ...messages, [items]: eachShape(ITEM) }
 }
 
-/** The fields of a form. SDKs write each member of an object as a field of its own. */
+/** The fields of a form. SDKs write each member of an object as a separate field. */
 const FIELDS = [
   ...REQUEST_MEMBERS,
   ...['type', 'threshold', 'prefix_padding_ms', 'silence_duration_ms'].map(
@@ -93,13 +93,13 @@ export interface ItemWatch {
 export interface BodyHead {
   readonly contentType: string | undefined
   readonly contentEncoding: string | undefined
-  /** Header lines disagree: we would believe the first, and upstream may believe the last. */
+  /** Header lines disagree: we would use the first, and upstream may use the last. */
   readonly isDoubtful?: boolean
 }
 
 export const PLAIN_JSON: BodyHead = { contentType: 'application/json', contentEncoding: undefined }
 
-/** `watch` takes the items of the body: those of a conversation, or the requests of a batch. */
+/** `watch` receives the items of the body: conversation items, or a batch's requests. */
 export function createRequestReader(
   endpoint: Endpoint,
   { contentType, contentEncoding, isDoubtful }: BodyHead,
@@ -146,7 +146,7 @@ function requestOf(body: JsonObject, found: Partial<RequestFacts>): RequestFacts
   return { ...NOT_READ, ...found, body, tools, others: otherModels(body, tools) }
 }
 
-/** Fields are text. Where JSON has a number or a flag, a field that spells one is taken for it. */
+/** Fields are text. A field that spells a number or boolean is converted. */
 function bodyOfForm(fields: ReadonlyMap<string, string | null>): JsonObject {
   return Object.fromEntries(
     Array.from(fields, ([name, text]) => [name, text === null ? UNREAD : fieldValue(name, text)]),
@@ -156,16 +156,16 @@ function bodyOfForm(fields: ReadonlyMap<string, string | null>): JsonObject {
 function fieldValue(name: string, text: string): unknown {
   if (name === 'n' || name === 'best_of') return /^\d+$/.test(text) ? Number(text) : text
   if (name !== 'stream' && name !== 'background') return text
-  // Clients in Python spell `True` and `False` with a capital.
+  // Python clients write `True` and `False`.
   const word = text.toLowerCase()
   if (word === 'true' || word === 'false') return word === 'true'
   return word === 'null' || word === '' ? null : text
 }
 
-/** Items whose content is stored upstream, however much of them is sent along. */
+/** Items whose content is stored upstream, whatever else they contain. */
 const KEPT_UPSTREAM =
   /^(?:item_reference|image_generation_call|(?:file_search|web_search|code_interpreter)_call)$/
-/** Items whose content only upstream can read: such an item carries content only where it has `encrypted_content`. */
+/** Items whose content only upstream can read; it is included only as `encrypted_content`. */
 const HIDDEN = /^(?:reasoning|compaction)$/
 
 export class ConversationItems implements ItemWatch {
@@ -198,7 +198,7 @@ export class ConversationItems implements ItemWatch {
   }
 }
 
-/** Whether an item stands for more than it says: the item is an id and nothing else, or of upstream's own making. */
+/** Whether an item refers to stored content: it is only an id, or was created by upstream. */
 function isReference(item: JsonObject): boolean {
   const type = item['type'] ?? ''
   if (typeof type !== 'string') return true

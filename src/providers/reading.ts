@@ -18,7 +18,7 @@ import {
 const EMPTY: JsonObject = {}
 const NAME_LENGTH_MAX = 256
 
-/** The object, or one without members in place of anything else. */
+/** The object, or an empty one if the value is something else. */
 export function objectAt(value: unknown): JsonObject {
   return isObject(value) ? value : EMPTY
 }
@@ -27,7 +27,7 @@ export function listAt(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : []
 }
 
-/** A string that can be the name of something: a model, a tier, a reason, an id. */
+/** A string of plausible length for a name: a model, a tier, a reason, an id. */
 export function nameAt(value: unknown): string | null {
   return typeof value === 'string' && value !== '' && value.length <= NAME_LENGTH_MAX ? value : null
 }
@@ -42,21 +42,20 @@ export function bytesWritten(value: unknown): number {
   return value instanceof Sized && value.isText ? value.bytes : 0
 }
 
-/** Text of which only the size is known has about 4 bytes to a token. */
+/** Text of known size only: about 4 bytes per token. */
 export function tokensInBytes(bytes: number): number {
   return Math.ceil(bytes / 4)
 }
 
-/** No call comes near a trillion of anything. Sums of a few thousand such numbers are still exact. */
+/** No real count is near a trillion, and sums of thousands of such numbers are still exact. */
 const COUNT_MAX = 1e12
 
 /**
- * Reads the numbers of a reply and remembers whether all of them can be true.
+ * Reads the numbers of a reply and records whether all are plausible.
  *
- * The rule for numbers that cannot: a count is a whole number from 0 to a trillion. Anything else (negative,
- * fractional, larger, a string, an object) is left out as if it had not been sent, and makes the call suspect.
- * A number that is left out never makes a call cheaper by itself: where it was a total, that side of the call is
- * counted by us; where it was a part of a total (cached, audio), the total is charged as if there was no such part.
+ * A count is an integer from 0 to a trillion. Anything else (negative, fractional, larger, a string, an object) is
+ * ignored and marks the call as suspect. Ignoring it never makes a call cheaper: if it was a total, that side is
+ * estimated; if it was part of a total (cached, audio), the total is charged without that part.
  */
 export class Counts {
   #suspect = false
@@ -71,7 +70,7 @@ export class Counts {
 
   read(value: unknown): number | null {
     if (value === null || value === undefined) return null
-    // The addition makes a 0 of -0.
+    // The addition turns -0 into 0.
     if (typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= COUNT_MAX)
       return value + 0
     this.#suspect = true
@@ -85,7 +84,7 @@ export class Counts {
     return null
   }
 
-  /** The next value of a count that can only rise. Where it falls, the larger value is taken. */
+  /** The next value of a count that can only rise. If it falls, the larger value stays. */
   readRising(value: unknown, before: number | null): number | null {
     const count = this.read(value)
     if (count === null) return before
@@ -106,22 +105,22 @@ export function quantitiesOf(counts: { readonly [U in Unit]?: number | null }): 
   return quantities
 }
 
-/** The findings of a reader of replies when its reply is over. Members that it cannot know are left out. */
+/** What a reader found by the end of a reply. Unknown members are absent. */
 interface Found extends Omit<Partial<Reading>, 'audio'> {
-  /** The facts that the reply states of the whole call, but for its parts and for doubts. */
+  /** What the reply states about the whole call, without its parts. */
   readonly usage: Usage
-  /** The parts of the response's own model, and of others that have the same two sides. */
+  /** The parts of the response's own model, and of others whose sides are known or unknown with it. */
   readonly parts: readonly UsagePart[]
   readonly inputKnown: boolean
   readonly outputKnown: boolean
   readonly outputTokensSeen: number
   readonly calls?: Quantities
-  /** Parts of other models whose figures are known or not on their own. */
+  /** Parts of other models, known independently. */
   readonly otherParts?: readonly UsagePart[]
   readonly suspect: boolean
 }
 
-/** The reading is built member by member: spreading `found`, and taking the rest of it, took 2 µs of every call. */
+/** Built member by member: object spread and rest took 2 µs per call. */
 export function readingOf(found: Found): Reading {
   const { usage, parts, calls = {}, otherParts = [], inputKnown, outputKnown, suspect } = found
   const known = addToolCalls(partsOfKnownSides(parts, inputKnown, outputKnown), calls)
@@ -144,7 +143,7 @@ const OUTPUT_UNITS: ReadonlySet<string> = new Set<Unit>([
   'image_output_tokens',
 ])
 
-/** The parts without the units of an unknown side; the first part is then that of the response's own model. */
+/** The parts without the units of an unknown side. The first part is then the response's own model. */
 function partsOfKnownSides(
   parts: readonly UsagePart[],
   inputKnown: boolean,
@@ -165,7 +164,7 @@ function unitsOfKnownSides(quantities: Quantities, inputKnown: boolean, outputKn
   return Object.fromEntries(Object.entries(quantities).filter(([unit]) => isKnown(unit)))
 }
 
-/** Adds calls of tools, which are known whenever they were seen, to the part of the response's own model. */
+/** Adds tool calls, which are known once seen, to the part of the response's own model. */
 export function addToolCalls(parts: readonly UsagePart[], calls: Quantities): readonly UsagePart[] {
   if (Object.keys(calls).length === 0) return parts
   const at = parts.findLastIndex((part) => part.model === null)
@@ -176,7 +175,7 @@ export function addToolCalls(parts: readonly UsagePart[], calls: Quantities): re
 const BATCH = objectShape(glances('id status processing_status output_file_id endpoint'))
 const LAYOUT: ReplyLayout = { body: BATCH, event: BATCH, dullEvents: [] }
 
-/** Reads the object of a batch, of either surface: its status and where its results are. The usage stands in the results. */
+/** Reads a batch object of either surface: status and location of the results, which have the usage. */
 export class BatchReader implements ReplyReader {
   readonly layout = LAYOUT
   readonly stage = 'over'

@@ -17,10 +17,10 @@ import { bytesWritten, nameAt, objectAt } from './reading.ts'
 import type { RequestLimits } from './request-limits.ts'
 import { NO_REQUEST_TOOLS } from './request-members.ts'
 
-/** The settings of a session that its cost depends on. Undefined: the message or event does not contain them. */
+/** Session settings that affect the cost. Undefined: not in this message or event. */
 export interface RealtimeSettings {
   readonly model: string | undefined
-  /** Null: input audio is not transcribed. The model is null where upstream chooses it. */
+  /** Null: input audio is not transcribed. A null model: upstream chooses. */
   readonly transcription: { readonly model: string | null } | null | undefined
   readonly bytesPerMs: number | undefined
   readonly spokenBytesPerMs: number | undefined
@@ -33,7 +33,7 @@ export type SessionMessage =
       readonly eventId: string | null
       readonly session: RealtimeSettings | null
       readonly responseModel: string | null
-      /** The length of its audio in base64. An image counts as well: it costs about as much as audio of as many bytes. */
+      /** Length of its base64 audio. Images count too: they cost about as much per byte. */
       readonly audioBytes: number
     }
   | { readonly kind: 'unreadable'; readonly detail: string }
@@ -57,7 +57,7 @@ const MESSAGE = objectShape({
   audio: SIZE,
 })
 
-/** Reads the parts of a message that decide what becomes of it. The rest, mostly audio, is skipped. */
+/** Reads the parts of a message that matter for admission. The rest, mostly audio, is skipped. */
 export function sessionMessage(text: Buffer): SessionMessage | Promise<SessionMessage> {
   let contentBytes = 0
   const skim = new JsonSkim(MESSAGE, ({ value }) => {
@@ -92,7 +92,7 @@ function readMessage(skim: JsonSkim, contentBytes: number): SessionMessage {
   }
 }
 
-/** A model that upstream may read otherwise: no string, or given under its older name too. */
+/** A model that upstream may read differently: not a string, or also given under its older name. */
 function oddName(event: JsonObject): string | null {
   const { model, audio, input_audio_transcription: older } = objectAt(event['session'])
   const { transcription } = objectAt(objectAt(audio)['input'])
@@ -124,7 +124,7 @@ function readSettings(session: JsonObject): RealtimeSettings {
   }
 }
 
-/** 16 bits a sample, or 8 at the rate of a telephone. */
+/** 16 bits per sample, or 8 at telephone rate. */
 function bytesPerMs({ type, rate }: JsonObject): number {
   if (type === 'audio/pcmu' || type === 'audio/pcma') return 8
   return typeof rate === 'number' && rate >= 1_000 ? (rate * 2) / 1_000 : PCM_BYTES_PER_MS
@@ -171,24 +171,24 @@ export function sessionEvent(text: Buffer): SessionEvent | null {
   }
 }
 
-/** A turn of a Realtime session, or a transcription of its input: no request describes what it may cost. */
+/** A Realtime turn, or a transcription of its input, whose cost no request bounds. */
 export interface SocketTurn {
   readonly kind: 'realtime' | 'transcription'
   readonly model: string | null
   readonly atMs: number
 }
 
-/** A turn as the request that pricing expects, but for its model. */
+/** A turn in the form of a request for pricing, without its model. */
 export function turnRequest({ atMs }: SocketTurn) {
   const path = '/v1/realtime'
   const endpoint = findEndpoint('chat', 'WS', path)
   return { surface: 'chat', method: 'WS', path, endpoint, facts: NOT_READ, bodyBytes: 0, atMs } as const
 }
 
-/** The audio that a standing hold covers. Speech is hardly ever longer without a pause; the rest is an overrun. */
+/** The audio that a standing hold covers. Speech is rarely longer without a pause; the rest is an overrun. */
 const TRANSCRIBED_MS_MAX = 15 * 60_000
 
-/** A turn may read a whole context window, since upstream stores the conversation, and write as much as its model can. */
+/** A turn may read a full context window, because upstream stores the conversation, and write up to the model's limit. */
 export const TURN_LIMITS: RequestLimits = {
   boundClass: 'elsewhere',
   maxOutputTokens: null,

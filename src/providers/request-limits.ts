@@ -18,18 +18,18 @@ import {
 import { READERS, SURFACES } from './surfaces.ts'
 
 /**
- * How the cost of a request is bounded; the last class that applies counts.
+ * How the cost of a request is bounded. The last class that applies counts.
  * - `plain`: by the bytes of the body and the output limit.
- * - `elsewhere`: the request refers to content that it does not carry, or carries images, documents or audio. By the
- *   context window and the output limit.
+ * - `elsewhere`: the request refers to content outside of it, or contains images, documents or audio. By the context
+ *   window and the output limit.
  * - `exotic`: upstream may run several passes, for tools, fallbacks, advisors or compaction.
- * - `unknown`: something takes part that nothing limits, or that cannot be read.
+ * - `unknown`: part of the request has no limit or cannot be read.
  */
 export type BoundClass = 'plain' | 'elsewhere' | 'exotic' | 'unknown'
 
 export interface RequestLimits {
   readonly boundClass: BoundClass
-  /** The output limit that the request states, the largest where it states several; null is the limit of the model. */
+  /** The output limit that the request states, the largest of several; null: the model's. */
   readonly maxOutputTokens: number | null
   /** Maximum length of audio that is priced by length, if the body size does not bound it. */
   readonly audioMsMax?: number
@@ -43,10 +43,10 @@ export interface RequestLimits {
   readonly refersElsewhere: boolean
   readonly compacts: boolean
   readonly background: boolean
-  /** A stored prompt, response or conversation takes part, which may bring a model of its own. */
+  /** A stored prompt, response or conversation is used, which may set its own model. */
   readonly stored: boolean
   readonly tools: RequestTools
-  /** The passes that upstream may run besides the first: uses of tools and fallbacks. */
+  /** The passes that upstream may run after the first: tool uses and fallbacks. */
   readonly passes: number
   readonly otherModels: readonly string[]
 }
@@ -68,7 +68,7 @@ export function readLimits(endpoint: Endpoint, facts: RequestFacts): RequestLimi
   const elsewhere = refersElsewhere(usage, facts)
   const isUnknown =
     kind === 'unreadable' ||
-    // The members of a form are not looked for where the endpoint reads JSON.
+    // Form fields are ignored if the endpoint reads JSON.
     (kind === 'form' && endpoint.reads !== 'multipart') ||
     others.unreadable !== null ||
     others.open !== null ||
@@ -97,7 +97,7 @@ export function readLimits(endpoint: Endpoint, facts: RequestFacts): RequestLimi
   return usage === 'chat' && isGiven(body['web_search_options']) ? withSearch(limits) : limits
 }
 
-/** The limits of a chat that searches the web: once, as it is paid for, and the model reads what is found. */
+/** The limits of a chat with web search: one paid search, whose results the model reads. */
 export function withSearch(limits: RequestLimits): RequestLimits {
   const { boundClass, tools } = limits
   return {
@@ -108,7 +108,7 @@ export function withSearch(limits: RequestLimits): RequestLimits {
   }
 }
 
-/** Loops that upstream runs in addition to those of declared tools: MCP servers, agents, and tools in input items. */
+/** Loops that upstream runs besides those of declared tools: MCP servers, agents, tools in input items. */
 function loopsWithoutLimit({ body, items }: RequestFacts): number {
   const servers = body['mcp_servers']
   const hasServers = isGiven(servers) && !(Array.isArray(servers) && servers.length === 0)
@@ -119,11 +119,11 @@ export function refersElsewhere(
   usage: UsageReader | null,
   { kind, body, items, marks }: RequestFacts,
 ): boolean {
-  // The tokens of pixels are not bounded by their bytes; sound has fewer tokens than bytes.
+  // Images may have more tokens than bytes; audio has fewer.
   if (kind === 'form') return usage === 'images'
   if (kind !== 'json') return true
   if ((marks & MARKS.elsewhere) !== 0 || items.refersElsewhere) return true
-  // An answer that was spoken earlier is named by the id of its audio.
+  // An earlier spoken answer is referenced by the id of its audio.
   const spoken = MARKS.audio | MARKS.id
   if (usage === 'chat' && (marks & spoken) === spoken) return true
   return goesOn(body['thread']) || namesStored(body)
@@ -134,7 +134,7 @@ function namesStored(body: JsonObject): boolean {
   return isGiven(body['previous_response_id']) || isGiven(body['conversation'])
 }
 
-/** A thread that begins is all in the request; one that continues is stored upstream. */
+/** A new thread is entirely in the request; a continued one is stored upstream. */
 function goesOn(thread: unknown): boolean {
   if (!isGiven(thread)) return false
   return !isObject(thread) || thread['type'] !== 'create' || isGiven(thread['previous_message_id'])
@@ -143,16 +143,16 @@ function goesOn(thread: unknown): boolean {
 /** A second model writes SVGs; animations and partial images are extra images; chunked audio has no known length. */
 function drawsMore(body: JsonObject): boolean {
   if (asksForSvg(body) || body['output_format'] === 'gif' || isGiven(body['partial_images'])) return true
-  // A form has an object as a field for each of its members.
+  // A form has one field per member of an object.
   return Object.keys(body).some((name) => name.startsWith('chunking_strategy') && isGiven(body[name]))
 }
 
-/** Any word but `standard` may be another spelling of a fast speed. */
+/** Any value other than `standard` may be another name for fast. */
 function isFast(speed: unknown): boolean {
   return isGiven(speed) && speed !== 'standard'
 }
 
-/** Where a request gives several limits of output, the largest is the safe one. A fallback may have a limit of its own. */
+/** Of several output limits the largest is safe. A fallback may have its own. */
 function outputLimit(
   usage: UsageReader | null,
   body: JsonObject,
@@ -170,7 +170,7 @@ function outputLimit(
   return largest
 }
 
-/** The most answers that upstream gives; a number that cannot be read is taken for this. */
+/** Upstream's maximum number of answers, also used for an unreadable number. */
 const ANSWERS_MAX = 128
 
 function answersOf(body: JsonObject): number {
@@ -178,7 +178,7 @@ function answersOf(body: JsonObject): number {
   return Math.min(Math.max(1, ...asked), ANSWERS_MAX)
 }
 
-/** Each prompt of a list is answered on its own. A list of numbers is one prompt, as tokens. */
+/** Each prompt of a list is answered separately. A list of numbers is one prompt, as tokens. */
 function promptsOf(usage: UsageReader | null, prompt: unknown): number {
   if (usage !== 'completions' || !Array.isArray(prompt)) return 1
   return prompt.every((each) => typeof each === 'number') ? 1 : prompt.length
@@ -191,16 +191,16 @@ function asksToCompact(value: unknown): boolean {
   return edits.some((edit) => !isObject(edit) || !String(edit['type']).startsWith('clear_'))
 }
 
-/** Work that the reply does not show as it goes: it decides whether a call is read to its end after its client left. */
+/** Work that the reply does not show while it streams. Decides whether a call is read to its end after its client left. */
 export interface UnseenWork {
   readonly media: boolean
-  /** The context is stored upstream or referred to, so that its tokens cannot be counted in the request. */
+  /** The context is stored upstream or referenced, so its tokens cannot be estimated from the request. */
   readonly context: boolean
   readonly continues: string | null
   readonly streams: boolean
   readonly reasoning: boolean
   readonly stored: boolean
-  /** The body could not be read, so nothing of the request is known. */
+  /** The body was unreadable, so nothing about the request is known. */
   readonly request: boolean
   /** Output tokens of one image, by the size and quality that the request asks for. */
   imageTokens(): number

@@ -3,7 +3,7 @@ import { MODEL_NAME_CHARS_MAX, type RequestFacts } from '../metering/request-rea
 import { DEFAULT_IMAGE_MODEL } from './chat/images.ts'
 import type { ToolRules } from './surface.ts'
 
-/** The members of a request that decide what it may do and what it can cost. Nothing else of a body is looked at. */
+/** The members that decide what a request may do and cost. Nothing else in a body is read. */
 export const REQUEST_MEMBERS: readonly string[] = [
   ...'model stream max_tokens max_completion_tokens max_output_tokens n best_of service_tier'.split(' '),
   ...'speed inference_geo stream_options background previous_response_id conversation prompt'.split(' '),
@@ -13,37 +13,37 @@ export const REQUEST_MEMBERS: readonly string[] = [
   ...'chunking_strategy'.split(' '),
 ]
 
-/** Names that are read inside of these members. One that is given twice there makes the body ambiguous. */
+/** Names that are read inside these members. A duplicate makes the body ambiguous. */
 export const INNER_NAMES: ReadonlySet<string> = new Set([
   ...'id type model tools max_uses max_tokens speed svg output_format size quality execution'.split(' '),
   ...'environment include_usage edits previous_message_id search_context_size'.split(' '),
 ])
 
-/** Whether a member is there. Null is how many clients leave a member out. */
+/** Whether a member is given. Many clients send null for an omitted member. */
 export function isGiven(value: unknown): boolean {
   return value !== undefined && value !== null
 }
 
-/** The model that a request asks for; null where it names none, or none that can be read. */
+/** The requested model; null if there is none or it is unreadable. */
 export function modelAsked({ body: { model } }: RequestFacts): string | null {
   return typeof model === 'string' && model.length <= MODEL_NAME_CHARS_MAX ? model : null
 }
 
-/** Stands for a number that limits nothing, or that cannot be read: an upstream that reads it may read any number. */
+/** A number that limits nothing or is unreadable: upstream may read it as anything. */
 export const LIMITLESS = Number.MAX_SAFE_INTEGER
 
-/** A value of JSON as a whole number from 0 on, such as 1e3 and 8.0. A text, -1 and 1.5 are left to upstream: limitless. */
+/** A JSON value as a non-negative integer, including 1e3 and 8.0. Strings, -1 and 1.5 are limitless. */
 export function count(value: unknown): number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : LIMITLESS
 }
 
-/** A text; any other value that is given is taken for an unknown word. */
+/** A string. Any other given value counts as an unknown word. */
 export function wordOf(value: unknown): string | null {
   if (!isGiven(value)) return null
   return typeof value === 'string' ? value : ''
 }
 
-/** The elements of a list; null where there is something else that cannot be read as one. */
+/** The elements of a list; null if the value is not a list. */
 export function listOf(value: unknown): readonly unknown[] | null {
   if (!isGiven(value)) return []
   return Array.isArray(value) ? value : null
@@ -56,7 +56,7 @@ export function isUnread(value: unknown): boolean {
 export const USES_WITHOUT_LIMIT = 8
 
 export interface RequestTools {
-  /** How often tools may be used that upstream runs, whose results the model reads. */
+  /** How often upstream may run tools whose results the model reads. */
   readonly uses: number
   readonly webSearches: number
   readonly fileSearches: number
@@ -94,7 +94,7 @@ export function readTools(
   }
 }
 
-/** The model that a tool has upstream ask: the one that it names, or the default of an image tool. */
+/** The model that a tool uses: the one it names, or an image tool's default. */
 export function toolModel(tool: JsonObject): string | null {
   const { model } = tool
   if (typeof model === 'string') return model
@@ -105,7 +105,7 @@ export function typeOf(tool: JsonObject): string {
   return typeof tool['type'] === 'string' ? tool['type'] : 'custom'
 }
 
-/** All tools of a request: a namespace holds tools, and no namespaces. Null if there is something that cannot be read. */
+/** All tools of a request. A namespace contains tools but no namespaces. Null if something is unreadable. */
 export function toolList(tools: unknown, isInNamespace = false): readonly JsonObject[] | null {
   if (!isGiven(tools)) return NO_TOOLS
   if (!Array.isArray(tools)) return null
@@ -129,7 +129,7 @@ function runsUpstream(rules: ToolRules, tool: JsonObject): boolean {
   return type !== 'shell' || hasContainer(rules, tool)
 }
 
-/** A shell runs in a container, unless it is said to run where the client is. */
+/** A shell runs in a container unless it is declared local. */
 function hasContainer({ container }: ToolRules, tool: JsonObject): boolean {
   const type = typeOf(tool)
   if (container?.test(type) !== true) return false
@@ -137,7 +137,7 @@ function hasContainer({ container }: ToolRules, tool: JsonObject): boolean {
   return type !== 'shell' || !isObject(environment) || environment['type'] !== 'local'
 }
 
-/** How often these tools may be used: as often as is stated where they know a limit, USES_WITHOUT_LIMIT times where not. */
+/** How often these tools may be used: as stated, else USES_WITHOUT_LIMIT times. */
 function usesMax(rules: ToolRules, tools: readonly JsonObject[], callsMax: number | null): number {
   const limited = tools.filter((tool) => rules.limited.test(typeOf(tool)))
   const others = tools.length - limited.length

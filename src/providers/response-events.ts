@@ -9,14 +9,14 @@ import { isGiven } from './request-members.ts'
 
 export type ResponseAsked =
   | { readonly kind: 'create'; readonly lane: string }
-  /** More input for a response that runs; upstream then begins a successor of that response. */
+  /** More input for a running response, for which upstream begins a successor. */
   | { readonly kind: 'steer'; readonly responseId: string | null }
   | { readonly kind: 'unreadable' }
   | { readonly kind: 'odd'; readonly detail: string; readonly param: string }
-  /** It begins no turn. */
+  /** Begins no turn. */
   | { readonly kind: 'other' }
 
-/** The lane of requests that name none. */
+/** The default lane. */
 const NO_LANE = ''
 const LANE_CHARS_MAX = 256
 
@@ -36,7 +36,7 @@ export function responseAsked(facts: RequestFacts): ResponseAsked {
   return { kind: 'steer', responseId: typeof id === 'string' ? id : null }
 }
 
-/** A request as it was, with what a steer adds to it: input of any kind, for a response that is stored upstream. */
+/** A request combined with a steer, which may add any input to a response that is stored upstream. */
 export function withSteer(request: RequestFacts, steer: RequestFacts): RequestFacts {
   if (request.kind !== 'json' || steer.kind !== 'json') return request
   const { previous_response_id: before } = steer.body
@@ -67,7 +67,7 @@ export async function readRequest(payload: Buffer, endpoint: Endpoint | null): P
   return await reader.end()
 }
 
-/** An event of upstream, as far as it decides which turn it belongs to. */
+/** The parts of an upstream event that decide which turn it belongs to. */
 export interface ResponseEvent {
   readonly kind: 'began' | 'part' | 'ended' | 'failed' | 'steer_failed'
   readonly lane: string
@@ -109,10 +109,10 @@ const TYPE_FIRST = Buffer.from('{"type":"')
 const TYPE_END_MAX = 96
 const QUOTE = 0x22
 
-/** How the last event that was a part began. The next one, of whichever socket, mostly begins with the same bytes. */
+/** The first bytes of the last part event. The next one, on any socket, usually begins the same. */
 let lastPartStart: Buffer | null = null
 
-/** Whether an event is a part of a response that runs, as nearly all are, by its first bytes alone. */
+/** Whether an event is part of a running response, as nearly all are, by its first bytes. */
 export function isPart(text: Buffer): boolean {
   if (lastPartStart !== null && beginsWith(text, lastPartStart)) return true
   if (!beginsWith(text, TYPE_FIRST)) return false
@@ -124,7 +124,7 @@ export function isPart(text: Buffer): boolean {
   return true
 }
 
-/** For so few bytes the call of a native comparison alone costs more. */
+/** For so few bytes a native comparison costs more. */
 function beginsWith(text: Buffer, start: Buffer): boolean {
   for (let i = 0; i < start.length; i++) if (text[i] !== start[i]) return false
   return true

@@ -47,7 +47,7 @@ export function statesTotals(usage: unknown): boolean {
 }
 
 export interface CutResponse {
-  /** The usage of the response before it; null for the first of a session. */
+  /** The usage of the previous response; null for the first of a session. */
   readonly before: Usage | null
   readonly inputAudioMs: number
   /** Length of the client's messages since then, without audio. */
@@ -102,7 +102,7 @@ function leftOf(all: number | null, other: number | null): number | null {
   return all === null ? null : Math.max(0, all - (other ?? 0))
 }
 
-/** Details that come to more than the total are cut to it, the cheapest first. Without a total they are all there is. */
+/** If the details exceed the total, they are reduced to it, the cheapest first. Without a total, the details count. */
 function byModality(total: number | null, details: JsonObject, counts: Counts): Modalities {
   const stated = readModalities(details, counts)
   const explained = totalOf(stated)
@@ -113,7 +113,7 @@ function byModality(total: number | null, details: JsonObject, counts: Counts): 
   return { text: whole - audio - image, audio, image }
 }
 
-/** Where the details do not add up, text counts as cached before images, and images before audio. */
+/** If the details do not add up, text counts as cached first, then images, then audio. */
 function cachedByModality(input: Modalities, details: JsonObject, counts: Counts): Modalities {
   const stated = readModalities(objectAt(details['cached_tokens_details']), counts)
   const explained = totalOf(stated)
@@ -139,7 +139,7 @@ function cachedByModality(input: Modalities, details: JsonObject, counts: Counts
   return cached
 }
 
-/** `usage` of a `conversation.item.input_audio_transcription.completed`, rated as a transcription over HTTP is. */
+/** `usage` of a `conversation.item.input_audio_transcription.completed`, rated like a transcription over HTTP. */
 export function transcriptionUsage(usage: unknown, model: string | null): Usage {
   const counts = new Counts()
   const { parts, inputKnown, outputKnown } = readTranscription(objectAt(usage), counts)

@@ -27,7 +27,7 @@ export const READERS: Readonly<Partial<Record<UsageReader, ReaderSpec>>> = Objec
   ...specs.map((surface) => surface.readers),
 )
 
-/** The headers in which clients of either surface put a key. All of them are looked at on both surfaces. */
+/** Headers in which clients send a key. All are read on both surfaces. */
 export const CREDENTIAL_HEADERS: ReadonlySet<string> = new Set(['authorization', 'x-api-key', 'api-key'])
 
 export function carriesCredential(headers: RawHeaders): boolean {
@@ -35,7 +35,7 @@ export function carriesCredential(headers: RawHeaders): boolean {
   return false
 }
 
-/** The client's credentials, and the selectors that would bill another organisation, project or workspace. */
+/** The client's credentials, and selectors of another organisation, project or workspace. */
 export const CLIENT_ACCOUNT_HEADERS: ReadonlySet<string> = new Set([
   ...CREDENTIAL_HEADERS,
   'proxy-authorization',
@@ -47,7 +47,7 @@ export function providerCredential(surface: Surface, key: Secret): readonly [nam
   return SURFACES[surface].upstream.credential(key.reveal())
 }
 
-/** The key inside a credential header, or null if the header holds something else (`Basic …`, nothing). */
+/** The key in a credential header; null if the header has something else (`Basic …`, nothing). */
 export function keyInHeader(lowerName: string, value: string): string | null {
   const text = value.trim()
   if (lowerName !== 'authorization') return text === '' ? null : text
@@ -55,14 +55,14 @@ export function keyInHeader(lowerName: string, value: string): string | null {
   return bearer?.[1]?.trim() ?? null
 }
 
-/** The target to ask upstream for. The client's text is put behind the configured path as it stands. */
+/** The upstream target: the client's target, unchanged, after the configured path. */
 export function upstreamTarget(surface: Surface, base: URL, target: Target): string {
   const basePath = base.pathname.endsWith('/') ? base.pathname.slice(0, -1) : base.pathname
   const path = SURFACES[surface].upstream.path(basePath, target.path)
   return (path === '' ? '/' : path) + target.query
 }
 
-/** The client that reads the error: one of a surface, or of our own endpoints. */
+/** Who reads the error: a surface's client, or a client of our own endpoints. */
 export type Audience = Surface | 'own'
 
 interface ShapedError {
@@ -71,7 +71,7 @@ interface ShapedError {
   readonly body: Buffer
 }
 
-/** Gives a refusal the form that the client's SDK understands. Our own endpoints answer in OpenAI's form plus `request_id`. */
+/** Shapes a refusal for the client's SDK. Our own endpoints use OpenAI's form plus `request_id`. */
 export function shapeError(audience: Audience, refusal: Refusal, requestId: string): ShapedError {
   const row: ErrorRow = ERRORS[refusal.code]
   const { requestIdHeader, body: shape } = SURFACES[formOf(audience)].errors
@@ -79,10 +79,10 @@ export function shapeError(audience: Audience, refusal: Refusal, requestId: stri
   const body = Buffer.from(JSON.stringify(audience === 'own' ? { ...json, request_id: requestId } : json))
   const headers = ['content-type', 'application/json', 'content-length', String(body.length)]
   headers.push(requestIdHeader, requestId)
-  // Caches may store some errors, such as a 404, by default.
+  // By default caches may store some errors, such as a 404.
   if (audience === 'own') headers.push('cache-control', 'no-store')
   if (row.retryAfterSeconds !== undefined) headers.push('retry-after', String(row.retryAfterSeconds))
-  // SDKs retry only some statuses by themselves, but coding agents retry them all: a revoked key for three minutes.
+  // SDKs retry only some statuses, but coding agents retry all: a revoked key for three minutes.
   if (row.retry === 'never') headers.push('x-should-retry', 'false')
   if (refusal.headers !== undefined) headers.push(...refusal.headers)
   return { status: statusOf(audience, refusal.code), headers, body }
@@ -105,7 +105,7 @@ interface ReplyHead {
   readonly contentType: string | undefined
 }
 
-/** The meter for a reply, by its content type: a stream may be answered with a document and the reverse. */
+/** The meter for a reply, by its content type: a stream may be answered with JSON, and vice versa. */
 export function createMeter(usage: UsageReader, reply: ReplyHead, cut: CutEvent | null = null): Meter {
   const spec = READERS[usage]
   const { status, contentType = '' } = reply
@@ -130,7 +130,7 @@ export function isJsonType(contentType: string): boolean {
   return JSON_TYPE.test(contentType)
 }
 
-/** The header in which a browser puts its credential: a browser's sockets can send no header of their own. */
+/** The header in which browsers send their credential, because browser WebSockets cannot set others. */
 const PROTOCOLS = 'sec-websocket-protocol'
 const KEY = /^openai-insecure-api-key\.(.*)$/i
 const ACCOUNT = /^openai-(?:organization|project)\./i
@@ -139,27 +139,30 @@ function protocolsIn(value: string): string[] {
   return value.split(',').map((protocol) => protocol.trim())
 }
 
-/** The keys among the protocols that a client offers. */
+/** The keys among the client's subprotocols. */
 export function keysInProtocols(headers: RawHeaders): string[] {
   return valuesOf(headers, PROTOCOLS)
     .flatMap(protocolsIn)
     .flatMap((protocol) => KEY.exec(protocol)?.[1] ?? [])
 }
 
-/** The protocols to offer upstream: the key that pays in the place of the client's, and no account. Null: none are left. */
+/**
+ * The subprotocols for upstream: the provider's key replaces the client's, account selectors are removed. Null: none
+ * are left.
+ */
 export function protocolsForUpstream(value: string, key: string | null): string | null {
   const offered = protocolsIn(value)
   const kept = offered
     .filter((protocol) => !ACCOUNT.test(protocol) && (key !== null || !KEY.test(protocol)))
     .map((protocol) => (KEY.test(protocol) ? `openai-insecure-api-key.${key}` : protocol))
   if (kept.length === 0) return null
-  // A value without a credential in it stays as it was written.
+  // A value without a credential stays unchanged.
   return kept.length === offered.length && !kept.some((protocol) => KEY.test(protocol))
     ? value
     : kept.join(', ')
 }
 
-/** Upstream's header lines. Where upstream chooses the protocol with the key, the client gets the one that it offered. */
+/** Upstream's header lines. If upstream chose the subprotocol with the key, the client gets the one it offered. */
 export function protocolsForClient(headers: readonly string[], offered: RawHeaders): string[] {
   return headers.map((text, i) => {
     if (i % 2 === 0 || headers[i - 1]?.toLowerCase() !== PROTOCOLS) return text

@@ -10,25 +10,25 @@ import {
 import { boundaryOf, looseName, MultipartScanner } from '../../metering/multipart-scanner.ts'
 import type { RequestFacts } from '../../metering/request-reader.ts'
 
-/** Uncompressed speech as OpenAI sends and takes it: 16-bit samples at 24 kHz. */
+/** OpenAI's uncompressed speech: 16-bit samples at 24 kHz. */
 export const PCM_BYTES_PER_MS = 48
 
 /**
- * OpenAI documents one token for each 100 ms of audio that a user sends and one for each 50 ms that a model speaks. Its
- * prices a minute agree: gpt-4o-transcribe, "$0.006", is 600 tokens at $6 a million and some 200 of text at $10;
- * gpt-4o-mini-tts, "$0.015", is 1,250 at $12; and 268 s of speech were billed as 5,392 tokens, 20.1 a second.
+ * OpenAI documents one token per 100 ms of input audio and one per 50 ms of speech. Its prices per minute agree:
+ * gpt-4o-transcribe, "$0.006", is 600 tokens at $6 per million plus about 200 of text at $10; gpt-4o-mini-tts,
+ * "$0.015", is 1,250 at $12; and 268 s of speech were billed as 5,392 tokens, 20.1 per second.
  */
 const HEARD_MS_PER_TOKEN = 100
 const SPOKEN_MS_PER_TOKEN = 50
 
-/** An upload of unknown format is taken for a voice note of 16 kbit/s. Speech is rarely encoded in less. */
+/** An upload of unknown format counts as a voice note of 16 kbit/s. Speech rarely uses less. */
 const UNKNOWN_UPLOAD_BYTES_PER_MS = 2
 
-/** The head of a file may state any length: no byte of audio lasts longer, and no format has more bytes to a millisecond. */
+/** Bounds for the length that a file's header states, which could be anything. */
 const UPLOAD_MS_PER_BYTE_MOST = 10
 const UPLOAD_BYTES_PER_MS_MOST = 600
 
-/** Speech whose bytes do not state a bit rate, by format: the low end of what is usual for a voice. */
+/** Bit rates of speech that does not state one, by format: the low end of what is usual for voice. */
 const SPOKEN_BYTES_PER_MS: ReadonlyMap<string, number> = new Map([
   ['mp3', 16],
   ['opus', 4],
@@ -57,7 +57,7 @@ async function spokenMs({ bytes, head }: AudioSeen, format: string | null): Prom
   return bytes / (SPOKEN_BYTES_PER_MS.get(format ?? 'mp3') ?? 16)
 }
 
-/** The library is loaded when it is first needed. Null for a format that it does not know. */
+/** Loads the library on first use. Null for a format that it does not know. */
 async function readAudio(bytes: Buffer, size: number) {
   try {
     const { parseBuffer } = await import('music-metadata')
@@ -68,7 +68,7 @@ async function readAudio(bytes: Buffer, size: number) {
   }
 }
 
-/** The length of an uploaded file. A file of unknown format is judged by its size. */
+/** The length of an uploaded file; for unknown formats, by its size. */
 async function uploadMs(file: Buffer | null, bodyBytes: number): Promise<number> {
   const bytes = file?.length ?? bodyBytes
   const seconds = file === null ? undefined : (await readAudio(file, bytes))?.duration
@@ -95,7 +95,7 @@ export function fileIn(contentType: string | undefined, pieces: readonly Buffer[
   return files.map((file) => Buffer.concat(file)).sort((a, b) => b.length - a.length)[0] ?? null
 }
 
-/** As long as the reply says, else as long as the file is, and at least up to the last time stamp. */
+/** The length that the reply states, else the file's, and at least up to the last timestamp. */
 export async function countHeard(
   audio: AudioSeen | undefined,
   model: string | null,
@@ -108,9 +108,9 @@ export async function countHeard(
   return countHeardMs(model, ms, tokensMax)
 }
 
-/** Audio of this length in the unit by which a transcription of it is sold. */
+/** Audio of this length, in the unit that the transcription model is priced in. */
 function countHeardMs(model: string | null, ms: number, tokensMax: number | null): Quantities {
-  // Whole seconds, as upstream states them: 8.47 s are stated as 9.
+  // Whole seconds, as upstream counts: 8.47 s is 9.
   if (isSoldByDuration(model)) return { audio_input_milliseconds: Math.ceil(ms / 1_000) * 1_000 }
   const tokens = heardTokens(ms)
   return { audio_input_tokens: Math.min(tokens, tokensMax ?? tokens) }
@@ -119,23 +119,23 @@ function countHeardMs(model: string | null, ms: number, tokensMax: number | null
 const SOLD_BY_DURATION =
   /^(?:whisper-\d+|gpt-transcribe|gpt-live-transcribe|gpt-realtime-whisper|gpt-realtime-translate)$/
 
-/** Models that the price list sells by the hour, not by the token. */
+/** Models priced per hour, not per token. */
 export function isSoldByDuration(model: string | null): boolean {
   return model !== null && SOLD_BY_DURATION.test(model)
 }
 
-/** The speech models that are sold by the character of their input. Nothing of that is on the wire. */
+/** Speech models priced per input character, which no reply states. */
 const SOLD_BY_CHARACTER = /^tts-1(?:-hd)?(?:-\d{4})?$/
 
 export interface SpeechRequest {
-  /** Characters as people count them, not UTF-16 units. */
+  /** Code points, not UTF-16 units. */
   readonly characters: number
-  /** False: the text was too long to be stored, and `characters` is the most. No upstream is known to take such a text. */
+  /** False: the text was too long to store, and `characters` is an upper bound. No known upstream accepts such a text. */
   readonly exact: boolean
   readonly format: string | null
 }
 
-/** Null for every request that is no speech request: only where speech is made `input` is looked for. */
+/** Null if this is not a speech request. */
 export function speechRequest({ body, spans }: RequestFacts): SpeechRequest | null {
   const { input, response_format: named } = body
   const span = spans.get('input')
@@ -158,7 +158,7 @@ function codePoints(text: string): number {
   return text.length - pairs
 }
 
-/** The first bytes of audio that are stored to read its bit rate. */
+/** How many of the first bytes are stored to read the bit rate. */
 const HEAD_BYTES = 16 * 1024
 
 export class SpeechMeter extends SilentMeter {
@@ -180,7 +180,10 @@ export class SpeechMeter extends SilentMeter {
   }
 }
 
-/** The meter of speech as events. The last event states the usage; without it the bytes count: base64, so 3 in 4 are audio. */
+/**
+ * The meter of speech as events. The last event states the usage; without it the bytes are counted: base64, so 3 in 4
+ * are audio.
+ */
 export class SpeechEventsMeter extends StreamMeter {
   #bytes = 0
 
@@ -197,11 +200,11 @@ export class SpeechEventsMeter extends StreamMeter {
   }
 }
 
-/** The line of SRT and WebVTT that says from when to when a text is shown. */
+/** The timing line of SRT and WebVTT. */
 const TIME_STAMPS = /^\s*(?:\d+:)?\d\d:\d\d[.,]\d{3}\s+-->\s+(?:(\d+):)?(\d\d):(\d\d)[.,](\d{3})/
-/** Other lines of subtitles that are not spoken. */
+/** Other subtitle lines that are not spoken text. */
 const UNSPOKEN = /^\s*(?:\d+|WEBVTT.*)?\s*$/
-/** A line that is longer is text, and is taken before its end. */
+/** A longer line is text, and is counted before its end. */
 const LINE_CHARS_MAX = 1_024
 
 /** The meter of a transcript as plain text or as subtitles. */

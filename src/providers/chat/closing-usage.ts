@@ -29,16 +29,16 @@ interface ClosingUsage {
   readonly outputTokens: number
 }
 
-/** A kind of reply that says its usage once, at its end: as a member of the body, or in the event that closes it. */
+/** A kind of reply that states its usage once, at the end: in the body, or in the closing event. */
 interface ClosingKind {
   readonly layout: ReplyLayout
   readonly closingEvents: readonly string[]
-  /** The type of the events that have a piece of text in `delta`, and the member that a body has the text in. */
+  /** The event type with text in `delta`, and the body member with the text. */
   readonly textEvent?: string
   readonly textMember?: string
   readonly namesModel?: true
   readonly durationMember?: string
-  /** Several closing events are several results, each with its own usage. Otherwise they are one result stated twice. */
+  /** True: several closing events are several results, each with its own usage. Otherwise one result was stated twice. */
   readonly closesEachResult?: true
   readUsage(usage: JsonObject, object: JsonObject, counts: Counts): ClosingUsage
 }
@@ -64,7 +64,7 @@ function usageOf(tokens: ReportedTokens, otherParts: readonly UsagePart[] = []):
 const NO_OUTPUT = { total: 0, quantities: {} }
 
 const CLOSING_KINDS = {
-  /** POST /v1/embeddings: input only. The vectors are megabytes of numbers and are not looked at. */
+  /** POST /v1/embeddings: input only. The vectors, megabytes of numbers, are skipped. */
   embeddings: {
     layout: layoutOf(glances('model')),
     namesModel: true,
@@ -85,7 +85,7 @@ const CLOSING_KINDS = {
       return usageOf(readImageTokens(usage, counts), svgParts(object['svg_usage'], counts))
     },
   },
-  /** POST /v1/audio/speech: text in, speech out. Only its stream of events says how much; plain audio says nothing. */
+  /** POST /v1/audio/speech. Only an event stream states usage; plain audio does not. */
   speech: {
     layout: layoutOf(glances('type code'), ['speech.audio.delta']),
     closingEvents: ['speech.audio.done'],
@@ -96,7 +96,7 @@ const CLOSING_KINDS = {
       return usageOf({ input, output: { total, quantities: quantitiesOf({ audio_output_tokens: total }) } })
     },
   },
-  /** POST /v1/audio/transcriptions. Replies as plain text or subtitles say nothing about usage. */
+  /** POST /v1/audio/transcriptions. Plain text and subtitles state no usage. */
   transcription: {
     layout: layoutOf({ ...glances('type code duration'), text: SIZE, delta: SIZE }),
     closingEvents: ['transcript.text.done'],
@@ -122,7 +122,7 @@ function readDuration(usage: JsonObject, counts: Counts): ClosingUsage {
   }
 }
 
-/** Input tokens without details are those of the recording. */
+/** Input tokens without details are audio. */
 function readAudioTokens(usage: JsonObject, counts: Counts): ClosingUsage {
   const { input, output } = readTokens(usage, counts)
   if (input === null || isObject(usage['input_token_details'])) return usageOf({ input, output })
@@ -199,7 +199,7 @@ export class ClosingUsageReader implements ReplyReader {
     this.#usages = this.#addUsage(this.#kind.readUsage(usage, object, this.#counts))
   }
 
-  /** Usage that is stated twice and should be stated once counts once, and the larger one counts. */
+  /** If usage is stated twice instead of once, the larger one counts. */
   #addUsage(usage: ClosingUsage): readonly ClosingUsage[] {
     const { closesEachResult } = this.#kind
     if (this.#usages.length < (closesEachResult ? RESULTS_MAX : 1)) return [...this.#usages, usage]
@@ -213,7 +213,7 @@ export class ClosingUsageReader implements ReplyReader {
   }
 }
 
-/** The duration is a number, which the documents of some years call a string. A duration that cannot be true is not taken. */
+/** The duration is a number; older documentation says string. Implausible durations are ignored. */
 function audioOf(stated: unknown): AudioSeen | null {
   const seconds = typeof stated === 'string' && stated !== '' ? Number(stated) : stated
   if (typeof seconds !== 'number' || !(seconds >= 0 && seconds <= SECONDS_MAX)) return null

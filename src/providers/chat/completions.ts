@@ -38,16 +38,16 @@ const LAYOUT: ReplyLayout = {
 
 const CHOICES_MAX = 128
 
-/** POST /v1/chat/completions and /v1/completions: an object, or chunks of it up to `[DONE]`. */
+/** POST /v1/chat/completions and /v1/completions: an object, or its chunks up to `[DONE]`. */
 export class ChatReader implements ReplyReader {
   readonly layout = LAYOUT
-  /** Usage comes last, tools are the client's, and reasoning is never mentioned before the usage. */
+  /** Usage comes last, the client runs the tools, and reasoning is not mentioned before the usage. */
   readonly shown = NOTHING_SHOWN
   readonly #output: Delivered
   readonly #facts = new ReplyFacts()
   readonly #openChoices = new Set<number>()
   readonly #finishedChoices = new Set<number>()
-  /** The usage came with all choices finished, or in the chunk that has no choices because it comes last. */
+  /** The usage came after all choices finished, or in the last chunk, which has no choices. */
   #isFinal = false
   stage: Stage = 'content'
   #stopReason: string | null = null
@@ -71,7 +71,7 @@ export class ChatReader implements ReplyReader {
       this.#countText(choice, objectAt(choice['delta']))
       this.#followChoice(choice)
     }
-    // A chunk has no usage unless it was asked for, and before the last chunk the usage is null.
+    // Chunks have usage only if requested, and it is null before the last chunk.
     const hasUsage = this.#facts.readUsage(chunk, document)
     if (hasUsage && (choices.length === 0 || this.stage === 'closing')) {
       this.#isFinal = true
@@ -124,7 +124,7 @@ export class ChatReader implements ReplyReader {
       if (this.#openChoices.size === 0) this.stage = 'closing'
       return
     }
-    // The last update of an audio answer comes after its end and has no text any more.
+    // The last update of an audio answer comes after its end and has no text.
     if (this.#finishedChoices.has(index)) return
     if (this.#openChoices.size < CHOICES_MAX) this.#openChoices.add(index)
     this.stage = 'content'

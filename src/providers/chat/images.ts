@@ -4,7 +4,7 @@ import type { RequestFacts } from '../../metering/request-reader.ts'
 import { type Counts, listAt, nameAt, objectAt, quantitiesOf } from '../reading.ts'
 import { partOf, type ReportedTokens, readTokens } from './tokens.ts'
 
-/** Stands for the model of an image tool that the reply does not name: the one in the request, else the default. */
+/** Placeholder for an image tool's model that the reply does not name: the requested one, else the default. */
 export const IMAGE_TOOL_MODEL = 'image_generation'
 
 export const DEFAULT_IMAGE_MODEL = 'gpt-image-2'
@@ -40,13 +40,13 @@ function wordOf({ body, tools }: RequestFacts, name: 'size' | 'quality'): string
   return typeof word === 'string' ? word : ''
 }
 
-/** The usage of the model that drew a vector image: another model than the one that renders it. */
+/** The usage of the model that wrote a vector image, which is not the model that renders it. */
 export function svgParts(value: unknown, counts: Counts): UsagePart[] {
   if (!isObject(value)) return []
   return [partOf(nameAt(value['model']) ?? IMAGE_TOOL_MODEL, readTokens(value, counts))]
 }
 
-/** Tokens of an image model: output without details is taken for images. */
+/** Tokens of an image model. Output without details counts as images. */
 export function readImageTokens(usage: JsonObject, counts: Counts): ReportedTokens {
   const tokens = readTokens(usage, counts)
   if (tokens.output === null || isObject(usage['output_tokens_details'])) return tokens
@@ -54,7 +54,7 @@ export function readImageTokens(usage: JsonObject, counts: Counts): ReportedToke
   return { ...tokens, output: { total, quantities: quantitiesOf({ image_output_tokens: total }) } }
 }
 
-/** The usage of image tools besides that of the model itself, from `tool_usage`; where that leaves it out, from the images. */
+/** The usage of image tools, in addition to the model's own: from `tool_usage`, else from the images. */
 export function imageToolParts(response: JsonObject, counts: Counts): UsagePart[] {
   const usage = objectAt(response['tool_usage'])['image_gen']
   const tool = imageTool(response)
@@ -63,12 +63,12 @@ export function imageToolParts(response: JsonObject, counts: Counts): UsagePart[
   return Object.keys(part.quantities).length > 0 ? [part] : []
 }
 
-/** The response repeats the tools of the request; the model is among them if the request named it. */
+/** The response repeats the request's tools, including a model that the request named. */
 function imageTool(response: JsonObject): JsonObject {
   return objectAt(listAt(response['tools']).find((value) => objectAt(value)['type'] === 'image_generation'))
 }
 
-/** Tokens of the images in a response that does not state them, by size and quality. A vector image states those of its own. */
+/** Tokens of images without stated usage, by size and quality. A vector image states its own. */
 function drawnTokens(response: JsonObject, tool: JsonObject, counts: Counts): ReportedTokens {
   let total = 0
   for (const value of listAt(response['output'])) {

@@ -57,7 +57,7 @@ const LAYOUT: ReplyLayout = {
   ),
 }
 
-/** Deltas of text that the model wrote. Other deltas are answers of tools, or no text. */
+/** Deltas of text that the model wrote. Other deltas are tool results, or not text. */
 const DELTAS: ReadonlyMap<string, OutputKind> = new Map([
   ['response.output_text.delta', 'text'],
   ['response.refusal.delta', 'text'],
@@ -71,18 +71,18 @@ const DELTAS: ReadonlyMap<string, OutputKind> = new Map([
   ['response.shell_call_command.delta', 'tool'],
 ])
 
-/** Items of tools that the client runs. Every other call is one that upstream runs. */
+/** Calls of tools that the client runs. Upstream runs all others. */
 const CLIENT_CALL = /^(?:function|custom_tool|computer|local_shell|apply_patch)_call$/
 
 const OPEN_ITEMS_MAX = 256
 
-/** Reads replies to POST /v1/responses, and to /v1/responses/compact and /v1/decisions, which answer in its form. */
+/** Reads replies to POST /v1/responses, and to /v1/responses/compact and /v1/decisions, which have the same form. */
 export class ResponsesReader implements ReplyReader {
   readonly layout = LAYOUT
   readonly #output: Delivered
   readonly #facts = new ReplyFacts()
   readonly #openItems = new Set<string>()
-  /** Items as they were done one by one, and as the final response lists them: the list is the better one. */
+  /** Items as they were completed, and as the final response lists them. The list is preferred. */
   #tools = new SeenTools()
   #toolsRan = false
   #reasons = false
@@ -156,7 +156,7 @@ export class ResponsesReader implements ReplyReader {
   }
 
   #noteItem(type: string): void {
-    // A compaction is a pass of its own, like the passes that tools lead to.
+    // A compaction is a separate pass, as tool uses are.
     this.#toolsRan ||= /_call$|^mcp_|^compaction/.test(type) && !CLIENT_CALL.test(type)
     this.#reasons ||= type === 'reasoning'
     if (type === 'image_generation_call') this.#imagesBegun++
@@ -169,9 +169,9 @@ export class ResponsesReader implements ReplyReader {
     this.#status = nameAt(response['status'])
     this.#facts.readError(response)
     this.#facts.readUsage(response, document)
-    // Fees are counted in the items of the response, so an overflow may have lost some.
+    // Fees are counted from the items, so an overflow may have lost some.
     if (document.overflow) counts.doubt()
-    // Live shows an empty `output`, whatever was done.
+    // In production `output` is empty here, whatever was done.
     if (Array.isArray(output) && output.length > 0) {
       this.#tools = new SeenTools()
       for (const item of output) this.#tools.read(objectAt(item), counts)
@@ -193,7 +193,7 @@ export class ResponsesReader implements ReplyReader {
 
 const CALLS_MAX = 10_000
 
-/** Calls of tools that are seen as output items; the fees of most of them stand nowhere in the usage. */
+/** Tool calls seen as output items. The usage does not contain the fees of most of them. */
 class SeenTools {
   readonly #ids = new Set<string>()
   readonly #containers = new Set<string>()
@@ -211,11 +211,14 @@ class SeenTools {
     this.#ids.add(id)
     if (type === 'file_search_call') this.#fileSearches++
     else if (type === 'image_generation_call') this.#svgParts.push(...svgParts(item['svg_usage'], counts))
-    // Opening a page and looking for words on it are free.
+    // Opening a page and searching in it are free.
     else if (objectAt(item['action'])['type'] === 'search') this.#webSearches++
   }
 
-  /** The container in which an item runs code or a shell. It is paid for as soon as it is there, done or not, and once. */
+  /**
+   * The container in which an item runs code or a shell. It is charged once, when it exists, even if the item did not
+   * finish.
+   */
   noteContainer(item: JsonObject, counts: Counts): void {
     const id = nameAt(item['container_id']) ?? nameAt(objectAt(item['environment'])['container_id'])
     if (id === null || this.#containers.has(id)) return
@@ -231,7 +234,7 @@ class SeenTools {
     return this.#svgParts
   }
 
-  /** The number of searches that upstream says it charges for has precedence: it leaves out the discounted ones. */
+  /** Upstream's own count of charged searches wins: it excludes free ones. */
   calls(webSearches: number | null): Quantities {
     return quantitiesOf({
       web_searches: webSearches ?? this.#webSearches,

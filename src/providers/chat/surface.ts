@@ -120,8 +120,8 @@ export const chat: SurfaceSpec = {
   },
   pricing: {
     provider: 'openai',
-    // `scale` is prepaid capacity without a price per token: its list cost is the standard one. `fast` is how a request
-    // asks for `priority`.
+    // `scale` is prepaid capacity without a price per token, so it counts as standard. Requests write `priority` as
+    // `fast`.
     tiers: {
       default: 'standard',
       standard: 'standard',
@@ -151,7 +151,7 @@ function mentionsAudio({ modalities }: JsonObject): boolean {
   return !Array.isArray(modalities) || modalities.includes('audio')
 }
 
-/** Families of models that never reason: everything before gpt-5 but for the o-series, and the chat models since. */
+/** Models that never reason: everything before gpt-5 except the o-series, and the chat models since. */
 const NEVER_REASONS =
   /^(?:ft:)?(?:gpt-(?:3|4)|chatgpt-4o|(?:gpt-)?chat-latest|gpt-5(?:\.\d+)?-chat|gpt-audio|babbage|davinci)/
 

@@ -8,7 +8,7 @@ interface TokenSide {
   readonly quantities: Quantities
 }
 
-/** Null for a side of which upstream said nothing, or nothing that can be true. */
+/** Null for a side that upstream did not state plausibly. */
 export interface ReportedTokens {
   readonly input: TokenSide | null
   readonly output: TokenSide | null
@@ -17,7 +17,7 @@ export interface ReportedTokens {
 
 const NO_TOKENS: ReportedTokens = { input: null, output: null }
 
-/** The tokens of a usage object of Chat, Responses, transcription or Realtime; no object mixes their names. */
+/** The tokens of a usage object of Chat, Responses, transcription or Realtime. Their names do not overlap. */
 export function readTokens(usage: JsonObject, counts: Counts): ReportedTokens {
   const input = counts.read(usage['prompt_tokens'] ?? usage['input_tokens'])
   const output = counts.read(usage['completion_tokens'] ?? usage['output_tokens'])
@@ -37,7 +37,7 @@ export function readTokens(usage: JsonObject, counts: Counts): ReportedTokens {
   }
 }
 
-/** The tokens when usage is reported again in the same reply: totals are running totals and can only rise. */
+/** The tokens when the same reply reports usage again: running totals, which can only rise. */
 function laterTokens(before: ReportedTokens, now: ReportedTokens, counts: Counts): ReportedTokens {
   return {
     input: laterSide(before.input, now.input, counts),
@@ -121,10 +121,10 @@ export function partOf(model: string | null, tokens: ReportedTokens): UsagePart 
 }
 
 /**
- * The details are parts of the total and may overlap: upstream does not say whether a token can be read from the
- * cache and written to it, and it often does not say whether cached tokens were text or audio. So each detail
- * takes from the rest of the total, writes first because they cost most, and text gets what remains: no token
- * is counted twice, and all details together never exceed the total.
+ * Details are parts of the total and may overlap: upstream does not say whether a token can be both read from and
+ * written to the cache, and often not whether cached tokens were text or audio. So each detail is taken from the
+ * remaining total, writes first because they cost most, and text gets the rest: no token is counted twice, and the
+ * details never exceed the total.
  */
 function splitInput(total: number, usage: JsonObject, details: JsonObject, counts: Counts): Quantities {
   let rest = total
@@ -163,7 +163,7 @@ function splitInput(total: number, usage: JsonObject, details: JsonObject, count
   })
 }
 
-/** Reasoning and predictions, accepted or not, are output like any other and already in the total. */
+/** Reasoning and predictions, accepted or not, are already in the output total. */
 function splitOutput(total: number, details: JsonObject, counts: Counts): Quantities {
   const audio = counts.read(details['audio_tokens']) ?? 0
   const image = counts.read(details['image_tokens']) ?? 0

@@ -52,7 +52,7 @@ const LAYOUT: ReplyLayout = {
   dullEvents: [],
 }
 
-/** The deltas that carry text which the model wrote, and the member that the text is in. */
+/** Deltas with text that the model wrote, and the member with the text. */
 const DELTAS: ReadonlyMap<unknown, readonly [kind: OutputKind, member: string]> = new Map([
   ['text_delta', ['text', 'text']],
   ['thinking_delta', ['thinking', 'thinking']],
@@ -62,12 +62,12 @@ const DELTAS: ReadonlyMap<unknown, readonly [kind: OutputKind, member: string]> 
 
 const SERVER_TOOL = /^(?:server_tool_use|mcp_tool_use|.+_tool_result)$/
 
-/** The names of the tools with which upstream runs code, and the types of the blocks with their results. */
+/** Tools with which upstream runs code, and the types of their result blocks. */
 const CODE = /^(?:bash_|text_editor_)?code_execution(?:_tool_result)?$/
 
 const OPEN_BLOCKS_MAX = 64
 
-/** Reads replies to POST /v1/messages: a message, or the stream of events that build one. */
+/** Reads replies to POST /v1/messages: a message, or its event stream. */
 export class MessagesReader implements ReplyReader {
   readonly layout = LAYOUT
   readonly #output: Delivered
@@ -76,7 +76,7 @@ export class MessagesReader implements ReplyReader {
   stage: Stage = 'content'
   #id: string | null = null
   #model: string | null = null
-  /** The model that a fallback took over from: the first one is the model that was asked for. */
+  /** The model that a fallback took over from. The first is the requested model. */
   #modelAsked: string | null = null
   #stopReason: string | null = null
   #hasContent = false
@@ -89,7 +89,7 @@ export class MessagesReader implements ReplyReader {
     this.#output = output
   }
 
-  /** `message_start` has the input, unless tools add to it. */
+  /** `message_start` has the input, unless tools add to it later. */
   get shown(): Shown {
     return { inputKnown: this.#usage.inputKnown, toolsRan: this.#toolsRan, reasons: this.#reasons }
   }
@@ -188,7 +188,7 @@ export class MessagesReader implements ReplyReader {
     const type = nameAt(block['type']) ?? ''
     if (type !== 'fallback') {
       this.#hasContent = true
-      // A compaction is a pass of its own, like the passes that tools lead to.
+      // A compaction is a separate pass, as tool uses are.
       this.#toolsRan ||= type === 'compaction' || SERVER_TOOL.test(type)
       this.#ranCode ||= CODE.test(type === 'server_tool_use' ? (nameAt(block['name']) ?? '') : type)
       this.#reasons ||= type === 'thinking' || type === 'redacted_thinking'
@@ -199,7 +199,7 @@ export class MessagesReader implements ReplyReader {
     this.#usage.noteFallback()
   }
 
-  /** A message has a container as soon as code can run, or files wait for it. */
+  /** A message has a container as soon as code may run or files are provided. */
   #noteContainer(owner: JsonObject): void {
     if (isObject(owner['container'])) this.#ranCode = true
   }

@@ -21,8 +21,9 @@ const ERROR_TYPES: Readonly<Record<number, string>> = {
 export const messages: SurfaceSpec = {
   name: 'messages',
   endpoints,
-  // Anthropic's API demands `anthropic-version`, and OpenAI's SDKs never send it. `Authorization: Bearer` proves nothing,
-  // since Anthropic's SDKs send it too from 1.0 on; hand-written clients without the version are known by `x-api-key`.
+  // Anthropic's API requires `anthropic-version`, which OpenAI's SDKs never send. `Authorization: Bearer` proves
+  // nothing, because Anthropic's SDKs send it since 1.0. Hand-written clients without the version are recognised by
+  // `x-api-key`.
   clientHeaders: ['anthropic-version', 'x-api-key'],
   upstream: {
     variables: {
@@ -35,7 +36,7 @@ export const messages: SurfaceSpec = {
     path: (basePath, path) => basePath + path,
     regionalHost: null,
     ownHeaders: { 'anthropic-version': '2023-06-01' },
-    // The list of models comes in pages of 20 unless more are asked for.
+    // The default page size of the model list is 20.
     modelListQuery: '?limit=1000',
   },
   errors: {
@@ -45,7 +46,7 @@ export const messages: SurfaceSpec = {
       ERROR_TYPES[status] ?? (status >= 500 ? 'api_error' : 'invalid_request_error'),
     body(type, { code, message, details }, requestId) {
       const error = { type, message, code }
-      // `error_code` is where Anthropic's own billing errors have their code.
+      // Anthropic's own billing errors have their code in `error_code`.
       const explained =
         details === undefined ? error : { ...error, details: { error_code: code, ...details } }
       return { type: 'error', error: explained, request_id: requestId }
@@ -77,7 +78,7 @@ export const messages: SurfaceSpec = {
   }),
   pricing: {
     provider: 'anthropic',
-    // `priority` is prepaid capacity without a price per token: its list cost is the standard one.
+    // `priority` is prepaid capacity without a price per token, so it counts as standard.
     tiers: {
       standard: 'standard',
       standard_only: 'standard',
@@ -91,7 +92,7 @@ export const messages: SurfaceSpec = {
   },
 }
 
-/** Whether thinking is asked for. Where a model thinks unasked, its blocks show it. */
+/** Whether thinking is requested. If a model thinks unasked, its blocks show it. */
 function mayReason({ thinking }: JsonObject): boolean {
   return isGiven(thinking) && !(isObject(thinking) && thinking['type'] === 'disabled')
 }

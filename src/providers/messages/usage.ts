@@ -5,7 +5,7 @@ import { Counts, nameAt, objectAt, quantitiesOf } from '../reading.ts'
 const ITERATIONS_MAX = 1000
 const PARTS_MAX = 64
 
-/** Cache writes by how long they live: minutes or an hour. */
+/** Cache writes by lifetime: five minutes or an hour. */
 interface WriteSplit {
   readonly fiveMinutes: number
   readonly oneHour: number
@@ -30,7 +30,7 @@ function readSplit(value: unknown, counts: Counts): WriteSplit | null {
 
 const NO_TOKENS: MessageTokens = { input: null, written: null, split: null, read: null, output: null }
 
-/** The tokens of a message or of an entry of `iterations`. Totals go on from those `before` and can only rise. */
+/** The tokens of a message or of an `iterations` entry. Totals continue from `before` and can only rise. */
 function readMessageTokens(usage: JsonObject, counts: Counts, before = NO_TOKENS): MessageTokens {
   return {
     input: counts.readRising(usage['input_tokens'], before.input),
@@ -42,9 +42,9 @@ function readMessageTokens(usage: JsonObject, counts: Counts, before = NO_TOKENS
 }
 
 /**
- * The cache writes of a total and of a split of it that may be older. Writes that the split does not know are breakpoints
- * which server tools set by themselves, and such writes live five minutes. A split above its total cannot be true; if the
- * split is older, the total replaced it, else the larger of the two counts.
+ * Splits the total of cache writes by lifetime. The split may be older than the total: additional writes come from
+ * breakpoints that server tools set, which live five minutes. If the split exceeds its total, an older split is
+ * ignored; otherwise the larger of the two counts.
  */
 function splitWrites(
   written: number | null,
@@ -103,7 +103,7 @@ function readIterations(value: unknown, counts: Counts): Iteration[] {
 const isSampling = (entry: Iteration): boolean =>
   entry.type === 'message' || entry.type === 'fallback_message'
 
-/** Whether the entries say more than the totals above them: then the totals cover only one attempt, or only one kind. */
+/** Whether the entries exceed the totals: the totals then cover only one attempt or one kind. */
 function exceedTotals(iterations: readonly Iteration[], modelServed: string | null): boolean {
   const models = new Set(iterations.map((entry) => entry.model ?? modelServed))
   return models.size > 1 || iterations.some((entry) => entry.type !== 'message')
@@ -115,7 +115,7 @@ interface IterationContext {
   readonly isRefusal: boolean
 }
 
-/** An attempt that was declined before any output is listed, but free; in a refusal the last one too. */
+/** Attempts that were declined before any output are listed but free; in a refusal, also the last one. */
 function withoutDeclined(iterations: readonly Iteration[], isRefusal: boolean): readonly Iteration[] {
   const lastFallback = iterations.findLastIndex((entry) => entry.type === 'fallback_message')
   const isDeclined = (entry: Iteration, at: number): boolean =>
@@ -123,7 +123,7 @@ function withoutDeclined(iterations: readonly Iteration[], isRefusal: boolean): 
   return iterations.filter((entry, at) => !isDeclined(entry, at))
 }
 
-/** One part for each model that sampled, and one for each compaction and each advisor. */
+/** One part per model that sampled, and one per compaction and advisor. */
 function iterationParts(
   iterations: readonly Iteration[],
   { modelServed, modelAsked }: IterationContext,
@@ -154,7 +154,7 @@ function addParts(a: UsagePart, b: UsagePart): UsagePart {
   return { model: a.model, quantities, promptTokens: a.promptTokens + b.promptTokens }
 }
 
-/** Where a usage object stood: in `message_start`, in a `message_delta` before or at the end, in a whole message. */
+/** Where a usage object was: in `message_start`, in a `message_delta` (running or final), in a whole message. */
 type UsagePosition = 'start' | 'running' | 'final' | 'whole'
 
 interface SettledMessage {
@@ -165,9 +165,9 @@ interface SettledMessage {
 }
 
 /**
- * Merges the usage objects of a message, one or those of a stream. `message_start` has everything but the output, for
- * which it only has a placeholder. Each `message_delta` has totals of the whole message so far, which replace the
- * totals before and are never added to them; totals that it leaves out stay as they were.
+ * Merges the usage objects of a message or stream. `message_start` has everything except the output, for which it has a
+ * placeholder. Each `message_delta` has totals so far, which replace earlier totals and are never added; omitted totals
+ * stay.
  */
 export class MessageUsage {
   readonly #counts = new Counts()
@@ -177,7 +177,7 @@ export class MessageUsage {
   #splitIsOlder = false
   #iterations: readonly Iteration[] = []
   #isFinal = false
-  /** A fallback, or a credit for one, changed the figures: later totals may be lower than those of the start. */
+  /** A fallback, or a credit for one, changed the figures: later totals may be lower than at the start. */
   #hasFallback = false
   stated: Usage = NO_USAGE
 
@@ -197,7 +197,7 @@ export class MessageUsage {
     this.#hasFallback = true
   }
 
-  /** The message is complete: the last usage is final, even if no stop reason came with it. */
+  /** The message is complete: the last usage is final, even without a stop reason. */
   noteEnd(): void {
     this.#isFinal = true
   }
@@ -243,7 +243,7 @@ export class MessageUsage {
     }
     const billed = withoutDeclined(this.#iterations, context.isRefusal)
     const parts = iterationParts(billed, context, this.#counts)
-    // Compactions and advisors come on top of the totals; the totals are made of the samplings.
+    // Compactions and advisors are not part of the totals, which sum the samplings.
     const isSampled = this.#iterations.some(({ type }) => type === 'message' || type === 'fallback_message')
     const own = isSampled ? [] : [this.#totalsPart(totals)]
     const counted: MessageTokens[] = billed.map((entry) => entry.tokens)
@@ -268,7 +268,7 @@ export class MessageUsage {
     }
   }
 
-  /** Totals only rise, unless another attempt took over: then the later totals are those of that attempt. */
+  /** Totals only rise, unless another attempt took over: later totals are then that attempt's. */
   #latest(name: 'input' | 'written' | 'read'): number | null {
     const start = this.#tokens.start[name]
     const later = this.#tokens.later[name]
@@ -283,7 +283,7 @@ export class MessageUsage {
     return messagePart(null, totals, splitWrites(totals.written, split, this.#splitIsOlder, this.#counts))
   }
 
-  /** The entries know of cache writes after `message_start`; where they account for all writes, their split is right. */
+  /** The entries include cache writes after `message_start`. If they account for all writes, their split is correct. */
   #splitOfIterations(written: number | null): WriteSplit | null {
     let fiveMinutes = 0
     let oneHour = 0
