@@ -4,20 +4,20 @@ import { MULTIPLIER_ONE, ONE } from './modifiers.ts'
 import { UNIT_PRICES } from './rate-keys.ts'
 
 /**
- * Amounts of one calculation share one denominator, so that adding them is adding numerators and nothing is rounded
- * before the end. 18,000,000 is the least common multiple of the units that prices are for (a thousand, a million, an hour
- * of milliseconds); the billions are for the modifiers that can apply at once.
+ * Amounts of one calculation share a denominator, so adding them adds numerators, and nothing is rounded before the
+ * end. 18,000,000 is the least common multiple of the price units (a thousand, a million, an hour in milliseconds); the
+ * billions are for the modifiers that can apply together.
  */
 const PER_UNITS = 18_000_000n
 
 export const AMOUNT_DENOMINATOR = PER_UNITS * MULTIPLIER_ONE
 
-/** The cost of a quantity without modifiers: nanodollars with PER_UNITS as the denominator. */
+/** The cost of a quantity without modifiers: nanodollars over PER_UNITS. */
 export function plainAmountOf(unit: Unit, quantity: bigint, rateNanos: bigint): bigint {
   return quantity * rateNanos * FACTORS[unit]
 }
 
-/** The factors that bring amounts of each unit to the denominator PER_UNITS. */
+/** Factors that convert each unit's amounts to the denominator PER_UNITS. */
 const FACTORS = Object.fromEntries(
   UNITS.map((unit) => [unit, PER_UNITS / UNIT_PRICES[unit].units]),
 ) as Readonly<Record<Unit, bigint>>
@@ -27,17 +27,17 @@ export function multipliedBy(amount: bigint, multiplier: bigint): Fraction {
 }
 
 /**
- * The sums of several amounts, by the list and after discounts, exactly. The denominator grows with the first
- * multiplier, and the cost has a sum of its own from the first discount on: most calls have neither, and numbers
- * of one machine word take a third of the time.
+ * Exact sums of amounts, at list price and after discounts. The denominator grows with the first multiplier, and the
+ * cost gets a separate sum with the first discount: most calls have neither, and numbers of one machine word take a
+ * third of the time.
  */
 export class Totals {
   #list = 0n
-  /** Null while the cost is the same as the list cost. */
+  /** Null while the cost equals the list cost. */
   #cost: bigint | null = null
   #multiplied = false
 
-  /** `amount` is a plain amount; `payable` billionths of it are to be paid. */
+  /** `amount` is a plain amount, of which `payable` billionths are charged. */
   add(amount: bigint, multiplier: bigint, payable: bigint): void {
     if (multiplier !== MULTIPLIER_ONE && !this.#multiplied) {
       this.#multiplied = true
@@ -55,7 +55,7 @@ export class Totals {
     return this.#divided(nearest)
   }
 
-  /** The totals rounded up, because a hold must not be below the cost it stands for. */
+  /** The totals rounded up, because a hold must not be below the cost. */
   raised(): { readonly listNanos: Nanos; readonly costNanos: Nanos } {
     return this.#divided(ceiling)
   }
@@ -76,11 +76,11 @@ function ceiling(numerator: bigint, denominator: bigint): bigint {
 }
 
 /**
- * How much less than list is billed: one fraction for all models, and others for models whose id matches a pattern.
- * The id is that of the price book, so that a discount does not depend on which alias a client or upstream used.
+ * A discount: one fraction for all models, and others for models whose id matches a pattern. The id is the price
+ * book's, so the discount does not depend on the alias that a client or upstream used.
  */
 export interface Discount {
-  /** The rest that is to be paid, in billionths of the list cost. */
+  /** The fraction that is charged, in billionths of the list cost. */
   readonly payable: bigint
   /** The most specific pattern first. */
   readonly overrides: readonly { readonly pattern: string; readonly payable: bigint }[]
@@ -99,7 +99,7 @@ type ReadDiscount =
 
 const PATTERNS_MAX = 1_000
 
-/** Reads a discount from decimals in text: a fraction such as 0.15 has no exact binary form. */
+/** Reads a discount from decimal text, because 0.15 has no exact binary form. */
 export function readDiscount(all: string, byPattern: Readonly<Record<string, string>> = {}): ReadDiscount {
   const problems: string[] = []
   const payableOf = (where: string, text: string): bigint => {
@@ -124,14 +124,14 @@ export function payableFor(discount: Discount, modelId: string): bigint {
   return discount.overrides.find(({ pattern }) => matches(pattern, modelId))?.payable ?? discount.payable
 }
 
-/** A name without a wildcard comes first; then the pattern that spells out more characters. Ties go by the alphabet. */
+/** Names without a wildcard first, then longer patterns. Ties are alphabetical. */
 function bySpecificity(a: { readonly pattern: string }, b: { readonly pattern: string }): number {
   const wild = Number(a.pattern.includes('*')) - Number(b.pattern.includes('*'))
   const literal = b.pattern.replaceAll('*', '').length - a.pattern.replaceAll('*', '').length
   return wild || literal || (a.pattern < b.pattern ? -1 : 1)
 }
 
-/** `*` is any text. Pieces are found from left to right and never tried again, so that a piece takes linear time at most. */
+/** `*` matches any text. Pieces are matched from left to right without backtracking, so the time is linear per piece. */
 function matches(pattern: string, text: string): boolean {
   const pieces = pattern.split('*')
   const first = pieces[0] ?? ''

@@ -4,16 +4,16 @@ import { ONE, type RatingContext } from './modifiers.ts'
 import type { PriceVersion } from './price-book.ts'
 import { resolve, toolsOf } from './priced-parts.ts'
 
-/** The usage of those requests of a batch that one model served. */
+/** The usage of a batch's requests that one model served. */
 export interface ModelUsage {
   readonly model: string | null
   readonly requests: number
   readonly usage: Usage
-  /** A name that no other part of the batch has, and that is the same each time the results are read. */
+  /** Unique within the batch, and the same each time the results are read. */
   readonly name: string
 }
 
-/** The most sums of a batch. Names of models are upstream's, fine-tuned models included, so their number is not known before. */
+/** Maximum sums per batch. Model names come from upstream, including fine-tuned ones, so their number is unbounded. */
 const SUMS_MAX = 10_000
 
 interface Sum {
@@ -24,10 +24,9 @@ interface Sum {
 }
 
 /**
- * Adds up the usage of the requests of a batch, for each model that served them. Requests are added only where all rates
- * are the same, so that rating the sum is rating each of them, and rounding once: requests stand apart if a threshold for
- * long prompts lies between them, whichever model of the book has it, since the price of this one may be stated later. A
- * geography has a sum of its own where it changes the price.
+ * Sums the usage of a batch's requests per served model. Requests are added only if all their rates are equal, so that
+ * rating the sum equals rating each of them. Requests on different sides of any model's long-prompt threshold have
+ * separate sums, because this model's price may be added later. So do geographies that change the price.
  */
 export class BatchUsage {
   readonly #context: RatingContext
@@ -42,7 +41,7 @@ export class BatchUsage {
     this.#thresholds = new Set(tables.flatMap(({ longContextAbove }) => longContextAbove ?? []))
   }
 
-  /** `isKnown`: upstream has stated all of the usage. */
+  /** `isKnown`: upstream stated the usage in full. */
   add(usage: Usage, isKnown: boolean): void {
     const key = JSON.stringify([usage.modelServed, this.#factorOf(usage)])
     let sum = this.#sums.get(key)
@@ -69,7 +68,7 @@ export class BatchUsage {
     }))
   }
 
-  /** The factor of the geography in which upstream ran the request. A model without a price may be priced by it later. */
+  /** The factor of the request's geography, also for a model without a price, which may get one later. */
   #factorOf({ modelServed, geography }: Usage): string | null {
     const { model } = resolve(modelServed, this.#context, this.#version)
     if (model === null) return geography

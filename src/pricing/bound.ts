@@ -23,22 +23,22 @@ import {
 } from './price-book.ts'
 import { type Side, UNITS_OF } from './rate-keys.ts'
 
-/** The most tokens of all inputs of one request for embeddings together; each input has to fit the window. */
+/** Maximum tokens of all inputs of an embeddings request together; each must fit the context window. */
 const EMBEDDED_TOKENS_MAX = 300_000
 
 /**
- * One byte of audio is taken to last at most this long. That is 0.8 kbit/s, below the lowest setting of speech
- * codecs; a file of coded silence can last longer, and is then booked in full as an overrun.
+ * Maximum length of a byte of audio: 0.8 kbit/s, below the lowest setting of speech codecs. A file of encoded silence
+ * can last longer; it is then charged in full as an overrun.
  */
 const AUDIO_MS_PER_BYTE = 10
 
-/** The largest cap that a key can have. A bound beyond it limits nothing, and would not fit the columns for money. */
+/** The largest possible cap. A larger bound limits nothing and would not fit the money columns. */
 const BOUND_NANOS_MAX = 1_000_000_000n * 1_000_000_000n
 
 /**
- * The most that a request can cost, by its class (see BoundClass): what it sends at the highest rate for input that it can
- * lead to, what it may get at the highest rate for output, and its fees. Where upstream may run several passes, the largest
- * window and the highest rates of all models that take part count for each pass.
+ * Upper bound of a request's cost, by its class (see BoundClass): its input at the highest possible input rate, its
+ * output at the highest output rate, and its fees. If upstream may run several passes, each counts with the largest
+ * window and the highest rates of all models involved.
  */
 export function boundOf(
   request: BoundRequest,
@@ -77,7 +77,7 @@ function unbounded(reason: string): Bound {
   return { kind: 'unbounded', reason }
 }
 
-/** The cost of the tokens of one pass, or why there is no limit. */
+/** The cost of one pass's tokens, or why it is unbounded. */
 function tokensAmount(
   models: readonly ModelPrice[],
   request: BoundRequest,
@@ -86,7 +86,7 @@ function tokensAmount(
 ): bigint | string {
   const contexts = models.map((model) => inputLimit(model, request))
   const context = contexts.every((each) => each !== null) ? Math.max(...contexts) : null
-  // The prompts of several passes may be reported, and so rated, as one prompt.
+  // Prompts of several passes may be reported, and so rated, as one.
   const prompt = (context ?? Number.MAX_SAFE_INTEGER) * passes
   const nanos = models
     .map((model) => highestRatesFor(model, request, settings, prompt))
@@ -109,14 +109,14 @@ function tokensAmount(
   return sum
 }
 
-/** The most tokens of all prompts of one request together; null where that is not known. */
+/** Maximum tokens of all prompts of a request together; null if unknown. */
 export function inputTokensMax(model: ModelPrice, endpoint: string, prompts: number): number | null {
   const { contextWindowTokens: window } = model
   if (endpoint === '/v1/embeddings') return Math.max(EMBEDDED_TOKENS_MAX, window ?? 0)
   return window === null ? null : window * prompts
 }
 
-/** No token is shorter than a byte, so the body's bytes bound its tokens; nothing passes the context window. */
+/** A token has at least one byte, so the body's size bounds its tokens, and so does the context window. */
 function inputLimit(
   model: ModelPrice,
   { boundClass, bodyBytes, endpoint, prompts }: BoundRequest,
@@ -125,7 +125,7 @@ function inputLimit(
   return boundClass === 'plain' ? Math.min(bodyBytes, most ?? bodyBytes) : most
 }
 
-/** A stated limit beyond the window is refused upstream or cut to it; the output of a model has to fit its window. */
+/** The output must fit the context window: upstream refuses or reduces a larger limit. */
 export function outputTokensMax(model: ModelPrice, stated: number | null): number | null {
   const { contextWindowTokens, maxOutputTokens } = model
   const limit = stated ?? maxOutputTokens ?? contextWindowTokens
@@ -139,8 +139,8 @@ type PricedSide = Exclude<Side, 'tool'>
 type HighestRates = Readonly<Record<PricedSide, bigint>>
 
 /**
- * The highest rates of all sets the call may be rated with: the tier asked for, and prompts up to the limit. Only rates
- * that a set has are looked at: the rate that stands in for a missing one is among them.
+ * The highest rates that may apply to the call: those of the requested tier, for prompts up to the limit. Only listed
+ * rates matter, because substitutes are among them.
  */
 function highestRatesFor(
   model: ModelPrice,
@@ -156,13 +156,13 @@ function highestRatesFor(
   if (tier === 'standard' && known) return usual
   const rates = ratesOf(table, tier)
   const own = highestOf(rates, mayBeLong)
-  // A tier that we do not know may be another name of any tier that the model has.
+  // An unknown tier may be another name for any of the model's tiers.
   if (!known)
     return [...table.others.values()]
       .filter(({ listed }) => listed)
       .reduce((most, each) => highestOfBoth(most, highestOf(each, mayBeLong)), highestOfBoth(own, usual))
-  // A tier that is dearer for its speed may be served, and reported, as standard. Calls at a cheaper tier are refused
-  // rather than raised to standard, by the models that have it.
+  // A faster, more expensive tier may be downgraded to standard. Models with a cheaper tier refuse calls instead of
+  // upgrading them.
   return settings.batch === true || (tier === 'flex' && rates.listed) ? own : highestOfBoth(own, usual)
 }
 
@@ -173,11 +173,11 @@ function tierFor(request: BoundRequest, settings: BoundSettings): ReportedTier {
     left && SURFACES[request.surface].pricing.hasProjectTier ? settings.defaultTier : request.serviceTier
   const speed = request.mayBeFast ? 'fast' : null
   const reported = tierOf(request.surface, { serviceTier, speed, batch: false })
-  // A request outside of a batch that asks for the batch tier does not get its price.
+  // A single request does not get the batch price, even if it names that tier.
   return reported.tier === 'batch' ? { tier: 'standard', known: reported.known } : reported
 }
 
-/** Rates never change; looking through them took a third of the time of a bound. */
+/** Cached: rates never change, and searching them took a third of the time of a bound. */
 const highestKnown = new WeakMap<TierRates, { readonly short: HighestRates; readonly either: HighestRates }>()
 
 function highestOf(rates: TierRates, mayBeLong: boolean): HighestRates {
@@ -205,7 +205,7 @@ function highestOfBoth(a: HighestRates, b: HighestRates): HighestRates {
   }
 }
 
-/** The fees of tools, which are paid by the call and not by the token. */
+/** Fees of tools, which are charged per use. */
 function feesAmount(model: ModelPrice, { webSearches, fileSearches, containers }: RequestTools): bigint {
   let sum = plainAmountOf('web_searches', BigInt(webSearches), highestSearchRate(model.tools))
   for (const [unit, most] of [

@@ -14,7 +14,7 @@ import {
 import type { BookVersionEntry, ModelEntry, RateTableEntry, TariffEntry } from './price-file.ts'
 import { instantMs, UNIT_PRICES } from './rate-keys.ts'
 
-/** Makes maps of whole numbers from the words of a price file, once per version, so that rating a call only looks up. */
+/** Compiles a price file to maps of integers, once per version, so that rating only looks up. */
 export function compileVersion(entry: BookVersionEntry, effectiveFromMs: number | null): PriceVersion {
   const ratioOf = tierRatios(entry.models)
   const models = entry.models.map((model) => compileModel(model, entry.tools, ratioOf))
@@ -67,7 +67,7 @@ function compileTable(table: RateTableEntry, model: ModelEntry, ratioOf: RatioOf
 
 const NOT_LISTED: TierRates = { listed: false, short: new Map(), long: null }
 
-/** A rate that a tier does not list is the standard rate of the same unit times the factor of the rates that it lists. */
+/** A rate that a tier does not list is the standard rate of the unit × the ratio of the tier's listed rates. */
 function completed(own: TierRates, standard: TierRates, usual: Ratio): TierRates {
   const ratio = listedRatio(own.short, standard.short) ?? usual
   const long =
@@ -100,7 +100,7 @@ function compileTariff(rates: Rates): Map<Unit, bigint> {
   return tariff
 }
 
-/** Image tokens that a model for text reads cost as much as its text tokens, unless the list has rates for images. */
+/** Image input costs as much as text input, unless the list has image rates. */
 function withImages(rates: Rates): Tariff {
   const tariff = compileTariff(rates)
   if (tariff.has('image_input_tokens')) return tariff
@@ -111,7 +111,7 @@ function withImages(rates: Rates): Tariff {
   return tariff
 }
 
-/** The price file was checked before, so each decimal in it can be read. */
+/** The file was validated, so every decimal parses. */
 function nanos(text: string): bigint {
   const value = parseUsd(text)
   if (value === null) throw new TypeError(`not a decimal: ${text}`)
@@ -124,7 +124,7 @@ const HALF: Ratio = [1n, 2n]
 
 type RatioOf = (provider: string, tier: Tier) => Ratio
 
-/** The ratio of a tier for models that list no rates for it: half for batch and flex, else that of the newest model that lists it. */
+/** The ratio of a tier for models that do not list it: 0.5 for batch and flex, else that of the newest model that lists it. */
 function tierRatios(models: readonly ModelEntry[]): RatioOf {
   const newest = new Map<string, { readonly version: number; readonly ratio: Ratio }>()
   for (const { id, provider, rates } of models) {
@@ -157,8 +157,8 @@ function times(tariff: Tariff, [over, under]: Ratio): Tariff {
 }
 
 /**
- * The list prices that come with the product, as they are. A test checks them, not every start: the check took a sixth of
- * the time until the gateway served, most of it to load the code that checks.
+ * The built-in list prices. A test validates them, not every start: that took a sixth of the startup time, mostly to
+ * load the validation code.
  */
 export function shippedBook(): PriceBook {
   const [first, ...later] = listPrices.versions as readonly BookVersionEntry[]

@@ -23,12 +23,12 @@ type LoadedBook =
   | { readonly kind: 'book'; readonly book: PriceBook }
   | { readonly kind: 'refused'; readonly problems: readonly string[] }
 
-/** A book from its text and, on top of it, an overlay. One problem in either refuses both. */
+/** A price book with an overlay on top. A problem in either rejects both. */
 export function loadBook(text: string, overlayText?: string): LoadedBook {
   return assemble(readJson(text), overlayText)
 }
 
-/** The list prices that come with the product, with the operator's overlay if there is one. */
+/** The built-in list prices, with the operator's overlay if there is one. */
 export function loadListPrices(overlayText?: string): LoadedBook {
   return assemble({ kind: 'json', value: listPrices }, overlayText)
 }
@@ -69,7 +69,7 @@ function assemble(book: JsonRead, overlayText: string | undefined): LoadedBook {
   )
 }
 
-/** The data of a file, if it has the form that `formOf` chooses by its JSON. */
+/** Parses a file by the schema that `formOf` chooses from its JSON. */
 function parse<T>(
   json: JsonRead,
   formOf: (value: unknown) => z.ZodType<T>,
@@ -115,7 +115,7 @@ function dateOverlay(entry: OverlayEntry, path: readonly number[]): DatedOverlay
 
 type Prices = Pick<BookVersionEntry, 'models' | 'tools' | 'default_models'>
 
-/** A new version begins wherever the book or the overlay changes something. */
+/** A new version begins whenever the book or the overlay changes something. */
 function combine(
   versions: readonly BookVersionEntry[],
   overlays: readonly DatedOverlay[],
@@ -146,7 +146,7 @@ function combine(
   return { kind: 'book', book: { versions: [first, ...later] } }
 }
 
-/** A digest of the content of the overlays, not of their layout: the same prices have the same id. */
+/** A digest of the overlays' content, not layout: the same prices have the same id. */
 function mark(applied: readonly DatedOverlay[]): string {
   if (applied.length === 0) return ''
   const content = JSON.stringify(applied.map(({ entry }) => entry))
@@ -154,9 +154,8 @@ function mark(applied: readonly DatedOverlay[]): string {
 }
 
 /**
- * The prices with the overlay's changes and additions. A model that exists retains members that the overlay does not mention
- * (aliases, limits, multipliers), but its `rates` are replaced as a whole: half old and half new rates would be
- * no price list at all.
+ * Applies the overlay. An existing model retains members that the overlay omits (aliases, limits, multipliers), but its
+ * `rates` are replaced as a whole: a mix of old and new rates would be no price list.
  */
 function applyOverlay(
   prices: Prices,
@@ -208,7 +207,7 @@ function namesOf(model: OverlayModelEntry): [name: string, owner: string][] {
   return [model.id, ...(model.aliases ?? [])].map((name) => [name, model.id])
 }
 
-/** A name that the overlay gives to one model is taken away from any other. */
+/** Removes names that the overlay gives to another model. */
 function withoutNames(model: ModelEntry, claimed: ReadonlyMap<string, string>): ModelEntry {
   const aliases = model.aliases?.filter((alias) => (claimed.get(alias) ?? model.id) === model.id)
   return aliases === undefined || aliases.length === model.aliases?.length ? model : { ...model, aliases }
@@ -231,7 +230,7 @@ function mergeTools(tools: Prices['tools'], changes: Prices['tools']): Prices['t
   return merged
 }
 
-/** Checks that the shape of a file cannot make: names are unique, and every table is complete enough to rate with. */
+/** Checks that a schema cannot express: unique names, and tables complete enough for rating. */
 
 interface NamedEntry {
   readonly id: string
@@ -277,8 +276,8 @@ function checkModel(model: ModelEntry, path: JsonPath, problems: PriceProblems):
 }
 
 /**
- * Where a tier, or long prompts, have no rate for one side at all, no other rate can stand in, and that side would be free.
- * Versions that were stored with calls are used unchanged.
+ * If a tier, or its long prompts, has no rate at all for one side, nothing can substitute it, and that side would be
+ * free. Versions stored with calls are not checked.
  */
 function checkSides(model: ModelEntry, path: JsonPath, problems: PriceProblems): void {
   if (!TEXT_MODES.includes(model.mode ?? 'chat')) return
@@ -294,7 +293,7 @@ function checkSides(model: ModelEntry, path: JsonPath, problems: PriceProblems):
   }
 }
 
-/** A tier without rates for long prompts would rate them as short ones. */
+/** A tier without long-prompt rates would rate long prompts as short. */
 function checkTable(table: RateTableEntry, path: JsonPath, problems: PriceProblems): void {
   for (const [tier, tariff] of tariffsOf(table)) {
     const at = [...path, tier]
@@ -305,20 +304,20 @@ function checkTable(table: RateTableEntry, path: JsonPath, problems: PriceProble
   }
 }
 
-/** The stored record of a call from which its bill is derived again. */
+/** The stored record from which a bill is recomputed. */
 export interface RecordedCall {
   readonly usage: string
   readonly rating: string
   readonly priceVersionJson: string
 }
 
-/** Prices as they were stored; null if they cannot be read. */
+/** A stored price version; null if unreadable. */
 export function readVersion(json: string): PriceVersion | null {
   const loaded = loadBook(`{"versions":[${json}]}`)
   return loaded.kind === 'book' ? loaded.book.versions[0] : null
 }
 
-/** Rates a recorded call from its own record: its usage, the way it was rated, and the prices it was rated with. */
+/** Rates a recorded call from its record: usage, rating inputs and price version. */
 export function createRateAgain(): (call: RecordedCall) => Rating | null {
   const versions = new Map<string, PriceVersion | null>()
   const versionOf = (json: string): PriceVersion | null => {
@@ -328,7 +327,7 @@ export function createRateAgain(): (call: RecordedCall) => Rating | null {
     versions.set(json, version)
     return version
   }
-  // Calls of one kind have the same rating text: reading it each time took a tenth of an audit's time.
+  // Cached: similar calls have the same rating text, and parsing it took a tenth of an audit's time.
   let lastRating = ''
   let stored: StoredRating | null = null
   return ({ usage, rating, priceVersionJson }) => {

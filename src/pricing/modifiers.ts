@@ -4,7 +4,7 @@ import type { Surface } from '../kernel/vocabulary.ts'
 import type { RequestLimits } from '../providers/request-limits.ts'
 import { SURFACES } from '../providers/surfaces.ts'
 
-/** The facts of a call that rating needs beside the usage: how the call was made. */
+/** The inputs of rating other than usage. */
 export interface RatingContext {
   readonly surface: Surface
   readonly modelAsked: string | null
@@ -13,38 +13,38 @@ export interface RatingContext {
   /** The upstream host processes in one region only. */
   readonly regional: boolean
   readonly batch: boolean
-  /** The model that the image tool of the request names. Upstream does not repeat that name. */
+  /** The model that the request's image tool names, which upstream does not repeat. */
   readonly imageToolModel?: string | null
   /**
-   * The service tier that the request asked for, else the one that the upstream project gives to requests that ask for
-   * none: the tier of a call whose reply states none. Null where neither is known.
+   * The requested service tier, else the upstream project's default; applies if the reply states no tier. Null if
+   * neither is known.
    */
   readonly tierAsked?: string | null
 }
 
-/** The limits that a request sets for its cost, and what it is for. */
+/** What bounds a request's cost. */
 export interface BoundRequest
   extends Omit<RequestLimits, 'speed' | 'background' | 'stored' | 'refersElsewhere'> {
   readonly surface: Surface
   /** The template of the endpoint, such as `/v1/messages`. */
   readonly endpoint: string
-  /** Null where the request names no model: it may come from a stored prompt or conversation. */
+  /** Null if the request names no model, for example with a stored prompt. */
   readonly model: string | null
   readonly bodyBytes: number
 }
 
 export interface BoundSettings {
-  /** The tier that `auto` and no service tier at all mean where the upstream project has a tier for them. */
+  /** The upstream project's tier for `auto` and for requests without a tier. */
   readonly defaultTier: string | null
   readonly regional: boolean
-  /** A default of the upstream workspace may choose where inference runs. */
+  /** The upstream workspace's default may decide where inference runs. */
   readonly geographyPossible: boolean
   readonly batch?: boolean
 }
 
 export interface ReportedTier {
   readonly tier: Tier
-  /** False for tiers that are not in the surface's tables: such calls are rated as standard, and flagged. */
+  /** False for an unknown tier: such calls are rated as standard and flagged. */
   readonly known: boolean
 }
 
@@ -52,7 +52,7 @@ const STANDARD: ReportedTier = { tier: 'standard', known: true }
 const BATCH: ReportedTier = { tier: 'batch', known: true }
 const NOT_KNOWN: ReportedTier = { tier: 'standard', known: false }
 
-/** The tier whose rates a call is rated with, by upstream's names for its tier and its speed. */
+/** The tier that decides the rates, from upstream's names for tier and speed. */
 export function tierOf(
   surface: Surface,
   said: { readonly serviceTier: string | null; readonly speed: string | null; readonly batch: boolean },
@@ -68,7 +68,7 @@ export function tierOf(
 
 function lookUp(words: Readonly<Record<string, Tier>>, word: string | null): ReportedTier {
   if (word === null) return STANDARD
-  // The word is upstream's or the client's: it may be the name of a member that every object has.
+  // The word is untrusted and may be the name of an inherited member.
   const tier = Object.hasOwn(words, word) ? words[word] : undefined
   return tier === undefined ? NOT_KNOWN : { tier, known: true }
 }
@@ -76,18 +76,18 @@ function lookUp(words: Readonly<Record<string, Tier>>, word: string | null): Rep
 /** Factors and discounts are decimals with at most nine places, stored as whole billionths. */
 export const ONE = NANOS_PER_USD
 
-/** Factors on every token of a model, in billionths. Fees, which are priced by the call, are left alone. */
+/** Factors for all tokens of a model, in billionths. They do not apply to fees. */
 export interface ModelFactors {
-  /** By the geography where upstream says that inference ran. */
+  /** By the geography in which inference ran, as upstream reports it. */
   readonly geography: ReadonlyMap<string, bigint>
-  /** Where the upstream host processes in one region only. */
+  /** For upstream hosts that process in one region only. */
   readonly regional: bigint
 }
 
-/** The one geography that is not dearer than others; another name may be another spelling of a dearer geography. */
+/** The only geography without a surcharge. Any other name may be an alias of an expensive one. */
 const ANYWHERE = 'global'
 
-/** The product of both factors where each of them is 1. */
+/** The product of both factors if each is 1. */
 export const MULTIPLIER_ONE = ONE * ONE
 
 /** The factors that apply to a call, multiplied: over `MULTIPLIER_ONE`. */
@@ -106,7 +106,7 @@ export function multiplierMax(
   return product(most, settings.regional ? regional : ONE)
 }
 
-/** Nearly all factors are 1, and a multiplication of bigints allocates a new one. */
+/** Nearly all factors are 1, and multiplying bigints allocates. */
 function product(a: bigint, b: bigint): bigint {
   return a === ONE && b === ONE ? MULTIPLIER_ONE : a * b
 }

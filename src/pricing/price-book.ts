@@ -3,22 +3,22 @@ import { type ModelFactors, maxRate } from './modifiers.ts'
 import type { BookVersionEntry, Mode, ModelEntry, RateTableEntry, TariffEntry } from './price-file.ts'
 import { UNIT_PRICES, UNITS_OF } from './rate-keys.ts'
 
-/** Models of these modes read and write text, so that a price for input without one for output must be a slip, or the reverse. */
+/** Models of these modes read and write text, so a price for only one side must be a mistake. */
 export const TEXT_MODES: readonly string[] = ['chat', 'responses', 'completion', 'realtime']
 
-/** Nanodollars for as many units as UNIT_PRICES names. A unit that is not in the map has no price. */
+/** Nanodollars per the number of units in UNIT_PRICES. A missing unit has no price. */
 export type Tariff = ReadonlyMap<Unit, bigint>
 
 /** The rates of a tier, for prompts up to the threshold and for longer ones. */
 export interface TierRates {
-  /** False where the rates were derived from those of `standard`. */
+  /** False: derived from the rates of `standard`. */
   readonly listed: boolean
   readonly short: Tariff
   readonly long: Tariff | null
 }
 
 export interface RateTable {
-  /** Prompts of strictly more tokens are long. Null: all prompts are short. */
+  /** Prompts with more tokens are long. Null: all are short. */
   readonly longContextAbove: number | null
   readonly standard: TierRates
   readonly others: ReadonlyMap<Tier, TierRates>
@@ -31,17 +31,17 @@ export interface ModelPrice {
   readonly contextWindowTokens: number | null
   readonly maxOutputTokens: number | null
   readonly rates: RateTable
-  /** Tables that replace `rates` on an endpoint, by its path template. */
+  /** Tables that replace `rates` on an endpoint, by path template. */
   readonly endpoints: ReadonlyMap<string, RateTable>
   readonly tools: Tariff
   readonly factors: ModelFactors
-  /** Each answer of Chat Completions includes a paid search of the web. */
+  /** Each Chat Completions answer includes a paid web search. */
   readonly searchesEachCall: boolean
-  /** The entry as it stands in the file, for showing and comparing. */
+  /** The file's entry, for display and comparison. */
   readonly entry: ModelEntry
 }
 
-/** All prices of one period. A version never changes; a new price makes a new version. */
+/** All prices of one period. A version is immutable; a new price is a new version. */
 export interface PriceVersion {
   readonly id: string
   /** Null for the first version, which applies from the beginning. */
@@ -50,7 +50,7 @@ export interface PriceVersion {
   /** The model of requests that name none, by the path template of the endpoint. */
   readonly defaultModels: ReadonlyMap<string, string>
   readonly names: ReadonlyMap<string, ModelPrice>
-  /** The version as it would stand in a file: a book of this one version gives the same prices again. */
+  /** The version as a file entry, from which the same prices can be loaded again. */
   readonly entry: BookVersionEntry
 }
 
@@ -65,8 +65,8 @@ export function versionAt(book: PriceBook, instantMs: number): PriceVersion {
 }
 
 /**
- * Finds a model by exact id or alias. A fine-tuned model is called `ft:<base>:<organisation>:…` and costs what `ft:<base>`
- * costs; there is no other guessing, because names that begin alike differ in price.
+ * Finds a model by exact id or alias. A fine-tuned model is `ft:<base>:<organisation>:…` and costs as much as
+ * `ft:<base>`. There is no other guessing, because similar names differ in price.
  */
 export function findModel(version: PriceVersion, name: string | null): ModelPrice | null {
   if (name === null) return null
@@ -84,7 +84,7 @@ export function tableFor(model: ModelPrice, endpoint: string): RateTable {
   return model.endpoints.get(endpoint) ?? model.rates
 }
 
-/** The tariffs of a table with their names, for a look at all of them. */
+/** All tariffs of a table, with their names. */
 export function tariffsOf(table: RateTableEntry): readonly (readonly [tier: Tier, TariffEntry])[] {
   return TIERS.flatMap((tier) => {
     const entry = table[tier]
@@ -94,7 +94,7 @@ export function tariffsOf(table: RateTableEntry): readonly (readonly [tier: Tier
 
 export interface Tariffs {
   readonly tier: Tier
-  /** False where the list has no rates for the tier: they are derived from those of `standard`. */
+  /** False: the list has no rates for the tier, so they are derived from `standard`. */
   readonly listed: boolean
   readonly long: boolean
   readonly tariff: Tariff
@@ -113,15 +113,15 @@ export function tariffsFor(table: RateTable, tier: Tier, promptTokens: number): 
   }
 }
 
-/** Cache writes of OpenAI, whose models before gpt-5.6 report writes and charge nothing extra for them. */
+/** OpenAI's cache writes. Models before gpt-5.6 report them without charging extra. */
 const CHAT_CACHE_WRITES: readonly Unit[] = ['cache_write_30m_tokens', 'cache_write_12h_tokens']
 
 /**
  * - `listed`: the price list names the rate.
  * - `no_fee`: writing to the cache costs no more than reading the prompt.
- * - `free`: a model that is not sold by its output, such as one that embeds or that is paid by the hour of audio.
- * - `sibling`: the list names no rate for this unit, so the highest rate of the same side applies.
- * - `none`: nothing on the list can stand in.
+ * - `free`: the model has no output price, for example embeddings or audio priced per hour.
+ * - `sibling`: no rate for this unit, so the highest rate of the same side applies.
+ * - `none`: no substitute on the list.
  */
 export interface FoundRate {
   readonly nanos: bigint
@@ -150,7 +150,7 @@ export function findRate({ tariff, table }: Tariffs, unit: Unit): FoundRate {
 
 const SEARCHES = ['web_searches', 'web_searches_low', 'web_searches_medium', 'web_searches_high'] as const
 
-/** The highest price of a web search, whatever the size of its context. */
+/** The highest price of a web search of any context size. */
 export function highestSearchRate(tools: Tariff): bigint {
   return SEARCHES.map((unit) => tools.get(unit) ?? 0n).reduce(maxRate)
 }

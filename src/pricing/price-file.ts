@@ -3,8 +3,8 @@ import { parseUsd } from '../kernel/money.ts'
 import { instantMs, RATE_KEYS, type RateKey, TOOL_KEYS, type ToolKey } from './rate-keys.ts'
 
 /**
- * The format of price files, as it stands in them. A book holds whole versions; an overlay changes what it names.
- * In both, members that are not known are refused: a mistyped rate must not become a missing one.
+ * The format of price files. A book has complete versions; an overlay changes what it names. Unknown members are
+ * refused in both: a mistyped rate must not become a missing one.
  */
 
 const decimal = z.unknown().transform((given, context): string => {
@@ -29,7 +29,7 @@ function plain(given: number): string {
 
 const multiplier = decimal.refine((text) => (parseUsd(text) ?? 0n) > 0n, 'must be more than 0')
 
-/** Upper limits of a model. 2^31 is far above any limit and far below the numbers whose sums could lose a digit. */
+/** Token limits of a model. 2^31 is far above any real limit and small enough for exact sums. */
 const tokens = z
   .number({ error: 'must be a whole number of tokens' })
   .int('must be a whole number of tokens')
@@ -42,7 +42,7 @@ const name = z
   .string({ error: 'must be a text' })
   .regex(/^[\x21-\x7e]{1,200}$/, 'must be 1 to 200 printable ASCII characters without blanks')
 
-/** A rate that is absent or null does not exist: usage of its unit is rated at a dearer rate and flagged. */
+/** An absent or null rate does not exist: its unit is rated at a higher rate and flagged. */
 const rateShape = Object.fromEntries(RATE_KEYS.map((key) => [key, decimal.nullish()])) as Record<
   RateKey,
   z.ZodOptional<z.ZodNullable<typeof decimal>>
@@ -83,21 +83,21 @@ const modelMembers = {
   /** Names that mean this model. They match exactly, never by prefix. */
   aliases: z.array(name).max(200).optional(),
   mode: z.enum(MODES, `must be one of ${MODES.join(', ')}`).optional(),
-  /** The model is no longer served upstream; it stays in the book so that past calls can be rated again. */
+  /** No longer served upstream. It stays in the book so that past calls can be rerated. */
   retired: z.boolean({ error: 'must be true or false' }).optional(),
   context_window_tokens: tokens.nullish(),
   max_output_tokens: tokens.nullish(),
   endpoints: z.record(endpoint, rateTable).optional(),
-  /** The model searches the web for every answer, asked to or not, and no reply says so. */
+  /** The model searches the web for every answer, and no reply says so. */
   searches_each_call: z.boolean({ error: 'must be true or false' }).optional(),
   tools: tools.optional(),
-  /** Factors on every token: by the geography that upstream reports, and on hosts of one region. */
+  /** Factors for all tokens: by reported geography, and on single-region hosts. */
   geography: z.record(name, multiplier).optional(),
   regional_uplift: multiplier.nullish(),
 }
 
 const bookModel = z.strictObject({ id: name, provider: name, rates: rateTable, ...modelMembers })
-/** Members of an existing model that an overlay leaves out stay as they were; `rates` are replaced as a whole. */
+/** Members of an existing model that an overlay omits stay; `rates` are replaced as a whole. */
 const overlayModel = z.strictObject({
   id: name,
   provider: name.optional(),
@@ -131,9 +131,9 @@ export const bookFile = z.strictObject({
 })
 
 const overlay = z.strictObject({
-  /** The instant from which on the overlay counts; always, if absent. */
+  /** When the overlay takes effect. Absent: always. */
   effective_from: instant.optional(),
-  /** Null takes a default model away. */
+  /** Null removes a default model. */
   default_models: z.record(endpoint, name.nullable()).optional(),
   tools: toolsByProvider.optional(),
   models: z.array(overlayModel).max(20_000).optional(),
@@ -150,7 +150,7 @@ export type RateTableEntry = z.output<typeof rateTable>
 export type TariffEntry = z.output<typeof tariff>
 export type Mode = (typeof MODES)[number]
 
-/** Date.parse turns the 31st of a short month into a day of the next month, which is not what the file meant. */
+/** Date.parse turns the 31st of a short month into a day of the next month. */
 function isInstant(text: string): boolean {
   const ms = instantMs(text)
   return Number.isFinite(ms) && new Date(ms).toISOString().startsWith(text.slice(0, 10))
@@ -158,7 +158,7 @@ function isInstant(text: string): boolean {
 
 export type JsonPath = readonly PropertyKey[]
 
-/** More problems than this say nothing new about a file that is wrong throughout. */
+/** How many problems are reported. */
 const PROBLEMS_MAX = 50
 
 /** Collects the problems of a price file, each with its path, so that all of them can be fixed at once. */
@@ -201,7 +201,7 @@ function typeProblem(issue: Extract<z.core.$ZodIssue, { code: 'invalid_type' }>)
   return issue.message.startsWith('Invalid input') ? `must be of type ${issue.expected}` : issue.message
 }
 
-/** Zod's own sentences begin with a capital; ours go on after the path. */
+/** Zod's messages begin with a capital; ours continue after the path. */
 function lowered(message: string): string {
   return message.charAt(0).toLowerCase() + message.slice(1)
 }

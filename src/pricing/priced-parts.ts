@@ -26,7 +26,7 @@ export interface PartPrice {
   readonly multiplier: bigint
 }
 
-/** Metering promises whole numbers; any other number must not become a credit, nor end the process in BigInt(). */
+/** Metering promises non-negative integers. Anything else must neither become a credit nor crash in BigInt(). */
 export function quantityOf(quantities: Quantities, unit: Unit): number {
   const quantity = quantities[unit] ?? 0
   return Number.isSafeInteger(quantity) && quantity > 0 ? quantity : 0
@@ -34,7 +34,7 @@ export function quantityOf(quantities: Quantities, unit: Unit): number {
 
 const TOOLS: ReadonlySet<Unit> = new Set(UNITS_OF.tool)
 
-/** Whether a unit is priced by the call: tiers and multipliers leave it alone. */
+/** Whether a unit is priced per use: tiers and multipliers do not apply. */
 export function isTool(unit: Unit): boolean {
   return TOOLS.has(unit)
 }
@@ -59,7 +59,7 @@ export function toolsOf(quantities: Quantities): Quantities {
 export interface PricedPart {
   readonly quantities: Quantities
   readonly asRequested: boolean
-  /** The price is that of a model which neither upstream nor the request named. */
+  /** Priced as a model that neither upstream nor the request named. */
   readonly standsIn: boolean
   /** Null: the model of the part has no price. */
   readonly price: PartPrice | null
@@ -68,7 +68,7 @@ export interface PricedPart {
 export function pricedParts(usage: Usage, context: RatingContext, version: PriceVersion): PricedPart[] {
   const priced: PricedPart[] = []
   for (const part of usage.parts) {
-    // Searches before upstream refused are paid all the same.
+    // Searches before a refusal are still charged.
     const quantities = usage.freeRefusal ? toolsOf(part.quantities) : part.quantities
     if (!didSomething(quantities)) continue
     const { otherModelsDraw } = SURFACES[context.surface].pricing
@@ -98,7 +98,7 @@ function priceOf(
   }
 }
 
-/** A compaction has tiers, and its reply does not name its tier. Elsewhere a reply without a tier means the standard one. */
+/** A compaction has tiers, but its reply does not name one. Elsewhere a reply without a tier means standard. */
 function tierUnstated({ endpoint, tierAsked }: RatingContext): string | null {
   return endpoint === '/v1/responses/compact' ? (tierAsked ?? null) : null
 }
@@ -119,21 +119,21 @@ function modelOf(
   const named = nameOf(part, usage, context)
   const found = isDrawn ? drawnBy(named, version) : resolve(named, context, version)
   if (found.model !== null) return found
-  // A call whose request names a model without a price was let pass to be rated later, at that model's own price.
+  // A call that names an unpriced model was admitted to be rated later, at that model's own price.
   if (context.modelAsked !== null && !isDrawn) return found
   const price = (model: ModelPrice) => priceOf(model, part.promptTokens, usage, context, isDrawn)
   const model = costliestModel(candidates(context, isDrawn, version), part.quantities, price)
   return { model, asRequested: false, standsIn: true }
 }
 
-/** Images that a second model drew are never rated at the price of the model that wrote. */
+/** Images of a second model are never rated as the text model. */
 function drawnBy(named: string | null, version: PriceVersion): Resolved {
   return { model: findModel(version, named), asRequested: false, standsIn: false }
 }
 
 /**
- * Where upstream names no model at all (images, speech), the model is the requested one; where the request names none
- * either, the model is the default of the endpoint.
+ * If upstream names no model (images, speech), the requested one counts; if the request names none either, the
+ * endpoint's default.
  */
 export function resolve(
   named: string | null,
@@ -173,15 +173,15 @@ const MODES_OF: ReadonlyMap<string, readonly Mode[]> = new Map([
   ['/v1/realtime', ['realtime', 'audio_transcription']],
 ])
 
-/** The modes of Responses, and of the endpoints that answer in its form. */
+/** The modes of Responses and of endpoints with the same reply form. */
 const RESPONSES_MODES: readonly Mode[] = ['chat', 'responses']
 
-/** Models of providers that have no surface of their own are served by upstreams that speak the Chat API. */
+/** Models of other providers are served by upstreams with the Chat API. */
 function surfaceOfProvider(provider: string): Surface {
   return SURFACE_NAMES.find((surface) => SURFACES[surface].pricing.provider === provider) ?? 'chat'
 }
 
-/** The models that can serve an endpoint; all image models, for a part that a second model drew. */
+/** The models that can serve an endpoint; for images of a second model, all image models. */
 function candidates(
   { surface, endpoint }: RatingContext,
   isDrawn: boolean,
@@ -194,7 +194,7 @@ function candidates(
   )
 }
 
-/** The model at which the quantities cost most, or null if there is none. */
+/** The model at which the quantities cost most; null if there is none. */
 function costliestModel(
   models: readonly ModelPrice[],
   quantities: Quantities,
@@ -216,8 +216,8 @@ function costliestModel(
 }
 
 /**
- * The model by which a batch is rated where upstream serves it under a name without a price: the most expensive of those that it
- * names. Null where one of these has no price either: that name waits for a price of its own.
+ * The model for rating a batch whose served model has no price: the most expensive one that it names. Null if one of
+ * these has no price either: that one must get a price first.
  */
 export function mostExpensiveNamed(
   names: readonly string[],

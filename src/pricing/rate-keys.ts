@@ -1,9 +1,6 @@
 import { UNITS, type Unit } from '../kernel/usage.ts'
 
-/**
- * The words of a price file. A rate without `per` in its name is USD per million tokens; every other rate says in
- * its name what it is for, as the providers' own price lists do.
- */
+/** The rate names of price files. A rate without `per` in its name is USD per million tokens. */
 export const RATE_KEYS = [
   'input',
   'output',
@@ -24,7 +21,7 @@ export const RATE_KEYS = [
 
 export type RateKey = (typeof RATE_KEYS)[number]
 
-/** Tools that are paid by the call or by the hour, whichever model used them. The hours are not on the wire. */
+/** Tools priced per use or per hour, whatever the model. Replies do not state the hours. */
 export const TOOL_KEYS = [
   'web_search_per_1000',
   'web_search_low_per_1000',
@@ -40,9 +37,9 @@ export const TOOL_KEYS = [
 export type ToolKey = (typeof TOOL_KEYS)[number]
 
 /**
- * - `input` and `output`: a missing rate may be replaced by a dearer one of the same side.
- * - `duration`: input audio by its length; no other rate is by time, so no rate can stand in for a missing one.
- * - `tool`: priced by the call, and untouched by tiers and multipliers.
+ * - `input` and `output`: a missing rate may be replaced by a higher one of the same side.
+ * - `duration`: input audio by length. No other rate is by time, so a missing one has no substitute.
+ * - `tool`: priced per use, without tiers and multipliers.
  */
 export type Side = 'input' | 'output' | 'duration' | 'tool'
 
@@ -91,7 +88,7 @@ export const UNITS_OF: Readonly<Record<Side, readonly Unit[]>> = {
   tool: bySide('tool'),
 }
 
-/** Prices change at an instant, and a bare date means its first instant in UTC. */
+/** When a price takes effect. A bare date means 00:00 UTC. */
 export function instantMs(text: string): number {
   return Date.parse(text.includes('T') ? text : `${text}T00:00:00Z`)
 }

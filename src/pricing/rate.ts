@@ -15,19 +15,19 @@ import {
 import { UNIT_PRICES } from './rate-keys.ts'
 
 interface RatedFigures {
-  /** `unpriced`: none of the models that did something has a price. The figures are 0 and mean nothing. */
+  /** `unpriced`: no model with usage has a price. The figures are 0 and have no meaning. */
   readonly kind: 'rated' | 'unpriced'
   readonly listNanos: Nanos
   readonly costNanos: Nanos
-  /** Some of the usage has no price on the list and was rated at another one, or at none. */
+  /** Some usage has no listed price and was rated at another one, or at none. */
   readonly unpriced: boolean
-  /** The model that upstream names has no price, and the price of the requested model was taken. */
+  /** The served model has no price, so the requested model's applies. */
   readonly pricedAsRequested: boolean
-  /** The id of the price that the response as a whole goes by. */
+  /** The priced model of the response as a whole. */
   readonly modelPriced: string | null
 }
 
-/** The cost of a call with the lines that it is made of, for people. */
+/** The cost of a call with its lines, for display. */
 export interface Rating extends RatedFigures {
   readonly lines: readonly RatedLine[]
 }
@@ -47,8 +47,8 @@ export function rate(
 }
 
 /**
- * Usage times prices. Nothing is rounded but the two totals, each once from the exact sum: a cost rounded from a
- * rounded list cost would be off by one for some discounts.
+ * Usage × prices. Only the two totals are rounded, each once from the exact sum: a cost computed from a rounded list
+ * cost would be off by one for some discounts.
  */
 export function rateFigures(
   usage: Usage,
@@ -110,12 +110,12 @@ interface RatedLine {
   /** USD for `per` units, as listed. */
   readonly rate: string
   readonly per: number
-  /** The reasons why the amount differs from the plain standard rate, in words. */
+  /** Why the amount differs from the standard rate, as text. */
   readonly modifiers: readonly string[]
   readonly amount: Fraction
 }
 
-/** One line for each unit of each part that did something and has a price. */
+/** One line per priced unit of each part. */
 function ratedLines(usage: Usage, context: RatingContext, version: PriceVersion): RatedLine[] {
   return pricedParts(usage, context, version).flatMap((part) => linesOf(part, usage, context))
 }
@@ -163,20 +163,20 @@ function describe({ model, tariffs }: PartPrice, usage: Usage, context: RatingCo
   return [...said, ...describeModifiers(model.factors, usage, context, formatUsd)]
 }
 
-/** How a call was rated, apart from its usage and its prices, as it is stored with the call. */
+/** The inputs of rating other than usage and prices, as stored with the call. */
 export interface StoredRating {
   readonly context: RatingContext
   readonly discount: Discount
 }
 
-/** The last text of each model, for WRITTEN_MAX models. Calls of one kind have one text, and writing it took 2 µs of each. */
+/** Cache of the last text per model: similar calls share a text, and writing it took 2 µs per call. */
 const written = new Map<string | null, StoredRating & { readonly text: string }>()
 const WRITTEN_MAX = 256
 
 export function writeRating(context: RatingContext, discount: Discount): string {
   const last = written.get(context.modelAsked)
   if (last !== undefined && last.discount === discount && isSame(last.context, context)) return last.text
-  // The members of context and discount are joined as text: calls differ in the context, and hardly ever in the discount.
+  // Context and discount are joined as text, because the discount rarely changes.
   const text = `${JSON.stringify(context).slice(0, -1)},${discountText(discount)}`
   if (written.size >= WRITTEN_MAX) written.clear()
   written.set(context.modelAsked, { context, discount, text })
@@ -213,7 +213,7 @@ function discountText(discount: Discount): string {
   return text
 }
 
-/** Reads the text of `writeRating`. Null if the text is not one of ours. */
+/** Parses the text of `writeRating`. Null if it is invalid. */
 export function readRating(text: string): StoredRating | null {
   try {
     const {
