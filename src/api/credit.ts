@@ -75,7 +75,7 @@ export const creditListQuery = z.strictObject({ limit: limitParameter(), after: 
 
 const listed = `request_ids must be a list of 1 to ${withCommas(limits.creditBackCallsMax)} request ids.`
 
-/** A list with a malformed or repeated id is refused before any call is credited. */
+/** A malformed or repeated id refuses the whole list before any call is credited. */
 const requestIds = z
   .array(
     z
@@ -102,7 +102,7 @@ export const creditFields = z
     request_ids: requestIds.optional(),
     reason: textField('reason', 500).describe('What the ledger says it was for.'),
   })
-  // A union of two objects would say of every mistake only that neither fits.
+  // Not a union: its error would only say that neither object matches.
   .meta({
     oneOf: [
       { type: 'object', required: ['amount_usd'] },

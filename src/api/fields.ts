@@ -2,11 +2,11 @@ import { z } from 'zod'
 import { formatUsd, type Nanos, parseUsd, type RawNumber } from '../kernel/money.ts'
 import { ACTOR_KINDS } from '../kernel/vocabulary.ts'
 
-/** The building blocks of the API's objects: each names the JSON that clients see, and gives its type and its check. */
+/** Building blocks of the API's objects: each defines the JSON, its type and its validation. */
 
 // Values of answers
 
-/** An object as the server writes it: money and large sums are raw JSON numbers, never doubles. */
+/** An object as written by the server: money and large sums are raw JSON numbers, never doubles. */
 export type Written<T> = T extends number
   ? number | RawNumber
   : T extends readonly (infer Item)[]
@@ -15,7 +15,7 @@ export type Written<T> = T extends number
       ? { readonly [Name in keyof T]: Written<T[Name]> }
       : T
 
-/** Ids are a prefix that names the kind of object, and a ULID. */
+/** Ids are a prefix for the kind of object, and a ULID. */
 const idPattern = (prefix: string) => new RegExp(`^${prefix}_[0-9A-HJKMNP-TV-Z]{26}$`)
 
 export const REQUEST_ID = idPattern('req')
@@ -86,8 +86,8 @@ export const errorSchema = z
 // Fields of requests
 
 /**
- * A field whose value `read` makes, or null if the input is not as expected. zod cannot describe such a field, so
- * `schema` describes it in the OpenAPI document.
+ * A field that `read` parses; it returns null for invalid input. zod cannot describe such a field, so `schema` does in
+ * the OpenAPI document.
  */
 export function readField<T>(
   expected: string,
@@ -105,7 +105,7 @@ export function readField<T>(
     .meta(schema)
 }
 
-/** `readField` for a parameter of the query, which is always a string and may be absent. */
+/** `readField` for a query parameter, which is a string or absent. */
 export function parameter<T>(
   expected: string,
   schema: Record<string, unknown>,
@@ -126,9 +126,9 @@ export function wordParameter<const Word extends string>(
 }
 
 export interface TextRules {
-  /** Whether the text may consist of white space only; true by default. */
+  /** Whether the text may be only whitespace. Default: true. */
   readonly blank?: boolean
-  /** Whether the text may be empty; false by default. */
+  /** Whether the text may be empty. Default: false. */
   readonly empty?: boolean
 }
 
@@ -161,7 +161,7 @@ const METADATA_PAIRS_MAX = 16
 const METADATA_NAME = textField('A name in metadata', 64)
 const METADATA_VALUE = textField('A value in metadata', 512, { empty: true })
 
-/** Pairs of texts that an operator attaches to an object; null is none. Every mistake is one of the field itself. */
+/** Pairs of strings attached to an object; null: none. Errors always name the field itself. */
 export function metadataField() {
   return z
     .unknown()
@@ -188,7 +188,7 @@ export const metadata = () => z.record(z.string(), z.string())
 
 const INSTANT = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(?:Z|[+-]00:00)$/
 
-/** An instant in UTC as milliseconds. Finer digits are cut off, so that a key never outlives its expiry. */
+/** A UTC timestamp as milliseconds. Finer digits are truncated, so that a key never outlives its expiry. */
 export function instantField(name: string) {
   return readField(
     `${name} must be a UTC timestamp such as 2030-01-31T00:00:00Z.`,
@@ -205,7 +205,7 @@ export function parseInstant(text: string): number | null {
   return Number.isNaN(ms) || !new Date(ms).toISOString().startsWith(seconds) ? null : ms
 }
 
-/** A day in UTC, or an instant, which has no length. */
+/** A UTC day, or a timestamp without duration. */
 export interface Time {
   readonly fromMs: number
   readonly lengthMs: number
@@ -236,7 +236,7 @@ export function dateParameter(name: string, description: string) {
     .meta({ format: 'date', pattern: DATE.source, description })
 }
 
-/** The digits of a `…_usd` number as sent, because a double cannot hold every nanodollar. */
+/** The digits of a `…_usd` number, because a double cannot hold every nanodollar. */
 class UsdNumber {
   readonly source: string
 
@@ -268,7 +268,7 @@ export function usdField(name: string, { min, max }: { readonly min: Nanos; read
   )
 }
 
-/** JSON allows 1e2 and 1.50, which are plain decimals in another spelling. */
+/** Converts JSON's 1e2 and 1.50 to plain decimals. */
 function withoutExponent(source: string): string {
   const match = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d{1,3}))?$/.exec(source)
   if (match === null) return source
@@ -294,7 +294,7 @@ export function limitParameter({ max = 1_000, fallback = 100 } = {}) {
     .describe('The most rows of the answer.')
 }
 
-/** A limit whose default depends on the format: lists that are streamed are complete without one. */
+/** A limit whose default depends on the format: without one, streamed lists are complete. */
 export function optionalLimit(max: number, description: string) {
   return wholeNumber(max, `limit must be a whole number from 1 to ${max}.`).optional().describe(description)
 }

@@ -90,7 +90,7 @@ const keyFields = {
 
 export const newKeyFields = z.strictObject(keyFields)
 
-/** Any of the fields; null removes a limit. */
+/** All optional; null removes a limit. */
 export const keyEditFields = z.strictObject({ ...keyFields, name: keyFields.name.optional() })
 export type KeyEditFields = z.infer<typeof keyEditFields>
 

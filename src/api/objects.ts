@@ -18,8 +18,8 @@ import type { Key } from './key.ts'
 import type { Webhook } from './webhook.ts'
 
 /**
- * Records as the API writes them, in answers and in the `data` of events. The threads of the store load this file, so that
- * it imports of the schemas their types only.
+ * Converts records to API objects, for answers and for `data` of events. The store's threads load this file, so it
+ * imports only types of the schemas.
  */
 
 export function formatInstant(ms: number): string
@@ -50,7 +50,7 @@ function limitsObject(key: KeyRecord): Pick<Written<Key>, LimitField> {
   return Object.fromEntries(shown) as Pick<Written<Key>, LimitField>
 }
 
-/** `waiting`: calls of the key that wait on the answering node. */
+/** `waiting`: the key's waiting calls on this node. */
 export function keyObject(key: KeyRecord, nowMs: number, waiting: number): Written<Key> {
   return {
     id: key.id,
@@ -75,13 +75,13 @@ export function keyObject(key: KeyRecord, nowMs: number, waiting: number): Writt
   }
 }
 
-/** A key in an event: without the figure that only one node knows. */
+/** A key in an event: without `month_waiting`, which only one node knows. */
 export function eventKey(key: KeyRecord, nowMs: number): Omit<Written<Key>, 'month_waiting'> {
   const { month_waiting: _, ...object } = keyObject(key, nowMs, 0)
   return object
 }
 
-/** The fields of a key that an edit has changed: figures change by themselves. Null: none. */
+/** The fields that a PATCH changed, without figures, which change by themselves. Null: none. */
 export function keyChangesOf(before: KeyRecord, after: KeyRecord, nowMs: number): Changes | null {
   return changesOf(editable(before), editable(after))
 

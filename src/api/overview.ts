@@ -3,7 +3,7 @@ import { ADMIN_ROLES } from '../kernel/vocabulary.ts'
 import { balanceSchema } from './credit.ts'
 import { count, idOf, instant, usdAmount } from './fields.ts'
 
-/** Keys that each list of the overview names; all of them are counted. */
+/** How many keys each list of the overview names. All are counted. */
 export const NAMED_KEYS_MAX = 20
 
 /** The objects that only the dashboard needs: its session, its first page and the price book. */

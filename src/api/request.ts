@@ -165,7 +165,7 @@ export const requestBodiesSchema = z
 
 // The list
 
-/** The position of a call in the log: by the instant of admission, then by id. */
+/** The position of a call in the log: admission time, then id. */
 export interface RequestCursor {
   readonly startedAtMs: number
   readonly requestId: string
@@ -260,17 +260,17 @@ function requestIdParameter(name: string, description: string) {
   )
 }
 
-/** A range from an instant to the same instant is empty, but not a mistake. */
+/** An empty range from a time to the same time is valid. */
 function isAfter(start: Time, end: Time): boolean {
   return start.fromMs > end.fromMs && start.fromMs >= end.fromMs + end.lengthMs
 }
 
-/** The most calls of the answer. */
+/** Maximum calls per answer. */
 export function limitOf({ format, limit }: RequestListQuery): number {
   return limit ?? (format === 'json' ? PAGE_DEFAULT : Number.POSITIVE_INFINITY)
 }
 
-/** A cursor is encoded as base64url, so that clients do not make up their own. */
+/** Encoded as base64url, so that clients treat it as opaque. */
 export function formatCursor({ startedAtMs, requestId }: RequestCursor): string {
   return btoa(`${startedAtMs}.${requestId}`).replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '')
 }
@@ -281,6 +281,6 @@ function parseCursor(text: string): RequestCursor | null {
   const [, startedAtMs = '', requestId = ''] = /^(\d{1,15})\.(.*)$/.exec(decoded) ?? []
   if (!REQUEST_ID.test(requestId)) return null
   const cursor = { startedAtMs: Number(startedAtMs), requestId }
-  // Only one spelling of a position counts.
+  // Accept only the canonical form.
   return formatCursor(cursor) === text ? cursor : null
 }

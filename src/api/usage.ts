@@ -66,7 +66,7 @@ function readDimensions(text: string): readonly UsageDimension[] | null {
 
 // The answer
 
-/** Sums over many calls can pass what a double holds exactly; they are printed exactly. */
+/** Sums can exceed the exact range of doubles, so they are printed from integers. */
 const sum = (description: string) => z.number().min(0).meta({ type: 'integer', description })
 
 const sums = {

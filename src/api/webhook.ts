@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { DELIVERY_STATUSES, DISABLED_REASONS, EVENT_TYPES, WEBHOOK_FORMATS } from '../kernel/vocabulary.ts'
 import { afterParameter, count, idOf, instant, limitParameter, textField, wordParameter } from './fields.ts'
 
-/** Names that an endpoint may subscribe to: `*` is all events. */
+/** Event names that an endpoint may subscribe to. `*`: all events. */
 const EVENT_NAMES = ['*', ...EVENT_TYPES] as const
 
 // Fields of requests

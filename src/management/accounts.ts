@@ -25,7 +25,7 @@ import {
   usd,
 } from './route.ts'
 
-/** The members that were sent: an edit leaves the rest. `before` is null for a new account. */
+/** The members that were sent; others stay. `before` is null for a new account. */
 function changesOf(
   fields: AccountEditFields,
   id: string,
@@ -51,7 +51,7 @@ function changesOf(
   }
 }
 
-/** A key is sealed for its URL: with another URL it has to be sent again. */
+/** The key is bound to its URL: a new URL needs the key again. */
 function ownUpstream(
   { url: given, key }: { readonly url?: string | undefined; readonly key?: string | undefined },
   accountId: string,
@@ -126,7 +126,7 @@ const getAccount = defineRoute({
   },
 })
 
-/** The upstreams and the metadata are the operator's. */
+/** Upstreams and metadata are for operators only. */
 const getOwnAccount = defineRoute({
   endpoint: 'GET /gateway/v1/accounts/self',
   operationId: 'get_own_account',

@@ -9,8 +9,8 @@ import { type Rating, readRating } from '../pricing/rate.ts'
 import { type Management, usd } from './route.ts'
 
 /**
- * The bill of a call as arithmetic. Only its two totals are stored: the lines are derived again from the stored usage, rating
- * and prices, as an audit derives them. So a bill of last year shows the prices of last year.
+ * The bill of a call. Only its totals are stored: the lines are recomputed from the stored usage, rating and prices, as
+ * in an audit. So last year's bill shows last year's prices.
  */
 
 type Line = Rating['lines'][number]
@@ -30,7 +30,7 @@ function lineObject(line: Line, discount: bigint): Written<BillLine> {
   }
 }
 
-/** Exact amounts are in 1e-18 dollars: a token's cost, at a price with nine decimals per million, is three digits above. */
+/** Exact amounts are in 1e-18 dollars, three digits more than the cost of a token at a price with nine decimals per million. */
 const EXACT_PER_NANO = 1_000_000_000n
 
 function exactOf({ numerator, denominator }: Fraction): bigint {
@@ -78,7 +78,7 @@ function noteOf({ state, usage, costNanos, objectId }: CallRecord): string | nul
 
 const rateAgain = createRateAgain()
 
-/** The bill of a call, derived again. */
+/** The recomputed bill of a call. */
 export async function billObject(
   call: CallRecord,
   { store }: Pick<Management, 'store'>,

@@ -2,10 +2,10 @@ import { prefers, type RawHeaders } from '../http/raw-headers.ts'
 
 export const CSV_TYPE = 'text/csv; charset=utf-8'
 
-/** The characters that spreadsheets take for the beginning of a formula, also in full width and after white space. */
+/** Characters that spreadsheets treat as the start of a formula, also full-width and after whitespace. */
 const FORMULA = /^(?:[\t\r\n]|\s*[=+\-@\uff1d\uff0b\uff0d\uff20])/u
 
-/** One row as RFC 4180 writes it, with its line end. Null is an empty cell, a list or an object is JSON. */
+/** One row of RFC 4180, with its line break. Null is an empty cell; lists and objects are JSON. */
 export function csvRow(cells: readonly unknown[]): string {
   return `${cells.map(csvCell).join(',')}\r\n`
 }
@@ -17,7 +17,7 @@ function csvCell(cell: unknown): string {
   return 'rawJSON' in cell ? String(cell.rawJSON) : csvText(JSON.stringify(cell))
 }
 
-/** A spreadsheet would run a name such as `=HYPERLINK(…)`, so such text gets the apostrophe that marks text. */
+/** A spreadsheet would run a name such as `=HYPERLINK(…)`, so such text gets a leading apostrophe. */
 function csvText(text: string): string {
   if (FORMULA.test(text)) return quoted(`'${text}`)
   return /[",\r\n]/.test(text) ? quoted(text) : text

@@ -6,7 +6,7 @@ import { type RawHeaders, weightsOf } from '../http/raw-headers.ts'
 import { type Refusal, refuse } from '../kernel/errors.ts'
 import { shapeError } from '../providers/surfaces.ts'
 
-/** The directory of the dashboard's build, seen from the source and from the published build of this file. */
+/** The dashboard's build directory, relative to the source or to the published build of this file. */
 export const DASHBOARD_DIR = new URL(
   import.meta.url.endsWith('.ts') ? '../../dist/dashboard/' : '../../dashboard/',
   import.meta.url,
@@ -15,7 +15,7 @@ export const DASHBOARD_DIR = new URL(
 /** The sources of the build, in a checkout. */
 const SOURCE_DIR = new URL('../../dashboard/src/', import.meta.url)
 
-/** A file of the dashboard, plain and as it was compressed when it was built. The best coding comes first. */
+/** A file of the dashboard, plain and precompressed, best coding first. */
 interface Served {
   readonly contentType: string
   readonly plain: Representation
@@ -32,7 +32,7 @@ export interface DashboardFiles {
   readonly assets: ReadonlyMap<string, Served>
 }
 
-/** Content codings, the best first, with the endings of their files. */
+/** Content codings, best first, with their file extensions. */
 const CODINGS = [
   ['br', '.br'],
   ['gzip', '.gz'],
@@ -49,8 +49,8 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
 }
 
 /**
- * Reads all files of the dashboard. Requests are answered from these files in memory alone, so no path that a client sends
- * ever reaches the file system. Fails if the dashboard was not built.
+ * Reads all files of the dashboard into memory, so that no path from a client ever reaches the file system. Fails if
+ * the dashboard was not built.
  */
 export async function readDashboard(dir: URL, warn: (message: string) => void): Promise<DashboardFiles> {
   await warnIfStale(dir, warn)
@@ -61,7 +61,7 @@ export async function readDashboard(dir: URL, warn: (message: string) => void): 
   return { page: await read(dir, 'index.html'), assets: new Map(assets) }
 }
 
-/** Warns if a source is newer than the build: the browser would show pages of older code. A package has no sources. */
+/** Warns if a source file is newer than the build. A package has no sources. */
 export async function warnIfStale(
   dir: URL,
   warn: (message: string) => void,
@@ -93,13 +93,13 @@ async function read(dir: URL, name: string): Promise<Served> {
 const PAGE_PATH = '/dashboard'
 const ASSETS_PATH = '/dashboard/assets/'
 
-/** A path of the dashboard, or `/`, where the front door lets browsers in. */
+/** A dashboard path, or `/`, to which browsers are admitted. */
 export const isDashboardPath = ({ path }: Target): boolean =>
   path === PAGE_PATH || path.startsWith(`${PAGE_PATH}/`) || path === '/'
 
 /**
- * The content security policy: scripts, styles, pictures and data come from this origin alone, and no inline script runs.
- * So markup that gets in by way of a key's name can neither run nor send anything anywhere.
+ * Content security policy: everything comes from this origin, and no inline script runs. So injected markup, for
+ * example in a key's name, can neither run nor send data anywhere.
  */
 const POLICY = [
   "default-src 'none'",
@@ -122,11 +122,11 @@ const SAFE_HEADERS = [
   ...['permissions-policy', 'camera=(), geolocation=(), microphone=(), payment=(), usb=()'],
 ] as const
 
-/** The name of an asset changes with its content; the page names the assets of its version and is asked for anew. */
+/** Asset names change with their content, so assets are cached forever; the page itself is not. */
 const KEPT_FOR_EVER = 'public, max-age=31536000, immutable'
 const ASKED_ANEW = 'no-cache'
 
-/** The dashboard's files are served without a credential: nothing in them is secret. Its data needs a session. */
+/** Serves the dashboard's files without a credential, because nothing in them is secret. The data needs a session. */
 export async function answerDashboard(
   exchange: Exchange,
   { path }: Target,
@@ -156,7 +156,7 @@ function sendFile(exchange: Exchange, file: Served, caching: string): void {
 
 const NOTHING = Buffer.alloc(0)
 
-/** The smallest representation that the client takes. A client that takes no coding gets the plain file. */
+/** The smallest representation that the client accepts, else the plain file. */
 function representationFor(headers: RawHeaders, { plain, compressed }: Served): Representation {
   const weights = weightsOf(headers, 'accept-encoding')
   return compressed.find(({ coding }) => (weights.get(coding) ?? weights.get('*') ?? 0) > 0) ?? plain

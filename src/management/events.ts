@@ -8,7 +8,7 @@ import { defineRoute, formatInstant, replyFile, replyPage } from './route.ts'
 
 type Reviver = (key: string, value: unknown, context: { source?: string }) => unknown
 
-/** Numbers stay as they were written: a double cannot hold every amount. */
+/** Numbers stay text: a double cannot hold every amount. */
 const writtenNumbers: Reviver = (_name, value, { source }) =>
   typeof value === 'number' && source !== undefined ? rawNumber(source) : value
 

@@ -3,14 +3,14 @@ import type { Target } from '../http/judge-head.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { replyJson } from './route.ts'
 
-/** A write that was tried for `GET /readyz` counts this long for other requests. */
+/** How long the result of a write probe is reused. */
 export const READY_PROBE_MS = 1_000
 
 export const isHealthPath = ({ path }: Target): boolean => path === '/healthz' || path === '/readyz'
 
 /**
- * Whether the store can write, which on a full disk it cannot. No credential is needed to ask and each probe is a write of
- * the disk, so requests at the same time, or soon after, share one probe.
+ * Probes whether the store can write, which it cannot on a full disk. `/readyz` needs no credential and each probe is a
+ * disk write, so concurrent and following requests share one.
  */
 export function createWriteProbe(write: () => Promise<void>, clock: Clock): () => Promise<boolean> {
   let answer: Promise<boolean> | null = null

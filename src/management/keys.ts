@@ -29,7 +29,7 @@ import {
 const shown = (key: KeyRecord, nowMs: number, { waitingCalls }: Management) =>
   keyObject(key, nowMs, waitingCalls.countOf(key.id))
 
-/** Only the fields that were sent: an edit leaves the rest. */
+/** Only the fields that were sent; others stay. */
 function keyChanges(fields: KeyEditFields): KeyChanges {
   const sent = [{ name: 'name', field: 'name' } as const, ...KEY_LIMITS].flatMap(({ name, field }) =>
     fields[field] === undefined ? [] : [[name, fields[field]]],
@@ -66,7 +66,7 @@ export function refuseUnknownModel(
     const text = isPattern ? entry.slice(0, -1) : entry
     if (current.some((version) => findModel(version, text) !== null)) continue
     if (isPattern && names.some((name) => name.startsWith(text))) continue
-    // A pattern is compared with as much of each name as it has itself.
+    // A pattern is compared with the same number of characters of each name.
     const compared = new Map(names.map((name) => [isPattern ? name.slice(0, text.length) : name, name]))
     const nearest = nearestName(text, [...compared.keys()], Infinity)
     const hint = nearest === null ? '' : ` The closest is ${compared.get(nearest)}.`
@@ -85,7 +85,7 @@ function refuseFields(
 
 // Endpoints
 
-/** A new secret, and the part of it that is stored. */
+/** A new secret, and what is stored of it. */
 function mint({ clock, nextUlid, digestKey, servicePrefix }: Management) {
   const secret = mintKey(servicePrefix, 'live')
   const record = {
@@ -122,7 +122,7 @@ export const createKey = defineRoute({
     if (result.kind === 'conflict') return refusedOtherCommand()
     if (result.kind === 'born_expired') return refusedPastExpiry()
     const object = shown(result.value, record.createdAtMs, management)
-    // After a replay the secret of the first request is unknown, and this one belongs to no key.
+    // A replay cannot show the first secret, and this new one belongs to no key.
     return replyOnce(result, result.kind === 'repeated' ? object : { ...object, key: secret.reveal() })
   },
 })
@@ -147,7 +147,7 @@ async function showKey(accountId: string, id: string, management: Management): P
   return key === null ? refusedMissingKey() : replyJson(200, shown(key, nowMs, management))
 }
 
-/** The holder of a key may know its limits, and how much of them is left. */
+/** A key's holder may see its limits and what is left. */
 const getOwnKey = defineRoute({
   endpoint: 'GET /v1/keys/me',
   operationId: 'get_own_key',
@@ -193,8 +193,8 @@ export const updateKey = defineRoute({
 })
 
 /**
- * Revocation is immediate and final: when it is answered, the store has it durably, and key state is cached nowhere. The
- * request's body is ignored, so that nothing about a body can delay a revocation.
+ * Revocation is immediate and final: it is durable when answered, and key state is cached nowhere. The request body is
+ * ignored, so that it cannot delay a revocation.
  */
 async function revoke(
   { accountId, actor, params: [id = ''] }: OwnRequest,
@@ -203,7 +203,7 @@ async function revoke(
   const nowMs = management.clock.nowMs()
   const key = await management.store.revokeKey(accountId, id, nowMs, actor)
   if (key === null) return refusedMissingKey()
-  // Calls of the key that wait for room are refused now.
+  // Waiting calls of this key are refused now.
   management.limitsMoved()
   return replyJson(200, shown(key, nowMs, management))
 }
@@ -226,7 +226,7 @@ export const revokeKey = defineRoute({
   handle: revoke,
 })
 
-/** Both keys work until the traffic has moved; then the old one ends. */
+/** Both keys work until clients have switched; then the old one ends. */
 export const rotateKey = defineRoute({
   endpoint: 'POST /v1/keys/{id}/rotate',
   operationId: 'rotate_key',

@@ -11,11 +11,11 @@ type JsonObject = Record<string, unknown>
 
 export interface OpenApiOptions {
   readonly version: string
-  /** Sets the names of the headers and the beginning of keys. */
+  /** Prefix of header names and keys. */
   readonly servicePrefix: string
 }
 
-/** The endpoints of the service itself as an OpenAPI 3.1 document, generated from the schemas of the routes. */
+/** The own endpoints as an OpenAPI 3.1 document, generated from the schemas of the routes. */
 export function openApiDocument(
   routes: readonly Route[],
   { version, servicePrefix }: OpenApiOptions,
@@ -190,7 +190,7 @@ function queryParameters(query: z.ZodType, schemas: Schemas): JsonObject[] {
   }))
 }
 
-/** An absent body is `{}`, so a body is required only where `{}` is refused. */
+/** An absent body is `{}`, so a body is required only if `{}` is refused. */
 function requestBody(body: z.ZodType, schemas: Schemas): JsonObject {
   return {
     required: !body.safeParse({}).success,
@@ -198,13 +198,13 @@ function requestBody(body: z.ZodType, schemas: Schemas): JsonObject {
   }
 }
 
-/** The schemas with an id, which are written once and referred to. */
+/** Schemas with an id, which are written once and referenced. */
 class Schemas {
   readonly named: Record<string, JsonObject> = {}
 
-  /** The schema as a client sends (`input`) or reads (`output`) it; they differ where a field is transformed. */
+  /** The schema as clients send (`input`) or read (`output`) it. They differ if a field is transformed. */
   of(schema: z.ZodType, io: 'input' | 'output'): JsonObject {
-    // Inside another object a schema with an id becomes a reference; by itself it would be written out.
+    // Wrapped in an object, a schema with an id becomes a reference instead of being written out.
     const { properties, $defs } = toPlainJson(
       z.toJSONSchema(z.object({ wanted: schema }), {
         target: 'draft-2020-12',
@@ -230,7 +230,7 @@ interface Described {
   readonly $defs?: Record<string, JsonObject>
 }
 
-/** References point into the document, and "anything else is allowed" is written as `true`. */
+/** Makes references point into the document, and writes "anything else" as `true`. */
 function toPlainJson(described: unknown): Described {
   return JSON.parse(JSON.stringify(described), (key, value: unknown) => {
     if (key === '$ref' && typeof value === 'string') return value.replace('#/$defs/', '#/components/schemas/')
@@ -239,13 +239,13 @@ function toPlainJson(described: unknown): Described {
   }) as Described
 }
 
-/** zod's own pattern for instants has 300 characters; the format says all of it but that instants are in UTC. */
+/** zod's pattern for timestamps has 300 characters. The format says the same, except that they are in UTC. */
 function shortenDatePattern(schema: JsonObject): void {
   if (schema['format'] !== 'date-time' || String(schema['pattern'] ?? '').length < 100) return
   schema['pattern'] = 'Z$'
 }
 
-/** The list of routes is a function, because it contains this route. The document is generated once per gateway. */
+/** `routes` is a function, because the list contains this route. The document is generated once. */
 export function openApiRoute(routes: () => readonly Route[]): Route {
   const made = new WeakMap<Management, OwnReply>()
   return defineRoute({

@@ -21,7 +21,7 @@ import { defineRoute, formatInstant, type Management, replyJson, replyWhole, UNS
 const percentOf = ({ capNanos, spentNanos }: AttentionKey) =>
   capNanos === null || capNanos === 0n ? 0 : Number((spentNanos * 100n) / capNanos)
 
-/** All keys are counted, and some are named. */
+/** All keys are counted, some are named. */
 const capped = ({ count, keys }: AttentionKeys) => ({
   count,
   data: keys.map((key) => ({
@@ -84,11 +84,11 @@ interface Read {
 
 const reads = new WeakMap<Management, Map<string, Read>>()
 
-/** Reads take at most a twentieth of this share of the store's time, however many pages ask. */
+/** A read is shared for at least this long. */
 const FRESH_MS = 1_000
 const SHARE_OF_TIME = 20
 
-/** Many pages ask every few seconds: one read serves all of them, for twenty times as long as it took. */
+/** Many pages poll every few seconds. One read serves all of them, for twenty times its own duration. */
 function readShared(accountId: string, management: Management): Promise<Overview> {
   const { store, clock } = management
   const known = reads.get(management) ?? new Map<string, Read>()
@@ -120,7 +120,7 @@ const getOverview = defineRoute({
     const { node, refusedCalls, waitingCalls } = management
     await refusedCalls.written()
     const overview = await readShared(accountId, management)
-    // Calls of other accounts are counted for operators only.
+    // Only operators see calls of other accounts.
     const load =
       role === 'operator'
         ? { inFlight: node.callsInFlight(), waiting: node.callsWaiting() }
@@ -135,7 +135,7 @@ const getOverview = defineRoute({
 function modelObject(model: ModelPrice, shipped: PriceVersion): Written<PricedModel> {
   const { id, provider, mode, aliases = [], retired = false, ...prices } = model.entry
   const listed = shipped.names.get(model.id)?.entry
-  // An overlay creates all entries anew, with their members in another order.
+  // With an overlay all entries are new objects, with another member order.
   const isListed = listed === model.entry || isDeepStrictEqual(listed, model.entry)
   return {
     id,
@@ -181,7 +181,7 @@ const getPrices = defineRoute({
 
 // Metrics
 
-/** With `metrics.public` it needs no key. */
+/** Needs no key with `metrics.public`. */
 export const METRICS_PATH = '/metrics'
 
 const getMetrics = defineRoute({

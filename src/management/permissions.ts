@@ -1,20 +1,20 @@
 import type { Caller } from '../keys/credential.ts'
 
-/** The permissions of callers, from the fewest to the most: each role may do all that those before it may. */
+/** Roles in ascending order: each may do everything that the earlier ones may. */
 const RANKS = ['api_key', 'viewer', 'admin', 'operator'] as const
 export type Role = (typeof RANKS)[number]
 
 /**
  * The account that an endpoint acts in. Admins and viewers act in their own; operators may name another with `account=`.
  * - `installation`: none, `account=` is refused
- * - `one`: the account named, else `default`
+ * - `one`: the named account, else `default`
  * - `many`: as `one`, and `account=*` is all accounts
- * - `of_id`: the account of the id in the path, wherever it is
+ * - `of_id`: the account of the id in the path
  */
 export type AccountRule = 'installation' | 'one' | 'many' | 'of_id'
 
 interface Permission {
-  /** The least role that may call the endpoint. `session`: any session. `sign_in`: anybody, with the key in the body. */
+  /** The lowest role that may call the endpoint. `session`: any session. `sign_in`: anyone, with the key in the body. */
   readonly least: Role | 'session' | 'sign_in'
   readonly account: AccountRule
 }

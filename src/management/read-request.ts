@@ -33,7 +33,7 @@ export type OwnBody =
 
 type Checked<T> = { readonly kind: 'ok'; readonly value: T } | Refused
 
-/** Reads and checks the parts that the route takes: the query, then the body, then the `Idempotency-Key`. */
+/** Reads and validates the query, the body and the `Idempotency-Key`. */
 export async function readRequest(
   exchange: Exchange,
   { path }: Target,
@@ -44,7 +44,7 @@ export async function readRequest(
 ): Promise<ReadRequest> {
   const query = checkQuery(route.query, parameters)
   if (query.kind === 'refused') return query
-  // Bytes of a body that nobody reads must not hide that the client left. They do not distinguish commands.
+  // Discard an unused body: unread bytes would hide that the client left. It is not part of the fingerprint.
   if (route.body === null) exchange.req.discard()
   const received =
     route.body === null ? ({ kind: 'body', bytes: NO_BODY } as const) : await receiveBody(exchange, times)
@@ -58,10 +58,7 @@ export async function readRequest(
 
 export type Parameters = ReadonlyMap<string, string>
 
-/**
- * Splits the part behind `?`. A parameter that is repeated or cannot be decoded is refused, because the sender may have
- * meant another reading than the one we chose.
- */
+/** Parses the query. A repeated or undecodable parameter is refused as ambiguous. */
 export function parseQuery(query: string): Checked<Parameters> {
   const values = new Map<string, string>()
   for (const pair of query.slice(1).split('&')) {
@@ -88,9 +85,9 @@ function malformed(name: string): Refused {
   return refused('bad_request', `${name} is not percent-encoded UTF-8.`, name)
 }
 
-/** Decodes a parameter as forms and URLSearchParams write it: a plus is a blank. */
+/** Decodes a parameter as in forms: a plus is a space. */
 function decode(text: string): string | null {
-  // Bytes beyond ASCII arrive as if they were Latin-1; their real encoding is not known.
+  // Raw non-ASCII bytes have no known encoding.
   if (/[^\x21-\x7e]/.test(text)) return null
   try {
     return decodeURIComponent(text.replaceAll('+', ' '))
@@ -111,13 +108,13 @@ export function checkBody(schema: z.ZodType, bytes: Buffer): Checked<unknown> {
   } catch {
     return refused('bad_request', 'The body is not JSON in UTF-8.')
   }
-  // JSON.parse takes the last value: `"monthly_budget_usd":5` with a null behind it would make a key without a cap.
+  // JSON.parse uses the last of two values: `"monthly_budget_usd":5` followed by null would create a key without a cap.
   const [twice] = namesTwice(text)
   if (twice !== undefined) return refused('bad_request', `${twice} is there twice.`, twice)
   return checkInput(schema, json, 'is not a field of this request')
 }
 
-/** Checks an input against its schema; a refusal names the first field at fault and what it should be. */
+/** Validates an input. A refusal names the first invalid field and what it should be. */
 function checkInput<T>(schema: z.ZodType<T>, input: unknown, unknownField: string): Checked<T> {
   const parsed = schema.safeParse(input)
   if (parsed.success) return { kind: 'ok', value: parsed.data }
@@ -148,7 +145,7 @@ function isMissing(input: unknown, path: readonly PropertyKey[]): boolean {
 const NO_BODY = Buffer.alloc(0)
 const NOTHING = { kind: 'ok', value: null } as const
 
-/** The `Idempotency-Key` that the sender gave this command, or null. */
+/** The command's `Idempotency-Key`, or null. */
 function readOnce(
   { method, headers }: Exchange,
   path: string,
@@ -162,7 +159,7 @@ function readOnce(
   if (name === undefined) return NOTHING
   if (!/^[\x20-\x7e]{1,255}$/.test(name))
     return refuseHeader('must have 1 to 255 printable ASCII characters.')
-  // Neither a method nor a path has a blank or a line end in it, so method, path and body cannot run into one another.
+  // Methods and paths contain no space or line break, so the concatenation is unambiguous.
   const fingerprint = createHash('sha256').update(`${method} ${path}\n`).update(body).digest()
   return { kind: 'ok', value: { ...sender, name, fingerprint } }
 }

@@ -1,4 +1,4 @@
-/** Reads of one caller that run at once on this node, and that wait for their turn. Beyond: 429. */
+/** How many reads of one caller may run at once on this node, and how many may wait. Further ones get 429. */
 const RUNNING_MAX = 16
 const WAITING_MAX = 1_000
 
@@ -7,16 +7,16 @@ interface Turns {
   readonly waiting: (() => void)[]
 }
 
-/** Turns at reading: however many requests one key sends, the reads of others wait for a few of them only. */
+/** Limits concurrent reads per caller, so that one key's requests do not block others. */
 export class ReadTurns {
   readonly #callers = new Map<string, Turns>()
 
-  /** Does the work when its turn has come. Null, and the work not begun, if too many of the caller wait. */
+  /** Runs the work when its turn comes. Null if too many of the caller's reads wait; the work is not started. */
   async take<T>(caller: string, work: () => Promise<T>): Promise<T | null> {
     return this.#turnsOf(caller).waiting.length >= WAITING_MAX ? null : await this.#wait(caller, work)
   }
 
-  /** Each chunk takes a turn: a client that reads an export slowly holds up nobody. */
+  /** Each chunk takes a turn, so a client that reads an export slowly blocks nobody. */
   async *each(caller: string, chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void, undefined> {
     const all = chunks[Symbol.asyncIterator]()
     try {
@@ -32,7 +32,7 @@ export class ReadTurns {
 
   async #wait<T>(caller: string, work: () => Promise<T>): Promise<T> {
     const turns = this.#turnsOf(caller)
-    // A turn is handed from the read that ends to the next one.
+    // A read that ends hands its turn to the next.
     if (turns.running >= RUNNING_MAX) await new Promise<void>((resolve) => turns.waiting.push(resolve))
     else turns.running += 1
     try {

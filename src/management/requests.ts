@@ -36,10 +36,10 @@ import {
   usd,
 } from './route.ts'
 
-/** Calls that an export has in memory at once. Writing these down takes 0.4 ms, for which streams wait. */
+/** Calls of an export in memory at once. Serialising them takes 0.4 ms, during which streams wait. */
 const EXPORT_PAGE_CALLS_MAX = 25
 
-/** Looks for one page of the request log. Then the page has the records found so far and says where to go on. */
+/** Maximum queries per page of the request log. The page then has the records found so far and a cursor. */
 export const LOG_PAGE_LOOKS_MAX = 20
 
 // How a call is shown
@@ -102,7 +102,7 @@ function requestObject(call: CallRecord, keyName: string): Written<RequestRecord
   }
 }
 
-/** The names of keys, each read once for an answer. */
+/** Key names, each read once per answer. */
 class KeyNames {
   readonly #names = new Map<string, string>()
   readonly #store: Management['store']
@@ -120,8 +120,8 @@ class KeyNames {
 }
 
 /**
- * The columns of an export: the members that every call has, in their order, with the counts of tokens in the place of
- * `usage`. The parts of a batch are rows of their own.
+ * The columns of an export: the members that every call has, with token counts in place of `usage`. A batch's child
+ * records are separate rows.
  */
 export const REQUEST_COLUMNS: readonly string[] = Object.keys(requestSchema.shape).flatMap((name) => {
   if (name === 'children' || name === 'children_cost_usd') return []
@@ -154,7 +154,7 @@ function filterOf(query: RequestListQuery, accountId: string | null, keyId: stri
   }
 }
 
-/** The calls that wait, as pages of a log. */
+/** Waiting calls, as pages of a log. */
 function logOfWaiting(waitingCalls: Management['waitingCalls']): Log {
   return {
     async listCalls(filter, after, limit) {
@@ -192,7 +192,7 @@ async function answerRequests(
   return replyFile(form.contentType, filename, exportRequests(log, filter, query, form, names))
 }
 
-/** Reads until the page is full, but not for ever: a page of few calls, or none, may still have a page after it. */
+/** Reads until the page is full, but with a limit: a page with few or no calls may still have a next page. */
 async function readPage(log: Log, filter: CallFilter, query: RequestListQuery, hasLeft: () => boolean) {
   const limit = limitOf(query)
   const calls: CallRecord[] = []
@@ -217,7 +217,7 @@ const EXPORT_FORMS: Readonly<Record<'ndjson' | 'csv', ExportForm>> = {
   csv: { contentType: CSV_TYPE, head: csvRow(REQUEST_COLUMNS), line: csvLine },
 }
 
-/** All calls that match, one chunk per page of the log: even an empty chunk lets the sender stop. */
+/** All matching calls, one chunk per page of the log. Even an empty chunk lets the sender stop. */
 async function* exportRequests(
   log: Log,
   filter: CallFilter,
@@ -255,7 +255,7 @@ const LISTED = {
   },
 } as const
 
-/** The full log of a key, revoked or not: if a key has leaked, it shows what was done with it. */
+/** The full log of a key, revoked or not. After a leak it shows what was done with the key. */
 const listKeyRequests = defineRoute({
   endpoint: 'GET /v1/keys/{id}/requests',
   operationId: 'list_key_requests',
@@ -308,7 +308,7 @@ function maySee({ caller, accountId }: OwnRequest, call: CallRecord): boolean {
   return caller.kind === 'admin_key' || caller.keyId === call.keyId
 }
 
-/** How often the record is read again: this node does not notice that another one settles the call. */
+/** How often the record is read again, because another node may settle the call. */
 const READ_AGAIN_MS = 1_000
 
 async function settledCall(
@@ -316,15 +316,15 @@ async function settledCall(
   request: OwnRequest,
   { store, settlements, clock, waitingCalls, refusedCalls }: Management,
 ): Promise<CallRecord | null> {
-  // A call may wait for room longer than the client waits for this answer.
+  // A call may wait for budget longer than the client waits for this answer.
   const waiting = waitingCalls.find(id)
   if (waiting !== null) return waiting
-  // The record of a refusal follows its answer by a moment.
+  // The record of a refusal is written shortly after its answer.
   await refusedCalls.written()
   const { res } = request.exchange
   const deadlineMs = clock.monotonicMs() + limits.requestWaitMs
   for (;;) {
-    // The wait begins before the record is read, or a settlement between the two would be missed.
+    // Start to wait before reading the record, or a settlement in between would be missed.
     const wait = settlements.wait(id, READ_AGAIN_MS)
     const stop = () => wait.stop()
     res.whenClosed.add(stop)

@@ -15,10 +15,7 @@ export interface AccountScope {
   readonly parameters: Parameters
 }
 
-/**
- * Decides which account a request acts in, by the rule of its route. Ids are then looked up in that account alone, so that
- * those of other accounts are not found.
- */
+/** Decides which account a request acts in, by its route's rule. Ids are then looked up only in that account. */
 export async function resolveAccount(
   { operationId }: Route,
   caller: Caller | null,
@@ -58,7 +55,7 @@ async function accountOf(
 ): Promise<string | null> {
   const waiting = waitingCalls.find(id)
   if (waiting !== null) return waiting.accountId
-  // The record of a refusal follows its answer by a moment.
+  // The record of a refusal is written shortly after its answer.
   if (id.startsWith('req_')) await refusedCalls.written()
   return await store.findAccountOf(id)
 }

@@ -14,7 +14,7 @@ import type { Store } from '../store/store.ts'
 import type { EndpointRules } from '../webhooks/endpoint-address.ts'
 import type { OperationId, Role } from './permissions.ts'
 
-/** The parts that the endpoints of the service itself work with. */
+/** The parts that own endpoints use. */
 export interface Management {
   readonly clock: Clock
   readonly nextUlid: IdSource
@@ -25,11 +25,11 @@ export interface Management {
   readonly upstreamKeys: UpstreamKeys
   /** The calls that wait in this process. */
   readonly waitingCalls: Pick<WaitingCalls, 'find' | 'list' | 'countOf' | 'countOfAccount'>
-  /** Records of refused calls that are on their way to the store. */
+  /** Records of refused calls that are not stored yet. */
   readonly refusedCalls: Pick<RefusedCalls, 'written'>
   readonly node: ServingNode
   scrapeMetrics(): Promise<{ readonly contentType: string; readonly text: string }>
-  /** A limit changed or money was added: calls that wait for room are decided again. */
+  /** A limit changed or credit was added: waiting calls are decided again. */
   limitsMoved(): void
   readonly webhooks: {
     readonly sealer: SecretSealer
@@ -39,13 +39,13 @@ export interface Management {
   }
 }
 
-/** Keys of the upstreams that accounts have of their own. They can be written, and never be read here. */
+/** Keys of accounts' own upstreams. Write-only here. */
 export interface UpstreamKeys {
   /** The installation's URL of the surface, or the provider's own. */
   urlOf(surface: Surface): string
-  /** Ciphertext in base 64, bound to all of this. */
+  /** Base64 ciphertext, bound to all arguments. */
   seal(key: string, accountId: string, surface: Surface, url: string): string
-  /** The upstreams of an account have changed: the simulator serves only while no account has one. */
+  /** An account's upstreams changed. The simulator serves only while no account has its own. */
   changed(): Promise<void>
 }
 
@@ -54,22 +54,22 @@ export interface ServingNode {
   readonly storeKind: 'sqlite' | 'postgres'
   /** Whether the built-in simulator is the upstream. */
   readonly simulator: boolean
-  /** The shares of a cap, in percent, at which an event is emitted. */
+  /** Percentages of a cap at which an event is emitted. */
   readonly alertThresholds: readonly number[]
   callsInFlight(): number
   callsWaiting(): number
-  /** The prices in effect, and the operator's file that changed some of them. */
+  /** The current prices, and the operator's overlay file. */
   prices(): { readonly book: PriceBook; readonly shipped: PriceBook; readonly overlayFile: string | null }
 }
 
 /** The part of an exchange that an endpoint may see. */
 export interface OwnExchange extends Pick<Exchange, 'headers' | 'res'> {
-  /** The client uses TLS, with us or with a trusted proxy. */
+  /** The client uses TLS, to us or to a trusted proxy. */
   readonly isSecure: boolean
 }
 
 export interface OwnSession {
-  /** The digest by which the store knows the session. */
+  /** The stored digest of the session. */
   readonly digest: Buffer
   readonly expiresAtMs: number
 }
@@ -78,7 +78,7 @@ export interface OwnRequest<Query = unknown, Body = unknown> {
   readonly exchange: OwnExchange
   readonly caller: Caller
   readonly role: Role
-  /** The cause of the changes that the request makes. */
+  /** Who makes the change. */
   readonly actor: Actor
   /** The account that the request acts in; see `AccountRule`. */
   readonly accountId: string
@@ -102,7 +102,7 @@ export interface Refused {
 
 export type OwnReply =
   | { readonly kind: 'reply'; readonly reply: WholeReply }
-  /** For answers that may be too large to be held in memory. */
+  /** For answers that may be too large for memory. */
   | { readonly kind: 'stream'; readonly reply: StreamedReply }
   | Refused
 
@@ -111,12 +111,12 @@ type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE'
 interface RouteParts<Query, Body> {
   readonly method: Method
   readonly template: string
-  /** A name for generated clients, by which `permissions.ts` says who may call it. */
+  /** Operation name for generated clients, also the key in `permissions.ts`. */
   readonly operationId: OperationId
-  /** For the OpenAPI document: a line, and more where it helps. */
+  /** For the OpenAPI document. */
   readonly summary: string
   readonly description?: string
-  /** Parameters that are not in the schema are refused; null takes none. */
+  /** Parameters outside the schema are refused. Null: no parameters. */
   readonly query: z.ZodType<Query> | null
   /** Null: a body is ignored. */
   readonly body: z.ZodType<Body> | null
@@ -141,7 +141,7 @@ type Definition<Query, Body> = Omit<RouteParts<Query, Body>, Defaulted | 'method
 
 const DEFAULTS = { query: null, body: null, repeatable: false, status: 200, alsoAs: {} }
 
-/** In its file a route knows the types of its query and body; elsewhere the schemas vouch for them. */
+/** Only the route's own file knows the types of its query and body; elsewhere the schemas guarantee them. */
 export function defineRoute<Query, Body>({ endpoint, ...parts }: Definition<Query, Body>): Route {
   const [method, template] = endpoint.split(' ')
   return { ...DEFAULTS, method, template, ...parts } as unknown as Route
@@ -149,7 +149,7 @@ export function defineRoute<Query, Body>({ endpoint, ...parts }: Definition<Quer
 
 // Replies
 
-/** No cache between us and the client may store the answer. */
+/** No cache may store the answer. */
 export const UNSTORED = ['cache-control', 'no-store'] as const
 
 export function replyJson(status: number, value: unknown, headers: readonly string[] = UNSTORED): OwnReply {
@@ -177,7 +177,7 @@ export function replyFile(
   return { kind: 'stream', reply: { status: 200, headers, chunks } }
 }
 
-/** The answer to a command that was carried out, now or by an earlier request with the same `Idempotency-Key`. */
+/** The answer to a command that ran now, or in an earlier request with the same `Idempotency-Key`. */
 export function replyOnce(result: { readonly kind: 'done' | 'repeated' }, value: unknown): OwnReply {
   const headers = result.kind === 'repeated' ? [...UNSTORED, 'idempotent-replayed', 'true'] : UNSTORED
   return replyJson(201, value, headers)

@@ -49,13 +49,13 @@ export type FoundRoute =
   | { readonly kind: 'other_methods'; readonly allowed: readonly string[] }
   | { readonly kind: 'none' }
 
-/** Routes are searched one by one: they are few, and none is on the hot path. HEAD is a GET without the body of the answer. */
+/** Linear search: routes are few and not on the hot path. HEAD is GET without a body. */
 export function findRoute(method: string, path: string): FoundRoute {
   const matching = routes.flatMap((route) => {
     const params = matchTemplate(route.template, path)
     return params === null ? [] : [{ kind: 'route' as const, route, params }]
   })
-  // A path that is a template by itself is not a parameter of another template: `me` is not the id of a key.
+  // A literal path wins over a parameter: `me` is not a key id.
   const exact = matching.filter(({ params }) => params.length === 0)
   const candidates = exact.length > 0 ? exact : matching
   const asked = method === 'HEAD' ? 'GET' : method
@@ -88,11 +88,11 @@ export interface OwnedParts {
   readonly bodyTimes: BodyTimes
   /** Whether the metrics are shown without a key. */
   readonly metricsPublic: boolean
-  /** Whether the client speaks TLS, with us or with a proxy that we believe. */
+  /** Whether the client uses TLS, to us or to a trusted proxy. */
   isSecure(exchange: Exchange): boolean
 }
 
-/** The caller of a request, recognised by a key, or by a session that stands in for a key. */
+/** The caller of a request, identified by a key or a session. */
 interface Recognised {
   readonly kind: 'recognised'
   readonly caller: Caller
@@ -100,8 +100,8 @@ interface Recognised {
 }
 
 /**
- * Requests for our own paths. The credential is checked before a missing path is answered, so that a client without one
- * cannot learn which paths exist, and a leaked API key learns nothing at all. A sign-in has its credential in the body.
+ * Handles requests to own paths. The credential is checked before the path, so that a client without one cannot learn
+ * which paths exist. A sign-in has its credential in the body.
  */
 export async function handleOwned(
   exchange: Exchange,
@@ -123,7 +123,7 @@ export async function handleOwned(
   }
   const recognised = await recognise(exchange, credential, parts)
   if (recognised.kind === 'refused') return deny(exchange, recognised.refusal)
-  // An API key is refused before a missing endpoint is: it must not learn which admin endpoints exist.
+  // Refuse an API key before answering 404: it must not learn which admin endpoints exist.
   const role = roleOf(recognised.caller)
   const isOpen = least === 'api_key' || (least === 'session' && recognised.session !== null)
   if (role === 'api_key' && !isOpen) {
@@ -141,7 +141,7 @@ export async function handleOwned(
   await answerRoute(exchange, target, found, recognised, parts)
 }
 
-/** A key counts before a session: a client that sends both means the key. */
+/** If a client sends both a key and a session, the key counts. */
 async function recognise(
   exchange: Exchange,
   credential: Credential,
@@ -153,7 +153,7 @@ async function recognise(
     if (found.kind === 'refused') return found
   }
   if (credential.kind === 'refused') return credential
-  // Our own endpoints are not for pages of other origins: a preflight is a request without a key.
+  // Own endpoints are not for other origins: a preflight is treated as a request without a key.
   if (credential.kind === 'preflight') return { kind: 'refused', refusal: refuseKey('unknown_key') }
   const caller = await management.store.lookUpKey(credential.digest, management.clock.nowMs())
   if (caller.kind === 'refused') return { kind: 'refused', refusal: refuseKey(caller.reason) }
@@ -203,7 +203,7 @@ async function answerRoute(
       ),
     )
   else if (answer.kind === 'refused') deny(exchange, answer.refusal)
-  // HEAD of a stream is refused: the whole stream would have to be made for its length to be known.
+  // HEAD of a stream is refused: its length would be known only after generating all of it.
   else if (answer.kind === 'stream' && exchange.method === 'HEAD')
     deny(exchange, refuseMethod(exchange, ['GET']))
   else if (answer.kind === 'stream')

@@ -26,24 +26,24 @@ import {
 const SESSIONS_PER_KEY_MAX = 1_000
 
 /**
- * Sessions of the dashboard. The cookie stands for the key it was created with, on own paths only. It is SameSite=Strict,
- * and counts only on requests that the browser says come from our own pages.
+ * Dashboard sessions. The cookie replaces the key it was created with, on own paths only. It is SameSite=Strict, and
+ * accepted only on requests that the browser marks as coming from our own pages.
  */
 
 export const SESSION_COOKIE = 'tollgate_session'
 const TOKEN_BYTES = 32
 const TOKEN = /^[\w-]{43}$/
 
-/** Keys have another form than `session:…`, so no key has the digest of a token. */
+/** No key has the form `session:…`, so no key shares a token's digest. */
 const digestOf = (token: string, digestKey: DigestKey): Buffer => digestKey(`session:${token}`)
 
 export type FoundSession =
   | { readonly kind: 'session'; readonly session: OwnSession; readonly caller: Caller }
   | { readonly kind: 'refused'; readonly refusal: Refusal }
-  /** The request has no cookie that counts. */
+  /** No accepted cookie. */
   | { readonly kind: 'none' }
 
-/** Sessions are not cached: a revoked key ends them at once, on every node. */
+/** Sessions are not cached: revoking the key ends them at once, on every node. */
 export async function findSession(
   exchange: Pick<Exchange, 'method' | 'headers'>,
   { store, clock, digestKey }: Pick<Management, 'store' | 'clock' | 'digestKey'>,
@@ -58,7 +58,7 @@ export async function findSession(
   return { kind: 'session', session: { digest, expiresAtMs }, caller }
 }
 
-/** A change needs proof that it comes from our own page; a read only no sign of the opposite. */
+/** A change needs proof of the same origin; a read only needs no sign of another. */
 function cookieCounts({ method, headers }: Pick<Exchange, 'method' | 'headers'>): boolean {
   const sites = valuesOf(headers, 'sec-fetch-site')
   if (method === 'GET' || method === 'HEAD')
@@ -76,14 +76,14 @@ function isOwnOrigin(headers: RawHeaders): boolean {
   })
 }
 
-/** Another site could sign the browser in with a key of its own, and watch what is entered then. */
+/** Login CSRF: another site could sign the browser in with its own key and observe what is entered. */
 export function isForeignSignIn(headers: RawHeaders): boolean {
   const sites = valuesOf(headers, 'sec-fetch-site')
   if (sites.length > 0) return sites.some((site) => site !== 'same-origin' && site !== 'none')
   return !isOwnOrigin(headers)
 }
 
-/** Two different cookies count as none: one may be of a neighbouring site, which can set cookies for its whole domain. */
+/** Two different cookies count as none: a sibling site can set cookies for the whole domain. */
 function tokenIn(headers: RawHeaders): string | null {
   const pairs = valuesOf(headers, 'cookie').flatMap((line) => line.split(';'))
   const named = pairs.map((pair) => pair.trim()).filter((pair) => pair.startsWith(`${SESSION_COOKIE}=`))
@@ -106,7 +106,7 @@ export async function recogniseSignIn(
   const given = adminKey ?? key
   if (given === undefined || (adminKey !== undefined && key !== undefined))
     return refused('bad_request', 'Sign in with admin_key or with key, one of the two.', param)
-  // An API key is not looked up as an admin key: that would count as a use of the key.
+  // Do not look up an API key as an admin key: it would count as a use.
   if (adminKey !== undefined && keyKindOf(adminKey, servicePrefix) === 'live')
     return refused('invalid_api_key', 'This is an API key: send it as key.', param)
   const caller = await store.lookUpKey(digestKey(given), clock.nowMs())

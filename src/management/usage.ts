@@ -21,11 +21,11 @@ interface Days {
 
 type DayRange = ({ readonly kind: 'range' } & Days) | Refused
 
-/** The days of a report, both inclusive; by default those of this month up to today. */
+/** The days of a report, inclusive; by default this month up to today. */
 function dayRange(start: string | undefined, end: string | undefined, nowMs: number): DayRange {
   const startDay = start ?? `${monthOf(nowMs)}-01`
   const endDay = end ?? dayOf(nowMs)
-  // A parameter that was not sent cannot be at fault.
+  // Name a parameter that was sent.
   const param = start === undefined ? 'end' : 'start'
   if (startDay > endDay) {
     return refused('bad_request', `start must not be after end; ${startDay} is after ${endDay}.`, param)
@@ -38,8 +38,8 @@ function dayRange(start: string | undefined, end: string | undefined, nowMs: num
 // The cursor
 
 /**
- * A cursor has the values of the last bucket by dimension, so that it fits no other grouping, and the days, since this month
- * may be over before its last page.
+ * A cursor has the last bucket's dimensions, so that it fits no other grouping, and the days, because the month may end
+ * before the last page.
  */
 function formatUsageCursor(dimensions: readonly UsageDimension[], cursor: UsageGroup & Days): string {
   const values = { day: cursor.day, model: cursor.model, key: cursor.keyId, account: cursor.ofAccountId }
@@ -49,7 +49,7 @@ function formatUsageCursor(dimensions: readonly UsageDimension[], cursor: UsageG
   ).toString('base64url')
 }
 
-/** Null: the cursor is of another grouping, or not one of ours. */
+/** Null: a cursor of another grouping, or invalid. */
 function parseUsageCursor(text: string, dimensions: readonly UsageDimension[]): (UsageGroup & Days) | null {
   let position: unknown
   try {
@@ -75,7 +75,7 @@ function parseUsageCursor(text: string, dimensions: readonly UsageDimension[]): 
   }
   const dates = [days.startDay, days.endDay, ...(group.day === null ? [] : [group.day])]
   if (dates.some((day) => parseInstant(`${day}T00:00:00Z`) === null)) return null
-  // Only one spelling of a position counts; this also compares the dimensions with those of the query.
+  // Accept only the canonical form, which also checks the dimensions.
   return formatUsageCursor(dimensions, group) === text ? group : null
 }
 
@@ -97,7 +97,7 @@ function sumsObject(of: UsageSums): Written<UsageTotal> {
   }
 }
 
-/** A dimension that the report does not group by is null in the bucket and absent from the object. */
+/** A dimension that is not grouped by is null in the bucket and absent from the object. */
 function bucketObject(bucket: UsageBucket): Written<UsageBucketObject> {
   const { day, model, keyId, keyName, metadata, ofAccountId, accountName } = bucket
   return {
@@ -143,7 +143,7 @@ const NOTHING: UsageSums = {
   ...{ costNanos: 0n, listNanos: 0n, creditedNanos: 0n, unpricedRequests: 0n, estimatedRequests: 0n },
 }
 
-/** Read from daily sums that settlement writes: the time depends on the days, models and keys, not on the calls. */
+/** Reads daily sums: the time depends on days, models and keys, not on the number of calls. */
 export const usageRoute = defineRoute({
   endpoint: 'GET /v1/usage',
   operationId: 'get_usage',

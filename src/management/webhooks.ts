@@ -45,7 +45,7 @@ function deliveryObject(delivery: DeliveryRecord): Written<Delivery> {
   }
 }
 
-/** Only the fields that were sent: an edit leaves the rest. */
+/** Only the fields that were sent; others stay. */
 function webhookChanges(fields: WebhookEditFields): WebhookChanges {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
 }
