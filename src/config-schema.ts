@@ -30,7 +30,7 @@ const secret = (charsMin: number) =>
     .regex(/^[\x21-\x7e]+$/, 'must be printable ASCII without blanks')
     .transform((text) => new Secret(text))
 
-/** A secret, because a password may be part of it. */
+/** A secret, because it may contain a password. */
 const postgresUrl = z
   .string()
   .refine((text) => {
@@ -90,7 +90,7 @@ const positive = z
   .transform(Number)
   .optional()
 
-/** OpenTelemetry's own variables, which other programs of a host may share. Its exporter reads the others itself. */
+/** OpenTelemetry's variables, which other programs on the host may share. Its exporter reads further ones itself. */
 export const TRACE_VARIABLES = {
   OTEL_EXPORTER_OTLP_ENDPOINT: httpUrl().optional(),
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: httpUrl().optional(),
@@ -129,7 +129,7 @@ function whole(min: number, max: number) {
     .meta({ type: 'integer' })
 }
 
-/** A limit that null takes away; 0 says the same. */
+/** A limit that null or 0 removes. */
 const orNone = (max: number, fallback: number) =>
   whole(0, max)
     .nullable()
@@ -152,7 +152,7 @@ const usd = z.number(USD).transform((amount, context): Nanos => {
 
 const ADDRESS = 'must be an address or a range such as 10.0.0.0/8 or fd00::/8'
 
-/** A zone (`%eth0`) is refused: addresses of connections are compared without it. */
+/** A zone (`%eth0`) is refused, because connection addresses are compared without one. */
 function isAddress(text: string): boolean {
   const [, address = '', bits = '0'] = /^([0-9a-fA-F.:]+)(?:\/(\d{1,3}))?$/.exec(text) ?? []
   const family = isIP(address)

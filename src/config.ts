@@ -8,12 +8,12 @@ import type { Secret } from './kernel/secret.ts'
 import { type LogLevel, nearestName } from './kernel/vocabulary.ts'
 
 /**
- * Configuration is read once, here, from environment variables (scalars and secrets) and an optional JSON file
- * (the rest); the environment wins. Unknown names are refused in both, because a typo must not weaken a limit,
- * and all problems are reported together. Nothing else in the project reads the environment.
+ * Reads the configuration once, from environment variables (scalars and secrets) and an optional JSON file (the rest);
+ * the environment wins. Unknown names are refused in both, because a typo must not weaken a limit. All problems are
+ * reported together. Nothing else reads the environment.
  */
 
-/** The URLs of the providers themselves. */
+/** The providers' own URLs. */
 export const PROVIDER_URLS = {
   messages: 'https://api.anthropic.com',
   chat: 'https://api.openai.com/v1',
@@ -22,16 +22,16 @@ export const PROVIDER_URLS = {
 export interface UpstreamConfig {
   /** The base URL that the surface's SDK would use. */
   readonly url: URL
-  /** The API key that pays upstream. Null for local model servers that ask for none. */
+  /** The upstream API key. Null for local model servers without keys. */
   readonly key: Secret | null
 }
 
-/** Which calls are traced and how spans are batched, as the variables of OpenTelemetry say. */
+/** Sampling and batching of traces, from OpenTelemetry's variables. */
 export interface TraceConfig {
   readonly sampler: z.output<(typeof TRACE_VARIABLES)['OTEL_TRACES_SAMPLER']>
-  /** The sampled part of the traces that begin here, for the samplers that take a ratio. */
+  /** The ratio of the ratio-based samplers. */
   readonly ratio: number
-  /** The `OTEL_BSP_…` variables that are set; the SDK has a default for each other. */
+  /** The `OTEL_BSP_…` variables that are set; the SDK has defaults for the others. */
   readonly batches: { readonly [Option in keyof typeof BATCH_VARIABLES]?: number }
 }
 
@@ -45,17 +45,17 @@ export interface Config {
   readonly pepper: Secret | null
   readonly prefix: string
   readonly logLevel: LogLevel
-  /** Files in PEM format, whose content `readCertificate` checks; null: plain HTTP is spoken. */
+  /** PEM files, validated by `readCertificate`. Null: plain HTTP. */
   readonly tls: { readonly certFile: string; readonly keyFile: string } | null
-  /** `null` on both: the built-in simulator is upstream. `null` on one: that surface answers 503. */
+  /** Both null: the simulator is the upstream. One null: that surface answers 503. */
   readonly messages: UpstreamConfig | null
   readonly chat: UpstreamConfig | null
   readonly stateful: 'pass' | 'refuse'
-  /** Whether endpoints that hand out upstream credentials are served. */
+  /** Whether endpoints that issue upstream credentials are served. */
   readonly minting: 'pass' | 'refuse'
-  /** The text of the price overlay file, or null without one. */
+  /** The price overlay file and its text, if any. */
   readonly prices: { readonly file: string; readonly text: string } | null
-  /** Discounts off list prices, as decimal fractions: one for all models, and more specific ones by pattern. */
+  /** Discounts as decimal fractions: one for all models, and others by pattern. */
   readonly discount: string
   readonly discounts: Readonly<Record<string, string>>
   readonly unpriced: 'auto' | 'refuse' | 'pass'
@@ -65,39 +65,39 @@ export interface Config {
   /** The service tier of the upstream project, for requests that name none. */
   readonly chatDefaultTier: string | null
   readonly budgetMode: 'exact' | 'settled'
-  /** How long a call waits for room under a cap or for credit. */
+  /** How long a call waits for budget or credit. */
   readonly budgetWaitMs: number
   /** How long logged bodies are stored. */
   readonly retentionDays: number
-  /** The most bytes that all logged bodies may take together. */
+  /** Maximum bytes of all logged bodies together. */
   readonly bodiesBytesMax: number
   readonly drainMs: number
   readonly bodyIdleTimeoutMs: number
   readonly bodyBytesPerSecondMin: number
   readonly callsInFlightPerKeyMax: number
-  /** The most that a call of unknown size holds of its account. */
+  /** The most that an unbounded call holds of its account. */
   readonly unboundedHoldNanos: Nanos
-  /** Whether replies carry the balance of the account. */
+  /** Whether replies have the balance header. */
   readonly showBalance: boolean
-  /** 0: there is no limit. */
+  /** 0: no limit. */
   readonly connectionsPerAddressMax: number
   /** Addresses and CIDR ranges whose `X-Forwarded-For` names the client. */
   readonly trustedProxies: readonly string[]
   /** Whether upstream is polled for the cost of batches and background responses. */
   readonly deferredPoll: boolean
-  /** Whether the `results_url` of Message batches is pointed at this gateway. */
+  /** Whether `results_url` of Message batches is rewritten to this gateway. */
   readonly rewriteResultsUrl: boolean
-  /** Whether `/metrics` is shown without a key. */
+  /** Whether `/metrics` needs no key. */
   readonly metricsPublic: boolean
-  /** Null: no traces are sent. */
+  /** Null: no traces. */
   readonly traces: TraceConfig | null
   /** Whether webhooks may go to private addresses, and over plain HTTP. */
   readonly webhooksAllowPrivate: boolean
-  /** The balance below which `balance.low` is emitted; null never emits it. */
+  /** The balance below which `balance.low` is emitted; null: never. */
   readonly balanceLowNanos: Nanos | null
   /** Percentages of a cap at which `key.budget.threshold` is emitted, ascending. */
   readonly budgetThresholdsPercent: readonly number[]
-  /** The URL at which people open the dashboard, for links in messages. */
+  /** The dashboard's public URL, for links in messages. */
   readonly dashboardUrl: URL | null
 }
 
@@ -175,13 +175,13 @@ export function readConfig(environment: Environment, workingDir = process.cwd())
   }
 }
 
-/** The variables that are set, each read by its schema. Null after a problem. */
+/** The variables that are set, parsed. Null after a problem. */
 function readVariables<Shape extends Readonly<Record<string, z.ZodType>>>(
   environment: Environment,
   schemas: Shape,
   problems: string[],
 ): z.output<z.ZodObject<Shape>> | null {
-  // An empty variable is what `NAME= command` and unset secrets in compose files give: it means "not set".
+  // An empty variable counts as not set: `NAME= command` and unset secrets in compose files produce one.
   const set = Object.keys(schemas).filter((name) => (environment[name] ?? '') !== '')
   const read = z.object(schemas).safeParse(Object.fromEntries(set.map((name) => [name, environment[name]])))
   if (read.success) return read.data
@@ -190,7 +190,7 @@ function readVariables<Shape extends Readonly<Record<string, z.ZodType>>>(
   return null
 }
 
-/** Where no traces are sent, OpenTelemetry's variables are not checked: they may be meant for other programs. */
+/** Without an endpoint, OpenTelemetry's variables are not validated: they may be for other programs. */
 function readTraces(environment: Environment, problems: string[]): TraceConfig | null {
   const isSet = (name: string) => (environment[name] ?? '') !== ''
   if (!isSet('OTEL_EXPORTER_OTLP_ENDPOINT') && !isSet('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT')) return null
@@ -244,7 +244,7 @@ function readPrices(path: string | undefined, workingDir: string, problems: stri
   }
 }
 
-/** Variables of clients. The gateway reads neither, and may be started from the same shell. */
+/** Client variables, which the gateway ignores, since it may be started from the same shell. */
 export const CLIENT_VARIABLES: readonly string[] = ['TOLLGATE_URL', 'TOLLGATE_KEY']
 
 function refuseUnknownVariables(environment: Environment, problems: string[]): void {
@@ -257,7 +257,7 @@ function refuseUnknownVariables(environment: Environment, problems: string[]): v
   }
 }
 
-/** The configuration file that the environment names. It need not exist. */
+/** The path of the configuration file, which need not exist. */
 export function configFile(environment: Environment, workingDir = process.cwd()): string {
   return resolve(workingDir, environment['TOLLGATE_CONFIG'] || 'tollgate.json')
 }
@@ -284,7 +284,7 @@ function readFile(
   return null
 }
 
-/** A JSON reviver that drops members that are comments (`"// …"`) and the `$schema` that editors read. */
+/** A JSON reviver that drops comments (`"// …"`) and `$schema`. */
 function withoutComments(name: string, value: unknown): unknown {
   return name.startsWith('//') || name === '$schema' ? undefined : value
 }
@@ -298,7 +298,7 @@ function describeIssue(issue: z.core.$ZodIssue, json: unknown): string[] {
   if (issue.code === 'unrecognized_keys')
     return issue.keys.map((key) => {
       const full = name === '' ? key : `${name}.${key}`
-      // A short name is near to nearly any other name.
+      // Short names are close to almost any other name.
       const near = nearestName(full, SETTING_NAMES, Math.min(3, Math.floor(key.length / 3)))
       return `"${full}" is not a setting${near === null ? '' : ` (did you mean "${near}"?)`}`
     })
@@ -309,7 +309,7 @@ function describeIssue(issue: z.core.$ZodIssue, json: unknown): string[] {
   return [`"${name}" ${issue.message}${given === undefined ? '' : `, not ${kindOf(given)}`}`]
 }
 
-/** A number is shown, anything else only by its kind: it may be long, or a secret in the wrong place. */
+/** Shows numbers; anything else only by its kind, because it may be long or a misplaced secret. */
 function kindOf(given: unknown): string {
   if (given === null || typeof given === 'number') return String(given)
   if (Array.isArray(given)) return 'this list'

@@ -22,18 +22,18 @@ import { SCHEMA_VERSION } from './store/schema.ts'
 import { openSqliteStore } from './store/sqlite/sqlite-store.ts'
 import type { Store } from './store/store.ts'
 
-/** The content of the data directory or the shared database: the store, the pepper, the first admin key. */
+/** What the data directory or shared database provides: store, pepper, first admin key. */
 export interface Installation {
   readonly store: Store
-  /** The clock of the database server if there is one, otherwise this machine's. */
+  /** The database server's clock if there is one, else this machine's. */
   readonly clock: Clock
   readonly digestKey: DigestKey
-  /** For the secrets that webhooks are signed with. */
+  /** For the signing secrets of webhooks. */
   readonly webhookSealer: SecretSealer
-  /** For the keys of the upstreams that accounts have of their own. */
+  /** For the keys of accounts' own upstreams. */
   readonly upstreamSealer: SecretSealer
   readonly firstAdminKey: string | null
-  /** Calls that were in flight when the gateway last ended without settling them. */
+  /** Calls that a previous process left open, closed as interrupted by this start. */
   readonly interruptedCalls: number
   close(): Promise<void>
 }
@@ -49,7 +49,7 @@ export interface StoreSurroundings {
   onFatal(error: Error): void
 }
 
-/** Opens the data directory to serve from it: exclusively, with an active admin key. Creates the files that are missing. */
+/** Opens the data directory for serving: exclusively, with a usable admin key. Creates missing files. */
 export async function openInstallation(
   config: Config,
   surroundings: StoreSurroundings,
@@ -67,7 +67,7 @@ export async function openInstallation(
     const opened = await openStore(config, surroundings, true)
     store = opened.store
     const { digestKey, webhookSealer, upstreamSealer, clock } = opened
-    // The process that held these calls is gone: this process is the only one that serves from here, or under this name.
+    // This is the only process with this directory and name, so earlier open calls belong to a dead one.
     const interruptedCalls = await store.interruptOpenCalls(clock.nowMs())
     const firstAdminKey = await ensureAdminKey(config, clock, store, digestKey)
     return {
@@ -81,14 +81,14 @@ export async function openInstallation(
       close: () => closeAll(opened.store, lock),
     }
   } catch (error) {
-    // An open store is a thread or a connection, and either would hold a process open that does not serve.
+    // An open store (a thread or connection) would keep the failed process alive.
     await store?.close()
     lock.release()
     throw error
   }
 }
 
-/** Opens the store and checks its pepper; without serving for the command line, beside a running gateway or not. */
+/** Opens the store and checks its pepper. Also for commands, with or without a running gateway. */
 export async function openStore(
   config: Config,
   surroundings: StoreSurroundings,
@@ -129,13 +129,13 @@ async function openSharedBooks(
   name: string | null,
 ): Promise<Pick<Installation, 'store' | 'clock'>> {
   try {
-    // PostgreSQL's driver is loaded only where it is used: it would be a tenth of the start of a gateway on SQLite.
+    // Load PostgreSQL's driver only if used: it would be a tenth of the startup time with SQLite.
     const { openPostgresStore } = await import('./store/postgres/postgres-store.ts')
     const store = await openPostgresStore(databaseUrl.reveal(), {
-      // Tests bring a clock of their own, and it decides; nodes go by the database's clock, which they share.
+      // A test's own clock decides; otherwise nodes use the database's clock.
       clock: clock === systemClock ? 'database' : 'caller',
-      // No other process serves from this data directory, so a node that served under its name before is gone.
-      // A command admits nothing, and so is no node.
+      // No other process serves from this data directory, so the previous node of this name is dead. A command admits
+      // nothing and is not a node.
       node: { name: name ?? 'command line', alone: name !== null },
       log,
       nodeClock: clock,
@@ -155,8 +155,8 @@ export function unopenedDatabase(databaseUrl: Secret, { message }: Error): Insta
 }
 
 /**
- * The name of this node among the others. The name stays the same over restarts, so that a node that comes back fences its
- * former process at once; the host's name is part of it, because data directories get copied with the machines they are on.
+ * The name of this node. It survives restarts, so that a restarted node fences its previous process at once. It
+ * includes the host name, because data directories get copied with their machines.
  */
 function nodeName(dataDir: string): string {
   const file = join(dataDir, 'node')
@@ -183,7 +183,7 @@ async function closeAll(store: Store, lock: DataDirLock): Promise<void> {
   lock.release()
 }
 
-/** The mode of an existing directory is the operator's choice; its files are for this user alone. */
+/** The mode of an existing directory is the operator's choice, but its files are private. */
 function keepPrivate(dataDir: string, log: Log): void {
   for (const path of tightenFiles(dataDir)) {
     log.warn(
@@ -205,14 +205,14 @@ async function readPepper({ dataDir, databaseUrl }: Config, store: Store): Promi
   const file = join(dataDir, 'pepper')
   try {
     const pepper = readFileSync(file, 'utf8').trim()
-    // A start that was cut off may have left an empty file, and an empty pepper protects nothing.
+    // An aborted start may have left an empty file, and an empty pepper protects nothing.
     if (pepper !== '') return new Secret(pepper)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') {
       throw new InstallationError(`${file} cannot be read: ${(error as Error).message}`)
     }
   }
-  // A database that has known a pepper and a directory that has lost it must not get a new one silently.
+  // If the database was used with a pepper that the directory has lost, do not silently create a new one.
   if ((await store.readSetting('pepper')) !== null) {
     throw databaseUrl === null ? lostPepper(file) : strangePepper('This node has no pepper, and so another')
   }
@@ -223,7 +223,7 @@ async function readPepper({ dataDir, databaseUrl }: Config, store: Store): Promi
 
 async function checkPepper(store: Store, digestKey: DigestKey, shared: boolean): Promise<void> {
   const fingerprint = pepperFingerprint(digestKey)
-  // If several nodes start on an empty database, the first sets the pepper. The others must have the same.
+  // If several nodes start on an empty database, the first sets the pepper, and the others must have the same.
   if ((await store.getOrCreateSetting('pepper', fingerprint)) === fingerprint) return
   throw shared ? strangePepper('This node has another pepper') : lostPepper('the configured pepper')
 }
@@ -243,7 +243,7 @@ function strangePepper(what: string): InstallationError {
   )
 }
 
-/** There is never an open mode: if no admin key is active, one is created, shown once and stored in a private file. */
+/** There is no open mode: without a usable admin key, one is created, shown once and stored in a private file. */
 async function ensureAdminKey(
   config: Config,
   clock: Clock,
@@ -272,7 +272,7 @@ async function ensureAdminKey(
   await store.dropBootstrapKeys(SYSTEM, clock.nowMs())
   if (await store.hasOperatorKey()) return null
   const key = mintKey(config.prefix, 'admin')
-  // The file is written first: an active key that nobody has seen is worse than a file with an unknown key.
+  // Write the file first: a usable key that nobody has seen is worse than a file with an unknown key.
   writePrivateFile(join(config.dataDir, 'admin-key'), `${key.reveal()}\n`)
   await create('first operator key', key, false)
   return key.reveal()
@@ -280,6 +280,6 @@ async function ensureAdminKey(
 
 function writePrivateFile(path: string, text: string): void {
   writeFileSync(path, text, { mode: 0o600 })
-  // The mode above counts only when the file is new.
+  // The mode above applies only to a new file.
   chmodSync(path, 0o600)
 }

@@ -59,21 +59,21 @@ import { createResolveHost, type EndpointRules, type ResolveHost } from './webho
 
 const HELD_REPLIES_BYTES_MAX = 512 * 1024 ** 2
 
-/** How long a stop waits for the last traces to be sent. Then they are lost. */
+/** How long shutdown waits for the last traces. Then they are lost. */
 const TRACES_FLUSH_MS = 3_000
 
-/** How long a scrape of the metrics waits for figures that only the store knows. Then the answer leaves without them. */
+/** How long a scrape waits for figures from the store. It is then answered without them. */
 const SCRAPE_STORE_MS = 2_000
 
 export interface RunningTollgate {
-  /** Takes a changed price overlay into use, or returns its problems and leaves the prices as they are. */
+  /** Applies a changed price overlay, or returns its problems and leaves the prices unchanged. */
   reloadPrices(overlayText: string): Promise<readonly string[]>
-  /** Reads the certificate's files again and uses them, or returns their problems and leaves the old certificate in use. */
+  /** Reloads the certificate files, or returns their problems and continues with the old certificate. */
   reloadCertificate(): readonly string[]
   readonly certificate: Certificate | null
   readonly host: string
   readonly port: number
-  /** The first admin key, if this start created it. It is shown once. */
+  /** The first admin key, if this start created it. */
   readonly firstAdminKey: string | null
   /** Stops in the reverse order of starting: readiness, new connections, running streams, upstream, store. */
   stop(): Promise<{ cutStreams: number }>
@@ -84,31 +84,31 @@ export interface Surroundings {
   readonly clock?: Clock
   /** For tests that kill the process at a named point of a call's life. */
   reached?(point: CallPoint): void
-  /** Serve own paths only; do not poll, deliver or delete anything by itself. */
+  /** Serve only own paths; do not poll, deliver or delete anything. */
   readonly maintenance?: boolean
   readonly simulator?: boolean
   readonly observeCall?: ObserveCall
   /** For tests of failing disks; see the SQLite worker. */
   readonly diskFault?: SharedArrayBuffer
-  /** For tests on machines that have other things to do: how long PostgreSQL may take to answer. */
+  /** For tests on busy machines: how long PostgreSQL may take to answer. */
   readonly storeAnswerMs?: number
   readonly dashboardDir?: URL
-  /** For tests of where webhooks are sent; otherwise the name servers are asked. */
+  /** For tests of webhook addresses. Default: the system's name servers. */
   readonly resolveHost?: ResolveHost
-  /** The store failed for good; nothing can be admitted any more. */
+  /** The store failed permanently: nothing can be admitted. */
   onFatal(error: Error): void
 }
 
-/** Secrets of any form that could stand in a request or a reply: the keys of upstream, a chosen admin key. */
+/** Secrets without a known form that could appear in requests or replies: upstream keys, a configured admin key. */
 function secretsIn({ messages, chat, adminKey }: Config): string[] {
   const known = [messages?.key, chat?.key, adminKey].map((secret) => secret?.reveal())
   return known.filter((text) => text !== undefined).filter(isTelling)
 }
 
-/** The management API, with the schemas of its requests, takes a fifth of a second to load, and no call needs it. */
+/** The management API takes 0.2 s to load, and no call needs it. */
 const MANAGEMENT_AFTER_MS = 1_000
 
-/** Price versions are stored before the first call is billed with them. */
+/** Stores price versions before the first call is billed with them. */
 async function storePriceVersions(
   store: Pick<Installation['store'], 'storePriceVersion'>,
   { versions }: PriceBook,
@@ -127,7 +127,7 @@ function pairOf({ cert, key }: Certificate): CertificatePair {
   return { cert, key: key.reveal() }
 }
 
-/** The composition root: configuration → store → services → server. Everything is made here and passed down. */
+/** The composition root: configuration → store → services → server. Everything is created here and passed down. */
 export async function startTollgate(config: Config, surroundings: Surroundings): Promise<RunningTollgate> {
   const { clock = systemClock } = surroundings
   checkNodeSockets()
@@ -149,7 +149,7 @@ export async function startTollgate(config: Config, surroundings: Surroundings):
   }
 }
 
-/** The spool stores settlements on the local disk while a remote database is unavailable. SQLite on this disk needs no spool. */
+/** The spool stores settlements on the local disk while PostgreSQL is unavailable. SQLite needs none. */
 async function openSpool({ databaseUrl, dataDir }: Config, log: Log): Promise<SettlementSpool | null> {
   if (databaseUrl === null) return null
   const dir = join(dataDir, 'spool')
@@ -161,7 +161,7 @@ async function openSpool({ databaseUrl, dataDir }: Config, log: Log): Promise<Se
   }
 }
 
-/** Counts a replayed call, whose process ended before it did. The record is read: a closing has no surface or asked model. */
+/** Counts a replayed call of an earlier process. Reads its record, because a closing has no surface or requested model. */
 async function countReplayed(
   closing: CallClosing,
   store: Pick<Installation['store'], 'getCall'>,
@@ -316,7 +316,7 @@ async function serveFrom(
     deferredObjects: () => unlessLate(store.countDeferred(), SCRAPE_STORE_MS),
     nowMs: () => clock.nowMs(),
   }
-  // The scraper is loaded with the first scrape: prom-client takes a while to load.
+  // Loaded with the first scrape, because prom-client takes a while to load.
   const scraper = loadLater(
     async () => (await import('./telemetry/scrape.ts')).createScraper(metricSources),
     null,
@@ -423,11 +423,11 @@ async function serveFrom(
       gateway.sockets.drain(config.drainMs)
       const drainedByMs = performance.now() + config.drainMs
       const cutStreams = await server.drain(config.drainMs)
-      // Calls whose clients have left may still be read to their end.
+      // Calls whose client has left may still be read to their end.
       await untilQuiet(() => gateway.inFlight.count === 0, drainedByMs - performance.now())
       for (const surface of SURFACE_NAMES) configured[surface]?.pool.destroy()
       ownUpstreams.destroy()
-      // Calls that were cut are still being settled, by a rough count where they waited for one; the store stays open for them.
+      // Calls that were cut are still being settled, so the store stays open.
       await untilQuiet(
         () => gateway.inFlight.count === 0 && settler.waiting === 0 && background.count === 0,
         limits.settleOnStopMs,
@@ -435,7 +435,7 @@ async function serveFrom(
       await refusedCalls.written()
       await webhooks.stop()
       if (traces !== null) await unlessLate(traces.close(), TRACES_FLUSH_MS)
-      // The spool closes before the data directory is free for another process, which would read a spool still being written.
+      // Close the spool before unlocking the data directory: another process would read it while it is being written.
       if (spool !== null) {
         await store.close()
         await spool.close()

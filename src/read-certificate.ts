@@ -19,7 +19,7 @@ export interface Certificate {
   readonly isSelfSigned: boolean
 }
 
-/** The certificate that the configuration names, if it can be served with. All of its problems are thrown together. */
+/** Reads and validates the configured certificate. Throws all problems together. */
 export function readCertificate({ certFile, keyFile }: TlsFiles): Certificate {
   const problems: string[] = []
   const cert = textOf('TOLLGATE_TLS_CERT', certFile, problems)
@@ -50,7 +50,7 @@ export function readCertificate({ certFile, keyFile }: TlsFiles): Certificate {
   }
 }
 
-/** Why clients will refuse the certificate at this date; null if they have no reason. */
+/** Why clients will reject the certificate at this time; null if they will not. */
 export function outOfDate({ file, fromMs, untilMs }: Certificate, nowMs: number): string | null {
   if (nowMs > untilMs) return `the certificate in ${file} expired on ${dayOf(untilMs)}: clients refuse it`
   if (nowMs < fromMs)
@@ -106,7 +106,7 @@ function keyIn(text: string, file: string, problems: string[]): KeyObject | null
   return null
 }
 
-/** Clients go by the alternative names alone; the common name of the subject counts for nothing. */
+/** Clients check only the alternative names; the common name is ignored. */
 function namesOf({ subjectAltName = '' }: X509Certificate): string[] {
   return subjectAltName.split(', ').flatMap((entry) => /^(?:DNS|IP Address):(.+)$/.exec(entry)?.[1] ?? [])
 }

@@ -3,7 +3,7 @@ import { type Discount, readDiscount } from './pricing/amounts.ts'
 import { shippedBook } from './pricing/compile-version.ts'
 import type { PriceBook } from './pricing/price-book.ts'
 
-/** The prices and discounts that the configuration asks for. A bad file stops the start, with the path at fault. */
+/** The configured prices and discounts. A bad file aborts the start with the path at fault. */
 export async function readPricing({
   prices,
   discount,
@@ -20,7 +20,7 @@ export async function readPricing({
 }
 
 async function load(overlayText: string) {
-  // Only an overlay has to be checked, and most installations have none.
+  // Load the validation only for an overlay; most installations have none.
   const { loadListPrices } = await import('./pricing/load-book.ts')
   return loadListPrices(overlayText)
 }

@@ -34,7 +34,7 @@ const FIELDS: readonly Field<Exact<Account>>[] = [
   { title: 'name', of: ({ name }) => shownText(name, 60) },
 ]
 
-/** Manages accounts over HTTP. Upstreams of an account are set with the API, so that no key is on a command line. */
+/** Manages accounts over HTTP. An account's upstreams are set with the API, so that no key appears on a command line. */
 export function register(group: Command): void {
   const withFields = (command: Command) =>
     withJson(command)
@@ -78,7 +78,7 @@ function fieldsOf({ name, monthlyBudget, discount, enforceCredit, force }: EditO
   if (enforceCredit !== undefined && enforceCredit !== 'yes' && enforceCredit !== 'no')
     throw new UsageError('--enforce-credit must be yes or no.')
   const amount = (text: string | undefined) => (text === 'none' ? null : text && amountField(text))
-  // JSON leaves out what is undefined.
+  // JSON omits undefined members.
   return {
     name,
     monthly_budget_usd: amount(monthlyBudget),

@@ -8,7 +8,7 @@ import { examples, Failure, UsageError } from './command.ts'
 import { openDatabase } from './open-database.ts'
 import { left, outputStyle, print, renderTable, shownInstant, shownText, type TableCell } from './terminal.ts'
 
-/** Manages admin keys on the host: a user that can write to the data directory or the database is the operator. */
+/** Manages admin keys on the host: whoever can write to the data directory or database is the operator. */
 export function register(group: Command): void {
   group
     .command('create')

@@ -78,11 +78,11 @@ interface Ask {
   readonly query?: Query
   /** Sent as JSON. */
   readonly body?: unknown
-  /** The same command under the same key is done once. */
+  /** Commands with the same key run once. */
   readonly idempotencyKey?: string
 }
 
-/** An object of the API as it is read here: numbers are text, because a double cannot hold every nanodollar. */
+/** An API object with numbers as text, because a double cannot hold every nanodollar. */
 export type Exact<T> = T extends number
   ? string
   : T extends readonly (infer Item)[]
@@ -103,7 +103,7 @@ export interface ApiList<T> extends ListOf<T> {
 export interface ApiAnswer<T> {
   readonly value: T
   readonly headers: Headers
-  /** The body as it came. */
+  /** The raw body. */
   readonly text: string
 }
 
@@ -111,7 +111,7 @@ const TIMEOUT_MS = 60_000
 /** The largest answers are pages of 10,000 rows of usage, about 4 MiB. */
 const ANSWER_BYTES_MAX = 64 * 1024 * 1024
 
-/** The management API of a running gateway. Refusals are thrown as failures, those of a parameter as usage errors. */
+/** Client of a running gateway's management API. Refusals are thrown as failures, those about a parameter as usage errors. */
 export class Client {
   readonly url: string
   readonly #adminKey: Secret
@@ -231,12 +231,12 @@ interface Refusal {
   readonly details?: unknown
 }
 
-/** Errors before any request was sent. */
+/** Errors that occur before a request is sent. */
 const NOT_TRUSTED = /CERT|LEAF_SIGNATURE/
 const NOT_CONNECTED =
   /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT)$|_TLS_|_SSL_/
 
-/** How to repeat a command whose outcome is unknown. */
+/** Tells how to repeat a command whose outcome is unknown. */
 function repeat(idempotencyKey: string): string {
   return `The command may have been done. Repeat it with --idempotency-key ${idempotencyKey}: it is done once.`
 }
@@ -254,7 +254,7 @@ async function readText(response: Response): Promise<string> {
 
 type Reviver = (key: string, value: unknown, context: { source?: string }) => unknown
 
-/** JSON with its numbers as text; undefined for a text that is no JSON. */
+/** Parses JSON with numbers as text; undefined if it is not JSON. */
 function parseExact(text: string): unknown {
   const revive: Reviver = (_, value, { source }) =>
     typeof value === 'number' ? (source ?? String(value)) : value
@@ -300,7 +300,7 @@ function readUrl(text: string, option: string): URL {
   )
 }
 
-/** Trusts the certificate that a gateway with this environment serves with; it may be self-signed. */
+/** Trusts the certificate of a gateway with this environment, which may be self-signed. */
 function trust(file: string): void {
   try {
     setDefaultCACertificates([...getCACertificates(), readFileSync(file, 'utf8')])
@@ -318,7 +318,7 @@ function adminKey(file: string | undefined, environment: Environment): Secret {
   return readKey(join(environment['TOLLGATE_DATA_DIR'] || 'data', 'admin-key'), null)
 }
 
-/** `option` is null for the file that a first start writes. */
+/** `option` is null for the file of the first start. */
 function readKey(file: string, option: string | null): Secret {
   let text: string
   try {
@@ -340,7 +340,7 @@ export function onceKey({ idempotencyKey }: { readonly idempotencyKey?: string }
   return idempotencyKey ?? randomUUID()
 }
 
-/** An amount to the digit as it was typed. Text that is no number is sent as it is, for the API to refuse. */
+/** The amount exactly as typed. Text that is not a number is sent unchanged, for the API to refuse. */
 export function amountField(text: string): unknown {
   return /^-?(?:0|[1-9]\d*)(?:\.\d+)?$/.test(text) ? rawNumber(text) : text
 }

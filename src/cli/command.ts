@@ -3,7 +3,7 @@ export class UsageError extends Error {}
 
 /** The command failed. The message says why, and what to do. */
 export class Failure extends Error {
-  /** The code and the figures of the API's refusal, if it was one. */
+  /** The code and details of the API's refusal, if it was one. */
   readonly code: string | null
   readonly details: unknown
 
@@ -19,7 +19,7 @@ export function collect(value: string, previous: readonly string[] = []): readon
   return [...previous, value]
 }
 
-/** The section of a help with examples. */
+/** The examples section of a help text. */
 export function examples(...lines: readonly string[]): string {
   return `\nExamples:\n${lines.map((line) => `  ${line}`).join('\n')}`
 }

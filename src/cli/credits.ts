@@ -45,7 +45,7 @@ export function registerBalance(command: Command): void {
   withJson(command).action(printBalance)
 }
 
-/** Moves prepaid credit over HTTP. */
+/** Manages prepaid credit over HTTP. */
 export function register(group: Command): void {
   withPages(group.command('list').description('list the ledger of credit, newest first'))
     .addHelpText('after', examples('tollgate credits list --limit 20'))
@@ -150,7 +150,7 @@ async function creditBack(args: readonly string[], options: Options): Promise<vo
         outcomes.push(answer.value as Outcomes)
         if (options.json) await printUnread(`${answer.text}\n`)
       } catch (error) {
-        // None of these calls is left to credit, as after an interrupted command.
+        // Nothing is left to credit, for example after an interrupted command.
         if (!(error instanceof Failure) || error.code !== 'conflict') throw error
         outcomes.push(error.details as Outcomes)
       }
@@ -212,7 +212,7 @@ function listed(label: string, calls: readonly NotCredited[], why: NotCredited['
 const IDS_MAX = 1_000_000
 const REQUEST_ID = /^req_[0-9A-HJKMNP-TV-Z]{26}$/
 
-/** All ids are checked before any is sent: a wrong list must not move any money. */
+/** Checks all ids before sending any: a wrong list must not move money. */
 function checkedIds(ids: readonly string[]): readonly string[] {
   if (ids.length === 0)
     throw new UsageError('Name calls by their request id, or - to read ids from standard input.')

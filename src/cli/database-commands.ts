@@ -31,7 +31,7 @@ import { counted, createProgress, print, shownText } from './terminal.ts'
 
 // audit
 
-/** Reads the database as of one instant, beside running gateways or without one, and writes nothing. */
+/** Reads a snapshot of the database, with or without running gateways, and writes nothing. */
 export function registerAudit(command: Command): void {
   command.addHelpText('after', examples('tollgate audit && echo "no difference"')).action(async () => {
     const config = readConfig(process.env)
@@ -63,7 +63,7 @@ function describeAudit({ calls, credits, difference }: AuditReport): string {
 
 // backup
 
-/** Copies an installation, also while its gateway runs. The copy is a data directory that can be audited and served. */
+/** Copies an installation, also while its gateway runs. The copy is a data directory that can be audited and served from. */
 export function registerBackup(command: Command): void {
   command
     .argument('<dir>', 'a new or empty directory')
@@ -76,7 +76,7 @@ export function registerBackup(command: Command): void {
 
 async function backUp(dir: string): Promise<void> {
   const config = readConfig(process.env)
-  // A directory without a database is a wrong TOLLGATE_DATA_DIR, and no backup of it may look like one.
+  // A directory without a database means a wrong TOLLGATE_DATA_DIR: do not create something that looks like a backup.
   await (await openDatabaseSnapshot(config)).close()
   makeEmptyDir(dir)
   const copied: string[] = []
@@ -98,7 +98,7 @@ function makeEmptyDir(dir: string): void {
   chmodSync(dir, 0o700)
 }
 
-/** The whole database in one step: it sees one instant, and writers need not wait or restart it. */
+/** Copies the whole database in one step, as a snapshot: writers neither wait nor restart it. */
 async function copyDatabase(from: string, to: string, name: string, copied: string[]): Promise<void> {
   if (!existsSync(join(from, name))) return
   const source = new DatabaseSync(join(from, name), { readOnly: true, timeout: 5_000 })

@@ -15,7 +15,7 @@ export function statusCell({ status }: KeyRecord): Exclude<TableCell, string> {
   return { text: shownText(status), style: status === 'usable' ? 'green' : 'red' }
 }
 
-/** All fields of a key, one on each line. Empty ones are left out. */
+/** All fields of a key, one per line, without empty ones. */
 export function renderKey(key: KeyRecord, style: TerminalStyle): string {
   const status = statusCell(key)
   const limits = KEY_OPTIONS.flatMap(({ field, label, unit }) =>
@@ -58,8 +58,8 @@ function utc(instant: string | null): string {
 const KEY_ID = /^key_[0-9A-HJKMNP-TV-Z]{26}$/
 
 /**
- * The id of the key with this id, name, prefix or last four characters. Where several match, all are listed and nothing
- * is done, so that a command never revokes another key than the one that was meant.
+ * The id of the key with this id, name, prefix or last four characters. If several match, all are listed and nothing is
+ * done, so that a command never acts on the wrong key.
  */
 export async function findKey(client: Client, named: string): Promise<string> {
   if (KEY_ID.test(named)) return named
@@ -70,12 +70,12 @@ export async function findKey(client: Client, named: string): Promise<string> {
     throw new Failure(`There is no key ${quoted(named)}.${listed('Did you mean', found)}`)
   if (others.length > 0)
     throw new Failure(`Several keys match ${quoted(named)}.${listed('Name one by its id', matching)}`)
-  // An id of another form could lead to another path of the API.
+  // An id of another form could change the request path.
   if (!KEY_ID.test(only.id)) throw new Failure(`${client.url} lists a key with a malformed id.`)
   return only.id
 }
 
-/** The characters of a key that are shown. The others are secret and must not get into a URL or a message. */
+/** How many characters of a key may be shown. The rest is secret and must not appear in a URL or message. */
 const PREFIX_CHARS = 16
 const PAGES_MAX = 100
 const LISTED_MAX = 10
@@ -87,7 +87,7 @@ async function searchKeys(client: Client, named: string): Promise<KeyRecord[]> {
   for (let pages = 0; pages < PAGES_MAX; pages += 1) {
     const query = { search, limit: '1000', after }
     const { data, next } = (await client.get<ApiList<KeyRecord>>('list', '/v1/keys', query)).value
-    // A few keys that do not match are enough for the suggestion.
+    // A few non-matching keys suffice for the suggestion.
     found.push(...data.filter((key) => found.length < LISTED_MAX || matches(key, named)))
     if (next === null) return found
     after = next
@@ -116,7 +116,7 @@ function listed(heading: string, keys: readonly KeyRecord[]): string {
   return ` ${heading}:\n${[...lines, ...more].join('\n')}`
 }
 
-/** The typed text may be a whole key by mistake, which must not get into a log. */
+/** The text may be a whole key by mistake, which must not get into a log. */
 function quoted(named: string): string {
   return `"${shownText(isWhole(named) ? `${named.slice(0, PREFIX_CHARS)}…` : named, 60)}"`
 }

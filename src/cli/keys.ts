@@ -18,7 +18,7 @@ import { findKey, type KeyRecord, renderKey, shownKey, statusCell } from './key-
 import { addRequestOptions, printRequests, type RequestOptions } from './requests.ts'
 import { type Field, outputStyle, print, printData, shownInstant, shownText } from './terminal.ts'
 
-/** The options of `KEY_OPTIONS` are texts, too. */
+/** The options of `KEY_OPTIONS` are also strings. */
 interface Limits {
   readonly name?: string
   readonly allowModel?: readonly string[]
@@ -130,7 +130,7 @@ function withLimits(command: Command, isUpdate: boolean): Command {
     )
 }
 
-/** The fields of the API for the options that were given. The API checks the values. */
+/** The API fields for the given options. The API validates the values. */
 function limitFields(options: Limits): Record<string, unknown> {
   const { name, allowModel, allModels, logRequests, expiresAt, metadata } = options
   if (allowModel !== undefined && allModels)
@@ -187,7 +187,7 @@ async function rotateKey(named: string, options: NewKey & { oldExpiresIn?: strin
   )
 }
 
-/** The secret alone goes to standard output, so that `KEY=$(…)` gets it and nothing else. */
+/** Prints only the secret to standard output, for `KEY=$(…)`. */
 async function printSecret(
   { value, text }: ApiAnswer<KeyRecord>,
   { json }: NewKey,
@@ -210,7 +210,7 @@ async function listKeys(options: PageOptions & { status?: string; search?: strin
   await printList(options, '/v1/keys', { status, search }, keyFields, { noun: 'keys', empty })
 }
 
-/** Limits that no key has take no column. */
+/** Omits columns of limits that no key has. */
 function keyFields(keys: readonly KeyRecord[]): readonly Field<KeyRecord>[] {
   const limit = (
     title: string,
@@ -233,7 +233,7 @@ function keyFields(keys: readonly KeyRecord[]): readonly Field<KeyRecord>[] {
   ]
 }
 
-/** Says which of two keys of one name is the newer one, and when the older one ends. */
+/** Tells two keys of one name apart: which is newer, and when the older one ends. */
 function noteOf(key: KeyRecord, keys: readonly KeyRecord[]): string {
   const shortName = (id: string) => {
     const other = keys.find((each) => each.id === id)

@@ -12,10 +12,10 @@ import { Failure } from './command.ts'
 
 /** Opens the store for a command, with or without running gateways. */
 export async function openDatabase(config: Config): ReturnType<typeof openStore> {
-  // A command with the wrong data directory must not create an empty database and report on it.
+  // A command with a wrong data directory must not create an empty database and report on it.
   if (!(await exists(config))) refuseMissing(config)
   try {
-    // `onFatal` does nothing: a store that failed refuses every operation, and the command learns of the failure so.
+    // `onFatal` does nothing: a failed store refuses every operation, which the command reports.
     return await openStore(config, { log: SILENT, clock: systemClock, diskFault: null, onFatal() {} })
   } catch (error) {
     if (error instanceof InstallationError || !(error instanceof Error)) throw error
@@ -23,12 +23,12 @@ export async function openDatabase(config: Config): ReturnType<typeof openStore>
   }
 }
 
-/** A log of our own instead of pino with the level `silent`: loading pino takes 40 ms. */
+/** Not a silent pino, because loading pino takes 40 ms. */
 const SILENT: Log = { fatal() {}, error() {}, warn() {}, info() {}, debug() {}, trace() {} }
 
 async function exists({ dataDir, databaseUrl }: Config): Promise<boolean> {
   if (databaseUrl === null) return existsSync(join(dataDir, 'tollgate.db'))
-  // The driver of PostgreSQL is loaded only here: it is 35 modules.
+  // Load PostgreSQL's driver, 35 modules, only here.
   const { hasLedger } = await import('../store/postgres/ledger.ts')
   return await hasLedger(databaseUrl.reveal()).catch((error: Error) => {
     throw unopenedDatabase(databaseUrl, error)
@@ -52,7 +52,7 @@ export async function openLedger<T>(config: Config, openers: LedgerOpeners<T>): 
   return opened ?? refuseMissing(config)
 }
 
-/** The database at one instant, for commands that only read it. */
+/** A snapshot of the database, for commands that only read. */
 export async function openDatabaseSnapshot(config: Config): Promise<Snapshot> {
   const snapshot = await openSnapshot(config).catch((error: Error) => {
     if (config.databaseUrl !== null) throw unopenedDatabase(config.databaseUrl, error)

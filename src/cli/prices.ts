@@ -21,7 +21,7 @@ interface ShowOptions {
   readonly json?: true
 }
 
-/** Shows prices and checks overlays, from files. It changes nothing that a running gateway uses. */
+/** Shows prices and checks overlays, from files. Does not affect a running gateway. */
 export function register(group: Command): void {
   group
     .command('show [model]')
@@ -90,7 +90,7 @@ function readText(file: string): string {
 
 function instantOf(text: string): number {
   const ms = /^\d{4}-\d\d-\d\d(T[\d:.]+Z)?$/.test(text) ? Date.parse(text) : Number.NaN
-  // Date.parse takes the 31st of a shorter month for the 1st of the next.
+  // Date.parse turns the 31st of a shorter month into the 1st of the next.
   if (Number.isNaN(ms) || new Date(ms).toISOString().slice(0, 10) !== text.slice(0, 10))
     throw new UsageError('--at must be a date such as 2026-12-01.')
   return ms
@@ -113,7 +113,7 @@ const COLUMNS = [
   left('other tiers'),
 ]
 
-/** One line per model: enough to see which models there are, and to choose the model to look at. */
+/** One line per model. */
 function showModels(version: PriceVersion): string {
   const rows = version.models.map(({ entry }) => rowOf(entry))
   return `${titleOf(version)}, USD per million tokens\n\n${renderTable(COLUMNS, rows, PLAIN)}`
@@ -135,7 +135,7 @@ function rowOf(entry: ModelEntry): string[] {
   ]
 }
 
-/** Everything that the book says about a model, as it stands in the file. */
+/** The model's entry in the price book. */
 function showModel(model: ModelPrice, version: PriceVersion): string {
   const { entry } = model
   const lines = [

@@ -9,7 +9,7 @@ interface CommandModule {
   register(command: Command): void
 }
 
-/** The part of a module with several commands that registers one of them. */
+/** Selects one command of a module that registers several. */
 function from<Name extends string>(
   load: () => Promise<Readonly<Record<Name, CommandModule['register']>>>,
   name: Name,
@@ -50,7 +50,7 @@ const COMMANDS: readonly (readonly [name: string, summary: string, load: () => P
 
 export const COMMAND_NAMES: readonly string[] = COMMANDS.map(([name]) => name)
 
-/** Commands that only have subcommands: alone they print their help. */
+/** Commands with subcommands only: alone they print their help. */
 const GROUPS: ReadonlySet<string> = new Set(['keys', 'accounts', 'credits', 'admin-key', 'prices'])
 
 const HELP_TAIL = `

@@ -90,7 +90,7 @@ export async function printRequests(options: RequestOptions): Promise<void> {
   const named = { model, status, min_cost_usd: minCost, parent_id: parent, socket, start, end, limit }
   const filter = { ...named, state, flag }
   if (format !== undefined) return await printData(client.export(path, { ...filter, format }))
-  // The API lists refused calls only by their state. A status of ours finds them here as well.
+  // The API lists refused calls only by state. A status that we return finds them here too.
   const isError = status !== undefined && /^[45]/.test(status) && state === undefined && flag === undefined
   const lists = isError ? [filter, { ...filter, state: 'refused' }] : [filter]
   const pages = await Promise.all(
@@ -120,10 +120,10 @@ const FIELDS: readonly Field<Request>[] = [
   { title: 'flags', of: (call) => ({ text: flagsOf(call), style: 'yellow' }) },
 ]
 
-/** The columns that a narrow terminal can do without, in this order. */
+/** Columns to drop on a narrow terminal, in this order. */
 const DISPENSABLE = ['path', 'cached', 'flags', 'key']
 
-/** The status of upstream's answer or of our refusal, or the state of a call without one. */
+/** The status of the answer or refusal, else the state. */
 function statusCell({ status, state }: Request): TableCell {
   if (state === 'waiting' || state === 'in_flight' || state === 'deferred')
     return { text: state.replace('_', ' '), style: 'yellow' }

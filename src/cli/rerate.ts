@@ -45,7 +45,7 @@ interface Options {
   readonly yes?: true
 }
 
-/** Prices settled calls again with the current price book, and shows or posts the difference. Calls are never edited. */
+/** Rerates settled calls with the current price book, and shows or posts the differences. Records of calls never change. */
 export function register(command: Command): void {
   command
     .requiredOption('--from <time>', 'calls admitted then or later (UTC): 2026-11-01 or 2026-11-01T12:00:00Z')
@@ -102,12 +102,12 @@ function selectionOf(values: Options): RerateSelection {
 
 const DAY_MS = 86_400_000
 
-/** A day has a start and an end; an instant is its own start and end. */
+/** A day has a start and an end; a timestamp is both. */
 function instantOf(option: string, text: string): { readonly startMs: number; readonly endMs: number } {
   const isDay = /^\d{4}-\d\d-\d\d$/.test(text)
   const ms =
     isDay || /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,3})?)?Z$/.test(text) ? Date.parse(text) : Number.NaN
-  // Date.parse takes the 31st of a shorter month for the 1st of the next.
+  // Date.parse turns the 31st of a shorter month into the 1st of the next.
   if (Number.isNaN(ms) || new Date(ms).toISOString().slice(0, 10) !== text.slice(0, 10)) {
     throw new UsageError(
       `${option} must be a date such as 2026-11-01 or an instant such as 2026-11-01T12:00:00Z`,
@@ -129,7 +129,7 @@ async function rerateCalls(request: Request, prices: CurrentPrices, writer: Rera
   await passOver('Pricing', selection, writer, async (calls) => {
     for (const call of calls) summary.add(rerateCall(call, prices))
   })
-  // Where nobody is asked before booking, nobody has to read what will be booked.
+  // Without a confirmation prompt, the summary need not have a reader.
   await (apply && yes ? printUnread : print)(describeSummary(summary, charge))
   const toBook = summary.creditCalls + (charge ? summary.chargeCalls : 0)
   if (toBook === 0) return
@@ -145,10 +145,10 @@ async function rerateCalls(request: Request, prices: CurrentPrices, writer: Rera
   await print(describeBooked(await book(request, prices, writer)))
 }
 
-/** The pause between two batches lets a gateway take the locks that it waits for: SQLite's own waiting knows no queue. */
+/** The pause between batches lets a gateway get the locks that it waits for: SQLite's lock has no queue. */
 const PAUSE_MS = 20
 
-/** Prices calls a second time rather than remember the first result: memory must not grow with the number of calls. */
+/** Prices the calls a second time instead of storing the first result, so that memory stays bounded. */
 async function book(
   { selection, charge }: Request,
   prices: CurrentPrices,
@@ -207,7 +207,7 @@ function describeSummary(summary: RerateSummary, charge: boolean): string {
   return text
 }
 
-/** The reasons why the cost of calls is unchanged, in the order in which they are printed. */
+/** Why costs are unchanged, in the order of output. */
 const UNCHANGED: readonly (readonly [keyof RerateSummary['unchanged'], string, string?])[] = [
   ['same_price', 'Unchanged'],
   ['no_usage', 'Left as they are, without usage'],
@@ -246,7 +246,7 @@ function cells(model: string, line: RerateLine): string[] {
   ]
 }
 
-/** The price book that the configuration names now. */
+/** The configured price book. */
 async function currentPrices(config: Config): Promise<CurrentPrices> {
   const { book } = await readPricing(config)
   const texts = new Map(book.versions.map((version) => [version.id, JSON.stringify(version.entry)]))

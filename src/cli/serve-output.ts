@@ -12,9 +12,9 @@ export interface BannerFacts {
   readonly config: Config
   readonly simulated: boolean
   readonly firstAdminKey: string | null
-  /** Whether a person reads the banner. Elsewhere it may end up in a log, where a key must not be. */
+  /** Whether stdout is a terminal. Otherwise it may be a log, which must not contain a key. */
   readonly isTerminal: boolean
-  /** Null where the gateway speaks plain HTTP. */
+  /** Null: plain HTTP. */
   readonly certificate: Certificate | null
 }
 
@@ -96,7 +96,7 @@ const CHAT_CALL = (curl: string, url: string): string[] => [
   `    -d '{"model":"gpt-6-luna","messages":[{"role":"user","content":"Hello"}]}'`,
 ]
 
-/** A line for each call, on the terminal of the gateway. `write` must not block. */
+/** Prints one line per call on the gateway's terminal. `write` must not block. */
 export function createCallLines(write: (line: string) => void, style: TerminalStyle): ObserveCall {
   return (call) => write(`${callLine(call, style)}\n`)
 }

@@ -16,10 +16,10 @@ import { ENVIRONMENT_HELP, examples } from './command.ts'
 import { banner, createCallLines } from './serve-output.ts'
 import { type TerminalStyle, terminalStyle } from './terminal.ts'
 
-/** A key that only our own simulator accepts, so that the made-up upstream checks credentials like a real one. */
+/** A key that only the simulator accepts, so that it checks credentials like a real upstream. */
 const SIMULATOR_KEY = 'simulator-provider-key'
 
-/** The time after the banner by which all of the program is loaded. */
+/** After this time the whole program is loaded. */
 const STARTED_AFTER_MS = 2_000
 
 /** Serves until it is stopped. With no upstream configured, the built-in simulator answers. */
@@ -70,12 +70,12 @@ async function serve({ maintenance = false }: { readonly maintenance?: boolean }
       simulator: simulated,
       ...(observeCall === null ? {} : { observeCall }),
       onFatal(error) {
-        // Without its store the gateway can admit nothing. A supervisor that restarts it is the only cure.
+        // Without its store the gateway can admit nothing. Exit, so that a supervisor restarts it.
         log.fatal({ cause: error.message }, 'the store failed')
         process.stderr.write(`tollgate: ${error.message}\n`, () => process.exit(1))
       },
     })
-    // Signals are listened for before the banner is printed: its reader may send a signal at once.
+    // Listen for signals before printing the banner: its reader may send one at once.
     const stop = Promise.race([stopSignal(), npmGone()])
     reloadOnHangup(running, config)
     const { certificate, firstAdminKey } = running
@@ -99,12 +99,12 @@ async function serve({ maintenance = false }: { readonly maintenance?: boolean }
   } catch (error) {
     await simulator?.close()
     process.stderr.write(`tollgate: ${explain(error, config)}\n`)
-    // process.exit, not exitCode: open handles would hold a process open that does not serve.
+    // process.exit, not exitCode: open handles would keep the process alive.
     process.exit(error instanceof ConfigError ? 2 : 1)
   }
 }
 
-/** Runs the checks of a start. False: there is a problem, which was printed. */
+/** Runs the startup checks. False: a problem was printed. */
 async function passesChecks(config: Config, log: Log): Promise<boolean> {
   const problems: Finding[] = []
   for await (const finding of runChecks(config, 'before_listening', systemClock.nowMs())) {
@@ -131,28 +131,28 @@ function warn({ name, found, todo }: Finding, log: Log): void {
   log.warn({ check: name, todo }, found)
 }
 
-/** Each call is a line for people on a terminal, and a line of the log in a pipe or a file. */
+/** Calls are readable lines on a terminal, and log lines in a pipe or file. */
 function logCalls(terminal: TerminalStyle, logStream: LogStream): ObserveCall {
   if (terminal.isTerminal) {
-    // Not process.stdout: a terminal that is held blocks the thread that writes to it, and every call with it.
+    // Not process.stdout: a paused terminal (Ctrl+S) would block the thread, and every call with it.
     const lines = droppingStream(1)
     return createCallLines((line) => lines.write(line), terminal)
   }
   const calls = createCallLog(logStream)
-  // Pending lines are written however the process exits: they are the last that can be heard of a gateway that fails.
+  // Write pending lines however the process exits: they may be the last trace of a failure.
   process.on('exit', () => writeLast(2, calls.take()))
   return calls.observe
 }
 
 function endStart(): void {
-  // The compile cache is not flushed at the end only: the end may be a kill, and days later the code that only a start needs
-  // is compiled no more. Flushing takes some 30 ms after an upgrade and next to nothing otherwise.
+  // Flush the compile cache now, not only at exit: the process may be killed, and V8 may by then have discarded code
+  // that only a start needs. Takes about 30 ms after an upgrade, else almost nothing.
   flushCompileCache()
   tuneHeap()
 }
 
 async function startBuiltInSimulator() {
-  // The simulator is loaded only here: a gateway with real upstreams never runs a line of it.
+  // Load the simulator only here: a gateway with real upstreams never runs it.
   const { startSimulator } = await import('../../simulator/start-simulator.ts')
   const simulator = await startSimulator({
     messagesKey: SIMULATOR_KEY,
@@ -169,7 +169,7 @@ async function startBuiltInSimulator() {
   }
 }
 
-/** SIGHUP reads the price overlay and the certificate again. A bad file changes nothing, and its problems are printed. */
+/** SIGHUP reloads the price overlay and the certificate. A bad file changes nothing, and its problems are printed. */
 function reloadOnHangup(running: RunningTollgate, { prices, tls }: Config): void {
   process.on('SIGHUP', async () => {
     if (prices === null && tls === null)
@@ -196,7 +196,7 @@ function reportReload(file: string, what: 'certificate' | 'prices', problems: re
     )
 }
 
-/** Signals before `notBeforeMs` are repetitions of a signal that was heard already. */
+/** Signals before `notBeforeMs` are duplicates. */
 function stopSignal(notBeforeMs = 0): Promise<void> {
   return new Promise((resolve) => {
     const hear = () => {
@@ -206,7 +206,7 @@ function stopSignal(notBeforeMs = 0): Promise<void> {
   })
 }
 
-/** A terminal signals all processes in it, and npm passes on the signals that it gets: one Ctrl-C comes twice. */
+/** A terminal signals all its processes, and npm forwards its signal: one Ctrl-C arrives twice. */
 const SAME_SIGNAL_MS = 500
 
 function isUnderNpm(): boolean {
@@ -216,7 +216,7 @@ function isUnderNpm(): boolean {
 
 const PARENT_CHECK_MS = 500
 
-/** A gateway that npm started is stopped through npm. If npm was killed, no signal would reach the gateway. */
+/** Detects that npm, which started this process, was killed: no signal would arrive then. */
 function npmGone(): Promise<void> {
   return new Promise((resolve) => {
     if (!isUnderNpm()) return

@@ -5,7 +5,7 @@ import { withCommas } from '../kernel/money.ts'
 
 export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow'
 
-/** The look of the output: for people on a terminal, or plain. */
+/** The style of output: for a terminal, or plain. */
 export interface TerminalStyle {
   readonly isTerminal: boolean
   /** The width of the terminal; infinite in a pipe. */
@@ -13,7 +13,7 @@ export interface TerminalStyle {
   paint(style: Style, text: string): string
 }
 
-/** Colour only on a terminal, and not where it was asked to be left out (https://no-color.org). */
+/** Colour only on a terminal, and not with NO_COLOR (https://no-color.org). */
 export function terminalStyle(
   stream: { readonly isTTY?: boolean; readonly columns?: number },
   environment: Environment,
@@ -38,25 +38,25 @@ export function outputStyle({ color }: { readonly color: boolean }): TerminalSty
 export const PLAIN: TerminalStyle = terminalStyle({}, {}, true)
 
 /**
- * Text of others made safe for a terminal: names of keys and models must not move the cursor, turn the reading
- * direction or fill the screen, whatever characters they have. Letters of all scripts stay what they are.
+ * Makes untrusted text safe for a terminal: names of keys and models must not move the cursor, change the text
+ * direction or fill the screen. Letters of all scripts stay.
  */
 export function shownText(text: string, widthMax = 100): string {
   const plain = text.replace(/[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu, '?')
   if (widthOf(plain) <= widthMax && plain.length <= 4 * widthMax) return plain
   let shown = ''
   for (const char of plain) {
-    // Combining marks have no width, so the number of characters is limited as well.
+    // Combining marks have no width, so the number of characters is limited too.
     if (widthOf(shown + char) >= widthMax || shown.length >= 2 * widthMax) break
     shown += char
   }
   return `${shown}…`
 }
 
-/** Control and formatting characters other than line end and tab: they move the cursor or change the reading direction. */
+/** Control and formatting characters except newline and tab: they move the cursor or change the text direction. */
 const UNSAFE = /(?![\n\t])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu
 
-/** Text of several lines made safe for a terminal. */
+/** Makes multi-line text safe for a terminal. */
 export function shownLines(text: string): string {
   return text.replace(/\r/g, '').replace(UNSAFE, '\ufffd')
 }
@@ -64,7 +64,7 @@ export function shownLines(text: string): string {
 const WIDE =
   /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{1f300}-\u{1f64f}\u{1f900}-\u{1f9ff}\u{20000}-\u{3fffd}]/u
 
-/** How many columns of a terminal the text takes. */
+/** The text's width in terminal columns. */
 function widthOf(text: string): number {
   if (/^[\x20-\x7e]*$/.test(text)) return text.length
   let width = 0
@@ -72,12 +72,12 @@ function widthOf(text: string): number {
   return width
 }
 
-/** An instant of the API, which is in UTC. The heading or the caller has to say so. */
+/** A timestamp of the API, in UTC, without saying so: the caller must. */
 export function shownInstant(instant: string | null): string {
   return instant === null ? '-' : shownText(instant.replace(/^(.{10})T(.{8}).*$/, '$1 $2'), 30)
 }
 
-/** A whole number with commas. Numbers of the API are texts; a text that is no number stays as it is. */
+/** A number with thousands separators. Text that is not a number stays unchanged. */
 export function shownCount(count: number | string): string {
   if (typeof count === 'number') return withCommas(count)
   return /^\d+$/.test(count) ? withCommas(BigInt(count)) : count
@@ -101,8 +101,8 @@ export type TableCell = string | { readonly text: string; readonly style: Style 
 export type Rows = readonly (readonly TableCell[])[]
 
 /**
- * Rows under their titles, each column as wide as it needs to be. Where a terminal is too narrow, the `dispensable`
- * columns go one after the other.
+ * Rows under their titles, with columns as wide as needed. On a narrow terminal the `dispensable` columns are dropped
+ * one by one.
  */
 export function renderTable(
   columns: readonly TableColumn[],
@@ -143,7 +143,7 @@ function textOf(cell: TableCell): string {
   return typeof cell === 'string' ? cell : cell.text
 }
 
-/** A column of a table of records. Amounts are aligned at their points; null is a dash. */
+/** A column of a table. Amounts are aligned at the decimal point; null is a dash. */
 export interface Field<Row> {
   readonly title: string
   of(row: Row): TableCell | null
@@ -173,22 +173,22 @@ export function renderLines(lines: readonly (readonly [name: string, value: stri
   return lines.map(([name, value]) => `${name.padEnd(width)} ${shownText(value)}\n`).join('')
 }
 
-/** An amount for people, in dollars and cents at least. */
+/** An amount for display, with at least two decimals. */
 export function shownUsd(amount: string): string {
   return `${amount.startsWith('-') ? '-' : ''}$${shownText(alignAmounts([amount.replace('-', '')])[0] ?? '')}`
 }
 
-/** Amounts of a column with the same number of decimals, so that their points stand below each other. */
+/** Pads the amounts of a column to the same number of decimals, so that the points align. */
 export function alignAmounts(amounts: readonly string[]): string[] {
   const parts = amounts.map((amount) => amount.split('.'))
   const decimals = parts.reduce((most, [, fraction = '']) => Math.max(most, fraction.length), 2)
   return parts.map(([whole = '', fraction = '']) => `${whole}.${fraction.padEnd(decimals, '0')}`)
 }
 
-/** The output has no reader any more, as behind `| head`: there is nothing left to do, and nothing went wrong. */
+/** The reader of the output is gone, as with `| head`. Not an error. */
 export class ReaderGone extends Error {}
 
-/** The output could not be written: half of an export must not pass for the whole. */
+/** The output could not be written. Part of an export must not look complete. */
 export class OutputFailed extends Error {}
 
 /** Writes to standard output and resolves when there is room for more. */
@@ -210,7 +210,7 @@ export function print(chunk: string | Uint8Array): Promise<void> {
   })
 }
 
-/** Prints an answer as it came: byte for byte to a pipe, made safe on a terminal. */
+/** Prints an answer: byte for byte to a pipe, made safe on a terminal. */
 export async function printData(chunks: AsyncIterable<Uint8Array> | readonly string[]): Promise<void> {
   const decoder = new TextDecoder()
   for await (const chunk of chunks) {
@@ -219,20 +219,20 @@ export async function printData(chunks: AsyncIterable<Uint8Array> | readonly str
   }
 }
 
-/** Prints for a reader that may have gone: a command that moves money does its work all the same. */
+/** Prints even if the reader is gone: a command that moves money must finish its work. */
 export async function printUnread(chunk: string): Promise<void> {
   await print(chunk).catch((error: unknown) => {
     if (!(error instanceof ReaderGone)) throw error
   })
 }
 
-/** Asks on the terminal; without a terminal, or without an answer, nothing is agreed to. */
+/** Asks for confirmation on the terminal. No terminal or no answer means no. */
 export async function confirm(question: string): Promise<boolean> {
   if (!process.stdin.isTTY) return false
   const { createInterface } = await import('node:readline/promises')
   const terminal = createInterface({ input: process.stdin, output: process.stderr })
   try {
-    // The question fails if the input is ended or interrupted.
+    // Rejects if the input ends or is interrupted.
     const answer = await terminal.question(`${question} [y/N] `).catch(() => '')
     return /^y(es)?$/i.test(answer.trim())
   } finally {
@@ -247,14 +247,14 @@ type BarStream = Pick<NodeJS.WriteStream, 'isTTY' | 'write'> & { readonly column
 export interface Progress {
   /** Without a total, only the count is shown. */
   show(done: number, total: number | null): void
-  /** Removes the bar, so that the next output stands on a clean line. */
+  /** Removes the bar before the next output. */
   end(): void
 }
 
 const REDRAW_MS = 100
 const CLEAR_LINE = '\r\x1b[K'
 
-/** A bar on a terminal, nothing where the output is read by a program. */
+/** A bar on a terminal, nothing elsewhere. */
 export function createProgress(
   label: string,
   stream: BarStream = process.stderr,

@@ -5,17 +5,16 @@ import nodeModule from 'node:module'
 import { homedir } from 'node:os'
 import { isAbsolute, join } from 'node:path'
 
-// This file must load on any Node.js for the check to run: it imports no package, nothing else of ours, and no name that an
-// old version does not export. The compile cache halves the time to start. The store's threads learn of it from the
-// environment.
+// This file must load on any Node.js for the check to run: it imports no package, nothing else of ours, and no name
+// that old versions lack. The compile cache halves the startup time. The store's threads get it from the environment.
 const directory = cacheDirectory()
 if (directory !== undefined) Object.assign(process.env, { NODE_COMPILE_CACHE: directory })
 const { runCommandLine } = await import('./program.ts')
 await runCommandLine(process.argv.slice(2))
 
 /**
- * Cached code is run as it is found, so the cache must be writable by this user alone. Node's default is a folder in the
- * system's temporary directory, which belongs to the user that came first. NODE_COMPILE_CACHE names another.
+ * Cached code is executed, so only this user may be able to write the cache. Node's default is in the system's
+ * temporary directory, where another user may have created it first. NODE_COMPILE_CACHE overrides it.
  */
 function cacheDirectory(): string | undefined {
   const chosen = nodeModule.getCompileCacheDir()
@@ -26,7 +25,7 @@ function cacheDirectory(): string | undefined {
     if (!isAbsolute(cache) || !isPrivate(cache) || !isPrivate(own)) return undefined
     return nodeModule.enableCompileCache(own).directory
   } catch {
-    // The user has no home, or one in which no directory can be created.
+    // No home directory, or not writable.
     return undefined
   }
 }

@@ -33,7 +33,7 @@ interface Options extends ConnectionOptions {
 /** The most rows that the API answers at once. */
 const ROWS_MAX = '10000'
 
-/** Usage and cost over HTTP, as a table, as JSON or as CSV. */
+/** Usage and cost over HTTP, as a table, JSON or CSV. */
 export function register(command: Command): void {
   withConnection(command)
     .option('--start <date>', 'first day, such as 2026-11-01 (the first of this month)')
@@ -74,7 +74,7 @@ const DIMENSIONS = [
   ['name', 'key_name'],
 ] as const satisfies readonly (readonly [string, keyof Bucket])[]
 
-/** Amounts end with `_usd`; the others are counts. A column of zeros is left out, except the first and the cost. */
+/** Amounts end with `_usd`, the others are counts. Columns of zeros are omitted, except the first and the cost. */
 const FIGURES = [
   ['calls', 'requests'],
   ['input', 'input_tokens'],
@@ -86,7 +86,7 @@ const FIGURES = [
   ['credited', 'credited_usd'],
 ] as const satisfies readonly (readonly [string, keyof Sums])[]
 
-/** The columns that a narrow terminal can do without, in this order. */
+/** Columns to drop on a narrow terminal, in this order. */
 const DISPENSABLE = ['credited', 'list cost', 'cache write', 'cache read', 'key']
 
 function renderUsage({ data, total, start, end }: UsageReport, style: TerminalStyle): string {

@@ -1,7 +1,7 @@
 import type { Config } from '../config.ts'
 import type { Snapshot } from '../store/operations/operation.ts'
 
-/** The names of the checks, in the order in which they run. Scripts read these names. */
+/** The names of the checks, in order. Scripts depend on them. */
 export type CheckName =
   | 'configuration'
   | 'data_directory'
@@ -23,7 +23,7 @@ export interface Finding {
 export interface CheckContext {
   readonly config: Config
   readonly nowMs: number
-  /** The database at one instant; null if there is none yet. Rejects if it cannot be opened. */
+  /** A snapshot of the database; null if there is none yet. Rejects if it cannot be opened. */
   readonly snapshot: Promise<Snapshot | null>
 }
 

@@ -11,7 +11,7 @@ import { sql } from '../store/operations/sql.ts'
 import { text } from '../store/rows.ts'
 import { type Check, type Finding, findings } from './check.ts'
 
-/** The configuration was read; what is left are the files that it names and what it leads to. */
+/** The configuration was already read. Checks the files that it names, and its consequences. */
 export const checkConfiguration: Check = async ({ config }) => {
   const { ok, warning } = findings('configuration')
   try {

@@ -12,7 +12,7 @@ import {
 } from './local-checks.ts'
 import { checkAccountKeys, checkUnpricedModels, checkUpstreamKeys } from './upstream-checks.ts'
 
-/** A start runs these before it listens. A problem ends the start. */
+/** Run before the gateway listens. A problem aborts the start. */
 const BEFORE_LISTENING: readonly Check[] = [
   checkConfiguration,
   checkDataDirectory,
@@ -22,7 +22,7 @@ const BEFORE_LISTENING: readonly Check[] = [
   checkCertificate,
 ]
 
-/** A start runs these once it listens, and logs what they find as warnings. */
+/** Run once the gateway listens. Findings are logged as warnings. */
 const AFTER_LISTENING: readonly Check[] = [checkUpstreamKeys, checkUnpricedModels]
 
 const LISTS = {
@@ -32,14 +32,14 @@ const LISTS = {
   after_listening: AFTER_LISTENING,
 } as const
 
-/** Runs the checks of a list, one after the other. They change nothing. */
+/** Runs checks in order. They change nothing. */
 export async function* runChecks(
   config: Config,
   list: keyof typeof LISTS,
   nowMs: number,
 ): AsyncGenerator<Finding> {
   const snapshot = openSnapshot(config)
-  // A check that needs the database reports why it cannot be opened.
+  // The checks that need the database report the failure.
   snapshot.catch(() => {})
   try {
     for (const check of LISTS[list]) yield* await check({ config, nowMs, snapshot })
@@ -51,7 +51,7 @@ export async function* runChecks(
   }
 }
 
-/** All checks for `tollgate doctor`. A configuration that cannot be read leaves nothing else to check. */
+/** All checks of `tollgate doctor`. Without a readable configuration there is nothing else to check. */
 export async function* examine(
   environment: Environment,
   list: 'all' | 'offline',

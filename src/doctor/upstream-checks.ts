@@ -12,7 +12,7 @@ import { readPepper } from './local-checks.ts'
 
 const ANSWER_MS = 10_000
 
-/** Asks each upstream of the installation for its list of models, with the configured key. */
+/** Requests the model list of each configured upstream, with its key. */
 export const checkUpstreamKeys: Check = async ({ config }) => {
   const checks = SURFACE_NAMES.flatMap((surface) => {
     const upstream = config[surface]
@@ -24,7 +24,7 @@ export const checkUpstreamKeys: Check = async ({ config }) => {
   return await Promise.all(checks)
 }
 
-/** Asks each upstream that an account has of its own, with the account's key. */
+/** The same for accounts' own upstreams, with their keys. */
 export const checkAccountKeys: Check = async ({ config, snapshot }) => {
   const opened = await snapshot.catch(() => null)
   const accounts = opened === null ? [] : await opened.ask(OWN_UPSTREAMS)
@@ -62,7 +62,7 @@ const OWN_UPSTREAMS = sql`
   SELECT id, name, messages_url, messages_key, chat_url, chat_key FROM account
   WHERE messages_url IS NOT NULL OR chat_url IS NOT NULL ORDER BY id`
 
-/** Whose upstream it is, and the names of its settings. */
+/** The owner of the upstream, and the names of its settings. */
 interface Settings {
   readonly subject: string
   readonly url: string
@@ -94,7 +94,7 @@ async function checkUpstream(
   return warning(`${host} answers ${answer} to GET /v1/models`, `Check that ${urlSetting} is its base URL.`)
 }
 
-/** The status of the answer. Follows no redirect: the key must not go elsewhere. */
+/** The status of the answer. Follows no redirects: the key must not be sent elsewhere. */
 async function listModels(surface: Surface, { url, key }: UpstreamConfig): Promise<number> {
   const { ownHeaders, modelListQuery: query } = SURFACES[surface].upstream
   const { promise, resolve, reject } = Promise.withResolvers<number>()
