@@ -60,9 +60,8 @@ export class Estimates {
   learn(call: CompleteCall): void {
     const { keyId, model, tier } = call
     for (const name of [nameOf(keyId, model, tier), model]) {
-      const learned = this.#learned.get(name) ?? new Learned()
+      const learned = this.#learned.get(name) ?? this.#learned.set(name, new Learned())
       learned.add(call)
-      this.#learned.set(name, learned)
     }
     if (call.inputTokens === 0) return
     const own = nameOf(keyId, model)
@@ -150,11 +149,14 @@ class Recent<Value> {
     return value
   }
 
-  set(name: string, value: Value): void {
+  set(name: string, value: Value): Value {
     this.#entries.delete(name)
-    const [oldest] = this.#entries.keys()
-    if (this.#entries.size >= ENTRIES_MAX && oldest !== undefined) this.#entries.delete(oldest)
+    if (this.#entries.size >= ENTRIES_MAX) {
+      const [oldest] = this.#entries.keys()
+      if (oldest !== undefined) this.#entries.delete(oldest)
+    }
     this.#entries.set(name, value)
+    return value
   }
 }
 

@@ -72,13 +72,16 @@ const FOREIGN_MEMBER =
 const FOREIGN_KEY =
   /\b((?:sk|ek|rk|pk)[-_])[0-9A-Za-z_-]{16,}|\b(whsec_)[0-9A-Za-z+/]{16,}=*|\b(Bearer\s+)[0-9A-Za-z._~+/-]{16,}=*/g
 
+const FOREIGN_KEY_CHARS_MIN = 19
+
 export function redactBody(text: string, redact: Redact): string {
   return redactForeign(redact(text).replace(FOREIGN_MEMBER, '$1[redacted]'))
 }
 
 /** Removes provider keys, by their usual forms. */
 export function redactForeign(text: string): string {
-  return text.replace(FOREIGN_KEY, '$1$2$3[redacted]')
+  // Most texts are paths, and shorter than any key.
+  return text.length < FOREIGN_KEY_CHARS_MIN ? text : text.replace(FOREIGN_KEY, '$1$2$3[redacted]')
 }
 
 /** The database's location without password and parameters. */

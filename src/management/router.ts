@@ -155,7 +155,7 @@ async function recognise(
   if (credential.kind === 'refused') return credential
   // Own endpoints are not for other origins: a preflight is treated as a request without a key.
   if (credential.kind === 'preflight') return { kind: 'refused', refusal: refuseKey('unknown_key') }
-  const caller = await management.store.lookUpKey(credential.digest, management.clock.nowMs())
+  const caller = await management.store.lookUpKey(credential.digest, management.clock.nowMs(), 'own_path')
   if (caller.kind === 'refused') return { kind: 'refused', refusal: refuseKey(caller.reason) }
   return { kind: 'recognised', caller, session: null }
 }

@@ -109,7 +109,7 @@ export async function recogniseSignIn(
   // Do not look up an API key as an admin key: it would count as a use.
   if (adminKey !== undefined && keyKindOf(adminKey, servicePrefix) === 'live')
     return refused('invalid_api_key', 'This is an API key: send it as key.', param)
-  const caller = await store.lookUpKey(digestKey(given), clock.nowMs())
+  const caller = await store.lookUpKey(digestKey(given), clock.nowMs(), 'own_path')
   const wanted = adminKey === undefined ? 'api_key' : 'admin_key'
   if (caller.kind === wanted) return caller
   if (caller.kind === 'admin_key')

@@ -17,19 +17,25 @@ import { now, onPostgres, raw, type Sql, sql } from './sql.ts'
 const KEY = raw('id, account_id, budget_id, name, expires_at_ms, revoked_at_ms')
 
 /**
- * Looks up a key before a large body is read, or for an own path. SQLite's thread records the use later, with another
- * write, so the lookup does not wait for the disk.
+ * Looks up a key before a large body is read, or for an own path: a use of an admin key, but not of an API key, whose uses
+ * are its calls. SQLite's thread records the use later, with another write, so the lookup does not wait for the disk.
  */
-function* lookUpKey(digest: Uint8Array, atMs: number): Operation<KeyLookup> {
+function* lookUpKey(digest: Uint8Array, atMs: number, by: LookUpBy = 'call'): Operation<KeyLookup> {
   const [key] = yield sql`SELECT ${KEY}, ${now(atMs)} AS now_ms FROM api_key WHERE digest = ${digest}`
   const caller = key === undefined ? yield* lookUpAdminKey(sql`digest = ${digest}`) : yield* apiCaller(key)
-  if (caller.kind !== 'refused') {
+  if (isUse(caller, by)) {
     const table = raw(caller.kind)
     yield onPostgres(sql`
       UPDATE ${table} SET last_used_at_ms = ${now(atMs)}
       WHERE id = ${caller.keyId} AND coalesce(last_used_at_ms, 0) < ${now(atMs)}`)
   }
   return caller
+}
+
+export type LookUpBy = 'call' | 'own_path'
+
+export function isUse(caller: KeyLookup, by: LookUpBy): caller is Exclude<KeyLookup, { kind: 'refused' }> {
+  return caller.kind === 'admin_key' || (caller.kind === 'api_key' && by === 'call')
 }
 
 /** Whether the key is usable and its account active. Does not count as a use of the key. */

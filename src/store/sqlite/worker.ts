@@ -3,7 +3,7 @@ import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_thread
 import type { KeyLookup } from '../../keys/credential.ts'
 import { type BookedCalls, bookCalls, interruptCalls, LOCAL_NODE } from '../operations/book-calls.ts'
 import { shareEventCounts } from '../operations/events.ts'
-import { markUses } from '../operations/key-lookup.ts'
+import { isUse, type LookUpBy, markUses } from '../operations/key-lookup.ts'
 import { BRIEF, CommitCounts, REFUSED } from '../store.ts'
 import { migrate, operationsOn, runBatch, runToEnd, statementRunner } from './database.ts'
 import {
@@ -173,7 +173,7 @@ function runCommand(command: Command): unknown {
   if (name === 'interruptOpenCalls') return interruptAll(command[1])
   if (name === 'admit' || name === 'settle') throw new Error(`${name} goes in a batch`)
   const value = (operations[name] as (...args: unknown[]) => unknown)(...args)
-  if (name === 'lookUpKey') noteUse(value as KeyLookup, args[1] as number)
+  if (name === 'lookUpKey') noteUse(value as KeyLookup, args[1] as number, args[2] as LookUpBy | undefined)
   return value
 }
 
@@ -187,8 +187,8 @@ function interruptAll(atMs: number): number {
 }
 
 /** Notes a use of a key, to be written with something else. A crash may lose it. */
-function noteUse(lookup: KeyLookup, atMs: number): void {
-  if (lookup.kind !== 'refused') uses.set(lookup.keyId, Math.max(atMs, uses.get(lookup.keyId) ?? 0))
+function noteUse(lookup: KeyLookup, atMs: number, by: LookUpBy = 'call'): void {
+  if (isUse(lookup, by)) uses.set(lookup.keyId, Math.max(atMs, uses.get(lookup.keyId) ?? 0))
 }
 
 function attempt(work: () => unknown): Outcome {

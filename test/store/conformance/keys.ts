@@ -316,6 +316,8 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
     await addKey(store, 'b')
     const lastUsed = async () => (await get(store, 'key_a')).lastUsedAtMs
     assert.equal(await lastUsed(), null)
+    assert.equal((await store.lookUpKey(digestOf('a'), NOON, 'own_path')).kind, 'api_key')
+    assert.equal(await lastUsed(), null, 'reading the API is no call')
     await store.lookUpKey(digestOf('a'), NOON)
     assert.equal(await lastUsed(), NOON)
     await store.lookUpKey(digestOf('a'), NOON + 7)
