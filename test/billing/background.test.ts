@@ -121,7 +121,7 @@ test('everywhere else "background" is a word like any other, and switches no met
   await bench.assertBalanced()
 })
 
-test('a key with a cap may say "background" there, and is told of it by name where it may not', async () => {
+test('a key with a cap may say "background" there, and is refused by name where it may not', async () => {
   const { key } = await bench.gateway.createKey('capped', { monthly_budget_usd: 5 })
   upstream.queue(
     json({ model: 'gpt-6-luna', choices: [], usage: { prompt_tokens: 1, completion_tokens: 1 } }),

@@ -16,7 +16,7 @@ export interface BillingBench extends AsyncDisposable {
   record(requestId: string, key?: string): Promise<Record<string, unknown>>
   balance(): Promise<Record<string, unknown>>
   credit(amountUsd: number): Promise<void>
-  /** No hold is open, and the books balance. */
+  /** No hold is open, and the ledger balances. */
   assertBalanced(): Promise<void>
   close(): Promise<void>
 }
@@ -106,21 +106,21 @@ export function asBilled(reply: RawReply): BilledReply {
   return { ...reply, header, trailer: find(reply.trailerLines), requestId: header('x-svc-request-id') ?? '' }
 }
 
-/** No hold is open, and the books of this gateway balance. */
+/** No hold is open, and the ledger of this gateway balances. */
 export async function assertBalanced(gateway: DatabaseOwner): Promise<void> {
-  const books = openDatabaseReader(gateway)
+  const database = openDatabaseReader(gateway)
   try {
     // A client can have its whole sized answer while its call is being settled.
     const settled = async () => {
       for (;;) {
-        const [open] = await books.read("SELECT count(*) AS n FROM call WHERE state = 'in_flight'")
+        const [open] = await database.read("SELECT count(*) AS n FROM call WHERE state = 'in_flight'")
         if (open?.['n'] === 0n) return
         await new Promise((resolve) => setImmediate(resolve))
       }
     }
     await withDeadline(settled(), () => 'a call is left in flight')
-    await books.atOneInstant((read) => assertConserved({ rows: (table) => read(`SELECT * FROM ${table}`) }))
+    await database.atOneInstant((read) => assertConserved({ rows: (table) => read(`SELECT * FROM ${table}`) }))
   } finally {
-    await books.close()
+    await database.close()
   }
 }

@@ -145,5 +145,5 @@ export async function startCutBench(options: GatewayOptions = {}): Promise<CutBe
 
 /** Resolves when upstream has seen that the gateway is gone. */
 export async function upstreamTold({ received }: LeftCall): Promise<void> {
-  await withDeadline(received.whenPeerClosed, () => 'upstream was not told')
+  await withDeadline(received.whenPeerClosed, () => 'upstream did not notice')
 }

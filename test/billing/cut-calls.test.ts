@@ -44,21 +44,21 @@ async function begin(path: string, body: unknown, simulate: string): Promise<Str
 
 /** The id of the call of this user agent, as soon as there is one. */
 async function idOf(name: string): Promise<string> {
-  const books = openDatabaseReader(bench.gateway)
+  const database = openDatabaseReader(bench.gateway)
   try {
     let id: unknown
-    await until('the call is in the books', async () => {
-      const [row] = await books.read(`SELECT id FROM call WHERE user_agent = '${name}'`)
+    await until('the call is in the ledger', async () => {
+      const [row] = await database.read(`SELECT id FROM call WHERE user_agent = '${name}'`)
       id = row?.['id']
       return row !== undefined
     })
     return String(id)
   } finally {
-    await books.close()
+    await database.close()
   }
 }
 
-test('a client that leaves in mid-stream pays the input upstream told and the output it got, estimated', async () => {
+test('a client that leaves in mid-stream pays the input upstream stated and the output it got, estimated', async () => {
   const { client, requestId } = await begin(
     '/v1/messages',
     { ...messages, stream: true },

@@ -51,7 +51,7 @@ test('a batch that is served under a name without a price is rated as the model 
   assert.deepEqual(await messagesBatch(['claude-opus-5'], dated), [dated, 15, true, false])
 })
 
-test('of several models that a batch names the dearest stands for a name without a price', async () => {
+test('of several models that a batch names the most expensive stands for a name without a price', async () => {
   const dated = 'claude-haiku-5-5-20991231'
   const cost = await messagesBatch(['claude-haiku-5-5', 'claude-opus-5'], dated)
   assert.deepEqual(cost, [dated, 15, true, false])

@@ -85,8 +85,8 @@ test('the record of a request says how many bytes of body went each way, held ba
 })
 
 test('the record of a request in flight is answered when it is settled', async () => {
-  const books = openDatabaseReader(bench.gateway)
-  const inFlight = () => books.read("SELECT id FROM call WHERE state = 'in_flight'")
+  const database = openDatabaseReader(bench.gateway)
+  const inFlight = () => database.read("SELECT id FROM call WHERE state = 'in_flight'")
   assert.deepEqual(await inFlight(), [])
   const seen = Promise.withResolvers<string>()
   const streaming = bench.call('/v1/messages', { ...hello, stream: true }, { simulate: `${usage};delay=300` })
@@ -101,7 +101,7 @@ test('the record of a request in flight is answered when it is settled', async (
   assert.equal(record['state'], 'settled')
   assert.equal(String(record['cost_usd']), COST)
   assert.equal((await streaming).requestId, record['id'])
-  await books.close()
+  await database.close()
 })
 
 test('errors of upstream cost nothing, and say so in headers', async () => {

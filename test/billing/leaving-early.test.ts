@@ -217,7 +217,7 @@ test('thinking that is shown in summary is charged by the time it took, and not 
   assert.ok((usage['output_tokens'] ?? 0) >= 700, String(usage['output_tokens']))
 })
 
-/** Calls whose usage cannot be told from the delivered events: path, body, those events, the event with usage, its cost. */
+/** Calls whose usage cannot be read from the delivered events: path, body, those events, the event with usage, its cost. */
 const unseen: Readonly<
   Record<string, readonly [path: string, body: unknown, before: readonly Step[], end: Step, usd: string]>
 > = {

@@ -5,7 +5,7 @@ import { untilCounted } from '../support/simulator-counts.ts'
 import { after, afterEach, test } from '../support/suite.ts'
 import { type BilledReply, type CallOptions, startBillingBench } from './bench-of-one.ts'
 
-/** The costs that clients were told, added up, against the reports of usage. */
+/** The costs that clients saw, added up, against the reports of usage. */
 
 const clock = clockAt('2026-11-29T10:00:00Z')
 const bench = await startBillingBench({ clock, env: { TOLLGATE_DISCOUNT: '0.137' } })
@@ -38,8 +38,8 @@ const last = () => seen.at(-1) ?? assert.fail('there was no call')
 /** Notes the figures of an answer. Where the answer broke off before its trailers, the client asks for the record. */
 async function note(owner: { id: string; key: string }, day: string, reply: Noted): Promise<void> {
   const record = await bench.record(reply.requestId, owner.key)
-  const told = (name: string, member: string) => {
-    const said = reply.told(name)
+  const figure = (name: string, member: string) => {
+    const said = reply.figure(name)
     if (said !== undefined) assert.equal(nanosOf(said), nanosOf(record[member]), member)
     return nanosOf(said ?? record[member])
   }
@@ -49,8 +49,8 @@ async function note(owner: { id: string; key: string }, day: string, reply: Note
     model: String(record['model_served'] ?? record['model'] ?? ''),
     key: owner.id,
     requests: record['state'] === 'settled' ? 1 : 0,
-    cost_usd: told('x-svc-cost-usd', 'cost_usd'),
-    list_cost_usd: told('x-svc-list-cost-usd', 'list_cost_usd'),
+    cost_usd: figure('x-svc-cost-usd', 'cost_usd'),
+    list_cost_usd: figure('x-svc-list-cost-usd', 'list_cost_usd'),
     input_tokens: usage['input_tokens'] ?? 0,
     output_tokens: usage['output_tokens'] ?? 0,
     unpriced_requests: record['unpriced'] === true ? 1 : 0,
@@ -62,12 +62,12 @@ async function note(owner: { id: string; key: string }, day: string, reply: Note
 
 interface Noted {
   readonly requestId: string
-  told(name: string): string | undefined
+  figure(name: string): string | undefined
 }
 
 const asNoted = (reply: BilledReply): Noted => ({
   requestId: reply.requestId,
-  told: (name) => reply.header(name) ?? reply.trailer(name),
+  figure: (name) => reply.header(name) ?? reply.trailer(name),
 })
 
 async function call(
@@ -203,13 +203,13 @@ test('usage has calls that the client left at what they came to', async () => {
   for (let events = 0; events < 5; events += 1) await reader?.read()
   leaving.abort()
   const requestId = response.headers.get('x-svc-request-id') ?? ''
-  await note(two, today(), { requestId, told: (name) => response.headers.get(name) ?? undefined })
+  await note(two, today(), { requestId, figure: (name) => response.headers.get(name) ?? undefined })
   assert.deepEqual([last().estimated_requests, last().input_tokens], [1, 777])
   assert.ok(last().cost_usd > 0)
   await assertAddsUp()
 })
 
-test('usage has calls that were estimated, unpriced, free or failed at what their clients were told', async () => {
+test('usage has calls that were estimated, unpriced, free or failed at what their clients saw', async () => {
   await call(one, '/v1/messages', messages, { simulate: 'no-usage;tokens=100' })
   assert.equal(last().estimated_requests, 1)
   await call(one, '/v1/messages', { ...messages, model: 'claude-fable-5-2' })

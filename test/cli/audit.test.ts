@@ -7,7 +7,7 @@ import { test } from '../support/suite.ts'
 import type { ServingProcess } from '../support/tollgate-process.ts'
 import { startSmallGateway } from './small-gateway.ts'
 
-/** The place of the books as the audit prints it, without a password. */
+/** The address of the database as the audit prints it, without a password. */
 function placeOf({ dataDir, databaseUrl }: ServingProcess): string {
   if (databaseUrl === null) return dataDir
   const { host, pathname } = new URL(databaseUrl)
@@ -65,7 +65,7 @@ test('audit proves the balance of each account, and names the one that is wrong'
   }
 })
 
-test('audit reads the books of a gateway that was killed, and changes nothing in them', async () => {
+test('audit reads the ledger of a gateway that was killed, and changes nothing in it', async () => {
   await using gateway = await startSmallGateway()
   await gateway.call(1_000)
   gateway.tollgate.signal('SIGKILL')
@@ -75,7 +75,7 @@ test('audit reads the books of a gateway that was killed, and changes nothing in
   assert.deepEqual(await gateway.run(['audit']), first)
 })
 
-test('audit of a folder without books fails and leaves none behind; a wrong call shows how', async () => {
+test('audit of a folder without a database fails and leaves none behind; a wrong call shows how', async () => {
   await using gateway = await startSmallGateway()
   const nowhere = join(gateway.tollgate.dataDir, 'nowhere')
   const missing = await gateway.run(['audit'], { TOLLGATE_DATA_DIR: nowhere, TOLLGATE_DATABASE_URL: '' })

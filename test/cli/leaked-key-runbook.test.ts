@@ -96,7 +96,7 @@ async function call(key: string, by: string, how: Call = {}): Promise<Made> {
   return { id: String(response.headers.get('x-svc-request-id')), by }
 }
 
-/** Books a settled call so many times more, as if it had been made as often: to make that many calls takes long. */
+/** Records a settled call so many times more, as if it had been made as often: to make that many calls takes long. */
 async function multiply(requestId: string, times: number): Promise<void> {
   const [own] = await readDatabase(tollgate, `SELECT * FROM call WHERE id = '${requestId}'`)
   const columns = Object.keys(own ?? {}).filter((name) => name !== 'id')

@@ -98,7 +98,7 @@ test('what was asked for is booked though the reader of the summary has gone', a
   assert.equal((await gateway.run(FROM, prices)).stdout, 'No cost changes.\nUnchanged: 2 calls.\n')
 })
 
-test('a wrong call books nothing and shows how', async () => {
+test('a wrong call records nothing and shows how', async () => {
   const wrong: readonly (readonly [args: readonly string[], said: RegExp])[] = [
     [['rerate'], /required option '--from <time>' not specified/],
     [['rerate', '--from', 'yesterday'], /--from must be a date/],

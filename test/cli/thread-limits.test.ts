@@ -30,7 +30,7 @@ async function heapLimits(options: string): Promise<{ main: number; thread: numb
   }
 }
 
-test('what V8 is told of young objects holds for the main thread; others have a limit of their own', async () => {
+test('what V8 is configured to do with young objects holds for the main thread; others have a limit of their own', async () => {
   const old = '--max-old-space-size=500'
   const few = await heapLimits(`${old} --max-semi-space-size=8`)
   const many = await heapLimits(`${old} --max-semi-space-size=16`)

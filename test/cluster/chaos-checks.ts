@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { parseUsd } from '../../src/kernel/money.ts'
 import { assertCrossings, budgetEvents } from '../support/budget-events.ts'
 import { runTollgate } from '../support/tollgate-process.ts'
-import type { ChaosBooks } from './chaos-books.ts'
+import type { ChaosLedger } from './chaos-ledger.ts'
 import { checkHistory } from './chaos-history.ts'
 import type { ChaosLoad, LoadedKey } from './chaos-load.ts'
 import type { Cluster } from './cluster.ts'
@@ -12,12 +12,12 @@ export interface Facts {
   readonly cluster: Cluster
   readonly keys: readonly LoadedKey[]
   readonly load: ChaosLoad
-  readonly books: ChaosBooks
+  readonly ledger: ChaosLedger
 }
 
 /** Checks everything that must hold once all faults are healed. */
-export async function checkBooks(facts: Facts): Promise<void> {
-  const { cluster, load, books } = facts
+export async function checkLedger(facts: Facts): Promise<void> {
+  const { cluster, load, ledger } = facts
   assert.deepEqual(load.mangled, [], 'answers that were changed on their way')
   assert.ok(
     cluster.nodes.every((node) => node.refusedBytes === 0),
@@ -27,7 +27,7 @@ export async function checkBooks(facts: Facts): Promise<void> {
   const late = await checkHistory(cluster)
   await checkCaps(facts, late)
   await checkEvents(facts)
-  await checkCommands(cluster, books)
+  await checkCommands(cluster, ledger)
   await cluster.assertBalanced()
   const audit = await runTollgate(['audit'], { TOLLGATE_DATABASE_URL: cluster.database.url })
   assert.equal(audit.code, 0, audit.stdout + audit.stderr)
@@ -111,17 +111,17 @@ async function spentOf({ query }: Cluster['database'], keyId: string): Promise<[
 }
 
 /** Each command that was answered was done, and each command that was repeated was done once. */
-async function checkCommands({ database }: Cluster, books: ChaosBooks): Promise<void> {
+async function checkCommands({ database }: Cluster, ledger: ChaosLedger): Promise<void> {
   const open = await database.query(
     `SELECT k.id FROM api_key k JOIN budget b ON b.id = k.budget_id
      WHERE revoked_at_ms IS NULL AND monthly_budget_nanos IS DISTINCT FROM 0`,
   )
   const usable = new Set(open.map((row) => String(row['id'])))
   assert.deepEqual(
-    [...books.ended].filter((id) => usable.has(id)),
+    [...ledger.ended].filter((id) => usable.has(id)),
     [],
     'keys that were ended can be used',
   )
   const credits = await database.query("SELECT id FROM credit WHERE reason = 'chaos'")
-  assert.equal(credits.length, books.topUps, 'each top-up is booked once')
+  assert.equal(credits.length, ledger.topUps, 'each top-up is booked once')
 }

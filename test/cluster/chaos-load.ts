@@ -12,7 +12,7 @@ export interface LoadedKey {
 /** A client's view of a call that was answered to its end. */
 export interface Served {
   readonly call: ClientCall
-  /** The cost in headers or trailers; absent where the books could not be reached in time. */
+  /** The cost in headers or trailers; absent where the database could not be reached in time. */
   readonly costUsd: string | undefined
 }
 

@@ -1,14 +1,14 @@
 import type { Random } from '../store/conformance/simulation-random.ts'
 
-/** An action on the nodes, their wires, the database or the books. A fault lasts; its end is an action, too. */
-export type Deed = { readonly what: NodeDeed | WireDeed; readonly node: number } | BookDeed
+/** An action on the nodes, their wires, the database or the ledger. A fault lasts; its end is an action, too. */
+export type Deed = { readonly what: NodeDeed | WireDeed; readonly node: number } | LedgerDeed
 
 export type NodeDeed = 'kill node' | 'stop node' | 'pause node' | 'start node' | 'resume node'
 export type WireDeed = 'cut wire' | 'mute wire' | 'hold replies' | 'heal wire'
 type ServerDeed = 'stop database' | 'start database' | 'pause database' | 'resume database' | 'kill backend'
 
 /** An action on the database or on its content, by way of a node. */
-export interface BookDeed {
+export interface LedgerDeed {
   readonly what: ServerDeed | 'revoke key' | 'empty cap' | 'top up'
   readonly node: number
   /** The number of the key or of the process. */
@@ -91,7 +91,7 @@ function chooseFault(random: Random, node: number): Fault {
   // A fault of the database lasts a few seconds at most, since nothing happens without it.
   const ofServer = (what: ServerDeed, end: ServerDeed) =>
     during('database', { what, node, nth }, { what: end, node, nth }, Math.min(endMs, LASTING_MS.most))
-  const ofBooks = (what: BookDeed['what']) => once(`books ${nth}`, { what, node, nth })
+  const ofLedger = (what: LedgerDeed['what']) => once(`ledger ${nth}`, { what, node, nth })
   return random.weighted([
     [5, ofNode('kill node', 'start node')],
     [3, ofNode('stop node', 'start node')],
@@ -102,9 +102,9 @@ function chooseFault(random: Random, node: number): Fault {
     [2, ofServer('stop database', 'start database')],
     [2, ofServer('pause database', 'resume database')],
     [2, once('database', { what: 'kill backend', node, nth })],
-    [2, ofBooks('revoke key')],
-    [2, ofBooks('empty cap')],
-    [4, ofBooks('top up')],
+    [2, ofLedger('revoke key')],
+    [2, ofLedger('empty cap')],
+    [4, ofLedger('top up')],
   ])
 }
 

@@ -2,12 +2,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Random } from '../store/conformance/simulation-random.ts'
 import { openDatabaseAt } from '../store/postgres-under-test.ts'
 import { until } from '../support/until.ts'
-import { ChaosBooks } from './chaos-books.ts'
-import { checkBooks } from './chaos-checks.ts'
+import { ChaosLedger } from './chaos-ledger.ts'
+import { checkLedger } from './chaos-checks.ts'
 import { keepHistory } from './chaos-history.ts'
 import { ChaosLoad, type LoadedKey } from './chaos-load.ts'
 import {
-  type BookDeed,
+  type LedgerDeed,
   type Deed,
   describeDeed,
   type NodeDeed,
@@ -36,7 +36,7 @@ export class ChaosRun {
   readonly #cluster: Cluster
   readonly #keys: readonly LoadedKey[]
   readonly #load: ChaosLoad
-  readonly #books: ChaosBooks
+  readonly #ledger: ChaosLedger
   /** Ends and starts of nodes and of the database that are under way. */
   readonly #underWay = new Set<Promise<unknown>>()
   #records: readonly string[] = []
@@ -53,7 +53,7 @@ export class ChaosRun {
     this.#keys = keys
     this.deeds = planDeeds(new Random(seed), forMs, NODES)
     this.#load = new ChaosLoad(cluster, keys, seed)
-    this.#books = new ChaosBooks(cluster)
+    this.#ledger = new ChaosLedger(cluster)
   }
 
   static async start(seed: number, forMs: number): Promise<ChaosRun> {
@@ -74,7 +74,7 @@ export class ChaosRun {
     }
   }
 
-  /** Applies all planned actions, heals all faults, and checks the books. */
+  /** Applies all planned actions, heals all faults, and checks the ledger. */
   async play(onDeed: (deed: string) => void = () => {}): Promise<void> {
     const startMs = performance.now()
     for (const planned of this.deeds) {
@@ -84,7 +84,7 @@ export class ChaosRun {
     }
     await this.#heal()
     await this.#load.stop()
-    await this.#books.finish()
+    await this.#ledger.finish()
     const { nodes } = this.#cluster
     const isQuiet = async () =>
       (await this.#inFlight()) === 0 && nodes.every((node) => node.spooledCalls === 0)
@@ -96,7 +96,7 @@ export class ChaosRun {
       'SELECT state, count(*) AS calls FROM call GROUP BY state',
     )
     this.#records = ways.map((row) => `${row['calls']} ${row['state']}`).toSorted()
-    await checkBooks({ cluster: this.#cluster, keys: this.#keys, load: this.#load, books: this.#books })
+    await checkLedger({ cluster: this.#cluster, keys: this.#keys, load: this.#load, ledger: this.#ledger })
   }
 
   get summary(): string {
@@ -118,7 +118,7 @@ export class ChaosRun {
 
   /** An action that takes time runs on while the next one begins. */
   async #apply(deed: Deed): Promise<void> {
-    if ('nth' in deed) await this.#applyToBooks(deed)
+    if ('nth' in deed) await this.#applyToLedger(deed)
     else await this.#applyToNode(deed.what, this.#cluster.node(deed.node))
   }
 
@@ -155,7 +155,7 @@ export class ChaosRun {
     }
   }
 
-  async #applyToBooks({ what, node, nth }: BookDeed): Promise<void> {
+  async #applyToLedger({ what, node, nth }: LedgerDeed): Promise<void> {
     const keyId = this.#keys[nth % this.#keys.length]?.id ?? ''
     switch (what) {
       case 'stop database':
@@ -174,13 +174,13 @@ export class ChaosRun {
         await this.#server.killBackend(nth)
         break
       case 'revoke key':
-        this.#books.revoke(keyId, node)
+        this.#ledger.revoke(keyId, node)
         break
       case 'empty cap':
-        this.#books.emptyCap(keyId, node)
+        this.#ledger.emptyCap(keyId, node)
         break
       case 'top up':
-        this.#books.topUp(node)
+        this.#ledger.topUp(node)
         break
     }
   }

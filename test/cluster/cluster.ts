@@ -34,7 +34,7 @@ export class Cluster {
 
   /** Starts one node for each environment; only its environment may differ from the others. */
   static async start(own: readonly Environment[], database: OpenDatabase | null = null): Promise<Cluster> {
-    const books = database ?? (await openTestDatabase())
+    const ownDatabase = database ?? (await openTestDatabase())
     const upstream = await startClusterUpstream()
     const adminKey = randomBytes(24).toString('hex')
     const shared: Environment = {
@@ -44,8 +44,8 @@ export class Cluster {
       TOLLGATE_CHAT_URL: `${upstream.url}/v1`,
       TOLLGATE_LOG_LEVEL: 'warn',
     }
-    const nodes = await Promise.all(own.map((more) => ClusterNode.prepare(books.url, { ...shared, ...more })))
-    const cluster = new Cluster(books, upstream, nodes, adminKey)
+    const nodes = await Promise.all(own.map((more) => ClusterNode.prepare(ownDatabase.url, { ...shared, ...more })))
+    const cluster = new Cluster(ownDatabase, upstream, nodes, adminKey)
     try {
       await Promise.all(nodes.map((node) => node.start()))
     } catch (error) {
@@ -108,7 +108,7 @@ export class Cluster {
     return Number(row?.['now'])
   }
 
-  /** No hold is open, no call is in flight, and the books balance. */
+  /** No hold is open, no call is in flight, and the ledger balances. */
   async assertBalanced(): Promise<void> {
     const open = await this.database.query("SELECT user_agent FROM call WHERE state = 'in_flight'")
     assert.deepEqual(open, [], 'calls are in flight')

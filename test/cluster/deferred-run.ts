@@ -20,7 +20,7 @@ interface Used {
 }
 
 /**
- * Objects whose cost comes later, of every kind, on nodes that share their books and are killed again and again: while
+ * Objects whose cost comes later, of every kind, on nodes that share their database and are killed again and again: while
  * objects are made, while upstream is polled, while objects are settled. Clients look at their objects meanwhile.
  */
 export class DeferredRun {
@@ -101,7 +101,7 @@ export class DeferredRun {
       for (let i = 0; this.#made < objects; i++) {
         const kinds = [makeMessages, makeChat, makeResponse]
         const serving = this.#cluster.nodes.filter((node) => node.isServing)
-        // The node may be killed: then its object is lost or not, which the books tell.
+        // The node may be killed: then its object is lost or not, which the ledger shows.
         const url = serving[Math.floor(i / kinds.length) % serving.length]?.url ?? ''
         await kinds[i % kinds.length]?.(url, key, i).then(
           () => this.#made++,

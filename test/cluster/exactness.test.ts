@@ -20,7 +20,7 @@ after(async () => {
   await stopPostgres()
 })
 
-test('what three nodes count adds up to the books, and a call that is settled late is counted once', async () => {
+test('what three nodes count adds up to the ledger, and a call that is settled late is counted once', async () => {
   const { id, key } = await cluster.createKey()
   const poor = await cluster.createKey({ monthly_budget_usd: 0 })
   const scrapes = () => Promise.all([0, 1, 2].map((i) => cluster.scrape(i)))

@@ -26,7 +26,7 @@ for (let i = 0; i < runs && performance.now() < endMs; i++) {
   const run = await ChaosRun.start(seed, forMs)
   try {
     await run.play((deed) => process.stdout.write(`  ${deed}\n`))
-    process.stdout.write(`seed ${seed}: ${run.summary}: the books are exact\n`)
+    process.stdout.write(`seed ${seed}: ${run.summary}: the ledger is exact\n`)
   } catch (error) {
     process.stdout.write(`seed ${seed} FAILED: ${run.summary}\n`)
     throw error

@@ -10,7 +10,7 @@ import { idOf, WEBHOOKS } from '../webhooks/webhook-gateway.ts'
 import { Cluster } from './cluster.ts'
 
 const [KILLED, WELL] = [0, 1]
-const dir = mkdtempSync(join(tmpdir(), 'tollgate-told-'))
+const dir = mkdtempSync(join(tmpdir(), 'tollgate-webhooks-'))
 let cluster: Cluster
 let receiver: WebhookReceiver
 
@@ -32,7 +32,7 @@ test('when the node that delivers to an endpoint is killed, the other one takes 
   // WELL is killed first, so that KILLED claims the delivery.
   await cluster.node(WELL).kill()
   receiver.reply = () => 'silence'
-  await cluster.createKey({ name: 'told' }, KILLED)
+  await cluster.createKey({ name: 'delivered' }, KILLED)
   await receiver.until((messages) => messages.length === 1)
   await cluster.node(WELL).start()
   await cluster.node(KILLED).kill()
@@ -47,7 +47,7 @@ test('when the node that delivers to an endpoint is killed, the other one takes 
   await until('it is recorded', async () => (await deliveries())[0]?.status === 'succeeded')
   assert.equal((await deliveries()).length, 1)
 
-  await cluster.createKey({ name: 'told by the one that is left' }, WELL)
+  await cluster.createKey({ name: 'delivered by the one that is left' }, WELL)
   await receiver.until((came) => came.length === 3)
 })
 

@@ -105,7 +105,7 @@ const bad: readonly (readonly [what: string, pair: Partial<typeof localPair>, pr
   ['an encrypted key of the older form', { key: encrypted('sec1') }, /^TOLLGATE_TLS_KEY: .* is encrypted/],
 ]
 for (const [what, pair, problem] of bad) {
-  test(`${what} is refused, with the variable, the file and the mend`, () => {
+  test(`${what} is refused, with the variable, the file and the fix`, () => {
     const problems = problemsWith(pair)
     assert.equal(problems.length, 1, problems.join('\n'))
     assert.match(problems[0] ?? '', problem)
@@ -113,7 +113,7 @@ for (const [what, pair, problem] of bad) {
   })
 }
 
-test('one that has expired, or is not good yet, can be served with, and is told of', () => {
+test('one that has expired, or is not good yet, can be served with, and is reported', () => {
   const certificate = readCertificate(configOf().tls ?? assert.fail('no TLS'))
   const { fromMs, untilMs } = certificate
   assert.equal(outOfDate(certificate, fromMs), null)

@@ -82,7 +82,7 @@ const bad: readonly [name: string, value: string, message: RegExp][] = [
   ['TOLLGATE_NONSENSE', '1', /^TOLLGATE_NONSENSE is not a variable of Tollgate;/],
 ]
 for (const [name, value, message] of bad) {
-  test(`${name}=${JSON.stringify(value).slice(0, 24)} is refused with its name and the mend`, () => {
+  test(`${name}=${JSON.stringify(value).slice(0, 24)} is refused with its name and the fix`, () => {
     const problems = problemsOf({ [name]: value })
     assert.equal(problems.length, 1)
     assert.match(problems[0] ?? '', message)

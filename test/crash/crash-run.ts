@@ -50,7 +50,7 @@ export class CrashRun {
   readonly #place: OwnDatabase
   readonly #answered: string[] = []
   /** The sum of the costs in headers and trailers of the answers. */
-  #toldNanos = 0n
+  #reportedNanos = 0n
   readonly #caps: CapEpoch[] = []
   #key = ''
   #keyId = ''
@@ -84,15 +84,15 @@ export class CrashRun {
     await life.ended
   }
 
-  /** A quiet life that recovers the books; then the books must balance. */
+  /** A quiet life that recovers the ledger; then the ledger must balance. */
   async recoverAndCheck(): Promise<void> {
     const life = await this.#live('never', '1')
     const usage = await this.#readUsage(life.url)
     life.process.kill('SIGTERM')
     await life.ended
-    const books = openDatabaseReader({ dataDir: this.#folder, databaseUrl: this.#place.databaseUrl })
+    const database = openDatabaseReader({ dataDir: this.#folder, databaseUrl: this.#place.databaseUrl })
     try {
-      const rows = (table: string) => books.read(`SELECT * FROM ${table}`)
+      const rows = (table: string) => database.read(`SELECT * FROM ${table}`)
       await assertConserved({ rows })
       const calls = await rows('call')
       assert.equal((await rows('account'))[0]?.['held_nanos'], 0n, 'nothing stays held')
@@ -109,16 +109,16 @@ export class CrashRun {
       }
       for (const [name, records] of byName) assert.equal(records.length, 1, `${name} has one record`)
 
-      // Some calls are settled though the same kill cut their client off before it was told.
+      // Some calls are settled though the same kill cut their client off before it got the answer.
       const settled = calls.filter((call) => call['state'] === 'settled')
       const answered = new Set(this.#answered)
       const unheard = settled.filter((call) => !answered.has(String(call['user_agent'])))
       const unheardNanos = unheard.reduce((sum, call) => sum + BigInt(String(call['cost_nanos'])), 0n)
       assert.equal(usage.requests, settled.length, 'usage has every settled call, and no other')
-      assert.equal(usage.costNanos, this.#toldNanos + unheardNanos, 'usage has what the clients were told')
+      assert.equal(usage.costNanos, this.#reportedNanos + unheardNanos, 'usage has what the clients got as their costs')
       this.#checkEvents(await rows('event'), calls)
     } finally {
-      await books.close()
+      await database.close()
     }
   }
 
@@ -250,8 +250,8 @@ export class CrashRun {
           await reply.body.text()
           if (reply.statusCode === 200) {
             this.#answered.push(name)
-            const told = reply.headers['x-svc-cost-usd'] ?? reply.trailers['x-svc-cost-usd']
-            this.#toldNanos += parseUsd(String(told)) ?? 0n
+            const reported = reply.headers['x-svc-cost-usd'] ?? reply.trailers['x-svc-cost-usd']
+            this.#reportedNanos += parseUsd(String(reported)) ?? 0n
             onAnswer()
           }
         } catch {

@@ -75,7 +75,7 @@ test('the package has every file that it reads beside its code, and the code of 
   assert.deepEqual(globSync('**/*.ts', { cwd: join(packaged(), 'dist') }), [])
 })
 
-test('it starts, is healthy, makes a key, calls, counts a cut stream, checks its books and stops', async () => {
+test('it starts, is healthy, makes a key, calls, counts a cut stream, audits its ledger and stops', async () => {
   const [program = '', ...args] = image.command
   const child = spawn(program, args, {
     cwd: image.workingDir,
@@ -84,7 +84,7 @@ test('it starts, is healthy, makes a key, calls, counts a cut stream, checks its
   })
   serving = child
   let output = ''
-  const told = (pattern: RegExp) =>
+  const printed = (pattern: RegExp) =>
     withDeadline(
       (async () => {
         for (;;) {
@@ -93,7 +93,7 @@ test('it starts, is healthy, makes a key, calls, counts a cut stream, checks its
           await Promise.race([once(child.stdout, 'data'), once(child, 'close')])
         }
       })(),
-      () => `${pattern} was not told:\n${output}`,
+      () => `${pattern} was not printed:\n${output}`,
       60_000,
     )
   for (const stream of [child.stdout, child.stderr]) {
@@ -101,7 +101,7 @@ test('it starts, is healthy, makes a key, calls, counts a cut stream, checks its
       output += text
     })
   }
-  const port = await told(/serves http:\/\/127\.0\.0\.1:(\d+)/)
+  const port = await printed(/serves http:\/\/127\.0\.0\.1:(\d+)/)
 
   const [checker = '', ...check] = image.healthcheck
   const env = { ...environment, TOLLGATE_PORT: port }

@@ -28,7 +28,7 @@ async function isKept(promise: Promise<unknown>): Promise<boolean> {
 
 const waitForCap = (entry: QueueEntry, budgetId?: string) => entry.turn(heldBy(BUDGET, budgetId))
 
-/** Begins a queue like a call that was just told that the cap is held. The wait is in an object, or it would be awaited. */
+/** Begins a queue like a call that just learned that the cap is held. The wait is in an object, or it would be awaited. */
 async function beginQueue(entry: QueueEntry): Promise<{ readonly turn: Promise<string> }> {
   assert.equal(await waitForCap(entry), 'ask', 'whoever begins a line asks once more')
   return { turn: waitForCap(entry) }

@@ -110,7 +110,7 @@ test('an endpoint that hands out credentials, where it is served at all, is one 
   }
 })
 
-test('a request without a model is held at the default of its endpoint, and that is told', async () => {
+test('a request without a model is held at the default of its endpoint, and that is recorded', async () => {
   const { model: _left, ...unnamed } = RESPONSE
   const named = await plan('chat', 'POST /v1/responses', { ...RESPONSE, model: 'gpt-6-astra' })
   for (const left of [unnamed, { ...unnamed, model: null }]) {
@@ -167,7 +167,7 @@ const USED: Usage = {
   suspect: false,
 }
 
-test('a chat that searches by itself, or was told to, has one search added, and no other call has', async () => {
+test('a chat that searches by itself, or was asked to, has one search added, and no other call has', async () => {
   const searches = async (path: string, body: object, served: string | null = null) => {
     const { withFees } = await plan('chat', path, { messages: [], ...body })
     const quantities = withFees({ ...USED, modelServed: served }).parts[0]?.quantities ?? {}

@@ -48,7 +48,7 @@ const lineOf = (model: string) =>
     },
   })
 
-/** A store that is told what becomes of the batch, and a settler that answers, or fails, as `answer` says. */
+/** A store that records what becomes of the batch, and a settler that answers, or fails, as `answer` says. */
 function bench(answer: (closing: CallClosing) => Settled | null, openChildren: readonly string[] = []) {
   const story: string[] = []
   const opened: ChildCall[] = []

@@ -82,12 +82,12 @@ test('a settlement that the store takes never touches the spool', async () => {
 
 test('a settlement that the store could not take is kept before it is tried again, and marked once taken', async () => {
   const { settler, story } = bench(failing(2))
-  let told = 0
+  let reports = 0
   const settled = await settler.settle(closingOf('a'), () => {
-    told += 1
+    reports += 1
   })
   assert.deepEqual(settled, SETTLED)
-  assert.equal(told, 1)
+  assert.equal(reports, 1)
   assert.deepEqual(story, ['a StoreUnavailable', 'a kept', 'a StoreUnavailable', 'a settled', 'a done'])
 })
 
@@ -102,7 +102,7 @@ test('an answer leaves without figures after its wait, but not before its settle
   assert.deepEqual(story.slice(-2), ['a settled', 'a done'])
 })
 
-test('a settlement that the store refuses at once is put aside, the log has it, and whoever asked is told', async () => {
+test('a settlement that the store refuses at once is put aside, the log has it, and the caller learns of it', async () => {
   const { settler, story, lines } = bench(() => new StoreRefused('there is no call'))
   await assert.rejects(
     settler.settle(closingOf('a'), () => {}),
@@ -222,11 +222,11 @@ test('what an earlier life has left is sent once each, so many at a time, and co
   assert.equal(settler.waiting, 0)
   assert.equal(most, SETTLEMENTS_REPLAYED_AT_ONCE)
   assert.equal(asked.size, 1_000)
-  assert.equal(booked.length, 0, 'they were in the books before')
+  assert.equal(booked.length, 0, 'they were in the ledger before')
   assert.deepEqual([...new Set(asked.values())], [1])
 })
 
-test('what an earlier life has left is tried again while the store is away, and told when it is booked', async () => {
+test('what an earlier life has left is tried again while the store is away, and reported when it is booked', async () => {
   const { settler, story } = bench(failing(1))
   const booked: string[] = []
   await settler.replay([closingOf('a')], ({ requestId }) => booked.push(requestId))

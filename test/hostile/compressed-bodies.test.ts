@@ -50,7 +50,7 @@ const CODINGS: Readonly<Record<string, (bytes: Buffer) => Buffer>> = {
 }
 
 for (const surface of surfaces) {
-  test(`${surface.name}: nothing is decoded for a key that is not in force, however the body is framed`, async () => {
+  test(`${surface.name}: nothing is decoded for a key that is not usable, however the body is framed`, async () => {
     const revoked = await pair.gateway.createKey('revoked')
     await pair.gateway.revokeKey(revoked.id)
     const line = `POST ${surface.readEndpoint} HTTP/1.1`

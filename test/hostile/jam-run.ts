@@ -170,7 +170,7 @@ export class JamRun {
     const work = await this.#ask()
     this.#work = work
     const requests = [...this.outcomes.values()].reduce((sum, n) => sum + n, 0)
-    await this.#checkBooks()
+    await this.#checkLedger()
 
     const count = (pattern: RegExp) =>
       [...this.outcomes].reduce((sum, [what, n]) => sum + (pattern.test(what) ? n : 0), 0)
@@ -196,17 +196,17 @@ export class JamRun {
     this.#keptBytes = keptBytes
   }
 
-  async #checkBooks(): Promise<void> {
+  async #checkLedger(): Promise<void> {
     await assertBalanced(this.#gateway)
-    const books = openDatabaseReader(this.#gateway)
+    const database = openDatabaseReader(this.#gateway)
     try {
       const ids = new Set(this.#well.requestIds)
-      const calls = (await books.read('SELECT * FROM call')).filter((call) => ids.has(String(call['id'])))
+      const calls = (await database.read('SELECT * FROM call')).filter((call) => ids.has(String(call['id'])))
       assert.equal(calls.length, this.#well.calls, 'each of its calls has a record')
       for (const call of calls) assert.equal(call['state'], 'settled', String(call['id']))
       this.#overheadMs = calls.map((call) => Number(call['overhead_ms']))
     } finally {
-      await books.close()
+      await database.close()
     }
   }
 

@@ -96,7 +96,7 @@ test('minting "pass" keeps limits that could not be kept otherwise', async () =>
   assert.equal(upstream.requestCount, before)
 })
 
-test('a revoked key is told that it is revoked', async () => {
+test('a revoked key is refused as revoked', async () => {
   const { id, key } = await gateways.auto.createKey('gone')
   await gateways.auto.revokeKey(id)
   for (const endpoint of endpoints) assert.equal((await call(gateways.auto, endpoint, key)).status, 401)

@@ -49,7 +49,7 @@ function unfinished(surface: Surface, key: string): Readonly<Record<string, Buff
 }
 
 for (const surface of surfaces) {
-  test(`${surface.name}: without a key in force nobody keeps a connection by sending slowly`, async () => {
+  test(`${surface.name}: without a usable key nobody keeps a connection by sending slowly`, async () => {
     const revoked = await gateway.createKey('revoked')
     await gateway.revokeKey(revoked.id)
     const before = upstream.requestCount

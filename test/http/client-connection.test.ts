@@ -99,7 +99,7 @@ test('a client that never says anything is let go of without a word when a head 
   assert.equal(bytes, 0)
 })
 
-test('a client that has said a part of a head is told so when all of it would have had to be there', async () => {
+test('a client that has said a part of a head gets an error when all of it would have had to be there', async () => {
   for (const part of ['G', 'GET / HTTP/1.1\r\nHost: h\r\n']) {
     const { client, connection } = await open()
     client.write(part)

@@ -8,7 +8,7 @@ import { test } from '../support/suite.ts'
 
 /**
  * An upstream in a thread of its own, so that it can write while this thread is busy: it answers each request with its
- * target, and sends an unasked reply on the connection when it is told to. A second server rings when it is written to.
+ * target, and sends an unasked reply on the connection when it is asked to. A second server rings when it is written to.
  */
 const UPSTREAM = `
   const { parentPort, workerData } = require('node:worker_threads')

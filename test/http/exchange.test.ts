@@ -58,7 +58,7 @@ test('nothing at all is an empty body', async () => {
   assert.deepEqual([status, body.length, ended], [200, 0, 'complete'])
 })
 
-test('a failure before the first chunk is still told as one', async () => {
+test('a failure before the first chunk is still reported as one', async () => {
   const away = { next: () => Promise.reject(new Error('the store is away')) }
   sources.set('/broken', () => ({ [Symbol.asyncIterator]: () => away }))
   const { status, body, ended } = await exchangeWith(address, get('/broken'))

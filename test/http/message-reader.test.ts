@@ -173,7 +173,7 @@ test('wherever the bytes stop, it is known whether that is within a message', ()
 
 const UPGRADE = 'GET /u HTTP/1.1\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n'
 
-test('an error in the head behind a wish for another protocol is told, and named as one at the beginning is', () => {
+test('an error in the head behind a wish for another protocol is reported, and named as one at the beginning is', () => {
   for (const broken of ['GET / HTTP/1.1\r\nA : 1\r\n\r\n', 'nonsense\r\n\r\n']) {
     const { error } = readAll('request', [broken])
     assert.ok(error !== null)
@@ -298,7 +298,7 @@ test('an end in the middle of a message is an error, between two it is none', ()
   }
 })
 
-test('a wish for another protocol is told, and what follows it is read on; nothing follows a CONNECT', () => {
+test('a wish for another protocol is reported, and what follows it is read on; nothing follows a CONNECT', () => {
   const upgrade = 'GET / HTTP/1.1\r\nUpgrade: h2c\r\nConnection: upgrade\r\n\r\n'
   const read = readAll('request', [upgrade + POST])
   assert.deepEqual(

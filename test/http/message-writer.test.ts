@@ -142,12 +142,12 @@ test('what is corked, and what waits for its connection, is not written over', a
   assert.equal(await readToEnd(late), 'before it was connected')
 })
 
-test('it is told when all has left, and when it cannot', async (t) => {
+test('it reports when all has left, and when it cannot', async (t) => {
   const { near } = await openPair(t)
-  const told: (string | null)[] = []
+  const reports: (string | null)[] = []
   const done = new Promise<void>((resolve) => {
     writeCoalesced(near, 'a', Buffer.from('b'), 'c', (error) => {
-      told.push(error?.message ?? null)
+      reports.push(error?.message ?? null)
       resolve()
     })
   })
@@ -156,10 +156,10 @@ test('it is told when all has left, and when it cannot', async (t) => {
   near.on('error', () => {})
   const failed = new Promise<void>((resolve) => {
     writeCoalesced(near, 'a', Buffer.from('b'), 'c', (error) => {
-      told.push((error as NodeJS.ErrnoException)?.code ?? null)
+      reports.push((error as NodeJS.ErrnoException)?.code ?? null)
       resolve()
     })
   })
   await failed
-  assert.deepEqual(told, [null, 'ERR_STREAM_DESTROYED'])
+  assert.deepEqual(reports, [null, 'ERR_STREAM_DESTROYED'])
 })

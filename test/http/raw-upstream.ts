@@ -33,9 +33,9 @@ export async function startRawUpstream(t: TestContext, serve: (accepted: Accepte
     for (const { socket } of connections) socket.destroy()
     server.close()
   })
-  const send = (parts: Partial<UpstreamRequest>, told: Partial<ReplyReceiver> = {}) => {
+  const send = (parts: Partial<UpstreamRequest>, receiver: Partial<ReplyReceiver> = {}) => {
     const request = { method: 'POST', target: '/v1/x', headers: ['host', 'up'], body: null, ...parts }
-    const reply = new TakenReply(told)
+    const reply = new TakenReply(receiver)
     const call = callUpstream(pool, request, reply)
     const ended = withDeadline(call.ended, () => `the call has not ended; ${JSON.stringify(reply.lines)}`)
     return { call, ended, reply }
@@ -71,27 +71,27 @@ function watch(socket: net.Socket): Accepted {
 /** The events of a reply, in order. */
 export class TakenReply implements ReplyReceiver {
   readonly lines: string[] = []
-  readonly #told: Partial<ReplyReceiver>
+  readonly #receiver: Partial<ReplyReceiver>
   bytes = Buffer.alloc(0)
 
-  constructor(told: Partial<ReplyReceiver> = {}) {
-    this.#told = told
+  constructor(receiver: Partial<ReplyReceiver> = {}) {
+    this.#receiver = receiver
   }
 
   head(head: MessageHead): void {
     const { status, reason, headers } = head
     this.lines.push(`${status} ${status < 200 ? '' : `${reason} `}${headers.join('|')}`)
-    this.#told.head?.(head)
+    this.#receiver.head?.(head)
   }
 
   data(chunk: Buffer): boolean {
     this.bytes = Buffer.concat([this.bytes, Buffer.from(chunk)])
-    return this.#told.data?.(chunk) ?? true
+    return this.#receiver.data?.(chunk) ?? true
   }
 }
 
 /** How a call ended, in a word or two. */
-export function told(end: CallEnd): string {
+export function describeEnd(end: CallEnd): string {
   switch (end.kind) {
     case 'complete':
       return 'complete'

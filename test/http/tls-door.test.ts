@@ -141,7 +141,7 @@ test('what cannot be decrypted ends the connection', async () => {
   await closed
 })
 
-test('plain HTTP is told to speak TLS, and closed', async () => {
+test('plain HTTP is asked to speak TLS, and closed', async () => {
   const socket = await arrive(REQUEST)
   let text = ''
   socket.on('data', (chunk) => {

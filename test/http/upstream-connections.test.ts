@@ -4,7 +4,7 @@ import { mock } from 'node:test'
 import { UPSTREAM_IDLE_CONNECTIONS_MAX } from '../../src/http/upstream-call.ts'
 import { nextTurn, withDeadline } from '../support/deadline.ts'
 import { test } from '../support/suite.ts'
-import { type Accepted, startRawUpstream, told } from './raw-upstream.ts'
+import { type Accepted, startRawUpstream, describeEnd } from './raw-upstream.ts'
 
 const sized = (lines = '') => `HTTP/1.1 200 OK\r\n${lines}Content-Length: 2\r\n\r\nok`
 
@@ -31,7 +31,7 @@ for (const [name, [method, reply]] of Object.entries(notReused)) {
   test(`${name}: the connection carries no second call`, async (t) => {
     const upstream = await startRawUpstream(t, always(reply))
     for (let round = 1; round <= 3; round++) {
-      assert.equal(told(await upstream.send({ method }).ended), 'complete')
+      assert.equal(describeEnd(await upstream.send({ method }).ended), 'complete')
       assert.equal(upstream.connections.length, round)
     }
   })
@@ -55,12 +55,12 @@ for (const [name, tail] of Object.entries({
       assert.deepEqual(upstream.logged, [])
 
       isOutOfStep = true
-      if (when === 'behind a reply') assert.equal(told(await upstream.send({}).ended), 'complete')
+      if (when === 'behind a reply') assert.equal(describeEnd(await upstream.send({}).ended), 'complete')
       else upstream.connections[2]?.socket.write(tail)
       isOutOfStep = false
       await Promise.race(upstream.connections.map(({ closed }) => closed))
       const old = [...upstream.connections]
-      assert.equal(told(await upstream.send({}).ended), 'complete')
+      assert.equal(describeEnd(await upstream.send({}).ended), 'complete')
       assert.equal(upstream.connections.length, 6)
       await withDeadline(Promise.all(old.map(({ closed }) => closed)), () => 'idle connections stay open')
       assert.deepEqual(upstream.logged, [
@@ -83,8 +83,8 @@ test('calls in flight go on when an idle connection is out of step, and their co
   idle.socket.write('H')
   await idle.closed
   onSlow.socket.write(sized())
-  assert.equal(told(await slow.ended), 'complete')
-  assert.equal(told(await upstream.send({}).ended), 'complete')
+  assert.equal(describeEnd(await slow.ended), 'complete')
+  assert.equal(describeEnd(await upstream.send({}).ended), 'complete')
   assert.equal(upstream.connections.length, 2)
 })
 
@@ -99,9 +99,9 @@ test('what upstream sends to a HEAD too late reaches no other call', async (t) =
     })
   })
   for (let round = 0; round < 20; round++) {
-    assert.equal(told(await upstream.send({ method: 'HEAD' }).ended), 'complete')
+    assert.equal(describeEnd(await upstream.send({ method: 'HEAD' }).ended), 'complete')
     const { ended, reply } = upstream.send({})
-    assert.equal(told(await ended), 'complete')
+    assert.equal(describeEnd(await ended), 'complete')
     assert.equal(reply.bytes.toString(), 'ok')
   }
 })
@@ -120,7 +120,7 @@ test('of very many connections no more than the limit stay when their calls are 
   const most = UPSTREAM_IDLE_CONNECTIONS_MAX
   const upstream = await startRawUpstream(t, always(sized('Keep-Alive: timeout=60\r\n')))
   const ends = await Promise.all(Array.from({ length: most + 5 }, () => upstream.send({}).ended))
-  assert.deepEqual(new Set(ends.map(told)), new Set(['complete']))
+  assert.deepEqual(new Set(ends.map(describeEnd)), new Set(['complete']))
   assert.equal(upstream.connections.length, most + 5)
   let closed = 0
   const fiveClosed = Promise.withResolvers<void>()
@@ -139,7 +139,7 @@ test('calls at the same time have a connection each', async (t) => {
   const upstream = await startRawUpstream(t, always(sized()))
   await upstream.send({}).ended
   const ends = await Promise.all(Array.from({ length: 50 }, () => upstream.send({}).ended))
-  assert.deepEqual(new Set(ends.map(told)), new Set(['complete']))
+  assert.deepEqual(new Set(ends.map(describeEnd)), new Set(['complete']))
   assert.equal(upstream.connections.length, 50)
   assert.ok(upstream.connections.every(({ received }) => received().split('POST ').length - 1 <= 2))
 })
@@ -159,7 +159,7 @@ for (const [name, disturb] of Object.entries({
       if (round % 2 === 0) await accepted.closed
       else await new Promise((resolve) => setImmediate(resolve))
       const { ended, reply } = upstream.send({})
-      assert.equal(told(await ended), 'complete')
+      assert.equal(describeEnd(await ended), 'complete')
       assert.deepEqual(reply.lines, ['200 OK X|own|Content-Length|2'])
       assert.equal(upstream.connections.at(-1)?.received().split('POST ').length, 2)
     }
@@ -206,14 +206,14 @@ test('a call that is abandoned ends at once, whatever it waits for, and upstream
   })
   const connecting = upstream.send({ body: Buffer.from('whole') })
   connecting.call.abandon()
-  assert.equal(told(await connecting.ended), 'abandoned before sending')
+  assert.equal(describeEnd(await connecting.ended), 'abandoned before sending')
 
   const body = new Readable({ read() {} })
   body.push('first')
   const uploading = upstream.send({ body })
   await sawFirst.promise
   uploading.call.abandon()
-  assert.equal(told(await uploading.ended), 'abandoned after sending')
+  assert.equal(describeEnd(await uploading.ended), 'abandoned after sending')
   for (const accepted of upstream.connections) {
     await accepted.closed
     assert.doesNotMatch(accepted.received(), /whole|\r\n0\r\n/)
@@ -225,8 +225,8 @@ test('a call that is abandoned before it has its idle connection leaves that to 
   await upstream.send({}).ended
   const { call, ended } = upstream.send({})
   call.abandon()
-  assert.equal(told(await ended), 'abandoned before sending')
-  assert.equal(told(await upstream.send({}).ended), 'complete')
+  assert.equal(describeEnd(await ended), 'abandoned before sending')
+  assert.equal(describeEnd(await upstream.send({}).ended), 'complete')
   assert.equal(upstream.connections.length, 1)
 })
 
@@ -237,7 +237,7 @@ test('a call that is abandoned within its reply ends its connection', async (t) 
   await arrived.promise
   call.abandon()
   call.resume()
-  assert.equal(told(await ended), 'abandoned after sending')
+  assert.equal(describeEnd(await ended), 'abandoned after sending')
   await upstream.connections[0]?.closed
 })
 
@@ -248,8 +248,8 @@ test('a pool that is destroyed ends idle connections, cuts calls and takes no mo
   await arrived.promise
   const waiting = upstream.send({})
   upstream.pool.destroy()
-  assert.equal(told(await cut.ended), 'cut: UPSTREAM_LET_GO')
-  assert.equal(told(await waiting.ended), 'failed before sending: UPSTREAM_LET_GO')
-  assert.equal(told(await upstream.send({}).ended), 'failed before sending: UPSTREAM_LET_GO')
+  assert.equal(describeEnd(await cut.ended), 'cut: UPSTREAM_LET_GO')
+  assert.equal(describeEnd(await waiting.ended), 'failed before sending: UPSTREAM_LET_GO')
+  assert.equal(describeEnd(await upstream.send({}).ended), 'failed before sending: UPSTREAM_LET_GO')
   await upstream.connections[0]?.closed
 })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { Readable } from 'node:stream'
 import { nextTurn } from '../support/deadline.ts'
 import { test } from '../support/suite.ts'
-import { startRawUpstream, told } from './raw-upstream.ts'
+import { startRawUpstream, describeEnd } from './raw-upstream.ts'
 
 const sized = (body: string, lines = '') =>
   `HTTP/1.1 200 OK\r\n${lines}Content-Length: ${body.length}\r\n\r\n${body}`
@@ -61,7 +61,7 @@ for (const [name, [method, wire, head, body]] of Object.entries(wholes)) {
       })
       for (let round = 0; round < 2; round++) {
         const { ended, reply } = upstream.send({ method })
-        assert.equal(told(await ended), 'complete')
+        assert.equal(describeEnd(await ended), 'complete')
         assert.deepEqual(reply.lines, [head])
         assert.equal(reply.bytes.toString('latin1'), body)
       }
@@ -109,7 +109,7 @@ const broken: Record<string, readonly [wire: string, end: string]> = {
 for (const [name, [wire, end]] of Object.entries(broken)) {
   test(`${name} breaks the call and its connection`, async (t) => {
     const upstream = await startRawUpstream(t, replies(wire))
-    assert.equal(told(await upstream.send({}).ended), end)
+    assert.equal(describeEnd(await upstream.send({}).ended), end)
     await upstream.connections[0]?.closed
   })
 }
@@ -126,7 +126,7 @@ test('a body that ends with its connection is whole when that closes, and cut wh
     const { ended, reply } = upstream.send({}, { data: () => arrived.resolve() === undefined })
     await arrived.promise
     upstream.connections[0]?.socket[how]()
-    assert.equal(told(await ended), expected)
+    assert.equal(describeEnd(await ended), expected)
     assert.equal(reply.bytes.toString(), 'until the end')
   }
 })
@@ -142,7 +142,7 @@ for (const [name, wire] of Object.entries({
       })
       const hasHead = at >= wire.indexOf('\r\n\r\n') + 4
       assert.equal(
-        told(await upstream.send({}).ended),
+        describeEnd(await upstream.send({}).ended),
         hasHead ? 'cut: UPSTREAM_CLOSED' : 'failed after sending: UPSTREAM_CLOSED',
         `closed at byte ${at}`,
       )
@@ -171,7 +171,7 @@ test('a receiver without room is sent no more than was under way, and the rest w
   assert.ok(taken <= 64 * 1024, `${taken} bytes came though there was no room`)
   hasRoom = true
   call.resume()
-  assert.equal(told(await ended), 'complete')
+  assert.equal(describeEnd(await ended), 'complete')
   assert.equal(reply.bytes.length, body.length)
 })
 
@@ -186,7 +186,7 @@ test('what is kept of a reply stays as it is while others arrive', async (t) => 
     (chunks) => upstream.send({}, { data: (chunk) => chunks.push(Buffer.from(chunk)) > 0 }).ended,
   )
   assert.deepEqual(
-    (await Promise.all(calls)).map(told),
+    (await Promise.all(calls)).map(describeEnd),
     letters.map(() => 'complete'),
   )
   const contents = replied.map((chunks) => Buffer.concat(chunks).toString())
@@ -203,9 +203,9 @@ test('a receiver that throws breaks its own call and nothing else', async (t) =>
   const fault = () => {
     throw new Error('a defect')
   }
-  assert.equal(told(await upstream.send({}, { head: fault }).ended), 'cut: a defect')
-  assert.equal(told(await upstream.send({}, { data: fault }).ended), 'cut: a defect')
-  assert.equal(told(await upstream.send({}).ended), 'complete')
+  assert.equal(describeEnd(await upstream.send({}, { head: fault }).ended), 'cut: a defect')
+  assert.equal(describeEnd(await upstream.send({}, { data: fault }).ended), 'cut: a defect')
+  assert.equal(describeEnd(await upstream.send({}).ended), 'complete')
 })
 
 test('an answer in the middle of an upload is whole, and the upload stops', async (t) => {
@@ -213,7 +213,7 @@ test('an answer in the middle of an upload is whole, and the upload stops', asyn
   const body = new Readable({ read() {} })
   body.push('first')
   const { ended, reply } = upstream.send({ body })
-  assert.equal(told(await ended), 'complete')
+  assert.equal(describeEnd(await ended), 'complete')
   assert.equal(reply.bytes.toString(), 'early')
   assert.equal(body.destroyed, true)
   await upstream.send({}).ended
@@ -235,6 +235,6 @@ test('a reset that a write has met does not pass for the end of a body that ends
   body.push('second')
   await nextTurn()
   call.resume()
-  assert.equal(told(await ended), 'cut: UPSTREAM_CLOSED')
+  assert.equal(describeEnd(await ended), 'cut: UPSTREAM_CLOSED')
   assert.equal(reply.bytes.toString(), 'half')
 })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { Readable } from 'node:stream'
 import type { UpstreamRequest } from '../../src/http/send-request.ts'
 import { test } from '../support/suite.ts'
-import { startRawUpstream, told } from './raw-upstream.ts'
+import { startRawUpstream, describeEnd } from './raw-upstream.ts'
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
 const head = (method: string, lines: string) =>
@@ -44,7 +44,7 @@ for (const [name, [parts, wire]] of Object.entries(requests)) {
       accepted.socket.write(OK)
     })
     const { ended } = upstream.send(parts)
-    assert.equal(told(await ended), 'complete')
+    assert.equal(describeEnd(await ended), 'complete')
     assert.equal(upstream.connections[0]?.received(), wire)
   })
 }
@@ -70,7 +70,7 @@ for (const [name, [pieces, lines, wire]] of Object.entries(streams)) {
       accepted.socket.write(OK)
     })
     const body = Readable.from(pieces.map((piece) => Buffer.from(piece)))
-    assert.equal(told(await upstream.send({ headers: ['host', 'up', ...lines], body }).ended), 'complete')
+    assert.equal(describeEnd(await upstream.send({ headers: ['host', 'up', ...lines], body }).ended), 'complete')
     assert.equal(upstream.connections[0]?.received(), head('POST', wire))
   })
 }
@@ -99,7 +99,7 @@ const unsendable: Record<string, Partial<UpstreamRequest>> = {
 for (const [name, parts] of Object.entries(unsendable)) {
   test(`a request with ${name} is refused, and upstream sees no connection`, async (t) => {
     const upstream = await startRawUpstream(t, () => {})
-    assert.equal(told(await upstream.send(parts).ended), 'failed before sending: TOLLGATE_UNSENDABLE')
+    assert.equal(describeEnd(await upstream.send(parts).ended), 'failed before sending: TOLLGATE_UNSENDABLE')
     assert.equal(upstream.connections.length, 0)
   })
 }
@@ -113,7 +113,7 @@ for (const [name, pieces] of Object.entries({
     const upstream = await startRawUpstream(t, () => {})
     const body = Readable.from(pieces.map((piece) => Buffer.from(piece)))
     const { ended } = upstream.send({ headers: ['host', 'up', 'content-length', '5'], body })
-    assert.equal(told(await ended), 'failed while sending: TOLLGATE_UNSENDABLE')
+    assert.equal(describeEnd(await ended), 'failed while sending: TOLLGATE_UNSENDABLE')
     const [accepted] = upstream.connections
     await accepted?.closed
     assert.ok((accepted?.received() ?? '').length < head('POST', 'content-length: 5\r\n\r\nabcde').length)
@@ -131,7 +131,7 @@ test('a chunked stream that breaks ends the connection without a last chunk, and
   await sawFirst.promise
   const cause = Object.assign(new Error('it broke'), { code: 'BROKE' })
   body.destroy(cause)
-  assert.equal(told(await ended), 'failed while sending: BROKE')
+  assert.equal(describeEnd(await ended), 'failed while sending: BROKE')
   const [accepted] = upstream.connections
   await accepted?.closed
   assert.doesNotMatch(accepted?.received() ?? '', /\r\n0\r\n/)
@@ -157,5 +157,5 @@ test('a stream that upstream does not take is not read further than there is roo
   }
   assert.ok(given < 64 * 1024 * 1024, `${given} bytes were taken`)
   call.abandon()
-  assert.equal(told(await ended), 'abandoned after sending')
+  assert.equal(describeEnd(await ended), 'abandoned after sending')
 })

@@ -7,7 +7,7 @@ import { localPair } from '../support/certificates.ts'
 import { withDeadline } from '../support/deadline.ts'
 import { createLogLines } from '../support/log-lines.ts'
 import { after, test } from '../support/suite.ts'
-import { TakenReply, told } from './raw-upstream.ts'
+import { TakenReply, describeEnd } from './raw-upstream.ts'
 
 const { key, cert } = localPair
 const reply = 'HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n'
@@ -48,7 +48,7 @@ function send(pool: ReturnType<typeof openUpstream>['pool']) {
 
 test('a certificate that nobody vouches for is not sent a byte', async () => {
   const { pool } = openUpstream({ url: new URL(`https://localhost:${port}`), key: null }, log)
-  assert.equal(told(await send(pool).ended), 'failed before sending: DEPTH_ZERO_SELF_SIGNED_CERT')
+  assert.equal(describeEnd(await send(pool).ended), 'failed before sending: DEPTH_ZERO_SELF_SIGNED_CERT')
   pool.destroy()
 })
 
@@ -58,7 +58,7 @@ test('calls over TLS name the host, speak HTTP/1.1, share their connection and t
   const { pool } = openUpstream({ url: new URL(`https://localhost:${port}`), key: null }, log)
   for (let round = 0; round < 3; round++) {
     const { taken, ended } = send(pool)
-    assert.equal(told(await ended), 'complete')
+    assert.equal(describeEnd(await ended), 'complete')
     assert.equal(taken.bytes.length, 1_000_000)
   }
   assert.deepEqual(seen, [{ servername: 'localhost', protocol: 'http/1.1', reused: false }])
@@ -70,7 +70,7 @@ test('calls over TLS name the host, speak HTTP/1.1, share their connection and t
 test('an upstream that is named by its address has that checked', async () => {
   tls.setDefaultCACertificates([cert])
   const { pool } = openUpstream({ url: new URL(`https://127.0.0.1:${port}`), key: null }, log)
-  assert.equal(told(await send(pool).ended), 'complete')
+  assert.equal(describeEnd(await send(pool).ended), 'complete')
   pool.destroy()
 })
 
@@ -85,7 +85,7 @@ test('an upstream that accepts the connection and says nothing is given up, and 
   const socket = await accepted.promise
   socket.on('error', () => {})
   t.mock.timers.tick(limits.upstreamConnectTimeoutMs)
-  assert.equal(told(await ended), 'failed before sending: UPSTREAM_CONNECT_TIMEOUT')
+  assert.equal(describeEnd(await ended), 'failed before sending: UPSTREAM_CONNECT_TIMEOUT')
   socket.destroy()
   mute.close()
 })

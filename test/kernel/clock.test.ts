@@ -59,7 +59,7 @@ test('woken while it looks it looks once more, however often it was woken', asyn
   assert.equal(begun.length, 2)
 })
 
-test('a look that fails is told of, and is no end', async () => {
+test('a look that fails is reported, and is no end', async () => {
   const { loop, stopping, failed, untilLooks } = loopOfLooks()
   loop.start()
   const first = await untilLooks(1)
@@ -73,18 +73,18 @@ test('a look that fails is told of, and is no end', async () => {
   await loop.ended()
 })
 
-test('the same trouble is told at most once in its time', () => {
+test('the same trouble is reported at most once in its time', () => {
   let nowMs = 0
-  const told: string[] = []
+  const reports: string[] = []
   const tell = atMostEvery(60_000, { nowMs: () => 0, monotonicMs: () => nowMs }, (what: string) =>
-    told.push(what),
+    reports.push(what),
   )
   tell('a')
   nowMs = 59_999
   tell('b')
   nowMs = 60_000
   tell('c')
-  assert.deepEqual(told, ['a', 'c'])
+  assert.deepEqual(reports, ['a', 'c'])
 })
 
 test('a part is loaded once, when it is first asked for', async (t) => {

@@ -6,8 +6,8 @@ import { openSnapshot } from '../../src/store/sqlite/database.ts'
 import { closing } from '../store/conformance/fixtures.ts'
 import { stopPostgres } from '../support/postgres.ts'
 import { after, before, describe, test } from '../support/suite.ts'
-import { audit, type Books, billed, DataDir, fillBooks, rateAgain, rated, withStore } from './books.ts'
-import { BOTH } from './both-books.ts'
+import { audit, type TestLedger, billed, DataDir, fillLedger, rateAgain, rated, withStore } from './test-ledger.ts'
+import { BOTH } from './both-ledgers.ts'
 
 after(stopPostgres)
 
@@ -84,14 +84,14 @@ const TAMPERINGS: readonly (readonly [sql: string, what: string, where: string])
 
 for (const [store, create] of BOTH) {
   describe(`the audit on ${store}`, () => {
-    let clean: Books
+    let clean: TestLedger
     before(async () => {
       clean = await create()
-      await fillBooks(clean)
+      await fillLedger(clean)
     })
     after(() => clean.remove())
 
-    test('books that nobody tampered with have no difference', async () => {
+    test('a ledger that nobody tampered with has no difference', async () => {
       assert.deepEqual(await audit(clean), { calls: 10, credits: 1, difference: null })
     })
 
@@ -125,57 +125,57 @@ for (const [store, create] of BOTH) {
     })
 
     test('a call that was charged at its hold is no difference, and at any other sum is one', async () => {
-      const books = await create()
+      const ledger = await create()
       try {
-        await fillBooks(books)
-        await withStore(books, async (store) => {
+        await fillLedger(ledger)
+        await withStore(ledger, async (store) => {
           const { holdNanos, holdListNanos } = (await store.getCall('req_10')) ?? assert.fail()
           const figures = { costNanos: holdNanos, listNanos: holdListNanos, usage: null, estimated: true }
           await store.settle(closing('req_10', { ...figures, modelServed: null, tokens: NO_TOKENS }))
         })
-        assert.equal((await audit(books)).difference, null)
-        const { difference } = await books.auditAfter(call('req_10', 'hold_nanos = hold_nanos + 1'))
+        assert.equal((await audit(ledger)).difference, null)
+        const { difference } = await ledger.auditAfter(call('req_10', 'hold_nanos = hold_nanos + 1'))
         assert.equal(difference?.what, 'cost of a call')
       } finally {
-        await books.remove()
+        await ledger.remove()
       }
     })
 
     test('a call that was closed as interrupted is no difference, whatever becomes of it', async () => {
-      const books = await create()
+      const ledger = await create()
       try {
-        await fillBooks(books)
+        await fillLedger(ledger)
         const nothing = { usage: null, costNanos: 0n, listNanos: 0n, modelServed: null }
-        await withStore(books, async (store) => {
+        await withStore(ledger, async (store) => {
           await store.settle(closing('req_10', { ...nothing, state: 'interrupted' }))
         })
-        assert.equal((await audit(books)).difference, null)
-        await withStore(books, async (store) => {
+        assert.equal((await audit(ledger)).difference, null)
+        await withStore(ledger, async (store) => {
           await store.settle(billed('req_10', 12))
         })
-        assert.equal((await audit(books)).difference, null)
+        assert.equal((await audit(ledger)).difference, null)
       } finally {
-        await books.remove()
+        await ledger.remove()
       }
     })
 
     test('a socket is no difference, and a handshake that is counted as a call is one', async () => {
-      const books = await create()
+      const ledger = await create()
       try {
-        await fillBooks(books)
+        await fillLedger(ledger)
         const nothing = { usage: null, costNanos: 0n, listNanos: 0n, modelServed: null }
-        await withStore(books, async (store) => {
+        await withStore(ledger, async (store) => {
           const handshake = { socketId: 'req_11', modelAsked: null, hold: { kind: 'none' } } as const
           await store.admit(rated('req_11', 'a', handshake))
           await store.settle(closing('req_11', nothing))
           await store.admit(rated('req_12', 'a', { socketId: 'req_11' }))
           await store.settle(billed('req_12', 12))
         })
-        assert.deepEqual(await audit(books), { calls: 12, credits: 1, difference: null })
-        const counted = await books.auditAfter("UPDATE call SET requests = 1 WHERE id = 'req_11'")
+        assert.deepEqual(await audit(ledger), { calls: 12, credits: 1, difference: null })
+        const counted = await ledger.auditAfter("UPDATE call SET requests = 1 WHERE id = 'req_11'")
         assert.equal(counted.difference?.what, 'rollup.requests')
       } finally {
-        await books.remove()
+        await ledger.remove()
       }
     })
 
@@ -185,19 +185,19 @@ for (const [store, create] of BOTH) {
       assert.equal((await clean.auditAfter(change)).difference?.where, 'call req_01')
     })
 
-    test('what is booked while the audit runs is not in its view of the books', async () => {
-      const books = await create()
+    test('what is booked while the audit runs is not in its view of the ledger', async () => {
+      const ledger = await create()
       try {
-        await fillBooks(books)
-        const reader = await books.openReader()
+        await fillLedger(ledger)
+        const reader = await ledger.openReader()
         await reader.ask(sql`SELECT 1 FROM call`)
-        await books.tamper("UPDATE account SET held_nanos = 0; DELETE FROM call WHERE id > 'req_05'")
+        await ledger.tamper("UPDATE account SET held_nanos = 0; DELETE FROM call WHERE id > 'req_05'")
         const report = await auditSnapshot(reader.ask, rateAgain)
         await reader.close()
         assert.deepEqual(report, { calls: 10, credits: 1, difference: null })
-        assert.notEqual((await audit(books)).difference, null)
+        assert.notEqual((await audit(ledger)).difference, null)
       } finally {
-        await books.remove()
+        await ledger.remove()
       }
     })
   })

@@ -10,8 +10,8 @@ import {
 import { creditBackOf } from '../store/conformance/fixtures.ts'
 import { stopPostgres } from '../support/postgres.ts'
 import { after, describe, test } from '../support/suite.ts'
-import { audit, type Books, fillBooks, rateAgain, versionJson, withStore } from './books.ts'
-import { BOTH } from './both-books.ts'
+import { audit, type TestLedger, fillLedger, rateAgain, versionJson, withStore } from './test-ledger.ts'
+import { BOTH } from './both-ledgers.ts'
 
 after(stopPostgres)
 
@@ -27,26 +27,26 @@ const HALF = pricesOf('half', 50)
 const DOUBLE = pricesOf('double', 200)
 const FREE = pricesOf('free', 0)
 
-async function withBooks(
-  create: () => Promise<Books>,
-  work: (books: Books, writer: RerateWriter) => Promise<void>,
+async function withLedger(
+  create: () => Promise<TestLedger>,
+  work: (ledger: TestLedger, writer: RerateWriter) => Promise<void>,
 ): Promise<void> {
-  const books = await create()
+  const ledger = await create()
   try {
-    await fillBooks(books)
-    const writer = await books.openWriter()
+    await fillLedger(ledger)
+    const writer = await ledger.openWriter()
     try {
-      await work(books, writer)
+      await work(ledger, writer)
     } finally {
       await writer.close()
     }
   } finally {
-    await books.remove()
+    await ledger.remove()
   }
 }
 
 /** The amount given back; null if nothing was left to give back. */
-async function creditBack(dir: Books, id: string, creditId = `crd_${id}`): Promise<bigint | null> {
+async function creditBack(dir: TestLedger, id: string, creditId = `crd_${id}`): Promise<bigint | null> {
   let amountNanos: bigint | null = null
   await withStore(dir, async (store) => {
     const result = await store.creditBack(creditBackOf([id], creditId), null)
@@ -64,8 +64,8 @@ async function changed(writer: RerateWriter, id: string, prices: CurrentPrices):
   return (await rerated(writer, id, prices)).filter((each) => each.kind === 'changed')
 }
 
-async function paidFor(books: Books, id: string): Promise<unknown> {
-  const [row] = await books.rows(
+async function paidFor(ledger: TestLedger, id: string): Promise<unknown> {
+  const [row] = await ledger.rows(
     `SELECT cost_nanos - (SELECT CAST(coalesce(sum(amount_nanos), 0) AS bigint) FROM credit_call WHERE call_id = call.id)
        AS paid
      FROM call WHERE id = '${id}'`,
@@ -78,7 +78,7 @@ const IS_SUM = 'an entry about calls is the sum of what it moved for them'
 const RETURNS_ALL = 'a credit-back returns all that was paid for the call'
 const IS_FLAGGED = 'credited says whether it was credited back'
 
-/** Tamperings with books in which req_01 was credited back, each with the difference that the audit must name. */
+/** Tamperings with a ledger in which req_01 was credited back, each with the difference that the audit must name. */
 const TAMPERINGS: readonly (readonly [sql: string, what: string, where: string])[] = [
   ["UPDATE credit SET amount_nanos = 799 WHERE id = 'crd_req_01'", IS_SUM, 'credit crd_req_01'],
   ['UPDATE credit_call SET amount_nanos = 799', IS_SUM, 'credit crd_req_01'],
@@ -99,9 +99,9 @@ const TAMPERINGS: readonly (readonly [sql: string, what: string, where: string])
   ['UPDATE account SET credited_nanos = credited_nanos - 800', 'account.credited_nanos', 'id default'],
 ]
 
-function proveCreditsBack(create: () => Promise<Books>): void {
-  test('books with calls that were credited back have no difference', async () => {
-    await withBooks(create, async (dir) => {
+function proveCreditsBack(create: () => Promise<TestLedger>): void {
+  test('a ledger with calls that were credited back has no difference', async () => {
+    await withLedger(create, async (dir) => {
       for (const id of ['req_01', 'req_02', 'req_05', 'req_08']) {
         assert.notEqual(await creditBack(dir, id), null)
         assert.equal(await paidFor(dir, id), 0n)
@@ -115,7 +115,7 @@ function proveCreditsBack(create: () => Promise<Books>): void {
       [HALF, 400n],
       [DOUBLE, 1_600n],
     ] as const) {
-      await withBooks(create, async (dir, writer) => {
+      await withLedger(create, async (dir, writer) => {
         await writer.book(await changed(writer, 'req_01', prices))
         assert.equal(await creditBack(dir, 'req_01'), paid)
         assert.equal(await paidFor(dir, 'req_01'), 0n)
@@ -125,7 +125,7 @@ function proveCreditsBack(create: () => Promise<Books>): void {
   })
 
   test('of a call that a rerate has made free there is nothing to give back', async () => {
-    await withBooks(create, async (dir, writer) => {
+    await withLedger(create, async (dir, writer) => {
       await writer.book(await changed(writer, 'req_01', FREE))
       assert.equal(await creditBack(dir, 'req_01'), null)
       assert.equal((await audit(dir)).difference, null)
@@ -133,7 +133,7 @@ function proveCreditsBack(create: () => Promise<Books>): void {
   })
 
   test('a call that was credited back is not priced again', async () => {
-    await withBooks(create, async (dir, writer) => {
+    await withLedger(create, async (dir, writer) => {
       await creditBack(dir, 'req_01')
       for (const prices of [HALF, DOUBLE]) {
         assert.deepEqual(await rerated(writer, 'req_01', prices), [
@@ -144,8 +144,8 @@ function proveCreditsBack(create: () => Promise<Books>): void {
     })
   })
 
-  test('a rerate that read a call before it was credited back books nothing', async () => {
-    await withBooks(create, async (dir, writer) => {
+  test('a rerate that read a call before it was credited back records nothing', async () => {
+    await withLedger(create, async (dir, writer) => {
       const stale = [...(await changed(writer, 'req_01', HALF)), ...(await changed(writer, 'req_09', DOUBLE))]
       await creditBack(dir, 'req_01')
       await creditBack(dir, 'req_09')
@@ -154,8 +154,8 @@ function proveCreditsBack(create: () => Promise<Books>): void {
     })
   })
 
-  test('a rerate books nothing either where the credits come to what they were when it read the call', async () => {
-    await withBooks(create, async (dir, writer) => {
+  test('a rerate records nothing either where the credits come to what they were when it read the call', async () => {
+    await withLedger(create, async (dir, writer) => {
       await writer.book(await changed(writer, 'req_01', FREE))
       const stale = await changed(writer, 'req_01', DOUBLE)
       await writer.book(await changed(writer, 'req_01', HALF))
@@ -167,7 +167,7 @@ function proveCreditsBack(create: () => Promise<Books>): void {
   })
 
   test('a credit-back whose id is older than that of the rerate before it is no difference', async () => {
-    await withBooks(create, async (dir, writer) => {
+    await withLedger(create, async (dir, writer) => {
       await writer.book(await changed(writer, 'req_01', HALF))
       await creditBack(dir, 'req_01', 'crd_00')
       assert.equal((await audit(dir)).difference, null)
@@ -176,7 +176,7 @@ function proveCreditsBack(create: () => Promise<Books>): void {
 
   for (const [sql, what, where] of TAMPERINGS) {
     test(`the audit names “${what}” after: ${sql.replace(/\s+/g, ' ')}`, async () => {
-      await withBooks(create, async (dir) => {
+      await withLedger(create, async (dir) => {
         await creditBack(dir, 'req_01')
         assert.equal((await audit(dir)).difference, null)
         await dir.tamper(sql)
@@ -189,7 +189,7 @@ function proveCreditsBack(create: () => Promise<Books>): void {
   }
 
   test('the audit finds a rerate that was booked after a credit-back', async () => {
-    await withBooks(create, async (dir, writer) => {
+    await withLedger(create, async (dir, writer) => {
       const [stale] = await changed(writer, 'req_01', HALF)
       assert.ok(stale)
       await creditBack(dir, 'req_01')

@@ -10,8 +10,8 @@ import {
 } from '../../src/ledger/rerate.ts'
 import { stopPostgres } from '../support/postgres.ts'
 import { after, describe, test } from '../support/suite.ts'
-import { audit, type Books, fillBooks, rateAgain, V1, versionJson } from './books.ts'
-import { BOTH } from './both-books.ts'
+import { audit, type TestLedger, fillLedger, rateAgain, V1, versionJson } from './test-ledger.ts'
+import { BOTH } from './both-ledgers.ts'
 
 after(stopPostgres)
 
@@ -22,22 +22,22 @@ const pricesOf = (id: string, json: string): CurrentPrices => ({ rateAgain, vers
 const V2 = pricesOf('v2', versionJson({ 'claude-haiku-5-5': 50, 'gpt-6-luna': 80, 'unheard-of': 10 }))
 const V3 = pricesOf('v3', versionJson({ 'claude-haiku-5-5': 90, 'gpt-6-luna': 40 }))
 
-async function withBooks(
-  create: () => Promise<Books>,
-  work: (books: Books, writer: RerateWriter) => Promise<void>,
+async function withLedger(
+  create: () => Promise<TestLedger>,
+  work: (ledger: TestLedger, writer: RerateWriter) => Promise<void>,
 ): Promise<void> {
-  const books = await create()
+  const ledger = await create()
   try {
-    await fillBooks(books)
-    const writer = await books.openWriter()
+    await fillLedger(ledger)
+    const writer = await ledger.openWriter()
     try {
-      await work(books, writer)
-      assert.equal((await audit(books)).difference, null, 'the books balance after every test')
+      await work(ledger, writer)
+      assert.equal((await audit(ledger)).difference, null, 'the ledger balances after every test')
     } finally {
       await writer.close()
     }
   } finally {
-    await books.remove()
+    await ledger.remove()
   }
 }
 
@@ -46,20 +46,20 @@ async function changes(writer: RerateWriter, prices: CurrentPrices, selection = 
   return calls.map((call) => rerateCall(call, prices)).filter((rerated) => rerated.kind === 'changed')
 }
 
-async function entries(books: Books): Promise<unknown[]> {
-  const rows = await books.rows(
+async function entries(ledger: TestLedger): Promise<unknown[]> {
+  const rows = await ledger.rows(
     "SELECT call_id, amount_nanos, once FROM credit_call WHERE once LIKE 'rerate:%' ORDER BY call_id, credit_id",
   )
   return rows.map((row) => [row['call_id'], row['amount_nanos'], row['once']])
 }
 
-async function credited(books: Books): Promise<unknown> {
-  return (await books.rows('SELECT credited_nanos FROM account'))[0]?.['credited_nanos']
+async function credited(ledger: TestLedger): Promise<unknown> {
+  return (await ledger.rows('SELECT credited_nanos FROM account'))[0]?.['credited_nanos']
 }
 
-function provePricingAgain(create: () => Promise<Books>): void {
+function provePricingAgain(create: () => Promise<TestLedger>): void {
   test('it says for each model what calls cost and would cost, and why others keep their price', async () => {
-    await withBooks(create, async (_dir, writer) => {
+    await withLedger(create, async (_dir, writer) => {
       const summary = new RerateSummary()
       for (const call of await writer.read(ALL, '')) summary.add(rerateCall(call, V2))
       assert.deepEqual([...summary.models.keys()].sort(), ['claude-haiku-5-5', 'gpt-6-luna', 'unheard-of'])
@@ -87,7 +87,7 @@ function provePricingAgain(create: () => Promise<Books>): void {
   })
 
   test('each difference is booked, and ledger, account and day move with it', async () => {
-    await withBooks(create, async (dir, writer) => {
+    await withLedger(create, async (dir, writer) => {
       const before = await credited(dir)
       const billed = await dir.rows('SELECT * FROM call ORDER BY id')
       assert.deepEqual(await writer.book(await changes(writer, V2)), { calls: 6, nanos: 400_920n - 264n })
@@ -113,7 +113,7 @@ function provePricingAgain(create: () => Promise<Books>): void {
   })
 
   test('what was booked is not booked again, neither by a second run nor by one that read before the first', async () => {
-    await withBooks(create, async (dir, writer) => {
+    await withLedger(create, async (dir, writer) => {
       const stale = await changes(writer, V2)
       await writer.book(stale)
       const after = await credited(dir)
@@ -124,7 +124,7 @@ function provePricingAgain(create: () => Promise<Books>): void {
   })
 
   test('a call that was credited after it was read is left alone', async () => {
-    await withBooks(create, async (dir, writer) => {
+    await withLedger(create, async (dir, writer) => {
       const stale = await changes(writer, V2)
       await writer.book(await changes(writer, V3))
       const booked = await entries(dir)
@@ -141,7 +141,7 @@ function provePricingAgain(create: () => Promise<Books>): void {
   })
 
   test('a second correction starts from what was paid after the first', async () => {
-    await withBooks(create, async (dir, writer) => {
+    await withLedger(create, async (dir, writer) => {
       await writer.book(await changes(writer, V2))
       await writer.book(await changes(writer, V3))
       assert.deepEqual(
@@ -151,7 +151,7 @@ function provePricingAgain(create: () => Promise<Books>): void {
           ['req_01', -320n, 'rerate:v3'],
         ],
       )
-      // The first prices are in force again: all booked differences are undone, by new entries.
+      // The first prices apply again: all booked differences are undone, by new entries.
       await writer.book(await changes(writer, pricesOf('v1', V1)))
       const paid = await dir.rows(
         "SELECT CAST(sum(amount_nanos) AS bigint) AS sum FROM credit_call WHERE call_id <> 'req_06'",
@@ -161,9 +161,9 @@ function provePricingAgain(create: () => Promise<Books>): void {
   })
 
   test('a higher price that uses up the credit emits that, once and with the balance', async () => {
-    await withBooks(create, async (books, writer) => {
+    await withLedger(create, async (ledger, writer) => {
       const events = () =>
-        books.rows("SELECT data, actor_kind FROM event WHERE type = 'balance.exhausted' ORDER BY id")
+        ledger.rows("SELECT data, actor_kind FROM event WHERE type = 'balance.exhausted' ORDER BY id")
       // A hundred times the first price does not use up the dollar of credit.
       await writer.book(await changes(writer, pricesOf('v2', versionJson({ 'claude-haiku-5-5': 10_000 }))))
       assert.deepEqual(await events(), [])
@@ -177,7 +177,7 @@ function provePricingAgain(create: () => Promise<Books>): void {
   })
 
   test('a version that was applied before cannot be applied once more', async () => {
-    await withBooks(create, async (dir, writer) => {
+    await withLedger(create, async (dir, writer) => {
       await writer.book(await changes(writer, V2))
       await writer.book(await changes(writer, V3))
       const [first] = await writer.read(ALL, '')
@@ -188,7 +188,7 @@ function provePricingAgain(create: () => Promise<Books>): void {
   })
 
   test('calls are chosen by time, model asked or served, and whether they had a price', async () => {
-    await withBooks(create, async (_dir, writer) => {
+    await withLedger(create, async (_dir, writer) => {
       const ids = async (more: Partial<RerateSelection>): Promise<string[]> => {
         const selection = { ...ALL, ...more }
         const read = (await writer.read(selection, '')).map(({ id }) => id)
@@ -218,7 +218,7 @@ function provePricingAgain(create: () => Promise<Books>): void {
   })
 
   test('a call keeps its price if it was credited back, cannot be read, or has no price in the book', async () => {
-    await withBooks(create, async (_dir, writer) => {
+    await withLedger(create, async (_dir, writer) => {
       const [call] = await writer.read(ALL, '')
       assert.ok(call)
       const because = (change: object, prices = V2): unknown => {
@@ -234,7 +234,7 @@ function provePricingAgain(create: () => Promise<Books>): void {
   })
 
   test('each call is priced with the version of its own time', async () => {
-    await withBooks(create, async (_dir, writer) => {
+    await withLedger(create, async (_dir, writer) => {
       const november = Date.UTC(2026, 10, 1)
       const prices: CurrentPrices = {
         rateAgain,
@@ -248,7 +248,7 @@ function provePricingAgain(create: () => Promise<Books>): void {
   })
 
   test('nothing of a batch is booked if one of its calls has no day to be shown in', async () => {
-    await withBooks(create, async (dir, writer) => {
+    await withLedger(create, async (dir, writer) => {
       const all = await changes(writer, V2)
       const strange = all.map((changed) => ({ ...changed, call: { ...changed.call, day: '1999-01-01' } }))
       await assert.rejects(

@@ -39,12 +39,12 @@ test('a settlement is on the disk when it is said to be', async () => {
   await spool.append(A)
   const { promise: gate, resolve: pass } = Promise.withResolvers<void>()
   disk.gate = gate
-  let told = false
+  let acknowledged = false
   const appended = spool.append(B).then(() => {
-    told = true
+    acknowledged = true
   })
   await until('it is being written', async () => disk.changes.length === 2)
-  assert.equal(told, false)
+  assert.equal(acknowledged, false)
   pass()
   await appended
   await spool.close()
@@ -228,7 +228,7 @@ test('whatever was appended and done, and whenever the disk failed, waiting sett
     fc.record({ do: fc.constant('done' as const), id }),
     fc.record({
       do: fc.constant('fault' as const),
-      is: fc.constantFrom('no room', 'failed fsync', 'written and not told', null),
+      is: fc.constantFrom('no room', 'failed fsync', 'written and not acknowledged', null),
     }),
   )
   await fc.assert(

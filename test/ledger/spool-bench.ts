@@ -50,7 +50,7 @@ export async function bench(): Promise<Bench> {
 export interface DiskWatch {
   readonly changes: (readonly string[])[]
   /** While a fault is set changes fail: before anything is in the file, or with the change in it. */
-  fault: 'no room' | 'failed fsync' | 'written and not told' | null
+  fault: 'no room' | 'failed fsync' | 'written and not acknowledged' | null
   /** Changes wait for the gate, while it is set. */
   gate: Promise<void> | null
   open(path: string): SpoolFile

@@ -13,7 +13,7 @@ const add = (calls: RefusedCalls, count: number) => {
   for (let n = 0; n < count; n += 1) calls.add(call(n))
 }
 
-/** A store that takes a batch when it is told to. */
+/** A store that takes a batch when it is asked to. */
 function heldStore() {
   const batches: (readonly RefusedCall[])[] = []
   const trims: (readonly number[])[] = []
@@ -93,7 +93,7 @@ test('beyond the queue refused calls are dropped, and the log says how many', as
   assert.deepEqual(log.lines, [[{ calls: 3 }, 'too many calls were refused at once to record all of them']])
 })
 
-test('a store that cannot take them loses them, is told of in the log, and is asked again for the next', async () => {
+test('a store that cannot take them loses them, is reported in the log, and is asked again for the next', async () => {
   const store = heldStore()
   const log = fakeLog()
   const calls = create(store, log)

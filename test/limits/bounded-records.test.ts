@@ -67,9 +67,9 @@ for (const surface of surfaces) {
 }
 
 test('no text that was kept of those calls is longer than its limit', async () => {
-  const books = openDatabaseReader(pair.gateway)
-  const rows = await books.read('SELECT * FROM call')
-  await books.close()
+  const database = openDatabaseReader(pair.gateway)
+  const rows = await database.read('SELECT * FROM call')
+  await database.close()
   assert.ok(rows.length >= 6)
   for (const row of rows) {
     for (const [column, value] of Object.entries(row)) {
@@ -78,7 +78,7 @@ test('no text that was kept of those calls is longer than its limit', async () =
       assert.ok(kept <= most, `${column} has ${kept} characters`)
     }
   }
-  // The long texts have come to the books, and were cut.
+  // The long texts have reached the database, and were cut.
   const longest = (column: string) => Math.max(...rows.map((row) => String(row[column] ?? '').length))
   assert.deepEqual(['path', 'user_agent'].map(longest), [limits.recordedCharsMax, limits.recordedCharsMax])
 })

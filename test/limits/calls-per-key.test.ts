@@ -10,7 +10,7 @@ const bench = await startGatedBench({ settings: { callsInFlightPerKeyMax: MAX } 
 const { gateway, upstream } = bench
 after(() => bench.close())
 
-test('a key has so many calls in flight, and the next one is told so; other keys have theirs', async () => {
+test('a key has so many calls in flight, and the next one is refused; other keys have theirs', async () => {
   for (const surface of ['messages', 'chat'] as const) {
     const { key } = await gateway.createKey('greedy')
     const inFlight = await Promise.all(

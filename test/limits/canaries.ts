@@ -64,16 +64,16 @@ export function filesOf(dataDir: string, but: readonly string[] = ['admin-key', 
 
 /** The database column by column, so that a leak is named by its place. */
 export async function columnsOf(gateway: DatabaseOwner): Promise<Place[]> {
-  const books = openDatabaseReader(gateway)
+  const database = openDatabaseReader(gateway)
   try {
-    const tables = await books.read(
+    const tables = await database.read(
       gateway.databaseUrl === null
         ? "SELECT name FROM sqlite_schema WHERE type = 'table'"
         : "SELECT table_name AS name FROM information_schema.tables WHERE table_schema = 'public'",
     )
     const places = await Promise.all(
       tables.map(async ({ name: table }) => {
-        const rows = await books.read(`SELECT * FROM "${table}"`)
+        const rows = await database.read(`SELECT * FROM "${table}"`)
         return Object.keys(rows[0] ?? {}).map((column) => ({
           where: `column ${table}.${column}`,
           bytes: Buffer.from(rows.map((row) => textOf(row[column])).join('\n')),
@@ -82,7 +82,7 @@ export async function columnsOf(gateway: DatabaseOwner): Promise<Place[]> {
     )
     return places.flat()
   } finally {
-    await books.close()
+    await database.close()
   }
 }
 

@@ -107,10 +107,10 @@ test('calls that fail, break off or lose their client leave no hold, and the cap
     }),
   )
   await bench.assertBalanced()
-  const books = readLedger(bench.gateway)
-  const calls = await books.calls(id)
+  const ledger = readLedger(bench.gateway)
+  const calls = await ledger.calls(id)
   const highest = Math.max(...calls.map((call) => call.costNanos))
-  const [month] = (await books.months(id)).values()
+  const [month] = (await ledger.months(id)).values()
   assert.equal(month?.heldNanos, 0)
   assert.ok((month?.spentNanos ?? 0) - highest < cap)
 })

@@ -71,7 +71,7 @@ test('calls of all keys wait for credit in one line, in the order in which they 
       sent.push(
         await bench.send(name, keys[i % 3]?.key ?? '', { surface: i % 2 === 0 ? 'messages' : 'chat' }),
       )
-      // Each call has been told to wait before the next one comes.
+      // Each call is waiting before the next one comes.
       await bench.free(bench.gateway.apiKey)
     }
     for (const name of names) {

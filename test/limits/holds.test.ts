@@ -9,7 +9,7 @@ import { after, test } from '../support/suite.ts'
 import { watchArrivals } from './arrivals.ts'
 import { nanosOf } from './read-ledger.ts'
 
-/** An upstream that answers every call with the same reply, and no call before it is told to. */
+/** An upstream that answers every call with the same reply, and no call before it is asked to. */
 let reply: object = {}
 let answers = Promise.withResolvers<void>()
 const upstream = createServer(async (req, res) => {

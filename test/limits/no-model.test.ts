@@ -207,7 +207,7 @@ const kinds: readonly (readonly [says: string, gateway: TestGateway, fields: obj
 ]
 
 for (const [limits, gateway, fields] of kinds) {
-  test(`${limits}: nothing that upstream answered and told the usage of costs nothing for want of a model`, async () => {
+  test(`${limits}: nothing that upstream answered and stated the usage of costs nothing for want of a model`, async () => {
     const { key } = await gateway.createKey('walker', { ...fields })
     let answered = 0
     for (const { endpoint, reply } of metered) {

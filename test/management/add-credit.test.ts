@@ -43,7 +43,7 @@ test('POST /gateway/v1/credits 201: repeated with its Idempotency-Key, it is add
   assert.deepEqual(await balance(), once)
 })
 
-test('POST /gateway/v1/credits 400: what would take the credit beyond what the books can hold', async () => {
+test('POST /gateway/v1/credits 400: what would take the credit beyond what the ledger can hold', async () => {
   const rich = await startGateway()
   try {
     const ask = askOf(rich)

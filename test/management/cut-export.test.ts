@@ -89,7 +89,7 @@ test('a client that leaves while a page is looked for ends the looking', async (
 })
 
 for (const format of ['json', 'ndjson', 'csv']) {
-  test(`a store that is away from the beginning is told as such, for ${format}`, async () => {
+  test(`a store that is away from the beginning is reported as such, for ${format}`, async () => {
     const log = await startLogServer({ isAway: true })
     const answer = await fetch(`${log.url}/gateway/v1/requests?format=${format}`)
     assert.equal(answer.status, 503)

@@ -74,7 +74,7 @@ test('those who ask at once, or soon after, whether something can be written sha
   assert.equal(writes, 3)
 })
 
-test('an admin key cannot call models, and is told so', async () => {
+test('an admin key cannot call models, and is refused as such', async () => {
   const response = await fetch(`${gateway.url}/v1/models`, {
     headers: { authorization: `Bearer ${gateway.adminKey}` },
   })

@@ -246,7 +246,7 @@ test('GET /v1/keys/me 404 and 405: admin keys have no record there, and "me" is 
   }
 })
 
-test('GET /v1/keys/me 401: a revoked or expired key is told so', async () => {
+test('GET /v1/keys/me 401: a revoked or expired key is refused as such', async () => {
   const revoked = await gateway.createKey('revoked')
   await gateway.revokeKey(revoked.id)
   const expired = await gateway.createKey('expired', { expires_at: inSeconds(5) })

@@ -38,8 +38,8 @@ const credited: CreditEntry = {
 }
 const balance = { creditedNanos: 1n, chargedNanos: 0n, heldNanos: 0n, enforced: true }
 
-/** How often the route told that limits moved, when the store gives `answer` to all but the balance. */
-async function told(route: Route, body: unknown, answer: unknown): Promise<number> {
+/** How often the route reported that limits moved, when the store gives `answer` to all but the balance. */
+async function countMoves(route: Route, body: unknown, answer: unknown): Promise<number> {
   let times = 0
   const store = new Proxy({}, { get: (_, name) => async () => (name === 'getBalance' ? balance : answer) })
   const management: Management = {
@@ -86,6 +86,6 @@ const cases: readonly [what: string, route: Route, body: unknown, answer: unknow
 ]
 for (const [what, route, body, answer, times] of cases) {
   test(`calls that wait are ${times === 0 ? 'left alone by' : 'decided again after'} ${what}`, async () => {
-    assert.equal(await told(route, body, answer), times)
+    assert.equal(await countMoves(route, body, answer), times)
   })
 }

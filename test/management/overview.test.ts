@@ -134,7 +134,7 @@ test('more keys than are named are counted all the same', async () => {
   assert.deepEqual([expiring?.count, expiring?.data.length], [many, NAMED_KEYS_MAX])
 })
 
-test('models without a price and refusals of the last day are told', async () => {
+test('models without a price and refusals of the last day are listed', async () => {
   const unpriced = { ...hello, model: 'claude-fable-5-2', max_tokens: 9 }
   assert.equal(await call(gateway.apiKey, unpriced, '/v1/messages'), 200)
   const { key } = await gateway.createKey('one model', { allowed_models: ['gpt-6-luna'] })
@@ -144,7 +144,7 @@ test('models without a price and refusals of the last day are told', async () =>
   assert.deepEqual(shown['refusals'], [{ code: 'model_not_allowed', calls: 3 }])
 })
 
-test('deliveries of a day that were given up and endpoints that were disabled for failing are told', async () => {
+test('deliveries of a day that were given up and endpoints that were disabled for failing are listed', async () => {
   const trouble = async () => {
     const shown: Readonly<Record<string, unknown>> = await attention()
     return [shown['webhooks_failed_deliveries'], shown['webhooks_disabled']]

@@ -15,7 +15,7 @@ export interface OwnCall {
   readonly json?: unknown
   /** Sent as it stands. */
   readonly text?: string | Uint8Array<ArrayBuffer>
-  /** The admin key unless told otherwise. */
+  /** The admin key unless given otherwise. */
   readonly key?: string
   readonly headers?: Readonly<Record<string, string>>
 }

@@ -88,10 +88,10 @@ test('the cookie is Secure where a trusted proxy says that the client speaks TLS
 
 test('GET tells the session again, and DELETE ends it and takes the cookie back', async () => {
   const { cookie, json } = await openSession()
-  const told = await send('GET', '/gateway/v1/session', { cookie })
-  assert.equal(told.status, 200)
-  assert.deepEqual(told.json, json)
-  assert.equal(told.headers.get('cache-control'), 'no-store')
+  const again = await send('GET', '/gateway/v1/session', { cookie })
+  assert.equal(again.status, 200)
+  assert.deepEqual(again.json, json)
+  assert.equal(again.headers.get('cache-control'), 'no-store')
   const ended = await send('DELETE', '/gateway/v1/session', { cookie, ...ours })
   assert.equal(ended.status, 204)
   assert.match(ended.headers.get('set-cookie') ?? '', /^tollgate_session=; Path=\/; Max-Age=0;/)

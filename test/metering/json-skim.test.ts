@@ -174,7 +174,7 @@ function read(text: string, shape = SHAPE): Extract<Skimmed, { kind: 'object' }>
   return skimmed
 }
 
-test('members given twice are told, at every level that is read and inside of values', () => {
+test('members given twice are reported, at every level that is read and inside of values', () => {
   assert.deepEqual(read('{"model":1,"\\u006dodel":2}').duplicates, ['model'])
   assert.deepEqual(read('{"stream_options":{"tools":{"model":"a","model":"b"}}}').duplicates, ['model'])
   assert.deepEqual(read('{"tools":[{"n":{"n":1,"n":2}}]}').duplicates, ['n'])

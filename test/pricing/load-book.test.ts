@@ -41,7 +41,7 @@ test('the shipped file read as text gives the shipped book', () => {
   assert.deepEqual(load(text), shippedBook)
 })
 
-test('a version is in force from its first instant until the next one begins', () => {
+test('a version applies from its first instant until the next one begins', () => {
   const dearer = [{ ...MODELS[0], rates: { standard: { input: '9', output: '9' } } }]
   const book = load(
     JSON.stringify({
@@ -53,7 +53,7 @@ test('a version is in force from its first instant until the next one begins', (
   assert.equal(versionAt(book, at('2030-01-01')).id, 'two')
 })
 
-test('the first version is in force before its date too: there is no time without prices', () => {
+test('the first version applies before its date too: there is no time without prices', () => {
   assert.equal(versionAt(load(small), at('1999-01-01')).id, 'one')
 })
 

@@ -117,7 +117,7 @@ test('a model may have dots and upper case', () => {
       assert.equal(findEndpoint(surface, 'GET', `/v1/models/${model}`)?.template, '/v1/models/{model}')
 })
 
-test('methods are told apart byte for byte', () => {
+test('methods are distinguished byte for byte', () => {
   assert.equal(findEndpoint('messages', 'GET', '/v1/models')?.billing, 'free')
   for (const method of ['HEAD', 'OPTIONS', 'get', 'PUT', 'PATCH', '', '__proto__', 'constructor']) {
     assert.equal(findEndpoint('messages', method, '/v1/models'), null, method)

@@ -135,7 +135,7 @@ test('a batch of an uploaded file names the file', async () => {
   assert.deepEqual({ names, unknown, batchFile }, { names: [], unknown: null, batchFile: 'file-abc' })
 })
 
-test('what can be read is named even where more is unknown, so that a stranger among them is told by name', async () => {
+test('what can be read is named even where more is unknown, so that a stranger among them is named', async () => {
   const { names } = await modelsOf('messages', MESSAGES, {
     model: 'a',
     fallbacks: 'default',

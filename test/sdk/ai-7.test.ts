@@ -55,7 +55,7 @@ const tools: ToolSet = {
 
 /**
  * A result as plain JSON, without the members that the SDK makes by itself: its own clock and stopwatch, the
- * address it was told, and the headers that are not upstream's.
+ * address it was given, and the headers that are not upstream's.
  */
 function plain(value: unknown): unknown {
   const made = new Set(['timestamp', 'url', 'performance'])

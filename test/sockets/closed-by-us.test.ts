@@ -60,7 +60,7 @@ test('a turn that runs while its key is revoked goes to its end, then the socket
   await assertBalanced(bench.gateway)
 })
 
-test('once a revocation has returned no turn is admitted, and the client is told 401 and 1008', async () => {
+test('once a revocation has returned no turn is admitted, and the client gets 401 and 1008', async () => {
   await using bench = await startRawBench()
   const { id, key } = await bench.gateway.createKey('leaves')
   const socket = await bench.open({ key })
@@ -97,7 +97,7 @@ test('on shutdown idle sockets are closed with 1012 at once, and others when the
   await stopped
 })
 
-test('a turn that outlasts the drain time is cut and settled, and its client told 1012', async () => {
+test('a turn that outlasts the drain time is cut and settled, and its client gets 1012', async () => {
   let settled = 0
   const reached = (point: string) => {
     if (point === 'settled') settled += 1

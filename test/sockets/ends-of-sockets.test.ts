@@ -98,7 +98,7 @@ test('a turn that is left costs the same, in whichever way it was left', async (
 
 test('a turn that was left is billed by its usage where upstream states it at once', async () => {
   for (const [way, leave] of Object.entries(LEAVINGS)) {
-    // The usage of the tool cannot be told from the delivered text, so the turn is read to its end.
+    // The usage of the tool cannot be read from the delivered text, so the turn is read to its end.
     const socket = await inMidTurn({
       request: { tools: [{ type: 'web_search' }], previous_response_id: 'resp_before' },
     })

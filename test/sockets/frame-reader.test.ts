@@ -107,7 +107,7 @@ test('what was kept of a chunk stays as it is when the memory of the chunk is us
   assert.equal(Buffer.concat(kept.map((part) => part.payload)).toString(), `one${'x'.repeat(200)}two`)
 })
 
-test('where a frame of our own may go in between is told by what was given out, also while that is', () => {
+test('where a frame of our own may go in between depends on what was given out, also while that is', () => {
   const reader = readerOf('server')
   const seen: string[] = []
   const note = (): void => {
@@ -188,7 +188,7 @@ test('the reserved bits of every frame must be clear', () => {
     }
 })
 
-test('nothing is read after a violation, which is told again, nor behind a close frame', () => {
+test('nothing is read after a violation, which is reported again, nor behind a close frame', () => {
   const good = wireOf('server', { opcode: 1, payload: 'good' })
   const broken = readerOf('server')
   const { violation } = read(broken, Buffer.concat([good, Buffer.from([0x83, 0x00]), good]))
@@ -204,7 +204,7 @@ test('nothing is read after a violation, which is told again, nor behind a close
   assert.deepEqual(read(closed, Buffer.from([0x83, 0x00])), { parts: [], violation: null })
 })
 
-test('a chunk that is one whole text message is told from all others, without reading it', () => {
+test('a chunk that is one whole text message is distinguished from all others, without reading it', () => {
   let whole = 0
   fc.assert(
     fc.property(fc.integer({ min: 0, max: 2 ** 32 - 1 }), (seed) => {

@@ -284,7 +284,7 @@ test('two keys, one in a header and another among the subprotocols, are refused'
   client.socket.destroy()
 })
 
-test('the key that pays is never told: where upstream chooses that protocol, the client reads its own', async () => {
+test('the key that pays is never shown: where upstream chooses that protocol, the client reads its own', async () => {
   const { apiKey } = bench.gateway
   const own = `openai-insecure-api-key.${apiKey}`
   const chosen = `Sec-WebSocket-Protocol: openai-insecure-api-key.${PROVIDER_KEY}`

@@ -172,7 +172,7 @@ for (const [name, message] of Object.entries(untyped)) {
   })
 }
 
-test('no credit is told as upstream tells it, and turns go when there is some again', async () => {
+test('no credit is reported as upstream reports it, and turns go when there is some again', async () => {
   await using other = await freshBench()
   await other.credit(0.0001)
   const socket = await other.open()

@@ -193,7 +193,7 @@ test('another session model is refused to keys with limits and passes for others
   await leave(socket, id)
 })
 
-test('a renewal that is refused is told, and closes the socket before more input is forwarded', async () => {
+test('a renewal that is refused is reported, and closes the socket before more input is forwarded', async () => {
   const { id, socket } = await open({ monthly_budget_usd: 0.1 })
   upstream.reached.length = 0
   say(created('resp_1'))

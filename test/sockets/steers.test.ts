@@ -101,10 +101,10 @@ test('a steer is refused in the lane of its response where the cap is spent, and
   )
   await until('the cap is spent', async () => (await ofKey(id, 'month_spend_usd')) > 2 * OUTPUT_NANOS)
   const already = socket.upstream.received.length
-  const told = splitFrames(socket.client.received).length
+  const before = splitFrames(socket.client.received).length
   await socket.client.send(steerFrame('resp_long', 'More.'))
-  await hasMessages(socket.client, told + 1)
-  const [frame = Buffer.alloc(2)] = splitFrames(socket.client.received).slice(told)
+  await hasMessages(socket.client, before + 1)
+  const [frame = Buffer.alloc(2)] = splitFrames(socket.client.received).slice(before)
   const event = JSON.parse(payloadOf(frame).toString())
   assert.deepEqual([event.type, event.status, event.stream_id], ['error', 402, 'long'])
   assert.equal(event.error.code, 'budget_exceeded')
@@ -118,11 +118,11 @@ test('a steer whose input brings tools of a model that the key may not use is re
   const socket = await bench.open({ key })
   await begin(socket, 'resp_listed')
   const already = socket.upstream.received.length
-  const told = splitFrames(socket.client.received).length
+  const before = splitFrames(socket.client.received).length
   const tools = [{ type: 'image_generation', model: 'gpt-image-1' }]
   await socket.client.send(steerFrame('resp_listed', [{ type: 'additional_tools', tools }]))
-  await hasMessages(socket.client, told + 1)
-  const [frame = Buffer.alloc(2)] = splitFrames(socket.client.received).slice(told)
+  await hasMessages(socket.client, before + 1)
+  const [frame = Buffer.alloc(2)] = splitFrames(socket.client.received).slice(before)
   const event = JSON.parse(payloadOf(frame).toString())
   assert.deepEqual([event.status, event.error.code], [403, 'model_not_allowed'])
   assert.equal(socket.upstream.received.length, already)

@@ -68,7 +68,7 @@ test('turns that have ended or were refused leave their places to others, and no
     assert.equal(dig(event, 'error.code'), 'model_not_allowed')
     const events = await socket.turn(create())
     assert.equal(dig(events.at(-1), 'type'), 'response.completed')
-    // The slot of a turn is free when the turn is settled, which the client is not told, or a moment later.
+    // The slot of a turn is free when the turn is settled, which the client does not see, or a moment later.
     await bench.turns(socket.id, i + 1)
   }
   socket.ws.close()

@@ -76,7 +76,7 @@ export const create = (more: object = {}) => ({
 export const simulated = (behaviour: string, more: object = {}) =>
   create({ metadata: { 'x-simulator': behaviour }, ...more })
 
-/** A refusal as the client is told. */
+/** A refusal as the client sees it. */
 export const refusalOf = (event: unknown) => ({
   type: dig(event, 'type'),
   status: dig(event, 'status'),

@@ -11,7 +11,7 @@ import { type AuditReport, audit as auditSnapshot } from '../../src/store/operat
 import { sql } from '../../src/store/operations/sql.ts'
 import { askAtLength, openRerateWriter, openSnapshot } from '../../src/store/postgres/ledger.ts'
 import type { Store } from '../../src/store/store.ts'
-import { billed, rateAgain, rated, V1, versionJson } from '../ledger/books.ts'
+import { billed, rateAgain, rated, V1, versionJson } from '../ledger/test-ledger.ts'
 import { startPickyPooler } from '../support/picky-pooler.ts'
 import {
   createDatabase,
@@ -27,7 +27,7 @@ import { openByCallersClock } from './postgres-under-test.ts'
 after(stopPostgres)
 
 /** A call of every kind and end, in two months. */
-async function fillBooks(store: Store): Promise<void> {
+async function fillLedger(store: Store): Promise<void> {
   await addKey(store, 'a')
   await addKey(store, 'b')
   await addKey(store, 'poor', { monthlyBudgetNanos: 0n })
@@ -55,17 +55,17 @@ async function fillBooks(store: Store): Promise<void> {
   await store.admit(rated('req_10', 'a'))
 }
 
-interface Books {
+interface Subject {
   readonly url: string
   readonly store: Store
 }
 
-function books(sentence: string, prove: (subject: Books) => Promise<void>): void {
+function ledgerTest(sentence: string, prove: (subject: Subject) => Promise<void>): void {
   test(sentence, async () => {
     const database = await createDatabase()
     const store = await openByCallersClock(database.url)
     try {
-      await fillBooks(store)
+      await fillLedger(store)
       await prove({ url: database.url, store })
     } finally {
       await store.close()
@@ -84,7 +84,7 @@ async function audit(url: string): Promise<AuditReport> {
   }
 }
 
-books('a snapshot has no deadline, through a pooler too, and cannot write', async ({ url }) => {
+ledgerTest('a snapshot has no deadline, through a pooler too, and cannot write', async ({ url }) => {
   await runOn(url, `ALTER DATABASE ${new URL(url).pathname.slice(1)} SET statement_timeout = '5s'`)
   const pooler = await startPickyPooler(url)
   try {
@@ -125,7 +125,7 @@ async function changes(writer: RerateWriter, selection = ALL): Promise<ChangedCa
   return calls.map((call) => rerateCall(call, V2)).filter((rerated) => rerated.kind === 'changed')
 }
 
-books('calls priced again are booked once, and the books balance', async ({ url, store }) => {
+ledgerTest('calls priced again are booked once, and the ledger balances', async ({ url, store }) => {
   const writer = await openRerateWriter(url, systemClock)
   const beside = await openRerateWriter(url, systemClock)
   assert.ok(writer && beside)

@@ -87,7 +87,7 @@ test('commands of which nobody can say whether they were done are named', async 
 /** Long enough for a batch to be sent on a busy machine, and short enough for a test to wait. */
 const SOON_MS = 200
 
-test('an answer that comes after its time is not given, and whoever undoes it is told', async () => {
+test('an answer that comes after its time is not given, and whoever undoes it is notified', async () => {
   const late: string[] = []
   const { lane, batch } = laneUnderTest({
     answerMs: SOON_MS,

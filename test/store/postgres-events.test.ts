@@ -28,10 +28,10 @@ test('a call that settles on one node while another lowers the cap below its cos
         one.settle(closing(id, { costNanos: 60n, listNanos: 60n })),
         two.updateKey('default', `key_k${i}`, { monthlyBudgetNanos: 50n }, NOON, SYSTEM),
       ])
-      const told: readonly string[] = (await emitted(one))
+      const types: readonly string[] = (await emitted(one))
         .map(inShort)
         .filter((event) => event.startsWith('100%'))
-      assert.equal(told.length, 1, told.join(', '))
+      assert.equal(types.length, 1, types.join(', '))
     }
   } finally {
     await Promise.all(nodes.map((node) => node.close()))

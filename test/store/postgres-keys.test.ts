@@ -122,7 +122,7 @@ shared('one name on many nodes makes one key', 'caller', async ({ stores, crowd 
   assert.equal((await stores[0].listKeys(query)).rows.length, 1)
 })
 
-shared('one name on many nodes books one credit', 'caller', async ({ stores, crowd }) => {
+shared('one name on many nodes adds one credit', 'caller', async ({ stores, crowd }) => {
   const credit = { accountId: 'default', amountNanos: 7n, reason: 'x', actor: SYSTEM, atMs: NOON }
   const booked = await crowd(nameTaken('n'), (store, i) =>
     store.addCredit({ ...credit, id: `crd_${i}` }, once('n')),
@@ -229,7 +229,7 @@ shared('calls that many commands credit back are credited once', 'caller', async
 })
 
 shared(
-  'whether a key is in force is for the database to say, whatever the node thinks',
+  'the database decides whether a key is usable, whatever the node thinks',
   'database',
   async (subject) => {
     const [store] = subject.stores

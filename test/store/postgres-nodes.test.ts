@@ -15,7 +15,7 @@ import { type OpenDatabase, openByCallersClock, openTestDatabase } from './postg
 
 after(stopPostgres)
 
-/** Several nodes on one database, after which the books must balance. */
+/** Several nodes on one database, after which the ledger must balance. */
 function nodesTest(
   sentence: string,
   names: readonly string[],

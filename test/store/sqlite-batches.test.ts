@@ -7,7 +7,7 @@ import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
 import { test } from '../support/suite.ts'
 import { closing, newKey, opening } from './conformance/fixtures.ts'
 
-test('the thread of the store runs a batch with a failing command one by one, and books nothing twice', async () => {
+test('the thread of the store runs a batch with a failing command one by one, and records nothing twice', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-store-'))
   const store = await openSqliteStore(join(folder, 'tollgate.db'), (error) => {
     throw error

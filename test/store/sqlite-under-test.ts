@@ -4,12 +4,12 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
 import type { StoreUnderTest } from './conformance/fixtures.ts'
-import { emptyBooks } from './empty-books.ts'
+import { emptyDatabase } from './empty-database.ts'
 
 export async function openFreshSqlite(): Promise<StoreUnderTest> {
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-store-'))
   const file = join(folder, 'tollgate.db')
-  writeFileSync(file, emptyBooks)
+  writeFileSync(file, emptyDatabase)
   const store = await openSqliteStore(file, (error) => {
     throw error
   })

@@ -1,6 +1,6 @@
 import { parentPort } from 'node:worker_threads'
 
-/** Runs the program for each command line that it is told, in this thread, one after the other. */
+/** Runs the program for each command line that it is given, in this thread, one after the other. */
 
 export interface CommandLine {
   readonly args: readonly string[]

@@ -6,7 +6,7 @@ export interface FaultProxy {
   readonly url: string
   /** Replies of the server are held back; requests to the server still arrive. */
   holdReplies(): void
-  /** No byte arrives on either side, and neither side is told. */
+  /** No byte arrives on either side, and neither side notices. */
   mute(): void
   /** Bytes that were held back go on their way. */
   heal(): void

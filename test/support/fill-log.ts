@@ -7,7 +7,7 @@ const PIECE_ROWS = 5_000
 
 /**
  * Writes so many settled calls of a key straight into the database, two in each millisecond before `atMs`. The log
- * has these calls; balances and sums of the books do not.
+ * has these calls; balances and sums of the ledger do not.
  */
 export async function fillLog(
   gateway: DatabaseOwner,

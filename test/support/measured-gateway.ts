@@ -15,7 +15,7 @@ export interface MeasuredGateway {
   readonly host: string
   readonly port: number
   readonly dataDir: string
-  /** Null: the books are in the data directory. */
+  /** Null: the database is in the data directory. */
   readonly databaseUrl: string | null
   readonly adminKey: string
   /** `fields` are more fields of the key, such as limits. */

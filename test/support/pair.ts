@@ -24,7 +24,7 @@ export type Pair = Awaited<ReturnType<typeof startPair>>
 
 /**
  * The gateway with one scripted upstream behind both of its surfaces. The bytes between the sockets do not depend on the
- * store, so in the round that has the books in PostgreSQL clients speak TLS.
+ * store, so in the round that has its data in PostgreSQL clients speak TLS.
  */
 export async function startPair() {
   const upstream = await ScriptedUpstream.start()

@@ -59,11 +59,11 @@ function openDatabase(url: string): DatabaseReader {
 }
 
 export async function readDatabase(owner: DatabaseOwner, sql: string): Promise<Rows> {
-  const books = openDatabaseReader(owner)
+  const database = openDatabaseReader(owner)
   try {
-    return await books.read(sql)
+    return await database.read(sql)
   } finally {
-    await books.close()
+    await database.close()
   }
 }
 

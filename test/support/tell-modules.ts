@@ -1,13 +1,13 @@
 import { registerHooks } from 'node:module'
 
 /** Loaded before a program: writes the name of every package to the error output when the program loads it. */
-const told = new Set<string>()
+const seen = new Set<string>()
 
 registerHooks({
   load(url, context, nextLoad) {
     const name = /\/node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url)?.[1]
-    if (name !== undefined && !told.has(name)) {
-      told.add(name)
+    if (name !== undefined && !seen.has(name)) {
+      seen.add(name)
       process.stderr.write(`package ${name}\n`)
     }
     return nextLoad(url, context)

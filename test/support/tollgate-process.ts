@@ -101,7 +101,7 @@ export interface ServingProcess extends AsyncDisposable {
 }
 
 /**
- * The program as an operator starts it, on a free port and in a folder of its own, on books of its own or those that
+ * The program as an operator starts it, on a free port and in a folder of its own, on a database of its own or the one that
  * the environment names. Resolves when it serves.
  */
 export async function serveTollgate(environment: Environment = {}): Promise<ServingProcess> {
@@ -110,8 +110,8 @@ export async function serveTollgate(environment: Environment = {}): Promise<Serv
   const given = environment['TOLLGATE_DATABASE_URL']
   const place =
     given === undefined ? await createTestDatabase() : { databaseUrl: given || null, remove: async () => {} }
-  const books = { TOLLGATE_DATA_DIR: dataDir, ...databaseVariable(place) }
-  const child = start(['serve'], { TOLLGATE_PORT: '0', ...environment, ...books }, cwd)
+  const storage = { TOLLGATE_DATA_DIR: dataDir, ...databaseVariable(place) }
+  const child = start(['serve'], { TOLLGATE_PORT: '0', ...environment, ...storage }, cwd)
   const watched = watch(child)
   const serving = /serves (https?:\/\/\S+)[\s\S]*apiKey: process\.env\.KEY \}\)\n\n$/
   const banner = await Promise.race([
@@ -126,7 +126,7 @@ export async function serveTollgate(environment: Environment = {}): Promise<Serv
     banner,
     dataDir,
     databaseUrl: place.databaseUrl,
-    environment: { ...books, TOLLGATE_URL: url },
+    environment: { ...storage, TOLLGATE_URL: url },
     pid: child.pid ?? 0,
     finished: watched.finished,
     async createKey(fields = { name: 'x' }) {

@@ -92,9 +92,9 @@ test('calls of every kind are counted as the request log and the usage report ha
     JSON.stringify({ surface: call['surface'], model: label(modelOf(call)), status_class: classOf(call) }),
   )
   const counted = families.get('tollgate_calls')?.samples ?? []
-  const told = counted.map(({ labels, value }) => [JSON.stringify(labels), value] as const)
+  const samples = counted.map(({ labels, value }) => [JSON.stringify(labels), value] as const)
   assert.deepEqual(
-    told.toSorted(),
+    samples.toSorted(),
     [...byLabels].map(([labels, calls]) => [labels, calls.length] as const).toSorted(),
   )
   assert.deepEqual([...new Set(counted.map(({ labels }) => labels['status_class']))].sort(), [

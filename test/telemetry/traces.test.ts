@@ -260,7 +260,7 @@ test('nothing of what was asked or answered, and no secret, is in what was sent'
   assert.doesNotMatch(all, /svc_(?:live|admin)_/)
 })
 
-test('what a collector refuses is told, and what it is too slow for is dropped', async () => {
+test('what a collector refuses is logged, and what it is too slow for is dropped', async () => {
   const received: number[] = []
   const refusing = createServer(async (request, response) => {
     let text = ''

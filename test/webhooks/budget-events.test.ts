@@ -66,7 +66,7 @@ test('calls through the gateway tell 50, 80, 90 % and the end of a cap, each onc
   assert.deepEqual(deliveries.map(({ event_id }) => event_id).sort(), messages.map(idOf).sort())
 })
 
-test('a cap that an edit puts at what is spent is told without a call', async () => {
+test('a cap that an edit puts at what is spent is reported without a call', async () => {
   const { receiver } = await hooked.subscribe(['key.budget.exceeded'])
   const { id, key } = await hooked.gateway.createKey('lowered')
   await spend(key, 10_000)

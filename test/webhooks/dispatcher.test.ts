@@ -13,7 +13,7 @@ const sealer = createSecretSealer(new Secret('a pepper of some length'), 'test')
 
 type Asked = Exclude<keyof Store, 'load'>
 
-/** A store that answers as told, and remembers its commands. */
+/** A store that answers as scripted, and remembers its commands. */
 function storeOf(
   answers: Partial<{ [Name in Asked]: (...asked: Parameters<Store[Name]>) => Promise<unknown> }>,
 ) {

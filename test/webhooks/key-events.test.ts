@@ -9,8 +9,8 @@ after(() => hooked.close())
 
 test('a change of a key is sent with the record, its actor and the changes, and without the key itself', async () => {
   const { receiver, secret } = await hooked.subscribe()
-  const { id, key } = await hooked.gateway.createKey('told')
-  await hooked.gateway.manage('PATCH', `/v1/keys/${id}`, { name: 'told again' })
+  const { id, key } = await hooked.gateway.createKey('delivered')
+  await hooked.gateway.manage('PATCH', `/v1/keys/${id}`, { name: 'delivered again' })
   const rotated = await hooked.gateway.manage('POST', `/v1/keys/${id}/rotate`, {
     old_expires_in_seconds: 3600,
   })
@@ -37,8 +37,8 @@ test('a change of a key is sent with the record, its actor and the changes, and 
     shown.filter((name) => name !== 'month_waiting'),
   )
   assert.equal(keyIn(0)['id'], id)
-  assert.equal(keyIn(1)['name'], 'told again')
-  assert.deepEqual(keyIn(1, 'changes'), { name: { old: 'told', new: 'told again' } })
+  assert.equal(keyIn(1)['name'], 'delivered again')
+  assert.deepEqual(keyIn(1, 'changes'), { name: { old: 'delivered', new: 'delivered again' } })
   assert.equal(keyIn(2)['id'], rotated['id'])
   assert.equal(keyIn(2, 'old_key')['id'], id)
   assert.equal(keyIn(3)['status'], 'revoked')

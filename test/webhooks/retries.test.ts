@@ -96,7 +96,7 @@ test('a delivery that has failed is redelivered as the same event, and succeeds'
   await hooked.unsubscribe(subscription)
 })
 
-test('an endpoint that answers 410 is disabled at once, the others are told, and nothing more is queued for it', async () => {
+test('an endpoint that answers 410 is disabled at once, the others are notified, and nothing more is queued for it', async () => {
   const gone = await hooked.subscribe(['key.created'])
   const well = await hooked.subscribe(['webhook.disabled'])
   gone.receiver.reply = () => 410
@@ -109,14 +109,14 @@ test('an endpoint that answers 410 is disabled at once, the others are told, and
     { enabled, disabled_reason, last_status },
     { enabled: false, disabled_reason: 'gone', last_status: 410 },
   )
-  await hooked.gateway.createKey('not told there')
+  await hooked.gateway.createKey('not delivered there')
   await assert.rejects(hooked.gateway.manage('POST', `${gone.path}/test`), /409 .*disabled/)
   assert.equal((await hooked.deliveries(gone)).length, 1)
 
   gone.receiver.reply = () => 204
   const enabledAgain = await hooked.gateway.manage('PATCH', gone.path, { enabled: true })
   assert.deepEqual([enabledAgain['enabled'], enabledAgain['disabled_reason']], [true, null])
-  await hooked.gateway.createKey('told again')
+  await hooked.gateway.createKey('delivered again')
   await gone.receiver.untilTypes('key.created')
   const [failed] = (await hooked.deliveries(gone)).filter(({ event_type }) => event_type === 'webhook.test')
   await hooked.gateway.manage('POST', `${gone.path}/deliveries/${failed?.id}/redeliver`)

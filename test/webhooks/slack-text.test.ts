@@ -31,7 +31,7 @@ test('a threshold is a sentence with the figures, the month and a link', () => {
   assert.ok(!textOf('key.budget.threshold', data).includes('<'))
 })
 
-test('what calls in flight hold is told where there is some; December ends in January', () => {
+test('what calls in flight hold is shown where there is some; December ends in January', () => {
   const held = '"spent_usd":40,"cap_usd":50,"held_usd":3.5'
   const data = withAmounts({ key, ...budget, resets_at: '2027-01-01T00:00:00.000Z' }, held)
   assert.match(

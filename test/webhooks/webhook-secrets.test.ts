@@ -7,7 +7,7 @@ import { test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { WebhookGateway } from './webhook-gateway.ts'
 
-test('the secret of a webhook is neither in the log, nor in the books, nor in any answer but its own', async () => {
+test('the secret of a webhook is neither in the log, nor in the database, nor in any answer but its own', async () => {
   let logged = ''
   const write = (line: string) => {
     logged += line
@@ -27,12 +27,12 @@ test('the secret of a webhook is neither in the log, nor in the books, nor in an
       await hooked.gateway.manage('GET', `${path}/deliveries`),
       await hooked.gateway.manage('PATCH', path, { enabled: false }),
     ].map((answer) => JSON.stringify(answer))
-    const books = openDatabaseReader(hooked.gateway)
+    const database = openDatabaseReader(hooked.gateway)
     const rows = [
-      ...(await books.read('SELECT * FROM webhook')),
-      ...(await books.read('SELECT * FROM event')),
+      ...(await database.read('SELECT * FROM webhook')),
+      ...(await database.read('SELECT * FROM event')),
     ]
-    await books.close()
+    await database.close()
     const kept = rows
       .flatMap((row) => Object.values(row))
       .map((value) => (value instanceof Uint8Array ? Buffer.from(value).toString('latin1') : String(value)))

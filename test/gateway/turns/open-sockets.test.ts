@@ -7,17 +7,17 @@ const OWNER = { accountId: 'acct_1', keyId: 'key_1' }
 
 /** A socket that never ends by itself, and the calls that it got. */
 function pretendSocket(turns = 0) {
-  const told: string[] = []
+  const calls: string[] = []
   return {
-    told,
+    calls,
     ended: new Promise<void>(() => {}),
-    drain: () => void told.push('drain'),
+    drain: () => void calls.push('drain'),
     restart() {
-      told.push('restart')
+      calls.push('restart')
       return turns
     },
-    revoked: () => void told.push('revoked'),
-    checkTime: () => void told.push('time'),
+    revoked: () => void calls.push('revoked'),
+    checkTime: () => void calls.push('time'),
   }
 }
 
@@ -25,10 +25,10 @@ test('a socket that opens while others are drained is drained too', () => {
   const sockets = new OpenSockets({ mayCall: async () => false }, systemClock)
   const [before, late] = [pretendSocket(), pretendSocket()]
   sockets.add(before, OWNER)
-  assert.deepEqual(before.told, [])
+  assert.deepEqual(before.calls, [])
   sockets.drain(60_000)
   sockets.add(late, OWNER)
-  assert.deepEqual([before.told, late.told], [['drain'], ['drain']])
+  assert.deepEqual([before.calls, late.calls], [['drain'], ['drain']])
 })
 
 test('sockets that outlast the drain time are closed a moment before it is over, and their turns counted', (t) => {
@@ -38,10 +38,10 @@ test('sockets that outlast the drain time are closed a moment before it is over,
   for (const socket of [busy, other]) sockets.add(socket, OWNER)
   sockets.drain(1_000)
   t.mock.timers.tick(500)
-  assert.deepEqual([busy.told, sockets.turnsCut], [['drain'], 0])
+  assert.deepEqual([busy.calls, sockets.turnsCut], [['drain'], 0])
   t.mock.timers.tick(499)
   assert.deepEqual(
-    [busy.told, other.told],
+    [busy.calls, other.calls],
     [
       ['drain', 'restart'],
       ['drain', 'restart'],
@@ -66,8 +66,8 @@ test('a store that cannot be asked closes no socket, and is asked again', async 
     await new Promise((resolve) => setImmediate(resolve))
   }
   await look()
-  assert.deepEqual([asked, one.told], [1, ['time']])
+  assert.deepEqual([asked, one.calls], [1, ['time']])
   await look()
   assert.equal(asked, 2, 'once for both sockets of the key')
-  for (const { told } of [one, another]) assert.deepEqual(told, ['time', 'time', 'revoked'])
+  for (const { calls } of [one, another]) assert.deepEqual(calls, ['time', 'time', 'revoked'])
 })

@@ -85,7 +85,7 @@ test('an event that never ends costs no memory', () => {
   assert.deepEqual(meter.end(false).faults, [])
 })
 
-test('an event that is no JSON is told, unless it was cut off', () => {
+test('an event that is no JSON is reported, unless it was cut off', () => {
   const broken = 'event: message_start\ndata: {"type":"message_start"\n\n'
   const stream = messageStream({ usage: plain })
   const metered = meterStream('messages', broken + stream)

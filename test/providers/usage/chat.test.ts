@@ -178,7 +178,7 @@ test('running totals are final only once everything is finished', () => {
   assert.equal(whole.usage.suspect, false)
 })
 
-test('choices side by side are told apart, and the last to finish ends the content', () => {
+test('choices side by side are distinguished, and the last to finish ends the content', () => {
   const events = [
     chunk([choice({ role: 'assistant', content: '' }, null, 0)]),
     chunk([choice({ role: 'assistant', content: '' }, null, 1)]),
@@ -247,7 +247,7 @@ test('a chunk that is like an earlier one still counts as the last one', () => {
   assert.equal(metered.output.text, 3)
 })
 
-test('an error inside a stream or a document that began well is told', () => {
+test('an error inside a stream or a document that began well is reported', () => {
   const error = { error: { message: 'x', type: 'server_error', code: 'server_is_overloaded' } }
   assert.equal(meterStream('chat', streamOf([error])).error, 'server_is_overloaded')
   assert.equal(

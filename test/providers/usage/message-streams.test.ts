@@ -139,7 +139,7 @@ test('a stream cut after entries that came before its end leaves the output to b
   assert.equal(metered.outputKnown, false)
 })
 
-test('an error in mid-stream is told, with what was known until then', () => {
+test('an error in mid-stream is reported, with what was known until then', () => {
   const whole = messageStream({ usage: plain })
   const error = streamOf([{ type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } }])
   const metered = meterStream('messages', whole.slice(0, whole.indexOf('event: message_delta')) + error)
@@ -148,7 +148,7 @@ test('an error in mid-stream is told, with what was known until then', () => {
   assert.deepEqual(metered.usage.parts, [part({ input_tokens: 100 }, 100)])
 })
 
-test('the stage follows the blocks, so that leaving between them is told from leaving after the last', () => {
+test('the stage follows the blocks, so that leaving between them differs from leaving after the last', () => {
   const events = messageStream({ usage: plain, content: [text, { type: 'text', text: 'more' }] }).split(
     /(?<=\n\n)/,
   )
@@ -175,7 +175,7 @@ test('the stage follows the blocks, so that leaving between them is told from le
   ])
 })
 
-test('text, thinking and what is written for tools are told apart', () => {
+test('text, thinking and what is written for tools are distinguished', () => {
   const delta = (index: number, more: Json): Json => ({ type: 'content_block_delta', index, delta: more })
   const metered = meterStream(
     'messages',

@@ -205,7 +205,7 @@ const examples: readonly (readonly [sentence: string, reply: MessageReply, expec
   ...['code_execution', 'bash_code_execution', 'text_editor_code_execution'].flatMap(
     (name): (typeof examples)[number][] => [
       [
-        `a call of ${name}, whose time is not told`,
+        `a call of ${name}, whose time is not stated`,
         { usage: plain, content: [{ type: 'server_tool_use', id: 's', name }, text] },
         { parts: [part({ input_tokens: 100, output_tokens: 40, code_executions: 1 }, 100)] },
       ],

@@ -318,7 +318,7 @@ test('an item that is shown twice counts once', () => {
   assert.deepEqual(metered.usage.parts, [part({ file_searches: 1 }, 0)])
 })
 
-test('an error event is told, be it flat or wrapped', () => {
+test('an error event is reported, be it flat or wrapped', () => {
   const flat = { type: 'error', code: 'rate_limit_exceeded', message: 'x', param: null, sequence_number: 3 }
   assert.equal(meterStream('responses', streamOf([flat])).error, 'rate_limit_exceeded')
   const wrapped = { type: 'error', error: { type: 'server_error', code: null } }

@@ -18,7 +18,7 @@ function assertRecorded(events: Rows, types: readonly string[], subjects: Rows):
 }
 
 /**
- * The books balance to the last digit: balance = credits - charges, each key's month = its calls, each day = its
+ * The ledger balances to the last digit: balance = credits - charges, each key's month = its calls, each day = its
  * calls, and the sum of holds = the holds of calls in flight.
  */
 export async function assertConserved({ rows }: Pick<StoreUnderTest, 'rows'>): Promise<void> {

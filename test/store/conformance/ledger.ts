@@ -78,7 +78,7 @@ export function ledgerConformance(storeName: string, openStore: OpenStoreUnderTe
     assert.equal(call?.overrun, false)
   })
 
-  promise('settling a call again books nothing and answers the same balance', async (subject) => {
+  promise('settling a call again records nothing and answers the same balance', async (subject) => {
     await subject.store.admit(opening('req_1', 'a'))
     await subject.store.settle(closing('req_1'))
     const again = await subject.store.settle(closing('req_1', { costNanos: 999_999n, listNanos: 999_999n }))

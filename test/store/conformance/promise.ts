@@ -4,7 +4,7 @@ import type { OpenStoreUnderTest, StoreUnderTest } from './fixtures.ts'
 
 export type Promised = (sentence: string, prove: (subject: StoreUnderTest) => Promise<void>) => void
 
-/** A test with a store of its own, after which the books must balance, whatever the test was about. */
+/** A test with a store of its own, after which the ledger must balance, whatever the test was about. */
 export function promisesOf(storeName: string, openStore: OpenStoreUnderTest): Promised {
   return (sentence, prove) => {
     test(`${storeName}: ${sentence}`, async () => {

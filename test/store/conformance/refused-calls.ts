@@ -100,7 +100,7 @@ export function refusedCallConformance(storeName: string, openStore: OpenStoreUn
     assert.equal(total.requests, 1n)
   })
 
-  promise('a call that is told twice is kept once', async ({ store }) => {
+  promise('a call that is reported twice is stored once', async ({ store }) => {
     await addKey(store, 'a')
     await store.storeRefused([refused('req_1', 'a'), refused('req_1', 'a', { code: 'other' })])
     await store.storeRefused([refused('req_1', 'a', { code: 'other' }), refused('req_2', 'a')])

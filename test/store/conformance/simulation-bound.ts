@@ -70,8 +70,8 @@ export class OneCallBound {
     const last = this.#last.get(limit)
     if (last === undefined) return
     const { callId, limitNanos, partNanos, excessNanos } = last
-    const told = `${limit}: ${usedNanos} used, of it ${partNanos} by ${callId}, the last to be admitted under ${limitNanos}`
-    assert.ok(usedNanos - partNanos < limitNanos + excessNanos, `${told}, and ${excessNanos} in excess`)
-    assert.ok(excessAllowed || excessNanos === 0n, `${told}: nothing may exceed its hold here`)
+    const described = `${limit}: ${usedNanos} used, of it ${partNanos} by ${callId}, the last to be admitted under ${limitNanos}`
+    assert.ok(usedNanos - partNanos < limitNanos + excessNanos, `${described}, and ${excessNanos} in excess`)
+    assert.ok(excessAllowed || excessNanos === 0n, `${described}: nothing may exceed its hold here`)
   }
 }

@@ -19,7 +19,7 @@ const MODELS = ['claude-haiku-5-5', 'claude-opus-5', 'gpt-6', 'gpt-6-mini']
 const ENDPOINTS = ['/v1/messages', '/v1/models/{model}']
 export const FILES = ['file_1', 'file_2', 'file_3']
 
-/** Mostly a key in force; often one that ends about now. */
+/** Mostly a usable key; often one that ends about now. */
 export function chooseKey(random: Random, world: World): KeyModel {
   const keys = [...world.keys.values()]
   const usable = keys.filter((key) => endOf(key, world.nowMs) === null)

@@ -148,7 +148,7 @@ export class SimulationRun {
   }
 }
 
-/** Reads each table once: the books do not change meanwhile, and to read the calls takes half of the time. */
+/** Reads each table once: the ledger does not change meanwhile, and to read the calls takes half of the time. */
 function readOnce(rows: StoreUnderTest['rows']): StoreUnderTest['rows'] {
   const read = new Map<string, ReturnType<typeof rows>>()
   return (table) => {

@@ -204,7 +204,7 @@ export function recordOf(world: World, keyId: string, atMs: number): KeyRecord {
   return { ...keyOf(world, keyId), month: { ...monthOfKey(world, keyId, atMs), daySpentNanos } }
 }
 
-/** Null: the key is in force. A key ends at the instant of its expiry, and only the first end of a key counts. */
+/** Null: the key is usable. A key ends at the instant of its expiry, and only the first end of a key counts. */
 export function endOf(key: KeyModel, atMs: number): 'revoked_key' | 'expired_key' | null {
   if (key.revokedAtMs !== null) return 'revoked_key'
   return key.expiresAtMs === null || atMs < key.expiresAtMs ? null : 'expired_key'

@@ -4,7 +4,7 @@ import { type Cluster, ManagementError } from './cluster.ts'
 const TOP_UP_USD = 0.5
 
 /** The operator's commands. Each command is repeated, on one node after the other, until it is answered; then once more. */
-export class ChaosBooks {
+export class ChaosLedger {
   /** The keys whose end was answered, so they stay ended. */
   readonly ended = new Set<string>()
   topUps = 0

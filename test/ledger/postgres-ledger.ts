@@ -8,7 +8,7 @@ import type { Store } from '../../src/store/store.ts'
 import type { Rows } from '../store/conformance/fixtures.ts'
 import { openByCallersClock } from '../store/postgres-under-test.ts'
 import { createDatabase, openPatientPool, type TestDatabase } from '../support/postgres.ts'
-import { type Books, present, rateAgain } from './books.ts'
+import { type TestLedger, present, rateAgain } from './test-ledger.ts'
 
 /** Turns foreign keys off for the rest of a transaction. */
 const WITHOUT_FOREIGN_KEYS = 'SET LOCAL session_replication_role = replica'
@@ -26,7 +26,7 @@ const WITHOUT_CHECKS = `
     END LOOP;
   END $$`
 
-export class PostgresBooks implements Books {
+export class PostgresLedger implements TestLedger {
   readonly url: string
   readonly #database: TestDatabase
 
@@ -35,8 +35,8 @@ export class PostgresBooks implements Books {
     this.url = database.url
   }
 
-  static async create(): Promise<PostgresBooks> {
-    return new PostgresBooks(await createDatabase())
+  static async create(): Promise<PostgresLedger> {
+    return new PostgresLedger(await createDatabase())
   }
 
   openStore(): Promise<Store> {

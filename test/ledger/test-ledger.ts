@@ -28,21 +28,21 @@ export const rateAgain: RateAgain = ({ usage, rating, priceVersionJson }) => {
   return { listNanos, costNanos: (listNanos * BigInt(100 - off)) / 100n }
 }
 
-/** The books of a store, to be tampered with and audited. */
-export interface Books {
+/** The ledger of a store, to be tampered with and audited. */
+export interface TestLedger {
   openStore(): Promise<Store>
   openReader(): Promise<Snapshot>
   openWriter(): Promise<RerateWriter>
   /** Changes rows past foreign keys, as a fault or an intruder would. */
   tamper(sql: string): Promise<void>
   rows(sql: string): Promise<Rows>
-  /** The report of an audit after a tampering past all constraints. The books stay as they are. */
+  /** The report of an audit after a tampering past all constraints. The ledger stays as it is. */
   auditAfter(sql: string): Promise<AuditReport>
   remove(): Promise<void>
 }
 
-export async function audit(books: Books, rate: RateAgain = rateAgain): Promise<AuditReport> {
-  const reader = await books.openReader()
+export async function audit(ledger: TestLedger, rate: RateAgain = rateAgain): Promise<AuditReport> {
+  const reader = await ledger.openReader()
   try {
     return await auditSnapshot(reader.ask, rate)
   } finally {
@@ -51,8 +51,8 @@ export async function audit(books: Books, rate: RateAgain = rateAgain): Promise<
 }
 
 /** The data directory of a gateway. */
-export class DataDir implements Books {
-  readonly path = mkdtempSync(join(tmpdir(), 'tollgate-books-'))
+export class DataDir implements TestLedger {
+  readonly path = mkdtempSync(join(tmpdir(), 'tollgate-ledger-'))
   readonly file = join(this.path, 'tollgate.db')
 
   openStore(): Promise<Store> {
@@ -99,9 +99,9 @@ export class DataDir implements Books {
   }
 }
 
-export function present<T>(books: T | null): T {
-  if (books === null) throw new Error('there are no books')
-  return books
+export function present<T>(ledger: T | null): T {
+  if (ledger === null) throw new Error('there is no database')
+  return ledger
 }
 
 export const RATING = '{"off":20}'
@@ -130,8 +130,8 @@ export function billed(
 }
 
 /** Opens the store, and closes it also when `work` fails: its thread or its connections would keep the process alive. */
-export async function withStore(books: Books, work: (store: Store) => Promise<void>): Promise<void> {
-  const store = await books.openStore()
+export async function withStore(ledger: TestLedger, work: (store: Store) => Promise<void>): Promise<void> {
+  const store = await ledger.openStore()
   try {
     await work(store)
   } finally {
@@ -140,8 +140,8 @@ export async function withStore(books: Books, work: (store: Store) => Promise<vo
 }
 
 /** Keys a and b, a top-up of 1 USD, and ten calls, of every kind and end, one still in flight. */
-export function fillBooks(books: Books): Promise<void> {
-  return withStore(books, async (store) => {
+export function fillLedger(ledger: TestLedger): Promise<void> {
+  return withStore(ledger, async (store) => {
     await addKey(store, 'a')
     await addKey(store, 'b')
     await store.storePriceVersion('v1', V1)

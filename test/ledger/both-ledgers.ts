@@ -1,0 +1,8 @@
+import { type TestLedger, DataDir } from './test-ledger.ts'
+import { PostgresLedger } from './postgres-ledger.ts'
+
+/** Each store that has a ledger. A test file that uses both names `stopPostgres` in its `after`. */
+export const BOTH: readonly (readonly [store: string, create: () => Promise<TestLedger>])[] = [
+  ['SQLite', async () => new DataDir()],
+  ['PostgreSQL', () => PostgresLedger.create()],
+]
