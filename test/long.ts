@@ -16,7 +16,6 @@ const RUNS: Readonly<Record<string, Run>> = {
   jam: ['test/hostile/long-jam.ts'],
   simulation: ['test/store/long-simulation.ts'],
   'simulation-postgres': ['test/store/long-simulation.ts', { TEST_STORE: 'postgres' }],
-  'node-versions': ['test/cli/long-node-versions.ts'],
 }
 
 async function play([file, env]: Run, args: readonly string[]): Promise<boolean> {

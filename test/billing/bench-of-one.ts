@@ -119,7 +119,9 @@ export async function assertBalanced(gateway: DatabaseOwner): Promise<void> {
       }
     }
     await withDeadline(settled(), () => 'a call is left in flight')
-    await database.atOneInstant((read) => assertConserved({ rows: (table) => read(`SELECT * FROM ${table}`) }))
+    await database.atOneInstant((read) =>
+      assertConserved({ rows: (table) => read(`SELECT * FROM ${table}`) }),
+    )
   } finally {
     await database.close()
   }

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { constants, gzipSync, zstdCompressSync } from 'node:zlib'
+import { constants, gzipSync } from 'node:zlib'
 import { OBSERVER_BACKLOG_BYTES_MAX } from '../../src/gateway/reply-pipeline.ts'
-import { connect, exchange } from '../support/raw-client.ts'
+import { exchange } from '../support/raw-client.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
 import { after, test } from '../support/suite.ts'
 import { chunked, sized } from '../support/wire-bytes.ts'
@@ -61,16 +61,6 @@ test('large compressed JSON replies, several at once, are billed by their usage 
   await bench.assertBalanced()
 })
 
-test('a JSON reply in several frames of zstd is billed by the usage in the last of them', async () => {
-  const plain = embeddings(100_000)
-  const frames = [0, 1, 50_000].map((from, i, all) => zstdCompressSync(plain.subarray(from, all[i + 1])))
-  const encoded = Buffer.concat(frames)
-  upstream.answer(() => [{ send: sized(OK, JSON_IN('zstd'), encoded) }])
-  const reply = await call(EMBED)
-  assert.equal(reply.header('x-svc-cost-usd'), EMBED_COST)
-  assert.ok(reply.body.equals(encoded))
-})
-
 /** A chat stream whose text does not shrink, with its usage at the end. */
 function chatStream(bytes: number): Buffer {
   const events: string[] = []
@@ -88,47 +78,19 @@ const messages = [{ role: 'user', content: 'Hi' }]
 const ASKING = { model: 'gpt-5.5', stream: true, stream_options: { include_usage: true }, messages }
 const STREAM = requestTo('/v1/chat/completions', ASKING)
 
-/** A slow reader: it stops after every few megabytes until upstream has come no further for a while. */
-const STOP_EVERY_BYTES = 8 * MiB
-async function readSlowly(request: Buffer): Promise<BilledReply> {
-  const client = await connect(bench.gateway)
-  const arrival = upstream.nextRequest()
-  const reading = client.request(request, { deadlineMs: 120_000 })
-  const received = await arrival
-  let isOver = false
-  reading.then(
-    () => (isOver = true),
-    () => (isOver = true),
-  )
-  for (let at = STOP_EVERY_BYTES; !isOver; at += STOP_EVERY_BYTES) {
-    await Promise.race([client.reached(at), reading])
-    client.pause()
-    for (let before = -1; before !== received.sentBytes; ) {
-      before = received.sentBytes
-      await new Promise((resolve) => setTimeout(resolve, 50))
-    }
-    client.resume()
-  }
-  const reply = asBilled(await reading)
-  client.leave()
-  return reply
-}
-
 const longStream = chatStream(1.6 * OBSERVER_BACKLOG_BYTES_MAX)
 const longPacked = pack(longStream)
 
-test('a compressed stream larger than the backlog is billed by its usage, for a slow reader too', async () => {
+test('a compressed stream larger than the backlog is billed by its usage', async () => {
   const encoded = longPacked
   assert.ok(encoded.length > OBSERVER_BACKLOG_BYTES_MAX)
   upstream.answer(() => [{ send: chunked(OK, EVENTS_IN('gzip'), [encoded]) }])
-  for (const read of [call, readSlowly]) {
-    const reply = await read(STREAM)
-    assert.equal(reply.ended, 'complete')
-    assert.ok(reply.body.equals(encoded))
-    const record = await bench.record(reply.requestId)
-    assert.equal(record['estimated'], false)
-    assert.deepEqual(tokensOf(record), [1_000, 2_000])
-  }
+  const reply = await call(STREAM)
+  assert.equal(reply.ended, 'complete')
+  assert.ok(reply.body.equals(encoded))
+  const record = await bench.record(reply.requestId)
+  assert.equal(record['estimated'], false)
+  assert.deepEqual(tokensOf(record), [1_000, 2_000])
   await bench.assertBalanced()
 })
 
@@ -167,25 +129,6 @@ test('a gzip that is broken in its middle passes unchanged and is estimated', as
   const embedded = await call(EMBED)
   assert.ok(embedded.body.equals(held))
   assert.equal((await bench.record(embedded.requestId))['estimated'], true)
-  await bench.assertBalanced()
-})
-
-test('a client that leaves, and an upstream that breaks, while the reading is behind leave nothing open', async () => {
-  const whole = sized(OK, JSON_IN('gzip'), largeReply)
-  // The client leaves: a held reply is read to its end all the same, and billed by its usage.
-  upstream.answer(() => [{ send: whole }])
-  const client = await connect(bench.gateway)
-  const arrival = upstream.nextRequest()
-  client.request(EMBED).catch(() => undefined)
-  const received = await arrival
-  await received.whenComplete
-  client.leave()
-  await received.whenAnswered
-  // Upstream breaks off.
-  upstream.answer(() => [{ send: whole.subarray(0, whole.length - 1_000) }, { reset: true }])
-  const broken = await call(EMBED)
-  assert.equal(broken.ended, 'cut')
-  assert.equal((await bench.record(broken.requestId))['estimated'], true)
   await bench.assertBalanced()
 })
 

@@ -144,6 +144,6 @@ export async function startCutBench(options: GatewayOptions = {}): Promise<CutBe
 }
 
 /** Resolves when upstream has seen that the gateway is gone. */
-export async function upstreamTold({ received }: LeftCall): Promise<void> {
+export async function upstreamNoticed({ received }: LeftCall): Promise<void> {
   await withDeadline(received.whenPeerClosed, () => 'upstream did not notice')
 }

@@ -121,56 +121,6 @@ test('what upstream has made for an earlier call, and names again for a repetiti
   await again.assertBalanced()
 })
 
-test('what is done when upstream names it again is paid once as well', async () => {
-  const upstream = await startShownUpstream()
-  const again = await startBillingBench(upstream.urls)
-  try {
-    const id = 'resp_1'
-    const usage = { input_tokens: 10, output_tokens: 10, total_tokens: 20 }
-    const done = { id, status: 'completed', model: 'gpt-6-luna', usage }
-    const post = async () => (await again.call('/v1/responses', RESPONSE, { surface })).requestId
-    upstream.shows('POST /v1/responses', { id, status: 'queued', usage: null })
-    const first = await post()
-    upstream.shows('POST /v1/responses', done)
-    upstream.shows(`GET /v1/responses/${id}`, done)
-    const second = await post()
-    await again.call(`/v1/responses/${id}`, undefined, { method: 'GET', surface })
-    const third = await post()
-    // A response that was completed at once is known again too.
-    upstream.shows('POST /v1/responses', { ...done, id: 'resp_2' })
-    const paid = []
-    for (const requestId of [first, second, third, await post(), await post()])
-      paid.push(Number((await again.record(requestId))['cost_usd']) > 0)
-    assert.deepEqual(paid, [true, false, false, true, false])
-    await again.assertBalanced()
-  } finally {
-    await again.close()
-    await upstream.close()
-  }
-})
-
-test('a state that is not known here settles nothing', async () => {
-  const upstream = await startShownUpstream()
-  const odd = await startBillingBench(upstream.urls)
-  try {
-    const states = { queued: 'deferred', paused: 'deferred', completed: 'settled' }
-    const usage = { input_tokens: 10, output_tokens: 10, total_tokens: 20 }
-    upstream.shows('POST /v1/responses', { id: 'resp_1', status: 'queued', usage: null })
-    const { requestId } = await odd.call('/v1/responses', RESPONSE, { surface })
-    for (const [status, expected] of Object.entries(states)) {
-      const done = status === 'completed' ? { model: 'gpt-6-luna', usage } : {}
-      upstream.shows('GET /v1/responses/resp_1', { id: 'resp_1', status, ...done })
-      await odd.call('/v1/responses/resp_1', undefined, { method: 'GET', surface })
-      const { state } = await odd.gateway.manage('GET', `/gateway/v1/requests/${requestId}`)
-      assert.equal(state, expected, status)
-    }
-    assert.ok(Number((await odd.record(requestId))['cost_usd']) > 0)
-  } finally {
-    await odd.close()
-    await upstream.close()
-  }
-})
-
 test('a response that is done and does not say what it has used stays open until it does', async () => {
   const upstream = await startShownUpstream()
   const odd = await startBillingBench(upstream.urls)

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, test } from '../support/suite.ts'
-import { lastChunk } from '../support/wire-bytes.ts'
+import type { Step } from '../support/upstream-script.ts'
+import { lastChunk, sized } from '../support/wire-bytes.ts'
 import {
+  audioChat,
   completed,
   created,
   delta,
@@ -10,9 +12,11 @@ import {
   json,
   type LeftCall,
   never,
+  partialImage,
   startCutBench,
   streamHead,
-  upstreamTold,
+  upstreamNoticed,
+  usd,
 } from './cut-bench.ts'
 
 const bench = await startCutBench()
@@ -31,7 +35,7 @@ async function leaveDocument(body: Record_, ms: number): Promise<Record_> {
   await call.received.whenComplete
   bench.step(ms)
   call.client.leave()
-  await upstreamTold(call)
+  await upstreamNoticed(call)
   return await call.record()
 }
 
@@ -54,28 +58,6 @@ test('a stream that its client leaves in upstream’s queue pays its input and n
   const usage = usageOf(await call.record())
   assert.equal(usage['output_tokens'], 0)
   assert.ok((usage['input_tokens'] ?? 0) > 10)
-})
-
-test('a tool that was only declared does not keep a call running that its client has left', async () => {
-  const body = {
-    model: 'gpt-5',
-    input: 'hi',
-    stream: true,
-    store: false,
-    tools: [{ type: 'web_search' }],
-    reasoning: { effort: 'none' },
-  }
-  const left = await bench.leaveAt(
-    'Hello',
-    '/v1/responses',
-    body,
-    [created(), delta('Hello')],
-    [{ pause: never }],
-  )
-  await upstreamTold(left)
-  const record = await left.record()
-  assert.equal(record['estimated'], true)
-  assert.equal(usageOf(record)['output_tokens'], 2)
 })
 
 /** A response that upstream breaks off after some text. */
@@ -113,31 +95,6 @@ test('the context that a broken call continues is charged as it was recorded her
   assert.ok(input > 3_500 && input < 3_600, String(input))
 })
 
-test('the bytes of an image in a broken call are not taken for text', async () => {
-  const image_url = `data:image/png;base64,${'iVBORw0KGgo'.repeat(40_000)}`
-  const content = [
-    { type: 'input_image', image_url },
-    { type: 'input_text', text: 'Who is this?' },
-  ]
-  const record = await breakOff({ input: [{ role: 'user', content }] })
-  assert.ok((usageOf(record)['input_tokens'] ?? 0) < 200, String(usageOf(record)['input_tokens']))
-})
-
-test('a container is charged once, however many turns use it', async () => {
-  const item = { type: 'code_interpreter_call', id: 'ci_1', container_id: 'cntr_1', code: '1' }
-  const costs: string[] = []
-  for (let turn = 0; turn < 2; turn++) {
-    const body = { id: `resp_${turn}`, model: 'gpt-5', status: 'completed', output: [item] }
-    const call = await bench.begin('/v1/responses', { model: 'gpt-5', input: 'run' }, [
-      json({ ...body, usage: { input_tokens: 1_000, output_tokens: 0 } }),
-    ])
-    await call.client.received('cntr_1')
-    costs.push(String((await call.record())['cost_usd']))
-  }
-  // 1,000 × $1.25/M, and $0.03 for the container.
-  assert.deepEqual(costs, ['0.03125', '0.00125'])
-})
-
 test('a cancelled call is charged its input with the share that this key’s calls had cached', async () => {
   const chunk = (more: Record_) => event({ id: 'c', model: 'gpt-4.1-mini', ...more })
   const body = {
@@ -162,4 +119,92 @@ test('a cancelled call is charged its input with the share that this key’s cal
   const [input = 0, cached = 0] = [usage['input_tokens'], usage['cache_read_tokens']]
   assert.ok(cached > 700 && cached <= 800, `${cached} of 80 % cached`)
   assert.ok(input >= 150 && input <= 250, `${input} of 20 % not cached`)
+})
+
+test('an image stream that upstream breaks is charged the image that it has shown, by size and quality', async () => {
+  const body = { model: 'gpt-image-2', prompt: 'a cat', stream: true, n: 2 }
+  for (const [more, tokens] of [
+    [{ size: '1024x1024', quality: 'low' }, 272],
+    [{ size: '1536x1024', quality: 'medium' }, 1_584],
+    [{ size: '2048x2048', quality: 'high' }, 16_640],
+    [{}, 6_240],
+    [{ size: 'auto', quality: 'auto' }, 6_240],
+  ] as const) {
+    const steps: Step[] = [{ send: streamHead }, partialImage, { reset: true }]
+    const call = await bench.begin('/v1/images/generations', { ...body, ...more }, steps)
+    await call.client.closed()
+    const record = await call.record()
+    assert.equal(record['estimated'], true)
+    assert.equal((record['usage'] as Record<string, number>)['output_tokens'], tokens, JSON.stringify(more))
+  }
+})
+
+test('a stored response that upstream breaks is asked for as well, and one it does not know is estimated', async () => {
+  for (const [answer, cost] of [
+    [
+      json({
+        id: 'resp_1',
+        model: 'gpt-5',
+        status: 'completed',
+        usage: { input_tokens: 8, output_tokens: 100 },
+      }),
+      0.00101,
+    ],
+    [{ send: sized('HTTP/1.1 404 Not Found', ['Content-Type: application/json'], '{"error":{}}') }, null],
+  ] as const) {
+    const steps: Step[] = [{ send: streamHead }, created(), delta('Hello'), { reset: true }]
+    const call = await bench.begin('/v1/responses', { model: 'gpt-5', input: 'hi', stream: true }, steps)
+    bench.upstream.queue([answer])
+    await call.client.closed()
+    const record = await call.record()
+    assert.equal(record['estimated'], cost === null)
+    if (cost !== null) assert.equal(usd(record), cost)
+    else assert.ok(usd(record) > 0)
+  }
+})
+
+/** Upstream gives up in the middle of a stream, says so, and ends the stream as if it were whole. */
+const givesUp: readonly Step[] = [
+  event({ type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } }),
+  { send: lastChunk() },
+]
+
+test('a stream that says nothing but an error costs nothing', async () => {
+  const body = { model: 'claude-haiku-5-5', max_tokens: 9, messages: hi, stream: true }
+  const call = await bench.begin('/v1/messages', body, [{ send: streamHead }, ...givesUp])
+  assert.equal(usd(await call.record()), 0)
+})
+
+test('a message that ends in an error while it thinks is not charged for the silence', async () => {
+  const thought = Promise.withResolvers<void>()
+  const body = { model: 'claude-opus-5-5', max_tokens: 50_000, messages: hi, stream: true }
+  const call = await bench.begin('/v1/messages', body, [
+    { send: streamHead },
+    event({
+      type: 'message_start',
+      message: { id: 'm', model: 'claude-opus-5-5', usage: { input_tokens: 9, output_tokens: 1 } },
+    }),
+    event({ type: 'content_block_start', index: 0, content_block: { type: 'thinking', thinking: '' } }),
+    { pause: thought.promise },
+    ...givesUp,
+  ])
+  await call.client.received('content_block')
+  bench.step(60_000)
+  thought.resolve()
+  const usage = (await call.record())['usage'] as Record<string, number>
+  assert.deepEqual([usage['input_tokens'], usage['output_tokens']], [9, 1])
+})
+
+test('an audio chat that upstream breaks is charged by the length of the audio', async () => {
+  const audio = Buffer.alloc(48_000).toString('base64')
+  const call = await bench.begin('/v1/chat/completions', audioChat, [
+    { send: streamHead },
+    event({ id: 'c', model: 'gpt-audio', choices: [{ index: 0, delta: { audio: { data: audio } } }] }),
+    { reset: true },
+  ])
+  await call.client.closed()
+  const record = await call.record()
+  // The audio is a second long.
+  const tokens = (record['usage'] as Record<string, number>)['output_tokens'] ?? 0
+  assert.ok(tokens >= 10 && tokens <= 25, String(tokens))
 })

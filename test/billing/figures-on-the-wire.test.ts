@@ -128,16 +128,6 @@ test('free endpoints cost nothing, are recorded, and hold nothing', async () => 
   assert.equal(record['unpriced'], false)
 })
 
-test('credit raises the balance that answers show', async () => {
-  await bench.credit(12.5)
-  const balance = await bench.balance()
-  assert.equal(balance['enforced'], true)
-  assert.equal(balance['credited_usd'], 12.5)
-  const reply = await bench.call('/v1/messages', hello, { simulate: usage })
-  const expected = 12.5 - Number((await bench.balance())['charged_usd'])
-  assert.equal(Number(reply.header('x-svc-balance-usd')).toFixed(9), expected.toFixed(9))
-})
-
 test('a body with a length keeps it and has no trailers', async () => {
   const reply = await bench.call('/v1/messages', hello, { simulate: usage })
   assert.match(reply.header('content-length') ?? '', /^\d+$/)
@@ -152,15 +142,4 @@ test('reading a stored response again repeats its usage and is not billed again'
   assert.equal(again.status, 200)
   assert.match(again.body.toString(), /"usage":\s*\{/)
   assert.equal(again.header('x-svc-cost-usd'), '0')
-})
-
-test('an API key reads its own requests and no others', async () => {
-  const reply = await bench.call('/v1/messages', hello, { simulate: usage })
-  assert.equal((await bench.record(reply.requestId, bench.gateway.apiKey))['id'], reply.requestId)
-  const other = await bench.gateway.createKey('other')
-  const response = await fetch(`${bench.gateway.url}/gateway/v1/requests/${reply.requestId}`, {
-    headers: { authorization: `Bearer ${other.key}` },
-  })
-  assert.equal(response.status, 404)
-  await response.body?.cancel()
 })

@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict'
-import { connect } from '../support/raw-client.ts'
 import { readDatabase } from '../support/read-database.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
 import { after, afterEach, test } from '../support/suite.ts'
 import type { Script } from '../support/upstream-script.ts'
-import { message, sized } from '../support/wire-bytes.ts'
+import { message } from '../support/wire-bytes.ts'
 import { type BilledReply, type BillingBench, startBillingBench } from './bench-of-one.ts'
 
 const upstream = await ScriptedUpstream.start()
@@ -100,42 +99,4 @@ test('a request of which upstream took only a part is released: it cannot have b
   upstream.queue({ early: [{ reset: true }], reading: false })
   const long = { ...HAIKU, messages: [{ role: 'user', content: 'x'.repeat(24 * 1024 * 1024) }] }
   await assertReleased(bench, await bench.call('/v1/messages', long, { key }), id)
-})
-
-test('a call that is left while upstream has only a part of its request is released as well', async () => {
-  const { id, key } = await bench.gateway.createKey('left half way')
-  upstream.queue({ early: [{ pause: new Promise(() => {}) }], reading: false })
-  const arrival = upstream.nextRequest()
-  const text = JSON.stringify({
-    ...HAIKU,
-    messages: [{ role: 'user', content: 'x'.repeat(24 * 1024 * 1024) }],
-  })
-  const lines = [
-    'POST /v1/messages HTTP/1.1',
-    'Host: gateway',
-    `x-api-key: ${key}`,
-    'Content-Type: application/json',
-    `Content-Length: ${Buffer.byteLength(text)}`,
-  ]
-  const client = await connect(bench.gateway)
-  await client.send(Buffer.from(`${lines.join('\r\n')}\r\n\r\n${text}`))
-  await arrival
-  client.leave()
-  const [row] = await readDatabase(bench.gateway, `SELECT id FROM call WHERE key_id = '${id}'`)
-  const { state, cost_usd, lost_list_cost_usd } = await bench.record(String(row?.['id']))
-  assert.deepEqual([state, cost_usd, lost_list_cost_usd], ['released', 0, 0])
-})
-
-test('a lost call can be found in the log by its state, and is not credited back', async () => {
-  const { key } = await bench.gateway.createKey('found')
-  upstream.queue([{ close: true }], [{ send: sized('HTTP/1.1 500 Oops', [], '{}') }])
-  const { requestId } = await bench.call('/v1/messages', HAIKU, { key })
-  const failed = await bench.call('/v1/messages', HAIKU, { key })
-  const log = await bench.gateway.manage('GET', '/gateway/v1/requests?state=interrupted&limit=100')
-  const ids = (log['data'] as { id: string }[]).map(({ id }) => id)
-  assert.ok(ids.includes(requestId))
-  // An error of upstream is an answer, so its call is not interrupted.
-  assert.ok(!ids.includes(failed.requestId))
-  const credit = { request_ids: [requestId], reason: 'x' }
-  await assert.rejects(bench.gateway.manage('POST', '/gateway/v1/credits', credit), /"nothing_to_credit"/)
 })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { runInThread } from '../support/command-thread.ts'
 import { after, test } from '../support/suite.ts'
-import { runTollgate, serveTollgate, startCommand } from '../support/tollgate-process.ts'
+import { runTollgate, serveTollgate } from '../support/tollgate-process.ts'
 
 const tollgate = await serveTollgate()
 after(() => tollgate.dispose())
@@ -38,14 +38,6 @@ test('the last operator key cannot be revoked, and an unknown one is named', asy
   assert.match(unknown.stderr, /There is no admin key adm_none/)
   const wrong = await runInThread(['admin-key', 'create', '--name', '\x1b'], environment)
   assert.deepEqual([wrong.code, wrong.stdout], [2, ''])
-})
-
-test('the list has colour on a terminal and is plain in a pipe', async () => {
-  const plain = await runInThread(['admin-key', 'list'], environment)
-  const coloured = await startCommand(['admin-key', 'list'], environment, { terminal: { columns: 120 } })
-    .finished
-  assert.match(coloured.stdout, /\x1b\[32musable\x1b\[39m/)
-  assert.equal(coloured.stdout.replaceAll(/\x1b\[\d+m/g, ''), plain.stdout)
 })
 
 test('a folder without a database is named, with options that the command has', async () => {

@@ -3,7 +3,6 @@ import { startSimulator } from '../../simulator/start-simulator.ts'
 import { callLine } from '../../src/cli/serve-output.ts'
 import { terminalStyle } from '../../src/cli/terminal.ts'
 import type { EndedCall } from '../../src/telemetry/call-log.ts'
-import { withDeadline } from '../support/deadline.ts'
 import { after, before, test } from '../support/suite.ts'
 import { type ServingProcess, serveTollgate } from '../support/tollgate-process.ts'
 
@@ -131,17 +130,5 @@ test('with TOLLGATE_LOG_LEVEL=warn there is no line for a call, on a terminal or
     const { stdout, stderr } = await tollgate.finished
     assert.ok(!stdout.includes(' ms\n'), stdout)
     assert.deepEqual(callsIn(stderr), [])
-  }
-})
-
-test('a terminal that takes nothing holds up no call', async () => {
-  await using tollgate = await serve({}, 120)
-  const key = await tollgate.createKey({ name: 'b', monthly_budget_usd: 0 })
-  // A pipe holds 64 KiB, and these lines are three times as much.
-  tollgate.pauseReading()
-  for (let round = 0; round < 40; round += 1) {
-    const calls = Promise.all(Array.from({ length: 50 }, () => call(tollgate, key)))
-    const statuses = await withDeadline(calls, () => `round ${round} of calls is not answered`)
-    assert.ok(statuses.every((status) => status === 402))
   }
 })

@@ -5,13 +5,10 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { closedPort } from '../support/closed-port.ts'
 import { runInThread } from '../support/command-thread.ts'
-import { after, before, test } from '../support/suite.ts'
-import { type CommandGateway, startCommandGateway } from './command-gateway.ts'
+import { after, test } from '../support/suite.ts'
+import { startCommandGateway } from './command-gateway.ts'
 
-let commands: CommandGateway
-before(async () => {
-  commands = await startCommandGateway()
-})
+const commands = await startCommandGateway()
 after(() => commands.close())
 
 const NO_DATA = { TOLLGATE_DATA_DIR: '/nonexistent' }
@@ -87,29 +84,6 @@ async function against(listener: RequestListener, ...args: readonly string[]) {
     server.close()
   }
 }
-
-test('a server that is no Tollgate is recognised, and a redirect is not followed', async () => {
-  const page = await against((_, res) => res.end('<html>'), 'balance')
-  assert.equal(page.code, 1)
-  assert.match(page.stderr, /answers 200, but not as a Tollgate of this version does\. Check --url/)
-  const other = await against((_, res) => res.end('{"object":"list"}'), 'balance')
-  assert.match(other.stderr, /not as a Tollgate/)
-  const failing = await against(
-    (_, res) => res.writeHead(502).end('Bad gateway'),
-    'requests',
-    '--format',
-    'csv',
-  )
-  assert.match(failing.stderr, /answers 502, but not as a Tollgate/)
-  const moved = await against((_, res) => res.writeHead(301, { location: 'http://x/' }).end(), 'balance')
-  assert.match(moved.stderr, /redirects to http:\/\/x\/\. Set --url to the URL of the gateway itself/)
-})
-
-test('a message of the server cannot draw on the terminal', async () => {
-  const error = { message: 'No\u001b[2J\u202e', code: 'x', param: null }
-  const { stderr } = await against((_, res) => res.writeHead(404).end(JSON.stringify({ error })), 'balance')
-  assert.equal(stderr, 'tollgate: No\ufffd[2J\ufffd\n')
-})
 
 test('a command that may have been done says how to repeat it so that it is done once', async () => {
   const add = ['credits', 'add', '5', '--reason', 'x', '--idempotency-key', 'once-1']

@@ -1,15 +1,6 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-} from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { VERSION } from '../../src/kernel/runtime.ts'
@@ -47,22 +38,6 @@ for (const [where, mode] of [
     assert.deepEqual(readdirSync(join(home, '.cache/tollgate')), [])
   })
 }
-
-test('a link in the place of the cache is not followed', () => {
-  const home = join(dir, 'linked')
-  mkdirSync(join(home, '.cache'), { recursive: true, mode: 0o700 })
-  mkdirSync(join(dir, 'elsewhere'))
-  symlinkSync(join(dir, 'elsewhere'), join(home, '.cache/tollgate'))
-  assert.equal(version({ HOME: home }), SHOWN)
-  assert.deepEqual(readdirSync(join(dir, 'elsewhere')), [])
-})
-
-test('compiled code is kept where the operator says', () => {
-  const chosen = join(dir, 'chosen')
-  assert.equal(version({ HOME: join(dir, 'other'), NODE_COMPILE_CACHE: chosen }), SHOWN)
-  assert.ok(existsSync(chosen))
-  assert.ok(!existsSync(join(dir, 'other')))
-})
 
 for (const home of ['/dev/null/home', 'relative', '']) {
   test(`a home at ${JSON.stringify(home)}, where nothing can be kept, changes nothing`, () => {

@@ -60,13 +60,6 @@ test('all problems of the configuration are reported together, without a secret'
   assert.doesNotMatch(JSON.stringify(checks), /secret with/)
 })
 
-test('a bad price overlay is a problem of the configuration', async () => {
-  const file = join(folder, 'prices.json')
-  writeFileSync(file, '{"models": 1}')
-  const { of } = await doctor({ TOLLGATE_PRICES: file }, '--offline')
-  assert.equal(of('configuration')?.state, 'problem')
-})
-
 test('files that other users can read, and a folder that they can, are named', async () => {
   const dataDir = join(folder, 'open')
   mkdirSync(dataDir)
@@ -183,10 +176,4 @@ test('models of the last week that have no price are named', async () => {
   const { of } = await doctor({ TOLLGATE_DATA_DIR: gateway.dataDir, ...store })
   assert.equal(of('prices')?.state, 'warning')
   assert.match(of('prices')?.found ?? '', /without a price: gpt-6-cyber/)
-})
-
-test('lines are for people: a mark, the name, what was found and what to do', async () => {
-  const run = await runTollgate(['doctor'], { TOLLGATE_PORT: 'x' }, folder)
-  assert.equal(run.code, 1)
-  assert.match(run.stdout, /^problem {2}configuration +TOLLGATE_PORT must be .*\n +→ Correct it/)
 })

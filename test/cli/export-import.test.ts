@@ -122,35 +122,6 @@ test('SQLite moves to PostgreSQL and back, and every row of every table is the s
   }
 })
 
-test('an installation that has logged no bodies is exported with the same bytes by either store', async () => {
-  const first = join(folder, 'bare.ndjson')
-  const bare = newDir('bare')
-  const serving = await serveTollgate({ TOLLGATE_DATA_DIR: bare, TOLLGATE_DATABASE_URL: '' })
-  serving.signal('SIGTERM')
-  await serving.finished
-  await serving.dispose()
-  // The file for bodies may be missing: a backup need not have it.
-  for (const name of readdirSync(bare)) if (name.startsWith('bodies.db')) rmSync(join(bare, name))
-  await done(['export', first], { TOLLGATE_DATA_DIR: bare })
-  // Without this row PostgreSQL would not know how many bytes its bodies have.
-  assert.ok(linesOf(first).includes('[1,0]'))
-  const target = await createEmptyDatabase()
-  try {
-    const inPostgres = { TOLLGATE_DATA_DIR: newDir('bare-postgres'), TOLLGATE_DATABASE_URL: target.url }
-    await done(['import', first], inPostgres)
-    const second = join(folder, 'bare-second.ndjson')
-    await done(['export', second], inPostgres)
-    assert.deepEqual(linesOf(second), linesOf(first))
-    const inSqlite = { TOLLGATE_DATA_DIR: newDir('bare-sqlite') }
-    await done(['import', second], inSqlite)
-    const third = join(folder, 'bare-third.ndjson')
-    await done(['export', third], inSqlite)
-    assert.deepEqual(linesOf(third), linesOf(first))
-  } finally {
-    await target.drop()
-  }
-})
-
 for (const store of ['SQLite', 'PostgreSQL'] as const) {
   test(`an import into ${store} that is killed half-way leaves an empty store`, async () => {
     const dataDir = newDir(`killed-${store}`)
@@ -207,14 +178,4 @@ test('a file that is cut short, damaged, of another pepper or none is refused, a
   await refused(file, dir, /another pepper/)
   rmSync(join(dir, 'pepper'))
   await refused(file, dir, /The pepper of the exported installation is needed/)
-})
-
-test('an export overwrites no file and refuses a data directory without a database', async () => {
-  assert.match(
-    (await runTollgate(['export', file], { TOLLGATE_DATA_DIR: source })).stderr,
-    /cannot be created/,
-  )
-  const empty = newDir('empty')
-  const { code } = await runTollgate(['export', join(folder, 'x')], { TOLLGATE_DATA_DIR: empty })
-  assert.equal(code, 2)
 })

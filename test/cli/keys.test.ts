@@ -1,11 +1,8 @@
 import assert from 'node:assert/strict'
-import { after, before, test } from '../support/suite.ts'
-import { type CommandGateway, startCommandGateway } from './command-gateway.ts'
+import { after, test } from '../support/suite.ts'
+import { startCommandGateway } from './command-gateway.ts'
 
-let commands: CommandGateway
-before(async () => {
-  commands = await startCommandGateway()
-})
+const commands = await startCommandGateway()
 after(() => commands.close())
 
 const recordOf = async (id: string) => await commands.gateway.manage('GET', `/v1/keys/${id}`)
@@ -120,34 +117,6 @@ test('a key is found by its id, name, prefix or last four characters, and a near
   assert.match(near.stderr, /There is no key "found"\. Did you mean:\n {2}key_.* found, by name\n$/)
   const none = await run('keys', 'show', 'nothing like it')
   assert.match(none.stderr, /There is no key "nothing like it"\. `tollgate keys list` lists them\.\n$/)
-})
-
-test('lists are paged, filtered, and shown as the API answers them', async () => {
-  const { run, done, gateway } = commands
-  const page = await run('keys', 'list', '--limit', '1')
-  const [, next] = /add --after (\S+) or a larger --limit\.\n$/.exec(page.stderr) ?? []
-  assert.match(
-    page.stdout,
-    /^id +status {2}key +spent {2}monthly cap {2}last used \(UTC\) +name +note\nkey_.*\n$/,
-  )
-  const second = await done('keys', 'list', '--limit', '1', '--after', String(next))
-  assert.notEqual(second, page.stdout)
-  const json = JSON.parse(await done('keys', 'list', '--status', 'usable', '--json'))
-  assert.deepEqual(json, await gateway.manage('GET', '/v1/keys?status=usable'))
-  const none = await run('keys', 'list', '--search', 'no such name')
-  assert.deepEqual([none.code, none.stdout], [0, ''])
-  assert.match(none.stderr, /`tollgate keys create --name <name>` creates one/)
-})
-
-test('the same --idempotency-key creates one key, whose secret is not shown again', async () => {
-  const { run, gateway } = commands
-  const args = ['keys', 'create', '--name', 'once', '--idempotency-key', 'once-key']
-  assert.equal((await run(...args)).code, 0)
-  const again = await run(...args)
-  assert.deepEqual([again.code, again.stdout], [1, ''])
-  assert.match(again.stderr, /was done before and created key_\w{26}; its secret is not shown again/)
-  const { data } = (await gateway.manage('GET', '/v1/keys?search=once')) as { data: unknown[] }
-  assert.equal(data.length, 1)
 })
 
 test('a value that is refused ends with 2 and is named', async () => {

@@ -7,7 +7,6 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { curlStandIn } from '../support/curl-stand-in.ts'
 import { readBlocks } from '../support/document-blocks.ts'
-import { changeDatabase, readDatabase } from '../support/read-database.ts'
 import { after, before, test } from '../support/suite.ts'
 import { runTollgate, type ServingProcess, serveTollgate } from '../support/tollgate-process.ts'
 
@@ -26,9 +25,6 @@ const LIMITS = {
   allowed_models: MODELS,
   expires_at: '2999-01-01T00:00:00.000Z',
 }
-/** More calls than one request credits back. */
-const THEFTS = 1_003
-
 interface Made {
   readonly id: string
   readonly by: string
@@ -96,30 +92,6 @@ async function call(key: string, by: string, how: Call = {}): Promise<Made> {
   return { id: String(response.headers.get('x-svc-request-id')), by }
 }
 
-/** Records a settled call so many times more, as if it had been made as often: to make that many calls takes long. */
-async function multiply(requestId: string, times: number): Promise<void> {
-  const [own] = await readDatabase(tollgate, `SELECT * FROM call WHERE id = '${requestId}'`)
-  const columns = Object.keys(own ?? {}).filter((name) => name !== 'id')
-  const counts = ['input_tokens', 'output_tokens', 'cache_read_tokens', 'cache_write_tokens']
-  const sums = [...counts, 'cost_nanos', 'list_nanos'].map(
-    (name) => `${name} = rollup.${name} + ${times} * own.${name}`,
-  )
-  await changeDatabase(
-    tollgate,
-    `CREATE TEMP TABLE own AS SELECT * FROM call WHERE id = '${requestId}';
-     WITH RECURSIVE counter (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM counter WHERE n < ${times})
-       INSERT INTO call (id, ${columns.join(', ')})
-       SELECT 'req_0000000000000000' || (1000000000 + n), ${columns.join(', ')} FROM own, counter;
-     UPDATE rollup SET requests = rollup.requests + ${times}, ${sums.join(', ')}
-       FROM own WHERE rollup.key_id = own.key_id AND rollup.day = own.day AND rollup.model = own.model_served;
-     UPDATE budget SET spent_nanos = spent_nanos + ${times} * own.cost_nanos,
-       day_spent_nanos = day_spent_nanos + ${times} * own.cost_nanos
-       FROM own JOIN api_key ON api_key.id = own.key_id WHERE budget.id = api_key.budget_id;
-     UPDATE account SET charged_nanos = charged_nanos + ${times} * own.cost_nanos
-       FROM own WHERE account.id = own.account_id`,
-  )
-}
-
 const nanosOf = (usd: unknown): bigint => BigInt(Math.round(Number(usd) * 1e9))
 const sumOf = (calls: readonly Record<string, unknown>[]): bigint =>
   calls.reduce((sum, each) => sum + nanosOf(each['cost_usd']), 0n)
@@ -147,13 +119,8 @@ test('the runbook for a leaked key works word for word', async () => {
     // The request waits until the call is settled.
     records.push({ ...(await manage('GET', `/gateway/v1/requests/${id}`)), by })
   }
-  const one = records.find((each) => each['by'] === THIEF)
-  assert.ok(one)
-  await multiply(String(one['id']), THEFTS)
-  for (let n = 1; n <= THEFTS; n += 1)
-    records.push({ ...one, id: `req_0000000000000000${1_000_000_000 + n}` })
   const stolen = records.filter((each) => each['by'] === THIEF && nanosOf(each['cost_usd']) > 0n)
-  assert.equal(stolen.length, THEFTS + 7)
+  assert.equal(stolen.length, 7)
   const before = await manage('GET', '/gateway/v1/balance')
 
   const cwd = dirname(tollgate.dataDir)

@@ -1,14 +1,5 @@
 import assert from 'node:assert/strict'
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { withDeadline } from '../support/deadline.ts'
@@ -74,31 +65,5 @@ test(
     await useLog(tollgate.url, adminKey)
     if (tollgate.databaseUrl === null) assert.ok(existsSync(join(dataDir, 'tollgate.db-wal')))
     assertPrivate(dataDir)
-  }),
-)
-
-test(
-  'what an earlier version left open to others is closed at the start; the files of the operator are not touched',
-  withFolder(async (dataDir) => {
-    await using first = await serveTollgate({ TOLLGATE_DATA_DIR: dataDir })
-    // The gateway is killed, so that its write-ahead log stays behind.
-    first.signal('SIGKILL')
-    await first.finished
-    const before = Object.keys(modesBelow(dataDir))
-    if (first.databaseUrl === null) assert.ok(before.includes('tollgate.db-shm'), before.join())
-    for (const name of before) {
-      chmodSync(join(dataDir, name), statSync(join(dataDir, name)).isDirectory() ? 0o755 : 0o644)
-    }
-    await using second = await serveTollgate(first.environment)
-    assertPrivate(dataDir)
-    assert.equal(modeOf(dataDir), '700')
-    second.signal('SIGTERM')
-    await second.finished
-    const own = join(dataDir, 'tollgate.json')
-    writeFileSync(own, '{}')
-    chmodSync(own, 0o644)
-    const third = await serveTollgate(first.environment)
-    assert.equal(modeOf(own), '644')
-    await third.dispose()
   }),
 )

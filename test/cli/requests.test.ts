@@ -75,13 +75,6 @@ test('one call is shown with everything that is recorded', async () => {
   assert.match(none.stderr, /There is no request with this id/)
 })
 
-test('a narrow terminal gets the columns that matter', async () => {
-  const terminal = { columns: 110 }
-  const { stdout } = await commands.start(['requests', '--no-color'], { terminal }).finished
-  assert.match(stdout, /^began \(UTC\) +request +(?:key +)?model +status +input +output +cost \(USD\)/)
-  assert.deepEqual(idsIn(stdout), ids.toReversed())
-})
-
 test('a model name cannot draw on a terminal, in no format, and a file gets it as it is', async () => {
   const { gateway, start, done } = commands
   const evil = '\u001b[2J\u009b\u202emodel'
@@ -127,18 +120,4 @@ test('a long export is complete, and stops when nobody reads it', async () => {
   await interrupted.printed(/req_/)
   interrupted.signal('SIGINT')
   assert.equal((await interrupted.finished).signal, 'SIGINT')
-})
-
-test('a filter that is refused ends with 2 and is named', async () => {
-  for (const [args, message] of [
-    [['--status', 'bad'], /status must be/],
-    [['--min-cost', 'much'], /min_cost_usd must be/],
-    [['--flag', 'red'], /flag must be/],
-    [['--start', 'x'], /start must be/],
-    [['--limit', '0', '--format', 'csv'], /limit must be/],
-  ] as const) {
-    const { code, stdout, stderr } = await commands.run('requests', ...args)
-    assert.deepEqual([code, stdout], [2, ''], args.join(' '))
-    assert.match(stderr, message)
-  }
 })

@@ -3,7 +3,6 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from '../support/suite.ts'
-import { startCommand } from '../support/tollgate-process.ts'
 import { type SmallGateway, startSmallGateway } from './small-gateway.ts'
 
 /** The listed price is 0.1 USD per million input tokens. */
@@ -88,14 +87,6 @@ test('the calls are chosen by date, instant and model', async () => {
   assert.equal(await counted('--from', DAY, '--model', 'claude-haiku-5-5'), true)
   assert.equal(await counted('--from', DAY, '--model', 'claude-haiku'), false)
   assert.equal(await counted('--from', DAY, '--unpriced-only'), false)
-})
-
-test('what was asked for is booked though the reader of the summary has gone', async () => {
-  const prices = overlayOf('0.01')
-  const unread = startCommand([...FROM, '--apply', '--yes'], { ...gateway.tollgate.environment, ...prices })
-  unread.stopReading()
-  assert.equal((await unread.finished).code, 0)
-  assert.equal((await gateway.run(FROM, prices)).stdout, 'No cost changes.\nUnchanged: 2 calls.\n')
 })
 
 test('a wrong call records nothing and shows how', async () => {

@@ -70,17 +70,6 @@ test('the commands that the banner prints work as they stand', async () => {
   }
 })
 
-test('a data directory elsewhere is shown by its whole path, one in this folder by its name', () => {
-  const shown = (dir: string) => {
-    const config = readConfig({ TOLLGATE_DATA_DIR: dir })
-    return /Data +(.*) \(SQLite\)/.exec(
-      banner({ url: '', config, simulated: true, firstAdminKey: null, isTerminal: false, certificate: null }),
-    )?.[1]
-  }
-  assert.equal(shown('/var/lib/tollgate'), '/var/lib/tollgate')
-  assert.equal(shown('./data'), 'data')
-})
-
 test('the first admin key is shown on a terminal only; in a pipe or a log the banner names its file', () => {
   const config = readConfig({ TOLLGATE_DATA_DIR: './data' })
   const facts = { url: '', config, simulated: true, firstAdminKey: 'svc_admin_first', certificate: null }

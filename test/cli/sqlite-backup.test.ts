@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import {
-  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -124,17 +123,6 @@ async function maintain(dataDir: string): Promise<void> {
   serving.signal('SIGTERM')
   assert.equal((await serving.finished).code, 0)
 }
-
-test('a directory with files in it is refused, and so is a data directory without a database', async () => {
-  const taken = join(folder, 'taken')
-  mkdirSync(taken)
-  writeFileSync(join(taken, 'mine'), '')
-  const refused = await runTollgate(['backup', taken], { TOLLGATE_DATA_DIR: gateway.dataDir })
-  assert.deepEqual([refused.code, readdirSync(taken)], [1, ['mine']])
-  assert.match(refused.stderr, /is not empty/)
-  const missing = await runTollgate(['backup', join(folder, 'new')], { TOLLGATE_DATA_DIR: taken })
-  assert.deepEqual([missing.code, existsSync(join(folder, 'new'))], [2, false])
-})
 
 test('the configuration and a pepper of the environment are copied; PostgreSQL has its own tool', async () => {
   const pepper = 'a-pepper-from-the-environment'

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import tls from 'node:tls'
 import { promisify } from 'node:util'
-import { expiredPair, localPair, otherPair, writePair } from '../support/certificates.ts'
+import { localPair, otherPair, writePair } from '../support/certificates.ts'
 import { curlStandIn } from '../support/curl-stand-in.ts'
 import { withDeadline } from '../support/deadline.ts'
 import { after, before, test } from '../support/suite.ts'
@@ -95,25 +95,6 @@ test('SIGHUP takes a new certificate for new connections; a bad one changes noth
     await askHealth(socket)
     socket.destroy()
   }
-})
-
-test('an expired certificate is served with, and the log says so; the doctor finds it', async () => {
-  const late = mkdtempSync(join(folder, 'late-'))
-  const expired = writePair(late, expiredPair)
-  const serving = await serveTollgate(expired)
-  try {
-    await serving.complained(/"level":40,.*the certificate in \S+ expired on 2026-02-01: clients refuse it/)
-  } finally {
-    await serving.dispose()
-  }
-  const { stdout } = await runTollgate(['doctor', '--offline', '--json'], {
-    ...expired,
-    TOLLGATE_DATA_DIR: late,
-  })
-  const { checks } = JSON.parse(stdout) as { checks: { name: string; state: string; found: string }[] }
-  const found = checks.find(({ name }) => name === 'certificate')
-  assert.equal(found?.state, 'warning')
-  assert.match(found?.found ?? '', /cert\.pem expired on 2026-02-01/)
 })
 
 test('a start with files that cannot be served with says why and ends with 2', async () => {

@@ -39,21 +39,3 @@ test("JSON and CSV are the API's", async () => {
   assert.equal(json, `${await api('group_by=key,model')}\n`)
   assert.equal(await done('usage', '--format', 'csv'), await api('group_by=day&format=csv'))
 })
-
-test('a period without calls says so, and a wrong one is named', async () => {
-  const { done, run } = commands
-  assert.match(
-    await done('usage', '--start', '2020-01-01', '--end', '2020-01-31'),
-    /\n\nNothing was used\.\n$/,
-  )
-  for (const [args, message] of [
-    [['--start', 'yesterday'], /start must be/],
-    [['--start', '2026-02-01', '--end', '2026-01-01'], /start|end/],
-    [['--group-by', 'colour'], /group_by must be/],
-    [['--json', '--format', 'csv'], /--json and --format cannot be used together/],
-  ] as const) {
-    const { code, stdout, stderr } = await run('usage', ...args)
-    assert.deepEqual([code, stdout], [2, ''], args.join(' '))
-    assert.match(stderr, message)
-  }
-})

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { parseUsd } from '../../src/kernel/money.ts'
 import { assertCrossings, budgetEvents } from '../support/budget-events.ts'
 import { runTollgate } from '../support/tollgate-process.ts'
-import type { ChaosLedger } from './chaos-ledger.ts'
+import { NANOS_PER_TOKEN } from '../support/upstream-answer.ts'
 import { checkHistory } from './chaos-history.ts'
+import type { ChaosLedger } from './chaos-ledger.ts'
 import type { ChaosLoad, LoadedKey } from './chaos-load.ts'
 import type { Cluster } from './cluster.ts'
-import { NANOS_PER_TOKEN } from './upstream-answer.ts'
 
 export interface Facts {
   readonly cluster: Cluster
@@ -35,13 +35,13 @@ export async function checkLedger(facts: Facts): Promise<void> {
 
 /** Each call that reached upstream did so once and has one record, and each call that was answered to its end is charged. */
 async function checkRecords({ cluster, load }: Facts): Promise<void> {
-  const { received } = cluster.upstream
-  assert.equal(new Set(received).size, received.length, 'a call was sent twice')
+  const { names } = cluster.upstream
+  assert.equal(new Set(names).size, names.length, 'a call was sent twice')
   const rows = await cluster.database.query('SELECT user_agent, state, cost_nanos FROM call')
   const records = Map.groupBy(rows, (row) => String(row['user_agent']))
-  for (const name of received) assert.equal(records.get(name)?.length, 1, `${name} reached upstream`)
+  for (const name of names) assert.equal(records.get(name)?.length, 1, `${name} reached upstream`)
   for (const [name, same] of records) assert.equal(same.length, 1, `${name} has ${same.length} records`)
-  const sent = new Set(received)
+  const sent = new Set(names)
   for (const [name, [record]] of records) {
     if (sent.has(name)) continue
     assert.notEqual(record?.['state'], 'settled', `${name} is settled and was never sent`)

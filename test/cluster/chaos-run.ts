@@ -2,14 +2,14 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Random } from '../store/conformance/simulation-random.ts'
 import { openDatabaseAt } from '../store/postgres-under-test.ts'
 import { until } from '../support/until.ts'
-import { ChaosLedger } from './chaos-ledger.ts'
 import { checkLedger } from './chaos-checks.ts'
 import { keepHistory } from './chaos-history.ts'
+import { ChaosLedger } from './chaos-ledger.ts'
 import { ChaosLoad, type LoadedKey } from './chaos-load.ts'
 import {
-  type LedgerDeed,
   type Deed,
   describeDeed,
+  type LedgerDeed,
   type NodeDeed,
   type PlannedDeed,
   planDeeds,
@@ -103,7 +103,7 @@ export class ChaosRun {
     const statuses = [...this.#load.statuses].toSorted().map(([status, count]) => `${count} ${status}`)
     return [
       `${this.deeds.length} deeds, ${this.#load.sent} calls sent (${statuses.join(', ')})`,
-      `${this.#cluster.upstream.received.length} reached upstream, records: ${this.#records.join(', ')}`,
+      `${this.#cluster.upstream.names.length} reached upstream, records: ${this.#records.join(', ')}`,
     ].join(', ')
   }
 

@@ -73,33 +73,3 @@ test('a key expires by the clock of the database on every node', async () => {
     assert.equal((await sendCall(url, { name: 'expiry', key: over.key })).status, 401)
   }
 })
-
-test('what a cap has left this month is the same on every node', async () => {
-  const { key } = await cluster.createKey({ monthly_budget_usd: 0.0001 })
-  assert.equal((await sendCall(cluster.node(0).url, { name: 'spends it', key, tokens: 500 })).status, 200)
-  const resets = new Set<string | undefined>()
-  for (const { url } of cluster.nodes) {
-    const reply = await sendCall(url, { name: 'too late', key })
-    assert.equal(reply.status, 402)
-    resets.add(reply.header('x-svc-budget-resets-at'))
-  }
-  assert.equal(resets.size, 1, [...resets].join(', '))
-})
-
-test('an expiry that is in the future can be set on every node', async () => {
-  for (const i of NODES) {
-    const expires_at = new Date((await cluster.nowMs()) + HOUR_MS).toISOString()
-    const { id, key } = await cluster.createKey({ expires_at }, i)
-    await cluster.manage(i, 'PATCH', `/v1/keys/${id}`, { expires_at })
-    assert.equal((await sendCall(cluster.node(0).url, { name: 'lasting', key })).status, 200)
-    assert.equal((await cluster.manage(i, 'GET', `/v1/keys/${id}`))['status'], 'usable')
-  }
-})
-
-test('usage of this month is that of the database, whichever node is asked', async () => {
-  const totals = await Promise.all(
-    NODES.map(async (i) => (await cluster.manage(i, 'GET', '/v1/usage'))['total']),
-  )
-  assert.deepEqual(totals[1], totals[0])
-  assert.deepEqual(totals[2], totals[0])
-})

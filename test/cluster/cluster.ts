@@ -4,9 +4,9 @@ import { request } from 'undici'
 import type { Environment } from '../../src/config.ts'
 import { assertConserved } from '../store/conformance/conservation.ts'
 import { type OpenDatabase, openTestDatabase } from '../store/postgres-under-test.ts'
+import { type GatedUpstream, startGatedUpstream } from '../support/gated-upstream.ts'
 import { type Family, readOpenMetrics } from '../support/open-metrics.ts'
 import { ClusterNode } from './cluster-node.ts'
-import { type ClusterUpstream, startClusterUpstream } from './cluster-upstream.ts'
 
 type Json = Record<string, unknown>
 
@@ -16,13 +16,13 @@ const MANAGED_WITHIN_MS = 15_000
 /** Nodes that share one database and one upstream. */
 export class Cluster {
   readonly database: OpenDatabase
-  readonly upstream: ClusterUpstream
+  readonly upstream: GatedUpstream
   readonly nodes: readonly ClusterNode[]
   readonly #adminKey: string
 
   private constructor(
     database: OpenDatabase,
-    upstream: ClusterUpstream,
+    upstream: GatedUpstream,
     nodes: readonly ClusterNode[],
     adminKey: string,
   ) {
@@ -35,7 +35,7 @@ export class Cluster {
   /** Starts one node for each environment; only its environment may differ from the others. */
   static async start(own: readonly Environment[], database: OpenDatabase | null = null): Promise<Cluster> {
     const ownDatabase = database ?? (await openTestDatabase())
-    const upstream = await startClusterUpstream()
+    const upstream = await startGatedUpstream({ header: 'user-agent', gates: /^gate/ })
     const adminKey = randomBytes(24).toString('hex')
     const shared: Environment = {
       TOLLGATE_PEPPER: randomBytes(24).toString('hex'),
@@ -44,7 +44,9 @@ export class Cluster {
       TOLLGATE_CHAT_URL: `${upstream.url}/v1`,
       TOLLGATE_LOG_LEVEL: 'warn',
     }
-    const nodes = await Promise.all(own.map((more) => ClusterNode.prepare(ownDatabase.url, { ...shared, ...more })))
+    const nodes = await Promise.all(
+      own.map((more) => ClusterNode.prepare(ownDatabase.url, { ...shared, ...more })),
+    )
     const cluster = new Cluster(ownDatabase, upstream, nodes, adminKey)
     try {
       await Promise.all(nodes.map((node) => node.start()))

@@ -2,14 +2,14 @@ import assert from 'node:assert/strict'
 import pg from 'pg'
 import { openDatabaseAt } from '../store/postgres-under-test.ts'
 import { withDeadline } from '../support/deadline.ts'
+import type { GatedCall } from '../support/gated-upstream.ts'
 import { sumOf } from '../support/open-metrics.ts'
 import { after, before, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
+import { NANOS_PER_TOKEN } from '../support/upstream-answer.ts'
 import { Cluster } from './cluster.ts'
-import type { GatedCall } from './cluster-upstream.ts'
 import { RestartablePostgres } from './restartable-postgres.ts'
 import { type ClientCall, type ClientReply, closeConnections, expectedBytes, sendCall } from './send-call.ts'
-import { NANOS_PER_TOKEN } from './upstream-answer.ts'
 
 let server: RestartablePostgres
 let cluster: Cluster
@@ -99,7 +99,7 @@ async function serves(url: string, key: string): Promise<boolean> {
 }
 
 function assertNothingSent(): void {
-  const sent = cluster.upstream.received.filter((name) => name.startsWith('refused'))
+  const sent = cluster.upstream.names.filter((name) => name.startsWith('refused'))
   assert.deepEqual(sent, [], 'what was refused was sent all the same')
 }
 
@@ -192,7 +192,8 @@ test('what a killed node had finished while the database was away is booked, onc
   node.wire.cut()
   node.wire.heal()
   const states = async () => [...(await cluster.callsOf(id)).values()].map((call) => call['state'])
-  assert.deepEqual(await states(), ['in_flight', 'in_flight'])
+  // On a busy machine the other node may have given this one up, and interrupted its calls.
+  assert.ok(!(await states()).includes('settled'))
 
   await node.start()
   await until('both are settled', async () => (await states()).every((state) => state === 'settled'))

@@ -5,10 +5,10 @@ import { sumOf } from '../support/open-metrics.ts'
 import { stopPostgres } from '../support/postgres.ts'
 import { after, before, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
+import { NANOS_PER_TOKEN } from '../support/upstream-answer.ts'
 import { Cluster } from './cluster.ts'
 import { Hammer } from './hammer.ts'
 import { type ClientCall, type ClientReply, closeConnections, sendCall } from './send-call.ts'
-import { NANOS_PER_TOKEN } from './upstream-answer.ts'
 
 let cluster: Cluster
 before(async () => {
@@ -19,6 +19,187 @@ after(async () => {
   await closeConnections()
   await stopPostgres()
 })
+
+const DAY_MS = 86_400_000
+const tokensOf = (i: number) => 800 + ((i * 7_919) % 200)
+
+/** Sends calls to all nodes at once. A 503 is tried again: the database may take too long on a busy machine. */
+async function sendAll(prefix: string, keys: readonly string[], calls: number): Promise<ClientReply[]> {
+  const send = async (i: number): Promise<ClientReply> => {
+    const call = { key: keys[i % keys.length] ?? '', tokens: tokensOf(i), stream: i % 5 === 0 }
+    for (let attempt = 0; ; attempt++) {
+      const reply = await sendCall(cluster.node(i).url, { ...call, name: `${prefix}-${i}-${attempt}` })
+      if (reply.status !== 503 || attempt > 20) return reply
+    }
+  }
+  return await Promise.all(Array.from({ length: calls }, (_, i) => send(i)))
+}
+
+async function callsOf(ids: readonly string[]) {
+  const isOpen = async () =>
+    (await cluster.database.query("SELECT 1 FROM call WHERE state = 'in_flight'")).length > 0
+  await until('no call is in flight', async () => !(await isOpen()))
+  const rows = await cluster.database.query(
+    "SELECT cost_nanos, started_at_ms FROM call WHERE key_id = ANY($1) AND state = 'settled'",
+    [ids],
+  )
+  return rows.map((row) => ({ cost: BigInt(String(row['cost_nanos'])), atMs: Number(row['started_at_ms']) }))
+}
+
+const CEILINGS = [
+  { what: '300 calls at a daily ceiling', field: 'daily_budget_usd', rotations: 0 },
+  { what: '300 calls of a chain of five rotations', field: 'monthly_budget_usd', rotations: 5 },
+] as const
+
+for (const { what, field, rotations } of CEILINGS)
+  test(`${what} on three nodes pass it by at most one call, and all of it is spent`, async () => {
+    const capNanos = 10_000_000n
+    const first = await cluster.createKey({ [field]: 0.01 })
+    const [ids, keys] = [[first.id], [first.key]]
+    const load: Promise<ClientReply[]>[] = [sendAll(`${field}-0`, [first.key], 300 / (rotations + 1))]
+    // Each key is rotated while calls of those before it are in flight, and all keys go on being used.
+    for (let n = 1; n <= rotations; n += 1) {
+      const made = await cluster.manage(n, 'POST', `/v1/keys/${ids.at(-1)}/rotate`)
+      ids.push(String(made['id']))
+      keys.push(String(made['key']))
+      load.push(sendAll(`${field}-${n}`, [...keys], 300 / (rotations + 1)))
+    }
+    const replies = (await Promise.all(load)).flat()
+    const calls = await callsOf(ids)
+    const sumOf = (of: typeof calls) => of.reduce((sum, { cost }) => sum + cost, 0n)
+    const spent = sumOf(calls)
+    // Midnight may come meanwhile; then the next day begins with the whole ceiling.
+    const dayOf = ({ atMs }: { atMs: number }) =>
+      field === 'daily_budget_usd' ? Math.floor(atMs / DAY_MS) : 0
+    const sums = [...Map.groupBy(calls, dayOf).values()].map(sumOf)
+    const most = calls.reduce((max, { cost }) => (cost > max ? cost : max), 0n)
+    assert.ok(spent >= capNanos && sums.every((sum) => sum < capNanos + most), `${sums} spent of ${capNanos}`)
+    assert.equal(calls.length, replies.filter(({ status }) => status === 200).length)
+    assert.ok(most <= BigInt(1_000) * NANOS_PER_TOKEN)
+    for (const { status, text } of replies) assert.ok(status === 200 || status === 402, text)
+    for (const id of ids) {
+      const record = await cluster.manage(0, 'GET', `/v1/keys/${id}`)
+      assert.equal(Math.round(Number(record['month_spend_usd']) * 1e9), Number(spent))
+      assert.equal(record['budget_id'], first.id.replace('key_', 'bud_'))
+    }
+    await cluster.assertBalanced()
+  })
+
+test('a rate of 60 admits exactly 60 calls in a minute to 500 callers on three nodes', async () => {
+  const { id, key } = await cluster.createKey({ requests_per_minute: 60 })
+  const replies = await sendAll('rate', [key], 500)
+  const served = replies.filter(({ status }) => status === 200)
+  const calls = await callsOf([id])
+  assert.equal(calls.length, served.length)
+  const minutes = Map.groupBy(calls, ({ atMs }) => Math.floor(atMs / 60_000))
+  // A minute may end meanwhile; then the next one begins with another 60.
+  const counts = [...minutes].sort(([a], [b]) => a - b).map(([, of]) => of.length)
+  assert.ok(
+    counts.every((count) => count <= 60),
+    `${counts}`,
+  )
+  assert.ok(
+    counts.slice(0, -1).every((count) => count === 60) && (counts.length > 1 || counts[0] === 60),
+    `${counts}`,
+  )
+  for (const { status, text, header } of replies) {
+    if (status === 200) continue
+    assert.equal(status, 429, text)
+    const seconds = Number(header('retry-after'))
+    assert.ok(seconds >= 1 && seconds <= 60, `retry-after: ${seconds}`)
+  }
+  await cluster.assertBalanced()
+})
+
+async function createAccount(fields: Record<string, unknown> = {}): Promise<{ id: string; keys: string[] }> {
+  const { id } = await cluster.manage(0, 'POST', '/gateway/v1/accounts', { name: 'account', ...fields })
+  const keys = await Promise.all(
+    [0, 1, 2].map(async (i) => {
+      const made = await cluster.manage(i, 'POST', `/v1/keys?account=${id}`, { name: `key ${i}` })
+      return String(made['key'])
+    }),
+  )
+  return { id: String(id), keys }
+}
+
+test('a suspension holds on every node from the instant its answer has arrived', async () => {
+  const { id, keys } = await createAccount()
+  const [key = ''] = keys
+  for (let round = 0; round < 5; round += 1) {
+    let isSuspended = false
+    let late = 0
+    const callers = Array.from({ length: 12 }, async (_, i) => {
+      for (let n = 0; n < 10; n += 1) {
+        const afterAnswer = isSuspended
+        const reply = await sendCall(cluster.node(i).url, { name: `s-${round}-${i}-${n}`, key, tokens: 1 })
+        assert.ok([200, 403, 503].includes(reply.status), String(reply.status))
+        if (afterAnswer && reply.status === 200) late += 1
+      }
+    })
+    await cluster.manage(round, 'POST', `/gateway/v1/accounts/${id}/suspend`)
+    isSuspended = true
+    await Promise.all(callers)
+    assert.equal(late, 0)
+    for (let i = 0; i < 3; i += 1) {
+      const reply = await sendCall(cluster.node(i).url, { name: `after-${round}-${i}`, key, tokens: 1 })
+      assert.equal(reply.status, 403)
+    }
+    await cluster.manage(round + 1, 'POST', `/gateway/v1/accounts/${id}/resume`)
+  }
+})
+
+test('a suspension refuses the calls that wait on other nodes, and lets running ones finish', async () => {
+  const { id, keys } = await createAccount({ monthly_budget_usd: 0.000_001 })
+  const [key = ''] = keys
+  const running = sendCall(cluster.node(1).url, { name: 'gate of the suspended', key })
+  const gated = await cluster.upstream.next()
+  const waiting = sendCall(cluster.node(1).url, { name: 'waiting', key })
+  await until('the second call waits', async () => {
+    const { data } = await cluster.manage(1, 'GET', `/gateway/v1/requests?account=${id}&state=waiting`)
+    return (data as unknown[]).length === 1
+  })
+  await cluster.manage(0, 'POST', `/gateway/v1/accounts/${id}/suspend`)
+  const refused = await waiting
+  assert.deepEqual([refused.status, refused.text.includes('account_suspended')], [403, true])
+  gated.finish()
+  assert.equal((await running).status, 200)
+})
+
+const TOKENS = 1_000
+const COST_NANOS = BigInt(TOKENS) * NANOS_PER_TOKEN
+const TEN_CALLS_USD = Number(COST_NANOS * 10n) / 1e9
+
+for (const limit of ['ceiling', 'credit'] as const)
+  test(`500 callers of two accounts on three nodes: the ${limit} of each holds`, async () => {
+    const isCredit = limit === 'credit'
+    const create = () => createAccount(isCredit ? {} : { monthly_budget_usd: TEN_CALLS_USD })
+    const accounts = [await create(), await create()]
+    for (const { id } of isCredit ? accounts : []) {
+      const credit = { amount_usd: TEN_CALLS_USD, reason: 'paid' }
+      await cluster.manage(0, 'POST', `/gateway/v1/credits?account=${id}`, credit)
+      await cluster.manage(0, 'PATCH', `/gateway/v1/accounts/${id}`, { credit_enforced: true })
+    }
+    const replies = await Promise.all(
+      Array.from({ length: 500 }, async (_, i) => {
+        const key = accounts[i % 2]?.keys[i % 3] ?? ''
+        return (await sendCall(cluster.node(i).url, { name: `${limit}-${i}`, key, tokens: TOKENS })).status
+      }),
+    )
+    // A database that is slow on a busy machine is no refusal.
+    const expected = isCredit ? [200, 400, 429, 503] : [200, 402, 429, 503]
+    assert.deepEqual(
+      [...new Set(replies)].filter((status) => !expected.includes(status)),
+      [],
+    )
+    for (const { id } of accounts) {
+      const account = await cluster.manage(1, 'GET', `/gateway/v1/accounts/${id}`)
+      const spentNanos = BigInt(Math.round(Number(account['month_spend_usd']) * 1e9))
+      assert.ok(spentNanos > 0n && account['month_held_usd'] === 0)
+      // Keys without a ceiling of their own hold in full, so that the account passes its limit by one call at most.
+      assert.ok(spentNanos <= COST_NANOS * 11n, String(spentNanos))
+      if (isCredit) assert.ok(Number(account['balance_usd']) >= -Number(COST_NANOS) / 1e9)
+    }
+  })
 
 test('what three nodes count adds up to the ledger, and a call that is settled late is counted once', async () => {
   const { id, key } = await cluster.createKey()
@@ -231,7 +412,7 @@ async function holdKey(id: string): Promise<() => Promise<void>> {
 }
 
 function receivedBy(prefix: string): string[] {
-  return cluster.upstream.received.filter((name) => name.startsWith(prefix))
+  return cluster.upstream.names.filter((name) => name.startsWith(prefix))
 }
 
 async function openCalls(): Promise<number> {

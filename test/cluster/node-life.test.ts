@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { stopPostgres } from '../support/postgres.ts'
 import { after, before, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
+import { NANOS_PER_TOKEN } from '../support/upstream-answer.ts'
 import { Cluster } from './cluster.ts'
 import { type ClientCall, closeConnections, expectedBytes, sendCall } from './send-call.ts'
-import { NANOS_PER_TOKEN } from './upstream-answer.ts'
 
 /** The first node is killed, the second paused, the third cut off; the fourth finds out. */
 const [KILLED, PAUSED, CUT_OFF, WELL] = [0, 1, 2, 3]

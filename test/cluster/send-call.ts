@@ -1,5 +1,5 @@
 import { Agent, request } from 'undici'
-import { bytesOf, type CallSurface, MODEL } from './upstream-answer.ts'
+import { bytesOf, type CallSurface, MODEL } from '../support/upstream-answer.ts'
 
 /** A call as a client makes it. */
 export interface ClientCall {

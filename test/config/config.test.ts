@@ -95,26 +95,11 @@ test('all problems are reported at once', () => {
   assert.equal(problems.length, 3)
 })
 
-test('a secret that is both too short and not printable is refused for both', () => {
-  assert.deepEqual(problemsOf({ TOLLGATE_PEPPER: 'a b' }), [
-    'TOLLGATE_PEPPER must have at least 16 characters',
-    'TOLLGATE_PEPPER must be printable ASCII without blanks',
-  ])
-})
-
 test('the file sets what variables do not', () => {
   const config = withFile('{"stateful":"refuse","minting":"pass","shutdown":{"drain_seconds":1.5}}', read)
   assert.equal(config.stateful, 'refuse')
   assert.equal(config.minting, 'pass')
   assert.equal(config.drainMs, 1_500)
-})
-
-test('what logged bodies may take is a whole number of bytes', () => {
-  const withMax = (max: string) => `{"requests":{"bodies_bytes_max":${max}}}`
-  assert.equal(withFile(withMax('1000000'), read).bodiesBytesMax, 1_000_000)
-  assert.equal(withFile(withMax('0'), read).bodiesBytesMax, 0)
-  for (const wrong of ['-1', '1.5', '"1 GiB"'])
-    assert.match(withFile(withMax(wrong), problemsOf)[0] ?? '', /"requests\.bodies_bytes_max" /)
 })
 
 test('tollgate.json in the working directory is read without being named', () => {
@@ -187,20 +172,6 @@ test('what is no address of a proxy is refused with its place in the list', () =
   )
 })
 
-test('the balance header and the hold of calls of unknown size are set in the file', () => {
-  assert.deepEqual([read({}).showBalance, read({}).unboundedHoldNanos], [true, 25_000_000_000n])
-  const config = withFile('{"headers":{"balance":false},"limits":{"unbounded_hold_usd":0.5}}', read)
-  assert.deepEqual([config.showBalance, config.unboundedHoldNanos], [false, 500_000_000n])
-})
-
-test('metrics are public only where the file says so', () => {
-  assert.equal(read({}).showBalance, true)
-  assert.equal(withFile('{"headers":{"balance":false}}', read).showBalance, false)
-  assert.equal(read({}).metricsPublic, false)
-  assert.equal(withFile('{"metrics":{"public":true}}', read).metricsPublic, true)
-  assert.match(withFile('{"metrics":{"public":"yes"}}', problemsOf)[0] ?? '', /"metrics\.public"/)
-})
-
 test('traces are sent where an endpoint is set, sampled as the variables of OpenTelemetry say', () => {
   const OTEL_EXPORTER_OTLP_ENDPOINT = 'http://collector:4318'
   assert.equal(read({}).traces, null)
@@ -229,24 +200,6 @@ test('traces are sent where an endpoint is set, sampled as the variables of Open
   ]
   assert.match(sampler, /^OTEL_TRACES_SAMPLER must be one of always_on, /)
   assert.match(endpoint, /^OTEL_EXPORTER_OTLP_ENDPOINT must be an absolute/)
-})
-
-test('webhooks and the address of the dashboard are set in the file', () => {
-  const config = withFile(
-    `{"webhooks":{"allow_private":true,"balance_low_usd":12.5,"thresholds_percent":[95,50]},
-      "dashboard_url":"https://tollgate.example.com"}`,
-    read,
-  )
-  assert.equal(config.webhooksAllowPrivate, true)
-  assert.equal(config.balanceLowNanos, 12_500_000_000n)
-  assert.deepEqual(config.budgetThresholdsPercent, [50, 95])
-  assert.equal(config.dashboardUrl?.href, 'https://tollgate.example.com/')
-  const defaults = read({})
-  assert.equal(defaults.webhooksAllowPrivate, false)
-  assert.equal(defaults.balanceLowNanos, null)
-  assert.deepEqual(defaults.budgetThresholdsPercent, [50, 80, 90])
-  assert.equal(defaults.dashboardUrl, null)
-  assert.equal(withFile('{"webhooks":{"balance_low_usd":1e-9}}', read).balanceLowNanos, 1n)
 })
 
 test('a threshold that is no percentage below 100, or is there twice, and an amount that is none are refused', () => {

@@ -1,33 +1,33 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { answerOf, NANOS_PER_TOKEN } from '../support/upstream-answer.ts'
 
-const USAGE = { input_tokens: 1_000, output_tokens: 200, service_tier: 'standard' }
+const TOKENS = 200
+/** The cost of every call. */
+export const CALL_NANOS = NANOS_PER_TOKEN * BigInt(TOKENS)
 
-/** An upstream that notes the user agent of every request, and answers each with a known usage. */
+/** An upstream that notes the user agent of every request, and answers each with a known usage, event by event. */
 export class CountingUpstream {
   readonly received: string[] = []
   readonly #server: Server
 
   private constructor() {
     this.#server = createServer((req, res) => {
-      this.received.push(req.headers['user-agent'] ?? '')
+      const name = req.headers['user-agent'] ?? ''
+      this.received.push(name)
       const chunks: Buffer[] = []
       req.on('data', (chunk: Buffer) => chunks.push(chunk))
       req.on('error', () => {})
       req.on('end', () => {
-        const { stream } = JSON.parse(Buffer.concat(chunks).toString()) as { stream?: boolean }
-        if (stream === true) this.#stream((text) => res.write(text), res)
-        else {
-          const message = {
-            type: 'message',
-            role: 'assistant',
-            model: 'claude-haiku-5-5',
-            content: [TEXT],
-            usage: USAGE,
-          }
-          res.setHeader('content-type', 'application/json')
-          res.end(JSON.stringify({ ...message, stop_reason: 'end_turn' }))
+        const { stream = false } = JSON.parse(Buffer.concat(chunks).toString()) as { stream?: boolean }
+        const { type, pieces } = answerOf('messages', stream, name, TOKENS)
+        res.writeHead(200, { 'content-type': type })
+        const next = (index: number): void => {
+          if (index === pieces.length) return void res.end()
+          res.write(pieces[index])
+          setImmediate(next, index + 1)
         }
+        next(0)
       })
     })
   }
@@ -46,32 +46,4 @@ export class CountingUpstream {
     this.#server.closeAllConnections()
     this.#server.close()
   }
-
-  #stream(write: (text: string) => void, res: import('node:http').ServerResponse): void {
-    res.writeHead(200, { 'content-type': 'text/event-stream' })
-    const message = { type: 'message', role: 'assistant', model: 'claude-haiku-5-5', content: [] }
-    const events = [
-      { type: 'message_start', message: { ...message, usage: { ...USAGE, output_tokens: 1 } } },
-      { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } },
-      ...Array.from({ length: 5 }, () => ({
-        type: 'content_block_delta',
-        index: 0,
-        delta: { type: 'text_delta', text: 'word ' },
-      })),
-      { type: 'content_block_stop', index: 0 },
-      { type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage: { output_tokens: 200 } },
-      { type: 'message_stop' },
-    ]
-    const next = (): void => {
-      const event = events.shift()
-      if (event === undefined) res.end()
-      else {
-        write(`event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`)
-        setImmediate(next)
-      }
-    }
-    next()
-  }
 }
-
-const TEXT = { type: 'text', text: 'word word word word word ' }

@@ -11,12 +11,9 @@ import { assertConserved } from '../store/conformance/conservation.ts'
 import { assertCrossings, budgetEvents } from '../support/budget-events.ts'
 import { openDatabaseReader, type Rows } from '../support/read-database.ts'
 import { createTestDatabase, databaseVariable, type OwnDatabase } from '../support/test-store.ts'
-import { CountingUpstream } from './counting-upstream.ts'
+import { CALL_NANOS, CountingUpstream } from './counting-upstream.ts'
 
 const program = fileURLToPath(new URL('./doomed-gateway.ts', import.meta.url))
-
-/** The cost of one call, worked out by hand: 1,000 input at $0.10/M and 200 output at $0.50/M. */
-export const CALL_NANOS = 200_000n
 
 interface Life {
   readonly process: ChildProcess
@@ -115,7 +112,11 @@ export class CrashRun {
       const unheard = settled.filter((call) => !answered.has(String(call['user_agent'])))
       const unheardNanos = unheard.reduce((sum, call) => sum + BigInt(String(call['cost_nanos'])), 0n)
       assert.equal(usage.requests, settled.length, 'usage has every settled call, and no other')
-      assert.equal(usage.costNanos, this.#reportedNanos + unheardNanos, 'usage has what the clients got as their costs')
+      assert.equal(
+        usage.costNanos,
+        this.#reportedNanos + unheardNanos,
+        'usage has what the clients got as their costs',
+      )
       this.#checkEvents(await rows('event'), calls)
     } finally {
       await database.close()

@@ -81,19 +81,6 @@ test('compose.yaml: every file that it mounts is there, and a stop has the time 
     assert.ok(Number.parseInt(grace ?? '0', 10) > stopSeconds)
 })
 
-test('compose.single.yaml: one gateway with a volume for its data, reachable from this machine only', () => {
-  const single = parse(textOf('compose.single.yaml')) as Compose & {
-    services: { gateway: Service & { ports: readonly string[]; build: { dockerfile: string } } }
-  }
-  const { gateway } = single.services
-  assert.deepEqual(Object.keys(single.services), ['gateway'])
-  assert.deepEqual(gateway.ports, ['127.0.0.1:8787:8787'])
-  assert.deepEqual(gateway.volumes, ['data:/data'])
-  assert.ok(Object.hasOwn(single.volumes, 'data'))
-  assert.ok(existsSync(join(root, gateway.build.dockerfile)))
-  assert.ok(Number.parseInt(gateway.stop_grace_period ?? '0', 10) > stopSeconds)
-})
-
 interface Manifest {
   readonly kind: string
   readonly metadata: { readonly name: string }
@@ -161,29 +148,6 @@ test('kubernetes.yaml: probes, ports, secrets and volumes are those of the gatew
   } finally {
     rmSync(folder, { recursive: true })
   }
-})
-
-test('haproxy.cfg: every gateway of compose.yaml is behind it, and no timeout is shorter than upstream’s silence', () => {
-  const text = textOf('haproxy.cfg')
-  const servers = [...text.matchAll(/^ +server \S+ (\S+):8787$/gm)].map(([, name]) => name)
-  assert.deepEqual(servers, ['gateway-1', 'gateway-2'])
-  for (const side of ['client', 'server']) assert.match(text, new RegExp(`^ +timeout ${side} 30m$`, 'm'))
-  const connections = Number(/^ +maxconn (\d+)$/m.exec(text)?.[1])
-  assert.ok((compose.services['proxy']?.ulimits?.nofile ?? 0) > 2 * connections + 100)
-  const idle = /^ +timeout http-keep-alive (\d+)s$/m.exec(text)?.[1]
-  assert.ok(Number(idle) * 1_000 < limits.keepAliveTimeoutMs)
-})
-
-test('tollgate.service: it starts what the package has, reloads by SIGHUP and has the time that a stop takes', () => {
-  const { bin } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
-    bin: { tollgate: string }
-  }
-  const source = bin.tollgate.replace(/^dist\//, '').replace(/\.js$/, '.ts')
-  assert.ok(existsSync(join(root, source)))
-  assert.ok(directive('ExecStart').endsWith(` /usr/lib/node_modules/tollgate/${bin.tollgate} serve`))
-  assert.match(directive('ExecReload'), /-HUP \$MAINPID$/)
-  assert.ok(Number.parseInt(directive('TimeoutStopSec'), 10) > stopSeconds)
-  assert.equal(directive('Restart'), 'on-failure')
 })
 
 test('tollgate.service: what it may write is its own folders, and the loader takes its variables', () => {

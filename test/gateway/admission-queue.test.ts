@@ -76,17 +76,6 @@ test('calls of two keys that draw on one budget stand in one line', async () => 
   second.done(true)
 })
 
-test('a settlement of another key wakes nobody', async () => {
-  const queues = new AdmissionQueues(LONG_MS)
-  const entry = enter(queues, 'k')
-  const { turn } = await beginQueue(entry)
-  queues.settled('bud_other', 'default')
-  assert.equal(await isKept(turn), false)
-  queues.signalAll()
-  assert.equal(await turn, 'ask')
-  entry.done(true)
-})
-
 test('what happens while the first asks is not missed', async () => {
   const queues = new AdmissionQueues(LONG_MS)
   const entry = enter(queues, 'k')
@@ -96,17 +85,6 @@ test('what happens while the first asks is not missed', async () => {
   assert.equal(await waitForCap(entry), 'ask')
   assert.equal(await isKept(waitForCap(entry)), false)
   entry.done(false)
-})
-
-test('whoever joins a line does not make the others ask', async () => {
-  const queues = new AdmissionQueues(LONG_MS)
-  const [first, second] = [enter(queues, 'k'), enter(queues, 'k')]
-  const { turn } = await beginQueue(first)
-  const secondTurn = waitForCap(second)
-  assert.equal(await isKept(turn), false)
-  assert.equal(await isKept(secondTurn), false)
-  first.done(false)
-  second.done(false)
 })
 
 test('who came first is first, even if it joins its line last', async () => {
@@ -201,15 +179,6 @@ test('when too many wait for one cap, the next has no entry, and other keys have
   assert.equal(await waitForCap(same, 'bud_k0'), 'full')
   assert.equal(await waitForCap(other, 'bud_other'), 'ask')
   for (const entry of [...entries, same, other]) entry.done(false)
-  assert.equal(queues.waiting, 0)
-})
-
-test('when too many wait in all, nobody has a entry', async () => {
-  const queues = new AdmissionQueues(LONG_MS)
-  const entries = fill(queues, 'k', limits.callsWaitingMax)
-  const next = enter(queues, 'other')
-  assert.equal(await waitForCap(next), 'full')
-  for (const entry of [...entries, next]) entry.done(false)
   assert.equal(queues.waiting, 0)
 })
 

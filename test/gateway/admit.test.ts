@@ -134,23 +134,6 @@ test('a turn of a WebSocket is asked for, and waits, under the id of its handsha
   assert.deepEqual(await admitted, { kind: 'client_left' })
 })
 
-test('a client that left while the store was asked does not stand in line', async () => {
-  const gateway = gatewayWith([held])
-  const res = client(false)
-  const admitted = admit(callOf(res), gateway)
-  res.destroyed = true
-  res.whenClosed.fire()
-  assert.deepEqual(await admitted, { kind: 'client_left' })
-  assert.equal(gateway.asked, 1)
-  assert.equal(gateway.queues.waiting, 0)
-})
-
-test('a store that fails while a call waits leaves nobody in line', async () => {
-  const gateway = gatewayWith([held])
-  await assert.rejects(admit(callOf(client(false)), gateway), /nobody was to ask/)
-  assert.equal(gateway.queues.waiting, 0)
-})
-
 test('a call that finds the queue full does not overtake the calls in it', async () => {
   const gateway = gatewayWith([held])
   const entries = Array.from({ length: limits.callsWaitingMax }, (_, i) => {
@@ -163,16 +146,6 @@ test('a call that finds the queue full does not overtake the calls in it', async
   assert.equal(answer.kind === 'refused' && answer.refusal.code, 'credit_held')
   assert.equal(gateway.asked, 1)
   for (const entry of entries) entry.done(false)
-})
-
-test('a call that waited is refused if there are too many in flight by then', async () => {
-  const gateway = gatewayWith([held, held])
-  const admitted = admit(callOf(client(false)), gateway)
-  while (gateway.asked < 2) await new Promise((resolve) => setImmediate(resolve))
-  gateway.inFlight.count = limits.callsInFlightMax
-  gateway.queues.signalAll()
-  const answer = await admitted
-  assert.equal(answer.kind === 'refused' && answer.refusal.code, 'no_memory')
 })
 
 test('nothing is admitted while settlements wait that would be lost with the process', async () => {

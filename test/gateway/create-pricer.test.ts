@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { createPricer, type Pricer } from '../../src/gateway/pricer.ts'
-import type { Usage } from '../../src/kernel/usage.ts'
 import type { Surface } from '../../src/kernel/vocabulary.ts'
 import { NO_DISCOUNT } from '../../src/pricing/amounts.ts'
 import { loadListPrices } from '../../src/pricing/load-book.ts'
@@ -154,73 +153,4 @@ test('the tier that a request asks for is kept with the call, or else that of th
   assert.equal(await tierOf(flexible, { service_tier: 'auto' }), 'flex')
   assert.equal(await tierOf(flexible, { service_tier: 'default' }), 'default')
   assert.equal(await tierOf(flexible, {}, 'messages'), null)
-})
-
-const USED: Usage = {
-  parts: [{ model: null, quantities: { input_tokens: 10, code_executions: 1 }, promptTokens: 10 }],
-  modelServed: null,
-  serviceTier: null,
-  speed: null,
-  geography: null,
-  stopReason: null,
-  freeRefusal: false,
-  suspect: false,
-}
-
-test('a chat that searches by itself, or was asked to, has one search added, and no other call has', async () => {
-  const searches = async (path: string, body: object, served: string | null = null) => {
-    const { withFees } = await plan('chat', path, { messages: [], ...body })
-    const quantities = withFees({ ...USED, modelServed: served }).parts[0]?.quantities ?? {}
-    // Preview models have a unit for each search_context_size.
-    return Object.entries(quantities).reduce(
-      (sum, [unit, n]) => sum + (unit.startsWith('web_searches') ? n : 0),
-      0,
-    )
-  }
-  const CHAT = 'POST /v1/chat/completions'
-  assert.equal(await searches(CHAT, { model: 'gpt-4o' }), 0)
-  for (const model of [
-    'gpt-4o-search-preview',
-    'gpt-4o-search-preview-2025-03-11',
-    'gpt-4o-mini-search-preview',
-    'gpt-5-search-api',
-    'gpt-5-search-api-2025-10-14',
-  ]) {
-    assert.equal(await searches(CHAT, { model }), 1, model)
-    assert.equal(await searches(CHAT, { model: 'gpt-4o' }, model), 1, `served ${model}`)
-    assert.equal(await searches('POST /v1/responses', { model }), 0)
-  }
-  for (const options of [{}, { search_context_size: 'low' }, true, 'x', [], { x: 'y'.repeat(300_000) }])
-    assert.equal(await searches(CHAT, { model: 'gpt-4o', web_search_options: options }), 1)
-  assert.equal(await searches(CHAT, { model: 'gpt-4o', web_search_options: null }), 0)
-  assert.equal(await searches('POST /v1/responses', { model: 'gpt-4o', web_search_options: {} }), 0)
-})
-
-test('code that ran costs nobody knows what, unless web tools of 2026-02-09 or later came with it', async () => {
-  const unpriced = async (...types: readonly string[]) => {
-    const tools = types.map((type) => ({ type, name: 'n' }))
-    const { withFees, rate } = await plan('messages', 'POST /v1/messages', { ...MESSAGE, tools })
-    return rate(withFees(USED)).unpriced
-  }
-  assert.equal(await unpriced('code_execution_20250825'), true)
-  assert.equal(await unpriced('code_execution_20260120', 'web_search_20250305'), true)
-  assert.equal(await unpriced('code_execution_20260120', 'web_search_20260209'), false)
-  assert.equal(await unpriced('web_fetch_20260309', 'code_execution_20260521'), false)
-  assert.equal(await unpriced('web_search_20260208'), true)
-  assert.equal(await unpriced('xweb_search_20260209'), true)
-})
-
-test('a model that searches for every chat is held with the search and what it finds', async () => {
-  const nanosOf = async (path: string, model: string, more = {}) => {
-    const { hold } = await plan('chat', `POST ${path}`, { model, max_tokens: 1, messages: [], ...more })
-    assert.ok(hold.kind === 'bound')
-    return hold.nanos
-  }
-  // 128,000 × $2.50/M + 1 × $10/M + $50 / 1,000
-  const searched = 320_000_000n + 10_000n + 50_000_000n
-  for (const model of ['gpt-4o-search-preview', 'gpt-4o-search-preview-2025-03-11']) {
-    assert.equal(await nanosOf('/v1/chat/completions', model), searched)
-    assert.equal(await nanosOf('/v1/chat/completions', model, { web_search_options: {} }), searched)
-  }
-  assert.ok((await nanosOf('/v1/completions', 'gpt-4o-search-preview')) < searched)
 })

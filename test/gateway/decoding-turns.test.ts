@@ -78,21 +78,3 @@ test('a body whose client leaves gives its place in the line up, and is not deco
   assert.equal(await last, 'last')
   assert.deepEqual([turns.running, turns.waiting], [0, 0])
 })
-
-test('one whose client had left before is not decoded either', async () => {
-  const { begun, decode } = bench(1, 1)
-  const gone = client()
-  gone.leave()
-  assert.equal(await decode('gone', { name: 'a', calls: 0 }, gone), null)
-  assert.deepEqual(begun, [])
-})
-
-test('work that fails gives its turn on', async () => {
-  const turns = new DecodingTurns(1, 1)
-  const share = { name: 'a', calls: 0 }
-  const failing = turns.take(share, client().exchange, () => Promise.reject(new Error('broken')))
-  const next = turns.take(share, client().exchange, () => Promise.resolve('done'))
-  await assert.rejects(failing, /broken/)
-  assert.equal(await next, 'done')
-  assert.equal(turns.running, 0)
-})

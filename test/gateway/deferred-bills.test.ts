@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { createDeferredBills, type DeferredBillParts } from '../../src/gateway/deferred-bills.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
-import { StoreRefused } from '../../src/kernel/errors.ts'
 import { NO_USAGE } from '../../src/kernel/usage.ts'
 import type { CallClosing, Settled } from '../../src/ledger/call.ts'
 import { NOTHING_RECORDED } from '../../src/ledger/call-columns.ts'
@@ -101,16 +100,6 @@ test('a batch is closed and forgotten after all of its parts', async () => {
   ])
 })
 
-test('a secret that upstream repeats as the name of a model is not kept with the part of the batch', async () => {
-  const { bills, opened } = bench(() => SETTLED)
-  await bills.settleBatch(batch, ended, reading([`mine-${SECRET}`]))
-  assert.deepEqual(
-    opened.map(({ model }) => model),
-    ['mine-…'],
-  )
-  assert.doesNotMatch(opened[0]?.rating ?? SECRET, new RegExp(SECRET))
-})
-
 test('while a part of a batch waits for the store, the batch stays open, and is settled later', async () => {
   const { bills, story } = bench(({ modelServed }) => (modelServed === 'claude-haiku-5-5' ? null : SETTLED))
   assert.equal(await bills.settleBatch(batch, ended, readResults), false)
@@ -152,32 +141,4 @@ test('a batch that is given up takes its parts along that were opened and not pa
   const { bills, story } = bench(() => SETTLED, ['req_1a', 'req_1b'])
   await bills.giveUp(batch)
   assert.deepEqual(story, [...['req_1a interrupted', 'req_1b interrupted', 'batch interrupted', 'forgotten']])
-})
-
-test('a batch is not given up while a part of it waits for the store', async () => {
-  const { bills, story } = bench(({ requestId }) => (requestId === 'req_1a' ? null : SETTLED), ['req_1a'])
-  await bills.giveUp(batch)
-  assert.deepEqual(story, ['req_1a waits'])
-})
-
-test('what the store refuses to book is lost, and its object is not asked for again', async () => {
-  const { bills, story } = bench(({ state }) => {
-    if (state === 'settled') throw new StoreRefused('no such bill')
-    return SETTLED
-  })
-  const usage = { ...NO_USAGE, modelServed: 'claude-haiku-5-5' }
-  assert.equal(await bills.settle(batch, { ...ended, usage }), true)
-  assert.deepEqual(story, ['batch interrupted', 'forgotten'])
-})
-
-test('a part of a batch that the store refuses to book keeps none of the others from being paid', async () => {
-  const { bills, story } = bench(({ modelServed }) => {
-    if (modelServed === 'claude-haiku-5-5') throw new StoreRefused('no such bill')
-    return SETTLED
-  })
-  assert.equal(await bills.settleBatch(batch, ended, readResults), true)
-  const [opened, lost, ...rest] = story
-  assert.equal(opened, '2 opened')
-  assert.match(lost ?? '', /^\S+ interrupted$/)
-  assert.deepEqual(rest, ['claude-sonnet-4-5 settled', 'batch settled', 'forgotten'])
 })

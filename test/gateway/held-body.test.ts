@@ -39,17 +39,6 @@ test('one key gets half of what the others leave free, and a body up to 1 MiB al
   assert.equal(fill('a'), 8)
 })
 
-test('many small bodies of one key leave room for the large bodies of others', () => {
-  const memory = new ByteBudget(512 * MiB)
-  const piece = Buffer.alloc(MiB)
-  let small = 0
-  while (small < 600 && new HeldBody(memory, 'a').append(piece)) small += 1
-  assert.equal(small, 256)
-  const large = new HeldBody(memory, 'b')
-  while (large.append(piece));
-  assert.equal(large.length / MiB, 128)
-})
-
 test('a body is given in the parts it waits in, and its beginning in one piece', () => {
   const held = new HeldBody(new ByteBudget(MiB), 'k')
   for (const text of ['one,', ' two', ' three']) held.append(Buffer.from(text))

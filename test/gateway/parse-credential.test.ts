@@ -58,46 +58,6 @@ for (const [name, code, lines] of refused) {
   })
 }
 
-/** Parts that count how often a key was digested. */
-function countingParts() {
-  const counted = {
-    ...parts,
-    digested: 0,
-    digestKey(text: string) {
-      counted.digested += 1
-      return digestKey(text)
-    },
-  }
-  return counted
-}
-
-function digestFor(text: string, given: typeof parts, memory: ConnectionMemory) {
-  const identity = parse('POST', ['x-api-key', text], given, memory)
-  assert.ok(identity.kind === 'key')
-  return identity.digest
-}
-
-test('a key that a connection brings again is digested once, another one anew', () => {
-  const memory = new ConnectionMemory()
-  const counting = countingParts()
-  for (let i = 0; i < 3; i++) assert.deepEqual(digestFor(key, counting, memory), digestKey(key))
-  assert.equal(counting.digested, 1)
-  assert.deepEqual(digestFor(other, counting, memory), digestKey(other))
-  assert.deepEqual(digestFor(key, counting, memory), digestKey(key))
-  assert.equal(counting.digested, 3)
-})
-
-test('what is refused is not remembered, and does not make a connection forget', () => {
-  const memory = new ConnectionMemory()
-  digestFor(key, parts, memory)
-  for (let i = 0; i < 2; i++) {
-    for (const [, , lines] of refused) assert.equal(parse('POST', lines, parts, memory).kind, 'refused')
-  }
-  const counting = countingParts()
-  assert.deepEqual(digestFor(key, counting, memory), digestKey(key))
-  assert.equal(counting.digested, 0)
-})
-
 test('a malformed and an unknown key get the same words', () => {
   const malformed = parse('POST', ['x-api-key', 'svc_live_x'], parts)
   const foreign = parse('POST', ['x-api-key', 'sk-x'], parts)

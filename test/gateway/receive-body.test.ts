@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { ByteBudget } from '../../src/gateway/key-shares.ts'
-import { BODY_MS_BEFORE_KEY_CHECK, type Received, receiveBody } from '../../src/gateway/read.ts'
+import { type Received, receiveBody } from '../../src/gateway/read.ts'
 import type { Exchange } from '../../src/http/exchange.ts'
 import type { BodyReceiver } from '../../src/http/incoming-request.ts'
 import { Listeners } from '../../src/http/outgoing-reply.ts'
@@ -105,55 +105,11 @@ for (const first of ['', 'half']) {
   })
 }
 
-test('nobody asks about the key of a body that is whole at once, or soon', async () => {
-  let asked = 0
-  const checkKey = () => {
-    asked += 1
-    return Promise.resolve(NO_KEY)
-  }
-  const whole = begin(LONG_MS, { checkKey })
-  whole.data('all of it')
-  whole.end()
-  const soon = begin(LONG_MS, { checkKey })
-  await nextTurn()
-  soon.data('all of it')
-  soon.end()
-  assert.equal(textOf(await whole.received), 'all of it')
-  assert.equal(textOf(await soon.received), 'all of it')
-  assert.equal(asked, 0)
-})
-
-test('the key of a body that is not whole soon is asked about once, however busily it goes on arriving', async (t) => {
-  t.mock.timers.enable({ apis: ['setTimeout'] })
-  let asked = 0
-  const body = begin(LONG_MS, {
-    checkKey() {
-      asked += 1
-      return Promise.resolve(asked === 1 ? null : NO_KEY)
-    },
-  })
-  await Promise.resolve()
-  for (let ms = 0; ms < 3 * BODY_MS_BEFORE_KEY_CHECK; ms += 10) {
-    body.data('a')
-    t.mock.timers.tick(10)
-  }
-  assert.equal(asked, 1)
-  body.end()
-  assert.equal((await body.received).kind, 'received')
-})
-
 test('a body that comes slowly with a key that may not send it is refused, and no byte of it is kept', async () => {
   const body = begin(LONG_MS, { checkKey: () => Promise.resolve(NO_KEY) })
   body.data('half')
   const received = await body.received
   assert.equal(received.kind === 'refused' && received.refusal.code, 'invalid_api_key')
-  assert.equal(body.memory.takenBytes, 0)
-})
-
-test('where the key cannot be asked about, the body is not waited for', async () => {
-  const body = begin(LONG_MS, { checkKey: () => Promise.reject(new Error('away')) })
-  body.data('half')
-  await assert.rejects(body.received, /away/)
   assert.equal(body.memory.takenBytes, 0)
 })
 
@@ -175,30 +131,6 @@ test('a byte now and then is no silence, and is refused all the same', async () 
   assert.match(received.refusal.message, /too slowly/)
 })
 
-test('while the reader is busy the client cannot send, and that is not its slowness', async () => {
-  let nowMs = 0
-  const busy = Promise.withResolvers<void>()
-  let pieces = 0
-  const write = () => {
-    pieces += 1
-    return pieces === 1 ? busy.promise : null
-  }
-  const body = begin(LONG_MS, { looker: { write }, monotonicMs: () => nowMs })
-  await nextTurn()
-  nowMs = 30_000
-  body.data(Buffer.alloc(100_000))
-  assert.ok(body.isPaused())
-  nowMs += 1e9
-  busy.resolve()
-  while (body.isPaused()) await nextTurn()
-  nowMs += 40_000
-  body.data(Buffer.alloc(1_000))
-  body.end()
-  const received = await body.received
-  assert.ok(received.kind === 'received')
-  received.body.dispose()
-})
-
 test('a body for which there is no memory is refused, to be sent again, and no byte of it is kept', async () => {
   const body = begin(LONG_MS)
   for (let i = 0; i < 17; i++) body.data(Buffer.alloc(64 * 1024))
@@ -206,22 +138,4 @@ test('a body for which there is no memory is refused, to be sent again, and no b
   assert.ok(received.kind === 'refused')
   assert.equal(received.refusal.code, 'no_memory')
   assert.equal(body.memory.takenBytes, 0)
-})
-
-test('a body is read one piece in a turn of the event loop, from the first piece on', async () => {
-  const body = begin(LONG_MS, { memoryBytes: 16 * 1024 * 1024 })
-  for (let i = 0; i < 20; i++) {
-    for (let k = 0; k < 3; k++) {
-      body.data(Buffer.alloc(16 * 1024))
-      assert.ok(!body.isPaused())
-    }
-    body.data(Buffer.alloc(16 * 1024))
-    assert.ok(body.isPaused())
-    await nextTurn()
-    assert.ok(!body.isPaused())
-  }
-  body.end()
-  const received = await body.received
-  assert.ok(received.kind === 'received')
-  received.body.dispose()
 })

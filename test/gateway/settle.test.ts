@@ -7,7 +7,7 @@ import {
   SETTLEMENTS_REPLAYED_AT_ONCE,
   type Settler,
 } from '../../src/gateway/settle.ts'
-import { StoreGone, StoreRefused, StoreUnavailable } from '../../src/kernel/errors.ts'
+import { StoreRefused, StoreUnavailable } from '../../src/kernel/errors.ts'
 import type { CallClosing, Settled } from '../../src/ledger/call.ts'
 import type { SettlementSpool } from '../../src/ledger/settlement-spool.ts'
 import { closingOf } from '../ledger/closings.ts'
@@ -126,71 +126,12 @@ test('a settlement that the store refuses does not leave the hold of its call op
   }
 })
 
-test('without a spool the log names the cost of a settlement that the store refuses', async () => {
-  const said: object[] = []
-  const settler = createSettler({
-    store: { settle: () => Promise.reject(new StoreRefused('there is no call')) },
-    watch: createSettlementWatch(),
-    spool: null,
-    log: { ...createLogLines().log, error: (details: object) => said.push(details) },
-  })
-  await assert.rejects(
-    settler.settle(closingOf('a', { costNanos: 7n }), () => {}),
-    StoreRefused,
-  )
-  assert.deepEqual(said, [{ request: 'a', costNanos: '7', cause: 'there is no call' }])
-})
-
-test('a settlement whose listener fails is settled all the same, once', async () => {
-  const { settler, story, lines } = bench(failing(1))
-  const fail = () => {
-    throw new Error('the listener has a defect')
-  }
-  assert.deepEqual(await settler.settle(closingOf('late'), fail), SETTLED)
-  assert.deepEqual(await settler.settle(closingOf('at once'), fail), SETTLED)
-  assert.equal(settler.waiting, 0)
-  assert.deepEqual(story.slice(-3), ['late settled', 'late done', 'at once settled'])
-  assert.deepEqual(lines.slice(-2), ['error: unexpected error', 'error: unexpected error'])
-})
-
-test('a settlement that the store refuses after it was kept is put aside', async () => {
-  const answers = [away(), new StoreRefused('there is no call')]
-  const { settler, story } = bench(() => answers.shift() ?? null)
-  await assert.rejects(
-    settler.settle(closingOf('a'), () => {}),
-    StoreRefused,
-  )
-  assert.deepEqual(story.slice(0, 3), ['a StoreUnavailable', 'a kept', 'a StoreRefused'])
-  assert.equal(story[3], 'a put aside: there is no call')
-})
-
-test('a settlement that finds the store gone stays in the spool', async () => {
-  const { settler, story } = bench(() => new StoreGone('the store is closed'))
-  assert.equal(await settler.settle(closingOf('a'), () => {}), null)
-  assert.deepEqual(story, ['a StoreGone', 'a kept'])
-  assert.equal(settler.waiting, 0)
-})
-
 test('a bill that waits is not overtaken by a release of the same call', async () => {
   const { settler, story } = bench(failing(1))
   const bill = settler.settle(closingOf('a'), () => {})
   const release = settler.settle(closingOf('a', { state: 'released' }), () => {})
   assert.deepEqual(await Promise.all([bill, release]), [SETTLED, SETTLED])
   assert.deepEqual(story, ['a StoreUnavailable', 'a kept', 'a settled', 'a done'])
-})
-
-test('without a spool a settlement waits in memory as long as the store is away', async () => {
-  const { settler, story } = bench(failing(2), { withSpool: false })
-  assert.deepEqual(await settler.settle(closingOf('a'), () => {}), SETTLED)
-  assert.deepEqual(story, ['a StoreUnavailable', 'a StoreUnavailable', 'a settled'])
-  assert.equal(settler.isSound, true)
-})
-
-test('whether settlements can be kept is for whoever admits to know', () => {
-  const { settler, spool } = bench(failing(0))
-  assert.equal(settler.isSound, true)
-  spool.isSound = false
-  assert.equal(settler.isSound, false)
 })
 
 test('what an earlier life has left is sent once each, so many at a time, and counts as waiting', async () => {
@@ -248,13 +189,4 @@ test('what the store refuses of an earlier life is put aside, and the others are
   ])
   assert.ok(lines.includes('error: the store refused a settlement'))
   assert.equal(settler.waiting, 0)
-})
-
-test('a replay ends when the store is gone and leaves the rest for the next life', async () => {
-  const { settler, story } = bench(() => new StoreGone('the store is closed'))
-  const closings = Array.from({ length: 1_000 }, (_, i) => closingOf(`req_${i}`))
-  await settler.replay(closings, () => {})
-  assert.equal(settler.waiting, 0)
-  assert.ok(!story.some((line) => line.includes('done') || line.includes('put aside')))
-  assert.equal(story.filter((line) => line.endsWith('StoreGone')).length, SETTLEMENTS_REPLAYED_AT_ONCE)
 })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { gzipSync } from 'node:zlib'
 import { Agent, request } from 'undici'
 import { withDeadline } from '../support/deadline.ts'
-import { streamedAnswer, wholeAnswer } from './jam-upstream.ts'
+import { answerBytes } from './jam-upstream.ts'
 import { WELL } from './jam-watch.ts'
 
 /** A timeout so long that only a call that hangs for ever fails by it. */
@@ -51,9 +51,8 @@ export class WellBehaved {
       gzip: kind === 'gzip',
     })
     const got = await sent.body.text()
-    const wanted = streamed ? streamedAnswer(chat, text) : JSON.stringify(wholeAnswer(chat, text))
     assert.equal(sent.statusCode, 200, `${text}: ${got}`)
-    assert.equal(got, wanted, `${text} got another's bytes`)
+    assert.equal(got, answerBytes(chat, streamed, text), `${text} got another's bytes`)
   }
 
   /** A call that its client leaves: its tokens are counted, and must be as many as without an attack. */

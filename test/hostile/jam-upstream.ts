@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
+import { answerOf, bytesOf } from '../support/upstream-answer.ts'
 import { WELL } from './jam-watch.ts'
 
 export interface JamUpstream {
@@ -14,10 +15,6 @@ export interface JamUpstream {
   release(): void
   close(): Promise<void>
 }
-
-const USAGE = { input_tokens: 1_000, output_tokens: 200, service_tier: 'standard' }
-const CHAT_USAGE = { prompt_tokens: 1_000, completion_tokens: 200, total_tokens: 1_200 }
-const CHAT = { id: 'chatcmpl-1', object: 'chat.completion', created: 1, model: 'gpt-6-luna' }
 
 /** Bytes that another client would take for the answer to its call, if the connection became its own. */
 const LATE = 'HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nstolen'
@@ -49,8 +46,7 @@ export async function startJamUpstream(): Promise<JamUpstream> {
     }
     if (!req.complete) await once(req, 'end').catch(() => undefined)
     if (how === 'cut') {
-      begin(req, res)
-      begun.push(() => res.end(ending(isChat(req))))
+      begun.push(begin(req, res, String(req.headers['x-text'] ?? 'cut')))
     } else if (how === 'hold') held.push(() => answer(req, res))
     else answer(req, res)
   })
@@ -86,63 +82,35 @@ export async function startJamUpstream(): Promise<JamUpstream> {
 
 const isChat = (req: IncomingMessage) => req.url?.startsWith('/v1/chat') === true
 
-/** The answer that a client gets that asked for this text. */
-export function wholeAnswer(chat: boolean, text: string): object {
-  if (chat) {
-    const message = { role: 'assistant', content: text }
-    return { ...CHAT, choices: [{ index: 0, message, finish_reason: 'stop' }], usage: CHAT_USAGE }
-  }
-  const message = { id: 'msg_1', type: 'message', role: 'assistant', model: 'claude-haiku-5-5' }
-  return { ...message, content: [{ type: 'text', text }], stop_reason: 'end_turn', usage: USAGE }
+/** The bytes that a client gets that asked for this text. */
+export function answerBytes(chat: boolean, streamed: boolean, text: string): string {
+  return bytesOf(chat ? 'chat' : 'messages', streamed, text, OUTPUT_TOKENS)
 }
 
-export function streamedAnswer(chat: boolean, text: string): string {
-  return `${beginning(chat, text)}${ending(chat)}`
+const OUTPUT_TOKENS = 200
+/** The pieces of a stream behind the last words of its text. */
+const LAST_PIECES = { messages: 3, chat: 2 }
+
+/** A stream up to the last words of its text, and the rest. */
+function streamOf(req: IncomingMessage, text: string): readonly [beginning: string, ending: string] {
+  const surface = isChat(req) ? 'chat' : 'messages'
+  const { pieces } = answerOf(surface, true, text, OUTPUT_TOKENS)
+  const last = pieces.length - LAST_PIECES[surface]
+  return [pieces.slice(0, last).join(''), pieces.slice(last).join('')]
 }
 
-function beginning(chat: boolean, text: string): string {
-  if (chat) {
-    const choices = [{ index: 0, delta: { role: 'assistant', content: text }, finish_reason: null }]
-    return `data: ${JSON.stringify({ ...CHAT, object: 'chat.completion.chunk', choices })}\n\n`
-  }
-  const message = { id: 'msg_1', type: 'message', role: 'assistant', model: 'claude-haiku-5-5', content: [] }
-  const delta = { type: 'text_delta', text }
-  return (
-    event({ type: 'message_start', message: { ...message, usage: USAGE } }) +
-    event({ type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } }) +
-    event({ type: 'content_block_delta', index: 0, delta })
-  )
-}
+const EVENTS = { 'content-type': 'text/event-stream' }
 
-function ending(chat: boolean): string {
-  if (chat) {
-    const last = { ...CHAT, object: 'chat.completion.chunk', choices: [], usage: CHAT_USAGE }
-    return `data: ${JSON.stringify(last)}\n\ndata: [DONE]\n\n`
-  }
-  const delta = { stop_reason: 'end_turn', stop_sequence: null }
-  return (
-    event({ type: 'content_block_stop', index: 0 }) +
-    event({ type: 'message_delta', delta, usage: { output_tokens: 200 } }) +
-    event({ type: 'message_stop' })
-  )
-}
-
-const event = (data: { readonly type: string } & Record<string, unknown>) =>
-  `event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`
-
-function begin(req: IncomingMessage, res: ServerResponse): void {
-  res.writeHead(200, { 'content-type': 'text/event-stream' })
-  res.write(beginning(isChat(req), String(req.headers['x-text'] ?? 'cut')))
+/** Sends the beginning of a stream; the returned function sends the rest. */
+function begin(req: IncomingMessage, res: ServerResponse, text: string): () => void {
+  const [beginning, ending] = streamOf(req, text)
+  res.writeHead(200, EVENTS).write(beginning)
+  return () => res.end(ending)
 }
 
 function answer(req: IncomingMessage, res: ServerResponse): void {
   const text = String(req.headers['x-text'] ?? 'done')
-  if (req.headers['x-stream'] !== undefined) {
-    res.writeHead(200, { 'content-type': 'text/event-stream' })
-    res.write(beginning(isChat(req), text))
-    setImmediate(() => res.end(ending(isChat(req))))
-    return
-  }
+  if (req.headers['x-stream'] !== undefined) return void setImmediate(begin(req, res, text))
   res.writeHead(200, { 'content-type': 'application/json' })
-  res.end(JSON.stringify(wholeAnswer(isChat(req), text)))
+  res.end(answerBytes(isChat(req), false, text))
 }

@@ -112,21 +112,6 @@ test('a client that has said a part of a head gets an error when all of it would
   }
 })
 
-test('on a connection that is kept, the head has its time from its first byte on', async () => {
-  const { client, connection } = await open()
-  client.write(GET)
-  answer(await served.take())
-  await once(client, 'data')
-  nowMs = 60_000
-  client.write('GET / HT')
-  await until('the head has begun', async () => !connection.isIdle)
-  connection.checkTime(nowMs + limits.headTimeoutMs - 1)
-  assert.equal(broken.size, 0)
-  connection.checkTime(nowMs + limits.headTimeoutMs)
-  assert.equal((await broken.take()).code, HEAD_TIMEOUT)
-  await closed.take()
-})
-
 test('a connection that is kept and idle closes without an answer, and not a millisecond early', async () => {
   const { client, connection } = await open()
   client.write(GET)
@@ -172,16 +157,6 @@ test('what is sent ahead is answered in its order up to a bound, and then we par
   await closed.take()
 })
 
-test('a CONNECT behind a request is not answered in its place', async () => {
-  const { client } = await open()
-  client.write(`${GET}CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n`)
-  const given = await served.take()
-  const received = once(client, 'data')
-  answer(given)
-  assert.match(String((await received)[0]), /^HTTP\/1.1 200 /)
-  await closed.take()
-})
-
 for (const [what, ahead] of [
   ['many requests', GET.repeat(100)],
   ['a large body', `POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 300000\r\n\r\n${'a'.repeat(300_000)}`],
@@ -208,71 +183,6 @@ test('a body that nobody takes in does not keep the next request from its turn, 
   assert.equal((await served.take()).request.method, 'GET')
   client.destroy()
   await closed.take()
-})
-
-test('a client that has all of a reply may send a large request before the reply is said to be over', async () => {
-  const { client, connection } = await open()
-  client.write(GET)
-  const { reply } = await served.take()
-  const received = once(client, 'data')
-  reply.writeHead(200, undefined, ['content-length', '2'])
-  reply.write(Buffer.from('ok'))
-  await received
-  // By its length the reply is whole; the call behind it is still being settled.
-  client.write(`POST /next HTTP/1.1\r\nHost: h\r\nContent-Length: 300000\r\n\r\n${'a'.repeat(300_000)}`)
-  await until('the client has to wait', async () => connection.socket.isPaused())
-  reply.end()
-  const next = await served.take()
-  assert.equal(next.request.target, '/next')
-  const whole = new Promise<void>((resolve) =>
-    next.request.receive({ data: () => true, end: () => resolve() }),
-  )
-  await withDeadline(whole, () => 'the rest of the body did not come')
-  client.destroy()
-  await closed.take()
-})
-
-test('discarding twice leaves no timer behind that would end the connection', async (t) => {
-  const { client, connection } = await open()
-  client.write('POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n\r\nha')
-  const first = await served.take()
-  t.mock.timers.enable({ apis: ['setTimeout'] })
-  first.request.discard(1_000)
-  first.request.discard(1_000)
-  client.write('lf')
-  while (!first.request.complete) await new Promise(setImmediate)
-  t.mock.timers.tick(5_000)
-  assert.equal(connection.socket.destroyed, false)
-  t.mock.timers.reset()
-  client.destroy()
-  await closed.take()
-})
-
-test('half a head behind a request has the time of a head once it is its turn', async () => {
-  const { client, connection } = await open()
-  client.write(`${GET}GET / HT`)
-  answer(await served.take())
-  await once(client, 'data')
-  connection.checkTime(limits.headTimeoutMs)
-  assert.equal((await broken.take()).code, HEAD_TIMEOUT)
-  await closed.take()
-})
-
-test('an empty line on a connection that is kept is no head, and is owed no answer', async () => {
-  const { client, connection } = await open()
-  client.write(GET)
-  answer(await served.take())
-  await once(client, 'data')
-  client.write('\r\n')
-  await until('the empty line is read', async () => connection.socket.bytesRead === GET.length + 2)
-  connection.checkTime(limits.headTimeoutMs)
-  assert.equal(broken.size, 0)
-  client.write(GET)
-  answer(await served.take())
-  await once(client, 'data')
-  connection.checkTime(limits.keepAliveTimeoutMs)
-  await closed.take()
-  assert.equal(broken.size, 0)
 })
 
 test('a client that takes nothing of a finished reply is cut off after a while', async () => {

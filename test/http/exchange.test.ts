@@ -82,29 +82,6 @@ for (const version of ['1.1', '1.0']) {
   })
 }
 
-test('a client that does not read is not written ahead for, and gets all of it when it does', async () => {
-  const size = 64 * 1024
-  const chunks = 1_024
-  let asked = 0
-  sources.set('/long', async function* () {
-    for (; asked < chunks; asked += 1) yield Buffer.alloc(size, asked % 251)
-  })
-  const connection = await connect(address)
-  const reading = connection.request(get('/long'))
-  connection.pause()
-  // When 50 other exchanges went through and no chunk was asked for, the exchange waits for the client.
-  let still = 0
-  for (let before = -1; still < 50; before = asked) {
-    still = before === asked ? still + 1 : 0
-    await exchangeWith(address, get('/'))
-  }
-  assert.ok(asked < chunks / 2, `${asked} of ${chunks} chunks were made for a client that takes none`)
-  connection.resume()
-  const { body, ended } = await reading
-  assert.deepEqual([body.length, ended, asked], [size * chunks, 'complete', chunks])
-  connection.leave()
-})
-
 /** Chunks without end, and a promise of the moment at which no more are wanted. */
 function endless() {
   const { promise: stopped, resolve } = Promise.withResolvers<void>()
@@ -142,44 +119,3 @@ for (const [how, leave] of [
     await stopped
   })
 }
-
-test('no more chunks are made for a client that leaves while it has no room', async () => {
-  const { source, stopped } = endless()
-  sources.set('/endless', source)
-  const connection = await connect(address)
-  const reading = connection.request(get('/endless'))
-  reading.catch(() => undefined)
-  await connection.reached(10_000)
-  connection.pause()
-  for (let i = 0; i < 20; i += 1) await exchangeWith(address, get('/'))
-  connection.reset()
-  await stopped
-})
-
-test('a pipelined answer waits for its turn, and is not begun if the client leaves before', async () => {
-  const first = endless()
-  const second = endless()
-  sources.set('/first', first.source)
-  sources.set('/second', second.source)
-  const connection = await connect(address)
-  const reading = connection.request([get('/first'), get('/second')])
-  reading.catch(() => undefined)
-  await connection.reached(10_000)
-  assert.equal(second.asked(), 0)
-  connection.leave()
-  await first.stopped
-  await exchangeWith(address, get('/'))
-  assert.equal(second.asked(), 0)
-})
-
-test('pipelined answers come in their order', async () => {
-  sources.set('/three', async function* () {
-    for (const text of ['one ', 'two ', 'three']) yield Buffer.from(text)
-  })
-  const connection = await connect(address)
-  const first = connection.read()
-  await connection.send([get('/three'), get('/three')])
-  assert.equal((await first).body.toString(), 'one two three')
-  assert.equal((await connection.read()).body.toString(), 'one two three')
-  connection.leave()
-})

@@ -36,18 +36,6 @@ test('what is kept of a body that has waited stays as it was when its memory is 
   assert.ok(Buffer.concat(second).equals(Buffer.concat([large(3), large(4)])))
 })
 
-test('what waits a second time is given from its beginning', () => {
-  const request = new IncomingRequest(HEAD, SOURCE)
-  const taken: string[] = []
-  request.arrived(Buffer.from('a'))
-  request.receive({ data: (chunk) => taken.push(chunk.toString()) > 0, end() {} })
-  request.pause()
-  request.arrived(Buffer.from('b'))
-  request.resume()
-  request.arrived(Buffer.from('c'))
-  assert.deepEqual(taken, ['a', 'b', 'c'])
-})
-
 test('what waits is given in order, as far as it is taken, and what comes meanwhile behind it', () => {
   const request = new IncomingRequest(HEAD, SOURCE)
   const taken: Buffer[] = []

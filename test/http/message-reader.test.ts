@@ -84,110 +84,6 @@ test('however the bytes are cut into pieces, the messages are the same', () => {
   )
 })
 
-test('a request line of RTSP or Icecast is an error wherever it is cut and whatever is before it', () => {
-  const served = fc.constantFrom(POST, CHUNKED, GET, LONG_POST, LONG_CHUNKED, '\r\n', '\n', '\r\n\r\n')
-  const others = fc.constantFrom(
-    'GET /x RTSP/1.0',
-    'OPTIONS * RTSP/1.1',
-    'DESCRIBE /x RTSP/2.0',
-    'SOURCE /x ICE/1.0',
-  )
-  fc.assert(
-    fc.property(
-      fc.array(served, { maxLength: 4 }),
-      others,
-      fc.array(fc.nat(60_000)),
-      (before, line, cuts) => {
-        const ahead = before.join('')
-        const whole = Buffer.from(`${ahead}${line}\r\nHost: a\r\n\r\n`, 'latin1')
-        const near = cuts.map((cut, i) => (i % 2 === 0 ? cut % whole.length : ahead.length - 4 + (cut % 24)))
-        const at = [...new Set(near)].filter((cut) => cut > 0 && cut < whole.length).sort((a, b) => a - b)
-        const pieces = [0, ...at].map((from, i) => whole.subarray(from, at[i] ?? whole.length))
-        const read = readAll('request', pieces)
-        assert.equal(read.messages.length, before.filter((text) => /\S/.test(text)).length)
-        assert.match(read.error ?? '', /^HPE_/)
-      },
-    ),
-  )
-})
-
-test('what looks like a request line of another protocol within a head or a body is none', () => {
-  const text = 'a\r\n\r\nGET /x RTSP/1.0\r\n\r\n'
-  const sized = `POST /RTSP/1.0 HTTP/1.1\r\nUser-Agent: x RTSP/1.0\r\nContent-Length: ${text.length}\r\n\r\n${text}`
-  const chunked = `POST /x HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n${text.length.toString(16)}\r\n${text}\r\n0\r\n\r\n`
-  for (const bytes of [sized + chunked, chunked + sized]) {
-    for (let cut = 1; cut < bytes.length; cut++) {
-      const read = readAll('request', [bytes.slice(0, cut), bytes.slice(cut)])
-      assert.deepEqual([read.error, read.messages.length], [null, 2])
-      assert.deepEqual(bodiesOf(read), [text, text])
-    }
-  }
-})
-
-test('wherever the bytes stop, it is known whether that is within a message', () => {
-  const texts = [
-    GET,
-    POST,
-    CHUNKED,
-    GET,
-    LONG_POST,
-    '\r\n',
-    GET,
-    LONG_CHUNKED,
-    '\r\n',
-    POST,
-    '\n\r\n',
-    CHUNKED,
-  ]
-  const whole = Buffer.from(texts.join(''), 'latin1')
-  /** The places at which no message has begun: behind each message and within the line ends that are skipped. */
-  const between = new Set<number>([0])
-  let end = 0
-  for (const text of texts) {
-    const isSkipped = /^[\r\n]+$/.test(text)
-    for (let i = 1; i <= text.length; i++) if (isSkipped || i === text.length) between.add(end + i)
-    end += text.length
-  }
-  const receiver = { head() {}, data: () => true, end() {} }
-  fc.assert(
-    fc.property(fc.uniqueArray(fc.nat(whole.length), { maxLength: 40 }), (cuts) => {
-      const reader = new MessageReader('request', receiver, LIMITS)
-      let from = 0
-      for (const to of [...cuts.toSorted((a, b) => a - b), whole.length]) {
-        assert.equal(reader.read(whole.subarray(from, to)), null)
-        assert.equal(reader.hasPartialMessage, !between.has(to), `of ${from} to ${to}`)
-        from = to
-      }
-      reader.close()
-    }),
-    // Examples cut at each place near the ends of messages too, where most mistakes are possible.
-    {
-      examples: [...between].flatMap((at) =>
-        [-3, -2, -1, 0, 1, 2, 3].map((by): [number[]] => [
-          [at, at + by].filter((cut, i, all) => cut >= 0 && cut <= whole.length && all.indexOf(cut) === i),
-        ]),
-      ),
-    },
-  )
-})
-
-const UPGRADE = 'GET /u HTTP/1.1\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n'
-
-test('an error in the head behind a wish for another protocol is reported, and named as one at the beginning is', () => {
-  for (const broken of ['GET / HTTP/1.1\r\nA : 1\r\n\r\n', 'nonsense\r\n\r\n']) {
-    const { error } = readAll('request', [broken])
-    assert.ok(error !== null)
-    for (const pieces of [
-      [UPGRADE + broken],
-      [UPGRADE, broken],
-      [UPGRADE, broken.slice(0, 5), broken.slice(5)],
-    ]) {
-      assert.equal(readAll('request', pieces).error, error)
-    }
-  }
-  assert.deepEqual(bodiesOf(readAll('request', [UPGRADE, POST + GET])), ['', 'hello', ''])
-})
-
 test('a head behind a body of known length has the same limits as the first, whole or in pieces', () => {
   const lines = `GET / HTTP/1.1\r\n${'a: b\r\n'.repeat(1_001)}\r\n`
   const large = `GET / HTTP/1.1\r\na: ${'b'.repeat(70_000)}\r\n\r\n`
@@ -200,37 +96,6 @@ test('a head behind a body of known length has the same limits as the first, who
         assert.equal(readAll('request', pieces).error, error)
       }
     }
-  }
-})
-
-test('behind a body of known length comes whatever may come at the beginning', () => {
-  const EMPTY = 'POST /e HTTP/1.1\r\nContent-Length: 0\r\n\r\n'
-  assert.deepEqual(bodiesOf(readAll('request', [POST, EMPTY, GET, POST])), ['hello', '', '', 'hello'])
-  const SIZED = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
-  const SAME = 'HTTP/1.1 304 Same\r\nContent-Length: 9\r\n\r\n'
-  const NONE = 'HTTP/1.1 204 None\r\n\r\n'
-  assert.deepEqual(bodiesOf(readAll('response', [SIZED + SAME + SIZED, NONE + SIZED])), [
-    'ok',
-    '',
-    'ok',
-    '',
-    'ok',
-  ])
-  const open = readAll('response', [SIZED, 'HTTP/1.1 200 OK\r\n\r\nto the end'])
-  assert.deepEqual([open.messages[1]?.body, open.end], ['to the end', null])
-  assert.notEqual(readAll('request', [POST, 'GET / HT']).end, null)
-  assert.equal(readAll('request', [POST]).end, null)
-})
-
-test('behind a body of known length that ends the connection comes nothing', () => {
-  const LAST = POST.replace('Host', 'Connection: close\r\nHost')
-  const OLD = POST.replace('HTTP/1.1', 'HTTP/1.0')
-  for (const last of [LAST, OLD]) {
-    for (const pieces of [[last + GET], [last, GET], [last.slice(0, -2), `lo${GET}`], [last, '\r\n', 'x']]) {
-      const read = readAll('request', pieces)
-      assert.deepEqual([bodiesOf(read), read.error], [['hello'], 'HPE_CLOSED_CONNECTION'])
-    }
-    assert.equal(readAll('request', [last, '\r\n']).error, null)
   }
 })
 
@@ -309,25 +174,6 @@ test('a wish for another protocol is reported, and what follows it is read on; n
     assert.equal(readAll('request', [upgrade + behind]).messages[1]?.head.method, 'POST')
     assert.equal(readAll('request', [`CONNECT a:1 HTTP/1.1\r\n\r\n${behind}`, GET]).messages.length, 1)
   }
-})
-
-test('a body behind a wish for another protocol is read wherever it is cut, and so is what follows', () => {
-  const wish = 'POST /h HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n'
-  const sized = `${wish}Content-Length: 5\r\n\r\nhello`
-  const chunked = `${wish}Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n`
-  for (const bytes of [sized + sized + GET, chunked + sized + chunked + GET]) {
-    for (let cut = 1; cut < bytes.length; cut++) {
-      const read = readAll('request', [bytes.slice(0, cut), bytes.slice(cut)])
-      assert.equal(read.error, null, `cut at ${cut}`)
-      assert.deepEqual(bodiesOf(read), [...(bytes.match(/hello/g) ?? []), ''])
-    }
-  }
-})
-
-test('a broken chunk behind a wish for another protocol is an error', () => {
-  const head = 'POST / HTTP/1.1\r\nUpgrade: h2c\r\nConnection: upgrade\r\nTransfer-Encoding: chunked\r\n\r\n'
-  assert.match(readAll('request', [`${head}zz\r\n`]).error ?? '', /^HPE_/)
-  assert.match(readAll('request', [head, 'zz\r\n']).error ?? '', /^HPE_/)
 })
 
 test('a reply without a length ends with the connection', () => {

@@ -1,16 +1,8 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { STATUS_CODES } from 'node:http'
 import { connect, createServer, type Socket } from 'node:net'
 import type { TestContext } from 'node:test'
-import {
-  dateLine,
-  framingHeaders,
-  serialiseHeaders,
-  statusLine,
-  writeCoalesced,
-} from '../../src/http/message-writer.ts'
-import { ERRORS, type ErrorRow } from '../../src/kernel/errors.ts'
+import { dateLine, framingHeaders, serialiseHeaders, writeCoalesced } from '../../src/http/message-writer.ts'
 import { test } from '../support/suite.ts'
 
 test('lines are written as they are, with every byte of Latin-1', () => {
@@ -41,14 +33,6 @@ test('the date is that of the clock, also when the clock was set back', () => {
   const hourMs = 3_600_000
   for (const nowMs of [2 * hourMs, 2 * hourMs + 999, hourMs, hourMs + 1_000])
     assert.equal(dateLine(nowMs), `Date: ${new Date(nowMs).toUTCString()}\r\n`)
-})
-
-test('a status that we answer with has the phrase that Node gives it', () => {
-  const rows: readonly ErrorRow[] = Object.values(ERRORS)
-  const statuses = rows.map(({ status }) => status)
-  for (const status of [...statuses, 200, 201, 204]) {
-    assert.equal(statusLine(status, undefined), `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'unknown'}\r\n`)
-  }
 })
 
 interface Pair {
@@ -140,26 +124,4 @@ test('what is corked, and what waits for its connection, is not written over', a
   early.end()
   const [late] = (await accepted) as [Socket]
   assert.equal(await readToEnd(late), 'before it was connected')
-})
-
-test('it reports when all has left, and when it cannot', async (t) => {
-  const { near } = await openPair(t)
-  const reports: (string | null)[] = []
-  const done = new Promise<void>((resolve) => {
-    writeCoalesced(near, 'a', Buffer.from('b'), 'c', (error) => {
-      reports.push(error?.message ?? null)
-      resolve()
-    })
-  })
-  await done
-  near.destroy()
-  near.on('error', () => {})
-  const failed = new Promise<void>((resolve) => {
-    writeCoalesced(near, 'a', Buffer.from('b'), 'c', (error) => {
-      reports.push((error as NodeJS.ErrnoException)?.code ?? null)
-      resolve()
-    })
-  })
-  await failed
-  assert.deepEqual(reports, [null, 'ERR_STREAM_DESTROYED'])
 })

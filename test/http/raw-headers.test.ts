@@ -1,13 +1,6 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
-import {
-  firstValue,
-  hasHeader,
-  NameMemo,
-  nominatedIn,
-  tokensOf,
-  valuesOf,
-} from '../../src/http/raw-headers.ts'
+import { firstValue, hasHeader, nominatedIn, tokensOf, valuesOf } from '../../src/http/raw-headers.ts'
 import { test } from '../support/suite.ts'
 
 const NAMES = ['connection', 'content-type', 'cache-control', 'x-a', 'x-b', 'date'] as const
@@ -44,16 +37,4 @@ test('a Connection line nominates what it names, except what the message needs a
   assert.deepEqual(nominated('Keep-Alive, Upgrade,TE'), [])
   assert.deepEqual(nominated('keep-alive', 'close, X-Debug', 'x-debug'), ['close', 'x-debug'])
   assert.deepEqual(nominated('Content-Length, authorization, x-api-key, anthropic-version'), [])
-})
-
-/** Names of few letters, so that many names share a place in the memo. */
-const nameLike = fc.string({ unit: fc.constantFrom('a', 'A', 'b', '-'), maxLength: 70 })
-
-test('what is said of a name is what was judged of it in lower case, whatever came before', () => {
-  const memo = new NameMemo((lower) => ({ lower }))
-  fc.assert(
-    fc.property(fc.array(nameLike, { maxLength: 50 }), (names) => {
-      for (const each of [...names, ...names]) assert.equal(memo.get(each).lower, each.toLowerCase())
-    }),
-  )
 })

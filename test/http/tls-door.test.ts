@@ -112,25 +112,6 @@ test('what is older, and what speaks HTTP/2 alone, is refused by the handshake',
   })
 })
 
-test('a client of TLS 1.2 that wants a second handshake is refused it', async () => {
-  const socket = await enter({ maxVersion: 'TLSv1.2' })
-  const refused = once(socket, 'error')
-  socket.renegotiate({}, () => {})
-  const [error] = await withDeadline(refused, () => 'it was done')
-  assert.equal((error as NodeJS.ErrnoException).code, 'ERR_SSL_NO_RENEGOTIATION')
-  socket.destroy()
-})
-
-test('a session is taken up again', async () => {
-  const first = await enter({ maxVersion: 'TLSv1.2' })
-  const session = first.getSession()
-  first.destroy()
-  const again = await enter({ maxVersion: 'TLSv1.2', session })
-  assert.ok(again.isSessionReused())
-  assert.ok(await isServed(again))
-  again.destroy()
-})
-
 test('what cannot be decrypted ends the connection', async () => {
   const wire = await arrive()
   const socket = await enter({ socket: wire, host: '127.0.0.1' })
@@ -227,39 +208,6 @@ for (const [which, begun] of [
     await closed
   })
 }
-
-test('connections that break off at any point are not counted any more', async () => {
-  const connectionsMax = 8
-  const narrow = serverWith({ connectionsMax })
-  const at = await narrow.listen('127.0.0.1', 0)
-  const hello = await halfAHello()
-  const endings = [
-    () => arrive('', at),
-    () => arrive(hello, at),
-    () => arrive(Buffer.from([0, 1, 2]), at),
-    () => arrive(REQUEST, at),
-    async () => {
-      const wire = await arrive('', at)
-      await enter({ socket: wire, host: '127.0.0.1' }).catch(() => null)
-      return wire
-    },
-  ]
-  for (let round = 0; round < 20; round++) {
-    const wires = await Promise.all(endings.map((begin) => begin()))
-    for (const [nth, wire] of wires.entries()) {
-      if ((round + nth) % 2 === 0) wire.resetAndDestroy()
-      else wire.destroy()
-    }
-  }
-  const open: net.Socket[] = []
-  await until('as many are let in as at first', async () => {
-    const socket = await enter({}, at).catch(() => null)
-    if (socket !== null && (await isServed(socket))) open.push(socket)
-    return open.length === connectionsMax
-  })
-  await closing(await arrive('', at))
-  await narrow.drain(0)
-})
 
 test('a new certificate is for new connections; those that are open live on', async () => {
   const changed = serverWith({})

@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict'
 import { Readable } from 'node:stream'
 import { mock } from 'node:test'
-import { UPSTREAM_IDLE_CONNECTIONS_MAX } from '../../src/http/upstream-call.ts'
 import { nextTurn, withDeadline } from '../support/deadline.ts'
 import { test } from '../support/suite.ts'
-import { type Accepted, startRawUpstream, describeEnd } from './raw-upstream.ts'
+import { type Accepted, describeEnd, startRawUpstream } from './raw-upstream.ts'
 
 const sized = (lines = '') => `HTTP/1.1 200 OK\r\n${lines}Content-Length: 2\r\n\r\nok`
 
@@ -86,53 +85,6 @@ test('calls in flight go on when an idle connection is out of step, and their co
   assert.equal(describeEnd(await slow.ended), 'complete')
   assert.equal(describeEnd(await upstream.send({}).ended), 'complete')
   assert.equal(upstream.connections.length, 2)
-})
-
-test('what upstream sends to a HEAD too late reaches no other call', async (t) => {
-  const late = 'HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison'
-  const upstream = await startRawUpstream(t, ({ socket }) => {
-    let owed = ''
-    socket.on('data', (chunk) => {
-      const isHead = chunk.toString().startsWith('HEAD')
-      socket.write(isHead ? `HTTP/1.1 200 OK\r\nContent-Length: ${late.length}\r\n\r\n` : owed + sized())
-      if (isHead) owed = late
-    })
-  })
-  for (let round = 0; round < 20; round++) {
-    assert.equal(describeEnd(await upstream.send({ method: 'HEAD' }).ended), 'complete')
-    const { ended, reply } = upstream.send({})
-    assert.equal(describeEnd(await ended), 'complete')
-    assert.equal(reply.bytes.toString(), 'ok')
-  }
-})
-
-test('of the idle connections the one that has rested longest is used next', async (t) => {
-  const upstream = await startRawUpstream(t, always(sized()))
-  await Promise.all([upstream.send({}).ended, upstream.send({}).ended, upstream.send({}).ended])
-  assert.equal(upstream.connections.length, 3)
-  const counts = () => upstream.connections.map(({ received }) => received().split('POST ').length - 1)
-  for (let round = 0; round < 5; round++) await upstream.send({}).ended
-  assert.equal(upstream.connections.length, 3)
-  assert.deepEqual(counts().sort(), [2, 3, 3])
-})
-
-test('of very many connections no more than the limit stay when their calls are over', async (t) => {
-  const most = UPSTREAM_IDLE_CONNECTIONS_MAX
-  const upstream = await startRawUpstream(t, always(sized('Keep-Alive: timeout=60\r\n')))
-  const ends = await Promise.all(Array.from({ length: most + 5 }, () => upstream.send({}).ended))
-  assert.deepEqual(new Set(ends.map(describeEnd)), new Set(['complete']))
-  assert.equal(upstream.connections.length, most + 5)
-  let closed = 0
-  const fiveClosed = Promise.withResolvers<void>()
-  for (const accepted of upstream.connections) {
-    accepted.closed.then(() => {
-      closed += 1
-      if (closed === 5) fiveClosed.resolve()
-    })
-  }
-  await fiveClosed.promise
-  await nextTurn()
-  assert.equal(closed, 5)
 })
 
 test('calls at the same time have a connection each', async (t) => {
@@ -218,16 +170,6 @@ test('a call that is abandoned ends at once, whatever it waits for, and upstream
     await accepted.closed
     assert.doesNotMatch(accepted.received(), /whole|\r\n0\r\n/)
   }
-})
-
-test('a call that is abandoned before it has its idle connection leaves that to others', async (t) => {
-  const upstream = await startRawUpstream(t, always(sized()))
-  await upstream.send({}).ended
-  const { call, ended } = upstream.send({})
-  call.abandon()
-  assert.equal(describeEnd(await ended), 'abandoned before sending')
-  assert.equal(describeEnd(await upstream.send({}).ended), 'complete')
-  assert.equal(upstream.connections.length, 1)
 })
 
 test('a call that is abandoned within its reply ends its connection', async (t) => {

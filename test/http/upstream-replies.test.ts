@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { Readable } from 'node:stream'
 import { nextTurn } from '../support/deadline.ts'
 import { test } from '../support/suite.ts'
-import { startRawUpstream, describeEnd } from './raw-upstream.ts'
+import { describeEnd, startRawUpstream } from './raw-upstream.ts'
 
 const sized = (body: string, lines = '') =>
   `HTTP/1.1 200 OK\r\n${lines}Content-Length: ${body.length}\r\n\r\n${body}`
@@ -206,18 +206,6 @@ test('a receiver that throws breaks its own call and nothing else', async (t) =>
   assert.equal(describeEnd(await upstream.send({}, { head: fault }).ended), 'cut: a defect')
   assert.equal(describeEnd(await upstream.send({}, { data: fault }).ended), 'cut: a defect')
   assert.equal(describeEnd(await upstream.send({}).ended), 'complete')
-})
-
-test('an answer in the middle of an upload is whole, and the upload stops', async (t) => {
-  const upstream = await startRawUpstream(t, replies(sized('early'), sized('later')))
-  const body = new Readable({ read() {} })
-  body.push('first')
-  const { ended, reply } = upstream.send({ body })
-  assert.equal(describeEnd(await ended), 'complete')
-  assert.equal(reply.bytes.toString(), 'early')
-  assert.equal(body.destroyed, true)
-  await upstream.send({}).ended
-  assert.equal(upstream.connections.length, 2, 'what was not sent would stand before the next request')
 })
 
 test('a reset that a write has met does not pass for the end of a body that ends with its connection', async (t) => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { Readable } from 'node:stream'
 import type { UpstreamRequest } from '../../src/http/send-request.ts'
 import { test } from '../support/suite.ts'
-import { startRawUpstream, describeEnd } from './raw-upstream.ts'
+import { describeEnd, startRawUpstream } from './raw-upstream.ts'
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
 const head = (method: string, lines: string) =>
@@ -70,7 +70,10 @@ for (const [name, [pieces, lines, wire]] of Object.entries(streams)) {
       accepted.socket.write(OK)
     })
     const body = Readable.from(pieces.map((piece) => Buffer.from(piece)))
-    assert.equal(describeEnd(await upstream.send({ headers: ['host', 'up', ...lines], body }).ended), 'complete')
+    assert.equal(
+      describeEnd(await upstream.send({ headers: ['host', 'up', ...lines], body }).ended),
+      'complete',
+    )
     assert.equal(upstream.connections[0]?.received(), head('POST', wire))
   })
 }

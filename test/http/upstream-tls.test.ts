@@ -7,7 +7,7 @@ import { localPair } from '../support/certificates.ts'
 import { withDeadline } from '../support/deadline.ts'
 import { createLogLines } from '../support/log-lines.ts'
 import { after, test } from '../support/suite.ts'
-import { TakenReply, describeEnd } from './raw-upstream.ts'
+import { describeEnd, TakenReply } from './raw-upstream.ts'
 
 const { key, cert } = localPair
 const reply = 'HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n'

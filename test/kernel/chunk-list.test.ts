@@ -53,13 +53,3 @@ test('what was joined stays as it is when the list is cleared and its memory use
   )
   assert.ok(joined.every((byte) => byte === 7))
 })
-
-test('two lists at a time have nothing of each other', () => {
-  const [one, other] = [new ChunkList(), new ChunkList()]
-  for (let i = 0; i < 20; i++) {
-    fill(one, [new Uint8Array(20_000).fill(1)])
-    fill(other, [new Uint8Array(20_000).fill(2)])
-  }
-  assert.ok(Buffer.concat(one.all()).every((byte) => byte === 1))
-  assert.ok(Buffer.concat(other.all()).every((byte) => byte === 2))
-})

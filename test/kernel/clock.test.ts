@@ -46,19 +46,6 @@ test('a look follows at once where the one before says so, and a pause of a minu
   assert.equal(begun.length, 3)
 })
 
-test('woken while it looks it looks once more, however often it was woken', async () => {
-  const { loop, stopping, untilLooks, begun } = loopOfLooks()
-  loop.start()
-  const first = await untilLooks(1)
-  for (let i = 0; i < 3; i++) loop.wake()
-  first.resolve(60_000)
-  const second = await untilLooks(2)
-  stopping.abort()
-  second.resolve(0)
-  await loop.ended()
-  assert.equal(begun.length, 2)
-})
-
 test('a look that fails is reported, and is no end', async () => {
   const { loop, stopping, failed, untilLooks } = loopOfLooks()
   loop.start()
@@ -96,12 +83,4 @@ test('a part is loaded once, when it is first asked for', async (t) => {
   t.mock.timers.tick(1_000)
   assert.equal(await later.get(), 'part')
   assert.equal(load.mock.callCount(), 1)
-})
-
-test('a part that cannot be loaded fails for those who ask, and for nobody else', async (t) => {
-  t.mock.timers.enable({ apis: ['setTimeout'] })
-  const later = loadLater(() => Promise.reject(new Error('gone')), 1_000)
-  t.mock.timers.tick(1_000)
-  await new Promise((resolve) => setImmediate(resolve))
-  await assert.rejects(later.get(), /gone/)
 })

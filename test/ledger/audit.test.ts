@@ -6,8 +6,17 @@ import { openSnapshot } from '../../src/store/sqlite/database.ts'
 import { closing } from '../store/conformance/fixtures.ts'
 import { stopPostgres } from '../support/postgres.ts'
 import { after, before, describe, test } from '../support/suite.ts'
-import { audit, type TestLedger, billed, DataDir, fillLedger, rateAgain, rated, withStore } from './test-ledger.ts'
 import { BOTH } from './both-ledgers.ts'
+import {
+  audit,
+  billed,
+  DataDir,
+  fillLedger,
+  rateAgain,
+  rated,
+  type TestLedger,
+  withStore,
+} from './test-ledger.ts'
 
 after(stopPostgres)
 

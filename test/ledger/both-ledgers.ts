@@ -1,5 +1,5 @@
-import { type TestLedger, DataDir } from './test-ledger.ts'
 import { PostgresLedger } from './postgres-ledger.ts'
+import { DataDir, type TestLedger } from './test-ledger.ts'
 
 /** Each store that has a ledger. A test file that uses both names `stopPostgres` in its `after`. */
 export const BOTH: readonly (readonly [store: string, create: () => Promise<TestLedger>])[] = [

@@ -10,8 +10,8 @@ import {
 import { creditBackOf } from '../store/conformance/fixtures.ts'
 import { stopPostgres } from '../support/postgres.ts'
 import { after, describe, test } from '../support/suite.ts'
-import { audit, type TestLedger, fillLedger, rateAgain, versionJson, withStore } from './test-ledger.ts'
 import { BOTH } from './both-ledgers.ts'
+import { audit, fillLedger, rateAgain, type TestLedger, versionJson, withStore } from './test-ledger.ts'
 
 after(stopPostgres)
 
@@ -25,7 +25,6 @@ const pricesOf = (id: string, rate: number): CurrentPrices => ({
 /** Other prices; calls were billed at 100. */
 const HALF = pricesOf('half', 50)
 const DOUBLE = pricesOf('double', 200)
-const FREE = pricesOf('free', 0)
 
 async function withLedger(
   create: () => Promise<TestLedger>,
@@ -124,14 +123,6 @@ function proveCreditsBack(create: () => Promise<TestLedger>): void {
     }
   })
 
-  test('of a call that a rerate has made free there is nothing to give back', async () => {
-    await withLedger(create, async (dir, writer) => {
-      await writer.book(await changed(writer, 'req_01', FREE))
-      assert.equal(await creditBack(dir, 'req_01'), null)
-      assert.equal((await audit(dir)).difference, null)
-    })
-  })
-
   test('a call that was credited back is not priced again', async () => {
     await withLedger(create, async (dir, writer) => {
       await creditBack(dir, 'req_01')
@@ -150,26 +141,6 @@ function proveCreditsBack(create: () => Promise<TestLedger>): void {
       await creditBack(dir, 'req_01')
       await creditBack(dir, 'req_09')
       assert.deepEqual(await writer.book(stale), { calls: 0, nanos: 0n })
-      assert.equal((await audit(dir)).difference, null)
-    })
-  })
-
-  test('a rerate records nothing either where the credits come to what they were when it read the call', async () => {
-    await withLedger(create, async (dir, writer) => {
-      await writer.book(await changed(writer, 'req_01', FREE))
-      const stale = await changed(writer, 'req_01', DOUBLE)
-      await writer.book(await changed(writer, 'req_01', HALF))
-      await creditBack(dir, 'req_01')
-      assert.deepEqual(await writer.book(stale), { calls: 0, nanos: 0n })
-      assert.equal(await paidFor(dir, 'req_01'), 0n)
-      assert.equal((await audit(dir)).difference, null)
-    })
-  })
-
-  test('a credit-back whose id is older than that of the rerate before it is no difference', async () => {
-    await withLedger(create, async (dir, writer) => {
-      await writer.book(await changed(writer, 'req_01', HALF))
-      await creditBack(dir, 'req_01', 'crd_00')
       assert.equal((await audit(dir)).difference, null)
     })
   })

@@ -8,7 +8,7 @@ import type { Store } from '../../src/store/store.ts'
 import type { Rows } from '../store/conformance/fixtures.ts'
 import { openByCallersClock } from '../store/postgres-under-test.ts'
 import { createDatabase, openPatientPool, type TestDatabase } from '../support/postgres.ts'
-import { type TestLedger, present, rateAgain } from './test-ledger.ts'
+import { present, rateAgain, type TestLedger } from './test-ledger.ts'
 
 /** Turns foreign keys off for the rest of a transaction. */
 const WITHOUT_FOREIGN_KEYS = 'SET LOCAL session_replication_role = replica'

@@ -10,8 +10,8 @@ import {
 } from '../../src/ledger/rerate.ts'
 import { stopPostgres } from '../support/postgres.ts'
 import { after, describe, test } from '../support/suite.ts'
-import { audit, type TestLedger, fillLedger, rateAgain, V1, versionJson } from './test-ledger.ts'
 import { BOTH } from './both-ledgers.ts'
+import { audit, fillLedger, rateAgain, type TestLedger, V1, versionJson } from './test-ledger.ts'
 
 after(stopPostgres)
 
@@ -173,47 +173,6 @@ function provePricingAgain(create: () => Promise<TestLedger>): void {
       assert.deepEqual(more, [])
       assert.equal(event?.['actor_kind'], 'command_line')
       assert.match(String(event?.['data']), /"balance"/)
-    })
-  })
-
-  test('a version that was applied before cannot be applied once more', async () => {
-    await withLedger(create, async (dir, writer) => {
-      await writer.book(await changes(writer, V2))
-      await writer.book(await changes(writer, V3))
-      const [first] = await writer.read(ALL, '')
-      assert.ok(first)
-      assert.deepEqual(rerateCall(first, V2), { kind: 'unchanged', because: 'rerated_before' })
-      assert.equal((await entries(dir)).length, 11)
-    })
-  })
-
-  test('calls are chosen by time, model asked or served, and whether they had a price', async () => {
-    await withLedger(create, async (_dir, writer) => {
-      const ids = async (more: Partial<RerateSelection>): Promise<string[]> => {
-        const selection = { ...ALL, ...more }
-        const read = (await writer.read(selection, '')).map(({ id }) => id)
-        assert.equal(await writer.count(selection), read.length)
-        return read
-      }
-      const lastMoment = Date.UTC(2026, 9, 31, 23, 59, 59, 999)
-      assert.deepEqual(await ids({ toMs: lastMoment }), [])
-      assert.deepEqual(await ids({ toMs: lastMoment + 1 }), ['req_08'])
-      assert.deepEqual(await ids({ fromMs: lastMoment + 1 }), [
-        'req_01',
-        'req_02',
-        'req_05',
-        'req_06',
-        'req_07',
-        'req_09',
-      ])
-      assert.deepEqual(await ids({ model: 'gpt-6-luna' }), ['req_02'])
-      assert.deepEqual(await ids({ model: 'gpt-6' }), [])
-      assert.deepEqual(await ids({ model: 'claude-haiku-5-5', toMs: lastMoment + 1 }), ['req_08'])
-      assert.deepEqual(await ids({ unpricedOnly: true }), ['req_06'])
-      assert.deepEqual(
-        (await writer.read(ALL, 'req_06')).map(({ id }) => id),
-        ['req_07', 'req_08', 'req_09'],
-      )
     })
   })
 

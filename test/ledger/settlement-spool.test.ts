@@ -3,13 +3,12 @@ import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { mock } from 'node:test'
 import fc from 'fast-check'
-import { openSettlementSpool, SPOOL_WRITE_MS } from '../../src/ledger/settlement-spool.ts'
-import { createLogLines } from '../support/log-lines.ts'
+import { SPOOL_WRITE_MS } from '../../src/ledger/settlement-spool.ts'
 import { runs } from '../support/scale.ts'
 import { test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { anyClosing, closingOf } from './closings.ts'
-import { BYTES_MAX, bench, idsOf, LARGE } from './spool-bench.ts'
+import { bench, idsOf, LARGE } from './spool-bench.ts'
 
 const A = closingOf('req_a', { costNanos: 2n ** 63n - 1n })
 const B = closingOf('req_b')
@@ -192,33 +191,6 @@ test('beyond its size settlements wait in memory alone, and it is sound when the
   assert.equal(spool.isSound, true)
   await spool.close()
   assert.deepEqual(idsOf(await onDisk()), ['c'])
-})
-
-test('a spool that never is empty does not grow without end', async () => {
-  const { open, onDisk, file } = await bench()
-  const spool = await open()
-  await spool.append(A)
-  for (let i = 0; i < 40; i++) {
-    await spool.append(closingOf(`req_${i}`, { usage: LARGE }))
-    spool.done(`req_${i}`)
-  }
-  await spool.close()
-  assert.ok((await stat(file)).size < BYTES_MAX)
-  assert.deepEqual(await onDisk(), [A])
-})
-
-test('a settlement after the end is dropped, and the log says so', async () => {
-  const { open, lines } = await bench()
-  const spool = await open()
-  await spool.close()
-  await spool.append(A)
-  assert.deepEqual(lines, ['error: a settlement came after the spool was closed'])
-})
-
-test('a directory that cannot be made fails the start', async () => {
-  const { dir } = await bench()
-  await writeFile(dir, '')
-  await assert.rejects(openSettlementSpool(dir, createLogLines().log), /EEXIST/)
 })
 
 test('whatever was appended and done, and whenever the disk failed, waiting settlements are on it at the end', async () => {

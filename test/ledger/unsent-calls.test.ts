@@ -107,16 +107,3 @@ test('a store that cannot take them loses them, is reported in the log, and is a
   assert.equal(store.batches.at(-1)?.length, 1)
   assert.equal(log.lines.length, 1)
 })
-
-test('whoever waits for what was refused before does not wait for what comes after', async () => {
-  const store = heldStore()
-  const calls = create(store)
-  add(calls, 1)
-  const written = calls.written()
-  add(calls, 1_000)
-  store.take()
-  await written
-  assert.ok(store.batches.length <= 2, 'the rest is still to be written')
-  await calls.written()
-  assert.equal(store.batches.flat().length, 1_001)
-})

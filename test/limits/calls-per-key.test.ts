@@ -3,7 +3,7 @@ import { type Address, connect, type RawConnection } from '../support/raw-client
 import { after, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { message } from '../support/wire-bytes.ts'
-import { bodyOf, startGatedBench } from './gated-bench.ts'
+import { startGatedBench } from './gated-bench.ts'
 
 const MAX = 3
 const bench = await startGatedBench({ settings: { callsInFlightPerKeyMax: MAX } })
@@ -109,16 +109,4 @@ test('however a call ends, its place is free again', async () => {
   for (let i = 0; i < 2; i++) assert.equal((await (await one.send(`revoked ${i}`, key)).reply).status, 401)
   await one.assertBalanced()
   await one.close()
-})
-
-test('requests that are sent ahead on one connection take a place when it is their turn', async () => {
-  const { key } = await gateway.createKey('ahead')
-  const text = bodyOf('messages')
-  const lines = ['Host: h', `x-api-key: ${key}`, 'x-call: at once 1', `Content-Length: ${text.length}`]
-  const client = await connect(gateway)
-  await client.send(
-    Buffer.concat(Array.from({ length: 4 * MAX }, () => message('POST /v1/messages HTTP/1.1', lines, text))),
-  )
-  for (let i = 0; i < 4 * MAX; i++) assert.equal((await client.read({ method: 'POST' })).status, 200)
-  client.leave()
 })

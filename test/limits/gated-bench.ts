@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import type { Socket } from 'node:net'
 import { mintKey } from '../../src/keys/key-format.ts'
 import { asBilled, assertBalanced, type BilledReply } from '../billing/bench-of-one.ts'
+import { type GatedUpstream, startGatedUpstream } from '../support/gated-upstream.ts'
 import { type GatewayOptions, startGateway, type TestGateway } from '../support/gateway.ts'
 import { connect, exchange } from '../support/raw-client.ts'
 import { type Arrivals, watchArrivals } from './arrivals.ts'
-import { type GatedUpstream, startGatedUpstream } from './gated-upstream.ts'
 
 /** A gateway in front of an upstream that answers when the test says so. */
 export interface GatedBench extends AsyncDisposable {
@@ -55,7 +55,7 @@ export function bodyOf(surface: 'messages' | 'chat', maxTokens = MAX_TOKENS, str
 }
 
 export async function startGatedBench(options: GatewayOptions = {}): Promise<GatedBench> {
-  const upstream = await startGatedUpstream()
+  const upstream = await startGatedUpstream({ header: 'x-call', gates: /^(?!at once)/ })
   const gateway = await startGateway({
     messagesUrl: upstream.url,
     messagesKey: 'pm',

@@ -1,10 +1,6 @@
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { startSimulator } from '../../simulator/start-simulator.ts'
 import { type DatabaseOwner, readDatabase } from '../support/read-database.ts'
 import { test } from '../support/suite.ts'
-import { serveTollgate } from '../support/tollgate-process.ts'
 import { clockAt } from './clock-at.ts'
 import { type GatedBench, type SendOptions, startGatedBench } from './gated-bench.ts'
 import { nanosOf } from './read-ledger.ts'
@@ -88,40 +84,4 @@ test('what was learned is for that key, endpoint and model, until the month is o
   clock.advance(1)
   assert.equal(await nextHold(bench, key, SMALL), before.own)
   await bench.assertBalanced()
-})
-
-test('what was learned outlasts the process', async () => {
-  const simulator = await startSimulator()
-  const upstreams = { TOLLGATE_MESSAGES_URL: simulator.messagesUrl, TOLLGATE_CHAT_URL: simulator.chatUrl }
-  const first = await serveTollgate(upstreams)
-  try {
-    const adminKey = readFileSync(join(first.dataDir, 'admin-key'), 'utf8').trim()
-    const post = async (url: string, path: string, key: string, body: unknown) => {
-      const simulate = `usage={"input_tokens":0,"output_tokens":${TOKENS}}`
-      const response = await fetch(url + path, {
-        method: 'POST',
-        headers: {
-          authorization: `Bearer ${key}`,
-          'x-simulator': simulate,
-          'anthropic-version': '2023-06-01',
-        },
-        body: JSON.stringify(body),
-      })
-      const answer = (await response.json()) as Record<string, unknown>
-      assert.ok(response.ok, JSON.stringify(answer))
-      return { answer, requestId: response.headers.get('x-svc-request-id') ?? '' }
-    }
-    const { answer } = await post(first.url, '/v1/keys', adminKey, { name: 'kept' })
-    const message = { model: 'claude-haiku-5-5', max_tokens: 20, messages: [{ role: 'user', content: 'Hi' }] }
-    const call = async (url: string) =>
-      holdOf(first, (await post(url, '/v1/messages', String(answer['key']), message)).requestId)
-    assert.ok((await call(first.url)) < COST / 20)
-    first.signal('SIGTERM')
-    await first.finished
-    await using second = await serveTollgate({ ...upstreams, ...first.environment })
-    assert.equal(await call(second.url), COST)
-  } finally {
-    await first.dispose()
-    await simulator.close()
-  }
 })

@@ -176,18 +176,3 @@ test('every SDK retries 429 budget_held by itself, and is served when the calls 
   }
   await bench.assertBalanced()
 })
-
-test('without retries the error of 429 budget_held is a RateLimitError with the code and the figures', async () => {
-  for (const sdk of sdks) {
-    const { key } = await bench.gateway.createKey(sdk.name, { monthly_budget_usd: 0.0001 })
-    const first = await bench.send(`${sdk.name} holds again`, key)
-    const running = await bench.upstream.next()
-    const call = `${sdk.name} not retried`
-    const error = await errorOf(sdk.create(clientOptions(sdk, bench.gateway.url, key, call, 0), false))
-    assert.ok(error instanceof sdk.RateLimitError)
-    assert.equal(sdk.codeOf(error), 'budget_held')
-    assert.equal(dig(sdk.detailsOf(error), 'spent_usd'), 0)
-    running.finish(1)
-    assert.equal((await first.reply).status, 200)
-  }
-})

@@ -68,24 +68,6 @@ test('calls that wait get 401 when their key is revoked, and the one that runs i
   assert.equal(patient.upstream.names.at(-1), 'runs on')
 })
 
-test('a call that waits gets 401 when its key expires', async () => {
-  const expiresAt = '2026-12-20T13:00:00.000Z'
-  const { key } = await patient.gateway.createKey('expires', { ...CAP, expires_at: expiresAt })
-  const first = await patient.send('before the end', key)
-  const running = await patient.upstream.next()
-  const waiting = await patient.send('too late', key)
-  await patient.free(key)
-  clock.set(expiresAt)
-  const refused = await waiting.reply
-  assert.equal(refused.status, 401)
-  assert.equal(
-    JSON.parse(refused.body.toString()).error.message,
-    'This API key has expired. Ask the operator for a new one.',
-  )
-  running.finish(100)
-  assert.equal((await first.reply).status, 200)
-})
-
 test('a call that waits while the cap is spent gets 402, with what is spent then', async () => {
   const { key } = await patient.gateway.createKey('spent', CAP)
   const first = await patient.send('spends all', key)

@@ -76,48 +76,6 @@ test('a call that waits is in the log and on its key, until it goes', async () =
   assert.equal(JSON.parse((await ask(`/gateway/v1/requests/${requestId}`)).text).state, 'settled')
 })
 
-test('calls that wait are listed newest first, in pages, filtered and exported like others', async () => {
-  const [mine, yours] = [await gateway.createKey('mine', CAP), await gateway.createKey('yours', CAP)]
-  const sent = [await bench.send('mine runs', mine.key), await bench.send('yours runs', yours.key)]
-  const running = [await upstream.next(), await upstream.next()]
-  for (const name of ['one', 'two', 'three']) {
-    sent.push(await bench.send(name, mine.key, name === 'two' ? { surface: 'chat' } : {}))
-    await waiting(mine.id, sent.length - 2)
-  }
-  sent.push(await bench.send('four', yours.key))
-  await waiting(yours.id, 1)
-  const all = (await list('state=waiting')).data
-  assert.equal(all.length, 4)
-  const starts = all.map((call) => String(call['started_at']))
-  assert.deepEqual(starts, starts.toSorted().toReversed())
-  const ids = all.map((call) => call['id'])
-
-  const page = await list('state=waiting&limit=3')
-  assert.deepEqual([page.data.length, page.has_more], [3, true])
-  const rest = await list(`state=waiting&limit=3&after=${page.next}`)
-  assert.deepEqual(
-    [...page.data, ...rest.data].map((call) => call['id']),
-    ids,
-  )
-  assert.deepEqual([rest.has_more, rest.next], [false, null])
-
-  const find = async (query: string) => (await list(`state=waiting&${query}`)).data.length
-  assert.equal(await find('model=gpt-6-luna'), 1)
-  assert.equal(await find('start=2020-01-01'), 4)
-  assert.equal(await find('end=2020-01-01'), 0)
-  for (const none of ['status=200', 'flag=streamed', 'min_cost_usd=0'])
-    assert.equal(await find(none), 0, none)
-  const lines = (await ask('/gateway/v1/requests?state=waiting&format=ndjson')).text.trim().split('\n')
-  assert.deepEqual(
-    lines.map((line) => JSON.parse(line).id),
-    ids,
-  )
-
-  for (const call of running) call.finish(1)
-  for (let left = 4; left > 0; left -= 1) (await upstream.next()).finish(1)
-  for (const { reply } of sent) assert.equal((await reply).status, 200)
-})
-
 test('a client that leaves waits no longer', async () => {
   const { id, key } = await gateway.createKey('leaves', CAP)
   const first = await bench.send('stays', key)

@@ -32,20 +32,6 @@ test('calls that wait are served in the order in which they came', async () => {
   for (const { reply } of sent) assert.equal((await reply).status, 200)
 })
 
-test('free endpoints pass while others wait, and when the cap is spent', async () => {
-  const { key } = await gateway.createKey('free', CAP)
-  const first = await bench.send('holds all', key)
-  const running = await upstream.next()
-  const second = await bench.send('waits', key)
-  const free = await bench.free(key)
-  assert.equal(free.status, 200)
-  assert.equal(free.header('x-svc-cost-usd'), '0')
-  running.finish(200)
-  assert.equal((await first.reply).status, 200)
-  assert.equal((await second.reply).status, 402, 'what the first cost was the whole cap')
-  assert.equal((await bench.free(key)).status, 200)
-})
-
 test('a cap that another process raises is found by whoever is first in line, and nobody goes before', async () => {
   const { id, key } = await gateway.createKey('raised from beside', CAP)
   const sent = [await bench.send('still runs', key)]

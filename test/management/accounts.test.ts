@@ -18,17 +18,6 @@ async function send(method: string, path: string, body?: unknown, headers: Recor
   return { status: response.status, json, code: error?.code, param: error?.param }
 }
 
-test('the first account is there from the start', async () => {
-  const { status, json } = await send('GET', `${ACCOUNTS}/default`)
-  assert.equal(status, 200)
-  assert.deepEqual(
-    [json['id'], json['object'], json['status'], json['discount'], json['metadata']],
-    ['default', 'account', 'active', null, {}],
-  )
-  const ageMs = Date.now() - Date.parse(String(json['created_at']))
-  assert.ok(ageMs >= 0 && ageMs < 3_600_000, 'it was created with the installation')
-})
-
 test('an account is created once for an Idempotency-Key, edited, found and listed with sums', async () => {
   const fields = { name: 'Acme', metadata: { crm: '7' }, monthly_budget_usd: 12.5, discount: 0.1 }
   const once = { 'idempotency-key': 'acme' }

@@ -1,10 +1,7 @@
 import assert from 'node:assert/strict'
 import { startSimulator } from '../../simulator/start-simulator.ts'
-import { openApiDocument } from '../../src/management/openapi.ts'
-import { routes } from '../../src/management/router.ts'
 import { startGateway } from '../support/gateway.ts'
 import { after, test } from '../support/suite.ts'
-import { Documented } from './documented.ts'
 import { askOf, assertRefused, assertUnstored } from './own-client.ts'
 
 const simulator = await startSimulator({ messagesKey: 'pm' })
@@ -48,15 +45,6 @@ function send(simulate: string, more: object = {}, signal: AbortSignal | null = 
     signal,
   })
 }
-
-const outcomes = ({ credited, already_credited, not_credited }: Readonly<Record<string, unknown>>) => ({
-  credited,
-  already_credited,
-  not_credited: (not_credited as Record<string, unknown>[]).map(({ request_id, reason }) => [
-    request_id,
-    reason,
-  ]),
-})
 
 test('POST /gateway/v1/credits 201: gives back what the listed calls cost, as one entry of the ledger', async () => {
   const before = await balance()
@@ -116,56 +104,6 @@ test('POST /gateway/v1/credits 201: a negative amount is a correction, and the l
   assertRefused(await ask('GET', `${PATH}?after=x`), 400, { code: 'bad_request', param: 'after' })
 })
 
-test('POST /gateway/v1/credits 201: calls that give nothing back say why, and keep none of the others', async () => {
-  const credited = await call()
-  await credit({ request_ids: [credited.id], reason: 'stolen' })
-  const failed = await call('status=500')
-  const paid = await call()
-  const gone = new AbortController()
-  const stream = await send('drip=60000', { stream: true }, gone.signal)
-  const open = String(stream.headers.get('x-svc-request-id'))
-  const before = await balance()
-
-  const ids = [NONE, credited.id, failed.id, open, paid.id]
-  const { status, body } = await credit({ request_ids: ids, reason: 'stolen' })
-  assert.equal(status, 201)
-  assert.deepEqual(outcomes(body), {
-    credited: [paid.id],
-    already_credited: [credited.id],
-    not_credited: [
-      [NONE, 'not_found'],
-      [failed.id, 'nothing_to_credit'],
-      [open, 'in_flight'],
-    ],
-  })
-  assert.equal(body['amount_usd'], paid.costUsd)
-  const now = await balance()
-  assert.equal(nanosOf(now['credited_usd']), nanosOf(before['credited_usd']) + nanosOf(paid.costUsd))
-  gone.abort()
-})
-
-test('POST /gateway/v1/credits 201: repeated with its Idempotency-Key, it answers as it did at first', async () => {
-  const [one, two] = [await call(), await call()]
-  await credit({ request_ids: [two.id], reason: 'stolen' })
-  const body = { request_ids: [one.id, two.id, NONE], reason: 'stolen' }
-  const headers = { 'idempotency-key': 'case 7' }
-  const answers = await Promise.all(Array.from({ length: 5 }, () => credit(body, headers)))
-  assert.equal(answers.filter((each) => each.headers.get('idempotent-replayed') === null).length, 1)
-  for (const answer of answers) {
-    assert.equal(answer.status, 201)
-    assertUnstored(answer)
-    assert.deepEqual(answer.body, answers[0]?.body)
-  }
-  assert.deepEqual(outcomes(answers[0]?.body ?? {}), {
-    ...{ credited: [one.id], already_credited: [two.id], not_credited: [[NONE, 'not_found']] },
-  })
-  // Without a name it is a request of its own, which finds nothing left.
-  const again = await credit(body)
-  assertRefused(again, 409, { code: 'conflict', message: /None of these calls is left to credit/ })
-  const { error } = again.body as { error: { details: Record<string, unknown> } }
-  assert.deepEqual(error.details['already_credited'], [one.id, two.id])
-})
-
 const reason = 'r'
 
 test('POST /gateway/v1/credits 400: neither an amount nor calls, or both', async () => {
@@ -179,41 +117,4 @@ test('POST /gateway/v1/credits 400: neither an amount nor calls, or both', async
   const both = await credit({ reason, amount_usd: 1, request_ids: [NONE] })
   assertRefused(both, 400, { code: 'bad_request', param: 'request_ids', message: /cannot be used together/ })
   assert.deepEqual(await balance(), before)
-})
-
-test('the document takes an amount or calls, and neither both nor none of them', () => {
-  const made: unknown = JSON.parse(
-    JSON.stringify(openApiDocument(routes, { version: '0', servicePrefix: 'svc' })),
-  )
-  const documented = new Documented(made as Record<string, unknown>)
-  const schema = documented.operation(`POST ${PATH}`).requestBody?.content['application/json']?.schema
-  documented.assertConforms(schema, { reason, amount_usd: 1 })
-  documented.assertConforms(schema, { reason, request_ids: [NONE] })
-  for (const wrong of [
-    { reason },
-    { reason, amount_usd: 1, request_ids: [NONE] },
-    { reason, request_ids: [NONE, NONE] },
-    { reason, request_ids: [] },
-  ]) {
-    assert.throws(() => documented.assertConforms(schema, wrong))
-  }
-})
-
-test('a refused call is known, and has nothing to credit back', async () => {
-  const { key } = await gateway.createKey('capped', { monthly_budget_usd: 0 })
-  const refused = await fetch(`${gateway.url}/v1/messages`, {
-    method: 'POST',
-    headers: { 'x-api-key': key, 'anthropic-version': '2023-06-01' },
-    body: JSON.stringify({
-      model: 'claude-haiku-5-5',
-      max_tokens: 9,
-      messages: [{ role: 'user', content: 'Hi' }],
-    }),
-  })
-  assert.equal(refused.status, 402)
-  const id = refused.headers.get('x-svc-request-id')
-  const { body } = await credit({ request_ids: [id], reason: 'refund' })
-  const { code, details } = body['error'] as { code: string; details: Record<string, unknown> }
-  assert.equal(code, 'conflict')
-  assert.deepEqual(outcomes(details).not_credited, [[id, 'nothing_to_credit']])
 })

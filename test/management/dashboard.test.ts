@@ -135,20 +135,6 @@ test('a file is sent in the smallest coding that the client takes', async () => 
   assert.equal(style.body.toString(), STYLE)
 })
 
-test('HEAD is GET without the body, and every other method is refused', async () => {
-  for (const path of ['/dashboard', JS]) {
-    const [get, head] = [await ask(path), await ask(path, [], 'HEAD')]
-    assert.equal(head.status, 200)
-    assert.equal(head.body.length, 0)
-    assert.equal(head.header('content-length'), String(get.body.length))
-    for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH']) {
-      const refused = await ask(path, ['Content-Length: 0'], method)
-      assert.equal(refused.status, 405)
-      assert.equal(refused.header('allow'), 'GET, HEAD')
-    }
-  }
-})
-
 test('a name that is no asset is 404, and no way leads to other files', async () => {
   const missing = [
     '',

@@ -127,15 +127,6 @@ test('GET /v1/keys/{id}/requests 200: as NDJSON each line is a request as the li
   for (const model of hostileModels) assert.ok(models.includes(model), JSON.stringify(model))
 })
 
-test('GET /v1/keys/{id}/requests 200: amounts are exact, to the last decimal', async () => {
-  // 1,001 × $0.15/M + 3 × $0.60/M.
-  const { text } = await get(`${ofLeaked}?format=ndjson&model=gpt-4o-mini&limit=1`)
-  assert.ok(text.includes('"cost_usd":0.00015195,"list_cost_usd":0.00015195,'), text)
-  const [head = [], row = []] = readCsv((await get(`${ofLeaked}?format=csv&model=gpt-4o-mini&limit=1`)).text)
-  assert.equal(row[head.indexOf('cost_usd')], '0.00015195')
-  assert.match(row[head.indexOf('balance_usd')] ?? '', /^-0\.\d{1,9}$/)
-})
-
 test('GET /v1/keys/{id}/requests 200: as CSV each row is a request, and its counts are columns', async () => {
   const rows = await listed(`${ofLeaked}?limit=1000`)
   const [head = [], ...body] = readCsv((await get(`${ofLeaked}?format=csv`)).text)
@@ -160,24 +151,6 @@ test('GET /v1/keys/{id}/requests 200: as CSV each row is a request, and its coun
   }
 })
 
-test('GET /v1/keys/{id}/requests 200: no text in the CSV is a formula', async () => {
-  const { text } = await get(`${ofLeaked}?format=csv`)
-  const [head = [], ...body] = readCsv(text)
-  const isNumber = /_usd$|_ms$|_tokens$|^status$|^bytes_/
-  for (const cells of body) {
-    for (const [at, cell] of cells.entries()) {
-      if (isNumber.test(head[at] ?? '')) assert.match(cell, /^(?:-?\d+(?:\.\d+)?)?$/)
-      else assert.doesNotMatch(cell, /^\s*[=+\-@]/, head[at])
-    }
-  }
-  const shown = (name: string) => body.map((cells) => cells[head.indexOf(name)])
-  assert.ok(shown('model').includes(`'${hostileModels[0]}`))
-  assert.ok(shown('user_agent').includes("'=cmd|calc"))
-  assert.ok(shown('path').includes(hostilePaths[0]))
-  assert.ok(shown('stop_reason').includes("'=stop"))
-  assert.ok(shown('upstream_request_id').includes(`'=up,"1"`))
-})
-
 test('GET /gateway/v1/requests 200: an export is all that matches, filtered and limited as a list is', async () => {
   const count = async (query: string) => linesOf((await get(`/gateway/v1/requests?${query}`)).text).length
   assert.equal(await count('format=ndjson'), calls + 1)
@@ -188,10 +161,4 @@ test('GET /gateway/v1/requests 200: an export is all that matches, filtered and 
   const first = await ask('GET', '/gateway/v1/requests?limit=4')
   assert.equal(await count(`format=ndjson&after=${first.body['next']}`), calls + 1 - 4)
   assert.equal(readCsv((await get('/gateway/v1/requests?format=csv&limit=5')).text).length, 1 + 5)
-})
-
-test('GET /gateway/v1/requests 200: an export of nothing is no lines, or only the names of the columns', async () => {
-  assert.equal((await get('/gateway/v1/requests?format=ndjson&end=2020-01-01')).text, '')
-  const { text } = await get('/gateway/v1/requests?format=csv&end=2020-01-01')
-  assert.equal(text, `${REQUEST_COLUMNS.join(',')}\r\n`)
 })

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { createWriteProbe, READY_PROBE_MS } from '../../src/management/health.ts'
 import { startGateway } from '../support/gateway.ts'
 import { changeDatabase } from '../support/read-database.ts'
 import { after, test } from '../support/suite.ts'
@@ -40,38 +39,6 @@ test('GET /readyz 503: where nothing can be written; /healthz does not ask for t
     onSqlite ? 'DROP TRIGGER no_room; DROP TRIGGER no_room_either' : 'DROP TRIGGER no_room ON setting',
   )
   await until('it is ready', async () => (await status('/readyz')) === 200)
-})
-
-test('those who ask at once, or soon after, whether something can be written share one write', async () => {
-  let nowMs = 1_000
-  let writes = 0
-  let gate = Promise.withResolvers<void>()
-  const write = () => {
-    writes += 1
-    return gate.promise
-  }
-  const canWrite = createWriteProbe(write, { nowMs: () => 0, monotonicMs: () => nowMs })
-  const asked = [canWrite(), canWrite()]
-  nowMs += 10 * READY_PROBE_MS
-  asked.push(canWrite())
-  assert.equal(writes, 1, 'however long it takes')
-  gate.resolve()
-  assert.deepEqual(await Promise.all(asked), [true, true, true])
-  nowMs += READY_PROBE_MS - 1
-  assert.equal(await canWrite(), true)
-  assert.equal(writes, 1)
-
-  gate = Promise.withResolvers()
-  gate.reject(new Error('the disk is full'))
-  nowMs += 1
-  assert.deepEqual(await Promise.all([canWrite(), canWrite()]), [false, false])
-  assert.equal(await canWrite(), false)
-  assert.equal(writes, 2)
-  nowMs += READY_PROBE_MS
-  gate = Promise.withResolvers()
-  gate.resolve()
-  assert.equal(await canWrite(), true)
-  assert.equal(writes, 3)
 })
 
 test('an admin key cannot call models, and is refused as such', async () => {

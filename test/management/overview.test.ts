@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { startSimulator } from '../../simulator/start-simulator.ts'
-import { NAMED_KEYS_MAX } from '../../src/api/overview.ts'
 import { VERSION } from '../../src/kernel/runtime.ts'
 import { startGateway } from '../support/gateway.ts'
 import { changeDatabase } from '../support/read-database.ts'
@@ -124,14 +123,6 @@ test('keys that are near their cap, have spent it or end soon are named, and oth
   await gateway.revokeKey(id)
   const none = await attention()
   assert.deepEqual([none['keys_expiring']?.count, none['keys_exhausted']?.count], [0, 0])
-})
-
-test('more keys than are named are counted all the same', async () => {
-  const expires_at = new Date(Date.now() + 3_600_000).toISOString()
-  const many = NAMED_KEYS_MAX + 3
-  for (let i = 0; i < many; i += 1) await gateway.createKey(`ends ${i}`, { expires_at })
-  const expiring = (await attention())['keys_expiring']
-  assert.deepEqual([expiring?.count, expiring?.data.length], [many, NAMED_KEYS_MAX])
 })
 
 test('models without a price and refusals of the last day are listed', async () => {

@@ -1,12 +1,8 @@
 import assert from 'node:assert/strict'
 import { startSimulator } from '../../simulator/start-simulator.ts'
-import { LOG_PAGE_LOOKS_MAX } from '../../src/management/requests.ts'
-import { LOG_LOOK_RECORDS_MAX } from '../../src/store/operations/request-log.ts'
 import { clockAt } from '../limits/clock-at.ts'
 import { closedPort } from '../support/closed-port.ts'
-import { fillLog } from '../support/fill-log.ts'
 import { startGateway } from '../support/gateway.ts'
-import { changeDatabase } from '../support/read-database.ts'
 import { after, test } from '../support/suite.ts'
 import { type Answer, askOf, assertRefused, assertUnstored, NO_SUCH_KEY } from './own-client.ts'
 import { readCsv } from './read-csv.ts'
@@ -122,35 +118,6 @@ test('GET /gateway/v1/requests 200: an API key sees its own calls only, in every
   assert.deepEqual([rows.length, new Set(rows.map((row) => row[at]))], [3, new Set(['alpha'])])
 })
 
-test('GET /gateway/v1/requests 200: the turns of a socket and its handshake, in every format', async () => {
-  const idOf = (name: string) => [...named].find(([, each]) => each === name)?.[0] ?? ''
-  const [socket, turns] = [idOf('midnight'), ['midnight', 'unknown model', 'streamed'].map(idOf)]
-  await changeDatabase(
-    gateway,
-    `UPDATE call SET socket_id = '${socket}' WHERE id IN (${turns.map((id) => `'${id}'`).join()})`,
-  )
-  const found = ['streamed', 'unknown model', 'midnight']
-  const answer = await account(`?socket=${socket}`)
-  assert.deepEqual(namesOf(answer), found)
-  for (const { socket_id } of rowsOf(answer)) assert.equal(socket_id, socket)
-  assert.deepEqual(namesOf(await ofKey(beta.id, `?socket=${socket}&limit=2`)), found.slice(0, 2))
-  assert.deepEqual(namesOf(await ofKey(alpha.id, `?socket=${socket}`)), [])
-  assert.deepEqual(namesOf(await account(`?socket=${socket}&flag=streamed`)), ['streamed'])
-  for (const none of [idOf('streamed'), idOf('first'), 'req_01ARZ3NDEKTSV4RRFFQ69G5FAV'])
-    assert.deepEqual(namesOf(await account(`?socket=${none}`)), [])
-  for (const state of ['refused', 'waiting'])
-    assert.deepEqual(namesOf(await account(`?socket=${socket}&state=${state}`)), [])
-  const csv = await fetch(`${gateway.url}/gateway/v1/requests?socket=${socket}&format=csv`, {
-    headers: { authorization: `Bearer ${gateway.adminKey}` },
-  })
-  const [head = [], ...rows] = readCsv(await csv.text())
-  const at = head.indexOf('socket_id')
-  assert.deepEqual(
-    rows.map((row) => [named.get(row[0] ?? ''), row[at]]),
-    found.map((name) => [name, socket]),
-  )
-})
-
 test('GET /v1/keys/{id}/requests 200: page by page, each call once, whatever arrives meanwhile', async () => {
   const path = `/v1/keys/${beta.id}/requests`
   const all = namesOf(await ask('GET', `${path}?${NOVEMBER}&end=2026-11-30`))
@@ -165,50 +132,4 @@ test('GET /v1/keys/{id}/requests 200: page by page, each call once, whatever arr
     await call('later', beta.key, '2026-12-01T00:00:00Z', 'gpt-6-luna')
   }
   assert.deepEqual(seen, all)
-})
-
-test('GET /gateway/v1/requests 200: a call that never reached upstream, by its state', async () => {
-  clock.set('2026-10-02T00:00:00Z')
-  const failed = await fetch(`${gateway.url}/v1/messages`, {
-    method: 'POST',
-    headers: { 'x-api-key': alpha.key, 'anthropic-version': '2023-06-01' },
-    body: '{"model":"claude-opus-4-8","max_tokens":9,"messages":[{"role":"user","content":"Hello"}]}',
-  })
-  clock.set('2026-12-01T00:00:00Z')
-  assert.equal(failed.status, 502)
-  const [row] = rowsOf(await account('?state=released&min_cost_usd=0'))
-  assert.equal(row?.['id'], failed.headers.get('x-svc-request-id'))
-  assert.deepEqual([row?.['status'], row?.['cost_usd'], row?.['surface']], [null, 0, 'messages'])
-})
-
-test('GET /gateway/v1/requests 200: a call in flight, without its figures', async () => {
-  const gone = new AbortController()
-  const stream = await fetch(`${gateway.url}/v1/chat/completions`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${alpha.key}`, 'x-simulator': 'drip=60000' },
-    body: '{"model":"gpt-6-luna","stream":true,"messages":[{"role":"user","content":"Hello"}]}',
-    signal: gone.signal,
-  })
-  const [row] = rowsOf(await account('?state=in_flight'))
-  assert.equal(row?.['id'], stream.headers.get('x-svc-request-id'))
-  assert.deepEqual([row?.['cost_usd'], row?.['usage'], row?.['ended_at']], [null, null, null])
-  gone.abort()
-})
-
-test('GET /gateway/v1/requests 200: a rare match fills its page over several looks, and no page looks for ever', async () => {
-  const busy = await gateway.createKey('busy')
-  const records = LOG_LOOK_RECORDS_MAX * (LOG_PAGE_LOOKS_MAX + 1)
-  await fillLog(gateway, busy.id, records, Date.parse('2020-01-01T00:00:00Z'))
-  // One call in a thousand has the model, so a look finds ten.
-  const full = await ofKey(busy.id, '?model=claude-rare-1&limit=25')
-  assert.equal(rowsOf(full).length, 25)
-  assert.equal(full.body['has_more'], true)
-  // No call that a page looks at has the model: the page says where to go on, and the next page comes to the end.
-  const none = await ofKey(busy.id, '?model=nobody-asked-for-it')
-  assert.deepEqual([rowsOf(none).length, none.body['has_more']], [0, true])
-  const end = await ofKey(busy.id, `?model=nobody-asked-for-it&after=${none.body['next']}`)
-  assert.deepEqual([rowsOf(end).length, end.body['has_more'], end.body['next']], [0, false, null])
-  // A page has a hundred calls by default, and at most a thousand.
-  assert.equal(rowsOf(await ofKey(busy.id)).length, 100)
-  assert.equal(rowsOf(await ofKey(busy.id, '?limit=1000')).length, 1_000)
 })

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { limits } from '../../src/kernel/limits.ts'
 import { startGateway } from '../support/gateway.ts'
 import { after, test } from '../support/suite.ts'
 import { askOf, assertRefused, assertUnstored } from './own-client.ts'
@@ -126,37 +125,4 @@ test('a pending delivery is tried again at once; a disabled webhook gets neither
   for (const path of [`${webhook.path}/test`, redelivery])
     assertRefused(await ask('POST', path), 409, { code: 'conflict', message: /disabled/ })
   await remove(webhook)
-})
-
-test('deliveries are listed in pages, newest first, and by their state', async () => {
-  const webhook = await create({ url: 'https://not-yet.example/' })
-  const ids: unknown[] = []
-  for (let i = 0; i < 5; i++) {
-    const queued = await ask('POST', `${webhook.path}/test`)
-    assert.equal(queued.status, 202)
-    assert.deepEqual([queued.body['status'], queued.body['event_type']], ['pending', 'webhook.test'])
-    ids.unshift(queued.body['id'])
-  }
-  const seen: unknown[] = []
-  for (let after = ''; ; ) {
-    const page = await ask('GET', `${webhook.path}/deliveries?limit=2${after}`)
-    seen.push(...(page.body['data'] as { id: string }[]).map(({ id }) => id))
-    if (page.body['has_more'] !== true) break
-    after = `&after=${page.body['next']}`
-  }
-  assert.deepEqual(seen, ids)
-  const none = await ask('GET', `${webhook.path}/deliveries?status=succeeded`)
-  assert.deepEqual([none.body['data'], none.body['has_more'], none.body['next']], [[], false, null])
-  await remove(webhook)
-})
-
-test('there are so many webhooks and no more', async () => {
-  const made: { readonly path: string }[] = []
-  for (let i = 0; i < limits.webhooksMax; i++) made.push(await create())
-  const answer = await ask('POST', PATH, { json: { url, events: ['*'] } })
-  assertRefused(answer, 409, { code: 'conflict', message: /^There are 50 webhooks already/ })
-  const page = await ask('GET', `${PATH}?limit=20`)
-  assert.equal((page.body['data'] as unknown[]).length, 20)
-  assert.equal(page.body['next'], (page.body['data'] as { id: string }[]).at(-1)?.id)
-  for (const webhook of made) await remove(webhook)
 })

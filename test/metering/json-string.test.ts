@@ -49,26 +49,6 @@ test('a run ends where looking at each byte says it does', () => {
   )
 })
 
-test('all runs of a chunk are found one after the other, in turn with those of another chunk', () => {
-  fc.assert(
-    fc.property(chunks, chunks, fc.array(fc.boolean(), { minLength: 1 }), (one, other, stricts) => {
-      const found = [one, other].map((chunk) => ({ chunk, runs: new StringRuns(), at: 0 }))
-      for (const { runs } of found) runs.enterChunk()
-      for (let turn = 0; found.some(({ chunk, at }) => at < chunk.length); turn++) {
-        const strict = stricts[turn % stricts.length] ?? false
-        for (const each of found) {
-          const { chunk, runs, at } = each
-          if (at >= chunk.length) continue
-          const end = runs.end(chunk, at, chunk.length, strict)
-          assert.equal(end, runEnd(chunk, at, chunk.length, strict))
-          each.at = end + 1
-        }
-      }
-    }),
-    { numRuns: runs(1000) },
-  )
-})
-
 test('runs are found across the ends of the parts that are looked at at a time', () => {
   const end = Buffer.from('"')
   for (const [name, before] of [
@@ -89,14 +69,4 @@ test('runs are found across the ends of the parts that are looked at at a time',
       }
     }
   }
-})
-
-test('a chunk in the same memory as the one before is looked at anew', () => {
-  const memory = Buffer.from('\\n plain text "')
-  const runs = new StringRuns()
-  runs.enterChunk()
-  assert.equal(runs.end(memory, 0, memory.length, false), 14)
-  memory.write('\\n "')
-  runs.enterChunk()
-  assert.equal(runs.end(memory, 0, memory.length, false), 3)
 })

@@ -61,15 +61,6 @@ test('a sink sees the bytes of every part that is no watched field, and no other
   )
 })
 
-test('a sink sees nothing of a part that it does not want', () => {
-  const body = Buffer.from(`${part('name=x', 'one')}${part('name=y', 'two')}--b0--`)
-  const seen = watch(body, [7], ({ name }) => name === 'y')
-  assert.deepEqual(
-    seen?.map(({ bytes }) => bytes),
-    ['', 'two'],
-  )
-})
-
 const heads: readonly [head: string, isFile: boolean, verbatim: boolean][] = [
   ['name=x', false, true],
   ['name=x; filename="f"', true, true],

@@ -38,14 +38,6 @@ test('a text that is no JSON string makes the reply one that cannot be read', ()
   }
 })
 
-test('a control character in a text is no reason not to read the usage', () => {
-  for (const text of [`a\nb`, `${LONG_TEXT}\0`]) {
-    const { faults, usage } = meterMessage(text)
-    assert.deepEqual(faults, [])
-    assert.deepEqual(usage.parts[0]?.quantities, { input_tokens: 7, output_tokens: 9 })
-  }
-})
-
 test('a name that is given twice makes the usage suspect', () => {
   const { usage } = meterMessage('short', `,"model":"${'m'.repeat(5000)}"`)
   assert.equal(usage.modelServed, null)

@@ -105,11 +105,6 @@ test('an event that is too long to be held is given on as it comes, wherever it 
   }
 })
 
-test('an event of very many lines is joined in one pass', () => {
-  const [event] = scan([Buffer.from(`${'data: x\n'.repeat(30_000)}\n`)])
-  assert.equal(event?.data.length, 59_999)
-})
-
 const line = fc.oneof(
   fc.constantFrom(
     'data: {"a":1}',

@@ -90,19 +90,6 @@ test('lines of a model that has no price yet cost together what they cost apart 
   assert.equal(total(together), total(apart))
 })
 
-test('a line of which upstream does not say all makes the record of its model an estimate, and no other', () => {
-  const used = new BatchUsage({ ...MESSAGES, batch: true }, shipped)
-  used.add(usageOf([partOf({ input_tokens: 1 })], { modelServed: 'claude-haiku-5-5' }), true)
-  used.add(usageOf([], { modelServed: 'claude-opus-5' }), false)
-  assert.deepEqual(
-    used.byModel().map(({ model, usage }) => [model, usage.suspect]),
-    [
-      ['claude-haiku-5-5', false],
-      ['claude-opus-5', true],
-    ],
-  )
-})
-
 test('a geography has a sum of its own only where it changes the price', () => {
   const used = new BatchUsage({ ...MESSAGES, modelAsked: null, batch: true }, shipped)
   for (const modelServed of ['claude-opus-5', 'gpt-6-luna', 'unknown'])

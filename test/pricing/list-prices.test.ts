@@ -3,13 +3,10 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { parseUsd } from '../../src/kernel/money.ts'
 import { findModel, tariffsOf } from '../../src/pricing/price-book.ts'
-import type { RateTableEntry } from '../../src/pricing/price-file.ts'
 import { test } from '../support/suite.ts'
 import { shipped } from './worked-example.ts'
 
 const file = new URL('../../src/pricing/list-prices.json', import.meta.url)
-
-test('the shipped book holds 157 models', () => assert.equal(shipped.models.length, 157))
 
 test('every id and alias of the shipped book leads to its own model', () => {
   for (const model of shipped.models) {
@@ -82,33 +79,6 @@ test('OpenAI doubles input and caches above 272,000 tokens and raises output by 
         const factor = key === 'output' ? 3n : 4n
         assert.equal(nanos(long[key as 'input']) * 2n, nanos(price) * factor, `${id} ${tier} ${key}`)
       }
-    }
-  }
-})
-
-test('a model with long-context rates has a window that reaches them', () => {
-  for (const { id, contextWindowTokens, rates } of shipped.models) {
-    if (rates.longContextAbove === null) continue
-    assert.ok((contextWindowTokens ?? 0) > rates.longContextAbove, id)
-  }
-})
-
-test('no tier is dearer than twice the standard but ultrafast, and none of the cheap ones is above it', () => {
-  const allowed: Readonly<Record<string, readonly [least: bigint, most: bigint]>> = {
-    standard: [10n, 10n],
-    batch: [0n, 10n],
-    flex: [0n, 10n],
-    priority: [15n, 20n],
-    fast: [10n, 20n],
-    ultrafast: [60n, 60n],
-  }
-  const inputs = (table: RateTableEntry): readonly (readonly [string, bigint])[] =>
-    tariffsOf(table).map(([tier, tariff]) => [tier, nanos(tariff.input)])
-  for (const { id, entry } of shipped.models) {
-    const standard = nanos(entry.rates.standard.input)
-    for (const [tier, input] of inputs(entry.rates)) {
-      const [least, most] = allowed[tier] ?? [0n, 0n]
-      assert.ok(input * 10n >= standard * least && input * 10n <= standard * most, `${id} ${tier}`)
     }
   }
 })

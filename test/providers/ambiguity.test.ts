@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict'
 import { inflateRawSync, inflateSync } from 'node:zlib'
-import { NOT_READ } from '../../src/metering/request-reader.ts'
-import { unreadable } from '../../src/providers/ambiguity.ts'
 import { findEndpoint } from '../../src/providers/find-endpoint.ts'
 import { createRequestReader } from '../../src/providers/read-request.ts'
 import { modelAsked } from '../../src/providers/request-members.ts'
@@ -118,10 +116,4 @@ test('bytes that are one request to those who know the header of deflate and ano
   const facts = await reader.end()
   assert.equal(modelAsked(facts), 'a')
   assert.match(facts.ambiguity?.detail ?? '', /deflate is ambiguous/)
-})
-
-test('a body that was not read is not ambiguous', () => assert.equal(NOT_READ.ambiguity, null))
-
-test('a reason without words of its own is said as it is', () => {
-  assert.equal(unreadable('toString').detail, 'The body cannot be read: toString.')
 })

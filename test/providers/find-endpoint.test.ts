@@ -62,10 +62,6 @@ test('a parameter takes exactly one segment, and not an empty one', () => {
   assert.equal(findEndpoint('chat', 'GET', '/v1/files//content'), null)
 })
 
-test('a parameter may look like the template that it stands in', () => {
-  assert.equal(findEndpoint('chat', 'GET', '/v1/files/{file_id}')?.template, '/v1/files/{file_id}')
-})
-
 test('a literal segment wins over a parameter, with any method and at any depth', () => {
   assert.equal(findEndpoint('chat', 'POST', '/v1/threads/runs')?.template, '/v1/threads/runs')
   assert.equal(findEndpoint('chat', 'POST', '/v1/threads/thread_1')?.template, '/v1/threads/{thread_id}')
@@ -106,35 +102,16 @@ test('what a server may take for a literal cannot pass for a parameter', () => {
   }
 })
 
-test('no literal has upper case or a dot, so that folding a segment finds it', () => {
-  for (const { template } of allEndpoints())
-    assert.match(template.replaceAll(/\{\w+\}/g, ''), /^[a-z0-9_/-]+$/)
-})
-
 test('a model may have dots and upper case', () => {
   for (const surface of ['messages', 'chat'] as const)
     for (const model of ['gpt-4.1', 'GPT.x', 'ft:gpt-4.1:Acme::x1', 'Models', 'v1.models'])
       assert.equal(findEndpoint(surface, 'GET', `/v1/models/${model}`)?.template, '/v1/models/{model}')
 })
 
-test('methods are distinguished byte for byte', () => {
-  assert.equal(findEndpoint('messages', 'GET', '/v1/models')?.billing, 'free')
-  for (const method of ['HEAD', 'OPTIONS', 'get', 'PUT', 'PATCH', '', '__proto__', 'constructor']) {
-    assert.equal(findEndpoint('messages', method, '/v1/models'), null, method)
-  }
-})
-
 test('a WebSocket on a path is another endpoint than a POST or GET there', () => {
   assert.equal(findEndpoint('chat', 'WS', '/v1/responses')?.model, 'elsewhere')
   assert.equal(findEndpoint('chat', 'POST', '/v1/responses')?.model, 'json')
   assert.equal(findEndpoint('chat', 'GET', '/v1/realtime'), null)
-})
-
-test('names that objects have by birth are segments like any other', () => {
-  for (const name of ['__proto__', 'constructor', 'toString', 'hasOwnProperty']) {
-    assert.equal(findEndpoint('messages', 'GET', `/v1/${name}`), null)
-    assert.equal(findEndpoint('messages', 'GET', `/v1/files/${name}`)?.template, '/v1/files/{file_id}')
-  }
 })
 
 test('any text is looked up without failing, and found only where its shape is in the table', () => {

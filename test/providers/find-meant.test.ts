@@ -106,9 +106,3 @@ test('every spelling of every paid endpoint is taken for it, on whichever surfac
     }
   }
 })
-
-test('a path that is encoded thousands of times is decoded all the same', () => {
-  assert.equal(findMeant('POST', `/v1/ch%${'25'.repeat(30_000)}61t/completions`)?.template, CHAT)
-  assert.equal(findMeant('POST', `/v1/ch${'%'.repeat(20_000)}61t/completions`), null)
-  assert.equal(findMeant('POST', `${'/'.repeat(60_000)}messages`)?.template, '/v1/messages')
-})

@@ -22,15 +22,6 @@ test('a message says what it is, and its sound is counted without being built', 
   assert.equal(event.session, null)
 })
 
-test('a message of many megabytes is read in pieces, to the same end', async () => {
-  const audio = Buffer.alloc(3 * 1024 * 1024, 7).toString('base64')
-  const pending = read({ type: 'input_audio_buffer.append', audio })
-  assert.ok(pending instanceof Promise)
-  const event = await pending
-  assert.ok(event.kind === 'event')
-  assert.equal(event.audioBytes, audio.length)
-})
-
 test('a session tells its model, its transcription and its format', async () => {
   const { session } = await readEvent({
     type: 'session.update',

@@ -109,18 +109,6 @@ test('fallbacks are passes of their own, and the largest limit counts', async ()
   }
 })
 
-test('one fallback that is fast may make the call a fast one', async () => {
-  const isFast = async (speed: unknown, ...ofFallbacks: unknown[]) => {
-    const fallbacks = ofFallbacks.map((own) => ({ model: 'b', speed: own }))
-    return (await limitsOf(MESSAGES, { model: 'a', speed, fallbacks })).mayBeFast
-  }
-  for (const slow of [null, 'standard', undefined]) assert.equal(await isFast(slow, slow, slow), false)
-  for (const fast of ['fast', 'Fast', 1, { toString: 1 }]) {
-    assert.equal(await isFast('standard', null, fast), true)
-    assert.equal(await isFast(fast, 'standard'), true)
-  }
-})
-
 test('only the limit that the endpoint knows counts', async () => {
   const limits = { max_tokens: 1, max_completion_tokens: 2, max_output_tokens: 3 }
   for (const [path, limit] of [
@@ -177,17 +165,6 @@ test('every prompt of an array is answered as often as is asked for', async () =
   assert.deepEqual(await asked([]), [1, 1])
   assert.equal((await limitsOf(COMPLETIONS, { model: 'a', prompt: [LONG] })).boundClass, 'unknown')
   assert.deepEqual(await asked(['x'], { n: '9' }), [1, 128])
-})
-
-test('a form says how many answers are asked for as well', async () => {
-  for (const [n, answers] of [
-    ['4', 4],
-    ['0', 1],
-    ['', 128],
-    ['4.0', 128],
-    ['x', 128],
-  ] as const)
-    assert.equal((await limitsOf(EDITS, form({ model: 'a', n }))).n, answers, n)
 })
 
 test('search options are one search, and what it finds', async () => {

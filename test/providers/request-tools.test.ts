@@ -78,33 +78,6 @@ test('containers are those of the tools that run code upstream', () => {
   assert.equal(containers({ type: 'shell', environment: { type: 'container_auto' } }), 1)
 })
 
-test('a model that is no name does no harm', async () => {
-  for (const model of [{ toString: 1 }, 1, [], true]) {
-    for (const type of ['image_generation', 'advisor_20260301', 'function']) {
-      const { tools: found, otherModels, boundClass } = await limitsOf(RESPONSES, tools({ type, model }))
-      assert.deepEqual(
-        [found.imageModel, otherModels, boundClass],
-        [null, [], 'unknown'],
-        JSON.stringify(model),
-      )
-    }
-  }
-})
-
-test('tools inside of a namespace count like those outside', () => {
-  const inside = (...list: unknown[]) => read('chat', [{ type: 'namespace', name: 'n', tools: list }])
-  assert.equal(inside({ type: 'function' }, { type: 'web_search' }).webSearches, USES_WITHOUT_LIMIT)
-  assert.equal(inside({ type: 'function' }, { type: 'web_search' }).fileSearches, 0)
-  assert.equal(inside({ type: 'file_search' }).fileSearches, USES_WITHOUT_LIMIT)
-  assert.equal(inside({ type: 'image_generation', model: 'b' }).imageModel, 'b')
-})
-
-test('uses of searches are added up, outside of namespaces and inside', () => {
-  const search = { type: 'web_search_20250305', max_uses: 2 }
-  const tools = [search, { type: 'namespace', tools: [search, { ...search, max_uses: 3 }] }]
-  assert.equal(read('messages', tools).webSearches, 7)
-})
-
 test('tools of which one cannot be read are unknown tools', () => {
   for (const list of [{}, [1], [{ tools: 1 }], [{ tools: [{ tools: [] }] }], [{ tools: [null] }]])
     assert.equal(toolList(list), null, JSON.stringify(list))

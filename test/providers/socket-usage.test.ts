@@ -195,38 +195,6 @@ test('what is cached of a kind is never more than was read of it, nor all of it 
   )
 })
 
-test('details that add up are taken as they are, without a doubt', () => {
-  const kind = fc.tuple(few, few).map(([one, other]) => ({ all: one + other, cached: other }))
-  fc.assert(
-    fc.property(kind, kind, kind, few, few, (text, audio, image, wrote, spoke) => {
-      const usage = realtimeUsage(
-        {
-          total_tokens: text.all + audio.all + image.all + wrote + spoke,
-          input_tokens: text.all + audio.all + image.all,
-          input_token_details: {
-            ...details(text.all, audio.all, image.all),
-            cached_tokens: text.cached + audio.cached + image.cached,
-            cached_tokens_details: details(text.cached, audio.cached, image.cached),
-          },
-          output_tokens: wrote + spoke,
-          output_token_details: { text_tokens: wrote, audio_tokens: spoke },
-        },
-        MODEL,
-      )
-      const expected = {
-        ...{ input_tokens: text.all - text.cached, cache_read_tokens: text.cached },
-        ...{ audio_input_tokens: audio.all - audio.cached, audio_cache_read_tokens: audio.cached },
-        ...{ image_input_tokens: image.all - image.cached, image_cache_read_tokens: image.cached },
-        ...{ output_tokens: wrote, audio_output_tokens: spoke },
-      }
-      const quantities = quantitiesOf(usage)
-      for (const [unit, count] of Object.entries(expected))
-        assert.equal(quantities[unit as Unit] ?? 0, count, unit)
-      assert.equal(usage.suspect, false)
-    }),
-  )
-})
-
 test('a transcription on a socket is read as one over HTTP is', () => {
   const tokens = {
     type: 'tokens',

@@ -1,26 +1,10 @@
 import assert from 'node:assert/strict'
 import { createAnthropic } from '@ai-sdk/anthropic'
 import { createOpenAI } from '@ai-sdk/openai'
-import {
-  APICallError,
-  generateText,
-  jsonSchema,
-  type LanguageModel,
-  Output,
-  streamText,
-  type ToolSet,
-} from 'ai'
+import { APICallError, generateText, type LanguageModel, streamText } from 'ai'
 import { dig, digNumber } from '../simulator/dig.ts'
 import { after, before, test } from '../support/suite.ts'
-import {
-  type BothWays,
-  collect,
-  failureOf,
-  startBothWays,
-  upstreamHeaders,
-  type Way,
-  weatherSchema,
-} from './both-ways.ts'
+import { type BothWays, collect, failureOf, startBothWays, upstreamHeaders, type Way } from './both-ways.ts'
 
 let ways: BothWays
 before(async () => {
@@ -48,10 +32,6 @@ const models: Readonly<Record<string, CreateModel>> = {
 }
 
 const prompt = 'Tell me about tollgates.'
-// The tools are written out, because the result of the SDK's `tool()` does not fit its `ToolSet` under exact optional types.
-const tools: ToolSet = {
-  get_weather: { description: 'Weather', inputSchema: jsonSchema<{ city: string }>(weatherSchema) },
-}
 
 /**
  * A result as plain JSON, without the members that the SDK makes by itself: its own clock and stopwatch, the
@@ -85,27 +65,6 @@ for (const [name, modelOf] of Object.entries(models)) {
     )
     assert.ok(Array.isArray(parts) && parts.length > 20)
     assert.equal(dig(parts.at(-1), 'finishReason'), 'stop')
-  })
-
-  test(`${name}: a tool is called the same way, whole and streamed`, async () => {
-    const ask = { prompt: 'What is the weather in Paris?', tools, maxRetries: 0 }
-    const calls = await ways.compare(async (way) =>
-      plain((await generateText({ model: modelOf(way), ...ask })).toolCalls),
-    )
-    assert.deepEqual(dig(calls, '0.input'), { city: 'Paris' })
-    const parts = await ways.compare(async (way) =>
-      plain(await collect(streamText({ model: modelOf(way), ...ask }).fullStream)),
-    )
-    assert.ok(Array.isArray(parts) && parts.some((part) => dig(part, 'type') === 'tool-call'))
-  })
-
-  test(`${name}: a structured answer is the same object`, async () => {
-    const answer = await ways.compare(async (way) => {
-      const output = Output.object({ schema: jsonSchema<{ city: string }>(weatherSchema) })
-      const asked = { model: modelOf(way), prompt: 'Name the city of Paris', output, maxRetries: 0 }
-      return (await generateText(asked)).output
-    })
-    assert.deepEqual(answer, { city: 'Paris' })
   })
 
   for (const status of [400, 401, 404, 429, 500, 529]) {

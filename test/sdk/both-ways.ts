@@ -128,13 +128,6 @@ export async function collect<Event>(events: AsyncIterable<Event>): Promise<Even
   return collected
 }
 
-export const weatherSchema = {
-  type: 'object' as const,
-  properties: { city: { type: 'string' as const } },
-  required: ['city'],
-  additionalProperties: false,
-}
-
 /** The reply of a streaming call, which must be iterable. */
 export function asStream(reply: unknown): AsyncIterable<unknown> {
   assert.ok(typeof reply === 'object' && reply !== null && Symbol.asyncIterator in reply)

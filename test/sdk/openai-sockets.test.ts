@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict'
 import OpenAI from 'openai'
+import { OpenAIRealtimeWebSocket } from 'openai/realtime/websocket'
 import { ResponsesWS } from 'openai/resources/responses/ws'
+import { startSimulator } from '../../simulator/start-simulator.ts'
 import { dig } from '../simulator/dig.ts'
+import { startGateway } from '../support/gateway.ts'
 import { after, test } from '../support/suite.ts'
 import { startBothWays, type Way } from './both-ways.ts'
 
@@ -66,3 +69,25 @@ for (const [name, sent] of Object.entries(conversations)) {
     assert.match(String(dig(events.at(-1), 'type')), /^response\.(?:completed|incomplete)$/)
   })
 }
+
+test('a Realtime client, with its key in a subprotocol as in a browser, is answered over TLS', async () => {
+  const simulator = await startSimulator()
+  const gateway = await startGateway({ chatUrl: simulator.chatUrl, secure: true })
+  try {
+    const client = new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey: gateway.apiKey })
+    const realtime = new OpenAIRealtimeWebSocket({ model: 'gpt-realtime' }, client)
+    await new Promise((resolve) => realtime.once('session.created', resolve))
+    const content = [{ type: 'input_text' as const, text: 'Hello.' }]
+    realtime.send({ type: 'conversation.item.create', item: { type: 'message', role: 'user', content } })
+    const done = new Promise((resolve) => realtime.once('response.done', resolve))
+    realtime.send({ type: 'response.create', response: { output_modalities: ['text'] } })
+    assert.equal(dig(await done, 'response.status'), 'completed')
+    assert.equal(realtime.socket.protocol, 'realtime')
+    const closed = new Promise((resolve) => realtime.socket.addEventListener('close', resolve))
+    realtime.close()
+    await closed
+  } finally {
+    await gateway.close()
+    await simulator.close()
+  }
+})

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { type Simulator, type SimulatorOptions, startSimulator } from '../../simulator/start-simulator.ts'
+import { type Simulator, startSimulator } from '../../simulator/start-simulator.ts'
 import { afterEach, beforeEach, test } from '../support/suite.ts'
 import { dig, digNumber, digText } from './dig.ts'
 import { anthropicHeaders, chatBody, messageBody, postJson, send } from './wire-client.ts'
@@ -91,19 +91,4 @@ test('a Chat batch goes through its states and leaves a file of answers and one 
   assert.equal(dig(failed, 'response.body.error.code'), 'model_not_found')
   const late = await postJson(simulator, `/v1/batches/${digText(batch, 'id')}/cancel`, {})
   assert.equal(late.status, 409)
-})
-
-test('work in the background is hurried by a factor, and at an instant pace done when it is first polled', async () => {
-  const statusAfter = async (options: SimulatorOptions, ms: number) => {
-    await simulator.close()
-    nowMs = 0
-    simulator = await startSimulator(options)
-    const id = digText((await ask([asked('one')])).json, 'id')
-    nowMs = ms
-    return dig((await messages('GET', `${batches}/${id}`)).json, 'processing_status')
-  }
-  assert.equal(await statusAfter({ clock: () => nowMs, hurry: 10 }, 701), 'in_progress')
-  assert.equal(await statusAfter({ clock: () => nowMs, hurry: 10 }, 702), 'ended')
-  assert.equal(await statusAfter({ pace: 'instant' }, 0), 'ended')
-  assert.equal(await statusAfter({ pace: 'realistic' }, 0), 'in_progress')
 })

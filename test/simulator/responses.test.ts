@@ -3,7 +3,7 @@ import { type Simulator, startSimulator } from '../../simulator/start-simulator.
 import { countTokens } from '../../simulator/text.ts'
 import { afterEach, beforeEach, test } from '../support/suite.ts'
 import { dig, digList, digText } from './dig.ts'
-import { postEvents, postJson, type Sent, send } from './wire-client.ts'
+import { postJson, type Sent, send } from './wire-client.ts'
 
 let simulator: Simulator
 let nowMs = 0
@@ -16,8 +16,6 @@ afterEach(() => simulator.close())
 const bodyWith = (more: object = {}) => ({ model: 'gpt-6.1-sol', input: 'Tell me about tollgates.', ...more })
 const create = (more: object = {}, sent: Sent = {}) =>
   postJson(simulator, '/v1/responses', bodyWith(more), sent)
-const stream = (more: object = {}) =>
-  postEvents(simulator, '/v1/responses', bodyWith({ stream: true, ...more }))
 const find = (id: string) => send(simulator, 'GET', `/v1/responses/${id}`)
 test('a response has a reasoning item, a message, and usage that follows from them', async () => {
   const { status, json } = await create({ instructions: 'Be brief.' })
@@ -41,31 +39,6 @@ test('a response has a reasoning item, a message, and usage that follows from th
     bodyWith({ instructions: 'Be brief.' }),
   )
   assert.equal(dig(counted.json, 'input_tokens'), input)
-})
-
-test('a stream counts its events and ends with the response that a plain call would give', async () => {
-  const events = await stream({ reasoning: { effort: 'low', summary: 'auto' } })
-  const names = events.map(({ event }) => event)
-  for (const [index, { event, data }] of events.entries()) {
-    assert.deepEqual([dig(data, 'type'), dig(data, 'sequence_number')], [event, index])
-  }
-  assert.deepEqual(
-    names.filter((name, index) => name !== names[index - 1]),
-    [
-      ...['response.created', 'response.in_progress', 'response.output_item.added'],
-      ...['response.reasoning_summary_part.added', 'response.reasoning_summary_text.delta'],
-      ...['response.reasoning_summary_text.done', 'response.reasoning_summary_part.done'],
-      ...['response.output_item.done', 'response.output_item.added', 'response.content_part.added'],
-      ...['response.output_text.delta', 'response.output_text.done', 'response.content_part.done'],
-      ...['response.output_item.done', 'response.completed'],
-    ],
-  )
-  assert.equal(dig(events[0]?.data, 'response.usage'), null)
-  const last = events.at(-1)?.data
-  const words = events.filter(({ event }) => event === 'response.output_text.delta')
-  const text = words.map(({ data }) => dig(data, 'delta')).join('')
-  assert.equal(text, dig(last, 'response.output.1.content.0.text'))
-  assert.equal(dig(last, 'response.usage.output_tokens'), 16 + countTokens(text))
 })
 
 // The simulator writes 80 tokens a second after 350 ms, and a second in the queue before that.

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { RequestEntry, SocketEntry } from '../../simulator/answer-request.ts'
 import { type Simulator, type SimulatorOptions, startSimulator } from '../../simulator/start-simulator.ts'
 import { after, before, test } from '../support/suite.ts'
-import { dig, digNumber, digText } from './dig.ts'
+import { dig, digNumber } from './dig.ts'
 import { openSocket, refusedSocket, type SocketClient } from './socket-client.ts'
 
 const authorization = 'Bearer sk-simulator'
@@ -90,22 +90,6 @@ const openRealtime = async (behaviour?: string): Promise<SocketClient> => {
 const say = (text: string) => ({
   type: 'conversation.item.create',
   item: { type: 'message', role: 'user', content: [{ type: 'input_text', text }] },
-})
-const inText = { type: 'response.create', response: { output_modalities: ['text'] } }
-test('Realtime: a text is answered with text, and what an answer has read is cached for the next one', async () => {
-  const socket = await openRealtime()
-  const usages: unknown[] = []
-  for (const text of ['One.', 'Two.']) {
-    socket.send(say(text))
-    socket.send(inText)
-    const done = await socket.takeType('response.done')
-    assert.ok(digText(done, 'response.output.0.content.0.text').includes(text))
-    usages.push(dig(done, 'response.usage'))
-  }
-  const [first, second] = usages
-  assert.equal(dig(first, 'input_token_details.cached_tokens'), 0)
-  assert.equal(dig(second, 'input_token_details.cached_tokens'), dig(first, 'input_tokens'))
-  socket.ws.close()
 })
 
 test('Realtime: one response at a time, which can be cancelled, and others beside the conversation', async () => {

@@ -100,5 +100,3 @@ export const chatBody = (more: object = {}): object => ({
   messages: [{ role: 'user', content: 'Tell me about tollgates.' }],
   ...more,
 })
-
-export const weatherSchema = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] }

@@ -166,24 +166,6 @@ for (const [way, [fail, code]] of Object.entries(FAILURES)) {
   })
 }
 
-test('upstream breaks a turn, unless it closes because of what the client sent: then the client has left', async () => {
-  for (const [code, isLeft] of [
-    ...[1002, 1003, 1007, 1008, 1009].map((each) => [each, true] as const),
-    ...[1000, 1001, 1011, 1012, 1013].map((each) => [each, false] as const),
-  ]) {
-    const socket = await inMidTurn()
-    await socket.upstream.send(closeFrameOf(code))
-    socket.upstream.socket.end()
-    await socket.client.ended
-    socket.client.socket.end()
-    const [turn = {}] = await bench.turns(socket.id, 1)
-    assert.deepEqual([turn['state'], turn['estimated']], ['settled', true], String(code))
-    // What may be missing of a broken turn is the loss of the operator; a turn that was left is billed as a whole.
-    assert.equal(turn['lost_list_cost_usd'] === 0, isLeft, String(code))
-    await socket.upstream.ended
-  }
-})
-
 test('a stored response that upstream still works on when its client has left is deferred, and is not deleted', async () => {
   await using own = await startRawBench()
   const { gateway } = own

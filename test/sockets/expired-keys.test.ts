@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
 import { assertBalanced } from '../billing/bench-of-one.ts'
 import { clockAt } from '../limits/clock-at.ts'
-import { nanosOf } from '../limits/read-ledger.ts'
 import { after, afterEach, test } from '../support/suite.ts'
-import { opcodeOf, payloadOf, type RawSocket, splitFrames, startRawBench } from './raw-bench.ts'
+import { type RawSocket, startRawBench } from './raw-bench.ts'
 import { closeCodeOf, created, createFrame, delta, ended, hasMessages } from './turn-events.ts'
 
 const MINUTE_MS = 60_000
@@ -26,10 +25,6 @@ async function begin({ client, upstream }: RawSocket, responseId: string): Promi
 }
 
 const closed = ({ client }: RawSocket) => client.until(() => closeCodeOf(client) !== null, 'a close frame')
-const texts = ({ received }: RawSocket['client']) =>
-  splitFrames(received)
-    .filter((frame) => opcodeOf(frame) === 1)
-    .map((frame) => payloadOf(frame).toString())
 
 test('an idle socket is closed with 1008 when its key expires, one of another key is not', async () => {
   const { key } = await shortKey()
@@ -48,21 +43,4 @@ test('an idle socket is closed with 1008 when its key expires, one of another ke
   await other.upstream.send(ended('resp_other'))
   await bench.turns(other.id, 1)
   other.client.socket.destroy()
-})
-
-test('a turn that runs when its key expires goes to its end and is billed, then the socket is closed', async () => {
-  const { key } = await shortKey()
-  const [busy, idle] = [await bench.open({ key }), await bench.open({ key })]
-  await begin(busy, 'resp_last')
-  clock.advance(MINUTE_MS)
-  // When the idle socket is closed, the gateway knows of the expiry.
-  await closed(idle)
-  assert.equal(closeCodeOf(busy.client), null)
-  await busy.upstream.send(delta('goodbye.'), ended('resp_last'))
-  await closed(busy)
-  assert.equal(closeCodeOf(busy.client), 1008)
-  assert.match(texts(busy.client).at(-1) ?? '', /response\.completed/)
-  const [turn = {}] = await bench.turns(busy.id, 1)
-  assert.deepEqual([nanosOf(turn['cost_usd']), turn['estimated']], [3_500_000, false])
-  for (const { client } of [busy, idle]) client.socket.destroy()
 })

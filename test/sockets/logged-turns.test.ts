@@ -1,6 +1,4 @@
 import assert from 'node:assert/strict'
-import { dig, digText } from '../simulator/dig.ts'
-import { isTerminal } from '../simulator/socket-client.ts'
 import { after, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
 import { create, simulated, startTurnsBench } from './turns-bench.ts'
@@ -60,39 +58,12 @@ test('of each turn the message that began it is kept, and its events', async () 
   assert.equal((await ask(socket.id)).status, 404, 'a handshake has no bodies')
 })
 
-test('of turns side by side each keeps its own', async () => {
-  const socket = await bench.open({ key: loggedKey })
-  const lanes = ['a', 'b', 'c']
-  for (const lane of lanes) socket.send(create({ stream_id: lane, input: `In lane ${lane}.` }))
-  for (const _ of lanes) await socket.takeUntil(isTerminal)
-  socket.ws.close()
-  for (const { id } of await bench.turns(socket.id, 3)) {
-    const { request, response } = await bodiesOf(id)
-    const lane = digText(JSON.parse(request.content), 'stream_id')
-    const own = socket.received.filter((event) => dig(event, 'stream_id') === lane)
-    assert.deepEqual(eventsIn(response), own)
-  }
-})
-
 test('what came of a turn that was cut is kept as far as it came', async () => {
   const socket = await bench.open({ key: loggedKey })
   socket.send(simulated('cut=event:9'))
   await socket.closed()
   const [{ id } = {}] = await bench.turns(socket.id, 1)
   assert.deepEqual(eventsIn((await bodiesOf(id)).response), socket.received)
-})
-
-test('a turn that is refused has nothing kept', async () => {
-  const { key } = await gateway.createKey('listed', { log_requests: true, allowed_models: ['gpt-4o'] })
-  const socket = await bench.open({ key })
-  const [event] = await socket.turn(create({ model: 'gpt-6.1-sol' }))
-  const served = await socket.turn(create())
-  assert.equal(dig(served.at(-1), 'type'), 'response.completed')
-  socket.ws.close()
-  const [turn = {}] = await bench.turns(socket.id, 1)
-  // When the bodies of the later turn are there, no more bodies of the turn before it come.
-  await bodiesOf(turn['id'])
-  assert.equal((await ask(dig(event, 'request_id'))).status, 404)
 })
 
 test('keys that stand in a message are not kept', async () => {

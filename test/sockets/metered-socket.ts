@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
-import { type ClientOptions, WebSocket } from 'ws'
+import type { ClientOptions } from 'ws'
 import { type Simulator, type SimulatorOptions, startSimulator } from '../../simulator/start-simulator.ts'
 import { dig, digList, digNumber } from '../simulator/dig.ts'
-import { openSocket, type SocketClient } from '../simulator/socket-client.ts'
+import { openSocket, refusedSocket, type SocketClient } from '../simulator/socket-client.ts'
 import { type GatewayOptions, startGateway, type TestGateway } from '../support/gateway.ts'
 import { until } from '../support/until.ts'
 
@@ -45,14 +44,8 @@ export async function startSocketPair(
     open: (path, { key = gateway.apiKey, ...rest } = {}) =>
       openSocket(gateway, path, { headers: { authorization: `Bearer ${key}` }, ...rest }),
     async refused(path, key) {
-      const ws = new WebSocket(`ws://${gateway.host}:${gateway.port}${path}`, {
-        headers: { authorization: `Bearer ${key}` },
-      })
-      const [, response] = await once(ws, 'unexpected-response')
-      const chunks: Buffer[] = []
-      for await (const chunk of response) chunks.push(chunk)
-      const body: unknown = JSON.parse(Buffer.concat(chunks).toString())
-      return { status: response.statusCode, code: dig(body, 'error.code') }
+      const { status, body } = await refusedSocket(gateway, path, { authorization: `Bearer ${key}` })
+      return { status, code: dig(body, 'error.code') }
     },
     held: async (id) => digNumber(await gateway.manage('GET', `/v1/keys/${id}`), 'month_held_usd'),
     async turns(id) {

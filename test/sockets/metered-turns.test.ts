@@ -94,17 +94,6 @@ test('each turn has a record of its own, with the socket, the path and the clien
   assert.equal(nanosOf(handshake['list_cost_usd']), 0)
 })
 
-test('a turn that continues another is billed for the whole context', async () => {
-  const socket = await bench.open()
-  const first = await socket.turn(create())
-  const next = create({ input: 'And then?', previous_response_id: digText(first.at(-1), 'response.id') })
-  await socket.turn(next)
-  const [one = {}, two = {}] = await bench.turns(socket.id, 2)
-  assert.ok(Number(dig(two, 'usage.input_tokens')) > Number(dig(one, 'usage.output_tokens')))
-  assert.deepEqual(billOf(two), billOf(await posted(next)))
-  socket.ws.close()
-})
-
 test('lanes that run side by side are each billed for their own', async () => {
   const socket = await bench.open()
   const models = ['gpt-4o', 'gpt-6.1-sol', 'gpt-4o-mini']

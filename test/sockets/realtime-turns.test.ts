@@ -1,25 +1,15 @@
 import assert from 'node:assert/strict'
+import { limits } from '../../src/kernel/limits.ts'
 import { dig } from '../simulator/dig.ts'
 import type { SocketClient } from '../simulator/socket-client.ts'
-import { after, before, test } from '../support/suite.ts'
-import {
-  append,
-  endedTurns,
-  nothingHeld,
-  priceOf,
-  type SocketPair,
-  say,
-  startSocketPair,
-} from './metered-socket.ts'
+import { after, test } from '../support/suite.ts'
+import { append, endedTurns, nothingHeld, priceOf, say, startSocketPair } from './metered-socket.ts'
+import { stopTime } from './stop-time.ts'
 
-let pair: SocketPair
-before(async () => {
-  pair = await startSocketPair()
-})
+const pair = await startSocketPair()
 after(() => pair.close())
 
 const PATH = '/v1/realtime?model=gpt-realtime'
-const inText = { type: 'response.create', response: { output_modalities: ['text'] } }
 
 async function open(fields: Record<string, unknown> = {}, path = PATH, behaviour?: string) {
   const { id, key } = await pair.gateway.createKey('socket', fields)
@@ -49,23 +39,6 @@ test('a response that is asked for costs what upstream says it used', async () =
   assert.equal(dig(turn, 'method'), 'WS')
   await close(socket)
   await nothingHeld(pair, id)
-})
-
-test('what comes from the cache is cheaper, turn by turn', async () => {
-  const { id, socket } = await open()
-  const prices: number[] = []
-  for (const text of ['One.', 'Two.', 'Three.']) {
-    socket.send(say(text))
-    socket.send(inText)
-    const done = await socket.takeType('response.done')
-    prices.push(priceOf(done))
-    if (text === 'Three.')
-      assert.ok(Number(dig(done, 'response.usage.input_token_details.cached_tokens')) > 0)
-  }
-  const turns = await endedTurns(pair, id, 3)
-  assert.deepEqual(turns.map(priceIn), prices)
-  assert.equal(new Set(turns.map((turn) => dig(turn, 'socket_id'))).size, 1)
-  await close(socket)
 })
 
 test('a response that upstream begins because it heard somebody takes the hold in advance over', async () => {
@@ -122,21 +95,6 @@ test('what was heard is written down at the price of the model that the session 
   await nothingHeld(pair, id)
 })
 
-test('responses beside the conversation have holds of their own', async () => {
-  const { id, socket } = await open()
-  const beside = {
-    type: 'response.create',
-    response: { conversation: 'none', output_modalities: ['text'], input: [say('Count.').item] },
-  }
-  for (let i = 0; i < 3; i++) socket.send(beside)
-  const prices: number[] = []
-  for (let i = 0; i < 3; i++) prices.push(priceOf(await socket.takeType('response.done')))
-  const turns = await endedTurns(pair, id, 3)
-  assert.deepEqual(turns.map(priceIn).sort(), prices.sort())
-  await close(socket)
-  await nothingHeld(pair, id)
-})
-
 test('a request that upstream refuses gives its hold back', async () => {
   const { id, socket } = await open({ monthly_budget_usd: 5 }, PATH, 'tokens=200; drip=5')
   const idle = await pair.held(id)
@@ -152,5 +110,49 @@ test('a request that upstream refuses gives its hold back', async () => {
   await socket.takeType('conversation.item.done')
   assert.equal(await pair.held(id), idle)
   await close(socket)
+  await nothingHeld(pair, id)
+})
+
+async function begin(behaviour: string) {
+  const { id, key } = await pair.gateway.createKey('socket', { monthly_budget_usd: 5 })
+  const socket = await pair.open(PATH, { key, behaviour })
+  await socket.takeType('session.created')
+  socket.send(say('Tell me everything.'))
+  socket.send({ type: 'response.create' })
+  return { id, socket }
+}
+
+for (const [what, behaviour] of [
+  ['dies', 'tokens=200; cut=event:60'],
+  ['closes the socket', 'tokens=200; close=1011:60'],
+  ['falls silent', 'tokens=200; stall=60'],
+] as const) {
+  test(`a response during which upstream ${what} is estimated by what was delivered`, async (t) => {
+    const { id, socket } = await begin(behaviour)
+    await socket.takeUntil((event) => dig(event, 'type') === 'response.output_audio.delta')
+    if (behaviour.includes('stall')) {
+      const pass = stopTime(t)
+      socket.ws.close()
+      await pass.over(limits.readOnMs)
+    }
+    await socket.closed()
+    const [turn] = await endedTurns(pair, id, 1)
+    assert.equal(dig(turn, 'state'), 'settled')
+    assert.equal(dig(turn, 'estimated'), true)
+    assert.ok(Number(dig(turn, 'usage.output_tokens')) > 0)
+    assert.ok(Number(dig(turn, 'usage.input_tokens')) > 0)
+    assert.ok(Number(dig(turn, 'cost_usd')) > 0)
+    await nothingHeld(pair, id)
+  })
+}
+
+test('a client that leaves in mid-response pays what upstream says of the whole', async () => {
+  const { id, socket } = await begin('tokens=60; drip=2')
+  await socket.takeType('response.output_audio.delta')
+  socket.ws.terminate()
+  const [turn] = await endedTurns(pair, id, 1)
+  assert.equal(dig(turn, 'state'), 'settled')
+  assert.equal(dig(turn, 'estimated'), false)
+  assert.equal(dig(turn, 'stop_reason'), 'completed')
   await nothingHeld(pair, id)
 })

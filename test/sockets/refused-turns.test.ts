@@ -157,21 +157,6 @@ for (const name of ['type twice', 'model twice', 'a stream_id that is a number',
   })
 }
 
-const untyped: Record<string, object> = {
-  'no type': { ...create(), type: undefined },
-  'Type instead of type': { ...create(), type: undefined, Type: 'response.create' },
-}
-
-for (const [name, message] of Object.entries(untyped)) {
-  test(`a message with ${name} begins nothing that is not held`, async () => {
-    const { key } = await gateway.createKey('spent', { monthly_budget_usd: 0 })
-    const socket = await bench.open({ key })
-    const { event: _, ...rest } = await refused(socket, message)
-    assert.ok(rest.status === 402 || rest.status === 400, JSON.stringify(rest))
-    socket.ws.close()
-  })
-}
-
 test('no credit is reported as upstream reports it, and turns go when there is some again', async () => {
   await using other = await freshBench()
   await other.credit(0.0001)

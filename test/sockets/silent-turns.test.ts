@@ -3,8 +3,7 @@ import { SILENT_TURN_MS } from '../../src/gateway/turns/socket-turns.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { test } from '../support/suite.ts'
 import { startRawBench } from './raw-bench.ts'
-import { closeCodeOf, created, createFrame, delta, ended, eventFrame, hasMessages } from './turn-events.ts'
-import { wireOf } from './wire-frames.ts'
+import { closeCodeOf, created, createFrame, delta, ended, hasMessages } from './turn-events.ts'
 
 /** A bench whose monotonic clock can be put forward. */
 async function startBench() {
@@ -50,19 +49,5 @@ test('a response of which nothing more is heard when the next one of its lane ha
       ['settled', false],
     ],
   )
-  assert.equal(closeCodeOf(client), null)
-})
-
-test('a hold outlasts an error that a client has provoked, and the response that begins after it takes it', async () => {
-  await using bench = await startBench()
-  const { id, client, upstream } = await bench.open()
-  await client.send(wireOf('client', { opcode: 1, payload: '{"type":"garbage"}' }))
-  await client.send(createFrame())
-  await hasMessages(upstream, 2)
-  await upstream.send(eventFrame({ type: 'error', status: 400, error: { code: 'unknown_type' } }))
-  await upstream.send(Buffer.concat([created('resp_1'), ended('resp_1')]))
-  await hasMessages(client, 3)
-  const [turn = {}] = await bench.turns(id, 1)
-  assert.deepEqual([turn['state'], turn['estimated'], turn['overrun']], ['settled', false, false])
   assert.equal(closeCodeOf(client), null)
 })

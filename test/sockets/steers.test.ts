@@ -3,8 +3,8 @@ import { assertBalanced } from '../billing/bench-of-one.ts'
 import { nanosOf } from '../limits/read-ledger.ts'
 import { after, afterEach, test } from '../support/suite.ts'
 import { until } from '../support/until.ts'
-import { opcodeOf, payloadOf, type RawSocket, splitFrames, startRawBench } from './raw-bench.ts'
-import { created, createFrame, ended, eventFrame, hasMessages, USAGE } from './turn-events.ts'
+import { payloadOf, type RawSocket, splitFrames, startRawBench } from './raw-bench.ts'
+import { created, createFrame, ended, hasMessages, USAGE } from './turn-events.ts'
 import { wireOf } from './wire-frames.ts'
 
 const bench = await startRawBench()
@@ -66,30 +66,6 @@ for (const [name, input] of Object.entries(inputs)) {
     await nothingHeld(id)
   })
 }
-
-test('a steer waits while another one holds what is left of a cap, and then goes', async () => {
-  const { id, socket } = await inMidTurn(0.2, 'resp_steered')
-  const { client, upstream } = socket
-  const steer = steerFrame('resp_steered', message({ type: 'input_file', file_id: 'file-1' }))
-  const first = reachedBytes(socket, steer.length)
-  await client.send(steer)
-  await first
-  assert.ok((await heldFor(id)) > WINDOW_NANOS)
-  const already = upstream.received.length
-  const ping = wireOf('client', { opcode: 9, payload: 'behind' })
-  await client.send(Buffer.concat([steer, ping]))
-  await upstream.until(() => upstream.received.length > already, 'the ping')
-  assert.deepEqual(splitFrames(upstream.received.subarray(already)).map(opcodeOf), [9])
-  const second = upstream.receivedBytes(already + ping.length + steer.length)
-  await upstream.send(
-    ended('resp_steered', 'incomplete'),
-    created('resp_successor'),
-    ended('resp_successor', 'completed'),
-  )
-  assert.ok((await second).subarray(already + ping.length).equals(steer))
-  upstream.reset()
-  await nothingHeld(id)
-})
 
 test('a steer is refused in the lane of its response where the cap is spent, and upstream hears nothing', async () => {
   const { id, key } = await bench.gateway.createKey('steers', { monthly_budget_usd: 0.01 })
@@ -164,20 +140,4 @@ test('a steered response and its successor are two turns, each billed by its own
   ])
   socket.upstream.reset()
   await nothingHeld(id)
-})
-
-test('input for a response that is over begins nothing and costs nothing', async () => {
-  const { id, socket } = await inMidTurn(5, 'resp_over')
-  await socket.upstream.send(ended('resp_over'))
-  await until('the response is billed', async () => (await ofKey(id, 'month_spend_usd')) > 0)
-  const spent = await ofKey(id, 'month_spend_usd')
-  const steer = steerFrame('resp_over', 'More.')
-  const arrived = reachedBytes(socket, steer.length)
-  await socket.client.send(steer)
-  await arrived
-  const failed = { type: 'response.steer.failed', error: { code: 'response_already_completed' } }
-  await socket.upstream.send(eventFrame({ ...failed, steer: { previous_response_id: 'resp_over' } }))
-  await nothingHeld(id)
-  assert.equal(await ofKey(id, 'month_spend_usd'), spent)
-  socket.upstream.reset()
 })

@@ -1,12 +1,9 @@
 import assert from 'node:assert/strict'
 import { limits } from '../../src/kernel/limits.ts'
 import { dig } from '../simulator/dig.ts'
-import { readOpenMetrics } from '../support/open-metrics.ts'
 import { test } from '../support/suite.ts'
-import { until } from '../support/until.ts'
 import { opcodeOf, payloadOf, type RawSocket, splitFrames, startRawBench } from './raw-bench.ts'
 import { created, createFrame, ended, hasMessages } from './turn-events.ts'
-import { create, startTurnsBench } from './turns-bench.ts'
 import { wireOf } from './wire-frames.ts'
 
 const errorsIn = ({ client }: RawSocket): readonly unknown[] =>
@@ -55,29 +52,4 @@ test('a Realtime socket has as many responses asked for as it may', async () => 
     ['too_many_calls', `e${limits.turnsPerSocketMax}`],
   )
   await hasMessages(socket.upstream, limits.turnsPerSocketMax)
-})
-
-test('turns that have ended or were refused leave their places to others, and none is counted when all is over', async (t) => {
-  const bench = await startTurnsBench({ settings: { callsInFlightPerKeyMax: 3 } })
-  t.after(() => bench.close())
-  const { gateway } = bench
-  const { key } = await gateway.createKey('listed', { allowed_models: ['gpt-4o'] })
-  const socket = await bench.open({ key })
-  for (let i = 0; i < 4; i++) {
-    const [event] = await socket.turn(create({ model: 'gpt-6.1-sol' }))
-    assert.equal(dig(event, 'error.code'), 'model_not_allowed')
-    const events = await socket.turn(create())
-    assert.equal(dig(events.at(-1), 'type'), 'response.completed')
-    // The slot of a turn is free when the turn is settled, which the client does not see, or a moment later.
-    await bench.turns(socket.id, i + 1)
-  }
-  socket.ws.close()
-  await socket.closed()
-  await until('no call is in flight', async () => {
-    const headers = { authorization: `Bearer ${gateway.adminKey}`, accept: 'application/openmetrics-text' }
-    const response = await fetch(`${gateway.url}/metrics`, { headers })
-    const families = readOpenMetrics(await response.text())
-    const only = (name: string) => families.get(name)?.samples[0]?.value
-    return only('tollgate_calls_in_flight') === 0
-  })
 })

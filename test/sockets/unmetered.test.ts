@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import { dig, digList } from '../simulator/dig.ts'
 import { refusedSocket } from '../simulator/socket-client.ts'
 import { after, before, test } from '../support/suite.ts'
-import { until } from '../support/until.ts'
 import { type PlayedUpstream, playUpstream } from './played-upstream.ts'
 
 const PATHS = [
@@ -66,18 +64,4 @@ test('it closes with 1008 when its key is revoked', async () => {
   await socket.takeType('session.created')
   await upstream.gateway.revokeKey(id)
   assert.equal((await socket.closed()).code, 1008)
-})
-
-test('a ping is answered by upstream, and a close passes with its code and reason', async () => {
-  const { key } = await upstream.gateway.createKey('closing')
-  const socket = await upstream.open('/v1/live/sessions', key)
-  await socket.takeType('session.created')
-  const pong = once(socket.ws, 'pong')
-  socket.ws.ping('there?')
-  assert.equal(String((await pong)[0]), 'there?')
-  socket.ws.close(4_002, 'enough')
-  assert.deepEqual(await socket.closed(), { code: 4_002, reason: 'enough' })
-  await until('upstream has the reason', async () =>
-    upstream.closes.some(({ code, reason }) => code === 4_002 && reason === 'enough'),
-  )
 })

@@ -1,8 +1,8 @@
 import { stopPostgres } from '../support/postgres.ts'
 import { testStore } from '../support/test-store.ts'
 import { rulesOf, SimulationRun } from './conformance/simulation-run.ts'
-import { openMortalSqlite } from './mortal-sqlite.ts'
 import { openMortalPostgres } from './postgres-under-test.ts'
+import { openMortalSqlite } from './sqlite-under-test.ts'
 
 /**
  * `node test/store/long-simulation.ts [seed] [steps]`: simulations one after the other, each with the next seed and a

@@ -34,27 +34,6 @@ test('what was said in a call is kept as it was, once', async () => {
   }
 })
 
-test('the oldest bodies are deleted first, so many at once, by whoever asks', async () => {
-  const { store, close } = await openFreshPostgres()
-  try {
-    for (let i = 0; i < 30; i += 1) await store.storeBodies(bodies(`req_${i}`, { atMs: NOON + i }))
-    assert.equal(await store.deleteBodies(NOON, 10), 0)
-    assert.equal(await store.deleteBodies(NOON + 20, 5), 5)
-    assert.equal(await store.getBodies('req_4'), null)
-    assert.ok(await store.getBodies('req_5'))
-    let deleted = 0
-    for (let round = 0; round < 10 && deleted < 15; round += 1) {
-      const counts = await Promise.all([1, 2, 3].map(() => store.deleteBodies(NOON + 20, 4)))
-      deleted += counts.reduce((sum, count) => sum + count, 0)
-    }
-    assert.equal(deleted, 15)
-    assert.equal(await store.deleteBodies(NOON + 20, 100), 0)
-    assert.ok(await store.getBodies('req_20'))
-  } finally {
-    await close()
-  }
-})
-
 test('a setting is what was kept first', async () => {
   const { store, close } = await openFreshPostgres()
   try {

@@ -83,8 +83,6 @@ withStore('closing answers what was asked for before, and nothing after', async 
   await assert.rejects(reader.listKeys(ALL), StoreGone)
 })
 
-withStore('a reader that was never asked closes at once', ({ file }) => createSqliteReader(file).close())
-
 withStore('a read that cannot be done fails alone', async ({ file }) => {
   const reader = createSqliteReader(file)
   const [bad, good] = await Promise.allSettled([
@@ -109,15 +107,5 @@ test('if the reading thread cannot start, those that wait fail, and the next rea
   assert.equal((await reader.listKeys(ALL)).rows.length, 1)
   await reader.close()
   await store.close()
-  rmSync(folder, { recursive: true })
-})
-
-test('a closed store refuses lists as it refuses everything', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'tollgate-reader-'))
-  const store = await openSqliteStore(join(folder, 'tollgate.db'), assert.fail)
-  const before = store.listKeys(ALL)
-  await store.close()
-  assert.deepEqual(await before, { rows: [], more: false })
-  await assert.rejects(store.listKeys(ALL), StoreGone)
   rmSync(folder, { recursive: true })
 })

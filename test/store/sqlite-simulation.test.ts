@@ -1,4 +1,4 @@
 import { simulationConformance } from './conformance/simulation.ts'
-import { openMortalSqlite } from './mortal-sqlite.ts'
+import { openMortalSqlite } from './sqlite-under-test.ts'
 
 simulationConformance('SQLite', openMortalSqlite)

@@ -1,36 +1,62 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
 import type { StoreUnderTest } from './conformance/fixtures.ts'
+import type { MortalStore } from './conformance/simulation-run.ts'
 import { emptyDatabase } from './empty-database.ts'
 
 export async function openFreshSqlite(): Promise<StoreUnderTest> {
+  return await openMortalSqlite()
+}
+
+/**
+ * A SQLite store that dies as in a power cut: the files are copied as they are at that moment, and the next life opens
+ * the copy. The old store is then closed and cannot change the copy.
+ */
+export async function openMortalSqlite(): Promise<MortalStore> {
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-store-'))
-  const file = join(folder, 'tollgate.db')
-  writeFileSync(file, emptyDatabase)
-  const store = await openSqliteStore(file, (error) => {
-    throw error
-  })
-  const reader = new DatabaseSync(file, { readOnly: true, readBigInts: true })
+  const first = join(folder, 'life-1.db')
+  writeFileSync(first, emptyDatabase)
+  let life = await begin(first)
+  let lives = 1
+  const exec = (sql: string) => {
+    const writer = new DatabaseSync(life.file, { timeout: 5_000 })
+    writer.exec(sql)
+    writer.close()
+  }
   return {
-    store,
-    rows: (table) => reader.prepare(`SELECT * FROM ${table}`).all(),
-    addAccount(id) {
-      const writer = new DatabaseSync(file, { timeout: 5_000 })
-      writer.prepare('INSERT INTO account (id, created_at_ms) VALUES (?, 0)').run(id)
-      writer.close()
+    get store() {
+      return life.store
     },
-    exec(sql) {
-      const writer = new DatabaseSync(file, { timeout: 5_000 })
-      writer.exec(sql)
-      writer.close()
+    rows: (table) => life.reader.prepare(`SELECT * FROM ${table}`).all(),
+    addAccount: (id) => exec(`INSERT INTO account (id, created_at_ms) VALUES ('${id}', 0)`),
+    exec,
+    async die() {
+      lives += 1
+      const next = join(folder, `life-${lives}.db`)
+      for (const part of ['', '-wal']) {
+        if (existsSync(life.file + part)) copyFileSync(life.file + part, next + part)
+      }
+      await end()
+      life = await begin(next)
     },
     async close() {
-      reader.close()
-      await store.close()
+      await end()
       rmSync(folder, { recursive: true })
     },
+  }
+
+  async function begin(file: string) {
+    const store = await openSqliteStore(file, (error) => {
+      throw error
+    })
+    return { file, store, reader: new DatabaseSync(file, { readOnly: true, readBigInts: true }) }
+  }
+
+  async function end(): Promise<void> {
+    life.reader.close()
+    await life.store.close()
   }
 }

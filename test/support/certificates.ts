@@ -45,21 +45,6 @@ ZXIudGVzdDAKBggqhkjOPQQDAgNIADBFAiEA4wLisnDEKb9WxvsCmduKD6UaqMfx
 -----END CERTIFICATE-----`,
 }
 
-/** The same key in a certificate that has expired. */
-export const expiredPair = {
-  key: otherPair.key,
-  cert: `-----BEGIN CERTIFICATE-----
-MIIBZzCCAQ6gAwIBAgIBATAKBggqhkjOPQQDAjAXMRUwEwYDVQQDDAxleHBpcmVk
-LnRlc3QwHhcNMjYwMTAxMDAwMDAwWhcNMjYwMjAxMDAwMDAwWjAXMRUwEwYDVQQD
-DAxleHBpcmVkLnRlc3QwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAAQGDEktkfPd
-QM42XBLZLTjODBYjFaUIk6u0g7zgCiODWHl90bys0ZvpWYQYGwxhkrd5BEr0zuDw
-Z82ZaS/ssfoKo0swSTAaBgNVHREEEzARgglsb2NhbGhvc3SHBH8AAAEwDAYDVR0T
-BAUwAwEB/zAdBgNVHQ4EFgQUwcuA8Tdw7O4tkQgxZfLlzfVwhLowCgYIKoZIzj0E
-AwIDRwAwRAIgHXlKGWSTOBgUt+dcnfa42pZzkS3ekVvS8nTK+AwQYD0CIBMHpceH
-4Bu8+sHQiSdn/c5O1vDy+RH7kdOIiihjnF+t
------END CERTIFICATE-----`,
-}
-
 /** Writes a pair where a gateway finds it, and gives the variables that name it. */
 export function writePair(folder: string, { key, cert }: typeof localPair) {
   const files = { TOLLGATE_TLS_CERT: join(folder, 'cert.pem'), TOLLGATE_TLS_KEY: join(folder, 'key.pem') }

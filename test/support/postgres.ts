@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { createServer, Socket } from 'node:net'
+import { type AddressInfo, createServer, Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
@@ -85,17 +85,12 @@ async function loadEmbeddedPostgres() {
   return EmbeddedPostgres
 }
 
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const probe = createServer()
-    probe.once('error', reject)
-    probe.listen(0, '127.0.0.1', () => {
-      const address = probe.address()
-      probe.close(() =>
-        address === null || typeof address === 'string' ? reject(address) : resolve(address.port),
-      )
-    })
-  })
+export async function freePort(): Promise<number> {
+  const probe = createServer()
+  await new Promise<void>((resolve) => probe.listen(0, '127.0.0.1', resolve))
+  const { port } = probe.address() as AddressInfo
+  await new Promise((resolve) => probe.close(resolve))
+  return port
 }
 
 let own: Promise<PostgresServer> | null = null
@@ -210,7 +205,6 @@ async function makeTemplate(server: string): Promise<void> {
     await client.query(`DROP DATABASE IF EXISTS ${draft} WITH (FORCE)`)
     await client.query(`CREATE DATABASE ${draft}`)
     await migrate(withDatabase(server, draft))
-    // The partitions of the months that a gateway makes at its start, which take half of the time of a start.
     await client.query(`ALTER DATABASE ${draft} RENAME TO ${TEMPLATE}`)
   } finally {
     await client.end()

@@ -1,13 +1,16 @@
 import assert from 'node:assert/strict'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { Worker } from 'node:worker_threads'
 import { closedPort } from '../support/closed-port.ts'
 import { startGateway } from '../support/gateway.ts'
 import { assertOwnError } from '../support/own-error.ts'
 import { startPair } from '../support/pair.ts'
-import { exchange } from '../support/raw-client.ts'
+import { connect, exchange } from '../support/raw-client.ts'
 import { after, test } from '../support/suite.ts'
 import { providerKeys, surfaces } from '../support/surfaces.ts'
 import type { Script } from '../support/upstream-script.ts'
-import { message, sized } from '../support/wire-bytes.ts'
+import { chunk, lastChunk, message, noise, sized } from '../support/wire-bytes.ts'
 
 const pair = await startPair()
 after(() => pair.close())
@@ -68,5 +71,124 @@ for (const surface of surfaces) {
       assert.equal(pair.upstream.requestCount - count, 1, 'a second call would be a second bill')
       await pair.assertServes(surface, name)
     })
+  }
+}
+
+const rounds = 8
+const body = noise(8_000_000)
+
+async function startEarlyCloser() {
+  const worker = new Worker(new URL('../support/early-closer.ts', import.meta.url))
+  const port = await new Promise<number>((resolve) => worker.once('message', resolve))
+  const url = `http://127.0.0.1:${port}`
+  const gateway = await startGateway({
+    messagesUrl: url,
+    messagesKey: providerKeys.messages,
+    chatUrl: `${url}/v1`,
+    chatKey: providerKeys.chat,
+  })
+  const close = async () => {
+    await gateway.close()
+    await worker.terminate()
+  }
+  return { gateway, close }
+}
+
+test('a 413 that upstream sends in the middle of an upload, closing on the rest, is delivered', async (t) => {
+  const { gateway, close } = await startEarlyCloser()
+  t.after(close)
+  const delivered: string[] = []
+  for (let round = 0; round < rounds; round++) {
+    for (const surface of surfaces) {
+      for (const target of [surface.readEndpoint, surface.streamedEndpoint]) {
+        const lines = ['Host: h', ...surface.lines(gateway.apiKey)]
+        const reply = await exchange(gateway, sized(`POST ${target} HTTP/1.1`, lines, body))
+        delivered.push(`${target} ${reply.statusLine} ${reply.body.toString()} ${reply.ended}`)
+      }
+    }
+  }
+  const expected = /^\S+ HTTP\/1\.1 413 Payload Too Large {"error":"too large"} complete$/
+  const lost = delivered.filter((one) => !expected.test(one))
+  assert.deepEqual(lost, [], `${lost.length} of ${delivered.length} were lost`)
+})
+
+for (const surface of surfaces) {
+  test(`${surface.name}: an answer is delivered before the end of the upload it answers, and the connection serves on`, async () => {
+    const client = await connect(pair.gateway)
+    pair.upstream.queue({ early: [{ send: sized('HTTP/1.1 200 OK', [], 'early') }] })
+    const lines = ['Transfer-Encoding: chunked']
+    const reading = client.read({ method: 'POST' })
+    await client.send([pair.head(surface, { target: surface.streamedEndpoint, lines }), chunk('first')])
+    assert.equal((await reading).body.toString(), 'early')
+    await client.send([chunk('second'), lastChunk()])
+    const next = await client.request(pair.request(surface, { body: surface.jsonBody }))
+    assert.equal(next.body.toString(), '{}')
+    client.leave()
+  })
+
+  test(`${surface.name}: our own refusal in the middle of a large upload is delivered and the connection serves on`, async () => {
+    for (let round = 0; round < rounds; round++) {
+      const client = await connect(pair.gateway)
+      const lines = ['Host: h', ...surface.lines('svc_live_nobody'), 'X-Round: 1']
+      const refused = await client.request(sized(`POST ${surface.readEndpoint} HTTP/1.1`, lines, body))
+      assert.equal(refused.status, 401)
+      const next = await client.request(pair.request(surface, { body: surface.jsonBody }))
+      assert.equal(next.status, 200, 'the bytes behind the refusal were read as the body they are')
+      client.leave()
+    }
+  })
+}
+
+const gateway = await startGateway({ chatUrl: `http://127.0.0.1:${await closedPort()}/v1` })
+after(() => gateway.close())
+
+const head = (key: string, length: number) =>
+  `POST /v1/files HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer ${key}\r\nContent-Length: ${length}\r\n\r\n`
+
+test('an upload that upstream cannot be reached for is answered, and nothing of it lives on when the client goes', async () => {
+  for (let round = 0; round < 5; round++) {
+    const client = await connect(gateway)
+    const reply = await client.request(
+      Buffer.concat([Buffer.from(head(gateway.apiKey, 50_000_000)), Buffer.alloc(1_000)]),
+    )
+    assert.equal(reply.status, 502)
+    client.leave()
+  }
+  const health = await fetch(`${gateway.url}/healthz`)
+  assert.equal(health.status, 200)
+  await health.body?.cancel()
+})
+
+for (const [size, sentBytes] of [
+  ['in the middle', 1_000],
+  // While upstream has no room the client's timeout does not run; afterwards it runs again.
+  ['after upstream had to make room for it', 2_000_000],
+] as const) {
+  test(`an upload that stops ${size} is answered 408, and upstream never has it whole`, () =>
+    stopAfter(sentBytes))
+}
+
+async function stopAfter(sentBytes: number): Promise<void> {
+  const ended = Promise.withResolvers<boolean>()
+  const upstream = createServer((req) => {
+    req.on('error', () => {})
+    req.resume().on('close', () => ended.resolve(req.complete))
+  })
+  await new Promise<void>((resolve) => upstream.listen(0, '127.0.0.1', resolve))
+  const chatUrl = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}/v1`
+  const impatient = await startGateway({ chatUrl, settings: { bodyIdleTimeoutMs: 200 } })
+  try {
+    const client = await connect(impatient)
+    const reply = await client.request(
+      Buffer.concat([Buffer.from(head(impatient.apiKey, 5_000_000)), Buffer.alloc(sentBytes)]),
+    )
+    assert.equal(reply.status, 408)
+    assert.match(reply.body.toString(), /"code":"request_timeout"/)
+    assert.equal(await ended.promise, false)
+    client.leave()
+  } finally {
+    await impatient.close()
+    upstream.closeAllConnections()
+    upstream.close()
   }
 }

@@ -3,7 +3,6 @@ import { Secret } from '../../src/kernel/secret.ts'
 import { createSecretSealer } from '../../src/keys/secrets.ts'
 import type { Store } from '../../src/store/store.ts'
 import { createWebhookDispatcher, type DispatcherParts } from '../../src/webhooks/dispatcher.ts'
-import type { ClaimedDelivery } from '../../src/webhooks/webhook-store.ts'
 import { withDeadline } from '../support/deadline.ts'
 import { createLogLines } from '../support/log-lines.ts'
 import { test } from '../support/suite.ts'
@@ -89,35 +88,4 @@ test('deliveries that are due go out though the sweep fails', async () => {
   await untilAsked('claimDeliveries')
   await dispatcher.stop()
   assert.deepEqual(lines, [WAITS])
-})
-
-test('a slot of an endpoint at which an attempt failed is free only after a pause, for which a stop does not wait', async () => {
-  // A secret that cannot be opened is a failure like any other.
-  const webhook = { id: 'wh_1', url: 'https://receiver.example/', format: 'standard', formerSecrets: [] }
-  const actor = { kind: 'system', id: null, name: null } as const
-  const event = {
-    id: 'evt_1',
-    accountId: 'default',
-    type: 'webhook.test',
-    createdAtMs: 0,
-    actor,
-    dataJson: '{}',
-  }
-  const delivery = { id: 'whd_1', attempts: 0, event, webhook: { ...webhook, secret: Buffer.alloc(8) } }
-  const underWay: unknown[] = []
-  const { store, untilAsked } = storeOf({
-    async claimDeliveries(slots) {
-      underWay.push(slots)
-      return underWay.length === 1 ? [delivery as ClaimedDelivery] : []
-    },
-  })
-  const { dispatcher } = dispatcherOn(store, { failingPauseMs: 600_000 })
-  dispatcher.start()
-  await untilAsked('recordAttempt')
-  const claims = underWay.length
-  dispatcher.wake()
-  await untilAsked('claimDeliveries', claims + 1)
-  await dispatcher.stop()
-  assert.deepEqual(underWay.at(-1), [['wh_1', 1]])
-  assert.equal(dispatcher.failures, 1)
 })

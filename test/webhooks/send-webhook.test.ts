@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import http from 'node:http'
 import https from 'node:https'
 import net, { type AddressInfo } from 'node:net'
 import tls, { type TLSSocket } from 'node:tls'
@@ -61,11 +60,6 @@ test('an answer without end is read to its limit, and its status counts', async 
     more()
   }
   assert.deepEqual(await send(receiver.url), { kind: 'answered', status: 200 })
-})
-
-test('an answer whose body stops counts by its status when the time is up', async () => {
-  receiver.reply = () => (response) => response.writeHead(200).write('x')
-  assert.deepEqual(await send(receiver.url, { tryMs: 50 }), { kind: 'answered', status: 200 })
 })
 
 test('a connection that is refused or cut, and what is no HTTP, have failed', async () => {
@@ -150,37 +144,4 @@ test('a name whose address is private at delivery is not connected to', async ()
   } finally {
     connections.stop()
   }
-})
-
-test('a proxy of the environment is not used', async () => {
-  const proxied = await WebhookReceiver.start()
-  receiver.reply = () => 204
-  const restore = http.setGlobalProxyFromEnv({ HTTP_PROXY: `http://127.0.0.1:${proxied.port}` })
-  try {
-    assert.deepEqual(await send(receiver.url), { kind: 'answered', status: 204 })
-    assert.equal(proxied.messages.length, 0)
-  } finally {
-    restore()
-    await proxied.close()
-  }
-})
-
-test('when the gateway stops, a try is given up', async () => {
-  receiver.reply = () => 'silence'
-  const stop = new AbortController()
-  const before = receiver.messages.length
-  const trying = send(receiver.url, { stop: stop.signal })
-  await receiver.until((messages) => messages.length > before)
-  stop.abort()
-  assert.deepEqual(await trying, { kind: 'failed', reason: 'the gateway stopped' })
-  assert.deepEqual(await send(receiver.url, { stop: stop.signal }), {
-    kind: 'failed',
-    reason: 'the gateway stopped',
-  })
-})
-
-test('a name server that does not answer takes no longer than a try may', async () => {
-  const rules: EndpointRules = { allowPrivate: true, resolveHost: () => new Promise(() => {}) }
-  const outcome = await send('http://mute.example/', { rules, tryMs: 50 })
-  assert.deepEqual(outcome, { kind: 'failed', reason: 'no answer within 0.05 s' })
 })

@@ -31,19 +31,6 @@ test('a threshold is a sentence with the figures, the month and a link', () => {
   assert.ok(!textOf('key.budget.threshold', data).includes('<'))
 })
 
-test('what calls in flight hold is shown where there is some; December ends in January', () => {
-  const held = '"spent_usd":40,"cap_usd":50,"held_usd":3.5'
-  const data = withAmounts({ key, ...budget, resets_at: '2027-01-01T00:00:00.000Z' }, held)
-  assert.match(
-    textOf('key.budget.threshold', data),
-    /for December: \$40 of \$50, \$3\.50 more are held by calls in flight\./,
-  )
-  assert.match(
-    textOf('key.budget.exceeded', data),
-    /for December: \$40 of \$50\. Its calls are refused from now on\. The budget resets on 2027-01-01/,
-  )
-})
-
 const names: readonly (readonly [what: string, name: string, shown: string])[] = [
   [
     'a link or a mention',
@@ -67,25 +54,6 @@ for (const [what, name, shown] of names) {
     assert.ok(unpriced.startsWith(`A call of the model ${shown} has no price (\`req_1\`)`), unpriced)
   })
 }
-
-test('amounts are cut to what people read, and are never shown as more than they are, nor as nothing', () => {
-  for (const [amount, shown] of [
-    ['0', '$0'],
-    ['50', '$50'],
-    ['1.5', '$1.50'],
-    ['49.999999999', '$49.99'],
-    ['1.000000001', '$1'],
-    ['0.5', '$0.50'],
-    ['0.999999', '$0.999'],
-    ['0.0000978', '$0.0000978'],
-    ['0.000000001', '$0.000000001'],
-    ['-0.123456', '-$0.123'],
-    ['9223372036.854775807', '$9223372036.85'],
-  ] as const) {
-    const text = textOf('balance.low', `{"balance":{"balance_usd":${amount},"held_usd":0}}`)
-    assert.equal(text, `The prepaid credit is low: ${shown}, of which calls in flight hold $0.`)
-  }
-})
 
 test('every event has a sentence of its own, without a value that is missing', () => {
   const webhook = { id: 'wh_1', url: 'https://a.example', disabled_reason: 'gone' }

@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict'
 import type { ServerResponse } from 'node:http'
 import { after, test } from '../support/suite.ts'
-import { until } from '../support/until.ts'
-import { WebhookReceiver } from '../support/webhook-receiver.ts'
-import { idOf, WebhookGateway } from './webhook-gateway.ts'
+import { WebhookGateway } from './webhook-gateway.ts'
 
 const hooked = await WebhookGateway.start()
 after(() => hooked.close())
@@ -51,16 +49,6 @@ for (const [what, method, fields] of endings) {
   })
 }
 
-test('once a webhook has another URL, what was due before goes there', async () => {
-  const { receiver, path, answerAll } = await manyUnderWay()
-  const moved = await WebhookReceiver.start()
-  after(() => moved.close())
-  await hooked.gateway.manage('PATCH', path, { url: moved.url })
-  answerAll()
-  await moved.until((messages) => messages.length === QUEUED - AT_ONCE)
-  assert.equal(receiver.messages.length, AT_ONCE)
-})
-
 /** A receiver that has as many messages as are sent at once and has answered none; more deliveries are due. */
 async function manyUnderWay() {
   const { receiver, path } = await hooked.subscribe(['key.created'])
@@ -73,19 +61,3 @@ async function manyUnderWay() {
   }
   return { receiver, path, answerAll }
 }
-
-test('both secrets sign after a rotation, and the messages of a test are for one endpoint alone', async () => {
-  const other = await hooked.subscribe(['key.created'])
-  const one = await hooked.subscribe(['key.created'])
-  const { secret } = await hooked.gateway.manage('POST', `${one.path}/rotate-secret`)
-  assert.notEqual(secret, one.secret)
-  await hooked.gateway.manage('POST', `${one.path}/test`)
-  const [message] = await one.receiver.untilTypes('webhook.test')
-  assert.equal(message?.headers['webhook-signature']?.toString().split(' ').length, 2)
-  await until(
-    'the delivery is recorded',
-    async () => (await hooked.deliveries(one))[0]?.status === 'succeeded',
-  )
-  assert.deepEqual(await hooked.deliveries(other), [])
-  assert.equal(idOf(message ?? assert.fail()), (await hooked.deliveries(one))[0]?.event_id)
-})

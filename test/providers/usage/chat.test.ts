@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Quantities } from '../../../src/kernel/usage.ts'
 import { test } from '../../support/suite.ts'
-import { EVENTS, type Json, meterBody, meterPieces, meterStream, part, streamOf } from './replies.ts'
+import { type Json, meterBody, meterStream, part, streamOf } from './replies.ts'
 
 const head = { id: 'chatcmpl-1', created: 1, model: 'gpt-6-2026-01-01', service_tier: 'default' }
 
@@ -198,11 +198,6 @@ test('choices side by side are distinguished, and the last to finish ends the co
   assert.equal(metered.stage, 'over')
 })
 
-test('what comes for a choice after its end does not open it again', () => {
-  const late = [chunk([choice({}, 'stop')]), chunk([{ index: 0, delta: { audio: { expires_at: 9 } } }])]
-  assert.equal(meterStream('chat', streamOf(late), false).stage, 'closing')
-})
-
 test('arguments of tools, refusals, transcripts and old completions are text too', () => {
   const call = (args: string): Json => ({ tool_calls: [{ index: 0, function: { arguments: args } }] })
   const metered = meterStream(
@@ -235,18 +230,6 @@ test('the tier is the one that the chunks name last', () => {
   assert.equal(metered.usage.serviceTier, 'priority')
 })
 
-test('a chunk that is like an earlier one still counts as the last one', () => {
-  const events = [
-    chunk([choice({ content: 'a' })]),
-    chunk([choice({ content: 'b' })]),
-    chunk([choice({})], { service_tier: 'flex' }),
-    chunk([choice({ content: 'c' })]),
-  ]
-  const metered = meterStream('chat', streamOf(events), false)
-  assert.equal(metered.usage.serviceTier, 'default')
-  assert.equal(metered.output.text, 3)
-})
-
 test('an error inside a stream or a document that began well is reported', () => {
   const error = { error: { message: 'x', type: 'server_error', code: 'server_is_overloaded' } }
   assert.equal(meterStream('chat', streamOf([error])).error, 'server_is_overloaded')
@@ -254,19 +237,4 @@ test('an error inside a stream or a document that began well is reported', () =>
     meterBody('chat', { error: { message: 'x', type: 'server_error', code: null } }).error,
     'server_error',
   )
-})
-
-test('a stream asked for and a document answered, and the reverse, are metered as what they are', () => {
-  const body = Buffer.from(JSON.stringify(completion(usage)))
-  const stream = Buffer.from(completionStream(usage))
-  const types = ['application/json', 'APPLICATION/JSON; charset=utf-8', 'application/problem+json']
-  for (const type of types) assert.equal(meterPieces('chat', type, [body]).outputKnown, true)
-  assert.equal(meterPieces('chat', 'Text/Event-Stream', [stream]).outputKnown, true)
-  assert.equal(meterPieces('chat', EVENTS, [body]).outputKnown, false)
-  assert.equal(meterPieces('chat', 'application/json', [stream]).outputKnown, false)
-  assert.equal(meterPieces('chat', 'text/json', [body]).outputKnown, true)
-  // Without a type that says so, a reply is neither: its usage is estimated.
-  for (const type of ['text/plain', 'application/octet-stream', 'json', ''])
-    for (const reply of [body, stream])
-      assert.equal(meterPieces('chat', type, [reply]).outputKnown, false, type)
 })

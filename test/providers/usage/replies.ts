@@ -52,6 +52,34 @@ export function part(quantities: Quantities, promptTokens: number, model: string
   return { model, quantities, promptTokens }
 }
 
+/** The units of `words`. */
+const UNITS: Readonly<Record<string, keyof Quantities>> = {
+  in: 'input_tokens',
+  out: 'output_tokens',
+  read: 'cache_read_tokens',
+  w5m: 'cache_write_5m_tokens',
+  w30m: 'cache_write_30m_tokens',
+  w1h: 'cache_write_1h_tokens',
+  w12h: 'cache_write_12h_tokens',
+  imageIn: 'image_input_tokens',
+  imageRead: 'image_cache_read_tokens',
+  imageOut: 'image_output_tokens',
+  webSearches: 'web_searches',
+  fileSearches: 'file_searches',
+  containers: 'containers',
+  code: 'code_executions',
+}
+
+/** A part from words such as `in 100 out 40`. Its prompt is all that it has read and written to a cache. */
+export function words(text: string, model: string | null = null): UsagePart {
+  const pairs = [...text.matchAll(/(\w+) (\d+)/g)].map(
+    ([, unit = '', count]) => [unit, Number(count)] as const,
+  )
+  const isPrompt = (unit: string) => /^(?:in|read|w\d+.|imageIn|imageRead)$/.test(unit)
+  const prompt = pairs.filter(([unit]) => isPrompt(unit)).reduce((sum, [, count]) => sum + count, 0)
+  return part(Object.fromEntries(pairs.map(([unit, count]) => [UNITS[unit], count])), prompt, model)
+}
+
 export function cutEvery(bytes: Buffer, size: number): Buffer[] {
   const pieces: Buffer[] = []
   for (let at = 0; at < bytes.length; at += size) pieces.push(bytes.subarray(at, at + size))

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { UsagePart } from '../../../src/kernel/usage.ts'
 import { IMAGE_TOOL_MODEL } from '../../../src/providers/chat/images.ts'
 import { test } from '../../support/suite.ts'
-import { type Json, meterBody, meterStream, part, streamOf } from './replies.ts'
+import { type Json, meterBody, meterStream, part, streamOf, words } from './replies.ts'
 
 const message: Json = {
   id: 'msg_1',
@@ -100,14 +100,14 @@ const svg: Json = {
   total_tokens: 15,
 }
 
-const own = part({ input_tokens: 100, output_tokens: 40 }, 100)
+const own = words('in 100 out 40')
 
 const examples: readonly (readonly [sentence: string, final: Json, parts: readonly UsagePart[]])[] = [
   ['input and output, reasoning being part of it', response(), [own]],
   [
     'tokens read from the cache and written to it, which are in the input',
     response({ usage: { ...usage, input_tokens_details: { cached_tokens: 60, cache_write_tokens: 30 } } }),
-    [part({ input_tokens: 10, cache_read_tokens: 60, cache_write_30m_tokens: 30, output_tokens: 40 }, 100)],
+    [words('in 10 read 60 w30m 30 out 40')],
   ],
   [
     'writes of both lifetimes',
@@ -121,18 +121,7 @@ const examples: readonly (readonly [sentence: string, final: Json, parts: readon
         },
       },
     }),
-    [
-      part(
-        {
-          input_tokens: 20,
-          cache_read_tokens: 10,
-          cache_write_30m_tokens: 50,
-          cache_write_12h_tokens: 20,
-          output_tokens: 40,
-        },
-        100,
-      ),
-    ],
+    [words('in 20 read 10 w30m 50 w12h 20 out 40')],
   ],
   [
     'more writes than their lifetimes tell, which are of the short one',
@@ -142,12 +131,7 @@ const examples: readonly (readonly [sentence: string, final: Json, parts: readon
         input_tokens_details: { cache_write_tokens: 70, cache_write_tokens_details: { ttl_12h_tokens: 20 } },
       },
     }),
-    [
-      part(
-        { input_tokens: 30, cache_write_30m_tokens: 50, cache_write_12h_tokens: 20, output_tokens: 40 },
-        100,
-      ),
-    ],
+    [words('in 30 w30m 50 w12h 20 out 40')],
   ],
   [
     'searches that upstream charges for, be there more of them or not',
@@ -155,7 +139,7 @@ const examples: readonly (readonly [sentence: string, final: Json, parts: readon
       output: [search('ws_1'), search('ws_2'), search('ws_3', 'open_page'), message],
       tool_usage: { image_gen: { input_tokens: 0, output_tokens: 0 }, web_search: { num_requests: 1 } },
     }),
-    [part({ input_tokens: 100, output_tokens: 40, web_searches: 1 }, 100)],
+    [words('in 100 out 40 webSearches 1')],
   ],
   [
     'searches where upstream does not say how many',
@@ -168,12 +152,12 @@ const examples: readonly (readonly [sentence: string, final: Json, parts: readon
         message,
       ],
     }),
-    [part({ input_tokens: 100, output_tokens: 40, web_searches: 2 }, 100)],
+    [words('in 100 out 40 webSearches 2')],
   ],
   [
     'file searches, which stand nowhere but among the items',
     response({ output: [fileSearch('fs_1'), fileSearch('fs_2'), message] }),
-    [part({ input_tokens: 100, output_tokens: 40, file_searches: 2 }, 100)],
+    [words('in 100 out 40 fileSearches 2')],
   ],
   [
     'machines that code and commands ran in, each once',
@@ -188,7 +172,7 @@ const examples: readonly (readonly [sentence: string, final: Json, parts: readon
         message,
       ],
     }),
-    [part({ input_tokens: 100, output_tokens: 40, containers: 2 }, 100)],
+    [words('in 100 out 40 containers 2')],
   ],
   [
     'images that a tool drew, at the model that the tool was given',
@@ -197,7 +181,7 @@ const examples: readonly (readonly [sentence: string, final: Json, parts: readon
       tools: [{ type: 'web_search' }, { type: 'image_generation', model: 'gpt-image-1.5' }],
       tool_usage: { image_gen: imageTokens, web_search: { num_requests: 0 } },
     }),
-    [own, part({ input_tokens: 20, image_input_tokens: 30, image_output_tokens: 400 }, 50, 'gpt-image-1.5')],
+    [own, words('in 20 imageIn 30 imageOut 400', 'gpt-image-1.5')],
   ],
   [
     'images that a tool drew at a model that nobody names, partly from the cache',
@@ -213,30 +197,12 @@ const examples: readonly (readonly [sentence: string, final: Json, parts: readon
         },
       },
     }),
-    [
-      own,
-      part(
-        {
-          input_tokens: 15,
-          cache_read_tokens: 5,
-          image_input_tokens: 20,
-          image_cache_read_tokens: 10,
-          image_output_tokens: 390,
-          output_tokens: 10,
-        },
-        50,
-        IMAGE_TOOL_MODEL,
-      ),
-    ],
+    [own, words('in 15 read 5 imageIn 20 imageRead 10 imageOut 390 out 10', IMAGE_TOOL_MODEL)],
   ],
   [
     'vector images, which a second model writes',
     response({ output: [image('ig_1', { svg_usage: svg }), image('ig_2', { svg_usage: svg }), message] }),
-    [
-      own,
-      part({ input_tokens: 7, output_tokens: 8 }, 7, 'gpt-6-svg'),
-      part({ input_tokens: 7, output_tokens: 8 }, 7, 'gpt-6-svg'),
-    ],
+    [own, words('in 7 out 8', 'gpt-6-svg'), words('in 7 out 8', 'gpt-6-svg')],
   ],
   ['an answer that ran into its limit', response({ status: 'incomplete' }), [own]],
   [
@@ -293,7 +259,7 @@ test('a stream cut before its last event leaves both sides to be counted, but no
     stream.slice(0, stream.indexOf('event: response.completed')),
     false,
   )
-  assert.deepEqual(metered.usage.parts, [part({ web_searches: 1, file_searches: 1 }, 0)])
+  assert.deepEqual(metered.usage.parts, [words('webSearches 1 fileSearches 1')])
   assert.equal(metered.inputKnown || metered.outputKnown, false)
   assert.equal(metered.usage.modelServed, 'gpt-6-2026-01-01')
   assert.equal(metered.usage.serviceTier, 'flex')
@@ -307,15 +273,13 @@ test('a machine counts from when it is there: a stream cut before its item was d
   const added = { type: 'response.output_item.added', output_index: 0, item }
   const done = { type: 'response.output_item.done', output_index: 0, item }
   for (const events of [[added], [added, done]])
-    assert.deepEqual(meterStream('responses', streamOf(events), false).usage.parts, [
-      part({ containers: 1 }, 0),
-    ])
+    assert.deepEqual(meterStream('responses', streamOf(events), false).usage.parts, [words('containers 1')])
 })
 
 test('an item that is shown twice counts once', () => {
   const done = { type: 'response.output_item.done', output_index: 0, item: fileSearch('fs_1') }
   const metered = meterStream('responses', streamOf([done, done]), false)
-  assert.deepEqual(metered.usage.parts, [part({ file_searches: 1 }, 0)])
+  assert.deepEqual(metered.usage.parts, [words('fileSearches 1')])
 })
 
 test('an error event is reported, be it flat or wrapped', () => {

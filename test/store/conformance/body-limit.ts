@@ -33,9 +33,9 @@ async function keptOf(store: Store, requestIds: readonly string[]): Promise<stri
 
 /** The promises of every store about the size of all logged bodies. Each store's test file calls this in one line. */
 export function bodyLimitConformance(storeName: string, openStore: OpenStoreUnderTest): void {
-  const promise = promisesOf(storeName, openStore)
+  const test = promisesOf(storeName, openStore)
 
-  promise('of bodies that take too much the oldest go first, and no more than must', async ({ store }) => {
+  test('of bodies that take too much the oldest go first, and no more than must', async ({ store }) => {
     const all = ['req_old', 'req_mid', 'req_new']
     await keep(store, 'req_mid', NOON + 1, 1_000, null)
     await keep(store, 'req_new', NOON + 2, null, 1_000)
@@ -51,7 +51,7 @@ export function bodyLimitConformance(storeName: string, openStore: OpenStoreUnde
     assert.equal(await store.trimBodies(0, 10), 0)
   })
 
-  promise('bodies that were kept before, or have become too old, do not count', async ({ store }) => {
+  test('bodies that were kept before, or have become too old, do not count', async ({ store }) => {
     await keep(store, 'req_1', NOON, 100, null)
     await keep(store, 'req_1', NOON, 5_000, null)
     await keep(store, 'req_2', NOON + 1, 100, null)
@@ -61,7 +61,7 @@ export function bodyLimitConformance(storeName: string, openStore: OpenStoreUnde
     assert.ok(await store.getBodies('req_2'))
   })
 
-  promise('whatever is kept and deleted, in the end all fit and the newest are there', async ({ store }) => {
+  test('whatever is kept and deleted, in the end all fit and the newest are there', async ({ store }) => {
     const step = fc.record({
       bytes: fc.nat(3_000),
       drop: fc.boolean(),

@@ -1,83 +1,66 @@
 import assert from 'node:assert/strict'
 import { SYSTEM } from '../../../src/kernel/vocabulary.ts'
-import type { Admission, CallOpening } from '../../../src/ledger/call.ts'
+import type { CallOpening } from '../../../src/ledger/call.ts'
 import type { Store } from '../../../src/store/store.ts'
-import { test } from '../../support/suite.ts'
-import { assertConserved } from './conservation.ts'
 import {
   addCredit,
   addKey,
+  ask,
+  capped,
   closing,
+  costing,
+  holding,
   NOON,
   newKey,
   type OpenStoreUnderTest,
   opening,
   type StoreUnderTest,
 } from './fixtures.ts'
+import { promisesOf } from './promise.ts'
+
+/** Takes the rate of key a away, and all of its budget. */
+function spendInsteadOfRate(store: Store): Promise<unknown> {
+  const edit = { requestsPerMinute: null, monthlyBudgetNanos: 0n }
+  return store.updateKey('default', 'key_a', edit, NOON, SYSTEM)
+}
 
 /** The promises of every store about budgets that keys share, ceilings of a day and of an account, and batches. */
 export function ceilingConformance(storeName: string, openStore: OpenStoreUnderTest): void {
-  function promise(sentence: string, prove: (store: Store, subject: StoreUnderTest) => Promise<void>): void {
-    test(`${storeName}: ${sentence}`, async () => {
-      const subject = await openStore()
-      try {
-        await prove(subject.store, subject)
-        await assertConserved(subject)
-      } finally {
-        await subject.close()
-      }
-    })
-  }
+  const promised = promisesOf(storeName, openStore)
+  const test = (sentence: string, prove: (store: Store, subject: StoreUnderTest) => Promise<void>) =>
+    promised(sentence, (subject) => prove(subject.store, subject))
 
-  const holding = (nanos: bigint): Partial<CallOpening> => ({
-    hold: { kind: 'bound', nanos, listNanos: nanos },
-  })
-  const costing = (costNanos: bigint) => ({ costNanos, listNanos: costNanos })
-  const capped = (store: Store, name: string, monthlyBudgetNanos: bigint | null) =>
-    addKey(store, name, { monthlyBudgetNanos })
   const rotated = (name: string) => {
     const { id, digest, prefix, last4 } = newKey(name)
     return { id, digest, prefix, last4 }
   }
-  /** One word for an admission. */
-  const wordFor = (admission: Admission) =>
-    admission.kind === 'refused'
-      ? admission.refusal.reason
-      : admission.kind === 'held'
-        ? `held by ${admission.by.limit}`
-        : 'admitted'
-  const ask = async (store: Store, ...args: Parameters<typeof opening>) =>
-    wordFor(await store.admit(opening(...args)))
 
-  promise(
-    'keys of a chain of rotations draw on one budget, and a cap set on one is that of all',
-    async (store) => {
-      const id = await capped(store, 'a', 1_000n)
-      const rotate = (from: string, to: string) =>
-        store.rotateKey(
-          'default',
-          from,
-          { ...rotated(to), createdAtMs: NOON, oldExpiresAtMs: null },
-          null,
-          SYSTEM,
-        )
-      await store.admit(opening('req_1', 'a', holding(400n)))
-      await store.settle(closing('req_1', costing(400n)))
-      await rotate(id, 'b')
-      await rotate('key_b', 'c')
-      await store.admit(opening('req_2', 'b', holding(600n)))
-      for (const key of ['a', 'b', 'c'])
-        assert.equal(await ask(store, 'req_3', key, holding(1n)), 'held by budget')
-      await store.settle(closing('req_2', costing(600n)))
-      for (const key of ['a', 'b', 'c']) assert.equal(await ask(store, 'req_3', key), 'budget_exceeded')
-      await store.updateKey('default', 'key_b', { monthlyBudgetNanos: 2_000n }, NOON, SYSTEM)
-      const shown = await store.getKey('default', 'key_c', NOON)
-      assert.deepEqual([shown?.monthlyBudgetNanos, shown?.month.spentNanos], [2_000n, 1_000n])
-      assert.equal(await ask(store, 'req_3', 'a'), 'admitted')
-    },
-  )
+  test('keys of a chain of rotations draw on one budget, and a cap set on one is that of all', async (store) => {
+    const id = await capped(store, 'a', 1_000n)
+    const rotate = (from: string, to: string) =>
+      store.rotateKey(
+        'default',
+        from,
+        { ...rotated(to), createdAtMs: NOON, oldExpiresAtMs: null },
+        null,
+        SYSTEM,
+      )
+    await store.admit(opening('req_1', 'a', holding(400n)))
+    await store.settle(closing('req_1', costing(400n)))
+    await rotate(id, 'b')
+    await rotate('key_b', 'c')
+    await store.admit(opening('req_2', 'b', holding(600n)))
+    for (const key of ['a', 'b', 'c'])
+      assert.equal(await ask(store, 'req_3', key, holding(1n)), 'held by budget')
+    await store.settle(closing('req_2', costing(600n)))
+    for (const key of ['a', 'b', 'c']) assert.equal(await ask(store, 'req_3', key), 'budget_exceeded')
+    await store.updateKey('default', 'key_b', { monthlyBudgetNanos: 2_000n }, NOON, SYSTEM)
+    const shown = await store.getKey('default', 'key_c', NOON)
+    assert.deepEqual([shown?.monthlyBudgetNanos, shown?.month.spentNanos], [2_000n, 1_000n])
+    assert.equal(await ask(store, 'req_3', 'a'), 'admitted')
+  })
 
-  promise('a daily ceiling stands beside the monthly one, and begins anew each day', async (store) => {
+  test('a daily ceiling stands beside the monthly one, and begins anew each day', async (store) => {
     await addKey(store, 'a', { monthlyBudgetNanos: 5_000n, dailyBudgetNanos: 1_000n })
     const day = 86_400_000
     const over = async (requestId: string, atMs: number) => {
@@ -102,66 +85,51 @@ export function ceilingConformance(storeName: string, openStore: OpenStoreUnderT
     assert.partialDeepStrictEqual(await over('req_5', NOON + day), { period: 'day', spentNanos: 1_000n })
   })
 
-  promise(
-    'a rate admits so many requests in a clock minute, and is judged before the budget',
-    async (store) => {
-      await addKey(store, 'a', { monthlyBudgetNanos: 1_000n, requestsPerMinute: 3 })
-      const rotation = { ...rotated('b'), createdAtMs: NOON, oldExpiresAtMs: null }
-      await store.rotateKey('default', 'key_a', rotation, null, SYSTEM)
-      let asked = 0
-      const askAs = (key: string, more: Partial<CallOpening> = {}) =>
-        ask(store, `req_${asked++}`, key, { ...holding(100n), ...more })
-      // Free calls, those that upstream has begun, and those that wait or are refused do not count.
-      assert.equal(await askAs('a', { hold: { kind: 'none' }, isRequest: false }), 'admitted')
-      assert.equal(await askAs('a', { hasBegun: true, isRequest: false }), 'admitted')
-      assert.equal(await askAs('a', { ...holding(900n) }), 'admitted')
-      assert.equal(await askAs('b'), 'held by budget')
-      await store.updateKey('default', 'key_b', { monthlyBudgetNanos: 5_000n }, NOON, SYSTEM)
-      assert.equal(await askAs('b'), 'admitted')
-      assert.equal(await askAs('a'), 'admitted')
-      for (const key of ['a', 'b']) {
-        const { refusal } = (await store.admit(opening(`req_${key}`, key, { atMs: NOON + 59_001 }))) as {
-          refusal: unknown
-        }
-        assert.partialDeepStrictEqual(refusal, { code: 'rate_limit_exceeded', retryAfterSeconds: 1 })
+  test('a rate admits so many requests in a clock minute, and is judged before the budget', async (store) => {
+    await addKey(store, 'a', { monthlyBudgetNanos: 1_000n, requestsPerMinute: 3 })
+    const rotation = { ...rotated('b'), createdAtMs: NOON, oldExpiresAtMs: null }
+    await store.rotateKey('default', 'key_a', rotation, null, SYSTEM)
+    let asked = 0
+    const askAs = (key: string, more: Partial<CallOpening> = {}) =>
+      ask(store, `req_${asked++}`, key, { ...holding(100n), ...more })
+    // Free calls, those that upstream has begun, and those that wait or are refused do not count.
+    assert.equal(await askAs('a', { hold: { kind: 'none' }, isRequest: false }), 'admitted')
+    assert.equal(await askAs('a', { hasBegun: true, isRequest: false }), 'admitted')
+    assert.equal(await askAs('a', { ...holding(900n) }), 'admitted')
+    assert.equal(await askAs('b'), 'held by budget')
+    await store.updateKey('default', 'key_b', { monthlyBudgetNanos: 5_000n }, NOON, SYSTEM)
+    assert.equal(await askAs('b'), 'admitted')
+    assert.equal(await askAs('a'), 'admitted')
+    for (const key of ['a', 'b']) {
+      const { refusal } = (await store.admit(opening(`req_${key}`, key, { atMs: NOON + 59_001 }))) as {
+        refusal: unknown
       }
-      // A call that waited is judged again when it is admitted.
-      assert.equal(await askAs('b', { askedBefore: true }), 'over_limit')
-      assert.equal(await askAs('a', { hold: { kind: 'none' }, isRequest: false }), 'admitted')
-      // The minute that has begun goes on where the clock steps back a little.
-      assert.equal(await askAs('a', { atMs: NOON + 60_000 }), 'admitted')
-      assert.equal(await askAs('a', { atMs: NOON + 59_999 }), 'admitted')
-      assert.equal(await askAs('a', { atMs: NOON + 60_001 }), 'admitted')
-      assert.equal(await askAs('a', { atMs: NOON + 59_999 }), 'over_limit')
-      await store.updateKey(
-        'default',
-        'key_a',
-        { requestsPerMinute: null, monthlyBudgetNanos: 0n },
-        NOON,
-        SYSTEM,
-      )
-      assert.equal(await askAs('a', { atMs: NOON + 60_002 }), 'budget_exceeded')
-    },
-  )
+      assert.partialDeepStrictEqual(refusal, { code: 'rate_limit_exceeded', retryAfterSeconds: 1 })
+    }
+    // A call that waited is judged again when it is admitted.
+    assert.equal(await askAs('b', { askedBefore: true }), 'over_limit')
+    assert.equal(await askAs('a', { hold: { kind: 'none' }, isRequest: false }), 'admitted')
+    // The minute that has begun goes on where the clock steps back a little.
+    assert.equal(await askAs('a', { atMs: NOON + 60_000 }), 'admitted')
+    assert.equal(await askAs('a', { atMs: NOON + 59_999 }), 'admitted')
+    assert.equal(await askAs('a', { atMs: NOON + 60_001 }), 'admitted')
+    assert.equal(await askAs('a', { atMs: NOON + 59_999 }), 'over_limit')
+    await spendInsteadOfRate(store)
+    assert.equal(await askAs('a', { atMs: NOON + 60_002 }), 'budget_exceeded')
+  })
 
-  promise('a call that has a hold is judged and counted, and holds nothing more', async (store) => {
+  test('a call that has a hold is judged and counted, and holds nothing more', async (store) => {
     await addKey(store, 'a', { monthlyBudgetNanos: 1_000n, requestsPerMinute: 1 })
     await store.admit(opening('req_hold', 'a', { ...holding(1_000n), isRequest: false }))
     const take = (requestId: string) => ask(store, requestId, 'a', { ...holding(1_000n), hasHold: true })
     assert.deepEqual([await take('req_1'), await take('req_2')], ['admitted', 'over_limit'])
     assert.equal(await store.getCall('req_1'), null)
     assert.equal((await store.getKey('default', 'key_a', NOON))?.month.heldNanos, 1_000n)
-    await store.updateKey(
-      'default',
-      'key_a',
-      { requestsPerMinute: null, monthlyBudgetNanos: 0n },
-      NOON,
-      SYSTEM,
-    )
+    await spendInsteadOfRate(store)
     assert.equal(await take('req_3'), 'budget_exceeded')
   })
 
-  promise('the ceiling of an account holds over all of its keys', async (store, subject) => {
+  test('the ceiling of an account holds over all of its keys', async (store, subject) => {
     await addKey(store, 'a')
     await addKey(store, 'b')
     await subject.exec("UPDATE account SET monthly_budget_nanos = 1000 WHERE id = 'default'")
@@ -173,7 +141,7 @@ export function ceilingConformance(storeName: string, openStore: OpenStoreUnderT
     assert.deepEqual([refused.refusal.budget.scope, refused.refusal.budget.spentNanos], ['account', 1_000n])
   })
 
-  promise('the mode of a budget overrides that of the installation', async (store) => {
+  test('the mode of a budget overrides that of the installation', async (store) => {
     await capped(store, 'a', 1_000n)
     const setMode = (budgetMode: 'exact' | 'settled') =>
       store.updateKey('default', 'key_a', { budgetMode }, NOON, SYSTEM)
@@ -184,7 +152,7 @@ export function ceilingConformance(storeName: string, openStore: OpenStoreUnderT
     assert.equal(await ask(store, 'req_3', 'a', { ...holding(1n), heldCounts: false }), 'held by budget')
   })
 
-  promise('a key holds no more of the account than is left under its own cap', async (store) => {
+  test('a key holds no more of the account than is left under its own cap', async (store) => {
     await capped(store, 'a', 10n)
     await addKey(store, 'b')
     await addCredit(store, 500n)
@@ -199,7 +167,7 @@ export function ceilingConformance(storeName: string, openStore: OpenStoreUnderT
     hold: { kind: 'bound', nanos, listNanos: nanos, neededNanos: nanos - largestNanos },
   })
 
-  promise('all lines of a batch but the most expensive must fit under the cap', async (store) => {
+  test('all lines of a batch but the most expensive must fit under the cap', async (store) => {
     await capped(store, 'a', 1_000n)
     const exceeding = await store.admit(opening('req_1', 'a', batch(1_100n, 100n)))
     assert.ok(exceeding.kind === 'refused' && exceeding.refusal.reason === 'batch_exceeds_budget')
@@ -212,7 +180,7 @@ export function ceilingConformance(storeName: string, openStore: OpenStoreUnderT
     assert.equal(await ask(store, 'req_5', 'a', batch(599n, 100n)), 'admitted')
   })
 
-  promise('a batch must fit into the credit in the same way', async (store) => {
+  test('a batch must fit into the credit in the same way', async (store) => {
     await addKey(store, 'a')
     await addCredit(store, 1_000n)
     assert.equal(await ask(store, 'req_1', 'a', batch(1_100n, 100n)), 'batch_exceeds_budget')

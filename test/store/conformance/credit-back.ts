@@ -50,47 +50,39 @@ async function assertDaysCredited({ rows }: StoreUnderTest): Promise<void> {
 
 /** The promises of every store about the ledger of credit. Each store's test file calls this in one line. */
 export function creditBackConformance(storeName: string, openStore: OpenStoreUnderTest): void {
-  const promise = promisesOf(storeName, openStore)
+  const test = promisesOf(storeName, openStore)
 
-  promise(
-    'top-ups, corrections and credit-backs are entries with actor and balance, newest first',
-    async (subject) => {
-      const { store } = subject
-      await subject.addAccount('other')
-      await addKey(store, 'a')
-      await settle(store, 'req_1', 800n)
-      const actor = { kind: 'admin_key', id: 'adm_1', name: 'ops' } as const
-      const move = (id: string, amountNanos: bigint, accountId = 'default') =>
-        store.addCredit({ id, accountId, amountNanos, reason: 'x', actor, atMs: NOON }, null)
-      await move('crd_1', 5_000n)
-      await move('crd_2', -6_000n)
-      await store.creditBack(back(['req_1'], { id: 'crd_3', actor }), null)
-      await move('crd_4', 1n, 'other')
-      const { rows, more } = await store.listCredits({ accountId: 'default', after: null, limit: 10 })
-      assert.equal(more, false)
-      assert.ok(rows.every((entry) => entry.accountId === 'default' && entry.actor.id === 'adm_1'))
-      assert.deepEqual(
-        rows.map(({ id, kind, amountNanos, balanceAfterNanos }) => [
-          id,
-          kind,
-          amountNanos,
-          balanceAfterNanos,
-        ]),
-        [
-          ['crd_3', 'credit_back', 800n, -1_000n],
-          ['crd_2', 'correction', -6_000n, -1_800n],
-          ['crd_1', 'top_up', 5_000n, 4_200n],
-        ],
-      )
-      const page = await store.listCredits({ accountId: null, after: 'crd_4', limit: 2 })
-      assert.deepEqual([page.rows.map(({ id }) => id), page.more], [['crd_3', 'crd_2'], true])
-      assert.equal((await store.getBalance('default')).enforced, false)
-      const events = (await subject.rows('event')).filter(({ type }) => type === 'credit.added')
-      assert.equal(events.length, 4, 'each entry is an event')
-    },
-  )
+  test('top-ups, corrections and credit-backs are entries with actor and balance, newest first', async (subject) => {
+    const { store } = subject
+    await subject.addAccount('other')
+    await addKey(store, 'a')
+    await settle(store, 'req_1', 800n)
+    const actor = { kind: 'admin_key', id: 'adm_1', name: 'ops' } as const
+    const move = (id: string, amountNanos: bigint, accountId = 'default') =>
+      store.addCredit({ id, accountId, amountNanos, reason: 'x', actor, atMs: NOON }, null)
+    await move('crd_1', 5_000n)
+    await move('crd_2', -6_000n)
+    await store.creditBack(back(['req_1'], { id: 'crd_3', actor }), null)
+    await move('crd_4', 1n, 'other')
+    const { rows, more } = await store.listCredits({ accountId: 'default', after: null, limit: 10 })
+    assert.equal(more, false)
+    assert.ok(rows.every((entry) => entry.accountId === 'default' && entry.actor.id === 'adm_1'))
+    assert.deepEqual(
+      rows.map(({ id, kind, amountNanos, balanceAfterNanos }) => [id, kind, amountNanos, balanceAfterNanos]),
+      [
+        ['crd_3', 'credit_back', 800n, -1_000n],
+        ['crd_2', 'correction', -6_000n, -1_800n],
+        ['crd_1', 'top_up', 5_000n, 4_200n],
+      ],
+    )
+    const page = await store.listCredits({ accountId: null, after: 'crd_4', limit: 2 })
+    assert.deepEqual([page.rows.map(({ id }) => id), page.more], [['crd_3', 'crd_2'], true])
+    assert.equal((await store.getBalance('default')).enforced, false)
+    const events = (await subject.rows('event')).filter(({ type }) => type === 'credit.added')
+    assert.equal(events.length, 4, 'each entry is an event')
+  })
 
-  promise('what a call cost is given back, and the bill stays as it was', async (subject) => {
+  test('what a call cost is given back, and the bill stays as it was', async (subject) => {
     const { store } = subject
     await addKey(store, 'a')
     await settle(store, 'req_1', 800n)
@@ -105,7 +97,7 @@ export function creditBackConformance(storeName: string, openStore: OpenStoreUnd
     await assertDaysCredited(subject)
   })
 
-  promise('the day, model and key of each call shows what was given back for it', async (subject) => {
+  test('the day, model and key of each call shows what was given back for it', async (subject) => {
     const { store } = subject
     await addKey(store, 'a')
     await addKey(store, 'b')
@@ -126,7 +118,7 @@ export function creditBackConformance(storeName: string, openStore: OpenStoreUnd
     ])
   })
 
-  promise('a call is credited once, by one command or by many at once', async (subject) => {
+  test('a call is credited once, by one command or by many at once', async (subject) => {
     const { store } = subject
     await addKey(store, 'a')
     await settle(store, 'req_1', 800n)
@@ -140,7 +132,7 @@ export function creditBackConformance(storeName: string, openStore: OpenStoreUnd
     await assertDaysCredited(subject)
   })
 
-  promise('each call has its own outcome, in the order asked', async (subject) => {
+  test('each call has its own outcome, in the order asked', async (subject) => {
     const { store } = subject
     await subject.addAccount('other')
     await addKey(store, 'a')
@@ -178,7 +170,7 @@ export function creditBackConformance(storeName: string, openStore: OpenStoreUnd
     await assertDaysCredited(subject)
   })
 
-  promise('a call that was in flight or interrupted can be credited once it is settled', async (subject) => {
+  test('a call that was in flight or interrupted can be credited once it is settled', async (subject) => {
     const { store } = subject
     await addKey(store, 'a')
     await store.admit(opening('req_1', 'a'))
@@ -194,7 +186,7 @@ export function creditBackConformance(storeName: string, openStore: OpenStoreUnd
     await assertDaysCredited(subject)
   })
 
-  promise('giving back does not make credit count, and adds to it where it does', async ({ store }) => {
+  test('giving back does not make credit count, and adds to it where it does', async ({ store }) => {
     await addKey(store, 'a')
     await settle(store, 'req_1', 800n)
     await store.creditBack(back(['req_1']), null)
@@ -207,7 +199,7 @@ export function creditBackConformance(storeName: string, openStore: OpenStoreUnd
     assert.equal((await store.admit(opening('req_4', 'a'))).kind, 'admitted')
   })
 
-  promise('a command is done once per name, and repeated it answers the same entry', async (subject) => {
+  test('a command is done once per name, and repeated it answers the same entry', async (subject) => {
     const { store } = subject
     await addKey(store, 'a')
     await settle(store, 'req_1', 800n)
@@ -222,33 +214,30 @@ export function creditBackConformance(storeName: string, openStore: OpenStoreUnd
     assert.equal((await subject.rows('credit')).length, 3)
   })
 
-  promise(
-    'a name that stands for something else is a conflict, and nothing is given back',
-    async (subject) => {
-      const { store } = subject
-      await addKey(store, 'a')
-      await settle(store, 'req_1', 800n)
-      const topUp = {
-        id: 'crd_top',
-        accountId: 'default',
-        amountNanos: 5n,
-        reason: 'x',
-        actor: SYSTEM,
-        atMs: NOON,
-      }
-      await store.addCredit(topUp, once('top-up', 'same'))
-      await store.createKey(newKey('b'), once('key', 'same'), SYSTEM)
-      for (const name of ['top-up', 'key']) {
-        assert.deepEqual(await store.creditBack(back(['req_1']), once(name, 'same')), { kind: 'conflict' })
-        assert.deepEqual(await store.creditBack(back(['req_1']), once(name, 'other')), { kind: 'conflict' })
-      }
-      assert.equal((await subject.rows('credit')).length, 1)
-      await store.creditBack(back(['req_1']), once('back', 'same'))
-      assert.deepEqual(await store.createKey(newKey('c'), once('back', 'same'), SYSTEM), { kind: 'conflict' })
-    },
-  )
+  test('a name that stands for something else is a conflict, and nothing is given back', async (subject) => {
+    const { store } = subject
+    await addKey(store, 'a')
+    await settle(store, 'req_1', 800n)
+    const topUp = {
+      id: 'crd_top',
+      accountId: 'default',
+      amountNanos: 5n,
+      reason: 'x',
+      actor: SYSTEM,
+      atMs: NOON,
+    }
+    await store.addCredit(topUp, once('top-up', 'same'))
+    await store.createKey(newKey('b'), once('key', 'same'), SYSTEM)
+    for (const name of ['top-up', 'key']) {
+      assert.deepEqual(await store.creditBack(back(['req_1']), once(name, 'same')), { kind: 'conflict' })
+      assert.deepEqual(await store.creditBack(back(['req_1']), once(name, 'other')), { kind: 'conflict' })
+    }
+    assert.equal((await subject.rows('credit')).length, 1)
+    await store.creditBack(back(['req_1']), once('back', 'same'))
+    assert.deepEqual(await store.createKey(newKey('c'), once('back', 'same'), SYSTEM), { kind: 'conflict' })
+  })
 
-  promise('if the entry cannot be written, nothing is credited', async (subject) => {
+  test('if the entry cannot be written, nothing is credited', async (subject) => {
     const { store } = subject
     await addKey(store, 'a')
     await settle(store, 'req_1', 800n)
@@ -260,7 +249,7 @@ export function creditBackConformance(storeName: string, openStore: OpenStoreUnd
     await assertDaysCredited(subject)
   })
 
-  promise('as many calls as one command may name are given back together', async (subject) => {
+  test('as many calls as one command may name are given back together', async (subject) => {
     const { store } = subject
     await addKey(store, 'a')
     const ids = Array.from({ length: limits.creditBackCallsMax }, (_, i) => `req_${i}`)

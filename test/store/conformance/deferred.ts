@@ -35,9 +35,9 @@ const claim = async (store: Store, atMs: number, most = MOST) =>
 
 /** The promises of every store about calls whose cost comes later. */
 export function deferredConformance(storeName: string, openStore: OpenStoreUnderTest): void {
-  const promise = promisesOf(storeName, openStore)
+  const test = promisesOf(storeName, openStore)
 
-  promise('a deferred call keeps its hold until it is settled, and is settled once', async ({ store }) => {
+  test('a deferred call keeps its hold until it is settled, and is settled once', async ({ store }) => {
     await addKey(store, 'a')
     const made = await deferred(store, 'req_1')
     const record = await store.getCall('req_1')
@@ -56,7 +56,7 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     assert.equal(await store.findDeferred(nameOf(made)), null)
   })
 
-  promise('a call that is closed cannot be deferred any more', async ({ store }) => {
+  test('a call that is closed cannot be deferred any more', async ({ store }) => {
     await addKey(store, 'a')
     await store.admit(opening('req_1', 'a'))
     await store.settle(closing('req_1'))
@@ -64,39 +64,37 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     assert.equal(await store.countDeferred(), 0)
   })
 
-  promise(
-    'a call that is deferred again is due at the earlier instant, and its figures are the later ones',
-    async ({ store }) => {
-      await addKey(store, 'a')
-      const made = await deferred(store, 'req_1', { dueInMs: 30_000 })
-      assert.deepEqual(await claim(store, NOON + 3_000), [])
-      assert.equal(await store.deferCall({ ...made, dueInMs: 2_000, bytesOut: 70 }), 'deferred')
-      assert.equal((await store.getCall('req_1'))?.bytesOut, 70)
-      // The statement that its stream has named it may be the slower one.
-      assert.equal(await store.deferCall({ ...made, bytesOut: 70 }), 'deferred')
-      assert.deepEqual(await claim(store, NOON + 3_000), [made.objectId])
-    },
-  )
+  test('a call that is deferred again is due at the earlier instant, and its figures are the later ones', async ({
+    store,
+  }) => {
+    await addKey(store, 'a')
+    const made = await deferred(store, 'req_1', { dueInMs: 30_000 })
+    assert.deepEqual(await claim(store, NOON + 3_000), [])
+    assert.equal(await store.deferCall({ ...made, dueInMs: 2_000, bytesOut: 70 }), 'deferred')
+    assert.equal((await store.getCall('req_1'))?.bytesOut, 70)
+    // The statement that its stream has named it may be the slower one.
+    assert.equal(await store.deferCall({ ...made, bytesOut: 70 }), 'deferred')
+    assert.deepEqual(await claim(store, NOON + 3_000), [made.objectId])
+  })
 
-  promise(
-    'a call that was given up with its node before it was deferred is asked for, and settled once',
-    async ({ store }) => {
-      await addKey(store, 'a')
-      await store.admit(opening('req_1', 'a'))
-      await store.interruptOpenCalls(NOON + 50)
-      const made = deferral('req_1')
-      assert.equal(await store.deferCall(made), 'deferred')
-      assert.deepEqual(await claim(store, NOON + 4_000), [made.objectId])
-      assert.equal((await store.findDeferred(nameOf(made)))?.call.requestId, 'req_1')
-      assert.equal((await store.settle(closing('req_1'))).booked, true)
-      const month = (await store.getKey('default', 'key_a', NOON))?.month
-      assert.deepEqual([month?.heldNanos, month?.spentNanos, month?.lostNanos], [0n, 800n, 0n])
-      assert.equal(await store.findDeferred(nameOf(made)), null)
-      assert.deepEqual(await claim(store, NOON + 4_000), [])
-    },
-  )
+  test('a call that was given up with its node before it was deferred is asked for, and settled once', async ({
+    store,
+  }) => {
+    await addKey(store, 'a')
+    await store.admit(opening('req_1', 'a'))
+    await store.interruptOpenCalls(NOON + 50)
+    const made = deferral('req_1')
+    assert.equal(await store.deferCall(made), 'deferred')
+    assert.deepEqual(await claim(store, NOON + 4_000), [made.objectId])
+    assert.equal((await store.findDeferred(nameOf(made)))?.call.requestId, 'req_1')
+    assert.equal((await store.settle(closing('req_1'))).booked, true)
+    const month = (await store.getKey('default', 'key_a', NOON))?.month
+    assert.deepEqual([month?.heldNanos, month?.spentNanos, month?.lostNanos], [0n, 800n, 0n])
+    assert.equal(await store.findDeferred(nameOf(made)), null)
+    assert.deepEqual(await claim(store, NOON + 4_000), [])
+  })
 
-  promise('an object that was given up is not polled any more', async ({ store }) => {
+  test('an object that was given up is not polled any more', async ({ store }) => {
     await addKey(store, 'a')
     const made = await deferred(store, 'req_1')
     await store.settle({ ...NOTHING_USED, requestId: 'req_1', state: 'interrupted', atMs: NOON + 500 })
@@ -106,42 +104,36 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     assert.equal(await store.hurryDeferred('chat', made.objectId, digestOf('a')), false)
   })
 
-  promise(
-    'the end of a process interrupts its open calls and leaves the deferred ones',
-    async ({ store }) => {
-      await addKey(store, 'a')
-      await deferred(store, 'req_1')
-      await store.admit(opening('req_2', 'a'))
-      assert.equal(await store.interruptOpenCalls(NOON + 1_000), 1)
-      assert.equal((await store.getCall('req_1'))?.state, 'deferred')
-      assert.equal((await store.getCall('req_2'))?.state, 'interrupted')
-      assert.equal((await store.settle(closing('req_1'))).booked, true)
-    },
-  )
+  test('the end of a process interrupts its open calls and leaves the deferred ones', async ({ store }) => {
+    await addKey(store, 'a')
+    await deferred(store, 'req_1')
+    await store.admit(opening('req_2', 'a'))
+    assert.equal(await store.interruptOpenCalls(NOON + 1_000), 1)
+    assert.equal((await store.getCall('req_1'))?.state, 'deferred')
+    assert.equal((await store.getCall('req_2'))?.state, 'interrupted')
+    assert.equal((await store.settle(closing('req_1'))).booked, true)
+  })
 
-  promise(
-    'an object is claimed when it is due, once, until its poll or its claim ends',
-    async ({ store }) => {
-      await addKey(store, 'a')
-      const first = await deferred(store, 'req_1', { dueInMs: 3_000 })
-      await deferred(store, 'req_2', { dueInMs: 2_000 })
-      await deferred(store, 'req_3', { dueInMs: 90_000 })
-      assert.deepEqual(await claim(store, NOON + 1_000), [])
-      assert.deepEqual(await store.claimDeferred(['messages'], MOST, NOON + 4_000), [])
-      const claims = await Promise.all([claim(store, NOON + 4_000), claim(store, NOON + 4_000)])
-      assert.deepEqual(claims.flat(), ['resp_req_2', 'resp_req_1'])
-      assert.equal(await store.claimOne(nameOf(first), NOON + 4_000), false)
-      await store.postponeDeferred(nameOf(first), 10_000, NOON + 5_000)
-      assert.equal(await store.claimOne(nameOf(first), NOON + 5_000), true)
-      await store.postponeDeferred(nameOf(first), 10_000, NOON + 5_000)
-      assert.deepEqual(await claim(store, NOON + 14_000), [])
-      assert.deepEqual(await claim(store, NOON + 16_000), ['resp_req_1'])
-      // A node that ended before its poll leaves claims, which run out.
-      assert.deepEqual(await claim(store, NOON + 120_000), ['resp_req_2', 'resp_req_1', 'resp_req_3'])
-    },
-  )
+  test('an object is claimed when it is due, once, until its poll or its claim ends', async ({ store }) => {
+    await addKey(store, 'a')
+    const first = await deferred(store, 'req_1', { dueInMs: 3_000 })
+    await deferred(store, 'req_2', { dueInMs: 2_000 })
+    await deferred(store, 'req_3', { dueInMs: 90_000 })
+    assert.deepEqual(await claim(store, NOON + 1_000), [])
+    assert.deepEqual(await store.claimDeferred(['messages'], MOST, NOON + 4_000), [])
+    const claims = await Promise.all([claim(store, NOON + 4_000), claim(store, NOON + 4_000)])
+    assert.deepEqual(claims.flat(), ['resp_req_2', 'resp_req_1'])
+    assert.equal(await store.claimOne(nameOf(first), NOON + 4_000), false)
+    await store.postponeDeferred(nameOf(first), 10_000, NOON + 5_000)
+    assert.equal(await store.claimOne(nameOf(first), NOON + 5_000), true)
+    await store.postponeDeferred(nameOf(first), 10_000, NOON + 5_000)
+    assert.deepEqual(await claim(store, NOON + 14_000), [])
+    assert.deepEqual(await claim(store, NOON + 16_000), ['resp_req_1'])
+    // A node that ended before its poll leaves claims, which run out.
+    assert.deepEqual(await claim(store, NOON + 120_000), ['resp_req_2', 'resp_req_1', 'resp_req_3'])
+  })
 
-  promise('objects are claimed in turn by key, and so many of a key at a time', async ({ store }) => {
+  test('objects are claimed in turn by key, and so many of a key at a time', async ({ store }) => {
     await addKey(store, 'a')
     await addKey(store, 'b')
     for (let i = 1; i <= 4; i++) await deferred(store, `req_${i}`, { dueInMs: 1_000 + i })
@@ -158,7 +150,7 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     assert.deepEqual(await claim(store, after, most), ['resp_req_4'])
   })
 
-  promise('an account claims its share of the polls at most, its keys in turn', async ({ store }) => {
+  test('an account claims its share of the polls at most, its keys in turn', async ({ store }) => {
     const createdAtMs = NOON
     await store.createAccount({ id: 'acct_b', name: 'b', createdAtMs }, SYSTEM, null)
     for (const name of ['a', 'c']) await addKey(store, name)
@@ -175,7 +167,7 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     assert.deepEqual(await claim(store, after, most), ['resp_req_a2'])
   })
 
-  promise('of calls at a time that upstream names one object to, one is deferred', async ({ store }) => {
+  test('of calls at a time that upstream names one object to, one is deferred', async ({ store }) => {
     await addKey(store, 'a')
     for (let round = 0; round < 10; round++) {
       const ids = [1, 2, 3, 4].map((call) => `req_${round}_${call}`)
@@ -186,7 +178,7 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     }
   })
 
-  promise('an object that upstream names again is that of the call that made it', async ({ store }) => {
+  test('an object that upstream names again is that of the call that made it', async ({ store }) => {
     await addKey(store, 'a')
     await deferred(store, 'req_1', { objectId: 'resp_1' })
     await store.admit(opening('req_2', 'a'))
@@ -205,7 +197,7 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     assert.equal(await store.deferCall(deferral('req_2', { objectId: 'resp_2' })), 'deferred')
   })
 
-  promise('DELETEs since a call began are found where they may have succeeded', async ({ store }) => {
+  test('DELETEs since a call began are found where they may have succeeded', async ({ store }) => {
     await addKey(store, 'a')
     const call = { requestId: 'req_1', surface: 'chat', scope: '' } as const
     const send = (requestId: string, method: string, atMs = NOON) =>
@@ -221,25 +213,22 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     assert.deepEqual(await store.listDeletes({ ...call, surface: 'messages' }), [])
   })
 
-  promise(
-    'a file that was not uploaded here may hold results while a Chat batch is open',
-    async ({ store }) => {
-      await addKey(store, 'a')
-      const mayBe = (fileId: string) => store.mayBeResults('chat', fileId, digestOf('a'))
-      await deferred(store, 'req_1')
-      assert.equal(await mayBe('file-1'), false)
-      await deferred(store, 'req_2', { kind: 'batch', objectId: 'batch_1' })
-      assert.equal(await mayBe('file-1'), true)
-      assert.equal(await store.mayBeResults('messages', 'file-1', digestOf('a')), false)
-      const uploaded = { accountId: 'default', keyId: 'key_a', fileId: 'file-1', atMs: NOON }
-      await store.storeBatchFile({ ...uploaded, models: null, bound: null })
-      assert.deepEqual([await mayBe('file-1'), await mayBe('file-2')], [false, true])
-      await store.settle(closing('req_2', { ...NOTHING_USED }))
-      assert.equal(await mayBe('file-2'), false)
-    },
-  )
+  test('a file that was not uploaded here may hold results while a Chat batch is open', async ({ store }) => {
+    await addKey(store, 'a')
+    const mayBe = (fileId: string) => store.mayBeResults('chat', fileId, digestOf('a'))
+    await deferred(store, 'req_1')
+    assert.equal(await mayBe('file-1'), false)
+    await deferred(store, 'req_2', { kind: 'batch', objectId: 'batch_1' })
+    assert.equal(await mayBe('file-1'), true)
+    assert.equal(await store.mayBeResults('messages', 'file-1', digestOf('a')), false)
+    const uploaded = { accountId: 'default', keyId: 'key_a', fileId: 'file-1', atMs: NOON }
+    await store.storeBatchFile({ ...uploaded, models: null, bound: null })
+    assert.deepEqual([await mayBe('file-1'), await mayBe('file-2')], [false, true])
+    await store.settle(closing('req_2', { ...NOTHING_USED }))
+    assert.equal(await mayBe('file-2'), false)
+  })
 
-  promise('an object of a call that was settled is asked for no more', async ({ store }) => {
+  test('an object of a call that was settled is asked for no more', async ({ store }) => {
     await addKey(store, 'a')
     await deferred(store, 'req_1')
     const other = await deferred(store, 'req_2')
@@ -252,76 +241,76 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     assert.equal(await store.countDeferred(), 0)
   })
 
-  promise(
-    'the models of a batch are settled as records of their own, each once however often they are opened',
-    async ({ store, rows }) => {
-      await addKey(store, 'a')
-      await deferred(store, 'req_1', { kind: 'batch', objectId: 'batch_1' })
-      const made = await store.getCall('req_1')
-      assert.deepEqual([made?.children, made?.childrenNanos], [0, 0n])
-      const children = [
-        {
-          requestId: 'req_1a',
-          parentId: 'req_1',
-          model: 'claude-haiku-5-5',
-          rating: '{}',
-          requests: 40,
-          costNanos: 30n,
-          listNanos: 40n,
-        },
-        {
-          requestId: 'req_1b',
-          parentId: 'req_1',
-          model: 'gpt-6-luna',
-          rating: '{}',
-          requests: 2,
-          costNanos: 5n,
-          listNanos: 6n,
-        },
-      ]
-      for (const times of [1, 2]) {
-        await store.openChildren(children)
-        const one = await store.settle(closing('req_1a', { costNanos: 30n, listNanos: 40n }))
-        assert.equal(one.booked, times === 1)
-      }
-      await store.interruptOpenCalls(NOON + 1_000)
-      await store.settle(
-        closing('req_1b', { modelServed: 'gpt-6-luna', costNanos: 5n, listNanos: 6n, unpriced: true }),
-      )
-      await store.settle(closing('req_1', { ...NOTHING_USED }))
-      const [haiku, luna, none] = (await rows('rollup'))
-        .map(({ model, requests, unpriced_requests, cost_nanos }) => [
-          ...[model, Number(requests), Number(unpriced_requests), cost_nanos],
-        ])
-        .sort((a, b) => Number(b[1]) - Number(a[1]))
-      assert.deepEqual(
-        [haiku, luna],
-        [
-          ['claude-haiku-5-5', 40, 0, 30n],
-          ['gpt-6-luna', 2, 2, 5n],
-        ],
-      )
-      assert.equal(none, undefined)
-      const child = await store.getCall('req_1b')
-      // Each part takes its cost from the batch's hold as its own hold, so no part is over its hold.
-      const holds = await Promise.all(['req_1', 'req_1a', 'req_1b'].map((id) => store.getCall(id)))
-      assert.deepEqual(
-        holds.map((call) => [call?.holdNanos, call?.overrun]),
-        [
-          [965n, false],
-          [30n, false],
-          [5n, false],
-        ],
-      )
-      assert.deepEqual([child?.parentId, child?.state, child?.keyId], ['req_1', 'settled', 'key_a'])
-      assert.deepEqual([holds[0]?.children, holds[0]?.childrenNanos], [2, 35n])
-      assert.deepEqual([child?.children, child?.childrenNanos], [null, null])
-      const month = (await store.getKey('default', 'key_a', NOON))?.month
-      assert.deepEqual([month?.heldNanos, month?.spentNanos], [0n, 35n])
-    },
-  )
+  test('the models of a batch are settled as records of their own, each once however often they are opened', async ({
+    store,
+    rows,
+  }) => {
+    await addKey(store, 'a')
+    await deferred(store, 'req_1', { kind: 'batch', objectId: 'batch_1' })
+    const made = await store.getCall('req_1')
+    assert.deepEqual([made?.children, made?.childrenNanos], [0, 0n])
+    const children = [
+      {
+        requestId: 'req_1a',
+        parentId: 'req_1',
+        model: 'claude-haiku-5-5',
+        rating: '{}',
+        requests: 40,
+        costNanos: 30n,
+        listNanos: 40n,
+      },
+      {
+        requestId: 'req_1b',
+        parentId: 'req_1',
+        model: 'gpt-6-luna',
+        rating: '{}',
+        requests: 2,
+        costNanos: 5n,
+        listNanos: 6n,
+      },
+    ]
+    for (const times of [1, 2]) {
+      await store.openChildren(children)
+      const one = await store.settle(closing('req_1a', { costNanos: 30n, listNanos: 40n }))
+      assert.equal(one.booked, times === 1)
+    }
+    await store.interruptOpenCalls(NOON + 1_000)
+    await store.settle(
+      closing('req_1b', { modelServed: 'gpt-6-luna', costNanos: 5n, listNanos: 6n, unpriced: true }),
+    )
+    await store.settle(closing('req_1', { ...NOTHING_USED }))
+    const [haiku, luna, none] = (await rows('rollup'))
+      .map(({ model, requests, unpriced_requests, cost_nanos }) => [
+        ...[model, Number(requests), Number(unpriced_requests), cost_nanos],
+      ])
+      .sort((a, b) => Number(b[1]) - Number(a[1]))
+    assert.deepEqual(
+      [haiku, luna],
+      [
+        ['claude-haiku-5-5', 40, 0, 30n],
+        ['gpt-6-luna', 2, 2, 5n],
+      ],
+    )
+    assert.equal(none, undefined)
+    const child = await store.getCall('req_1b')
+    // Each part takes its cost from the batch's hold as its own hold, so no part is over its hold.
+    const holds = await Promise.all(['req_1', 'req_1a', 'req_1b'].map((id) => store.getCall(id)))
+    assert.deepEqual(
+      holds.map((call) => [call?.holdNanos, call?.overrun]),
+      [
+        [965n, false],
+        [30n, false],
+        [5n, false],
+      ],
+    )
+    assert.deepEqual([child?.parentId, child?.state, child?.keyId], ['req_1', 'settled', 'key_a'])
+    assert.deepEqual([holds[0]?.children, holds[0]?.childrenNanos], [2, 35n])
+    assert.deepEqual([child?.children, child?.childrenNanos], [null, null])
+    const month = (await store.getKey('default', 'key_a', NOON))?.month
+    assert.deepEqual([month?.heldNanos, month?.spentNanos], [0n, 35n])
+  })
 
-  promise('the models of a batch that was given up meanwhile take nothing of its hold', async ({ store }) => {
+  test('the models of a batch that was given up meanwhile take nothing of its hold', async ({ store }) => {
     await addKey(store, 'a')
     await deferred(store, 'req_1', { kind: 'batch', objectId: 'batch_1' })
     await store.settle({ ...NOTHING_USED, requestId: 'req_1', state: 'interrupted', atMs: NOON + 500 })
@@ -334,38 +323,37 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     assert.deepEqual([month?.heldNanos, month?.spentNanos], [0n, 30n])
   })
 
-  promise(
-    'the models of a batch that are opened and not settled are found, and hold nothing when they are given up',
-    async ({ store }) => {
-      await addKey(store, 'a')
-      await deferred(store, 'req_1', { kind: 'batch', objectId: 'batch_1' })
-      await deferred(store, 'req_2', { kind: 'batch', objectId: 'batch_2' })
-      const rest = { model: 'claude-haiku-5-5', rating: '{}', requests: 1, costNanos: 30n, listNanos: 40n }
-      const children = ['req_1a', 'req_1b'].map((requestId) => ({ ...rest, requestId, parentId: 'req_1' }))
-      await store.openChildren([...children, { ...rest, requestId: 'req_2a', parentId: 'req_2' }])
-      const open = async () => {
-        const batch = await store.getCall('req_1')
-        const children = batch === null ? [] : await store.listOpenChildren(batch)
-        return children.map(({ requestId }) => requestId)
-      }
-      assert.deepEqual(await open(), ['req_1a', 'req_1b'])
-      await store.settle(closing('req_1b', { costNanos: 30n, listNanos: 40n }))
-      assert.deepEqual(await open(), ['req_1a'])
-      for (const requestId of [...(await open()), 'req_1'])
-        await store.settle({ ...NOTHING_USED, requestId, state: 'interrupted', atMs: NOON + 500 })
-      assert.deepEqual(await open(), [])
-      const month = (await store.getKey('default', 'key_a', NOON))?.month
-      // All that the other batch holds, with its part.
-      assert.deepEqual([month?.heldNanos, month?.spentNanos], [1_000n, 30n])
-      const lost = await Promise.all(['req_1', 'req_1a'].map((id) => store.getCall(id)))
-      assert.equal(
-        month?.lostNanos,
-        lost.reduce((sum, call) => sum + (call?.lostListNanos ?? 0n), 0n),
-      )
-    },
-  )
+  test('the models of a batch that are opened and not settled are found, and hold nothing when they are given up', async ({
+    store,
+  }) => {
+    await addKey(store, 'a')
+    await deferred(store, 'req_1', { kind: 'batch', objectId: 'batch_1' })
+    await deferred(store, 'req_2', { kind: 'batch', objectId: 'batch_2' })
+    const rest = { model: 'claude-haiku-5-5', rating: '{}', requests: 1, costNanos: 30n, listNanos: 40n }
+    const children = ['req_1a', 'req_1b'].map((requestId) => ({ ...rest, requestId, parentId: 'req_1' }))
+    await store.openChildren([...children, { ...rest, requestId: 'req_2a', parentId: 'req_2' }])
+    const open = async () => {
+      const batch = await store.getCall('req_1')
+      const children = batch === null ? [] : await store.listOpenChildren(batch)
+      return children.map(({ requestId }) => requestId)
+    }
+    assert.deepEqual(await open(), ['req_1a', 'req_1b'])
+    await store.settle(closing('req_1b', { costNanos: 30n, listNanos: 40n }))
+    assert.deepEqual(await open(), ['req_1a'])
+    for (const requestId of [...(await open()), 'req_1'])
+      await store.settle({ ...NOTHING_USED, requestId, state: 'interrupted', atMs: NOON + 500 })
+    assert.deepEqual(await open(), [])
+    const month = (await store.getKey('default', 'key_a', NOON))?.month
+    // All that the other batch holds, with its part.
+    assert.deepEqual([month?.heldNanos, month?.spentNanos], [1_000n, 30n])
+    const lost = await Promise.all(['req_1', 'req_1a'].map((id) => store.getCall(id)))
+    assert.equal(
+      month?.lostNanos,
+      lost.reduce((sum, call) => sum + (call?.lostListNanos ?? 0n), 0n),
+    )
+  })
 
-  promise('the log tells calls in flight from deferred ones', async ({ store }) => {
+  test('the log tells calls in flight from deferred ones', async ({ store }) => {
     await addKey(store, 'a')
     await deferred(store, 'req_1')
     await store.admit(opening('req_2', 'a'))

@@ -24,7 +24,7 @@ const NO_FILTER = { accountId: null, type: null, actorId: null, startMs: null, e
 
 /** The promises of every store about which events are recorded, and how often. */
 export function eventConformance(storeName: string, openStore: OpenStoreUnderTest): void {
-  const promise = promisesOf(storeName, openStore)
+  const test = promisesOf(storeName, openStore)
   const capped = (store: Store, name: string, monthlyBudgetNanos: bigint | null) =>
     addKey(store, name, { monthlyBudgetNanos })
   const cap = (store: Store, name: string, monthlyBudgetNanos: bigint | null, atMs = NOON) =>
@@ -35,34 +35,33 @@ export function eventConformance(storeName: string, openStore: OpenStoreUnderTes
   const balances = async (store: Store) =>
     (await emitted(store)).map(inShort).filter((event) => event.startsWith('balance.'))
 
-  promise(
-    'each threshold is recorded once, with its figures, its call and its key as the actor',
-    async ({ store }) => {
-      await capped(store, 'a', 1_000n)
-      await spend(store, 'a', 499n)
-      assert.deepEqual(await crossings(store), [])
-      const half = await spend(store, 'a', 1n)
-      await spend(store, 'a', 299n)
-      const [event, ...more] = await emitted(store)
-      assert.deepEqual(more, [])
-      assert.ok(event?.type === 'key.budget.threshold')
-      const { key, ...figures } = event.data
-      assert.deepEqual(figures, {
-        ...{ period: 'month', threshold_percent: 50, spent_usd: 5e-7, cap_usd: 1e-6, held_usd: 0 },
-        ...{ resets_at: '2026-12-01T00:00:00.000Z', request_id: half },
-      })
-      const { id, month_spend_usd } = key as Record<string, unknown>
-      assert.deepEqual([id, month_spend_usd], ['key_a', 5e-7])
-      assert.deepEqual(event.actor, { kind: 'api_key', id: 'key_a', name: 'a' })
-      // One call that crosses several thresholds emits one event each, the cap last.
-      const last = await spend(store, 'a', 5_000n)
-      const crossed = await emitted(store)
-      assert.deepEqual(crossed.map(inShort), [`80% ${last}`, `90% ${last}`, `100% ${last}`])
-      assert.equal(crossed.at(-1)?.type, 'key.budget.exceeded')
-    },
-  )
+  test('each threshold is recorded once, with its figures, its call and its key as the actor', async ({
+    store,
+  }) => {
+    await capped(store, 'a', 1_000n)
+    await spend(store, 'a', 499n)
+    assert.deepEqual(await crossings(store), [])
+    const half = await spend(store, 'a', 1n)
+    await spend(store, 'a', 299n)
+    const [event, ...more] = await emitted(store)
+    assert.deepEqual(more, [])
+    assert.ok(event?.type === 'key.budget.threshold')
+    const { key, ...figures } = event.data
+    assert.deepEqual(figures, {
+      ...{ period: 'month', threshold_percent: 50, spent_usd: 5e-7, cap_usd: 1e-6, held_usd: 0 },
+      ...{ resets_at: '2026-12-01T00:00:00.000Z', request_id: half },
+    })
+    const { id, month_spend_usd } = key as Record<string, unknown>
+    assert.deepEqual([id, month_spend_usd], ['key_a', 5e-7])
+    assert.deepEqual(event.actor, { kind: 'api_key', id: 'key_a', name: 'a' })
+    // One call that crosses several thresholds emits one event each, the cap last.
+    const last = await spend(store, 'a', 5_000n)
+    const crossed = await emitted(store)
+    assert.deepEqual(crossed.map(inShort), [`80% ${last}`, `90% ${last}`, `100% ${last}`])
+    assert.equal(crossed.at(-1)?.type, 'key.budget.exceeded')
+  })
 
-  promise('calls of one batch cross each for itself, in their order', async ({ store }) => {
+  test('calls of one batch cross each for itself, in their order', async ({ store }) => {
     await capped(store, 'a', 1_000n)
     const ids = Array.from({ length: 12 }, (_, i) => `req_batch_${String(i).padStart(2, '0')}`)
     await Promise.all(ids.map((id) => store.admit(opening(id, 'a', { hold: { kind: 'none' } }))))
@@ -72,7 +71,7 @@ export function eventConformance(storeName: string, openStore: OpenStoreUnderTes
     ])
   })
 
-  promise('a late settlement of an earlier month crosses no threshold of this one', async ({ store }) => {
+  test('a late settlement of an earlier month crosses no threshold of this one', async ({ store }) => {
     await capped(store, 'a', 100n)
     await store.admit(opening('req_late', 'a', { atMs: NOON - 30 * DAY_MS }))
     const now = await spend(store, 'a', 60n)
@@ -80,43 +79,39 @@ export function eventConformance(storeName: string, openStore: OpenStoreUnderTes
     assert.deepEqual(await crossings(store), [`50% ${now}`])
   })
 
-  promise(
-    'the ceilings of the day and of the account cross like that of the month',
-    async ({ store, exec }) => {
-      await capped(store, 'a', null)
-      await exec('UPDATE budget SET daily_budget_nanos = 100; UPDATE account SET monthly_budget_nanos = 1000')
-      const first = await spend(store, 'a', 100n)
-      const next = await spend(store, 'a', 80n, { atMs: NOON + DAY_MS })
-      const all = await spend(store, 'a', 900n, { atMs: NOON + DAY_MS })
-      assert.deepEqual(await crossings(store), [
-        ...[`50% day ${first}`, `80% day ${first}`, `90% day ${first}`, `100% day ${first}`],
-        ...[`50% day ${next}`, `80% day ${next}`, `90% day ${all}`, `100% day ${all}`],
-        ...[`50% account ${all}`, `80% account ${all}`, `90% account ${all}`, `100% account ${all}`],
-      ])
-      const { rows } = await store.listEvents({ ...NO_FILTER, type: 'account.budget.exceeded', limit: 1 })
-      const { account, resets_at } = JSON.parse(rows[0]?.dataJson ?? '{}') as Record<string, unknown>
-      assert.deepEqual([(account as { id: string }).id, resets_at], ['default', '2026-12-01T00:00:00.000Z'])
-      await emitted(store)
-      await store.updateAccount('default', { monthlyBudgetNanos: 50n }, ACTOR, NOON + DAY_MS)
-      assert.deepEqual(await crossings(store), ['100% account null'])
-    },
-  )
+  test('the ceilings of the day and of the account cross like that of the month', async ({ store, exec }) => {
+    await capped(store, 'a', null)
+    await exec('UPDATE budget SET daily_budget_nanos = 100; UPDATE account SET monthly_budget_nanos = 1000')
+    const first = await spend(store, 'a', 100n)
+    const next = await spend(store, 'a', 80n, { atMs: NOON + DAY_MS })
+    const all = await spend(store, 'a', 900n, { atMs: NOON + DAY_MS })
+    assert.deepEqual(await crossings(store), [
+      ...[`50% day ${first}`, `80% day ${first}`, `90% day ${first}`, `100% day ${first}`],
+      ...[`50% day ${next}`, `80% day ${next}`, `90% day ${all}`, `100% day ${all}`],
+      ...[`50% account ${all}`, `80% account ${all}`, `90% account ${all}`, `100% account ${all}`],
+    ])
+    const { rows } = await store.listEvents({ ...NO_FILTER, type: 'account.budget.exceeded', limit: 1 })
+    const { account, resets_at } = JSON.parse(rows[0]?.dataJson ?? '{}') as Record<string, unknown>
+    assert.deepEqual([(account as { id: string }).id, resets_at], ['default', '2026-12-01T00:00:00.000Z'])
+    await emitted(store)
+    await store.updateAccount('default', { monthlyBudgetNanos: 50n }, ACTOR, NOON + DAY_MS)
+    assert.deepEqual(await crossings(store), ['100% account null'])
+  })
 
-  promise(
-    'the thresholds are those that were set, and a cap of any size is compared exactly',
-    async ({ store }) => {
-      const most = 1_000_000_000n * 1_000_000_000n
-      await capped(store, 'a', most)
-      await store.setBudgetThresholds([99, 25])
-      await spend(store, 'a', most / 4n - 1n)
-      assert.deepEqual(await crossings(store), [])
-      const first = await spend(store, 'a', 1n)
-      const last = await spend(store, 'a', most - most / 4n)
-      assert.deepEqual(await crossings(store), [`25% ${first}`, `99% ${last}`, `100% ${last}`])
-    },
-  )
+  test('the thresholds are those that were set, and a cap of any size is compared exactly', async ({
+    store,
+  }) => {
+    const most = 1_000_000_000n * 1_000_000_000n
+    await capped(store, 'a', most)
+    await store.setBudgetThresholds([99, 25])
+    await spend(store, 'a', most / 4n - 1n)
+    assert.deepEqual(await crossings(store), [])
+    const first = await spend(store, 'a', 1n)
+    const last = await spend(store, 'a', most - most / 4n)
+    assert.deepEqual(await crossings(store), [`25% ${first}`, `99% ${last}`, `100% ${last}`])
+  })
 
-  promise('after an edit of the cap only its thresholds above the spend are crossed', async ({ store }) => {
+  test('after an edit of the cap only its thresholds above the spend are crossed', async ({ store }) => {
     await capped(store, 'a', 100n)
     await spend(store, 'a', 55n)
     assert.equal((await crossings(store)).length, 1)
@@ -137,7 +132,7 @@ export function eventConformance(storeName: string, openStore: OpenStoreUnderTes
     assert.deepEqual(await crossings(store), [`100% ${over}`])
   })
 
-  promise('an edit that sets the cap at or below the spend exceeds it, once per cap', async ({ store }) => {
+  test('an edit that sets the cap at or below the spend exceeds it, once per cap', async ({ store }) => {
     await capped(store, 'a', 100n)
     await spend(store, 'a', 40n)
     await emitted(store)
@@ -169,7 +164,7 @@ export function eventConformance(storeName: string, openStore: OpenStoreUnderTes
     assert.deepEqual(await crossings(store), ['100% null'])
   })
 
-  promise('crossings are those of a simple model, whatever is spent and edited', async ({ store }) => {
+  test('crossings are those of a simple model, whatever is spent and edited', async ({ store }) => {
     let keys = 0
     const step = fc.oneof(
       {
@@ -224,46 +219,45 @@ export function eventConformance(storeName: string, openStore: OpenStoreUnderTes
     await fc.assert(property, { numRuns: runs(30) })
   })
 
-  promise(
-    'commands on keys are recorded with the record and the actor, repetitions are not',
-    async ({ store }) => {
-      const once: Idempotency = { accountId: 'default', name: 'n', fingerprint: digestOf('f'), atMs: NOON }
-      const limited = { monthlyBudgetNanos: 7n, allowedModels: ['m\0'], expiresAtMs: NOON + DAY_MS }
-      const made = newKey('a', { ...limited, createdAtMs: NOON })
-      await store.createKey(made, once, ACTOR)
-      await store.createKey({ ...made, id: 'key_again' }, once, ACTOR)
-      await store.updateKey('default', 'key_a', { name: 'renamed', logRequests: true }, NOON, ACTOR)
-      await store.updateKey('default', 'key_a', { name: 'renamed' }, NOON, ACTOR)
-      await store.updateKey('default', 'key_a', {}, NOON, ACTOR)
-      const { id, digest, prefix, last4, createdAtMs } = newKey('b', { createdAtMs: NOON })
-      const successor = { id, digest, prefix, last4, createdAtMs, oldExpiresAtMs: NOON + 60_000 }
-      await store.rotateKey('default', 'key_a', successor, { ...once, name: 'r' }, ACTOR)
-      await store.rotateKey('default', 'key_a', successor, { ...once, name: 'r' }, ACTOR)
-      await store.revokeKey('default', 'key_b', NOON + 5, ACTOR)
-      await store.revokeKey('default', 'key_b', NOON + 6, ACTOR)
-      await store.updateKey('default', 'key_b', { name: 'late' }, NOON + 7, ACTOR)
-      await store.revokeKey('default', 'key_none', NOON, ACTOR)
-      const events = await emitted(store)
-      assert.deepEqual(events.map(inShort), [
-        ...['key.created key_a', 'key.updated key_a', 'key.rotated key_b', 'key.revoked key_b'],
-      ])
-      assert.ok(events.every(({ accountId, actor }) => accountId === 'default' && actor.id === ACTOR.id))
-      const [created, updated, rotated, revoked] = events.map(({ data }) => data as Record<string, never>)
-      const keyIn = (data: unknown, name = 'key') =>
-        (data as Record<string, Record<string, unknown>>)[name] ?? assert.fail()
-      assert.equal(keyIn(created)['monthly_budget_usd'], 7e-9)
-      assert.ok(!('month_waiting' in keyIn(created)) && !('key' in keyIn(created)))
-      assert.deepEqual(updated?.['changes'], {
-        name: { old: 'a', new: 'renamed' },
-        log_requests: { old: false, new: true },
-      })
-      assert.equal(keyIn(rotated, 'old_key')['expires_at'], new Date(NOON + 60_000).toISOString())
-      assert.equal(keyIn(rotated)['expires_at'], new Date(NOON + DAY_MS).toISOString())
-      assert.equal(keyIn(revoked)['status'], 'revoked')
-    },
-  )
+  test('commands on keys are recorded with the record and the actor, repetitions are not', async ({
+    store,
+  }) => {
+    const once: Idempotency = { accountId: 'default', name: 'n', fingerprint: digestOf('f'), atMs: NOON }
+    const limited = { monthlyBudgetNanos: 7n, allowedModels: ['m\0'], expiresAtMs: NOON + DAY_MS }
+    const made = newKey('a', { ...limited, createdAtMs: NOON })
+    await store.createKey(made, once, ACTOR)
+    await store.createKey({ ...made, id: 'key_again' }, once, ACTOR)
+    await store.updateKey('default', 'key_a', { name: 'renamed', logRequests: true }, NOON, ACTOR)
+    await store.updateKey('default', 'key_a', { name: 'renamed' }, NOON, ACTOR)
+    await store.updateKey('default', 'key_a', {}, NOON, ACTOR)
+    const { id, digest, prefix, last4, createdAtMs } = newKey('b', { createdAtMs: NOON })
+    const successor = { id, digest, prefix, last4, createdAtMs, oldExpiresAtMs: NOON + 60_000 }
+    await store.rotateKey('default', 'key_a', successor, { ...once, name: 'r' }, ACTOR)
+    await store.rotateKey('default', 'key_a', successor, { ...once, name: 'r' }, ACTOR)
+    await store.revokeKey('default', 'key_b', NOON + 5, ACTOR)
+    await store.revokeKey('default', 'key_b', NOON + 6, ACTOR)
+    await store.updateKey('default', 'key_b', { name: 'late' }, NOON + 7, ACTOR)
+    await store.revokeKey('default', 'key_none', NOON, ACTOR)
+    const events = await emitted(store)
+    assert.deepEqual(events.map(inShort), [
+      ...['key.created key_a', 'key.updated key_a', 'key.rotated key_b', 'key.revoked key_b'],
+    ])
+    assert.ok(events.every(({ accountId, actor }) => accountId === 'default' && actor.id === ACTOR.id))
+    const [created, updated, rotated, revoked] = events.map(({ data }) => data as Record<string, never>)
+    const keyIn = (data: unknown, name = 'key') =>
+      (data as Record<string, Record<string, unknown>>)[name] ?? assert.fail()
+    assert.equal(keyIn(created)['monthly_budget_usd'], 7e-9)
+    assert.ok(!('month_waiting' in keyIn(created)) && !('key' in keyIn(created)))
+    assert.deepEqual(updated?.['changes'], {
+      name: { old: 'a', new: 'renamed' },
+      log_requests: { old: false, new: true },
+    })
+    assert.equal(keyIn(rotated, 'old_key')['expires_at'], new Date(NOON + 60_000).toISOString())
+    assert.equal(keyIn(rotated)['expires_at'], new Date(NOON + DAY_MS).toISOString())
+    assert.equal(keyIn(revoked)['status'], 'revoked')
+  })
 
-  promise('webhooks are recorded too, without a secret', async ({ store }) => {
+  test('webhooks are recorded too, without a secret', async ({ store }) => {
     await addWebhook(store, 'a')
     await store.updateWebhook('default', 'wh_a', { description: 'x', enabled: false }, NOON, ACTOR)
     await store.updateWebhook('default', 'wh_a', { description: 'x' }, NOON, ACTOR)
@@ -289,7 +283,7 @@ export function eventConformance(storeName: string, openStore: OpenStoreUnderTes
     assert.ok(!JSON.stringify(events).includes('sealed'))
   })
 
-  promise('credit is recorded, and a balance that gets low or is used up', async ({ store }) => {
+  test('credit is recorded, and a balance that gets low or is used up', async ({ store }) => {
     await addKey(store, 'a')
     await store.setBalanceLow(100n)
     await spend(store, 'a', 10n)
@@ -324,7 +318,7 @@ export function eventConformance(storeName: string, openStore: OpenStoreUnderTes
     assert.deepEqual(await balances(store), [])
   })
 
-  promise('a model without a price is recorded once a day, and only so many of them', async ({ store }) => {
+  test('a model without a price is recorded once a day, and only so many of them', async ({ store }) => {
     await addKey(store, 'a')
     await emitted(store)
     const unpriced = async (requestId: string, modelServed: string | null, atMs = NOON) => {
@@ -350,41 +344,38 @@ export function eventConformance(storeName: string, openStore: OpenStoreUnderTes
     assert.equal((await emitted(store)).length, limits.unpricedModelsMax - 2)
   })
 
-  promise(
-    'keys that expire are recorded once each, however often and late it is looked',
-    async ({ store }) => {
-      const at = NOON + 10 * DAY_MS
-      const end = (name: string, expiresAtMs: number, createdAtMs = NOON) =>
-        addKey(store, name, { expiresAtMs, createdAtMs })
-      await store.sweepEvents(NOON)
-      await end('early', NOON + 1)
-      for (const name of ['end', 'revoked', 'moved']) await end(name, at)
-      await store.revokeKey('default', 'key_revoked', NOON, SYSTEM)
-      await emitted(store)
-      const swept = async (atMs: number) => {
-        while (await store.sweepEvents(atMs)) {}
-        return (await emitted(store)).map(inShort).toSorted()
-      }
-      assert.deepEqual(await swept(NOON + 1), ['key.expired key_early'])
-      assert.deepEqual(await swept(NOON + 2), [])
-      assert.deepEqual(await swept(at - 7 * DAY_MS - 1), [])
-      assert.deepEqual(await swept(at - 7 * DAY_MS), ['key.expiring key_end', 'key.expiring key_moved'])
-      // The expiry moves to another instant, which is recorded then.
-      await store.updateKey('default', 'key_moved', { expiresAtMs: at + DAY_MS }, at - 7 * DAY_MS, SYSTEM)
-      await emitted(store)
-      assert.deepEqual(await swept(at - 6 * DAY_MS), ['key.expiring key_moved'])
-      // This key was created less than a day before its end.
-      await end('brief', at, at - 10_000)
-      await emitted(store)
-      // No sweep ran when a day was left, nor when the key ended.
-      assert.deepEqual(await swept(at + 60_000), [
-        ...['key.expired key_brief', 'key.expired key_end', 'key.expiring key_moved'],
-      ])
-      assert.deepEqual(await swept(at + 60_000), [])
-    },
-  )
+  test('keys that expire are recorded once each, however often and late it is looked', async ({ store }) => {
+    const at = NOON + 10 * DAY_MS
+    const end = (name: string, expiresAtMs: number, createdAtMs = NOON) =>
+      addKey(store, name, { expiresAtMs, createdAtMs })
+    await store.sweepEvents(NOON)
+    await end('early', NOON + 1)
+    for (const name of ['end', 'revoked', 'moved']) await end(name, at)
+    await store.revokeKey('default', 'key_revoked', NOON, SYSTEM)
+    await emitted(store)
+    const swept = async (atMs: number) => {
+      while (await store.sweepEvents(atMs)) {}
+      return (await emitted(store)).map(inShort).toSorted()
+    }
+    assert.deepEqual(await swept(NOON + 1), ['key.expired key_early'])
+    assert.deepEqual(await swept(NOON + 2), [])
+    assert.deepEqual(await swept(at - 7 * DAY_MS - 1), [])
+    assert.deepEqual(await swept(at - 7 * DAY_MS), ['key.expiring key_end', 'key.expiring key_moved'])
+    // The expiry moves to another instant, which is recorded then.
+    await store.updateKey('default', 'key_moved', { expiresAtMs: at + DAY_MS }, at - 7 * DAY_MS, SYSTEM)
+    await emitted(store)
+    assert.deepEqual(await swept(at - 6 * DAY_MS), ['key.expiring key_moved'])
+    // This key was created less than a day before its end.
+    await end('brief', at, at - 10_000)
+    await emitted(store)
+    // No sweep ran when a day was left, nor when the key ended.
+    assert.deepEqual(await swept(at + 60_000), [
+      ...['key.expired key_brief', 'key.expired key_end', 'key.expiring key_moved'],
+    ])
+    assert.deepEqual(await swept(at + 60_000), [])
+  })
 
-  promise('many keys that expire at once take several sweeps', async ({ store }) => {
+  test('many keys that expire at once take several sweeps', async ({ store }) => {
     const keys = SWEPT_MAX + 20
     await store.sweepEvents(BEFORE)
     for (let i = 0; i < keys; i += 1)
@@ -395,31 +386,28 @@ export function eventConformance(storeName: string, openStore: OpenStoreUnderTes
     assert.equal(new Set((await emitted(store)).map(inShort)).size, keys)
   })
 
-  promise(
-    'events are listed newest first, by account, type, actor and time',
-    async ({ store, addAccount }) => {
-      await addAccount('acct_b')
-      for (let i = 0; i < 5; i += 1)
-        await store.createKey(newKey(`k${i}`, { createdAtMs: NOON + i * DAY_MS }), null, ACTOR)
-      await store.createKey(newKey('b', { accountId: 'acct_b', createdAtMs: NOON }), null, ACTOR)
-      await store.revokeKey('default', 'key_k0', NOON + 5 * DAY_MS, SYSTEM)
-      const list = async (filter: object, limit = 100) => {
-        const { rows, more } = await store.listEvents({ ...NO_FILTER, ...filter, limit })
-        const keyOf = (json: string) => (JSON.parse(json) as { key: { id: string } }).key.id.slice(4)
-        return `${rows.map(({ dataJson }) => keyOf(dataJson)).join(' ')}${more ? ' …' : ''}`
-      }
-      assert.equal(await list({ accountId: 'default' }), 'k0 k4 k3 k2 k1 k0')
-      assert.equal(await list({ accountId: 'acct_b' }), 'b')
-      assert.equal(await list({ type: 'key.revoked' }), 'k0')
-      assert.equal(await list({ accountId: 'default', actorId: ACTOR.id }), 'k4 k3 k2 k1 k0')
-      const [startMs, endMs] = [NOON + DAY_MS, NOON + 3 * DAY_MS]
-      assert.equal(await list({ startMs, endMs }), 'k2 k1')
-      const { rows } = await store.listEvents({ ...NO_FILTER, accountId: 'default', limit: 2 })
-      assert.equal(await list({ accountId: 'default', after: rows[1]?.id ?? null }, 2), 'k3 k2 …')
-    },
-  )
+  test('events are listed newest first, by account, type, actor and time', async ({ store, addAccount }) => {
+    await addAccount('acct_b')
+    for (let i = 0; i < 5; i += 1)
+      await store.createKey(newKey(`k${i}`, { createdAtMs: NOON + i * DAY_MS }), null, ACTOR)
+    await store.createKey(newKey('b', { accountId: 'acct_b', createdAtMs: NOON }), null, ACTOR)
+    await store.revokeKey('default', 'key_k0', NOON + 5 * DAY_MS, SYSTEM)
+    const list = async (filter: object, limit = 100) => {
+      const { rows, more } = await store.listEvents({ ...NO_FILTER, ...filter, limit })
+      const keyOf = (json: string) => (JSON.parse(json) as { key: { id: string } }).key.id.slice(4)
+      return `${rows.map(({ dataJson }) => keyOf(dataJson)).join(' ')}${more ? ' …' : ''}`
+    }
+    assert.equal(await list({ accountId: 'default' }), 'k0 k4 k3 k2 k1 k0')
+    assert.equal(await list({ accountId: 'acct_b' }), 'b')
+    assert.equal(await list({ type: 'key.revoked' }), 'k0')
+    assert.equal(await list({ accountId: 'default', actorId: ACTOR.id }), 'k4 k3 k2 k1 k0')
+    const [startMs, endMs] = [NOON + DAY_MS, NOON + 3 * DAY_MS]
+    assert.equal(await list({ startMs, endMs }), 'k2 k1')
+    const { rows } = await store.listEvents({ ...NO_FILTER, accountId: 'default', limit: 2 })
+    assert.equal(await list({ accountId: 'default', after: rows[1]?.id ?? null }, 2), 'k3 k2 …')
+  })
 
-  promise('old rows are deleted, and no others', async ({ store, rows }) => {
+  test('old rows are deleted, and no others', async ({ store, rows }) => {
     await addWebhook(store, 'a')
     await store.queueTest('default', 'wh_a', NOON, SYSTEM)
     for (const delivery of await store.claimDeliveries([], NOON)) {

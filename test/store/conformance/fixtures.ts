@@ -124,3 +124,19 @@ export function closing(requestId: string, more: Partial<CallClosing> = {}): Cal
     ...more,
   }
 }
+
+export const holding = (nanos: bigint): Partial<CallOpening> => ({
+  hold: { kind: 'bound', nanos, listNanos: nanos },
+})
+
+export const costing = (costNanos: bigint) => ({ costNanos, listNanos: costNanos })
+
+export const capped = (store: Store, name: string, monthlyBudgetNanos: bigint | null) =>
+  addKey(store, name, { monthlyBudgetNanos })
+
+/** Asks for a call, and gives the answer in a word. */
+export async function ask(store: Store, ...args: Parameters<typeof opening>): Promise<string> {
+  const admission = await store.admit(opening(...args))
+  if (admission.kind === 'refused') return admission.refusal.reason
+  return admission.kind === 'held' ? `held by ${admission.by.limit}` : 'admitted'
+}

@@ -6,7 +6,7 @@ import { promisesOf } from './promise.ts'
 
 /** The promises of every store about holds after a call has cost more than it held. */
 export function holdFloorConformance(storeName: string, openStore: OpenStoreUnderTest): void {
-  const promise = promisesOf(storeName, openStore)
+  const test = promisesOf(storeName, openStore)
   let calls = 0
 
   /** Admits a call; resolves with its id. */
@@ -46,7 +46,7 @@ export function holdFloorConformance(storeName: string, openStore: OpenStoreUnde
 
   const OWN = [1_000n, 1_250n]
 
-  promise('after a cost above its hold, holds there are as large as the largest cost', async (subject) => {
+  test('after a cost above its hold, holds there are as large as the largest cost', async (subject) => {
     await addKey(subject.store, 'a')
     const [first, second, third] = await Promise.all(['a', 'a', 'a'].map((key) => admit(subject, key)))
     await subject.store.settle(closing(first ?? '', { costNanos: 900n, listNanos: 1_100n }))
@@ -59,29 +59,26 @@ export function holdFloorConformance(storeName: string, openStore: OpenStoreUnde
     assert.deepEqual(await nextHold(subject, 'a'), [6_000n, 7_000n])
   })
 
-  promise(
-    'what a key has learned holds for that endpoint, that model and that key alone',
-    async (subject) => {
-      await addKey(subject.store, 'a')
-      await addKey(subject.store, 'b')
-      await overrun(subject, 'a', 5_000n)
-      await overrun(subject, 'a', 3_000n, {
-        endpoint: '/v1/responses',
-        path: '/v1/responses',
-        modelAsked: null,
-      })
-      assert.deepEqual(await nextHold(subject, 'b'), OWN)
-      assert.deepEqual(await nextHold(subject, 'a', { modelAsked: 'claude-opus-5' }), OWN)
-      assert.deepEqual(await nextHold(subject, 'a', { modelAsked: null }), OWN)
-      assert.deepEqual(await nextHold(subject, 'a', { endpoint: '/v1/complete' }), OWN)
-      // The endpoint is the template, whatever the path that fits it.
-      assert.deepEqual(await nextHold(subject, 'a', { path: '/v1/other' }), [5_000n, 6_000n])
-      const elsewhere = { endpoint: '/v1/responses', modelAsked: null }
-      assert.deepEqual(await nextHold(subject, 'a', elsewhere), [3_000n, 4_000n])
-    },
-  )
+  test('what a key has learned holds for that endpoint, that model and that key alone', async (subject) => {
+    await addKey(subject.store, 'a')
+    await addKey(subject.store, 'b')
+    await overrun(subject, 'a', 5_000n)
+    await overrun(subject, 'a', 3_000n, {
+      endpoint: '/v1/responses',
+      path: '/v1/responses',
+      modelAsked: null,
+    })
+    assert.deepEqual(await nextHold(subject, 'b'), OWN)
+    assert.deepEqual(await nextHold(subject, 'a', { modelAsked: 'claude-opus-5' }), OWN)
+    assert.deepEqual(await nextHold(subject, 'a', { modelAsked: null }), OWN)
+    assert.deepEqual(await nextHold(subject, 'a', { endpoint: '/v1/complete' }), OWN)
+    // The endpoint is the template, whatever the path that fits it.
+    assert.deepEqual(await nextHold(subject, 'a', { path: '/v1/other' }), [5_000n, 6_000n])
+    const elsewhere = { endpoint: '/v1/responses', modelAsked: null }
+    assert.deepEqual(await nextHold(subject, 'a', elsewhere), [3_000n, 4_000n])
+  })
 
-  promise('what a key has learned is forgotten at the end of the month', async (subject) => {
+  test('what a key has learned is forgotten at the end of the month', async (subject) => {
     await addKey(subject.store, 'a')
     const lastMs = Date.UTC(2026, 11, 1) - 1
     await overrun(subject, 'a', 5_000n)
@@ -93,20 +90,17 @@ export function holdFloorConformance(storeName: string, openStore: OpenStoreUnde
     assert.deepEqual(await nextHold(subject, 'a', { atMs: lastMs + 1, modelAsked: 'late' }), OWN)
   })
 
-  promise(
-    'a larger bound stays as it is, free calls hold nothing, and the unbounded all',
-    async (subject) => {
-      await addKey(subject.store, 'a', { monthlyBudgetNanos: 20_000n })
-      await overrun(subject, 'a', 5_000n)
-      const large = { kind: 'bound', nanos: 5_001n, listNanos: 10n } as const
-      assert.deepEqual(await nextHold(subject, 'a', { hold: large }), [5_001n, 6_000n])
-      assert.deepEqual(await nextHold(subject, 'a', { hold: { kind: 'none' } }), [0n, 0n])
-      assert.deepEqual(await nextHold(subject, 'a', { hold: { kind: 'unbounded' } }), [15_000n, 15_000n])
-      assert.deepEqual(await nextHold(subject, 'a', { heldCounts: false }), [5_000n, 6_000n])
-    },
-  )
+  test('a larger bound stays as it is, free calls hold nothing, and the unbounded all', async (subject) => {
+    await addKey(subject.store, 'a', { monthlyBudgetNanos: 20_000n })
+    await overrun(subject, 'a', 5_000n)
+    const large = { kind: 'bound', nanos: 5_001n, listNanos: 10n } as const
+    assert.deepEqual(await nextHold(subject, 'a', { hold: large }), [5_001n, 6_000n])
+    assert.deepEqual(await nextHold(subject, 'a', { hold: { kind: 'none' } }), [0n, 0n])
+    assert.deepEqual(await nextHold(subject, 'a', { hold: { kind: 'unbounded' } }), [15_000n, 15_000n])
+    assert.deepEqual(await nextHold(subject, 'a', { heldCounts: false }), [5_000n, 6_000n])
+  })
 
-  promise('under a cap, what was learned lets in no more than it may cost', async (subject) => {
+  test('under a cap, what was learned lets in no more than it may cost', async (subject) => {
     await addKey(subject.store, 'a', { monthlyBudgetNanos: 20_000n })
     await overrun(subject, 'a', 5_000n)
     const asked = Array.from({ length: 8 }, (_, i) => subject.store.admit(opening(`req_burst_${i}`, 'a')))
@@ -116,7 +110,7 @@ export function holdFloorConformance(storeName: string, openStore: OpenStoreUnde
     ])
   })
 
-  promise('the late settlement of an interrupted call teaches as well', async (subject) => {
+  test('the late settlement of an interrupted call teaches as well', async (subject) => {
     await addKey(subject.store, 'a')
     const id = await admit(subject, 'a')
     await subject.store.interruptOpenCalls(NOON + 9_000)
@@ -125,30 +119,27 @@ export function holdFloorConformance(storeName: string, openStore: OpenStoreUnde
     assert.deepEqual(await nextHold(subject, 'a'), [5_000n, 5_000n])
   })
 
-  promise('a cost that no hold could have is learned as the largest hold', async (subject) => {
+  test('a cost that no hold could have is learned as the largest hold', async (subject) => {
     await addKey(subject.store, 'a')
     await overrun(subject, 'a', 999_999_999_999_999n)
     assert.deepEqual(await nextHold(subject, 'a'), [100_000_000_000_000n, 100_000_000_000_000n])
   })
 
-  promise(
-    'beyond so many endpoints and models, all further ones of a key learn together',
-    async (subject) => {
-      await addKey(subject.store, 'a')
-      await addKey(subject.store, 'b')
-      for (let i = 0; i < limits.holdFloorsMax; i++) {
-        await overrun(subject, 'a', BigInt(2_000 + i), { modelAsked: `model-${i}` })
-      }
-      assert.deepEqual(await nextHold(subject, 'a', { modelAsked: 'new' }), OWN)
-      await overrun(subject, 'a', 1_500n, { modelAsked: 'one-too-many' })
-      await overrun(subject, 'a', 1_600n, { modelAsked: 'two-too-many' })
-      assert.deepEqual(await nextHold(subject, 'a', { modelAsked: 'new' }), [1_600n, 2_600n])
-      assert.deepEqual(await nextHold(subject, 'a', { modelAsked: 'model-1' }), [2_001n, 3_001n])
-      await overrun(subject, 'a', 2_900n, { modelAsked: 'model-1' })
-      assert.deepEqual(await nextHold(subject, 'a', { modelAsked: 'model-1' }), [2_900n, 3_900n])
-      assert.deepEqual(await nextHold(subject, 'a', { modelAsked: 'one-too-many' }), [1_600n, 2_600n])
-      assert.deepEqual(await nextHold(subject, 'b', { modelAsked: 'one-too-many' }), OWN)
-      assert.equal((await subject.rows('hold_floor')).length, limits.holdFloorsMax + 1)
-    },
-  )
+  test('beyond so many endpoints and models, all further ones of a key learn together', async (subject) => {
+    await addKey(subject.store, 'a')
+    await addKey(subject.store, 'b')
+    for (let i = 0; i < limits.holdFloorsMax; i++) {
+      await overrun(subject, 'a', BigInt(2_000 + i), { modelAsked: `model-${i}` })
+    }
+    assert.deepEqual(await nextHold(subject, 'a', { modelAsked: 'new' }), OWN)
+    await overrun(subject, 'a', 1_500n, { modelAsked: 'one-too-many' })
+    await overrun(subject, 'a', 1_600n, { modelAsked: 'two-too-many' })
+    assert.deepEqual(await nextHold(subject, 'a', { modelAsked: 'new' }), [1_600n, 2_600n])
+    assert.deepEqual(await nextHold(subject, 'a', { modelAsked: 'model-1' }), [2_001n, 3_001n])
+    await overrun(subject, 'a', 2_900n, { modelAsked: 'model-1' })
+    assert.deepEqual(await nextHold(subject, 'a', { modelAsked: 'model-1' }), [2_900n, 3_900n])
+    assert.deepEqual(await nextHold(subject, 'a', { modelAsked: 'one-too-many' }), [1_600n, 2_600n])
+    assert.deepEqual(await nextHold(subject, 'b', { modelAsked: 'one-too-many' }), OWN)
+    assert.equal((await subject.rows('hold_floor')).length, limits.holdFloorsMax + 1)
+  })
 }

@@ -25,9 +25,9 @@ function credit(id: string, amountNanos: bigint): NewCredit {
 
 /** The promises of every store about commands: done once, or not at all. Each store's test file calls this in one line. */
 export function onceConformance(storeName: string, openStore: OpenStoreUnderTest): void {
-  const promise = promisesOf(storeName, openStore)
+  const test = promisesOf(storeName, openStore)
 
-  promise('two creations at once under one name make one key', async (subject) => {
+  test('two creations at once under one name make one key', async (subject) => {
     const { store } = subject
     const results = await Promise.all(
       ['a', 'b', 'c'].map((name) => store.createKey(newKey(name), once('n', 'create'), SYSTEM)),
@@ -39,7 +39,7 @@ export function onceConformance(storeName: string, openStore: OpenStoreUnderTest
     assert.equal((await subject.rows('api_key')).length, 1)
   })
 
-  promise('a repeated creation answers the key as it is now', async ({ store }) => {
+  test('a repeated creation answers the key as it is now', async ({ store }) => {
     await store.createKey(newKey('a'), once('n', 'create'), SYSTEM)
     await store.updateKey('default', 'key_a', { name: 'renamed' }, NOON, SYSTEM)
     await store.revokeKey('default', 'key_a', NOON, SYSTEM)
@@ -52,7 +52,7 @@ export function onceConformance(storeName: string, openStore: OpenStoreUnderTest
     assert.ok(repeated.kind === 'repeated' && repeated.value.revokedAtMs === NOON)
   })
 
-  promise('the same name for something else is a conflict, and nothing is done', async (subject) => {
+  test('the same name for something else is a conflict, and nothing is done', async (subject) => {
     const { store } = subject
     await store.createKey(newKey('a'), once('n', 'create'), SYSTEM)
     assert.deepEqual(await store.createKey(newKey('b'), once('n', 'create otherwise'), SYSTEM), {
@@ -64,17 +64,14 @@ export function onceConformance(storeName: string, openStore: OpenStoreUnderTest
     assert.equal((await store.getBalance('default')).enforced, false)
   })
 
-  promise(
-    'a name is not taken for a command of another kind, even if their fingerprints agree',
-    async (subject) => {
-      const { store } = subject
-      await store.createKey(newKey('a'), once('n', 'same'), SYSTEM)
-      assert.deepEqual(await store.addCredit(credit('crd_1', 5n), once('n', 'same')), { kind: 'conflict' })
-      assert.deepEqual(await subject.rows('credit'), [])
-    },
-  )
+  test('a name is not taken for a command of another kind, even if their fingerprints agree', async (subject) => {
+    const { store } = subject
+    await store.createKey(newKey('a'), once('n', 'same'), SYSTEM)
+    assert.deepEqual(await store.addCredit(credit('crd_1', 5n), once('n', 'same')), { kind: 'conflict' })
+    assert.deepEqual(await subject.rows('credit'), [])
+  })
 
-  promise('names belong to their account', async (subject) => {
+  test('names belong to their account', async (subject) => {
     const { store } = subject
     await subject.addAccount('other')
     await store.createKey(newKey('a'), once('n', 'create'), SYSTEM)
@@ -86,7 +83,7 @@ export function onceConformance(storeName: string, openStore: OpenStoreUnderTest
     )
   })
 
-  promise('without a name every command is done', async (subject) => {
+  test('without a name every command is done', async (subject) => {
     const { store } = subject
     await addKey(store, 'a')
     await addKey(store, 'b')
@@ -96,7 +93,7 @@ export function onceConformance(storeName: string, openStore: OpenStoreUnderTest
     assert.deepEqual(await subject.rows('idempotency'), [])
   })
 
-  promise('a name is recognised for a day and then forgotten', async ({ store }) => {
+  test('a name is recognised for a day and then forgotten', async ({ store }) => {
     const at = (ms: number) => once('n', 'create', { atMs: NOON + ms })
     await store.createKey(newKey('a'), at(0), SYSTEM)
     assert.equal((await store.createKey(newKey('b'), at(limits.onceMs - 1), SYSTEM)).kind, 'repeated')
@@ -107,7 +104,7 @@ export function onceConformance(storeName: string, openStore: OpenStoreUnderTest
     assert.equal((await store.createKey(newKey('c'), later, SYSTEM)).kind, 'done')
   })
 
-  promise('names that are forgotten do not pile up', async (subject) => {
+  test('names that are forgotten do not pile up', async (subject) => {
     const { store } = subject
     const name = (i: number) => once(`n${i}`, 'credit', { atMs: NOON + i })
     const add = (i: number) => store.addCredit(credit(`crd_${i}`, 1n), name(i))
@@ -121,13 +118,13 @@ export function onceConformance(storeName: string, openStore: OpenStoreUnderTest
     assert.equal((await subject.rows('idempotency')).length, 49 + 2)
   })
 
-  promise('a command that fails does not use up its name', async ({ store }) => {
+  test('a command that fails does not use up its name', async ({ store }) => {
     await addKey(store, 'a')
     await assert.rejects(store.createKey(newKey('a'), once('n', 'create'), SYSTEM))
     assert.equal((await store.createKey(newKey('b'), once('n', 'create'), SYSTEM)).kind, 'done')
   })
 
-  promise('a repeated rotation finds its key, even after the old one has ended', async (subject) => {
+  test('a repeated rotation finds its key, even after the old one has ended', async (subject) => {
     const { store } = subject
     await addKey(store, 'a')
     const rotate = (name: string, atMs: number) =>
@@ -147,7 +144,7 @@ export function onceConformance(storeName: string, openStore: OpenStoreUnderTest
     assert.equal((await subject.rows('api_key')).length, 2)
   })
 
-  promise('a rotation that was refused does not use up its name', async ({ store }) => {
+  test('a rotation that was refused does not use up its name', async ({ store }) => {
     await addKey(store, 'a')
     await addKey(store, 'b')
     await store.revokeKey('default', 'key_a', NOON, SYSTEM)
@@ -164,29 +161,26 @@ export function onceConformance(storeName: string, openStore: OpenStoreUnderTest
     assert.equal((await rotate('key_b', 'c')).kind, 'done')
   })
 
-  promise(
-    'a credit is booked once per name; repeated, it is shown with the balance of then',
-    async (subject) => {
-      const { store } = subject
-      await addKey(store, 'a')
-      const [first, second] = await Promise.all([
-        store.addCredit(credit('crd_1', 10_000n), once('n', 'credit')),
-        store.addCredit(credit('crd_2', 10_000n), once('n', 'credit')),
-      ])
-      const value = { ...credit('crd_1', 10_000n), kind: 'top_up', balanceAfterNanos: 10_000n }
-      assert.deepEqual(first, { kind: 'done', value })
-      assert.deepEqual(second, { kind: 'repeated', value })
-      await store.admit(opening('req_1', 'a'))
-      await store.settle(closing('req_1'))
-      assert.deepEqual(await store.addCredit(credit('crd_3', 10_000n), once('n', 'credit')), {
-        kind: 'repeated',
-        value,
-      })
-      assert.equal((await subject.rows('credit')).length, 1)
-    },
-  )
+  test('a credit is booked once per name; repeated, it is shown with the balance of then', async (subject) => {
+    const { store } = subject
+    await addKey(store, 'a')
+    const [first, second] = await Promise.all([
+      store.addCredit(credit('crd_1', 10_000n), once('n', 'credit')),
+      store.addCredit(credit('crd_2', 10_000n), once('n', 'credit')),
+    ])
+    const value = { ...credit('crd_1', 10_000n), kind: 'top_up', balanceAfterNanos: 10_000n }
+    assert.deepEqual(first, { kind: 'done', value })
+    assert.deepEqual(second, { kind: 'repeated', value })
+    await store.admit(opening('req_1', 'a'))
+    await store.settle(closing('req_1'))
+    assert.deepEqual(await store.addCredit(credit('crd_3', 10_000n), once('n', 'credit')), {
+      kind: 'repeated',
+      value,
+    })
+    assert.equal((await subject.rows('credit')).length, 1)
+  })
 
-  promise('an account changes together with its event, or not at all', async ({ store, exec, rows }) => {
+  test('an account changes together with its event, or not at all', async ({ store, exec, rows }) => {
     const id = 'acct_1'
     const change = [
       () => store.createAccount({ id, name: 'one', createdAtMs: NOON }, SYSTEM, null),

@@ -57,9 +57,9 @@ const USED = { spentNanos: 800n, heldNanos: 1_000n, lostNanos: 0n, daySpentNanos
 
 /** The promises of every store about keys. Each store's test file calls this in one line. */
 export function keyConformance(storeName: string, openStore: OpenStoreUnderTest): void {
-  const promise = promisesOf(storeName, openStore)
+  const test = promisesOf(storeName, openStore)
 
-  promise('a key is kept as it was created, to the last digit and letter', async ({ store }) => {
+  test('a key is kept as it was created, to the last digit and letter', async ({ store }) => {
     const created = doneValue(await store.createKey(newKey('a', LIMITS), null, SYSTEM))
     assert.deepEqual(created, {
       id: 'key_a',
@@ -78,21 +78,21 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
     assert.deepEqual(await get(store, 'key_a'), created)
   })
 
-  promise('a key without limits has none, and a cap of 0 is a cap', async ({ store }) => {
+  test('a key without limits has none, and a cap of 0 is a cap', async ({ store }) => {
     await addKey(store, 'a')
     await addKey(store, 'b', { monthlyBudgetNanos: 0n })
     assert.partialDeepStrictEqual(await get(store, 'key_a'), NO_LIMITS)
     assert.equal((await get(store, 'key_b')).monthlyBudgetNanos, 0n)
   })
 
-  promise('a key that was there already is not created again', async ({ store }) => {
+  test('a key that was there already is not created again', async ({ store }) => {
     await addKey(store, 'a')
     await assert.rejects(store.createKey(newKey('a', { digest: digestOf('b') }), null, SYSTEM))
     await assert.rejects(store.createKey(newKey('a', { id: 'key_b' }), null, SYSTEM))
     assert.equal(await store.getKey('default', 'key_b', NOON), null)
   })
 
-  promise('the ids of another account do not exist', async (subject) => {
+  test('the ids of another account do not exist', async (subject) => {
     const { store } = subject
     await subject.addAccount('other')
     await addKey(store, 'a')
@@ -105,7 +105,7 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
     assert.equal(await store.getKey('other', 'key_b', NOON), null)
   })
 
-  promise('an id that was never given out is none', async ({ store }) => {
+  test('an id that was never given out is none', async ({ store }) => {
     assert.equal(await store.getKey('default', 'key_x', NOON), null)
     assert.equal(await store.revokeKey('default', 'key_x', NOON, SYSTEM), null)
     assert.deepEqual(await store.updateKey('default', 'key_x', {}, NOON, SYSTEM), { kind: 'none' })
@@ -114,7 +114,7 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
     })
   })
 
-  promise('an edit changes what it names and nothing else', async ({ store }) => {
+  test('an edit changes what it names and nothing else', async ({ store }) => {
     await addKey(store, 'a', LIMITS)
     let expected = await get(store, 'key_a')
     for (const changes of [
@@ -137,7 +137,7 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
     }
   })
 
-  promise('no edit of limits touches what was spent or is held', async ({ store }) => {
+  test('no edit of limits touches what was spent or is held', async ({ store }) => {
     await addKey(store, 'a', { monthlyBudgetNanos: 10_000n })
     await useKey(store, 'a')
     for (const monthlyBudgetNanos of [1n, 0n, null, 50_000n]) {
@@ -146,7 +146,7 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
     }
   })
 
-  promise('the figures of a key are those of the month that is asked for', async ({ store }) => {
+  test('the figures of a key are those of the month that is asked for', async ({ store }) => {
     await addKey(store, 'a')
     await useKey(store, 'a')
     assert.deepEqual((await get(store, 'key_a')).month, USED)
@@ -166,7 +166,7 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
     assert.deepEqual((await store.revokeKey('default', 'key_a', DECEMBER, SYSTEM))?.month, NO_MONTH)
   })
 
-  promise('a key expires at the instant of its expiry, not before and not after', async ({ store }) => {
+  test('a key expires at the instant of its expiry, not before and not after', async ({ store }) => {
     await addKey(store, 'a', { expiresAtMs: NOON + 1 })
     assert.equal(await reasonOf(store, 'a', NOON), 'api_key')
     assert.equal(await reasonOf(store, 'a', NOON + 1), 'expired_key')
@@ -177,52 +177,42 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
     assert.equal(await reasonOf(store, 'a', NOON + 8), 'api_key')
   })
 
-  promise(
-    'a revoked key is refused from then on, and nothing about it changes any more',
-    async ({ store }) => {
-      await addKey(store, 'a')
-      const revoked = await store.revokeKey('default', 'key_a', NOON, SYSTEM)
-      assert.equal(revoked?.revokedAtMs, NOON)
-      assert.equal(await reasonOf(store, 'a', NOON), 'revoked_key')
-      const edit = await store.updateKey(
-        'default',
-        'key_a',
-        { name: 'x', expiresAtMs: null },
-        NOON + 1,
-        SYSTEM,
-      )
-      assert.deepEqual(edit, { kind: 'final', key: revoked })
-      assert.deepEqual(await store.rotateKey('default', 'key_a', successor('b'), null, SYSTEM), {
-        kind: 'final',
-        key: revoked,
-      })
-      assert.deepEqual(await get(store, 'key_a'), revoked)
-      assert.equal(await store.getKey('default', 'key_b', NOON), null)
-    },
-  )
+  test('a revoked key is refused from then on, and nothing about it changes any more', async ({ store }) => {
+    await addKey(store, 'a')
+    const revoked = await store.revokeKey('default', 'key_a', NOON, SYSTEM)
+    assert.equal(revoked?.revokedAtMs, NOON)
+    assert.equal(await reasonOf(store, 'a', NOON), 'revoked_key')
+    const edit = await store.updateKey('default', 'key_a', { name: 'x', expiresAtMs: null }, NOON + 1, SYSTEM)
+    assert.deepEqual(edit, { kind: 'final', key: revoked })
+    assert.deepEqual(await store.rotateKey('default', 'key_a', successor('b'), null, SYSTEM), {
+      kind: 'final',
+      key: revoked,
+    })
+    assert.deepEqual(await get(store, 'key_a'), revoked)
+    assert.equal(await store.getKey('default', 'key_b', NOON), null)
+  })
 
-  promise('the first revocation counts', async ({ store }) => {
+  test('the first revocation counts', async ({ store }) => {
     await addKey(store, 'a')
     const first = await store.revokeKey('default', 'key_a', NOON, SYSTEM)
     assert.deepEqual(await store.revokeKey('default', 'key_a', NOON + 5, SYSTEM), first)
     assert.equal((await get(store, 'key_a')).revokedAtMs, NOON)
   })
 
-  promise(
-    'an expired key stays expired, and a key revoked before its expiry stays revoked',
-    async ({ store }) => {
-      await addKey(store, 'a', { expiresAtMs: NOON })
-      await addKey(store, 'b', { expiresAtMs: NOON })
-      const a = await store.revokeKey('default', 'key_a', NOON, SYSTEM)
-      const b = await store.revokeKey('default', 'key_b', NOON - 1, SYSTEM)
-      assert.deepEqual([a?.revokedAtMs, b?.revokedAtMs], [null, NOON - 1])
-      assert.equal(keyStatus(await get(store, 'key_a'), NOON + 9), 'expired')
-      assert.equal(keyStatus(await get(store, 'key_b'), NOON + 9), 'revoked')
-      assert.equal((await store.rotateKey('default', 'key_a', successor('c'), null, SYSTEM)).kind, 'final')
-    },
-  )
+  test('an expired key stays expired, and a key revoked before its expiry stays revoked', async ({
+    store,
+  }) => {
+    await addKey(store, 'a', { expiresAtMs: NOON })
+    await addKey(store, 'b', { expiresAtMs: NOON })
+    const a = await store.revokeKey('default', 'key_a', NOON, SYSTEM)
+    const b = await store.revokeKey('default', 'key_b', NOON - 1, SYSTEM)
+    assert.deepEqual([a?.revokedAtMs, b?.revokedAtMs], [null, NOON - 1])
+    assert.equal(keyStatus(await get(store, 'key_a'), NOON + 9), 'expired')
+    assert.equal(keyStatus(await get(store, 'key_b'), NOON + 9), 'revoked')
+    assert.equal((await store.rotateKey('default', 'key_a', successor('c'), null, SYSTEM)).kind, 'final')
+  })
 
-  promise('a rotation makes a second key with the same limits and the same budget', async ({ store }) => {
+  test('a rotation makes a second key with the same limits and the same budget', async ({ store }) => {
     await addKey(store, 'a', LIMITS)
     await useKey(store, 'a')
     const old = await get(store, 'key_a')
@@ -244,7 +234,7 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
     assert.equal((await get(store, 'key_b')).rotatedFrom, 'key_a')
   })
 
-  promise('a rotation may end the old key, never later than it would have ended', async ({ store }) => {
+  test('a rotation may end the old key, never later than it would have ended', async ({ store }) => {
     const end = async (name: string, expiresAtMs: number | null, oldExpiresAtMs: number) => {
       await addKey(store, name, { expiresAtMs })
       const rotation = await store.rotateKey(
@@ -265,7 +255,7 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
     assert.equal(await reasonOf(store, 'now', NOON), 'expired_key')
   })
 
-  promise('a key is recognised for what it is', async (subject) => {
+  test('a key is recognised for what it is', async (subject) => {
     const { store } = subject
     await addKey(store, 'a')
     const admin = { ...newKey('admin'), id: 'adm_1', role: 'viewer', bootstrap: false } as const
@@ -290,7 +280,7 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
     assert.equal(await reasonOf(store, 'admin', NOON), 'revoked_key')
   })
 
-  promise('a key is recognised with what it has to pay with in that month', async ({ store }) => {
+  test('a key is recognised with what it has to pay with in that month', async ({ store }) => {
     await addKey(store, 'a', { monthlyBudgetNanos: 5_000n })
     await useKey(store, 'a')
     const meansAt = async (atMs: number) => {
@@ -311,7 +301,7 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
     assert.deepEqual(await meansAt(DECEMBER), { ...used, ...funded, keyCeilings: [fresh] })
   })
 
-  promise('the last use is the latest at which the key was usable', async ({ store }) => {
+  test('the last use is the latest at which the key was usable', async ({ store }) => {
     await addKey(store, 'a', { expiresAtMs: NOON + 100 })
     await addKey(store, 'b')
     const lastUsed = async () => (await get(store, 'key_a')).lastUsedAtMs
@@ -332,34 +322,31 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
     assert.equal((await get(store, 'key_b')).lastUsedAtMs, null)
   })
 
-  promise(
-    'a new bootstrap admin key takes the place of the former, and the same one is kept',
-    async (subject) => {
-      const { store } = subject
-      const operator = { role: 'operator', accountId: null, bootstrap: true } as const
-      const bootstrap = (name: string) => ({ ...newKey(name), id: `adm_${name}`, ...operator })
-      await store.createAdminKey(bootstrap('one'), SYSTEM)
-      const again = await store.createAdminKey({ ...bootstrap('one'), id: 'adm_other' }, SYSTEM)
-      assert.equal(again.id, 'adm_one')
-      await store.createAdminKey(bootstrap('two'), SYSTEM)
-      assert.equal(await reasonOf(store, 'one', NOON), 'revoked_key')
-      assert.equal(await reasonOf(store, 'two', NOON), 'admin_key')
-      await store.createAdminKey(bootstrap('one'), SYSTEM)
-      assert.equal(await reasonOf(store, 'one', NOON), 'admin_key')
-      assert.deepEqual(
-        (await store.listAdminKeys({ scope: EVERY_ADMIN, after: null, limit: 9 })).rows.map((key) => [
-          key.id,
-          key.revokedAtMs === null,
-        ]),
-        [
-          ['adm_two', false],
-          ['adm_one', true],
-        ],
-      )
-    },
-  )
+  test('a new bootstrap admin key takes the place of the former, and the same one is kept', async (subject) => {
+    const { store } = subject
+    const operator = { role: 'operator', accountId: null, bootstrap: true } as const
+    const bootstrap = (name: string) => ({ ...newKey(name), id: `adm_${name}`, ...operator })
+    await store.createAdminKey(bootstrap('one'), SYSTEM)
+    const again = await store.createAdminKey({ ...bootstrap('one'), id: 'adm_other' }, SYSTEM)
+    assert.equal(again.id, 'adm_one')
+    await store.createAdminKey(bootstrap('two'), SYSTEM)
+    assert.equal(await reasonOf(store, 'one', NOON), 'revoked_key')
+    assert.equal(await reasonOf(store, 'two', NOON), 'admin_key')
+    await store.createAdminKey(bootstrap('one'), SYSTEM)
+    assert.equal(await reasonOf(store, 'one', NOON), 'admin_key')
+    assert.deepEqual(
+      (await store.listAdminKeys({ scope: EVERY_ADMIN, after: null, limit: 9 })).rows.map((key) => [
+        key.id,
+        key.revokedAtMs === null,
+      ]),
+      [
+        ['adm_two', false],
+        ['adm_one', true],
+      ],
+    )
+  })
 
-  promise('the models of an uploaded batch file are kept for its key', async (subject) => {
+  test('the models of an uploaded batch file are kept for its key', async (subject) => {
     const { store } = subject
     await addKey(store, 'a')
     const file = { accountId: 'default', keyId: 'key_a', fileId: 'file_1', bound: null, atMs: NOON }

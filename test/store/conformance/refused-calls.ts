@@ -34,59 +34,57 @@ const find = async (store: Store, filter: Partial<CallFilter> = {}): Promise<str
 
 /** The promises of every store about calls that were refused. Each store's test file calls this in one line. */
 export function refusedCallConformance(storeName: string, openStore: OpenStoreUnderTest): void {
-  const promise = promisesOf(storeName, openStore)
+  const test = promisesOf(storeName, openStore)
 
-  promise(
-    'a refused call is kept with its reason, at no cost, whatever its texts are made of',
-    async ({ store }) => {
-      await addKey(store, 'a')
-      const odd = { path: '/v1/\u{1f511}\0', userAgent: '=cmd "x"\n\0\u0001', modelAsked: null }
-      await store.storeRefused([refused('req_1', 'a', odd)])
-      const call = await store.getCall('req_1')
-      assert.deepEqual(call, {
-        ...{
-          requestId: 'req_1',
-          accountId: 'default',
-          keyId: 'key_a',
-          state: 'refused',
-          objectId: null,
-          parentId: null,
-          children: null,
-          childrenNanos: null,
-          socketId: null,
-        },
-        ...{ startedAtMs: NOON, endedAtMs: NOON + 7, method: 'POST', surface: 'messages', ...odd },
-        ...{ modelServed: null, status: 402, stopReason: null, code: 'budget_exceeded' },
-        ...{ streamed: false, estimated: false, unpriced: false, overrun: false, pricedAsRequested: false },
-        ...{ usage: null, tokens: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 } },
-        ...{ costNanos: 0n, listNanos: 0n, lostListNanos: 0n, balanceNanos: null },
-        ...{ holdNanos: 0n, holdListNanos: 0n },
-        ...{ upstreamMs: null, overheadMs: 7, priceVersion: null, rating: '{}', upstreamRequestId: null },
-        ...{ clientIp: '127.0.0.1', bytesIn: 0, bytesOut: 0, credited: false },
-      })
-      assert.deepEqual((await store.listCalls(REFUSED, null, 10)).calls, [call])
-    },
-  )
+  test('a refused call is kept with its reason, at no cost, whatever its texts are made of', async ({
+    store,
+  }) => {
+    await addKey(store, 'a')
+    const odd = { path: '/v1/\u{1f511}\0', userAgent: '=cmd "x"\n\0\u0001', modelAsked: null }
+    await store.storeRefused([refused('req_1', 'a', odd)])
+    const call = await store.getCall('req_1')
+    assert.deepEqual(call, {
+      ...{
+        requestId: 'req_1',
+        accountId: 'default',
+        keyId: 'key_a',
+        state: 'refused',
+        objectId: null,
+        parentId: null,
+        children: null,
+        childrenNanos: null,
+        socketId: null,
+      },
+      ...{ startedAtMs: NOON, endedAtMs: NOON + 7, method: 'POST', surface: 'messages', ...odd },
+      ...{ modelServed: null, status: 402, stopReason: null, code: 'budget_exceeded' },
+      ...{ streamed: false, estimated: false, unpriced: false, overrun: false, pricedAsRequested: false },
+      ...{ usage: null, tokens: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 } },
+      ...{ costNanos: 0n, listNanos: 0n, lostListNanos: 0n, balanceNanos: null },
+      ...{ holdNanos: 0n, holdListNanos: 0n },
+      ...{ upstreamMs: null, overheadMs: 7, priceVersion: null, rating: '{}', upstreamRequestId: null },
+      ...{ clientIp: '127.0.0.1', bytesIn: 0, bytesOut: 0, credited: false },
+    })
+    assert.deepEqual((await store.listCalls(REFUSED, null, 10)).calls, [call])
+  })
 
-  promise(
-    'a key that is none of ours leaves nothing, one that is revoked or expired does',
-    async ({ store }) => {
-      await addKey(store, 'a')
-      await addKey(store, 'gone')
-      await addKey(store, 'late', { expiresAtMs: NOON - 1 })
-      await store.revokeKey('default', 'key_gone', NOON, SYSTEM)
-      await store.storeRefused([
-        refused('req_1', 'a'),
-        refused('req_2', 'nobody'),
-        refused('req_3', 'gone'),
-        refused('req_4', 'late'),
-      ])
-      assert.deepEqual(await find(store), ['req_4', 'req_3', 'req_1'])
-      assert.equal(await store.getCall('req_2'), null)
-    },
-  )
+  test('a key that is none of ours leaves nothing, one that is revoked or expired does', async ({
+    store,
+  }) => {
+    await addKey(store, 'a')
+    await addKey(store, 'gone')
+    await addKey(store, 'late', { expiresAtMs: NOON - 1 })
+    await store.revokeKey('default', 'key_gone', NOON, SYSTEM)
+    await store.storeRefused([
+      refused('req_1', 'a'),
+      refused('req_2', 'nobody'),
+      refused('req_3', 'gone'),
+      refused('req_4', 'late'),
+    ])
+    assert.deepEqual(await find(store), ['req_4', 'req_3', 'req_1'])
+    assert.equal(await store.getCall('req_2'), null)
+  })
 
-  promise('a refused call is in no list that does not ask for it, and in no sum', async ({ store }) => {
+  test('a refused call is in no list that does not ask for it, and in no sum', async ({ store }) => {
     await addKey(store, 'a')
     await store.admit(opening('req_1', 'a'))
     await store.settle(closing('req_1'))
@@ -100,7 +98,7 @@ export function refusedCallConformance(storeName: string, openStore: OpenStoreUn
     assert.equal(total.requests, 1n)
   })
 
-  promise('a call that is reported twice is stored once', async ({ store }) => {
+  test('a call that is reported twice is stored once', async ({ store }) => {
     await addKey(store, 'a')
     await store.storeRefused([refused('req_1', 'a'), refused('req_1', 'a', { code: 'other' })])
     await store.storeRefused([refused('req_1', 'a', { code: 'other' }), refused('req_2', 'a')])
@@ -111,7 +109,7 @@ export function refusedCallConformance(storeName: string, openStore: OpenStoreUn
     assert.equal(await store.deleteRefused(0, 1, 10), 1)
   })
 
-  promise('filters find refused calls by key, time, model and status', async ({ store, addAccount }) => {
+  test('filters find refused calls by key, time, model and status', async ({ store, addAccount }) => {
     await addKey(store, 'a')
     await addKey(store, 'b')
     await addAccount('other')
@@ -135,7 +133,7 @@ export function refusedCallConformance(storeName: string, openStore: OpenStoreUn
     assert.deepEqual(await find(store, { flag: 'streamed' }), [])
   })
 
-  promise('pages of refused calls follow each other without a gap', async ({ store }) => {
+  test('pages of refused calls follow each other without a gap', async ({ store }) => {
     await addKey(store, 'a')
     const all = Array.from({ length: 25 }, (_, i) => `req_${String(i).padStart(3, '0')}`)
     await store.storeRefused(all.map((id, i) => refused(id, 'a', { startedAtMs: NOON + (i >> 2) })))
@@ -150,7 +148,7 @@ export function refusedCallConformance(storeName: string, openStore: OpenStoreUn
     assert.deepEqual(found, all.toReversed())
   })
 
-  promise('of each account the oldest beyond so many go, a bit at a time', async ({ store, addAccount }) => {
+  test('of each account the oldest beyond so many go, a bit at a time', async ({ store, addAccount }) => {
     await addAccount('other')
     await addKey(store, 'a')
     await addKey(store, 'b', { accountId: 'other' })
@@ -170,7 +168,7 @@ export function refusedCallConformance(storeName: string, openStore: OpenStoreUn
     assert.equal(await store.deleteRefused(0, 3, 10), 0)
   })
 
-  promise('those that are too old go, of every account, a bit at a time', async ({ store, addAccount }) => {
+  test('those that are too old go, of every account, a bit at a time', async ({ store, addAccount }) => {
     await addAccount('other')
     await addKey(store, 'a')
     await addKey(store, 'b', { accountId: 'other' })

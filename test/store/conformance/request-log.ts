@@ -53,9 +53,9 @@ async function admitAt(store: Store, instants: readonly number[], key = 'a', pre
 
 /** The promises of every store about the log of calls. Each store's test file calls this in one line. */
 export function requestLogConformance(storeName: string, openStore: OpenStoreUnderTest): void {
-  const promise = promisesOf(storeName, openStore)
+  const test = promisesOf(storeName, openStore)
 
-  promise('the log has the calls newest first, those of one instant by their ids', async ({ store }) => {
+  test('the log has the calls newest first, those of one instant by their ids', async ({ store }) => {
     await addKey(store, 'a')
     await admitAt(store, [NOON, NOON + 5, NOON, NOON - 5, NOON])
     assert.deepEqual(await find(store, {}), [
@@ -71,7 +71,7 @@ export function requestLogConformance(storeName: string, openStore: OpenStoreUnd
     })
   })
 
-  promise('the log of all accounts is by id, page by page, with times as filters', async ({ store }) => {
+  test('the log of all accounts is by id, page by page, with times as filters', async ({ store }) => {
     await store.createAccount({ id: 'acct_b', name: 'b', createdAtMs: NOON }, SYSTEM, null)
     await addKey(store, 'a')
     await addKey(store, 'b', { accountId: 'acct_b' })
@@ -85,7 +85,7 @@ export function requestLogConformance(storeName: string, openStore: OpenStoreUnd
     assert.deepEqual((await pages(store, range, 1)).flat(), idsAt.slice(1, 4).toReversed())
   })
 
-  promise('a call in the log is the record that is read alone', async ({ store }) => {
+  test('a call in the log is the record that is read alone', async ({ store }) => {
     await addKey(store, 'a')
     await store.admit(opening('req_1', 'a', { userAgent: '=cmd "x"\n\0', path: '/v1/\u{1f511}' }))
     await store.admit(opening('req_2', 'a'))
@@ -94,7 +94,7 @@ export function requestLogConformance(storeName: string, openStore: OpenStoreUnd
     assert.deepEqual(calls, [await store.getCall('req_2'), await store.getCall('req_1')])
   })
 
-  promise('a time is from an instant on and before another', async ({ store }) => {
+  test('a time is from an instant on and before another', async ({ store }) => {
     await addKey(store, 'a')
     await admitAt(store, [NOON - 1, NOON, NOON + 1, NOON + 2])
     for (const keyId of [null, 'key_a']) {
@@ -107,23 +107,20 @@ export function requestLogConformance(storeName: string, openStore: OpenStoreUnd
     }
   })
 
-  promise(
-    'a page goes on where the one before ended, and a full last page is the last',
-    async ({ store }) => {
-      await addKey(store, 'a')
-      await admitAt(store, [NOON, NOON, NOON, NOON + 1, NOON + 1, NOON + 2])
-      const all = (await find(store, {})).join()
-      for (const keyId of [null, 'key_a']) {
-        for (const limit of [1, 2, 3, 4, 6, 7]) {
-          const found = await pages(store, { ...ALL, keyId }, limit)
-          assert.equal(found.flat().join(), all)
-          assert.equal(found.length, Math.ceil(6 / limit), `in pages of ${limit}`)
-        }
+  test('a page goes on where the one before ended, and a full last page is the last', async ({ store }) => {
+    await addKey(store, 'a')
+    await admitAt(store, [NOON, NOON, NOON, NOON + 1, NOON + 1, NOON + 2])
+    const all = (await find(store, {})).join()
+    for (const keyId of [null, 'key_a']) {
+      for (const limit of [1, 2, 3, 4, 6, 7]) {
+        const found = await pages(store, { ...ALL, keyId }, limit)
+        assert.equal(found.flat().join(), all)
+        assert.equal(found.length, Math.ceil(6 / limit), `in pages of ${limit}`)
       }
-    },
-  )
+    }
+  })
 
-  promise('calls that arrive between two pages shift nothing', async ({ store }) => {
+  test('calls that arrive between two pages shift nothing', async ({ store }) => {
     await addKey(store, 'a')
     await admitAt(
       store,
@@ -142,7 +139,7 @@ export function requestLogConformance(storeName: string, openStore: OpenStoreUnd
     assert.equal(after, null)
   })
 
-  promise('a place need not be that of a call', async ({ store }) => {
+  test('a place need not be that of a call', async ({ store }) => {
     await addKey(store, 'a')
     await admitAt(store, [NOON, NOON + 2, NOON + 2])
     const after = async (startedAtMs: number, requestId: string, more: Partial<CallFilter> = {}) =>
@@ -157,7 +154,7 @@ export function requestLogConformance(storeName: string, openStore: OpenStoreUnd
     assert.deepEqual(await after(NOON + 2, 'req_000002', { toMs: NOON + 9 }), ['req_000001', 'req_000000'])
   })
 
-  promise('no character of a model has a meaning', async ({ store }) => {
+  test('no character of a model has a meaning', async ({ store }) => {
     await addKey(store, 'a')
     const models = ['%', '_', "' OR 1=1 --", '*', '', '\0', 'a\nb', '=1+1', '\u{1f511}', 'plain']
     for (const [i, modelAsked] of models.entries()) {
@@ -167,7 +164,7 @@ export function requestLogConformance(storeName: string, openStore: OpenStoreUnd
     assert.deepEqual(await find(store, { model: 'PLAIN' }), [])
   })
 
-  promise('every filter, alone and with others, finds what it says', async (subject) => {
+  test('every filter, alone and with others, finds what it says', async (subject) => {
     const { store } = subject
     const calls = await addMixedCalls(subject)
     const or = <T>(...values: readonly T[]) => fc.constantFrom(null, null, ...values)
@@ -194,7 +191,7 @@ export function requestLogConformance(storeName: string, openStore: OpenStoreUnd
     for (const flag of CALL_FLAGS) assert.ok((await find(store, { flag })).length > 0, `none is ${flag}`)
   })
 
-  promise('one look goes through so many records and no more, and says where to go on', async ({ store }) => {
+  test('one look goes through so many records and no more, and says where to go on', async ({ store }) => {
     const looked = LOG_LOOK_RECORDS_MAX
     await addKey(store, 'a')
     await admitAt(

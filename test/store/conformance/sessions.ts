@@ -30,9 +30,9 @@ const open = (store: Store, name: string, keyId: string, atMs = NOON, sessionsMa
 
 /** The promises of every store about sessions. Each store's test file calls this in one line. */
 export function sessionConformance(storeName: string, openStore: OpenStoreUnderTest): void {
-  const promise = promisesOf(storeName, openStore)
+  const test = promisesOf(storeName, openStore)
 
-  promise('a session is found by its digest until its time is over', async ({ store }) => {
+  test('a session is found by its digest until its time is over', async ({ store }) => {
     const adminKeyId = await addAdmin(store, 'a')
     const caller = { kind: 'admin_key', keyId: adminKeyId, name: 'a', role: 'operator', accountId: null }
     const session = { caller, expiresAtMs: NOON + HOUR_MS }
@@ -42,7 +42,7 @@ export function sessionConformance(storeName: string, openStore: OpenStoreUnderT
     assert.equal(await store.findSession(digestOf('another'), NOON), null)
   })
 
-  promise('a session ends alone, and the others of its admin key go on', async ({ store }) => {
+  test('a session ends alone, and the others of its admin key go on', async ({ store }) => {
     const adminKeyId = await addAdmin(store, 'a')
     await open(store, 'one', adminKeyId)
     await open(store, 'two', adminKeyId)
@@ -52,22 +52,22 @@ export function sessionConformance(storeName: string, openStore: OpenStoreUnderT
     assert.notEqual(await store.findSession(digestOf('two'), NOON), null)
   })
 
-  promise(
-    'a session ends with its admin key, and none is opened with a revoked one',
-    async ({ store, rows }) => {
-      const [a, b] = [await addAdmin(store, 'a'), await addAdmin(store, 'b')]
-      await open(store, 'of a', a)
-      await open(store, 'of b', b)
-      await store.revokeAdminKey(EVERY_ADMIN, a, SYSTEM, NOON)
-      assert.equal(await store.findSession(digestOf('of a'), NOON), null)
-      assert.notEqual(await store.findSession(digestOf('of b'), NOON), null)
-      assert.equal(await open(store, 'late', a), null)
-      assert.equal(await open(store, 'of nothing', 'adm_none'), null)
-      assert.equal((await rows('session')).length, 1)
-    },
-  )
+  test('a session ends with its admin key, and none is opened with a revoked one', async ({
+    store,
+    rows,
+  }) => {
+    const [a, b] = [await addAdmin(store, 'a'), await addAdmin(store, 'b')]
+    await open(store, 'of a', a)
+    await open(store, 'of b', b)
+    await store.revokeAdminKey(EVERY_ADMIN, a, SYSTEM, NOON)
+    assert.equal(await store.findSession(digestOf('of a'), NOON), null)
+    assert.notEqual(await store.findSession(digestOf('of b'), NOON), null)
+    assert.equal(await open(store, 'late', a), null)
+    assert.equal(await open(store, 'of nothing', 'adm_none'), null)
+    assert.equal((await rows('session')).length, 1)
+  })
 
-  promise('a session of an API key ends when the key is revoked or has expired', async ({ store }) => {
+  test('a session of an API key ends when the key is revoked or has expired', async ({ store }) => {
     await store.createKey({ ...newKey('a'), expiresAtMs: NOON + 100 }, null, SYSTEM)
     await store.createKey(newKey('b'), null, SYSTEM)
     for (const name of ['a', 'b']) {
@@ -80,31 +80,25 @@ export function sessionConformance(storeName: string, openStore: OpenStoreUnderT
     assert.equal(await open(store, 'late', 'key_b'), null)
   })
 
-  promise(
-    'a bootstrap key that comes back into force does not bring its sessions back',
-    async ({ store }) => {
-      const first = await addAdmin(store, 'first', true)
-      await open(store, 's', first)
-      await addAdmin(store, 'second', true)
-      assert.equal(await addAdmin(store, 'first', true), first)
-      assert.equal(await store.findSession(digestOf('s'), NOON), null)
-      assert.notEqual(await open(store, 'new', first), null)
-    },
-  )
+  test('a bootstrap key that comes back into force does not bring its sessions back', async ({ store }) => {
+    const first = await addAdmin(store, 'first', true)
+    await open(store, 's', first)
+    await addAdmin(store, 'second', true)
+    assert.equal(await addAdmin(store, 'first', true), first)
+    assert.equal(await store.findSession(digestOf('s'), NOON), null)
+    assert.notEqual(await open(store, 'new', first), null)
+  })
 
-  promise(
-    'expired sessions are deleted, and of one admin key the oldest beyond the limit',
-    async (subject) => {
-      const { store, rows } = subject
-      const [a, b] = [await addAdmin(store, 'a'), await addAdmin(store, 'b')]
-      await open(store, 'old', b)
-      for (const [i, name] of ['one', 'two', 'three'].entries()) await open(store, name, a, NOON + i, 2)
-      assert.equal(await store.findSession(digestOf('one'), NOON), null)
-      assert.notEqual(await store.findSession(digestOf('two'), NOON), null)
-      assert.notEqual(await store.findSession(digestOf('three'), NOON), null)
-      assert.equal((await rows('session')).length, 3)
-      await open(store, 'new', b, NOON + HOUR_MS)
-      assert.equal((await rows('session')).length, 3)
-    },
-  )
+  test('expired sessions are deleted, and of one admin key the oldest beyond the limit', async (subject) => {
+    const { store, rows } = subject
+    const [a, b] = [await addAdmin(store, 'a'), await addAdmin(store, 'b')]
+    await open(store, 'old', b)
+    for (const [i, name] of ['one', 'two', 'three'].entries()) await open(store, name, a, NOON + i, 2)
+    assert.equal(await store.findSession(digestOf('one'), NOON), null)
+    assert.notEqual(await store.findSession(digestOf('two'), NOON), null)
+    assert.notEqual(await store.findSession(digestOf('three'), NOON), null)
+    assert.equal((await rows('session')).length, 3)
+    await open(store, 'new', b, NOON + HOUR_MS)
+    assert.equal((await rows('session')).length, 3)
+  })
 }

@@ -27,43 +27,43 @@ async function addSocket(store: Store, key: string, socketId: string, turns: rea
 
 /** The promises of every store about the records of a WebSocket: its handshake, and each of its turns. */
 export function socketConformance(storeName: string, openStore: OpenStoreUnderTest): void {
-  const promise = promisesOf(storeName, openStore)
+  const test = promisesOf(storeName, openStore)
 
-  promise(
-    'the log of a socket has its turns and its handshake, of one account and key',
-    async ({ store, addAccount }) => {
-      await addAccount('other')
-      await addKey(store, 'a')
-      await addKey(store, 'b')
-      await addKey(store, 'c', { accountId: 'other' })
-      await addSocket(store, 'a', 'req_1', ['req_2', 'req_3', 'req_4'])
-      await addSocket(store, 'b', 'req_5', ['req_6'])
-      await addSocket(store, 'c', 'req_7', ['req_8'])
-      await store.admit(opening('req_9', 'a', { atMs: NOON + 9 }))
-      assert.deepEqual(await find(store, { socketId: 'req_1' }), ['req_4', 'req_3', 'req_2', 'req_1'])
-      assert.deepEqual(await find(store, { socketId: 'req_5' }), ['req_6', 'req_5'])
-      assert.deepEqual(await find(store, { socketId: 'req_5', keyId: 'key_b' }), ['req_6', 'req_5'])
-      for (const none of [{ keyId: 'key_a' }, { accountId: 'other' }, { model: 'another' }])
-        assert.deepEqual(await find(store, { socketId: 'req_5', ...none }), [])
-      for (const none of ['req_2', 'req_7', 'req_9', ''])
-        assert.deepEqual(await find(store, { socketId: none }), [])
-      assert.deepEqual(await find(store, { socketId: 'req_1', state: 'in_flight' }), ['req_4'])
-      assert.deepEqual(await find(store, { socketId: 'req_1', fromMs: NOON + 1, toMs: NOON + 3 }), [
-        ...['req_3', 'req_2'],
-      ])
-      const found: string[] = []
-      for (let after: CallCursor | null = null, more = true; more; more = after !== null) {
-        const page = await store.listCalls({ ...ALL, socketId: 'req_1' }, after, 1)
-        found.push(...page.calls.map(({ requestId }) => requestId))
-        after = page.next
-      }
-      assert.deepEqual(found, ['req_4', 'req_3', 'req_2', 'req_1'])
-      for (const id of ['req_1', 'req_2', 'req_4']) assert.equal((await store.getCall(id))?.socketId, 'req_1')
-      assert.equal((await store.getCall('req_9'))?.socketId, null)
-    },
-  )
+  test('the log of a socket has its turns and its handshake, of one account and key', async ({
+    store,
+    addAccount,
+  }) => {
+    await addAccount('other')
+    await addKey(store, 'a')
+    await addKey(store, 'b')
+    await addKey(store, 'c', { accountId: 'other' })
+    await addSocket(store, 'a', 'req_1', ['req_2', 'req_3', 'req_4'])
+    await addSocket(store, 'b', 'req_5', ['req_6'])
+    await addSocket(store, 'c', 'req_7', ['req_8'])
+    await store.admit(opening('req_9', 'a', { atMs: NOON + 9 }))
+    assert.deepEqual(await find(store, { socketId: 'req_1' }), ['req_4', 'req_3', 'req_2', 'req_1'])
+    assert.deepEqual(await find(store, { socketId: 'req_5' }), ['req_6', 'req_5'])
+    assert.deepEqual(await find(store, { socketId: 'req_5', keyId: 'key_b' }), ['req_6', 'req_5'])
+    for (const none of [{ keyId: 'key_a' }, { accountId: 'other' }, { model: 'another' }])
+      assert.deepEqual(await find(store, { socketId: 'req_5', ...none }), [])
+    for (const none of ['req_2', 'req_7', 'req_9', ''])
+      assert.deepEqual(await find(store, { socketId: none }), [])
+    assert.deepEqual(await find(store, { socketId: 'req_1', state: 'in_flight' }), ['req_4'])
+    assert.deepEqual(await find(store, { socketId: 'req_1', fromMs: NOON + 1, toMs: NOON + 3 }), [
+      ...['req_3', 'req_2'],
+    ])
+    const found: string[] = []
+    for (let after: CallCursor | null = null, more = true; more; more = after !== null) {
+      const page = await store.listCalls({ ...ALL, socketId: 'req_1' }, after, 1)
+      found.push(...page.calls.map(({ requestId }) => requestId))
+      after = page.next
+    }
+    assert.deepEqual(found, ['req_4', 'req_3', 'req_2', 'req_1'])
+    for (const id of ['req_1', 'req_2', 'req_4']) assert.equal((await store.getCall(id))?.socketId, 'req_1')
+    assert.equal((await store.getCall('req_9'))?.socketId, null)
+  })
 
-  promise('a turn counts in usage as any call does, and a handshake in no sum', async ({ store, rows }) => {
+  test('a turn counts in usage as any call does, and a handshake in no sum', async ({ store, rows }) => {
     await addKey(store, 'a')
     await addSocket(store, 'a', 'req_1', ['req_2', 'req_3', 'req_4'])
     await store.settle(closing('req_4'))
@@ -80,7 +80,7 @@ export function socketConformance(storeName: string, openStore: OpenStoreUnderTe
     )
   })
 
-  promise('a handshake is in no sum either when its process ended before it did', async ({ store, rows }) => {
+  test('a handshake is in no sum either when its process ended before it did', async ({ store, rows }) => {
     await addKey(store, 'a')
     await store.admit(opening('req_1', 'a', { socketId: 'req_1', hold: { kind: 'none' } }))
     await store.interruptOpenCalls(NOON + 1_000)
@@ -89,7 +89,7 @@ export function socketConformance(storeName: string, openStore: OpenStoreUnderTe
     assert.equal((await store.getCall('req_1'))?.state, 'settled')
   })
 
-  promise('what upstream has begun is booked on its key, whatever has become of that', async ({ store }) => {
+  test('what upstream has begun is booked on its key, whatever has become of that', async ({ store }) => {
     await addKey(store, 'revoked')
     await addKey(store, 'expired', { expiresAtMs: NOON + 1 })
     await store.revokeKey('default', 'key_revoked', NOON, SYSTEM)
@@ -107,7 +107,7 @@ export function socketConformance(storeName: string, openStore: OpenStoreUnderTe
     assert.equal(unknown.kind, 'refused')
   })
 
-  promise('a turn that is refused is found by its socket', async ({ store }) => {
+  test('a turn that is refused is found by its socket', async ({ store }) => {
     await addKey(store, 'a')
     await addSocket(store, 'a', 'req_1', ['req_2'])
     const refused: Omit<RefusedCall, 'requestId' | 'socketId'> = {

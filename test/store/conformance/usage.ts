@@ -64,9 +64,9 @@ async function readPages(store: Store, query: UsageQuery, between = async () => 
 
 /** The promises of every store about usage. Each store's test file calls this in one line. */
 export function usageConformance(storeName: string, openStore: OpenStoreUnderTest): void {
-  const promise = promisesOf(storeName, openStore)
+  const test = promisesOf(storeName, openStore)
 
-  promise('usage that is not grouped is one bucket, also where nothing was used', async ({ store }) => {
+  test('usage that is not grouped is one bucket, also where nothing was used', async ({ store }) => {
     await addKey(store, 'a')
     const nothing = emptyBucket(null, null, null, null, null)
     const { day, model, keyId, keyName, metadata, ofAccountId, accountName, ...zeros } = nothing
@@ -82,7 +82,7 @@ export function usageConformance(storeName: string, openStore: OpenStoreUnderTes
     assert.equal(total.costNanos, 800n)
   })
 
-  promise('a bucket has all sums, and the name of its key as it is now', async ({ store }) => {
+  test('a bucket has all sums, and the name of its key as it is now', async ({ store }) => {
     await addKey(store, 'a')
     const flags = { estimated: true, unpriced: true }
     await use(store, { key: 'a', more: { costNanos: 1n, listNanos: 3n, ...flags } })
@@ -110,7 +110,7 @@ export function usageConformance(storeName: string, openStore: OpenStoreUnderTes
     ])
   })
 
-  promise('both days of a range belong to it, and a call to the day of its admission', async ({ store }) => {
+  test('both days of a range belong to it, and a call to the day of its admission', async ({ store }) => {
     await addKey(store, 'a')
     const midnight = Date.UTC(2026, 10, 16)
     for (const atMs of [midnight - DAY_MS - 1, midnight - DAY_MS, midnight - 1, midnight]) {
@@ -124,7 +124,7 @@ export function usageConformance(storeName: string, openStore: OpenStoreUnderTes
     assert.equal(await requests('2026-11-17', '2026-12-31'), 0n)
   })
 
-  promise('a call counts under the model served, else the one asked for, else none', async ({ store }) => {
+  test('a call counts under the model served, else the one asked for, else none', async ({ store }) => {
     await addKey(store, 'a')
     await use(store, { key: 'a', model: 'asked', more: { modelServed: 'served' } })
     await use(store, { key: 'a', model: 'asked', more: { modelServed: null } })
@@ -136,7 +136,7 @@ export function usageConformance(storeName: string, openStore: OpenStoreUnderTes
     )
   })
 
-  promise('calls in flight, released and interrupted are no usage', async ({ store }) => {
+  test('calls in flight, released and interrupted are no usage', async ({ store }) => {
     await addKey(store, 'a')
     for (const id of ['req_open', 'req_released', 'req_late']) await store.admit(opening(id, 'a'))
     const released = { state: 'released', costNanos: 0n, listNanos: 0n } as const
@@ -147,7 +147,7 @@ export function usageConformance(storeName: string, openStore: OpenStoreUnderTes
     assert.equal((await store.readUsage(ALL)).total.costNanos, 800n)
   })
 
-  promise('one account sees nothing of another, nor of another’s key', async (subject) => {
+  test('one account sees nothing of another, nor of another’s key', async (subject) => {
     const { store } = subject
     await subject.addAccount('other')
     await addKey(store, 'mine')
@@ -164,7 +164,7 @@ export function usageConformance(storeName: string, openStore: OpenStoreUnderTes
     assert.equal(await requests('nobody', null), 0n)
   })
 
-  promise('a page says whether more follow, and its total is that of all pages', async ({ store }) => {
+  test('a page says whether more follow, and its total is that of all pages', async ({ store }) => {
     await addKey(store, 'a')
     for (const model of ['x', 'y', 'z']) await use(store, { key: 'a', model })
     const page = async (limit: number, after: UsageGroup | null = null) => {
@@ -190,7 +190,7 @@ export function usageConformance(storeName: string, openStore: OpenStoreUnderTes
     ])
   })
 
-  promise('pages show each bucket once, whatever is settled between them', async (subject) => {
+  test('pages show each bucket once, whatever is settled between them', async (subject) => {
     const { store } = subject
     for (const name of ['a', 'b', 'c']) await addKey(store, name)
     const models = Array.from({ length: 9 }, (_, i) => `m${i * 2}`)
@@ -209,7 +209,7 @@ export function usageConformance(storeName: string, openStore: OpenStoreUnderTes
     }
   })
 
-  promise('sums beyond what a double holds are exact', async ({ store }) => {
+  test('sums beyond what a double holds are exact', async ({ store }) => {
     await addKey(store, 'a')
     const tokens = { input: Number.MAX_SAFE_INTEGER, output: 1, cacheRead: 0, cacheWrite: 0 }
     for (const model of ['x', 'y', 'y']) {
@@ -221,7 +221,7 @@ export function usageConformance(storeName: string, openStore: OpenStoreUnderTes
     assert.equal(total.inputTokens, 3n * BigInt(Number.MAX_SAFE_INTEGER))
   })
 
-  promise('sums are exact beyond 64 bits, or refused, but never wrong', async ({ store }) => {
+  test('sums are exact beyond 64 bits, or refused, but never wrong', async ({ store }) => {
     await addKey(store, 'a')
     for (const model of ['x', 'y']) await use(store, { key: 'a', model, more: { listNanos: 2n ** 62n } })
     try {
@@ -231,7 +231,7 @@ export function usageConformance(storeName: string, openStore: OpenStoreUnderTes
     }
   })
 
-  promise('reports are what the calls add up to, for any calls, groupings and pages', async (subject) => {
+  test('reports are what the calls add up to, for any calls, groupings and pages', async (subject) => {
     const { store } = subject
     const keys = ['a', 'b', 'c']
     for (const name of keys) await addKey(store, name)

@@ -10,14 +10,14 @@ const SOON = NOON + 1_000
 
 /** The promises of every store about endpoints and deliveries. */
 export function webhookDeliveryConformance(storeName: string, openStore: OpenStoreUnderTest): void {
-  const promise = promisesOf(storeName, openStore)
+  const test = promisesOf(storeName, openStore)
   const deliveriesOf = async (store: Store, name: string) => {
     const query = { accountId: 'default', webhookId: `wh_${name}`, status: null, after: null, limit: 100 }
     return (await store.listDeliveries(query)).rows
   }
   const claim = async (store: Store, atMs = SOON) => await store.claimDeliveries([], atMs)
 
-  promise('an endpoint is made, shown, listed, changed and deleted', async ({ store }) => {
+  test('an endpoint is made, shown, listed, changed and deleted', async ({ store }) => {
     const once: Idempotency = { accountId: 'default', name: 'n', fingerprint: digestOf('f'), atMs: NOON }
     const made = await store.createWebhook(newWebhook('a', { events: ['key.created'] }), once, SYSTEM)
     assert.ok(made.kind === 'done')
@@ -48,7 +48,7 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
     await addWebhook(store, 'z')
   })
 
-  promise('an event goes to the endpoints that are enabled and subscribe to it', async ({ store }) => {
+  test('an event goes to the endpoints that are enabled and subscribe to it', async ({ store }) => {
     await addWebhook(store, 'all')
     await addWebhook(store, 'created', { events: ['key.created', 'key.revoked'] })
     await addWebhook(store, 'other', { events: ['key.rotated'] })
@@ -80,7 +80,7 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
     })
   })
 
-  promise('an endpoint does not receive the event of its own creation or deletion', async ({ store }) => {
+  test('an endpoint does not receive the event of its own creation or deletion', async ({ store }) => {
     await addWebhook(store, 'a')
     await addWebhook(store, 'b')
     await store.deleteWebhook('default', 'wh_b', NOON, SYSTEM)
@@ -88,36 +88,35 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
     assert.deepEqual(types, ['webhook.deleted', 'webhook.created'])
   })
 
-  promise(
-    'a delivery is retried until it succeeds, and the endpoint shows the last answer',
-    async ({ store }) => {
-      await addWebhook(store, 'a')
-      await addKey(store, 'a', { createdAtMs: NOON })
-      assert.deepEqual(await claim(store, NOON - 1), [])
-      const [due, ...more] = await claim(store)
-      assert.ok(due !== undefined && more.length === 0)
-      assert.equal(Buffer.from(due.webhook.secret).toString(), 'sealed a')
-      assert.deepEqual([due.event.type, due.attempts], ['key.created', 0])
-      await store.recordAttempt(attempt(due, { kind: 'retry', inMs: 5_000 }, 500), SOON)
-      assert.equal((await store.getWebhook('default', 'wh_a'))?.lastStatus, 500)
-      assert.equal((await deliveriesOf(store, 'a'))[0]?.error, 'it answered 500')
-      assert.deepEqual(await claim(store, SOON + 4_999), [])
-      const [again] = await claim(store, SOON + 5_000)
-      assert.ok(again?.attempts === 1 && again.id === due.id)
-      await store.recordAttempt(attempt(again, { kind: 'succeeded' }, 204), SOON + 5_000)
-      assert.deepEqual(await claim(store, SOON + 86_400_000), [])
-      const [shown] = await deliveriesOf(store, 'a')
-      const { status, attempts, responseStatus, error, nextAttemptAtMs } = shown ?? assert.fail()
-      assert.deepEqual(
-        [status, attempts, responseStatus, error, nextAttemptAtMs],
-        [...['succeeded', 2, 204, null, null]],
-      )
-      const webhook = await store.getWebhook('default', 'wh_a')
-      assert.deepEqual([webhook?.lastStatus, webhook?.lastDeliveryAtMs], [204, SOON + 5_000])
-    },
-  )
+  test('a delivery is retried until it succeeds, and the endpoint shows the last answer', async ({
+    store,
+  }) => {
+    await addWebhook(store, 'a')
+    await addKey(store, 'a', { createdAtMs: NOON })
+    assert.deepEqual(await claim(store, NOON - 1), [])
+    const [due, ...more] = await claim(store)
+    assert.ok(due !== undefined && more.length === 0)
+    assert.equal(Buffer.from(due.webhook.secret).toString(), 'sealed a')
+    assert.deepEqual([due.event.type, due.attempts], ['key.created', 0])
+    await store.recordAttempt(attempt(due, { kind: 'retry', inMs: 5_000 }, 500), SOON)
+    assert.equal((await store.getWebhook('default', 'wh_a'))?.lastStatus, 500)
+    assert.equal((await deliveriesOf(store, 'a'))[0]?.error, 'it answered 500')
+    assert.deepEqual(await claim(store, SOON + 4_999), [])
+    const [again] = await claim(store, SOON + 5_000)
+    assert.ok(again?.attempts === 1 && again.id === due.id)
+    await store.recordAttempt(attempt(again, { kind: 'succeeded' }, 204), SOON + 5_000)
+    assert.deepEqual(await claim(store, SOON + 86_400_000), [])
+    const [shown] = await deliveriesOf(store, 'a')
+    const { status, attempts, responseStatus, error, nextAttemptAtMs } = shown ?? assert.fail()
+    assert.deepEqual(
+      [status, attempts, responseStatus, error, nextAttemptAtMs],
+      [...['succeeded', 2, 204, null, null]],
+    )
+    const webhook = await store.getWebhook('default', 'wh_a')
+    assert.deepEqual([webhook?.lastStatus, webhook?.lastDeliveryAtMs], [204, SOON + 5_000])
+  })
 
-  promise('a claim ends after a while, and then the first record of an attempt counts', async ({ store }) => {
+  test('a claim ends after a while, and then the first record of an attempt counts', async ({ store }) => {
     await addWebhook(store, 'a')
     await addKey(store, 'a', { createdAtMs: NOON })
     const [silent] = await claim(store)
@@ -136,102 +135,99 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
     assert.equal(await store.countWaiting(), 1)
   })
 
-  promise(
-    'of an endpoint with many deliveries a few are claimed, and those of others with them',
-    async ({ store }) => {
-      await addWebhook(store, 'many')
-      for (let i = 0; i < 20; i += 1) await addKey(store, `k${i}`, { createdAtMs: NOON })
-      await addWebhook(store, 'few')
-      await addKey(store, 'last', { createdAtMs: NOON })
-      const names = async (underWay: readonly [string, number][]) =>
-        (await store.claimDeliveries(underWay, SOON)).map(({ webhook }) => webhook.id).toSorted()
-      assert.deepEqual(await names([['wh_many', 2]]), ['wh_few', 'wh_many', 'wh_many'])
-      assert.deepEqual(await names([['wh_many', 4]]), [])
-      assert.deepEqual(await names([]), ['wh_many', 'wh_many', 'wh_many', 'wh_many'])
-    },
-  )
+  test('of an endpoint with many deliveries a few are claimed, and those of others with them', async ({
+    store,
+  }) => {
+    await addWebhook(store, 'many')
+    for (let i = 0; i < 20; i += 1) await addKey(store, `k${i}`, { createdAtMs: NOON })
+    await addWebhook(store, 'few')
+    await addKey(store, 'last', { createdAtMs: NOON })
+    const names = async (underWay: readonly [string, number][]) =>
+      (await store.claimDeliveries(underWay, SOON)).map(({ webhook }) => webhook.id).toSorted()
+    assert.deepEqual(await names([['wh_many', 2]]), ['wh_few', 'wh_many', 'wh_many'])
+    assert.deepEqual(await names([['wh_many', 4]]), [])
+    assert.deepEqual(await names([]), ['wh_many', 'wh_many', 'wh_many', 'wh_many'])
+  })
 
-  promise(
-    'a failure at a former URL does not count, and the delivery goes to the new one',
-    async ({ store }) => {
-      await addWebhook(store, 'a', { events: ['key.created'] })
-      await addKey(store, 'a', { createdAtMs: NOON })
-      const [due] = await claim(store)
-      await store.updateWebhook(
-        'default',
-        'wh_a',
-        { url: 'https://moved.example/', format: 'slack' },
-        SOON,
-        SYSTEM,
-      )
-      await store.recordAttempt(attempt(due ?? assert.fail(), { kind: 'gone' }, 410), SOON)
-      assert.equal((await store.getWebhook('default', 'wh_a'))?.enabled, true)
-      const [moved] = await claim(store)
-      assert.deepEqual(
-        [moved?.attempts, moved?.webhook.url, moved?.webhook.format],
-        [...[0, 'https://moved.example/', 'slack']],
-      )
-    },
-  )
+  test('a failure at a former URL does not count, and the delivery goes to the new one', async ({
+    store,
+  }) => {
+    await addWebhook(store, 'a', { events: ['key.created'] })
+    await addKey(store, 'a', { createdAtMs: NOON })
+    const [due] = await claim(store)
+    await store.updateWebhook(
+      'default',
+      'wh_a',
+      { url: 'https://moved.example/', format: 'slack' },
+      SOON,
+      SYSTEM,
+    )
+    await store.recordAttempt(attempt(due ?? assert.fail(), { kind: 'gone' }, 410), SOON)
+    assert.equal((await store.getWebhook('default', 'wh_a'))?.enabled, true)
+    const [moved] = await claim(store)
+    assert.deepEqual(
+      [moved?.attempts, moved?.webhook.url, moved?.webhook.format],
+      [...[0, 'https://moved.example/', 'slack']],
+    )
+  })
 
-  promise(
-    'an endpoint that is gone, or fails for five days, is disabled, and the others receive that',
-    async ({ store }) => {
-      for (const name of ['a', 'b', 'c']) await addWebhook(store, name, { events: ['key.created'] })
-      await addWebhook(store, 'watch', { events: ['webhook.disabled'] })
-      for (const name of ['a', 'b', 'c']) await addKey(store, name, { createdAtMs: NOON })
-      await emitted(store)
-      const due = (await claim(store)).toSorted((a, b) => (a.id < b.id ? -1 : 1))
-      const of = (name: string) => due.filter(({ webhook }) => webhook.id === `wh_${name}`)
-      const [[gone], [b1, b2, b3], [c1, c2, c3]] = ['a', 'b', 'c'].map(of) as [
-        typeof due,
-        typeof due,
-        typeof due,
-      ]
-      assert.ok(gone && b1 && b2 && b3 && c1 && c2 && c3)
-      await store.recordAttempt(attempt(gone, { kind: 'gone' }, 410), SOON)
-      const disabled = await store.getWebhook('default', 'wh_a')
-      assert.deepEqual([disabled?.enabled, disabled?.disabledReason], [false, 'gone'])
-      const [event, ...more] = await emitted(store)
-      assert.deepEqual([event?.type, event?.actor.kind, more], ['webhook.disabled', 'system', []])
-      assert.equal((event?.data['webhook'] as { id: string } | undefined)?.id, 'wh_a')
-      assert.equal((await deliveriesOf(store, 'watch')).length, 1)
-      await addKey(store, 'd', { createdAtMs: NOON })
-      assert.equal((await deliveriesOf(store, 'a')).length, 3, 'nothing more is queued for it')
+  test('an endpoint that is gone, or fails for five days, is disabled, and the others receive that', async ({
+    store,
+  }) => {
+    for (const name of ['a', 'b', 'c']) await addWebhook(store, name, { events: ['key.created'] })
+    await addWebhook(store, 'watch', { events: ['webhook.disabled'] })
+    for (const name of ['a', 'b', 'c']) await addKey(store, name, { createdAtMs: NOON })
+    await emitted(store)
+    const due = (await claim(store)).toSorted((a, b) => (a.id < b.id ? -1 : 1))
+    const of = (name: string) => due.filter(({ webhook }) => webhook.id === `wh_${name}`)
+    const [[gone], [b1, b2, b3], [c1, c2, c3]] = ['a', 'b', 'c'].map(of) as [
+      typeof due,
+      typeof due,
+      typeof due,
+    ]
+    assert.ok(gone && b1 && b2 && b3 && c1 && c2 && c3)
+    await store.recordAttempt(attempt(gone, { kind: 'gone' }, 410), SOON)
+    const disabled = await store.getWebhook('default', 'wh_a')
+    assert.deepEqual([disabled?.enabled, disabled?.disabledReason], [false, 'gone'])
+    const [event, ...more] = await emitted(store)
+    assert.deepEqual([event?.type, event?.actor.kind, more], ['webhook.disabled', 'system', []])
+    assert.equal((event?.data['webhook'] as { id: string } | undefined)?.id, 'wh_a')
+    assert.equal((await deliveriesOf(store, 'watch')).length, 1)
+    await addKey(store, 'd', { createdAtMs: NOON })
+    assert.equal((await deliveriesOf(store, 'a')).length, 3, 'nothing more is queued for it')
 
-      // Failures with a success between them are not five days of failure.
-      const fifth = SOON + limits.webhookFailingMs
-      const fail = (delivery: typeof gone, atMs: number) =>
-        store.recordAttempt(attempt(delivery, { kind: 'failed' }, null), atMs)
-      await fail(b1, SOON)
-      await fail(c1, SOON)
-      await store.recordAttempt(attempt(b2, { kind: 'succeeded' }), SOON + 1)
-      await fail(c2, fifth - 1)
-      assert.equal((await store.getWebhook('default', 'wh_c'))?.enabled, true)
-      await fail(b3, fifth)
-      await fail(c3, fifth)
-      assert.equal((await store.getWebhook('default', 'wh_b'))?.enabled, true)
-      assert.equal((await store.getWebhook('default', 'wh_c'))?.disabledReason, 'failing')
+    // Failures with a success between them are not five days of failure.
+    const fifth = SOON + limits.webhookFailingMs
+    const fail = (delivery: typeof gone, atMs: number) =>
+      store.recordAttempt(attempt(delivery, { kind: 'failed' }, null), atMs)
+    await fail(b1, SOON)
+    await fail(c1, SOON)
+    await store.recordAttempt(attempt(b2, { kind: 'succeeded' }), SOON + 1)
+    await fail(c2, fifth - 1)
+    assert.equal((await store.getWebhook('default', 'wh_c'))?.enabled, true)
+    await fail(b3, fifth)
+    await fail(c3, fifth)
+    assert.equal((await store.getWebhook('default', 'wh_b'))?.enabled, true)
+    assert.equal((await store.getWebhook('default', 'wh_c'))?.disabledReason, 'failing')
 
-      // Queued deliveries are given up, and can be redelivered once the endpoint is enabled.
-      const givenUp = await deliveriesOf(store, 'a')
-      assert.deepEqual([...new Set(givenUp.map(({ status }) => status))], ['failed'])
-      assert.deepEqual([...new Set(givenUp.map(({ error }) => error))].toSorted(), [
-        ...['it answered 410', 'the webhook was disabled before it was sent'],
-      ])
-      assert.deepEqual(await store.redeliver('default', 'wh_a', gone.id, fifth), { kind: 'disabled' })
-      await store.updateWebhook('default', 'wh_a', { enabled: true }, fifth, SYSTEM)
-      const again = await store.redeliver('default', 'wh_a', gone.id, fifth)
-      assert.ok(again.kind === 'done' && again.value.id === gone.id)
-      const { status, attempts, nextAttemptAtMs } = again.value
-      assert.deepEqual([status, attempts, nextAttemptAtMs], ['pending', 0, fifth])
-      assert.deepEqual(await store.redeliver('default', 'wh_a', 'whd_none', fifth), { kind: 'none' })
-      assert.deepEqual(await store.redeliver('default', 'wh_b', gone.id, fifth), { kind: 'none' })
-      assert.deepEqual(await store.redeliver('other', 'wh_a', gone.id, fifth), { kind: 'none' })
-    },
-  )
+    // Queued deliveries are given up, and can be redelivered once the endpoint is enabled.
+    const givenUp = await deliveriesOf(store, 'a')
+    assert.deepEqual([...new Set(givenUp.map(({ status }) => status))], ['failed'])
+    assert.deepEqual([...new Set(givenUp.map(({ error }) => error))].toSorted(), [
+      ...['it answered 410', 'the webhook was disabled before it was sent'],
+    ])
+    assert.deepEqual(await store.redeliver('default', 'wh_a', gone.id, fifth), { kind: 'disabled' })
+    await store.updateWebhook('default', 'wh_a', { enabled: true }, fifth, SYSTEM)
+    const again = await store.redeliver('default', 'wh_a', gone.id, fifth)
+    assert.ok(again.kind === 'done' && again.value.id === gone.id)
+    const { status, attempts, nextAttemptAtMs } = again.value
+    assert.deepEqual([status, attempts, nextAttemptAtMs], ['pending', 0, fifth])
+    assert.deepEqual(await store.redeliver('default', 'wh_a', 'whd_none', fifth), { kind: 'none' })
+    assert.deepEqual(await store.redeliver('default', 'wh_b', gone.id, fifth), { kind: 'none' })
+    assert.deepEqual(await store.redeliver('other', 'wh_a', gone.id, fifth), { kind: 'none' })
+  })
 
-  promise('a test goes to one endpoint, whatever it subscribes to', async ({ store }) => {
+  test('a test goes to one endpoint, whatever it subscribes to', async ({ store }) => {
     await addWebhook(store, 'a', { events: ['key.created'] })
     await addWebhook(store, 'b')
     const queued = await store.queueTest('default', 'wh_a', SOON, SYSTEM)
@@ -245,51 +241,47 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
     )
   })
 
-  promise(
-    'each secret that was rotated away signs to the end of its own time, and a third is refused',
-    async ({ store }) => {
-      await addWebhook(store, 'a', { events: ['key.created'] })
-      const { webhookOldSecretMs: signsMs } = limits
-      const rotate = async (secret: string, atMs: number) =>
-        await store.rotateWebhookSecret('default', 'wh_a', Buffer.from(secret), atMs, SYSTEM)
-      const secrets = async (atMs: number) => {
-        await store.queueTest('default', 'wh_a', atMs, SYSTEM)
-        const target = (await claim(store, atMs))[0]?.webhook ?? assert.fail()
-        return [target.secret, ...target.formerSecrets].map((secret) => Buffer.from(secret).toString())
-      }
-      assert.equal((await rotate('second', SOON)).kind, 'done')
-      assert.deepEqual(await secrets(SOON + 1), ['second', 'sealed a'])
-      assert.equal((await rotate('third', SOON + 5)).kind, 'done')
-      assert.deepEqual(await secrets(SOON + signsMs - 1), ['third', 'second', 'sealed a'])
-      const untilMs = SOON + signsMs
-      assert.deepEqual(await rotate('fourth', untilMs - 1), { kind: 'too_soon', untilMs })
-      assert.deepEqual(await secrets(untilMs), ['third', 'second'])
-      assert.equal((await rotate('fourth', untilMs)).kind, 'done')
-      assert.deepEqual(await secrets(untilMs + 1), ['fourth', 'third', 'second'])
-      assert.deepEqual(await secrets(untilMs + 5), ['fourth', 'third'])
-      assert.deepEqual(await secrets(untilMs + signsMs), ['fourth'])
-    },
-  )
+  test('each secret that was rotated away signs to the end of its own time, and a third is refused', async ({
+    store,
+  }) => {
+    await addWebhook(store, 'a', { events: ['key.created'] })
+    const { webhookOldSecretMs: signsMs } = limits
+    const rotate = async (secret: string, atMs: number) =>
+      await store.rotateWebhookSecret('default', 'wh_a', Buffer.from(secret), atMs, SYSTEM)
+    const secrets = async (atMs: number) => {
+      await store.queueTest('default', 'wh_a', atMs, SYSTEM)
+      const target = (await claim(store, atMs))[0]?.webhook ?? assert.fail()
+      return [target.secret, ...target.formerSecrets].map((secret) => Buffer.from(secret).toString())
+    }
+    assert.equal((await rotate('second', SOON)).kind, 'done')
+    assert.deepEqual(await secrets(SOON + 1), ['second', 'sealed a'])
+    assert.equal((await rotate('third', SOON + 5)).kind, 'done')
+    assert.deepEqual(await secrets(SOON + signsMs - 1), ['third', 'second', 'sealed a'])
+    const untilMs = SOON + signsMs
+    assert.deepEqual(await rotate('fourth', untilMs - 1), { kind: 'too_soon', untilMs })
+    assert.deepEqual(await secrets(untilMs), ['third', 'second'])
+    assert.equal((await rotate('fourth', untilMs)).kind, 'done')
+    assert.deepEqual(await secrets(untilMs + 1), ['fourth', 'third', 'second'])
+    assert.deepEqual(await secrets(untilMs + 5), ['fourth', 'third'])
+    assert.deepEqual(await secrets(untilMs + signsMs), ['fourth'])
+  })
 
-  promise(
-    'an endpoint has a limit of pending deliveries; those whose attempts are last fail',
-    async (subject) => {
-      const { store } = subject
-      await addWebhook(store, 'a')
-      const beyond = limits.webhookPendingMax + 3
-      await subject.exec(`
+  test('an endpoint has a limit of pending deliveries; those whose attempts are last fail', async (subject) => {
+    const { store } = subject
+    await addWebhook(store, 'a')
+    const beyond = limits.webhookPendingMax + 3
+    await subject.exec(`
       WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${beyond})
       INSERT INTO webhook_delivery (id, webhook_id, event_id, status, next_attempt_at_ms, created_at_ms)
       SELECT 'whd_z' || i, 'wh_a', 'evt_' || i, 'pending', ${SOON} + i, ${NOON} FROM n`)
-      assert.equal(await store.pruneEvents(NOON), 3)
-      assert.equal(await store.countWaiting(), limits.webhookPendingMax)
-      const failed = (await subject.rows('webhook_delivery')).filter(({ status }) => status === 'failed')
-      assert.deepEqual(
-        failed.map(({ id }) => id).sort(),
-        [0, 1, 2].map((n) => `whd_z${beyond - 2 + n}`),
-      )
-      assert.equal(failed[0]?.['error'], 'more than 10000 deliveries were pending')
-      assert.equal(await store.pruneEvents(NOON), 0)
-    },
-  )
+    assert.equal(await store.pruneEvents(NOON), 3)
+    assert.equal(await store.countWaiting(), limits.webhookPendingMax)
+    const failed = (await subject.rows('webhook_delivery')).filter(({ status }) => status === 'failed')
+    assert.deepEqual(
+      failed.map(({ id }) => id).sort(),
+      [0, 1, 2].map((n) => `whd_z${beyond - 2 + n}`),
+    )
+    assert.equal(failed[0]?.['error'], 'more than 10000 deliveries were pending')
+    assert.equal(await store.pruneEvents(NOON), 0)
+  })
 }

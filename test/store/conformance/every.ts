@@ -1,0 +1,35 @@
+import { bodyLimitConformance } from './body-limit.ts'
+import { capConformance } from './caps.ts'
+import { ceilingConformance } from './ceilings.ts'
+import { creditBackConformance } from './credit-back.ts'
+import { deferredConformance } from './deferred.ts'
+import type { OpenStoreUnderTest } from './fixtures.ts'
+import { holdFloorConformance } from './hold-floors.ts'
+import { onceConformance } from './idempotency.ts'
+import { keyListConformance } from './key-list.ts'
+import { keyConformance } from './keys.ts'
+import { ledgerConformance } from './ledger.ts'
+import { refusedCallConformance } from './refused-calls.ts'
+import { requestLogConformance } from './request-log.ts'
+import { sessionConformance } from './sessions.ts'
+import { socketConformance } from './sockets.ts'
+import { usageConformance } from './usage.ts'
+
+/** The promises of every store but those about events and webhooks, which run beside these. */
+export function storeConformance(storeName: string, openStore: OpenStoreUnderTest): void {
+  ledgerConformance(storeName, openStore)
+  capConformance(storeName, openStore)
+  ceilingConformance(storeName, openStore)
+  holdFloorConformance(storeName, openStore)
+  deferredConformance(storeName, openStore)
+  keyConformance(storeName, openStore)
+  keyListConformance(storeName, openStore)
+  onceConformance(storeName, openStore)
+  requestLogConformance(storeName, openStore)
+  sessionConformance(storeName, openStore)
+  socketConformance(storeName, openStore)
+  usageConformance(storeName, openStore)
+  creditBackConformance(storeName, openStore)
+  refusedCallConformance(storeName, openStore)
+  bodyLimitConformance(storeName, openStore)
+}
