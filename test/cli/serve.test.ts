@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -100,23 +100,6 @@ test('one data directory serves one gateway: a second one says so and ends with 
   assert.match(second.stderr, /Another Tollgate serves from .* already\. Stop it, or set TOLLGATE_DATA_DIR/)
 })
 
-test('a data directory that lost its pepper is not given a new one', async () => {
-  const first = await serveTollgate()
-  first.signal('SIGTERM')
-  await first.finished
-  rmSync(join(first.dataDir, 'pepper'))
-  const second = await runTollgate(['serve'], { TOLLGATE_PORT: '0', ...first.environment })
-  assert.equal(second.code, 1)
-  assert.match(
-    second.stderr,
-    first.databaseUrl === null
-      ? /pepper is missing, so no key in the database is recognised/
-      : /This node has no pepper, and so another/,
-  )
-  assert.equal(existsSync(join(first.dataDir, 'pepper')), false)
-  await first.dispose()
-})
-
 test('a start that was cut off before its pepper was written is made up for: keys are never digested without one', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'tollgate-pepper-'))
   writeFileSync(join(dataDir, 'pepper'), '', { mode: 0o600 })
@@ -182,14 +165,4 @@ test('without TOLLGATE_ADMIN_KEY its key stops working, and a start that leaves 
   const response = await fetch(`${second.url}/v1/keys`, { method: 'POST', headers, body: '{"name":"x"}' })
   assert.equal(response.status, 401)
   await response.body?.cancel()
-})
-
-test('on a Node without what it uses of its inside it does not serve, and says why', async () => {
-  const broken = new URL('../support/broken-sockets.ts', import.meta.url)
-  const { code, stdout, stderr } = await runTollgate(['serve'], {
-    NODE_OPTIONS: `--import=${broken}`,
-    TOLLGATE_PORT: '0',
-  })
-  assert.deepEqual([code, stdout], [1, ''])
-  assert.match(stderr, /^tollgate: Node [\d.]+ cannot be served on: sockets do not write .*"engines"\.\n$/)
 })

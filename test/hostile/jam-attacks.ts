@@ -130,10 +130,7 @@ const hostileJson: Attack = async (field) => {
 const CODINGS = { gzip: gzipSync, br: brotliCompressSync, zstd: zstdCompressSync }
 
 /** Keys that send compressed bodies. */
-export const DECODING_KEYS = 4
-
-/** The most bytes that are decoded of one of these bodies: a dense body has 6 MB, a bomb is decoded for a MiB and a piece. */
-export const DECODED_BYTES_MAX = 8 * MiB
+const DECODING_KEYS = 4
 
 const bombs: Attack = async (field) => {
   const names = Object.keys(CODINGS) as (keyof typeof CODINGS)[]

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict'
 import { gzipSync } from 'node:zlib'
 import { Agent, request } from 'undici'
 import { withDeadline } from '../support/deadline.ts'
-import { answerBytes } from './jam-upstream.ts'
-import { WELL } from './jam-watch.ts'
+import { answerBytes, WELL } from './jam-upstream.ts'
 
 /** A timeout so long that only a call that hangs for ever fails by it. */
 const HANG_MS = 60_000

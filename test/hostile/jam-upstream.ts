@@ -2,13 +2,14 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { answerOf, bytesOf } from '../support/upstream-answer.ts'
-import { WELL } from './jam-watch.ts'
+
+/** The mark of a well-behaved call in its header, and a word in all its texts. */
+export const WELL = 'well-behaved'
 
 export interface JamUpstream {
   readonly url: string
   /** The number of calls that upstream holds back now. */
   readonly held: number
-  readonly connections: number
   /** Bytes that no request asked for, written when the connection might belong to another call. */
   readonly lateBytes: number
   /** Answers all calls that are held back. */
@@ -25,7 +26,6 @@ const LATE = 'HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nstolen'
  * HEAD comes with the next well-behaved call.
  */
 export async function startJamUpstream(): Promise<JamUpstream> {
-  const open = new Set<Socket>()
   let headed: Socket[] = []
   let held: (() => void)[] = []
   let begun: (() => void)[] = []
@@ -50,19 +50,12 @@ export async function startJamUpstream(): Promise<JamUpstream> {
     } else if (how === 'hold') held.push(() => answer(req, res))
     else answer(req, res)
   })
-  server.on('connection', (socket) => {
-    open.add(socket)
-    socket.once('close', () => open.delete(socket))
-  })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     get held() {
       return held.length
-    },
-    get connections() {
-      return open.size
     },
     get lateBytes() {
       return lateBytes

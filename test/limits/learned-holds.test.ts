@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { type DatabaseOwner, readDatabase } from '../support/read-database.ts'
 import { test } from '../support/suite.ts'
-import { clockAt } from './clock-at.ts'
-import { type GatedBench, type SendOptions, startGatedBench } from './gated-bench.ts'
+import { startGatedBench } from './gated-bench.ts'
 import { nanosOf } from './read-ledger.ts'
 
 /** Upstream uses far more tokens than the request allows: $0.004 a call. */
@@ -13,13 +12,6 @@ const SMALL = { maxTokens: 20 }
 async function holdOf(gateway: DatabaseOwner, requestId: string): Promise<number> {
   const [row] = await readDatabase(gateway, `SELECT hold_nanos FROM call WHERE id = '${requestId}'`)
   return Number(row?.['hold_nanos'])
-}
-
-/** The hold of a call of this kind. The call is answered with no usage. */
-async function nextHold({ gateway, send }: GatedBench, key: string, options: SendOptions): Promise<number> {
-  const reply = await (await send('at once 0', key, options)).reply
-  assert.equal(reply.status, 200)
-  return await holdOf(gateway, reply.requestId)
 }
 
 test('a bound that is too small costs one burst: afterwards calls hold what the largest of them cost', async () => {
@@ -52,36 +44,5 @@ test('a bound that is too small costs one burst: afterwards calls hold what the 
   const statuses = (await Promise.all(second.map(({ reply }) => reply))).map(({ status }) => status)
   assert.deepEqual(statuses.toSorted(), [...Array(10).fill(200), ...Array(20).fill(402)])
   assert.equal(nanosOf((await bench.record(id))['month_spend_usd']), 52_000_000)
-  await bench.assertBalanced()
-})
-
-test('what was learned is for that key, endpoint and model, until the month is over', async () => {
-  const clock = clockAt('2026-11-30T23:59:59.998Z')
-  await using bench = await startGatedBench({ clock })
-  const { gateway, send } = bench
-  const [{ key }, other] = [await gateway.createKey('one'), await gateway.createKey('another')]
-  const opus = JSON.stringify({ model: 'claude-opus-5', max_tokens: 20, messages: [] })
-  const before = {
-    own: await nextHold(bench, key, SMALL),
-    opus: await nextHold(bench, key, { body: opus }),
-    chat: await nextHold(bench, key, { ...SMALL, surface: 'chat' }),
-    other: await nextHold(bench, other.key, SMALL),
-  }
-  await (await send(`at once ${TOKENS}`, key, SMALL)).reply
-  assert.deepEqual(
-    {
-      own: await nextHold(bench, key, SMALL),
-      opus: await nextHold(bench, key, { body: opus }),
-      chat: await nextHold(bench, key, { ...SMALL, surface: 'chat' }),
-      other: await nextHold(bench, other.key, SMALL),
-    },
-    { ...before, own: COST },
-  )
-  // A larger bound is not made smaller.
-  assert.ok((await nextHold(bench, key, { maxTokens: 10_000 })) > COST)
-  clock.advance(1)
-  assert.equal(await nextHold(bench, key, SMALL), COST)
-  clock.advance(1)
-  assert.equal(await nextHold(bench, key, SMALL), before.own)
   await bench.assertBalanced()
 })

@@ -1,12 +1,10 @@
 import assert from 'node:assert/strict'
-import { startGateway } from '../support/gateway.ts'
 import { assertOwnError } from '../support/own-error.ts'
 import { startPair } from '../support/pair.ts'
-import { connect, exchange, type RawReply } from '../support/raw-client.ts'
-import { ScriptedUpstream } from '../support/scripted-upstream.ts'
+import { connect, type RawReply } from '../support/raw-client.ts'
 import { after, test } from '../support/suite.ts'
 import { type Surface, surfaces } from '../support/surfaces.ts'
-import { chunk, message, sized } from '../support/wire-bytes.ts'
+import { chunk, message } from '../support/wire-bytes.ts'
 import { headerValues } from '../support/wire-message.ts'
 
 const pair = await startPair()
@@ -66,35 +64,3 @@ for (const surface of surfaces) {
     }
   })
 }
-
-test('an account without credit is refused before the body as it is after it', async () => {
-  const upstream = await ScriptedUpstream.start()
-  const urls = { messagesUrl: upstream.url, messagesKey: 'pm', chatUrl: `${upstream.url}/v1`, chatKey: 'pc' }
-  const poor = await startGateway(urls)
-  const usage = '{"usage":{"input_tokens":1000000,"output_tokens":0},"model":"claude-sonnet-4-5"}'
-  upstream.answer(() => [{ send: sized('HTTP/1.1 200 OK', ['Content-Type: application/json'], usage) }])
-  await poor.prepay(0.000001)
-  const [messages] = surfaces
-  assert.ok(messages)
-  const lines = ['Host: h', ...messages.lines(poor.apiKey)]
-  const spend = sized(`POST ${messages.readEndpoint} HTTP/1.1`, lines, messages.jsonBody)
-  assert.equal((await exchange(poor, spend)).status, 200)
-  for (const surface of surfaces) {
-    const status = surface.name === 'messages' ? 400 : 429
-    const small = sized(
-      `POST ${surface.readEndpoint} HTTP/1.1`,
-      ['Host: h', ...surface.lines(poor.apiKey)],
-      surface.jsonBody,
-    )
-    const after = await exchange(poor, small)
-    assertOwnError(after, surface, status, 'credit_balance_exhausted')
-    for (const request of Object.values(announced(surface, poor.apiKey))) {
-      const before = await exchange(poor, request)
-      assertOwnError(before, surface, status, 'credit_balance_exhausted')
-      const balances = [before, after].map((reply) => headerValues(reply.headerLines, 'x-svc-balance-usd'))
-      assert.deepEqual(balances[0], balances[1])
-    }
-  }
-  await poor.close()
-  await upstream.close()
-})

@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict'
-import { mkdir, mkdtemp, rm, utimes, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { brotliCompressSync, brotliDecompressSync, gunzipSync, gzipSync } from 'node:zlib'
-import { warnIfStale } from '../../src/management/dashboard.ts'
 import { startGateway } from '../support/gateway.ts'
 import { exchange } from '../support/raw-client.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
@@ -184,18 +183,4 @@ test('with a key the root is upstream’s, whatever the client accepts', async (
   const asked = upstream.nextRequest()
   await ask('/', ['Accept: text/html', 'anthropic-version: 2023-06-01', `x-api-key: ${gateway.apiKey}`])
   assert.equal((await asked).requestLine, 'GET / HTTP/1.1')
-})
-
-test('a build that is older than its sources is warned of', async () => {
-  const warnings: string[] = []
-  const warn = (message: string) => void warnings.push(message)
-  const sources = pathToFileURL(`${join(folder, 'src')}/`)
-  await mkdir(new URL('pages', sources), { recursive: true })
-  await writeFile(new URL('pages/keys.tsx', sources), '')
-  await utimes(new URL('pages/keys.tsx', sources), 1, 1)
-  await warnIfStale(built, warn, sources)
-  assert.deepEqual(warnings, [])
-  await utimes(new URL('index.html', built), 0, 0)
-  await warnIfStale(built, warn, sources)
-  assert.match(warnings.join(), /npm run build:dashboard/)
 })

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { startSimulator } from '../../simulator/start-simulator.ts'
 import { VERSION } from '../../src/kernel/runtime.ts'
 import { startGateway } from '../support/gateway.ts'
-import { changeDatabase } from '../support/read-database.ts'
 import { after, test } from '../support/suite.ts'
 import { askOf } from './own-client.ts'
 
@@ -133,32 +132,6 @@ test('models without a price and refusals of the last day are listed', async () 
   const shown = await attention()
   assert.deepEqual(shown['unpriced_models'], [{ model: 'claude-fable-5-2', requests: 1 }])
   assert.deepEqual(shown['refusals'], [{ code: 'model_not_allowed', calls: 3 }])
-})
-
-test('deliveries of a day that were given up and endpoints that were disabled for failing are listed', async () => {
-  const trouble = async () => {
-    const shown: Readonly<Record<string, unknown>> = await attention()
-    return [shown['webhooks_failed_deliveries'], shown['webhooks_disabled']]
-  }
-  const { body } = await ask('POST', '/gateway/v1/webhooks', {
-    json: { url: 'https://hooks.test/', events: ['*'] },
-  })
-  const delivery = (name: string, atMs: number) => `INSERT INTO webhook_delivery
-    (id, webhook_id, event_id, status, created_at_ms)
-    VALUES ('whd_${name}', '${body['id']}', 'evt_${name}', 'failed', ${atMs})`
-  await changeDatabase(gateway, delivery('old', Date.now() - 86_400_001))
-  await changeDatabase(gateway, "UPDATE webhook SET enabled = (1 = 0), disabled_reason = 'manual'")
-  assert.deepEqual(await trouble(), [0, 0])
-  await changeDatabase(gateway, delivery('new', Date.now()))
-  await changeDatabase(gateway, "UPDATE webhook SET disabled_reason = 'failing'")
-  assert.deepEqual(await trouble(), [1, 1])
-  // The last of eight tries is more than 27 hours after the first.
-  await changeDatabase(gateway, delivery('tried', Date.now() - 28 * 3_600_000))
-  await changeDatabase(
-    gateway,
-    `UPDATE webhook_delivery SET last_attempt_at_ms = ${Date.now()} WHERE id = 'whd_tried'`,
-  )
-  assert.deepEqual(await trouble(), [2, 1])
 })
 
 test('the node says its version, its store and the thresholds of alerts', async () => {

@@ -53,37 +53,6 @@ test('what is masked is passed on as a view and shown as a copy, whatever the le
   )
 })
 
-test('a control frame comes whole, what of it has come waits; a data frame comes as it does', () => {
-  const bytes = sequenceOf('client', [
-    { opcode: 1, payload: 'Hello', fin: 0 },
-    { opcode: 9, payload: 'between' },
-    { opcode: 0, payload: '!' },
-  ])
-  const reader = readerOf('client')
-  const parts = singleBytes(bytes).flatMap((byte) => read(reader, byte).parts)
-  assert.deepEqual(
-    parts.map(({ kind, opcode, wire, payload, endsFrame, endsMessage }) => [
-      kind,
-      opcode,
-      wire.length,
-      payload.toString(),
-      endsFrame,
-      endsMessage,
-    ]),
-    [
-      ['data', 1, 6, '', false, false],
-      ['data', 1, 1, 'H', false, false],
-      ['data', 1, 1, 'e', false, false],
-      ['data', 1, 1, 'l', false, false],
-      ['data', 1, 1, 'l', false, false],
-      ['data', 1, 1, 'o', true, false],
-      ['control', 9, 13, 'between', true, false],
-      ['data', 1, 6, '', false, false],
-      ['data', 1, 1, '!', true, true],
-    ],
-  )
-})
-
 test('what was kept of a chunk stays as it is when the memory of the chunk is used again', () => {
   const reader = readerOf('client')
   const kept: FramePart[] = []
@@ -124,12 +93,6 @@ test('where a frame of our own may go in between depends on what was given out, 
   }
   // Before all bytes, then behind the header, a, b, the ping and the empty end.
   assert.deepEqual(seen, ['FM', '--', '--', 'F-', 'F-', 'FM'])
-})
-
-test('of a header that has come in part nothing was given out, so a frame of our own may go before it', () => {
-  const reader = readerOf('server')
-  read(reader, wireOf('server', { opcode: 1, payload: 'x'.repeat(300) }).subarray(0, 3))
-  assert.ok(reader.isBetweenFrames && reader.isBetweenMessages)
 })
 
 test('a length of 64 bits is taken up to 2^53 - 1, and its highest bit must be clear', () => {

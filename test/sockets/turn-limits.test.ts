@@ -4,7 +4,6 @@ import { dig } from '../simulator/dig.ts'
 import { test } from '../support/suite.ts'
 import { opcodeOf, payloadOf, type RawSocket, splitFrames, startRawBench } from './raw-bench.ts'
 import { created, createFrame, ended, hasMessages } from './turn-events.ts'
-import { wireOf } from './wire-frames.ts'
 
 const errorsIn = ({ client }: RawSocket): readonly unknown[] =>
   splitFrames(client.received)
@@ -30,26 +29,4 @@ test('a socket has as many turns under way as it may, and one more when one of t
   await socket.client.send(createFrame({ stream_id: 'next' }))
   await hasMessages(socket.upstream, limits.turnsPerSocketMax + 1)
   assert.equal(errorsIn(socket).length, 1)
-})
-
-test('a Realtime socket has as many responses asked for as it may', async () => {
-  await using bench = await startRawBench()
-  const socket = await bench.open({ target: '/v1/realtime?model=gpt-realtime' })
-  const ask = (eventId: string) =>
-    wireOf('client', {
-      opcode: 1,
-      payload: JSON.stringify({
-        type: 'response.create',
-        event_id: eventId,
-        response: { conversation: 'none' },
-      }),
-    })
-  for (let i = 0; i < more; i++) await socket.client.send(ask(`e${i}`))
-  await hasMessages(socket.client, 1)
-  const [refused] = errorsIn(socket)
-  assert.deepEqual(
-    [dig(refused, 'error.code'), dig(refused, 'error.event_id')],
-    ['too_many_calls', `e${limits.turnsPerSocketMax}`],
-  )
-  await hasMessages(socket.upstream, limits.turnsPerSocketMax)
 })

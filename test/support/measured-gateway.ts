@@ -23,8 +23,6 @@ export interface MeasuredGateway {
     name: string,
     fields?: Readonly<Record<string, unknown>>,
   ): Promise<{ readonly id: string; readonly key: string }>
-  /** Resolves with the program's answer to this question. */
-  ask(what: string): Promise<unknown>
   /** The resident memory of the whole process, with all its threads. */
   residentBytes(): Promise<number>
   /** The memory that the main thread holds on to, garbage not counted. */
@@ -33,15 +31,12 @@ export interface MeasuredGateway {
 }
 
 /** A gateway in a process of its own, so that its memory can be measured without that of the tests. */
-export async function startMeasuredGateway(
-  environment: Environment,
-  program = measuredProgram,
-): Promise<MeasuredGateway> {
+export async function startMeasuredGateway(environment: Environment): Promise<MeasuredGateway> {
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-measured-'))
   const dataDir = join(folder, 'data')
   const adminKey = mintKey('svc', 'admin').reveal()
   const place = await createTestDatabase()
-  const child = fork(fileURLToPath(program), {
+  const child = fork(fileURLToPath(measuredProgram), {
     env: {
       PATH: process.env['PATH'],
       NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
@@ -83,7 +78,6 @@ export async function startMeasuredGateway(
       })
       return (await response.json()) as { id: string; key: string }
     },
-    ask,
     residentBytes: async () => Number(await ask('resident')),
     heldBytes: async () => Number(await ask('held')),
     async close() {

@@ -1,7 +1,8 @@
 import { startPair } from '../support/pair.ts'
 import { after, test } from '../support/suite.ts'
 import { surfaces } from '../support/surfaces.ts'
-import { chunked, sized } from '../support/wire-bytes.ts'
+import { chunked, message, sized } from '../support/wire-bytes.ts'
+import { eventsOf, goldenStreams } from './golden-streams.ts'
 
 const pair = await startPair()
 after(() => pair.close())
@@ -116,5 +117,105 @@ for (const surface of surfaces) {
     })
     const reply = ['X-1: a', 'Content-Type: x/y', 'x-1: b']
     await pair.compare(surface, request, () => [{ send: sized('HTTP/1.1 200 OK', reply, '{}') }])
+  })
+}
+
+const phrases = [
+  'OK',
+  'Fine by me',
+  'ok',
+  'O-K!',
+  ' leading blank',
+  'trailing blank ',
+  'a\ttab',
+  '~',
+  '200',
+  'x'.repeat(500),
+]
+
+for (const surface of surfaces) {
+  const request = pair.request(surface, { body: surface.jsonBody })
+
+  test(`${surface.name}: reason phrases pass, odd ones too`, async () => {
+    for (const phrase of phrases) {
+      await pair.compare(surface, request, () => [{ send: sized(`HTTP/1.1 200 ${phrase}`, [], '{}') }])
+    }
+  })
+
+  test(`${surface.name}: an absent reason phrase stays absent`, async () => {
+    await pair.compare(surface, request, () => [{ send: sized('HTTP/1.1 200 ', [], '{}') }])
+    await pair.compare(surface, request, () => [{ send: sized('HTTP/1.1 529 ', [], '{}') }])
+  })
+
+  test(`${surface.name}: every status passes with its body and headers`, async () => {
+    const lines = [
+      'Retry-After: 7',
+      'retry-after-ms: 7000',
+      'x-should-retry: true',
+      'WWW-Authenticate: Bearer',
+    ]
+    for (const status of [200, 201, 202, 203, 207, 226, 299, 300, 301, 303, 307, 308]) {
+      await pair.compare(surface, request, () => [{ send: sized(`HTTP/1.1 ${status} S`, lines, '{"a":1}') }])
+    }
+    for (const status of [
+      400, 401, 402, 403, 404, 405, 407, 408, 409, 413, 414, 418, 422, 425, 429, 431, 451, 499,
+    ]) {
+      await pair.compare(surface, request, () => [
+        { send: sized(`HTTP/1.1 ${status} S`, lines, '{"error":{}}') },
+      ])
+    }
+    for (const status of [500, 501, 502, 503, 504, 511, 520, 529, 598, 599, 600, 999]) {
+      await pair.compare(surface, request, () => [
+        { send: chunked(`HTTP/1.1 ${status} S`, lines, ['<html>']) },
+      ])
+    }
+  })
+
+  test(`${surface.name}: an error that upstream makes before it reads, and closes after, passes`, async () => {
+    const reply = message('HTTP/1.1 503 Service Unavailable', ['Connection: close'], 'upstream is busy')
+    await pair.compare(surface, request, () => [{ send: reply }, { close: true }])
+  })
+}
+
+const json = '{"id":"x","content":[{"type":"text","text":"h\\u00e9 \xc3\xa9"}],"usage":{"input_tokens":3}}\n'
+const requestLines = ['Content-Type: application/json', 'User-Agent: Tester/1.0', 'Accept: application/json']
+
+for (const surface of surfaces) {
+  test(`${surface.name}: a JSON call`, async () => {
+    const lines = [
+      'Date: Sun, 15 Nov 2026 01:02:03 GMT',
+      'Content-Type: application/json',
+      'request-id: req_up',
+    ]
+    const request = pair.request(surface, { lines: requestLines, body: surface.jsonBody })
+    await pair.compare(surface, request, () => [{ send: sized('HTTP/1.1 200 OK', lines, json) }])
+    await pair.compare(surface, request, () => [{ send: chunked('HTTP/1.1 200 OK', lines, [json]) }])
+  })
+
+  test(`${surface.name}: a GET without a body`, async () => {
+    const request = pair.request(surface, { method: 'GET', target: '/v1/models', lines: ['Accept: */*'] })
+    await pair.compare(surface, request, () => [{ send: sized('HTTP/1.1 200 OK', [], json) }])
+  })
+}
+
+for (const stream of goldenStreams) {
+  test(`${stream.name}: an event stream`, async () => {
+    const lines = [
+      'content-type: text/event-stream; charset=utf-8',
+      'cache-control: no-cache',
+      'x-request-id: up',
+    ]
+    const request = pair.request(stream.surface, { target: stream.endpoint, body: stream.body })
+    const reply = chunked('HTTP/1.1 200 OK', lines, eventsOf(stream.bytes))
+    await pair.compare(stream.surface, request, () => [{ send: reply }])
+  })
+
+  test(`${stream.name}: an error event in the middle of a stream`, async () => {
+    const events = [...eventsOf(stream.bytes).slice(0, 3), 'event: error\ndata: {"type":"error"}\n\n']
+    // A response that upstream stores would be asked for, to be billed by its usage.
+    const body = JSON.stringify({ ...JSON.parse(String(stream.body)), store: false })
+    const request = pair.request(stream.surface, { target: stream.endpoint, body })
+    const reply = chunked('HTTP/1.1 200 OK', ['content-type: text/event-stream'], events)
+    await pair.compare(stream.surface, request, () => [{ send: reply }])
   })
 }
