@@ -1,11 +1,28 @@
 import assert from 'node:assert/strict'
-import { StoreRefused } from '../../src/kernel/errors.ts'
+import pg from 'pg'
+import { systemClock } from '../../src/kernel/clock.ts'
+import { StoreRefused, StoreUnavailable } from '../../src/kernel/errors.ts'
+import type { CallBodies, CallFilter } from '../../src/ledger/request-log.ts'
+import { audit } from '../../src/store/operations/audit.ts'
 import { atomic, type Operation } from '../../src/store/operations/operation.ts'
+import { edgeSql, IN_ORDER_OF_AN_INDEX, matchingSql } from '../../src/store/operations/request-log.ts'
 import { sql } from '../../src/store/operations/sql.ts'
-import { operationsOn } from '../../src/store/postgres/run-operation.ts'
+import { askAtLength, migrate, openRerateWriter, openSnapshot } from '../../src/store/postgres/ledger.ts'
+import { dialectOf, operationsOn, runStatement } from '../../src/store/postgres/run-operation.ts'
 import { present, text } from '../../src/store/rows.ts'
-import { createDatabase, openPatientPool, stopPostgres } from '../support/postgres.ts'
+import { PostgresLedger } from '../ledger/postgres-ledger.ts'
+import { fillLedger, rateAgain } from '../ledger/test-ledger.ts'
+import { startPickyPooler } from '../support/picky-pooler.ts'
+import {
+  createDatabase,
+  createEmptyDatabase,
+  openPatientPool,
+  runOn,
+  stopPostgres,
+} from '../support/postgres.ts'
 import { after, test } from '../support/suite.ts'
+import { NOON } from './conformance/fixtures.ts'
+import { openFreshPostgres } from './postgres-under-test.ts'
 
 after(stopPostgres)
 
@@ -54,4 +71,173 @@ test('an atomic operation is done whole or not at all, and keeps no lock while i
     await db.close()
     await database.drop()
   }
+})
+
+const request = {
+  contentType: 'application/json',
+  compressed: Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0, 1, 0xff]),
+  lengthBytes: 5_000_000_000,
+  truncated: true,
+}
+const response = { contentType: null, compressed: Buffer.alloc(0), lengthBytes: 0, truncated: false }
+
+const bodies = (requestId: string, more: Partial<CallBodies> = {}): CallBodies => ({
+  ...{ requestId, request, response, atMs: NOON },
+  ...more,
+})
+
+test('what was said in a call is kept as it was, once', async () => {
+  const { store, close } = await openFreshPostgres()
+  try {
+    assert.equal(await store.getBodies('req_1'), null)
+    await store.storeBodies(bodies('req_1'))
+    await store.storeBodies(bodies('req_1', { request: null }))
+    assert.deepEqual(await store.getBodies('req_1'), bodies('req_1'))
+    await store.storeBodies(bodies('req_2', { request: null, response: null }))
+    assert.deepEqual(await store.getBodies('req_2'), bodies('req_2', { request: null, response: null }))
+  } finally {
+    await close()
+  }
+})
+
+test('a setting is what was kept first', async () => {
+  const { store, close } = await openFreshPostgres()
+  try {
+    assert.equal(await store.readSetting('pepper'), null)
+    const kept = await Promise.all(
+      ['one\0', 'two', ''].map((value) => store.getOrCreateSetting('pepper', value)),
+    )
+    assert.equal(new Set(kept).size, 1)
+    assert.equal(await store.readSetting('pepper'), kept[0])
+    assert.equal(await store.getOrCreateSetting('other', 'two\0'), 'two\0')
+  } finally {
+    await close()
+  }
+})
+
+async function read(url: string, query: string): Promise<unknown[]> {
+  const client = new pg.Client(url)
+  await client.connect()
+  const { rows } = await client.query(query)
+  await client.end()
+  return rows
+}
+
+test('nodes that start at once on an empty database migrate it once', async () => {
+  const database = await createEmptyDatabase()
+  await Promise.all(Array.from({ length: 5 }, () => migrate(database.url)))
+  assert.equal((await read(database.url, 'SELECT version FROM schema_version')).length, 1)
+  assert.deepEqual(await read(database.url, 'SELECT id FROM account'), [{ id: 'default' }])
+  await database.drop()
+})
+
+test('a schema of a newer version is refused and left as it is', async () => {
+  const database = await createEmptyDatabase()
+  await migrate(database.url)
+  await runOn(database.url, 'UPDATE schema_version SET version = 999')
+  await assert.rejects(
+    migrate(database.url),
+    /schema version 999, this Tollgate knows up to \d+\. It was written/,
+  )
+  assert.deepEqual(await read(database.url, 'SELECT version FROM schema_version'), [{ version: 999 }])
+  await database.drop()
+})
+
+test('a database that does not answer is unavailable', async () => {
+  await assert.rejects(migrate('postgres://nobody@127.0.0.1:1/nothing'), StoreUnavailable)
+})
+
+const ALL: CallFilter = {
+  accountId: 'default',
+  keyId: null,
+  fromMs: null,
+  toMs: null,
+  model: null,
+  status: null,
+  state: null,
+  minCostNanos: null,
+  flag: null,
+}
+const OF_KEY = { ...ALL, keyId: 'key_a' }
+const RARE = { model: 'rare' }
+const OF_SOCKET = { ...ALL, socketId: 'req_socket' }
+const MARCH = { fromMs: Date.UTC(2026, 2, 1), toMs: Date.UTC(2026, 3, 1) - 1 }
+
+const dialect = dialectOf('database')
+
+test('a page of the log is read in the order of an index', async () => {
+  const database = await createDatabase()
+  const db = openPatientPool(database.url)
+  try {
+    for (const month of [1, 2, 3]) {
+      const from = Date.UTC(2026, month, 1)
+      await db.query(
+        `INSERT INTO call (id, month, account_id, key_id, node_id, state, started_at_ms, day, method, path, surface,
+           hold_nanos, hold_list_nanos, price_version, rating, client_ip)
+         SELECT 'req_' || $1 || i, '2026-01', 'default', CASE WHEN i % 100 = 0 THEN 'key_b' ELSE 'key_a' END, 'n', 'settled', at, '2026-01-01', 'POST', '/', 'chat',
+           0, 0, 'v', '{}', ''
+         FROM (SELECT i, $1::bigint + i * 1000 AS at FROM generate_series(1, 5000) AS i) AS calls`,
+        [from],
+      )
+    }
+    // The planner now knows that one of the keys has few calls, and that they could be sorted.
+    await db.query('ANALYZE call')
+    const planOf = (filter: CallFilter): Promise<string> =>
+      db.transaction(async (tx) => {
+        const before = { startedAtMs: filter.toMs ?? Number.MAX_SAFE_INTEGER, requestId: '' }
+        const from = { startedAtMs: filter.fromMs ?? Number.MIN_SAFE_INTEGER, requestId: '' }
+        await runStatement(tx, IN_ORDER_OF_AN_INDEX, dialect)
+        const looks = [edgeSql(filter, before, from, 400), matchingSql(filter, before, from, 100)]
+        const plans = []
+        for (const look of looks) plans.push(await runStatement(tx, sql`EXPLAIN ${look}`, dialect))
+        return plans
+          .flat()
+          .map((line) => text(line, 'QUERY PLAN'))
+          .join('\n')
+      })
+    const filters = [ALL, OF_KEY, { ...ALL, ...RARE }, { ...OF_KEY, ...RARE }]
+    const ofSockets = [OF_SOCKET, { ...OF_SOCKET, ...RARE, keyId: 'key_b' }]
+    const all = { ...ALL, accountId: null }
+    for (const filter of [...filters, all, { ...OF_KEY, ...RARE, keyId: 'key_b' }, ...ofSockets]) {
+      const whole = await planOf(filter)
+      assert.doesNotMatch(whole, /Seq Scan|Bitmap|Sort {2}/, whole)
+      const name = 'socketId' in filter ? 'by_socket' : filter.keyId === null ? 'by_start' : 'by_key'
+      const index = filter.accountId === null ? 'call_pkey' : `call_${name}`
+      assert.match(await planOf({ ...filter, ...MARCH }), new RegExp(index))
+    }
+  } finally {
+    await db.close()
+    await database.drop()
+  }
+})
+
+test('a snapshot has no deadline, through a pooler too, and cannot write', async () => {
+  const ledger = await PostgresLedger.create()
+  const { url } = ledger
+  await fillLedger(ledger)
+  await runOn(url, `ALTER DATABASE ${new URL(url).pathname.slice(1)} SET statement_timeout = '5s'`)
+  const pooler = await startPickyPooler(url)
+  try {
+    const snapshot = await openSnapshot(pooler.url)
+    assert.ok(snapshot)
+    const [row] = await snapshot.ask(sql`SELECT current_setting('statement_timeout') AS value`)
+    assert.equal(row?.['value'], '0')
+    assert.equal((await audit(snapshot.ask, rateAgain)).difference, null)
+    await assert.rejects(snapshot.ask(sql`UPDATE account SET held_nanos = 0`), /read-only transaction/)
+    await snapshot.close()
+    const db = openPatientPool(url)
+    const [asked] = await askAtLength(db, sql`SELECT current_setting('statement_timeout') AS value`)
+    await db.close()
+    assert.equal(asked?.['value'], '0')
+  } finally {
+    await pooler.close()
+    await ledger.remove()
+  }
+})
+
+test('a database without our tables has no snapshot', async () => {
+  const database = await createEmptyDatabase()
+  assert.equal(await openSnapshot(database.url), null)
+  assert.equal(await openRerateWriter(database.url, systemClock), null)
+  await database.drop()
 })

@@ -2,13 +2,14 @@ import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { StoreGone, StoreRefused, StoreUnavailable } from '../../src/kernel/errors.ts'
 import { SYSTEM } from '../../src/kernel/vocabulary.ts'
 import type { KeyQuery } from '../../src/keys/key-store.ts'
 import { createSqliteReader, openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
 import type { Store } from '../../src/store/store.ts'
 import { test } from '../support/suite.ts'
-import { addKey, NOON, newKey } from './conformance/fixtures.ts'
+import { addKey, closing, digestOf, NOON, newKey, opening } from './conformance/fixtures.ts'
 
 const ALL: KeyQuery = { accountId: 'default', status: null, search: null, after: null, limit: 10, atMs: NOON }
 
@@ -106,6 +107,60 @@ test('if the reading thread cannot start, those that wait fail, and the next rea
   await addKey(store, 'a')
   assert.equal((await reader.listKeys(ALL)).rows.length, 1)
   await reader.close()
+  await store.close()
+  rmSync(folder, { recursive: true })
+})
+
+const SQLITE_IOERR = 10
+
+test('a store that is closed has written the uses it knew of', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'tollgate-uses-'))
+  const file = join(folder, 'tollgate.db')
+  const store = await openSqliteStore(file, assert.fail)
+  await store.createKey(newKey('a'), null, SYSTEM)
+  await store.lookUpKey(digestOf('a'), NOON)
+  await store.close()
+  const db = new DatabaseSync(file, { readOnly: true })
+  assert.equal(db.prepare('SELECT last_used_at_ms FROM api_key').get()?.['last_used_at_ms'], NOON)
+  db.close()
+  rmSync(folder, { recursive: true })
+})
+
+test('a key is recognised without waiting for the disk, and that the disk fails is noticed afterwards', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'tollgate-uses-'))
+  const diskFault = new SharedArrayBuffer(4)
+  const fatal = Promise.withResolvers<Error>()
+  const store = await openSqliteStore(join(folder, 'tollgate.db'), fatal.resolve, diskFault)
+  await store.createKey(newKey('a'), null, SYSTEM)
+  Atomics.store(new Int32Array(diskFault), 0, SQLITE_IOERR)
+  assert.equal((await store.lookUpKey(digestOf('a'), NOON)).kind, 'api_key')
+  assert.match((await fatal.promise).message, /disk fault 10/)
+  await assert.rejects(store.lookUpKey(digestOf('a'), NOON), StoreGone)
+  await store.close()
+  rmSync(folder, { recursive: true })
+})
+
+test('the thread of the store runs a batch with a failing command one by one, and records nothing twice', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'tollgate-store-'))
+  const store = await openSqliteStore(join(folder, 'tollgate.db'), (error) => {
+    throw error
+  })
+  await store.createKey(newKey('free'), null, SYSTEM)
+  // The first command goes at once, and the commands that come while it runs are one batch.
+  const outcomes = await Promise.allSettled([
+    store.getBalance('default'),
+    store.admit(opening('req_a', 'free')),
+    store.settle(closing('req_nowhere')),
+    store.admit(opening('req_a', 'free')),
+    store.admit(opening('req_b', 'free')),
+  ])
+  assert.deepEqual(
+    outcomes.map(({ status }) => status),
+    ['fulfilled', 'fulfilled', 'rejected', 'rejected', 'fulfilled'],
+  )
+  await store.settle(closing('req_b'))
+  const balance = { creditedNanos: 0n, chargedNanos: 800n, heldNanos: 1_000n, enforced: false }
+  assert.deepEqual(await store.getBalance('default'), balance)
   await store.close()
   rmSync(folder, { recursive: true })
 })

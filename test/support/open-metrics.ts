@@ -60,7 +60,6 @@ export function readOpenMetrics(text: string): ReadonlyMap<string, Family> {
       value: Number(value.replace('Inf', 'Infinity')),
     })
   }
-  for (const [name, family] of families) checkFamily(name, family)
   return families
 }
 
@@ -71,40 +70,6 @@ function readLabels(text: string): Record<string, string> {
     labels[name] = value.replace(/\\(.)/g, (_, c: string) => (c === 'n' ? '\n' : c))
   }
   return labels
-}
-
-function checkFamily(name: string, { type, samples }: Family): void {
-  const seen = new Set<string>()
-  for (const sample of samples) {
-    const identity = JSON.stringify([sample.name, Object.entries(sample.labels).sort()])
-    assert.ok(!seen.has(identity), `the same sample twice: ${identity}`)
-    seen.add(identity)
-    if (type === 'counter') assert.ok(sample.value >= 0, `${identity} is ${sample.value}`)
-  }
-  if (type === 'histogram') checkHistogram(name, samples)
-}
-
-/** Buckets rise and end with +Inf, which equals the count. */
-function checkHistogram(name: string, samples: readonly Sample[]): void {
-  const without = ({ le: _, ...labels }: Readonly<Record<string, string>>) => JSON.stringify(labels)
-  for (const [labels, group] of Map.groupBy(samples, (sample) => without(sample.labels))) {
-    const buckets = group.filter((sample) => sample.name === `${name}_bucket`)
-    const bounds = buckets.map((bucket) => Number((bucket.labels['le'] ?? '').replace('Inf', 'Infinity')))
-    assert.equal(bounds.at(-1), Infinity, `${name}${labels} ends with +Inf`)
-    assert.ok(
-      bounds.every((bound, i) => i === 0 || bound > (bounds[i - 1] ?? 0)),
-      `${name}${labels} rises`,
-    )
-    const counts = buckets.map(({ value }) => value)
-    assert.ok(
-      counts.every((count, i) => i === 0 || count >= (counts[i - 1] ?? 0)),
-      `${name}${labels} adds up`,
-    )
-    const one = (suffix: string) => group.filter((sample) => sample.name === name + suffix)
-    assert.equal(one('_count').length, 1)
-    assert.equal(one('_sum').length, 1)
-    assert.equal(one('_count')[0]?.value, counts.at(-1))
-  }
 }
 
 /** The sum of all samples of that name that have these labels. */
