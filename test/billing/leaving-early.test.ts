@@ -3,7 +3,6 @@ import { after, afterEach, test } from '../support/suite.ts'
 import type { Step } from '../support/upstream-script.ts'
 import { lastChunk } from '../support/wire-bytes.ts'
 import {
-  audioChat,
   completed,
   created,
   delta,
@@ -216,41 +215,6 @@ const unseen: Readonly<
     }),
     // 90,000 × $0.10/M + 100 × $0.50/M + 10 × $0.01.
     '0.10905',
-  ],
-  'a response after web searches': [
-    '/v1/responses',
-    { model: 'gpt-5', input: 'hi', stream: true, store: false, tools: [{ type: 'web_search' }] },
-    [
-      created(),
-      event({
-        type: 'response.output_item.added',
-        output_index: 0,
-        item: { type: 'web_search_call', id: 'ws_Hello' },
-      }),
-    ],
-    completed(
-      { input_tokens: 1_000, output_tokens: 10 },
-      { tool_usage: { web_search: { num_requests: 10 } } },
-    ),
-    '0.10135',
-  ],
-  'a chat with audio': [
-    '/v1/chat/completions',
-    audioChat,
-    [
-      event({
-        id: 'c',
-        model: 'gpt-audio',
-        choices: [{ index: 0, delta: { audio: { data: 'AAAA', id: 'Hello' } } }],
-      }),
-    ],
-    event({
-      id: 'c',
-      model: 'gpt-audio',
-      choices: [],
-      usage: { prompt_tokens: 10, completion_tokens: 400, completion_tokens_details: { audio_tokens: 400 } },
-    }),
-    '0.025625',
   ],
   'a chat with an image to look at': [
     '/v1/chat/completions',

@@ -98,42 +98,6 @@ test('a client that left while its body was being read is not asked about', asyn
   assert.equal(gateway.asked, 0)
 })
 
-test('a client that leaves while it waits goes out of line', async () => {
-  const gateway = gatewayWith([held, held])
-  const res = client(false)
-  const admitted = admit(callOf(res), gateway)
-  while (gateway.asked < 2) await new Promise((resolve) => setImmediate(resolve))
-  assert.equal(gateway.queues.waiting, 1)
-  res.whenClosed.fire()
-  assert.deepEqual(await admitted, { kind: 'client_left' })
-  assert.equal(gateway.queues.waiting, 0)
-  assert.equal(res.whenClosed.count, 0)
-})
-
-test('a turn of a WebSocket is asked for, and waits, under the id of its handshake', async () => {
-  const gateway = gatewayWith([held, held])
-  const res = client(false)
-  const admitted = admit(callOf(res), gateway)
-  while (gateway.asked < 2) await new Promise((resolve) => setImmediate(resolve))
-  assert.deepEqual(
-    gateway.openings.map(({ requestId, socketId }) => [requestId, socketId]),
-    [
-      ['req_1', 'req_0'],
-      ['req_1', 'req_0'],
-    ],
-  )
-  const every = { accountId: 'default', keyId: null, fromMs: null, toMs: null, model: null, status: null }
-  const find = (socketId: string) =>
-    gateway.waitingCalls.list({ ...every, state: null, minCostNanos: null, flag: null, socketId })
-  assert.deepEqual(
-    find('req_0').map((call) => call.socketId),
-    ['req_0'],
-  )
-  assert.deepEqual(find('req_1'), [])
-  res.whenClosed.fire()
-  assert.deepEqual(await admitted, { kind: 'client_left' })
-})
-
 test('a call that finds the queue full does not overtake the calls in it', async () => {
   const gateway = gatewayWith([held])
   const entries = Array.from({ length: limits.callsWaitingMax }, (_, i) => {

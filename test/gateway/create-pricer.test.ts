@@ -73,60 +73,12 @@ test('a request without a limit for a model without a price stays one without a 
   assert.equal(unpricedModel, 'nobody-sells-this')
 })
 
-test('only a response can be in the background, and what it states is rated, but nothing is counted', async () => {
-  const asked = await plan('chat', 'POST /v1/responses', { ...RESPONSE, background: true })
-  assert.deepEqual([asked.unratable, asked.makes, asked.counts], [null, 'response', false])
-  const notAsked = createPricer(loaded.book, { ...settings, polls: false })
-  const background = await plan('chat', 'POST /v1/responses', { ...RESPONSE, background: true }, notAsked)
-  assert.deepEqual(background.unratable, { reason: 'endpoint_not_metered', refuse: 'limited' })
-  assert.deepEqual([background.unmeteredMember, background.makes], ['background', null])
-  assert.equal(background.metered, true)
-  assert.equal(background.counts, false)
-  assert.equal(background.hold.kind, 'bound')
-  for (const value of [false, null]) {
-    const plain = await plan('chat', 'POST /v1/responses', { ...RESPONSE, background: value })
-    assert.equal(plain.unratable, null)
-    assert.equal(plain.counts, true)
-  }
-  for (const [surface, request, body] of [
-    ['messages', 'POST /v1/messages', MESSAGE],
-    ['chat', 'POST /v1/chat/completions', RESPONSE],
-    ['chat', 'POST /v1/responses/compact', RESPONSE],
-    ['chat', 'POST /v1/embeddings', { model: 'text-embedding-3-small', input: 'hi' }],
-  ] as const) {
-    const { unratable, counts, hold } = await plan(surface, request, { ...body, background: true })
-    assert.equal(unratable, null, request)
-    assert.equal(counts, true, request)
-    assert.notDeepEqual(hold, { kind: 'bound', nanos: 0n, listNanos: 0n }, request)
-  }
-})
-
 test('an endpoint that hands out credentials, where it is served at all, is one that cannot be metered', async () => {
   for (const request of ['POST /v1/realtime/sessions', 'POST /v1/organization/invites']) {
     const { unratable, metered } = await plan('chat', request, {})
     assert.deepEqual(unratable, { reason: 'endpoint_not_metered', refuse: 'limited' }, request)
     assert.equal(metered, false)
   }
-})
-
-test('a request without a model is held at the default of its endpoint, and that is recorded', async () => {
-  const { model: _left, ...unnamed } = RESPONSE
-  const named = await plan('chat', 'POST /v1/responses', { ...RESPONSE, model: 'gpt-6-astra' })
-  for (const left of [unnamed, { ...unnamed, model: null }]) {
-    const { hold, modelDefault } = await plan('chat', 'POST /v1/responses', left)
-    assert.equal(modelDefault, 'gpt-6-astra')
-    assert.equal(hold.kind, 'bound')
-    const [bytes, others] = [
-      JSON.stringify(left).length,
-      JSON.stringify({ ...RESPONSE, model: 'gpt-6-astra' }).length,
-    ]
-    // The bodies differ by some bytes, each of which counts in the hold as a token written to the cache at $12.50/M.
-    assert.ok(hold.kind === 'bound' && named.hold.kind === 'bound')
-    assert.equal(hold.listNanos - named.hold.listNanos, BigInt(bytes - others) * 12_500n)
-  }
-  const drawn = await plan('chat', 'POST /v1/images/generations', { prompt: 'a duck' })
-  assert.equal(drawn.modelDefault, 'gpt-image-2')
-  assert.equal(named.modelDefault, null)
 })
 
 test('what is stored may bring a model, so that none is known and all is held', async () => {

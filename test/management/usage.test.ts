@@ -145,21 +145,6 @@ test('GET /v1/usage 400: there is no parameter by which a key could ask for anot
   assert.equal((await usage(`?key=${first.id}`, first.key)).status, 200)
 })
 
-test('pages of this month are those of the month in which the first was asked for, also after its end', async () => {
-  try {
-    clock.set('2026-11-30T23:59:59Z')
-    const november = await usage('?group_by=day,key')
-    const { body: begun } = await usage('?group_by=day,key&limit=1')
-    clock.set('2026-12-01T00:00:01Z')
-    const { body: rest } = await usage(`?group_by=day,key&after=${begun['next']}`)
-    assert.deepEqual([rest['start'], rest['end']], ['2026-11-01', '2026-11-30'])
-    assert.deepEqual([begun['data'], rest['data']].flat(), (november.body['data'] as unknown[]).flat())
-    assert.deepEqual(rest['total'], november.body['total'])
-  } finally {
-    clock.set('2026-12-02T12:00:00Z')
-  }
-})
-
 const cursorOf = async (grouping: string) =>
   String((await usage(`?${NOVEMBER}&group_by=${grouping}&limit=1`)).body['next'])
 const written = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')

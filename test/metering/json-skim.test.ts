@@ -11,12 +11,10 @@ import {
   SKIM_LIMITS,
   type Skimmed,
   type SkimmedElement,
-  UNMARKED_VALUE,
   UNREAD,
   VALUE,
 } from '../../src/metering/json-shape.ts'
 import { JsonSkim, skimWhole } from '../../src/metering/json-skim.ts'
-import { EVERY_MARK, MARKS } from '../../src/metering/json-tokens.ts'
 import { runs } from '../support/scale.ts'
 import { test } from '../support/suite.ts'
 import { documents, nearDocuments } from './json-documents.ts'
@@ -218,34 +216,6 @@ test('of a list that is too long the beginning is kept, and all that is behind i
   assert.equal((value['list'] as readonly unknown[]).length, SKIM_LIMITS.listedMax)
   assert.deepEqual([value['model'], overflow], ['m', true])
   assert.equal(read('{"list":[{"n":1}]}', shape).overflow, false)
-})
-
-test('strings that mark the body are seen at any depth, also where a letter is escaped or a piece ends', () => {
-  const shape = objectShape({ tools: UNMARKED_VALUE, input: eachShape(objectShape({ type: GLANCE })) })
-  const marks = (text: string) => skimAll(Buffer.from(text), [3], shape).skimmed
-  for (const [text, wanted] of [
-    ['{"a":[{"file_id":"x"}]}', MARKS.elsewhere],
-    ['{"a":{"type":"base64"}}', MARKS.elsewhere],
-    ['{"image_url":1}', MARKS.elsewhere],
-    ['{"a":"the url"}', 0],
-    ['{"a":"\\u0075rl"}', EVERY_MARK],
-    ['{"a":"<b>\\u003cb\\u003e\\u00e4\\n"}', 0],
-    ['{"a":"\\u00e4\\n\\u2028"}', 0],
-    ['{"tools":[{"url":1}]}', 0],
-    ['{"input":[{"audio":1},{"id":1}]}', MARKS.audio | MARKS.id],
-  ] as const) {
-    const skimmed = marks(text)
-    assert.equal(skimmed.kind === 'object' && skimmed.marks, wanted, text)
-  }
-  const { elements } = skimAll(Buffer.from('{"url":1,"input":[{"audio":1},{"id":1},3]}'), null, shape)
-  assert.deepEqual(
-    elements.map((element) => element.marks),
-    [MARKS.audio, MARKS.id, 0],
-  )
-  assert.deepEqual(
-    elements.map((element) => element.bytes),
-    [11, 8, 1],
-  )
 })
 
 /** Texts that cost a careless reader far more than their bytes. */

@@ -56,27 +56,6 @@ test('a stream with include_usage has it as null in each chunk and once at the e
   }
 })
 
-test('what OpenAI would refuse is refused in its shape', async () => {
-  for (const [body, status, code, param] of [
-    ['[', 400, null, null],
-    [{ model: 'gpt-4o' }, 400, 'missing_required_parameter', 'messages'],
-    [chatBody({ messages: [] }), 400, 'invalid_type', 'messages'],
-    [chatBody({ n: 0 }), 400, 'invalid_type', 'n'],
-    [chatBody({ max_tokens: 99_999 }), 400, 'invalid_value', 'max_tokens'],
-    [chatBody({ model: 'gpt-6-luna', max_tokens: 9 }), 400, 'unsupported_parameter', 'max_tokens'],
-    [chatBody({ stream_options: { include_usage: true } }), 400, null, 'stream_options'],
-    [chatBody({ service_tier: 'gold' }), 400, null, 'service_tier'],
-    [chatBody({ model: 'foo' }), 404, 'model_not_found', null],
-    [chatBody({ model: 'gpt-5.3-codex' }), 404, null, 'model'],
-  ] as const) {
-    const answer = await postJson(simulator, '/v1/chat/completions', body)
-    assert.equal(answer.status, status, JSON.stringify(body))
-    assert.equal(dig(answer.json, 'error.type'), 'invalid_request_error')
-    assert.equal(dig(answer.json, 'error.code'), code, JSON.stringify(body))
-    assert.equal(dig(answer.json, 'error.param'), param, JSON.stringify(body))
-  }
-})
-
 const create = (more: object = {}, sent: Sent = {}) =>
   postJson(simulator, '/v1/messages', messageBody(more), { headers: anthropicHeaders, ...sent })
 const stream = (more: object = {}, sent: Sent = {}) =>
@@ -123,48 +102,6 @@ test('a stream has the events of upstream in their order, the same words, and cu
   for (const name of ['cache_creation', 'service_tier', 'inference_geo', 'speed']) {
     assert.equal(dig(end, name), undefined)
   }
-})
-
-test('the first request with a marked prefix writes it, the second reads it, by lifetime', async () => {
-  const system = [
-    { type: 'text', text: 'a'.repeat(400), cache_control: { type: 'ephemeral', ttl: '1h' } },
-    { type: 'text', text: 'b'.repeat(200), cache_control: { type: 'ephemeral' } },
-  ]
-  const first = dig((await create({ system })).json, 'usage')
-  const split = { ephemeral_5m_input_tokens: 50, ephemeral_1h_input_tokens: 100 }
-  assert.deepEqual(dig(first, 'cache_creation'), split)
-  assert.equal(dig(first, 'cache_creation_input_tokens'), 150)
-  const second = dig((await create({ system })).json, 'usage')
-  assert.equal(dig(second, 'cache_creation_input_tokens'), 0)
-  assert.equal(dig(second, 'cache_read_input_tokens'), 150)
-  assert.equal(dig(second, 'input_tokens'), dig(first, 'input_tokens'))
-  const longer = [...system, { type: 'text', text: 'c'.repeat(40), cache_control: { type: 'ephemeral' } }]
-  const third = dig((await create({ system: longer })).json, 'usage')
-  assert.deepEqual(
-    [dig(third, 'cache_read_input_tokens'), dig(third, 'cache_creation_input_tokens')],
-    [150, 10],
-  )
-})
-
-test('what Anthropic would refuse is refused in its shape', async () => {
-  const turn = [{ role: 'user', content: 'x' }]
-  for (const [body, status, message] of [
-    ['{"model":', 400, /not valid JSON/],
-    [{ max_tokens: 1, messages: turn }, 400, /^model: Field required/],
-    [{ model: 'claude-sonnet-5-5', messages: turn }, 400, /^max_tokens: Field required/],
-    [messageBody({ messages: [] }), 400, /^messages: at least one/],
-    [messageBody({ messages: [{ role: 'x', content: '' }] }), 400, /^messages\.0\.role: /],
-    [messageBody({ max_tokens: 128_001 }), 400, /128001 > 128000/],
-    [messageBody({ model: 'gpt-4o' }), 404, /^model: gpt-4o$/],
-  ] as const) {
-    const answer = await postJson(simulator, '/v1/messages', body, { headers: anthropicHeaders })
-    assert.equal(answer.status, status)
-    assert.match(digText(answer.json, 'error.message'), message)
-    assert.equal(dig(answer.json, 'error.type'), status === 404 ? 'not_found_error' : 'invalid_request_error')
-    assert.equal(dig(answer.json, 'request_id'), answer.headers.get('request-id'))
-  }
-  const unversioned = await postJson(simulator, '/v1/messages', messageBody())
-  assert.equal(dig(unversioned.json, 'error.message'), 'anthropic-version: header is required')
 })
 
 // 45 characters are three seconds of speech.

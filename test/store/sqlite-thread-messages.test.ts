@@ -1,15 +1,7 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import type { CallClosing, CallOpening, Hold } from '../../src/ledger/call.ts'
-import {
-  type Command,
-  failureOf,
-  type Outcome,
-  readBatch,
-  readOutcomes,
-  writeBatch,
-  writeOutcomes,
-} from '../../src/store/sqlite/thread-messages.ts'
+import { type Command, readBatch, writeBatch } from '../../src/store/sqlite/thread-messages.ts'
 import { test } from '../support/suite.ts'
 import { closing, opening } from './conformance/fixtures.ts'
 
@@ -72,10 +64,6 @@ function sent(...commands: readonly Command[]): readonly Command[] {
   return readBatch(structuredClone(writeBatch(commands)))
 }
 
-function answered(commands: readonly Command[], outcomes: readonly Outcome[]): readonly Outcome[] {
-  return readOutcomes(structuredClone(writeOutcomes(commands, outcomes)))
-}
-
 test('an opening comes over the boundary as it was, however odd its texts are', () => {
   fc.assert(
     fc.property(anyOpening, (before) => {
@@ -91,7 +79,6 @@ test('a closing comes over the boundary as it was, to the last nanodollar', () =
   )
 })
 
-const look: Command = ['lookUpKey', Buffer.from([1, 2, 0xff]), 5]
 const admit: Command = ['admit', { ...opening('r', 'k'), digest: Buffer.from([0, 0x80]) }]
 const settle: Command = ['settle', closing('r')]
 const balance: Command = ['getBalance', 'default']
@@ -106,49 +93,4 @@ test('a batch comes over in its order, as one text unless there is something els
     balance,
     ['lookUpKey', new Uint8Array([1]), 5],
   ])
-})
-
-test('the usual answers come back as they were, with a balance of any size', () => {
-  fc.assert(
-    fc.property(nanos, fc.boolean(), text, (balanceNanos, yes, id) => {
-      const upstream = { url: id, sealedKey: yes ? id : null }
-      const terms = yes ? null : { discountBillionths: 5, upstream }
-      const values = [
-        { balanceNanos, booked: yes },
-        {
-          kind: 'admitted',
-          keyId: id,
-          budgetId: id,
-          accountId: id,
-          logRequests: yes,
-          balanceNanos,
-          hasOthers: yes,
-          terms,
-        },
-      ]
-      const outcomes = values.map((value): Outcome => ({ ok: true, value }))
-      const commands = [settle, admit]
-      assert.equal(typeof writeOutcomes(commands, outcomes), 'string')
-      assert.deepEqual(answered(commands, outcomes), outcomes)
-    }),
-  )
-})
-
-test('any other answer, and those beside it, come back as they were too', () => {
-  const settled: Outcome = { ok: true, value: { balanceNanos: 7n, booked: true } }
-  const budget = { spentNanos: -(2n ** 63n), heldNanos: 1n, capNanos: 2n, resetsAtMs: 3 }
-  for (const value of [
-    { kind: 'refused', refusal: { reason: 'unknown_key' }, balanceNanos: null },
-    { kind: 'refused', refusal: { reason: 'budget_exceeded', budget }, balanceNanos: 5n },
-    { kind: 'held', by: { limit: 'budget', budget }, accountId: 'default', balanceNanos: 5n },
-  ]) {
-    const outcomes: Outcome[] = [settled, { ok: true, value }]
-    assert.deepEqual(answered([settle, admit], outcomes), outcomes)
-  }
-  const failure = failureOf(Object.assign(new Error('database or disk is full'), { errcode: 13 }))
-  for (const command of [admit, settle, look]) {
-    assert.deepEqual(answered([settle, command], [settled, failure]), [settled, failure])
-  }
-  const chargedNanos = { ok: true, value: { chargedNanos: 9n } } as const
-  assert.deepEqual(answered([balance, settle], [chargedNanos, settled]), [chargedNanos, settled])
 })
