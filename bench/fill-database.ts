@@ -16,6 +16,8 @@ const SECRET_KEYS_MAX = 20_000
 const DAYS = 30
 const MODEL_COUNT = 8
 const BUDGET_NANOS = 1_000_000n * 1_000_000_000n
+/** The account of the key with number i: neighbouring keys belong to different accounts. */
+const ACCOUNT = `CASE i % :accounts WHEN 0 THEN 'default' ELSE printf('acct_%026d', i % :accounts) END`
 
 const plan = JSON.parse(process.argv[2] ?? '{}') as FillPlan
 
@@ -39,23 +41,34 @@ const db = new DatabaseSync(join(plan.dataDir, 'tollgate.db'))
 db.exec('PRAGMA journal_mode = off; PRAGMA synchronous = off; PRAGMA cache_size = -262144')
 migrate(db)
 db.exec('BEGIN')
+const accounts = 1 + (plan.otherAccounts ?? 0)
+if (accounts > 1) fillAccounts()
 fillKeys()
 if (plan.calls > 0) fillCalls()
 db.exec('COMMIT')
 db.exec('PRAGMA journal_mode = wal')
 db.close()
 
+function fillAccounts(): void {
+  db.exec('UPDATE account SET has_others = 1')
+  db.prepare(
+    `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < :accounts)
+     INSERT INTO account (id, name, name_upper, created_at_ms, has_others, credited_nanos, monthly_budget_nanos)
+     SELECT printf('acct_%026d', i), 'account ' || i, 'ACCOUNT ' || i, i, 1, :budget, :budget FROM n`,
+  ).run({ accounts: BigInt(accounts), budget: BUDGET_NANOS })
+}
+
 function fillKeys(): void {
   db.prepare(
     `WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < :keys)
-     INSERT INTO budget (id, account_id, monthly_budget_nanos) SELECT printf('bud_%026d', i), 'default', :budget FROM n`,
-  ).run({ keys: BigInt(plan.keys), budget: BUDGET_NANOS })
+     INSERT INTO budget (id, account_id, monthly_budget_nanos) SELECT printf('bud_%026d', i), ${ACCOUNT}, :budget FROM n`,
+  ).run({ keys: BigInt(plan.keys), accounts: BigInt(accounts), budget: BUDGET_NANOS })
   db.prepare(
     `WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < :keys)
      INSERT INTO api_key (id, account_id, budget_id, name, name_upper, digest, prefix, last4, created_at_ms)
-     SELECT printf('key_%026d', i), 'default', printf('bud_%026d', i), 'key ' || i, 'KEY ' || i, randomblob(32),
+     SELECT printf('key_%026d', i), ${ACCOUNT}, printf('bud_%026d', i), 'key ' || i, 'KEY ' || i, randomblob(32),
        'svc_live_xxxxxxx', 'xxxx', 0 FROM n`,
-  ).run({ keys: BigInt(plan.keys) })
+  ).run({ keys: BigInt(plan.keys), accounts: BigInt(accounts) })
   if (plan.allUsedToday) fillToday()
 
   const digest = createKeyDigest(new Secret(plan.pepper))

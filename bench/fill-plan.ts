@@ -1,6 +1,9 @@
 /** The content of a database before anything is measured on it. */
 export interface FillContent {
+  /** All keys, spread evenly over the accounts. */
   readonly keys: number
+  /** The default account and so many others; none unless given. */
+  readonly otherAccounts?: number
   /** Every key has its figures of the month and of the day. */
   readonly allUsedToday: boolean
   readonly calls: number
@@ -12,6 +15,10 @@ export interface FillPlan extends FillContent {
   readonly dataDir: string
   readonly pepper: string
 }
+
+/** The id of an account; the first is the default account. */
+export const accountId = (index: number): string =>
+  index === 0 ? 'default' : `acct_${String(index).padStart(26, '0')}`
 
 /** The file in the data directory with the keys that the load may use, one on each line. */
 export const SECRET_KEYS_FILE = 'keys.txt'

@@ -13,7 +13,7 @@ const filled = new Map<string, Promise<string>>()
 
 /** A data directory for this revision with so many keys and calls. */
 export function filledFolder({ root }: TollgateParts, content: FillContent): Promise<string> {
-  const name = JSON.stringify([root, content.keys, content.calls, content.allUsedToday])
+  const name = JSON.stringify([root, content])
   const known = filled.get(name)
   if (known !== undefined) return known
   const making = fill(root, content)

@@ -2,6 +2,7 @@ import { relative } from 'node:path'
 import { checkOutRevision } from './check-out-revision.ts'
 import { chooseSubjects } from './choose-subjects.ts'
 import { chooseCores, moveTo } from './cores.ts'
+import { accountsGroup } from './groups/accounts.ts'
 import type { Group, Plan } from './groups/group.ts'
 import { keysGroup } from './groups/keys.ts'
 import { requestGroups } from './groups/requests.ts'
@@ -81,7 +82,7 @@ function allGroups(plan: Plan, options: Options): Group[] {
     ...streamGroups(plan),
     ...(plan.tollgates.length === 0
       ? []
-      : [keysGroup(plan), usageGroup(plan), startGroup(plan), ...storesGroups(plan)]),
+      : [keysGroup(plan), accountsGroup(plan), usageGroup(plan), startGroup(plan), ...storesGroups(plan)]),
     ...(options.soakMinutes === null ? [] : [soakGroup(plan)]),
   ]
 }

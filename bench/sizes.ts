@@ -20,6 +20,7 @@ export interface Sizes {
   readonly streamsOpenedPerSecond: number
   readonly keys: readonly [few: number, more: number, most: number]
   readonly keysInUse: readonly KeysInUse[]
+  readonly accounts: readonly [few: number, many: number]
   readonly usageCallsFew: number
   readonly usageCallsMany: number
   readonly startCalls: number
@@ -41,6 +42,7 @@ export const FULL: Sizes = {
     { count: 100, allUsedToday: true },
     { count: 1_000, allUsedToday: true },
   ],
+  accounts: [1, 10_000],
   usageCallsFew: 5_000,
   usageCallsMany: 5_000_000,
   startCalls: 1_000_000,
@@ -52,6 +54,7 @@ export const QUICK: Sizes = {
   streamsFew: 50,
   streamsMany: 200,
   keys: [1_000, 5_000, 20_000],
+  accounts: [1, 100],
   usageCallsMany: 50_000,
   startCalls: 20_000,
 }

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { SECRET_KEYS_FILE } from '../fill-plan.ts'
+import { type FillContent, SECRET_KEYS_FILE } from '../fill-plan.ts'
 import { filledFolder } from '../filled-folder.ts'
 import { runLoad, targetOf, withSubject } from '../measure.ts'
 import type { KeysInUse } from '../sizes.ts'
@@ -15,25 +15,30 @@ export function keysGroup(plan: Plan): Group {
   const { keys, keysInUse } = plan.sizes
   return {
     title: `2 kB requests, ${plan.sizes.callers[1]} callers, with ${keys.map(shortCount).join(', ')} keys`,
-    async prepare() {
-      for (const parts of plan.tollgates)
-        for (const { allUsedToday } of keysInUse)
-          for (const count of keys) await filledFolder(parts, { keys: count, calls: 0, allUsedToday })
-    },
     cases: keysInUse.flatMap((inUse) =>
-      keys.flatMap((count) => plan.tollgates.map((parts) => keysCase(plan, parts, count, inUse))),
+      keys.flatMap((count) =>
+        plan.tollgates.map((parts) => {
+          const content = { keys: count, calls: 0, allUsedToday: inUse.allUsedToday }
+          return admissionCase(plan, parts, keysWorkload(count, inUse), content, inUse.count)
+        }),
+      ),
     ),
   }
 }
 
-function keysCase(plan: Plan, parts: TollgateParts, count: number, inUse: KeysInUse): Case {
-  const { sizes, cores, warmUpSeconds, seconds } = plan
+/** Requests that use `inUse` of the keys of a filled database in turn. */
+export function admissionCase(
+  { sizes, cores, warmUpSeconds, seconds }: Plan,
+  parts: TollgateParts,
+  workload: string,
+  content: FillContent,
+  inUse: number,
+): Case {
   return {
-    workload: keysWorkload(count, inUse),
+    workload,
     subject: parts.name,
     async run() {
-      const { allUsedToday } = inUse
-      const dataDir = await filledFolder(parts, { keys: count, calls: 0, allUsedToday })
+      const dataDir = await filledFolder(parts, content)
       const subject = tollgate({ ...parts, dataDir })
       return withSubject(subject, wholeReplies(sizes.requestBytes), cores, (running, upstream) =>
         runLoad(
@@ -43,7 +48,7 @@ function keysCase(plan: Plan, parts: TollgateParts, count: number, inUse: KeysIn
             surface: 'messages',
             requestBytes: sizes.requestBytes,
             callers: sizes.callers[1],
-            keys: { file: join(dataDir, SECRET_KEYS_FILE), inUse: inUse.count },
+            keys: { file: join(dataDir, SECRET_KEYS_FILE), inUse },
             warmUpSeconds,
             warmUpRequests: sizes.warmUpRequests,
             seconds,

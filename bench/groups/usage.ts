@@ -1,3 +1,4 @@
+import type { FillContent } from '../fill-plan.ts'
 import { filledFolder } from '../filled-folder.ts'
 import { runLoad, targetOf, withSubject } from '../measure.ts'
 import type { Subject } from '../subjects/subject.ts'
@@ -27,24 +28,27 @@ export function usageGroup(plan: Plan): Group {
   const sizes = [plan.sizes.usageCallsFew, plan.sizes.usageCallsMany]
   return {
     title: `Reports on usage, over ${sizes.map(shortCount).join(' and ')} calls`,
-    async prepare() {
-      for (const parts of plan.tollgates)
-        for (const calls of sizes) await filledFolder(parts, { keys: KEYS, calls, allUsedToday: true })
-    },
-    cases: sizes.flatMap((calls) => plan.tollgates.map((parts) => usageCase(plan, parts, calls))),
+    cases: sizes.flatMap((calls) =>
+      plan.tollgates.map((parts) =>
+        reportsCase(plan, parts, usageWorkload(calls), { keys: KEYS, calls, allUsedToday: true }, REPORTS),
+      ),
+    ),
   }
 }
 
-function usageCase({ cores, seconds, sizes }: Plan, parts: TollgateParts, calls: number): Case {
+/** One operator that asks for reports on a filled database. */
+export function reportsCase(
+  { cores, seconds, sizes }: Plan,
+  parts: TollgateParts,
+  workload: string,
+  content: FillContent,
+  paths: readonly string[],
+): Case {
   const subject: Subject = {
     name: parts.name,
     async start(setting) {
       // The folder is used in place: nothing is written to it, and a copy would take longer than the measurement.
-      const { started, url } = await serve(
-        parts,
-        setting,
-        await filledFolder(parts, { keys: KEYS, calls, allUsedToday: true }),
-      )
+      const { started, url } = await serve(parts, setting, await filledFolder(parts, content))
       return {
         urls: [url],
         headers: () => [['authorization', `Bearer ${ADMIN_KEY}`]],
@@ -54,14 +58,11 @@ function usageCase({ cores, seconds, sizes }: Plan, parts: TollgateParts, calls:
     },
   }
   return {
-    workload: usageWorkload(calls),
+    workload,
     subject: parts.name,
     run: () =>
       withSubject(subject, wholeReplies(sizes.requestBytes), cores, (running, upstream) =>
-        runLoad(
-          { ...targetOf(running, upstream, 'messages'), kind: 'reports', paths: REPORTS, seconds },
-          cores.load,
-        ),
+        runLoad({ ...targetOf(running, upstream, 'messages'), kind: 'reports', paths, seconds }, cores.load),
       ),
   }
 }
