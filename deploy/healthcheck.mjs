@@ -1,4 +1,4 @@
-// Ends with 0 if the gateway of this container answers GET /healthz, over TLS where it speaks TLS. The certificate is for others.
+// Exits with 0 if the gateway of this container answers GET /healthz, over TLS if that is configured. The certificate is for another host.
 import http from 'node:http'
 import https from 'node:https'
 

@@ -107,7 +107,12 @@ test('kubernetes.yaml: probes, ports, secrets and volumes are those of the gatew
   const { template, volumeClaimTemplates } = named('StatefulSet').spec as {
     template: {
       metadata: { labels: unknown }
-      spec: { terminationGracePeriodSeconds: number; containers: [Container]; volumes: { name: string }[] }
+      spec: {
+        enableServiceLinks?: boolean
+        terminationGracePeriodSeconds: number
+        containers: [Container]
+        volumes: { name: string }[]
+      }
     }
     volumeClaimTemplates: { metadata: { name: string } }[]
   }
@@ -142,7 +147,13 @@ test('kubernetes.yaml: probes, ports, secrets and volumes are those of the gatew
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-deploy-'))
   try {
     writeFileSync(join(folder, 'tollgate.json'), mounted[0]?.[1] ?? '')
-    const read = readConfig(named('Secret').stringData, folder)
+    // Unless service links are off, a pod gets these variables for each Service of its namespace.
+    const prefix = named('Service').metadata.name.toUpperCase()
+    const links =
+      template.spec.enableServiceLinks === false
+        ? {}
+        : { [`${prefix}_SERVICE_HOST`]: '10.96.0.10', [`${prefix}_PORT`]: 'tcp://10.96.0.10:80' }
+    const read = readConfig({ ...links, ...named('Secret').stringData }, folder)
     assert.deepEqual(read.trustedProxies, ['10.0.0.0/8'])
     assert.ok(read.databaseUrl !== null && read.pepper !== null && read.adminKey !== null)
   } finally {
