@@ -47,7 +47,7 @@ const accountFields = {
   monthly_budget_usd: usdField('monthly_budget_usd', { min: 0n, max: 1_000_000_000n * NANOS_PER_USD })
     .nullable()
     .optional()
-    .describe('The most that all keys of the account may spend in a calendar month (UTC). Null: no ceiling.'),
+    .describe('The most that all keys of the account may spend in a calendar month (UTC). Null: no budget.'),
   credit_enforced: z
     .boolean('credit_enforced must be true or false.')
     .optional()
@@ -95,7 +95,7 @@ export const accountSchema = z
     object: z.literal('account'),
     name: z.string(),
     status: z.enum(ACCOUNT_STATUSES).describe('Every call of a suspended account is refused.'),
-    monthly_budget_usd: usdAmount('The ceiling of each month; null without one.').nullable(),
+    monthly_budget_usd: usdAmount('The budget of each month. Null: none.').nullable(),
     month_spend_usd: usdAmount('The cost of the calls admitted in this month (UTC).'),
     month_held_usd: usdAmount('Open holds, as they count against the account.'),
     budget_resets_at: instant().describe('When the next month begins.'),
@@ -115,7 +115,7 @@ export type Account = z.infer<typeof accountSchema>
 /** The account as its own admins and viewers see it. */
 export const ownAccountSchema = accountSchema
   .omit({ upstreams: true, metadata: true })
-  .meta({ id: 'own_account', description: 'The account of the key: its spend, its ceiling and its credit.' })
+  .meta({ id: 'own_account', description: 'The account of the key: its spend, budget and credit.' })
 
 export const accountListSchema = listOf(accountSchema).extend({
   total: z

@@ -27,7 +27,7 @@ const capField = (name: string, period: string) =>
     .optional()
     .describe(
       `The most that this key, with those it was rotated from and into, may spend in a ${period}, in US dollars with at ` +
-        'most 9 decimals. Null: no cap. 0: no billed call.',
+        'most 9 decimals. Null: no budget. 0: every billed call is refused.',
     )
 
 const RATE_MAX = 1_000_000
@@ -52,7 +52,7 @@ const keyFields = {
     .optional()
     .describe(
       '`exact`: calls in flight count with the most that they may cost, and calls wait for room. `settled`: only finished ' +
-        'calls count, and calls in flight may pass the cap. Null: `budgets.mode` of the gateway.',
+        'calls count, and calls in flight may exceed the budget. Null: `budgets.mode` of the gateway.',
     ),
   allowed_models: z
     .array(
@@ -125,19 +125,19 @@ const keyMembers = z.object({
   object: z.literal('key'),
   account_id: z.string(),
   budget_id: idOf('budget').describe(
-    'The budget of the key: caps, rate, mode and their counters. A key and those it is rotated into share it.',
+    'The budget of the key: limits, mode and counters. A key and its rotations share it.',
   ),
   name: z.string(),
   prefix: z.string().describe('The first characters of the key, to identify it in lists.'),
   last4: z.string().describe('The last four characters of the key.'),
   status: z.enum(KEY_STATUSES).describe('Revoked and expired are final.'),
-  monthly_budget_usd: usdAmount('The cap of each month; null without one.').nullable(),
-  daily_budget_usd: usdAmount('The cap of each day; null without one.').nullable(),
+  monthly_budget_usd: usdAmount('The budget of each month. Null: none.').nullable(),
+  daily_budget_usd: usdAmount('The budget of each day. Null: none.').nullable(),
   requests_per_minute: count().nullable().describe('The most calls in a minute; null without a limit.'),
   budget_mode: z.enum(BUDGET_MODES).nullable().describe('Null: as the gateway is configured.'),
   month_spend_usd: usdAmount('The cost of the calls admitted in this month (UTC).'),
   month_held_usd: usdAmount('The most that the open calls of this month may still cost.'),
-  month_waiting: count().describe('Calls that wait for room under a cap or for credit, on this node.'),
+  month_waiting: count().describe('Calls that wait for a budget or for credit, on this node.'),
   month_lost_usd: usdAmount('The most that the interrupted calls of this month may have cost at list price.'),
   day_spend_usd: usdAmount('The cost of the calls admitted on this day (UTC).'),
   budget_resets_at: instant().describe('When the next month begins.'),

@@ -47,10 +47,10 @@ const calls = (description: string) => z.number().min(0).meta({ type: 'integer',
 const cappedKey = z.object({
   id: idOf('key'),
   name: z.string(),
-  period: z.enum(['month', 'day']).describe('The period of the cap.'),
-  percent: count().describe('Of the cap that is spent, in whole percent.'),
+  period: z.enum(['month', 'day']).describe('The period of the budget.'),
+  percent: count().describe('Spent part of the budget, in whole percent.'),
   spent_usd: usdAmount('Its spend in the period.'),
-  cap_usd: usdAmount('Its cap.').nullable(),
+  cap_usd: usdAmount('The budget.').nullable(),
 })
 
 const expiringKey = z.object({ id: idOf('key'), name: z.string(), expires_at: instant().nullable() })
@@ -77,12 +77,12 @@ export const overviewSchema = z
     calls_in_flight: count().describe(
       'Calls that are upstream now: on this node, or of the account for other roles.',
     ),
-    calls_waiting: count().describe('Calls that wait for room, on this node.'),
-    alert_thresholds_percent: z.array(count()).describe('The shares of a cap at which an event is emitted.'),
+    calls_waiting: count().describe('Waiting calls on this node.'),
+    alert_thresholds_percent: z.array(count()).describe('Percentages of a budget that emit an event.'),
     attention: z
       .object({
-        keys_exhausted: named(cappedKey).describe('Usable keys that have spent their cap.'),
-        keys_near_cap: named(cappedKey).describe('Usable keys that have spent 80 % of their cap or more.'),
+        keys_exhausted: named(cappedKey).describe('Usable keys that have spent their budget.'),
+        keys_near_cap: named(cappedKey).describe('Usable keys that have spent 80 % of their budget or more.'),
         keys_expiring: named(expiringKey).describe('Keys that expire within seven days.'),
         unpriced_models: z
           .array(z.object({ model: z.string(), requests: calls('Calls of the last seven days.') }))

@@ -36,7 +36,7 @@ const requestMembers = z.object({
   state: z
     .enum(CALL_STATES)
     .describe(
-      '`waiting`: for room under a cap or for credit. `deferred`: answered, and its cost comes later from the object that ' +
+      '`waiting`: for a budget or for credit. `deferred`: answered, and its cost comes later from the object that ' +
         'it created upstream. `settled`: paid. `released`: used nothing. `interrupted`: nobody can say what it used, and ' +
         'nobody pays. `refused`: never sent; `code` says why.',
     ),
@@ -121,7 +121,7 @@ const billSchema = z
     list_cost_usd: usdAmount('The sum of the lines, rounded.').nullable(),
     discount_usd: usdAmount('The list cost less the cost.').nullable(),
     cost_usd: usdAmount('The cost of the call.').nullable(),
-    held_usd: usdAmount('What was reserved from the cap and the credit while the call ran.'),
+    held_usd: usdAmount('Reserved from the budgets and the credit while the call ran.'),
     held_list_usd: usdAmount('The same at list price.'),
     held_because: z.string().describe('Why so much was reserved, in words.'),
     note: z.string().nullable().describe('Why there are no lines, if there are none.'),

@@ -29,7 +29,7 @@ const FIELDS: readonly Field<Exact<Account>>[] = [
   { title: 'id', of: ({ id }) => shownText(id) },
   { title: 'status', of: ({ status }) => shownText(status) },
   { title: 'spent (USD)', of: ({ month_spend_usd }) => month_spend_usd, kind: 'amount' },
-  { title: 'monthly cap', of: ({ monthly_budget_usd }) => monthly_budget_usd, kind: 'amount' },
+  { title: 'monthly budget', of: ({ monthly_budget_usd }) => monthly_budget_usd, kind: 'amount' },
   { title: 'balance', of: ({ balance_usd }) => balance_usd, kind: 'amount' },
   { title: 'name', of: ({ name }) => shownText(name, 60) },
 ]
@@ -111,7 +111,7 @@ async function show(
       ['id', account.id],
       ['name', account.name],
       ['status', account.status],
-      ['monthly cap', cap === null ? 'none' : `${cap} USD`],
+      ['monthly budget', cap === null ? 'none' : `${cap} USD`],
       ['this month', `${account.month_spend_usd} USD spent, ${account.month_held_usd} USD reserved`],
       ['balance', `${account.balance_usd} USD${account.credit_enforced ? ', enforced' : ''}`],
       ['discount', account.discount ?? 'that of the installation'],

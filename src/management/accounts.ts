@@ -130,7 +130,7 @@ const getAccount = defineRoute({
 const getOwnAccount = defineRoute({
   endpoint: 'GET /gateway/v1/accounts/self',
   operationId: 'get_own_account',
-  summary: 'Show the account of the key: spend, ceiling and credit',
+  summary: 'Show the account of the key: spend, budget and credit',
   answer: ownAccountSchema,
   async handle({ accountId }, { store, clock }) {
     const atMs = clock.nowMs()

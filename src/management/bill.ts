@@ -52,7 +52,7 @@ function roundingOf(listNanos: Nanos | null, lines: readonly Line[]): bigint {
 }
 
 function whyHeld({ state, holdNanos, costNanos, overrun }: CallRecord): string {
-  if (state === 'waiting') return 'Nothing yet: the call waits for room under a cap or for credit.'
+  if (state === 'waiting') return 'Nothing yet: the call waits for a budget or for credit.'
   if (state === 'refused') return 'Nothing: the call was refused.'
   if (holdNanos === 0n) return 'Nothing: the call could not cost anything.'
   const bound =

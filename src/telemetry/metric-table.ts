@@ -161,7 +161,7 @@ export const METRICS: readonly Metric[] = [
     name: 'tollgate_calls_in_flight',
     type: 'gauge',
     labels: [],
-    help: 'Calls of this node that are upstream now, and standing holds of open WebSockets.',
+    help: 'Calls of this node that are upstream now, and standing reservations of open WebSockets.',
     read: ({ inFlight }) => only(inFlight.count),
   },
   {
@@ -175,7 +175,7 @@ export const METRICS: readonly Metric[] = [
     name: 'tollgate_held_usd',
     type: 'gauge',
     labels: [],
-    help: 'USD held by calls in flight on all nodes that share the database. Every node reports the same value.',
+    help: 'USD reserved by calls in flight on all nodes that share the database. Every node reports the same value.',
     async read({ heldNanos }) {
       const nanos = await heldNanos()
       return nanos === null ? null : only(usd(nanos))

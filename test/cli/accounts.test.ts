@@ -17,13 +17,13 @@ test('accounts are created once, shown, changed, suspended and listed', async ()
     [once, new RegExp(`^id +${id}\\n`)],
     [
       ['show', 'ID'],
-      /\nname +Acme\nstatus +active\nmonthly cap +50 USD\nthis month +0 USD spent, 0 USD reserved\n/,
+      /\nname +Acme\nstatus +active\nmonthly budget +50 USD\nthis month +0 USD spent, 0 USD reserved\n/,
     ],
     [['show', 'ID'], /\nbalance +0 USD\ndiscount +0\.1\ncreated +\d{4}-\d\d-\d\d [\d:]{8} UTC\n$/],
     [['update', 'ID', '--name', 'Acme Ltd', '--discount', 'none'], /\nname +Acme Ltd\n.*\n.*50 USD\n/],
     [
       ['update', 'ID', '--monthly-budget', 'none'],
-      /\nmonthly cap +none\n[\s\S]*discount +that of the installation\n/,
+      /\nmonthly budget +none\n[\s\S]*discount +that of the installation\n/,
     ],
     [['update', 'ID', '--enforce-credit', 'yes', '--force'], /\nbalance +0 USD, enforced\n/],
     [['suspend', 'ID'], /\nstatus +suspended\n/],
@@ -34,7 +34,7 @@ test('accounts are created once, shown, changed, suspended and listed', async ()
     [['resume', 'ID', '--json'], /^\{"id":"acct_\w+","object":"account","name":"Acme Ltd","status":"active"/],
     [
       ['list'],
-      /^id +status +spent \(USD\) {2}monthly cap {2}balance {2}name\nacct_.*\ndefault +active .* default\n$/,
+      /^id +status +spent \(USD\) {2}monthly budget {2}balance {2}name\nacct_.*\ndefault +active .* default\n$/,
     ],
     [['list', '--search', 'acme', '--json'], /^\{"object":"list","data":\[\{"id":"acct_/],
   ]

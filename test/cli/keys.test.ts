@@ -65,7 +65,7 @@ test('every limit has an option, on creation and on an update', async () => {
     assert.match(shown, line)
   assert.match(
     await done('keys', 'list', '--search', 'metadata.team:web'),
-    /spent today +daily cap +rpm[\s\S]* 0\.00 +5\.00 +60 .*limited/,
+    /spent today +daily budget +rpm[\s\S]* 0\.00 +5\.00 +60 .*limited/,
   )
   const removed = ['--daily-budget', 'none', '--rpm', 'none', '--budget-mode', 'none', '--metadata', 'none']
   assert.match(await done('keys', 'update', 'limited', ...removed), / {2}limits +none\n/)
