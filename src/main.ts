@@ -4,12 +4,11 @@ import { AdmissionQueues } from './gateway/admission-queue.ts'
 import { createDeferrals } from './gateway/deferrals.ts'
 import { Estimates } from './gateway/estimates.ts'
 import type { CallPoint, Gateway } from './gateway/gateway.ts'
-import { audienceOf, openFrontDoor, shapeBroken } from './gateway/handle-request.ts'
+import { openFrontDoor, shapeBroken } from './gateway/handle-request.ts'
 import { BackgroundQueue, ByteBudget, DecodingTurns, KeyShares } from './gateway/key-shares.ts'
 import { OwnUpstreams, unlessSimulated, upstreamKeys } from './gateway/own-upstreams.ts'
 import { bootstrapDigestOf } from './gateway/parse-credential.ts'
 import { createPricer } from './gateway/pricer.ts'
-import { refuseRequest } from './gateway/sent-call.ts'
 import { createSettlementWatch, createSettler } from './gateway/settle.ts'
 import { OpenSockets } from './gateway/turns/open-sockets.ts'
 import { TrustedProxies } from './http/addresses.ts'
@@ -359,9 +358,6 @@ async function serveFrom(
     shapeBroken(refusal, head, requestId) {
       counts.refused(refusal.code)
       return shapeBroken(refusal, head, requestId)
-    },
-    refuseExchange(exchange, refusal) {
-      refuseRequest(exchange, audienceOf(exchange, exchange.req.target), refusal, counts)
     },
     trustedProxies,
     connectionsPerAddressMax: config.connectionsPerAddressMax === 0 ? null : config.connectionsPerAddressMax,

@@ -1,7 +1,6 @@
 import { limits } from '../kernel/limits.ts'
 import { ChunkList } from '../kernel/memory.ts'
 import type { MessageHead, MessageReceiver } from './message-reader.ts'
-import { lend } from './node-sockets.ts'
 import { ownText } from './raw-headers.ts'
 
 export type BodyReceiver = Pick<MessageReceiver, 'data' | 'end'>
@@ -121,17 +120,13 @@ export class IncomingRequest {
     while (this.#waiting !== null && this.#receiver !== null && !this.#paused) {
       const chunk = this.#waiting.all()[this.#given]
       if (chunk === undefined) {
-        this.#waiting.clear()
         this.#waiting = null
         this.#given = 0
         break
       }
       this.#given += 1
       this.#waitingBytes -= chunk.length
-      const receiver = this.#receiver
-      lend(chunk, (bytes) => {
-        if (!receiver.data(bytes)) this.#paused = true
-      })
+      if (!this.#receiver.data(chunk)) this.#paused = true
     }
     if (this.#waiting === null) this.#end()
     this.#source.flowChanged()

@@ -88,10 +88,6 @@ export class Llhttp {
     this.#input.set(bytes)
   }
 
-  byte(at: number): number {
-    return this.#input[at] ?? 0
-  }
-
   text(from: number, to: number): string {
     return this.#input.toString('latin1', from, to)
   }

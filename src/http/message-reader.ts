@@ -55,9 +55,6 @@ const HEADER_OVERFLOW = 'HPE_HEADER_OVERFLOW'
 /** Slicing one string takes a third of the time of separate strings, but retains the whole string. */
 const SLICED_HEAD_BYTES_MAX = 4 * 1024
 
-/** Protocols whose request lines llhttp accepts as HTTP. */
-const OTHER_PROTOCOL = /^(?:RTSP|ICE\/)$/
-const PROTOCOL_CHARS = 4
 const BLANK = 0x20
 const TAB = 0x09
 
@@ -85,7 +82,7 @@ export class MessageReader {
   readonly #limits: HeadLimits
   readonly #isRequest: boolean
   readonly #parser: number
-  /** Nothing more is parsed: the bytes after a CONNECT or an upgrade are not HTTP. */
+  /** No more is read for now, or for ever: the bytes behind a CONNECT or a change of the protocol are not HTTP. */
   #isOver = false
   #isClosed = false
   #hasBegun = false
@@ -94,8 +91,6 @@ export class MessageReader {
   #lineCount = 0
   #target = ''
   #reason = ''
-  /** The first characters of the protocol name after the target. */
-  #protocol = ''
   #lastKind: SpanKind = BODY
   #spanBytes = 0
   #bytesSinceBody = 0
@@ -104,8 +99,6 @@ export class MessageReader {
   #hasEnded = false
   #error: WireError | null = null
   #sizedLeft = 0
-  #runFrom = 0
-  #runTo = 0
 
   constructor(kind: 'request' | 'response', receiver: MessageReceiver, limits: HeadLimits) {
     this.#receiver = receiver
@@ -139,9 +132,13 @@ export class MessageReader {
     return null
   }
 
-  /** The bytes after the current message are not HTTP: they go to the receiver's `beyond`. */
+  /** The bytes behind the current message go to the receiver's `beyond`, until `start`. */
   stop(): void {
     this.#isOver = true
+  }
+
+  start(): void {
+    this.#isOver = this.#isClosed
   }
 
   close(): void {
@@ -183,8 +180,6 @@ export class MessageReader {
   #run(piece: Buffer, from: number): number | WireError {
     const llhttp = MessageReader.#llhttp
     running = this
-    this.#runFrom = from
-    this.#runTo = piece.length
     const code = llhttp.run(this.#parser, from, piece.length)
     this.#collectLines()
     const to = code === OK ? piece.length : llhttp.position(this.#parser)
@@ -227,7 +222,6 @@ export class MessageReader {
     this.#spanBytes = 0
     this.#target = ''
     this.#reason = ''
-    this.#protocol = ''
   }
 
   #onSpan(kind: SpanKind, from: number, to: number): number {
@@ -261,9 +255,8 @@ export class MessageReader {
       isUpgrade,
     }
     const isCoded = hasHeader(head.headers, 'transfer-encoding')
-    if (OTHER_PROTOCOL.test(this.#protocol)) this.#error = wireError('HPE_INVALID_CONSTANT')
     // llhttp ignores an empty `Transfer-Encoding`; other parsers may not.
-    else if (isCoded && valuesOf(head.headers, 'transfer-encoding').includes('')) {
+    if (isCoded && valuesOf(head.headers, 'transfer-encoding').includes('')) {
       this.#error = wireError('HPE_INVALID_TRANSFER_ENCODING')
     }
     if (this.#error !== null) return STOPPED
@@ -286,31 +279,24 @@ export class MessageReader {
   }
 
   #collectLines(): void {
-    let protocolAt = this.#runFrom
-    if (spanCount > 0) {
-      const start = spans[1] ?? 0
-      const end = spans[spanCount - 1] ?? 0
-      const whole = end - start <= SLICED_HEAD_BYTES_MAX ? MessageReader.#llhttp.text(start, end) : null
-      for (let i = 0; i < spanCount; i += 3) {
-        const kind = spans[i]
-        const from = spans[i + 1] ?? 0
-        const to = spans[i + 2] ?? 0
-        // Records of calls retain the target longer than the head.
-        const text =
-          whole === null || kind === TARGET
-            ? MessageReader.#llhttp.text(from, to)
-            : whole.slice(from - start, to - start)
-        if (kind === FIELD || kind === VALUE) this.#addLine(kind, text)
-        else if (kind === REASON) this.#reason += text
-        else {
-          this.#target += text
-          this.#protocol = ''
-          protocolAt = to
-        }
-      }
-      spanCount = 0
+    if (spanCount === 0) return
+    const start = spans[1] ?? 0
+    const end = spans[spanCount - 1] ?? 0
+    const whole = end - start <= SLICED_HEAD_BYTES_MAX ? MessageReader.#llhttp.text(start, end) : null
+    for (let i = 0; i < spanCount; i += 3) {
+      const kind = spans[i]
+      const from = spans[i + 1] ?? 0
+      const to = spans[i + 2] ?? 0
+      // Targets outlive the head, in records of calls.
+      const text =
+        whole === null || kind === TARGET
+          ? MessageReader.#llhttp.text(from, to)
+          : whole.slice(from - start, to - start)
+      if (kind === FIELD || kind === VALUE) this.#addLine(kind, text)
+      else if (kind === REASON) this.#reason += text
+      else this.#target += text
     }
-    if (this.#target !== '' && !this.#hasHead) this.#readProtocol(protocolAt)
+    spanCount = 0
   }
 
   /** Names have even indexes. A text at the wrong index continues the previous one. */
@@ -319,13 +305,6 @@ export class MessageReader {
     const isNext = lines.length % 2 === (kind === FIELD ? 0 : 1)
     if (isNext) lines.push(text)
     else lines[lines.length - 1] += text
-  }
-
-  #readProtocol(from: number): void {
-    for (let at = from; at < this.#runTo && this.#protocol.length < PROTOCOL_CHARS; at++) {
-      const byte = MessageReader.#llhttp.byte(at)
-      if (byte !== BLANK) this.#protocol += String.fromCharCode(byte)
-    }
   }
 
   #takeLines(): string[] {

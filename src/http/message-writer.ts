@@ -1,32 +1,5 @@
 import type { Socket } from 'node:net'
 
-interface FramingHeaders {
-  readonly hasLength: boolean
-  readonly hasCoding: boolean
-  readonly hasDate: boolean
-}
-
-export function framingHeaders(lines: readonly string[]): FramingHeaders {
-  let hasLength = false
-  let hasCoding = false
-  let hasDate = false
-  for (let i = 0; i < lines.length; i += 2) {
-    const name = lines[i] ?? ''
-    switch (name.length) {
-      case 4:
-        hasDate ||= name.toLowerCase() === 'date'
-        break
-      case 14:
-        hasLength ||= name.toLowerCase() === 'content-length'
-        break
-      case 17:
-        hasCoding ||= name.toLowerCase() === 'transfer-encoding'
-        break
-    }
-  }
-  return { hasLength, hasCoding, hasDate }
-}
-
 /** Serialises header lines. A value with a line break would become two lines, and is a defect of the caller. */
 export function serialiseHeaders(lines: readonly string[]): string {
   let text = ''
@@ -73,16 +46,7 @@ export function statusLine(status: number, reason: string | undefined): string {
   return `HTTP/1.1 ${status} ${reason ?? REASONS.get(status) ?? 'unknown'}\r\n`
 }
 
-const SCRATCH_BYTES = 8 * 1024
-
-/** The buffer in which one write is assembled. Usually the bytes are sent when the write returns. */
-let scratch = Buffer.allocUnsafeSlow(SCRATCH_BYTES)
-
-/**
- * Writes a head, a chunk and the following text as one. All of them may be reused when this returns. False: wait for
- * `drain`. The socket must be a plain kernel socket, which copies the bytes: a stream in between would pass on the
- * scratch buffer itself.
- */
+/** Writes a head, a chunk and the text behind it as one. None of them is needed any more when this returns. */
 export function writeCoalesced(
   socket: Socket,
   head: string,
@@ -90,19 +54,9 @@ export function writeCoalesced(
   after: string,
   onWritten?: (error?: Error | null) => void,
 ): boolean {
-  const length = head.length + chunk.length + after.length
-  const isScratch = length <= SCRATCH_BYTES && socket.writableLength === 0 && !isEncrypted(socket)
-  const bytes = isScratch ? scratch.subarray(0, length) : Buffer.allocUnsafe(length)
+  const bytes = Buffer.allocUnsafe(head.length + chunk.length + after.length)
   if (head !== '') bytes.write(head, 'latin1')
   bytes.set(chunk, head.length)
   if (after !== '') bytes.write(after, head.length + chunk.length, 'latin1')
-  const hasRoom = socket.write(bytes, onWritten)
-  // The kernel did not accept all bytes, so the socket now owns this memory.
-  if (isScratch && socket.writableLength > 0) scratch = Buffer.allocUnsafeSlow(SCRATCH_BYTES)
-  return hasRoom
-}
-
-/** A TLS socket still uses the memory after a write returns. */
-function isEncrypted(socket: Socket & { readonly encrypted?: boolean }): boolean {
-  return socket.encrypted === true
+  return socket.write(bytes, onWritten)
 }

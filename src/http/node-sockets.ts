@@ -1,7 +1,6 @@
 import { Socket, type SocketConstructorOpts } from 'node:net'
 import { InstallationError } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
-import { ChunkList } from '../kernel/memory.ts'
 
 /*
  * Sockets as this room uses them, with all that it uses of Node and that Node does not promise:
@@ -22,23 +21,9 @@ type WriteDone = (error?: NodeJS.ErrnoException | null) => void
 /** All plain sockets read into this buffer. A chunk is valid until the function that receives it returns. */
 export const readBuffer = Buffer.allocUnsafeSlow(64 * 1024)
 
-let lent: ArrayBufferLike | null = null
-
-/** Passes bytes that are valid until `take` returns, like arriving bytes. */
-export function lend(chunk: Buffer, take: (chunk: Buffer) => void): void {
-  const before = lent
-  lent = chunk.buffer
-  try {
-    take(chunk)
-  } finally {
-    lent = before
-  }
-}
-
 /** The same bytes for a socket that may send them later. Copies only if the memory will be reused. */
 export function lasting(chunk: Buffer): Buffer {
-  const { buffer } = chunk
-  return buffer !== readBuffer.buffer && buffer !== lent ? chunk : Buffer.from(chunk)
+  return chunk.buffer === readBuffer.buffer ? Buffer.from(chunk) : chunk
 }
 
 /**
@@ -126,8 +111,8 @@ const KEEP_ALIVE_MS = 60_000
 export class RawConnection {
   readonly #socket: Socket
   #receiver: RawReceiver | null = null
-  #ahead: ChunkList | null = null
-  #aheadBytes = 0
+  /** The bytes that came before there was a receiver. */
+  #ahead = Buffer.alloc(0)
   #isDiscarding = false
   #isClosed = false
 
@@ -149,10 +134,9 @@ export class RawConnection {
     // TCP keep-alive detects a vanished peer. There is no idle timeout: a peer may be silent for any time.
     this.#socket.setKeepAlive(true, KEEP_ALIVE_MS)
     const ahead = this.#ahead
-    this.#ahead = null
-    if (ahead !== null) receiver.data(ahead.joined())
-    ahead?.clear()
-    if (this.#aheadBytes >= limits.bodyBytesAheadMax) this.resume()
+    this.#ahead = Buffer.alloc(0)
+    if (ahead.length > 0) receiver.data(ahead)
+    if (ahead.length >= limits.bodyBytesAheadMax) this.resume()
     if (this.#isClosed) receiver.closed()
   }
 
@@ -197,10 +181,8 @@ export class RawConnection {
       this.#receiver.data(lasting(chunk))
       return
     }
-    this.#ahead ??= new ChunkList()
-    this.#ahead.append(chunk)
-    this.#aheadBytes += chunk.length
-    if (this.#aheadBytes >= limits.bodyBytesAheadMax) this.pause()
+    this.#ahead = Buffer.concat([this.#ahead, chunk])
+    if (this.#ahead.length >= limits.bodyBytesAheadMax) this.pause()
   }
 
   drained(): void {

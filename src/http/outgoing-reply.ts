@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net'
-import { dateLine, framingHeaders, serialiseHeaders, statusLine, writeCoalesced } from './message-writer.ts'
+import { dateLine, serialiseHeaders, statusLine, writeCoalesced } from './message-writer.ts'
 import { lasting, type RawConnection } from './node-sockets.ts'
+import { hasHeader } from './raw-headers.ts'
 
 interface ReplySetting {
   readonly socket: Socket
@@ -73,20 +74,20 @@ export class OutgoingReply {
   /** Composes the head. It is sent with the first body bytes, or when flushed. */
   writeHead(status: number, reason: string | undefined, lines: readonly string[]): void {
     const { method, httpVersion, expectsContinue, keepAliveSeconds } = this.#setting
-    const { hasLength, hasCoding, hasDate } = framingHeaders(lines)
+    const hasCoding = hasHeader(lines, 'transfer-encoding')
     const speaks11 = httpVersion === '1.1'
     const hasBody = method !== 'HEAD' && status !== 204 && status !== 304
     // Without the 100 the client may or may not send its body, so the next request's start is unknown.
     if (expectsContinue && !this.#hasContinued) this.shouldKeepAlive = false
     if (!hasBody) this.#framing = 'none'
     else if (hasCoding) this.#framing = 'chunked'
-    else if (hasLength) this.#framing = 'length'
+    else if (hasHeader(lines, 'content-length')) this.#framing = 'length'
     else this.#framing = speaks11 ? 'chunked' : 'close'
     if (this.#framing === 'close') this.shouldKeepAlive = false
     this.#head =
       statusLine(status, reason) +
       serialiseHeaders(lines) +
-      (this.sendDate && !hasDate ? dateLine(this.#setting.nowMs()) : '') +
+      (this.sendDate && !hasHeader(lines, 'date') ? dateLine(this.#setting.nowMs()) : '') +
       (this.shouldKeepAlive
         ? `Connection: keep-alive\r\nKeep-Alive: timeout=${keepAliveSeconds}\r\n`
         : 'Connection: close\r\n') +

@@ -114,20 +114,12 @@ export function nominatedIn(headers: RawHeaders): ReadonlySet<string> {
   return nominated.length === 0 ? NOTHING : new Set(nominated)
 }
 
-const PLACES = 2_048
+const NAMES_MAX = 1_000
 const NAME_CHARS_MAX = 64
 
-interface Remembered<Known> {
-  readonly spelling: string
-  readonly known: Known
-}
-
-/**
- * A direct-mapped cache of facts about header names, since the same few names come with every request. Each name has
- * one slot, which the last name with that slot occupies. A Map would hash each fresh string, which takes twice as long.
- */
-export class NameMemo<Known> {
-  readonly #remembered: (Remembered<Known> | null)[] = new Array<null>(PLACES).fill(null)
+/** A cache of what is known of the names of header lines, by their spelling: the same few names come with every request. */
+export class NameMemo<Known extends object | string> {
+  readonly #known = new Map<string, Known>()
   readonly #judge: (lowerName: string) => Known
 
   constructor(judge: (lowerName: string) => Known) {
@@ -135,25 +127,11 @@ export class NameMemo<Known> {
   }
 
   get(name: string): Known {
-    const slot = slotOf(name)
-    const found = this.#remembered[slot] ?? null
-    return found !== null && found.spelling === name ? found.known : this.#learn(name, slot)
-  }
-
-  #learn(name: string, slot: number): Known {
+    const found = this.#known.get(name)
+    if (found !== undefined) return found
     const known = this.#judge(name.toLowerCase())
-    if (name.length <= NAME_CHARS_MAX) this.#remembered[slot] = { spelling: ownText(name), known }
+    if (this.#known.size >= NAMES_MAX) this.#known.clear()
+    if (name.length <= NAME_CHARS_MAX) this.#known.set(ownText(name), known)
     return known
   }
-}
-
-/** Letters and factors are chosen so that the 160 names that SDKs and providers send do not collide. */
-function slotOf(name: string): number {
-  const { length } = name
-  if (length < 3) return 0
-  const first = name.charCodeAt(0) * 199
-  const middle = name.charCodeAt(length >> 1) * 257
-  const third = name.charCodeAt(length - 3) * 211
-  const last = name.charCodeAt(length - 1) * 149
-  return (length * 59 + first + middle + third + last) & (PLACES - 1)
 }

@@ -8,13 +8,6 @@ export class Unsendable extends Error {
   readonly code = 'TOLLGATE_UNSENDABLE'
 }
 
-interface RequestHead {
-  readonly text: string
-  readonly lengthBytes: number | null
-  /** The sender stated the length, so even 0 is written for every method. */
-  readonly statesLength: boolean
-}
-
 export interface UpstreamRequest {
   readonly method: string
   readonly target: string
@@ -42,77 +35,74 @@ const roles = new NameMemo<Role>((name) => {
   return REFUSED.test(name) || !TOKEN.test(name) ? 'refused' : 'line'
 })
 
-/** The head: host and connection first, the given lines, framing last. llhttp never passes a line that these checks refuse. */
-export function composeHead(request: UpstreamRequest): RequestHead | Unsendable {
+export interface Sendable {
+  readonly method: string
+  readonly upgrades: boolean
+  readonly head: string
+  /** The head of a stream that turns out to be empty. */
+  readonly emptyHead: string
+  readonly lengthBytes: number | null
+  readonly body: UpstreamBody
+}
+
+/**
+ * The head: host and connection first, the lines as given, framing last. llhttp lets no line through that these checks
+ * refuse with an `Unsendable`.
+ */
+export function composeRequest(request: UpstreamRequest): Sendable {
   const { method, target, headers, body, upgrades = false } = request
-  if (!TOKEN.test(method) || !TARGET.test(target)) return new Unsendable('a request line that cannot be sent')
+  if (!TOKEN.test(method) || !TARGET.test(target)) throw new Unsendable('a request line that cannot be sent')
   let host: string | null = null
-  let lengthGiven: string | null = null
+  let stated: string | null = null
   let lines = ''
   for (let i = 0; i < headers.length; i += 2) {
     const name = headers[i] ?? ''
     const value = headers[i + 1] ?? ''
-    if (UNSENDABLE.test(value)) return new Unsendable('a header value that cannot be sent')
+    if (UNSENDABLE.test(value)) throw new Unsendable('a header value that cannot be sent')
     const role = roles.get(name)
     if (role === 'line') lines += `${name}: ${value}\r\n`
     else if (role === 'host' && host === null) host = value
-    else if (role === 'length' && lengthGiven === null) lengthGiven = value
-    else return new Unsendable('a header line that cannot be sent')
+    else if (role === 'length' && stated === null) stated = value
+    else throw new Unsendable('a header line that cannot be sent')
   }
-  if (host === null) return new Unsendable('a request without a host')
-  const lengthBytes = lengthOf(body, lengthGiven)
-  if (lengthBytes instanceof Unsendable) return lengthBytes
+  if (host === null) throw new Unsendable('a request without a host')
+  const lengthBytes = lengthOf(body, stated)
   const connection = upgrades ? 'connection: Upgrade\r\nupgrade: websocket' : 'connection: keep-alive'
-  return {
-    text: `${method} ${target} HTTP/1.1\r\nhost: ${host}\r\n${connection}\r\n${lines}`,
-    lengthBytes,
-    statesLength: lengthGiven !== null,
-  }
+  const text = `${method} ${target} HTTP/1.1\r\nhost: ${host}\r\n${connection}\r\n${lines}`
+  // Without a stated length, 0 is written only where a body is expected.
+  const zero = stated !== null || EXPECTS_BODY.test(method) ? 'content-length: 0\r\n\r\n' : '\r\n'
+  const emptyHead = text + zero
+  let head = emptyHead
+  if (lengthBytes === null) head = `${text}transfer-encoding: chunked\r\n\r\n`
+  else if (lengthBytes > 0) head = `${text}content-length: ${lengthBytes}\r\n\r\n`
+  return { method, upgrades, head, emptyHead, lengthBytes, body }
 }
 
-/**
- * The framing line (length, chunked or none) and the empty line. An unstated length of 0 is written only for methods
- * with a body.
- */
-function framingOf(
-  method: string,
-  { statesLength }: Pick<RequestHead, 'statesLength'>,
-  lengthBytes: number | null,
-): string {
-  if (lengthBytes === null) return 'transfer-encoding: chunked\r\n\r\n'
-  if (lengthBytes === 0 && !statesLength && !EXPECTS_BODY.test(method)) return '\r\n'
-  return `content-length: ${lengthBytes}\r\n\r\n`
-}
-
-function lengthOf(body: UpstreamBody, given: string | null): number | null | Unsendable {
-  if (given !== null && !/^\d{1,15}$/.test(given)) return new Unsendable('a length that is no number')
-  const announced = given === null ? null : Number(given)
+function lengthOf(body: UpstreamBody, stated: string | null): number | null {
+  if (stated !== null && !/^\d{1,15}$/.test(stated)) throw new Unsendable('a length that is no number')
+  const announced = stated === null ? null : Number(stated)
   const actual = bytesIn(body)
   if (actual === null) return announced
-  if (announced !== null && announced !== actual)
-    return new Unsendable('a body that is not as long as it says')
+  if (announced !== null && announced !== actual) throw new Unsendable(WRONG_LENGTH)
   return actual
 }
+
+const WRONG_LENGTH = 'the body is not as long as it says'
 
 function bytesIn(body: UpstreamBody): number | null {
   if (body === null) return 0
   if (Buffer.isBuffer(body)) return body.length
-  if (!Array.isArray(body)) return null
-  let bytes = 0
-  for (const piece of body as readonly Buffer[]) bytes += piece.length
-  return bytes
+  return isPieces(body) ? body.reduce((bytes, piece) => bytes + piece.length, 0) : null
+}
+
+function isPieces(body: Readable | readonly Buffer[]): body is readonly Buffer[] {
+  return Array.isArray(body)
 }
 
 export interface Upload {
   readonly isDone: boolean
   drained(): void
   stop(): void
-}
-
-export interface Sendable {
-  readonly method: string
-  readonly head: RequestHead
-  readonly body: UpstreamBody
 }
 
 const ONE_WRITE_BYTES = 16 * 1024
@@ -122,19 +112,19 @@ const BATCH_BYTES = 256 * 1024
 /** Writes a request. Null: all of it was handed to the socket. */
 export function sendRequest(
   socket: Socket,
-  { method, head, body }: Sendable,
+  request: Sendable,
   onFailed: (error: Error) => void,
 ): Upload | null {
-  if (body !== null && !Buffer.isBuffer(body) && !Array.isArray(body)) {
-    return new StreamUpload(socket, method, head, body as Readable, onFailed)
-  }
-  const text = head.text + framingOf(method, head, head.lengthBytes)
-  if (body === null) socket.write(text, 'latin1')
-  else if (!Buffer.isBuffer(body)) return new PieceUpload(socket, text, body)
-  else if (body.length <= ONE_WRITE_BYTES) writeCoalesced(socket, text, body, '')
+  const { head, body } = request
+  if (body === null) socket.write(head, 'latin1')
+  else if (!Buffer.isBuffer(body))
+    return isPieces(body)
+      ? new PieceUpload(socket, head, body)
+      : new StreamUpload(socket, request, body, onFailed)
+  else if (body.length <= ONE_WRITE_BYTES) writeCoalesced(socket, head, body, '')
   else {
     socket.cork()
-    socket.write(text, 'latin1')
+    socket.write(head, 'latin1')
     socket.write(body)
     socket.uncork()
   }
@@ -188,24 +178,16 @@ class PieceUpload implements Upload {
 /** Sends the head with the first body bytes, since only then is it certain that there is a body. */
 class StreamUpload implements Upload {
   readonly #socket: Socket
-  readonly #method: string
-  readonly #head: RequestHead
+  readonly #request: Sendable
   readonly #body: Readable
   readonly #onFailed: (error: Error) => void
   #sentBytes = 0
   #isOver = false
   isDone = false
 
-  constructor(
-    socket: Socket,
-    method: string,
-    head: RequestHead,
-    body: Readable,
-    onFailed: (error: Error) => void,
-  ) {
+  constructor(socket: Socket, request: Sendable, body: Readable, onFailed: (error: Error) => void) {
     this.#socket = socket
-    this.#method = method
-    this.#head = head
+    this.#request = request
     this.#body = body
     this.#onFailed = onFailed
     body.on('data', this.#onData).on('end', this.#onEnd).on('close', this.#onClose)
@@ -226,32 +208,31 @@ class StreamUpload implements Upload {
 
   readonly #onData = (chunk: Buffer): void => {
     if (chunk.length === 0) return
-    const { lengthBytes } = this.#head
-    if (lengthBytes !== null && this.#sentBytes + chunk.length > lengthBytes) this.#isNotAsLong()
-    else if (!this.#write(chunk, lengthBytes === null)) this.#body.pause()
-  }
-
-  #write(chunk: Buffer, isChunked: boolean): boolean {
+    const { head, lengthBytes } = this.#request
     const socket = this.#socket
-    let before = isChunked ? `${chunk.length.toString(16)}\r\n` : ''
-    if (this.#sentBytes === 0)
-      before = this.#head.text + framingOf(this.#method, this.#head, this.#head.lengthBytes) + before
+    const isChunked = lengthBytes === null
+    const before = this.#sentBytes === 0 ? head : ''
     this.#sentBytes += chunk.length
+    if (!isChunked && this.#sentBytes > lengthBytes) {
+      this.#onFailed(new Unsendable(WRONG_LENGTH))
+      return
+    }
     socket.cork()
-    if (before !== '') socket.write(before, 'latin1')
+    if (before !== '' || isChunked)
+      socket.write(isChunked ? `${before}${chunk.length.toString(16)}\r\n` : before, 'latin1')
     let hasRoom = socket.write(chunk)
     if (isChunked) hasRoom = socket.write('\r\n', 'latin1')
     socket.uncork()
-    return hasRoom
+    if (!hasRoom) this.#body.pause()
   }
 
   readonly #onEnd = (): void => {
-    const { lengthBytes, text } = this.#head
+    const { lengthBytes, emptyHead } = this.#request
     if (lengthBytes !== null && lengthBytes !== this.#sentBytes) {
-      this.#isNotAsLong()
+      this.#onFailed(new Unsendable(WRONG_LENGTH))
       return
     }
-    if (this.#sentBytes === 0) this.#socket.write(text + framingOf(this.#method, this.#head, 0), 'latin1')
+    if (this.#sentBytes === 0) this.#socket.write(emptyHead, 'latin1')
     else if (lengthBytes === null) this.#socket.write('0\r\n\r\n', 'latin1')
     this.isDone = true
     this.stop()
@@ -259,9 +240,5 @@ class StreamUpload implements Upload {
 
   readonly #onClose = (): void => {
     if (!this.#isOver) this.#onFailed(this.#body.errored ?? new Unsendable('the body broke off'))
-  }
-
-  #isNotAsLong(): void {
-    this.#onFailed(new Unsendable('the body is not as long as it says'))
   }
 }

@@ -5,7 +5,7 @@ import type { HeaderNames } from '../kernel/header-names.ts'
 import type { IdSource } from '../kernel/ids.ts'
 import { limits } from '../kernel/limits.ts'
 import { AddressCounts, networkOf, type TrustedProxies } from './addresses.ts'
-import { ClientConnection, type ConnectionOwner, type Expects, HEAD_TIMEOUT } from './client-connection.ts'
+import { ClientConnection, type ConnectionOwner, HEAD_TIMEOUT } from './client-connection.ts'
 import type { Exchange, WholeReply } from './exchange.ts'
 import type { IncomingRequest } from './incoming-request.ts'
 import { TOO_MANY_LINES, type WireError } from './message-reader.ts'
@@ -26,7 +26,6 @@ export interface ServerParts {
   onExchange(exchange: Exchange): void
   /** Shapes a refusal without a parsed request. `head` is the text received so far. */
   shapeBroken(refusal: Refusal, head: string, requestId: string): WholeReply
-  refuseExchange(exchange: Exchange, refusal: Refusal): void
   readonly connectionsMax?: number
   readonly connectionsPerAddressMax?: number | null
   onCrowded?(address: string): void
@@ -42,7 +41,7 @@ export interface HttpServer {
   drain(drainMs: number): Promise<number>
 }
 
-type Connection = Pick<ClientConnection, 'isIdle' | 'replies' | 'checkTime' | 'destroy'>
+type Connection = Pick<ClientConnection, 'isIdle' | 'reply' | 'checkTime' | 'destroy'>
 
 const TIME_CHECK_MS = 1_000
 
@@ -61,11 +60,8 @@ export function createHttpServer(parts: ServerParts): HttpServer {
     },
     monotonicMs: () => parts.clock.monotonicMs(),
     nowMs: () => parts.clock.nowMs(),
-    onRequest(request, reply, expects) {
-      const exchange = exchangeOf(request, reply, expects)
-      if (expects !== 'something_else') return parts.onExchange(exchange)
-      const refusal = refuse('expectation_failed', 'Only "Expect: 100-continue" is supported.')
-      parts.refuseExchange(exchange, refusal)
+    onRequest(request, reply, expectsContinue) {
+      parts.onExchange(exchangeOf(request, reply, expectsContinue))
     },
     onBroken(socket, error, head) {
       const refusal = explainClientError(error)
@@ -73,9 +69,6 @@ export function createHttpServer(parts: ServerParts): HttpServer {
       if (isTls) parts.onTlsToPlain?.(socket.remoteAddress ?? '')
       if (refusal === null || isTls) socket.destroy()
       else answerBroken(socket, refusal, head)
-    },
-    onConnect(socket, head) {
-      answerBroken(socket, refuse('method_not_allowed', 'CONNECT is not supported.'), head)
     },
     onClosed: left,
   }
@@ -92,7 +85,7 @@ export function createHttpServer(parts: ServerParts): HttpServer {
     const acceptedMs = parts.clock.monotonicMs()
     const handshake: Connection = {
       isIdle: true,
-      replies: [],
+      reply: null,
       checkTime(nowMs) {
         if (nowMs - acceptedMs >= limits.tlsHandshakeTimeoutMs) accepted.destroy()
       },
@@ -113,7 +106,7 @@ export function createHttpServer(parts: ServerParts): HttpServer {
     })
   }
 
-  function exchangeOf(request: IncomingRequest, reply: OutgoingReply, expects: Expects): Exchange {
+  function exchangeOf(request: IncomingRequest, reply: OutgoingReply, expectsContinue: boolean): Exchange {
     return {
       req: request,
       res: reply,
@@ -122,7 +115,7 @@ export function createHttpServer(parts: ServerParts): HttpServer {
       startedMs: parts.clock.monotonicMs(),
       method: request.method,
       headers: request.headers,
-      expectsContinue: expects === 'continue',
+      expectsContinue,
       memory: request.memory,
       clientIp:
         trustedProxies === null
@@ -177,8 +170,8 @@ export function createHttpServer(parts: ServerParts): HttpServer {
 
     async drain(drainMs) {
       draining = true
-      for (const { replies } of connections.keys()) {
-        for (const reply of replies) if (!reply.headersSent) reply.shouldKeepAlive = false
+      for (const { reply } of connections.keys()) {
+        if (reply?.headersSent === false) reply.shouldKeepAlive = false
       }
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
       const noneLeft = new Promise<void>((resolve) => {
@@ -188,7 +181,7 @@ export function createHttpServer(parts: ServerParts): HttpServer {
       const deadline = setTimeout(() => {
         for (const connection of connections.keys()) {
           // An interrupted WebSocket loses turns, not its handshake, so it is not counted here.
-          cut += connection.replies.filter((reply) => !reply.maySwitch).length
+          if (connection.reply?.maySwitch === false) cut += 1
           connection.destroy()
         }
       }, drainMs)

@@ -1,32 +1,16 @@
 import type { Socket } from 'node:net'
+import { Readable } from 'node:stream'
+import { TLSSocket } from 'node:tls'
 import { limits } from '../kernel/limits.ts'
 import { type MessageHead, MessageReader, type MessageReceiver } from './message-reader.ts'
 import { holdFailedWrites, RawConnection } from './node-sockets.ts'
 import { firstValue, hasHeader } from './raw-headers.ts'
 import { type Sendable, sendRequest, type Upload } from './send-request.ts'
 
-export interface Connecting {
-  readonly socket: Socket
-  readonly readyEvent: 'connect' | 'secureConnect'
-}
-
-export type Connect = (onChunk: (chunk: Buffer) => void) => Connecting
-
-/** A request and its reply, as seen by a connection. `end` or `broken` comes last, once. */
-export interface CarriedCall extends MessageReceiver {
-  readonly method: string
-  /** Call once: no request is sent twice, and a sent request is not retained. */
-  takeSendable(): Sendable
-  begun(): void
-  /** `whole`: the whole request was handed to the socket. */
-  broken(error: Error, whole: boolean): void
-  /** Whether the request asks for an upgrade. If upstream agrees, `switched` comes last. */
-  readonly upgrades: boolean
-  switched(head: MessageHead, connection: RawConnection): void
-}
+export type Connect = (onChunk: (chunk: Buffer) => void) => Socket
 
 export interface ConnectionPool {
-  idle(connection: UpstreamConnection, forMs: number): void
+  idle(connection: UpstreamConnection): void
   unasked(): void
   /** The connection can carry no more requests. Idempotent. */
   gone(connection: UpstreamConnection): void
@@ -42,13 +26,151 @@ export class UpstreamBroke extends Error {
   }
 }
 
+/** Receives upstream's reply. If `data` returns false, call `resume()` later. */
+export type ReplyReceiver = Pick<MessageReceiver, 'head' | 'data'>
+
+/** How a call ended. Reported exactly once. */
+export type CallEnd =
+  | { readonly kind: 'complete'; readonly trailers: string[] }
+  | { readonly kind: 'cut'; readonly error: Error }
+  /** No response head came. `sent`: upstream may have received part of the request; `whole`: all of it. */
+  | {
+      readonly kind: 'failed'
+      readonly error: Error
+      readonly sent: boolean
+      readonly whole: boolean
+    }
+  | { readonly kind: 'switched'; readonly head: MessageHead; readonly connection: RawConnection }
+  /** We cancelled the call because the client left. `partly`: upstream cannot have received the whole request. */
+  | { readonly kind: 'abandoned'; readonly sent: boolean; readonly partly?: boolean }
+
+export interface UpstreamCall {
+  readonly ended: Promise<CallEnd>
+  resume(): void
+  abandon(): void
+}
+
+export const HANDSHAKE_TIMEOUT = 'UPSTREAM_HANDSHAKE_TIMEOUT'
+
+/** A request with its reply, from the pool to the connection that carries it. */
+export class PlacedCall implements UpstreamCall, MessageReceiver {
+  readonly ended: Promise<CallEnd>
+  readonly method: string
+  /** The request asks for another protocol; if upstream agrees, the call ends as `switched`. */
+  readonly upgrades: boolean
+  readonly #receiver: ReplyReceiver
+  readonly #finish: (end: CallEnd) => void
+  #sendable: Sendable | null
+  #connection: UpstreamConnection | null = null
+  #handshakeTimer: NodeJS.Timeout | undefined
+  #isSent = false
+  #hasHead = false
+  #isOver = false
+
+  constructor(sendable: Sendable, receiver: ReplyReceiver) {
+    const { promise, resolve } = Promise.withResolvers<CallEnd>()
+    this.ended = promise
+    this.#finish = resolve
+    this.method = sendable.method
+    this.upgrades = sendable.upgrades
+    this.#sendable = sendable
+    this.#receiver = receiver
+    // Watch handshake and body from the start: they may fail before there is a connection.
+    if (sendable.upgrades) this.#limitHandshake()
+    if (sendable.body instanceof Readable) sendable.body.once('error', (error) => this.#breakOff(error))
+  }
+
+  /** A WebSocket handshake has a timeout: its client cannot tell a slow answer from a lost one. */
+  #limitHandshake(): void {
+    this.#handshakeTimer = setTimeout(() => {
+      this.#breakOff(new UpstreamBroke(HANDSHAKE_TIMEOUT, 'upstream did not answer the handshake'))
+    }, limits.socketHandshakeMs)
+    this.ended.then(() => clearTimeout(this.#handshakeTimer))
+  }
+
+  get isOver(): boolean {
+    return this.#isOver
+  }
+
+  /** The request, which is sent once and not retained. */
+  begin(connection: UpstreamConnection): Sendable {
+    const sendable = this.#sendable
+    if (sendable === null) throw new Error('a request is sent once')
+    this.#sendable = null
+    this.#isSent = true
+    this.placed(connection)
+    return sendable
+  }
+
+  placed(connection: UpstreamConnection): void {
+    this.#connection = connection
+  }
+
+  head(head: MessageHead): void {
+    this.#hasHead = head.status >= 200
+    if (this.#hasHead) clearTimeout(this.#handshakeTimer)
+    try {
+      this.#receiver.head(head)
+    } catch (error) {
+      this.#breakOff(error)
+    }
+  }
+
+  data(chunk: Buffer): boolean {
+    try {
+      return this.#receiver.data(chunk)
+    } catch (error) {
+      this.#breakOff(error)
+      return false
+    }
+  }
+
+  end(trailers: string[]): void {
+    this.#end({ kind: 'complete', trailers })
+  }
+
+  switched(head: MessageHead, connection: RawConnection): void {
+    if (this.#isOver) connection.destroy()
+    this.#end({ kind: 'switched', head, connection })
+  }
+
+  /** `whole`: the whole request was handed to the socket. */
+  broken(error: Error, whole: boolean): void {
+    if (this.#hasHead) this.#end({ kind: 'cut', error })
+    else this.#end({ kind: 'failed', error, sent: this.#isSent, whole: this.#isSent && whole })
+  }
+
+  resume(): void {
+    this.#connection?.resume(this)
+  }
+
+  abandon(): void {
+    if (this.#isOver) return
+    const partly = this.#connection?.abandon(this) === false
+    this.#end({ kind: 'abandoned', sent: this.#isSent, partly })
+  }
+
+  #breakOff(cause: unknown): void {
+    if (this.#isOver) return
+    this.#connection?.abandon(this)
+    this.broken(cause instanceof Error ? cause : new Error(String(cause)), false)
+  }
+
+  #end(end: CallEnd): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#connection = null
+    this.#finish(end)
+  }
+}
+
 const HEAD_LIMITS = { headBytesMax: limits.upstreamHeadBytesMax, headLinesMax: limits.headLinesMax }
 
 export class UpstreamConnection implements MessageReceiver {
   readonly #socket: Socket
   readonly #owner: ConnectionPool
   readonly #reader = new MessageReader('response', this, HEAD_LIMITS)
-  #carried: CarriedCall | null
+  #carried: PlacedCall | null
   #upload: Upload | null = null
   #isInterim = false
   #hasHead = false
@@ -57,17 +179,18 @@ export class UpstreamConnection implements MessageReceiver {
   #reusableMs = 0
   #raw: RawConnection | null = null
 
-  constructor(connect: Connect, first: CarriedCall, owner: ConnectionPool) {
-    const { socket, readyEvent } = connect((chunk) => this.#onData(chunk))
+  constructor(connect: Connect, first: PlacedCall, owner: ConnectionPool) {
+    const socket = connect((chunk) => this.#onData(chunk))
     this.#socket = socket
     this.#owner = owner
     this.#carried = first
+    first.placed(this)
     const timer = setTimeout(
       () =>
         this.fail(new UpstreamBroke('UPSTREAM_CONNECT_TIMEOUT', 'upstream did not accept the connection')),
       limits.upstreamConnectTimeoutMs,
     )
-    socket.once(readyEvent, () => {
+    socket.once(socket instanceof TLSSocket ? 'secureConnect' : 'connect', () => {
       clearTimeout(timer)
       if (this.#carried !== null) this.carry(this.#carried)
     })
@@ -75,6 +198,8 @@ export class UpstreamConnection implements MessageReceiver {
       this.#upload?.drained()
       this.#raw?.drained()
     })
+    // Only an idle connection has a timeout.
+    socket.on('timeout', () => this.close())
     socket.on('end', () => this.#onEnd())
     socket.on('error', (error) => this.fail(error))
     socket.on('close', () => {
@@ -92,22 +217,22 @@ export class UpstreamConnection implements MessageReceiver {
     return !this.#socket.destroyed
   }
 
-  carry(carried: CarriedCall): void {
+  carry(carried: PlacedCall): void {
     this.#carried = carried
     this.#hasHead = false
     this.#isInterim = false
     this.#reusableMs = 0
+    this.#socket.setTimeout(0)
     this.#reader.hasNoBody = carried.method === 'HEAD'
-    carried.begun()
-    this.#upload = sendRequest(this.#socket, carried.takeSendable(), (error) => this.fail(error))
+    this.#upload = sendRequest(this.#socket, carried.begin(this), (error) => this.fail(error))
   }
 
-  resume(carried: CarriedCall): void {
+  resume(carried: PlacedCall): void {
     if (this.#carried === carried) this.#socket.resume()
   }
 
   /** Closes the connection. Returns whether the whole request had been handed to the socket. */
-  abandon(carried: CarriedCall): boolean {
+  abandon(carried: PlacedCall): boolean {
     const whole = this.#upload?.isDone ?? true
     if (this.#carried === carried) this.close()
     return whole
@@ -194,7 +319,8 @@ export class UpstreamConnection implements MessageReceiver {
     else if (this.#reusableMs === 0) this.close()
     else {
       if (this.#socket.isPaused()) this.#socket.resume()
-      this.#owner.idle(this, this.#reusableMs)
+      this.#socket.setTimeout(this.#reusableMs)
+      this.#owner.idle(this)
     }
   }
 

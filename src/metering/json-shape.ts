@@ -172,7 +172,7 @@ export type Skimmed =
       /** The offset of the closing brace, before which a member can be inserted. */
       readonly objectEnd: number
     }
-  | { readonly kind: 'unreadable'; readonly reason: UnreadableJson; readonly at: number }
+  | { readonly kind: 'unreadable'; readonly reason: UnreadableJson }
 
 export interface SkimmedElement {
   readonly value: unknown

@@ -19,20 +19,17 @@ import {
   CLOSE_BRACKET,
   COLON,
   COMMA,
-  EVERY_MARK,
-  endOfScalar,
   KeptPart,
   LETTER_N,
-  MARK_ENDS,
+  MARK_BYTES_MAX,
   MARK_START,
-  MarkWatch,
   markOf,
   OPEN_BRACE,
   OPEN_BRACKET,
   SCALAR_ENDS,
   SCALARS,
 } from './json-tokens.ts'
-import { parseSlice, parseString } from './parse-slice.ts'
+import { oddNames, parseString } from './parse-slice.ts'
 
 /** The token that may come next. */
 const [BEFORE_VALUE, BEFORE_ELEMENT, BEFORE_FIRST_NAME, BEFORE_NAME, BEFORE_COLON, AFTER_VALUE] = [
@@ -83,7 +80,8 @@ export class JsonSkim {
   #keptBytes = 0
 
   #scalar = 0
-  readonly #mark = new MarkWatch()
+  /** The current string, where it is not seen at one glance whether it is a mark. */
+  readonly #mark = new KeptPart()
 
   #marks = 0
   #value: JsonObject = {}
@@ -92,7 +90,7 @@ export class JsonSkim {
   readonly #twiceInside = new Set<string>()
   #listed = 0
   #rootEnd = 0
-  #failure: Extract<Skimmed, { kind: 'unreadable' }> | null = null
+  #failure: UnreadableJson | null = null
   #turns = 0
 
   constructor(shape: Shape, onElement: ((element: SkimmedElement) => void) | null = null) {
@@ -111,19 +109,19 @@ export class JsonSkim {
 
   write(chunk: Buffer): void {
     if (this.#failure !== null || chunk.length === 0) return
-    const valid = this.#utf8.validPrefix(chunk)
-    const bytes = valid === chunk.length ? chunk : chunk.subarray(0, valid)
+    if (!this.#utf8.accepts(chunk)) this.#fail('not_utf8')
     this.#string.enterChunk()
-    this.#scan(bytes)
-    if (valid < chunk.length) this.#fail('not_utf8', valid)
-    if (this.#failure === null) this.#endChunk(bytes)
+    this.#scan(chunk)
+    this.#mark.endChunk(chunk, this.#offset)
+    this.#kept.endChunk(chunk, this.#offset)
     this.#offset += chunk.length
   }
 
   end(): Skimmed {
-    if (this.#state === BEFORE_VALUE && this.#depth === 0) this.#fail('empty', 0)
-    if (this.#state !== AFTER_ROOT) this.#fail('truncated', 0)
-    if (this.#failure !== null) return this.#failure
+    if (this.#state === BEFORE_VALUE && this.#depth === 0) this.#fail('empty')
+    if (this.#utf8.isOpen) this.#fail('not_utf8')
+    if (this.#state !== AFTER_ROOT) this.#fail('truncated')
+    if (this.#failure !== null) return { kind: 'unreadable', reason: this.#failure }
     return {
       kind: 'object',
       value: this.#value,
@@ -138,104 +136,51 @@ export class JsonSkim {
   }
 
   #scan(bytes: Buffer): void {
-    const words = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
     let i = 0
     while (i < bytes.length && this.#failure === null) {
       this.#turns++
-      if (this.#state < IN_NAME && this.#depth > this.#level) i = this.#pass(bytes, words, i)
-      if (i === bytes.length) return
       if (this.#state === IN_SCALAR) i = this.#crossScalar(bytes, i)
       else if (this.#state >= IN_NAME) i = this.#crossString(bytes, i)
       else if (BLANKS[bytes[i] as number] === 1) i++
-      else i = this.#token(bytes, words, i)
+      else i = this.#token(bytes, i)
     }
-  }
-
-  /** Skips the inside of a value that is not read, up to a token that `#token` must handle. */
-  #pass(bytes: Buffer, words: DataView, from: number): number {
-    const stack = this.#stack
-    const level = this.#level
-    let i = from
-    let state = this.#state
-    let depth = this.#depth
-    let turns = 0
-    for (; i < bytes.length; turns++) {
-      const byte = bytes[i] as number
-      if (byte === QUOTE && state <= BEFORE_NAME) {
-        const quote = endOfShort(bytes, words, i)
-        if (quote < 0) break
-        if (MARK_ENDS[bytes[quote - 1] as number] === 1) this.#marks |= markOf(bytes, i + 1, quote)
-        state = state >= BEFORE_FIRST_NAME ? BEFORE_COLON : AFTER_VALUE
-        i = quote + 1
-      } else if (byte === COMMA && state === AFTER_VALUE) {
-        state = stack[depth - 1] === 1 ? BEFORE_NAME : BEFORE_VALUE
-        i++
-      } else if (byte === COLON && state === BEFORE_COLON) {
-        state = BEFORE_VALUE
-        i++
-      } else if ((byte === OPEN_BRACE || byte === OPEN_BRACKET) && state <= BEFORE_ELEMENT) {
-        if (depth === stack.length) break
-        stack[depth] = byte === OPEN_BRACE ? 1 : 0
-        state = byte === OPEN_BRACE ? BEFORE_FIRST_NAME : BEFORE_ELEMENT
-        depth++
-        i++
-      } else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) {
-        const [inside, empty] = byte === CLOSE_BRACE ? [1, BEFORE_FIRST_NAME] : [0, BEFORE_ELEMENT]
-        const mayEnd = stack[depth - 1] === inside && (state === AFTER_VALUE || state === empty)
-        if (!mayEnd || depth - 1 === level) break
-        depth--
-        state = AFTER_VALUE
-        i++
-      } else if (BLANKS[byte] === 1) i++
-      else {
-        const end = state <= BEFORE_ELEMENT ? endOfScalar(bytes, i) : -1
-        if (end < 0) break
-        turns += end - i
-        state = AFTER_VALUE
-        i = end
-      }
-    }
-    this.#turns += turns
-    this.#state = state
-    this.#depth = depth
-    return i
   }
 
   /** Like the others, returns the offset of the next byte to read. */
-  #token(bytes: Buffer, words: DataView, i: number): number {
+  #token(bytes: Buffer, i: number): number {
     const byte = bytes[i] as number
     switch (this.#state) {
       case BEFORE_ELEMENT:
-        return byte === CLOSE_BRACKET ? this.#close(bytes, i) : this.#startValue(bytes, words, i, byte)
+        return byte === CLOSE_BRACKET ? this.#close(bytes, i) : this.#startValue(bytes, i, byte)
       case BEFORE_VALUE:
-        return this.#startValue(bytes, words, i, byte)
+        return this.#startValue(bytes, i, byte)
       case BEFORE_FIRST_NAME:
         if (byte === CLOSE_BRACE) return this.#close(bytes, i)
-        return byte === QUOTE ? this.#startString(bytes, words, i, true) : this.#fail('not_json', i)
+        return byte === QUOTE ? this.#startString(bytes, i, true) : this.#fail('not_json')
       case BEFORE_NAME:
-        return byte === QUOTE ? this.#startString(bytes, words, i, true) : this.#fail('not_json', i)
+        return byte === QUOTE ? this.#startString(bytes, i, true) : this.#fail('not_json')
       case BEFORE_COLON:
-        if (byte !== COLON) return this.#fail('not_json', i)
+        if (byte !== COLON) return this.#fail('not_json')
         this.#state = BEFORE_VALUE
         return i + 1
       case AFTER_VALUE: {
         const inObject = this.#stack[this.#depth - 1] === 1
         if (byte === (inObject ? CLOSE_BRACE : CLOSE_BRACKET)) return this.#close(bytes, i)
-        if (byte !== COMMA) return this.#fail('not_json', i)
+        if (byte !== COMMA) return this.#fail('not_json')
         this.#state = inObject ? BEFORE_NAME : BEFORE_VALUE
         return i + 1
       }
       default:
-        return this.#fail('trailing_bytes', i)
+        return this.#fail('trailing_bytes')
     }
   }
 
-  #startValue(bytes: Buffer, words: DataView, i: number, byte: number): number {
+  #startValue(bytes: Buffer, i: number, byte: number): number {
     const isSeen = this.#depth === this.#level
     if (isSeen) this.#openValue(i, byte)
     switch (byte) {
       case QUOTE:
-        if (this.#depth > 0) return this.#startString(bytes, words, i, false)
+        if (this.#depth > 0) return this.#startString(bytes, i, false)
         break
       case OPEN_BRACE:
       case OPEN_BRACKET:
@@ -244,11 +189,11 @@ export class JsonSkim {
         this.#scalar = SCALARS[byte] as number
         if (this.#scalar === 0) {
           const isMark = byte === MARK_START && this.#offset + i === 0
-          return this.#fail(isMark ? 'byte_order_mark' : 'not_json', i)
+          return this.#fail(isMark ? 'byte_order_mark' : 'not_json')
         }
         this.#state = IN_SCALAR
     }
-    return this.#depth === 0 ? this.#fail('not_an_object', i) : i + 1
+    return this.#depth === 0 ? this.#fail('not_an_object') : i + 1
   }
 
   #openValue(i: number, byte: number): void {
@@ -272,11 +217,11 @@ export class JsonSkim {
   }
 
   #open(i: number, isObject: boolean, isSeen: boolean): number {
-    if (this.#depth === SKIM_LIMITS.depthMax) return this.#fail('too_deep', i)
+    if (this.#depth === SKIM_LIMITS.depthMax) return this.#fail('too_deep')
     if (this.#depth === this.#stack.length) this.#deepen()
     const shape = isSeen ? this.#shape : null
     const kind = isObject ? 'object' : 'array'
-    if (this.#depth === 0 && shape?.kind !== kind) return this.#fail('not_an_object', i)
+    if (this.#depth === 0 && shape?.kind !== kind) return this.#fail('not_an_object')
     this.#stack[this.#depth] = isObject ? 1 : 0
     this.#depth++
     this.#state = isObject ? BEFORE_FIRST_NAME : BEFORE_ELEMENT
@@ -328,10 +273,9 @@ export class JsonSkim {
     if (text === null) return unread
     if (this.#shape?.kind === 'value') this.#keptBytes += bytes
     if (isText) return parseString(text) ?? unread
-    const { value, twice, work } = parseSlice(text)
-    this.#turns += work
-    for (const name of twice) this.#twiceInside.add(name)
-    return value
+    this.#turns += text.length
+    for (const name of oddNames(text)) this.#twiceInside.add(name)
+    return JSON.parse(text)
   }
 
   #put(frame: Frame, value: unknown, start: number, end: number): void {
@@ -350,17 +294,18 @@ export class JsonSkim {
   }
 
   /** The opening quote is at `i`. Nearly all strings are short and whole in the chunk, with simple escapes or none. */
-  #startString(bytes: Buffer, words: DataView, i: number, isName: boolean): number {
+  #startString(bytes: Buffer, i: number, isName: boolean): number {
     const isRead = isName && this.#depth === this.#level
-    const stop = endOfShort(bytes, words, i)
+    const stop = endOfShort(bytes, i)
     if (stop >= 0) {
-      if (MARK_ENDS[bytes[stop - 1] as number] === 1) this.#marks |= markOf(bytes, i + 1, stop)
+      this.#turns += stop - i
+      this.#marks |= markOf(bytes, i + 1, stop)
       if (!isName) this.#endValue(bytes, stop + 1)
-      else if (isRead) this.#endName(bytes, i + 1, stop, stop)
+      else if (isRead) this.#endName(bytes, i + 1, stop)
       else this.#state = BEFORE_COLON
       return stop + 1
     }
-    this.#mark.open(i + 1)
+    this.#mark.open(this.#offset + i, MARK_BYTES_MAX + 2)
     if (isRead) this.#kept.open(this.#offset + i + 1, SKIM_LIMITS.nameBytesMax)
     this.#string.open(isRead || (this.#kept.isOpen && this.#shape?.kind === 'value'))
     this.#state = isName ? IN_NAME : IN_STRING
@@ -369,34 +314,32 @@ export class JsonSkim {
 
   #crossString(bytes: Buffer, i: number): number {
     const at = this.#string.cross(bytes, i)
-    if (at < 0) return this.#fail('not_json', -1 - at)
+    if (at < 0) return this.#fail('not_json')
     if (at === bytes.length) return at
-    // A string with an escaped letter may be any mark. No encoder writes such strings, so all marks are set.
-    const mark = this.#string.hasNeedlessEscape ? EVERY_MARK : this.#mark.close(bytes, at)
-    const isSeen = this.#depth === this.#level
+    const written = this.#mark.take(bytes, this.#offset, at + 1)
+    if (written !== null) this.#marks |= markIn(written)
     if (this.#state === IN_STRING) {
-      if (!isSeen || this.#shape?.kind !== 'value') this.#marks |= mark
       this.#endValue(bytes, at + 1)
       return at + 1
     }
     this.#state = BEFORE_COLON
-    const written = isSeen ? this.#kept.take(bytes, this.#offset, at) : null
-    if (isSeen && written === null) return this.#fail('name_too_long', at)
-    if (written !== null) this.#endName(written, 0, written.length, at)
-    if (!isSeen || this.#frame?.member === null) this.#marks |= mark
+    if (this.#depth !== this.#level) return at + 1
+    const name = this.#kept.take(bytes, this.#offset, at)
+    if (name === null) return this.#fail('name_too_long')
+    this.#endName(name, 0, name.length)
     return at + 1
   }
 
-  /** The name of a member of the innermost frame is between `from` and `to`; its closing quote is at `quote` of the current chunk. */
-  #endName(bytes: Buffer, from: number, to: number, quote: number): void {
+  /** The name of a member of the innermost frame is between `from` and `to`. */
+  #endName(bytes: Buffer, from: number, to: number): void {
     const frame = this.#frame as Frame
     this.#state = BEFORE_COLON
     this.#turns += to - from
     frame.members++
     frame.member = null
-    if (frame.members > SKIM_LIMITS.membersMax) this.#fail('too_many_members', quote)
+    if (frame.members > SKIM_LIMITS.membersMax) this.#fail('too_many_members')
     const found = frame.shape.names?.find(bytes, from, to) ?? null
-    if (found === AMBIGUOUS) this.#fail('ambiguous_name', quote)
+    if (found === AMBIGUOUS) this.#fail('ambiguous_name')
     else if (found !== null && frame.object !== null && Object.hasOwn(frame.object, found.name))
       this.#duplicates.add(found.name)
     else frame.member = found
@@ -405,7 +348,7 @@ export class JsonSkim {
   #crossScalar(bytes: Buffer, from: number): number {
     for (let i = from; i < bytes.length; i++) {
       const next = SCALARS[(this.#scalar << 8) | (bytes[i] as number)] as number
-      if (next === 0) return this.#fail('not_json', i)
+      if (next === 0) return this.#fail('not_json')
       if (next === SCALAR_ENDS) {
         this.#endValue(bytes, i)
         return i
@@ -416,18 +359,21 @@ export class JsonSkim {
     return bytes.length
   }
 
-  /** Copies what must survive the chunk: the start of a name or value, and of a string that may be a mark. */
-  #endChunk(bytes: Buffer): void {
-    if (this.#state === IN_STRING || this.#state === IN_NAME) this.#mark.endChunk(bytes)
-    this.#kept.endChunk(bytes, this.#offset)
-  }
-
-  #fail(reason: UnreadableJson, i: number): number {
-    this.#failure ??= { kind: 'unreadable', reason, at: this.#offset + i }
+  /** Returns an offset for those who return the next one to look at: no byte is looked at any more. */
+  #fail(reason: UnreadableJson): number {
+    this.#failure ??= reason
     this.#frame = null
     this.#kept.drop()
-    return i
+    this.#mark.drop()
+    return 0
   }
+}
+
+/** The mark that a string in its quotes is, escapes decoded. */
+function markIn(written: Buffer): number {
+  const text = parseString(written.toString())
+  const bytes = Buffer.from(text ?? '')
+  return markOf(bytes, 0, bytes.length)
 }
 
 export function skimWhole(text: Buffer, shape: Shape): Skimmed {

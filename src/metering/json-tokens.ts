@@ -36,17 +36,6 @@ for (const literal of ['true', 'false', 'null']) {
 for (const state of ENDS)
   for (let at = state * 256; at < (state + 1) * 256; at++) if (SCALARS[at] === 0) SCALARS[at] = SCALAR_ENDS
 
-/** Offset after the number or literal at `from`; -1 if it is invalid or does not end in the chunk. */
-export function endOfScalar(chunk: Buffer, from: number): number {
-  let state = 0
-  for (let i = from; i < chunk.length; i++) {
-    state = SCALARS[(state << 8) | (chunk[i] as number)] as number
-    if (state === SCALAR_ENDS) return i
-    if (state === 0) return -1
-  }
-  return -1
-}
-
 const NOWHERE = -1
 
 /** A name or value that may span pieces. `offset`: where the current piece begins in the text. */
@@ -99,8 +88,6 @@ export const MARKS = {
   id: 8,
 } as const
 
-export const EVERY_MARK = MARKS.elsewhere | MARKS.tool | MARKS.audio | MARKS.id
-
 interface Mark {
   readonly bytes: Buffer
   readonly bit: number
@@ -121,11 +108,11 @@ const ENDING = Buffer.from('_url')
 
 const LONGEST_BYTES = Math.max(...STRINGS.map(({ bytes }) => bytes.length))
 
-/** How many of a string's last bytes are stored: one more than the longest mark, so that longer strings are recognised. */
-const TAIL_BYTES = LONGEST_BYTES + 1
+/** A longer string, as it is written, is no mark: no name that ends in `_url` is so long, nor a mark with all letters escaped. */
+export const MARK_BYTES_MAX = 96
 
 /** 1 for every byte that a mark can end with, so that most strings need a single check. */
-export const MARK_ENDS = new Uint8Array(256)
+const MARK_ENDS = new Uint8Array(256)
 for (const { bytes } of [...STRINGS, { bytes: ENDING }]) MARK_ENDS[bytes[bytes.length - 1] ?? 0] = 1
 
 const BY_LENGTH: readonly (readonly Mark[])[] = Array.from({ length: LONGEST_BYTES + 1 }, (_, length) =>
@@ -134,6 +121,7 @@ const BY_LENGTH: readonly (readonly Mark[])[] = Array.from({ length: LONGEST_BYT
 
 /** The mark of the string between `from` and `to`; 0 for nearly every string. */
 export function markOf(chunk: Uint8Array, from: number, to: number): number {
+  if (to - from > MARK_BYTES_MAX || MARK_ENDS[chunk[to - 1] as number] === 0) return 0
   if (to - from <= LONGEST_BYTES)
     for (const { bytes, bit } of BY_LENGTH[to - from] ?? []) if (endsWith(chunk, from, to, bytes)) return bit
   return endsWith(chunk, from, to, ENDING) ? MARKS.elsewhere : 0
@@ -145,32 +133,3 @@ function endsWith(chunk: Uint8Array, from: number, to: number, end: Uint8Array):
   for (let i = 0; i < end.length; i++) if (chunk[start + i] !== end[i]) return false
   return true
 }
-
-/** Recognises marks in strings that span chunks or have escapes. */
-export class MarkWatch {
-  #tail: Uint8Array = NOTHING
-  #from = 0
-
-  open(i: number): void {
-    this.#tail = NOTHING
-    this.#from = i
-  }
-
-  endChunk(chunk: Uint8Array): void {
-    this.#tail = this.#lastBytes(chunk, chunk.length)
-    this.#from = 0
-  }
-
-  close(chunk: Uint8Array, i: number): number {
-    if (this.#tail.length === 0) return markOf(chunk, this.#from, i)
-    const last = this.#lastBytes(chunk, i)
-    return markOf(last, 0, last.length)
-  }
-
-  #lastBytes(chunk: Uint8Array, to: number): Uint8Array {
-    const start = Math.max(this.#from, to - TAIL_BYTES)
-    return Buffer.concat([this.#tail, chunk.subarray(start, to)]).subarray(-TAIL_BYTES)
-  }
-}
-
-const NOTHING = new Uint8Array()

@@ -204,29 +204,47 @@ export class GuardedMeter implements Meter {
   }
 }
 
-/** The meter of a JSON reply. Its usage is known at the end. */
-export class BodyMeter implements Meter {
-  readonly #reader: ReplyReader
-  readonly #output: Delivered
-  readonly #json: ReplyJson
+/** The meter of a reply that a reader understands. */
+class ReaderMeter {
+  protected readonly reader: ReplyReader
+  protected readonly output: Delivered
+  hasBegun = false
 
   constructor(reader: ReplyReader, output: Delivered) {
-    this.#reader = reader
-    this.#output = output
-    this.#json = new ReplyJson(reader.layout.body)
+    this.reader = reader
+    this.output = output
   }
 
   get stage(): Stage {
-    return this.#reader.stage
+    return this.reader.stage
   }
 
   get shown(): Shown {
-    return this.#reader.shown
+    return this.reader.shown
   }
 
-  /** A document shows nothing before its end. */
-  readonly hasBegun = false
-  readonly visibleBytes = 0
+  get visibleBytes(): number {
+    return this.output.text + this.output.tool
+  }
+
+  protected metered(faults: readonly MeterFault[]): Metered {
+    return meteredBy(this.reader, this.output, faults)
+  }
+}
+
+function meteredBy(reader: ReplyReader, output: Delivered, faults: readonly MeterFault[]): Metered {
+  const { stage, shown } = reader
+  return { ...reader.reading(), stage, shown, output, faults }
+}
+
+export function meterDocument(reader: ReplyReader, output: Delivered, document: ReplyDocument): Metered {
+  reader.readBody(document)
+  return meteredBy(reader, output, document.overflow ? ['too_large'] : [])
+}
+
+/** The meter of a reply that is one JSON document. Nothing of it is known before the document is whole. */
+export class BodyMeter extends ReaderMeter implements Meter {
+  readonly #json = new ReplyJson(this.reader.layout.body)
 
   write(chunk: Buffer): Buffer {
     this.#json.write(chunk)
@@ -235,17 +253,9 @@ export class BodyMeter implements Meter {
 
   end(whole: boolean): Metered {
     const document = this.#json.end()
-    if (typeof document !== 'string') return meterDocument(this.#reader, this.#output, document)
-    const { stage, shown } = this
-    const faults = whole ? [document] : []
-    return { ...this.#reader.reading(), stage, shown, output: this.#output, faults }
+    if (typeof document !== 'string') return meterDocument(this.reader, this.output, document)
+    return this.metered(whole ? [document] : [])
   }
-}
-
-export function meterDocument(reader: ReplyReader, output: Delivered, document: ReplyDocument): Metered {
-  reader.readBody(document)
-  const { stage, shown } = reader
-  return { ...reader.reading(), stage, shown, output, faults: document.overflow ? ['too_large'] : [] }
 }
 
 /** Decides which part of an event the client gets. `document` is null if the data is not JSON. */
@@ -257,33 +267,17 @@ const DONE = Buffer.from('[DONE]')
 const DULL_BYTES_MIN = 4 * 1024
 
 /** The meter of an event stream. It splits and parses once; removing injected usage shares the result. */
-export class StreamMeter implements Meter, EventSink {
-  readonly #reader: ReplyReader
-  readonly #output: Delivered
+export class StreamMeter extends ReaderMeter implements Meter, EventSink {
   readonly #cut: CutEvent | null
   readonly #events = new SseEvents(this)
   readonly #faults = new Set<MeterFault>()
   #long: ReplyJson | null = null
   #isCutOff = false
   #rest: Buffer | null = null
-  hasBegun = false
 
   constructor(reader: ReplyReader, output: Delivered, cut: CutEvent | null = null) {
-    this.#reader = reader
-    this.#output = output
+    super(reader, output)
     this.#cut = cut
-  }
-
-  get stage(): Stage {
-    return this.#reader.stage
-  }
-
-  get shown(): Shown {
-    return this.#reader.shown
-  }
-
-  get visibleBytes(): number {
-    return this.#output.text + this.#output.tool
   }
 
   write(chunk: Buffer): Buffer | null {
@@ -299,24 +293,17 @@ export class StreamMeter implements Meter, EventSink {
     this.#isCutOff = !whole
     const kept = this.#events.end()
     if (this.#cut !== null) this.#rest = kept
-    const { stage, shown } = this
-    return {
-      ...this.#reader.reading(),
-      stage,
-      shown,
-      output: this.#output,
-      faults: [...this.#faults],
-    }
+    return this.metered([...this.#faults])
   }
 
   event(name: string, data: Buffer, isLast: boolean): EventCut {
     this.hasBegun = true
     if (data.equals(DONE)) {
-      this.#reader.readDone()
+      this.reader.readDone()
       return 'pass'
     }
     if (data.length >= DULL_BYTES_MIN && this.#isDull(data)) return 'pass'
-    const read = data.length === 0 ? 'not_json' : readJson(this.#reader.layout.event, data)
+    const read = data.length === 0 ? 'not_json' : readJson(this.reader.layout.event, data)
     const document = typeof read === 'string' ? null : read
     if (document !== null) this.#read(document, name)
     else if (data.length > 0 && !(isLast && this.#isCutOff)) this.#faults.add(read as MeterFault)
@@ -324,7 +311,7 @@ export class StreamMeter implements Meter, EventSink {
   }
 
   longData(bytes: Buffer): void {
-    this.#long ??= new ReplyJson(this.#reader.layout.event)
+    this.#long ??= new ReplyJson(this.reader.layout.event)
     this.#long.write(bytes)
   }
 
@@ -337,14 +324,14 @@ export class StreamMeter implements Meter, EventSink {
   }
 
   #isDull(data: Buffer): boolean {
-    return this.#reader.layout.dullEvents.some((start) => data.subarray(0, start.length).equals(start))
+    return this.reader.layout.dullEvents.some((start) => data.subarray(0, start.length).equals(start))
   }
 
   /** A defect in a reader must neither fail nor change the stream. */
   #read(document: ReplyDocument, name: string): void {
     if (document.overflow) this.#faults.add('too_large')
     try {
-      this.#reader.readEvent(document, name)
+      this.reader.readEvent(document, name)
     } catch {
       this.#faults.add('failed')
     }

@@ -1,10 +1,9 @@
 import { isAscii, isUtf8 } from 'node:buffer'
 import { AMBIGUOUS, NameTable } from './json-shape.ts'
-import { KeptPart } from './json-tokens.ts'
 
 export type UnreadableMultipart =
   | 'empty'
-  /** Bytes before the first boundary: some parsers skip them, some refuse. */
+  /** The body does not begin with its boundary: some parsers skip such bytes, some refuse them. */
   | 'preamble'
   /** The boundary occurs where it is not clearly a delimiter line. */
   | 'stray_boundary'
@@ -109,11 +108,6 @@ export function looseName(name: string): string {
     .trim()
 }
 
-const CR = 0x0d
-const LF = 0x0a
-const DASH = 0x2d
-const EMPTY = Buffer.alloc(0)
-
 const PARAMETER =
   /[ \t]*;[ \t]*([!#$%&'*+.^_`|~0-9A-Za-z-]+)=(?:([!#$%&'*+.^_`|~0-9A-Za-z-]+)|"([^"\\]*)")[ \t]*/y
 const BOUNDARY = /^[0-9A-Za-z'()+_,./:=?-]{1,70}$/
@@ -138,7 +132,12 @@ export function boundaryOf(contentType: string): string | null {
 }
 
 type State = 'content' | 'delimiter' | 'head' | 'closed'
-type Fault = UnreadableMultipart | null
+
+const LINE_BREAK = '\r\n'
+const EMPTY_LINE = Buffer.from('\r\n\r\n')
+
+/** Smaller chunks are gathered first: the bytes of an open head are searched again with each scan. */
+const SCANNED_BYTES_MIN = 4 * 1024
 
 /**
  * Finds the text fields of a multipart/form-data body that arrives in pieces, without buffering it. Accepts only bodies
@@ -149,25 +148,25 @@ type Fault = UnreadableMultipart | null
 export class MultipartScanner {
   readonly #names: NameTable<string>
   readonly #needle: Buffer
+  readonly #sink: PartSink | null
   readonly #fields = new Map<string, string | null>()
   readonly #duplicates = new Set<string>()
-  readonly #kept = new KeptPart()
-  #failure: Extract<MultipartScan, { kind: 'unreadable' }> | null = null
-  /** Offset of the current chunk in the body, and of the next byte in the chunk. */
-  #offset = 0
-  #i = 0
-  /** Bytes before the first boundary are searched as content; there must be none. */
+  #failure: UnreadableMultipart | null = null
   #state: State = 'content'
   #parts = 0
-  /** The last bytes of content, in which a boundary may have begun. Initially the line break that a boundary needs. */
-  #tail = Buffer.from('\r\n')
-  #headStart = 0
-  /** How many bytes of the expected line break or empty line have come. */
-  #matched = 0
-  #closing = false
+  #lengthBytes = 0
+  /**
+   * Copies of the bytes that the next scan begins with, and how many of them no scan has seen. The line break before the
+   * first boundary is assumed.
+   */
+  #pending: Buffer[] = [Buffer.from(LINE_BREAK)]
+  #unseenBytes = 0
+  /** Where the scan is in its bytes. */
+  #at = 0
   #field: { readonly name: string; readonly asciiOnly: boolean } | null = null
-  readonly #sink: PartSink | null
-  #sunk = false
+  #value: Buffer[] = []
+  #valueBytes = 0
+  #isSunk = false
 
   constructor(boundary: string, names: readonly string[], sink: PartSink | null = null) {
     this.#sink = sink
@@ -176,163 +175,134 @@ export class MultipartScanner {
   }
 
   write(chunk: Buffer): void {
-    this.#i = 0
-    while (this.#i < chunk.length && this.#failure === null) {
-      const fault = this.#step(chunk)
-      if (fault !== null) this.#fail(fault)
-    }
-    this.#kept.endChunk(chunk, this.#offset)
-    this.#offset += chunk.length
+    this.#lengthBytes += chunk.length
+    if (this.#failure !== null) return
+    this.#unseenBytes += chunk.length
+    if (this.#unseenBytes < SCANNED_BYTES_MIN) this.#pending.push(Buffer.from(chunk))
+    else this.#scan(this.#pending.length === 0 ? chunk : Buffer.concat([...this.#pending, chunk]))
   }
 
   end(): MultipartScan {
-    if (this.#offset === 0) this.#fail('empty')
+    this.#scan(Buffer.concat(this.#pending))
+    if (this.#lengthBytes === 0) this.#fail('empty')
     if (this.#state !== 'closed') this.#fail('no_closing_boundary')
-    if (this.#matched % 2 === 1) this.#fail('trailing_bytes')
-    if (this.#failure !== null) return this.#failure
+    const rest = Buffer.concat(this.#pending).toString('latin1')
+    // A line break at the end, two (OpenAI's SDK 4), or none: parsers do not mind.
+    if (!['', LINE_BREAK, LINE_BREAK + LINE_BREAK].includes(rest)) this.#fail('trailing_bytes')
+    if (this.#failure !== null) return { kind: 'unreadable', reason: this.#failure }
     const duplicates = [...this.#duplicates]
-    return { kind: 'form', fields: this.#fields, duplicates, lengthBytes: this.#offset }
+    return { kind: 'form', fields: this.#fields, duplicates, lengthBytes: this.#lengthBytes }
   }
 
-  #step(chunk: Buffer): Fault {
+  #scan(bytes: Buffer): void {
+    this.#at = 0
+    let hasMore = true
+    while (hasMore && this.#failure === null) hasMore = this.#step(bytes)
+    this.#unseenBytes = 0
+    const hasRest = this.#failure === null && this.#at < bytes.length
+    this.#pending = hasRest ? [Buffer.from(bytes.subarray(this.#at))] : []
+  }
+
+  /** False if more bytes are needed. */
+  #step(bytes: Buffer): boolean {
     switch (this.#state) {
       case 'content':
-        return this.#crossContent(chunk)
+        return this.#crossContent(bytes)
       case 'delimiter':
-        return this.#endDelimiter(chunk[this.#i] as number)
+        return this.#crossDelimiter(bytes)
       case 'head':
-        return this.#crossHead(chunk)
+        return this.#crossHead(bytes)
       case 'closed':
-        return this.#endBody(chunk[this.#i] as number)
+        return bytes.length - this.#at > EMPTY_LINE.length && this.#fail('trailing_bytes')
     }
   }
 
-  #crossContent(chunk: Buffer): Fault {
-    const from = this.#i
-    const hit = this.#findBoundary(chunk, from)
-    this.#i = hit ?? chunk.length
-    if (hit === null) {
-      const kept = this.#needle.length + 1
-      const last = chunk.subarray(Math.max(from, chunk.length - kept))
-      // The last bytes may be the line break and the boundary: the sink gets them once that is ruled out.
-      if (this.#sunk) this.#show(chunk, from, chunk.length - kept)
-      this.#tail = Buffer.concat([this.#tail, last]).subarray(-kept)
-      return null
+  #crossContent(bytes: Buffer): boolean {
+    const from = this.#at
+    const hit = bytes.indexOf(this.#needle, from)
+    const isBefore = this.#parts === 0 && (hit < 0 ? bytes.length - this.#needle.length : hit) > 2
+    if (isBefore) return this.#fail('preamble')
+    if (hit < 0) {
+      // The last bytes may be the line break and the beginning of the boundary behind the content.
+      const to = Math.max(from, bytes.length - this.#needle.length - 1)
+      this.#show(bytes.subarray(from, to))
+      this.#at = to
+      return false
     }
-    const before = (k: number) => (k >= from ? chunk[k] : this.#tail[this.#tail.length - from + k])
-    if (before(hit - 2) !== CR || before(hit - 1) !== LF) return 'stray_boundary'
-    if (this.#parts === 0 && this.#offset + hit > 0) return 'preamble'
-    if (this.#sunk) this.#show(chunk, from, hit - 2)
-    this.#sunk = false
-    const fault = this.#endValue(chunk, hit - 2)
-    this.#i = fault === null ? hit + this.#needle.length : hit
-    this.#state = 'delimiter'
-    this.#matched = 0
-    return fault
-  }
-
-  /** Passes the content up to `end` to the sink. `end` is before `from` if it is in the tail. */
-  #show(chunk: Buffer, from: number, end: number): void {
-    this.#sink?.write(this.#tail.subarray(0, Math.max(0, this.#tail.length + Math.min(0, end - from))))
-    if (end > from) this.#sink?.write(chunk.subarray(from, end))
-  }
-
-  /** Offset of the next boundary in the chunk; negative if it began in the previous chunk. */
-  #findBoundary(chunk: Buffer, from: number): number | null {
-    const { length } = this.#tail
-    if (length > 0) {
-      const seam = Buffer.concat([this.#tail, chunk.subarray(from, from + this.#needle.length - 1)])
-      const hit = seam.indexOf(this.#needle)
-      if (hit >= 0) return from + hit - length
-    }
-    const hit = chunk.indexOf(this.#needle, from)
-    return hit < 0 ? null : hit
-  }
-
-  #endValue(chunk: Buffer, end: number): Fault {
-    if (this.#field === null) return null
-    const { name, asciiOnly } = this.#field
-    this.#field = null
-    const kept = this.#kept.take(chunk, this.#offset, end)
-    const value = kept !== null && kept.length <= MULTIPART_LIMITS.valueBytesMax ? kept : null
-    if (value !== null && !isUtf8(value)) return 'not_utf8'
-    if (value !== null && asciiOnly && !isAscii(value)) return 'ambiguous_part'
-    this.#fields.set(name, value === null ? null : value.toString())
-    return null
+    const end = hit - LINE_BREAK.length
+    if (end < from || bytes.toString('latin1', end, hit) !== LINE_BREAK) return this.#fail('stray_boundary')
+    this.#show(bytes.subarray(from, end))
+    return this.#endPart() && this.#go('delimiter', hit + this.#needle.length)
   }
 
   /** After a boundary comes a line break and a part, or two dashes. */
-  #endDelimiter(byte: number): Fault {
-    if (this.#matched === 0) this.#closing = byte === DASH
-    const expected = this.#closing ? DASH : this.#matched === 0 ? CR : LF
-    if (byte !== expected) return 'stray_boundary'
-    this.#i++
-    this.#matched++
-    if (this.#matched < 2) return null
-    if (this.#closing) {
-      this.#state = 'closed'
-      this.#matched = 0
-      return null
-    }
+  #crossDelimiter(bytes: Buffer): boolean {
+    if (bytes.length - this.#at < 2) return false
+    const behind = bytes.toString('latin1', this.#at, this.#at + 2)
+    if (behind === '--') return this.#go('closed', this.#at + 2)
+    if (behind !== LINE_BREAK) return this.#fail('stray_boundary')
     this.#parts++
-    this.#state = 'head'
-    this.#headStart = this.#offset + this.#i
-    this.#kept.open(this.#headStart, MULTIPART_LIMITS.partHeadBytesMax)
-    // `matched` stays at 2: the delimiter's own line break is the first half of the empty line if the head is empty.
-    return this.#parts > MULTIPART_LIMITS.partsMax ? 'too_many_parts' : null
+    if (this.#parts > MULTIPART_LIMITS.partsMax) return this.#fail('too_many_parts')
+    // The delimiter's own line break is the first half of the empty line if the head is empty.
+    return this.#go('head', this.#at)
   }
 
-  /** The body may end with one line break, two (OpenAI's SDK 4) or none: parsers accept all. */
-  #endBody(byte: number): Fault {
-    if (this.#matched === 4 || byte !== (this.#matched % 2 === 0 ? CR : LF)) return 'trailing_bytes'
-    this.#matched++
-    this.#i++
-    return null
+  #crossHead(bytes: Buffer): boolean {
+    const start = this.#at + LINE_BREAK.length
+    const end = bytes.indexOf(EMPTY_LINE, this.#at)
+    const known = end < 0 ? bytes.length : end + EMPTY_LINE.length
+    if (known - start > MULTIPART_LIMITS.partHeadBytesMax) return this.#fail('part_head_too_large')
+    if (end < 0) return false
+    const head = bytes.subarray(start, Math.max(start, end))
+    if (head.includes(this.#needle)) return this.#fail('stray_boundary')
+    return this.#openPart(readPartHead(head)) && this.#go('content', known)
   }
 
-  #crossHead(chunk: Buffer): Fault {
-    const from = this.#i
-    const end = Math.min(chunk.length, this.#headStart + MULTIPART_LIMITS.partHeadBytesMax - this.#offset)
-    let matched = this.#matched
-    let i = from
-    for (; i < end && matched < 4; i++) {
-      const byte = chunk[i] as number
-      if (byte === (matched % 2 === 0 ? CR : LF)) matched++
-      else matched = byte === CR ? 1 : 0
-    }
-    this.#matched = matched
-    this.#i = i
-    if (matched < 4 && i < chunk.length) return 'part_head_too_large'
-    return matched === 4 ? this.#startContent(chunk) : null
-  }
-
-  #startContent(chunk: Buffer): Fault {
-    const bytes = (this.#kept.take(chunk, this.#offset, this.#i) ?? EMPTY).subarray(0, -4)
-    this.#state = 'content'
-    this.#tail = EMPTY
-    if (bytes.includes(this.#needle)) return 'stray_boundary'
-    const head = readPartHead(bytes)
-    if (head === null) return 'bad_part_head'
+  #openPart(head: PartHead | null): boolean {
+    if (head === null) return this.#fail('bad_part_head')
     const name = this.#names.findText(head.name)
     if (name === null || name === AMBIGUOUS) {
-      if (this.#names.findText(looseName(head.name)) !== null) return 'ambiguous_name'
-      this.#sunk = this.#sink?.open(head) === true
-      return null
+      if (this.#names.findText(looseName(head.name)) !== null) return this.#fail('ambiguous_name')
+      this.#isSunk = this.#sink?.open(head) === true
+      return true
     }
-    if (!head.plain) return 'ambiguous_part'
+    if (!head.plain) return this.#fail('ambiguous_part')
     if (this.#fields.has(name)) this.#duplicates.add(name)
-    else {
-      this.#field = { name, asciiOnly: head.asciiOnly }
-      // Until the boundary is complete, its first bytes may look like part of the value.
-      this.#kept.open(this.#offset + this.#i, MULTIPART_LIMITS.valueBytesMax + this.#needle.length + 2)
-    }
-    return null
+    else this.#field = { name, asciiOnly: head.asciiOnly }
+    return true
   }
 
-  #fail(reason: UnreadableMultipart): void {
-    this.#failure ??= { kind: 'unreadable', reason }
-    this.#kept.drop()
+  /** The next bytes of the content of a part. */
+  #show(bytes: Buffer): void {
+    if (this.#isSunk && bytes.length > 0) this.#sink?.write(bytes)
+    if (this.#field === null) return
+    this.#valueBytes += bytes.length
+    if (this.#valueBytes <= MULTIPART_LIMITS.valueBytesMax) this.#value.push(Buffer.from(bytes))
+  }
+
+  #endPart(): boolean {
+    const field = this.#field
+    const value = this.#valueBytes > MULTIPART_LIMITS.valueBytesMax ? null : Buffer.concat(this.#value)
+    this.#field = null
+    this.#value = []
+    this.#valueBytes = 0
+    this.#isSunk = false
+    if (field === null) return true
+    if (value !== null && !isUtf8(value)) return this.#fail('not_utf8')
+    if (value !== null && field.asciiOnly && !isAscii(value)) return this.#fail('ambiguous_part')
+    this.#fields.set(field.name, value === null ? null : value.toString())
+    return true
+  }
+
+  #go(state: State, at: number): boolean {
+    this.#state = state
+    this.#at = at
+    return true
+  }
+
+  #fail(reason: UnreadableMultipart): false {
+    this.#failure ??= reason
     this.#fields.clear()
-    this.#tail = EMPTY
+    return false
   }
 }

@@ -61,7 +61,7 @@ function parse(written: string): ReplyDocument | null {
   const text = written.startsWith(BYTE_ORDER_MARK) ? written.slice(1) : written
   try {
     const value: unknown = JSON.parse(text)
-    return { value, isWhole: true, overflow: false, repeatsNames: () => oddNames(text, value).length > 0 }
+    return { value, isWhole: true, overflow: false, repeatsNames: () => oddNames(text).size > 0 }
   } catch {
     return null
   }

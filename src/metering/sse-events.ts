@@ -34,27 +34,20 @@ const BEGUN = -1
  * differences: an event without its final blank line counts, as it does for the SDKs, and a byte order mark, which no
  * server sends, hides the first line.
  *
- * If the sink edits events, `write` returns the bytes to pass on: comments and blank lines at once, the lines of an
- * event when it is complete. At most one event is buffered, and none longer than EVENT_BYTES_MAX.
+ * `write` returns the bytes to pass on where the sink cuts events: comments and blank lines at once, the lines of an event when
+ * it is complete. At most one event is held, and none that is longer than EVENT_BYTES_MAX. A CR at the end of a chunk waits
+ * for the next byte, which may be its LF.
  */
 export class SseEvents {
   readonly #sink: EventSink
-  readonly #lines = new Lines()
-  /** A copy of the unfinished event. */
+  /** A copy of the unfinished event, and how much of it was searched for line ends. */
   #held: HeldBytes | null = null
-  /** Offsets in the current bytes: of the current line, of the event, of its first `data` line and of its name. */
+  #searched = 0
+  /** Offsets in the current bytes: of the current line and of the event. */
   #lineStart = 0
   #eventStart = NONE
-  #dataFrom = NONE
-  #dataTo = NONE
-  #nameFrom = NONE
-  #nameTo = NONE
-  /** Copies of all `data` lines, where an event has several. */
-  #joined: Buffer[] | null = null
   /** The current event is too long to buffer, so its lines pass. `isData`: the current line is its data. */
   #long: { readonly name: string; isData: boolean } | null = null
-  /** The last event was removed. If it ended in CR, a following LF is removed too. */
-  #hasRemovedLast = false
   /** The ranges to leave out of the current bytes: start, end, start, end … */
   #cuts: number[] = []
 
@@ -65,142 +58,85 @@ export class SseEvents {
   write(chunk: Buffer): Buffer | null {
     if (chunk.length === 0) return null
     const bytes = this.#held === null ? chunk : this.#held.append(chunk)
-    let from = this.#enter(bytes, bytes.length - chunk.length)
-    for (;;) {
-      const end = this.#lines.end(bytes, from)
-      if (this.#long?.isData === true) this.#sink.longData(bytes.subarray(from, end))
-      if (end === bytes.length) break
-      from = this.#lines.behind(bytes, end + 1)
-      this.#endLine(bytes, end, from)
-    }
-    return this.#leave(bytes)
+    const end = bytes[bytes.length - 1] === CR ? bytes.length - 1 : bytes.length
+    this.#split(bytes, end)
+    return this.#leave(bytes, end)
   }
 
   /** The stream is over, whole or cut. Returns the rest of it. */
   end(): Buffer | null {
-    if (this.#long !== null) this.#sink.longEvent(this.#long.name)
-    this.#long = null
     const bytes = this.#held?.bytes() ?? null
     this.#held = null
+    if (bytes !== null) this.#split(bytes, bytes.length)
+    if (this.#long !== null) this.#sink.longEvent(this.#long.name)
+    this.#long = null
     if (bytes === null) return null
-    if (this.#lineStart < bytes.length) this.#readField(bytes, this.#lineStart, bytes.length)
-    this.#endEvent(bytes, bytes.length, true)
+    if (this.#eventStart !== NONE) this.#endEvent(bytes, bytes.length, bytes.length, true)
     return this.#kept(bytes, bytes.length)
   }
 
-  #enter(bytes: Buffer, first: number): number {
-    const from = this.#lines.enter(bytes, first)
-    if (from > first) {
-      if (this.#hasRemovedLast && bytes[first] === LF) this.#cuts.push(first, from)
-      if (this.#lineStart !== BEGUN) this.#lineStart = from
+  #split(bytes: Buffer, end: number): void {
+    const breaks = new LineBreaks(bytes)
+    let from = this.#searched
+    for (;;) {
+      const at = Math.min(breaks.next(from), end)
+      if (this.#long?.isData === true) this.#sink.longData(bytes.subarray(from, at))
+      if (at === end) return
+      from = breaks.behind(at)
+      this.#endLine(bytes, at, from)
     }
-    this.#hasRemovedLast = false
-    return from
   }
 
   /** The current line ends at `end`, and the next one begins at `next`. */
   #endLine(bytes: Buffer, end: number, next: number): void {
     const start = this.#lineStart
     this.#lineStart = next
-    let isRemoved = false
     if (end !== start) {
       if (this.#long !== null) this.#long.isData = false
-      else if (start !== BEGUN) this.#readLine(bytes, start, end)
+      else this.#beginEvent(bytes, start)
     } else if (this.#long !== null) {
       this.#sink.longEvent(this.#long.name)
       this.#long = null
-    } else if (this.#eventStart !== NONE) isRemoved = this.#endEvent(bytes, next, false)
-    if (next === bytes.length) this.#hasRemovedLast = isRemoved
+    } else if (this.#eventStart !== NONE) this.#endEvent(bytes, end, next, false)
   }
 
-  #readLine(bytes: Buffer, start: number, end: number): void {
-    if (this.#eventStart === NONE) {
-      // A comment between two events belongs to neither.
-      if (bytes[start] === COLON) return
-      this.#eventStart = start
-    }
-    this.#readField(bytes, start, end)
+  /** A comment between two events belongs to neither. */
+  #beginEvent(bytes: Buffer, line: number): void {
+    if (this.#eventStart === NONE && line !== BEGUN && bytes[line] !== COLON) this.#eventStart = line
   }
 
-  #readField(bytes: Buffer, start: number, end: number): void {
-    const data = valueStart(bytes, start, end, DATA)
-    if (data >= 0 && this.#dataFrom === NONE) {
-      this.#dataFrom = data
-      this.#dataTo = end
-    } else if (data >= 0) {
-      this.#joined ??= [Buffer.from(bytes.subarray(this.#dataFrom, this.#dataTo))]
-      this.#joined.push(LINE_FEED, Buffer.from(bytes.subarray(data, end)))
-    } else {
-      const name = valueStart(bytes, start, end, NAME)
-      if (name < 0) return
-      this.#nameFrom = name
-      this.#nameTo = end
-    }
-  }
-
-  /** The event ends before `next`. Returns whether it was removed. */
-  #endEvent(bytes: Buffer, next: number, isLast: boolean): boolean {
+  /** The lines of the event end at `end`, and the event with its blank line before `next`. */
+  #endEvent(bytes: Buffer, end: number, next: number, isLast: boolean): void {
     const start = this.#eventStart
-    const from = this.#dataFrom
-    const joined = this.#joined
-    const name = this.#nameIn(bytes)
-    const to = this.#dataTo
-    this.#forgetEvent()
-    if (from === NONE && !(isLast && LEADS_TO_DATA.test(bytes.toString('latin1', start)))) return false
-    const data = joined !== null ? Buffer.concat(joined) : from === NONE ? NOTHING : bytes.subarray(from, to)
-    const cut = this.#sink.event(name, data, isLast)
-    if (cut === 'remove') this.#cuts.push(start, next)
-    else if (cut !== 'pass' && joined === null) for (const at of cut) this.#cuts.push(from + at)
-    return cut === 'remove'
-  }
-
-  #nameIn(bytes: Buffer): string {
-    return this.#nameFrom === NONE ? '' : bytes.toString('latin1', this.#nameFrom, this.#nameTo)
-  }
-
-  #forgetEvent(): void {
+    const lines = bytes.subarray(start, end)
     this.#eventStart = NONE
-    this.#dataFrom = NONE
-    this.#nameFrom = NONE
-    this.#joined = null
+    const { name, data, dataFrom } = readEvent(lines)
+    if (data === null && !(isLast && LEADS_TO_DATA.test(lines.toString('latin1')))) return
+    const cut = this.#sink.event(name, data ?? NOTHING, isLast)
+    if (cut === 'remove') this.#cuts.push(start, next)
+    else if (cut !== 'pass' && dataFrom !== NONE) for (const at of cut) this.#cuts.push(start + dataFrom + at)
   }
 
   /** The end of a chunk: buffers the unfinished event and returns everything before it. */
-  #leave(bytes: Buffer): Buffer | null {
-    const { length } = bytes
+  #leave(bytes: Buffer, end: number): Buffer | null {
     const line = this.#lineStart
-    const isOpen = line !== BEGUN && line < length
-    if (isOpen && this.#long === null && this.#eventStart === NONE && bytes[line] !== COLON)
-      this.#eventStart = line
-    if (this.#eventStart !== NONE && length - this.#eventStart > EVENT_BYTES_MAX) this.#beginLong(bytes)
-    const from = this.#eventStart
-    if (from === NONE) {
-      this.#held = null
-      this.#lineStart = line === length ? 0 : BEGUN
-      return this.#kept(bytes, length)
-    }
-    if (from > 0 || this.#held === null) this.#held = new HeldBytes(bytes.subarray(from))
-    this.#eventStart = 0
-    this.#lineStart -= from
-    if (this.#dataFrom !== NONE) this.#dataFrom -= from
-    this.#dataTo -= from
-    if (this.#nameFrom !== NONE) this.#nameFrom -= from
-    this.#nameTo -= from
+    if (line < end && this.#long === null) this.#beginEvent(bytes, line)
+    if (this.#eventStart !== NONE && end - this.#eventStart > EVENT_BYTES_MAX) this.#beginLong(bytes, end)
+    const isOpen = this.#eventStart !== NONE
+    const from = isOpen ? this.#eventStart : end
+    if (from === bytes.length) this.#held = null
+    else if (from > 0 || this.#held === null) this.#held = new HeldBytes(bytes.subarray(from))
+    this.#searched = end - from
+    this.#lineStart = line < from ? BEGUN : line - from
+    if (isOpen) this.#eventStart = 0
     return this.#kept(bytes, from)
   }
 
-  /** Only the first `data` line of a long event is read: no known server splits one. */
-  #beginLong(bytes: Buffer): void {
-    const name = this.#nameIn(bytes)
-    if (this.#dataFrom !== NONE) {
-      this.#sink.longData(bytes.subarray(this.#dataFrom, this.#dataTo))
-      this.#long = { name, isData: false }
-    } else {
-      const data = valueStart(bytes, this.#lineStart, bytes.length, DATA)
-      if (data >= 0) this.#sink.longData(bytes.subarray(data))
-      this.#long = { name, isData: data >= 0 }
-    }
-    this.#forgetEvent()
+  #beginLong(bytes: Buffer, end: number): void {
+    const { name, data } = readEvent(bytes.subarray(this.#eventStart, end))
+    if (data !== null) this.#sink.longData(data)
+    this.#long = { name, isData: valueStart(bytes, this.#lineStart, end, DATA) >= 0 }
+    this.#eventStart = NONE
   }
 
   /** The bytes up to `end` without the cuts. */
@@ -230,39 +166,61 @@ function valueStart(bytes: Buffer, start: number, end: number, field: Buffer): n
   return colon + 1 < end && bytes[colon + 1] === SPACE ? colon + 2 : colon + 1
 }
 
-/** Finds line ends. CR and LF are searched natively, no byte twice. */
-class Lines {
-  #endedInCr = false
+interface EventLines {
+  readonly name: string
+  /** The values of all `data` lines, joined by LF; null without such a line. */
+  readonly data: Buffer | null
+  /** Where the data is in the lines; -1 if it was joined. */
+  readonly dataFrom: number
+}
+
+function readEvent(lines: Buffer): EventLines {
+  const breaks = new LineBreaks(lines)
+  const values: Buffer[] = []
+  let name = ''
+  let dataFrom = NONE
+  for (let start = 0; start < lines.length; ) {
+    const end = breaks.next(start)
+    const data = valueStart(lines, start, end, DATA)
+    if (data >= 0) {
+      dataFrom = values.length === 0 ? data : NONE
+      values.push(LINE_FEED, lines.subarray(data, end))
+    } else {
+      const named = valueStart(lines, start, end, NAME)
+      if (named >= 0) name = lines.toString('latin1', named, end)
+    }
+    start = breaks.behind(end)
+  }
+  const [, only = null] = values
+  return { name, data: values.length > 2 ? Buffer.concat(values.slice(1)) : only, dataFrom }
+}
+
+/** Finds line breaks. LF and CR are searched natively, and no byte twice for either. */
+class LineBreaks {
+  readonly #bytes: Buffer
   #lf = -1
   #cr = -1
 
-  /** Begins a chunk at `first`. Returns where its first line begins or continues. */
-  enter(chunk: Buffer, first: number): number {
-    this.#lf = -1
-    this.#cr = -1
-    const isInside = this.#endedInCr && chunk[first] === LF
-    this.#endedInCr = false
-    return isInside ? first + 1 : first
+  constructor(bytes: Buffer) {
+    this.#bytes = bytes
   }
 
-  /** The offset of the CR or LF that ends the line at `from`, or the chunk's length. */
-  end(chunk: Buffer, from: number): number {
-    if (this.#lf < from) this.#lf = indexOrLength(chunk, LF, from)
-    if (this.#cr < from) this.#cr = indexOrLength(chunk, CR, from)
+  /** The offset of the CR or LF that ends the line at `from`, or the number of bytes. */
+  next(from: number): number {
+    if (this.#lf < from) this.#lf = this.#find(LF, from)
+    if (this.#cr < from) this.#cr = this.#find(CR, from)
     return Math.min(this.#lf, this.#cr)
   }
 
-  /** A line break ends before `next`. Returns the start of the next line, after the LF of a CRLF. */
-  behind(chunk: Buffer, next: number): number {
-    if (chunk[next - 1] !== CR) return next
-    this.#endedInCr = next === chunk.length
-    return chunk[next] === LF ? next + 1 : next
+  /** The offset of the line behind the break at `at`: a LF that follows a CR belongs to it. */
+  behind(at: number): number {
+    return this.#bytes[at] === CR && this.#bytes[at + 1] === LF ? at + 2 : at + 1
   }
-}
 
-function indexOrLength(chunk: Buffer, byte: number, from: number): number {
-  const index = chunk.indexOf(byte, from)
-  return index < 0 ? chunk.length : index
+  #find(byte: number, from: number): number {
+    const index = this.#bytes.indexOf(byte, from)
+    return index < 0 ? this.#bytes.length : index
+  }
 }
 
 const HELD_BYTES_MIN = 1024

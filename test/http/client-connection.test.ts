@@ -57,7 +57,6 @@ const owner: ConnectionOwner = {
     broken.put({ code: error.code, head })
     socket.end()
   },
-  onConnect: (socket) => socket.destroy(),
   onClosed: (connection) => closed.put(connection),
 }
 const server = createServer((socket) => connections.put(new ClientConnection(socket, owner)))
@@ -136,24 +135,47 @@ test('while a request is being answered there is no limit to its time', async ()
   await closed.take()
 })
 
-test('what is sent ahead is answered in its order up to a bound, and then we part', async () => {
-  const { client, connection } = await open()
+test('requests sent ahead are answered one after the other, in their order', async () => {
+  const { client } = await open()
   const texts: string[] = []
   client.on('data', (chunk) => texts.push(chunk.toString()))
-  const ended = once(client, 'close')
-  client.write(Array.from({ length: 5_000 }, (_, i) => `GET /${i} HTTP/1.1\r\nHost: h\r\n\r\n`).join(''))
-  let next = await served.take()
-  const count = connection.replies.length
-  assert.ok(count > 1 && count < 50, `${count} were taken in`)
-  for (let i = 0; i < count; i += 1) {
+  client.write(Array.from({ length: 50 }, (_, i) => `GET /${i} HTTP/1.1\r\nHost: h\r\n\r\n`).join(''))
+  for (let i = 0; i < 50; i += 1) {
+    const next = await served.take()
     assert.equal(next.request.target, `/${i}`)
+    assert.equal(served.size, 0, 'the next one waits')
     answer(next)
-    if (i < count - 1) next = await served.take()
   }
+  await until('all replies came', async () => texts.join('').split('HTTP/1.1 200').length === 51)
+  client.destroy()
+  await closed.take()
+})
+
+test('more than may be sent ahead is dropped, and the reply says that it is the last one', async () => {
+  const { client } = await open()
+  const ended = once(client, 'close')
+  let text = ''
+  client.on('data', (chunk) => {
+    text += chunk.toString()
+  })
+  client.write(GET + GET.repeat(5_000))
+  const given = await served.take()
+  await until('the bytes are read', async () => given.reply.shouldKeepAlive === false)
+  answer(given)
   await withDeadline(ended, () => 'it stayed open')
-  const replies = texts.join('').split('HTTP/1.1 200').slice(1)
-  assert.equal(replies.length, count)
-  assert.ok(replies.every((text, i) => text.includes('Connection: close') === (i === count - 1)))
+  assert.equal(text.split('HTTP/1.1 200').length, 2)
+  assert.match(text, /Connection: close/)
+  assert.equal(served.size, 0)
+  await closed.take()
+})
+
+test('bytes that are no request, sent ahead, are answered when it is their turn', async () => {
+  const { client } = await open()
+  client.write(`${GET}nonsense\r\n\r\n`)
+  const given = await served.take()
+  assert.equal(broken.size, 0)
+  answer(given)
+  assert.match((await broken.take()).code, /^HPE_/)
   await closed.take()
 })
 
@@ -221,17 +243,16 @@ for (const httpVersion of ['1.1', '1.0']) {
 }
 
 for (const leave of ['end', 'resetAndDestroy'] as const) {
-  test(`a client that leaves (${leave}) closes its reply and those that wait for their turn`, async () => {
-    const { client, connection } = await open()
+  test(`a client that leaves (${leave}) closes its reply, and no request behind it is begun`, async () => {
+    const { client } = await open()
     client.write(GET + GET)
     const { reply } = await served.take()
-    const [, second] = connection.replies
     reply.writeHead(200, undefined, [])
     reply.write(Buffer.from('half'))
     await once(client, 'data')
-    const both = Promise.all([closing(reply), second === undefined ? null : closing(second)])
+    const over = closing(reply)
     client[leave]()
-    await withDeadline(both, () => 'a reply did not close')
+    await withDeadline(over, () => 'the reply did not close')
     assert.equal(reply.writableFinished, false)
     assert.equal(served.size, 0, 'the second was begun for nobody')
     await closed.take()

@@ -30,7 +30,6 @@ const server = createHttpServer({
   names: headerNames('svc'),
   onExchange: (exchange) => void answer(exchange),
   shapeBroken: () => WHOLE,
-  refuseExchange: (exchange) => sendWhole(exchange, WHOLE),
 })
 const address = { host: '127.0.0.1', port: (await server.listen('127.0.0.1', 0)).port }
 after(() => server.drain(0))

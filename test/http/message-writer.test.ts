@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import type { TestContext } from 'node:test'
-import { dateLine, framingHeaders, serialiseHeaders, writeCoalesced } from '../../src/http/message-writer.ts'
+import { dateLine, serialiseHeaders, writeCoalesced } from '../../src/http/message-writer.ts'
 import { test } from '../support/suite.ts'
 
 test('lines are written as they are, with every byte of Latin-1', () => {
@@ -15,19 +15,6 @@ for (const value of ['a\r\nB: 1', 'a\nB', 'a\rB', 'a\0', 'a\u010d\u010aB: 1', '\
     assert.throws(() => serialiseHeaders([value, 'a']), /cannot be sent/)
   })
 }
-
-test('the framing headers of a head are found in any case', () => {
-  assert.deepEqual(framingHeaders(['CONTENT-length', '1', 'x', 'y']), {
-    hasLength: true,
-    hasCoding: false,
-    hasDate: false,
-  })
-  assert.deepEqual(framingHeaders(['Transfer-Encoding', 'chunked', 'DATE', 'x']), {
-    hasLength: false,
-    hasCoding: true,
-    hasDate: true,
-  })
-})
 
 test('the date is that of the clock, also when the clock was set back', () => {
   const hourMs = 3_600_000
@@ -80,48 +67,4 @@ test('head, chunk and what comes behind arrive as one, in any combination', asyn
   for (const [head, chunk, after] of parts) writeCoalesced(near, head, Buffer.from(chunk, 'latin1'), after)
   near.end()
   assert.equal(await readToEnd(far), parts.flat().join(''))
-})
-
-test('what a socket could not hand on at once is not written over', async (t) => {
-  const slow = await openPair(t)
-  const quick = await openPair(t)
-  let sent = ''
-  // The writes go on until the kernel takes no more for the end that is not read.
-  for (let i = 0; slow.near.writableLength === 0; i++) {
-    const chunk = String(i).padEnd(7_000, 'ab')
-    sent += `head ${i} ${chunk}`
-    writeCoalesced(slow.near, `head ${i} `, Buffer.from(chunk), '')
-  }
-  for (let i = 0; i < 20; i++) writeCoalesced(quick.near, 'other ', Buffer.alloc(7_000, 'z'), '')
-  slow.near.end()
-  quick.near.end()
-  const [fromSlow, fromQuick] = await Promise.all([readToEnd(slow.far), readToEnd(quick.far)])
-  assert.ok(fromSlow === sent)
-  assert.ok(fromQuick === `other ${'z'.repeat(7_000)}`.repeat(20))
-})
-
-test('what is corked, and what waits for its connection, is not written over', async (t) => {
-  const { near, far } = await openPair(t)
-  near.cork()
-  writeCoalesced(near, 'first ', Buffer.from('of all'), ', ')
-  const other = await openPair(t)
-  writeCoalesced(other.near, 'to another, ', Buffer.from('meanwhile'), '')
-  writeCoalesced(near, 'second ', Buffer.from('of all'), '')
-  near.uncork()
-  near.end()
-  assert.equal(await readToEnd(far), 'first of all, second of all')
-
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const accepted = once(server, 'connection')
-  const early = connect((server.address() as { port: number }).port, '127.0.0.1')
-  t.after(() => {
-    early.destroy()
-    server.close()
-  })
-  writeCoalesced(early, 'before ', Buffer.from('it was'), ' connected')
-  writeCoalesced(other.near, 'meanwhile ', Buffer.from('to another'), '')
-  early.end()
-  const [late] = (await accepted) as [Socket]
-  assert.equal(await readToEnd(late), 'before it was connected')
 })

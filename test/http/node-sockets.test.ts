@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { Socket } from 'node:net'
-import { checkNodeSockets, lasting, lend, readBuffer } from '../../src/http/node-sockets.ts'
+import { checkNodeSockets, lasting, readBuffer } from '../../src/http/node-sockets.ts'
 import { InstallationError } from '../../src/kernel/errors.ts'
 import { readSourceTree } from '../style/source-tree.ts'
 import { test } from '../support/suite.ts'
@@ -12,14 +12,6 @@ test('memory that is about to be used again is copied, other memory is not', () 
   const read = lasting(readBuffer.subarray(0, 4))
   readBuffer.write('over')
   assert.equal(String(read), 'read')
-  const slab = Buffer.from('lent')
-  let kept: Buffer = slab
-  lend(slab, (chunk) => {
-    kept = lasting(chunk)
-  })
-  slab.write('gone')
-  assert.equal(String(kept), 'lent')
-  assert.equal(lasting(slab), slab, 'its owner has it again')
 })
 
 test('a Node whose sockets do not write by `_writev` is refused', (t) => {
@@ -45,6 +37,6 @@ test('only these files use what Node does not promise, and only src/http knows t
     filesWith(/\bnode:_|\b_handle\b|\._writev?\b|setFlagsFromString|process\.binding|internalBinding/),
     ['src/http/node-sockets.ts', 'src/kernel/runtime.ts'],
   )
-  const outside = filesWith(/\b(?:readBuffer|lasting|lend)\b/).filter((path) => !path.startsWith('src/http/'))
+  const outside = filesWith(/\b(?:readBuffer|lasting)\b/).filter((path) => !path.startsWith('src/http/'))
   assert.deepEqual(outside, [])
 })

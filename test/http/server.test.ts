@@ -26,7 +26,6 @@ function serverWith(parts: Partial<ServerParts>): HttpServer {
       sendWhole(exchange, { status: 200, headers, body: Buffer.alloc(0) })
     },
     shapeBroken: () => assert.fail('every request here is one'),
-    refuseExchange: () => assert.fail('nothing is expected here'),
     ...parts,
   })
 }

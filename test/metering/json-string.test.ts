@@ -1,23 +1,45 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
-import { StringRuns } from '../../src/metering/json-string.ts'
+import { JsonString } from '../../src/metering/json-string.ts'
 import { runs } from '../support/scale.ts'
 import { test } from '../support/suite.ts'
 
-const SIMPLE = new Set(Buffer.from('"\\/bfnrt'))
-
-/** The end of a string that `StringRuns` has to find, byte by byte. */
-function runEnd(chunk: Buffer, from: number, to: number, strict: boolean): number {
-  let i = from
-  while (i < to) {
-    const byte = chunk[i] ?? 0
-    if (byte === 0x22 || (strict && byte < 0x20)) return i
-    if (byte !== 0x5c) i += 1
-    else if (i + 1 < to && SIMPLE.has(chunk[i + 1] ?? 0)) i += 2
-    else if (/^\\u(?!00[3567])[0-9a-fA-F]{4}$/.test(chunk.toString('latin1', i, Math.min(i + 6, to)))) i += 6
-    else return i
+/** Where the string ends, byte by byte: its quote, the length, or `-1 - offset` of a wrong byte. */
+function endOf(bytes: Buffer, strict: boolean): number {
+  for (let i = 0; i < bytes.length; i++) {
+    const byte = bytes[i] ?? 0
+    if (byte === 0x22) return i
+    if (strict && byte < 0x20) return -1 - i
+    if (byte !== 0x5c) continue
+    i++
+    if (i < bytes.length && bytes[i] !== 0x75 && !'"\\/bfnrt'.includes(String.fromCharCode(bytes[i] ?? 0)))
+      return -1 - i
+    if (bytes[i] !== 0x75) continue
+    for (let digit = 0; digit < 4; digit++) {
+      i++
+      if (i < bytes.length && !/[0-9a-f]/i.test(String.fromCharCode(bytes[i] ?? 0))) return -1 - i
+    }
   }
-  return to
+  return bytes.length
+}
+
+/** Where it ends if it comes in these pieces, in turn with another string. */
+function crossInPieces(bytes: Buffer, sizes: readonly number[], strict: boolean): number {
+  const [string, other] = [new JsonString(), new JsonString()]
+  string.open(strict)
+  for (let at = 0, turn = 0; at < bytes.length; turn++) {
+    const memory = Buffer.from(bytes.subarray(at, at + (sizes[turn % sizes.length] ?? 1)))
+    string.enterChunk()
+    const end = string.cross(memory, 0)
+    if (end < 0) return end - at
+    if (end < memory.length) return at + end
+    at += memory.length
+    memory.fill('"')
+    other.open(false)
+    other.enterChunk()
+    other.cross(Buffer.from('\\n another"'), 0)
+  }
+  return bytes.length
 }
 
 const piece = fc.oneof(
@@ -32,41 +54,39 @@ const piece = fc.oneof(
   },
   fc.constantFrom('"', '\\u0061', '\\u003', '\\u00g0', '\\x', '\\', '\n', '\x1f', '\0', '\t'),
 )
-const chunks = fc.oneof(
+const strings = fc.oneof(
   fc.array(piece, { maxLength: 60 }).map((pieces) => Buffer.from(pieces.join(''))),
   fc.uint8Array({ maxLength: 100 }).map((bytes) => Buffer.from(bytes)),
 )
+const sizes = fc.array(fc.integer({ min: 1, max: 80 }), { minLength: 1 })
 
-test('a run ends where looking at each byte says it does', () => {
+test('a string ends where looking at each byte says it does, however it is cut', () => {
   fc.assert(
-    fc.property(chunks, fc.nat(), fc.nat(), fc.boolean(), (chunk, a, b, strict) => {
-      const [from = 0, to = 0] = [a % (chunk.length + 1), b % (chunk.length + 1)].sort((x, y) => x - y)
-      const runs = new StringRuns()
-      runs.enterChunk()
-      assert.equal(runs.end(chunk, from, to, strict), runEnd(chunk, from, to, strict))
+    fc.property(strings, sizes, fc.boolean(), (bytes, cuts, strict) => {
+      const wanted = endOf(bytes, strict)
+      assert.equal(crossInPieces(bytes, [bytes.length], strict), wanted)
+      assert.equal(crossInPieces(bytes, cuts, strict), wanted)
     }),
     { numRuns: runs(3000) },
   )
 })
 
-test('runs are found across the ends of the parts that are looked at at a time', () => {
-  const end = Buffer.from('"')
-  for (const [name, before] of [
-    ['characters', 'x'],
-    ['escapes', '\\n'],
-    ['quotes', '\\"'],
-    ['backslashes', '\\\\'],
-    ['digits', '\\u4f60'],
-  ] as const) {
+for (const [name, inside] of [
+  ['characters', 'x'],
+  ['escapes', '\\n'],
+  ['quotes', '\\"'],
+  ['backslashes', '\\\\'],
+  ['digits', '\\u4f60'],
+] as const) {
+  test(`the end is found across the parts that are looked at at a time: ${name}`, () => {
     for (let length = 32_740; length < 32_790; length++) {
-      // A first escape, so that native code does not find the end alone.
-      const inside = Buffer.from(`\\n${'x'.repeat(length)}${before.repeat(40_000)}`)
-      const chunk = Buffer.concat([inside, end, Buffer.from('more')])
-      const runs = new StringRuns()
-      runs.enterChunk()
+      const text = `${'x'.repeat(length)}${inside.repeat(40_000)}`
+      const string = new JsonString()
       for (const strict of [false, true]) {
-        assert.equal(runs.end(chunk, 0, chunk.length, strict), inside.length, `${name} from ${length} on`)
+        string.open(strict)
+        string.enterChunk()
+        assert.equal(string.cross(Buffer.from(`${text}"more`), 0), text.length, `from ${length} on`)
       }
     }
-  }
-})
+  })
+}
